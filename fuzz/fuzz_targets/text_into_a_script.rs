@@ -1,4 +1,5 @@
-//! Text as a script: it is refused in one line that a terminal can show, or it can be run against our host.
+//! Text as a script: it is either refused by an error of one printable line, or can be run against
+//! our host.
 //!
 //! `cargo xtask fuzz text_into_a_script`
 

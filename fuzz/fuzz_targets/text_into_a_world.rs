@@ -1,4 +1,5 @@
-//! Text as a scenario: it is refused in one line that a terminal can show, or its world can be run, here for a millisecond.
+//! Text as a scenario: it is either refused by an error of one printable line, or its world can be
+//! run, here for one millisecond.
 //!
 //! `cargo xtask fuzz text_into_a_world`
 

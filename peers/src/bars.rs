@@ -1,12 +1,12 @@
-//! What is to be reached: how many times as long as linerate each peer should take, and how near
-//! linerate should come to the floor.
+//! The targets: how many times linerate's time each peer should take, and how close linerate should
+//! come to the floor.
 
 use crate::figures::Figure;
 use serde::Serialize;
 
-/// A bar, and where this run stands beside it. For the floor it is linerate's time by the floor's, at
-/// most; for linerate among many connections, or with loss, its time by that without, at most; for peers their time by
-/// linerate's, at least.
+/// A target and the result of this run. For the floor it is the greatest ratio of linerate's time
+/// to the floor's. For linerate with many connections or with loss it is the greatest ratio of its
+/// time to that without. For peers it is the least ratio of their time to linerate's.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bar {
     pub work: &'static str,
@@ -16,16 +16,16 @@ pub struct Bar {
     pub is_met: bool,
 }
 
-/// Which way a bar is to be read.
+/// The meaning of a target.
 enum Kind {
-    /// A peer takes at least so many times as long as linerate.
+    /// The peer takes at least so many times linerate's time.
     Peer,
-    /// linerate takes at most so many times as long as the floor.
+    /// linerate takes at most so many times the floor's time.
     Floor,
-    /// With two cores linerate is done at least so many times as fast.
+    /// With two cores linerate is at least so many times as fast.
     Cores,
-    /// linerate in more difficult circumstances takes at most so many times as long as linerate alone: with many
-    /// connections, with loss.
+    /// linerate under harder conditions (many connections, loss) takes at most so many times its
+    /// usual time.
     Harder,
 }
 
@@ -60,7 +60,7 @@ const BARS: [(&str, &str, f64); 25] = [
     ("tap-receive", "smoltcp", 1.2),
     ("tap-vnet-send", "smoltcp", 1.2),
     ("tap-vnet-receive", "smoltcp", 1.3),
-    // In place of TAP with offloads, which gVisor's link for descriptors does not know.
+    // Stands for TAP with offloads, which gVisor's link for descriptors does not support.
     ("packet-vnet-send", "gvisor", 2.5),
     ("packet-vnet-receive", "gvisor", 2.5),
     ("tap-vnet-send", "kernel", 1.5),
@@ -70,7 +70,7 @@ const BARS: [(&str, &str, f64); 25] = [
     ("xdp-receive", "kernel", 1.3),
 ];
 
-/// The bars of whatever was measured.
+/// Returns the targets of the works measured.
 pub fn judge(figures: &[Figure]) -> Vec<Bar> {
     let of = |work, contender| {
         figures.iter().find(move |figure| (figure.work, figure.contender) == (work, contender))
@@ -89,7 +89,7 @@ pub fn judge(figures: &[Figure]) -> Vec<Bar> {
 }
 
 impl Bar {
-    /// The bar in words, for the table.
+    /// Returns the target in words, for the table.
     pub fn sentence(&self) -> String {
         let Self { contender, bar, reached, .. } = self;
         let outcome = if self.is_met { "reached" } else { "not reached" };

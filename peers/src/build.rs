@@ -1,20 +1,20 @@
-//! Compiling contenders that are written in other languages.
+//! Compilation of contenders written in other languages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where a contender's source is, and where its program goes.
+/// Folder of a contender's source, and path of its program.
 pub struct Build {
     pub folder: PathBuf,
     pub output: PathBuf,
 }
 
 impl Build {
-    /// The contender with this name.
+    /// Finds the contender with this name.
     ///
     /// # Errors
-    /// Why there is no place for its program.
+    /// A message if there is no folder for its program.
     pub fn of(name: &str) -> Result<Self, String> {
         let peers = Path::new(env!("CARGO_MANIFEST_DIR"));
         let target = peers.join("target/peers");
@@ -27,15 +27,15 @@ impl Build {
 /// Runs a compiler to its end.
 ///
 /// # Errors
-/// That it is not here, or the first line of its complaint.
+/// A message that it is not installed, or the first line of its errors.
 pub fn finish(compiler: &mut Command) -> Result<(), String> {
     output(compiler).map(drop)
 }
 
-/// What a program prints.
+/// Returns the output of a program.
 ///
 /// # Errors
-/// That it is not here, or the first line of its complaint.
+/// A message that it is not installed, or the first line of its errors.
 pub fn program(name: &str, arguments: &[&str]) -> Result<String, String> {
     output(Command::new(name).args(arguments))
 }

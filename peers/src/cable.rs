@@ -1,4 +1,5 @@
-//! A virtual cable whose near end a stack works on; the kernel has its far end, in a network of its own.
+//! A virtual cable with a stack at its near end and the kernel at its far end, in another network
+//! namespace.
 
 use crate::build::program;
 use crate::kernel::choose_control;
@@ -7,21 +8,22 @@ use linerate_link::KernelInterface;
 use linerate_link::namespace::Network;
 use std::net::Ipv4Addr;
 
-/// The name of the end that is a stack's.
+/// Name of the stack's end.
 pub const NEAR: &str = "near";
-/// What a network card, or a virtual cable, would do for those who send on it.
+/// Offloads of a NIC or of a virtual cable.
 const OFFLOADS: [&str; 6] = ["rx", "tx", "sg", "tso", "gso", "gro"];
 
-/// A cable with all offloads, or with none, and the network where the kernel has this address.
+/// Creates a cable with all offloads or with none, and the network namespace in which the kernel
+/// has this address.
 ///
 /// # Errors
-/// What this machine does not grant.
+/// A message that says what this machine does not permit.
 pub fn to_kernel(kernel: Ipv4Addr, offloads: bool) -> Result<Network, String> {
     let network = Network::new().map_err(sentence)?;
     let (near, far) = KernelInterface::create_veth(NEAR, "far").map_err(sentence)?;
     far.move_to_process(network.id()).map_err(sentence)?;
     network.run(move || {
-        // Each network begins with the machine's.
+        // Each network namespace starts with the machine's default.
         choose_control()?;
         let far = KernelInterface::named("far").map_err(sentence)?;
         far.add_address(kernel, 24).map_err(sentence)?;
@@ -31,10 +33,10 @@ pub fn to_kernel(kernel: Ipv4Addr, offloads: bool) -> Result<Network, String> {
     Ok(network)
 }
 
-/// Brings an end of a cable up, that saves the kernel all it can, or nothing.
+/// Brings an end of a cable up, with all offloads or with none.
 ///
 /// # Errors
-/// What this machine does not grant.
+/// A message that says what this machine does not permit.
 pub fn set_up(end: &KernelInterface, offloads: bool) -> Result<(), String> {
     end.disable_ipv6().map_err(sentence)?;
     let switch = if offloads { "on" } else { "off" };

@@ -1,5 +1,5 @@
-//! A contender that lives in a process of its own, because it is written in another language or needs a
-//! network of its own. It is told a run a line, and answers with a line.
+//! A contender in a process of its own, because it is written in another language or needs a
+//! network namespace of its own. It reads one run per line, and answers with one line.
 
 use crate::contender::{Contender, Run, Taken};
 use crate::work::Work;
@@ -9,21 +9,21 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 
 pub struct Child {
     name: &'static str,
-    /// What the program has said of itself.
+    /// The version that the program reports.
     version: String,
     works: &'static [Work],
     share: u64,
     process: std::process::Child,
-    /// `None` once it is being dropped: the end of its input ends the program.
+    /// `None` while it is being dropped: the program ends at the end of its input.
     to_do: Option<ChildStdin>,
     done: BufReader<ChildStdout>,
 }
 
 impl Child {
-    /// Starts the program, which first says a line about itself.
+    /// Starts the program, which first prints a line about itself.
     ///
     /// # Errors
-    /// A sentence that says why it cannot work here.
+    /// A message that says why it cannot run here.
     pub fn start(
         name: &'static str,
         mut command: Command,
@@ -90,7 +90,7 @@ impl Contender for Child {
     }
 }
 
-/// What an answer says: `ok`, nanoseconds, frames there and back; or `error` and a sentence.
+/// Parses an answer: `ok`, nanoseconds, frames there and back; or `error` and a message.
 fn taken(answer: &str, units: u64) -> Result<Taken, String> {
     let unknown = || format!("it has answered `{answer}`");
     if let Some(sentence) = answer.strip_prefix("error ") {
@@ -110,16 +110,16 @@ fn taken(answer: &str, units: u64) -> Result<Taken, String> {
 impl Drop for Child {
     fn drop(&mut self) {
         self.to_do = None;
-        // It ends at the end of its input; how makes no difference any more.
+        // The program ends at the end of its input; its exit code does not matter.
         let _ = self.process.wait();
     }
 }
 
-/// The other end, where it is this program again: says what `begin` says of it, and does with what it has
-/// begun with the runs that standard input tells of, until that ends.
+/// The serving side, if it is this program again: prints what `begin` reports, then serves the runs
+/// on standard input until it ends.
 ///
 /// # Errors
-/// A sentence that says why nobody listens any more.
+/// A message if the parent has closed its pipe.
 pub fn serve<T>(
     begin: impl FnOnce() -> Result<(String, T), String>,
     mut carry_out: impl FnMut(&mut T, Run) -> Result<Taken, String>,
@@ -140,10 +140,10 @@ pub fn serve<T>(
     Ok(())
 }
 
-/// Says, instead of what it is, why it cannot take part.
+/// Prints the reason why it cannot take part.
 ///
 /// # Errors
-/// A sentence that says why nobody listens any more.
+/// A message if the parent has closed its pipe.
 pub fn refuse(reason: &str) -> Result<(), String> {
     answer(&format!("error {reason}"))
 }
@@ -153,7 +153,7 @@ fn answer(line: &str) -> Result<(), String> {
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| error.to_string())
 }
 
-/// The run that a line tells of.
+/// Parses a run.
 fn run_of(line: &str) -> Result<Run, String> {
     let words: Vec<&str> = line.split(' ').collect();
     let &[work, amount, verify] = &words[..] else { return Err(format!("`{line}` is no run")) };

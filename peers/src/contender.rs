@@ -1,15 +1,15 @@
-//! What a stack has to do to take part, and what it says of a run.
+//! The interface of a contender, and the result of a run.
 
 use crate::work::Work;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What one run took.
+/// The cost of one run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Taken {
-    /// Nanoseconds on a processor, both ends together.
+    /// Nanoseconds of processor time, both ends together.
     pub nanoseconds: u64,
-    /// Units done.
+    /// Units of work done.
     pub units: u64,
     /// Frames from the client to the server, if the contender can count them.
     pub frames_out: u64,
@@ -28,47 +28,49 @@ impl Taken {
     }
 }
 
-/// One run: how much of what.
+/// One run: a work and its amount.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub work: Work,
     pub amount: u64,
-    /// Compare every byte that arrives with what was sent: for the run that warms up and is not measured.
+    /// Compare every byte that arrives with what was sent; set in the warm-up run, which is not
+    /// measured.
     pub verify: bool,
 }
 
-/// Something that can do the work.
+/// A stack that can do the work.
 pub trait Contender {
-    /// What `--peer` calls it, and the bars.
+    /// Returns its name, as `--peer` and the targets use it.
     fn name(&self) -> &'static str;
 
-    /// Which release it is, and how it is set where that is not as shipped.
+    /// Returns its version, with its settings where they are not the defaults.
     fn version(&self) -> String;
 
-    /// Can it do such work at all?
+    /// Returns whether it can do this work.
     fn can(&self, work: Work) -> bool;
 
-    /// What else is to be said of its runs of a work.
+    /// Returns a remark about its runs of this work.
     fn remark(&self, _: Work) -> Option<String> {
         None
     }
 
-    /// The share of the amount that it does, so that a slow one does not hold up the rest.
+    /// Returns the share of the amount that it does, so that a slow contender does not delay the
+    /// others.
     fn share(&self) -> u64 {
         1
     }
 
-    /// Does the run.
+    /// Performs the run.
     ///
     /// # Errors
-    /// A sentence that says what went wrong: then there is no figure.
+    /// A message about the failure; there is no figure then.
     fn run(&mut self, run: Run) -> Result<Taken, String>;
 }
 
-/// A contender that can take part, or why it cannot and how that is mended.
+/// A contender, or the reason why it is missing.
 pub type Candidate = Result<Box<dyn Contender>, Missing>;
 
-/// A contender that is not here.
+/// A contender that is not available, with the remedy.
 #[derive(Clone, Debug, Serialize)]
 pub struct Missing {
     pub name: &'static str,

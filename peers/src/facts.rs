@@ -1,4 +1,4 @@
-//! The circumstances of a run, without which its figures mean little.
+//! The circumstances of a run, which its figures depend on.
 
 use serde::Serialize;
 use std::fs;
@@ -9,13 +9,13 @@ use std::process::Command;
 pub struct Facts {
     /// The day, as `2026-11-21`.
     pub date: String,
-    /// The commit, with a plus behind it if files differ from it.
+    /// The commit, followed by a plus if files differ from it.
     pub commit: String,
     pub processor: String,
     pub kernel: String,
-    /// Was the run short?
+    /// Whether the run was short.
     pub quick: bool,
-    /// The contenders with what is to be known of each.
+    /// The contenders and their versions.
     pub contenders: Vec<(&'static str, String)>,
 }
 
@@ -33,7 +33,7 @@ impl Facts {
     }
 }
 
-/// The kernel's release.
+/// Returns the kernel's release.
 pub fn kernel() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease");
     release.map_or_else(|_| unknown(), |release| release.trim().to_owned())
@@ -50,7 +50,7 @@ fn processor() -> Option<String> {
     Some(format!("{model}, model {level}"))
 }
 
-/// What a program prints, in the project's folder.
+/// Returns the output of a program that runs in the project's folder.
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(program).args(arguments).current_dir(folder).output().ok()?;

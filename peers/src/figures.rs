@@ -1,9 +1,9 @@
-//! Medians, spread and ratios of runs that were taken in turn.
+//! Medians, spreads and ratios of runs taken in turn.
 
 use crate::turns::Rounds;
 use serde::Serialize;
 
-/// A median with the least and the most that it was taken of.
+/// A median with the least and the greatest sample.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Spread {
     pub median: f64,
@@ -25,23 +25,24 @@ impl Spread {
     }
 }
 
-/// What one contender's runs of one work come to.
+/// The result of one contender in one work.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
     pub work: &'static str,
     pub unit: &'static str,
     pub contender: &'static str,
-    /// Nanoseconds of processor time a unit, both ends together.
+    /// Nanoseconds of processor time per unit, both ends together.
     pub nanoseconds: Spread,
-    /// How many times as long as the first contender, linerate, in the same round.
+    /// Ratio of its time to linerate's in the same round.
     pub times_linerate: Spread,
-    /// Frames a unit, there and back, in the last round.
+    /// Frames per unit, there and back, in the last round.
     pub frames: [f64; 2],
-    /// Every run's nanoseconds a unit, in the order in which they were taken.
+    /// Nanoseconds per unit of every run, in the order of the runs.
     pub samples: Vec<f64>,
 }
 
-/// The figures of one work. The ratios are taken within each round, and only then their median.
+/// Computes the figures of one work. Ratios are taken within each round; then their median is
+/// taken.
 pub fn figures(rounds: &Rounds) -> Vec<Figure> {
     let times = |contender: usize| {
         rounds.taken.iter().map(move |round| round[contender].nanoseconds_a_unit())
@@ -77,7 +78,7 @@ mod tests {
     #[test]
     fn ratios_are_taken_within_a_round_before_their_median_is() {
         let taken = |nanoseconds| Taken { nanoseconds, units: 1, frames_out: 1, frames_back: 0 };
-        // The machine was slow in the second round, for both.
+        // In the second round the machine was slow for both.
         let rounds =
             [[100, 200], [1_000, 3_000], [100, 220]].map(|round| round.map(taken).to_vec());
         let names = vec!["linerate", "other"];

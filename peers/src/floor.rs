@@ -1,5 +1,6 @@
-//! No protocol at all: the bytes of each segment are copied as often as a stack must with this
-//! interface, and summed at both ends. Nobody who copies and sums in software can be faster.
+//! Data movement without a protocol: the bytes of each segment are copied as often as a stack must
+//! with this interface, and summed at both ends. No stack that copies and sums in software can be
+//! faster.
 
 use crate::contender::{Contender, Run, Taken};
 use crate::pattern::Pattern;
@@ -32,7 +33,7 @@ impl Contender for Floor {
     }
 }
 
-/// The memory that a transfer goes through, in the order in which it does.
+/// The buffers of a transfer, in the order in which data passes them.
 struct Memory {
     written: Pattern,
     send_buffer: Vec<u8>,
@@ -52,8 +53,9 @@ impl Memory {
         }
     }
 
-    /// Batch by batch, as a stack does it: what is written stays in the send buffer while frames are
-    /// filled from it, and all frames of a batch are filled before the first is taken in.
+    /// Moves the data batch by batch, as a stack does: written data stays in the send buffer while
+    /// frames are filled from it, and all frames of a batch are filled before the first is
+    /// received.
     fn carry(&mut self, work: Work, amount: u64) -> Taken {
         let stopwatch = Stopwatch::start();
         let (mut done, mut place) = (0, 0);

@@ -1,4 +1,4 @@
-//! gVisor's netstack: a program in Go, compiled when it is wanted.
+//! gVisor's netstack, driven by a Go program that is compiled on demand.
 
 use crate::build::{Build, finish};
 use crate::child::Child;
@@ -10,7 +10,7 @@ use std::process::Command;
 const NAME: &str = "gvisor";
 const REMEDY: &str = "install Go 1.26 or later, and let it reach its module proxy once";
 
-/// gVisor, if there is a Go to compile it with.
+/// Returns gVisor if a Go compiler is installed.
 pub fn candidate() -> Candidate {
     start()
         .map(|child| Box::new(child) as _)
@@ -21,10 +21,10 @@ fn start() -> Result<Child, String> {
     Child::start(NAME, Command::new(program()?), &[Work::Bulk, Work::PingPong, Work::Connect], 10)
 }
 
-/// Its program, compiled if it has changed.
+/// Returns the path of its program, compiled if its source has changed.
 ///
 /// # Errors
-/// Why it cannot be.
+/// A message that says why it cannot be compiled.
 pub fn program() -> Result<PathBuf, String> {
     let Build { folder, output } = Build::of(NAME)?;
     let mut compiler = Command::new("go");

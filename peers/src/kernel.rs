@@ -1,6 +1,6 @@
-//! The kernel's TCP, over virtual cables between networks of its own, one without any offload and one with all. It
-//! lives in a process of its own, this program started again, because it leaves the network that the
-//! others are in.
+//! The kernel's TCP, over virtual cables between network namespaces of its own, one without
+//! offloads and one with all. It runs in a process of its own, this program started again, because
+//! it leaves the namespace of the other contenders.
 
 use crate::build::program;
 use crate::child::{Child, serve};
@@ -16,10 +16,11 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::process::Command;
 
 const NAME: &str = "kernel";
-/// The word that makes this program the kernel's.
+/// The argument that makes this program the kernel's process.
 pub const SERVE: &str = "serve-kernel";
 const PORT: u16 = 9;
-/// What is done on the cable without offloads, and, as what is compared with, on the one with them.
+/// The works on the cable without offloads, and those that serve as a reference on the one with
+/// them.
 const WORKS: [Work; 9] = [
     Work::Bulk,
     Work::PingPong,
@@ -31,14 +32,14 @@ const WORKS: [Work; 9] = [
     Work::XdpSend,
     Work::XdpReceive,
 ];
-/// What a network card would do for the kernel, and does not for the others.
+/// Offloads that a NIC provides to the kernel, and not to the other contenders.
 const OFFLOADS: [&str; 6] = ["rx", "tx", "sg", "tso", "gso", "gro"];
 // `SOL_SOCKET`, `SO_SNDBUF` and `SO_RCVBUF` of Linux.
 const SOCKET: i32 = 1;
 const SEND_BUFFER: i32 = 7;
 const RECEIVE_BUFFER: i32 = 8;
 
-/// The kernel, if this process may have a network of its own.
+/// Returns the kernel, if this process may create a network namespace.
 pub fn candidate() -> Candidate {
     let start = || {
         program("ethtool", &["--version"])
@@ -52,10 +53,10 @@ pub fn candidate() -> Candidate {
     start().map(|child| Box::new(child) as _).map_err(|reason| Missing { name: NAME, reason })
 }
 
-/// Does what standard input says, until it ends.
+/// Serves the runs on standard input until it ends.
 ///
 /// # Errors
-/// A sentence that says why nobody listens any more.
+/// A message if the parent has closed its pipe.
 pub fn serve_cables() -> Result<(), String> {
     serve(
         || {
@@ -70,43 +71,43 @@ pub fn serve_cables() -> Result<(), String> {
     )
 }
 
-/// The control that the kernel is shipped with, if this machine begins with another: one that is paced would
-/// have the thread turn in circles. Where a network of one's own may not have it, Reno, which does the same
-/// as long as nothing is lost.
+/// Selects CUBIC, the kernel's default, if this machine has another one: a paced congestion control
+/// would make the thread spin. Where the namespace does not permit CUBIC, Reno, which behaves alike
+/// without loss.
 pub fn choose_control() -> Result<(), String> {
     let choose = |name| std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name);
     choose("cubic").or_else(|_| choose("reno")).map_err(sentence)
 }
 
-/// What a cable is like.
+/// The properties of a cable.
 #[derive(Clone, Copy)]
 struct Kind {
-    /// The names of its ends.
+    /// Names of its ends.
     ends: [&'static str; 2],
     addresses: [Ipv4Addr; 2],
     offloads: bool,
 }
 
-/// Segments and checksums are made in software.
+/// Segmentation and checksums in software.
 const WITHOUT: Kind = Kind {
     ends: ["left", "right"],
     addresses: [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)],
     offloads: false,
 };
-/// Super-frames, and no checksums.
+/// GSO frames without checksums.
 const WITH: Kind = Kind {
     ends: ["near", "far"],
     addresses: [Ipv4Addr::new(192, 0, 3, 1), Ipv4Addr::new(192, 0, 3, 2)],
     offloads: true,
 };
 
-/// Two networks, and the cable between them.
+/// Two network namespaces and the cable between them.
 struct Cable {
     listener: TcpListener,
     server: SocketAddrV4,
-    /// The name of the end that is counted.
+    /// Name of the end whose frames are counted.
     near: &'static str,
-    /// Its thread has to live as long as the sockets that were opened by it are used.
+    /// Its thread must live as long as the sockets that it opened.
     _right: Network,
 }
 
@@ -153,7 +154,7 @@ impl Cable {
                     .map_err(sentence)?;
             }
         }
-        let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
+        let (pattern, mut received) = (Pattern::new(), vec![0; PIECE]);
         let total = amount * SEGMENT;
         let (mut written, mut read) = (0, 0);
         while read < total {
@@ -167,10 +168,10 @@ impl Cable {
                 }
             }
             while read < total
-                && let Some(count) = unless_it_would_wait(server.read(&mut heard))?
+                && let Some(count) = unless_it_would_wait(server.read(&mut received))?
             {
                 if verify {
-                    pattern.verify(read, &heard[..count])?;
+                    pattern.verify(read, &received[..count])?;
                 }
                 read += count as u64;
             }
@@ -193,14 +194,15 @@ impl Cable {
         Ok(())
     }
 
-    /// The server closes first, and the client when it has heard of that. What waits in TIME-WAIT stays.
+    /// The server closes first, and the client when it has read the end of the stream. Connections
+    /// in TIME-WAIT remain.
     fn connect(&self, amount: u64) -> Result<(), String> {
         for _ in 0..amount {
             let (mut client, server) = self.open()?;
             drop(server);
             if client.read(&mut [0]).map_err(sentence)? != 0 {
                 return Err(
-                    "the server has closed, and the client has heard something else".to_owned()
+                    "the server has closed, and the client has read something else".to_owned()
                 );
             }
         }
@@ -208,7 +210,7 @@ impl Cable {
     }
 }
 
-/// Gives an end of the cable its address, and takes from it what it would save the kernel, or leaves it.
+/// Sets the address of an end of the cable, and its offloads.
 fn set_up(end: &KernelInterface, address: Ipv4Addr, offloads: bool) -> Result<(), String> {
     end.disable_ipv6().map_err(sentence)?;
     end.add_address(address, 24).map_err(sentence)?;
@@ -220,7 +222,7 @@ fn set_up(end: &KernelInterface, address: Ipv4Addr, offloads: bool) -> Result<()
     end.set_up().map_err(sentence)
 }
 
-/// Packets that the end called `near` has sent and received.
+/// Returns the packets that the end called `near` has sent and received.
 fn frames(near: &str) -> Result<[u64; 2], String> {
     let text = std::fs::read_to_string("/proc/thread-self/net/dev").map_err(sentence)?;
     let counts =

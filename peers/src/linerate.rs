@@ -1,4 +1,4 @@
-//! linerate: two hosts on a memory link, as shipped: timestamps, selective acknowledgements, CUBIC.
+//! linerate: two hosts on a memory link, as shipped, with timestamps, SACK and CUBIC.
 
 mod crowd;
 mod path;
@@ -29,15 +29,15 @@ pub struct Linerate {
     name: &'static str,
     config: Config,
     flows: Flows,
-    /// What a path of some length does to frames, as text for it.
+    /// The impairments of a path, as text.
     impairments: &'static str,
-    /// Shards of each host, where that is the question.
+    /// Shards of each host in the work on shards.
     shards: usize,
-    /// The hosts with all those connections, which are opened once.
+    /// The hosts with many connections, which are opened once.
     crowd: Option<Crowd>,
 }
 
-/// How many connections there are while one work is done.
+/// The number of connections in one work.
 #[derive(Clone, Copy)]
 struct Flows {
     active: usize,
@@ -49,7 +49,7 @@ struct Flows {
 const ONE: Flows = Flows { active: 1, idle: 0, writes: BATCH };
 
 impl Linerate {
-    /// As shipped, with buffers of the size that all contenders have.
+    /// As shipped, with the buffer sizes common to all contenders.
     pub fn as_shipped() -> Self {
         Self {
             name: "linerate",
@@ -61,13 +61,13 @@ impl Linerate {
         }
     }
 
-    /// Without the options that some peers do not have.
+    /// Without the options that some peers lack.
     pub fn without_options() -> Self {
         let config = Config { timestamps: false, selective_acks: false, ..rules() };
         Self { name: "linerate-plain", config, ..Self::as_shipped() }
     }
 
-    /// One connection that is busy, among many that are not.
+    /// One busy connection among many idle ones.
     pub fn beside_idle() -> Self {
         Self {
             name: "linerate-beside",
@@ -86,7 +86,7 @@ impl Linerate {
         Self { name: "linerate-apart", flows: Flows { writes: 1, ..ONE }, ..Self::as_shipped() }
     }
 
-    /// A second shard on a second core.
+    /// With a second shard on a second core.
     pub fn in_two_shards() -> Self {
         Self { name: "linerate-shards", shards: 2, ..Self::as_shipped() }
     }
@@ -101,7 +101,7 @@ impl Linerate {
     }
 }
 
-/// TIME-WAIT is short: other contenders' sockets are taken out of theirs by force, and a whole one keeps
+/// TIME-WAIT is short: other contenders' sockets are aborted in it, and the full time would keep
 /// the run's connections in memory.
 const MSL: Duration = Duration::from_millis(1);
 
@@ -187,7 +187,8 @@ impl Pair {
     }
 
     fn open(&mut self) -> Result<(TcpHandle, TcpHandle), String> {
-        // As every peer's, its rules are told once, to the host; and the clock is asked once a turn.
+        // As with every peer, options are set once, for the host, and the clock is read once a
+        // turn.
         let mut time = now();
         let options = ConnectOptions::default();
         let client = self.left.stack_mut().tcp_connect(time, PORT, &options).map_err(sentence)?;
@@ -205,7 +206,7 @@ impl Pair {
         let in_place = run.work == Work::BulkInPlace;
         let verify = run.verify && !in_place;
         let (client, server) = self.open()?;
-        let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
+        let (pattern, mut received) = (Pattern::new(), vec![0; PIECE]);
         let total = run.amount * SEGMENT;
         let (mut written, mut read) = (0, 0);
         let stopwatch = Stopwatch::start();
@@ -215,8 +216,8 @@ impl Pair {
                 let piece = pattern.at(written, total - written);
                 let stack = self.left.stack_mut();
                 let count = if in_place {
-                    // What is in the buffer is sent as it is: an application that makes its data in place pays
-                    // for that whatever the stack.
+                    // The buffer is sent with its old content: the cost of producing data in place
+                    // is the application's, whatever the stack.
                     stack.tcp_write_with(now, client, piece.len(), |room| room.len())
                 } else {
                     stack.tcp_write(now, client, piece)
@@ -231,9 +232,9 @@ impl Pair {
             }
             turn(&mut self.left, now)?;
             while turn(&mut self.right, now)? > 0 {
-                while let Some(count) = self.read(now, server, &mut heard, in_place)? {
+                while let Some(count) = self.read(now, server, &mut received, in_place)? {
                     if verify {
-                        pattern.verify(read, &heard[..count])?;
+                        pattern.verify(read, &received[..count])?;
                     }
                     read += count as u64;
                 }
@@ -246,7 +247,8 @@ impl Pair {
         Ok(Taken::new(processor, run.amount, frames))
     }
 
-    /// What has arrived, copied or looked at where it lies; `None` if there is nothing yet, or nothing any more.
+    /// Reads what has arrived, by copy or in place; `None` if there is nothing yet, or the stream
+    /// has ended.
     fn read(
         &mut self,
         now: Instant,
@@ -297,7 +299,7 @@ impl Pair {
             turn(&mut self.left, now())?;
             let mut time = now();
             self.left.stack_mut().tcp_close(time, client).map_err(sentence)?;
-            // Until both ends have come to their end: the one that closed first is in TIME-WAIT then.
+            // Until both ends have closed; the end that closed first is then in TIME-WAIT.
             while self.left.stack().orphans() + self.right.stack().orphans() > 0 {
                 turn(&mut self.left, time)?;
                 turn(&mut self.right, now())?;
@@ -309,7 +311,7 @@ impl Pair {
         Ok(Taken::new(processor, amount, [after[0] - before[0], after[1] - before[1]]))
     }
 
-    /// Segments that both ends have sent.
+    /// Returns the segments that each end has sent.
     fn segments(&self) -> [u64; 2] {
         [&self.left, &self.right].map(|host| host.stack().counters().tcp.out_segments)
     }
@@ -342,14 +344,15 @@ fn config_of(address: Ipv4Addr, tcp: Config) -> Result<StackConfig, String> {
     Ok(StackConfig { tcp, ..config })
 }
 
-/// One turn of a host, and how many frames it took in; what has happened is asked, and not needed.
+/// Runs one turn of a host, and returns the frames that it received. Events are polled, and
+/// ignored.
 fn turn(host: &mut Host<impl Link>, now: Instant) -> Result<usize, String> {
     let turn = host.turn(now).map_err(sentence)?;
     while host.stack_mut().poll_event().is_some() {}
     Ok(turn.received)
 }
 
-/// One byte from one application to the other.
+/// Sends one byte from one application to the other.
 fn pass_byte(
     from: (&mut Host<MemoryLink>, TcpHandle),
     to: (&mut Host<MemoryLink>, TcpHandle),

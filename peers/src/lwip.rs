@@ -1,4 +1,4 @@
-//! lwIP, as the distribution's library: a program in C, compiled when it is wanted.
+//! lwIP from the distribution's library, driven by a C program that is compiled on demand.
 
 use crate::build::{Build, program};
 use crate::child::Child;
@@ -9,7 +9,7 @@ use std::process::Command;
 const NAME: &str = "lwip";
 const REMEDY: &str = "install a C compiler, pkg-config and the library's headers (Debian: gcc pkg-config liblwip-dev)";
 
-/// lwIP, if its library is here.
+/// Returns lwIP if its library is installed.
 pub fn candidate() -> Candidate {
     start()
         .map(|child| Box::new(child) as _)

@@ -1,5 +1,5 @@
-//! linerate and other TCP stacks on the same transfers, taking turns in one run. The time on a
-//! processor decides, not the time on the wall.
+//! linerate and other TCP stacks on equal transfers, taking turns in one run. Processor time is
+//! measured, not wall-clock time.
 
 #![forbid(unsafe_code)]
 
@@ -36,11 +36,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use work::Work;
 
-/// linerate and its peers side by side: how much processor time each takes for the same work.
+/// linerate and its peers side by side: the processor time of each for equal work.
 ///
-/// Both ends of a transfer run in one thread, or on one processor, over a link with an MTU of 1,500 bytes,
-/// with checksums computed and verified in software. Every contender runs as it is shipped; peers/README.md
-/// says what differs. Peers that are not on this machine are named and left out.
+/// Both ends of a transfer run in one thread, or on one processor, over a link with an MTU of 1,500
+/// bytes, with checksums computed and verified in software. Every contender runs as shipped;
+/// peers/README.md lists the differences. Peers that are missing on this machine are named and left
+/// out.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
 struct Arguments {
@@ -53,10 +54,10 @@ struct Arguments {
     /// Only this peer beside linerate; may be repeated.
     #[arg(long, value_name = "NAME")]
     peer: Vec<String>,
-    /// Writes everything that was found as JSON to this file.
+    /// Writes all results as JSON to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Appends a line with the day to docs/numbers.md.
+    /// Appends a dated row to docs/notebook/bench-runs.md.
     #[arg(long)]
     record: bool,
 }
@@ -80,7 +81,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why there is no result: the words on the command line (2), or a run (1).
+/// A failure: a wrong argument (exit code 2) or a failed run (1).
 struct Failure {
     sentence: String,
     code: u8,
@@ -132,12 +133,12 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     if arguments.record {
         record::keep(&report.line())?;
-        say("one line more in docs/numbers.md")?;
+        say("appended a row to docs/notebook/bench-runs.md")?;
     }
     Ok(())
 }
 
-/// A line for whoever watches, who may have stopped watching.
+/// Prints a line of progress; a closed pipe is an error.
 fn say(line: &str) -> Result<(), Failure> {
     let written = writeln!(io::stdout(), "{line}");
     written.map_err(|error| {
@@ -145,17 +146,17 @@ fn say(line: &str) -> Result<(), Failure> {
     })
 }
 
-/// A name, and how to find out whether its contender can take part.
+/// A name, and the function that looks for its contender.
 type Entry = (&'static str, fn() -> Candidate);
 
-/// Everybody who might take part; linerate is the first, and what all others are compared with.
+/// Returns all contenders; the first is linerate, the base of all ratios.
 fn candidates() -> Vec<Entry> {
     vec![
         ("linerate", || Ok(Box::new(linerate::Linerate::as_shipped()))),
         ("linerate", tap::linerate),
         ("linerate", packet::linerate),
         ("linerate", xdp::linerate),
-        ("linerate-lent", tap::linerate_lent),
+        ("linerate-lent", tap::linerate_in_place),
         ("linerate-shared", tap::linerate_shared),
         ("linerate-plain", || Ok(Box::new(linerate::Linerate::without_options()))),
         ("linerate-beside", || Ok(Box::new(linerate::Linerate::beside_idle()))),
@@ -165,7 +166,7 @@ fn candidates() -> Vec<Entry> {
         ("linerate-shards", || Ok(Box::new(linerate::Linerate::in_two_shards()))),
         ("smoltcp", || Ok(Box::new(smoltcp::Smoltcp))),
         ("smoltcp", tap::smoltcp),
-        ("smoltcp-lent", tap::smoltcp_lent),
+        ("smoltcp-lent", tap::smoltcp_in_place),
         ("lwip", lwip::candidate),
         ("gvisor", gvisor::candidate),
         ("gvisor", packet::gvisor),
@@ -177,13 +178,14 @@ fn candidates() -> Vec<Entry> {
 
 type Chosen = (Vec<Box<dyn Contender>>, Vec<contender::Missing>);
 
-/// Those that are wanted and here, and those that are wanted and missing.
+/// Returns the wanted contenders that are available, and the wanted ones that are missing.
 fn choose(candidates: Vec<Entry>, wanted: &[String]) -> Result<Chosen, Failure> {
     let mut names: Vec<&str> = candidates.iter().map(|&(name, _)| name).collect();
-    // Some stand there once for each link.
+    // Some names occur once for each link.
     names.dedup();
     if let Some(unknown) = wanted.iter().find(|wanted| !names.contains(&wanted.as_str())) {
-        let sentence = format!("nobody here is called `{unknown}`: choose of {}", names.join(", "));
+        let sentence =
+            format!("no contender is called `{unknown}`: choose one of {}", names.join(", "));
         return Err(Failure { sentence, code: 2 });
     }
     let (mut here, mut missing) = (Vec::new(), Vec::new());
@@ -199,7 +201,7 @@ fn choose(candidates: Vec<Entry>, wanted: &[String]) -> Result<Chosen, Failure> 
     Ok((here, missing))
 }
 
-/// The file for the JSON, asked for before anything is measured: a wrong path is then known at once.
+/// Creates the JSON file before the first run, so that a wrong path fails at once.
 fn create(path: &Path) -> Result<File, Failure> {
     let sentence = |error| format!("{} cannot be written: {error}", path.display());
     File::create(path).map_err(|error| Failure { sentence: sentence(error), code: 2 })

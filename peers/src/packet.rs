@@ -1,5 +1,6 @@
-//! Packet sockets with super-frames, on a virtual cable with all offloads: linerate's link, and gVisor's link for
-//! descriptors. At the other end of the cable, in a network of its own, is the kernel's socket, in the same process.
+//! Packet sockets with GSO frames, on a virtual cable with all offloads: linerate's link, and
+//! gVisor's link for descriptors. The other end of the cable is the kernel's socket, in another
+//! network namespace of the same process.
 
 use crate::cable;
 use crate::child::{Child, refuse, serve};
@@ -19,7 +20,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// The word that makes this program a contender on packet sockets.
+/// The argument that makes this program a contender on packet sockets.
 pub const SERVE: &str = "serve-packet";
 const WORKS: [Work; 2] = [Work::PacketVnetSend, Work::PacketVnetReceive];
 
@@ -45,10 +46,10 @@ fn start(name: &'static str, share: u64) -> Candidate {
     child.map(|child| Box::new(child) as _).map_err(|error| Missing { name, reason: reason(error) })
 }
 
-/// Does what standard input says with this contender, until it ends.
+/// Serves the runs on standard input with this contender until it ends.
 ///
 /// # Errors
-/// A sentence that says why this machine does not let it.
+/// A message that says what this machine does not permit.
 pub fn serve_contender(name: &str) -> Result<(), String> {
     match name {
         "linerate" => serve(
@@ -60,9 +61,9 @@ pub fn serve_contender(name: &str) -> Result<(), String> {
             },
             transfer,
         ),
-        // It only comes back if it could not go on as another program.
+        // Returns only if the other program cannot be executed.
         "gvisor" => refuse(&become_gvisor()),
-        _ => Err(format!("nobody called {name} works on packet sockets")),
+        _ => Err(format!("no contender called {name} works on packet sockets")),
     }
 }
 
@@ -76,8 +77,8 @@ impl ToKernel for PacketLink {
     }
 }
 
-/// Goes on as gVisor's program, which finds the cable in the network that it is started in, and gets the kernel's
-/// listener. That keeps the other network alive.
+/// Executes gVisor's program in place of this one. It finds the cable in the network namespace that
+/// it is started in, and inherits the kernel's listener, which keeps the other namespace alive.
 fn become_gvisor() -> String {
     let prepared = || -> Result<_, String> {
         enter_private_network().map_err(sentence)?;

@@ -1,4 +1,4 @@
-//! The bytes that are sent: such that whoever receives them can tell at which place they belong.
+//! The bytes of a transfer: a pattern from which the receiver can check the position of every byte.
 
 use crate::work::PIECE;
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use bytes::Bytes;
 /// A prime, so that no buffer, segment or frame is a multiple of it.
 const PERIOD: usize = 251;
 
-/// A stretch of the endless pattern.
+/// Part of the infinite pattern.
 pub struct Pattern(Bytes);
 
 impl Pattern {
@@ -15,21 +15,22 @@ impl Pattern {
         Self(bytes.map(|byte| byte as u8).collect())
     }
 
-    /// What belongs at `place` of the stream: at most `length` bytes, and at most a piece.
+    /// Returns the pattern from `place` of the stream on: at most `length` bytes, and at most a
+    /// piece.
     pub fn at(&self, place: u64, length: u64) -> &[u8] {
         let start = (place % PERIOD as u64) as usize;
         &self.0[start..start + length.min(PIECE as u64) as usize]
     }
 
-    /// The same to be kept, without a copy.
+    /// Returns the pattern from `place` on as shared memory, without a copy.
     pub fn shared_at(&self, place: u64, length: u64) -> Bytes {
         self.0.slice_ref(self.at(place, length))
     }
 
-    /// Is this what belongs at `place`?
+    /// Checks that `arrived` is the pattern from `place` on.
     ///
     /// # Errors
-    /// A sentence that says where it is not.
+    /// A message with the position of the first difference.
     pub fn verify(&self, place: u64, arrived: &[u8]) -> Result<(), String> {
         if arrived == self.at(place, arrived.len() as u64) {
             return Ok(());

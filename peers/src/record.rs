@@ -1,23 +1,24 @@
-//! The notebook of the project, and the table in it that has a line for each run worth keeping.
+//! The table of recorded runs, docs/notebook/bench-runs.md.
 
 use std::fs;
 
-const NUMBERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/numbers.md");
-const SECTION: &str = "## Side by side";
+const RUNS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/notebook/bench-runs.md");
+const SECTION: &str = "## Runs";
 
 /// Adds a row to the table.
 ///
 /// # Errors
 /// Why it cannot be added.
 pub fn keep(row: &str) -> Result<(), String> {
-    let text = fs::read_to_string(NUMBERS)
-        .map_err(|error| format!("docs/numbers.md cannot be read: {error}"))?;
+    let text = fs::read_to_string(RUNS)
+        .map_err(|error| format!("docs/notebook/bench-runs.md cannot be read: {error}"))?;
     let text = with_row(&text, row)
-        .ok_or_else(|| format!("docs/numbers.md has no table under `{SECTION}`"))?;
-    fs::write(NUMBERS, text).map_err(|error| format!("docs/numbers.md cannot be written: {error}"))
+        .ok_or_else(|| format!("docs/notebook/bench-runs.md has no table under `{SECTION}`"))?;
+    fs::write(RUNS, text)
+        .map_err(|error| format!("docs/notebook/bench-runs.md cannot be written: {error}"))
 }
 
-/// The notebook with `row` behind the last one of the section's table.
+/// Inserts `row` after the last row of the section's table.
 fn with_row(text: &str, row: &str) -> Option<String> {
     let section = text.find(SECTION)?;
     let table = section + text[section..].find("\n|")? + 1;
@@ -32,7 +33,7 @@ mod tests {
     #[test]
     fn a_row_goes_behind_the_last_one_of_its_own_section() {
         let (before, after) =
-            ("| x |\n\n## Side by side\n\nWords.\n\n| a |\n|---|\n| 1 |\n", "\n## Next\n\n| b |\n");
+            ("| x |\n\n## Runs\n\nWords.\n\n| a |\n|---|\n| 1 |\n", "\n## Next\n\n| b |\n");
         let expected = format!("{before}| 2 |\n{after}");
         assert_eq!(with_row(&format!("{before}{after}"), "| 2 |\n"), Some(expected));
         assert_eq!(with_row(before, "| 2 |\n"), Some(format!("{before}| 2 |\n")));

@@ -1,4 +1,4 @@
-//! The figures for people, for programs, and as a line for the notebook.
+//! The results for people, for programs, and as a row of the table of recorded runs.
 
 use crate::bars::Bar;
 use crate::contender::Missing;
@@ -7,18 +7,18 @@ use crate::figures::Figure;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Everything that a run has found.
+/// All results of a run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub facts: Facts,
     pub missing: Vec<Missing>,
     pub figures: Vec<Figure>,
-    /// What else is to be said of a contender's runs.
+    /// Remarks about contenders' runs.
     pub remarks: Vec<(&'static str, String)>,
     pub bars: Vec<Bar>,
 }
 
-/// The table of one work, which `title` describes.
+/// Formats the table of one work.
 pub fn table(title: &str, figures: &[Figure], bars: &[Bar]) -> String {
     let mut text = String::new();
     let Some(first) = figures.first() else { return text };
@@ -55,7 +55,8 @@ pub fn table(title: &str, figures: &[Figure], bars: &[Bar]) -> String {
 }
 
 impl Report {
-    /// One row of the table in docs/numbers.md: medians, and in brackets how many times linerate's.
+    /// Formats a row of the table in docs/notebook/bench-runs.md: medians, and the ratios to
+    /// linerate's in brackets.
     pub fn line(&self) -> String {
         let mut works: Vec<String> = Vec::new();
         for group in self.figures.chunk_by(|a, b| a.work == b.work) {

@@ -1,5 +1,5 @@
-//! smoltcp: two interfaces, each with a device that hands its frames to the other. Frames are written
-//! once, into memory from which the other end reads them, as on linerate's memory link.
+//! smoltcp: two interfaces whose devices exchange frames. A frame is written once, into memory from
+//! which the other end reads it, as on linerate's memory link.
 
 use crate::contender::{Contender, Run, Taken};
 use crate::pattern::Pattern;
@@ -13,10 +13,10 @@ use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Header and data of the largest frame.
+/// Bytes of the header and data of the largest frame.
 const FRAME: usize = 1_514;
 const PORT: u16 = 9;
-/// Ports that a client speaks from, one after the other.
+/// The client's ports, used one after the other.
 const FIRST_PORT: u16 = 49_152;
 
 pub struct Smoltcp;
@@ -30,7 +30,8 @@ impl Contender for Smoltcp {
         "0.14.0; as shipped: no timestamps, no congestion control".to_owned()
     }
 
-    /// It searches a list of all sockets for every frame: with 10,000 there is nothing to be compared.
+    /// It searches a list of all sockets for every frame, so a comparison with 10,000 sockets would
+    /// be meaningless.
     fn can(&self, work: Work) -> bool {
         !matches!(work, Work::Flows | Work::Path | Work::Shards) && work.is_inside()
     }
@@ -49,7 +50,7 @@ impl Contender for Smoltcp {
     }
 }
 
-/// The frames on their way to one end: a ring of as many as a link holds.
+/// The frames in flight to one end: a ring of as many as a link holds.
 struct Lane {
     frames: Vec<[u8; FRAME]>,
     lengths: [usize; BATCH],
@@ -74,7 +75,7 @@ impl Default for Lane {
 struct Cable {
     from_other: Rc<RefCell<Lane>>,
     to_other: Rc<RefCell<Lane>>,
-    /// Frames that may still be taken in during this turn.
+    /// Frames that may still be received in this turn.
     budget: usize,
 }
 
@@ -166,9 +167,9 @@ impl End {
     }
 }
 
-/// Gives a socket something to send, and says how much it took.
+/// Writes to a socket, and returns the bytes taken.
 type Send = fn(&mut Socket<'static>, &[u8]) -> Result<usize, String>;
-/// Takes something from a socket, into memory or in place.
+/// Reads from a socket, by copy or in place.
 type Receive = fn(&mut Socket<'static>, &mut [u8]) -> Result<usize, String>;
 
 fn send_copied(socket: &mut Socket<'static>, piece: &[u8]) -> Result<usize, String> {
@@ -179,14 +180,14 @@ fn receive_copied(socket: &mut Socket<'static>, into: &mut [u8]) -> Result<usize
     socket.recv_slice(into).map_err(sentence)
 }
 
-/// What is in the buffer is sent as it is: an application that makes its data in place pays for that
-/// whatever the stack.
+/// The buffer is sent with its old content: the cost of producing data in place is the
+/// application's, whatever the stack.
 fn send_in_place(socket: &mut Socket<'static>, piece: &[u8]) -> Result<usize, String> {
-    let lend = |buffer: &mut [u8]| {
+    let in_place = |buffer: &mut [u8]| {
         let count = buffer.len().min(piece.len());
         (count, count)
     };
-    socket.send(lend).map_err(sentence)
+    socket.send(in_place).map_err(sentence)
 }
 
 fn receive_in_place(socket: &mut Socket<'static>, into: &mut [u8]) -> Result<usize, String> {
@@ -234,7 +235,7 @@ impl Pair {
 
     fn bulk(&mut self, run: Run, send: Send, receive: Receive) -> Result<Taken, String> {
         self.open()?;
-        let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
+        let (pattern, mut received) = (Pattern::new(), vec![0; PIECE]);
         let verify = run.verify && run.work != Work::BulkInPlace;
         let total = run.amount * SEGMENT;
         let (mut written, mut read) = (0, 0);
@@ -249,16 +250,17 @@ impl Pair {
                 }
             }
             if written == total {
-                // Or Nagle's rule keeps the last segment back until a delayed acknowledgement comes.
+                // Otherwise Nagle's algorithm holds the last segment back until a delayed
+                // acknowledgement arrives.
                 self.left.socket().close();
             }
             self.left.turn(now);
             loop {
                 self.right.turn(now);
                 while self.right.socket().can_recv() {
-                    let count = receive(self.right.socket(), &mut heard)?;
+                    let count = receive(self.right.socket(), &mut received)?;
                     if verify {
-                        pattern.verify(read, &heard[..count])?;
+                        pattern.verify(read, &received[..count])?;
                     }
                     read += count as u64;
                 }
@@ -299,13 +301,14 @@ impl Pair {
                 self.left.turn(Instant::now());
                 self.right.turn(Instant::now());
             }
-            // A socket in TIME-WAIT cannot be used for ten seconds. From there this says nothing to anybody.
+            // A socket in TIME-WAIT cannot be reused for ten seconds. In that state an abort sends
+            // nothing.
             self.right.socket().abort();
         }
         Ok(self.taken(stopwatch, amount, before))
     }
 
-    /// Frames that both ends have sent.
+    /// Returns the frames that each end has sent.
     fn frames(&self) -> [u64; 2] {
         [&self.left, &self.right].map(|end| end.device.to_other.borrow().carried)
     }
@@ -317,7 +320,7 @@ impl Pair {
     }
 }
 
-/// One byte from one application to the other.
+/// Sends one byte from one application to the other.
 fn pass_byte(from: &mut End, to: &mut End) -> Result<(), String> {
     let now = Instant::now();
     let mut byte = [0];

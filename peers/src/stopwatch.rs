@@ -1,9 +1,9 @@
-//! How long this thread has had a processor.
+//! Processor time of this thread.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
 
-/// Started when it is made.
+/// A stopwatch that starts when it is created.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Duration);
 

@@ -1,22 +1,22 @@
-//! Contenders that take turns at one work, so that whatever else happens to the machine happens to
-//! all of them.
+//! Contenders that take turns at one work, so that disturbances of the machine affect all of them.
 
 use crate::contender::{Contender, Run, Taken};
 use crate::work::Work;
 
-/// What the runs of one work took.
+/// The results of one work.
 pub struct Rounds {
     pub work: Work,
     pub names: Vec<&'static str>,
-    /// `taken[r][c]` is what contender `c` took in round `r`.
+    /// `taken[r][c]` is the result of contender `c` in round `r`.
     pub taken: Vec<Vec<Taken>>,
 }
 
-/// Every contender that can do the work once a round, each round beginning with another one. A first
-/// round warms up, compares what arrives with what was sent, and is not counted.
+/// Runs every contender that can do the work once per round; each round begins with another
+/// contender. The first round warms up, compares the data that arrives with the data sent, and is
+/// not counted.
 ///
 /// # Errors
-/// Whose run failed, and how.
+/// The contender whose run failed, and the failure.
 pub fn take(
     work: Work,
     contenders: &mut [Box<dyn Contender>],
@@ -53,8 +53,7 @@ mod tests {
     use clap::ValueEnum;
 
     #[test]
-    fn everybody_in_this_process_does_every_work_that_it_says_it_can_and_what_arrives_is_what_was_sent()
-     {
+    fn every_contender_in_this_process_does_each_work_and_data_arrives_intact() {
         let mut contenders: [Box<dyn Contender>; 4] = [
             Box::new(Linerate::as_shipped()),
             Box::new(Linerate::without_options()),
@@ -67,7 +66,7 @@ mod tests {
                 let taken =
                     taken.unwrap_or_else(|error| panic!("{}, {work}: {error}", contender.name()));
                 assert_eq!(taken.units, 500);
-                // Writes that are a little smaller than a segment share one now and then.
+                // Writes slightly smaller than a segment sometimes share one.
                 assert!(taken.frames_out >= 450, "{}, {work}: {taken:?}", contender.name());
             }
         }

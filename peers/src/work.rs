@@ -1,62 +1,69 @@
-//! What the contenders do: the works, how much of each a run does, and the sizes that all share.
+//! The works: their names, the amount of each in a run, and the sizes common to all contenders.
 
 use clap::ValueEnum;
 use std::fmt;
 
-/// Bytes of application data in a segment that fills an Ethernet frame, without options. Amounts are
-/// counted in these, whatever options a contender sends, so that options cost whoever sends them.
+/// Bytes of application data in a full Ethernet frame without TCP options. Amounts are counted in
+/// these whatever options a contender sends, so that the cost of options counts.
 pub const SEGMENT: u64 = 1_460;
-/// What a bulk application writes and reads at a time.
+/// Bytes that a bulk application writes and reads at a time.
 pub const PIECE: usize = 64 << 10;
-/// Bytes of each socket buffer, at both ends and in both directions, where a contender lets them be set.
+/// Bytes of each socket buffer, at both ends and in both directions, where a contender can be
+/// configured.
 pub const BUFFER: usize = 256 << 10;
-/// Frames that a link holds in one direction, and that an end handles before the other has its turn.
+/// Frames that a link holds in one direction, and that one end handles before the other end's turn.
 pub const BATCH: usize = 64;
 
 /// A kind of work. Both ends run on one processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Work {
-    /// A bulk transfer through the copying interface; the receiver may answer after two segments.
+    /// A bulk transfer through the copying interface; the receiver may acknowledge after two
+    /// segments.
     Bulk,
-    /// The same acknowledgements, one for two segments, and no turns for their sake: whoever can make them
-    /// of a whole batch takes that in at once.
+    /// A bulk transfer with an acknowledgement for every two segments, as in `Bulk`. A receiver
+    /// that can produce them from a whole batch receives it in one turn.
     BulkAcks,
-    /// The same, and the receiver takes a whole batch in before it may answer.
+    /// A bulk transfer whose receiver takes a whole batch before it may acknowledge.
     BulkBatch,
-    /// As `bulk`, through the interface that lends its buffers, if a contender has one.
+    /// A bulk transfer through the in-place interface, if a contender has one.
     BulkInPlace,
-    /// One byte there and one byte back, again and again.
+    /// One byte there and one byte back, repeated.
     PingPong,
-    /// A connection is opened, accepted and closed from both ends, again and again.
+    /// A connection is opened, accepted and closed from both ends, repeatedly.
     Connect,
-    /// Writes of one segment: to one connection, to one beside 100,000 idle ones, to 10,000 in turn.
+    /// Writes of one segment: to one connection, to one beside 100,000 idle ones, to 10,000 in
+    /// turn.
     Flows,
-    /// A bulk transfer over a path of ten milliseconds: without loss, and with one frame in a hundred lost.
+    /// A bulk transfer over a path of 10 ms: without loss, and with one frame in a hundred lost.
     Path,
-    /// Bulk transfers over eight connections, by the clock on the wall: one shard, and two on two cores.
+    /// Bulk transfers over eight connections, in wall-clock time: with one shard, and with two on
+    /// two cores.
     Shards,
-    /// A bulk transfer to the kernel over a TAP device; the stack and the kernel's socket share a processor.
+    /// A bulk transfer to the kernel over a TAP device; the stack and the kernel's socket share a
+    /// processor.
     TapSend,
-    /// The same from the kernel.
+    /// A bulk transfer from the kernel over a TAP device.
     TapReceive,
-    /// As `tap-send`, over a device with offloads: super-frames, and no checksums.
+    /// A bulk transfer to the kernel over a TAP device with offloads: GSO frames without checksums.
     TapVnetSend,
-    /// The same from the kernel.
+    /// A bulk transfer from the kernel over a TAP device with offloads.
     TapVnetReceive,
-    /// A bulk transfer to the kernel by a packet socket, over a virtual cable with all offloads: super-frames.
+    /// A bulk transfer to the kernel by a packet socket, over a virtual cable with all offloads
+    /// (GSO).
     PacketVnetSend,
-    /// The same from the kernel.
+    /// A bulk transfer from the kernel by a packet socket, over that cable.
     PacketVnetReceive,
-    /// A bulk transfer over a virtual cable by AF_XDP at both ends, and frames that are only carried.
+    /// A bulk transfer over a virtual cable by AF_XDP at both ends, and as many frames without a
+    /// stack.
     XdpFrames,
     /// A bulk transfer to the kernel by AF_XDP, over a virtual cable without offloads.
     XdpSend,
-    /// The same from the kernel.
+    /// A bulk transfer from the kernel by AF_XDP, over that cable.
     XdpReceive,
 }
 
 impl Work {
-    /// Its name on the command line and in results.
+    /// Returns the name on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bulk => "bulk",
@@ -80,7 +87,7 @@ impl Work {
         }
     }
 
-    /// What a figure of this work counts.
+    /// Returns the unit that figures of this work are per.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::PingPong => "round trip",
@@ -90,7 +97,7 @@ impl Work {
         }
     }
 
-    /// Units of one run: long enough for the clock, short enough to take turns.
+    /// Returns the units of one run: enough for the clock's resolution, few enough to take turns.
     pub const fn amount(self, quick: bool) -> u64 {
         let full = match self {
             Self::Bulk | Self::BulkAcks | Self::BulkBatch | Self::BulkInPlace | Self::Path => {
@@ -109,7 +116,7 @@ impl Work {
         if quick { full / 4 } else { full }
     }
 
-    /// Is it done inside of this process, over a link in memory?
+    /// Returns whether it runs inside this process, over a link in memory.
     pub const fn is_inside(self) -> bool {
         !matches!(
             self,
@@ -117,7 +124,7 @@ impl Work {
         ) && !self.has_offloads()
     }
 
-    /// Do super-frames pass, and frames without checksums?
+    /// Returns whether GSO frames and frames without checksums pass the link.
     pub const fn has_offloads(self) -> bool {
         matches!(
             self,
@@ -128,12 +135,13 @@ impl Work {
         )
     }
 
-    /// Does the stack send to the kernel?
+    /// Returns whether the stack sends to the kernel.
     pub const fn is_to_kernel(self) -> bool {
         matches!(self, Self::TapSend | Self::TapVnetSend | Self::PacketVnetSend | Self::XdpSend)
     }
 
-    /// Frames that a receiver takes in before it may answer, if it needs no turn for each acknowledgement.
+    /// Returns the frames that a receiver takes before it may acknowledge, if it needs no turn for
+    /// each acknowledgement.
     pub const fn frames_before_answer(self) -> usize {
         match self {
             Self::BulkAcks | Self::BulkBatch | Self::Flows => BATCH,
@@ -146,14 +154,12 @@ impl fmt::Display for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Bulk => "bulk, copying interface, an answer after two segments",
-            Self::BulkAcks => {
-                "bulk, copying interface, an acknowledgement for two segments, however it comes about"
-            }
+            Self::BulkAcks => "bulk, copying interface, an acknowledgement for two segments",
             Self::BulkBatch => "bulk, copying interface, an answer after a batch",
-            Self::BulkInPlace => "bulk, buffers lent in place, an answer after two segments",
+            Self::BulkInPlace => "bulk, in-place interface, an answer after two segments",
             Self::PingPong => "ping-pong of one byte",
             Self::Connect => "connect and close",
-            Self::Shards => "bulk over eight connections, time on the wall, one core and two",
+            Self::Shards => "bulk over eight connections, wall-clock time, one core and two",
             Self::TapSend => "to the kernel over a TAP device",
             Self::TapReceive => "from the kernel over a TAP device",
             Self::TapVnetSend => "to the kernel over a TAP device with offloads",

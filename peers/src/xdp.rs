@@ -1,5 +1,5 @@
-//! AF_XDP on virtual cables, in a process of its own: linerate's hosts at both ends, or the kernel at one; and the same
-//! sockets with nobody on them, which carry as many frames and look at none.
+//! AF_XDP over virtual cables, in a process of its own: linerate's hosts at both ends, or the
+//! kernel at one; and the bare sockets, which carry as many frames and process none.
 
 use crate::cable::{self, set_up};
 use crate::child::{Child, serve};
@@ -24,27 +24,27 @@ use linerate_wire::MacAddress;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::process::Command;
 
-/// The word that makes this program a contender on AF_XDP.
+/// The argument that makes this program a contender on AF_XDP.
 pub const SERVE: &str = "serve-xdp";
-/// Both ends of the cable that nobody but us is on.
+/// Both ends of the cable without the kernel's TCP.
 const OURS: [(&str, Ipv4Addr); 2] =
     [("one", Ipv4Addr::new(192, 0, 5, 1)), ("two", Ipv4Addr::new(192, 0, 5, 2))];
 const PORT: SocketAddrV4 = SocketAddrV4::new(OURS[1].1, 9);
-/// Frames each way of a socket: what the window holds, and little enough for a cache.
+/// Frames of a socket in each direction: enough for the window, and few enough for the cache.
 const FRAMES: usize = 256;
-/// Bytes of a full frame, and of one with an acknowledgement and timestamps.
+/// Bytes of a full frame, and of one with only an acknowledgement and timestamps.
 const FULL: usize = 1_514;
 const SMALL: usize = 66;
 
 const LINERATE: [Work; 3] = [Work::XdpFrames, Work::XdpSend, Work::XdpReceive];
 const BARE: [Work; 1] = [Work::XdpFrames];
 
-/// linerate, if this process may put programs into the kernel.
+/// Returns linerate, if this process may load XDP programs.
 pub fn linerate() -> Candidate {
     start("linerate", &LINERATE)
 }
 
-/// The sockets without anybody.
+/// Returns the bare sockets, without a stack.
 pub fn bare() -> Candidate {
     start("bare", &BARE)
 }
@@ -61,10 +61,10 @@ fn start(name: &'static str, works: &'static [Work]) -> Candidate {
     child.map(|child| Box::new(child) as _).map_err(|error| Missing { name, reason: reason(error) })
 }
 
-/// Does what standard input says with this contender, until it ends.
+/// Serves the runs on standard input with this contender until it ends.
 ///
 /// # Errors
-/// A sentence that says why this machine does not let it.
+/// A message that says what this machine does not permit.
 pub fn serve_contender(name: &str) -> Result<(), String> {
     let version = format!("this tree, by copies on a virtual cable of Linux {}", facts::kernel());
     let enter = || enter_private_network().map_err(sentence);
@@ -90,7 +90,7 @@ pub fn serve_contender(name: &str) -> Result<(), String> {
             },
             |[left, right], run| carry(left, right, run.amount),
         ),
-        _ => Err(format!("nobody called {name} works by AF_XDP")),
+        _ => Err(format!("no contender called {name} works by AF_XDP")),
     }
 }
 
@@ -104,12 +104,12 @@ impl ToKernel for XdpLink {
     }
 }
 
-/// What suits a cable, whoever is at its ends.
+/// Returns the configuration of an end of the cable.
 fn config(name: &str, address: Ipv4Addr) -> XdpConfig {
     XdpConfig { frames: FRAMES, in_driver: false, ..XdpConfig::new(name, address) }
 }
 
-/// Both ends of a cable.
+/// Opens both ends of a cable.
 fn cable() -> Result<[XdpLink; 2], String> {
     let (one, two) = KernelInterface::create_veth(OURS[0].0, OURS[1].0).map_err(sentence)?;
     set_up(&one, false)?;
@@ -118,7 +118,7 @@ fn cable() -> Result<[XdpLink; 2], String> {
     Ok([open(OURS[0])?, open(OURS[1])?])
 }
 
-/// Carries so many full frames one way, and a small one back for each batch.
+/// Carries `amount` full frames one way, and a short one back for each batch.
 fn carry(left: &mut XdpLink, right: &mut XdpLink, amount: u64) -> Result<Taken, String> {
     let (mut there, mut back) = (0, 0);
     let stopwatch = Stopwatch::start();
@@ -132,7 +132,7 @@ fn carry(left: &mut XdpLink, right: &mut XdpLink, amount: u64) -> Result<Taken, 
     Ok(Taken::new(stopwatch.elapsed(), amount, [there, back]))
 }
 
-/// Frames of which nothing is written but what the program in front of the other end looks at.
+/// Carries frames of which only the address that the XDP program checks is written.
 fn pass(
     from: &mut XdpLink,
     to: &mut XdpLink,
@@ -195,7 +195,7 @@ impl Pair {
 
     fn bulk(&mut self, run: Run) -> Result<Taken, String> {
         let (client, server) = self.open()?;
-        let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
+        let (pattern, mut received) = (Pattern::new(), vec![0; PIECE]);
         let total = run.amount * SEGMENT;
         let (mut written, mut read) = (0, 0);
         let before = self.frames();
@@ -208,7 +208,7 @@ impl Pair {
                 let count = if run.verify {
                     stack.tcp_write(now, client, piece)
                 } else {
-                    // As for the bare sockets: nobody makes the data, and nobody looks at it.
+                    // As for the bare sockets, no data is produced or read.
                     stack.tcp_write_with(now, client, piece.len(), |room| room.len())
                 };
                 match count.map_err(sentence)? {
@@ -223,7 +223,7 @@ impl Pair {
             loop {
                 let stack = self.right.stack_mut();
                 let count = if run.verify {
-                    stack.tcp_read(now, server, &mut heard)
+                    stack.tcp_read(now, server, &mut received)
                 } else {
                     stack.tcp_read_with(now, server, |bytes| bytes.len())
                 };
@@ -231,7 +231,7 @@ impl Pair {
                     Ok(0) | Err(Error::WouldBlock) => break,
                     Ok(count) => {
                         if run.verify {
-                            pattern.verify(read, &heard[..count])?;
+                            pattern.verify(read, &received[..count])?;
                         }
                         read += count as u64;
                     }
@@ -241,7 +241,7 @@ impl Pair {
         }
         let processor = stopwatch.elapsed();
         let after = self.frames();
-        // Neither can have ended by itself.
+        // Either connection may already have closed.
         let _ = self.left.stack_mut().tcp_abort(now, client);
         let _ = self.right.stack_mut().tcp_abort(now, server);
         for _ in 0..4 {
@@ -250,7 +250,7 @@ impl Pair {
         Ok(Taken::new(processor, run.amount, [after[0] - before[0], after[1] - before[1]]))
     }
 
-    /// Frames that both ends have sent.
+    /// Returns the frames that each end has sent.
     fn frames(&self) -> [u64; 2] {
         [&self.left, &self.right].map(|host| host.stack().counters().transmit.packets)
     }

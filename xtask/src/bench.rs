@@ -1,11 +1,11 @@
-//! `cargo xtask bench`: linerate beside its peers. The program is a workspace of its own, because what
-//! it is compared with is nothing that the crates may depend on.
+//! `cargo xtask bench`: a benchmark of linerate and other stacks. The program is a separate
+//! workspace, because the crates must not depend on the other stacks.
 
 use crate::error::Error;
 use crate::workspace::{cargo, root};
 use std::process::ExitCode;
 
-/// Builds the program and runs it with these words.
+/// Builds the program, and runs it with these arguments.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     let manifest = root().join("peers/Cargo.toml");
     let mut command = cargo();
@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     let status = command.arg("--").args(arguments).status();
     let status =
         status.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
-    // It has said what was wrong: a usage (2), or a run that failed (1).
+    // The program has explained its exit code: 2 for wrong usage, 1 for a failed run.
     Ok(status
         .code()
         .and_then(|code| u8::try_from(code).ok())

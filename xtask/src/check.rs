@@ -1,16 +1,22 @@
-//! `cargo xtask check`: everything that a change must pass besides its tests.
+//! `cargo xtask check`: the checks that a change must pass besides its tests.
 
 use crate::error::Error;
 use crate::layers;
+use crate::words;
 use crate::workspace::cargo;
 use std::process::Command;
 
 type Step = fn() -> Result<(), Error>;
 
-/// Runs all steps, also after one failed, so that one run shows everything there is to mend.
+/// Runs all steps, even after a failure, so that one run reports all problems.
 pub(crate) fn run() -> Result<(), Error> {
-    let steps: [(&'static str, Step); 4] =
-        [("fmt", fmt), ("layers", layers::run), ("clippy", clippy), ("doc", doc)];
+    let steps: [(&'static str, Step); 5] = [
+        ("fmt", fmt),
+        ("layers", layers::run),
+        ("words", words::run),
+        ("clippy", clippy),
+        ("doc", doc),
+    ];
     let mut failed = Vec::new();
     for (name, step) in steps {
         eprintln!("xtask: {name}");

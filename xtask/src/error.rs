@@ -1,27 +1,27 @@
-//! Why a chore did not come to a good end.
+//! The errors of the tasks.
 
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// One variant per cause.
+/// The reason why a task failed.
 #[derive(Debug, Error)]
 pub(crate) enum Error {
-    /// The words behind `cargo xtask` are none of ours.
+    /// The arguments are wrong; the text is the usage.
     #[error("{0}")]
     Usage(String),
-    /// A program that the chore needs does not start.
-    #[error("`{command}` does not start: {source}; is the Rust toolchain whole?")]
+    /// A program cannot be started.
+    #[error("`{command}` does not start: {source}; is the Rust toolchain complete?")]
     Start {
-        /// What was to be started.
+        /// The program.
         command: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A program ran and reported failure; it has said why.
+    /// A program failed, and has printed the reason.
     #[error("`{command}` failed")]
     Failed {
-        /// What was run.
+        /// The program.
         command: String,
     },
     /// A file cannot be read.
@@ -29,67 +29,95 @@ pub(crate) enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A file cannot be written.
     #[error("{} cannot be written: {source}", path.display())]
-    Keep {
+    Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// What `cargo metadata` prints is not what this program knows.
-    #[error("`cargo metadata` prints no {0}; has its format changed?")]
+    /// The output of `cargo metadata` lacks a field.
+    #[error("`cargo metadata` prints no {0}: has its format changed?")]
     Metadata(&'static str),
-    /// Standard output takes no more.
-    #[error("nothing can be written to standard output: {0}")]
-    Write(io::Error),
-    /// The table of requirements is not in its form.
-    #[error("{} is no table of requirements: {source}", path.display())]
+    /// Standard output cannot be written.
+    #[error("standard output cannot be written: {0}")]
+    Output(io::Error),
+    /// A table of requirements is malformed.
+    #[error("{} is not a table of requirements: {source}", path.display())]
     Table {
         /// The file.
         path: PathBuf,
-        /// What is wrong where.
+        /// The error and its position.
         source: toml::de::Error,
     },
-    /// The accepted counts are not in their form.
-    #[error("{} holds no counts: {source}; `cargo xtask instructions --accept` writes it anew", path.display())]
+    /// The file of accepted counts is malformed.
+    #[error(
+        "{} is malformed: {source}; `cargo xtask instructions --accept` writes it anew",
+        path.display()
+    )]
     Counts {
         /// The file.
         path: PathBuf,
-        /// What is wrong where.
+        /// The error and its position.
         source: toml::de::Error,
     },
-    /// There is nothing to count with.
+    /// Valgrind cannot be started.
     #[error("`valgrind` does not start: {0}; install it (Debian: apt-get install valgrind)")]
     Valgrind(io::Error),
-    /// Counts have grown, and were printed.
+    /// Instruction counts have grown, as printed.
     #[error(
-        "{count} counts of instructions have grown by more than 3 %: mend it, or say in docs/numbers.md what they \
-         buy, and keep them with `cargo xtask instructions --accept`"
+        "{count} instruction counts have grown by more than 3 %: reduce them, or explain their \
+         benefit in the commit and accept them by `cargo xtask instructions --accept`"
     )]
     Instructions {
-        /// How many.
+        /// The number of grown counts.
         count: usize,
     },
-    /// Faults were found, and printed.
-    #[error("{count} against the tables of requirements")]
+    /// The tables of requirements have faults, as printed.
+    #[error("{count} faults in the tables of requirements")]
     Requirements {
-        /// How many.
+        /// The number of faults.
         count: usize,
     },
-    /// Faults were found, and printed.
-    #[error("{count} against the architecture")]
+    /// The workspace violates the architecture, as printed.
+    #[error("{count} violations of the architecture")]
     Layers {
-        /// How many.
+        /// The number of violations.
         count: usize,
     },
-    /// Some steps of `check` failed, and said why.
+    /// The configuration of `cargo xtask words` is malformed.
+    #[error("{} is malformed: {source}", path.display())]
+    WordsConfig {
+        /// The file.
+        path: PathBuf,
+        /// The error and its position.
+        source: toml::de::Error,
+    },
+    /// Git cannot list the commits whose subjects are checked.
+    #[error(
+        "git cannot list the commits after {base} (`subjects_after` in xtask/words.toml): \
+         {message}; in a shallow clone, `git fetch --unshallow` gets the history"
+    )]
+    Commits {
+        /// The commit after which subjects are checked.
+        base: String,
+        /// The message of git.
+        message: String,
+    },
+    /// Breaches of the language rules were found, as printed.
+    #[error("breaches of the language rules: {count}; xtask/words.toml is their configuration")]
+    Words {
+        /// The number of breaches.
+        count: usize,
+    },
+    /// Some steps of `check` failed, as printed.
     #[error("failed: {}", steps.join(", "))]
     Check {
-        /// Their names.
+        /// The names of the steps.
         steps: Vec<&'static str>,
     },
 }

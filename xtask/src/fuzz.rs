@@ -1,39 +1,43 @@
-//! `cargo xtask fuzz`: libFuzzer makes up stories, guided by which code the ones before have reached. Instrumented by the
-//! stable compiler's own pass, which wants flags for the whole build: so the programs are a workspace of their own.
+//! `cargo xtask fuzz`: fuzzing with libFuzzer, guided by code coverage. The coverage pass of the
+//! stable compiler needs flags for the whole build, so the fuzz programs are a separate workspace.
 
 use crate::error::Error;
-use crate::workspace::{cargo, root};
+use crate::workspace::{cargo, root, target_directory};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// Something that is told what a fuzzer makes up.
+/// A fuzz program.
 struct Target {
-    /// The program.
+    /// The name of the program.
     name: &'static str,
-    /// The folder of what it is told first.
-    begins_with: &'static str,
-    /// Bytes of a story at most: longer ones find nothing else, and take longer.
-    longest: u32,
+    /// The folder of its initial inputs.
+    initial_inputs: &'static str,
+    /// The length of an input in bytes at most. Longer ones find nothing else, and take longer.
+    max_length: u32,
 }
+
+/// The manifest of the fuzz programs.
+const MANIFEST: &str = "fuzz/Cargo.toml";
 
 const TARGETS: [Target; 4] = [
     Target {
         name: "segments_into_a_connection",
-        begins_with: "fuzz/corpus/segments_into_a_connection",
-        longest: 1_024,
+        initial_inputs: "fuzz/corpus/segments_into_a_connection",
+        max_length: 1_024,
     },
     Target {
         name: "frames_into_a_host",
-        begins_with: "fuzz/corpus/frames_into_a_host",
-        longest: 1_024,
+        initial_inputs: "fuzz/corpus/frames_into_a_host",
+        max_length: 1_024,
     },
-    Target { name: "text_into_a_script", begins_with: "scripts", longest: 4_096 },
-    Target { name: "text_into_a_world", begins_with: "crates/sim/scenarios", longest: 4_096 },
+    Target { name: "text_into_a_script", initial_inputs: "scripts", max_length: 4_096 },
+    Target { name: "text_into_a_world", initial_inputs: "crates/sim/scenarios", max_length: 4_096 },
 ];
 
-/// Has every edge of the code count how often it is taken, and every compare tell libFuzzer what was compared.
+/// Instruments every edge of the code with a counter, and reports the operands of every comparison
+/// to libFuzzer.
 const FLAGS: [&str; 6] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -46,47 +50,46 @@ const FLAGS: [&str; 6] = [
 pub(crate) fn usage() -> String {
     format!(
         "\
-usage: cargo xtask fuzz TARGET [--minutes N]    new stories for so long (10 unless said), from those that there are on
-       cargo xtask fuzz TARGET FILE             one of them again
+usage: cargo xtask fuzz TARGET [--minutes N]    tries new inputs for N minutes (default 10)
+       cargo xtask fuzz TARGET FILE             repeats one input
 
 TARGET: {}
-It wants a C++ compiler, for libFuzzer. A story that breaks something is kept in fuzz/artifacts; in fuzz/corpus one of
-segments or frames is told by the ordinary tests.",
+Fuzzing needs a C++ compiler, for libFuzzer. An input that fails is stored in fuzz/artifacts. The
+ordinary tests run the inputs of segments and frames in fuzz/corpus.",
         TARGETS.map(|target| target.name).join(", ")
     )
 }
 
-/// Tells stories as these words say.
+/// Runs a fuzz program as specified by the arguments.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (target, what) = match words[..] {
+    let (target, inputs) = match words[..] {
         ["--help" | "-h"] => {
-            // A reader that has gone away is no failure.
+            // A closed pipe is not a failure.
             let _ = writeln!(io::stdout(), "{}", usage());
             return Ok(ExitCode::SUCCESS);
         }
-        [target] => (target, What::New { minutes: 10 }),
+        [target] => (target, Inputs::New { minutes: 10 }),
         [target, "--minutes", minutes] => {
-            (target, What::New { minutes: minutes.parse().map_err(|_| Error::Usage(usage()))? })
+            (target, Inputs::New { minutes: minutes.parse().map_err(|_| Error::Usage(usage()))? })
         }
-        [target, file] if !file.starts_with('-') => (target, What::Again(file.into())),
+        [target, file] if !file.starts_with('-') => (target, Inputs::File(file.into())),
         _ => return Err(Error::Usage(usage())),
     };
     let target =
         TARGETS.iter().find(|known| known.name == target).ok_or_else(|| Error::Usage(usage()))?;
-    tell(&build(target.name)?, target, &what)
+    execute(&build(target.name)?, target, &inputs)
 }
 
-/// Which stories are told.
-enum What {
+/// The inputs of a run.
+enum Inputs {
     New { minutes: u32 },
-    Again(PathBuf),
+    File(PathBuf),
 }
 
-/// Builds the program of a target, and says where it is.
+/// Builds the program of a target, and returns its path.
 fn build(target: &str) -> Result<PathBuf, Error> {
     let machine = machine()?;
-    let folder = root().join("fuzz");
     let mut command = cargo();
     command.args([
         "build",
@@ -98,17 +101,22 @@ fn build(target: &str) -> Result<PathBuf, Error> {
         &machine,
         "--manifest-path",
     ]);
-    // With a target of its own, what runs while it is built is not instrumented.
-    let status = command.arg(folder.join("Cargo.toml")).env("RUSTFLAGS", FLAGS.join(" ")).status();
+    // An explicit build target keeps the flags from build scripts and procedural macros.
+    let status = command.arg(root().join(MANIFEST)).env("RUSTFLAGS", FLAGS.join(" ")).status();
     let command = || "cargo build".to_owned();
     let status = status.map_err(|source| Error::Start { command: command(), source })?;
     if !status.success() {
         return Err(Error::Failed { command: command() });
     }
-    Ok(folder.join("target").join(machine).join("release").join(target))
+    program(cargo(), &machine, target)
 }
 
-/// The machine that the compiler builds for, in its words.
+/// Returns the path of the built program of a target.
+fn program(cargo: Command, machine: &str, target: &str) -> Result<PathBuf, Error> {
+    Ok(target_directory(cargo, MANIFEST)?.join(machine).join("release").join(target))
+}
+
+/// Returns the target triple of this machine.
 fn machine() -> Result<String, Error> {
     let command = || "rustc -vV".to_owned();
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
@@ -119,25 +127,24 @@ fn machine() -> Result<String, Error> {
     host.map(str::to_owned).ok_or_else(|| Error::Failed { command: command() })
 }
 
-fn tell(program: &Path, target: &Target, what: &What) -> Result<ExitCode, Error> {
-    let Target { name, begins_with, longest } = target;
+fn execute(program: &Path, target: &Target, inputs: &Inputs) -> Result<ExitCode, Error> {
+    let Target { name, initial_inputs, max_length } = target;
     let mut command = Command::new(program);
-    match what {
-        What::Again(file) => command.arg(file),
-        What::New { minutes } => {
-            let folder = root().join("fuzz");
-            let found = folder.join("target/found").join(name);
-            let broken = folder.join("artifacts");
+    match inputs {
+        Inputs::File(file) => command.arg(file),
+        Inputs::New { minutes } => {
+            let found = target_directory(cargo(), MANIFEST)?.join("found").join(name);
+            let broken = root().join("fuzz/artifacts");
             for path in [&found, &broken] {
                 fs::create_dir_all(path)
-                    .map_err(|source| Error::Keep { path: path.clone(), source })?;
+                    .map_err(|source| Error::Write { path: path.clone(), source })?;
             }
-            // libFuzzer adds to the first folder, and reads the others.
+            // libFuzzer adds new inputs to the first folder, and only reads the others.
             command
                 .arg(format!("-max_total_time={}", u64::from(*minutes) * 60))
-                .arg(format!("-max_len={longest}"))
+                .arg(format!("-max_len={max_length}"))
                 .arg(format!("-artifact_prefix={}/{name}-", broken.display()))
-                .args([found, root().join(begins_with)])
+                .args([found, root().join(initial_inputs)])
         }
     };
     let status = command.status();
@@ -147,7 +154,20 @@ fn tell(program: &Path, target: &Target, what: &What) -> Result<ExitCode, Error>
         return Ok(ExitCode::SUCCESS);
     }
     eprintln!(
-        "xtask: `cargo xtask fuzz {name} FILE` tells the story again, with the file that is named above"
+        "xtask: `cargo xtask fuzz {name} FILE` repeats the failure, with the file named above"
     );
     Ok(ExitCode::FAILURE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_in_the_target_directory_of_the_environment() {
+        let mut other_target = cargo();
+        other_target.env("CARGO_TARGET_DIR", "/other_target");
+        let program = program(other_target, "machine", "frames_into_a_host").unwrap();
+        assert_eq!(program, Path::new("/other_target/machine/release/frames_into_a_host"));
+    }
 }

@@ -1,8 +1,7 @@
-//! The project's chores: `cargo xtask <verb>`.
+//! The development tasks of the project: `cargo xtask <verb>`.
 
 #![forbid(unsafe_code)]
 
-mod arrow;
 mod bench;
 mod check;
 mod error;
@@ -10,8 +9,8 @@ mod fuzz;
 mod instructions;
 mod layers;
 mod rfc;
-mod source;
 mod testkit;
+mod words;
 mod workspace;
 
 use error::Error;
@@ -19,28 +18,32 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What the words behind `cargo xtask` may be.
+/// Returns the usage of all tasks.
 fn usage() -> String {
-    let works = instructions::works(", ");
+    let lines =
+        instructions::workloads().chunks(6).map(|names| names.join(", ")).collect::<Vec<_>>();
+    let workloads = lines.join(",\n                 ");
     format!(
         "\
 usage: cargo xtask <verb>
 
-  bench          processor time of linerate and of other stacks, by turns: see `bench --help`
-  check          formatting, lints, documentation and layers: what a change must pass
-  layers         the dependencies among our crates, against the arrow of the architecture
-  explore        let random worlds live for so many minutes, or one of them again: see `explore --help`
-  fuzz           let libFuzzer make up stories (needs a C++ compiler): see `fuzz --help`
-  grid           measure goodput over loss anew, in virtual time, and keep it in docs/loss-grid.txt
-  instructions   count instructions (needs valgrind) and compare them with docs/instructions.toml
+  bench          measures the processor time of linerate and of other stacks: see `bench --help`
+  check          checks formatting, lints, documentation, layers and words, as for every change
+  layers         checks the dependencies among our crates against the architecture
+  explore        runs random scenarios under all invariants: see `explore --help`
+  fuzz           fuzzes with libFuzzer (needs a C++ compiler): see `fuzz --help`
+  grid           measures goodput over loss in virtual time, and updates docs/loss-grid.txt
+  instructions   counts instructions (needs valgrind), and compares with docs/instructions.toml
   instructions --accept
-                 keep the counts in docs/instructions.toml
-  instructions --profile WORK
-                 where a unit of a work spends them:
-                 {works}
-  rfc [--run]    each requirement of the RFCs in specs/ with its tests: do they exist, and pass?
+                 counts instructions, and updates docs/instructions.toml
+  instructions --profile WORKLOAD
+                 prints the functions that execute the instructions of a unit of
+                 {workloads}
+  rfc [--run]    checks that the tests that specs/ names for each requirement exist (and pass)
   rfc --texts FOLDER
-                 count the normative sentences of the RFCs anew, from their texts rfcNNNN.txt there"
+                 compares specs/ with the normative sentences of the texts rfcNNNN.txt
+  words          checks the language: retired words, comments, widths, commit subjects
+  words PATH...  checks the language of files that xtask/words.toml does not list yet"
     )
 }
 
@@ -74,10 +77,12 @@ fn run(arguments: &[String]) -> Result<ExitCode, Error> {
         ["grid"] => testkit::write_grid(),
         ["instructions"] => instructions::compare(),
         ["instructions", "--accept"] => instructions::accept(),
-        ["instructions", "--profile", work] => instructions::profile(work),
+        ["instructions", "--profile", workload] => instructions::profile(workload),
         ["rfc"] => rfc::run(false),
         ["rfc", "--run"] => rfc::run(true),
         ["rfc", "--texts", folder] => rfc::count(Path::new(folder)),
+        ["words"] => words::run(),
+        ["words", ..] if !arguments[1].starts_with('-') => words::run_on(&arguments[1..]),
         _ => Err(Error::Usage(usage())),
     }?;
     Ok(ExitCode::SUCCESS)

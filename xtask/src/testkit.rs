@@ -1,14 +1,14 @@
-//! Programs of the test kit that are chores: they need our crates, which this program does not use.
+//! Tasks that are examples of the testkit, because they need our crates, which xtask does not use.
 
 use crate::error::Error;
 use crate::workspace::{cargo, root};
 use std::fs;
 use std::process::{Command, ExitCode, Stdio};
 
-/// Where the grid of goodput over loss is kept.
+/// The file with the table of goodput over loss.
 const GRID: &str = "docs/loss-grid.txt";
 
-/// `cargo xtask grid`: measures the grid and keeps it, to be reviewed as a difference.
+/// `cargo xtask grid`: measures the table anew, and writes it for review.
 pub(crate) fn write_grid() -> Result<(), Error> {
     let mut command = example("loss_grid");
     let output = command.stderr(Stdio::inherit()).output();
@@ -18,19 +18,19 @@ pub(crate) fn write_grid() -> Result<(), Error> {
         return Err(Error::Failed { command: "cargo run --example loss_grid".to_owned() });
     }
     let path = root().join(GRID);
-    fs::write(&path, output.stdout).map_err(|source| Error::Keep { path, source })?;
+    fs::write(&path, output.stdout).map_err(|source| Error::Write { path, source })?;
     eprintln!("xtask: {GRID} is written; `git diff` shows what has changed");
     Ok(())
 }
 
-/// `cargo xtask explore`: random worlds for so many minutes, or one of them again.
+/// `cargo xtask explore`: random scenarios for some minutes, or a repetition of one.
 pub(crate) fn explore(arguments: &[String]) -> Result<ExitCode, Error> {
     let mut command = example("explore");
     command.arg("--release").arg("--").args(arguments);
     let status = command.status();
     let status =
         status.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
-    // It has said what was wrong: a usage (2), or a world that failed (1).
+    // The program has explained its exit code: 2 for wrong usage, 1 for a failed scenario.
     Ok(status
         .code()
         .and_then(|code| u8::try_from(code).ok())

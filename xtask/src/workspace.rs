@@ -1,4 +1,4 @@
-//! The workspace as `cargo metadata` describes it.
+//! The workspace, as described by `cargo metadata`.
 
 use crate::error::Error;
 use serde_json::Value;
@@ -10,46 +10,57 @@ use std::process::Command;
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) manifest: PathBuf,
-    /// The first file of its library and of each of its programs.
+    /// The root files of its library and its programs.
     pub(crate) roots: Vec<PathBuf>,
-    /// The packages of the workspace that it uses.
+    /// Its dependencies within the workspace.
     pub(crate) uses: Vec<Use>,
 }
 
-/// A dependency on a package of the workspace.
+/// A dependency within the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) name: String,
-    /// Do only tests, examples and benches use it?
+    /// Is it used only by tests, examples and benches?
     pub(crate) is_dev: bool,
 }
 
-/// `cargo` as the one that started this program.
+/// Returns the command `cargo`, of the toolchain that started this program.
 pub(crate) fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The folder of the project.
+/// Returns the root folder of the project.
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The packages of the workspace.
+/// Returns the packages of the workspace.
 pub(crate) fn read() -> Result<Vec<Package>, Error> {
+    packages(&metadata(cargo(), "Cargo.toml")?)
+}
+
+/// Returns the target directory of the workspace of `manifest`. Only cargo knows it: besides
+/// `CARGO_TARGET_DIR`, configuration files can choose it.
+pub(crate) fn target_directory(cargo: Command, manifest: &str) -> Result<PathBuf, Error> {
+    Ok(text(&metadata(cargo, manifest)?, "target_directory")?.into())
+}
+
+/// Returns the metadata of the workspace of `manifest`, a path in the project.
+fn metadata(mut cargo: Command, manifest: &str) -> Result<Value, Error> {
     let command = || "cargo metadata".to_owned();
-    let output = cargo()
-        .args(["metadata", "--no-deps", "--format-version", "1"])
+    let output = cargo
+        .args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"])
+        .arg(root().join(manifest))
         .stderr(std::process::Stdio::inherit())
         .output()
         .map_err(|source| Error::Start { command: command(), source })?;
     if !output.status.success() {
         return Err(Error::Failed { command: command() });
     }
-    let metadata = serde_json::from_slice(&output.stdout).map_err(|_| Error::Metadata("JSON"))?;
-    packages(&metadata)
+    serde_json::from_slice(&output.stdout).map_err(|_| Error::Metadata("JSON"))
 }
 
-/// The packages that the metadata lists.
+/// Extracts the packages from the metadata.
 pub(crate) fn packages(metadata: &Value) -> Result<Vec<Package>, Error> {
     let listed = list(metadata, "packages")?;
     let names =
@@ -94,7 +105,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn dependencies_among_ours_are_kept_with_their_kind() {
+    fn dependencies_within_the_workspace_are_read_with_their_kind() {
         let metadata = json!({ "packages": [
             { "name": "upper", "manifest_path": "/w/upper/Cargo.toml", "dependencies": [],
               "targets": [{ "kind": ["lib"], "src_path": "/w/upper/src/lib.rs" }] },
@@ -117,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_another_format_is_refused() {
+    fn malformed_metadata_is_refused() {
         assert!(matches!(packages(&json!({})), Err(Error::Metadata("packages"))));
         assert!(matches!(packages(&json!({ "packages": [{}] })), Err(Error::Metadata("name"))));
     }

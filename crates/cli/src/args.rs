@@ -36,7 +36,7 @@ pub(crate) enum Command {
     Ping(PingArgs),
     /// Run packet scripts, in packetdrill's language, against linerate's host in virtual time.
     Script(ScriptArgs),
-    /// Run scenarios in virtual time: machines, cards and cables of 1988 and of today.
+    /// Run scenarios in virtual time: machines, NICs and cables of 1988 and of today.
     Sim(SimArgs),
     /// Say what this machine can do, what that means for which command, and what would help.
     Doctor(DoctorArgs),
@@ -136,7 +136,7 @@ mod tests {
             (&["linerate", "sweep", "--send-buffers", "9..1"], "write the smaller end first"),
             (&["linerate", "sweep", "--on", "moon"], "stack, tap, kernel"),
             (&["linerate", "sweep", "--bytes"], "--bytes <SIZE>"),
-            (&["linerate", "sweep", "--bytes", "-1"], "`-1` is no amount of bytes"),
+            (&["linerate", "sweep", "--bytes", "-1"], "`-1` is not an amount of bytes"),
             (&["linerate", "sweep", "--seed", "-1"], "write a whole number from 0 to"),
             (&["linerate", "sweep", "-1"], "unexpected argument '-1'"),
             (&["linerate", "sim"], "see `linerate sim --help`"),

@@ -1,7 +1,7 @@
 //! Ctrl-C: the first asks everything to stop in order, the second ends the process at once.
 
 use crate::output::Failure;
-use linerate_lab::Interrupt;
+use linerate_ends::Interrupt;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! What the command says when it is done, and its exit code.
 
-use linerate_lab::bench::Fault;
-use linerate_lab::{BenchError, StoreError, Style};
+use linerate_measure::{BenchError, Fault, StoreError};
+use linerate_report::Style;
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};

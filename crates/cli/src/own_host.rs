@@ -2,7 +2,8 @@
 
 use crate::output::Failure;
 use clap::Args;
-use linerate_lab::{Network, OwnHost};
+use linerate_ends::OwnHost;
+use linerate_ends::socket::Network;
 use linerate_link::LinkSpec;
 use linerate_wire::Ipv4Cidr;
 use std::net::Ipv4Addr;

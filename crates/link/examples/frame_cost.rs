@@ -1,8 +1,9 @@
-//! What a frame of 1,514 bytes costs on each link of this machine: `cargo run --release --example frame_cost`.
+//! Measures the cost of a frame of 1,514 bytes on each link of this machine: `cargo run --release
+//! --example frame_cost`.
 //!
-//! Each figure is the median of several rounds, with the least and the most.
+//! Each figure is the median of several rounds, with minimum and maximum.
 
-#![allow(clippy::print_stdout, reason = "figures are what it is for")]
+#![allow(clippy::print_stdout, reason = "the program prints its figures")]
 
 use linerate_link::memory::{MemoryConfig, MemoryLink, pair};
 use linerate_link::{MonotonicClock, Tap, TapConfig, Waiter, namespace};
@@ -18,9 +19,10 @@ const ROUNDS: usize = 21;
 const FRAMES: usize = 200_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // First, for a process with threads could not: the measurements on TAP need a network of their own.
+    // First, because a process with threads cannot enter a namespace. The TAP runs need a private
+    // network.
     let network = namespace::enter_private_network();
-    println!("ns per frame of {LENGTH} bytes, median of {ROUNDS} rounds (least, most)");
+    println!("ns per frame of {LENGTH} bytes, median of {ROUNDS} rounds (minimum, maximum)");
     for capacity in [32, 64, 256, 1_024] {
         print(
             &format!("memory, one thread, ring of {capacity}, nothing copied"),
@@ -51,7 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The rounds' nanoseconds per frame.
+/// Returns the nanoseconds per frame of each round.
 fn one_thread(capacity: usize, copied: bool) -> Result<Vec<f64>, Box<dyn Error>> {
     let (mut left, mut right) = pair(MemoryConfig { capacity, ..MemoryConfig::default() })?;
     let (payload, mut sink) = (payload(), payload());
@@ -107,7 +109,7 @@ fn send_all(mut link: MemoryLink, spins: u32) {
         match sent {
             Ok(0) => drop(waiter.wait(&mut link, Instant::NEVER)),
             Ok(sent) => left -= sent,
-            // The other end has counted to the last frame and is gone.
+            // The other end has received all frames and was dropped.
             Err(_) => return,
         }
     }
@@ -121,7 +123,7 @@ fn tap() -> Result<(Vec<f64>, Vec<f64>), Box<dyn Error>> {
     tap.interface().add_address(kernel, 24)?;
     tap.interface().set_up()?;
     let mut frame = payload();
-    // An EtherType for experiments, which the kernel drops when it sees it.
+    // An EtherType for experiments; the kernel drops the frame after reading it.
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xB5]);
     let write = rounds(AT_ONCE, || {
         tap.transmit(AT_ONCE, |bytes| {
@@ -135,7 +137,7 @@ fn tap() -> Result<(Vec<f64>, Vec<f64>), Box<dyn Error>> {
     let mut read = Vec::new();
     for _ in 0..ROUNDS {
         for _ in 0..AT_ONCE {
-            // To all, so that no neighbour has to be found first.
+            // To the broadcast address, which needs no ARP.
             socket.send_to(&[0; LENGTH - 42], (Ipv4Addr::new(10, 0, 0, 255), 9))?;
         }
         let begin = MonotonicClock.now();
@@ -158,7 +160,7 @@ fn rounds(
         .collect()
 }
 
-#[allow(clippy::cast_precision_loss, reason = "figures for people")]
+#[allow(clippy::cast_precision_loss, reason = "53 bits are plenty for a printed figure")]
 fn nanos_per(begin: Instant, frames: usize) -> f64 {
     MonotonicClock.now().since(begin).as_nanos() as f64 / frames as f64
 }

@@ -1,5 +1,4 @@
-//! An interface by the words that people have for it (`tap:lr0`, `packet:eth0`, `xdp:eth0:1`), and the link to it,
-//! whichever it is.
+//! Links selected by a text such as `tap:lr0`, `packet:eth0` or `xdp:eth0:1`.
 
 use crate::kernel_interface::{InterfaceError, KernelInterface};
 use crate::packet::{PacketConfig, PacketError, PacketLink};
@@ -14,19 +13,19 @@ use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// An interface that exists, and how a host gets onto it.
+/// An existing interface, and the method by which a host uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkSpec {
-    /// Behind the TAP device of this name.
+    /// The TAP device of this name.
     Tap(String),
-    /// By a packet socket, on the interface of this name, which the kernel has as well.
+    /// A packet socket on the interface of this name, which the kernel uses as well.
     Packet(String),
-    /// At its driver by AF_XDP: the interface's name, and its queue.
+    /// AF_XDP at the driver: the name of the interface, and the queue.
     Xdp(String, u32),
 }
 
 impl LinkSpec {
-    /// The name of the interface.
+    /// Returns the name of the interface.
     #[must_use]
     pub fn interface(&self) -> &str {
         match self {
@@ -35,7 +34,7 @@ impl LinkSpec {
     }
 }
 
-/// `tap:NAME`, `packet:NAME`, `xdp:NAME` or `xdp:NAME:QUEUE`.
+/// Parses `tap:NAME`, `packet:NAME`, `xdp:NAME` or `xdp:NAME:QUEUE`.
 impl FromStr for LinkSpec {
     type Err = ParseLinkError;
 
@@ -53,7 +52,7 @@ impl FromStr for LinkSpec {
     }
 }
 
-/// As it is read.
+/// Formats the text that parses to this value.
 impl fmt::Display for LinkSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -64,20 +63,20 @@ impl fmt::Display for LinkSpec {
     }
 }
 
-/// Why a text names no link.
+/// The reason why a text names no link.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParseLinkError {
-    /// It is none of the words.
+    /// The text begins with none of the known methods.
     #[error("write tap:NAME, packet:NAME or xdp:NAME:QUEUE for an interface that exists")]
     NoLink,
-    /// What follows the interface's name is no number.
-    #[error("`{0}` is no queue: write xdp:NAME:0")]
+    /// The queue is not a number.
+    #[error("`{0}` is not a queue: write xdp:NAME:0")]
     NoQueue(String),
 }
 
-/// The link to an interface that was chosen by its words.
+/// A link to an interface that was selected by a text.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "there is one of it in a program")]
+#[allow(clippy::large_enum_variant, reason = "a program has only one")]
 pub enum AnyLink {
     /// See [`LinkSpec::Tap`].
     Tap(Tap),
@@ -88,11 +87,11 @@ pub enum AnyLink {
 }
 
 impl AnyLink {
-    /// Opens the interface for a host at `address`. With `offloads` the link takes super-frames and frames without
-    /// checksums, if it can.
+    /// Opens the interface for a host at `address`. With `offloads` the link carries GSO and GRO
+    /// frames and leaves checksums to the interface, if it can.
     ///
     /// # Errors
-    /// [`OpenError`], which says what is missing and how to get it.
+    /// [`OpenError`], which names what is missing and the remedy.
     pub fn open(spec: &LinkSpec, address: Ipv4Addr, offloads: bool) -> Result<Self, OpenError> {
         Ok(match spec {
             LinkSpec::Tap(name) => Self::Tap(existing_tap(name, offloads)?),
@@ -107,7 +106,7 @@ impl AnyLink {
         })
     }
 
-    /// The interface.
+    /// Returns the interface.
     #[must_use]
     pub const fn interface(&self) -> &KernelInterface {
         match self {
@@ -117,7 +116,7 @@ impl AnyLink {
         }
     }
 
-    /// The station that the host has to be there; none where it may choose.
+    /// Returns the MAC address that the host must use. `None` if the host can choose it.
     #[must_use]
     pub const fn mac(&self) -> Option<[u8; 6]> {
         match self {
@@ -127,19 +126,19 @@ impl AnyLink {
         }
     }
 
-    /// How frames get in and out, for people.
+    /// Describes how frames enter and leave the program, for printing.
     #[must_use]
-    pub const fn way(&self) -> &'static str {
+    pub const fn description(&self) -> &'static str {
         match self {
             Self::Tap(_) => "a TAP device",
             Self::Packet(_) => "a packet socket",
-            Self::Xdp(link) if link.is_zero_copy() => "AF_XDP in the driver's own way",
-            Self::Xdp(_) => "AF_XDP by copies",
+            Self::Xdp(link) if link.is_zero_copy() => "AF_XDP with zero-copy",
+            Self::Xdp(_) => "AF_XDP with copies",
         }
     }
 }
 
-/// The device behind the interface `name`, which keeps its MTU and is not made if there is none.
+/// Opens the existing TAP device `name`, and keeps its MTU.
 fn existing_tap(name: &str, offloads: bool) -> Result<Tap, OpenError> {
     let state = KernelInterface::named(name).and_then(|interface| interface.state());
     let state = state.map_err(|source| OpenError::NoTap { name: name.to_owned(), source })?;
@@ -148,31 +147,31 @@ fn existing_tap(name: &str, offloads: bool) -> Result<Tap, OpenError> {
     Ok(Tap::open(&config)?)
 }
 
-/// Why there is no link to an interface.
+/// The reason why an interface cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OpenError {
-    /// There is no such device.
+    /// The TAP device does not exist.
     #[error(
         "{source}: make it with `ip tuntap add mode tap name {name}` and `ip link set {name} up`"
     )]
     NoTap {
-        /// Its name.
+        /// The name of the device.
         name: String,
-        /// What the system says.
+        /// The error of the system.
         source: InterfaceError,
     },
-    /// The device cannot be opened.
+    /// The TAP device cannot be opened.
     #[error(transparent)]
     Tap(#[from] TapError),
-    /// The packet socket cannot be had.
+    /// The packet socket cannot be opened.
     #[error(transparent)]
     Packet(#[from] PacketError),
-    /// The queue cannot be had.
+    /// The AF_XDP queue cannot be opened.
     #[error(transparent)]
     Xdp(#[from] XdpError),
 }
 
-/// Does the same with whichever link there is.
+/// Evaluates an expression for the link of any variant.
 macro_rules! each {
     ($any:expr, $link:ident => $call:expr) => {
         match $any {
@@ -226,8 +225,8 @@ impl Readiness for AnyLink {
         each!(self, link => link.fd())
     }
 
-    fn bell(&self) -> Option<BorrowedFd<'_>> {
-        each!(self, link => link.bell())
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        each!(self, link => link.wakeup_fd())
     }
 
     fn wants_room(&self) -> bool {
@@ -256,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_read_as_it_is_written() {
+    fn a_link_is_parsed_as_it_is_printed() {
         for text in ["tap:lr0", "packet:eth0", "xdp:eth0:1"] {
             assert_eq!(text.parse::<LinkSpec>().unwrap().to_string(), text);
         }
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_link_is_refused() {
+    fn malformed_links_are_refused() {
         for text in ["", "tap", "tap:", "packet:", "xdp:", "eth0", "slip:eth0"] {
             assert_eq!(text.parse::<LinkSpec>(), Err(ParseLinkError::NoLink), "{text}");
         }
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_not_there_is_explained() {
+    fn a_missing_device_is_explained() {
         let spec = LinkSpec::Tap("no-such-device".to_owned());
         let error = AnyLink::open(&spec, Ipv4Addr::new(10, 0, 0, 1), true).unwrap_err();
         assert!(

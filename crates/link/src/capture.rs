@@ -1,19 +1,20 @@
-//! A link that writes down everything that passes through it.
+//! A link that writes its frames to a capture file.
 
 use crate::capture_file::{CaptureFile, CaptureWriter, Direction, Record, Sink};
 use crate::clock::{MonotonicClock, time_of_day};
 use crate::wait::Readiness;
-use linerate_stack::{Capabilities, FrameSource, LentFrame, Link, LinkError, RxFrame, TxFrame};
+use linerate_stack::{Capabilities, FrameSource, Link, LinkError, RxFrame, TxFrame, ZeroCopyFrame};
 use linerate_units::{Clock, Duration, Instant};
 use std::os::fd::BorrowedFd;
 
-/// The link `L`, with every frame of both directions copied into a capture. A received frame has the
-/// time of its arrival, a sent one the time at which it was handed to the link.
+/// The link `L`, with the frames of both directions copied to a capture. The time stamp of a
+/// received frame is its time of arrival; that of a sent frame is the time at which the link got
+/// it.
 ///
-/// Frames are written down as they pass between the host and the link: a super-frame as one packet, and a
-/// checksum that one of the two leaves to the other as it is then, not completed.
+/// Frames are captured as they pass between host and link: a GSO or GRO frame is one packet, and a
+/// partial checksum is not completed.
 ///
-/// Trouble with the capture never becomes trouble of the link: see [`CaptureWriter`].
+/// An error of the capture never affects the link (see [`CaptureWriter`]).
 #[derive(Debug)]
 pub struct Capture<L, S: Sink = CaptureFile, C = MonotonicClock> {
     link: L,
@@ -21,8 +22,8 @@ pub struct Capture<L, S: Sink = CaptureFile, C = MonotonicClock> {
 }
 
 impl<L: Link, S: Sink> Capture<L, S> {
-    /// Captures `link` as the interface `name` of `writer`. The link's instants are taken for those of
-    /// [`MonotonicClock`], and put down as the time of day.
+    /// Captures `link` as the interface `name` of `writer`. The link must use [`MonotonicClock`];
+    /// its instants are converted to the time of day.
     pub fn new(link: L, name: &str, writer: CaptureWriter<S>) -> Self {
         let since_start = MonotonicClock.now().since(Instant::ZERO);
         Self::with_clock(link, name, writer, MonotonicClock, time_of_day() - since_start)
@@ -30,8 +31,8 @@ impl<L: Link, S: Sink> Capture<L, S> {
 }
 
 impl<L: Link, S: Sink, C: Clock> Capture<L, S, C> {
-    /// Captures `link`, whose instants are those of `clock`; [`Instant::ZERO`] was `epoch` after
-    /// 1970-01-01 00:00 UTC.
+    /// Captures `link`, which uses `clock`. [`Instant::ZERO`] is `epoch` after 1970-01-01 00:00
+    /// UTC.
     pub fn with_clock(
         link: L,
         name: &str,
@@ -45,17 +46,17 @@ impl<L: Link, S: Sink, C: Clock> Capture<L, S, C> {
 }
 
 impl<L, S: Sink, C> Capture<L, S, C> {
-    /// The capture so far.
+    /// Returns the capture.
     pub const fn writer(&self) -> &CaptureWriter<S> {
         &self.recorder.writer
     }
 
-    /// The link inside.
+    /// Returns the link inside.
     pub const fn link(&self) -> &L {
         &self.link
     }
 
-    /// The link and the capture, which can go on with another link.
+    /// Returns the link and the capture, which can continue with another link.
     pub fn into_parts(self) -> (L, CaptureWriter<S>) {
         (self.link, self.recorder.writer)
     }
@@ -98,7 +99,7 @@ impl<L: Link, S: Sink, C: Clock> Link for Capture<L, S, C> {
     }
 }
 
-/// A host whose frames are written down as the link gets them.
+/// A frame source that captures the frames of another source.
 struct Recorded<'a, F, S: Sink, C> {
     source: &'a mut F,
     recorder: &'a mut Recorder<S, C>,
@@ -115,13 +116,13 @@ impl<F: FrameSource, S: Sink, C: Clock> FrameSource for Recorded<'_, F, S, C> {
         Some(frame)
     }
 
-    fn lend(&mut self, bytes: &mut [u8]) -> Option<LentFrame<'_>> {
-        let lent = self.source.lend(bytes)?;
-        let [first, second] = lent.rest;
+    fn fill_zero_copy(&mut self, bytes: &mut [u8]) -> Option<ZeroCopyFrame<'_>> {
+        let borrowed = self.source.fill_zero_copy(bytes)?;
+        let [first, second] = borrowed.rest;
         self.recorder.record_sent(
-            &[bytes.get(..lent.frame.length).unwrap_or(bytes), first, second].concat(),
+            &[bytes.get(..borrowed.frame.length).unwrap_or(bytes), first, second].concat(),
         );
-        Some(lent)
+        Some(borrowed)
     }
 }
 
@@ -130,8 +131,8 @@ impl<L: Readiness, S: Sink, C> Readiness for Capture<L, S, C> {
         self.link.fd()
     }
 
-    fn bell(&self) -> Option<BorrowedFd<'_>> {
-        self.link.bell()
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.link.wakeup_fd()
     }
 
     fn wants_room(&self) -> bool {
@@ -155,13 +156,13 @@ impl<L: Readiness, S: Sink, C> Readiness for Capture<L, S, C> {
     }
 }
 
-/// What writes the frames down.
+/// The part that writes frames to the capture.
 #[derive(Debug)]
 struct Recorder<S: Sink, C> {
     writer: CaptureWriter<S>,
     interface: u32,
     clock: C,
-    /// What has to be added to the clock's instants to get the time of day.
+    /// The time of day at [`Instant::ZERO`] of the clock.
     epoch: Duration,
 }
 
@@ -182,11 +183,11 @@ mod tests {
     use super::*;
     use crate::capture_file::{CaptureReader, LinkType};
     use crate::memory::{MemoryConfig, pair_with_clock};
-    use crate::testing::{Speaker, send, what_a_link_says_is_said_around_it};
+    use crate::testing::{SingleFrame, check_readiness_is_passed_on, send};
     use crate::{ManualClock, MemoryLink};
     use linerate_stack::Medium;
 
-    /// 2026-01-01.
+    /// The time of day at 2026-01-01.
     const EPOCH: Duration = Duration::from_secs(1_767_225_600);
 
     fn captured<S: Sink>(
@@ -199,7 +200,7 @@ mod tests {
         (Capture::with_clock(left, "left", writer, clock.clone(), EPOCH), right, clock)
     }
 
-    /// A host that lends the end of each frame, and a link that gathers it.
+    /// A frame source with borrowed parts, and a link that gathers them.
     struct Parts;
 
     impl FrameSource for Parts {
@@ -211,9 +212,9 @@ mod tests {
             panic!("the link gathers");
         }
 
-        fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+        fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>> {
             frame[..3].copy_from_slice(b"one");
-            Some(LentFrame { frame: TxFrame::whole(3), rest: [b"two", b"three"] })
+            Some(ZeroCopyFrame { frame: TxFrame::whole(3), rest: [b"two", b"three"] })
         }
     }
 
@@ -236,8 +237,8 @@ mod tests {
             source: &mut impl FrameSource,
         ) -> Result<usize, LinkError> {
             let mut frame = [0; 100];
-            let lent = source.lend(&mut frame).unwrap();
-            assert_eq!((lent.frame.length, lent.rest), (3, [&b"two"[..], b"three"]));
+            let borrowed = source.fill_zero_copy(&mut frame).unwrap();
+            assert_eq!((borrowed.frame.length, borrowed.rest), (3, [&b"two"[..], b"three"]));
             Ok(1)
         }
 
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_gathered_is_written_down_whole_and_gathered_all_the_same() {
+    fn a_frame_with_borrowed_parts_is_captured_whole_and_gathered_by_the_link() {
         let mut file = Vec::new();
         let writer = CaptureWriter::new(&mut file);
         let mut link = Capture::with_clock(Parts, "parts", writer, ManualClock::default(), EPOCH);
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_both_directions_are_written_down_and_pass_unchanged() {
+    fn frames_of_both_directions_are_captured_and_pass_unchanged() {
         let mut file = Vec::new();
         let (mut link, mut other, clock) = captured(&mut file);
         clock.advance(Duration::from_nanos(5));
@@ -288,12 +289,11 @@ mod tests {
     }
 
     #[test]
-    fn of_what_a_host_sends_nothing_but_the_frame_is_written_down_and_it_keeps_the_time_of_its_turn()
-     {
+    fn only_the_frame_of_a_slot_is_captured_and_it_keeps_the_time_of_its_turn() {
         let mut file = Vec::new();
         let (mut link, mut other, _) = captured(&mut file);
         assert_eq!(
-            link.transmit_from(9, &mut Speaker(Instant::from_nanos(9), Some(b"one"))),
+            link.transmit_from(9, &mut SingleFrame(Instant::from_nanos(9), Some(b"one"))),
             Ok(1)
         );
         drop(link);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_bears_the_time_of_day() {
+    fn a_frame_is_stamped_with_the_time_of_day() {
         let mut file = Vec::new();
         let (left, _right) = crate::memory::pair(MemoryConfig::default()).unwrap();
         let mut link = Capture::new(left, "left", CaptureWriter::new(&mut file));
@@ -316,14 +316,14 @@ mod tests {
         drop(link);
         let time =
             CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().time.unwrap();
-        // What the other clock shows was put in and taken off again, but for what the two differ in meanwhile.
+        // The two clocks may drift apart between the readings, but not by half the uptime.
         let near = MonotonicClock.now().since(Instant::ZERO) / 2;
         assert!(now < time + near && time < now + near, "{now} {time}");
     }
 
     #[test]
-    fn what_the_link_inside_says_of_itself_is_said_of_it_captured() {
-        what_a_link_says_is_said_around_it(|link| {
+    fn readiness_of_the_captured_link_is_passed_on() {
+        check_readiness_is_passed_on(|link| {
             Capture::new(link, "inside", CaptureWriter::new(Vec::new()))
         });
     }

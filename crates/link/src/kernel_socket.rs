@@ -1,5 +1,4 @@
-//! Options of the kernel's sockets by their numbers, for programs that are told which, and what its
-//! queues hold. What the numbers mean is the caller's business.
+//! Options of kernel sockets by number, and the number of bytes in their queues.
 
 use crate::sys::socket_option::{self, Queue, queued_bytes};
 use std::ffi::c_int;
@@ -9,15 +8,15 @@ use std::os::fd::AsFd;
 /// Sets option `name` of `level` to the bytes `value`.
 ///
 /// # Errors
-/// The kernel's word.
+/// The error of the kernel.
 pub fn set_option(socket: impl AsFd, level: c_int, name: c_int, value: &[u8]) -> io::Result<()> {
     socket_option::set(socket, level, name, value)
 }
 
-/// The bytes of option `name` of `level`, at most `room` of them.
+/// Returns the value of option `name` of `level`, at most `room` bytes.
 ///
 /// # Errors
-/// The kernel's word.
+/// The error of the kernel.
 pub fn get_option(
     socket: impl AsFd,
     level: c_int,
@@ -30,18 +29,18 @@ pub fn get_option(
     Ok(value)
 }
 
-/// Bytes that have arrived and were not read (`SIOCINQ`).
+/// Returns the number of received bytes that have not been read (`SIOCINQ`).
 ///
 /// # Errors
-/// The kernel's word if there is no such queue.
+/// The error of the kernel if the socket has no such queue.
 pub fn unread_bytes(socket: impl AsFd) -> io::Result<u64> {
     queued_bytes(socket, Queue::Unread)
 }
 
-/// Bytes that were written and not sent (`SIOCOUTQNSD`).
+/// Returns the number of written bytes that have not been sent (`SIOCOUTQNSD`).
 ///
 /// # Errors
-/// The kernel's word if there is no such queue.
+/// The error of the kernel if the socket has no such queue.
 pub fn unsent_bytes(socket: impl AsFd) -> io::Result<u64> {
     queued_bytes(socket, Queue::Unsent)
 }
@@ -53,7 +52,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn an_option_is_read_as_it_was_set() {
+    fn an_option_has_the_value_that_was_set() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (level, name) = (libc::IPPROTO_TCP, libc::TCP_NODELAY);
         set_option(&listener, level, name, &1_i32.to_ne_bytes()).unwrap();
@@ -67,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_to_be_read_is_told() {
+    fn unread_bytes_are_reported() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let far = listener.accept().unwrap().0;

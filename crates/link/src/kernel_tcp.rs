@@ -1,7 +1,7 @@
-//! What the kernel says of one of its own TCP sockets, and the options of it that nothing else sets.
+//! Information about the kernel's TCP sockets, and those of their options that no safe library
+//! sets.
 //!
-//! The laboratory measures the kernel's TCP beside ours. This file only asks and sets; what the
-//! answers mean is the laboratory's business.
+//! The laboratory measures the kernel's TCP beside ours, and interprets these values.
 
 use crate::sys::socket_option;
 use std::ffi::c_int;
@@ -13,8 +13,8 @@ const SO_BUF_LOCK: c_int = 72;
 /// `SO_MEMINFO` of <asm-generic/socket.h>, since Linux 4.12.
 const SO_MEMINFO: c_int = 55;
 
-/// The answer to `TCP_INFO`. Kernels differ in how much of it they fill: a field that this one does
-/// not know is absent, never zero.
+/// The reply to `TCP_INFO`. Kernels differ in the number of its fields: an unknown field is absent,
+/// never zero.
 #[derive(Clone, Debug)]
 pub struct TcpInfo {
     bytes: [u8; 512],
@@ -22,17 +22,17 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// What the kernel says of `socket` now.
+    /// Queries the current values of `socket`.
     ///
     /// # Errors
-    /// The kernel's word if `socket` is no TCP socket.
+    /// The error of the kernel if `socket` is not a TCP socket.
     pub fn of(socket: impl AsFd) -> io::Result<Self> {
         let mut bytes = [0; 512];
         let length = socket_option::get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes)?;
         Ok(Self { bytes, length })
     }
 
-    /// The field of this name, without its prefix `tcpi_`; times in microseconds.
+    /// Returns the field of this name, without its prefix `tcpi_`. Times are in microseconds.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<u64> {
         match name {
@@ -42,15 +42,16 @@ impl TcpInfo {
         }
     }
 
-    /// The shifts of the windows heard and announced: two bit fields of four bits, in the order that the
-    /// compiler of the kernel gives them.
+    /// Returns the window scales of the peer and of this end: bit fields of four bits, in the order
+    /// of the kernel's compiler.
     fn shifts(&self) -> Option<(u64, u64)> {
         let byte = u64::from(*self.bytes[..self.length].get(6)?);
         let (low, high) = (byte & 0xf, byte >> 4);
         Some(if cfg!(target_endian = "little") { (low, high) } else { (high, low) })
     }
 
-    /// Every field that this kernel fills, by its name without the prefix `tcpi_`.
+    /// Returns the names and values of all fields that this kernel provides. Names have no prefix
+    /// `tcpi_`.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
         FIELDS.iter().filter_map(|field| Some((field.name, self.read(field)?)))
     }
@@ -68,7 +69,7 @@ impl TcpInfo {
     }
 }
 
-/// Where a field of `struct tcp_info` lies.
+/// The position of a field in `struct tcp_info`.
 #[derive(Debug)]
 struct Field {
     name: &'static str,
@@ -80,8 +81,8 @@ const fn field(name: &'static str, offset: usize, width: usize) -> Field {
     Field { name, offset, width }
 }
 
-/// `struct tcp_info` of <linux/tcp.h>: it only ever grows at its end, so the offsets are for good.
-/// Bit fields and what the kernel no longer remembers are left out of the table.
+/// The fields of `struct tcp_info` in <linux/tcp.h>. New fields are only appended, so the offsets
+/// are stable. Bit fields and fields that the kernel no longer fills are omitted.
 const FIELDS: &[Field] = &[
     field("state", 0, 1),
     field("ca_state", 1, 1),
@@ -135,22 +136,22 @@ const FIELDS: &[Field] = &[
     field("rcv_wnd", 232, 4),
 ];
 
-/// What a socket's two buffers hold at this moment.
+/// The memory in the buffers of a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes of kernel memory that the send queue takes (`SK_MEMINFO_WMEM_QUEUED`): more than its
-    /// data, because the kernel counts the whole of every buffer.
+    /// The bytes of kernel memory in the send queue (`SK_MEMINFO_WMEM_QUEUED`). More than the data,
+    /// because the kernel counts whole buffers.
     pub send_queue: u64,
-    /// Bytes of kernel memory that the receive queue takes (`SK_MEMINFO_RMEM_ALLOC`).
+    /// The bytes of kernel memory in the receive queue (`SK_MEMINFO_RMEM_ALLOC`).
     pub receive_queue: u64,
-    /// Packets that the socket dropped for want of room (`SK_MEMINFO_DROPS`).
+    /// The packets that the socket dropped for lack of room (`SK_MEMINFO_DROPS`).
     pub drops: u64,
 }
 
-/// What the buffers of `socket` hold at this moment.
+/// Returns the memory in the buffers of `socket`.
 ///
 /// # Errors
-/// The kernel's word; kernels before 4.12 do not know the question.
+/// The error of the kernel; kernels before 4.12 do not support the query.
 pub fn memory(socket: impl AsFd) -> io::Result<Memory> {
     let mut answer = [0; 9 * 4];
     let length = socket_option::get(socket, libc::SOL_SOCKET, SO_MEMINFO, &mut answer)?;
@@ -163,38 +164,38 @@ pub fn memory(socket: impl AsFd) -> io::Result<Memory> {
     Ok(Memory { receive_queue: word(0), send_queue: word(5), drops: word(8) })
 }
 
-/// Data bytes that `socket` has taken from its application and the peer has not acknowledged
+/// Returns the bytes that were written to `socket` and are not acknowledged by the peer
 /// (`SIOCOUTQ`).
 ///
 /// # Errors
-/// The kernel's word if `socket` is no connected TCP socket.
+/// The error of the kernel if `socket` is not a connected TCP socket.
 pub fn unacknowledged_bytes(socket: impl AsFd) -> io::Result<u64> {
     socket_option::queued_bytes(socket, socket_option::Queue::Unacknowledged)
 }
 
-/// Sets the largest segment that `socket` announces and sends (`TCP_MAXSEG`: the MSS option's value,
-/// TCP options not taken off). Ask before connecting or listening; a listener hands it to what it accepts.
+/// Sets the MSS that `socket` announces and uses (`TCP_MAXSEG`), without deduction of TCP options.
+/// To be called before connecting or listening; accepted sockets inherit it from the listener.
 ///
 /// # Errors
-/// The kernel's word: it takes 88 to 32,767.
+/// The error of the kernel: it accepts 88 to 32,767.
 pub fn set_max_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     socket_option::set_integer(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, c_int::from(bytes))
 }
 
-/// The payload of a full segment on `socket` (`TCP_MAXSEG`): what was announced before it is
-/// connected, what the connection uses after.
+/// Returns the payload of a full segment on `socket` (`TCP_MAXSEG`): the announced size before the
+/// connection is established, and the size in use afterwards.
 ///
 /// # Errors
-/// The kernel's word if `socket` is no TCP socket.
+/// The error of the kernel if `socket` is not a TCP socket.
 pub fn max_segment(socket: impl AsFd) -> io::Result<u32> {
     let bytes = socket_option::get_integer(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG)?;
     Ok(u32::try_from(bytes).unwrap_or(0))
 }
 
-/// Lets the kernel tune both buffers of `socket` again after somebody has set them (`SO_BUF_LOCK`).
+/// Lets the kernel tune both buffers of `socket` again after their sizes were set (`SO_BUF_LOCK`).
 ///
 /// # Errors
-/// The kernel's word; kernels before 5.14 keep a buffer that was set once as it is.
+/// The error of the kernel; before 5.14 the size of a buffer stays once it was set.
 pub fn unlock_buffers(socket: impl AsFd) -> io::Result<()> {
     socket_option::set_integer(socket, libc::SOL_SOCKET, SO_BUF_LOCK, 0)
 }
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_a_connection_agree_about_the_bytes_that_crossed() {
+    fn both_ends_agree_about_the_transferred_bytes() {
         let (mut near, mut far) = pair();
         near.write_all(&[7; 5_000]).unwrap();
         far.read_exact(&mut [0; 5_000]).unwrap();
@@ -225,17 +226,18 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_counted_in_the_queues() {
+    fn unread_bytes_are_counted_in_the_queues() {
         let (mut near, far) = pair();
         near.write_all(&[7; 5_000]).unwrap();
-        // In this order: what is acknowledged by the first question has arrived by the second.
+        // In this order: data acknowledged at the first query is in the receive queue at the
+        // second.
         let queued = unacknowledged_bytes(&near).unwrap() + memory(&far).unwrap().receive_queue;
         assert!(queued >= 5_000);
         assert_eq!(memory(&far).unwrap().drops, 0);
     }
 
     #[test]
-    fn a_field_that_the_kernel_has_not_filled_whole_is_absent() {
+    fn a_partly_filled_field_is_absent() {
         let filled = |length| TcpInfo { bytes: [0x21; 512], length };
         assert_eq!((filled(59).field("last_ack_recv"), filled(60).field("pmtu")), (None, None));
         assert_eq!(filled(60).field("last_ack_recv"), Some(0x2121_2121));
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peer_has_no_room_for_waits_in_the_queue_of_the_sender() {
+    fn data_without_room_at_the_peer_stays_in_the_send_queue() {
         let (mut near, _far) = pair();
         near.set_nonblocking(true).unwrap();
         while near.write(&[7; 10_000]).is_ok() {}
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn dropped_packets_are_counted() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..2_000 {
             socket.send_to(&[7; 1_000], socket.local_addr().unwrap()).unwrap();
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_largest_segment_set_before_the_connection_holds_for_it() {
+    fn a_maximum_segment_set_before_connecting_is_used() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         set_max_segment(&listener, 1_460).unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_is_no_tcp_has_no_tcp_info() {
+    fn sockets_of_other_protocols_have_no_tcp_info() {
         let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         assert!(TcpInfo::of(&one).is_err());
         assert!(max_segment(&one).is_err());

@@ -1,13 +1,18 @@
-//! Links that carry a host's frames: the kernel's interfaces, rings in memory, and what can be put
-//! around them. Nothing here knows TCP, sockets or a simulator.
+//! Links that carry a host's frames: interfaces of the kernel, rings in memory, and wrappers around
+//! other links. This crate knows nothing about TCP, sockets or a simulator.
 //!
-//! A link is whatever implements [`linerate_stack::Link`]. The plain ones are [`MemoryLink`], whose other
-//! end is in the same process, [`Tap`], whose other end is the kernel of this machine, and two that
-//! share an interface with it: [`PacketLink`] by a packet socket, [`XdpLink`] at its driver; [`AnyLink`] is any of
-//! these three, by the words that people have for them. Two go around
-//! any link: [`Capture`] writes down what passes, [`Impair`] mistreats it. [`shard`] shares the queues of one
-//! out among the shards of a host. All of them never wait;
-//! [`Waiter`] is who waits, for any of them and for a [`Doorbell`] at the same time.
+//! A link implements [`linerate_stack::Link`]:
+//!
+//! - [`MemoryLink`]: its other end is in the same process.
+//! - [`Tap`]: its other end is the kernel of this machine.
+//! - [`PacketLink`]: shares an interface with the kernel through a packet socket.
+//! - [`XdpLink`]: shares an interface with the kernel at its driver (AF_XDP).
+//! - [`AnyLink`]: one of the last three, selected by a text such as `tap:lr0`.
+//! - [`Capture`]: writes the frames of another link to a file.
+//! - [`Impair`]: loses, delays, reorders and damages the frames of another link.
+//!
+//! [`shard`] distributes the queues of a link among the shards of a host. Links never wait: a
+//! [`Waiter`] waits for a link and for a [`Doorbell`] together.
 //!
 //! ```
 //! use linerate_link::capture_file::{CaptureReader, CaptureWriter, Direction};
@@ -16,13 +21,13 @@
 //! use linerate_stack::{Link, TxFrame};
 //! use linerate_units::Instant;
 //!
-//! // A cable, of which one end loses every frame that it is given to send, and is captured.
+//! // A cable. One end loses every frame that it sends, and is captured.
 //! let (left, mut right) = pair(MemoryConfig::default())?;
 //! let lossy = Impair::new(left, "tx.loss=100%".parse()?, 1988);
 //! let mut file = Vec::new();
 //! let mut left = Capture::new(lossy, "left", CaptureWriter::new(&mut file));
 //!
-//! // A frame is written where the link wants it …
+//! // A frame is written into the memory of the link …
 //! let hello = |bytes: &mut [u8]| {
 //!     bytes[..60].fill(b'!');
 //!     Some(TxFrame::whole(60))
@@ -30,13 +35,13 @@
 //! assert_eq!(left.transmit(1, hello)?, 1);
 //! assert_eq!(right.transmit(1, hello)?, 1);
 //!
-//! // … and read where it lies.
+//! // … and read from the memory of the link.
 //! let mut waiter = Waiter::new()?;
 //! assert!(waiter.wait(&mut left, Instant::NEVER)?.link);
 //! assert_eq!(left.receive(64, |frame| assert_eq!(frame.bytes, [b'!'; 60]))?, 1);
 //! assert_eq!(right.receive(64, |_| ())?, 0);
 //!
-//! // The capture was taken outside of the impairment: it shows what the host saw.
+//! // The capture wraps the impairment, so it shows what the host has sent and received.
 //! let (lossy, writer) = left.into_parts();
 //! assert_eq!(lossy.transmitted().lost, 1);
 //! writer.finish()?;
@@ -47,19 +52,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! To have the kernel at the other end, open a [`Tap`] and set up its [`KernelInterface`]. That needs no
-//! root in a network of one's own, which [`namespace`] makes.
+//! For a link to the kernel, open a [`Tap`] and configure its [`KernelInterface`]. This requires no
+//! root privileges inside a network namespace, which [`namespace`] creates.
 
 #![deny(unsafe_code)]
 
 mod any;
-mod arrivals;
-mod bell;
 mod capture;
 pub mod capture_file;
 mod clock;
-mod departure;
-mod filler;
+mod closure_source;
+mod eventfd;
 pub mod impair;
 pub mod kernel_interface;
 pub mod kernel_socket;
@@ -67,10 +70,12 @@ pub mod kernel_tcp;
 pub mod memory;
 pub mod namespace;
 pub mod packet;
+mod send_outcome;
 pub mod shard;
+mod shared_buffers;
 #[allow(
     unsafe_code,
-    reason = "memory shared between threads, and system calls that take raw memory"
+    reason = "memory shared between threads, and system calls that access raw memory"
 )]
 mod sys;
 pub mod tap;

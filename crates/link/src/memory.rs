@@ -1,14 +1,15 @@
-//! A link inside of the process: two ends, each of which may live in a thread of its own.
+//! A link inside the process. Each of its two ends can be used by a thread of its own.
 //!
-//! A frame is written once, into the memory from which the other end reads it. There is no line and
-//! no rate; what there is when the ring is full is a link without room.
+//! A frame is written once, and the other end reads it from the same memory. There is no
+//! transmission rate; a full ring is a link without room.
 //!
-//! Of the system it asks for event descriptors, and for `membarrier`, without which each batch of frames costs some
-//! ten nanoseconds more: a sandbox that ends whoever calls what it does not know has to know both.
+//! The link uses event descriptors and the system call `membarrier`. Without `membarrier`, each
+//! batch of frames takes some ten nanoseconds more. A sandbox that kills the process for unknown
+//! system calls must allow both.
 
 use crate::MonotonicClock;
-use crate::bell::Bell;
-use crate::filler::Filler;
+use crate::closure_source::ClosureSource;
+use crate::eventfd::Eventfd;
 use crate::sys::ring::{Consumer, Producer, ring};
 use crate::wait::Readiness;
 use linerate_stack::{
@@ -21,28 +22,29 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Room for one 802.1Q tag in front of a packet of the full MTU.
+/// The length of an 802.1Q tag, for which a frame has room in addition to the full MTU.
 const TAG: usize = 4;
-/// After so many frames of one batch the other end is shown what is there, so that it can begin.
-const SHOWN_AT_ONCE: usize = 16;
+/// The number of frames after which a batch is published, so that the other end can begin to read.
+const PUBLISH_INTERVAL: usize = 16;
 
-/// How the two ends of a memory link are made.
+/// The configuration of a memory link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryConfig {
-    /// Bytes of the largest IP packet; [`SMALLEST_MTU`] to 65,535.
+    /// The largest IP packet in bytes: [`SMALLEST_MTU`] to 65,535.
     pub mtu: usize,
-    /// Frames that fit into each direction, rounded up to a power of two; 1 to 65,536.
+    /// The number of frames that fit each direction: 1 to 65,536, rounded up to a power of two.
     pub capacity: usize,
-    /// What the frames begin with.
+    /// The first header of a frame.
     pub medium: Medium,
-    /// What the receiving host is told of the checksums. They are always there; a host that sums them
-    /// all the same does the work that it would do on a wire.
+    /// The checksum status that the receiving host is given. Checksums are always present, so a
+    /// host that verifies them does the same work as on a wire.
     pub checksum: RxChecksum,
-    /// The bit rate to claim. Nothing slows the frames down to it.
+    /// The bit rate that the link claims. It does not slow down frames.
     pub rate: Option<Rate>,
 }
 
-/// An Ethernet of 1,500 bytes, 256 frames each way, checksums to be verified.
+/// Returns an Ethernet link with an MTU of 1,500 bytes, 256 frames each way, and checksums to be
+/// verified.
 impl Default for MemoryConfig {
     fn default() -> Self {
         Self {
@@ -55,18 +57,19 @@ impl Default for MemoryConfig {
     }
 }
 
-/// Why there is no memory link.
+/// The reason why a memory link cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MemoryError {
-    /// The caller asked for packets that IPv4 does not know, or that are too small for a host.
+    /// The MTU exceeds an IPv4 packet, or is too small for a host.
     #[error("a link cannot have an MTU of {0} bytes: choose {SMALLEST_MTU} to 65535")]
     Mtu(usize),
-    /// The caller asked for no frames at all, or for too many.
+    /// The capacity is zero or too large.
     #[error("a link cannot hold {0} frames each way: choose 1 to 65536")]
     Capacity(usize),
-    /// The machine grants no eventfd.
+    /// The system cannot create an eventfd.
     #[error(
-        "the system grants no wake-up descriptor (error {errno}): close files, or raise the limit `ulimit -n`"
+        "the system has no wake-up descriptor left (error {errno}): close files, or raise the \
+         limit `ulimit -n`"
     )]
     Descriptor {
         /// The error number of the system.
@@ -74,16 +77,16 @@ pub enum MemoryError {
     },
 }
 
-/// Two ends, connected to each other.
+/// Creates a link, and returns its two ends.
 ///
 /// # Errors
-/// [`MemoryError`] for a configuration that cannot be, or a system that has no descriptor left.
+/// [`MemoryError`] if the configuration is invalid, or the system has no descriptor left.
 pub fn pair(config: MemoryConfig) -> Result<(MemoryLink, MemoryLink), MemoryError> {
     pair_with_clock(config, MonotonicClock)
 }
 
-/// The queues of two ends that have `count` each: what one end sends on a queue comes out of the same queue of
-/// the other.
+/// Creates a link of `count` queues, and returns the queues of each end. A frame sent on a queue
+/// arrives on the queue with the same index.
 ///
 /// # Errors
 /// As for [`pair`].
@@ -94,7 +97,7 @@ pub fn queues(
     (0..count).map(|_| pair(config)).collect()
 }
 
-/// Two ends, connected to each other, that stamp arriving frames by `clock`.
+/// Creates a link whose ends stamp arriving frames by `clock`.
 ///
 /// # Errors
 /// As for [`pair`].
@@ -111,39 +114,39 @@ pub fn pair_with_clock<C: Clock + Clone>(
     let room = config.mtu + config.medium.header_length() + TAG;
     let (to_right, from_left) = ring(config.capacity, room);
     let (to_left, from_right) = ring(config.capacity, room);
-    let (left, right) = (new_bell()?, new_bell()?);
-    let end = |sender, receiver, bell: &Arc<Bell>, other: &Arc<Bell>, clock| MemoryLink {
+    let (left, right) = (new_eventfd()?, new_eventfd()?);
+    let end = |sender, receiver, wakeup: &Arc<Eventfd>, other: &Arc<Eventfd>, clock| MemoryLink {
         sender,
         receiver,
         starved: false,
         config,
         clock,
-        bell: Arc::clone(bell),
-        other: OtherEnd(Arc::clone(other)),
+        wakeup: Arc::clone(wakeup),
+        other: OtherWakeup(Arc::clone(other)),
     };
     let left_end = end(to_right, from_right, &left, &right, clock.clone());
     Ok((left_end, end(to_left, from_left, &right, &left, clock)))
 }
 
-fn new_bell() -> Result<Arc<Bell>, MemoryError> {
-    let bell =
-        Bell::new().map_err(|errno| MemoryError::Descriptor { errno: errno.raw_os_error() })?;
-    Ok(Arc::new(bell))
+fn new_eventfd() -> Result<Arc<Eventfd>, MemoryError> {
+    let event =
+        Eventfd::new().map_err(|errno| MemoryError::Descriptor { errno: errno.raw_os_error() })?;
+    Ok(Arc::new(event))
 }
 
-/// One end of a link inside of the process. When the other end is dropped, the frames on their way
-/// still arrive, and then the link is down.
+/// One end of a link inside the process. When the other end is dropped, frames under way still
+/// arrive, and then the link is down.
 #[derive(Debug)]
 pub struct MemoryLink<C = MonotonicClock> {
     sender: Producer,
     receiver: Consumer,
-    /// Whether the last transmission ended because the ring was full.
+    /// Did the last transmission end because the ring was full?
     starved: bool,
     config: MemoryConfig,
     clock: C,
-    bell: Arc<Bell>,
-    // Last, because fields are dropped in order: the other end is woken when it can see why.
-    other: OtherEnd,
+    wakeup: Arc<Eventfd>,
+    // The last field, because fields are dropped in order: the other end must see why it is woken.
+    other: OtherWakeup,
 }
 
 impl<C: Clock> Link for MemoryLink<C> {
@@ -165,7 +168,7 @@ impl<C: Clock> Link for MemoryLink<C> {
             return Ok(0);
         }
         if !self.receiver.has_frame() {
-            // Asked in this order: what was sent before the other end went is seen by then.
+            // In this order, frames that were sent before the other end was dropped are seen.
             let is_down = self.receiver.is_abandoned() && !self.receiver.has_frame();
             return if is_down { Err(LinkError::Down) } else { Ok(0) };
         }
@@ -189,7 +192,7 @@ impl<C: Clock> Link for MemoryLink<C> {
     }
 
     #[inline]
-    fn foresee(&mut self, budget: usize, look: impl FnMut(&[u8])) {
+    fn peek(&mut self, budget: usize, look: impl FnMut(&[u8])) {
         if self.receiver.has_frame() {
             (0..budget).map_while(|ahead| self.receiver.peek(ahead)).for_each(look);
         }
@@ -201,10 +204,10 @@ impl<C: Clock> Link for MemoryLink<C> {
         fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
     ) -> Result<usize, LinkError> {
         let now = self.clock.now();
-        self.transmit_from(budget, &mut Filler { now, fill })
+        self.transmit_from(budget, &mut ClosureSource { now, fill })
     }
 
-    /// The frames of a host bear the time of its turn.
+    /// Sends the frames of a host, all stamped with the time of the current turn.
     #[inline(always)]
     fn transmit_from(
         &mut self,
@@ -212,8 +215,8 @@ impl<C: Clock> Link for MemoryLink<C> {
         source: &mut impl FrameSource,
     ) -> Result<usize, LinkError> {
         self.starved = false;
-        // A host that only hears has nothing to send in most of its turns, and learns that the other end is gone when it
-        // looks for frames.
+        // A receiving host has nothing to send in most turns. It learns that the other end was
+        // dropped when it receives.
         if !source.has_frames() {
             return Ok(0);
         }
@@ -225,7 +228,7 @@ impl<C: Clock> Link for MemoryLink<C> {
         let mut slots = Slots { stamp: source.now().as_nanos(), left: budget, link: self };
         source.fill_all(&mut slots);
         let sent = budget - slots.left;
-        self.show();
+        self.publish();
         Ok(sent)
     }
 
@@ -238,20 +241,20 @@ impl<C: Clock> Link for MemoryLink<C> {
 }
 
 impl<C> MemoryLink<C> {
-    /// Shows the other end what there is.
-    fn show(&mut self) {
+    /// Publishes the written frames, and wakes the other end if it sleeps.
+    fn publish(&mut self) {
         if self.sender.publish() {
             self.other.wake();
         }
     }
 }
 
-/// The empty frames of one transmission.
+/// The free slots of one transmission.
 struct Slots<'a, C> {
     link: &'a mut MemoryLink<C>,
-    /// When all of them leave.
+    /// The time stamp of the frames.
     stamp: u64,
-    /// How many may still.
+    /// The number of frames that may still be sent.
     left: usize,
 }
 
@@ -268,8 +271,8 @@ impl<C> FrameSlots for Slots<'_, C> {
         let Some(frame) = fill(slot.frame()) else { return false };
         slot.commit(frame.length, self.stamp);
         self.left -= 1;
-        if self.left.is_multiple_of(SHOWN_AT_ONCE) {
-            self.link.show();
+        if self.left.is_multiple_of(PUBLISH_INTERVAL) {
+            self.link.publish();
         }
         true
     }
@@ -277,7 +280,7 @@ impl<C> FrameSlots for Slots<'_, C> {
 
 impl<C: Clock> Readiness for MemoryLink<C> {
     fn fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.wakeup.as_fd()
     }
 
     fn is_ready(&mut self) -> bool {
@@ -286,7 +289,7 @@ impl<C: Clock> Readiness for MemoryLink<C> {
             || (self.starved && self.sender.has_room())
     }
 
-    /// The bell tells of room, too, so there is no need to poll for it.
+    /// Prepares for room, too: the consumer sets the event, so there is no need to poll for it.
     fn prepare_to_sleep(&mut self) -> bool {
         let sleeps = self.receiver.fall_asleep()
             && !self.receiver.is_abandoned()
@@ -301,279 +304,26 @@ impl<C: Clock> Readiness for MemoryLink<C> {
         self.receiver.awake();
         self.sender.awake();
         if signalled {
-            self.bell.silence();
+            self.wakeup.clear();
         }
     }
 }
 
-/// The bell of the other end, which also rings when this end is gone.
+/// The wake-up event of the other end, which is also set when this end is dropped.
 #[derive(Debug)]
-struct OtherEnd(Arc<Bell>);
+struct OtherWakeup(Arc<Eventfd>);
 
-impl OtherEnd {
+impl OtherWakeup {
     fn wake(&self) {
-        self.0.ring();
+        self.0.set();
     }
 }
 
-impl Drop for OtherEnd {
+impl Drop for OtherWakeup {
     fn drop(&mut self) {
         self.wake();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Speaker, send};
-    use crate::{ManualClock, Waiter};
-    use linerate_units::Duration;
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use std::thread;
-
-    fn take<C: Clock>(link: &mut MemoryLink<C>) -> Vec<(Vec<u8>, Instant)> {
-        let mut frames = Vec::new();
-        link.receive(usize::MAX, |frame| frames.push((frame.bytes.to_vec(), frame.arrived)))
-            .unwrap();
-        frames
-    }
-
-    /// A link of one frame each way.
-    fn narrow() -> (MemoryLink, MemoryLink) {
-        pair(MemoryConfig { capacity: 1, ..MemoryConfig::default() }).unwrap()
-    }
-
-    /// Is whoever sleeps there woken?
-    fn rings(link: &MemoryLink) -> bool {
-        let mut fds = [PollFd::from_borrowed_fd(link.fd(), PollFlags::IN)];
-        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
-    }
-
-    #[test]
-    fn what_one_end_sends_the_other_receives_with_the_time_at_which_it_was_sent() {
-        let clock = ManualClock::new(Instant::from_nanos(100));
-        let (mut left, mut right) =
-            pair_with_clock(MemoryConfig::default(), clock.clone()).unwrap();
-        assert_eq!(send(&mut left, [b"to the right"]), Ok(1));
-        assert_eq!(send(&mut right, [&b"to the left"[..], b"again"]), Ok(2));
-        clock.advance(Duration::from_nanos(11));
-        assert_eq!(take(&mut right), [(b"to the right".to_vec(), Instant::from_nanos(100))]);
-        assert_eq!(take(&mut left).len(), 2);
-        assert!(take(&mut left).is_empty());
-    }
-
-    #[test]
-    fn what_a_host_sends_bears_the_time_of_its_turn() {
-        let clock = ManualClock::new(Instant::from_nanos(100));
-        let (mut left, mut right) = pair_with_clock(MemoryConfig::default(), clock).unwrap();
-        assert_eq!(
-            left.transmit_from(9, &mut Speaker(Instant::from_nanos(70), Some(b"now"))),
-            Ok(1)
-        );
-        assert_eq!(take(&mut right), [(b"now".to_vec(), Instant::from_nanos(70))]);
-    }
-
-    #[test]
-    fn a_full_link_offers_nothing_and_a_budget_is_kept_on_both_sides() {
-        let config = MemoryConfig { capacity: 4, ..MemoryConfig::default() };
-        let (mut left, mut right) = pair(config).unwrap();
-        assert_eq!(left.transmit(3, |_| Some(TxFrame::whole(60))), Ok(3));
-        assert_eq!(left.transmit(3, |_| Some(TxFrame::whole(60))), Ok(1));
-        assert_eq!(left.transmit(3, |_| panic!("there is no room")), Ok(0));
-        assert_eq!(right.receive(3, |_| ()), Ok(3));
-        assert_eq!(right.receive(3, |_| ()), Ok(1));
-    }
-
-    #[test]
-    fn an_offered_frame_has_room_for_the_largest_packet_behind_a_tagged_header() {
-        for medium in [Medium::Ethernet, Medium::Ip] {
-            let (mut left, _right) =
-                pair(MemoryConfig { medium, ..MemoryConfig::default() }).unwrap();
-            let capabilities = left.capabilities();
-            let mut room = 0;
-            left.transmit(1, |bytes| {
-                room = bytes.len();
-                None
-            })
-            .unwrap();
-            assert_eq!(room, capabilities.frame_length() + 4);
-        }
-    }
-
-    #[test]
-    fn the_link_is_down_once_the_other_end_is_gone_and_its_last_frame_was_read() {
-        let (mut left, mut right) = pair(MemoryConfig::default()).unwrap();
-        send(&mut left, [b"last words"]).unwrap();
-        drop(left);
-        let mut waiter = Waiter::new().unwrap();
-        assert!(waiter.wait(&mut right, Instant::NEVER).unwrap().link);
-        assert_eq!(take(&mut right).len(), 1);
-        assert!(waiter.wait(&mut right, Instant::NEVER).unwrap().link);
-        assert!(right.is_ready(), "to say so");
-        assert_eq!(right.receive(1, |_| ()), Err(LinkError::Down));
-        assert_eq!(right.transmit(1, |_| None), Err(LinkError::Down));
-    }
-
-    #[test]
-    fn what_cannot_be_configured_is_refused_with_the_range_that_can() {
-        let mtu = MemoryConfig { mtu: 87, ..MemoryConfig::default() };
-        let error = pair(mtu).unwrap_err();
-        assert!(
-            error == MemoryError::Mtu(87) && error.to_string().contains("88 to 65535"),
-            "{error}"
-        );
-        let capacity = MemoryConfig { capacity: 0, ..MemoryConfig::default() };
-        assert!(pair(capacity).unwrap_err().to_string().contains("1 to 65536"));
-    }
-
-    #[test]
-    fn the_smallest_and_the_largest_of_what_can_be_configured_are_links() {
-        for (mtu, capacity) in [(88, 1), (65_535, 1), (88, 65_536)] {
-            pair(MemoryConfig { mtu, capacity, ..MemoryConfig::default() }).unwrap();
-        }
-        for (mtu, capacity) in [(65_536, 1), (88, 65_537)] {
-            pair(MemoryConfig { mtu, capacity, ..MemoryConfig::default() }).unwrap_err();
-        }
-    }
-
-    #[test]
-    fn a_frame_comes_with_what_the_receiver_is_to_be_told_of_its_checksum() {
-        for checksum in [RxChecksum::Unverified, RxChecksum::Verified] {
-            let config = MemoryConfig { checksum, ..MemoryConfig::default() };
-            let clock = ManualClock::new(Instant::from_nanos(3));
-            let (mut left, mut right) = pair_with_clock(config, clock).unwrap();
-            send(&mut left, [b"summed"]).unwrap();
-            let mut told = None;
-            right.receive(1, |frame| told = Some((frame.checksum, frame.arrived))).unwrap();
-            assert_eq!(told, Some((checksum, Instant::from_nanos(3))));
-        }
-    }
-
-    #[test]
-    fn the_next_frames_are_foreseen_in_their_order_and_arrive_all_the_same() {
-        let (mut left, mut right) = pair(MemoryConfig::default()).unwrap();
-        let foreseen = |link: &mut MemoryLink, budget| {
-            let mut frames = Vec::new();
-            link.foresee(budget, |bytes| frames.push(bytes.to_vec()));
-            frames
-        };
-        assert!(foreseen(&mut right, 9).is_empty());
-        send(&mut left, [b"1", b"2", b"3"]).unwrap();
-        assert_eq!(foreseen(&mut right, 2), [b"1", b"2"]);
-        assert_eq!(right.receive(1, |frame| assert_eq!(frame.bytes, b"1")), Ok(1));
-        assert_eq!(foreseen(&mut right, 9), [b"2", b"3"]);
-        assert_eq!(take(&mut right).len(), 2);
-        assert!(foreseen(&mut right, 9).is_empty());
-    }
-
-    #[test]
-    fn the_first_frames_of_a_long_batch_are_seen_while_the_rest_is_written() {
-        let (mut left, mut right) = pair(MemoryConfig::default()).unwrap();
-        let (mut written, mut seen) = (0, 0);
-        let sent = left.transmit(2 * SHOWN_AT_ONCE, |_| {
-            seen += take(&mut right).len();
-            written += 1;
-            Some(TxFrame::whole(60))
-        });
-        assert_eq!(
-            (sent, written, seen),
-            (Ok(2 * SHOWN_AT_ONCE), 2 * SHOWN_AT_ONCE, SHOWN_AT_ONCE)
-        );
-    }
-
-    #[test]
-    fn who_had_no_room_is_ready_when_there_is_some_and_no_longer_when_it_was_used() {
-        let (mut left, mut right) = narrow();
-        assert_eq!(send(&mut left, [b"1", b"2"]), Ok(1));
-        assert!(!left.is_ready());
-        take(&mut right);
-        assert!(left.is_ready());
-        assert_eq!(left.transmit(1, |_| Some(TxFrame::whole(60))), Ok(1));
-        take(&mut right);
-        assert!(!left.is_ready(), "nobody wants the room");
-    }
-
-    #[test]
-    fn who_sleeps_is_woken_by_a_frame_and_can_sleep_again_when_it_was_taken() {
-        let (mut left, mut right) = pair(MemoryConfig::default()).unwrap();
-        assert!(right.prepare_to_sleep() && !rings(&right));
-        send(&mut left, [b"wake up"]).unwrap();
-        assert!(rings(&right));
-        right.awake(true);
-        take(&mut right);
-        assert!(right.prepare_to_sleep() && !rings(&right));
-    }
-
-    #[test]
-    fn who_sleeps_for_want_of_room_is_woken_when_there_is_some() {
-        let (mut left, mut right) = narrow();
-        assert_eq!(send(&mut left, [b"1", b"2"]), Ok(1));
-        assert!(left.prepare_to_sleep() && !rings(&left));
-        take(&mut right);
-        assert!(rings(&left));
-    }
-
-    #[test]
-    fn who_sleeps_is_woken_when_the_other_end_goes() {
-        let (left, mut right) = pair(MemoryConfig::default()).unwrap();
-        assert!(right.prepare_to_sleep() && !rings(&right));
-        drop(left);
-        assert!(rings(&right));
-    }
-
-    #[test]
-    fn nobody_rings_for_one_who_woke_by_itself() {
-        let (mut left, mut right) = narrow();
-        assert_eq!(send(&mut left, [b"1", b"2"]), Ok(1));
-        assert!(left.prepare_to_sleep());
-        left.awake(false);
-        take(&mut right);
-        send(&mut right, [b"3"]).unwrap();
-        assert!(!rings(&left));
-    }
-
-    #[test]
-    fn nobody_rings_for_one_who_found_room_before_it_slept() {
-        let (mut left, mut right) = narrow();
-        assert_eq!(send(&mut left, [b"1", b"2"]), Ok(1));
-        take(&mut right);
-        assert!(!left.prepare_to_sleep());
-        send(&mut right, [b"3"]).unwrap();
-        assert!(!rings(&left));
-    }
-
-    #[test]
-    fn a_sleeper_wakes_for_a_frame_and_for_room_however_the_threads_interleave() {
-        const FRAMES: u64 = 8_000;
-        // So small that each end sleeps for want of room about as often as for want of frames.
-        let config = MemoryConfig { capacity: 2, ..MemoryConfig::default() };
-        let (mut left, mut right) = pair(config).unwrap();
-        let sender = thread::spawn(move || {
-            let mut waiter = Waiter::new().unwrap();
-            let mut next = 0_u64;
-            while next < FRAMES {
-                left.transmit(3, |bytes| {
-                    bytes[..8].copy_from_slice(&next.to_be_bytes());
-                    next += 1;
-                    (next <= FRAMES).then_some(TxFrame::whole(60))
-                })
-                .unwrap();
-                if next < FRAMES {
-                    waiter.wait(&mut left, Instant::NEVER).unwrap();
-                }
-            }
-        });
-        let mut waiter = Waiter::new().unwrap().with_spins(2);
-        let mut next = 0;
-        while next < FRAMES {
-            let outcome = right.receive(64, |frame| {
-                assert_eq!(frame.bytes[..8], next.to_be_bytes());
-                next += 1;
-            });
-            if outcome == Ok(0) {
-                waiter.wait(&mut right, Instant::NEVER).unwrap();
-            }
-        }
-        sender.join().unwrap();
-    }
-}
+mod tests;

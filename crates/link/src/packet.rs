@@ -1,24 +1,26 @@
-//! A packet socket: an interface of the kernel's as it is, beside the kernel's own use of it.
+//! A packet socket: a link over an interface that the kernel uses as well.
 //!
-//! We have a station's address there, the interface's own or another one, and see what is for it and for all
-//! stations. The kernel sees it too: if the interface has an IP address that we have as well, both answer. With
-//! the interface's own station the kernel drops what is for IP addresses that it does not have, unless it
-//! forwards packets.
+//! The host has a MAC address on the network, that of the interface or another one, and receives
+//! the frames for this address and for groups. The kernel receives them, too: if both have the same
+//! IP address, both answer. With the MAC address of the interface, the kernel drops packets for IP
+//! addresses that it does not have, unless it forwards packets.
 //!
-//! Each frame has a header that says what is still to be done about it (`PACKET_VNET_HDR`). Interfaces join what
-//! arrives, and virtual cables leave out checksums, so super-frames of up to 64 KiB come whether we want them or
-//! not. With offloads we send such ones, too; what the interface cannot cut the kernel cuts for it.
+//! Each frame has a virtio-net header with its offloads (`PACKET_VNET_HDR`). NICs coalesce received
+//! frames, and virtual cables omit checksums, so GRO frames of up to 64 KiB arrive in any case.
+//! With offloads the host sends GSO frames, too; the kernel cuts them if the interface cannot.
 
 use crate::MonotonicClock;
-use crate::arrivals::Arrivals;
-use crate::departure::{Departure, leave};
 use crate::kernel_interface::{InterfaceError, KernelInterface, explain};
-use crate::sys::packet::{BATCH, Instruction, attach_filter, bind, join_station, receive, send};
+use crate::send_outcome::{SendOutcome, send_uninterrupted};
+use crate::shared_buffers::SharedBuffers;
+use crate::sys::packet::{
+    BATCH, Instruction, add_unicast_address, attach_filter, bind, receive, send,
+};
 use crate::sys::socket_option;
-use crate::virtio::{self, FRAME, HEADER, LARGEST_FRAME, LARGEST_PACKET};
+use crate::virtio::{self, FRAME_OFFSET, HEADER_OFFSET, LARGEST_FRAME, LARGEST_PACKET};
 use crate::wait::Readiness;
 use linerate_stack::{
-    Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, RxFrame, TxFrame,
+    Capabilities, FrameSource, Link, LinkError, Medium, RxFrame, TxFrame, ZeroCopyFrame,
 };
 use linerate_units::Clock;
 use rustix::io::Errno;
@@ -29,68 +31,67 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use thiserror::Error;
 
-/// `PACKET_IGNORE_OUTGOING`: what this machine sends out there is not shown to us.
+/// `PACKET_IGNORE_OUTGOING`: frames that this machine sends on the interface are not received.
 const IGNORE_OUTGOING: i32 = 23;
-/// Bytes of frames that wait to be received; as the kernel counts, a small frame is a page.
+/// The size of the receive queue in bytes; the kernel counts a small frame as a page.
 const QUEUE_BYTES: i32 = 8 << 20;
 
-/// Which interface is to be shared.
+/// The interface of a packet socket, and the use of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketConfig {
-    /// Its name.
+    /// The name of the interface.
     pub interface: String,
-    /// The station that we are there; `None` for the interface's own.
+    /// The MAC address of the host, or `None` for that of the interface.
     pub mac: Option<[u8; 6]>,
-    /// Whether we send super-frames, and leave checksums to the interface. Without, each frame that we send is one
-    /// that a wire could carry.
+    /// Does the host send GSO frames, and leave checksums to the interface? Without offloads, every
+    /// sent frame is one that a wire could carry.
     pub offloads: bool,
-    /// Whether frames go past the interface's queueing discipline, to the driver itself. A driver that has no room
-    /// then loses them.
+    /// Do frames bypass the queueing discipline of the interface? Then the driver drops frames for
+    /// which it has no room.
     pub bypass_queue: bool,
 }
 
 impl PacketConfig {
-    /// The interface called `name`, as its own station, with offloads.
+    /// Creates a configuration for the interface `name`, with its MAC address and with offloads.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { interface: name.into(), mac: None, offloads: true, bypass_queue: true }
     }
 }
 
-/// A link over an interface that the kernel has as well.
+/// A link over an interface that the kernel uses as well.
 #[derive(Debug)]
 pub struct PacketLink {
     socket: OwnedFd,
     interface: KernelInterface,
     mac: [u8; 6],
     capabilities: Capabilities,
-    /// What arrived last, behind its header; what a host has kept.
-    arrivals: Arrivals,
-    departures: Vec<Leaving>,
-    /// Frames of `departures` that were filled and not sent: from the first of these to before the second.
+    /// The buffers of received frames, each behind its header.
+    receive_buffers: SharedBuffers,
+    outgoing: Vec<OutgoingFrame>,
+    /// The range of `outgoing` that is filled and not sent: start and end.
     waiting: (usize, usize),
     dropped: u64,
     refused: u64,
     malformed: u64,
 }
 
-/// A frame that leaves.
+/// The buffer of an outgoing frame.
 #[derive(Debug)]
-struct Leaving {
+struct OutgoingFrame {
     memory: Box<[u8]>,
     length: usize,
 }
 
 impl PacketLink {
-    /// Opens the interface, which must be there. Whether it is up is for its owner to decide: until then nothing
-    /// passes.
+    /// Opens the interface, which must exist. Frames pass only while it is up.
     ///
     /// # Errors
-    /// [`PacketError`], which says what is missing and how to get it.
+    /// [`PacketError`], which names what is missing, and the remedy.
     pub fn open(config: &PacketConfig) -> Result<Self, PacketError> {
         let interface = KernelInterface::named(&config.interface)?;
         let state = interface.state()?;
-        let own = interface.station()?;
+        let own = interface.mac_address()?;
         let mac = config.mac.unwrap_or(own);
         let socket = open_socket()?;
         let system = |what| {
@@ -99,24 +100,25 @@ impl PacketLink {
                 errno: error.raw_os_error().unwrap_or(0),
             }
         };
-        set(&socket, IGNORE_OUTGOING, 1).map_err(system("leave out what leaves"))?;
+        set(&socket, IGNORE_OUTGOING, 1).map_err(system("ignore outgoing frames"))?;
         set(&socket, libc::PACKET_QDISC_BYPASS, i32::from(config.bypass_queue))
-            .map_err(system("go past the queue"))?;
-        set(&socket, libc::PACKET_VNET_HDR, 1).map_err(system("be told of checksums"))?;
+            .map_err(system("bypass the queue"))?;
+        set(&socket, libc::PACKET_VNET_HDR, 1).map_err(system("enable virtio-net headers"))?;
         widen_queue(&socket);
-        attach_filter(&socket, &filter(mac)).map_err(system("filter what arrives"))?;
+        attach_filter(&socket, &filter(mac)).map_err(system("filter received frames"))?;
         bind(&socket, interface.index()).map_err(system("bind to the interface"))?;
         if mac != own {
-            join_station(&socket, interface.index(), mac).map_err(system("be another station"))?;
+            add_unicast_address(&socket, interface.index(), mac)
+                .map_err(system("receive for another MAC address"))?;
         }
         let mtu = usize::try_from(state.mtu.count()).unwrap_or(usize::MAX).min(LARGEST_PACKET);
         Ok(Self::over(socket, interface, mac, mtu, config.offloads))
     }
 
-    /// Whether this process may open packet sockets at all.
+    /// Checks whether this process may open packet sockets.
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// Like [`open`](Self::open).
     pub fn probe() -> Result<(), PacketError> {
         open_socket().map(drop)
     }
@@ -130,15 +132,15 @@ impl PacketLink {
     ) -> Self {
         let offloads = virtio::offloads(offloads);
         let capabilities = Capabilities { offloads, ..Capabilities::new(Medium::Ethernet, mtu) };
-        let room = FRAME + capabilities.room() + 4;
-        let leaving = || Leaving { memory: vec![0; room].into(), length: 0 };
+        let room = FRAME_OFFSET + capabilities.room() + 4;
+        let outgoing_frame = || OutgoingFrame { memory: vec![0; room].into(), length: 0 };
         Self {
             socket,
             interface,
             mac,
             capabilities,
-            arrivals: Arrivals::new(FRAME + LARGEST_FRAME, BATCH),
-            departures: (0..BATCH).map(|_| leaving()).collect(),
+            receive_buffers: SharedBuffers::new(FRAME_OFFSET + LARGEST_FRAME, BATCH),
+            outgoing: (0..BATCH).map(|_| outgoing_frame()).collect(),
             waiting: (0, 0),
             dropped: 0,
             refused: 0,
@@ -146,21 +148,22 @@ impl PacketLink {
         }
     }
 
-    /// The interface.
+    /// Returns the interface.
     #[must_use]
     pub const fn interface(&self) -> &KernelInterface {
         &self.interface
     }
 
-    /// The station that we are there.
+    /// Returns the MAC address of the host.
     #[must_use]
     pub const fn mac(&self) -> [u8; 6] {
         self.mac
     }
 
-    /// Frames that arrived faster than they were received, and were lost (`PACKET_STATISTICS`).
+    /// Returns the number of received frames that were lost because the queue was full
+    /// (`PACKET_STATISTICS`).
     pub fn dropped(&mut self) -> u64 {
-        // struct tpacket_stats: packets and drops since it was last read.
+        // `struct tpacket_stats`: packets and drops since the last read.
         let mut counted = [0; 8];
         let read = socket_option::get(
             &self.socket,
@@ -175,31 +178,34 @@ impl PacketLink {
         self.dropped
     }
 
-    /// Frames that were lost because the driver or the system had no room for them.
+    /// Returns the number of sent frames that were lost because the driver or the kernel had no
+    /// room.
     #[must_use]
     pub const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Frames that were dropped because the kernel has said of them what cannot be, or what we do not know.
+    /// Returns the number of received frames that were dropped because of an invalid or unknown
+    /// header.
     #[must_use]
     pub const fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// Sends what waits. False if some of it has to wait longer.
-    fn depart(&mut self) -> Result<bool, LinkError> {
+    /// Sends the waiting frames. Returns false if some must wait longer.
+    fn flush(&mut self) -> Result<bool, LinkError> {
         while self.waiting.0 < self.waiting.1 {
-            let frames = self.departures[self.waiting.0..self.waiting.1].iter();
-            let frames = frames.map(|frame| &frame.memory[HEADER..FRAME + frame.length]);
-            match leave(|| send(&self.socket, frames.clone())) {
-                Departure::Left(sent) => self.waiting.0 += sent,
-                Departure::Again => return Ok(false),
-                Departure::Refused => {
+            let frames = self.outgoing[self.waiting.0..self.waiting.1].iter();
+            let frames =
+                frames.map(|frame| &frame.memory[HEADER_OFFSET..FRAME_OFFSET + frame.length]);
+            match send_uninterrupted(|| send(&self.socket, frames.clone())) {
+                SendOutcome::Sent(sent) => self.waiting.0 += sent,
+                SendOutcome::WouldBlock => return Ok(false),
+                SendOutcome::Dropped => {
                     self.waiting.0 += 1;
                     self.refused += 1;
                 }
-                Departure::Failed(errno) => {
+                SendOutcome::Failed(errno) => {
                     self.waiting = (0, 0);
                     return Err(explain("send a frame", errno.raw_os_error()));
                 }
@@ -209,32 +215,34 @@ impl PacketLink {
         Ok(true)
     }
 
-    /// Has the frame at the end of those that wait, of which `rest` is to follow, leave from where it is, behind the
-    /// others. If there is no room for all, what is left waits whole.
-    fn depart_with(&mut self, rest: [&[u8]; 2]) -> Result<(), LinkError> {
+    /// Sends the last waiting frame, followed by the parts of `rest`, after the frames before it.
+    /// If the kernel has no room, the whole frame waits in its buffer.
+    fn send_gathered(&mut self, rest: [&[u8]; 2]) -> Result<(), LinkError> {
         let place = self.waiting.1 - 1;
         self.waiting.1 = place;
-        let is_first = self.depart()?;
-        let last = &mut self.departures[place];
+        let is_first = self.flush()?;
+        let last = &mut self.outgoing[place];
         if is_first {
-            let parts =
-                [&last.memory[HEADER..FRAME + last.length], rest[0], rest[1]].map(IoSlice::new);
+            let parts = [&last.memory[HEADER_OFFSET..FRAME_OFFSET + last.length], rest[0], rest[1]]
+                .map(IoSlice::new);
             let mut nothing_else = SendAncillaryBuffer::default();
-            match leave(|| sendmsg(&self.socket, &parts, &mut nothing_else, SendFlags::DONTWAIT)) {
-                Departure::Left(_) => return Ok(()),
-                Departure::Again => self.waiting = (place, place),
-                Departure::Refused => {
+            match send_uninterrupted(|| {
+                sendmsg(&self.socket, &parts, &mut nothing_else, SendFlags::DONTWAIT)
+            }) {
+                SendOutcome::Sent(_) => return Ok(()),
+                SendOutcome::WouldBlock => self.waiting = (place, place),
+                SendOutcome::Dropped => {
                     self.refused += 1;
                     return Ok(());
                 }
-                Departure::Failed(errno) => {
+                SendOutcome::Failed(errno) => {
                     return Err(explain("send a frame", errno.raw_os_error()));
                 }
             }
         }
         for part in rest {
             let end = last.length + part.len();
-            last.memory[FRAME + last.length..FRAME + end].copy_from_slice(part);
+            last.memory[FRAME_OFFSET + last.length..FRAME_OFFSET + end].copy_from_slice(part);
             last.length = end;
         }
         self.waiting.1 = place + 1;
@@ -252,9 +260,13 @@ impl Link for PacketLink {
         let mut lengths = [0; BATCH];
         while received < budget {
             let wanted = (budget - received).min(BATCH);
-            // The kernel writes from the header's place on.
-            let came = match receive(&self.socket, self.arrivals.next(wanted), HEADER, &mut lengths)
-            {
+            // The kernel writes the header, too.
+            let came = match receive(
+                &self.socket,
+                self.receive_buffers.next(wanted),
+                HEADER_OFFSET,
+                &mut lengths,
+            ) {
                 Ok(came) => came,
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => continue,
@@ -262,10 +274,10 @@ impl Link for PacketLink {
             };
             let now = MonotonicClock.now();
             for (place, &length) in lengths.iter().enumerate().take(came) {
-                let memory = self.arrivals.memory(place);
+                let memory = self.receive_buffers.memory(place);
                 match virtio::arrived(memory, length) {
                     Some(frame) => {
-                        on_frame(RxFrame { arrived: now, memory: Some(memory), ..frame })
+                        on_frame(RxFrame { arrived: now, memory: Some(memory), ..frame });
                     }
                     None => self.malformed += 1,
                 }
@@ -285,14 +297,14 @@ impl Link for PacketLink {
     ) -> Result<usize, LinkError> {
         let mut sent = 0;
         let mut more = true;
-        while self.depart()? && more && sent < budget {
+        while self.flush()? && more && sent < budget {
             while self.waiting.1 < BATCH.min(budget - sent) {
-                let Leaving { memory, length } = &mut self.departures[self.waiting.1];
-                let Some(frame) = fill(&mut memory[FRAME..]) else {
+                let OutgoingFrame { memory, length } = &mut self.outgoing[self.waiting.1];
+                let Some(frame) = fill(&mut memory[FRAME_OFFSET..]) else {
                     more = false;
                     break;
                 };
-                *length = frame.length.min(memory.len() - FRAME);
+                *length = frame.length.min(memory.len() - FRAME_OFFSET);
                 virtio::write_header(&frame, memory);
                 self.waiting.1 += 1;
             }
@@ -301,8 +313,8 @@ impl Link for PacketLink {
         Ok(sent)
     }
 
-    /// What is lent goes to the kernel from where it is, alone; whole frames go in batches. Without offloads nothing can
-    /// be lent.
+    /// Sends borrowed data from its place, one frame for each call; other frames are sent in
+    /// batches. Without offloads all data is copied.
     fn transmit_from(
         &mut self,
         budget: usize,
@@ -313,19 +325,21 @@ impl Link for PacketLink {
         }
         let mut sent = 0;
         let mut more = true;
-        while self.depart()? && more && sent < budget {
+        while self.flush()? && more && sent < budget {
             while self.waiting.1 < BATCH && sent < budget {
-                let Leaving { memory, length } = &mut self.departures[self.waiting.1];
-                let Some(LentFrame { frame, rest }) = source.lend(&mut memory[FRAME..]) else {
+                let OutgoingFrame { memory, length } = &mut self.outgoing[self.waiting.1];
+                let Some(ZeroCopyFrame { frame, rest }) =
+                    source.fill_zero_copy(&mut memory[FRAME_OFFSET..])
+                else {
                     more = false;
                     break;
                 };
-                *length = frame.length.min(memory.len() - FRAME);
+                *length = frame.length.min(memory.len() - FRAME_OFFSET);
                 virtio::write_header(&frame, memory);
                 self.waiting.1 += 1;
                 sent += 1;
                 if !rest[0].is_empty() {
-                    self.depart_with(rest)?;
+                    self.send_gathered(rest)?;
                     break;
                 }
             }
@@ -350,7 +364,7 @@ impl Readiness for PacketLink {
 
 fn open_socket() -> Result<OwnedFd, PacketError> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // Without a protocol nothing arrives before the socket is bound.
+    // Without a protocol, no frame arrives before the socket is bound.
     socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).map_err(|errno| match errno {
         Errno::PERM | Errno::ACCESS => PacketError::Forbidden,
         Errno::AFNOSUPPORT => PacketError::NoPacketSockets,
@@ -362,24 +376,24 @@ fn set(socket: &OwnedFd, name: i32, value: i32) -> io::Result<()> {
     socket_option::set_integer(socket, libc::SOL_PACKET, name, value)
 }
 
-/// As wide as the system allows: what finds no room is counted, and is no reason to give up.
+/// Widens the queues as far as the system allows. Overflows are counted, so a refusal is no error.
 fn widen_queue(socket: &OwnedFd) {
     let set = |name| socket_option::set_integer(socket, libc::SOL_SOCKET, name, QUEUE_BYTES);
     let _ = set(libc::SO_RCVBUFFORCE).or_else(|_| set(libc::SO_RCVBUF));
     let _ = set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF));
 }
 
-// Instructions of a socket filter (linux/filter.h).
+// The instructions of a socket filter (linux/filter.h).
 const LOAD_WORD: u16 = 0x20;
 const LOAD_HALF: u16 = 0x28;
 const LOAD_BYTE: u16 = 0x30;
 const IF_EQUAL: u16 = 0x15;
 const IF_ANY_BIT: u16 = 0x45;
 const ANSWER: u16 = 0x06;
-/// `SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT`: a tag that the kernel has taken out of the frame.
+/// `SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT`: a VLAN tag that the kernel has removed from the frame.
 const TAG_PRESENT: u32 = 0xffff_f000 + 48;
 
-/// IPv4 and ARP without a tag, for our station or for a group: all else is the kernel's alone.
+/// Returns a filter for untagged IPv4 and ARP frames to this MAC address or to a group.
 fn filter([a, b, c, d, e, f]: [u8; 6]) -> [Instruction; 13] {
     let (first, last) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([0, 0, e, f]));
     [
@@ -399,24 +413,28 @@ fn filter([a, b, c, d, e, f]: [u8; 6]) -> [Instruction; 13] {
     ]
 }
 
-/// Why there is no link over a packet socket. The machine or the person who runs it can mend it.
+/// The reason why a packet socket cannot be opened, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PacketError {
-    /// The process may not.
+    /// The process lacks the permission.
     #[error(
-        "no permission to open a packet socket: run as root, or grant it (`setcap cap_net_raw+ep` to the program)"
+        "no permission to open a packet socket: run as root, or grant it (`setcap cap_net_raw+ep` \
+         to the program)"
     )]
     Forbidden,
-    /// The kernel was built without them.
+    /// The kernel has no support for packet sockets.
     #[error("this kernel has no packet sockets: load the module (`modprobe af_packet`)")]
     NoPacketSockets,
-    /// There is no such interface, it is no Ethernet, or it cannot be asked.
+    /// The interface does not exist, is not Ethernet, or cannot be queried.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// The system refused for another reason.
-    #[error("the packet socket could not {what} (error {errno}: {})", io::Error::from_raw_os_error(*errno))]
+    /// Another error of the system.
+    #[error(
+        "the packet socket could not {what} (error {errno}: {})",
+        io::Error::from_raw_os_error(*errno)
+    )]
     System {
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
         /// The error number of the system.
         errno: i32,

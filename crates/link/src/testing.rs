@@ -1,11 +1,11 @@
-//! What tests of links do with frames.
+//! Frames, links and checks that the tests of several links share.
 
 use crate::sys::socket_option;
 use crate::virtio;
 use crate::{MonotonicClock, NoLink, Readiness, Waiter};
 use linerate_stack::{
-    Capabilities, FrameSource, LentFrame, Link, LinkError, Medium, Offloads, PartialChecksum,
-    RxChecksum, RxFrame, TxChecksum, TxFrame,
+    Capabilities, FrameSource, Link, LinkError, Medium, Offloads, PartialChecksum, RxChecksum,
+    RxFrame, TxChecksum, TxFrame, ZeroCopyFrame,
 };
 use linerate_units::{Clock, Instant};
 use std::net::Ipv4Addr;
@@ -15,7 +15,7 @@ use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Sends frames: how many have left.
+/// Sends frames, and returns their number.
 pub(crate) fn send(
     link: &mut impl Link,
     frames: impl IntoIterator<Item: AsRef<[u8]>>,
@@ -39,7 +39,7 @@ pub(crate) fn next(link: &mut (impl Link + Readiness)) -> Vec<u8> {
     frame.unwrap()
 }
 
-/// The answer of the station `mac` to an ARP request for the address `ours`.
+/// Returns the reply of the host with MAC address `mac` to an ARP request for the address `ours`.
 pub(crate) fn arp_reply(request: &[u8], ours: Ipv4Addr, mac: [u8; 6]) -> Vec<u8> {
     assert_eq!((&request[12..14], &request[38..42]), (&[8, 6][..], &ours.octets()[..]));
     let mut reply = request.to_vec();
@@ -52,14 +52,14 @@ pub(crate) fn arp_reply(request: &[u8], ours: Ipv4Addr, mac: [u8; 6]) -> Vec<u8>
     reply
 }
 
-/// The same datagram sent back in the same frame: with stations, addresses and ports exchanged, all checksums stay
-/// right.
+/// Returns the datagram of `frame` sent back: with MAC addresses, IP addresses and ports exchanged.
+/// All checksums stay right.
 pub(crate) fn sent_back(frame: &[u8]) -> Vec<u8> {
-    let (stations, packet) = frame.split_at(14);
-    [&stations[6..12], &stations[..6], &stations[12..], &packet_sent_back(packet)].concat()
+    let (ethernet, packet) = frame.split_at(14);
+    [&ethernet[6..12], &ethernet[..6], &ethernet[12..], &packet_sent_back(packet)].concat()
 }
 
-/// The same for a packet without a frame around it.
+/// Returns the datagram of a packet without an Ethernet header sent back.
 pub(crate) fn packet_sent_back(packet: &[u8]) -> Vec<u8> {
     let mut back = packet.to_vec();
     for (from, to, length) in [(12, 16, 4), (16, 12, 4), (20, 22, 2), (22, 20, 2)] {
@@ -68,19 +68,20 @@ pub(crate) fn packet_sent_back(packet: &[u8]) -> Vec<u8> {
     back
 }
 
-/// Frames of a number, four bytes of filling, and a rest, which is lent in two parts; every third has none.
-struct Lender {
+/// A source of frames with a number, four bytes of padding, and a rest in two borrowed parts. Every
+/// third frame has no rest.
+struct BorrowingSource {
     next: u32,
     rest: Vec<u8>,
 }
 
-impl Lender {
+impl BorrowingSource {
     const fn has_rest(number: u32) -> bool {
         number % 3 != 2
     }
 }
 
-impl FrameSource for Lender {
+impl FrameSource for BorrowingSource {
     fn now(&self) -> Instant {
         Instant::ZERO
     }
@@ -89,25 +90,29 @@ impl FrameSource for Lender {
         panic!("the link gathers");
     }
 
-    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+    fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>> {
         frame[..4].copy_from_slice(&self.next.to_be_bytes());
         frame[4..8].fill(7);
         let rest = if Self::has_rest(self.next) { &self.rest[..] } else { &[] };
         self.next += 1;
         let (first, second) = rest.split_at(rest.len().min(1_000));
-        Some(LentFrame { frame: TxFrame::whole(8), rest: [first, second] })
+        Some(ZeroCopyFrame { frame: TxFrame::whole(8), rest: [first, second] })
     }
 }
 
-/// A link with the virtio-net header, over one end of a pair of sockets, gathers what it is lent: every frame leaves
-/// whole, once and in its order, also if it had to wait.
-pub(crate) fn lent_frames_leave_whole<L: Link + Readiness>(over: impl FnOnce(OwnedFd) -> L) {
+/// Checks that a link with virtio-net headers gathers borrowed data: every frame is sent whole,
+/// once and in order, even if it had to wait. `over` creates the link over one end of a socket
+/// pair.
+pub(crate) fn check_borrowed_data_is_sent_whole<L: Link + Readiness>(
+    over: impl FnOnce(OwnedFd) -> L,
+) {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     theirs.set_nonblocking(true).unwrap();
     let mut link = over(ours.into());
-    let mut lender = Lender { next: 0, rest: (0..3_000_u16).map(|at| (at % 251) as u8).collect() };
-    let expected = lender.rest.clone();
+    let mut source =
+        BorrowingSource { next: 0, rest: (0..3_000_u16).map(|at| (at % 251) as u8).collect() };
+    let expected = source.rest.clone();
     let mut seen = 0;
     let mut drain = |most: usize| {
         let mut bytes = [0; 4_000];
@@ -118,32 +123,32 @@ pub(crate) fn lent_frames_leave_whole<L: Link + Readiness>(over: impl FnOnce(Own
                 (header, &frame[..4]),
                 (&[0; virtio::LENGTH][..], &u32::to_be_bytes(seen)[..])
             );
-            let rest = if Lender::has_rest(seen) { &expected[..] } else { &[] };
+            let rest = if BorrowingSource::has_rest(seen) { &expected[..] } else { &[] };
             assert!(frame[4..8] == [7; 4] && frame[8..] == *rest, "frame {seen}");
             seen += 1;
         }
         seen
     };
-    let mut sent = link.transmit_from(100_000, &mut lender).unwrap();
+    let mut sent = link.transmit_from(100_000, &mut source).unwrap();
     assert!(sent < 100_000 && link.wants_room());
-    assert_eq!(link.transmit_from(100, &mut lender), Ok(0), "some wait already");
+    assert_eq!(link.transmit_from(100, &mut source), Ok(0), "frames are waiting already");
     for taken in 1..40 {
-        // So much room that what waits leaves in parts.
+        // Makes room for some of the waiting frames.
         drain(taken % 5);
-        sent += link.transmit_from(4, &mut lender).unwrap();
+        sent += link.transmit_from(4, &mut source).unwrap();
     }
     while link.wants_room() {
         drain(usize::MAX);
-        link.transmit_from(0, &mut lender).unwrap();
+        link.transmit_from(0, &mut source).unwrap();
     }
     assert_eq!(drain(usize::MAX) as usize, sent);
-    assert_eq!(lender.next as usize, sent);
+    assert_eq!(source.next as usize, sent);
 }
 
-/// Frames of these lengths, of which those that are long are lent.
-pub(crate) struct Lengths<'a>(pub(crate) &'a [usize]);
+/// A source of frames of these lengths. The data of long ones is borrowed.
+pub(crate) struct FramesOfLength<'a>(pub(crate) &'a [usize]);
 
-impl FrameSource for Lengths<'_> {
+impl FrameSource for FramesOfLength<'_> {
     fn now(&self) -> Instant {
         Instant::ZERO
     }
@@ -155,29 +160,30 @@ impl FrameSource for Lengths<'_> {
         Some(TxFrame::whole(length))
     }
 
-    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+    fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>> {
         let TxFrame { length, .. } = self.fill(frame)?;
-        // What is short is whole.
+        // Short frames have no borrowed part.
         let kept = if length < 100 { length } else { 8 };
-        Some(LentFrame { frame: TxFrame::whole(kept), rest: [&[3; 8_000][kept..length], &[]] })
+        Some(ZeroCopyFrame { frame: TxFrame::whole(kept), rest: [&[3; 8_000][kept..length], &[]] })
     }
 }
 
-/// A link with the virtio-net header, over one end of a pair of sockets that take no frame of 8,000 bytes, loses and
-/// counts such a one, and none before or behind it.
-pub(crate) fn what_is_too_long_for_the_system_is_lost_and_counted<L: Link + Readiness>(
+/// Checks that a link with virtio-net headers loses and counts a frame that is too long for the
+/// kernel, and sends those before and after it. `over` creates the link over one end of a socket
+/// pair.
+pub(crate) fn check_too_long_frames_are_counted<L: Link + Readiness>(
     over: impl FnOnce(OwnedFd) -> L,
     refused: impl Fn(&L) -> u64,
 ) {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     theirs.set_nonblocking(true).unwrap();
-    // As narrow as the system makes it, which is some 4,600 bytes.
+    // The kernel enforces a minimum of some 4,600 bytes.
     socket_option::set_integer(&ours, libc::SOL_SOCKET, libc::SO_SNDBUF, 1).unwrap();
     let mut link = over(ours.into());
-    let mut check = |lent: bool| {
-        let mut lengths = Lengths(&[60, 8_000, 61]);
-        let sent = if lent {
+    let mut check = |borrowed: bool| {
+        let mut lengths = FramesOfLength(&[60, 8_000, 61]);
+        let sent = if borrowed {
             link.transmit_from(9, &mut lengths)
         } else {
             link.transmit(9, |frame| lengths.fill(frame))
@@ -193,9 +199,9 @@ pub(crate) fn what_is_too_long_for_the_system_is_lost_and_counted<L: Link + Read
     assert_eq!([check(false), check(true)], [1, 2]);
 }
 
-/// A link over one end of a pair of sockets stamps each of many frames with a time between those before and after
-/// they were received.
-pub(crate) fn what_arrives_bears_the_time_of_its_arrival<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
+/// Checks that a link stamps each of many frames with a time between those before and after it was
+/// received. `over` creates the link over one end of a socket pair.
+pub(crate) fn check_frames_are_stamped_on_arrival<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let mut link = over(ours.into());
@@ -213,10 +219,10 @@ pub(crate) fn what_arrives_bears_the_time_of_its_arrival<L: Link>(over: impl FnO
     }
 }
 
-/// One super-frame, of which the data are lent.
-struct Unfinished(bool);
+/// A source of one GSO frame with borrowed data.
+struct OneGsoFrame(bool);
 
-impl Unfinished {
+impl OneGsoFrame {
     const HEADERS: usize = 34 + 20;
     const FRAME: TxFrame = TxFrame {
         length: Self::HEADERS,
@@ -225,35 +231,33 @@ impl Unfinished {
     };
 }
 
-impl FrameSource for Unfinished {
+impl FrameSource for OneGsoFrame {
     fn now(&self) -> Instant {
         Instant::ZERO
     }
 
     fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
         frame[..70].fill(0);
-        // The length of the TCP header.
+        // The data offset of the TCP header.
         frame[34 + 12] = 0x50;
         core::mem::take(&mut self.0).then_some(TxFrame { length: 70, ..Self::FRAME })
     }
 
-    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+    fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>> {
         self.fill(frame)?;
-        Some(LentFrame { frame: Self::FRAME, rest: [&[0; 6], &[0; 10]] })
+        Some(ZeroCopyFrame { frame: Self::FRAME, rest: [&[0; 6], &[0; 10]] })
     }
 }
 
-/// A link with the virtio-net header, over one end of a pair of sockets, says in it what is left to be done about a
-/// frame, whether that is whole or lent.
-pub(crate) fn what_is_left_to_be_done_stands_in_front_of_the_frame<L: Link>(
-    over: impl FnOnce(OwnedFd) -> L,
-) {
+/// Checks that a link describes the offloads of a frame in the virtio-net header, with borrowed
+/// data or without. `over` creates the link over one end of a socket pair.
+pub(crate) fn check_offloads_are_described<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     let mut link = over(ours.into());
-    assert_eq!(link.transmit(1, |frame| Unfinished(true).fill(frame)), Ok(1));
-    // What stands in the same memory is written over.
+    assert_eq!(link.transmit(1, |frame| OneGsoFrame(true).fill(frame)), Ok(1));
+    // The next header must overwrite this one in the buffer.
     assert_eq!(link.transmit(1, |_| Some(TxFrame::whole(60))), Ok(1));
-    assert_eq!(link.transmit_from(9, &mut Unfinished(true)), Ok(1));
+    assert_eq!(link.transmit_from(9, &mut OneGsoFrame(true)), Ok(1));
     let [size, headers, start, offset] = [5, 34 + 20, 34, 16].map(u16::to_ne_bytes);
     let mut expected = [&[1, 1][..], &headers, &size, &start, &offset, &[0; 70]].concat();
     expected[virtio::LENGTH + 34 + 12] = 0x50;
@@ -266,10 +270,9 @@ pub(crate) fn what_is_left_to_be_done_stands_in_front_of_the_frame<L: Link>(
     }
 }
 
-/// A link with the virtio-net header, over one end of a pair of sockets, has room for the largest frame.
-pub(crate) fn the_largest_frame_that_can_arrive_does_so_whole<L: Link>(
-    over: impl FnOnce(OwnedFd) -> L,
-) {
+/// Checks that a link with virtio-net headers receives the largest frame whole. `over` creates the
+/// link over one end of a socket pair.
+pub(crate) fn check_the_largest_frame_is_received<L: Link>(over: impl FnOnce(OwnedFd) -> L) {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let mut link = over(ours.into());
@@ -280,10 +283,10 @@ pub(crate) fn the_largest_frame_that_can_arrive_does_so_whole<L: Link>(
     assert!(seen == bytes[virtio::LENGTH..]);
 }
 
-/// A host that turns at such a time and sends one frame.
-pub(crate) struct Speaker(pub(crate) Instant, pub(crate) Option<&'static [u8]>);
+/// A source of one frame, of a host whose turn has the given time.
+pub(crate) struct SingleFrame(pub(crate) Instant, pub(crate) Option<&'static [u8]>);
 
-impl FrameSource for Speaker {
+impl FrameSource for SingleFrame {
     fn now(&self) -> Instant {
         self.0
     }
@@ -298,18 +301,19 @@ impl FrameSource for Speaker {
         Some(TxFrame::whole(bytes.len()))
     }
 
-    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
-        Some(LentFrame { frame: self.fill(frame)?, rest: [&[]; 2] })
+    fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>> {
+        Some(ZeroCopyFrame { frame: self.fill(frame)?, rest: [&[]; 2] })
     }
 }
 
-/// A link that brings these frames one by one, however long they are: each of several segments, if they have a size.
-pub(crate) struct Brings {
+/// A link that receives the given frames one by one, whatever their length. With `segment` they are
+/// GRO frames with segments of this size.
+pub(crate) struct ReceivesFrames {
     pub(crate) frames: Vec<Vec<u8>>,
     pub(crate) segment: Option<NonZeroU16>,
 }
 
-impl Link for Brings {
+impl Link for ReceivesFrames {
     fn receive(
         &mut self,
         _: usize,
@@ -330,7 +334,7 @@ impl Link for Brings {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let joined = Offloads { checksums: true, super_packet: 65_535 };
+        let joined = Offloads { checksums: true, gso_max_size: 65_535 };
         let usual = Capabilities::new(Medium::Ip, 1_500);
         Capabilities {
             offloads: if self.segment.is_some() { joined } else { usual.offloads },
@@ -339,21 +343,21 @@ impl Link for Brings {
     }
 }
 
-/// A link that says of everything what it was told to.
+/// A link whose answers are all those that it was created with.
 #[derive(Debug)]
-pub(crate) struct Sayer {
+pub(crate) struct FixedAnswers {
     silent: [NoLink; 2],
     answer: bool,
     woken: Arc<AtomicUsize>,
 }
 
-impl Sayer {
+impl FixedAnswers {
     pub(crate) fn new(answer: bool) -> Self {
         Self { silent: [(); 2].map(|()| NoLink::new().unwrap()), answer, woken: Arc::default() }
     }
 }
 
-impl Link for Sayer {
+impl Link for FixedAnswers {
     fn receive(&mut self, _: usize, _: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
         Ok(0)
     }
@@ -371,12 +375,12 @@ impl Link for Sayer {
     }
 }
 
-impl Readiness for Sayer {
+impl Readiness for FixedAnswers {
     fn fd(&self) -> BorrowedFd<'_> {
         self.silent[0].fd()
     }
 
-    fn bell(&self) -> Option<BorrowedFd<'_>> {
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.silent[1].fd())
     }
 
@@ -401,14 +405,14 @@ impl Readiness for Sayer {
     }
 }
 
-/// A link around another has nothing to say of its own.
-pub(crate) fn what_a_link_says_is_said_around_it<L: Readiness>(around: impl Fn(Sayer) -> L) {
+/// Checks that a link passes on the readiness of the link inside it.
+pub(crate) fn check_readiness_is_passed_on<L: Readiness>(around: impl Fn(FixedAnswers) -> L) {
     for answer in [false, true] {
-        let inside = Sayer::new(answer);
-        let descriptors = inside.silent.each_ref().map(|silent| silent.fd().as_raw_fd());
+        let inside = FixedAnswers::new(answer);
+        let expected = inside.silent.each_ref().map(|silent| silent.fd().as_raw_fd());
         let woken = Arc::clone(&inside.woken);
         let mut link = around(inside);
-        assert_eq!([link.fd(), link.bell().unwrap()].map(|fd| fd.as_raw_fd()), descriptors);
+        assert_eq!([link.fd(), link.wakeup_fd().unwrap()].map(|fd| fd.as_raw_fd()), expected);
         assert_eq!([link.wants_room(), link.is_ready(), link.prepare_to_sleep()], [answer; 3]);
         assert_eq!(link.next_deadline(), Instant::from_nanos(77));
         link.awake(false);

@@ -1,61 +1,65 @@
-//! The header in front of each frame of a device with offloads: what is still to be done about the frame,
-//! or was done already (`struct virtio_net_hdr`, Virtual I/O Device 1.2 §5.1.6).
+//! The virtio-net header before each frame of a device with offloads (`struct virtio_net_hdr`,
+//! Virtual I/O Device 1.2 §5.1.6). It describes the work on a frame that is done already or left to
+//! the receiver.
 //!
-//! Whoever writes it may be wrong, or lie. What cannot be is a frame that is dropped and counted.
+//! The header comes from outside and can be wrong: then the frame is dropped and counted.
 
 use linerate_stack::{Offloads, PartialChecksum, RxChecksum, RxFrame, TxChecksum, TxFrame};
 use linerate_units::Instant;
 use std::num::NonZeroU16;
 
-/// Bytes of the header.
+/// The length of the header in bytes.
 pub(crate) const LENGTH: usize = 10;
-/// Where a frame begins in its memory, behind the place of the header: so that behind Ethernet's the IP header
-/// begins at a multiple of 32 bytes.
-pub(crate) const FRAME: usize = 18;
-/// Where the header begins.
-pub(crate) const HEADER: usize = FRAME - LENGTH;
-/// Bytes of the largest IP packet.
+/// The offset of a frame in its buffer, after the header. At this offset, the IP header after an
+/// Ethernet header is aligned to 32 bytes.
+pub(crate) const FRAME_OFFSET: usize = 18;
+/// The offset of the header in the buffer.
+pub(crate) const HEADER_OFFSET: usize = FRAME_OFFSET - LENGTH;
+/// The length of the largest IP packet in bytes.
 pub(crate) const LARGEST_PACKET: usize = 65_535;
-/// The largest frame that can arrive: that packet behind a tagged Ethernet header.
+/// The length of the largest frame that can arrive: the largest packet after a tagged Ethernet
+/// header.
 pub(crate) const LARGEST_FRAME: usize = LARGEST_PACKET + 18;
 
-/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is to be completed.
+/// `VIRTIO_NET_HDR_F_NEEDS_CSUM`: the checksum is partial and must be completed.
 const NEEDS_CHECKSUM: u8 = 1;
-/// `VIRTIO_NET_HDR_F_DATA_VALID`: somebody has looked at the checksum, and it was right.
+/// `VIRTIO_NET_HDR_F_DATA_VALID`: the checksum has been verified.
 const DATA_VALID: u8 = 2;
-/// `VIRTIO_NET_HDR_GSO_NONE`: one packet.
+/// `VIRTIO_NET_HDR_GSO_NONE`: a single packet.
 const SINGLE: u8 = 0;
-/// `VIRTIO_NET_HDR_GSO_TCPV4`: a super-frame of TCP over IPv4.
+/// `VIRTIO_NET_HDR_GSO_TCPV4`: a GSO or GRO frame of TCP over IPv4.
 const TCP_OVER_IPV4: u8 = 1;
 
-/// `VIRTIO_NET_HDR_GSO_ECN`, beside one of these: the first segment has CWR. Packet sockets tell so unasked; it
-/// stands in the TCP header, too.
+/// `VIRTIO_NET_HDR_GSO_ECN`, combined with a GSO type: the first segment has CWR. Packet sockets
+/// set it without being asked; the TCP header contains CWR, too.
 const SIGNALS_CONGESTION: u8 = 0x80;
 
-/// What a header says of a frame that has arrived.
+/// The offload information of a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Said {
+struct Offload {
     checksum: RxChecksum,
     segment: Option<NonZeroU16>,
 }
 
-/// What a device does for us with such headers, if they are wanted.
+/// Returns the offloads of a device with such headers, if they are wanted.
 pub(crate) fn offloads(wanted: bool) -> Offloads {
-    if wanted { Offloads { checksums: true, super_packet: LARGEST_PACKET } } else { Offloads::NONE }
+    if wanted { Offloads { checksums: true, gso_max_size: LARGEST_PACKET } } else { Offloads::NONE }
 }
 
-/// What `length` bytes are that the kernel has written into `memory` from [`HEADER`] on; `None` if they cannot be a
-/// frame. When it arrived is for the caller to say.
+/// Returns the frame in `memory`, into which the kernel has written `length` bytes from
+/// [`HEADER_OFFSET`] on. Returns `None` if the header is invalid. The caller sets the time of
+/// arrival.
 pub(crate) fn arrived(memory: &[u8], length: usize) -> Option<RxFrame<'_>> {
-    let bytes = memory.get(FRAME..HEADER + length)?;
-    let said = read(*memory[..FRAME].last_chunk()?, bytes.len())?;
+    let bytes = memory.get(FRAME_OFFSET..HEADER_OFFSET + length)?;
+    let offload = read(*memory[..FRAME_OFFSET].last_chunk()?, bytes.len())?;
     let plain = RxFrame::plain(bytes, Instant::ZERO);
-    Some(RxFrame { checksum: said.checksum, segment: said.segment, ..plain })
+    Some(RxFrame { checksum: offload.checksum, segment: offload.segment, ..plain })
 }
 
-/// Reads the header of a frame of `length` bytes; `None` if it says what cannot be, or what nobody has asked
-/// for. Its hint how long the headers are is not looked at: they say so themselves.
-fn read(header: [u8; LENGTH], length: usize) -> Option<Said> {
+/// Parses the header of a frame of `length` bytes. Returns `None` if a field is out of range, or
+/// has a value that was not asked for. The header-length hint is ignored: the headers themselves
+/// tell it.
+fn read(header: [u8; LENGTH], length: usize) -> Option<Offload> {
     let [flags, kind, _, _, size @ .., start_0, start_1, offset_0, offset_1] = header;
     let segment = match kind & !SIGNALS_CONGESTION {
         SINGLE => None,
@@ -76,16 +80,16 @@ fn read(header: [u8; LENGTH], length: usize) -> Option<Said> {
     } else {
         RxChecksum::Unverified
     };
-    Some(Said { checksum, segment })
+    Some(Offload { checksum, segment })
 }
 
-/// Writes the header of a frame that is sent, and lies in `memory` from [`FRAME`] on.
+/// Writes the header of a frame to send, which is in `memory` from [`FRAME_OFFSET`] on.
 pub(crate) fn write_header(frame: &TxFrame, memory: &mut [u8]) {
-    let header = header(frame, &memory[FRAME..]);
-    memory[HEADER..FRAME].copy_from_slice(&header);
+    let header = header(frame, &memory[FRAME_OFFSET..]);
+    memory[HEADER_OFFSET..FRAME_OFFSET].copy_from_slice(&header);
 }
 
-/// The header of a frame that is sent, of which these are the `bytes`.
+/// Returns the header of a frame to send, whose contents are `bytes`.
 fn header(frame: &TxFrame, bytes: &[u8]) -> [u8; LENGTH] {
     let TxChecksum::Partial(place) = frame.checksum else { return [0; LENGTH] };
     let (kind, size, headers) = match frame.segment {
@@ -103,7 +107,7 @@ fn header(frame: &TxFrame, bytes: &[u8]) -> [u8; LENGTH] {
     header
 }
 
-/// Bytes of the TCP header that begins at `start`.
+/// Returns the length in bytes of the TCP header at the start of the checksummed part.
 fn length_of_tcp(bytes: &[u8], place: PartialChecksum) -> u16 {
     let offset = bytes.get(usize::from(place.start) + 12).copied().unwrap_or(0);
     u16::from(offset >> 4) * 4
@@ -124,21 +128,21 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_zeros_says_nothing() {
-        let said = Said { checksum: RxChecksum::Unverified, segment: None };
-        assert_eq!(read([0; LENGTH], 60), Some(said));
+    fn a_zero_header_means_no_offloads() {
+        let offload = Offload { checksum: RxChecksum::Unverified, segment: None };
+        assert_eq!(read([0; LENGTH], 60), Some(offload));
     }
 
     #[test]
-    fn what_was_looked_at_and_what_is_to_be_completed_are_told_apart() {
-        let valid = Said { checksum: RxChecksum::Verified, segment: None };
+    fn verified_and_partial_checksums_are_distinguished() {
+        let valid = Offload { checksum: RxChecksum::Verified, segment: None };
         assert_eq!(read(header_of(DATA_VALID, SINGLE, 0, 0, 0), 60), Some(valid));
-        let partial = Said { checksum: RxChecksum::Partial(PLACE), segment: None };
+        let partial = Offload { checksum: RxChecksum::Partial(PLACE), segment: None };
         assert_eq!(read(header_of(NEEDS_CHECKSUM, SINGLE, 0, 34, 16), 60), Some(partial));
     }
 
     #[test]
-    fn what_is_to_be_completed_was_not_right_already_and_flags_that_nobody_knows_say_nothing() {
+    fn a_partial_checksum_takes_precedence_and_unknown_flags_are_ignored() {
         let both = read(header_of(NEEDS_CHECKSUM | DATA_VALID | 4, SINGLE, 0, 34, 16), 60).unwrap();
         assert_eq!(both.checksum, RxChecksum::Partial(PLACE));
         assert_eq!(
@@ -152,28 +156,29 @@ mod tests {
     }
 
     #[test]
-    fn a_super_frame_says_how_large_its_segments_were() {
-        let said = Said { checksum: RxChecksum::Partial(PLACE), segment: NonZeroU16::new(1_448) };
+    fn a_gro_frame_has_the_size_of_its_segments() {
+        let offload =
+            Offload { checksum: RxChecksum::Partial(PLACE), segment: NonZeroU16::new(1_448) };
         assert_eq!(
             read(header_of(NEEDS_CHECKSUM, TCP_OVER_IPV4, 1_448, 34, 16), 60_000),
-            Some(said)
+            Some(offload)
         );
     }
 
     #[test]
-    fn a_super_frame_that_signals_congestion_is_one_of_the_same_kind() {
+    fn the_ecn_flag_of_a_gro_frame_is_ignored() {
         let kind = SIGNALS_CONGESTION | TCP_OVER_IPV4;
-        let said = read(header_of(NEEDS_CHECKSUM, kind, 1_448, 34, 16), 60_000);
-        assert_eq!(said.unwrap().segment, NonZeroU16::new(1_448));
+        let offload = read(header_of(NEEDS_CHECKSUM, kind, 1_448, 34, 16), 60_000);
+        assert_eq!(offload.unwrap().segment, NonZeroU16::new(1_448));
     }
 
     #[test]
-    fn segments_of_nothing_cannot_be() {
+    fn empty_segments_are_refused() {
         assert_eq!(read(header_of(NEEDS_CHECKSUM, TCP_OVER_IPV4, 0, 34, 16), 60_000), None);
     }
 
     #[test]
-    fn a_checksum_beyond_the_frame_cannot_be() {
+    fn a_checksum_beyond_the_frame_is_refused() {
         for (start, offset) in [
             (34, 17),
             (50, 1),
@@ -188,12 +193,12 @@ mod tests {
         assert!(read(header_of(NEEDS_CHECKSUM, SINGLE, 0, 34, 16), 52).is_some());
         assert!(
             read(header_of(0, SINGLE, 0, u16::MAX, u16::MAX), 52).is_some(),
-            "nobody asks for it"
+            "the fields are ignored without the flag"
         );
     }
 
     #[test]
-    fn super_frames_of_other_kinds_were_not_asked_for() {
+    fn gro_frames_of_other_protocols_are_refused() {
         // UDP as fragments, TCP over IPv6, UDP.
         for kind in [3, 4, 5, 0xff] {
             assert_eq!(
@@ -205,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_says_what_is_left_to_be_done() {
+    fn the_header_of_a_sent_frame_describes_its_offloads() {
         let mut bytes = [0; 100];
         bytes[34 + 12] = 8 << 4;
         assert_eq!(header(&TxFrame::whole(100), &bytes), [0; LENGTH]);
@@ -213,9 +218,9 @@ mod tests {
         let mut expected = header_of(NEEDS_CHECKSUM, SINGLE, 0, 34, 16);
         expected[2..4].fill(0);
         assert_eq!(header(&partial, &bytes), expected);
-        let super_frame = TxFrame { segment: NonZeroU16::new(10), ..partial };
+        let gso_frame = TxFrame { segment: NonZeroU16::new(10), ..partial };
         let mut expected = header_of(NEEDS_CHECKSUM, TCP_OVER_IPV4, 10, 34, 16);
         expected[2..4].copy_from_slice(&66_u16.to_ne_bytes());
-        assert_eq!(header(&super_frame, &bytes), expected);
+        assert_eq!(header(&gso_frame, &bytes), expected);
     }
 }

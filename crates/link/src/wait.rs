@@ -1,7 +1,7 @@
-//! Waiting until the link has something, somebody rings the doorbell, or a deadline passes.
+//! Waiting for a link, a doorbell, or a deadline.
 
 use crate::MonotonicClock;
-use crate::bell::Bell;
+use crate::eventfd::Eventfd;
 use linerate_units::{Clock, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -11,82 +11,83 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use thiserror::Error;
 
-/// What a link must tell before anybody can sleep on it.
+/// The conditions for which a program can wait on a link.
 pub trait Readiness {
-    /// What to poll: readable when there is something to receive, or, for a link that says so itself,
-    /// when [`prepare_to_sleep`](Self::prepare_to_sleep) would answer false.
+    /// Returns a descriptor to poll. It is readable if there is something to receive. A link with
+    /// an event of its own makes it readable when [`prepare_to_sleep`](Self::prepare_to_sleep)
+    /// would return false.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// A second descriptor to poll, which is readable when there is something: of a link that others put
-    /// frames into.
-    fn bell(&self) -> Option<BorrowedFd<'_>> {
+    /// Returns a second descriptor to poll, if the link has one: it is readable if another thread
+    /// has put frames into the link.
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Whether the last call of `transmit` ended for want of room, so that it is worth waking up when
-    /// [`fd`](Self::fd) becomes writable.
+    /// Did the last call of `transmit` end for lack of room? Then the caller also waits until
+    /// [`fd`](Self::fd) is writable.
     fn wants_room(&self) -> bool {
         false
     }
 
-    /// Whether there is something to receive or room where room was wanted, as far as the link knows
-    /// without asking the system. False does not mean that there is nothing.
+    /// Is there something to receive, or room that was wanted, as far as the link knows without a
+    /// system call? False does not mean that there is nothing.
     fn is_ready(&mut self) -> bool {
         false
     }
 
-    /// Called before a sleep. False says that there is something already, and that nobody may sleep;
-    /// after true the link takes care that [`fd`](Self::fd) signals whatever comes from now on.
+    /// Prepares for a sleep of the caller. Returns false if there is something already, and the
+    /// caller must not sleep. After true, [`fd`](Self::fd) signals everything that arrives from now
+    /// on.
     fn prepare_to_sleep(&mut self) -> bool {
         !self.is_ready()
     }
 
-    /// Called after a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) allowed; `signalled`
-    /// says whether [`fd`](Self::fd) or
-    /// [`bell`](Self::bell) ended it.
+    /// Ends a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) allowed. `signalled` tells
+    /// whether [`fd`](Self::fd) or [`wakeup_fd`](Self::wakeup_fd) ended it.
     fn awake(&mut self, signalled: bool) {
         let _ = signalled;
     }
 
-    /// When the link has something to do by itself, such as a delayed frame that falls due.
+    /// Returns the time at which the link itself has work, such as a delayed frame that is due.
     fn next_deadline(&self) -> Instant {
         Instant::NEVER
     }
 }
 
-/// The one who waits. Its [`Doorbell`] is how other threads say that they want something.
+/// A waiting thread's end of a [`Doorbell`].
 #[derive(Debug)]
 pub struct Waiter {
-    door: Arc<Door>,
+    shared: Arc<SharedState>,
     spins: u32,
 }
 
 impl Waiter {
-    /// A waiter that goes to sleep at once when there is nothing.
+    /// Creates a waiter that sleeps without polling first.
     ///
     /// # Errors
-    /// [`WaitError`] if the system grants no eventfd.
+    /// [`WaitError`] if the system cannot create an eventfd.
     pub fn new() -> Result<Self, WaitError> {
-        let bell = Bell::new().map_err(|errno| WaitError { errno: errno.raw_os_error() })?;
-        Ok(Self { door: Arc::new(Door { state: AtomicU8::new(AWAKE), bell }), spins: 0 })
+        let event = Eventfd::new().map_err(|errno| WaitError { errno: errno.raw_os_error() })?;
+        Ok(Self { shared: Arc::new(SharedState { state: AtomicU8::new(AWAKE), event }), spins: 0 })
     }
 
-    /// Looks `rounds` times whether something has come, a few nanoseconds each, before it sleeps. Worth
-    /// it where the other end is a thread on a core of its own, and a waste where cores are shared.
+    /// Polls `rounds` times, for a few nanoseconds each, before each sleep. This is worthwhile if
+    /// the other end is a thread on a CPU of its own, and wasteful if CPUs are shared.
     #[must_use]
     pub fn with_spins(self, rounds: u32) -> Self {
         Self { spins: rounds, ..self }
     }
 
-    /// What wakes this waiter.
+    /// Returns a doorbell that wakes this waiter.
     #[must_use]
     pub fn doorbell(&self) -> Doorbell {
-        Doorbell { door: Arc::clone(&self.door) }
+        Doorbell { shared: Arc::clone(&self.shared) }
     }
 
-    /// Waits until `link` has something, the doorbell rings, or `deadline` (of [`MonotonicClock`]) or
-    /// the link's own deadline has passed. It may return for no reason, after a signal for example; a
-    /// doorbell that rang since the last call ends it at once.
+    /// Waits until `link` has something, the doorbell rings, or `deadline` (of [`MonotonicClock`])
+    /// or the deadline of the link has passed. It can return without a reason, such as after a
+    /// signal. A ring since the last call ends the wait at once.
     ///
     /// # Errors
     /// [`WaitError`] if the system cannot poll.
@@ -96,42 +97,42 @@ impl Waiter {
         deadline: Instant,
     ) -> Result<Wake, WaitError> {
         self.spin(link);
-        if !self.door.close() {
+        if !self.shared.fall_asleep() {
             return Ok(Wake { link: link.is_ready(), doorbell: true });
         }
         if !link.prepare_to_sleep() {
-            return Ok(Wake { link: true, doorbell: self.door.open(false) });
+            return Ok(Wake { link: true, doorbell: self.shared.wake_up(false) });
         }
         let slept = self.sleep(link, deadline);
         let signalled = slept.unwrap_or_default();
         link.awake(signalled.link);
-        let doorbell = self.door.open(signalled.doorbell);
+        let doorbell = self.shared.wake_up(signalled.doorbell);
         slept.map(|woken| Wake { link: woken.link, doorbell })
     }
 
     fn spin(&self, link: &mut impl Readiness) {
         for _ in 0..self.spins {
-            if link.is_ready() || self.door.is_rung() {
+            if link.is_ready() || self.shared.is_rung() {
                 return;
             }
             spin_loop();
         }
     }
 
-    /// Sleeps, and says who ended it.
+    /// Sleeps, and returns the reason why the sleep ended.
     fn sleep(&self, link: &impl Readiness, deadline: Instant) -> Result<Wake, WaitError> {
         let deadline = deadline.min(link.next_deadline());
         let interest =
             if link.wants_room() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        let door = self.door.bell.as_fd();
-        // Without a bell the door takes its place, and is left out.
-        let bell = link.bell();
+        let event = self.shared.event.as_fd();
+        // Without a second descriptor, the last entry is a placeholder that is not polled.
+        let second = link.wakeup_fd();
         let mut fds = [
-            PollFd::from_borrowed_fd(door, PollFlags::IN),
+            PollFd::from_borrowed_fd(event, PollFlags::IN),
             PollFd::from_borrowed_fd(link.fd(), interest),
-            PollFd::from_borrowed_fd(bell.unwrap_or(door), PollFlags::IN),
+            PollFd::from_borrowed_fd(second.unwrap_or(event), PollFlags::IN),
         ];
-        let count = if bell.is_some() { 3 } else { 2 };
+        let count = if second.is_some() { 3 } else { 2 };
         match poll(&mut fds[..count], time_left(deadline).as_ref()) {
             Ok(_) => Ok(Wake {
                 link: fds[1..count].iter().any(|fd| !fd.revents().is_empty()),
@@ -143,7 +144,7 @@ impl Waiter {
     }
 }
 
-/// The time until `deadline`, or `None` for one that never comes.
+/// Returns the time until `deadline`, or `None` if it is never reached.
 fn time_left(deadline: Instant) -> Option<Timespec> {
     if deadline == Instant::NEVER {
         return None;
@@ -153,62 +154,63 @@ fn time_left(deadline: Instant) -> Option<Timespec> {
     Some(Timespec { tv_sec: seconds, tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or(0) })
 }
 
-/// Why a wait ended. Neither means the deadline, or no reason.
+/// The reason why a wait ended. Neither field is set after the deadline, or if there is no reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wake {
-    /// The link has something to receive, or room, or an error to report.
+    /// The link has something to receive, room, or an error to report.
     pub link: bool,
-    /// The doorbell rang, once or more often, since the last wait.
+    /// The doorbell has rung, once or more often, since the last wait.
     pub doorbell: bool,
 }
 
-/// The system cannot make or poll descriptors: the process has too many of them, or the machine is
-/// out of memory.
+/// The system cannot create or poll a descriptor: the process has too many, or memory is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "the system grants no wake-up descriptor (error {errno}): close files, or raise the limit `ulimit -n`"
+    "the system has no wake-up descriptor left (error {errno}): close files, or raise the limit \
+     `ulimit -n`"
 )]
 pub struct WaitError {
     /// The error number of the system.
     pub errno: i32,
 }
 
-/// How any thread tells the one that waits that there is something for it. Rings between two waits
-/// are one; ringing for somebody who is awake costs one atomic operation and no system call.
+/// A handle by which any thread wakes a [`Waiter`]. Several rings between two waits count as one.
+/// Ringing for a waiter that is awake costs one atomic operation and no system call.
 #[derive(Clone, Debug)]
 pub struct Doorbell {
-    door: Arc<Door>,
+    shared: Arc<SharedState>,
 }
 
 impl Doorbell {
-    /// Wakes the waiter, or keeps it from falling asleep. What was written before is visible to it when
-    /// [`Waiter::wait`] returns with `doorbell`.
+    /// Wakes the waiter, or keeps it from sleeping. The waiter sees all writes of this thread
+    /// before the ring when [`Waiter::wait`] returns with `doorbell`.
     pub fn ring(&self) {
-        self.door.ring();
+        self.shared.ring();
     }
 }
 
-/// The waiter is at work, and looks at the state before it sleeps.
+/// The waiter is awake, and checks the state before it sleeps.
 const AWAKE: u8 = 0;
-/// Somebody rang since the waiter last looked.
+/// The doorbell has rung since the waiter last checked.
 const RUNG: u8 = 1;
-/// The waiter polls the bell.
+/// The waiter polls the event.
 const ASLEEP: u8 = 2;
 
-/// What the waiter and its doorbells share. Every change of `state` is one atomic exchange, so the
-/// changes have one order: a ring comes either before the waiter's `AWAKE → ASLEEP`, which then fails,
-/// or after it, and finds `ASLEEP`.
+/// The state that a waiter and its doorbells share. Every change of `state` is one atomic exchange,
+/// so the changes have one order. A ring comes either before the waiter's `AWAKE → ASLEEP`, which
+/// then fails, or after it and finds `ASLEEP`.
 #[derive(Debug)]
-struct Door {
+struct SharedState {
     state: AtomicU8,
-    bell: Bell,
+    event: Eventfd,
 }
 
-impl Door {
+impl SharedState {
     fn ring(&self) {
-        // Release: what the ringer wrote; Acquire is not needed, it reads nothing of the waiter's.
+        // Release: publishes the writes of this thread. Acquire is not needed: it reads nothing of
+        // the waiter.
         if self.state.swap(RUNG, Ordering::Release) == ASLEEP {
-            self.bell.ring();
+            self.event.set();
         }
     }
 
@@ -216,8 +218,8 @@ impl Door {
         self.state.load(Ordering::Relaxed) == RUNG
     }
 
-    /// Goes from awake to asleep; false, and awake, if somebody rang.
-    fn close(&self) -> bool {
+    /// Changes from awake to asleep. Returns false, and stays awake, if the doorbell has rung.
+    fn fall_asleep(&self) -> bool {
         let sleeps = self
             .state
             .compare_exchange(AWAKE, ASLEEP, Ordering::Relaxed, Ordering::Relaxed)
@@ -228,29 +230,29 @@ impl Door {
         sleeps
     }
 
-    /// Awake again: whether somebody rang. One who rang just now may strike the bell after it was
-    /// silenced; the next sleep then ends for no reason.
-    fn open(&self, signalled: bool) -> bool {
+    /// Changes to awake. Returns whether the doorbell has rung. A concurrent ring can set the event
+    /// after it was cleared here; then the next sleep ends without a reason.
+    fn wake_up(&self, signalled: bool) -> bool {
         if signalled {
-            self.bell.silence();
+            self.event.clear();
         }
         self.state.swap(AWAKE, Ordering::Acquire) == RUNG
     }
 }
 
-/// For a [`Waiter`] that has no link, or whose link needs no waiting.
+/// A link without frames, for a [`Waiter`] that only waits for its doorbell or a deadline.
 #[derive(Debug)]
 pub struct NoLink {
-    never: Bell,
+    never: Eventfd,
 }
 
 impl NoLink {
-    /// Something that never has anything.
+    /// Creates a link that is never ready.
     ///
     /// # Errors
-    /// [`WaitError`] if the system grants no eventfd.
+    /// [`WaitError`] if the system cannot create an eventfd.
     pub fn new() -> Result<Self, WaitError> {
-        let never = Bell::new().map_err(|errno| WaitError { errno: errno.raw_os_error() })?;
+        let never = Eventfd::new().map_err(|errno| WaitError { errno: errno.raw_os_error() })?;
         Ok(Self { never })
     }
 }
@@ -269,7 +271,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn a_doorbell_that_rang_before_the_wait_ends_it_at_once_and_only_once() {
+    fn a_ring_before_the_wait_ends_one_wait_at_once() {
         let mut waiter = Waiter::new().unwrap();
         let mut link = NoLink::new().unwrap();
         waiter.doorbell().ring();
@@ -281,30 +283,30 @@ mod tests {
         assert_eq!(waiter.wait(&mut link, Instant::ZERO), Ok(Wake::default()));
     }
 
-    /// Does whoever polls the door's bell wake up?
-    fn rings(waiter: &Waiter) -> bool {
-        let mut fds = [PollFd::from_borrowed_fd(waiter.door.bell.as_fd(), PollFlags::IN)];
+    /// Has the event of this waiter been set?
+    fn is_signalled(waiter: &Waiter) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(waiter.shared.event.as_fd(), PollFlags::IN)];
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0
     }
 
     #[test]
-    fn the_bell_is_struck_for_one_who_sleeps_and_for_nobody_else() {
+    fn only_a_sleeping_waiter_is_signalled() {
         let waiter = Waiter::new().unwrap();
         waiter.doorbell().ring();
         assert!(
-            !rings(&waiter) && !waiter.door.close(),
-            "it was awake, and does not sleep over it"
+            !is_signalled(&waiter) && !waiter.shared.fall_asleep(),
+            "an awake waiter gets no event, and does not sleep after the ring"
         );
-        assert!(waiter.door.close());
+        assert!(waiter.shared.fall_asleep());
         waiter.doorbell().ring();
-        assert!(rings(&waiter));
-        assert!(waiter.door.open(true) && !rings(&waiter));
+        assert!(is_signalled(&waiter));
+        assert!(waiter.shared.wake_up(true) && !is_signalled(&waiter));
     }
 
-    /// A link at which somebody rings when the waiter is about to sleep.
-    struct RungLate(NoLink, Doorbell);
+    /// A link that rings the doorbell when the waiter is about to sleep.
+    struct RingBeforeSleep(NoLink, Doorbell);
 
-    impl Readiness for RungLate {
+    impl Readiness for RingBeforeSleep {
         fn fd(&self) -> BorrowedFd<'_> {
             self.0.fd()
         }
@@ -316,28 +318,28 @@ mod tests {
     }
 
     #[test]
-    fn one_ring_ends_a_sleep_which_is_no_word_of_the_link_and_is_not_heard_again() {
+    fn a_ring_ends_one_sleep_and_says_nothing_about_the_link() {
         let mut waiter = Waiter::new().unwrap();
-        let mut link = RungLate(NoLink::new().unwrap(), waiter.doorbell());
+        let mut link = RingBeforeSleep(NoLink::new().unwrap(), waiter.doorbell());
         assert_eq!(
             waiter.wait(&mut link, Instant::NEVER),
             Ok(Wake { link: false, doorbell: true })
         );
-        assert!(!rings(&waiter));
+        assert!(!is_signalled(&waiter));
         assert_eq!(waiter.wait(&mut link.0, Instant::ZERO), Ok(Wake::default()));
     }
 
     #[test]
-    fn who_was_rung_for_is_told_of_the_link_too() {
+    fn a_ring_does_not_hide_a_ready_link() {
         let mut waiter = Waiter::new().unwrap();
         let mut link =
-            Busy { silent: NoLink::new().unwrap(), ready: true, deadline: Instant::NEVER };
+            ReadyLink { silent: NoLink::new().unwrap(), ready: true, deadline: Instant::NEVER };
         waiter.doorbell().ring();
         assert_eq!(waiter.wait(&mut link, Instant::NEVER), Ok(Wake { link: true, doorbell: true }));
     }
 
     #[test]
-    fn a_deadline_is_as_far_away_as_it_is_and_one_that_never_comes_is_none() {
+    fn the_time_left_is_exact_zero_after_the_deadline_and_none_for_never() {
         let left = time_left(MonotonicClock.now() + Duration::from_secs(1_000_000)).unwrap();
         assert!((900_000..=1_000_000).contains(&left.tv_sec), "{left:?}");
         let passed = time_left(Instant::ZERO).unwrap();
@@ -346,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deadline_ends_the_wait_and_not_before_it_has_passed() {
+    fn a_wait_ends_at_its_deadline_and_not_before() {
         let deadline = MonotonicClock.now() + Duration::from_millis(2);
         let mut waiter = Waiter::new().unwrap().with_spins(3);
         let mut link = NoLink::new().unwrap();
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_sees_the_work_of_whoever_rings_however_the_threads_interleave() {
+    fn a_waiter_sees_the_work_of_every_ringing_thread() {
         const RINGS: u32 = 8_000;
         let mut waiter = Waiter::new().unwrap();
         let mut link = NoLink::new().unwrap();
@@ -379,14 +381,14 @@ mod tests {
         }
     }
 
-    /// A link with something in hand, or with work that falls due.
-    struct Busy {
+    /// A link that is ready, or has a deadline.
+    struct ReadyLink {
         silent: NoLink,
         ready: bool,
         deadline: Instant,
     }
 
-    impl Readiness for Busy {
+    impl Readiness for ReadyLink {
         fn fd(&self) -> BorrowedFd<'_> {
             self.silent.fd()
         }
@@ -399,10 +401,10 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_has_something_or_something_due_keeps_the_waiter_from_sleeping() {
+    fn a_ready_link_or_a_passed_deadline_prevents_the_sleep() {
         let mut waiter = Waiter::new().unwrap();
         let silent = NoLink::new().unwrap();
-        let mut link = Busy { silent, ready: true, deadline: Instant::NEVER };
+        let mut link = ReadyLink { silent, ready: true, deadline: Instant::NEVER };
         assert_eq!(
             waiter.wait(&mut link, Instant::NEVER),
             Ok(Wake { link: true, doorbell: false })

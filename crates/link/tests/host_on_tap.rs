@@ -1,6 +1,6 @@
-//! A host on a TAP device and the kernel of this machine, on the same network and of the same mind.
+//! A test of a host on a TAP device with the kernel as its peer.
 
-#![allow(clippy::unwrap_used, reason = "in a test that is how to fail")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use linerate_link::capture_file::{CaptureReader, CaptureWriter};
 use linerate_link::namespace::{isolated_test, skip_test};
@@ -16,7 +16,7 @@ use std::process::Command;
 const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// A host that sends every datagram back, and remembers who answered its echo requests.
+/// A host that returns every datagram, and remembers the senders of echo replies.
 struct EchoHost {
     host: Host<Capture<Tap>>,
     waiter: Waiter,
@@ -35,7 +35,7 @@ impl EchoHost {
         Self { host: Host::new(stack, link), waiter, datagrams: 0, replies: Vec::new() }
     }
 
-    /// Lets the host work until `done` says that it has done enough.
+    /// Runs the host until `done` returns true.
     fn run(&mut self, done: impl Fn(&Self) -> bool) {
         loop {
             let now = MonotonicClock.now();
@@ -70,7 +70,7 @@ impl EchoHost {
 }
 
 fn tap() -> Option<Tap> {
-    // Without offloads: the capture is to show no checksum that was left out.
+    // Without offloads, since the capture must contain no partial checksums.
     match Tap::open(&TapConfig { offloads: false, ..TapConfig::default() }) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
             skip_test(&error);
@@ -87,7 +87,7 @@ fn tap() -> Option<Tap> {
 }
 
 #[test]
-fn datagrams_and_echoes_go_to_and_fro_and_no_packet_is_malformed() {
+fn datagrams_and_echoes_are_exchanged_without_malformed_packets() {
     isolated_test(|| {
         let Some(tap) = tap() else { return };
         let folder = tempfile::tempdir().unwrap();
@@ -115,7 +115,7 @@ fn datagrams_and_echoes_go_to_and_fro_and_no_packet_is_malformed() {
     });
 }
 
-/// Every frame is there, and sound in the eyes of tshark where it is installed.
+/// Checks that the capture contains every frame, and that tshark accepts it, if installed.
 fn check_capture(path: &Path) {
     let mut reader = CaptureReader::open(path).unwrap();
     let mut packets = 0;
@@ -125,9 +125,10 @@ fn check_capture(path: &Path) {
     assert!(packets >= 2 * 1_473 + 6 + 2, "{packets}");
     let mut tshark = Command::new("tshark");
     tshark.args(["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-r"]).arg(path);
-    let trouble = "_ws.malformed || _ws.expert.severity >= \"Warning\" || ip.checksum.status == \"Bad\" \
+    let problems = "_ws.malformed || _ws.expert.severity >= \"Warning\" \
+                   || ip.checksum.status == \"Bad\" \
                    || udp.checksum.status == \"Bad\" || icmp.checksum.status == \"Bad\"";
-    let Ok(output) = tshark.args(["-Y", trouble]).output() else { return };
+    let Ok(output) = tshark.args(["-Y", problems]).output() else { return };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "tshark complains");
 }

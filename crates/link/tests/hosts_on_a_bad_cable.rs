@@ -1,7 +1,7 @@
-//! Two hosts on a cable that mistreats their frames, in virtual time: what they send arrives, the same
-//! seed gives the same capture, and the capture is sound.
+//! Tests of two hosts on an impaired link in virtual time: data arrives intact, a seed determines
+//! the capture, and the capture is valid.
 
-#![allow(clippy::unwrap_used, reason = "in a test that is how to fail")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use linerate_link::capture_file::CaptureWriter;
 use linerate_link::memory::{MemoryConfig, MemoryLink, pair_with_clock};
@@ -17,13 +17,13 @@ use std::process::Command;
 
 const BYTES: usize = 2_000_000;
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 9);
-/// 2026-01-01.
+/// The time of day at 2026-01-01.
 const EPOCH: Duration = Duration::from_secs(1_767_225_600);
 
 type Cable = MemoryLink<ManualClock>;
 type BadCable<'a> = Capture<Impair<Cable, ManualClock>, &'a mut Vec<u8>, ManualClock>;
 
-/// The byte at this place of the transfer.
+/// Returns the byte at this offset of the transfer.
 fn pattern(place: usize) -> u8 {
     (place ^ (place >> 8) ^ (place >> 16)).to_le_bytes()[0]
 }
@@ -36,7 +36,7 @@ fn stack(last_octet: u8) -> Stack {
     )
 }
 
-/// The transfer, as far as it has come.
+/// The state of the transfer.
 struct Transfer<'a> {
     clock: ManualClock,
     client: Host<BadCable<'a>>,
@@ -88,7 +88,7 @@ impl<'a> Transfer<'a> {
                 let next = theirs.next.min(ours.next).min(self.client.link().next_deadline());
                 assert!(
                     next < now + Duration::from_secs(120),
-                    "nothing goes on any more: {}",
+                    "the transfer is stuck: {}",
                     self.read
                 );
                 self.clock.advance(next.since(now));
@@ -104,7 +104,7 @@ impl<'a> Transfer<'a> {
         match stack.tcp_write(now, self.sending, &piece) {
             Ok(count) => self.written += count,
             Err(Error::WouldBlock) => {}
-            // The handshake still goes on, or the last byte is written.
+            // The handshake is not complete, or the last byte is written.
             Err(error) => assert!(before == 0 || before == BYTES, "{error}"),
         }
         if self.written == BYTES {
@@ -139,7 +139,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Transfers everything, and returns the capture at the client's end.
+/// Transfers all bytes, and returns the capture at the client's end.
 fn transfer(impairments: &str, seed: u64) -> Vec<u8> {
     let mut file = Vec::new();
     transfer_into(&mut file, impairments, seed);
@@ -158,7 +158,7 @@ fn transfer_into(file: &mut Vec<u8>, impairments: &str, seed: u64) {
 }
 
 #[test]
-fn bytes_arrive_intact_whatever_the_cable_does_to_the_frames() {
+fn bytes_arrive_intact_despite_all_impairments() {
     transfer("", 1);
     for seed in 0..4 {
         transfer("loss=1%,duplicate=1%,reorder=1%,delay=1ms,jitter=500us", seed);
@@ -167,7 +167,7 @@ fn bytes_arrive_intact_whatever_the_cable_does_to_the_frames() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_capture_to_the_last_byte() {
+fn a_seed_determines_every_byte_of_the_capture() {
     let bad = "loss=1%,duplicate=1%,reorder=1%,corrupt=0.1%,delay=1ms,jitter=500us";
     let first = transfer(bad, 5);
     assert!(first.len() > BYTES);
@@ -175,18 +175,19 @@ fn the_same_seed_gives_the_same_capture_to_the_last_byte() {
     assert!(first != transfer(bad, 6));
 }
 
-/// Where tshark is installed, it has to find every frame sound.
+/// Checked only if tshark is installed.
 #[test]
-fn tshark_finds_no_frame_of_it_malformed() {
+fn tshark_accepts_every_captured_frame() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bad-cable.pcapng");
     fs::write(&path, transfer("loss=1%,duplicate=1%,reorder=1%,delay=1ms,jitter=500us", 7))
         .unwrap();
     let mut tshark = Command::new("tshark");
     tshark.args(["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-r"]).arg(path);
-    let trouble = "_ws.malformed || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\" \
+    let problems = "_ws.malformed || ip.checksum.status == \"Bad\" \
+                   || tcp.checksum.status == \"Bad\" \
                    || _ws.expert.severity == \"Error\"";
-    let Ok(output) = tshark.args(["-Y", trouble]).output() else { return };
+    let Ok(output) = tshark.args(["-Y", problems]).output() else { return };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "tshark complains");
 }

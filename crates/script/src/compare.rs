@@ -87,6 +87,7 @@ fn kind(option: &SegmentOption) -> u8 {
         SegmentOption::Sack(_) => 5,
         SegmentOption::Timestamps { .. } => 8,
         SegmentOption::FastOpen(_) => 34,
+        SegmentOption::FastOpenExperiment(_) => 254,
         SegmentOption::Ecn(counts) => {
             if counts.order() == EcnOrder::Zero {
                 172

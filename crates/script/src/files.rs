@@ -1,5 +1,6 @@
 //! Scripts in files and folders.
 
+use crate::report::Verdict;
 use crate::syntax::{Script, SyntaxError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,16 @@ pub struct ScriptFile {
     pub script: Script,
 }
 
-/// Why there is no script.
+/// The scripts that were found, and the files that hold none.
+#[derive(Debug, Default)]
+pub struct ScriptFiles {
+    /// The scripts, in the order of their names.
+    pub scripts: Vec<ScriptFile>,
+    /// The files that cannot be run.
+    pub unreadable: Vec<FileError>,
+}
+
+/// The reason why there is no script.
 #[derive(Debug, Error)]
 pub enum FileError {
     /// The file or folder cannot be read.
@@ -34,12 +44,36 @@ pub enum FileError {
     Empty(String),
 }
 
+impl FileError {
+    /// The file or folder that the error is about.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let (Self::Unreadable(name, _)
+        | Self::TooLong(name, _)
+        | Self::Syntax(name, _)
+        | Self::Empty(name)) = self;
+        name
+    }
+
+    /// The verdict on a file that cannot be run: it is refused.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let (line, what) = match self {
+            Self::Syntax(_, error) => (error.line, error.what.clone()),
+            Self::Unreadable(_, error) => (1, format!("the file cannot be read ({error})")),
+            Self::TooLong(..) => (1, "the file is too long".to_owned()),
+            Self::Empty(_) => (1, "the folder holds no script".to_owned()),
+        };
+        Verdict::Refused { line, what }
+    }
+}
+
 impl ScriptFile {
-    /// Reads one file.
+    /// Reads one file, as if `options` such as `--ignore_push` followed those at its head.
     ///
     /// # Errors
     /// [`FileError`]: it cannot be read, or is not in the language.
-    pub fn read(path: &Path) -> Result<Self, FileError> {
+    pub fn read(path: &Path, options: &[String]) -> Result<Self, FileError> {
         let name = path.display().to_string();
         let unreadable = |error| FileError::Unreadable(name.clone(), error);
         let length = path.metadata().map_err(unreadable)?.len();
@@ -47,31 +81,43 @@ impl ScriptFile {
             return Err(FileError::TooLong(name, length));
         }
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
-        match Script::parse(&text, path.parent()) {
+        match Script::parse_with(&text, path.parent(), options) {
             Ok(script) => Ok(Self { name, script }),
             Err(error) => Err(FileError::Syntax(name, error)),
         }
     }
+}
 
+impl ScriptFiles {
     /// Reads the scripts that are meant by `paths`: files, and every `*.pkt` of folders and of the folders
-    /// in them, in the order of their names.
+    /// in them, in the order of their names. A file that is no script does not keep others from being
+    /// read.
     ///
     /// # Errors
-    /// [`FileError`]: the first that cannot be read, or a folder without any.
-    pub fn read_all(paths: &[PathBuf]) -> Result<Vec<Self>, FileError> {
+    /// [`FileError`]: the first of `paths` that does not exist, or a folder without any script.
+    pub fn read(paths: &[PathBuf], options: &[String]) -> Result<Self, FileError> {
         let mut files = Vec::new();
         for path in paths {
-            if path.is_dir() {
+            let name = || path.display().to_string();
+            let metadata = path.metadata().map_err(|error| FileError::Unreadable(name(), error))?;
+            if metadata.is_dir() {
                 let before = files.len();
                 collect(path, &mut files)?;
                 if files.len() == before {
-                    return Err(FileError::Empty(path.display().to_string()));
+                    return Err(FileError::Empty(name()));
                 }
             } else {
                 files.push(path.clone());
             }
         }
-        files.iter().map(|path| Self::read(path)).collect()
+        let mut found = Self::default();
+        for path in files {
+            match ScriptFile::read(&path, options) {
+                Ok(script) => found.scripts.push(script),
+                Err(error) => found.unreadable.push(error),
+            }
+        }
+        Ok(found)
     }
 }
 

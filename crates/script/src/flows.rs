@@ -20,6 +20,8 @@ pub(crate) struct Flows {
     current: Option<usize>,
     /// A socket listens that no connection of the script has come to yet.
     listened: bool,
+    /// Calls that open a connection of which no SYN has been seen yet.
+    connecting: usize,
     /// What goes over the wire as cookies, by what the script calls them: those that the host gives may be
     /// called anything, those that the peer gives are called what they are.
     cookies: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -72,6 +74,7 @@ impl Flows {
             list: Vec::new(),
             current: None,
             listened: false,
+            connecting: 0,
             cookies: BTreeMap::new(),
         }
     }
@@ -79,6 +82,28 @@ impl Flows {
     /// A socket has begun to listen: the next SYN begins a connection.
     pub(crate) const fn listen(&mut self) {
         self.listened = true;
+    }
+
+    /// The application opens a connection: its SYN will come from a port that is not known yet.
+    pub(crate) const fn connect(&mut self) {
+        self.connecting += 1;
+    }
+
+    /// Does a packet of the host belong to the connection that `expected` is about? Packetdrill skips
+    /// those of others. A packet that cannot be read concerns everything.
+    pub(crate) fn concerns(&self, packet: &[u8], expected: &Segment) -> bool {
+        let Ok(packet) = Ipv4Packet::parse(packet) else { return true };
+        let Ok(live) = linerate_wire::Segment::parse(packet.payload) else { return true };
+        let ports = (live.source_port, live.destination_port);
+        let is_known = |flow: &Flow| (flow.local_port, flow.remote_port) == ports;
+        let opens = self.connecting > 0
+            && live.flags() & (TcpFlags::SYN | TcpFlags::ACK) == TcpFlags::SYN
+            && !self.list.iter().any(is_known);
+        match (expected.ports, self.current) {
+            (Some(wanted), _) => wanted == ports || opens,
+            (None, Some(current)) => opens || is_known(&self.list[current]),
+            (None, None) => opens,
+        }
     }
 
     /// The packet of a segment that arrives.
@@ -117,7 +142,9 @@ impl Flows {
         for option in options {
             match option {
                 SegmentOption::Mss(mss) => flow.mss = *mss,
-                SegmentOption::FastOpen(cookie) if !cookie.is_empty() => {
+                SegmentOption::FastOpen(cookie) | SegmentOption::FastOpenExperiment(cookie)
+                    if !cookie.is_empty() =>
+                {
                     self.cookies.entry(cookie.clone()).or_insert_with(|| cookie.clone());
                 }
                 _ => {}
@@ -189,7 +216,8 @@ impl Flows {
     /// what is larger than the peer's MSS is written so.
     pub(crate) fn is_burst(&self, expected: &Segment, came: &Segment) -> bool {
         let mss = self.current.map_or(UNSAID_MSS, |current| self.list[current].mss);
-        expected.length > mss
+        !self.settings.strict_segments
+            && expected.length > mss
             && came.seq == expected.seq
             && 0 < came.length
             && came.length < expected.length
@@ -213,6 +241,9 @@ impl Flows {
         let known = self.list.len();
         let index = self.find_or_add(live.source_port, live.destination_port);
         let others = self.current.is_some_and(|current| current != index);
+        if index == known {
+            self.connecting = self.connecting.saturating_sub(1);
+        }
         if index == known || expected.ports.is_some() || self.current.is_none() {
             self.current = Some(index);
         }
@@ -266,6 +297,9 @@ impl Flow {
             SegmentOption::FastOpen(cookie) => {
                 SegmentOption::FastOpen(cookies.get(cookie).unwrap_or(cookie).clone())
             }
+            SegmentOption::FastOpenExperiment(cookie) => {
+                SegmentOption::FastOpenExperiment(cookies.get(cookie).unwrap_or(cookie).clone())
+            }
             option => option.clone(),
         }
     }
@@ -315,21 +349,40 @@ impl Flow {
                 }
             }
             SegmentOption::FastOpen(cookie) if !cookie.is_empty() => {
-                let called =
-                    cookies.iter().find(|(_, live)| **live == cookie).map(|(said, _)| said.clone());
-                let name = || {
-                    let said = list.iter().find_map(|option| match option {
-                        SegmentOption::FastOpen(said) if !said.is_empty() => Some(said.clone()),
-                        _ => None,
-                    });
-                    let said = said.filter(|said| !cookies.contains_key(said))?;
-                    cookies.insert(said.clone(), cookie.clone());
-                    Some(said)
-                };
-                SegmentOption::FastOpen(called.or_else(name).unwrap_or(cookie))
+                SegmentOption::FastOpen(cookie_to_script(cookie, list, cookies))
+            }
+            SegmentOption::FastOpenExperiment(cookie) if !cookie.is_empty() => {
+                SegmentOption::FastOpenExperiment(cookie_to_script(cookie, list, cookies))
             }
             option => option,
         }
+    }
+}
+
+/// The script's name for a cookie of the host. One without a name takes that which the script has in its
+/// place.
+fn cookie_to_script(
+    cookie: Vec<u8>,
+    expected: &[SegmentOption],
+    cookies: &mut BTreeMap<Vec<u8>, Vec<u8>>,
+) -> Vec<u8> {
+    if let Some((said, _)) = cookies.iter().find(|(_, live)| **live == cookie) {
+        return said.clone();
+    }
+    let said = expected.iter().find_map(|option| match option {
+        SegmentOption::FastOpen(said) | SegmentOption::FastOpenExperiment(said)
+            if !said.is_empty() =>
+        {
+            Some(said.clone())
+        }
+        _ => None,
+    });
+    match said.filter(|said| !cookies.contains_key(said)) {
+        Some(said) => {
+            cookies.insert(said.clone(), cookie);
+            said
+        }
+        None => cookie,
     }
 }
 

@@ -39,7 +39,7 @@ mod run;
 mod stack;
 pub mod syntax;
 
-pub use files::{FileError, ScriptFile};
+pub use files::{FileError, ScriptFile, ScriptFiles};
 pub use kernel::{KernelError, run_on_kernel};
 pub use report::{Deviation, Report, Traced, Verdict};
 pub use run::Options;

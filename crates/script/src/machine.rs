@@ -1,7 +1,7 @@
 //! What a script needs of the host that it examines.
 
 use crate::packet::Captured;
-use crate::syntax::{Call, Errno, OptionValue, Setting};
+use crate::syntax::{Call, ControlMessage, EpollEvent, Errno, OptionValue, Setting};
 use linerate_units::Duration;
 
 /// A host, its link and its clock. Moments are counted from the beginning of the script.
@@ -64,6 +64,10 @@ pub(crate) enum Output {
     /// `revents` of each socket.
     Events(Vec<i64>),
     Number(i64),
+    /// Bytes, and control messages beside them.
+    Message(Vec<u8>, Vec<ControlMessage>),
+    /// The events that `epoll_wait` returned.
+    Epoll(Vec<EpollEvent>),
 }
 
 impl Answer {

@@ -18,6 +18,10 @@ pub(crate) struct Captured {
 /// those beyond are not kept.
 pub(crate) const MOST_CAPTURED: usize = 100_000;
 
+/// The kind of experimental options (RFC 4727), and the number of that of Fast Open (RFC 6994).
+const EXPERIMENT: u8 = 254;
+const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
+
 /// The bytes of options, filled up to whole words with ends of options.
 pub(crate) fn options_to_bytes(options: &[SegmentOption]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -46,6 +50,11 @@ pub(crate) fn options_to_bytes(options: &[SegmentOption]) -> Vec<u8> {
             }
             SegmentOption::FastOpen(data) => {
                 bytes.extend([34, length]);
+                bytes.extend(data);
+            }
+            SegmentOption::FastOpenExperiment(data) => {
+                bytes.extend([EXPERIMENT, length]);
+                bytes.extend(FAST_OPEN_EXPERIMENT);
                 bytes.extend(data);
             }
             SegmentOption::Ecn(counts) => {
@@ -98,6 +107,9 @@ fn option_of_bytes(kind: u8, data: &[u8]) -> SegmentOption {
         ),
         (8, 8) => SegmentOption::Timestamps { value: word(0), echo: word(4) },
         (34, _) => SegmentOption::FastOpen(data.to_vec()),
+        (EXPERIMENT, _) if data.starts_with(&FAST_OPEN_EXPERIMENT) => {
+            SegmentOption::FastOpenExperiment(data[FAST_OPEN_EXPERIMENT.len()..].to_vec())
+        }
         (172 | 174, 0 | 3 | 6 | 9) => {
             let length = u8::try_from(data.len() + 2).unwrap_or(u8::MAX);
             let counts = TcpOptions::parse(&[&[kind, length], data].concat()).ecn;
@@ -188,8 +200,7 @@ mod tests {
             SegmentOption::Nop,
             SegmentOption::WindowScale(7),
             SegmentOption::FastOpen(vec![1, 2, 3, 4]),
-            SegmentOption::Nop,
-            SegmentOption::Nop,
+            SegmentOption::FastOpenExperiment(vec![5, 6]),
         ];
         let bytes = options_to_bytes(&options);
         assert!(bytes.len().is_multiple_of(4));

@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
-use linerate_script::{Options, ScriptFile, Verdict, run_on_stack};
+use linerate_script::{Options, ScriptFile, ScriptFiles, Verdict, run_on_stack};
 use std::path::Path;
 
 fn all() -> Vec<ScriptFile> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts");
-    ScriptFile::read_all(&[folder]).unwrap()
+    let found = ScriptFiles::read(&[folder], &[]).unwrap();
+    assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
+    found.scripts
 }
 
 #[test]

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
 use linerate_link::namespace::isolated_test;
-use linerate_script::{Options, ScriptFile, Verdict, run_on_kernel, run_on_stack};
+use linerate_script::{Options, ScriptFiles, Verdict, run_on_kernel, run_on_stack};
 use linerate_units::Duration;
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn the_kernel_does_what_short_scripts_say() {
         let folders = TIMELESS.map(|folder| scripts.join(folder));
         let options = Options { untimed: true };
         let (mut told, mut ran) = (String::new(), 0);
-        for file in ScriptFile::read_all(&folders).unwrap() {
+        for file in ScriptFiles::read(&folders, &[]).unwrap().scripts {
             let text = std::fs::read_to_string(&file.name).unwrap();
             let is_long = run_on_stack(&file.script, &options).took > LONGEST;
             if is_long || text.contains(DIFFERS) {

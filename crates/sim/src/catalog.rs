@@ -1,45 +1,55 @@
-//! The files that come with the simulator.
+//! The TOML files that are compiled into the simulator.
 
 use crate::parameter::ParameterError;
 
-/// A file that comes with the simulator.
+/// The built-in files of one kind.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shelf {
-    /// What its files are about.
+pub(crate) struct BuiltinFiles {
+    /// The kind, as error messages name it.
     pub(crate) what: &'static str,
     files: &'static [(&'static str, &'static str)],
 }
 
-macro_rules! shelf {
+macro_rules! builtin {
     ($what:literal, $folder:literal: $($name:literal)*) => {
-        Shelf { what: $what, files: &[$(($name, include_str!(concat!("../", $folder, "/", $name, ".toml")))),*] }
+        BuiltinFiles {
+            what: $what,
+            files: &[$(
+                ($name, include_str!(concat!("../", $folder, "/", $name, ".toml")))
+            ),*],
+        }
     };
 }
 
 /// Scenarios.
-pub(crate) const SCENARIOS: Shelf = shelf!("scenario", "scenarios":
+pub(crate) const SCENARIOS: BuiltinFiles = builtin!("scenario", "scenarios":
     "sun-3-60-to-3-60" "sun-3-280-to-3-60" "82586-receiver" "paced-into-82586"
     "lance-on-busy-bus" "sun-3-50-pair" "sun-3-50-gigabyte" "sun-3-50-four" "nfs-on-busy-wire"
     "saturated-long" "saturated-short" "saturated-mixed" "saturated-fairness"
-    "10-gbe-pair" "100-gbe-pair" "rss" "wan-tail-drop" "wan-red" "wan-codel" "wan-fq-codel" "wan-two-routers" "serial-typist"
+    "10-gbe-pair" "100-gbe-pair" "rss" "wan-tail-drop" "wan-red" "wan-codel" "wan-fq-codel"
+    "wan-two-routers" "serial-typist"
     "vms-linear" "vms-exponential" "two-cables-and-a-bridge" "sun-gateway" "crowd"
     "blast-3-50-to-3-180" "blast-82586" "isa-receive" "3c503-4k" "3c503-32k"
     "nfs-1k-8-bit" "nfs-2k-8-bit" "nfs-4k-8-bit" "nfs-8k-8-bit"
     "nfs-1k-16-bit" "nfs-2k-16-bit" "nfs-4k-16-bit" "nfs-8k-16-bit");
 /// Machines.
-pub(crate) const MACHINES: Shelf = shelf!("machine", "machines": "sun-3-60" "sun-3-280" "sun-3-50" "sun-3-180" "sun-3-60-delayed" "station" "server" "486-isa");
-/// Network cards.
-pub(crate) const CARDS: Shelf = shelf!("card", "nics": "lance" "82586" "generic" "instant" "8390" "wd8003e" "wd8003ep" "3c503" "3c503-16");
+pub(crate) const MACHINES: BuiltinFiles = builtin!("machine", "machines":
+    "sun-3-60" "sun-3-280" "sun-3-50" "sun-3-180" "sun-3-60-delayed" "station" "server" "486-isa");
+/// NICs.
+pub(crate) const NICS: BuiltinFiles = builtin!("NIC", "nics":
+    "lance" "82586" "generic" "instant" "8390" "wd8003e" "wd8003ep" "3c503" "3c503-16");
 /// Media.
-pub(crate) const MEDIA: Shelf = shelf!("medium", "media": "ethernet-10" "hub-10" "link-1g" "link-10g" "link-100g" "serial-2400" "wan" "wan-red" "wan-codel" "wan-fq-codel");
-/// Queues in front of the cards of routers and bridges.
-pub(crate) const QUEUES: Shelf =
-    shelf!("queue", "queues": "tail-drop" "tail-drop-50" "red" "codel" "fq-codel");
-/// Rules of TCP.
-pub(crate) const TCPS: Shelf = shelf!("tcp", "tcps": "tahoe" "reno" "modern" "modern-ecn");
+pub(crate) const MEDIA: BuiltinFiles = builtin!("medium", "media":
+    "ethernet-10" "hub-10" "link-1g" "link-10g" "link-100g" "serial-2400" "wan"
+    "wan-red" "wan-codel" "wan-fq-codel");
+/// Queues in front of the NICs of routers and bridges.
+pub(crate) const QUEUES: BuiltinFiles =
+    builtin!("queue", "queues": "tail-drop" "tail-drop-50" "red" "codel" "fq-codel");
+/// TCP configurations.
+pub(crate) const TCPS: BuiltinFiles = builtin!("tcp", "tcps": "tahoe" "reno" "modern" "modern-ecn");
 
-impl Shelf {
-    /// The text of a file.
+impl BuiltinFiles {
+    /// Returns the text of a file.
     pub(crate) fn text(&self, name: &str) -> Result<&'static str, ParameterError> {
         let found = self.files.iter().find(|(known, _)| *known == name);
         found.map(|&(_, text)| text).ok_or_else(|| ParameterError::Unknown {
@@ -49,7 +59,7 @@ impl Shelf {
         })
     }
 
-    /// The names of the files.
+    /// Returns the names of the files.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.files.iter().map(|&(name, _)| name)
     }

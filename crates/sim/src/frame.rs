@@ -1,13 +1,13 @@
-//! Frames that are under way: where their bytes are, and who still needs them. Nothing is allocated for a
-//! frame, but when there have never been so many at once.
+//! Frames in flight, in a reference-counted pool. The pool allocates only when more frames are in
+//! flight than ever before.
 
 use std::num::NonZeroU16;
 use std::ops::{Index, IndexMut};
 
-/// Room for a super-frame: the largest packet of IPv4 behind the header of Ethernet.
+/// Room for a GSO frame: the largest IPv4 packet behind an Ethernet header.
 const LARGE: usize = 14 + 65_535;
 
-/// A frame by its place in the pool.
+/// Index of a frame in the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameId(u32);
 
@@ -16,93 +16,94 @@ pub(crate) struct FrameId(u32);
 pub(crate) struct Frame {
     room: Box<[u8]>,
     length: usize,
-    /// Bytes that leave, of a frame that is broken off.
+    /// Bytes that are sent, if the frame is truncated.
     cut: Option<usize>,
-    /// Bytes of data of each of its pieces, of a super-frame.
+    /// Payload bytes of each segment, if this is a GSO or GRO frame.
     segment: Option<NonZeroU16>,
-    /// Who needs it; nobody if it is free.
-    holders: u32,
+    /// Reference count; zero if the frame is free.
+    references: u32,
 }
 
 impl Frame {
-    /// Its bytes.
+    /// Returns the bytes of the frame.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.room[..self.length]
     }
 
-    /// Its bytes, to be changed on their way.
+    /// Returns the bytes of the frame for modification in flight.
     pub(crate) fn written(&mut self) -> &mut [u8] {
         &mut self.room[..self.length]
     }
 
-    /// Room to write a frame.
+    /// Returns the buffer to write a frame into.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         &mut self.room
     }
 
-    /// So many bytes have been written.
+    /// Sets the number of bytes written.
     pub(crate) fn set_length(&mut self, length: usize) {
         assert!(length <= self.room.len(), "a frame of {length} bytes is larger than its room");
         self.length = length;
     }
 
-    /// Of how many bytes of data the pieces are, of a super-frame.
+    /// Returns the payload bytes of each segment, if this is a GSO or GRO frame.
     pub(crate) const fn segment(&self) -> Option<NonZeroU16> {
         self.segment
     }
 
-    /// Says that, or that it is none.
+    /// Sets or clears the segment size.
     pub(crate) const fn set_segment(&mut self, segment: Option<NonZeroU16>) {
         self.segment = segment;
     }
 
-    /// So many of its bytes leave, and a wrong check sequence; all of them, and the right one, if that is none.
-    pub(crate) const fn cut_to(&mut self, cut: Option<usize>) {
+    /// Truncates the frame: it is sent with this many bytes and a wrong check sequence. `None`
+    /// restores it.
+    pub(crate) const fn truncate(&mut self, cut: Option<usize>) {
         self.cut = cut;
     }
 
-    /// Is it broken off?
-    pub(crate) const fn is_cut(&self) -> bool {
+    /// Returns whether the frame is truncated.
+    pub(crate) const fn is_truncated(&self) -> bool {
         self.cut.is_some()
     }
 
-    /// The bytes that leave.
+    /// Returns the bytes that are sent.
     pub(crate) fn sent(&self) -> &[u8] {
         &self.bytes()[..self.cut.unwrap_or(self.length).min(self.length)]
     }
 
-    /// How many bytes it has.
+    /// Returns the number of bytes, also of a truncated frame.
     pub(crate) const fn length(&self) -> usize {
         self.length
     }
 
-    /// The station that it is for: the first six bytes.
+    /// Returns the destination MAC address: the first six bytes.
     pub(crate) fn destination(&self) -> [u8; 6] {
         self.bytes().first_chunk().copied().unwrap_or_default()
     }
 }
 
-/// All frames of a world.
+/// The pool of frames of a world.
 #[derive(Debug)]
 pub(crate) struct Frames {
     frames: Vec<Frame>,
-    /// Free ones, the small and the large.
+    /// Free frames: small ones and large ones.
     free: [Vec<FrameId>; 2],
     room: usize,
 }
 
 impl Frames {
-    /// No frames; each will have room for `room` bytes.
+    /// Creates an empty pool whose frames hold `room` bytes.
     pub(crate) const fn new(room: usize) -> Self {
         Self { frames: Vec::new(), free: [Vec::new(), Vec::new()], room }
     }
 
-    /// A frame with arbitrary bytes and one holder.
+    /// Takes a frame with arbitrary bytes and one reference.
     pub(crate) fn take(&mut self) -> FrameId {
         self.take_with(self.room)
     }
 
-    /// The same with room for a super-frame.
+    /// Takes a frame with room for a GSO frame.
     pub(crate) fn take_large(&mut self) -> FrameId {
         self.take_with(self.room.max(LARGE))
     }
@@ -111,16 +112,16 @@ impl Frames {
         let id = self.free[usize::from(room > self.room)].pop().unwrap_or_else(|| {
             let id = FrameId(u32::try_from(self.frames.len()).unwrap_or(u32::MAX));
             let room = vec![0; room].into_boxed_slice();
-            self.frames.push(Frame { room, length: 0, cut: None, segment: None, holders: 0 });
+            self.frames.push(Frame { room, length: 0, cut: None, segment: None, references: 0 });
             id
         });
         let frame = &mut self[id];
-        assert_eq!(frame.holders, 0, "a frame that somebody needs is not free");
-        (frame.holders, frame.length, frame.cut, frame.segment) = (1, 0, None, None);
+        assert_eq!(frame.references, 0, "a free frame has no references");
+        (frame.references, frame.length, frame.cut, frame.segment) = (1, 0, None, None);
         id
     }
 
-    /// A frame with the same bytes and one holder.
+    /// Takes a frame and copies the bytes of another into it.
     pub(crate) fn copy(&mut self, id: FrameId) -> FrameId {
         let bytes = self[id].bytes().to_vec();
         let copy = self.take();
@@ -129,22 +130,22 @@ impl Frames {
         copy
     }
 
-    /// One more needs it.
+    /// Adds a reference.
     pub(crate) fn share(&mut self, id: FrameId) {
-        self[id].holders += 1;
+        self[id].references += 1;
     }
 
-    /// One of those who needed it does not any more.
+    /// Drops a reference; the last one frees the frame.
     pub(crate) fn release(&mut self, id: FrameId) {
         let frame = &mut self.frames[id.0 as usize];
-        frame.holders -= 1;
-        if frame.holders == 0 {
+        frame.references -= 1;
+        if frame.references == 0 {
             let is_large = frame.room.len() > self.room;
             self.free[usize::from(is_large)].push(id);
         }
     }
 
-    /// Frames that somebody needs.
+    /// Returns the number of frames with references.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.frames.len() - self.free.iter().map(Vec::len).sum::<usize>()
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_free_when_the_last_of_its_holders_lets_go() {
+    fn releasing_the_last_reference_frees_a_frame() {
         let mut frames = Frames::new(64);
         let id = frames.take();
         frames.share(id);
@@ -180,12 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_used_again_is_a_new_one_and_large_ones_are_kept_apart() {
+    fn a_reused_frame_is_reset_and_large_frames_have_their_own_free_list() {
         let mut frames = Frames::new(64);
         let (small, large) = (frames.take(), frames.take_large());
         for id in [small, large] {
             frames[id].set_length(60);
-            frames[id].cut_to(Some(20));
+            frames[id].truncate(Some(20));
             frames[id].set_segment(NonZeroU16::new(10));
             assert_eq!((frames[id].sent().len(), frames[id].length()), (20, 60));
             frames.release(id);
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!((frames.take_large(), frames.take()), (large, small));
         for id in [small, large] {
             assert_eq!(
-                (frames[id].length(), frames[id].is_cut(), frames[id].segment()),
+                (frames[id].length(), frames[id].is_truncated(), frames[id].segment()),
                 (0, false, None)
             );
         }

@@ -1,8 +1,9 @@
-//! Cables, network cards, machines and programs in virtual time, around linerate's own host.
+//! Cables, NICs, machines and programs in virtual time, around linerate's own host.
 //!
-//! A scenario is data: which machines with which cards are on which cable, and what runs on them; every number in
-//! it has a unit, a source and a physical range. The same scenario and seed give the same bytes on any machine.
-//! Nothing here knows the real clock, files, threads, or the inside of a connection.
+//! A scenario is data: which machines with which NICs are on which cable, and which programs they
+//! run. Every number has a unit, a source and a physical range. One scenario and one seed give the
+//! same bytes on every machine. This crate uses no real clock, no files and no threads, and sees
+//! nothing of the inside of a connection.
 //!
 //! ```
 //! use linerate_sim::{Keep, Scenario, TransferOptions};
@@ -17,36 +18,38 @@
 
 #![forbid(unsafe_code)]
 
+mod background;
 mod catalog;
+mod event_queue;
 mod frame;
+mod generator;
+mod mac;
 mod machine;
+mod measure;
 mod medium;
 mod nic;
-mod noise;
 mod outcome;
 mod parameter;
 mod program;
 mod published;
-mod queue;
 mod relay;
 mod rng;
 mod scenario;
-mod speaker;
-mod station;
 mod timeline;
 mod trace;
 mod world;
 
 pub use linerate_units::{Span, Tick};
-pub use medium::{MediumStatistics, OutletStatistics};
+pub use measure::Measure;
+pub use medium::{EgressStatistics, MediumStatistics};
 pub use nic::{NicStatistics, QueueStatistics};
 pub use outcome::{
-    MachineOutcome, Outcome, ProcessorOutcome, RelayCardOutcome, RelayOutcome, WireOutcome,
+    MachineOutcome, Outcome, ProcessorOutcome, RelayNicOutcome, RelayOutcome, WireOutcome,
 };
 pub use parameter::{Number, ParameterError, Place, Setting, Settings};
 pub use program::{ProgramReport, TcpReport};
-pub use published::{Measure, Published};
+pub use published::Published;
 pub use relay::RelayStatistics;
 pub use scenario::{Blueprint, Reader, Scenario, TransferFacts, TransferOptions};
-pub use timeline::{By, Held, Lane, Timeline, Window};
+pub use timeline::{Activity, Held, Lane, Timeline, Window};
 pub use trace::{Captured, Keep};

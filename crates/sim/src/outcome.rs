@@ -1,115 +1,115 @@
-//! What came of a world.
+//! The results of a simulation.
 
-use crate::medium::{MediumStatistics, OutletStatistics};
+use crate::measure::Measure;
+use crate::medium::{EgressStatistics, MediumStatistics};
 use crate::nic::{NicStatistics, QueueStatistics};
 use crate::program::ProgramReport;
-use crate::published::Measure;
 use crate::relay::RelayStatistics;
 use crate::timeline::Timeline;
 use crate::trace::Captured;
 use linerate_stack::Medium;
 use linerate_units::{Rate, Span, Tick};
 
-/// What came of a world.
+/// The results of a simulation.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How long the world lasted.
+    /// Simulated time at the end.
     pub time: Tick,
-    /// Things that happened in it.
+    /// Number of events processed.
     pub events: u64,
-    /// Did all programs that are waited for come to their end within the limit?
+    /// Whether all programs have finished within the time limit.
     pub complete: bool,
-    /// What came of each program.
+    /// Results of each program.
     pub programs: Vec<ProgramReport>,
-    /// What came of each machine.
+    /// Results of each machine.
     pub machines: Vec<MachineOutcome>,
-    /// What came of each router and bridge.
+    /// Results of each router and bridge.
     pub relays: Vec<RelayOutcome>,
-    /// What came of each wire.
+    /// Results of each wire.
     pub wires: Vec<WireOutcome>,
-    /// Every frame, if they were to be kept and nobody else took them.
+    /// Captured frames, if they were not streamed to the caller.
     pub frames: Vec<Captured>,
-    /// Who held what when, if that was to be kept.
+    /// The timeline, if one was recorded.
     pub timeline: Option<Timeline>,
 }
 
-/// What came of a machine.
+/// Results of a machine.
 #[derive(Clone, Debug)]
 pub struct MachineOutcome {
     /// Its name in the scenario.
     pub name: String,
-    /// Time during which its processors worked, together.
+    /// Busy time of all processors together.
     pub busy: Span,
-    /// Of that, for cards, for the network, for tasks.
+    /// Busy time at the levels of drivers, network and tasks.
     pub levels: [Span; 3],
-    /// What each of them did.
+    /// Results of each processor.
     pub processors: Vec<ProcessorOutcome>,
-    /// What its card counted.
-    pub card: NicStatistics,
-    /// How many of the longest frames a queue of its card holds until the driver takes them.
+    /// Counters of its NIC.
+    pub nic: NicStatistics,
+    /// Number of full-size frames that a receive ring of its NIC holds.
     pub room: usize,
 }
 
-/// What came of a processor.
+/// Results of a processor.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessorOutcome {
-    /// Time during which it worked.
+    /// Busy time.
     pub busy: Span,
-    /// Of that, for cards, for the network, for tasks.
+    /// Busy time at the levels of drivers, network and tasks.
     pub levels: [Span; 3],
-    /// What its queue of the card counted; none if it serves none.
+    /// Counters of its queue of the NIC, or `None` if it serves none.
     pub queue: Option<QueueStatistics>,
 }
 
-/// What came of a router or a bridge.
+/// Results of a router or a bridge.
 #[derive(Clone, Debug)]
 pub struct RelayOutcome {
     /// Its name in the scenario.
     pub name: String,
-    /// Time during which its processor worked.
+    /// Busy time of its processor.
     pub busy: Span,
-    /// Of that, for cards, for deciding, and for nothing else.
+    /// Busy time at the levels of drivers, network and tasks; the last is zero.
     pub levels: [Span; 3],
-    /// What it counted.
+    /// Counters of the relay.
     pub counted: RelayStatistics,
-    /// What came of each of its cards.
-    pub cards: Vec<RelayCardOutcome>,
+    /// Results of each of its NICs.
+    pub nics: Vec<RelayNicOutcome>,
 }
 
-/// What came of a card of a router or a bridge.
+/// Results of a NIC of a router or a bridge.
 #[derive(Clone, Debug)]
-pub struct RelayCardOutcome {
+pub struct RelayNicOutcome {
     /// Its name in the scenario.
     pub name: String,
-    /// What it counted.
-    pub card: NicStatistics,
-    /// What happened to those that waited for it.
-    pub outlet: OutletStatistics,
+    /// Counters of the NIC.
+    pub nic: NicStatistics,
+    /// Counters of the queue in front of it.
+    pub egress: EgressStatistics,
 }
 
-/// What came of a wire.
+/// Results of a wire.
 #[derive(Clone, Debug)]
 pub struct WireOutcome {
     /// Its name in the scenario; `wire` if it is the only one.
     pub name: String,
-    /// Its bit rate; of a switch, that of its own cables.
+    /// Bit rate; of a switch, that of cables without a rate of their own.
     pub rate: Rate,
-    /// What its frames begin with.
+    /// Framing of its frames.
     pub framing: Medium,
-    /// What happened on it.
+    /// Counters of the medium.
     pub counted: MediumStatistics,
-    /// Who is on it, by place.
+    /// Names of the stations, by port.
     pub stations: Vec<String>,
 }
 
 impl Outcome {
-    /// What came of the program with this name.
+    /// Returns the report of a program.
     #[must_use]
     pub fn program(&self, name: &str) -> Option<&ProgramReport> {
         self.programs.iter().find(|program| program.name == name)
     }
 
-    /// The programs of a name; of a transfer, the end where the bytes go.
+    /// Returns the programs of this name; of a transfer or a dialogue, the end that measures it.
     fn programs_named(&self, name: &str) -> impl Iterator<Item = &ProgramReport> {
         let ends = [format!("{name}: sink"), format!("{name}: typist")];
         self.programs
@@ -117,7 +117,7 @@ impl Outcome {
             .filter(move |program| program.name == name || ends.contains(&program.name))
     }
 
-    /// What a program moved in a second, in bits; one that is not over has had all the time there was.
+    /// Returns the throughput of a program in bit/s; until now, if it has not ended.
     #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
     fn goodput(&self, program: &ProgramReport) -> Option<f64> {
         let ended = program.ended.unwrap_or(self.time);
@@ -131,8 +131,8 @@ impl Outcome {
         rates.filter(|rates| !rates.is_empty()).map(|rates| rates.iter().sum())
     }
 
-    /// A figure of the run, in bits a second, picoseconds, parts of one, or as it was counted; none if there is
-    /// nothing to measure.
+    /// Returns a measured value, in bit/s, picoseconds, as a fraction or as a count. Returns `None`
+    /// if there is nothing to measure.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
     pub fn measure(&self, measure: &Measure) -> Option<f64> {
@@ -178,13 +178,13 @@ impl Outcome {
             }
             Measure::Room(name) => machine(name).map(|machine| machine.room as f64),
             Measure::Lost(name) => match machine(name) {
-                Some(machine) => Some(lost(&machine.card) as f64),
+                Some(machine) => Some(lost(&machine.nic) as f64),
                 None => self.relay(name).map(|relay| relay.lost() as f64),
             },
         }
     }
 
-    /// The wire of this name, or the first one.
+    /// Returns the wire of this name, or the first one.
     fn wire(&self, name: Option<&str>) -> Option<&WireOutcome> {
         self.wires.iter().find(|wire| name.is_none_or(|name| wire.name == name))
     }
@@ -193,30 +193,31 @@ impl Outcome {
         self.relays.iter().find(|relay| relay.name == name)
     }
 
-    /// What happened in the queues of the switch, the router or the bridge of this name, or of the first wire.
-    fn queues(&self, name: Option<&str>) -> Option<OutletStatistics> {
+    /// Returns the queue counters of the switch, router or bridge of this name, or of the first
+    /// wire.
+    fn queues(&self, name: Option<&str>) -> Option<EgressStatistics> {
         if let Some(relay) = name.and_then(|name| self.relay(name)) {
             return Some(relay.queues());
         }
         let counted = &self.wire(name)?.counted;
         let &MediumStatistics { passed, waited, longest_wait, dropped, marked, .. } = counted;
-        Some(OutletStatistics { passed, waited, longest_wait, dropped, marked })
+        Some(EgressStatistics { passed, waited, longest_wait, dropped, marked })
     }
 
-    /// Frames that crossed all wires.
+    /// Returns the number of frames that all wires have carried.
     #[must_use]
     pub fn frames_carried(&self) -> u64 {
         self.wires.iter().map(|wire| wire.counted.frames).sum()
     }
 
-    /// The part of the time that a machine's processors had nothing to do, on average.
+    /// Returns the idle share of a machine's processors, averaged over them.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a number of processors")]
     pub fn idle(&self, machine: &MachineOutcome) -> f64 {
         self.idle_share(machine.busy, machine.processors.len() as f64)
     }
 
-    /// The same of one of them.
+    /// Returns the idle share of a processor.
     #[must_use]
     pub fn idle_of(&self, processor: &ProcessorOutcome) -> f64 {
         self.idle_share(processor.busy, 1.0)
@@ -229,26 +230,28 @@ impl Outcome {
 }
 
 impl RelayOutcome {
-    /// What happened in front of its cards, together; the waiting is that of the card where frames waited longest.
+    /// Returns the combined counters of the queues in front of its NICs; the delays are those of
+    /// the queue with the largest total.
     #[must_use]
-    pub fn queues(&self) -> OutletStatistics {
-        OutletStatistics::of_all(self.cards.iter().map(|card| card.outlet))
+    pub fn queues(&self) -> EgressStatistics {
+        EgressStatistics::of_all(self.nics.iter().map(|nic| nic.egress))
     }
 
-    /// Frames that it lost: on their way into its cards, in front of its processor, and in front of its cards.
+    /// Returns the frames that it lost: in its NICs, in front of its processor, and in front of its
+    /// NICs.
     #[must_use]
     pub fn lost(&self) -> u64 {
-        let cards = self.cards.iter().map(|card| lost(&card.card)).sum::<u64>();
-        cards + self.counted.overrun + self.queues().dropped
+        let nics = self.nics.iter().map(|nic| lost(&nic.nic)).sum::<u64>();
+        nics + self.counted.overrun + self.queues().dropped
     }
 }
 
-/// Frames that a card has lost.
-const fn lost(card: &NicStatistics) -> u64 {
-    card.receive_drops + card.receive_fifo + card.receive_errors
+/// Returns the received frames that a NIC has lost.
+const fn lost(nic: &NicStatistics) -> u64 {
+    nic.receive_drops + nic.receive_fifo + nic.receive_errors
 }
 
-/// The standard deviation of some numbers; none of none.
+/// Returns the standard deviation, or `None` of no numbers.
 fn spread(numbers: &[f64]) -> Option<f64> {
     #[allow(clippy::cast_precision_loss, reason = "a number of stations")]
     let count = numbers.len() as f64;

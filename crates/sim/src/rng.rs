@@ -1,30 +1,30 @@
-//! Chance: a stream of its own for each component, all of them decided by one seed, so that one more
-//! draw in one place changes nothing anywhere else.
+//! Random numbers. Each component draws from its own stream, and one seed determines all of them,
+//! so that an additional draw in one component changes no other.
 
 use linerate_units::Span;
 use oorandom::Rand64;
 
-/// A component's stream.
+/// The random numbers of one component.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream(Rand64);
 
 impl Stream {
-    /// Stream number `number` of the world with this seed.
+    /// Creates stream number `number` of a seed.
     pub(crate) fn new(seed: u64, number: u64) -> Self {
         Self(Rand64::new(u128::from(seed) << 64 | u128::from(number)))
     }
 
-    /// A whole number below `limit`; zero if that is zero.
+    /// Returns an integer below `limit`, or zero if `limit` is zero.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         if limit == 0 { 0 } else { self.0.rand_range(0..limit) }
     }
 
-    /// Does something happen that happens with this probability?
+    /// Returns true with this probability.
     pub(crate) fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.0.rand_float() < probability
     }
 
-    /// The time until the next of events that come at random, `mean` apart.
+    /// Draws the time until the next event of a Poisson process with the mean interval `mean`.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -36,7 +36,7 @@ impl Stream {
         Span::from_picos((mean.as_picos() as f64 * share) as u64)
     }
 
-    /// Secrets for a host.
+    /// Returns secret bytes for a host.
     pub(crate) fn secret(&mut self) -> [u8; 32] {
         let mut bytes = [0; 32];
         for chunk in bytes.chunks_exact_mut(8) {

@@ -1,111 +1,111 @@
-//! Who held what when: the spans during which a part of the world did one thing, within a window of time and a limit
-//! of memory.
+//! The timeline of a simulation: the spans during which each component did one thing, within a time
+//! window and a memory limit.
 
 use linerate_units::Tick;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Spans that are kept; more are counted only.
+/// Upper limit of recorded spans; further ones are only counted.
 const MOST_SPANS: u64 = 500_000;
 
-/// The time that a timeline is about.
+/// The time window of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// It begins here …
+    /// Start.
     pub from: Tick,
-    /// … and ends here.
+    /// End.
     pub until: Tick,
 }
 
-/// A timeline: a lane for every part of the world that did anything in its window.
+/// A timeline: one lane for each component that was active in the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
-    /// The lanes: those of wires first, then those of each machine, then of each router and bridge.
+    /// Lanes of wires, then of machines, then of routers and bridges.
     pub lanes: Vec<Lane>,
-    /// Spans that there was no room for.
+    /// Spans left out because of the memory limit.
     pub left_out: u64,
 }
 
-/// What a part of the world did.
+/// The activity of one component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// The part.
+    /// Name of the component.
     pub part: String,
-    /// What it did, the earliest first; what began before the window begins with it, and so it ends.
+    /// Its spans in the order of time, clipped to the window.
     pub held: Vec<Held>,
 }
 
-/// A part did one thing for a while.
+/// A span during which a component previous one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// When it began.
+    /// Start.
     pub from: Tick,
-    /// When it ended.
+    /// End.
     pub until: Tick,
-    /// What it did.
-    pub by: By,
-    /// How much of it: bytes of a frame, frames of a ring, per cent of a bus; 1 of a processor.
+    /// Current.
+    pub by: Activity,
+    /// Amount: bytes of a frame, frames of a ring, per cent of a bus; 1 for a processor.
     pub amount: u64,
 }
 
-/// What holds a part of the world.
+/// An activity of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum By {
-    /// A frame that crosses the wire.
+pub enum Activity {
+    /// A wire carries a frame.
     Frame,
-    /// One that meets another.
+    /// A frame on the wire collides.
     Collision,
-    /// A station that has met another waits to try again.
+    /// A station waits after a collision.
     Backoff,
-    /// It gives its frame up.
+    /// A station abandons its frame.
     GivenUp,
-    /// The processor serves cards.
+    /// The processor runs drivers.
     Driver,
-    /// The processor does the work of IP and TCP.
+    /// The processor runs IP and TCP.
     Network,
     /// The processor runs tasks.
     Task,
-    /// The card has taken the bus.
-    Card,
-    /// Frames that wait.
+    /// The NIC uses the bus.
+    Nic,
+    /// Frames are queued.
     Frames,
 }
 
-/// A part of the world.
+/// A component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
-    /// A station's place on a wire.
+    /// A port of a wire.
     Station { wire: u16, port: usize },
-    /// Something in a machine that is a processor's; what all of them share is with the first.
+    /// A unit of a machine. Units that all processors share belong to the first.
     Inside { machine: usize, processor: u16, unit: Unit },
-    /// Something in a router or a bridge.
+    /// A unit of a router or a bridge.
     Relay { relay: u16, unit: Unit },
-    /// Something about one of its cards.
-    RelayCard { relay: u16, card: u16, unit: Unit },
+    /// A unit of a NIC of a router or a bridge.
+    RelayNic { relay: u16, nic: u16, unit: Unit },
 }
 
-/// Something in a machine, a router or a bridge.
+/// A unit of a machine, a router or a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Unit {
     /// The processor.
     Processor,
     /// The bus.
     Bus,
-    /// Frames that wait for the processor to decide where they go.
+    /// Frames that wait for the processor's forwarding decision.
     Input,
-    /// Frames that wait in the driver.
+    /// Frames in the driver's queue.
     DriverQueue,
-    /// Frames that wait in front of a card, in the queue of a router or a bridge.
+    /// Frames in a relay's queue in front of a NIC.
     Queue,
-    /// The card's ring of frames to send.
-    SendRing,
-    /// The card's receive area.
-    ReceiveArea,
+    /// The NIC's transmit ring.
+    TransmitRing,
+    /// The NIC's receive ring.
+    ReceiveRing,
 }
 
 impl Unit {
-    /// What it is called.
+    /// Returns the name that lanes show.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Processor => "processor",
@@ -113,16 +113,16 @@ impl Unit {
             Self::Input => "input",
             Self::DriverQueue => "driver's queue",
             Self::Queue => "queue",
-            Self::SendRing => "send ring",
-            Self::ReceiveArea => "receive area",
+            Self::TransmitRing => "transmit ring",
+            Self::ReceiveRing => "receive ring",
         }
     }
 }
 
-/// What a part does at present.
-type Does = Option<(By, u64)>;
+/// The present activity of a component and its amount.
+type Current = Option<(Activity, u64)>;
 
-/// Whoever writes a timeline.
+/// Records a timeline.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     window: Window,
@@ -131,39 +131,41 @@ pub(crate) struct Recorder {
     left_out: u64,
 }
 
-/// What a part has done, and what it does since when.
+/// The recorded and the present activity of a component.
 #[derive(Debug, Default)]
 struct Open {
     held: Vec<Held>,
-    does: Does,
+    activity: Current,
     since: Tick,
 }
 
 impl Recorder {
-    /// Nothing has happened.
+    /// Creates an empty timeline.
     pub(crate) const fn new(window: Window) -> Self {
         Self { window, parts: BTreeMap::new(), kept: 0, left_out: 0 }
     }
 
-    /// From now on a part does this.
-    pub(crate) fn note(&mut self, now: Tick, part: Part, does: Does) {
+    /// Notes what a component activity from now on.
+    pub(crate) fn note(&mut self, now: Tick, part: Part, activity: Current) {
         let open = self.parts.entry(part).or_default();
-        if open.does != does {
-            let (did, since) =
-                (std::mem::replace(&mut open.does, does), std::mem::replace(&mut open.since, now));
-            self.keep(part, did, since, now);
+        if open.activity != activity {
+            let (previous, since) = (
+                std::mem::replace(&mut open.activity, activity),
+                std::mem::replace(&mut open.since, now),
+            );
+            self.keep(part, previous, since, now);
         }
     }
 
-    /// What a part has done all along turns out to be this.
-    pub(crate) fn correct(&mut self, part: Part, by: By) {
+    /// Replaces the present activity of a component since its start.
+    pub(crate) fn correct(&mut self, part: Part, by: Activity) {
         let open = self.parts.entry(part).or_default();
-        open.does = open.does.map(|(_, amount)| (by, amount));
+        open.activity = open.activity.map(|(_, amount)| (by, amount));
     }
 
-    fn keep(&mut self, part: Part, did: Does, since: Tick, now: Tick) {
+    fn keep(&mut self, part: Part, previous: Current, since: Tick, now: Tick) {
         let (from, until) = (since.max(self.window.from), now.min(self.window.until));
-        let Some((by, amount)) = did.filter(|_| from < until) else { return };
+        let Some((by, amount)) = previous.filter(|_| from < until) else { return };
         if self.kept == MOST_SPANS {
             self.left_out += 1;
             return;
@@ -172,7 +174,7 @@ impl Recorder {
         self.parts.entry(part).or_default().held.push(Held { from, until, by, amount });
     }
 
-    /// The world is over: what was written, with names for its parts.
+    /// Ends the recording. `name` gives the names of the components.
     pub(crate) fn finish(mut self, now: Tick, name: impl Fn(Part) -> String) -> Timeline {
         let parts: Vec<Part> = self.parts.keys().copied().collect();
         parts.into_iter().for_each(|part| self.note(now, part, None));
@@ -197,27 +199,27 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_into_the_window_is_cut_and_what_does_not_is_nothing() {
+    fn spans_are_clipped_to_the_window() {
         let mut recorder = recorder();
-        recorder.note(at(1), PROCESSOR, Some((By::Task, 1)));
-        recorder.note(at(8), PROCESSOR, Some((By::Network, 1)));
-        recorder.note(at(12), PROCESSOR, Some((By::Network, 1)));
+        recorder.note(at(1), PROCESSOR, Some((Activity::Task, 1)));
+        recorder.note(at(8), PROCESSOR, Some((Activity::Network, 1)));
+        recorder.note(at(12), PROCESSOR, Some((Activity::Network, 1)));
         recorder.note(at(15), PROCESSOR, None);
-        recorder.note(at(18), PROCESSOR, Some((By::Driver, 1)));
+        recorder.note(at(18), PROCESSOR, Some((Activity::Driver, 1)));
         let timeline = recorder.finish(at(40), |_| "processor".to_owned());
         let held = [
-            Held { from: at(10), until: at(15), by: By::Network, amount: 1 },
-            Held { from: at(18), until: at(20), by: By::Driver, amount: 1 },
+            Held { from: at(10), until: at(15), by: Activity::Network, amount: 1 },
+            Held { from: at(18), until: at(20), by: Activity::Driver, amount: 1 },
         ];
         assert_eq!(timeline.lanes, [Lane { part: "processor".to_owned(), held: held.to_vec() }]);
     }
 
     #[test]
-    fn what_there_is_no_room_for_is_counted() {
+    fn spans_beyond_the_limit_are_counted() {
         let mut recorder = recorder();
         recorder.kept = MOST_SPANS - 1;
-        recorder.note(at(11), PROCESSOR, Some((By::Task, 1)));
-        recorder.note(at(12), PROCESSOR, Some((By::Driver, 1)));
+        recorder.note(at(11), PROCESSOR, Some((Activity::Task, 1)));
+        recorder.note(at(12), PROCESSOR, Some((Activity::Driver, 1)));
         let timeline = recorder.finish(at(13), |_| String::new());
         assert_eq!((timeline.lanes[0].held.len(), timeline.left_out), (1, 1));
     }

@@ -1,82 +1,52 @@
-//! What is kept of a world for those who want to look at it: its frames, and who held what when.
+//! Recording of a simulation: captured frames and the timeline.
 
 use crate::frame::Frames;
-use crate::machine::Level;
+use crate::machine::{Level, MachineSnapshot};
 use crate::medium::MediumAction;
-use crate::timeline::{By, Part, Recorder, Timeline, Unit, Window};
+use crate::relay::RelaySnapshot;
+use crate::timeline::{Activity, Part, Recorder, Timeline, Unit, Window};
 use linerate_units::Tick;
 
-/// What is to be kept.
+/// The recordings to make.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Every frame that crosses a wire, with its checksums.
+    /// Capture every frame that crosses a wire, with its checksums.
     pub frames: bool,
-    /// Who held what when, in this window.
+    /// Record a timeline in this window.
     pub timeline: Option<Window>,
 }
 
-/// A frame that has crossed a wire.
+/// A captured frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
-    /// When it had left its sender as a whole.
+    /// Time at which its sender had sent it completely.
     pub at: Tick,
-    /// Which wire.
+    /// Number of the wire.
     pub wire: u16,
     /// Its bytes, without preamble and check sequence.
     pub bytes: Vec<u8>,
 }
 
-/// What a machine looks like from outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Look {
-    /// What cards hold of the bus, in per cent.
-    pub(crate) bus: u64,
-    /// Its processors, each with its queue of the card.
-    pub(crate) processors: Vec<ProcessorLook>,
-}
-
-/// What a processor looks like from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ProcessorLook {
-    /// What it works on.
-    pub(crate) works: Option<Level>,
-    /// Frames that wait in the driver, in the card to be sent, and in its receive area.
-    pub(crate) frames: [usize; 3],
-}
-
-/// What a router or a bridge looks like from outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RelayLook {
-    /// What its processor works on.
-    pub(crate) works: Option<Level>,
-    /// What cards hold of the bus, in per cent.
-    pub(crate) bus: u64,
-    /// Frames that wait for the processor to decide.
-    pub(crate) input: usize,
-    /// By card: frames that wait in front of it, in it to be sent, and in its receive area.
-    pub(crate) cards: Vec<[usize; 3]>,
-}
-
-/// What has been kept.
+/// The recording.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
-    keeps_frames: bool,
-    /// Those that have left in the present event.
+    captures_frames: bool,
+    /// Frames captured in the present event.
     pub(crate) frames: Vec<Captured>,
     recorder: Option<Recorder>,
 }
 
 impl Trace {
-    /// Keeps nothing but this.
+    /// Creates an empty recording.
     pub(crate) fn new(keep: Keep) -> Self {
         Self {
-            keeps_frames: keep.frames,
+            captures_frames: keep.frames,
             frames: Vec::new(),
             recorder: keep.timeline.map(Recorder::new),
         }
     }
 
-    /// Something happens on a wire.
+    /// Records an action of a medium.
     #[inline]
     pub(crate) fn note_wire(
         &mut self,
@@ -85,15 +55,15 @@ impl Trace {
         action: MediumAction,
         frames: &Frames,
     ) {
-        if self.keeps_frames || self.recorder.is_some() {
+        if self.captures_frames || self.recorder.is_some() {
             self.keep(now, wire, action, frames);
         }
     }
 
     fn keep(&mut self, at: Tick, wire: u16, action: MediumAction, frames: &Frames) {
         let (port, frame, does) = match action {
-            MediumAction::Sending { port, frame } => (port, frame, Some(By::Frame)),
-            MediumAction::Collided { port, frame } => (port, frame, Some(By::Backoff)),
+            MediumAction::Sending { port, frame } => (port, frame, Some(Activity::Frame)),
+            MediumAction::Collided { port, frame } => (port, frame, Some(Activity::Backoff)),
             MediumAction::Sent { port, frame } | MediumAction::GivenUp { port, frame } => {
                 (port, frame, None)
             }
@@ -106,55 +76,68 @@ impl Trace {
         if let Some(recorder) = &mut self.recorder {
             let part = Part::Station { wire, port };
             match action {
-                MediumAction::Collided { .. } => recorder.correct(part, By::Collision),
-                MediumAction::GivenUp { .. } => recorder.correct(part, By::GivenUp),
+                MediumAction::Collided { .. } => recorder.correct(part, Activity::Collision),
+                MediumAction::GivenUp { .. } => recorder.correct(part, Activity::GivenUp),
                 _ => {}
             }
             recorder.note(at, part, does.map(|by| (by, bytes.len() as u64)));
         }
-        if self.keeps_frames && matches!(action, MediumAction::Sent { .. }) {
+        if self.captures_frames && matches!(action, MediumAction::Sent { .. }) {
             self.frames.push(Captured { at, wire, bytes: bytes.to_vec() });
         }
     }
 
-    /// Something has happened to a machine, which looks like this now.
+    /// Records the state of a machine.
     #[inline]
-    pub(crate) fn note_machine(&mut self, now: Tick, machine: usize, look: impl FnOnce() -> Look) {
+    pub(crate) fn note_machine(
+        &mut self,
+        now: Tick,
+        machine: usize,
+        snapshot: impl FnOnce() -> MachineSnapshot,
+    ) {
         let Some(recorder) = &mut self.recorder else { return };
-        let look = look();
+        let snapshot = snapshot();
         recorder.note(
             now,
             Part::Inside { machine, processor: 0, unit: Unit::Bus },
-            taken(look.bus),
+            bus_use(snapshot.bus),
         );
-        for (processor, look) in (0..).zip(look.processors) {
+        for (processor, snapshot) in (0..).zip(snapshot.processors) {
             let mut note =
                 |unit, does| recorder.note(now, Part::Inside { machine, processor, unit }, does);
-            note(Unit::Processor, works(look.works));
-            let units = [Unit::DriverQueue, Unit::SendRing, Unit::ReceiveArea];
-            units.into_iter().zip(look.frames).for_each(|(unit, count)| note(unit, waiting(count)));
+            note(Unit::Processor, activity(snapshot.level));
+            let units = [Unit::DriverQueue, Unit::TransmitRing, Unit::ReceiveRing];
+            units
+                .into_iter()
+                .zip(snapshot.frames)
+                .for_each(|(unit, count)| note(unit, queued(count)));
         }
     }
 
-    /// Something has happened to a router or a bridge, which looks like this now.
+    /// Records the state of a router or a bridge.
     #[inline]
-    pub(crate) fn note_relay(&mut self, now: Tick, relay: u16, look: impl FnOnce() -> RelayLook) {
+    pub(crate) fn note_relay(
+        &mut self,
+        now: Tick,
+        relay: u16,
+        snapshot: impl FnOnce() -> RelaySnapshot,
+    ) {
         let Some(recorder) = &mut self.recorder else { return };
-        let look = look();
+        let snapshot = snapshot();
         let mut note = |unit, does| recorder.note(now, Part::Relay { relay, unit }, does);
-        note(Unit::Processor, works(look.works));
-        note(Unit::Bus, taken(look.bus));
-        note(Unit::Input, waiting(look.input));
-        for (card, counts) in (0..).zip(look.cards) {
+        note(Unit::Processor, activity(snapshot.level));
+        note(Unit::Bus, bus_use(snapshot.bus));
+        note(Unit::Input, queued(snapshot.input));
+        for (nic, counts) in (0..).zip(snapshot.nics) {
             for (unit, count) in
-                [Unit::Queue, Unit::SendRing, Unit::ReceiveArea].into_iter().zip(counts)
+                [Unit::Queue, Unit::TransmitRing, Unit::ReceiveRing].into_iter().zip(counts)
             {
-                recorder.note(now, Part::RelayCard { relay, card, unit }, waiting(count));
+                recorder.note(now, Part::RelayNic { relay, nic, unit }, queued(count));
             }
         }
     }
 
-    /// The world is over: its timeline, if one was to be kept.
+    /// Returns the timeline, if one was recorded.
     pub(crate) fn take_timeline(
         &mut self,
         now: Tick,
@@ -164,22 +147,22 @@ impl Trace {
     }
 }
 
-/// What a processor does, of a timeline.
-fn works(level: Option<Level>) -> Option<(By, u64)> {
+/// Returns the activity of a processor.
+fn activity(level: Option<Level>) -> Option<(Activity, u64)> {
     let by = match level? {
-        Level::Card => By::Driver,
-        Level::Network => By::Network,
-        Level::Task => By::Task,
+        Level::Driver => Activity::Driver,
+        Level::Network => Activity::Network,
+        Level::Task => Activity::Task,
     };
     Some((by, 1))
 }
 
-/// What is taken of a bus.
-fn taken(share: u64) -> Option<(By, u64)> {
-    (share > 0).then_some((By::Card, share))
+/// Returns the activity of a bus.
+fn bus_use(share: u64) -> Option<(Activity, u64)> {
+    (share > 0).then_some((Activity::Nic, share))
 }
 
-/// Frames that wait somewhere.
-fn waiting(count: usize) -> Option<(By, u64)> {
-    (count > 0).then_some((By::Frames, count as u64))
+/// Returns the activity of a queue or a ring.
+fn queued(count: usize) -> Option<(Activity, u64)> {
+    (count > 0).then_some((Activity::Frames, count as u64))
 }

@@ -1,121 +1,123 @@
-//! The world: who is on which cable, and what happens next. It alone makes events of what its parts want.
+//! The world: which port of which medium each host uses, and the queue of events. No other module
+//! schedules events.
 
+use crate::background::Noise;
+use crate::event_queue::EventQueue;
 use crate::frame::{FrameId, Frames};
+use crate::generator::Header;
+use crate::mac::mac_number;
 use crate::machine::{Machine, MachineAction, MachineEvent};
 use crate::medium::{Audience, Medium, MediumAction, MediumEvent, Port};
 use crate::nic::{FIRST_QUEUE, Nic, NicAction, NicEvent};
-use crate::noise::Noise;
-use crate::queue::Queue;
 use crate::relay::{Relay, RelayAction, RelayEvent};
-use crate::speaker::Header;
-use crate::station::station_number;
 use crate::trace::{Captured, Trace};
 use linerate_units::Tick;
 use std::collections::BTreeMap;
 
-/// The station that stands for everybody else: no machine has its number.
-const OTHERS: usize = 0xfffe;
+/// Number in the source address of background traffic. No machine has this number.
+const BACKGROUND: usize = 0xfffe;
 
-/// What can happen.
+/// A scheduled event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// On a medium.
+    /// An event of a medium.
     Medium(u16, MediumEvent),
-    /// To a machine's card, from within.
-    Card(u16, NicEvent),
-    /// To a machine's card, from its wire.
-    Wire(u16, Heard),
-    /// To a machine, for this processor of it.
+    /// A timer of a machine's NIC.
+    Nic(u16, NicEvent),
+    /// A NIC of a machine receives something from its wire.
+    Reception(u16, Reception),
+    /// An event for one processor of a machine.
     Machine(u16, u16, MachineEvent),
-    /// To a router or a bridge.
+    /// An event of a router or a bridge.
     Relay(u16, RelayEvent),
-    /// To one of its cards, from the card's wire.
-    RelayWire(u16, u16, Heard),
-    /// A station of noise has a frame.
+    /// A NIC of a router or a bridge receives something from its wire.
+    RelayReception(u16, u16, Reception),
+    /// A source of background traffic has a frame.
     Noise(u16),
 }
 
-/// What a card hears.
+/// A signal that reaches a NIC from its wire.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Heard {
+pub(crate) enum Reception {
     Begin,
     Fragment,
     Frame { frame: FrameId, intact: bool },
 }
 
-/// Who is at a port.
+/// The owner of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occupant {
     Machine(u16),
-    /// A router or a bridge, with this card.
+    /// A router or a bridge, by number, and the number of its NIC.
     Relay(u16, u16),
     Noise(u16),
 }
 
-/// A medium and who is on it.
+/// A medium and the owners of its ports.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Wire {
     pub(crate) medium: Medium,
     pub(crate) ports: Vec<Occupant>,
 }
 
-/// Everything.
+/// The state of a simulation.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) now: Tick,
-    pub(crate) queue: Queue<Event>,
+    pub(crate) queue: EventQueue<Event>,
     pub(crate) frames: Frames,
-    pub(crate) places: Vec<Place>,
+    pub(crate) wires: Vec<Wire>,
     pub(crate) machines: Vec<Machine>,
-    /// Where each station is, its medium and port: machines, then routers' cards.
-    pub(crate) seats: Vec<(u16, Port)>,
+    /// The wire and port of each MAC address: first the machines, then the NICs of relays.
+    pub(crate) attachments: Vec<(u16, Port)>,
     pub(crate) relays: Vec<Relay>,
-    /// Where their cards are.
-    pub(crate) relay_seats: Vec<Vec<(u16, Port)>>,
-    /// By medium, and by the medium of a station: the port of the bridge that leads there.
+    /// The wire and port of each relay's NICs.
+    pub(crate) relay_attachments: Vec<Vec<(u16, Port)>>,
+    /// The port of the bridge that leads from the first wire to the second.
     pub(crate) bridged: BTreeMap<(u16, u16), Port>,
     pub(crate) noises: Vec<Noise>,
-    pub(crate) noise_seats: Vec<(u16, Port)>,
+    pub(crate) noise_attachments: Vec<(u16, Port)>,
     pub(crate) trace: Trace,
-    /// Judge every invariant after every event?
+    /// Whether every invariant is checked after every event.
     pub(crate) checks: bool,
-    /// Events that have happened.
+    /// Number of events processed.
     pub(crate) events: u64,
-    /// Machines whose programs have come to their ends, and how many others there are: who has nothing to do is not asked.
-    are_over: Vec<bool>,
-    under_way: usize,
+    /// Whether the programs of each machine have ended, and the number of machines where they have
+    /// not. Cached, because asking every machine after every event is slow.
+    finished: Vec<bool>,
+    unfinished: usize,
     medium_actions: Vec<MediumAction>,
     machine_actions: Vec<MachineAction>,
     relay_actions: Vec<RelayAction>,
 }
 
 impl World {
-    /// A world in which frames have up to `room` bytes.
+    /// Creates a world whose frames hold up to `room` bytes.
     pub(crate) fn new(room: usize, trace: Trace, checks: bool) -> Self {
         Self {
             now: Tick::ZERO,
-            queue: Queue::new(),
+            queue: EventQueue::new(),
             frames: Frames::new(room),
-            places: Vec::new(),
+            wires: Vec::new(),
             machines: Vec::new(),
-            seats: Vec::new(),
+            attachments: Vec::new(),
             relays: Vec::new(),
-            relay_seats: Vec::new(),
+            relay_attachments: Vec::new(),
             bridged: BTreeMap::new(),
             noises: Vec::new(),
-            noise_seats: Vec::new(),
+            noise_attachments: Vec::new(),
             trace,
             checks,
             events: 0,
-            are_over: Vec::new(),
-            under_way: 0,
+            finished: Vec::new(),
+            unfinished: 0,
             medium_actions: Vec::with_capacity(16),
             machine_actions: Vec::with_capacity(16),
             relay_actions: Vec::with_capacity(16),
         }
     }
 
-    /// Begins the noise.
+    /// Schedules the first frame of every source of background traffic.
     pub(crate) fn start_noise(&mut self) {
         for (index, noise) in (0..).zip(&mut self.noises) {
             self.queue.push(noise.next(self.now), Event::Noise(index));
@@ -133,17 +135,21 @@ impl World {
         self.act_for_machine(machine);
     }
 
-    /// Starts a program that speaks in frames on a machine.
-    pub(crate) fn attach(&mut self, machine: usize, speaker: Box<dyn crate::speaker::Speaker>) {
-        self.machines[machine].attach(self.now, speaker, &mut self.machine_actions);
+    /// Starts a raw-frame generator on a machine.
+    pub(crate) fn attach(
+        &mut self,
+        machine: usize,
+        generator: Box<dyn crate::generator::FrameGenerator>,
+    ) {
+        self.machines[machine].attach(self.now, generator, &mut self.machine_actions);
         self.act_for_machine(machine);
     }
 
-    /// Lets things happen until all programs have come to their ends, or `limit` has come, or nothing will ever happen
-    /// again. Frames that are to be kept are shown to `watch` as they leave, and not held on to.
+    /// Processes events until all programs have ended, `limit` is reached, or no event is left.
+    /// Passes each frame that the trace captures to `watch` at once, so that none accumulates.
     pub(crate) fn run(&mut self, limit: Tick, watch: &mut dyn FnMut(Captured)) {
-        self.are_over = self.machines.iter().map(Machine::is_over).collect();
-        self.under_way = self.are_over.iter().filter(|&&is_over| !is_over).count();
+        self.finished = self.machines.iter().map(Machine::is_finished).collect();
+        self.unfinished = self.finished.iter().filter(|&&is_finished| !is_finished).count();
         while let Some((at, event)) = self.queue.pop() {
             if at > limit {
                 self.queue.push(at, event);
@@ -158,47 +164,47 @@ impl World {
             if self.checks {
                 self.check();
             }
-            if self.under_way == 0 && matches!(event, Event::Machine(..)) {
+            if self.unfinished == 0 && matches!(event, Event::Machine(..)) {
                 return;
             }
         }
     }
 
-    /// One thing happens.
+    /// Processes one event.
     fn step(&mut self, event: Event) {
         match event {
-            Event::Medium(place, event) => {
+            Event::Medium(wire, event) => {
                 let (frames, actions) = (&mut self.frames, &mut self.medium_actions);
-                let medium = &mut self.places[usize::from(place)].medium;
+                let medium = &mut self.wires[usize::from(wire)].medium;
                 medium.handle_event(self.now, event, frames, actions);
-                self.act_for_medium(place);
+                self.act_for_medium(wire);
             }
-            Event::Card(machine, event) => {
+            Event::Nic(machine, event) => {
                 let machine = usize::from(machine);
                 self.machines[machine].handle_nic_event(self.now, event, &mut self.machine_actions);
                 self.act_for_machine(machine);
             }
-            Event::Wire(machine, heard) => {
-                self.hear(usize::from(machine), heard);
+            Event::Reception(machine, reception) => {
+                self.receive(usize::from(machine), reception);
             }
             Event::Machine(machine, processor, event) => {
                 let index = usize::from(machine);
                 let (frames, actions) = (&mut self.frames, &mut self.machine_actions);
                 self.machines[index].handle_event(self.now, processor, event, frames, actions);
                 self.act_for_machine(index);
-                self.note_end(index);
+                self.update_finished(index);
             }
             Event::Relay(relay, event) => {
                 let (frames, actions) = (&mut self.frames, &mut self.relay_actions);
                 self.relays[usize::from(relay)].handle_event(self.now, event, frames, actions);
                 self.act_for_relay(relay);
             }
-            Event::RelayWire(relay, card, heard) => {
+            Event::RelayReception(relay, nic, reception) => {
                 let (now, frames, actions) = (self.now, &self.frames, &mut self.relay_actions);
-                let tell = |nic: &mut Nic, card: &mut Vec<NicAction>| {
-                    heard.tell(now, nic, FIRST_QUEUE, frames, card);
+                let report = |nic: &mut Nic, nic_actions: &mut Vec<NicAction>| {
+                    reception.report(now, nic, FIRST_QUEUE, frames, nic_actions);
                 };
-                self.relays[usize::from(relay)].handle_card(now, card, tell, actions);
+                self.relays[usize::from(relay)].handle_nic(now, nic, report, actions);
                 self.act_for_relay(relay);
             }
             Event::Noise(index) => {
@@ -207,22 +213,26 @@ impl World {
         }
     }
 
-    /// A program of a machine may have come to its end.
-    fn note_end(&mut self, machine: usize) {
-        let is_over = self.machines[machine].is_over();
-        if std::mem::replace(&mut self.are_over[machine], is_over) != is_over {
-            self.under_way = if is_over { self.under_way - 1 } else { self.under_way + 1 };
+    /// Updates the number of unfinished machines after an event of `machine`.
+    fn update_finished(&mut self, machine: usize) {
+        let is_finished = self.machines[machine].is_finished();
+        if std::mem::replace(&mut self.finished[machine], is_finished) != is_finished {
+            self.unfinished = if is_finished { self.unfinished - 1 } else { self.unfinished + 1 };
         }
     }
 
-    fn hear(&mut self, machine: usize, heard: Heard) {
+    fn receive(&mut self, machine: usize, reception: Reception) {
         let (now, frames, actions) = (self.now, &self.frames, &mut self.machine_actions);
-        let hearer = &mut self.machines[machine];
-        let queue = match heard {
-            Heard::Frame { frame, .. } => hearer.queue_of(frames[frame].bytes()),
-            Heard::Begin | Heard::Fragment => FIRST_QUEUE,
+        let receiver = &mut self.machines[machine];
+        let queue = match reception {
+            Reception::Frame { frame, .. } => receiver.queue_of(frames[frame].bytes()),
+            Reception::Begin | Reception::Fragment => FIRST_QUEUE,
         };
-        hearer.handle_card(now, |nic, card| heard.tell(now, nic, queue, frames, card), actions);
+        receiver.handle_nic(
+            now,
+            |nic, nic_actions| reception.report(now, nic, queue, frames, nic_actions),
+            actions,
+        );
         self.act_for_machine(machine);
     }
 
@@ -235,60 +245,61 @@ impl World {
     }
 
     fn send_noise(&mut self, index: u16) {
-        let (place, port) = self.noise_seats[usize::from(index)];
+        let (wire, port) = self.noise_attachments[usize::from(index)];
         let length = self.noises[usize::from(index)].length();
         let frame = self.frames.take();
-        let length = Header::to_nobody(OTHERS).write(self.frames[frame].room(), length);
+        let length = Header::without_receiver(BACKGROUND).write(self.frames[frame].room(), length);
         self.frames[frame].set_length(length);
-        self.request(place, port, frame, Audience::Nobody);
+        self.request(wire, port, frame, Audience::None);
     }
 
-    fn request(&mut self, place: u16, port: Port, frame: FrameId, to: Audience) {
+    fn request(&mut self, wire: u16, port: Port, frame: FrameId, to: Audience) {
         let (frames, actions) = (&self.frames, &mut self.medium_actions);
-        let medium = &mut self.places[usize::from(place)].medium;
+        let medium = &mut self.wires[usize::from(wire)].medium;
         medium.handle_request(self.now, port, frame, to, frames, actions);
-        self.act_for_medium(place);
+        self.act_for_medium(wire);
     }
 
-    fn request_for_card(&mut self, (place, port): (u16, Port), frame: FrameId) {
-        // It may have been broken off before.
-        self.frames[frame].cut_to(None);
-        let to = self.audience(place, frame);
-        self.request(place, port, frame, to);
+    fn request_for_nic(&mut self, (wire, port): (u16, Port), frame: FrameId) {
+        // The NIC may have truncated it on an earlier attempt.
+        self.frames[frame].truncate(None);
+        let to = self.audience(wire, frame);
+        self.request(wire, port, frame, to);
     }
 
-    /// The frame that a card begins to send ends after so many bytes.
-    fn cut(&mut self, (place, port): (u16, Port), frame: FrameId, cut: Option<usize>) {
-        self.frames[frame].cut_to(cut);
+    /// Truncates the frame that a NIC begins to send.
+    fn cut(&mut self, (wire, port): (u16, Port), frame: FrameId, cut: Option<usize>) {
+        self.frames[frame].truncate(cut);
         let (frames, actions) = (&self.frames, &mut self.medium_actions);
-        let medium = &mut self.places[usize::from(place)].medium;
-        medium.handle_cut(self.now, port, frame, frames, actions);
-        self.trace.note_wire(self.now, place, MediumAction::Sending { port, frame }, &self.frames);
-        self.act_for_medium(place);
+        let medium = &mut self.wires[usize::from(wire)].medium;
+        medium.handle_truncation(self.now, port, frame, frames, actions);
+        self.trace.note_wire(self.now, wire, MediumAction::Sending { port, frame }, &self.frames);
+        self.act_for_medium(wire);
     }
 
-    fn hold(&mut self, place: u16, port: Port, until: Tick) {
-        let medium = &mut self.places[usize::from(place)].medium;
+    fn hold(&mut self, wire: u16, port: Port, until: Tick) {
+        let medium = &mut self.wires[usize::from(wire)].medium;
         medium.handle_hold(port, until, &mut self.medium_actions);
-        self.act_for_medium(place);
+        self.act_for_medium(wire);
     }
 
-    /// Who is to take a frame off the medium: the station that its destination names, or the bridge that leads there.
-    fn audience(&self, place: u16, frame: FrameId) -> Audience {
-        match station_number(self.frames[frame].destination()) {
-            Some(number) => match self.seats.get(number) {
-                Some(&(at, port)) if at == place => Audience::One(port),
+    /// Returns the receivers of a frame: the owner of its destination address, or the bridge that
+    /// leads there.
+    fn audience(&self, wire: u16, frame: FrameId) -> Audience {
+        match mac_number(self.frames[frame].destination()) {
+            Some(number) => match self.attachments.get(number) {
+                Some(&(at, port)) if at == wire => Audience::One(port),
                 Some(&(at, _)) => self
                     .bridged
-                    .get(&(place, at))
-                    .map_or(Audience::Nobody, |&port| Audience::One(port)),
-                None => Audience::Nobody,
+                    .get(&(wire, at))
+                    .map_or(Audience::None, |&port| Audience::One(port)),
+                None => Audience::None,
             },
             None => Audience::All,
         }
     }
 
-    /// Carries out what a machine wants.
+    /// Executes the actions of a machine.
     fn act_for_machine(&mut self, machine: usize) {
         let number = u16::try_from(machine).unwrap_or(u16::MAX);
         let mut actions = std::mem::take(&mut self.machine_actions);
@@ -297,21 +308,21 @@ impl World {
                 MachineAction::Later { at, processor, event } => {
                     self.queue.push(at, Event::Machine(number, processor, event));
                 }
-                MachineAction::Card(NicAction::Later { at, event }) => {
-                    self.queue.push(at, Event::Card(number, event));
+                MachineAction::Nic(NicAction::Later { at, event }) => {
+                    self.queue.push(at, Event::Nic(number, event));
                 }
-                MachineAction::Card(NicAction::Request { frame }) => {
-                    self.request_for_card(self.seats[machine], frame);
+                MachineAction::Nic(NicAction::Request { frame }) => {
+                    self.request_for_nic(self.attachments[machine], frame);
                 }
-                MachineAction::Card(NicAction::Cut { frame, cut }) => {
-                    self.cut(self.seats[machine], frame, cut);
+                MachineAction::Nic(NicAction::Truncate { frame, cut }) => {
+                    self.cut(self.attachments[machine], frame, cut);
                 }
-                MachineAction::Card(NicAction::Hold { until }) => {
-                    let (place, port) = self.seats[machine];
-                    self.hold(place, port, until);
+                MachineAction::Nic(NicAction::Hold { until }) => {
+                    let (wire, port) = self.attachments[machine];
+                    self.hold(wire, port, until);
                 }
-                MachineAction::Card(NicAction::Release { frame }) => self.frames.release(frame),
-                MachineAction::Card(
+                MachineAction::Nic(NicAction::Release { frame }) => self.frames.release(frame),
+                MachineAction::Nic(
                     NicAction::Interrupt { .. }
                     | NicAction::TakeBus { .. }
                     | NicAction::GiveBus { .. },
@@ -320,109 +331,126 @@ impl World {
         }
         self.machine_actions = actions;
         let machines = &self.machines;
-        self.trace.note_machine(self.now, machine, || machines[machine].look());
+        self.trace.note_machine(self.now, machine, || machines[machine].snapshot());
     }
 
-    /// Carries out what a router or a bridge wants.
+    /// Executes the actions of a router or a bridge.
     fn act_for_relay(&mut self, relay: u16) {
         let mut actions = std::mem::take(&mut self.relay_actions);
         for action in actions.drain(..) {
             match action {
                 RelayAction::Later { at, event } => self.queue.push(at, Event::Relay(relay, event)),
-                RelayAction::Request { card, frame } => {
-                    self.request_for_card(
-                        self.relay_seats[usize::from(relay)][usize::from(card)],
+                RelayAction::Request { nic, frame } => {
+                    self.request_for_nic(
+                        self.relay_attachments[usize::from(relay)][usize::from(nic)],
                         frame,
                     );
                 }
-                RelayAction::Cut { card, frame, cut } => {
-                    self.cut(self.relay_seats[usize::from(relay)][usize::from(card)], frame, cut);
+                RelayAction::Truncate { nic, frame, cut } => {
+                    self.cut(
+                        self.relay_attachments[usize::from(relay)][usize::from(nic)],
+                        frame,
+                        cut,
+                    );
                 }
-                RelayAction::Hold { card, until } => {
-                    let (place, port) = self.relay_seats[usize::from(relay)][usize::from(card)];
-                    self.hold(place, port, until);
+                RelayAction::Hold { nic, until } => {
+                    let (wire, port) = self.relay_attachments[usize::from(relay)][usize::from(nic)];
+                    self.hold(wire, port, until);
                 }
                 RelayAction::Release { frame } => self.frames.release(frame),
             }
         }
         self.relay_actions = actions;
         let relays = &self.relays;
-        self.trace.note_relay(self.now, relay, || relays[usize::from(relay)].look());
+        self.trace.note_relay(self.now, relay, || relays[usize::from(relay)].snapshot());
     }
 
-    /// Carries out what a medium wants.
-    fn act_for_medium(&mut self, place: u16) {
+    /// Executes the actions of a medium.
+    fn act_for_medium(&mut self, wire: u16) {
         let mut actions = std::mem::take(&mut self.medium_actions);
         for action in actions.drain(..) {
-            self.carry_out(place, action);
+            self.carry_out(wire, action);
         }
-        // What was wanted meanwhile has been carried out, by a call from within this one.
+        // Nested calls have executed the actions that were added meanwhile.
         self.medium_actions = actions;
     }
 
-    fn carry_out(&mut self, place: u16, action: MediumAction) {
-        self.trace.note_wire(self.now, place, action, &self.frames);
+    fn carry_out(&mut self, wire: u16, action: MediumAction) {
+        self.trace.note_wire(self.now, wire, action, &self.frames);
         match action {
-            MediumAction::Later { at, event } => self.queue.push(at, Event::Medium(place, event)),
+            MediumAction::Later { at, event } => self.queue.push(at, Event::Medium(wire, event)),
             MediumAction::Sending { port, frame } => {
-                self.tell_sender(place, port, frame, Told::Sending)
+                self.report_to_sender(wire, port, frame, SendProgress::Sending);
             }
             MediumAction::Collided { port, frame } => {
-                self.tell_sender(place, port, frame, Told::Collided)
+                self.report_to_sender(wire, port, frame, SendProgress::Collided);
             }
-            MediumAction::Sent { port, frame } => self.tell_sender(place, port, frame, Told::Sent),
+            MediumAction::Sent { port, frame } => {
+                self.report_to_sender(wire, port, frame, SendProgress::Sent);
+            }
             MediumAction::GivenUp { port, frame } => {
-                self.tell_sender(place, port, frame, Told::GivenUp)
+                self.report_to_sender(wire, port, frame, SendProgress::GivenUp);
             }
-            MediumAction::Arriving { port, at } => self.let_hear(place, port, at, Heard::Begin),
-            MediumAction::Fragment { port, at } => self.let_hear(place, port, at, Heard::Fragment),
+            MediumAction::Arriving { port, at } => {
+                self.schedule_reception(wire, port, at, Reception::Begin);
+            }
+            MediumAction::Fragment { port, at } => {
+                self.schedule_reception(wire, port, at, Reception::Fragment);
+            }
             MediumAction::Arrived { port, at, frame, intact } => {
                 self.frames.share(frame);
-                // Whether it was broken off is known now: when it is heard its sender may have begun it anew.
-                let intact = intact && !self.frames[frame].is_cut();
-                self.let_hear(place, port, at, Heard::Frame { frame, intact });
+                // Evaluated now, because its sender may have started to send it again when it
+                // arrives.
+                let intact = intact && !self.frames[frame].is_truncated();
+                self.schedule_reception(wire, port, at, Reception::Frame { frame, intact });
             }
         }
     }
 
-    fn let_hear(&mut self, place: u16, port: Port, at: Tick, heard: Heard) {
-        match self.places[usize::from(place)].ports[port] {
-            Occupant::Machine(machine) => self.queue.push(at, Event::Wire(machine, heard)),
-            Occupant::Relay(relay, card) => {
-                self.queue.push(at, Event::RelayWire(relay, card, heard))
+    fn schedule_reception(&mut self, wire: u16, port: Port, at: Tick, reception: Reception) {
+        match self.wires[usize::from(wire)].ports[port] {
+            Occupant::Machine(machine) => self.queue.push(at, Event::Reception(machine, reception)),
+            Occupant::Relay(relay, nic) => {
+                self.queue.push(at, Event::RelayReception(relay, nic, reception));
             }
             Occupant::Noise(_) => {
-                if let Heard::Frame { frame, .. } = heard {
+                if let Reception::Frame { frame, .. } = reception {
                     self.frames.release(frame);
                 }
             }
         }
     }
 
-    fn tell_sender(&mut self, place: u16, port: Port, frame: FrameId, told: Told) {
-        match self.places[usize::from(place)].ports[port] {
-            Occupant::Machine(machine) => self.tell_machine(usize::from(machine), frame, told),
-            Occupant::Relay(relay, card) => self.tell_relay(relay, card, frame, told),
-            Occupant::Noise(index) => self.tell_noise(index, frame, told),
+    fn report_to_sender(&mut self, wire: u16, port: Port, frame: FrameId, progress: SendProgress) {
+        match self.wires[usize::from(wire)].ports[port] {
+            Occupant::Machine(machine) => {
+                self.report_to_machine(usize::from(machine), frame, progress);
+            }
+            Occupant::Relay(relay, nic) => self.report_to_relay(relay, nic, frame, progress),
+            Occupant::Noise(index) => self.report_to_noise(index, frame, progress),
         }
     }
 
-    fn tell_machine(&mut self, machine: usize, frame: FrameId, told: Told) {
+    fn report_to_machine(&mut self, machine: usize, frame: FrameId, progress: SendProgress) {
         let (now, length) = (self.now, self.frames[frame].length());
-        let tell = |nic: &mut Nic, card: &mut Vec<NicAction>| told.tell(now, nic, length, card);
-        self.machines[machine].handle_card(now, tell, &mut self.machine_actions);
+        let report = |nic: &mut Nic, nic_actions: &mut Vec<NicAction>| {
+            progress.report(now, nic, length, nic_actions);
+        };
+        self.machines[machine].handle_nic(now, report, &mut self.machine_actions);
         self.act_for_machine(machine);
     }
 
-    fn tell_relay(&mut self, relay: u16, card: u16, frame: FrameId, told: Told) {
+    fn report_to_relay(&mut self, relay: u16, nic: u16, frame: FrameId, progress: SendProgress) {
         let (now, length) = (self.now, self.frames[frame].length());
-        let tell = |nic: &mut Nic, card: &mut Vec<NicAction>| told.tell(now, nic, length, card);
-        self.relays[usize::from(relay)].handle_card(now, card, tell, &mut self.relay_actions);
+        let report = |nic: &mut Nic, nic_actions: &mut Vec<NicAction>| {
+            progress.report(now, nic, length, nic_actions);
+        };
+        self.relays[usize::from(relay)].handle_nic(now, nic, report, &mut self.relay_actions);
         self.act_for_relay(relay);
     }
 
-    fn tell_noise(&mut self, index: u16, frame: FrameId, told: Told) {
-        if matches!(told, Told::Sent | Told::GivenUp) {
+    fn report_to_noise(&mut self, index: u16, frame: FrameId, progress: SendProgress) {
+        if matches!(progress, SendProgress::Sent | SendProgress::GivenUp) {
             self.frames.release(frame);
             if self.noises[usize::from(index)].handle_sent() {
                 self.send_noise(index);
@@ -430,26 +458,26 @@ impl World {
         }
     }
 
-    /// Judges every invariant.
+    /// Checks every invariant.
     fn check(&self) {
         self.machines.iter().for_each(Machine::check);
         self.relays.iter().for_each(Relay::check);
-        self.places.iter().for_each(|place| place.medium.check());
+        self.wires.iter().for_each(|wire| wire.medium.check());
     }
 }
 
-/// What a sender is told.
+/// A step in the transmission of a frame, as its sender learns of it.
 #[derive(Clone, Copy, Debug)]
-enum Told {
+enum SendProgress {
     Sending,
     Collided,
     Sent,
     GivenUp,
 }
 
-impl Heard {
-    /// A frame comes in by this queue.
-    fn tell(
+impl Reception {
+    /// Passes the signal to a NIC. A complete frame goes to `queue`.
+    fn report(
         self,
         now: Tick,
         nic: &mut Nic,
@@ -467,8 +495,8 @@ impl Heard {
     }
 }
 
-impl Told {
-    fn tell(self, now: Tick, nic: &mut Nic, length: usize, actions: &mut Vec<NicAction>) {
+impl SendProgress {
+    fn report(self, now: Tick, nic: &mut Nic, length: usize, actions: &mut Vec<NicAction>) {
         match self {
             Self::Sending => nic.handle_sending(now, actions),
             Self::Collided => nic.handle_collided(actions),

@@ -1,4 +1,5 @@
-//! What a simulated world costs: events for a frame, which are the same on every machine, however many hosts there are.
+//! Cost of a simulation in events per frame, which does not depend on the machine or on the number
+//! of hosts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -11,14 +12,15 @@ fn run(scenario: &str, changes: &[String]) -> Outcome {
 }
 
 fn received(outcome: &Outcome) -> u64 {
-    outcome.machines.iter().map(|machine| machine.card.receive_packets).sum()
+    outcome.machines.iter().map(|machine| machine.nic.receive_packets).sum()
 }
 
 fn ratio(events: u64, frames: u64) -> f64 {
     f64::from(u32::try_from(events).unwrap()) / f64::from(u32::try_from(frames).unwrap())
 }
 
-/// Events for a frame more, when each of so many pairs on one switch moves twice as much.
+/// Returns the additional events per frame when each pair of hosts on one switch moves twice as
+/// much.
 fn of_crowd(hosts: u64) -> f64 {
     let crowd = |bytes: u64| {
         let pairs =
@@ -31,7 +33,7 @@ fn of_crowd(hosts: u64) -> f64 {
     ratio(more - few, more_frames - few_frames)
 }
 
-/// Events for a transmission on a cable that so many stations want all the time.
+/// Returns the events per transmission on a cable with this many saturating stations.
 fn of_saturated(stations: u64) -> f64 {
     let changes = [
         format!("hosts.stations.count={stations}"),
@@ -43,8 +45,8 @@ fn of_saturated(stations: u64) -> f64 {
     ratio(outcome.events, wire.frames + wire.collisions)
 }
 
-/// Events for a frame on any cable more, when a transfer through a row of so many cables, joined by routers or bridges,
-/// moves twice as much.
+/// Returns the additional events per frame when a transfer through a chain of cables, joined by
+/// routers or bridges, moves twice as much.
 fn of_row(place: &str, cables: usize) -> f64 {
     let number = |value: u64, unit: &str| {
         format!(
@@ -55,7 +57,8 @@ fn of_row(place: &str, cables: usize) -> f64 {
     (0..cables).for_each(|cable| text += &format!("l{cable} = {{ medium = \"link-1g\" }}\n"));
     for (name, on) in [("sender", 0), ("receiver", cables - 1)] {
         text += &format!(
-            "[hosts.{name}]\nmachine = \"server\"\nnic = \"generic\"\ntcp = \"modern\"\non = \"l{on}\"\n\
+            "[hosts.{name}]\nmachine = \"server\"\nnic = \"generic\"\ntcp = \"modern\"\n\
+             on = \"l{on}\"\n\
              position = {}\n",
             number(0, "m")
         );
@@ -65,14 +68,15 @@ fn of_row(place: &str, cables: usize) -> f64 {
         text += &format!(
             "[{place}.r{relay}]\nmachine = \"server\"\nforward = {forward}\ninput = {input}\n"
         );
-        for (card, on) in [("in", relay - 1), ("out", relay)] {
+        for (nic, on) in [("in", relay - 1), ("out", relay)] {
             let mtu = if place == "routers" {
                 format!("mtu = {}\n", number(1_500, "B"))
             } else {
                 String::new()
             };
             text += &format!(
-                "[{place}.r{relay}.cards.{card}]\nnic = \"generic\"\nqueue = \"tail-drop\"\non = \"l{on}\"\n\
+                "[{place}.r{relay}.nics.{nic}]\nnic = \"generic\"\nqueue = \"tail-drop\"\n\
+                 on = \"l{on}\"\n\
                  position = {}\n{mtu}",
                 number(0, "m")
             );
@@ -80,8 +84,10 @@ fn of_row(place: &str, cables: usize) -> f64 {
     }
     let size = number(65_536, "B");
     text += &format!(
-        "[programs.transfer]\nkind = \"bulk\"\nfrom = \"sender\"\nto = \"receiver\"\nbytes = {size}\n\
-         send_buffer = {size}\nreceive_buffer = {size}\nwrite_size = {size}\nread_size = {size}\n[limit]\n\
+        "[programs.transfer]\nkind = \"bulk\"\nfrom = \"sender\"\nto = \"receiver\"\n\
+         bytes = {size}\n\
+         send_buffer = {size}\nreceive_buffer = {size}\nwrite_size = {size}\nread_size = {size}\n\
+         [limit]\n\
          time = {}\n",
         number(60, "s")
     );
@@ -100,7 +106,7 @@ fn of_row(place: &str, cables: usize) -> f64 {
 }
 
 #[test]
-fn a_frame_costs_no_more_events_on_each_of_several_joined_cables_than_on_one() {
+fn joined_cables_cost_no_more_events_a_frame_than_one() {
     let one = of_row("routers", 1);
     for place in ["routers", "bridges"] {
         for cables in [2, 4, 8, 16] {
@@ -114,7 +120,7 @@ fn a_frame_costs_no_more_events_on_each_of_several_joined_cables_than_on_one() {
 }
 
 #[test]
-fn a_frame_costs_as_many_events_among_1024_hosts_as_between_two() {
+fn events_per_frame_do_not_grow_with_the_number_of_hosts() {
     let two = of_crowd(2);
     for hosts in [4, 16, 64, 256, 1_024] {
         let events = of_crowd(hosts);
@@ -126,7 +132,7 @@ fn a_frame_costs_as_many_events_among_1024_hosts_as_between_two() {
 }
 
 #[test]
-fn a_transmission_costs_no_more_events_on_a_cable_that_many_want_than_on_one_that_two_want() {
+fn events_per_transmission_do_not_grow_with_the_stations_of_a_bus() {
     let two = of_saturated(2);
     for stations in [4, 8, 16, 32, 64] {
         let events = of_saturated(stations);

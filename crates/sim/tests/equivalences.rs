@@ -1,10 +1,10 @@
-//! Two ways to say the same must come to the same, to the picosecond.
+//! Pairs of equivalent scenarios, whose results must be equal to the picosecond.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_sim::{Captured, Keep, Outcome, Scenario, TransferOptions};
 
-/// The first column's scenario, changed, and run.
+/// Runs the scenario of the first column with changes.
 fn run(changes: &[&str]) -> Outcome {
     let mut scenario = Scenario::named("sun-3-60-to-3-60").unwrap();
     let quiet = ["transfer.bytes=200000", "noise.rate=0", "receiver.position=0"];
@@ -16,7 +16,7 @@ fn run(changes: &[&str]) -> Outcome {
     outcome
 }
 
-/// The first column's scenario on a cable with a pair for each direction, of the same rate.
+/// Runs the scenario of the first column on a full-duplex cable of the same bit rate.
 fn run_on_cable(changes: &[&str]) -> Outcome {
     let text = Scenario::text("sun-3-60-to-3-60").unwrap().replace("ethernet-10", "link-1g");
     let (before, noise) = text.split_once("[noise]").unwrap();
@@ -30,7 +30,7 @@ fn run_on_cable(changes: &[&str]) -> Outcome {
     scenario.blueprint().unwrap().run(1, &options, Keep { frames: true, timeline: None })
 }
 
-/// With one packet of buffer one waits for the other, and nobody ever contends.
+/// Buffers of one packet: the ends alternate, so stations never contend.
 const IN_TURN: [&str; 2] = ["transfer.send_buffer=1460", "transfer.receive_buffer=1460"];
 
 fn last(frames: &[Captured]) -> u64 {
@@ -38,7 +38,7 @@ fn last(frames: &[Captured]) -> u64 {
 }
 
 #[test]
-fn a_bus_with_two_stations_that_never_contend_is_a_cable() {
+fn a_bus_without_contention_equals_a_cable() {
     let (bus, cable) = (run(&IN_TURN), run_on_cable(&IN_TURN));
     assert_eq!(bus.wires[0].counted.collisions, 0);
     assert!(bus.frames.len() > 250);
@@ -46,14 +46,14 @@ fn a_bus_with_two_stations_that_never_contend_is_a_cable() {
 }
 
 #[test]
-fn a_cable_that_is_longer_takes_longer_and_one_that_loses_is_paid_for_by_retransmissions() {
+fn a_longer_cable_takes_longer_and_losses_are_retransmitted() {
     let near = run_on_cable(&IN_TURN);
     let far = run_on_cable(&[IN_TURN[0], IN_TURN[1], "link-1g.delay=1000"]);
     assert!(last(&far.frames) > last(&near.frames) + 250 * 1_000_000_000);
     let lossy = run_on_cable(&["link-1g.loss=10", "link-1g.corruption=5"]);
     let source = lossy.program("transfer: source").unwrap().tcp.as_ref().unwrap();
     assert!(source.statistics.retransmitted_segments > 0);
-    assert!(lossy.machines.iter().any(|machine| machine.card.receive_errors > 0));
+    assert!(lossy.machines.iter().any(|machine| machine.nic.receive_errors > 0));
     assert_eq!(lossy.program("transfer: sink").unwrap().wrong_at, None);
     let shuffled = run_on_cable(&["link-1g.reorder=5", "link-1g.reorder_delay=5000"]);
     let sink = shuffled.program("transfer: sink").unwrap();
@@ -61,7 +61,7 @@ fn a_cable_that_is_longer_takes_longer_and_one_that_loses_is_paid_for_by_retrans
 }
 
 #[test]
-fn in_a_ring_of_one_the_time_between_commands_means_nothing_since_each_is_started_by_the_driver() {
+fn a_ring_of_one_descriptor_has_no_chained_frames() {
     let alone = run(&["lance.transmit.ring=1", "lance.transmit.chained=2"]);
     let other = run(&["lance.transmit.ring=1", "lance.transmit.chained=150"]);
     assert_eq!(alone.frames, other.frames);
@@ -70,7 +70,7 @@ fn in_a_ring_of_one_the_time_between_commands_means_nothing_since_each_is_starte
 }
 
 #[test]
-fn moderation_of_nothing_is_an_interrupt_for_each_thing_to_tell() {
+fn moderation_by_zero_interrupts_for_each_completion() {
     let plain = run(&[]);
     let each = run(&["lance.interrupt.delay=0", "lance.interrupt.frames=256"]);
     assert_eq!(plain.frames, each.frames);
@@ -78,13 +78,13 @@ fn moderation_of_nothing_is_an_interrupt_for_each_thing_to_tell() {
     assert_eq!(plain.frames, first.frames);
     let moderated = run(&["lance.interrupt.delay=1000", "lance.interrupt.frames=8"]);
     let interrupts = |outcome: &Outcome| {
-        outcome.machines.iter().map(|machine| machine.card.interrupts).sum::<u64>()
+        outcome.machines.iter().map(|machine| machine.nic.interrupts).sum::<u64>()
     };
     assert!(interrupts(&moderated) < interrupts(&plain));
 }
 
 #[test]
-fn a_bus_of_infinite_speed_is_one_that_the_processor_does_not_want() {
+fn an_infinitely_fast_bus_costs_no_processor_time() {
     let infinite = run(&["lance.dma.cycle=0", "sun-3-60.bus.processor=100"]);
     let unwanted = run(&["lance.dma.cycle=0", "sun-3-60.bus.processor=50"]);
     assert_eq!(infinite.frames, unwanted.frames);
@@ -93,7 +93,7 @@ fn a_bus_of_infinite_speed_is_one_that_the_processor_does_not_want() {
 }
 
 #[test]
-fn a_machine_that_is_based_on_another_as_fast_as_it_is_that_machine() {
+fn a_machine_based_on_another_of_equal_speed_equals_it() {
     let scale = run(&["sender.machine=sun-3-50", "sun-3-50.relative=1"]);
     let plain = run(&["sun-3-60.relative=1"]);
     assert_eq!(scale.frames, plain.frames);

@@ -1,11 +1,11 @@
-//! Cards that cut super-frames and join frames: the wire carries what it always does, and the processors have less to do.
+//! NICs with TSO and LRO: the frames on the wire are unchanged, and the processors have less work.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_sim::{Keep, Outcome, Scenario, TransferOptions};
 use linerate_wire::{EthernetFrame, Ipv4Packet, Protocol, TcpHeader};
 
-/// Five megabytes over 100 Gb/s, with every invariant judged.
+/// Transfers five megabytes over 100 Gb/s with all checks.
 fn run(changes: &[&str], frames: bool) -> Outcome {
     let mut scenario = Scenario::named("100-gbe-pair").unwrap();
     scenario.set("transfer.bytes=5000000").unwrap();
@@ -22,7 +22,7 @@ fn gigabits(outcome: &Outcome) -> f64 {
 }
 
 #[test]
-fn a_wire_carries_whole_frames_with_right_checksums_whoever_has_cut_them() {
+fn segmented_frames_fit_the_wire_and_have_correct_checksums() {
     let outcome = run(&[], true);
     assert!(outcome.frames.len() > 3_000);
     for frame in &outcome.frames {
@@ -38,7 +38,7 @@ fn a_wire_carries_whole_frames_with_right_checksums_whoever_has_cut_them() {
 }
 
 #[test]
-fn without_large_frames_a_processor_is_what_bounds_the_pair() {
+fn without_offloads_a_processor_is_the_bottleneck() {
     let plain = gigabits(&run(&["generic.offload.tso=0", "generic.offload.lro=0"], false));
     let (cuts, both) =
         (gigabits(&run(&["generic.offload.lro=0"], false)), gigabits(&run(&[], false)));
@@ -52,12 +52,12 @@ fn without_large_frames_a_processor_is_what_bounds_the_pair() {
         "the copy bounds it: {both}, and {faster} with one that is twice as fast"
     );
     let sums = gigabits(&run(&["generic.offload.checksums=off"], false));
-    assert!(sums < 0.9 * both, "{sums} if the processor sums");
+    assert!(sums < 0.9 * both, "{sums} without checksum offload");
 }
 
 #[test]
-fn no_packet_is_joined_beyond_its_limit_and_a_cable_that_loses_is_borne() {
-    let joined = |limit: &str| run(&[limit], false).machines[0].card.receive_joined;
+fn lro_respects_its_limit_and_losses_are_survived() {
+    let joined = |limit: &str| run(&[limit], false).machines[0].nic.receive_joined;
     assert_eq!(joined("generic.offload.lro=1500"), 0, "two segments are more");
     let (two, many) = (joined("generic.offload.lro=3000"), joined("generic.offload.lro=65535"));
     assert!(two > 0 && many > two, "{two} and {many}");

@@ -1,12 +1,12 @@
-//! Files that somebody has written himself, with ranges of his own: whatever their numbers are, a world is refused in a
-//! line that says where and what to do, or it can be run.
+//! User-written files with arbitrary values and ranges: a scenario is refused with the place and
+//! the remedy in one line, or it can be run.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_sim::{Keep, ParameterError, Scenario, Setting, Span, TransferOptions};
 use std::path::Path;
 
-/// A text whose numbers may be anything, and whose files are somebody's own.
+/// Returns the text with unlimited ranges, and with file names that refer to the user's files.
 fn own(text: &str) -> String {
     let line = |line: &str| {
         let mut line = line.to_owned();
@@ -25,7 +25,7 @@ fn own(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// The file of this name, as somebody's own.
+/// Returns a built-in file as a user's file.
 fn read(file: &str) -> Result<String, String> {
     let folders =
         ["machines", "nics", "media", "queues", "tcps"].map(|folder| Path::new(folder).join(file));
@@ -37,7 +37,7 @@ fn parse(text: &str) -> Result<Scenario, ParameterError> {
     Scenario::parse("s.toml", text, &read)
 }
 
-/// Runs a scenario for a moment, if it can be run.
+/// Runs a scenario for a millisecond, if it can be run.
 fn try_to_run(scenario: &Scenario) -> Result<(), String> {
     let blueprint = scenario.blueprint().map_err(|error| error.to_string())?;
     let limit = Some(Span::from_picos(1_000_000_000));
@@ -46,7 +46,7 @@ fn try_to_run(scenario: &Scenario) -> Result<(), String> {
     Ok(())
 }
 
-/// The numbers of a scenario, of machines of one kind those of one of them.
+/// Returns the keys of all numbers, without those of further machines of a kind.
 fn numbers(scenario: &Scenario) -> Vec<String> {
     let numbers =
         scenario.settings().iter().filter(|(_, setting)| matches!(setting, Setting::Number(_)));
@@ -65,7 +65,7 @@ fn numbers(scenario: &Scenario) -> Vec<String> {
 }
 
 #[test]
-fn whatever_a_number_is_the_world_is_refused_in_a_line_or_can_be_run() {
+fn any_number_is_refused_in_one_line_or_can_be_run() {
     for name in [
         "lance-on-busy-bus",
         "vms-linear",
@@ -97,7 +97,7 @@ fn whatever_a_number_is_the_world_is_refused_in_a_line_or_can_be_run() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_file_and_its_line() {
+fn errors_name_the_file_and_the_line() {
     let text = own(Scenario::text("sun-3-60-to-3-60").unwrap());
     let line_of =
         |text: &str, part: &str| 1 + text.lines().position(|line| line.contains(part)).unwrap();
@@ -122,7 +122,7 @@ fn what_is_wrong_is_named_with_its_file_and_its_line() {
     );
     starts(
         &text.replace("value = 8388608", "value = inf"),
-        &format!("programs.transfer.bytes = inf B, line {bytes} of s.toml, cannot be:"),
+        &format!("programs.transfer.bytes = inf B, line {bytes} of s.toml, is out of range:"),
     );
     starts(
         &text.replace("value = 8388608", "value = \"8\""),
@@ -138,7 +138,7 @@ fn what_is_wrong_is_named_with_its_file_and_its_line() {
     );
     starts(
         &text.replace("[limit]", "[limit\n]"),
-        &format!("line {} of s.toml is no TOML", line_of(&text, "[limit]")),
+        &format!("line {} of s.toml is not valid TOML", line_of(&text, "[limit]")),
     );
     let last = 1 + text.lines().count();
     starts(
@@ -147,7 +147,7 @@ fn what_is_wrong_is_named_with_its_file_and_its_line() {
     );
     starts(
         &format!("{text}\"a\\nb\" = \"x\"\n"),
-        &format!("limit.a\\nb, line {last} of s.toml, has signs"),
+        &format!("limit.a\\nb, line {last} of s.toml, has control characters"),
     );
     starts(
         &format!("{text}[set]\n\"lance.toml.transmit.start\" = 7\n"),
@@ -161,8 +161,7 @@ fn what_is_wrong_is_named_with_its_file_and_its_line() {
     for odd in
         ["\"la\\nce\"", &number.replace("us", "u\\rs"), &number.replace("a test", "\\u001b[2J")]
     {
-        let line =
-            format!("limit.more, line {last} of s.toml, has signs in it that nobody can read");
+        let line = format!("limit.more, line {last} of s.toml, contains control characters");
         starts(&format!("{text}more = {odd}\n"), &line);
     }
     starts(
@@ -176,7 +175,7 @@ fn what_is_wrong_is_named_with_its_file_and_its_line() {
 }
 
 #[test]
-fn a_file_that_another_is_based_on_is_named_by_itself() {
+fn errors_name_the_file_of_a_base() {
     let text = own(Scenario::text("sun-3-60-to-3-60").unwrap());
     let broken = |file: &str| match file {
         "sun-3-60.toml" => read(file).map(|text| text.replacen("value = ", "value = -", 1)),
@@ -188,27 +187,29 @@ fn a_file_that_another_is_based_on_is_named_by_itself() {
 }
 
 #[test]
-fn three_hundred_switches_in_a_row_are_a_network_as_two_are() {
+fn three_hundred_bridged_switches_are_one_network() {
     let number = "{ value = 1, unit = \"us\", range = [0, 9], source = \"a test\" }";
     let place = number.replace("us", "m");
     let media = (0..300).map(|number| format!("m{number:03} = {{ medium = \"wan\" }}\n"));
     let host = |name: &str, on: &str| {
         format!(
-            "[hosts.{name}]\nmachine = \"server\"\nnic = \"generic\"\ntcp = \"modern\"\non = \"{on}\"\nposition = {place}\n"
+            "[hosts.{name}]\nmachine = \"server\"\nnic = \"generic\"\ntcp = \"modern\"\n\
+             on = \"{on}\"\nposition = {place}\n"
         )
     };
-    let card = |bridge: usize, card: usize| {
-        let on = bridge + card;
+    let nic = |bridge: usize, nic: usize| {
+        let on = bridge + nic;
         format!(
-            "[bridges.b{bridge}.cards.c{card}]\nnic = \"generic\"\nqueue = \"tail-drop\"\non = \"m{on:03}\"\nposition = {place}\n"
+            "[bridges.b{bridge}.nics.c{nic}]\nnic = \"generic\"\nqueue = \"tail-drop\"\n\
+             on = \"m{on:03}\"\nposition = {place}\n"
         )
     };
     let frames = number.replace("us", "frames");
     let bridge = |bridge| {
         format!(
             "[bridges.b{bridge}]\nmachine = \"server\"\nforward = {number}\ninput = {frames}\n{}{}",
-            card(bridge, 0),
-            card(bridge, 1)
+            nic(bridge, 0),
+            nic(bridge, 1)
         )
     };
     let text = format!(

@@ -1,11 +1,11 @@
-//! What documents say is set beside what came of it here, and shapes that literature names come out by themselves.
+//! Comparison with published figures, and qualitative results from the literature that must emerge.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_sim::{Keep, Measure, Outcome, Scenario, TransferOptions};
 use linerate_units::Span;
 
-/// A scenario of the catalogue, changed, with every invariant judged.
+/// Runs a built-in scenario with changes and all checks.
 fn run(scenario: &str, changes: &[&str]) -> Outcome {
     let mut scenario = Scenario::named(scenario).unwrap();
     changes.iter().for_each(|change| scenario.set(change).unwrap());
@@ -17,14 +17,14 @@ fn measure(outcome: &Outcome, measure: &str) -> f64 {
     outcome.measure(&measure.parse::<Measure>().unwrap()).unwrap()
 }
 
-/// What a saturated Ethernet carries, in Mb/s.
+/// Returns the throughput of a saturated Ethernet in Mb/s.
 fn carried(scenario: &str, hosts: u32) -> f64 {
     let hosts = format!("hosts.stations.count={hosts}");
     measure(&run(scenario, &[&hosts, "load.time=1"]), "carried") / 1e6
 }
 
 #[test]
-fn long_frames_fill_an_ethernet_whoever_wants_it_and_short_ones_do_not() {
+fn long_frames_fill_a_saturated_ethernet_and_short_ones_do_not() {
     for hosts in [2, 5, 24] {
         let (long, short) = (carried("saturated-long", hosts), carried("saturated-short", hosts));
         assert!(long > 9.0, "{hosts} hosts, long frames: {long} Mb/s");
@@ -41,9 +41,9 @@ fn long_frames_fill_an_ethernet_whoever_wants_it_and_short_ones_do_not() {
 }
 
 #[test]
-fn who_moved_nothing_has_no_share_and_would_never_be_ready_and_in_no_time_there_is_no_rate() {
+fn measures_of_a_run_without_data_have_no_value() {
     let measured = |outcome: &Outcome, what: &str| outcome.measure(&what.parse().unwrap());
-    // Both have begun, and wait for their peers.
+    // Both have begun and wait for their peers.
     let early = run("sun-3-50-four", &["limit.time=0.006"]);
     assert_eq!(measured(&early, "goodput first second"), Some(0.0));
     assert_eq!(measured(&early, "larger-share first second"), None);
@@ -54,7 +54,7 @@ fn who_moved_nothing_has_no_share_and_would_never_be_ready_and_in_no_time_there_
 }
 
 #[test]
-fn stations_on_a_hub_share_it_as_those_on_a_cable_do() {
+fn stations_share_a_hub_like_a_cable() {
     let text = Scenario::text("saturated-long").unwrap().replace("ethernet-10", "hub-10");
     let mut scenario = Scenario::parse("s", &text, &|_| Err(String::new())).unwrap();
     scenario.set("load.time=1").unwrap();
@@ -65,13 +65,13 @@ fn stations_on_a_hub_share_it_as_those_on_a_cable_do() {
 }
 
 #[test]
-fn an_82586_that_is_deaf_behind_a_frame_keeps_up_with_a_sender_that_waits() {
+fn an_82586_keeps_up_with_a_paced_sender() {
     let few = ["transfer.bytes=100000"];
     let rate = |scenario: &str| measure(&run(scenario, &few), "goodput transfer");
     assert!(rate("paced-into-82586") > 5.0 * rate("82586-receiver"));
 }
 
-/// A LANCE beside a disk that holds the bus for so many microseconds: what its machine's card counted.
+/// Runs a transfer with a LANCE beside a disk that holds the bus for this many microseconds.
 fn beside_a_disk(host: &str, hold: &str) -> Outcome {
     let (others, hold) =
         (format!("{host}.machine.bus.others=1"), format!("{host}.machine.bus.hold={hold}"));
@@ -80,14 +80,14 @@ fn beside_a_disk(host: &str, hold: &str) -> Outcome {
 }
 
 #[test]
-fn a_silo_bears_a_bus_that_is_busy_for_as_long_as_its_bytes_last() {
+fn a_fifo_covers_a_busy_bus_as_long_as_its_bytes_last() {
     let lost = |hold| measure(&beside_a_disk("receiver", hold), "lost receiver");
     assert_eq!((lost("20"), lost("25.5")), (0.0, 0.0));
     assert!(lost("26.5") > 0.0 && lost("40") > lost("26.5"));
 }
 
 #[test]
-fn a_switch_passes_nothing_on_that_a_card_has_broken_off() {
+fn a_switch_forwards_no_truncated_frame() {
     let text = Scenario::text("lance-on-busy-bus").unwrap().replace("\"ethernet-10\"", "\"wan\"");
     let mut scenario = Scenario::parse("s", &text, &|_| Err(String::new())).unwrap();
     let changes = [
@@ -101,7 +101,7 @@ fn a_switch_passes_nothing_on_that_a_card_has_broken_off() {
     let options = TransferOptions { verify: true, checks: true, ..TransferOptions::default() };
     let outcome = scenario.blueprint().unwrap().run(1, &options, Keep::default());
     let [receiver, sender] = ["receiver", "sender"]
-        .map(|name| outcome.machines.iter().find(|machine| machine.name == name).unwrap().card);
+        .map(|name| outcome.machines.iter().find(|machine| machine.name == name).unwrap().nic);
     assert!(outcome.complete && sender.transmit_fifo > 0);
     assert_eq!(
         (outcome.wires[0].counted.discarded, receiver.receive_errors),
@@ -110,21 +110,21 @@ fn a_switch_passes_nothing_on_that_a_card_has_broken_off() {
 }
 
 #[test]
-fn a_frame_whose_silo_runs_empty_is_broken_off_and_tcp_or_the_chip_sends_it_again() {
+fn a_frame_aborted_by_an_underrun_is_retransmitted() {
     let bears = beside_a_disk("sender", "25");
     let breaks = beside_a_disk("sender", "40");
-    let card = |outcome: &Outcome, name: &str| {
-        outcome.machines.iter().find(|machine| machine.name == name).unwrap().card
+    let nic = |outcome: &Outcome, name: &str| {
+        outcome.machines.iter().find(|machine| machine.name == name).unwrap().nic
     };
     let sent_again = |outcome: &Outcome| {
         let source = outcome.program("transfer: source").unwrap().tcp.clone();
         source.unwrap().statistics.retransmitted_segments
     };
-    assert_eq!((card(&bears, "sender").transmit_fifo, sent_again(&bears)), (0, 0));
-    let sender = card(&breaks, "sender");
+    assert_eq!((nic(&bears, "sender").transmit_fifo, sent_again(&bears)), (0, 0));
+    let sender = nic(&breaks, "sender");
     assert!(sender.transmit_fifo > 0 && sender.transmit_errors == sender.transmit_fifo);
     assert_eq!(
-        card(&breaks, "receiver").receive_errors,
+        nic(&breaks, "receiver").receive_errors,
         sender.transmit_fifo,
         "their check sequence is wrong"
     );
@@ -139,14 +139,14 @@ fn a_frame_whose_silo_runs_empty_is_broken_off_and_tcp_or_the_chip_sends_it_agai
         &["transfer.bytes=300000", "lance.transmit.retries=16", "lance.transmit.restart=0"],
     ];
     let patient = run("lance-on-busy-bus", &patient.concat());
-    let broken = card(&patient, "sender").transmit_fifo;
-    assert!(broken > 0, "and each of them is torn where it arrives, however soon it is sent again");
-    assert_eq!(card(&patient, "receiver").receive_errors, broken);
-    assert_eq!(sent_again(&patient), 0, "the chip has done it");
+    let broken = nic(&patient, "sender").transmit_fifo;
+    assert!(broken > 0, "each arrives damaged, even if it is repeated at once");
+    assert_eq!(nic(&patient, "receiver").receive_errors, broken);
+    assert_eq!(sent_again(&patient), 0, "the chip has repeated the frames");
 }
 
 #[test]
-fn every_published_figure_has_one_of_ours_beside_it() {
+fn every_published_figure_can_be_measured() {
     for name in Scenario::names() {
         let mut scenario = Scenario::named(name).unwrap();
         for change in ["transfer.bytes=200000", "limit.time=3", "load.time=0.5"] {
@@ -163,7 +163,7 @@ fn every_published_figure_has_one_of_ours_beside_it() {
 }
 
 #[test]
-fn a_codel_queue_is_short_where_a_full_one_is_long_and_carries_as_much() {
+fn codel_keeps_the_queue_short_at_full_throughput() {
     let of = |scenario: &str| {
         let outcome = run(scenario, &["limit.time=20"]);
         (measure(&outcome, "waited") / 1e9, measure(&outcome, "goodput one other"))
@@ -177,7 +177,7 @@ fn a_codel_queue_is_short_where_a_full_one_is_long_and_carries_as_much() {
 }
 
 #[test]
-fn what_a_measure_or_a_queue_cannot_be_is_refused_with_a_line() {
+fn unknown_measures_and_impossible_queues_are_refused() {
     let says = |scenario: &str, from: &str, to: &str, line: &str| {
         let text = Scenario::text(scenario).unwrap();
         assert!(text.contains(from));
@@ -187,7 +187,7 @@ fn what_a_measure_or_a_queue_cannot_be_is_refused_with_a_line() {
         assert!(error.contains(line) && !error.contains('\n'), "{error}");
     };
     says("wan-red", "\"waited\"", "\"weighted\"", "there is no measure `weighted`");
-    says("saturated-long", "on = \"stations\"", "on = \"nobody\"", "there is no host `nobody`");
+    says("saturated-long", "on = \"stations\"", "on = \"unknown\"", "there is no host `unknown`");
     says(
         "wan-codel",
         "limit]",
@@ -202,19 +202,19 @@ fn what_a_measure_or_a_queue_cannot_be_is_refused_with_a_line() {
 }
 
 #[test]
-fn a_typed_character_costs_four_bytes_of_a_serial_line_and_forty_one_without_compression() {
+fn header_compression_reduces_a_typed_character_to_four_bytes() {
     let bytes =
         |change| measure(&run("serial-typist", &["typing.characters=200", change]), "frame-size");
     let (compressed, whole) = (bytes("medium.compression=on"), bytes("medium.compression=off"));
     assert!((4.0..4.6).contains(&compressed), "{compressed}");
     assert!((40.5..41.5).contains(&whole), "{whole}");
-    // Three bytes say that the identification has not grown by one (RFC 1144 section 3.2.2).
+    // Three bytes encode an identification that has not grown by one (RFC 1144 section 3.2.2).
     let uncounted = bytes("tahoe.identification=off");
     assert!((7.0..7.9).contains(&uncounted), "{uncounted}");
 }
 
 #[test]
-fn a_blast_moves_every_byte_with_one_acknowledgement_for_32_frames() {
+fn a_blast_is_acknowledged_once_for_32_frames() {
     let outcome = run("blast-3-50-to-3-180", &["noise.rate=0", "blast.bytes=100000"]);
     let report = outcome.program("blast").unwrap();
     assert!(outcome.complete && report.complete);
@@ -226,7 +226,7 @@ fn a_blast_moves_every_byte_with_one_acknowledgement_for_32_frames() {
 }
 
 #[test]
-fn a_vms_host_on_a_quiet_wire_repeats_nothing_and_beside_two_transfers_all_is_accounted_for() {
+fn a_vms_host_repeats_nothing_on_an_idle_wire_and_accounts_for_all_messages() {
     let quiet = run(
         "vms-linear",
         &["first.bytes=1", "second.bytes=1", "noise.rate=0", "vms.time=10", "limit.time=10"],

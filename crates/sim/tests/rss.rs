@@ -1,13 +1,15 @@
-//! A card that spreads flows over queues, each with a processor and a shard of the host (receive-side scaling).
+//! Receive-side scaling (RSS): a NIC spreads flows over queues, each with a processor and a shard
+//! of the host.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_sim::{
-    By, Keep, MachineOutcome, Outcome, ProcessorOutcome, Scenario, Tick, TransferOptions, Window,
+    Activity, Keep, MachineOutcome, Outcome, ProcessorOutcome, Scenario, Tick, TransferOptions,
+    Window,
 };
 use std::thread;
 
-/// All of it.
+/// Records all frames and the whole timeline.
 const KEEP: Keep =
     Keep { frames: true, timeline: Some(Window { from: Tick::ZERO, until: Tick::NEVER }) };
 
@@ -24,12 +26,12 @@ fn run_scenario(scenario: &Scenario, keep: Keep) -> Outcome {
     outcome
 }
 
-/// The server with its queues, for some milliseconds, with every invariant judged.
+/// Runs the server scenario for some milliseconds with all checks.
 fn run(changes: &[&str], keep: Keep) -> Outcome {
     run_scenario(&scenario("rss", &[&["limit.time=0.004"], changes].concat()), keep)
 }
 
-/// Changes for so many queues of the server, with a processor each.
+/// Returns the changes for this many queues of the server, with a processor each.
 fn queues(count: u16) -> [String; 2] {
     [format!("receiver.machine.processors={count}"), format!("receiver.nic.queues={count}")]
 }
@@ -45,13 +47,13 @@ fn machine<'a>(outcome: &'a Outcome, name: &str) -> &'a MachineOutcome {
     outcome.machines.iter().find(|machine| machine.name == name).unwrap()
 }
 
-/// When frames of what length left.
+/// Returns the times and lengths of the frames.
 fn pattern(outcome: &Outcome) -> Vec<(Tick, usize)> {
     outcome.frames.iter().map(|frame| (frame.at, frame.bytes.len())).collect()
 }
 
 #[test]
-fn processors_that_serve_no_queue_change_nothing() {
+fn processors_without_a_queue_change_nothing() {
     let run = |processors| {
         let few = ["transfer.bytes=2000000", processors];
         run_scenario(&scenario("100-gbe-pair", &few), KEEP)
@@ -66,7 +68,7 @@ fn processors_that_serve_no_queue_change_nothing() {
 }
 
 #[test]
-fn four_queues_of_which_one_gets_all_flows_are_one_queue() {
+fn four_queues_with_all_flows_on_one_equal_one_queue() {
     let [one, four] = [1, 4].map(|count| {
         let queues = queues(count);
         run(&[&queues[0], &queues[1], "transfer.spread=one"], KEEP)
@@ -79,7 +81,7 @@ fn four_queues_of_which_one_gets_all_flows_are_one_queue() {
 }
 
 #[test]
-fn a_server_takes_in_as_many_times_more_as_it_has_queues_until_the_cable_is_full() {
+fn throughput_grows_with_the_queues_up_to_the_line_rate() {
     for spread in ["transfer.spread=even", "transfer.spread=chance"] {
         let [one, two, four] = [1, 2, 4].map(|count| gigabits(count, &[spread]));
         assert!((1.8..2.4).contains(&(two / one)), "{spread}: {one} Gb/s, {two} with two queues");
@@ -88,45 +90,45 @@ fn a_server_takes_in_as_many_times_more_as_it_has_queues_until_the_cable_is_full
             "{spread}: {one} Gb/s, {four} with four queues"
         );
     }
-    // What 100 Gb/s leave of 1,538 bytes on the wire for 1,448 of data.
+    // The payload rate of 100 Gb/s: 1,448 bytes of 1,538 on the wire.
     let most = 100.0 * 1_448.0 / 1_538.0;
     let full = gigabits(16, &["transfer.spread=even"]);
     assert!((0.9 * most..most).contains(&full), "{full} Gb/s with sixteen queues");
 }
 
 #[test]
-fn processors_that_always_want_one_memory_bus_are_no_faster_than_one() {
+fn processors_limited_by_one_memory_bus_do_not_scale() {
     let wants = "receiver.machine.bus.processor=100";
     let [one, four] = [1, 4].map(|count| gigabits(count, &[wants]));
     assert!((four / one - 1.0).abs() < 0.25, "{one} Gb/s, {four} with four processors on one bus");
 }
 
 #[test]
-fn what_queues_count_is_what_their_card_counts_and_each_has_its_interrupts() {
+fn counters_of_queues_add_up_to_those_of_their_nic() {
     let outcome = run(&[], KEEP);
     for machine in &outcome.machines {
         let queues: Vec<_> = machine.processors.iter().map(|one| one.queue.unwrap()).collect();
         assert!(queues.iter().all(|queue| queue.interrupts > 0), "{}", machine.name);
-        let card = &machine.card;
+        let nic = &machine.nic;
         assert_eq!(
             queues.iter().map(|queue| queue.receive_packets).sum::<u64>(),
-            card.receive_packets
+            nic.receive_packets
         );
-        assert_eq!(queues.iter().map(|queue| queue.receive_bytes).sum::<u64>(), card.receive_bytes);
+        assert_eq!(queues.iter().map(|queue| queue.receive_bytes).sum::<u64>(), nic.receive_bytes);
         assert_eq!(
             queues.iter().map(|queue| queue.transmit_packets).sum::<u64>(),
-            card.transmit_packets
+            nic.transmit_packets
         );
         assert_eq!(
             queues.iter().map(|queue| queue.transmit_bytes).sum::<u64>(),
-            card.transmit_bytes
+            nic.transmit_bytes
         );
-        assert_eq!(queues.iter().map(|queue| queue.interrupts).sum::<u64>(), card.interrupts);
+        assert_eq!(queues.iter().map(|queue| queue.interrupts).sum::<u64>(), nic.interrupts);
     }
-    let sent: u64 = outcome.machines.iter().map(|machine| machine.card.transmit_packets).sum();
+    let sent: u64 = outcome.machines.iter().map(|machine| machine.nic.transmit_packets).sum();
     assert!(
         sent.abs_diff(outcome.wires[0].counted.frames) <= 2,
-        "but for one that is leaving at each end"
+        "except one frame in flight at each end"
     );
     let spread = machine(&outcome, "receiver")
         .processors
@@ -136,21 +138,22 @@ fn what_queues_count_is_what_their_card_counts_and_each_has_its_interrupts() {
 }
 
 #[test]
-fn a_question_for_a_neighbour_is_answered_once_and_teaches_every_shard() {
+fn each_arp_request_is_answered_once_and_teaches_every_shard() {
     let outcome = run(&["limit.time=0.001"], KEEP);
     let arp = outcome.frames.iter().filter(|frame| frame.bytes[12..14] == [8, 6]);
-    // The receiver is station 0, and the sender 1: who sent it, and whether it asks.
+    // The receiver has MAC address 0, the sender 1: the sender of each ARP packet, and whether it
+    // is a request.
     let said: Vec<(u8, bool)> = arp.map(|frame| (frame.bytes[11], frame.bytes[21] == 1)).collect();
     let count = |what: (u8, bool)| said.iter().filter(|&&said| said == what).count();
     assert_eq!(
         count((1, true)),
         8,
-        "each shard of the sender asks, because nobody has answered yet"
+        "each shard of the sender sends a request before the first reply"
     );
     assert_eq!(
         (count((0, false)), count((0, true))),
         (8, 0),
-        "each question tells all shards who asks"
+        "each request teaches all shards its sender's address"
     );
     let sinks = outcome.programs.iter().filter(|program| program.name.ends_with("sink"));
     assert!(sinks.clone().count() == 16 && sinks.into_iter().all(|sink| sink.bytes > 0));
@@ -165,16 +168,16 @@ fn a_timeline_has_a_lane_for_each_processor_and_each_queue() {
     for machine in &outcome.machines {
         for (number, processor) in machine.processors.iter().enumerate() {
             let held = &lane(format!("{}: processor {number}", machine.name)).held;
-            let time = |by: By| {
+            let time = |by: Activity| {
                 let spans = held.iter().filter(|held| held.by == by);
                 spans.map(|held| held.until.since(held.from).as_picos()).sum::<u64>()
             };
-            let levels = [By::Driver, By::Network, By::Task].map(time);
+            let levels = [Activity::Driver, Activity::Network, Activity::Task].map(time);
             assert_eq!(
                 levels.iter().sum::<u64>(),
                 held.iter().map(|held| held.until.since(held.from).as_picos()).sum()
             );
-            // What runs when the world ends is not counted yet.
+            // Work in progress at the end is not counted yet.
             assert!(
                 levels
                     .iter()
@@ -183,11 +186,11 @@ fn a_timeline_has_a_lane_for_each_processor_and_each_queue() {
             );
         }
     }
-    assert!((0..4).all(|queue| !lane(format!("receiver: receive area {queue}")).held.is_empty()));
+    assert!((0..4).all(|queue| !lane(format!("receiver: receive ring {queue}")).held.is_empty()));
 }
 
 #[test]
-fn a_cable_that_loses_damages_and_shuffles_is_borne_by_every_shard() {
+fn every_shard_survives_loss_damage_and_reordering() {
     let changes = [
         "transfer.bytes=300000",
         "medium.loss=1",
@@ -199,13 +202,15 @@ fn a_cable_that_loses_damages_and_shuffles_is_borne_by_every_shard() {
     let sinks: Vec<_> =
         outcome.programs.iter().filter(|program| program.name.ends_with("sink")).collect();
     assert!(sinks.len() == 16 && sinks.iter().any(|sink| sink.complete));
-    assert!(machine(&outcome, "receiver").card.receive_errors > 0);
+    assert!(machine(&outcome, "receiver").nic.receive_errors > 0);
 }
 
 #[test]
 fn a_dialogue_goes_on_between_hosts_with_several_processors() {
-    let talk = "[programs.talk]\nkind = \"dialogue\"\nfrom = \"sender\"\nto = \"receiver\"\nspread = \"even\"\n\
-                characters = { value = 20, unit = \"B\", range = [1, 100], source = \"a test\" }\n\n[limit]";
+    let talk = "[programs.talk]\nkind = \"dialogue\"\nfrom = \"sender\"\nto = \"receiver\"\n\
+                spread = \"even\"\n\
+                characters = { value = 20, unit = \"B\", range = [1, 100], source = \"a test\" \
+                }\n\n[limit]";
     let text = Scenario::text("rss").unwrap().replace("[limit]", talk);
     let mut scenario = Scenario::parse("talk", &text, &|_| Err(String::new())).unwrap();
     ["transfer.bytes=1000", "limit.time=0.1"]
@@ -216,7 +221,7 @@ fn a_dialogue_goes_on_between_hosts_with_several_processors() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_world_on_however_many_threads() {
+fn a_seed_determines_the_results_on_any_number_of_threads() {
     let blueprint = scenario("rss", &["limit.time=0.002"]).blueprint().unwrap();
     let run = || {
         let outcome =
@@ -235,7 +240,7 @@ fn the_same_seed_gives_the_same_world_on_however_many_threads() {
 }
 
 #[test]
-fn queues_and_processors_that_cannot_be_are_refused_with_a_line() {
+fn impossible_numbers_of_queues_and_processors_are_refused() {
     let refused = |name: &str, changes: &[&str], says: &str| {
         let mut scenario = Scenario::named(name).unwrap();
         let set = changes.iter().try_for_each(|change| scenario.set(change));
@@ -256,16 +261,16 @@ fn queues_and_processors_that_cannot_be_are_refused_with_a_line() {
         "there is no parameter `sun-3-60.processors`",
     );
     refused("wan-two-routers", &["west.machine.processors=2"], "give a router or a bridge one");
-    refused("wan-two-routers", &["west.cards.lan.nic.queues=2"], "give a router or a bridge one");
-    // A card of somebody's own, whose range says nothing of ours.
+    refused("wan-two-routers", &["west.nics.lan.nic.queues=2"], "give a router or a bridge one");
+    // A user's NIC file with a range beyond the limits of the simulator.
     let text = Scenario::text("rss").unwrap().replace("\"generic\"", "\"own.toml\"");
     let (text, _) = text.split_once("[set]").unwrap();
     for queues in [0, 100] {
         let range = "range = [0, 100], source = \"a test\"";
-        let card = format!(
+        let nic = format!(
             "base = \"generic\"\nqueues = {{ value = {queues}, unit = \"queues\", {range} }}"
         );
-        let scenario = Scenario::parse("own", text, &|_| Ok(card.clone())).unwrap();
+        let scenario = Scenario::parse("own", text, &|_| Ok(nic.clone())).unwrap();
         let error = scenario.blueprint().unwrap_err().to_string();
         assert!(error.contains("it must be a whole number from 1 to 32"), "{error}");
     }

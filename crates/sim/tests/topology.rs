@@ -1,8 +1,9 @@
-//! Worlds of more than one medium: routers and bridges pass on what must cross, and what cannot work is refused.
+//! Scenarios of several media: routers and bridges forward what must cross, and inconsistent
+//! scenarios are refused.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_sim::{By, Captured, Keep, Outcome, Scenario, Tick, TransferOptions, Window};
+use linerate_sim::{Activity, Captured, Keep, Outcome, Scenario, Tick, TransferOptions, Window};
 
 fn number(value: u64, unit: &str) -> String {
     format!(
@@ -10,7 +11,7 @@ fn number(value: u64, unit: &str) -> String {
     )
 }
 
-/// Some media, each of its kind.
+/// Returns the tables of media, each of its kind.
 fn media(media: &[(&str, &str)]) -> String {
     let lines = media.iter().map(|(name, file)| format!("{name} = {{ medium = \"{file}\" }}\n"));
     format!("title = \"a test\"\n[media]\n{}", lines.collect::<String>())
@@ -18,18 +19,20 @@ fn media(media: &[(&str, &str)]) -> String {
 
 fn host(name: &str, on: &str) -> String {
     format!(
-        "[hosts.{name}]\nmachine = \"server\"\nnic = \"generic\"\ntcp = \"modern\"\non = \"{on}\"\nposition = {}\n",
+        "[hosts.{name}]\nmachine = \"server\"\nnic = \"generic\"\ntcp = \"modern\"\n\
+         on = \"{on}\"\nposition = {}\n",
         number(0, "m")
     )
 }
 
-/// A router or a bridge with a card on each of these media.
+/// Returns the tables of a router or a bridge with a NIC on each of these media.
 fn relay(place: &str, name: &str, on: &[&str]) -> String {
     let mtu =
         if place == "routers" { format!("mtu = {}\n", number(1_500, "B")) } else { String::new() };
-    let cards = on.iter().enumerate().map(|(card, on)| {
+    let nics = on.iter().enumerate().map(|(nic, on)| {
         format!(
-            "[{place}.{name}.cards.c{card}]\nnic = \"generic\"\nqueue = \"tail-drop\"\non = \"{on}\"\nposition = {}\n{mtu}",
+            "[{place}.{name}.nics.c{nic}]\nnic = \"generic\"\nqueue = \"tail-drop\"\n\
+             on = \"{on}\"\nposition = {}\n{mtu}",
             number(0, "m")
         )
     });
@@ -37,14 +40,15 @@ fn relay(place: &str, name: &str, on: &[&str]) -> String {
         "[{place}.{name}]\nmachine = \"server\"\nforward = {}\ninput = {}\n{}",
         number(1, "us"),
         number(100, "frames"),
-        cards.collect::<String>()
+        nics.collect::<String>()
     )
 }
 
 fn transfer(from: &str, to: &str) -> String {
     let (size, most) = (number(100_000, "B"), number(60, "s"));
     format!(
-        "[programs.transfer]\nkind = \"bulk\"\nfrom = \"{from}\"\nto = \"{to}\"\nbytes = {size}\nsend_buffer = {size}\n\
+        "[programs.transfer]\nkind = \"bulk\"\nfrom = \"{from}\"\nto = \"{to}\"\nbytes = {size}\n\
+         send_buffer = {size}\n\
          receive_buffer = {size}\nwrite_size = {size}\nread_size = {size}\n[limit]\ntime = {most}\n"
     )
 }
@@ -67,7 +71,7 @@ fn assert_arrived(outcome: &Outcome) {
     assert_eq!((sink.bytes, sink.wrong_at), (100_000, None));
 }
 
-/// The first line that says why a text is no scenario.
+/// Returns the error of a refused scenario.
 fn refused(text: &str) -> String {
     let error =
         parse(text).and_then(|scenario| scenario.blueprint().map_err(|error| error.to_string()));
@@ -76,7 +80,7 @@ fn refused(text: &str) -> String {
     line
 }
 
-/// Two hosts with two routers between them.
+/// Returns a scenario of two hosts with two routers between them.
 fn two_routers() -> String {
     media(&[("left", "link-1g"), ("middle", "link-1g"), ("right", "link-1g")])
         + &host("a", "left")
@@ -86,7 +90,7 @@ fn two_routers() -> String {
         + &transfer("a", "b")
 }
 
-/// How long the packets of the connection have to live, on the wire with this number.
+/// Returns the TTLs of the IP packets on a wire.
 fn times_to_live(outcome: &Outcome, wire: u16) -> Vec<u8> {
     let packets =
         |frame: &&Captured| frame.wire == wire && frame.bytes.get(12..14) == Some(&[8, 0]);
@@ -98,7 +102,7 @@ fn times_to_live(outcome: &Outcome, wire: u16) -> Vec<u8> {
 }
 
 #[test]
-fn a_transfer_crosses_two_routers_and_each_takes_a_hop() {
+fn each_router_on_the_path_decrements_the_ttl() {
     let outcome = run(&two_routers(), &[]);
     assert_arrived(&outcome);
     let [left, middle, right] = [0, 1, 2].map(|wire| times_to_live(&outcome, wire));
@@ -110,15 +114,15 @@ fn a_transfer_crosses_two_routers_and_each_takes_a_hop() {
         assert!(relay.busy > linerate_sim::Span::ZERO);
     }
     let (one, two) = (&outcome.relays[0].counted, &outcome.relays[1].counted);
-    assert_eq!((one.answered, two.answered), (1, 1), "each answers for itself once");
+    assert_eq!((one.answered, two.answered), (1, 1), "each answers one ARP request");
     assert!(
         one.forwarded.abs_diff(two.forwarded) <= 1,
-        "the last acknowledgement may be on its way: {one:?} {two:?}"
+        "the last acknowledgement may be in flight: {one:?} {two:?}"
     );
 }
 
 #[test]
-fn a_timeline_has_lanes_for_what_is_inside_routers_and_bridges() {
+fn a_timeline_has_lanes_for_the_units_of_routers_and_bridges() {
     let bridged = media(&[("left", "link-1g"), ("right", "link-1g")])
         + &host("a", "left")
         + &relay("bridges", "one", &["left", "right"])
@@ -136,7 +140,7 @@ fn a_timeline_has_lanes_for_what_is_inside_routers_and_bridges() {
         };
         for relay in &outcome.relays {
             let processor = held(&format!("{}: processor", relay.name));
-            let levels = [By::Driver, By::Network].map(|by| {
+            let levels = [Activity::Driver, Activity::Network].map(|by| {
                 let spans = processor.iter().filter(|held| held.by == by);
                 spans.map(|held| held.until.since(held.from).as_picos()).sum::<u64>()
             });
@@ -146,7 +150,7 @@ fn a_timeline_has_lanes_for_what_is_inside_routers_and_bridges() {
                 "{}",
                 relay.name
             );
-            for lane in ["one/c0: receive area", "one/c1: send ring"] {
+            for lane in ["one/c0: receive ring", "one/c1: transmit ring"] {
                 assert!(!held(lane).is_empty(), "{lane}");
             }
             assert!(!held(&format!("{}: input", relay.name)).is_empty(), "{}", relay.name);
@@ -155,7 +159,7 @@ fn a_timeline_has_lanes_for_what_is_inside_routers_and_bridges() {
 }
 
 #[test]
-fn frames_that_somebody_watches_are_those_that_are_kept_otherwise_and_are_held_by_nobody() {
+fn watched_frames_are_streamed_instead_of_collected() {
     let blueprint = parse(&two_routers()).unwrap().blueprint().unwrap();
     let keep = Keep { frames: true, timeline: None };
     let mut watched = Vec::new();
@@ -166,7 +170,7 @@ fn frames_that_somebody_watches_are_those_that_are_kept_otherwise_and_are_held_b
 }
 
 #[test]
-fn the_same_seed_gives_the_same_frames_on_every_wire() {
+fn a_seed_determines_the_frames_on_every_wire() {
     let (first, again) = (run(&two_routers(), &[]), run(&two_routers(), &[]));
     assert_eq!((first.frames, first.events), (again.frames, again.events));
 }
@@ -175,10 +179,10 @@ fn the_same_seed_gives_the_same_frames_on_every_wire() {
 fn a_full_queue_of_a_router_drops_and_the_transfer_survives() {
     let outcome = run(
         &two_routers(),
-        &["middle.medium.rate=1", "one.cards.c1.queue.limit=5", "one.cards.c1.nic.transmit.ring=2"],
+        &["middle.medium.rate=1", "one.nics.c1.queue.limit=5", "one.nics.c1.nic.transmit.ring=2"],
     );
     assert_arrived(&outcome);
-    let queue = &outcome.relays[0].cards[1].outlet;
+    let queue = &outcome.relays[0].nics[1].egress;
     assert!(queue.dropped > 0 && queue.waited > linerate_sim::Span::ZERO, "{queue:?}");
 }
 
@@ -190,23 +194,23 @@ fn a_router_whose_processor_is_too_slow_overruns_and_the_transfer_survives() {
 }
 
 #[test]
-fn a_sender_hears_how_long_a_packet_may_be_on_a_serial_line_behind_a_router() {
+fn a_router_reports_the_mtu_of_a_serial_line() {
     let text = media(&[("lan", "link-1g"), ("line", "serial-2400")])
         + &host("a", "lan")
         + &relay("routers", "gateway", &["lan", "line"])
         + &host("b", "line")
         + &transfer("a", "b");
     let outcome =
-        run(&text, &["line.medium.rate=100", "gateway.cards.c1.mtu=576", "b.tcp.mtu=1500"]);
+        run(&text, &["line.medium.rate=100", "gateway.nics.c1.mtu=576", "b.tcp.mtu=1500"]);
     assert_arrived(&outcome);
     assert!(outcome.relays[0].counted.too_long > 0);
     let longest =
         outcome.frames.iter().filter(|frame| frame.wire == 1).map(|frame| frame.bytes.len()).max();
-    assert_eq!(longest, Some(576), "packets without a header of Ethernet, as long as they may be");
+    assert_eq!(longest, Some(576), "packets without an Ethernet header, of the full MTU");
 }
 
 #[test]
-fn bridges_join_switches_to_one_network_and_pass_on_only_what_must_cross() {
+fn bridges_join_switches_and_forward_only_what_must_cross() {
     let text = media(&[("first", "wan"), ("second", "wan"), ("third", "wan")])
         + &host("a", "first")
         + &host("b", "first")
@@ -215,7 +219,7 @@ fn bridges_join_switches_to_one_network_and_pass_on_only_what_must_cross() {
         + &relay("bridges", "two", &["second", "third"]);
     let across = run(&(text.clone() + &transfer("a", "far")), &[]);
     assert_arrived(&across);
-    assert_eq!(times_to_live(&across, 2), [64], "no bridge takes a hop");
+    assert_eq!(times_to_live(&across, 2), [64], "bridges do not decrement the TTL");
     let local = run(&(text + &transfer("a", "b")), &[]);
     assert_arrived(&local);
     let crossed = local.frames.iter().filter(|frame| frame.wire > 0).count();
@@ -223,7 +227,7 @@ fn bridges_join_switches_to_one_network_and_pass_on_only_what_must_cross() {
 }
 
 #[test]
-fn one_medium_with_a_name_is_one_without() {
+fn a_named_medium_equals_an_unnamed_one() {
     let one = "title = \"a test\"\nmedium = \"ethernet-10\"\n".to_owned();
     let hosts = host("a", "left") + &host("b", "left") + &transfer("a", "b");
     let plain = run(&(one + &hosts.replace("on = \"left\"\n", "")), &[]);
@@ -232,7 +236,7 @@ fn one_medium_with_a_name_is_one_without() {
 }
 
 #[test]
-fn a_ring_of_bridges_is_refused_by_the_names_of_its_parts() {
+fn a_loop_of_bridges_is_refused_with_the_names_of_its_parts() {
     let switches = media(&[("first", "wan"), ("second", "wan"), ("third", "wan")])
         + &host("a", "first")
         + &host("b", "third")
@@ -242,28 +246,28 @@ fn a_ring_of_bridges_is_refused_by_the_names_of_its_parts() {
         + &relay("bridges", "y", &["second", "third"])
         + &relay("bridges", "z", &["third", "first"]);
     let line = refused(&ring);
-    assert!(line.contains("are a ring"), "{line}");
+    assert!(line.contains("are a loop"), "{line}");
     assert!(
         ["first", "second", "third", "x", "y", "z"].iter().all(|part| line.contains(part)),
         "{line}"
     );
     let twice = switches.clone() + &relay("bridges", "x", &["first", "third", "second", "second"]);
-    assert!(refused(&twice).starts_with("x, second are a ring"), "{}", refused(&twice));
+    assert!(refused(&twice).starts_with("x, second are a loop"), "{}", refused(&twice));
     let line = switches
         + &relay("bridges", "x", &["first", "second"])
         + &relay("bridges", "y", &["second", "third"]);
-    assert!(parse(&line).unwrap().blueprint().is_ok(), "a line of bridges is no ring");
+    assert!(parse(&line).unwrap().blueprint().is_ok(), "a chain of bridges is no loop");
     let routed = ring
         .replace("bridges.z", "routers.z")
-        .replace("[routers.z.cards.c0]\n", "[routers.z.cards.c0]\nmtu = {mtu}\n");
+        .replace("[routers.z.nics.c0]\n", "[routers.z.nics.c0]\nmtu = {mtu}\n");
     let routed = routed
-        .replace("[routers.z.cards.c1]\n", "[routers.z.cards.c1]\nmtu = {mtu}\n")
+        .replace("[routers.z.nics.c1]\n", "[routers.z.nics.c1]\nmtu = {mtu}\n")
         .replace("{mtu}", &number(1_500, "B"));
     assert!(refused(&routed).contains("c0 and c1 of z are on one network"));
 }
 
 #[test]
-fn a_ring_of_routers_is_no_loop_and_the_shortest_way_is_taken() {
+fn a_ring_of_routers_is_accepted_and_the_shortest_path_is_taken() {
     let text = media(&[("first", "wan"), ("second", "wan"), ("third", "wan")])
         + &host("a", "first")
         + &host("b", "third")
@@ -278,58 +282,58 @@ fn a_ring_of_routers_is_no_loop_and_the_shortest_way_is_taken() {
 }
 
 #[test]
-fn what_is_joined_to_nothing_or_to_too_much_is_refused_with_a_line() {
+fn inconsistent_topologies_are_refused() {
     let two = media(&[("left", "wan"), ("right", "wan")]);
     let hosts = host("a", "left") + &host("b", "right") + &transfer("a", "b");
     let router = relay("routers", "r", &["left", "right"]);
     let whole = two.clone() + &hosts + &router;
     assert!(parse(&whole).unwrap().blueprint().is_ok());
     let says = |text: &str, line: &str| assert!(refused(text).contains(line), "{}", refused(text));
-    says(&(two.clone() + &hosts), "there is no way from a to b for transfer: join left and right");
-    says(&whole.replacen("on = \"left\"\n", "", 1), "the card of a is on no medium");
+    says(&(two.clone() + &hosts), "no path leads from a to b for transfer: join left and right");
+    says(&whole.replacen("on = \"left\"\n", "", 1), "the NIC of a is on no medium");
     says(
         &whole.replacen("on = \"left\"", "on = \"left, right\"", 1),
-        "the card of a is on left and on right",
+        "the NIC of a is on left and on right",
     );
     says(
         &whole.replacen("on = \"left\"", "on = \"up\"", 1),
         "there is no medium `up`: choose one of left, right",
     );
     says(
-        &(whole.clone() + "[hosts.a.cards.c1]\nnic = \"generic\"\n"),
-        "a has several cards, and is no router",
+        &(whole.clone() + "[hosts.a.nics.c1]\nnic = \"generic\"\n"),
+        "a has several NICs and is no router",
     );
     let at = |host: &str, address: &str, text: &str| {
         let named = format!("[hosts.{host}]\n");
         text.replace(&named, &format!("{named}address = \"{address}\"\n"))
     };
-    says(&at("a", "10.0.0.3", &whole), "a and the card c0 of r have one address, 10.0.0.3");
+    says(&at("a", "10.0.0.3", &whole), "a and the NIC c0 of r have one address, 10.0.0.3");
     says(
         &at("a", "10.1.0.9", &whole),
         "a cannot have the address 10.1.0.9: its network is 10.0.0.0/16",
     );
-    says(&at("a", "ten", &whole), "`ten` is no address");
+    says(&at("a", "ten", &whole), "`ten` is not an IPv4 address");
     says(&whole.replace("routers.r", "routers.a"), "two machines are called a");
     says(&(two + &hosts + &relay("routers", "r", &["left"])), "r joins nothing");
     says(
         &whole.replace("[media]\n", "[media]\nspare = { medium = \"wan\" }\n"),
-        "nobody is on spare",
+        "no host is on spare",
     );
     says(&format!("medium = \"wan\"\n{whole}"), "one medium or several");
     says(&(whole + "[noise]\nword = \"x\"\n"), "of s.toml, means nothing here");
 }
 
 #[test]
-fn every_number_of_a_router_can_be_changed_and_what_it_cannot_be_is_refused() {
+fn the_parameters_of_a_router_can_be_changed() {
     let mut scenario = parse(&two_routers()).unwrap();
     for change in [
         "one.forward=5",
         "one.machine=sun-3-180",
         "one.machine.cost.interrupt=10",
-        "one.cards.c0.nic=lance",
+        "one.nics.c0.nic=lance",
         "lance.transmit.start=20",
-        "one.cards.c1.queue=codel",
-        "one.cards.c1.queue.target=4",
+        "one.nics.c1.queue=codel",
+        "one.nics.c1.queue.target=4",
         "middle.medium=ethernet-10",
         "middle.medium.collisions=off",
     ] {
@@ -338,7 +342,7 @@ fn every_number_of_a_router_can_be_changed_and_what_it_cannot_be_is_refused() {
     assert!(scenario.blueprint().is_ok());
     let refused =
         |scenario: &mut Scenario, change: &str| scenario.set(change).unwrap_err().to_string();
-    assert!(refused(&mut scenario, "one.cards.c1.queue=fifo").contains("there is no queue `fifo`"));
+    assert!(refused(&mut scenario, "one.nics.c1.queue=fifo").contains("there is no queue `fifo`"));
     assert!(
         refused(&mut scenario, "one.forwards=5").contains("there is no parameter `one.forwards`")
     );

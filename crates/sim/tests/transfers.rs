@@ -1,13 +1,15 @@
-//! Whole transfers between machines of 1988, with every invariant judged after every event.
+//! Complete transfers between machines of 1988, with all checks.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_sim::{By, Captured, Held, Keep, Outcome, Scenario, Tick, TransferOptions, Window};
+use linerate_sim::{
+    Activity, Captured, Held, Keep, Outcome, Scenario, Tick, TransferOptions, Window,
+};
 
-/// A timeline's window that lasts as long as any transfer here.
+/// A timeline window that is longer than any transfer here.
 const WINDOW: Window = Window { from: Tick::ZERO, until: Tick::NEVER };
 
-/// A scenario of the catalogue, changed, run with all checks.
+/// Runs a built-in scenario with changes and all checks.
 fn run(scenario: &str, changes: &[&str], seed: u64) -> Outcome {
     let mut scenario = Scenario::named(scenario).unwrap();
     changes.iter().for_each(|change| scenario.set(change).unwrap());
@@ -16,7 +18,7 @@ fn run(scenario: &str, changes: &[&str], seed: u64) -> Outcome {
 }
 
 #[test]
-fn every_byte_arrives_where_it_belongs() {
+fn every_byte_arrives_at_its_position() {
     for scenario in ["sun-3-60-to-3-60", "sun-3-280-to-3-60"] {
         for packets in [1, 3, 17] {
             let buffer = packets * 1_460;
@@ -38,7 +40,7 @@ fn every_byte_arrives_where_it_belongs() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_frames_at_the_same_picosecond_and_another_seed_others() {
+fn a_seed_determines_the_frames_to_the_picosecond() {
     let frames = |seed| run("sun-3-60-to-3-60", &["transfer.bytes=100000"], seed).frames;
     let first = frames(1);
     assert!(first.len() > 100);
@@ -47,17 +49,17 @@ fn the_same_seed_gives_the_same_frames_at_the_same_picosecond_and_another_seed_o
 }
 
 #[test]
-fn what_cards_have_sent_is_what_wires_have_carried_and_what_cards_have_received() {
+fn counters_of_nics_and_wires_agree() {
     let outcome = run("sun-3-60-to-3-60", &["transfer.bytes=200000", "noise.rate=0"], 1);
-    let sent: u64 = outcome.machines.iter().map(|machine| machine.card.transmit_packets).sum();
-    let received: u64 = outcome.machines.iter().map(|machine| machine.card.receive_packets).sum();
-    let on_its_way = sent - received;
+    let sent: u64 = outcome.machines.iter().map(|machine| machine.nic.transmit_packets).sum();
+    let received: u64 = outcome.machines.iter().map(|machine| machine.nic.receive_packets).sum();
+    let in_flight = sent - received;
     assert_eq!(sent, outcome.wires[0].counted.frames);
-    assert!(on_its_way <= 1, "{on_its_way} frames are missing");
+    assert!(in_flight <= 1, "{in_flight} frames are missing");
 }
 
 #[test]
-fn everybody_elses_frames_are_ethernet_frames_of_an_experiment_and_for_nobody() {
+fn background_frames_have_an_experimental_ethertype_and_no_receiver() {
     let outcome = run("sun-3-60-to-3-60", &["transfer.bytes=100000", "noise.rate=2000"], 1);
     let kind = |frame: &&Captured| frame.bytes.get(12..14) == Some(&[0x88, 0xb5]);
     let noise: Vec<&Captured> = outcome.frames.iter().filter(kind).collect();
@@ -70,7 +72,7 @@ fn everybody_elses_frames_are_ethernet_frames_of_an_experiment_and_for_nobody() 
 }
 
 #[test]
-fn a_timeline_says_who_held_what_and_adds_up_to_what_was_counted() {
+fn the_spans_of_a_timeline_add_up_to_the_counters() {
     let outcome = run("sun-3-60-to-3-60", &["transfer.bytes=200000"], 1);
     let timeline = outcome.timeline.as_ref().unwrap();
     let held = |part: &str| {
@@ -85,28 +87,30 @@ fn a_timeline_says_who_held_what_and_adds_up_to_what_was_counted() {
             lane.part
         );
     }
-    let time = |held: &[Held], by: By| -> u64 {
+    let time = |held: &[Held], by: Activity| -> u64 {
         let spans = held.iter().filter(|held| held.by == by);
         spans.map(|held| held.until.since(held.from).as_picos()).sum()
     };
     for machine in &outcome.machines {
         let processor = held(&format!("{}: processor", machine.name));
-        let levels = [By::Driver, By::Network, By::Task].map(|by| time(processor, by));
+        let levels =
+            [Activity::Driver, Activity::Network, Activity::Task].map(|by| time(processor, by));
         assert_eq!(levels, machine.levels.map(|span| span.as_picos()), "{}", machine.name);
     }
     let wires = timeline.lanes.iter().filter(|lane| lane.part.ends_with(": wire"));
     let on_wires: Vec<&Held> = wires.flat_map(|lane| &lane.held).collect();
-    let count = |by: By| on_wires.iter().filter(|held| held.by == by).count() as u64;
-    assert_eq!(count(By::Frame), outcome.wires[0].counted.frames);
-    // Whoever begins at the very time at which it hears the other has sent nothing yet.
+    let count = |by: Activity| on_wires.iter().filter(|held| held.by == by).count() as u64;
+    assert_eq!(count(Activity::Frame), outcome.wires[0].counted.frames);
+    // A station that senses the other at the time of its own start has sent nothing of its frame.
     assert!(
-        count(By::Collision) > 0 && count(By::Collision) <= outcome.wires[0].counted.collisions
+        count(Activity::Collision) > 0
+            && count(Activity::Collision) <= outcome.wires[0].counted.collisions
     );
     assert_eq!(timeline.left_out, 0);
 }
 
 #[test]
-fn every_scenario_of_the_catalogue_asks_a_question_and_can_be_run() {
+fn every_built_in_scenario_asks_a_question_and_can_be_run() {
     for name in Scenario::names() {
         let scenario = Scenario::named(name).unwrap();
         assert!(scenario.question().contains('?'), "{name} asks nothing");
@@ -115,7 +119,7 @@ fn every_scenario_of_the_catalogue_asks_a_question_and_can_be_run() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_a_line() {
+fn impossible_scenarios_are_refused_with_a_line() {
     let parse =
         |text: &str| Scenario::parse("s.toml", text, &|file| Err(format!("{file} is not there")));
     let text = Scenario::text("sun-3-60-to-3-60").unwrap();
@@ -128,11 +132,14 @@ fn what_cannot_be_is_refused_with_a_line() {
     };
     says(
         &text.replace("nic = \"lance\"", "nic = \"lanze\""),
-        "there is no card `lanze`: choose one of lance, 82586",
+        "there is no NIC `lanze`: choose one of lance, 82586",
     );
-    says(&text.replace("to = \"receiver\"", "to = \"sender\""), "goes nowhere");
-    says(&text.replace("to = \"receiver\"", "to = \"nobody\""), "there is no host `nobody`");
-    says(&text.replace("ethernet-10", "link-1g"), "nobody else is on a cable");
+    says(&text.replace("to = \"receiver\"", "to = \"sender\""), "has one host at both ends");
+    says(&text.replace("to = \"receiver\"", "to = \"unknown\""), "there is no host `unknown`");
+    says(
+        &text.replace("ethernet-10", "link-1g"),
+        "a cable with two ends has no background traffic",
+    );
     says(&text.replace("title =", "titel ="), "title is missing");
     says(
         &format!("{text}\n[more]\nword = \"x\"\n"),
@@ -145,5 +152,5 @@ fn what_cannot_be_is_refused_with_a_line() {
         &routers.replace("value = 1500, unit = \"B\", range = [88", narrow),
         "is 87: it must be at least 88",
     );
-    says("medium = [", "line 1 of s.toml is no TOML");
+    says("medium = [", "line 1 of s.toml is not valid TOML");
 }

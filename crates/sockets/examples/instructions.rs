@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let amount = amount.parse()?;
     let done = match work.as_str() {
-        // The second is the same, of which only what `hear_data` leads to is counted.
+        // The second is the same, of which only what `deliver_data` leads to is counted.
         "connection" | "data-arm" => connection(amount),
         "bulk" => Pair::new(2)?.bulk(amount)?,
         "bulk-acks" => {
@@ -116,13 +116,13 @@ fn hear(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
     if segment.payload.is_empty() {
         let _ = to.handle_segment(now, segment);
     } else {
-        hear_data(now, to, segment);
+        deliver_data(now, to, segment);
     }
 }
 
 /// A function of its own, so that what data take is counted apart from what their acknowledgements take.
 #[inline(never)]
-fn hear_data(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
+fn deliver_data(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
     let _ = to.handle_segment(now, segment);
 }
 

@@ -148,6 +148,8 @@
 
 mod address;
 mod builder;
+#[cfg(doctest)]
+mod documents;
 mod error;
 mod gate;
 mod net;

@@ -141,7 +141,7 @@ impl<H: Handle> Socket<H> {
             match (limit, deadline) {
                 (Limit::None, _) => return Err(HostError::WouldBlock.into()),
                 (Limit::Within(timeout), None) => {
-                    deadline = time::Instant::now().checked_add(timeout)
+                    deadline = time::Instant::now().checked_add(timeout);
                 }
                 // The deadline had passed before this attempt.
                 (Limit::Within(timeout), Some(at)) if at <= time::Instant::now() => {

@@ -85,10 +85,10 @@ impl Registry {
             Event::Tcp(handle, event) => self.hand_out_tcp(handle, event, stack),
             Event::Incoming(handle) => self.wake_one(SocketId::Listen(handle), Side::Read),
             Event::Udp(handle, UdpEvent::Readable) => {
-                self.wake_one(SocketId::Udp(handle), Side::Read)
+                self.wake_one(SocketId::Udp(handle), Side::Read);
             }
             Event::Udp(handle, UdpEvent::Writable) => {
-                self.wake_one(SocketId::Udp(handle), Side::Write)
+                self.wake_one(SocketId::Udp(handle), Side::Write);
             }
             Event::Udp(handle, UdpEvent::Error) => self.wake_all(SocketId::Udp(handle)),
             Event::EchoReply(_) | Event::EchoError(_) => {}
@@ -100,7 +100,7 @@ impl Registry {
         match event {
             TcpEvent::Connected | TcpEvent::Closed => self.wake_all(id),
             TcpEvent::Readable | TcpEvent::Urgent | TcpEvent::EndOfStream => {
-                self.wake_one(id, Side::Read)
+                self.wake_one(id, Side::Read);
             }
             TcpEvent::Writable if is_worth_writing(handle, stack) => self.wake_one(id, Side::Write),
             // A stream's calls fail when the connection has ended, not while it may recover.

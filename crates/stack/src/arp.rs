@@ -1,7 +1,7 @@
 //! ARP packets: what they teach, and what they are answered with (RFC 826, RFC 5227).
 
 use crate::neighbor::Question;
-use crate::receive::{Arrival, is_possible_sender};
+use crate::rx::{Arrival, is_possible_sender};
 use crate::stack::Stack;
 use crate::transmit::Reply;
 use alloc::vec::Vec;

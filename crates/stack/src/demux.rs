@@ -8,7 +8,7 @@
 //! A flow that begins is asked for, found missing and entered, and its next packet comes soon: so what was
 //! hashed last is remembered, found or not, and who was entered last is who comes next.
 
-use crate::foresight::Foresight;
+use crate::rx::prefetch::LookupPrefetch;
 use core::hash::Hasher;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use hashbrown::HashTable;
@@ -95,7 +95,7 @@ pub(crate) struct Demux {
     /// The flow that was hashed last, and its hash.
     hashed: Option<(Flow, FlowHash)>,
     /// The packets that come next.
-    foresight: Foresight,
+    prefetch: LookupPrefetch,
     repeats: u64,
     lookups: u64,
 }
@@ -108,7 +108,7 @@ impl Demux {
             table: HashTable::new(),
             last: None,
             hashed: None,
-            foresight: Foresight::new(),
+            prefetch: LookupPrefetch::new(),
             repeats: 0,
             lookups: 0,
         }
@@ -196,21 +196,21 @@ impl Demux {
         if self.last.is_some_and(|last| last.flow == flow) {
             self.last = None;
         }
-        self.foresight.forget_flow(flow);
+        self.prefetch.forget_flow(flow);
     }
 
     /// A packet has come, perhaps of this flow, behind those that were noted before.
     #[inline]
     pub(crate) fn note_coming(&mut self, flow: Option<Flow>) {
-        self.foresight.note(flow);
+        self.prefetch.note(flow);
     }
 
     /// Looks up what was noted, if that is of several flows: each socket that is found is shown to `look`, which says
     /// whether its packets may be taken for such of a known flow.
     pub(crate) fn look_up_coming(&mut self, look: impl Fn(u32) -> bool) -> bool {
-        let trains = self.foresight.trains();
+        let trains = self.prefetch.trains();
         if trains.len() < 2 {
-            self.foresight.forget();
+            self.prefetch.forget();
             return false;
         }
         // One question after the other for all of them, so that no answer has to be waited for; and apart from the
@@ -231,7 +231,7 @@ impl Demux {
     /// A packet of this flow has its turn: if that was foreseen, and it is not the flow of the packet before, it is
     /// `last` from now on. What was, so that it can be again.
     pub(crate) fn turn_to_foreseen(&mut self, flow: Option<Flow>) -> Option<Before> {
-        let train = self.foresight.step();
+        let train = self.prefetch.step();
         let (flow, socket) = (flow?, train?.socket?);
         if train?.flow != Some(flow) || self.last(flow).is_some() {
             return None;
@@ -246,17 +246,17 @@ impl Demux {
 
     /// Is the packet that has its turn the last before one of another flow?
     pub(crate) fn turns_away(&self) -> bool {
-        self.foresight.changes()
+        self.prefetch.changes()
     }
 
     /// Nothing more comes.
     pub(crate) fn forget_coming(&mut self) {
-        self.foresight.forget();
+        self.prefetch.forget();
     }
 
     /// Is nothing more to come?
     pub(crate) const fn foresees_nothing(&self) -> bool {
-        self.foresight.is_empty()
+        self.prefetch.is_empty()
     }
 
     /// How many flows there are.

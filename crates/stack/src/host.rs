@@ -1,7 +1,8 @@
 //! A host on its link, and the one loop that moves everything: frames in, timers, frames out.
 
 use crate::link::{
-    FrameSink, FrameSlots, FrameSource, LentFrame, Link, LinkError, PlainFrame, RxFrame, TxFrame,
+    FrameSink, FrameSlots, FrameSource, Link, LinkError, PlainFrame, RxFrame, TxFrame,
+    ZeroCopyFrame,
 };
 use crate::stack::Stack;
 use core::hint::cold_path;
@@ -137,7 +138,7 @@ impl FrameSource for Turning<'_> {
         self.stack.transmit_next(self.now, frame)
     }
 
-    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>> {
+    fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>> {
         self.stack.poll_transmit_to_gather(self.now, frame)
     }
 
@@ -170,7 +171,7 @@ impl Stack {
         budget: Budget,
         now: Instant,
     ) -> Result<Turn, LinkError> {
-        if self.capabilities().offloads.super_packet > 0 || self.looks_ahead() {
+        if self.capabilities().offloads.gso_max_size > 0 || self.looks_ahead() {
             // Part by part: a whole budget would go through memory in every turn.
             return self.turn_otherwise(
                 link,
@@ -192,7 +193,7 @@ impl Stack {
         now: Instant,
     ) -> Result<Turn, LinkError> {
         let budget = Budget { receive, timers, transmit };
-        if self.capabilities().offloads.super_packet == 0 {
+        if self.capabilities().offloads.gso_max_size == 0 {
             let received = self.receive(link, receive, now);
             return self.pass(received, link, budget, now);
         }
@@ -273,7 +274,7 @@ impl Stack {
     /// timers expired.
     #[inline(always)]
     fn serve(&mut self, receive: usize, timers: usize, now: Instant) -> (usize, usize) {
-        self.end_batch();
+        self.flush_coalesced();
         let mut local = 0;
         if self.has_local() {
             cold_path();

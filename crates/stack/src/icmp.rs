@@ -105,7 +105,7 @@ impl Stack {
         let counted = &mut self.counted.icmp;
         match error {
             IcmpError::Unreachable(_) | IcmpError::FragmentationNeeded { .. } => {
-                counted.in_unreachables += 1
+                counted.in_unreachables += 1;
             }
             IcmpError::TimeExceeded(_) => counted.in_time_exceeded += 1,
             IcmpError::ParameterProblem { .. }

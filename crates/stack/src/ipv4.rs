@@ -7,7 +7,7 @@
 use crate::error::Error;
 use crate::interface::Audience;
 use crate::ready::Sender;
-use crate::receive::Arrival;
+use crate::rx::Arrival;
 use crate::stack::Stack;
 use crate::transmit::Reply;
 use core::net::{Ipv4Addr, SocketAddrV4};
@@ -108,7 +108,7 @@ impl Stack {
         let pair = header.addresses();
         let is_plain = !arrival.local && !arrival.to_all_stations;
         // Packets come in trains: the answer is that of the packet before, mostly.
-        if is_plain && self.familiar == Some(pair) {
+        if is_plain && self.flow_cache.hosts == Some(pair) {
             return Some(false);
         }
         let is_strange = !arrival.local
@@ -126,7 +126,7 @@ impl Stack {
             return None;
         }
         if is_plain && audience == Audience::Us {
-            self.familiar = Some(pair);
+            self.flow_cache.hosts = Some(pair);
         }
         Some(audience == Audience::Everyone)
     }
@@ -134,7 +134,7 @@ impl Stack {
     fn deliver(&mut self, arrived: &Arrived<'_>) {
         if arrived.header.protocol != Protocol::TCP {
             // It may be about the connection whose acknowledgement waits, and is not answered before that has been heard.
-            self.release_ack();
+            self.flush_coalesced();
         }
         match arrived.header.protocol {
             Protocol::TCP => self.handle_tcp(arrived),
@@ -252,7 +252,7 @@ impl Stack {
             local: true,
         };
         let steps = (0..budget).take_while(|_| self.handle_next_local(now, arrival)).count();
-        self.end_batch();
+        self.flush_coalesced();
         steps
     }
 

@@ -85,7 +85,6 @@ mod echo;
 mod error;
 mod event;
 mod fast_open;
-mod foresight;
 mod host;
 mod icmp;
 mod identification;
@@ -102,8 +101,8 @@ mod packet_queue;
 mod path_mtu;
 mod ports;
 mod ready;
-mod receive;
 mod route;
+mod rx;
 mod slab;
 mod sockets;
 mod stack;
@@ -127,8 +126,9 @@ pub use event::{EchoError, EchoReply, Event, UdpEvent};
 pub use fast_open::cookie::FastOpenKeys;
 pub use host::{Budget, Host, Turn};
 pub use link::{
-    Capabilities, FrameSink, FrameSlots, FrameSource, LentFrame, Link, LinkError, Medium, Offloads,
+    Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, Medium, Offloads,
     PartialChecksum, PlainFrame, RxChecksum, RxFrame, SMALLEST_MTU, TxChecksum, TxFrame,
+    ZeroCopyFrame,
 };
 pub use listen::{ListenOptions, ListenStatistics, SynCookies};
 pub use neighbor::NeighborLimits;
@@ -136,6 +136,6 @@ pub use route::Route;
 pub use sockets::{ListenHandle, TcpHandle, UdpHandle};
 pub use stack::Stack;
 pub use steering::{FIRST_SHARD, Shard, Steered, Steering};
-pub use super_frame::cut_super_frame;
+pub use super_frame::segment_gso_frame;
 pub use tcp::ConnectOptions;
 pub use udp::UdpOptions;

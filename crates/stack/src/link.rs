@@ -1,32 +1,33 @@
-//! What a host asks of the thing that carries its frames. It never knows which one it has.
+//! The interface between a host and its link. A host never knows the implementation of its link.
 
 use alloc::sync::Arc;
 use core::num::NonZeroU16;
 use linerate_units::{Instant, Rate};
 use thiserror::Error;
 
-/// Something that carries frames: a kernel's interface, a ring in memory, a simulated NIC.
+/// A carrier of frames: an interface of the kernel, a ring in memory, a simulated NIC.
 ///
-/// Iteration is the link's own, so that a ring can lend its memory: a frame is parsed where the NIC
-/// put it, and written where the NIC will read it. Neither method waits.
+/// The link iterates over frames and calls the host for each, so that the host can parse received
+/// frames in the memory of the link, and write sent frames into it. No method waits.
 pub trait Link {
-    /// Hands up to `budget` arrived frames to `on_frame`, in the order of arrival, and returns how
-    /// many. Fewer than `budget` means that no further frame is there at the moment.
+    /// Passes up to `budget` received frames to `on_frame`, in the order of arrival, and returns
+    /// their number. Fewer than `budget` means that no further frame is available at the moment.
     ///
     /// # Errors
-    /// [`LinkError`] if the link cannot receive at all; frames already handed over stay so, and the
-    /// call can be repeated.
+    /// [`LinkError`] if the link cannot receive. Frames passed before the error are received, and
+    /// the call can be repeated.
     fn receive(
         &mut self,
         budget: usize,
         on_frame: impl FnMut(RxFrame<'_>),
     ) -> Result<usize, LinkError>;
 
-    /// As [`Link::receive`], with the host that the frames are for. A link that can lend several plain ones at a time
-    /// shows them all at once, so that a host need not ask for each what it has asked for the one before.
+    /// Passes up to `budget` received frames to a host, like [`Link::receive`]. A link that has
+    /// several plain frames in memory at once can pass them together, so that the host can process
+    /// them as a batch.
     ///
     /// # Errors
-    /// As [`Link::receive`].
+    /// Like [`Link::receive`].
     fn receive_into(
         &mut self,
         budget: usize,
@@ -35,34 +36,34 @@ pub trait Link {
         self.receive(budget, |frame| sink.take(frame))
     }
 
-    /// Shows up to `budget` of the frames that [`Link::receive`] is about to hand over, in their order and where
-    /// they lie, as far as the link can without taking them; which is not at all unless it says otherwise. It
-    /// promises nothing: who has very many connections sees in good time whose memory will be asked for.
-    fn foresee(&mut self, _budget: usize, _look: impl FnMut(&[u8])) {}
+    /// Passes up to `budget` of the next frames to `look`, in their order, without receiving them.
+    /// The frames are only a hint, which lets a host with very many connections prefetch their
+    /// memory. The default passes none.
+    fn peek(&mut self, _budget: usize, _look: impl FnMut(&[u8])) {}
 
-    /// Offers up to `budget` empty frames to `fill`, one after the other, and returns how many were
-    /// sent. `fill` writes one and says how long it is, or answers `None` when there is no more to
-    /// send, after which it is not asked again in this call. Each offered frame has room for
-    /// [`Capabilities::room`] bytes; they are arbitrary.
+    /// Offers up to `budget` empty frames to `fill`, one after the other, and returns the number of
+    /// frames sent. `fill` writes a frame and returns its length, or returns `None` when nothing is
+    /// left to send; this call does not call it again then. Each offered frame has room for
+    /// [`Capabilities::room`] bytes of arbitrary content.
     ///
-    /// A link with no room left offers nothing: a frame that `fill` has written is on its way, as far
-    /// as the host can know, and is never asked for again.
+    /// A link without free space offers nothing: a frame that `fill` has written counts as sent, and
+    /// the host does not write it again.
     ///
     /// # Errors
-    /// [`LinkError`] if the link cannot send at all; the frames filled before that may be lost, as
-    /// any frame may be.
+    /// [`LinkError`] if the link cannot send. The frames filled before the error may be lost, as on
+    /// any network.
     fn transmit(
         &mut self,
         budget: usize,
         fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
     ) -> Result<usize, LinkError>;
 
-    /// As [`Link::transmit`], with the frames of a host. A link that can gather a frame from several places,
-    /// and leaves its checksum to others, takes large ones by [`FrameSource::lend`], and saves a copy; for all
-    /// others this is what [`Link::transmit`] does.
+    /// Sends the frames of a host, like [`Link::transmit`]. A link with scatter-gather and checksum
+    /// offload takes large frames by [`FrameSource::fill_zero_copy`], which saves a copy. The
+    /// default calls [`Link::transmit`].
     ///
     /// # Errors
-    /// As [`Link::transmit`].
+    /// Like [`Link::transmit`].
     fn transmit_from(
         &mut self,
         budget: usize,
@@ -71,31 +72,31 @@ pub trait Link {
         self.transmit(budget, |frame| source.fill(frame))
     }
 
-    /// What the link can do. The answer stays the same as long as the link lives.
+    /// Returns the capabilities of the link, which never change.
     fn capabilities(&self) -> Capabilities;
 }
 
-/// A host, as the link sees it that brings it frames.
+/// The receiver of a link's frames.
 pub trait FrameSink {
-    /// Takes in a frame.
+    /// Takes a frame.
     fn take(&mut self, frame: RxFrame<'_>);
 
-    /// Takes in all of `frames`, which have come one after the other, and are [plain](RxFrame::plain) ones.
+    /// Takes consecutive [plain](RxFrame::plain) frames.
     fn take_plain<'a>(&mut self, frames: impl Iterator<Item = PlainFrame<'a>>) {
         frames.for_each(|frame| self.take(RxFrame::plain(frame.bytes, frame.arrived)));
     }
 }
 
-/// A frame as it arrived, of which nothing else is known.
+/// A received frame without metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainFrame<'a> {
-    /// As [`RxFrame::bytes`].
+    /// See [`RxFrame::bytes`].
     pub bytes: &'a [u8],
-    /// As [`RxFrame::arrived`].
+    /// See [`RxFrame::arrived`].
     pub arrived: Instant,
 }
 
-/// Who looks at each by itself.
+/// A receiver that handles each frame separately.
 impl<F: FnMut(RxFrame<'_>)> FrameSink for F {
     #[inline(always)]
     fn take(&mut self, frame: RxFrame<'_>) {
@@ -103,70 +104,74 @@ impl<F: FnMut(RxFrame<'_>)> FrameSink for F {
     }
 }
 
-/// A host, as the link sees it that asks it for frames.
+/// The source of the frames that a link sends.
 pub trait FrameSource {
-    /// The time at which it has its turn: for all that it knows, what it writes now leaves then. A link that
-    /// stamps frames need ask no clock of its own.
+    /// Returns the time of the host's current turn, at which it assumes that its frames leave. A
+    /// link can use it as the time stamp of frames, instead of reading a clock.
     fn now(&self) -> Instant;
 
-    /// May there be a frame to be sent, as far as is known without looking for it? If not, none need be offered.
+    /// Can there be a frame to send, as far as this is known without a search? If not, the link
+    /// need not offer a frame.
     fn has_frames(&self) -> bool {
         true
     }
 
-    /// Writes the next frame into the offered one; `None` if there is no more to send.
+    /// Writes the next frame into the offered one; `None` if nothing is left to send.
     fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame>;
 
-    /// The same, but the data of a large frame may stay where they are, until the next call.
-    fn lend(&mut self, frame: &mut [u8]) -> Option<LentFrame<'_>>;
+    /// Writes the next frame like [`FrameSource::fill`], but may leave the data of a large frame in
+    /// the memory of the host, until the next call.
+    fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>>;
 
-    /// Writes frames into `slots` as long as there are both. A host does it in one loop where they are like each other.
+    /// Writes frames into `slots` until either is exhausted. A host can write similar frames in one
+    /// loop.
     fn fill_all(&mut self, slots: &mut impl FrameSlots) {
         while self.has_frames() && slots.offer(|frame| self.fill(frame)) {}
     }
 }
 
-/// Empty frames of a link.
+/// The empty frames of a link.
 pub trait FrameSlots {
-    /// Offers the next one to `fill`, if there is one, as [`Link::transmit`] does: has it been filled?
+    /// Offers the next empty frame to `fill`, like [`Link::transmit`]. Returns whether there was
+    /// one, and `fill` wrote it.
     fn offer(&mut self, fill: impl FnOnce(&mut [u8]) -> Option<TxFrame>) -> bool;
 }
 
-/// A frame of which only the beginning is in the offered one.
+/// A frame whose data follow the offered frame in other memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LentFrame<'a> {
-    /// What was written into the offered frame.
+pub struct ZeroCopyFrame<'a> {
+    /// The beginning of the frame, in the offered frame.
     pub frame: TxFrame,
-    /// What follows it, one after the other.
+    /// The parts that follow, in this order.
     pub rest: [&'a [u8]; 2],
 }
 
-/// A frame as it arrived.
+/// A received frame.
 #[derive(Clone, Copy, Debug)]
 pub struct RxFrame<'a> {
     /// The frame from its first header on, without preamble and frame check sequence. Padding of
     /// the medium may follow the packet.
     pub bytes: &'a [u8],
-    /// When it arrived, stamped where it came in and not where it is processed.
+    /// The time of arrival at the link, before any wait for the host.
     pub arrived: Instant,
-    /// What the link already knows about the checksums inside.
+    /// The result of the link's checksum verification.
     pub checksum: RxChecksum,
-    /// For a super-frame, in which several TCP segments have become one packet of up to 65,535 bytes:
-    /// bytes of payload that each of them had but the last, which may have had fewer.
+    /// For a GRO frame, in which the link has coalesced several TCP segments into one packet of up
+    /// to 65,535 bytes: the payload of each segment in bytes. The last may have fewer.
     pub segment: Option<NonZeroU16>,
-    /// The memory that `bytes` are a part of, if the link can do without it: whoever shares it keeps the frame.
-    /// The link writes into it again when nobody shares it any more.
+    /// The memory that contains `bytes`, if the link can share it. A clone of the reference keeps
+    /// the frame; the link reuses the memory when no clone is left.
     pub memory: Option<&'a Arc<[u8]>>,
 }
 
 impl<'a> RxFrame<'a> {
-    /// A frame of one packet, of whose checksums nothing is known.
+    /// Creates a frame of one packet with unverified checksums.
     #[must_use]
     pub const fn plain(bytes: &'a [u8], arrived: Instant) -> Self {
         Self { bytes, arrived, checksum: RxChecksum::Unverified, segment: None, memory: None }
     }
 
-    /// It as one of which nothing else is known, unless the link says more of it.
+    /// Returns the frame as a plain one, if it has no metadata.
     #[inline(always)]
     pub(crate) fn as_plain(&self) -> Option<PlainFrame<'a>> {
         let is_plain = self.checksum == RxChecksum::Unverified
@@ -176,125 +181,125 @@ impl<'a> RxFrame<'a> {
     }
 }
 
-/// What a link knows about the checksums in a frame.
+/// The result of a link's checksum verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RxChecksum {
-    /// Nothing: the host sums.
+    /// The host has to verify the checksums.
     Unverified,
-    /// The transport checksum was right when the link looked, or the frame never left this machine.
+    /// The transport checksum was correct, or the frame never left this machine.
     Verified,
-    /// The frame comes from this machine, whose sender has left the transport checksum to hardware that
-    /// never saw it. The data is as good as memory is, and the field does not hold its checksum.
+    /// The frame comes from a sender on this machine with checksum offload, and never reached the
+    /// hardware. The data are intact, but the checksum field is incomplete.
     Partial(PartialChecksum),
 }
 
-/// Where a transport checksum is still to be completed. Until then its field holds the sum of the
+/// The position of an incomplete transport checksum. Its field contains the sum of the
 /// pseudo-header, not inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialChecksum {
-    /// Bytes of the frame in front of the transport's header: the sum begins behind them, and ends
-    /// with the packet.
+    /// The offset of the transport header in the frame. The sum covers all bytes from there to the
+    /// end of the packet.
     pub start: u16,
-    /// Bytes of the transport's header in front of the field.
+    /// The offset of the checksum field in the transport header.
     pub offset: u16,
 }
 
-/// What was written into an offered frame.
+/// The metadata of a frame to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxFrame {
-    /// Bytes written, from the start of the offered frame.
+    /// The number of bytes written, from the start of the offered frame.
     pub length: usize,
-    /// Whether the link has to complete the transport checksum: only where
-    /// [`Offloads::checksums`] says that it does.
+    /// Must the link complete the transport checksum? Only a link with [`Offloads::checksums`] can.
     pub checksum: TxChecksum,
-    /// For a super-frame, which holds more than [`Capabilities::mtu`] and which the link cuts into TCP
-    /// segments: bytes of payload of each of them but the last, which may have fewer. Only with a
-    /// partial checksum, and within [`Offloads::super_packet`].
+    /// For a GSO frame, which is larger than [`Capabilities::mtu`] and which the link splits into
+    /// TCP segments: the payload of each segment in bytes. The last may have fewer. Requires a
+    /// partial checksum, and a length within [`Offloads::gso_max_size`].
     pub segment: Option<NonZeroU16>,
 }
 
 impl TxFrame {
-    /// A frame that is finished: the link sends it as it is.
+    /// Creates the metadata of a complete frame, which the link sends unchanged.
     #[must_use]
     pub const fn whole(length: usize) -> Self {
         Self { length, checksum: TxChecksum::Complete, segment: None }
     }
 }
 
-/// What is still to be done about the transport checksum in a frame that is sent.
+/// The state of the transport checksum in a frame to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxChecksum {
-    /// Nothing.
+    /// The checksum is correct.
     Complete,
-    /// The link completes it.
+    /// The link has to complete the checksum.
     Partial(PartialChecksum),
 }
 
-/// The MTU that a link has at least: headers of IP and of TCP with all options that it can have (20 and 60 bytes), and
-/// eight bytes of data, as no segment is made smaller for a narrow link or a small MSS. RFC 791 lets a link have 68, of
-/// which nothing would be left; a host sends nothing over one that is narrower than this.
+/// The smallest MTU of a link: the headers of IP and TCP with the maximum of options (20 and 60
+/// bytes), and 8 bytes of data, the smallest segment that a small MTU or MSS can cause. RFC 791
+/// allows 68, which would leave no data. A host sends nothing over a link with a smaller MTU.
 pub const SMALLEST_MTU: usize = 88;
 
-/// What a link can do.
+/// The capabilities of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// What its frames begin with.
+    /// The kind of its frames.
     pub medium: Medium,
-    /// Bytes of the largest IP packet that it carries: at least [`SMALLEST_MTU`].
+    /// The size of the largest IP packet in bytes: at least [`SMALLEST_MTU`].
     pub mtu: usize,
-    /// The bit rate of the line, where there is a line and its driver tells.
+    /// The bit rate, if the link has one and it is known.
     pub rate: Option<Rate>,
-    /// What it does for the host with the frames that are sent.
+    /// The work that the link does for frames to send.
     pub offloads: Offloads,
 }
 
 impl Capabilities {
-    /// A link that carries frames as they are, at no particular rate.
+    /// Creates the capabilities of a link without a bit rate and offloads.
     #[must_use]
     pub const fn new(medium: Medium, mtu: usize) -> Self {
         Self { medium, mtu, rate: None, offloads: Offloads::NONE }
     }
 
-    /// Bytes of the largest frame of one packet: the packet and the medium's header.
+    /// Returns the size of the largest frame with one packet: the packet and the link header.
     #[must_use]
     pub const fn frame_length(&self) -> usize {
         self.mtu.saturating_add(self.medium.header_length())
     }
 
-    /// Bytes that each offered frame has room for: a super-frame's where the link cuts them.
+    /// Returns the room in bytes of each offered frame: the size of a GSO frame, if the link splits
+    /// them.
     #[must_use]
     pub const fn room(&self) -> usize {
-        let super_frame = self.offloads.super_packet.saturating_add(self.medium.header_length());
-        if self.offloads.super_packet > self.mtu { super_frame } else { self.frame_length() }
+        let gso_frame = self.offloads.gso_max_size.saturating_add(self.medium.header_length());
+        if self.offloads.gso_max_size > self.mtu { gso_frame } else { self.frame_length() }
     }
 }
 
-/// What a link does with the frames that a host sends, so that the host need not.
+/// The work that a link does for frames to send, instead of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offloads {
-    /// It completes the checksum of TCP and UDP over IPv4.
+    /// Does the link complete the checksums of TCP and UDP over IPv4?
     pub checksums: bool,
-    /// Bytes of the largest IPv4 packet that it cuts into TCP segments, at most 65,535; zero if it cuts
-    /// none. A link that cuts completes checksums, too.
-    pub super_packet: usize,
+    /// The size of the largest IPv4 packet that the link splits into TCP segments, at most 65,535
+    /// bytes; zero if it splits none. A link that splits packets also completes checksums.
+    pub gso_max_size: usize,
 }
 
 impl Offloads {
-    /// Nothing.
-    pub const NONE: Self = Self { checksums: false, super_packet: 0 };
+    /// No offloads.
+    pub const NONE: Self = Self { checksums: false, gso_max_size: 0 };
 }
 
-/// What the frames of a link begin with.
+/// The kind of a link's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// An Ethernet header; neighbours are found by ARP.
+    /// Frames with an Ethernet header. Neighbours are resolved by ARP.
     Ethernet,
-    /// The IP header itself: there are no neighbours to be told apart.
+    /// IP packets without a link header, on a link with a single peer.
     Ip,
 }
 
 impl Medium {
-    /// Bytes in front of the IP packet in a frame that a host sends.
+    /// Returns the length of the link header in bytes.
     #[must_use]
     pub const fn header_length(self) -> usize {
         match self {
@@ -304,18 +309,18 @@ impl Medium {
     }
 }
 
-/// Why a link cannot carry frames. The machine is at fault, or the person who runs it.
+/// The reason why a link cannot carry frames. The cause is the machine or its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LinkError {
-    /// The other end is gone, or the interface was taken down: bring it up, or give up on the link.
-    #[error("the link is down: bring the interface up, or end")]
+    /// The peer of the link is closed, or the interface is down.
+    #[error("the link is down: bring the interface up")]
     Down,
-    /// The operating system refused.
+    /// A system call failed.
     #[error("the operating system could not {what} (error {errno})")]
     Io {
         /// The error number of the system.
         errno: i32,
-        /// What was being tried, as an infinitive: "read a frame".
+        /// The attempted operation, as an infinitive: "read a frame".
         what: &'static str,
     },
 }
@@ -325,17 +330,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_frame_is_the_largest_packet_behind_the_header_of_the_medium() {
+    fn the_largest_frame_is_the_largest_packet_and_a_link_header() {
         let capabilities = Capabilities::new(Medium::Ethernet, 1_500);
         assert_eq!(capabilities.frame_length(), 1_514);
         assert_eq!(Capabilities { medium: Medium::Ip, ..capabilities }.frame_length(), 1_500);
     }
 
     #[test]
-    fn an_offered_frame_has_room_for_a_super_frame_where_the_link_cuts_them() {
+    fn an_offered_frame_has_room_for_a_gso_frame() {
         let plain = Capabilities::new(Medium::Ethernet, 1_500);
         assert_eq!(plain.room(), plain.frame_length());
-        let offloads = Offloads { checksums: true, super_packet: 65_535 };
+        let offloads = Offloads { checksums: true, gso_max_size: 65_535 };
         assert_eq!(Capabilities { offloads, ..plain }.room(), 65_549);
     }
 }

@@ -25,10 +25,12 @@ use crate::path_mtu::PathMtus;
 use crate::ports::Ports;
 use crate::ready::{Ready, Sender};
 use crate::route::{Route, Routes};
+use crate::rx::coalesce::Coalesced;
+use crate::rx::flow_cache::FlowCache;
 use crate::sockets::{ListenHandle, Socket, Sockets};
 use crate::steering::{Shard, Steering};
 use crate::tcp::burst::BurstHeaders;
-use crate::tcp::{HeldAck, HeldData, HostHeaders, StationHeader, TcpConfigs, TcpTimer, TimeWait};
+use crate::tcp::{HostHeaders, TcpConfigs, TcpTimer, TimeWait};
 use crate::timer_wheel::TimerWheel;
 use crate::token_bucket::TokenBucket;
 use crate::transmit::{Gathering, Reply};
@@ -47,24 +49,12 @@ use linerate_wire::Ipv4Cidr;
 #[derive(Debug)]
 pub struct Stack {
     pub(crate) interface: Interface,
-    /// Source and destination of the last packet from the link to us alone, which were found good.
-    pub(crate) familiar: Option<[u8; 8]>,
+    pub(crate) flow_cache: FlowCache,
     /// Where packets for the destination go that was asked for last.
     pub(crate) course: Option<Course>,
-    /// The Ethernet header of the last frame with an IPv4 packet to us alone, which was found good.
-    pub(crate) stations: Option<StationHeader>,
-    /// Are frames predicted to be like those before them?
-    pub(crate) predicts_frames: bool,
-    /// How many were: each is one of the frames, packets, segments and repeated flows that are counted.
-    pub(crate) predicted_frames: u64,
-    /// Those of them that were foreseen, and of another flow than the frame before.
-    pub(crate) turned_frames: u64,
-    /// Acknowledgements that have come with the present batch of frames, and wait for its end.
-    pub(crate) held_ack: Option<HeldAck>,
-    /// Data that have come with it, and wait for more of the same train, or the train that the last frames have brought.
-    /// Invariant: no other frame has come since, and no acknowledgement waits beside it; while data wait, nothing at all
-    /// has happened to the host.
-    pub(crate) held_data: Option<HeldData>,
+    /// Segments that wait for others of their run, or the run of data that the last frames have brought.
+    /// Invariant: while data wait, nothing else has happened to the host.
+    pub(crate) coalesced: Option<Coalesced>,
     pub(crate) routes: Routes,
     pub(crate) neighbors: Neighbors,
     pub(crate) path_mtus: PathMtus,
@@ -139,14 +129,9 @@ impl Stack {
         direct.chain(config.routes).for_each(|route| routes.insert(route));
         Self {
             interface: Interface::new(config.mac, config.addresses),
-            familiar: None,
+            flow_cache: FlowCache::new(config.frame_prediction),
             course: None,
-            stations: None,
-            predicts_frames: config.frame_prediction,
-            predicted_frames: 0,
-            turned_frames: 0,
-            held_ack: None,
-            held_data: None,
+            coalesced: None,
             routes,
             neighbors: Neighbors::new(limits.neighbors, keys.table("neighbours")),
             path_mtus: PathMtus::new(limits.path_mtus, keys.table("path MTUs")),
@@ -274,20 +259,20 @@ impl Stack {
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = Counters { neighbor: *self.neighbors.counted(), ..self.counted };
-        let predicted = self.predicted_frames;
+        let predicted = self.flow_cache.hits;
         counters.receive.packets += predicted;
         counters.ip.in_receives += predicted;
         counters.ip.in_delivers += predicted;
         counters.tcp.in_segments += predicted;
         let (repeats, lookups) = self.flows.repeats();
-        counters.tcp_extra.flow_repeats = repeats + predicted - self.turned_frames;
+        counters.tcp_extra.flow_repeats = repeats + predicted - self.flow_cache.prefetched;
         counters.tcp_extra.flow_lookups = lookups + predicted;
         counters
     }
 
     /// How often a flow was counted as that of the frame before.
     pub(crate) const fn flow_repeats(&self) -> u64 {
-        self.flows.repeats().0 + self.predicted_frames
+        self.flows.repeats().0 + self.flow_cache.hits
     }
 
     /// Connections that no application holds any more and that have not ended: they still have something
@@ -318,7 +303,7 @@ impl Stack {
         self.local.check();
         assert!(self.burst.is_told(), "each connection knows what has left of it");
         assert!(
-            self.held_ack.is_none() && self.held_data.as_ref().is_none_or(|held| !held.waits()),
+            self.coalesced.as_ref().is_none_or(|run| !run.waits()),
             "nothing waits for longer than its batch"
         );
         assert!(self.flows.foresees_nothing(), "nor is anything foreseen beyond it");

@@ -9,7 +9,11 @@ use linerate_wire::{
 
 /// Hands `frame` to `on_frame`, in as many pieces as it was joined from, with their checksums. What is no
 /// TCP over IPv4 stays in one.
-pub fn cut_super_frame(frame: RxFrame<'_>, medium: Medium, mut on_frame: impl FnMut(RxFrame<'_>)) {
+pub fn segment_gso_frame(
+    frame: RxFrame<'_>,
+    medium: Medium,
+    mut on_frame: impl FnMut(RxFrame<'_>),
+) {
     let plain = frame.segment.is_none();
     match frame.checksum {
         RxChecksum::Unverified | RxChecksum::Verified if plain => on_frame(frame),
@@ -167,7 +171,7 @@ mod tests {
 
     fn pieces(frame: RxFrame<'_>, medium: Medium) -> Vec<Vec<u8>> {
         let mut pieces = Vec::new();
-        cut_super_frame(frame, medium, |piece| {
+        segment_gso_frame(frame, medium, |piece| {
             assert_eq!((piece.checksum, piece.segment), (RxChecksum::Verified, None));
             pieces.push(piece.bytes.to_vec());
         });
@@ -223,7 +227,7 @@ mod tests {
         let segment = NonZeroU16::new(100);
         let frame = RxFrame { segment, ..RxFrame::plain(&bytes, Instant::ZERO) };
         let mut seen = 0;
-        cut_super_frame(frame, Medium::Ip, |piece| {
+        segment_gso_frame(frame, Medium::Ip, |piece| {
             assert_eq!((piece.bytes, piece.segment), (&*bytes, segment));
             seen += 1;
         });

@@ -2,7 +2,7 @@
 
 use crate::interface::Audience;
 use crate::ipv4::Course;
-use crate::link::{LentFrame, Medium, TxFrame};
+use crate::link::{Medium, TxFrame, ZeroCopyFrame};
 use crate::ready::Sender;
 use crate::sockets::Socket;
 use crate::stack::Stack;
@@ -74,7 +74,7 @@ impl Stack {
         &mut self,
         now: Instant,
         frame: &mut [u8],
-    ) -> Option<LentFrame<'_>> {
+    ) -> Option<ZeroCopyFrame<'_>> {
         self.gathering = Gathering::Wanted;
         let frame = self.poll_transmit(now, frame);
         let gathering = core::mem::replace(&mut self.gathering, Gathering::Unwanted);
@@ -85,7 +85,7 @@ impl Stack {
         };
         let beside: usize = rest.iter().map(|part| part.len()).sum();
         self.counted.transmit.bytes += beside as u64;
-        Some(LentFrame { frame, rest })
+        Some(ZeroCopyFrame { frame, rest })
     }
 
     /// The same at the time that the host was told last, for whoever asks for one frame after the other; then,

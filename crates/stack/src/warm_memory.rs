@@ -126,7 +126,7 @@ impl Stack {
     #[inline]
     pub(crate) fn lend_memory(&mut self, index: u32) {
         debug_assert!(
-            self.held_data.as_ref().is_none_or(|held| !held.waits()),
+            self.coalesced.as_ref().is_none_or(|run| !run.waits()),
             "nothing lies in a buffer of which its connection does not know"
         );
         if let Some(socket) = self.sockets.awake_at(index) {

@@ -7,8 +7,8 @@
 )]
 
 use linerate_stack::{
-    Budget, Capabilities, ConnectOptions, LentFrame, ListenOptions, Medium, Offloads, Route,
-    RxFrame, Stack, TcpHandle, TxChecksum, TxFrame,
+    Budget, Capabilities, ConnectOptions, ListenOptions, Medium, Offloads, Route, RxFrame, Stack,
+    TcpHandle, TxChecksum, TxFrame, ZeroCopyFrame,
 };
 use linerate_tcp::Config;
 use linerate_testkit::{Side, TestLink};
@@ -169,7 +169,7 @@ fn frames(now: Instant, stack: &mut Stack, room: usize) -> Vec<Vec<u8>> {
 fn gather(now: Instant, stack: &mut Stack, frame: &mut [u8]) -> Option<TxFrame> {
     let offloads = stack.capabilities().offloads;
     frame.fill(0x5a);
-    let LentFrame { frame: mut next, rest } = stack.poll_transmit_to_gather(now, frame)?;
+    let ZeroCopyFrame { frame: mut next, rest } = stack.poll_transmit_to_gather(now, frame)?;
     let headers = next.length;
     for part in rest {
         frame[next.length..next.length + part.len()].copy_from_slice(part);
@@ -265,9 +265,9 @@ fn carry(
 #[test]
 fn a_link_that_cuts_puts_on_the_wire_what_the_host_would_have() {
     let plain = Offloads::NONE;
-    let sums = Offloads { checksums: true, super_packet: 0 };
-    let small = Offloads { checksums: true, super_packet: 9_000 };
-    let large = Offloads { checksums: true, super_packet: 65_535 };
+    let sums = Offloads { checksums: true, gso_max_size: 0 };
+    let small = Offloads { checksums: true, gso_max_size: 9_000 };
+    let large = Offloads { checksums: true, gso_max_size: 65_535 };
     for lost_of_a_hundred in [0, 1, 7] {
         let transfer = |offloads| {
             let mut hands = Hands::new(offloads);
@@ -318,7 +318,7 @@ fn a_host_that_counts_its_packets_counts_each_by_one_whoever_cuts_them_and_other
             .map(|frame| Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().header.identification)
             .collect()
     };
-    let large = Offloads { checksums: true, super_packet: 65_535 };
+    let large = Offloads { checksums: true, gso_max_size: 65_535 };
     let counted = numbers(Offloads::NONE, true);
     let first = counted[0];
     assert!(counted.len() >= 20 && first > 0, "the handshake had the first ones");
@@ -432,7 +432,7 @@ fn headers_that_change_in_the_middle_of_a_burst_have_changed_for_the_next_segmen
 #[test]
 fn a_route_that_changes_in_the_middle_of_a_burst_is_taken_at_once() {
     let gateway = Ipv4Addr::new(192, 0, 2, 77);
-    let mut hands = Hands::new(Offloads { checksums: true, super_packet: 65_535 });
+    let mut hands = Hands::new(Offloads { checksums: true, gso_max_size: 65_535 });
     hands.warm_up();
     hands.here.add_route(Route::via("192.0.2.2/32".parse().unwrap(), gateway));
     hands.write(9 * MSS as usize);
@@ -469,7 +469,7 @@ fn a_path_that_becomes_narrower_in_the_middle_of_a_burst_gets_smaller_segments()
     );
 }
 
-const LARGE: Offloads = Offloads { checksums: true, super_packet: 65_535 };
+const LARGE: Offloads = Offloads { checksums: true, gso_max_size: 65_535 };
 
 /// A connection over a link that cuts, whose windows let the whole send buffer go, and whose writer has been refused
 /// after a round trip of twice `latency`; what has left.

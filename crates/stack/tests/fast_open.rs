@@ -3,8 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-mod stranger;
+mod forged;
 
+use forged::{SERVER, invented, put};
 use linerate_stack::{
     ConnectOptions, FastOpenKeys, ListenHandle, ListenOptions, ListenStatistics, Medium, Route,
     SynCookies, TcpExtraCounters, TcpHandle,
@@ -19,7 +20,6 @@ use linerate_wire::{
 use std::cell::RefCell;
 use std::net::SocketAddrV4;
 use std::rc::Rc;
-use stranger::{SERVER, invented, put};
 
 /// One way takes 50 ms, so that a round trip can be told from the work of the hosts.
 const ROUND_TRIP: Duration = Duration::from_millis(100);
@@ -296,7 +296,7 @@ fn resets_of_a_flood_do_not_make_room_for_more_of_it_before_a_minute_has_passed(
     pair.run_for(Duration::from_secs(200));
     let reset = |pair: &mut Pair, source: SocketAddrV4| {
         // The data ends at 501: the owner of the address has not asked for this connection.
-        put(pair, stranger::forged(source, TcpFlags::RST, 502, 0));
+        put(pair, forged::forged(source, TcpFlags::RST, 502, 0));
         pair.run_for(Duration::from_micros(1));
     };
     for (source, cookie) in flood.iter().zip(&cookies).take(10) {
@@ -359,7 +359,7 @@ fn a_reset_counts_for_a_minute_to_the_nanosecond() {
     let source = |port| SocketAddrV4::new(*invented(1).ip(), port);
     put(&mut pair, forged(source(1), cookie.as_bytes(), 500));
     turn(&mut pair);
-    put(&mut pair, stranger::forged(source(1), TcpFlags::RST, 502, 0));
+    put(&mut pair, forged::forged(source(1), TcpFlags::RST, 502, 0));
     turn(&mut pair);
     assert_eq!(statistics(&mut pair, listener).opened_fast, 1);
     let nanosecond = Duration::from_nanos(1);
@@ -450,7 +450,7 @@ fn while_a_listener_gives_syn_cookies_it_lets_in_nobody_fast() {
             pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
         } else {
             (0..4).for_each(|number| {
-                put(&mut pair, stranger::forged(invented(number), TcpFlags::SYN, 1, 0))
+                put(&mut pair, forged::forged(invented(number), TcpFlags::SYN, 1, 0));
             });
             pair.run_for(Duration::from_micros(1));
         }
@@ -693,4 +693,33 @@ fn requests_and_answers_arrive_once_over_a_lossy_path() {
         fast += counted(&mut pair, Side::Left).fast_opens_active;
     }
     assert!(fast > 80, "{fast} of 200 connections were fast");
+}
+
+/// Clients from before RFC 7413 know an experimental option (kind 254, 0xF989): they are answered by it.
+#[test]
+fn a_client_that_knows_only_the_experimental_option_gets_its_cookie_and_is_let_in() {
+    let mut pair = pair();
+    let listener = listen(&mut pair, 8);
+    let log = overheard(&mut pair, Side::Right);
+    let (client, experimental) = (invented(1), FastOpenCookie::REQUEST.carried(true));
+    let syn = |source, cookie, data| {
+        with_options(source, data, |field| {
+            let fast_open = Some(cookie);
+            TcpOptions { mss: Some(1_460), fast_open, ..TcpOptions::default() }.emit(field)
+        })
+    };
+    put(&mut pair, syn(client, experimental, 0));
+    pair.run_for(Duration::from_millis(1));
+    let given = log.borrow().iter().find_map(|(_, _, cookie)| *cookie).unwrap();
+    assert!(given.is_experimental() && !given.is_request());
+    let again = SocketAddrV4::new(*client.ip(), client.port() + 1);
+    put(&mut pair, syn(again, given, 100));
+    pair.run_for(Duration::from_millis(1));
+    let server = accept(&mut pair, listener).unwrap();
+    assert_eq!(read(&mut pair, Side::Right, server), [7; 100]);
+    // The cookie is the same by whichever option it comes.
+    let third = SocketAddrV4::new(*client.ip(), client.port() + 2);
+    put(&mut pair, forged(third, given.as_bytes(), 50));
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(statistics(&mut pair, listener).opened_fast, 2);
 }

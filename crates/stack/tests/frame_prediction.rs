@@ -10,7 +10,7 @@ use linerate_stack::{
     ListenOptions, Medium, PlainFrame, RxChecksum, RxFrame, Stack, StackConfig, TcpHandle, TxFrame,
 };
 use linerate_tcp::{Config, EcnRule};
-use linerate_testkit::Way;
+use linerate_testkit::Access;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{
     Ecn, Ipv4Header, MacAddress, Protocol, Segment, Sum, TcpHeader, Timestamps, checksum,
@@ -207,17 +207,17 @@ impl Scene {
 
     /// All applications of the servers read.
     fn read(&mut self) {
-        self.read_in(Way::Copied);
+        self.read_in(Access::Copied);
     }
 
-    /// The same in this way, of which each call may bring a part.
-    fn read_in(&mut self, way: Way) {
+    /// Reads by this access mode; each call may return a part.
+    fn read_in(&mut self, access: Access) {
         let now = self.now;
         for &handle in &self.accepted {
             let [one, other] = self.servers.each_mut().map(|server| {
                 let (mut bytes, mut count) = (vec![0; 4_096], 0);
                 let last = loop {
-                    match way.read_socket(server, now, handle, &mut bytes[count..]) {
+                    match access.read_socket(server, now, handle, &mut bytes[count..]) {
                         Ok(0) => break Ok(()),
                         Ok(more) => count += more,
                         Err(error) => break Err(error),
@@ -231,12 +231,12 @@ impl Scene {
     }
 
     /// The applications of the servers that hold `handle` write, in this way, of which each call may take a part.
-    fn write_in(&mut self, way: Way, handle: TcpHandle, data: &[u8]) {
+    fn write_in(&mut self, access: Access, handle: TcpHandle, data: &[u8]) {
         let now = self.now;
         let [one, other] = self.servers.each_mut().map(|server| {
             let mut count = 0;
             let last = loop {
-                match way.write_socket(server, now, handle, &data[count..]) {
+                match access.write_socket(server, now, handle, &data[count..]) {
                     Ok(0) => break Ok(()),
                     Ok(more) => count += more,
                     Err(error) => break Err(error),
@@ -344,7 +344,7 @@ impl Link for Batch {
         Ok(count)
     }
 
-    fn foresee(&mut self, budget: usize, look: impl FnMut(&[u8])) {
+    fn peek(&mut self, budget: usize, look: impl FnMut(&[u8])) {
         let frames = self.frames.iter().map(|frame| &frame.bytes[..]).take(budget);
         match self.shown {
             Shown::All => frames.for_each(look),
@@ -1126,7 +1126,7 @@ fn live_through(steps: Vec<ManyStep>) {
     let mut scene = Scene::new();
     (0..MANY).for_each(|number| scene.open(number));
     for (round, step) in steps.into_iter().enumerate() {
-        let (now, way) = (scene.now, Way::at(round));
+        let (now, way) = (scene.now, Access::at(round));
         match step {
             ManyStep::Write(numbers, length) => {
                 for number in numbers {

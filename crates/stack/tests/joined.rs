@@ -82,7 +82,7 @@ fn what_super_frames_call_for_leaves_when_the_application_has_had_its_turn() {
         let (mut pair, right, frame) = with_an_incomplete_frame();
         let now = pair.now;
         let host = pair.host(Side::Right);
-        let offloads = Offloads { checksums: true, super_packet: 65_535 };
+        let offloads = Offloads { checksums: true, gso_max_size: 65_535 };
         let capabilities = Capabilities { offloads, ..host.stack().capabilities() };
         host.stack_mut().attach(capabilities);
         host.link_mut().put_as(now, frame, partial(), NonZeroU16::new(100));

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use linerate_stack::{Error, Event};
 use linerate_tcp::Event as TcpEvent;
 use linerate_testkit::transfer::{established, listen};
-use linerate_testkit::{Pair, Setup, Side, Way, pattern};
+use linerate_testkit::{Access, Pair, Setup, Side, pattern};
 use linerate_units::Duration;
 
 #[test]
@@ -13,17 +13,17 @@ fn whatever_is_copied_and_whatever_is_made_and_read_in_place_is_one_stream() {
     let listener = listen(&mut pair);
     let (left, right) = established(&mut pair, listener);
     let (mut written, mut read) = (0, 0);
-    let mut ways = Vec::new();
+    let mut modes = Vec::new();
     let done = |pair: &mut Pair| {
         let now = pair.now;
         for size in [100, 3_000, 9_000] {
             let part: Vec<_> = (written..(written + size).min(500_000)).map(pattern).collect();
             written +=
-                Way::at(written).write_socket(pair.stack(Side::Left), now, left, &part).unwrap();
+                Access::at(written).write_socket(pair.stack(Side::Left), now, left, &part).unwrap();
         }
         let mut into = [0; 8_000];
-        ways.push(Way::at(read));
-        match Way::at(read).read_socket(pair.stack(Side::Right), now, right, &mut into) {
+        modes.push(Access::at(read));
+        match Access::at(read).read_socket(pair.stack(Side::Right), now, right, &mut into) {
             Ok(count) => {
                 assert!(
                     into[..count].iter().copied().eq((read..read + count).map(pattern)),
@@ -36,7 +36,7 @@ fn whatever_is_copied_and_whatever_is_made_and_read_in_place_is_one_stream() {
         read == 500_000
     };
     assert!(pair.run_until(Duration::from_secs(10), done));
-    assert!(ways.contains(&Way::InPlace) && ways.contains(&Way::Copied));
+    assert!(modes.contains(&Access::InPlace) && modes.contains(&Access::Copied));
 }
 
 /// The same of who shares what he has; and who has nothing to write waits for nothing.

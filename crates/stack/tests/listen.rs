@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-mod stranger;
+mod forged;
 
+use forged::{SERVER, forged, invented, put};
 use linerate_stack::{
     ConnectOptions, Error, Event, ListenHandle, ListenOptions, Medium, SynCookies, TcpHandle,
 };
@@ -14,7 +15,6 @@ use linerate_wire::{
     IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote, Segment, TcpFlags, Unreachable,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
-use stranger::{SERVER, forged, invented, put};
 
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {})
@@ -330,4 +330,70 @@ fn challenges_of_all_connections_together_have_a_limit() {
     assert!((5..=15).contains(&counted.challenges), "{} challenges", counted.challenges);
     assert_eq!(counted.challenges + counted.challenges_limited, 50);
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
+}
+
+/// A listener that waits for data for so long, and a client that has shaken hands as far as it knows.
+fn deferring(patience: Duration) -> (Pair, ListenHandle, TcpHandle) {
+    let mut pair = pair();
+    let options = ListenOptions { defer_accept: Some(patience), ..ListenOptions::default() };
+    let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
+    let client = connect(&mut pair);
+    pair.run_for(Duration::from_millis(100));
+    assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().state(), State::Established);
+    (pair, listener, client)
+}
+
+#[test]
+fn a_listener_that_waits_for_data_accepts_a_connection_when_they_come() {
+    let (mut pair, listener, client) = deferring(Duration::from_secs(30));
+    assert!(pair.stack(Side::Right).tcp_accept(listener).is_none());
+    let counted = pair.stack(Side::Right).tcp_listen_statistics(listener).unwrap();
+    assert_eq!((counted.half_open, counted.acceptable, counted.deferred), (1, 0, 1));
+    pair.run_for(Duration::from_secs(5));
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_write(now, client, b"question").unwrap();
+    pair.run_for(Duration::from_millis(100));
+    let (server, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
+    let (now, mut heard) = (pair.now, [0; 8]);
+    assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut heard), Ok(8));
+    assert_eq!(pair.stack(Side::Right).counters().tcp.retransmitted_segments, 0);
+}
+
+#[test]
+fn a_listener_that_waits_for_data_waits_for_so_long_and_asks_once_more() {
+    let (mut pair, listener, _) = deferring(Duration::from_secs(3));
+    pair.run_for(Duration::from_millis(2_800));
+    assert!(pair.stack(Side::Right).tcp_accept(listener).is_none());
+    assert_eq!(pair.stack(Side::Right).counters().tcp.retransmitted_segments, 0);
+    pair.run_for(Duration::from_millis(200));
+    assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
+    assert_eq!(pair.stack(Side::Right).counters().tcp.retransmitted_segments, 1);
+}
+
+#[test]
+fn a_peer_that_closes_without_a_word_is_accepted_although_the_listener_waits_for_data() {
+    let (mut pair, listener, client) = deferring(Duration::from_secs(30));
+    let now = pair.now;
+    pair.stack(Side::Left).tcp_shutdown_write(now, client).unwrap();
+    pair.run_for(Duration::from_millis(100));
+    assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
+}
+
+/// Who connects and says nothing takes a place in the SYN queue, of which there are so many.
+#[test]
+fn connections_that_wait_for_data_are_limited_as_any_that_are_half_open() {
+    let mut pair = pair();
+    let options = ListenOptions {
+        defer_accept: Some(Duration::from_secs(30)),
+        syn_backlog: 3,
+        syn_cookies: SynCookies::Never,
+        ..ListenOptions::default()
+    };
+    let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
+    for _ in 0..5 {
+        connect(&mut pair);
+        pair.run_for(Duration::from_millis(10));
+    }
+    let counted = pair.stack(Side::Right).tcp_listen_statistics(listener).unwrap();
+    assert_eq!((counted.half_open, counted.recycled, counted.deferred), (3, 2, 5));
 }

@@ -52,7 +52,7 @@ fn carry(shards: &mut [Stack], other: &mut Stack) -> usize {
             match steering.steer(Medium::Ethernet, frame.bytes) {
                 Steered::To(shard) => shards[usize::from(shard)].handle_frame(NOW, frame),
                 Steered::ToAll => {
-                    shards.iter_mut().for_each(|shard| shard.handle_frame(NOW, frame))
+                    shards.iter_mut().for_each(|shard| shard.handle_frame(NOW, frame));
                 }
             }
         }

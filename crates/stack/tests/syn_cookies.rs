@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-mod stranger;
+mod forged;
 
+use forged::{SERVER, forged, invented, put};
 use linerate_stack::{
     ConnectOptions, ListenHandle, ListenOptions, ListenStatistics, Medium, Route, SynCookies,
     TcpHandle,
@@ -14,7 +15,6 @@ use linerate_units::Duration;
 use linerate_wire::{Ecn, Ipv4Packet, Segment, Sum, TcpFlags, TcpHeader};
 use std::cell::RefCell;
 use std::rc::Rc;
-use stranger::{SERVER, forged, invented, put};
 
 /// A pair whose answers to invented addresses leave.
 fn pair() -> Pair {

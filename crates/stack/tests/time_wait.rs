@@ -219,6 +219,44 @@ fn who_hears_the_fin_again_waits_behind_those_who_have_come_since() {
     assert!(!waits(&mut pair, 5_000));
 }
 
+/// A frame of TCP without IP options, `ahead` bytes later in the sequence space.
+fn moved_ahead(frame: &[u8], ahead: u16) -> Vec<u8> {
+    const TCP: usize = 14 + 20;
+    let mut moved = frame.to_vec();
+    let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+    let seq = u32::from(word(TCP + 4)) << 16 | u32::from(word(TCP + 6));
+    moved[TCP + 4..TCP + 8].copy_from_slice(&(seq + u32::from(ahead)).to_be_bytes());
+    // In one's complement a carry between the words of the number adds what it takes away.
+    let checksum = (u32::from(word(TCP + 16)) + 65_535 - u32::from(ahead)) % 65_535;
+    moved[TCP + 16..TCP + 18].copy_from_slice(&checksum.to_be_bytes()[2..]);
+    moved
+}
+
+/// RFC 9293 §3.10.7.4 (first): the TIME-WAIT record answers as a whole connection would.
+#[test]
+fn a_segment_beyond_the_fin_is_answered_from_the_time_wait_record() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let fin = fin_under_way(&mut pair, listener, 30);
+    let answers = Rc::new(RefCell::new(Vec::new()));
+    let noted = Rc::clone(&answers);
+    pair.observe(move |_, side, frame| {
+        if side == Side::Left {
+            let packet = Ipv4Packet::parse(&frame[14..]).unwrap();
+            let segment = Segment::parse(packet.payload).unwrap();
+            noted.borrow_mut().push((segment.flags(), segment.seq, segment.ack));
+        }
+    });
+    for ahead in [0, 1, 1_000] {
+        let now = pair.now;
+        pair.host(Side::Left).link_mut().put(now, moved_ahead(&fin, ahead));
+        pair.run_for(seconds(1));
+    }
+    let answers = answers.take();
+    assert_eq!(answers.len(), 3, "the FIN, and two segments beyond it");
+    assert!(answers.iter().all(|&answer| answer == answers[0] && answer.0 == TcpFlags::ACK));
+}
+
 /// The link has no room for it, so that it stays awake: whether it stands in the queue, or would end before others there and
 /// has a timer of its own, it ends, also where none of its busy life is left.
 #[test]

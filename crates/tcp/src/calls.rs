@@ -2,6 +2,7 @@
 
 use crate::receive::ack_policy::Received;
 use crate::receive::saturated;
+use crate::send::Writes;
 use crate::send::buffer::SendBuffer;
 use crate::{Connection, Error, MemoryGrant, State};
 use core::hint::cold_path;
@@ -31,16 +32,48 @@ impl Connection {
         wanted: usize,
         add: impl FnOnce(&mut SendBuffer, &MemoryGrant) -> (usize, bool),
     ) -> Result<usize, Error> {
-        if self.sender.fin || !self.state.may_write() {
+        if self.sender.writes != Writes::Taken || !self.state.may_write() {
             cold_path();
-            return Err(self.error.unwrap_or(Error::Shutdown));
+            return self.add_below_low_water(now, wanted, add);
         }
+        self.tune_send_buffer(wanted);
+        Ok(self.add_within_capacity(now, add))
+    }
+
+    /// As [`Connection::add`] of a connection that may have closed, or have a low-water mark.
+    #[inline(never)]
+    fn add_below_low_water(
+        &mut self,
+        now: Instant,
+        wanted: usize,
+        add: impl FnOnce(&mut SendBuffer, &MemoryGrant) -> (usize, bool),
+    ) -> Result<usize, Error> {
+        let Some(low) =
+            self.unsent_low_water().filter(|_| self.state.may_write() && !self.sender.fin())
+        else {
+            return Err(self.error.unwrap_or(Error::Shutdown));
+        };
+        self.tune_send_buffer(wanted);
+        let capacity = self.sender.buffer.capacity();
+        let most = self.sender.buffer.len() + self.room_below(low);
+        self.sender.buffer.set_capacity(capacity.min(most));
+        let taken = self.add_within_capacity(now, add);
+        self.sender.buffer.set_capacity(capacity);
+        Ok(taken)
+    }
+
+    /// Has `add` put bytes into the send buffer as it is.
+    #[inline]
+    fn add_within_capacity(
+        &mut self,
+        now: Instant,
+        add: impl FnOnce(&mut SendBuffer, &MemoryGrant) -> (usize, bool),
+    ) -> usize {
         let was_empty = self.sender.buffer.len() == 0;
         if was_empty {
             // Nothing else waits for the peer in a state to which a user timeout applies.
             self.watch_user_timeout(now);
         }
-        self.tune_send_buffer(wanted);
         let waits = self.waits_for_window();
         let (taken, had_room) = add(&mut self.sender.buffer, &self.memory);
         self.output_due |= taken > 0 && !waits;
@@ -49,7 +82,7 @@ impl Connection {
         if was_empty && taken > 0 {
             self.start_business(now);
         }
-        Ok(taken)
+        taken
     }
 
     /// Writes `data` whose last byte is urgent. RFC 6093 advises new programs against it; the peer
@@ -58,12 +91,13 @@ impl Connection {
     /// # Errors
     /// As [`Connection::write`].
     pub fn write_urgent(&mut self, now: Instant, data: &[u8]) -> Result<usize, Error> {
-        let taken = self.write(now, data)?;
-        if taken > 0 {
-            self.sender.urgent = Some(self.sender.buffer.end());
-            self.end_calm();
-        }
-        Ok(taken)
+        self.slow(|connection| {
+            let taken = connection.write(now, data)?;
+            if taken > 0 {
+                connection.sender.urgent = Some(connection.sender.buffer.end());
+            }
+            Ok(taken)
+        })
     }
 
     /// Takes received bytes into `into`; `Ok(0)` for a buffer that is not empty means that the peer
@@ -166,32 +200,33 @@ impl Connection {
         let Some(mark) = self.receiver.urgent else { return };
         cold_path();
         if !mark.after(self.first_unread()) {
-            self.receiver.urgent = None;
-            self.refresh_prediction();
+            self.slow(|connection| connection.receiver.urgent = None);
         }
     }
 
     /// Closes the sending direction: a FIN follows what was written. Reading goes on.
     pub fn shutdown_write(&mut self, now: Instant) {
-        if self.sender.fin || !self.state.may_write() {
+        if self.sender.fin() || !self.state.may_write() {
             return;
         }
         if !self.has_undelivered() {
             self.watch_user_timeout(now);
         }
-        self.sender.fin = true;
-        self.state = self.state.after_close();
-        self.output_due = true;
-        self.refresh_prediction();
+        self.slow(|connection| {
+            connection.sender.writes = Writes::Closed;
+            connection.state = connection.state.after_close();
+            connection.output_due = true;
+        });
     }
 
     /// Closes the receiving direction: what has arrived and what will arrive is thrown away, and
     /// acknowledged all the same.
     pub fn shutdown_read(&mut self, _now: Instant) {
         if !self.receiver.shut {
-            self.receiver.shut();
-            self.owe_ack_if_window_grew();
-            self.refresh_prediction();
+            self.slow(|connection| {
+                connection.receiver.shut();
+                connection.owe_ack_if_window_grew();
+            });
         }
     }
 
@@ -208,13 +243,11 @@ impl Connection {
     pub fn close(&mut self, now: Instant) {
         self.released = true;
         if self.state == State::SynSent {
-            self.end(None);
+            self.slow(|connection| connection.end(None));
         } else if self.state == State::TimeWait {
             // The peer has our FIN and can be told nothing more; old segments must die all the same.
-            self.receiver.shut();
-        } else if !self.receiver.buffer.is_empty()
-            || self.preferences.linger == Some(Duration::ZERO)
-        {
+            self.slow(|connection| connection.receiver.shut());
+        } else if !self.receiver.buffer.is_empty() || self.linger() == Some(Duration::ZERO) {
             self.abort(now);
         } else {
             self.shutdown_write(now);

@@ -101,6 +101,9 @@ pub struct Config {
     /// Begin with a small window again after an idle time of a timeout (RFC 5681 §4.1). Off, what was once
     /// learnt of the path is believed for ever: for paths that are the connection's own.
     pub restart_after_idle: bool,
+    /// The largest MSS to announce, and to send, where that is less than the path's (`TCP_MAXSEG`); 48 at
+    /// least.
+    pub largest_segment: Option<u16>,
     /// When the largest packet that the path takes is looked for by itself (RFC 4821).
     pub path_search: PathSearch,
     /// Bytes of data of a segment that nearly every path takes: where a search begins. (RFC 4821 §7.2 would
@@ -153,7 +156,7 @@ pub struct Config {
     /// Stretches beyond holes that are remembered; segments that would need more are dropped. A queue that
     /// overflows while its sender doubles the rate loses every other segment: fewer stretches than that
     /// leaves would lose more than the queue has.
-    pub reassembly_stretches: usize,
+    pub reassembly_ranges: usize,
 }
 
 impl Config {
@@ -179,6 +182,7 @@ impl Config {
             frto: true,
             initial_window: 10,
             restart_after_idle: true,
+            largest_segment: None,
             path_search: PathSearch::WhenNarrow,
             path_base: 1_024,
             path_floor: 524,
@@ -203,7 +207,7 @@ impl Config {
             time_wait_outlives_resets: true,
             msl: Duration::from_secs(30),
             orphan_patience: Duration::from_secs(60),
-            reassembly_stretches: 1_024,
+            reassembly_ranges: 1_024,
         }
     }
 
@@ -257,7 +261,7 @@ impl Config {
     pub(crate) fn within_limits(mut self) -> Self {
         self.send_buffer = self.send_buffer.within(LARGEST_BUFFER);
         self.receive_buffer = self.receive_buffer.within(LARGEST_BUFFER);
-        self.reassembly_stretches = self.reassembly_stretches.max(1);
+        self.reassembly_ranges = self.reassembly_ranges.max(1);
         self.path_floor = self.path_floor.max(LEAST_SEGMENT);
         self.delayed_ack_tick = self.delayed_ack_tick.min(LONGEST_DELAYED_ACK);
         self.delayed_ack = self.delayed_ack.min(LONGEST_DELAYED_ACK - self.delayed_ack_tick);

@@ -2,11 +2,12 @@
 
 use crate::ecn::Notification;
 use crate::event::{Event, Events};
+use crate::expectation::Expectation;
 use crate::fast_open::FastOpen;
 use crate::options::{Agreement, TimestampState};
-use crate::output::predict::Calm;
 use crate::output::reset::Reset;
 use crate::path::Path;
+use crate::rare_options::RareOptions;
 use crate::receive::ack_policy::AckPolicy;
 use crate::receive::buffer::Offered;
 use crate::receive::{ReceiveSequence, Receiver, saturated};
@@ -29,18 +30,14 @@ use linerate_wire::{TcpOptions, prefetch_through};
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub struct Connection {
-    /// Data offset and flags that the next segment is predicted to have; 0, which no segment has,
-    /// when nothing may be predicted.
-    pub(crate) predicted: u16,
+    pub(crate) expectation: Expectation,
     pub(crate) state: State,
-    pub(crate) events: Events,
     /// An acknowledgement must leave, alone or with data.
     pub(crate) ack_due: bool,
     /// It is due for a challenge and nothing else, so the host may withhold it.
     pub(crate) challenge_due: bool,
     /// `poll_transmit` may have something.
     pub(crate) output_due: bool,
-    pub(crate) keep_alive_due: bool,
     pub(crate) rcv: ReceiveSequence,
     pub(crate) snd: SendSequence,
     pub(crate) timestamps: TimestampState,
@@ -51,7 +48,7 @@ pub struct Connection {
     /// Something must leave before all else: a SYN or SYN-ACK; or once the connection is established, an
     /// acknowledgement, before data and without blocks.
     pub(crate) first_due: bool,
-    pub(crate) calm: Calm,
+    pub(crate) events: Events,
     /// What the host lets the buffers take.
     pub(crate) memory: MemoryGrant,
     pub(crate) config: SharedConfig,
@@ -69,8 +66,11 @@ pub struct Connection {
     pub(crate) path: Path,
     /// Only where it is used: those that wait in a flood shall not be larger for it.
     pub(crate) fast_open: Option<Box<FastOpen>>,
+    /// As `fast_open`, only where it is used.
+    pub(crate) rare: Option<Box<RareOptions>>,
     /// Probes since the peer was last heard.
     pub(crate) keep_alive_probes: u32,
+    pub(crate) keep_alive_due: bool,
     /// A reset must leave.
     pub(crate) reset_due: Option<Box<Reset>>,
     /// Did the connection begin with our SYN?
@@ -84,12 +84,12 @@ pub struct Connection {
 }
 
 packed!(Connection {
-    predicted, state, events, ack_due, challenge_due, output_due, rcv, snd, timestamps, heard, acks,
+    expectation, state, events, ack_due, challenge_due, output_due, rcv, snd, timestamps, heard, acks,
     receiver, timers, statistics, sender, agreement, memory, ecn, preferences, path, user_timeouts,
-    keep_alive_probed, next_challenge, fast_open, keep_alive_probes, keep_alive_due, first_due, active,
+    keep_alive_probed, next_challenge, fast_open, rare, keep_alive_probes, keep_alive_due, first_due, active,
     released, error
 } known {
-    reset_due: |_config| None, offered: |_config| None, config: |shared| shared.clone(), calm: |_config| Calm(false)
+    reset_due: |_config| None, offered: |_config| None, config: |shared| shared.clone()
 });
 
 impl Connection {
@@ -104,14 +104,14 @@ impl Connection {
     /// that all of it is at hand when it has its turn. Nothing else comes of it.
     #[inline]
     pub fn warm(&self) {
-        prefetch_through(&self.predicted, &self.sender.rtt);
+        prefetch_through(&self.expectation, &self.sender.rtt);
         self.warm_counters();
     }
 
     /// The same for who is written to: what its segment and the acknowledgement of that are going to need.
     #[inline]
     pub fn warm_to_send(&self) {
-        prefetch_through(&self.predicted, &self.sender.congestion);
+        prefetch_through(&self.expectation, &self.sender.congestion);
         self.warm_counters();
     }
 
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn the_data_arm_touches_one_line_before_the_buffer() {
         let line = 64;
-        assert!(offset_of!(Connection, predicted) < line);
+        assert!(offset_of!(Connection, expectation) < line);
         assert!(offset_of!(Connection, output_due) < line);
         assert!(offset_of!(Connection, rcv) + size_of::<ReceiveSequence>() <= line);
         assert!(offset_of!(Connection, snd) + offset_of!(SendSequence, nxt) <= line);
@@ -232,13 +232,14 @@ mod tests {
     #[test]
     fn the_arms_of_prediction_touch_few_lines() {
         let both = [
-            field!(predicted),
+            field!(expectation),
             field!(output_due),
             field!(rcv),
             field!(snd.una),
             field!(snd.wnd),
             field!(timestamps),
             field!(heard),
+            field!(events),
             field!(statistics.segments_received),
         ];
         let data = [

@@ -2,6 +2,7 @@
 
 use crate::event::Events;
 use crate::output::reset::Reset;
+use crate::send::Writes;
 use crate::timers::Timer;
 use crate::{Connection, Error, State};
 use alloc::boxed::Box;
@@ -12,8 +13,8 @@ impl Connection {
     /// The timer of a connection that nobody holds: its linger time, or in FIN-WAIT-2 the time for
     /// the peer's FIN.
     pub(crate) fn start_orphan_timer(&mut self, now: Instant) {
-        let patience = match (self.state, self.preferences.linger) {
-            (State::FinWait2, _) => self.config.orphan_patience,
+        let patience = match (self.state, self.linger()) {
+            (State::FinWait2, _) => self.orphan_patience(),
             (State::Closed, _) | (_, None) => return,
             (_, Some(linger)) => linger,
         };
@@ -22,11 +23,13 @@ impl Connection {
 
     /// Resets the connection (RFC 9293 §3.10.5). One in TIME-WAIT is over already, by mutual consent.
     pub fn abort(&mut self, now: Instant) {
-        if self.state == State::TimeWait {
-            self.end(None);
-        } else {
-            self.abort_by_ourselves(now, Error::Aborted);
-        }
+        self.slow(|connection| {
+            if connection.state == State::TimeWait {
+                connection.end(None);
+            } else {
+                connection.abort_by_ourselves(now, Error::Aborted);
+            }
+        });
     }
 
     /// Resets the connection for the reason `error`, with which no segment of the peer's has to do.
@@ -60,7 +63,6 @@ impl Connection {
     /// Sends a reset before anything else.
     pub(crate) fn owe_reset(&mut self, reset: Reset) {
         self.reset_due = Some(Box::new(reset));
-        self.end_calm();
         self.output_due = true;
     }
 
@@ -70,20 +72,18 @@ impl Connection {
             return;
         }
         self.state = State::Closed;
-        self.end_burst();
         self.error = error;
         self.events |= Events::CLOSED;
         self.timers.clear_all();
         self.sender.buffer.clear(self.snd.max);
         self.sender.scoreboard.clear(self.snd.max);
         self.sender.undo = None;
-        self.sender.fin = false;
+        self.sender.writes = Writes::Taken;
         self.snd.una = self.snd.max;
         self.snd.nxt = self.snd.max;
         self.ack_due = false;
         self.first_due = false;
         self.keep_alive_due = false;
-        self.predicted = 0;
     }
 
     /// Everything is done; old segments are given time to leave the network (RFC 9293 §3.6.1).

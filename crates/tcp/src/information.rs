@@ -46,7 +46,11 @@ impl Connection {
     /// that finds too little room is answered by [`crate::Event::Writable`].
     #[must_use]
     pub fn writable_bytes(&self) -> usize {
-        if self.state.may_write() && !self.sender.fin { self.sender.buffer.free() } else { 0 }
+        if !self.state.may_write() || self.sender.fin() {
+            return 0;
+        }
+        let free = self.sender.buffer.free();
+        self.unsent_low_water().map_or(free, |low| free.min(self.room_below(low)))
     }
 
     /// Bytes written and not acknowledged.

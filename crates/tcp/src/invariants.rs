@@ -1,5 +1,6 @@
 //! What must hold of a connection after every step; asked by tests, simulators and fuzzers.
 
+use crate::send::Writes;
 use crate::timers::Timer;
 use crate::{Connection, State};
 
@@ -14,20 +15,23 @@ impl Connection {
             self.check_scoreboard();
             self.check_window();
             self.check_burst();
+            let is_limited = !self.sender.fin() && self.unsent_low_water().is_some();
+            assert_eq!(
+                self.sender.writes == Writes::Limited,
+                is_limited,
+                "a low-water mark limits writes"
+            );
+        }
+        if let Some(rare) = &self.rare {
+            rare.check();
         }
         if self.state != State::SynSent {
             self.receiver.check(&self.rcv);
         }
         assert!(self.output_due || self.reset_due.is_none(), "a reset that nobody asks for");
-        assert!(!self.calm.0 || self.is_calm(), "something is due, and calm was not taken back");
+        self.check_expectation();
         self.check_timers();
         self.check_rest();
-        assert_eq!(
-            self.predicted,
-            self.expected_header(),
-            "the predicted header was not refreshed in {:?}",
-            self.state
-        );
         assert!(
             self.error.is_none() || self.state == State::Closed,
             "an end for a reason, in {:?}",
@@ -49,10 +53,28 @@ impl Connection {
     /// # Panics
     /// If the two differ.
     pub fn assert_agrees_with(&self, twin: &mut Self) {
-        twin.predicted = self.predicted;
+        twin.expectation.copy_prediction_from(self.expectation);
         twin.preferences.header_prediction = self.preferences.header_prediction;
         twin.statistics.prediction = self.statistics.prediction.clone();
         assert_eq!(self, twin, "the fast and the slow path have parted");
+    }
+
+    /// Checks that a refused segment has left the connection as it was `before` it came. Exempt are the
+    /// counters, the budget of challenge ACKs, and what says that an answer is due.
+    ///
+    /// # Panics
+    /// If anything else has changed.
+    pub fn assert_unchanged_by_refusal(&self, before: &Self) {
+        let mut expected = before.clone();
+        expected.statistics = self.statistics.clone();
+        expected.next_challenge = self.next_challenge;
+        (expected.ack_due, expected.challenge_due) = (self.ack_due, self.challenge_due);
+        (expected.reset_due, expected.output_due) = (self.reset_due.clone(), self.output_due);
+        if self.reset_due.is_some() {
+            // The reset leaves before anything else.
+            expected.limit_burst(0);
+        }
+        assert_eq!(*self, expected, "a refused segment has changed its connection");
     }
 
     /// The same for a twin that is given no data before their checksum is found right, and whose buffers have memory of
@@ -83,8 +105,11 @@ impl Connection {
     /// # Panics
     /// If the two differ.
     pub fn assert_went_on_like(&self, asked: &mut Self) {
-        assert!(self.sender.burst <= asked.sender.burst, "the burst has become longer on its way");
-        asked.sender.burst = self.sender.burst;
+        assert!(
+            self.expectation.burst() <= asked.expectation.burst(),
+            "the burst has become longer on its way"
+        );
+        asked.limit_burst(self.expectation.burst());
         assert_eq!(self, asked, "a burst and segments that were asked for one by one have parted");
     }
 

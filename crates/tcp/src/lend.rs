@@ -69,7 +69,7 @@ impl Connection {
 
     /// Takes up to `most` received bytes, which may be fewer than there are; none only at the end of the stream,
     /// or if none are wanted. Where they have come in memory that the link let go of
-    /// ([`Connection::handle_segment_in`]) nothing is copied: they are a part of that memory, which is all kept
+    /// ([`Connection::handle_segment_with`]) nothing is copied: they are a part of that memory, which is all kept
     /// for as long as they are. Else they are a copy.
     ///
     /// # Errors

@@ -122,7 +122,6 @@ impl Connection {
         self.receiver.autotune.fix();
         self.receiver.buffer.set_capacity(size.initial(), self.rcv.window() as usize);
         self.owe_ack_if_window_grew();
-        self.refresh_prediction();
     }
 
     /// The application has read `count` bytes: should the buffer have another size?
@@ -227,13 +226,14 @@ impl Connection {
         }
         if self.sender.buffer.len() == 0 {
             self.sender.buffer.give_back();
+            self.tidy_rare_options();
         }
     }
 
     /// Makes sure that something can be written, if the host grants memory for it; false if nothing could
     /// be written anyway. What nobody writes into is given back after a while.
     pub fn prepare_to_write(&mut self, now: Instant) -> bool {
-        if self.sender.fin || !self.state.may_write() {
+        if self.sender.fin() || !self.state.may_write() {
             return false;
         }
         self.watch_idle_buffers(now);
@@ -250,7 +250,7 @@ impl Connection {
     /// window that it was offered, and data beyond holes is thrown away: it was never acknowledged. True if
     /// there was any.
     pub fn give_memory_back(&mut self, now: Instant, must: bool) -> bool {
-        let pruned = must && self.receiver.drop_beyond_holes();
+        let pruned = must && self.slow(|connection| connection.receiver.drop_beyond_holes());
         let initial = self.preferences.receive_buffer.initial();
         if must && self.receiver.buffer.capacity() > initial {
             self.receiver.buffer.set_capacity(initial, self.rcv.window() as usize);
@@ -259,7 +259,6 @@ impl Connection {
         self.receiver.give_back_unused(now, &self.rcv);
         self.sender.buffer.give_back_unused(now);
         self.statistics.pruned += u64::from(pruned);
-        self.refresh_prediction();
         pruned
     }
 }

@@ -3,8 +3,8 @@
 use crate::congestion::{Congestion, CongestionName};
 use crate::ecn::Notification;
 use crate::event::Events;
+use crate::expectation::Expectation;
 use crate::options::{Agreement, TimestampState};
-use crate::output::predict::Calm;
 use crate::path::Path;
 use crate::receive::ack_policy::AckPolicy;
 use crate::receive::{ReceiveSequence, Receiver};
@@ -15,8 +15,8 @@ use crate::timers::{Timer, Timers};
 use crate::user_timeout::UserTimeouts;
 use crate::{Config, Connection, MemoryGrant, PacingRule, State, Statistics};
 use core::hint::cold_path;
-use linerate_units::Instant;
-use linerate_wire::{Ecn, Segment, SeqNum, TcpHeader};
+use linerate_units::{Duration, Instant};
+use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags, TcpHeader};
 
 /// The MSS of a peer that does not say (RFC 9293 MUST-15).
 pub(crate) const DEFAULT_PEER_MSS: u16 = 536;
@@ -89,7 +89,7 @@ macro_rules! begins {
 begins!((config, path, seeds, open, now) {
     let iss = seeds.initial_sequence;
 } Self {
-    predicted: 0,
+    expectation: Expectation::NONE,
     state: match open {
         Open::Active => State::SynSent,
         Open::Passive => State::SynReceived,
@@ -106,7 +106,6 @@ begins!((config, path, seeds, open, now) {
     acks: AckPolicy::new(config.acks),
     agreement: config.agreement().clone(),
     first_due: true,
-    calm: Calm(false),
     memory: MemoryGrant::UNLIMITED,
     receiver: Receiver::new(config.receive_buffer, now),
     timers: Timers::new(config.delayed_ack_tick, config.slow_tick),
@@ -119,6 +118,7 @@ begins!((config, path, seeds, open, now) {
     preferences: config.preferences().clone(),
     path: path,
     fast_open: None,
+    rare: None,
     keep_alive_probes: 0,
     reset_due: None,
     active: open == Open::Active,
@@ -128,11 +128,15 @@ begins!((config, path, seeds, open, now) {
 });
 
 impl Connection {
-    /// The route may let less be offered than the rules do.
+    /// The route may let less be offered than the rules do, or the rules less than the route.
     #[inline(always)]
     fn keep_to_route(&mut self, now: Instant) {
         if let Some(clamp) = self.path.window_clamp {
             self.clamp_window(clamp, now);
+        }
+        if let Some(most) = self.config.largest_segment {
+            cold_path();
+            self.path.mss_clamp = Some(self.path.mss_clamp.map_or(most, |clamp| clamp.min(most)));
         }
     }
 
@@ -183,7 +187,7 @@ impl Connection {
         self.learn_from_syn(syn, now);
         // The SYN-ACK that left when the SYN came.
         let _ = self.poll_transmit(now, &mut [0; TcpHeader::MAX_LENGTH]);
-        let _ = self.handle_segment_bearing(now, ack, ecn);
+        let _ = self.handle_segment_with(now, ack, ecn, None);
         self.sender.rtt = RoundTrip::new(&self.config.rto);
     }
 
@@ -200,13 +204,15 @@ impl Connection {
         }
         self.agreement.settle(&options);
         self.ecn.note_heard_syn(syn.flags());
-        self.receiver.largest_window = u32::from(u16::MAX) << self.agreement.receive_shift;
+        self.receiver.note_agreement(&self.agreement);
         if let Some(timestamps) = options.timestamps {
             self.timestamps.on = self.config.timestamps;
             self.timestamps.take(timestamps.value, now);
         }
         self.note_user_timeout(now, &options);
-        self.begin_path_search(u32::from(options.mss.unwrap_or(DEFAULT_PEER_MSS)), now);
+        let most =
+            options.mss.unwrap_or(DEFAULT_PEER_MSS).min(self.path.mss_clamp.unwrap_or(u16::MAX));
+        self.begin_path_search(u32::from(most), now);
         self.begin_congestion_control();
         // The window of a SYN is never scaled (RFC 7323 §2.2).
         self.note_window(syn.seq, self.snd.una, u32::from(syn.window));
@@ -223,6 +229,34 @@ impl Connection {
             (self.config.pacing == PacingRule::On, u64::from(self.snd.iss.number()));
         self.sender.congestion = Congestion::new(name, mss, initial, paced, seed);
         self.begin_first_flight();
+    }
+
+    /// Withholds from a half-open connection the acknowledgement `segment`, which would complete its handshake
+    /// and brings nothing else, until so long after the peer's SYN; the SYN-ACK is then sent once more. False if
+    /// that time is over, or if the segment is another one: it is to be handled then. (`TCP_DEFER_ACCEPT`.)
+    pub fn defer_handshake(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        patience: Duration,
+    ) -> bool {
+        let control = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST | TcpFlags::ACK;
+        let is_bare = segment.payload.is_empty() && segment.flags() & control == TcpFlags::ACK;
+        let completes = self.state == State::SynReceived
+            && is_bare
+            && segment.seq == self.rcv.nxt
+            && segment.ack == self.snd.nxt;
+        let until = self.sender.progressed + patience;
+        if !completes || now >= until {
+            return false;
+        }
+        self.sender.rtt.measure_withheld(&self.config.rto, now);
+        // The peer is there: its silence is counted from when the SYN-ACK goes again.
+        self.sender.silent_since = Instant::NEVER;
+        self.sender.expiries = 0;
+        self.first_due = false;
+        self.timers.set_deadline(Timer::Retransmit, until);
+        true
     }
 
     /// The handshake is complete: our SYN is acknowledged, with all that lies before `ack`.
@@ -245,7 +279,7 @@ impl Connection {
             self.sender.congestion.controller().restart();
         }
         self.sender.rtt.restart_after_handshake(&self.config.rto);
-        if self.sender.fin {
+        if self.sender.fin() {
             self.state = self.state.after_close();
         }
         if let Some(keep_alive) = self.preferences.keep_alive {
@@ -269,7 +303,6 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_units::Duration;
 
     const PATH: Path = Path::ipv4(1_500);
 

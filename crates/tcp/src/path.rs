@@ -27,9 +27,11 @@ pub struct Path {
     pub ip_header: u8,
     /// The largest window to offer on this route.
     pub window_clamp: Option<u32>,
+    /// The largest MSS to announce on this route, and to send.
+    pub mss_clamp: Option<u16>,
 }
 
-packed!(Path { mtu_payload, link_payload, is_estimated, ip_header, window_clamp });
+packed!(Path { mtu_payload, link_payload, is_estimated, ip_header, window_clamp, mss_clamp });
 
 impl Path {
     /// A path over IPv4 that takes what its first link does, for all that is known.
@@ -52,6 +54,7 @@ impl Path {
             is_estimated: false,
             ip_header,
             window_clamp: None,
+            mss_clamp: None,
         }
     }
 
@@ -63,7 +66,7 @@ impl Path {
 
     /// The MSS to announce (RFC 6691: options are not taken off).
     pub(crate) fn mss(self) -> u32 {
-        let most = u32::from(u16::MAX);
+        let most = u32::from(self.mss_clamp.unwrap_or(u16::MAX)).max(SMALLEST_PEER_MSS);
         saturated(self.mtu_payload.saturating_sub(TcpHeader::LENGTH)).clamp(SMALLEST_PEER_MSS, most)
     }
 }

@@ -258,7 +258,7 @@ impl Ring {
 /// Where data lie that follow those of predicted segments which the connection has not been told of, and for how many
 /// bytes there is room. It is right as long as nothing else happens to the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Following {
+pub(crate) struct Following {
     at: usize,
     left: usize,
 }
@@ -271,7 +271,7 @@ impl Following {
 
     /// `length` bytes have followed.
     #[inline(always)]
-    pub const fn pass(&mut self, length: usize) {
+    pub(crate) const fn pass(&mut self, length: usize) {
         self.at += length;
         self.left -= length;
     }

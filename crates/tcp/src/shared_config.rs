@@ -8,7 +8,7 @@ use crate::timers::Timer;
 use crate::{BufferSize, Config, Connection, KeepAlive, State};
 use alloc::sync::Arc;
 use core::ops::Deref;
-use linerate_units::{Duration, Instant};
+use linerate_units::Instant;
 
 /// A [`Config`] with every size in the range that the protocol can express, kept once for all connections
 /// that are made with it. A connection that is made of a plain `Config` has one of its own.
@@ -91,7 +91,6 @@ pub(crate) struct Preferences {
     pub(crate) send_buffer: BufferSize,
     pub(crate) receive_buffer: BufferSize,
     pub(crate) keep_alive: Option<KeepAlive>,
-    pub(crate) linger: Option<Duration>,
     pub(crate) no_delay: bool,
     pub(crate) header_prediction: bool,
 }
@@ -103,7 +102,6 @@ impl Pack for Preferences {
         (self.send_buffer != usual.send_buffer).then_some(self.send_buffer).pack(into);
         (self.receive_buffer != usual.receive_buffer).then_some(self.receive_buffer).pack(into);
         (self.keep_alive != usual.keep_alive).then_some(self.keep_alive).pack(into);
-        (self.linger != usual.linger).then_some(self.linger).pack(into);
         self.no_delay.pack(into);
         self.header_prediction.pack(into);
     }
@@ -114,7 +112,6 @@ impl Pack for Preferences {
             send_buffer: Option::unpack(from).unwrap_or(usual.send_buffer),
             receive_buffer: Option::unpack(from).unwrap_or(usual.receive_buffer),
             keep_alive: Option::unpack(from).unwrap_or(usual.keep_alive),
-            linger: Option::unpack(from).unwrap_or(usual.linger),
             no_delay: bool::unpack(from),
             header_prediction: bool::unpack(from),
         }
@@ -128,7 +125,6 @@ impl Preferences {
             send_buffer: config.send_buffer,
             receive_buffer: config.receive_buffer,
             keep_alive: config.keep_alive,
-            linger: config.linger,
             no_delay: config.no_delay,
             header_prediction: config.header_prediction,
         }
@@ -136,9 +132,13 @@ impl Preferences {
 }
 
 impl Connection {
-    /// Send segments that are not full at once (`TCP_NODELAY`)?
+    /// Sends segments that are not full at once (`TCP_NODELAY`), or as Nagle's rule allows. Switched on, it
+    /// lets go once what [`Connection::set_cork`] and [`Connection::expect_more`] hold back.
     pub fn set_no_delay(&mut self, no_delay: bool) {
         self.preferences.no_delay = no_delay;
+        if no_delay {
+            self.flush_cork();
+        }
         self.output_due = true;
     }
 
@@ -150,8 +150,7 @@ impl Connection {
 
     /// Use header prediction? Off, every segment takes the slow path, which does the same.
     pub fn set_header_prediction(&mut self, on: bool) {
-        self.preferences.header_prediction = on;
-        self.refresh_prediction();
+        self.slow(|connection| connection.preferences.header_prediction = on);
     }
 
     /// Probe a silent peer?
@@ -170,17 +169,6 @@ impl Connection {
     #[must_use]
     pub const fn keep_alive(&self) -> Option<KeepAlive> {
         self.preferences.keep_alive
-    }
-
-    /// How long unsent data is cared for after [`Connection::close`].
-    pub fn set_linger(&mut self, linger: Option<Duration>) {
-        self.preferences.linger = linger;
-    }
-
-    /// How long unsent data is cared for after [`Connection::close`].
-    #[must_use]
-    pub const fn linger(&self) -> Option<Duration> {
-        self.preferences.linger
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a connection has counted, and how it stands.
 
-use crate::input::predict::MissReason;
+use crate::input::validate::predict::MissReason;
 use crate::rest::pack::packed;
 use crate::send::busy_time::BusyTime;
 use linerate_units::{Duration, Instant, Rate};
@@ -97,7 +97,7 @@ pub struct Statistics {
     /// Times that such an echo has reduced the congestion window.
     pub mark_reductions: u64,
     /// Segments that announced a closed window to us.
-    pub zero_windows_heard: u64,
+    pub zero_windows_received: u64,
 }
 
 impl Statistics {
@@ -150,7 +150,7 @@ packed!(Statistics {
     mark_echoes,
     marked_deliveries,
     mark_reductions,
-    zero_windows_heard,
+    zero_windows_received,
     prediction
 });
 

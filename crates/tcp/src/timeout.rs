@@ -16,15 +16,17 @@ impl Connection {
     /// has come; earlier, it changes nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.timers.next() <= now {
-            self.end_burst();
-            for timer in Timer::ALL {
-                if self.timers.take_expired(timer, now) {
-                    self.on_expired(timer, now);
-                }
-            }
-            self.refresh_prediction();
+            self.slow(|connection| connection.expire_timers(now));
         }
         self.timers.find_floor();
+    }
+
+    fn expire_timers(&mut self, now: Instant) {
+        for timer in Timer::ALL {
+            if self.timers.take_expired(timer, now) {
+                self.on_expired(timer, now);
+            }
+        }
     }
 
     fn on_expired(&mut self, timer: Timer, now: Instant) {
@@ -56,10 +58,11 @@ impl Connection {
             return;
         }
         // An answered probe keeps a connection alive for ever, unless nobody holds it any more.
-        if self.released && now.since(self.sender.progressed) >= self.config.orphan_patience {
+        if self.released && now.since(self.sender.progressed) >= self.orphan_patience() {
             self.abort_by_ourselves(now, Error::TimedOut);
             return;
         }
+        self.forget_more();
         self.sender.probe_due = true;
         self.sender.probes = self.sender.probes.saturating_add(1);
         self.output_due = true;

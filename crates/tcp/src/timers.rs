@@ -116,11 +116,6 @@ impl Timers {
         self.deadlines[timer as usize] != Instant::NEVER
     }
 
-    /// Would `timer` expire only after `when`?
-    pub(crate) fn is_after(&self, timer: Timer, when: Instant) -> bool {
-        self.deadlines[timer as usize] > when
-    }
-
     /// Clears `timer` and says so, if its deadline has come.
     pub(crate) fn take_expired(&mut self, timer: Timer, now: Instant) -> bool {
         let expired = self.deadlines[timer as usize] <= now;

@@ -39,9 +39,10 @@ impl Connection {
     /// leaves that to R2, or to what the peer advertises where [`crate::Config::user_timeout_option`]
     /// allows it. (`TCP_USER_TIMEOUT`.)
     pub fn set_user_timeout(&mut self, now: Instant, timeout: Option<Duration>) {
-        self.end_calm();
         self.user_timeouts.local = timeout;
-        self.user_timeouts.due = self.config.user_timeout_option;
+        self.slow(|connection| {
+            connection.user_timeouts.due = connection.config.user_timeout_option;
+        });
         self.watch_user_timeout(now);
     }
 

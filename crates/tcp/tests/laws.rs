@@ -4,7 +4,7 @@
 use linerate_tcp::{
     Config, CongestionName, EcnRule, Error, KeepAlive, PacingRule, Path, PathSearch, Profile, State,
 };
-use linerate_testkit::{Connections, End, Fate, Narrow, Network, Way};
+use linerate_testkit::{Access, Connections, End, Fate, Narrow, Network};
 use linerate_units::Duration;
 use proptest::prelude::*;
 
@@ -58,7 +58,7 @@ impl Application {
         let now = pair.now;
         let end = pair.end(self.side);
         let mut part = vec![0; self.hears.read_size];
-        match Way::at(self.read).read(end, now, &mut part) {
+        match Access::at(self.read).read(end, now, &mut part) {
             Ok(0) => self.heard_end = true,
             Ok(count) => {
                 for (index, &byte) in part[..count].iter().enumerate() {
@@ -77,7 +77,7 @@ impl Application {
         if self.written < self.sends.bytes {
             let count = self.sends.write_size.min(self.sends.bytes - self.written);
             let part: Vec<u8> = (self.written..self.written + count).map(pattern).collect();
-            match Way::at(self.written).write(end, now, &part) {
+            match Access::at(self.written).write(end, now, &part) {
                 Ok(count) => self.written += count,
                 Err(error) => self.failed = Some(error),
             }

@@ -13,11 +13,11 @@ const USAGE: &str = "\
 usage: cargo xtask explore --minutes N [--seed S]
        cargo xtask explore --seed S --case N [--simpler BITS]
 
-Lets random worlds live in virtual time, one after the other: two connections or two hosts, any configuration,
-any network, applications of any habit, under all invariants. With --case it repeats one of them.
+Runs random worlds in virtual time and checks all invariants: two connections or two hosts with any
+configuration, any network, and applications of any behaviour. With --case it repeats one of them.
 
   --minutes N     how long; fractions are allowed
-  --seed S        where the row of worlds begins [default: drawn from the clock, and printed]
+  --seed S        seed of the sequence of worlds [default: drawn from the clock, and printed]
   --case N        the one world of that number
   --simpler BITS  without what these bits leave out, as a failure prints them";
 
@@ -36,7 +36,7 @@ fn arguments() -> Option<Arguments> {
         let value = words.next()?;
         match word.as_str() {
             "--minutes" => {
-                arguments.minutes = Some(value.parse().ok().filter(|&minutes| minutes >= 0.0)?)
+                arguments.minutes = Some(value.parse().ok().filter(|&minutes| minutes >= 0.0)?);
             }
             "--seed" => arguments.seed = Some(value.parse().ok()?),
             "--case" => arguments.case = Some(value.parse().ok()?),
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// One world, described, and its panic as it comes.
+/// Runs one world, describes it, and lets its panic through.
 fn repeat(case: Case) -> ExitCode {
     println!("{:?}", case.world());
     println!("{}", case.run());
@@ -75,7 +75,8 @@ fn explore(seed: u64, span: Duration) -> ExitCode {
     println!("seed {seed}");
     let (start, next) = (Instant::now(), AtomicU64::new(0));
     let (seen, failure) = (Mutex::new(Coverage::default()), Mutex::new(None));
-    // A failure is told once, with the command that repeats it; shrinking it would tell it many times.
+    // A failure is reported once, with the command that repeats it; shrinking would report it many
+    // times.
     panic::set_hook(Box::new(|_| {}));
     let work = || {
         while start.elapsed() < span

@@ -1,29 +1,31 @@
 //! Two connections and the network between them, in virtual time.
 //!
-//! After every step each connection's invariants are checked, and every segment that arrives is
-//! also given to a twin with header prediction switched off, which must come out the same, and is asked for
-//! every segment that is sent.
+//! Every segment that arrives is also given to a twin with header prediction switched off. The twin
+//! must reach an equal state and send equal segments. The invariants of each connection are checked
+//! after every step.
 
+use crate::arrival::arrive;
+use crate::forger::Forger;
 use crate::{Fate, Network, Wire};
 use linerate_tcp::{
-    Acknowledgements, Config, Connection, Disposition, Error, Event, FastOpenOffer, ListenVerdict,
-    Path, Refusal, Reset, Seeds, State, Transmit, judge_listen, judge_unconnected,
+    Acknowledgements, Config, Connection, DataRun, Disposition, Error, Event, FastOpenOffer,
+    ListenVerdict, Path, Refusal, Reset, Seeds, State, Transmit, judge_listen, judge_unconnected,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, FastOpenCookie, Segment, SeqNum, TcpHeader, TcpOptions};
 use std::sync::Arc;
 
-/// One of the two ends.
+/// One end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum End {
-    /// The end that opens.
+    /// The end of the active open.
     Client,
-    /// The end that is opened.
+    /// The end of the passive open.
     Server,
 }
 
 impl End {
-    /// The other end.
+    /// Returns the opposite end.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -33,24 +35,25 @@ impl End {
     }
 }
 
-/// A watcher of every segment that is sent: what it was, and what becomes of it.
+/// A function that sees every segment sent and may decide its fate.
 type Filter = Box<dyn FnMut(Instant, End, &Segment<'_>) -> Option<Fate>>;
 
-/// A client, a server once its SYN has come, and everything between them.
+/// A client, a server once the client's SYN has arrived, and the network between them.
 pub struct Connections {
-    /// The time at both ends.
+    /// The current virtual time, equal at both ends.
     pub now: Instant,
-    /// The end that opens.
+    /// The end of the active open.
     pub client: Connection,
-    /// The end that is opened; there is none before the first SYN arrives.
+    /// The end of the passive open; absent until the first SYN arrives.
     pub server: Option<Connection>,
     wire: Wire<End>,
     server_config: Config,
     path: Path,
     seeds: Seeds,
-    /// What the server does with the cookie that the client brings, if it brings one.
+    /// Whether the server accepts the client's Fast Open cookie.
     lets_in: bool,
     filter: Filter,
+    forger: Option<Forger>,
     steps: u64,
 }
 
@@ -65,14 +68,14 @@ impl core::fmt::Debug for Connections {
     }
 }
 
-/// What lies between the two unless a test says otherwise.
+/// Default path of both ends.
 const ETHERNET: Path = Path::ipv4(1_500);
 
-/// A transfer that needs more steps than this does not come to an end.
+/// Most steps of a test; beyond them it fails.
 const MOST_STEPS: u64 = 20_000_000;
 
 impl Connections {
-    /// A client that is about to open, over Ethernet's MTU.
+    /// Creates a client that is about to open, over a path with Ethernet's MTU.
     #[must_use]
     pub fn new(client: &Config, server: &Config, network: Network, seed: u64) -> Self {
         let mut random = oorandom::Rand32::new(seed);
@@ -84,7 +87,7 @@ impl Connections {
         Self::with_seeds(client, server, network, seed, [client_seeds, server_seeds])
     }
 
-    /// The same with both initial sequence numbers chosen.
+    /// Creates a client as [`Self::new`] does, with both initial sequence numbers given.
     #[must_use]
     pub fn with_initial_sequences(
         client: &Config,
@@ -103,7 +106,8 @@ impl Connections {
         seed: u64,
         [client_seeds, server_seeds]: [Seeds; 2],
     ) -> Self {
-        // Nobody looks at checksums here: what a host's would drop does not arrive.
+        // Connections do not check checksums; a host would have dropped a corrupted segment, so it
+        // counts as lost.
         let network = Network { loss: network.loss + network.corruption, corruption: 0, ..network };
         let now = Instant::ZERO + Duration::from_secs(1);
         Self {
@@ -116,15 +120,16 @@ impl Connections {
             seeds: server_seeds,
             lets_in: false,
             filter: Box::new(|_, _, _| None),
+            forger: None,
             steps: 0,
         }
     }
 
-    /// Has the client bring a cookie, and what it writes before its SYN leaves with it (RFC 7413). Either the
-    /// server lets it in, or gives it another cookie for the next time.
+    /// Gives the client a Fast Open cookie, so that data written before its SYN leaves with it (RFC
+    /// 7413). The server either accepts the cookie (`lets_in`) or returns another one.
     ///
     /// # Panics
-    /// Never: there are cookies of eight bytes.
+    /// Never: eight bytes are a valid length of a cookie.
     #[must_use]
     pub fn opened_fast(mut self, lets_in: bool) -> Self {
         let cookie = FastOpenCookie::new(&[1; 8]).expect("eight bytes");
@@ -133,7 +138,14 @@ impl Connections {
         self
     }
 
-    /// Both ends begin with what is known of `path`, instead of Ethernet.
+    /// Adds forged segments: `share` for every thousand that arrive. Each must be refused.
+    #[must_use]
+    pub fn with_forger(mut self, share: u32, seed: u64) -> Self {
+        self.forger = Some(Forger::new(share, seed));
+        self
+    }
+
+    /// Replaces the path of both ends, which is Ethernet by default.
     #[must_use]
     pub fn over(mut self, client: &Config, path: Path) -> Self {
         let seeds = Seeds { initial_sequence: SeqNum::new(3), timestamp_offset: 11 };
@@ -142,8 +154,8 @@ impl Connections {
         self
     }
 
-    /// Shows every segment that is sent to `filter`, with who sent it; its answer, if there is one,
-    /// is the segment's fate in place of the network's.
+    /// Shows every segment sent to `filter`. A fate that it returns replaces the one that the
+    /// network draws.
     pub fn set_filter(
         &mut self,
         filter: impl FnMut(Instant, End, &Segment<'_>) -> Option<Fate> + 'static,
@@ -161,10 +173,10 @@ impl Connections {
         self
     }
 
-    /// The end at `side`.
+    /// Returns one end.
     ///
     /// # Panics
-    /// If the server is asked for before there is one.
+    /// If the server is wanted before the SYN has arrived.
     pub fn end(&mut self, side: End) -> &mut Connection {
         match side {
             End::Client => &mut self.client,
@@ -172,24 +184,24 @@ impl Connections {
         }
     }
 
-    /// The server.
+    /// Returns the server.
     ///
     /// # Panics
-    /// If there is none yet.
+    /// If the SYN has not arrived yet.
     pub fn server(&mut self) -> &mut Connection {
         self.end(End::Server)
     }
 
-    /// The events of one end, all that wait.
+    /// Takes all queued events of one end.
     pub fn events(&mut self, side: End) -> Vec<Event> {
         let end = self.end(side);
         core::iter::from_fn(|| end.poll_event()).collect()
     }
 
-    /// Everything that can be read at one end.
+    /// Reads everything that is readable at one end.
     ///
     /// # Errors
-    /// Why the connection ended, once everything that had arrived was read.
+    /// The error of the connection, once every byte received was read.
     pub fn read_all(&mut self, side: End) -> Result<Vec<u8>, Error> {
         let now = self.now;
         let end = self.end(side);
@@ -205,7 +217,7 @@ impl Connections {
         }
     }
 
-    /// Lets `span` go by, with everything that happens in it.
+    /// Lets `span` pass, with every event in it.
     pub fn pass_time(&mut self, span: Duration) {
         let until = self.now + span;
         self.transmit(End::Client);
@@ -221,8 +233,8 @@ impl Connections {
     /// Runs until `done` holds.
     ///
     /// # Panics
-    /// If nothing can happen any more, or far too much has, before it does; `goal` says what was
-    /// waited for.
+    /// If nothing is pending any more, or `MOST_STEPS` have been made, before `done` holds;
+    /// `goal` describes it in the message.
     pub fn run_until(&mut self, goal: &str, mut done: impl FnMut(&mut Self) -> bool) {
         while !done(self) {
             assert!(self.step(), "nothing happens any more, and not yet: {goal}\n{self:?}");
@@ -230,18 +242,18 @@ impl Connections {
         }
     }
 
-    /// Runs until nothing happens any more: no segment on its way, no timer set.
+    /// Runs until no segment is in flight and no timer is set.
     ///
     /// # Panics
-    /// If that never comes.
+    /// If that takes more than `MOST_STEPS`.
     pub fn run_to_silence(&mut self) {
         while self.step() {
             assert!(self.steps < MOST_STEPS, "never silent\n{self:?}");
         }
     }
 
-    /// Sends what both ends have to send, then goes on to the next moment at which anything happens.
-    /// False if there is none.
+    /// Sends the pending segments of both ends, then advances to the next event. Returns false if
+    /// there is none.
     pub fn step(&mut self) -> bool {
         self.steps += 1;
         self.transmit(End::Client);
@@ -256,7 +268,8 @@ impl Connections {
         true
     }
 
-    /// The same, but not beyond `limit`: false if nothing happened until then.
+    /// Advances to the next event, but not beyond `limit`. Returns false if there is none until
+    /// then.
     pub fn step_until(&mut self, limit: Instant) -> bool {
         self.transmit(End::Client);
         self.transmit(End::Server);
@@ -267,10 +280,10 @@ impl Connections {
         happens && self.step()
     }
 
-    /// Gives `bytes`, a segment of a third party's making, to one end.
+    /// Delivers `bytes`, a segment forged by a third party, to one end.
     ///
     /// # Panics
-    /// If they are no segment.
+    /// If `bytes` cannot be parsed as a segment.
     pub fn inject(&mut self, to: End, bytes: &[u8]) {
         let segment = Segment::parse(bytes).expect("a segment");
         self.deliver(to, &segment, Ecn::NotEct);
@@ -325,47 +338,63 @@ impl Connections {
         }
     }
 
-    /// The oldest of the packets whose time has come arrives.
+    /// Delivers the oldest packet that is due.
     fn deliver_one(&mut self) {
         if let Some(packet) = self.wire.arrive(self.now) {
             let segment = Segment::parse(&packet.bytes).expect("what we send can be parsed");
+            self.deliver_forged(packet.to, &segment);
             self.deliver(packet.to, &segment, packet.ecn);
         }
     }
 
-    fn deliver(&mut self, to: End, segment: &Segment<'_>, ecn: Ecn) {
-        let now = self.now;
+    /// Delivers a forged segment just before `genuine`, if the forger draws one.
+    fn deliver_forged(&mut self, to: End, genuine: &Segment<'_>) {
         if to == End::Server && self.server.is_none() {
-            self.listen(segment, ecn);
             return;
         }
+        let forged = self.forger.as_mut().and_then(|forger| forger.forge(genuine));
+        if let Some((bytes, ecn)) = forged {
+            let segment = Segment::parse(&bytes).expect("a segment");
+            let disposition = self.give(to, &segment, ecn);
+            assert!(
+                matches!(disposition, Disposition::Refused(_)),
+                "{disposition:?} of {segment:?}"
+            );
+        }
+    }
+
+    fn deliver(&mut self, to: End, segment: &Segment<'_>, ecn: Ecn) {
+        if to == End::Server && self.server.is_none() {
+            self.listen(segment, ecn);
+        } else if self.give(to, segment, ecn) == Disposition::OpenAgain {
+            self.server = None;
+            self.listen(segment, ecn);
+        }
+    }
+
+    /// Gives a segment to an existing end and to its twin.
+    fn give(&mut self, to: End, segment: &Segment<'_>, ecn: Ecn) -> Disposition {
+        let now = self.now;
         let end = self.end(to);
-        // As if one with the same header, whose checksum was wrong, had come before it.
-        if let Some(room) = end.room_for_predicted(segment) {
+        // Imitates a segment with an equal header but a wrong checksum that came before this one.
+        if let Some(room) = DataRun::place_of_first(end, segment) {
             room.fill(0xdb);
         }
         let mut twin = end.clone();
         twin.set_header_prediction(false);
-        // As if the link could do without the memory that it lies in.
+        // Imitates a link that gives its memory away with the segment.
         let memory: Arc<[u8]> = segment.payload.into();
         let segment = &Segment { payload: &memory, ..*segment };
-        let disposition = end.handle_segment_in(now, segment, ecn, &memory);
-        let twin_disposition = twin.handle_segment_in(now, segment, ecn, &memory);
-        end.check();
-        twin.check();
-        assert_eq!(disposition, twin_disposition, "fast and slow path differ about {segment:?}");
+        let disposition =
+            arrive(end, &mut twin, |end| end.handle_segment_with(now, segment, ecn, Some(&memory)));
         end.assert_agrees_with(&mut twin);
-        match disposition {
-            Disposition::OpenAgain => {
-                self.server = None;
-                self.listen(segment, ecn);
-            }
-            Disposition::Refused(Refusal::Closed) => self.refuse(to, segment),
-            Disposition::Accepted | Disposition::Refused(_) => {}
+        if disposition == Disposition::Refused(Refusal::Closed) {
+            self.refuse(to, segment);
         }
+        disposition
     }
 
-    /// There is no connection any more at `from`: its host says so.
+    /// Answers a segment for a connection that no longer exists at `from`, as its host does.
     fn refuse(&mut self, from: End, segment: &Segment<'_>) {
         if let Some(reset) = judge_unconnected(segment) {
             let mut bytes = [0; Reset::LONGEST];
@@ -392,7 +421,7 @@ impl Connections {
     }
 }
 
-/// The next segment of `end`, which a twin that predicts nothing sends, too, and remembers as the same.
+/// Returns the next segment of `end`. The twin must send an equal segment.
 pub(crate) fn poll_with_twin(
     end: &mut Connection,
     now: Instant,
@@ -424,8 +453,8 @@ pub(crate) fn poll_with_twin(
     sent
 }
 
-/// Goes on with the row of which `frame` holds the last acknowledgement: each must be the one that would have been
-/// chosen.
+/// Continues an ACK batch whose last acknowledgement is in `frame`: each must equal the one that
+/// the ordinary path would have sent.
 fn go_on_with_row(mut end: Connection, now: Instant, row: Acknowledgements, frame: &mut [u8]) {
     let mut asked = end.clone();
     let mut bytes = vec![0; frame.len()];
@@ -445,8 +474,8 @@ fn go_on_with_row(mut end: Connection, now: Instant, row: Acknowledgements, fram
     end.assert_went_on_like(&mut asked);
 }
 
-/// Goes on with the burst of which `frame` holds the last segment, with so long a header, if there is more of
-/// it. The next segment must be the one that would have been chosen.
+/// Continues a burst whose last segment is in `frame`, behind a header of `header` bytes, if there
+/// is more. The next segment must equal the one that the ordinary path would have sent.
 fn go_on(end: &mut Connection, now: Instant, header: usize, frame: &mut [u8]) -> Option<Transmit> {
     let mut asked = (header > 0 && end.is_in_burst()).then(|| end.clone())?;
     let next = end.poll_burst(now)?;

@@ -1,5 +1,5 @@
-//! A host in the middle of everything, and frames to trouble it with: real ones of every kind, and
-//! spoilt ones that get as deep as frames can.
+//! A busy host, and frames for attacks on it: real ones of every kind, and corrupted ones whose
+//! checksums are right.
 
 use crate::pair::{Pair, Setup, Side};
 use crate::test_link::TestLink;
@@ -16,11 +16,12 @@ const fn at(side: Side, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(side.address(), port)
 }
 
-/// The right host of a pair, with small limits: it listens, has connections that nobody accepts,
-/// waits for a neighbour that does not answer, has bound a port, and answers what it can.
+/// Returns the right host of a pair, with small limits. It listens, has connections that the
+/// application has not accepted, waits for an ARP reply that never comes, has bound a UDP port, and
+/// answers what it can.
 ///
 /// # Panics
-/// If a host refuses what it must grant.
+/// If a host refuses a request that it must grant.
 #[must_use]
 pub fn busy_host() -> Host<TestLink> {
     let mut pair = Pair::new(&Setup::default(), |_, config| make_small(config));
@@ -51,10 +52,10 @@ fn make_small(config: &mut StackConfig) {
     config.answer_broadcast_echo = true;
 }
 
-/// Has a frame arrive at a host, lets it do what there is to do, and judges all its invariants.
+/// Delivers a frame to a host, runs a turn and checks all invariants.
 ///
 /// # Panics
-/// If one is broken.
+/// If an invariant is broken.
 pub fn feed(host: &mut Host<TestLink>, now: Instant, frame: Vec<u8>) {
     host.link_mut().put(now, frame);
     assert!(host.turn(now).is_ok(), "the link is up");
@@ -63,10 +64,11 @@ pub fn feed(host: &mut Host<TestLink>, now: Instant, frame: Vec<u8>) {
     host.stack().check();
 }
 
-/// What two hosts say to each other: ARP, echoes, datagrams, errors, and the lives of two connections.
+/// Returns the frames that two hosts exchange: ARP, echoes, datagrams, errors, and two whole
+/// connections.
 ///
 /// # Panics
-/// If a host refuses what it must grant.
+/// If a host refuses a request that it must grant.
 #[must_use]
 pub fn real_frames() -> Vec<Vec<u8>> {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
@@ -78,7 +80,7 @@ pub fn real_frames() -> Vec<Vec<u8>> {
     let (now, left) = (pair.now, pair.stack(Side::Left));
     let socket = left.udp_bind(at(Side::Left, 5), &UdpOptions::default());
     let sent = socket
-        .and_then(|socket| left.udp_send_to(now, socket, at(Side::Right, 7), b"nobody is there"));
+        .and_then(|socket| left.udp_send_to(now, socket, at(Side::Right, 7), b"no socket here"));
     let asked = left.echo_send(now, Side::Right.address(), 1, 1, b"ping");
     let refused = left.tcp_connect(now, at(Side::Right, 8), &ConnectOptions::default());
     let client = left.tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default());
@@ -90,7 +92,7 @@ pub fn real_frames() -> Vec<Vec<u8>> {
     pair.run_for(Duration::from_millis(1));
     let now = pair.now;
     let Some((server, _)) = pair.stack(Side::Right).tcp_accept(listener) else {
-        panic!("nobody came")
+        panic!("no connection was accepted")
     };
     let written = pair.stack(Side::Left).tcp_write(now, client, &[7; 3_000]);
     let closed = pair.stack(Side::Left).tcp_close(now, client);
@@ -104,7 +106,7 @@ pub fn real_frames() -> Vec<Vec<u8>> {
     frames.take()
 }
 
-/// Makes the checksums of a frame fit what it says, as far as it says anything.
+/// Recomputes the checksums of a frame as far as its headers can be parsed.
 pub fn mend_checksums(frame: &mut [u8]) {
     const IP: usize = EthernetHeader::LENGTH;
     let is_whole = frame.len() >= IP + Ipv4Header::LENGTH && EthernetFrame::parse(frame).is_ok();
@@ -124,7 +126,7 @@ pub fn mend_checksums(frame: &mut [u8]) {
     mend(&mut frame[IP + header_length..IP + header_length + length], place, pseudo);
 }
 
-/// Writes the checksum of `bytes` to its place among them, if it is there.
+/// Writes the checksum of `bytes` at `place` if there is room for it.
 fn mend(bytes: &mut [u8], place: usize, pseudo: Sum) {
     if bytes.len() < place + 2 {
         return;

@@ -1,27 +1,29 @@
-//! What the tests of several crates share: two connections, or two hosts, and what lies between
-//! them, in virtual time. Only ever a dev-dependency.
+//! Shared test support: two connections or two hosts, and the network between them, in virtual
+//! time. Used only as a dev-dependency.
 
 #![forbid(unsafe_code)]
 
+mod access;
+mod arrival;
+pub mod attack;
 mod connections;
 pub mod explore;
+mod forger;
 pub mod fuzz;
 pub mod hostile;
 pub mod loss_grid;
 mod network;
 mod pair;
 mod script;
-pub mod siege;
 mod test_link;
 pub mod transfer;
-mod way;
 mod wire;
 
+pub use access::Access;
 pub use connections::{Connections, End};
 pub use network::{Fate, Line, Narrow, Network};
 pub use pair::{Pair, Setup, Side};
 pub use script::{Notation, Script, Sent, pattern};
 pub use test_link::TestLink;
 pub use transfer::Transfer;
-pub use way::Way;
 pub use wire::{Arrival, Wire};

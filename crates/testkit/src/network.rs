@@ -1,71 +1,72 @@
-//! The way between two ends: how long it takes, how much it carries, and what it does to a packet.
+//! The path between two ends: its latency, its capacity and its faults.
 
 use linerate_units::{Duration, Rate};
 use oorandom::Rand64;
 
-/// What happens to one packet.
+/// The treatment of one packet by the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It arrives after the latency.
+    /// The packet arrives after the latency.
     Arrive,
-    /// It never arrives, and takes no room on the way.
+    /// The packet never arrives, and takes no capacity.
     Lose,
-    /// A congested router marks it, if its sender allows that, and drops it otherwise (RFC 3168).
+    /// A congested router marks the packet if its sender is ECN-capable, and drops it otherwise
+    /// (RFC 3168).
     Mark,
-    /// It arrives twice, the second time so much later.
+    /// The packet arrives twice, the second time so much later.
     Repeat(Duration),
-    /// It arrives so much later, behind others.
+    /// The packet arrives so much later, behind packets that were sent after it.
     Delay(Duration),
-    /// It arrives with one of its bits turned over; counted from the first, around the end if need be.
+    /// The packet arrives with one bit inverted: the bit of this number, modulo the length.
     Spoil(u64),
 }
 
-/// The narrowest part of a path: packets leave it one after the other, and wait in front of it.
+/// The bottleneck of a path: a line of limited rate with a drop-tail queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// How fast packets leave it.
+    /// Rate at which packets leave the queue.
     pub rate: Rate,
-    /// Bytes of packets that may wait for it; those that come while as many do are lost.
+    /// Bytes that the queue holds; packets that arrive at a full queue are lost.
     pub queue: u64,
 }
 
-/// A part of the path that takes short packets only, and says nothing about the others: they vanish.
+/// A part of the path with a small MTU that drops longer packets silently (a black hole).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Narrow {
-    /// Bytes of the longest packet that passes, as the wire carries it.
+    /// Bytes of the longest IP packet that passes.
     pub most: usize,
-    /// The path leads there from the packet with this number on, of those that either end sends.
+    /// Number of the first packet that takes this part of the path, counted over both directions.
     pub from: u64,
-    /// From this one on it does not any more.
+    /// Number of the first packet that no longer takes it.
     pub until: u64,
 }
 
-/// A path with the same properties in both directions. Shares are in thousandths of all packets; each
-/// packet has one accident at most.
+/// A path with equal properties in both directions. Probabilities are in thousandths. A packet
+/// suffers one fault at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// From one end to the other.
+    /// One-way latency.
     pub latency: Duration,
-    /// What a packet has to pass first, if the path is not of any width.
+    /// The bottleneck, if the rate of the path is limited.
     pub line: Option<Line>,
-    /// What swallows long packets, if anything does.
+    /// The black hole for long packets, if there is one.
     pub narrow: Option<Narrow>,
-    /// Packets lost, of a thousand.
+    /// Packets lost, in thousandths.
     pub loss: u32,
-    /// Packets that arrive twice, of a thousand.
+    /// Packets duplicated, in thousandths.
     pub duplication: u32,
-    /// Packets that arrive late, of a thousand.
+    /// Packets delayed behind later ones, in thousandths.
     pub reordering: u32,
-    /// Packets that arrive with a wrong bit, of a thousand.
+    /// Packets with an inverted bit, in thousandths.
     pub corruption: u32,
-    /// Packets that a congested router marks or drops, of a thousand.
+    /// Packets that a congested router marks or drops, in thousandths.
     pub marking: u32,
-    /// The most that a late one, or the second of two, is late.
+    /// Greatest extra delay of a late packet, or of the second copy of a duplicated one.
     pub lateness: Duration,
 }
 
 impl Network {
-    /// A path that only takes `latency`.
+    /// Creates a path without faults that has only this one-way latency.
     #[must_use]
     pub const fn clean(latency: Duration) -> Self {
         Self {
@@ -81,7 +82,7 @@ impl Network {
         }
     }
 
-    /// The fate of the next packet, drawn from `random`.
+    /// Draws the fate of the next packet from `random`.
     pub fn draw(&self, random: &mut Rand64) -> Fate {
         let dice = random.rand_range(0..1_000);
         let mut shares = 0;

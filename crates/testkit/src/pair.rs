@@ -1,4 +1,4 @@
-//! Two hosts on a wire, in virtual time. After each step both check all their invariants.
+//! Two hosts on a wire, in virtual time. The invariants of both are checked after each step.
 
 use crate::test_link::TestLink;
 use crate::{Fate, Network, Wire};
@@ -8,20 +8,20 @@ use linerate_wire::{Ecn, Ipv4Cidr, Ipv4Header, Ipv4Packet, MacAddress};
 use std::fmt;
 use std::net::Ipv4Addr;
 
-/// One of the two.
+/// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
-    /// 192.0.2.1, which usually begins.
+    /// 192.0.2.1, usually the client.
     Left,
     /// 192.0.2.2.
     Right,
 }
 
 impl Side {
-    /// Both.
+    /// Both sides.
     pub const BOTH: [Self; 2] = [Self::Left, Self::Right];
 
-    /// The other one.
+    /// Returns the opposite side.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -30,22 +30,22 @@ impl Side {
         }
     }
 
-    /// Its address, in a network of 24 bits.
+    /// Returns the host's address, in a network with a prefix of 24 bits.
     #[must_use]
     pub const fn address(self) -> Ipv4Addr {
         Ipv4Addr::new(192, 0, 2, self as u8 + 1)
     }
 
-    /// Its station.
+    /// Returns the host's MAC address.
     #[must_use]
     pub const fn mac(self) -> MacAddress {
         MacAddress::new([2, 0, 0, 0, 0, self as u8 + 1])
     }
 
-    /// What its host is configured with, unless a test changes it.
+    /// Returns the host's default configuration.
     ///
     /// # Panics
-    /// Never: a prefix of 24 bits exists.
+    /// Never: 24 is a valid prefix length.
     #[must_use]
     pub fn config(self) -> StackConfig {
         let Some(cidr) = Ipv4Cidr::new(self.address(), 24) else { panic!("a prefix of 24 bits") };
@@ -53,21 +53,21 @@ impl Side {
     }
 }
 
-/// How a pair is made.
+/// Parameters of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// What everything random is drawn from.
+    /// Seed of everything random.
     pub seed: u64,
-    /// What is between the two.
+    /// The network between the two hosts.
     pub network: Network,
-    /// What frames begin with.
+    /// Framing of the links.
     pub medium: Medium,
-    /// Bytes of the largest packet.
+    /// Bytes of the largest IP packet.
     pub mtu: usize,
-    /// Frames that a link takes before the wire fetches them.
+    /// Frames that a link's send queue holds before the wire fetches them.
     pub capacity: usize,
-    /// From one turn of a host to its next, at least: with the budget of a turn, what it can do in a
-    /// time. Zero for hosts that are infinitely fast.
+    /// Least time between two turns of a host. Together with the budget of a turn it limits the
+    /// host's speed; zero makes hosts infinitely fast.
     pub pause: Duration,
 }
 
@@ -84,26 +84,26 @@ impl Default for Setup {
     }
 }
 
-/// A watcher of every frame that is sent: what it was, and what becomes of it.
+/// A function that sees every frame sent and may decide its fate.
 type Filter = Box<dyn FnMut(Instant, Side, &[u8]) -> Option<Fate>>;
 
 /// Two hosts on a wire.
 pub struct Pair {
-    /// The present.
+    /// The current virtual time.
     pub now: Instant,
-    /// What is between them.
+    /// The wire between the hosts.
     pub wire: Wire<Side>,
     hosts: [Host<TestLink>; 2],
-    /// What the last turn of each came to, if its link was up.
+    /// The result of each host's last turn, if its link was up.
     turns: [Option<Turn>; 2],
     pause: Duration,
-    /// From when on each may turn again.
+    /// Earliest time of each host's next turn.
     rested: [Instant; 2],
     filter: Filter,
 }
 
 impl Pair {
-    /// Two hosts as `setup` says, each with the configuration that `configure` has changed.
+    /// Creates two hosts as `setup` says; `configure` changes the configuration of each.
     pub fn new(setup: &Setup, configure: impl Fn(Side, &mut StackConfig)) -> Self {
         let hosts = Side::BOTH.map(|side| {
             let mut config = side.config();
@@ -114,7 +114,7 @@ impl Pair {
             Host::new(Stack::new(config, seed), TestLink::new(capabilities, setup.capacity))
         });
         let wire = Wire::new(setup.network, setup.seed);
-        // Not zero, so that a forgotten time shows.
+        // The clock does not start at zero, so that a forgotten timestamp shows.
         let now = Instant::ZERO + Duration::from_secs(1_000);
         Self {
             now,
@@ -127,7 +127,7 @@ impl Pair {
         }
     }
 
-    /// Has `observer` see every frame that a side sends, before anything happens to it.
+    /// Shows every frame that a side sends to `observer`, before the network treats it.
     pub fn observe(&mut self, mut observer: impl FnMut(Instant, Side, &[u8]) + 'static) {
         self.set_filter(move |at, side, frame| {
             observer(at, side, frame);
@@ -135,8 +135,8 @@ impl Pair {
         });
     }
 
-    /// Shows every frame that is sent to `filter`, with who sent it; its answer, if there is one, is the
-    /// frame's fate in place of the network's.
+    /// Shows every frame sent to `filter`, with its sender. A fate that it returns replaces the one
+    /// that the network draws.
     pub fn set_filter(
         &mut self,
         filter: impl FnMut(Instant, Side, &[u8]) -> Option<Fate> + 'static,
@@ -144,23 +144,23 @@ impl Pair {
         self.filter = Box::new(filter);
     }
 
-    /// One of the hosts.
+    /// Returns one of the hosts.
     pub fn host(&mut self, side: Side) -> &mut Host<TestLink> {
         &mut self.hosts[side as usize]
     }
 
-    /// One of the hosts, without its link.
+    /// Returns the stack of one of the hosts.
     pub fn stack(&mut self, side: Side) -> &mut Stack {
         self.host(side).stack_mut()
     }
 
-    /// Goes on until `done`, which applications may use to do their part, or until `limit` has gone by.
-    /// Says whether it was done.
+    /// Runs until `done` returns true or `limit` has passed. Applications may act in `done`.
+    /// Returns whether it was done.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now + limit;
         while !done(self) {
             self.turn();
-            // What has arrived now is read now, not when something happens next.
+            // Data that has just arrived is read at once, not at the next event.
             if done(self) {
                 return true;
             }
@@ -172,7 +172,7 @@ impl Pair {
         true
     }
 
-    /// Does everything that there is to do at the present time.
+    /// Does all work that is pending at the current time.
     ///
     /// # Panics
     /// If an invariant of a host is broken, or a link that is up fails.
@@ -193,7 +193,7 @@ impl Pair {
             let host = self.host(side);
             let turn = host.turn(now);
             host.stack().check();
-            // A host whose link is down is left alone until the link is up again.
+            // A host whose link is down gets no turn until the link is up again.
             self.turns[side as usize] = turn.ok();
             while let Some(frame) = self.host(side).link_mut().fetch() {
                 let fate = (self.filter)(now, side, &frame);
@@ -203,12 +203,12 @@ impl Pair {
         }
     }
 
-    /// Where a packet begins in a frame.
+    /// Returns the offset of the IP packet in a frame.
     fn place_of_packet(&self) -> usize {
         self.hosts[0].stack().capabilities().medium.header_length()
     }
 
-    /// Whether the packet in a frame, if there is one, may be marked.
+    /// Returns the ECN codepoint of the packet in a frame.
     fn ecn_of(&self, frame: &[u8]) -> Ecn {
         let packet = frame.get(self.place_of_packet()..).map(Ipv4Packet::parse);
         packet
@@ -216,8 +216,7 @@ impl Pair {
             .map_or(Ecn::NotEct, |packet| packet.header.type_of_service.ecn())
     }
 
-    /// Moves to the next time at which there is something to do; false, and no move, if that is beyond
-    /// `limit`.
+    /// Advances to the next event. Returns false, without advancing, if it is later than `limit`.
     pub fn move_on(&mut self, limit: Instant) -> bool {
         let next = Side::BOTH
             .map(|side| self.next_turn(side))
@@ -241,7 +240,7 @@ impl Pair {
         wanted.max(self.rested[side as usize])
     }
 
-    /// Goes on for so long.
+    /// Runs for `span`.
     pub fn run_for(&mut self, span: Duration) {
         self.run_until(span, |_| false);
     }

@@ -1,4 +1,4 @@
-//! A link that keeps frames until a test fetches them, and hands over those that a test puts in.
+//! A link that keeps frames until a test fetches them, and delivers those that a test puts in.
 
 use linerate_stack::{
     Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, PlainFrame, RxChecksum,
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-/// A frame that arrives, and what the link says of it.
+/// A received frame with the metadata that the link reports for it.
 #[derive(Debug)]
 struct Arrived {
     at: Instant,
@@ -18,18 +18,20 @@ struct Arrived {
     segment: Option<NonZeroU16>,
 }
 
-/// What a host does not keep anyway, this link does not let go of.
+/// Bytes from which on the link delivers a frame in memory that the host may keep. A host copies
+/// shorter frames anyway.
 const WORTH_KEEPING: usize = 4 << 10;
 
 impl Arrived {
-    /// Is nothing known of it, as of what the other end has written to memory that both share?
+    /// Returns whether the link reports nothing about the frame, and no sender still writes to its
+    /// memory.
     const fn is_plain(&self) -> bool {
         matches!(self.checksum, RxChecksum::Unverified)
             && self.segment.is_none()
             && self.bytes.len() < WORTH_KEEPING
     }
 
-    /// Hands it over, and the memory that it lies in.
+    /// Delivers the frame together with its memory.
     fn hand_over(&self, sink: &mut impl FrameSink) {
         let &Self { at, ref bytes, checksum, segment } = self;
         let memory = Arc::from(&bytes[..]);
@@ -42,21 +44,22 @@ impl Arrived {
     }
 }
 
-/// A bounded queue each way. Frames of which nothing is known are lent together, one behind the other; large ones, and
-/// those of which the link knows more, one by one, and it does not mind if the host keeps them.
+/// A link with a bounded queue in each direction. Frames without metadata are delivered in one
+/// contiguous batch. Large frames and frames with metadata are delivered one by one, in memory that
+/// the host may keep.
 #[derive(Debug)]
 pub struct TestLink {
     capabilities: Capabilities,
-    /// Frames that the link takes before somebody fetches them.
+    /// Frames that the link accepts before a test fetches them.
     capacity: usize,
     arrived: VecDeque<Arrived>,
     sent: VecDeque<Vec<u8>>,
-    /// Is the link down?
+    /// Whether the link is down.
     pub down: bool,
 }
 
 impl TestLink {
-    /// A link with room for `capacity` frames to be sent.
+    /// Creates a link with room for `capacity` frames to be sent.
     #[must_use]
     pub const fn new(capabilities: Capabilities, capacity: usize) -> Self {
         Self {
@@ -68,12 +71,12 @@ impl TestLink {
         }
     }
 
-    /// Has a frame arrive.
+    /// Delivers a frame at `at`.
     pub fn put(&mut self, at: Instant, frame: Vec<u8>) {
         self.put_as(at, frame, RxChecksum::Unverified, None);
     }
 
-    /// Has a frame arrive, of which the link says so much.
+    /// Delivers a frame with the metadata that a link may report.
     pub fn put_as(
         &mut self,
         at: Instant,
@@ -84,12 +87,12 @@ impl TestLink {
         self.arrived.push_back(Arrived { at, bytes, checksum, segment });
     }
 
-    /// Fetches the next frame that the host has sent.
+    /// Removes and returns the oldest frame that the host has sent.
     pub fn fetch(&mut self) -> Option<Vec<u8>> {
         self.sent.pop_front()
     }
 
-    /// Does a frame wait for the host?
+    /// Returns whether a received frame waits for the host.
     #[must_use]
     pub fn has_arrived(&self) -> bool {
         !self.arrived.is_empty()
@@ -149,7 +152,7 @@ impl Link for TestLink {
 }
 
 impl TestLink {
-    /// How many of `budget` empty frames has `fill` filled?
+    /// Returns how many of `budget` empty frames `fill` has filled.
     fn transmit_into(
         &mut self,
         budget: usize,
@@ -165,7 +168,7 @@ impl TestLink {
     }
 }
 
-/// Empty frames that a host fills, one after the other.
+/// Empty frames that a host fills one after the other.
 struct EmptyFrames<'a> {
     link: &'a mut TestLink,
     left: usize,
@@ -176,7 +179,7 @@ impl FrameSlots for EmptyFrames<'_> {
         if self.left == 0 {
             return false;
         }
-        // The bytes of an offered frame are arbitrary, so a host must not count on zeros.
+        // The content of an empty frame is undefined: a host that counts on zeros fails here.
         let mut frame = vec![0xa5; self.link.capabilities.frame_length()];
         let Some(TxFrame { length, .. }) = fill(&mut frame) else { return false };
         frame.truncate(length);

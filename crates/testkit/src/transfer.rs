@@ -1,12 +1,12 @@
-//! Bulk data from one application to another, over two hosts.
+//! Bulk transfer from one application to another, over two hosts.
 
 use crate::{Pair, Side, pattern};
 use linerate_stack::{ConnectOptions, Error, ListenHandle, ListenOptions, TcpHandle};
 use linerate_units::Duration;
 use std::net::SocketAddrV4;
 
-/// One direction of a connection, with what an application at each end has to do: one writes the
-/// pattern and closes, the other reads and compares.
+/// One direction of a connection and its two applications: one writes the pattern and closes, the
+/// other reads and compares.
 #[derive(Clone, Debug)]
 pub struct Transfer {
     from: (Side, TcpHandle),
@@ -18,28 +18,29 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// `total` bytes that are to go from an end to the other.
+    /// Creates a transfer of `total` bytes.
     #[must_use]
     pub const fn new(from: (Side, TcpHandle), to: (Side, TcpHandle), total: usize) -> Self {
         Self { from, to, total, written: 0, read: 0, ended: false }
     }
 
-    /// Bytes that have arrived.
+    /// Returns the bytes that the receiving application has read.
     #[must_use]
     pub const fn read(&self) -> usize {
         self.read
     }
 
-    /// Its end at a host.
+    /// Returns the handle of the connection at one host.
     #[must_use]
     pub fn end(&self, side: Side) -> TcpHandle {
         if self.from.0 == side { self.from.1 } else { self.to.1 }
     }
 
-    /// Writes and reads what can be; says whether everything has arrived and the stream has ended.
+    /// Writes and reads as much as possible. Returns whether every byte and the end of the stream
+    /// have arrived.
     ///
     /// # Panics
-    /// If a byte is wrong, or the connection has ended otherwise.
+    /// If a byte is wrong, or the connection has failed.
     pub fn advance(&mut self, pair: &mut Pair) -> bool {
         self.write(pair);
         self.take(pair);
@@ -86,32 +87,34 @@ impl Transfer {
     }
 }
 
-/// The door of the right host, at port 9.
+/// Listens at port 9 of the right host.
 ///
 /// # Panics
-/// If the port is taken.
+/// If the port is in use.
 pub fn listen(pair: &mut Pair) -> ListenHandle {
-    let door = SocketAddrV4::new(Side::Right.address(), 9);
-    let Ok(listener) = pair.stack(Side::Right).tcp_listen(door, &ListenOptions::default()) else {
+    let address = SocketAddrV4::new(Side::Right.address(), 9);
+    let Ok(listener) = pair.stack(Side::Right).tcp_listen(address, &ListenOptions::default())
+    else {
         panic!("port 9 is taken")
     };
     listener
 }
 
-/// A connection that the left host opens and the right one accepts: both ends.
+/// Opens a connection from the left host to the right one. Returns the handles of both ends.
 ///
 /// # Panics
 /// If that takes more than ten minutes.
 pub fn established(pair: &mut Pair, listener: ListenHandle) -> (TcpHandle, TcpHandle) {
-    let (now, door) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
-    let Ok(left) = pair.stack(Side::Left).tcp_connect(now, door, &ConnectOptions::default()) else {
-        panic!("there is no way to the door")
+    let (now, address) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
+    let Ok(left) = pair.stack(Side::Left).tcp_connect(now, address, &ConnectOptions::default())
+    else {
+        panic!("the connection was refused")
     };
     let mut right = None;
     pair.run_until(Duration::from_secs(600), |pair| {
         right = right.or_else(|| pair.stack(Side::Right).tcp_accept(listener));
         right.is_some()
     });
-    let Some((right, _)) = right else { panic!("nobody came to the door: {pair:?}") };
+    let Some((right, _)) = right else { panic!("no connection was accepted: {pair:?}") };
     (left, right)
 }

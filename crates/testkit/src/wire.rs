@@ -1,4 +1,4 @@
-//! What is under way between two ends, and when it arrives.
+//! Packets in flight between two ends.
 
 use crate::{Fate, Narrow, Network};
 use linerate_units::{Bytes, Duration, Instant};
@@ -9,34 +9,33 @@ use std::collections::BTreeMap;
 /// A packet that has arrived.
 #[derive(Debug)]
 pub struct Arrival<To> {
-    /// When.
+    /// Time of arrival.
     pub at: Instant,
-    /// Where.
+    /// The end at which it arrives.
     pub to: To,
-    /// What it was when it was sent, unless it was spoilt.
+    /// The packet as it was sent, unless the network has corrupted it.
     pub bytes: Vec<u8>,
-    /// What its packet bears. If a router has marked it, the receiver's side of the wire writes that where it
-    /// belongs.
+    /// ECN codepoint on arrival. The receiving end writes a router's mark into the header.
     pub ecn: Ecn,
 }
 
-/// Packets on their way to ends of the kind `To`.
+/// Packets in flight to ends of the type `To`.
 #[derive(Debug)]
 pub struct Wire<To> {
-    /// What happens to those that are sent from now on.
+    /// Properties of the path for packets sent from now on.
     pub network: Network,
     random: Rand64,
-    /// By the time of arrival, and in the order of sending where that is the same.
+    /// Sorted by the time of arrival, then by the order of sending.
     in_flight: BTreeMap<(Instant, u64), Arrival<To>>,
-    /// Until when the line towards an end is taken.
+    /// Time until which the line towards each end is busy.
     busy: BTreeMap<To, Instant>,
     sent: u64,
-    /// Packets that were not lost before they came to the narrow part.
+    /// Packets that were not lost before the bottleneck.
     offered: u64,
 }
 
 impl<To: Copy + Ord> Wire<To> {
-    /// A wire whose accidents are drawn from `seed`.
+    /// Creates a wire whose faults are drawn from `seed`.
     #[must_use]
     pub fn new(network: Network, seed: u64) -> Self {
         let random = Rand64::new(u128::from(seed));
@@ -50,10 +49,11 @@ impl<To: Copy + Ord> Wire<To> {
         }
     }
 
-    /// Sends a packet towards `to`, which routers may mark as `ecn` says; its fate is drawn unless `fate`
+    /// Sends a packet with the codepoint `ecn` towards `to`. Its fate is drawn unless `fate`
     /// decides it.
     pub fn send(&mut self, now: Instant, to: To, mut bytes: Vec<u8>, ecn: Ecn, fate: Option<Fate>) {
-        // Drawn in any case: who decides about one packet does not change what happens to the next.
+        // The draw is made in any case, so that a decision about one packet does not change the
+        // fate of the next.
         let drawn = self.network.draw(&mut self.random);
         let fate = fate.unwrap_or(drawn);
         if fate == Fate::Lose || self.swallows(bytes.len()) {
@@ -82,7 +82,7 @@ impl<To: Copy + Ord> Wire<To> {
         }
     }
 
-    /// Another packet of so many bytes is sent: is it too long for the path?
+    /// Counts another packet of `length` bytes, and returns whether the black hole drops it.
     fn swallows(&mut self, length: usize) -> bool {
         self.offered += 1;
         let number = self.offered;
@@ -90,7 +90,7 @@ impl<To: Copy + Ord> Wire<To> {
         self.network.narrow.filter(leads_there).is_some_and(|narrow| length > narrow.most)
     }
 
-    /// When the next packet arrives.
+    /// Returns the time at which the next packet arrives.
     #[must_use]
     pub fn next(&self) -> Instant {
         self.in_flight.first_key_value().map_or(Instant::NEVER, |(&(at, _), _)| at)
@@ -102,7 +102,8 @@ impl<To: Copy + Ord> Wire<To> {
         Some(first.remove())
     }
 
-    /// When a packet of so many bytes has left the line towards `to`; `None` if too many wait for it.
+    /// Returns the time at which a packet of `length` bytes has left the line towards `to`, or
+    /// `None` if its queue is full.
     fn pass_line(&mut self, now: Instant, to: To, length: usize) -> Option<Instant> {
         let Some(line) = self.network.line else { return Some(now) };
         let busy = self.busy.entry(to).or_insert(now);

@@ -1,21 +1,21 @@
-//! An amount of bytes, as people write it.
+//! A number of bytes, with the binary and decimal suffixes that people type.
 
 use crate::parse::{ParseUnitError, Scale, parse_scaled};
 use core::fmt;
 use core::str::FromStr;
 
-/// An amount of bytes.
+/// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(u64);
 
 impl Bytes {
-    /// An amount of `count` bytes.
+    /// Creates a value of `count` bytes.
     #[must_use]
     pub const fn new(count: u64) -> Self {
         Self(count)
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     #[must_use]
     pub const fn count(self) -> u64 {
         self.0
@@ -41,7 +41,7 @@ const SCALE: Scale = Scale {
     ],
 };
 
-/// `8MiB`, `64K` (binary, as KiB), `1.5GB` (decimal); a bare number counts bytes.
+/// Parses `8MiB`, `64K` (binary, as KiB) and `1.5GB` (decimal); a bare number counts bytes.
 impl FromStr for Bytes {
     type Err = ParseUnitError;
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
@@ -50,7 +50,7 @@ impl FromStr for Bytes {
 }
 
 impl fmt::Display for Bytes {
-    #[allow(clippy::cast_precision_loss, reason = "three digits of it are shown")]
+    #[allow(clippy::cast_precision_loss, reason = "at most five digits are printed")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, size) in
             [("TiB", 1_u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_multiples_print_whole() {
+    fn multiples_of_a_unit_are_printed_without_a_fraction() {
         assert_eq!(Bytes::new(8 << 20).to_string(), "8 MiB");
         assert_eq!(Bytes::new(3 << 40).to_string(), "3 TiB");
         assert_eq!(Bytes::new(24_820).to_string(), "24.2 KiB");

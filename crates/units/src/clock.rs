@@ -1,10 +1,10 @@
-//! Where "now" comes from: the one thing about time that software has to ask somebody else.
+//! The interface through which software reads the present time.
 
 use crate::Instant;
 
 /// A source of the present time. Only the edge of the program (a reactor, a simulated machine)
 /// holds one; everything inside takes `now: Instant` as an argument.
 pub trait Clock {
-    /// The present time. Never less than what an earlier call returned.
+    /// Returns the present time. It never goes backwards.
     fn now(&self) -> Instant;
 }

@@ -5,66 +5,66 @@ use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
 use core::str::FromStr;
 
-/// A span in nanoseconds.
+/// A time span in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(u64);
 
 impl Duration {
-    /// No time at all.
+    /// The empty span.
     pub const ZERO: Self = Self(0);
-    /// The longest span there is, 584 years.
+    /// The longest span that fits, about 584 years.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A span of `nanos` nanoseconds.
+    /// Returns a span of `nanos` nanoseconds.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// A span of `micros` microseconds.
+    /// Returns a span of `micros` microseconds.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros.saturating_mul(1_000))
     }
 
-    /// A span of `millis` milliseconds.
+    /// Returns a span of `millis` milliseconds.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
-    /// A span of `secs` seconds.
+    /// Returns a span of `secs` seconds.
     #[must_use]
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// The span in nanoseconds.
+    /// Returns the span in nanoseconds.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The span in whole microseconds.
+    /// Returns the span in whole microseconds.
     #[must_use]
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// The span in whole milliseconds.
+    /// Returns the span in whole milliseconds.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// The span in seconds, for figures that people read.
+    /// Returns the span in seconds, for printing.
     #[must_use]
-    #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
+    #[allow(clippy::cast_precision_loss, reason = "53 bits are plenty for a printed figure")]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The absolute difference of two spans.
+    /// Returns the absolute difference between two spans.
     #[must_use]
     pub const fn abs_diff(self, other: Self) -> Self {
         Self(self.0.abs_diff(other.0))
@@ -98,7 +98,7 @@ impl Mul<u64> for Duration {
     }
 }
 
-/// Division by zero gives the longest span, as every other excess does.
+/// Division by zero returns the longest span: arithmetic saturates.
 impl Div<u64> for Duration {
     type Output = Self;
     fn div(self, by: u64) -> Self {
@@ -131,7 +131,7 @@ const SCALE: Scale = Scale {
     ],
 };
 
-/// `10ms`, `1.5s`, `200us`, `40ns`, `2min`, `1h`; a bare number counts seconds.
+/// Parses `10ms`, `1.5s`, `200us`, `40ns`, `2min` and `1h`; a bare number counts seconds.
 impl FromStr for Duration {
     type Err = ParseUnitError;
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
@@ -157,7 +157,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn people_read_and_write_spans_with_a_suffix() {
+    fn spans_are_parsed_and_printed_with_a_suffix() {
         assert_eq!("1.5s".parse(), Ok(Duration::from_millis(1_500)));
         assert_eq!("10".parse(), Ok(Duration::from_secs(10)));
         assert_eq!("40ms".parse(), Ok(Duration::from_millis(40)));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_can_be_typed() {
+    fn the_printed_form_parses_to_the_same_value() {
         for span in [1, 1_000, 1_500_000, 2_000_000_000].map(Duration::from_nanos) {
             assert_eq!(span.to_string().parse(), Ok(span));
         }

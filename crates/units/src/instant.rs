@@ -1,48 +1,49 @@
-//! A point in time as a host's clock tells it.
+//! A point in time on a host's clock.
 
 use crate::Duration;
 use core::ops::{Add, AddAssign, Sub};
 
-/// Nanoseconds since an epoch that the owner of the clock chose; 584 years fit.
+/// A point in time: nanoseconds since an epoch that the owner of the clock chose. About 584 years
+/// fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
 impl Instant {
-    /// The epoch itself.
+    /// The epoch.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that will be reached: the deadline of a timer that is not set.
+    /// An instant that is never reached: the deadline of a timer that is not set.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The instant `nanos` nanoseconds after the epoch.
+    /// Returns the instant `nanos` nanoseconds after the epoch.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns the nanoseconds since the epoch.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Whole milliseconds since the epoch.
+    /// Returns the whole milliseconds since the epoch.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// How much time went by since `earlier`; zero if `earlier` is the later one.
+    /// Returns the time from `earlier` to this instant, or zero if `earlier` is the later one.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// The first multiple of `grain`, counted from the epoch, that is not before this instant. A
-    /// zero grain is a clock without ticks and leaves the instant as it is.
+    /// Returns the first multiple of `grain`, counted from the epoch, that is not before this
+    /// instant. A zero grain describes a clock without ticks and returns the instant unchanged.
     #[must_use]
     #[inline]
     pub const fn round_up(self, grain: Duration) -> Self {
-        // Clocks with ticks are rare, and whoever sets a timer shall not be longer for their division.
+        // Timers are set often and clocks with ticks are rare, so the division is kept out of line.
         if grain.as_nanos() == 0 { self } else { self.round_up_to_tick(grain) }
     }
 

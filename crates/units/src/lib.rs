@@ -1,7 +1,7 @@
 //! Values that carry their unit: points in time and spans, bit rates, amounts of bytes.
 //!
-//! Nothing here knows about packets or about the operating system. Arithmetic saturates instead of
-//! wrapping: a deadline computed from hostile input is late, never in the past.
+//! This crate knows nothing about packets or the operating system. Arithmetic saturates instead of
+//! wrapping, so a deadline computed from hostile input is late and never in the past.
 
 #![no_std]
 #![forbid(unsafe_code)]

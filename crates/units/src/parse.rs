@@ -1,43 +1,45 @@
-//! Reading a number with a unit's suffix, as people type it.
+//! A parser for numbers with a unit suffix.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use thiserror::Error;
 
-/// The text is not an amount of the unit that was asked for. The person who typed it can mend it.
+/// A text that is not an amount of the requested unit; the person who typed it can correct it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParseUnitError {
-    /// It is no number, or its suffix is none of the unit's.
-    #[error("`{text}` is no amount of {unit}: write a number with one of the suffixes {suffixes}")]
+    /// The text is not a number, or its suffix does not belong to the unit.
+    #[error(
+        "`{text}` is not an amount of {unit}: write a number with one of the suffixes {suffixes}"
+    )]
     NoAmount {
-        /// What was written.
+        /// The rejected text.
         text: String,
-        /// What was to be.
+        /// The name of the unit.
         unit: &'static str,
-        /// The unit's suffixes.
+        /// The suffixes of the unit.
         suffixes: String,
     },
-    /// It is beyond 64 bits of the unit's smallest step.
+    /// The amount exceeds 64 bits of the unit's smallest step.
     #[error("`{text}` is too large an amount of {unit}: the most is {most}")]
     TooLarge {
-        /// What was written.
+        /// The rejected text.
         text: String,
-        /// What it is an amount of.
+        /// The name of the unit.
         unit: &'static str,
-        /// The largest whole number with the same suffix that is not.
+        /// The largest whole number that is accepted with this suffix.
         most: String,
     },
 }
 
-/// The suffixes of a unit and what each multiplies by.
+/// The suffixes of a unit and the factor of each.
 #[derive(Debug)]
 pub(crate) struct Scale {
     pub(crate) unit: &'static str,
     pub(crate) suffixes: &'static [(&'static str, u64)],
 }
 
-/// The amount that `text` names, in the unit's smallest step; `bare` is what a number without a
-/// suffix counts in. Fractions are cut, amounts beyond 64 bits refused.
+/// Parses `text` to an amount in the unit's smallest step. A number without a suffix is multiplied
+/// by `bare`. Fractions of a step are cut off.
 pub(crate) fn parse_scaled(text: &str, scale: &Scale, bare: u64) -> Result<u64, ParseUnitError> {
     let trimmed = text.trim();
     let digits_end =
@@ -68,21 +70,21 @@ pub(crate) fn parse_scaled(text: &str, scale: &Scale, bare: u64) -> Result<u64, 
     })
 }
 
-/// Is `suffix` another way to write `name`? Large and small letters are taken for the same, but nobody writes a large
-/// B who means bits: it would be an eighth of what was meant.
+/// Is `suffix` another spelling of `name`? Case is ignored, except that `B` never stands for `b`:
+/// bytes for bits would be an eightfold error.
 fn is_meant(name: &str, suffix: &str) -> bool {
     name.eq_ignore_ascii_case(suffix) && (name.contains('B') || !suffix.contains('B'))
 }
 
-/// The digits in front of a number's point, and those behind it; none if it is no number, or a finer one than anybody
-/// means.
+/// Splits a number at its decimal point. Returns `None` if the text is not a number, or has more
+/// than twelve decimals.
 fn number(digits: &str) -> Option<(&str, &str)> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_empty = whole.is_empty() && fraction.is_empty();
     (!is_empty && !fraction.contains('.') && fraction.len() <= 12).then_some((whole, fraction))
 }
 
-/// A number times `factor`, exactly; none if that is beyond 64 bits.
+/// Multiplies a number by `factor`, exactly. Returns `None` if the product exceeds 64 bits.
 fn scaled(whole: &str, fraction: &str, factor: u64) -> Option<u64> {
     let parse = |part: &str| if part.is_empty() { Some(0) } else { part.parse::<u64>().ok() };
     let denominator = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused_with_the_suffixes_that_exist() {
+    fn rejects_malformed_amounts_and_lists_the_suffixes() {
         for text in ["", ".", "-1", "1.2.3", "1 furlong", "1e3", "0.0000000000001"] {
             let error = parse_scaled(text, &BYTES, 1).unwrap_err().to_string();
             assert!(error.contains("B KiB"), "{error}");
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_refused_with_the_most_that_there_is_in_the_same_suffix() {
+    fn rejects_too_large_amounts_and_prints_the_largest_one_with_that_suffix() {
         const TIME: Scale = Scale { unit: "time", suffixes: &[("h", 3_600_000_000_000)] };
         for (text, scale, bare, most) in [
             ("18446744073709551616", &BYTES, 1, "18446744073709551615"),

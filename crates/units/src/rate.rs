@@ -5,24 +5,24 @@ use crate::{Bytes, Duration};
 use core::fmt;
 use core::str::FromStr;
 
-/// Bits per second.
+/// A bit rate in bits per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
 impl Rate {
-    /// A rate of `bits` bits per second.
+    /// Returns a rate of `bits` bits per second.
     #[must_use]
     pub const fn from_bits_per_second(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// Bits per second.
+    /// Returns the rate in bits per second.
     #[must_use]
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }
 
-    /// The rate at which `bytes` went by in `span`; zero if no time passed.
+    /// Returns the rate at which `bytes` pass in `span`; zero if the span is empty.
     #[must_use]
     pub fn of(bytes: Bytes, span: Duration) -> Self {
         let bit_nanos = u128::from(bytes.count()) * 8 * 1_000_000_000;
@@ -30,21 +30,21 @@ impl Rate {
         Self(u64::try_from(rate).unwrap_or(u64::MAX))
     }
 
-    /// How many bytes go by in `span` at this rate.
+    /// Returns the number of bytes that pass in `span` at this rate.
     #[must_use]
     pub fn bytes_in(self, span: Duration) -> Bytes {
         let bits = u128::from(self.0) * u128::from(span.as_nanos()) / 1_000_000_000;
         Bytes::new(u64::try_from(bits / 8).unwrap_or(u64::MAX))
     }
 
-    /// So many hundredths of this rate.
+    /// Returns `percent` hundredths of this rate.
     #[must_use]
     pub fn percent(self, percent: u32) -> Self {
         let rate = u128::from(self.0) * u128::from(percent) / 100;
         Self(u64::try_from(rate).unwrap_or(u64::MAX))
     }
 
-    /// How long `bytes` take at this rate; the longest span if the rate is zero.
+    /// Returns the time that `bytes` take at this rate; the longest span if the rate is zero.
     #[must_use]
     pub fn time_for(self, bytes: Bytes) -> Duration {
         let bit_nanos = u128::from(bytes.count()) * 8 * 1_000_000_000;
@@ -79,7 +79,8 @@ const SCALE: Scale = Scale {
     ],
 };
 
-/// `10Mb/s`, `10M`, `25Gbit/s`, and in bytes `1.25MB/s`; a bare number counts bits per second. Prefixes are decimal.
+/// Parses `10Mb/s`, `10M`, `25Gbit/s` and, in bytes, `1.25MB/s`; a bare number counts bits per
+/// second. Prefixes are decimal.
 impl FromStr for Rate {
     type Err = ParseUnitError;
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
@@ -88,7 +89,7 @@ impl FromStr for Rate {
 }
 
 impl fmt::Display for Rate {
-    #[allow(clippy::cast_precision_loss, reason = "three digits of it are shown")]
+    #[allow(clippy::cast_precision_loss, reason = "at most six digits are printed")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = self.0 as f64;
         match self.0 {
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_go_by_and_a_share_of_a_rate_is_a_rate() {
+    fn a_rate_converts_a_span_to_bytes_and_scales_by_percent() {
         let rate: Rate = "10Mb/s".parse().unwrap();
         assert_eq!(rate.bytes_in(Duration::from_millis(1)), Bytes::new(1_250));
         assert_eq!(rate.percent(125).bits_per_second(), 12_500_000);
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_b_counts_bytes_and_a_small_one_bits() {
+    fn an_uppercase_b_means_bytes_and_a_lowercase_b_means_bits() {
         let bits = |text: &str| text.parse().map(Rate::bits_per_second);
         assert_eq!(["1Gb/s", "1gb/s", "1Gbit/s"].map(bits), [(); 3].map(|()| Ok(1_000_000_000)));
         assert_eq!(["1GB/s", "1gB/s", "0.008Tb/s"].map(bits), [(); 3].map(|()| Ok(8_000_000_000)));
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_can_be_typed() {
+    fn the_printed_form_parses_to_the_same_value() {
         for rate in [1, 1_000, 1_000_000, 25_000_000_000].map(Rate::from_bits_per_second) {
             assert_eq!(alloc::string::ToString::to_string(&rate).parse(), Ok(rate));
         }

@@ -1,52 +1,53 @@
-//! The world's time, which hardware lives in: picoseconds, so that a bit of 100 Gb/s is a whole number of them.
+//! Simulated time in picoseconds, the time in which simulated hardware runs. One bit at 100 Gb/s
+//! lasts a whole number of picoseconds.
 //!
-//! Software reads clocks ([`crate::Instant`]) and never sees this.
+//! Software reads clocks ([`crate::Instant`]) and never sees simulated time.
 
 use crate::{Duration, Instant, Rate};
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub};
 
-/// A point in the world's time: picoseconds since it began; 213 days fit.
+/// A point in simulated time: picoseconds since the start of the simulation. 213 days fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(u64);
 
 impl Tick {
-    /// The beginning.
+    /// The start of the simulation.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that happens.
+    /// A point that is never reached.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The point so many picoseconds after the beginning.
+    /// Returns the point `picos` picoseconds after the start.
     #[must_use]
     pub const fn from_picos(picos: u64) -> Self {
         Self(picos)
     }
 
-    /// Picoseconds since the beginning.
+    /// Returns the picoseconds since the start.
     #[must_use]
     pub const fn as_picos(self) -> u64 {
         self.0
     }
 
-    /// How much time went by since `earlier`; nothing if `earlier` is the later one.
+    /// Returns the time from `earlier` to this point, or zero if `earlier` is the later one.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 
-    /// Seconds since the beginning, for figures that people read.
+    /// Returns the seconds since the start, for printing.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         Span(self.0).as_secs_f64()
     }
 
-    /// What a perfect clock that was started at the beginning shows.
+    /// Returns the reading of a perfect clock that starts with the simulation.
     #[must_use]
     pub const fn to_instant(self) -> Instant {
         Instant::from_nanos(self.0 / 1_000)
     }
 
-    /// The first point at which a perfect clock shows `instant`.
+    /// Returns the first point at which a perfect clock shows `instant`.
     #[must_use]
     pub const fn of_instant(instant: Instant) -> Self {
         Self(instant.as_nanos().saturating_mul(1_000))
@@ -60,29 +61,29 @@ impl Add<Span> for Tick {
     }
 }
 
-/// A span of the world's time, in picoseconds.
+/// A span of simulated time, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
 impl Span {
-    /// No time at all.
+    /// The empty span.
     pub const ZERO: Self = Self(0);
-    /// The longest.
+    /// The longest span that fits.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A span of so many picoseconds.
+    /// Creates a span of `picos` picoseconds.
     #[must_use]
     pub const fn from_picos(picos: u64) -> Self {
         Self(picos)
     }
 
-    /// Picoseconds.
+    /// Returns the span in picoseconds.
     #[must_use]
     pub const fn as_picos(self) -> u64 {
         self.0
     }
 
-    /// How long `bits` take at `rate`; the longest span at a rate of zero.
+    /// Returns the time that `bits` take at `rate`; the longest span if the rate is zero.
     #[must_use]
     pub fn of_bits(bits: u64, rate: Rate) -> Self {
         let picos = u128::from(bits) * 1_000_000_000_000;
@@ -92,9 +93,9 @@ impl Span {
         }
     }
 
-    /// The span in seconds, for figures that people read.
+    /// Returns the span in seconds, for printing.
     #[must_use]
-    #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
+    #[allow(clippy::cast_precision_loss, reason = "53 bits are plenty for a printed figure")]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e12
     }
@@ -127,7 +128,7 @@ impl Mul<u64> for Span {
     }
 }
 
-/// Division by zero gives the longest span, as every other excess does.
+/// Division by zero returns the longest span: arithmetic saturates.
 impl Div<u64> for Span {
     type Output = Self;
     fn div(self, by: u64) -> Self {
@@ -141,7 +142,7 @@ impl From<Duration> for Span {
     }
 }
 
-/// What a clock that counts nanoseconds sees of the span.
+/// Rounds down to whole nanoseconds, as a clock that counts nanoseconds does.
 impl From<Span> for Duration {
     fn from(span: Span) -> Self {
         Self::from_nanos(span.0 / 1_000)
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bit_of_ten_megabits_takes_100_nanoseconds_and_one_of_100_gigabits_ten_picoseconds() {
+    fn a_bit_takes_100_ns_at_10_megabits_and_10_ps_at_100_gigabits() {
         let bit = |text: &str| text.parse().map(|rate| Span::of_bits(1, rate));
         assert_eq!(bit("10Mb/s"), Ok(Span::from_picos(100_000)));
         assert_eq!(bit("100Gb/s"), Ok(Span::from_picos(10)));
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_shows_an_instant_from_its_first_picosecond_on() {
+    fn a_clock_shows_an_instant_from_its_first_picosecond() {
         let instant = Instant::from_nanos(7);
         assert_eq!(Tick::of_instant(instant), Tick::from_picos(7_000));
         assert_eq!((Tick::from_picos(7_999)).to_instant(), instant);

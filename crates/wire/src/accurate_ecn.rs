@@ -1,15 +1,15 @@
-//! The option of accurate ECN (RFC 9768 §3.2.3): how many bytes have arrived under each codepoint.
+//! The AccECN option (RFC 9768 §3.2.3): byte counters for each ECN codepoint.
 
 const ORDER_0: u8 = 172;
 const ORDER_1: u8 = 174;
 
-/// Fields of an option that has them all.
+/// The fields of a complete option.
 const MOST: usize = 3;
 
-/// Bytes of a field.
+/// The length of a field in bytes.
 const FIELD: usize = 3;
 
-/// Which count comes first; what is cut off is cut off at the end.
+/// The order of the counters in an option. A shortened option omits the last ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EcnOrder {
     /// ECT(0), CE, ECT(1): kind 172.
@@ -18,21 +18,22 @@ pub enum EcnOrder {
     One,
 }
 
-/// The low 24 bits of up to three counts of bytes.
+/// The low 24 bits of up to three byte counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EcnCounts {
     order: EcnOrder,
-    /// Invariant: at most three.
+    /// The number of fields. Invariant: at most three.
     count: u8,
-    /// Invariant: each has 24 bits, and those beyond `count` are zero.
+    /// Invariant: each field has 24 bits, and fields from `count` on are zero.
     fields: [u32; MOST],
 }
 
 impl EcnCounts {
-    /// What a field can say of a count.
+    /// The bits of a counter that fit a field.
     pub const MASK: u32 = 0x00ff_ffff;
 
-    /// All three counts, of bytes that came as ECT(0), CE and ECT(1); of each the low 24 bits.
+    /// Creates an option with all three counters: bytes received as ECT(0), CE and ECT(1). Bits
+    /// above the low 24 are cut off.
     #[must_use]
     pub const fn new(order: EcnOrder, e0b: u32, ceb: u32, e1b: u32) -> Self {
         let (first, last) = match order {
@@ -42,7 +43,7 @@ impl EcnCounts {
         Self { order, count: 3, fields: [first & Self::MASK, ceb & Self::MASK, last & Self::MASK] }
     }
 
-    /// The same with the first `count` fields only, none to three.
+    /// Keeps only the first `count` fields, at most three.
     #[must_use]
     pub fn cut_to(mut self, count: u8) -> Self {
         self.count = self.count.min(count);
@@ -50,8 +51,8 @@ impl EcnCounts {
         self
     }
 
-    /// Of the option `kind` with `data`, the whole fields: what follows them is padding (RFC 9768 §3.2.3).
-    /// `None` for another option.
+    /// Parses an option. Bytes after the last whole field are padding (RFC 9768 §3.2.3). Returns
+    /// `None` if `kind` is another option's.
     pub(crate) fn parse(kind: u8, data: &[u8]) -> Option<Self> {
         let order = match kind {
             ORDER_0 => EcnOrder::Zero,
@@ -68,31 +69,31 @@ impl EcnCounts {
         Some(counts)
     }
 
-    /// Which count comes first.
+    /// Returns the order of the counters.
     #[must_use]
     pub const fn order(self) -> EcnOrder {
         self.order
     }
 
-    /// How many fields there are.
+    /// Returns the number of fields.
     #[must_use]
     pub const fn count(self) -> u8 {
         self.count
     }
 
-    /// Bytes that came as ECT(0), if that is told (EE0B).
+    /// Returns the counter of bytes received as ECT(0) (EE0B), if present.
     #[must_use]
     pub fn e0b(self) -> Option<u32> {
         self.field(if self.order == EcnOrder::Zero { 0 } else { 2 })
     }
 
-    /// Bytes that came marked, if that is told (ECEB).
+    /// Returns the counter of bytes received as CE (ECEB), if present.
     #[must_use]
     pub fn ceb(self) -> Option<u32> {
         self.field(1)
     }
 
-    /// Bytes that came as ECT(1), if that is told (EE1B).
+    /// Returns the counter of bytes received as ECT(1) (EE1B), if present.
     #[must_use]
     pub fn e1b(self) -> Option<u32> {
         self.field(if self.order == EcnOrder::Zero { 2 } else { 0 })
@@ -102,7 +103,7 @@ impl EcnCounts {
         (index < usize::from(self.count)).then(|| self.fields[index])
     }
 
-    /// Bytes of the option with the NOPs that fill its words.
+    /// Returns the length of the option and its NOPs in bytes, a multiple of four.
     #[must_use]
     pub fn option_length(self) -> usize {
         self.length().next_multiple_of(4)
@@ -112,12 +113,13 @@ impl EcnCounts {
         2 + FIELD * usize::from(self.count)
     }
 
-    /// The option behind its NOPs; the first [`option_length`](Self::option_length) bytes count.
+    /// Returns the option with NOPs before it. Only the first
+    /// [`option_length`](Self::option_length) bytes are used.
     pub(crate) fn emit(self) -> [u8; 12] {
         let mut bytes = [1; 12];
         let at = self.option_length() - self.length();
         bytes[at] = if self.order == EcnOrder::Zero { ORDER_0 } else { ORDER_1 };
-        #[allow(clippy::cast_possible_truncation, reason = "eleven at the most")]
+        #[allow(clippy::cast_possible_truncation, reason = "at most eleven")]
         let length = self.length() as u8;
         bytes[at + 1] = length;
         for (place, field) in bytes[at + 2..].chunks_exact_mut(FIELD).zip(&self.fields) {
@@ -136,9 +138,9 @@ mod tests {
         TcpOptions::parse(field).ecn.unwrap()
     }
 
-    /// RFC 9768 §3.2.3, table 5.
+    /// Checks RFC 9768 §3.2.3, table 5.
     #[test]
-    fn each_length_of_each_order_says_which_counts_are_there() {
+    fn the_length_and_the_order_determine_the_counters() {
         for (order, kind) in [(EcnOrder::Zero, 172), (EcnOrder::One, 174)] {
             for count in 0..=3 {
                 let counts = EcnCounts::new(order, 0x0100_0001, 2, 3).cut_to(count);
@@ -162,13 +164,13 @@ mod tests {
         assert_eq!(
             (all.e0b(), all.ceb(), all.e1b()),
             (Some(1), Some(2), Some(3)),
-            "24 bits of each"
+            "24 bits of each counter"
         );
     }
 
-    /// RFC 9768 §3.2.3: whole fields of other lengths count, and the rest is padding.
+    /// RFC 9768 §3.2.3: whole fields of other lengths are valid, and the rest is padding.
     #[test]
-    fn of_a_length_that_has_no_meaning_yet_the_whole_fields_are_read() {
+    fn whole_fields_are_read_from_options_of_undefined_length() {
         assert_eq!(read(&[172, 4, 9, 9]), EcnCounts::new(EcnOrder::Zero, 0, 0, 0).cut_to(0));
         assert_eq!(
             read(&[172, 7, 0, 0, 5, 9, 9]),

@@ -1,31 +1,31 @@
-//! Address resolution: which station has this IPv4 address? (RFC 826)
+//! The Address Resolution Protocol (RFC 826): IPv4 addresses to MAC addresses.
 
 use crate::layout::{half, octets, room, split_fixed};
 use crate::{EtherType, MacAddress, Malformed};
 use core::net::Ipv4Addr;
 
-/// Question or answer.
+/// The operation of an ARP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArpOperation {
-    /// Who has the target's address?
+    /// A request for the MAC address of the target.
     Request,
-    /// The sender has it.
+    /// A reply to a request, or an announcement.
     Reply,
 }
 
-/// A packet that resolves IPv4 addresses on Ethernet. Either operation tells its sender's own pair.
+/// An ARP packet for IPv4 on Ethernet. Requests and replies both contain the sender's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArpPacket {
-    /// Question or answer.
+    /// The operation.
     pub operation: ArpOperation,
-    /// The station that sends this packet.
+    /// The MAC address of the sender.
     pub sender_mac: MacAddress,
-    /// Its IPv4 address; [unspecified](Ipv4Addr::UNSPECIFIED) in a probe (RFC 5227), which nobody
-    /// may learn from.
+    /// The IPv4 address of the sender. It is [unspecified](Ipv4Addr::UNSPECIFIED) in a probe (RFC
+    /// 5227), from which receivers must not learn.
     pub sender_ip: Ipv4Addr,
-    /// In a reply, the station that asked; means nothing in a request.
+    /// The MAC address of the host that sent the request; unused in a request.
     pub target_mac: MacAddress,
-    /// In a request, the address in question.
+    /// The IPv4 address whose MAC address is requested, or that of the host that sent the request.
     pub target_ip: Ipv4Addr,
 }
 
@@ -34,17 +34,17 @@ const REQUEST: u16 = 1;
 const REPLY: u16 = 2;
 
 impl ArpPacket {
-    /// Bytes of a packet.
+    /// The length of a packet in bytes.
     pub const LENGTH: usize = 28;
 
-    /// The question of a station for the one that has `target_ip`.
+    /// Creates a request for the MAC address of `target_ip`.
     #[must_use]
     pub const fn request(sender_mac: MacAddress, sender_ip: Ipv4Addr, target_ip: Ipv4Addr) -> Self {
         let operation = ArpOperation::Request;
         Self { operation, sender_mac, sender_ip, target_mac: MacAddress::ZERO, target_ip }
     }
 
-    /// The answer to this question: `mac` has the address.
+    /// Creates the reply to this request: `mac` has the address.
     #[must_use]
     pub const fn reply(&self, mac: MacAddress) -> Self {
         Self {
@@ -56,10 +56,10 @@ impl ArpPacket {
         }
     }
 
-    /// Reads a packet at the start of `bytes`; padding behind it is no concern of ARP's.
+    /// Parses the packet at the start of `bytes`, and ignores padding after it.
     ///
     /// # Errors
-    /// [`Malformed`] if it reaches beyond `bytes`, or is neither question nor answer about IPv4 on
+    /// [`Malformed`] if it is longer than `bytes`, or is neither a request nor a reply for IPv4 on
     /// Ethernet.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let (fixed, _) = split_fixed::<{ Self::LENGTH }>("ARP packet", bytes)?;
@@ -120,7 +120,7 @@ mod tests {
     const OTHER_IP: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 
     #[test]
-    fn a_question_has_the_bytes_that_rfc_826_draws() {
+    fn a_request_has_the_layout_of_rfc_826() {
         let mut bytes = [0xff; 46];
         assert_eq!(ArpPacket::request(MAC, IP, OTHER_IP).emit(&mut bytes), 28);
         let expected: [u8; 28] = [
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_swaps_the_parties() {
+    fn a_reply_swaps_sender_and_target() {
         let reply = ArpPacket::request(MAC, IP, OTHER_IP).reply(OTHER_MAC);
         assert_eq!((reply.sender_mac, reply.sender_ip), (OTHER_MAC, OTHER_IP));
         assert_eq!((reply.target_mac, reply.target_ip), (MAC, IP));

@@ -1,35 +1,35 @@
-//! What is wrong with bytes that were meant to be a packet.
+//! The error of all parsers.
 
 use thiserror::Error;
 
-/// The rule that the bytes broke. The sender, or something on the path, is at fault; the only
-/// thing to do with such a packet is to count and drop it.
+/// The rule that the bytes of a packet broke. The sender or the path is at fault; the receiver can
+/// only count and drop the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
-    /// Fewer bytes than the header, or than a length inside it, promises.
+    /// The packet is shorter than its header, or than a length in its header.
     #[error("{what} is cut short: {needed} bytes needed, {had} there")]
     Truncated {
-        /// The header that was being read.
+        /// The name of the header.
         what: &'static str,
-        /// Bytes that the header promises.
+        /// The number of bytes that the header promises.
         needed: usize,
-        /// Bytes that are there.
+        /// The number of bytes that are there.
         had: usize,
     },
-    /// A field holds a value that the protocol does not allow.
+    /// A header field has a value that the protocol does not allow.
     #[error("{what} has {field} {value}, which the protocol does not allow")]
     Field {
-        /// The header that was being read.
+        /// The name of the header.
         what: &'static str,
         /// The field's name in its RFC.
         field: &'static str,
-        /// The value found.
+        /// The value of the field.
         value: u32,
     },
-    /// The checksum does not fit the bytes.
+    /// The checksum does not match the bytes.
     #[error("{what} has a wrong checksum")]
     Checksum {
-        /// The header that was being read.
+        /// The name of the header.
         what: &'static str,
     },
 }

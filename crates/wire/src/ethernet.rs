@@ -1,96 +1,34 @@
 //! Ethernet II frames, with or without 802.1Q tags (RFC 894).
 
 use crate::layout::{half, octets, room, split_fixed};
-use crate::{MacAddress, Malformed, VlanTag, VlanTags};
-use core::fmt;
+use crate::{EtherType, MacAddress, Malformed, VlanTag, VlanTags};
 
-/// What a frame carries. A number below 1,536 is the length of an 802.3 frame instead.
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(transparent)]
-pub struct EtherType(u16);
-
-impl EtherType {
-    /// IPv4 (RFC 894).
-    pub const IPV4: Self = Self(0x0800);
-    /// Address resolution (RFC 826).
-    pub const ARP: Self = Self(0x0806);
-    /// IPv6 (RFC 2464).
-    pub const IPV6: Self = Self(0x86dd);
-    /// A tag of IEEE 802.1Q.
-    pub const VLAN: Self = Self(0x8100);
-    /// A provider's tag of IEEE 802.1ad.
-    pub const SERVICE_VLAN: Self = Self(0x88a8);
-    /// A provider's tag as it was written before 802.1ad.
-    pub const OLD_SERVICE_VLAN: Self = Self(0x9100);
-
-    /// The type with this number on the wire.
-    #[must_use]
-    pub const fn new(number: u16) -> Self {
-        Self(number)
-    }
-
-    /// The number on the wire.
-    #[must_use]
-    pub const fn number(self) -> u16 {
-        self.0
-    }
-
-    /// Does a tag follow?
-    #[must_use]
-    pub const fn is_vlan(self) -> bool {
-        matches!(self, Self::VLAN | Self::SERVICE_VLAN | Self::OLD_SERVICE_VLAN)
-    }
-
-    /// Is the number a length, and the frame one of 802.3 with an LLC header?
-    #[must_use]
-    pub const fn is_length(self) -> bool {
-        self.0 < 1_536
-    }
-}
-
-impl fmt::Display for EtherType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::IPV4 => f.pad("IPv4"),
-            Self::ARP => f.pad("ARP"),
-            Self::IPV6 => f.pad("IPv6"),
-            Self(number) => write!(f, "{number:#06x}"),
-        }
-    }
-}
-
-impl fmt::Debug for EtherType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// The header of a frame.
+/// The header of an Ethernet frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EthernetHeader {
-    /// Whom it is for.
+    /// The MAC address of the receiver.
     pub destination: MacAddress,
-    /// Who sent it.
+    /// The MAC address of the sender.
     pub source: MacAddress,
-    /// The virtual network it belongs to.
+    /// The VLAN tags.
     pub tags: VlanTags,
-    /// What the payload is.
+    /// The type of the payload.
     pub ether_type: EtherType,
 }
 
 impl EthernetHeader {
-    /// Bytes of a header without tags.
+    /// The length of a header without tags, in bytes.
     pub const LENGTH: usize = 14;
-    /// Bytes of a header with the most tags that are read.
+    /// The length of a header with the most tags that are parsed, in bytes.
     pub const MAX_LENGTH: usize = Self::LENGTH + VlanTags::MOST * VlanTag::LENGTH;
 
-    /// Bytes that [`EthernetHeader::emit`] writes.
+    /// Returns the number of bytes that [`EthernetHeader::emit`] writes.
     #[must_use]
     pub const fn length(&self) -> usize {
         Self::LENGTH + self.tags.length()
     }
 
-    /// Writes the header to the start of `bytes` and returns its length; the payload goes behind it.
+    /// Writes the header to the start of `bytes`, and returns its length.
     ///
     /// # Panics
     /// If `bytes` is shorter than [`EthernetHeader::length`].
@@ -112,25 +50,25 @@ impl EthernetHeader {
     }
 }
 
-/// A frame as it came, without the check sequence, which hardware keeps to itself.
+/// A received frame, without its frame check sequence, which the hardware removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EthernetFrame<'a> {
     /// The header.
     pub header: EthernetHeader,
-    /// What follows the header, with the padding of a short frame still behind it.
+    /// The payload, including the padding of a short frame.
     pub payload: &'a [u8],
 }
 
 impl<'a> EthernetFrame<'a> {
-    /// Reads the header and up to two tags at the start of `bytes`.
+    /// Parses the header and up to two tags at the start of `bytes`.
     ///
     /// # Errors
-    /// [`Malformed`] if the header or a tag reaches beyond `bytes`.
+    /// [`Malformed`] if the header or a tag is cut short.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (fixed, mut payload) =
             split_fixed::<{ EthernetHeader::LENGTH }>("Ethernet header", bytes)?;
-        let mut ether_type = EtherType(half(fixed, 12));
+        let mut ether_type = EtherType::new(half(fixed, 12));
         let mut tags = VlanTags::NONE;
         for _ in 0..VlanTags::MOST {
             if !ether_type.is_vlan() {
@@ -138,7 +76,7 @@ impl<'a> EthernetFrame<'a> {
             }
             let (tag, rest) = split_fixed::<{ VlanTag::LENGTH }>("802.1Q tag", payload)?;
             tags.extend(VlanTag::read(ether_type, half(tag, 0)));
-            (ether_type, payload) = (EtherType(half(tag, 2)), rest);
+            (ether_type, payload) = (EtherType::new(half(tag, 2)), rest);
         }
         let (destination, source) =
             (MacAddress::new(octets(fixed, 0)), MacAddress::new(octets(fixed, 6)));
@@ -162,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_stand_where_rfc_894_puts_them() {
+    fn the_header_has_the_layout_of_rfc_894() {
         let mut bytes = [0; 16];
         assert_eq!(UNTAGGED.emit(&mut bytes), 14);
         assert_eq!(bytes, [255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 0, 0, 0]);
@@ -173,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_is_found_behind_one_tag_and_behind_two() {
+    fn the_payload_follows_one_tag_or_two() {
         for tags in [VlanTags::one(tag(7)), VlanTags::stacked(tag(9).as_service_tag(), tag(7))] {
             let header = EthernetHeader { tags, ..UNTAGGED };
             let mut bytes = [0xee; 30];
@@ -184,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_third_tag_is_the_payload_of_an_unknown_type() {
+    fn a_third_tag_remains_in_the_payload() {
         let mut bytes = [0; 30];
         let tags = VlanTags::stacked(tag(1), tag(2));
         EthernetHeader { tags, ether_type: EtherType::VLAN, ..UNTAGGED }.emit(&mut bytes);

@@ -1,24 +1,38 @@
-//! The cookie of TCP Fast Open (RFC 7413 §4.1.1): bytes that a server gives a client, which brings them
-//! back with the data on its next SYN. What they mean, only that server knows.
+//! TCP Fast Open cookies (RFC 7413 §4.1.1). A server gives a client a cookie, and the client
+//! returns it with the data on its next SYN. Only that server can interpret it.
+//!
+//! Before the option was assigned kind 34 it was sent as an experimental option (RFC 6994): kind
+//! 254, whose data begins with 0xF989. Some peers still send that one, so a cookie remembers which
+//! option carries it.
 
 use core::fmt;
 
-/// A cookie: 4 to 16 bytes, an even number of them; or none, which asks for one.
+const NOP: u8 = 1;
+const FAST_OPEN: u8 = 34;
+/// The kind of experimental options (RFC 4727).
+const EXPERIMENT: u8 = 254;
+/// The experiment identifier of Fast Open (RFC 7413 appendix B).
+const MAGIC: [u8; 2] = [0xf9, 0x89];
+
+/// A cookie of 4 to 16 bytes, an even number, or the empty cookie that requests one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FastOpenCookie {
-    /// Invariant: zero beyond `length`.
+    /// Invariant: bytes from `length` on are zero.
     bytes: [u8; Self::MOST],
     length: u8,
+    /// Does the experimental option carry it?
+    experimental: bool,
 }
 
 impl FastOpenCookie {
-    /// The empty cookie, with which a client asks for one.
-    pub const REQUEST: Self = Self { bytes: [0; Self::MOST], length: 0 };
+    /// The empty cookie, with which a client requests one.
+    pub const REQUEST: Self = Self { bytes: [0; Self::MOST], length: 0, experimental: false };
 
     const LEAST: usize = 4;
     const MOST: usize = 16;
+    const LONGEST_OPTION: usize = Self::MOST + 4;
 
-    /// A cookie of these bytes; `None` if no cookie has so many.
+    /// Creates a cookie of these bytes. Returns `None` if no cookie has that length.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let length = bytes.len();
@@ -31,30 +45,75 @@ impl FastOpenCookie {
         Some(cookie)
     }
 
-    /// What the server gave.
+    /// Returns the bytes that the server chose.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// Does it ask for a cookie?
+    /// Is this the request for a cookie?
     #[must_use]
     pub const fn is_request(&self) -> bool {
         self.length == 0
     }
 
-    /// NOPs in front of the option that bring it to a multiple of four bytes.
-    pub(crate) const fn padding(self) -> usize {
-        (self.length as usize + 2) % 4
+    /// Returns the same cookie, carried by the experimental option or by that of RFC 7413.
+    #[must_use]
+    pub const fn carried(self, experimental: bool) -> Self {
+        Self { experimental, ..self }
     }
 
-    /// Bytes of the option and its padding.
+    /// Does the experimental option carry it?
+    #[must_use]
+    pub const fn is_experimental(&self) -> bool {
+        self.experimental
+    }
+
+    /// Returns the length of the option without padding in bytes.
+    const fn length(self) -> usize {
+        self.length as usize + if self.experimental { 4 } else { 2 }
+    }
+
+    /// Returns the number of NOPs before the option that align its end to four bytes.
+    const fn padding(self) -> usize {
+        self.length() % 4
+    }
+
+    /// Returns the length of the option and its padding in bytes.
     pub(crate) const fn option_length(self) -> usize {
-        self.padding() + 2 + self.length as usize
+        self.padding() + self.length()
+    }
+
+    /// Returns the option behind its padding; bytes from [`Self::option_length`] on mean nothing.
+    pub(crate) fn emit(self) -> [u8; Self::LONGEST_OPTION] {
+        let mut field = [NOP; Self::LONGEST_OPTION];
+        let at = self.padding();
+        #[allow(clippy::cast_possible_truncation, reason = "an option has at most 20 bytes")]
+        let length = self.length() as u8;
+        let head: &[u8] = if self.experimental {
+            &[EXPERIMENT, length, MAGIC[0], MAGIC[1]]
+        } else {
+            &[FAST_OPEN, length]
+        };
+        field[at..at + head.len()].copy_from_slice(head);
+        let at = at + head.len();
+        field[at..at + usize::from(self.length)].copy_from_slice(self.as_bytes());
+        field
+    }
+
+    /// Parses the data of an option of `kind`. Returns `None` for other options than Fast Open's.
+    pub(crate) fn parse(kind: u8, data: &[u8]) -> Option<Self> {
+        match (kind, data) {
+            (FAST_OPEN, data) => Self::new(data),
+            (EXPERIMENT, [first, second, data @ ..]) if [*first, *second] == MAGIC => {
+                Self::new(data).map(|cookie| cookie.carried(true))
+            }
+            _ => None,
+        }
     }
 }
 
-/// In hexadecimal; a wish for one as nothing.
+/// Formats the cookie in hexadecimal; a request is the empty string.
 impl fmt::Display for FastOpenCookie {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))

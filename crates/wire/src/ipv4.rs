@@ -4,38 +4,38 @@ use crate::layout::{half, octets, room, split_fixed, word};
 use crate::{Ecn, Malformed, Protocol, Sum, TypeOfService, checksum};
 use core::net::Ipv4Addr;
 
-/// The fixed part of a header. Its lengths come from the payload, its checksum from the rest.
+/// The fixed part of an IPv4 header, without the lengths and the checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Header {
-    /// How routers should treat the packet, and whether one was congested.
+    /// The differentiated services code point and the ECN field.
     pub type_of_service: TypeOfService,
-    /// What the fragments of one datagram have in common.
+    /// The number that all fragments of a datagram share.
     pub identification: u16,
-    /// DF: routers drop the packet where it does not fit, and say so.
+    /// DF: a router that cannot forward the whole packet drops it and reports an error.
     pub dont_fragment: bool,
-    /// MF: fragments of the same datagram follow.
+    /// MF: further fragments of the datagram follow.
     pub more_fragments: bool,
-    /// Where in the datagram's payload this one begins, in bytes. A multiple of eight.
+    /// The offset of the payload in the datagram, in bytes. A multiple of eight.
     pub fragment_offset: u16,
-    /// Routers that the packet may still pass.
+    /// The number of routers that may still forward the packet.
     pub ttl: u8,
-    /// What the payload is.
+    /// The protocol of the payload.
     pub protocol: Protocol,
-    /// Who sent it.
+    /// The address of the sender.
     pub source: Ipv4Addr,
-    /// Whom it is for.
+    /// The address of the receiver.
     pub destination: Ipv4Addr,
 }
 
 impl Ipv4Header {
-    /// Bytes of a header without options.
+    /// The length of a header without options, in bytes.
     pub const LENGTH: usize = 20;
-    /// Bytes of a header with the most options that a header length can express.
+    /// The length of the longest header in bytes, options included.
     pub const MAX_LENGTH: usize = 60;
-    /// The TTL of what this host sends (RFC 1122 §3.2.1.7 wants it large enough for the Internet).
+    /// The TTL of sent packets: large enough for the Internet (RFC 1122 §3.2.1.7).
     pub const DEFAULT_TTL: u8 = 64;
 
-    /// The header of a whole datagram that routers shall not cut up.
+    /// Creates the header of a whole datagram that routers must not fragment.
     #[must_use]
     pub fn new(source: Ipv4Addr, destination: Ipv4Addr, protocol: Protocol) -> Self {
         Self {
@@ -51,13 +51,13 @@ impl Ipv4Header {
         }
     }
 
-    /// Is this a part of a datagram and not the whole?
+    /// Is the packet a fragment of a datagram?
     #[must_use]
     pub const fn is_fragment(&self) -> bool {
         self.more_fragments || self.fragment_offset != 0
     }
 
-    /// Source and destination as they stand in the packet.
+    /// Returns the octets of the source and destination addresses, as in the packet.
     #[must_use]
     pub fn addresses(&self) -> [u8; 8] {
         let mut addresses = [0; 8];
@@ -66,15 +66,14 @@ impl Ipv4Header {
         addresses
     }
 
-    /// The sum over the pseudo-header of a segment or datagram of `length` bytes that this header
-    /// carries.
+    /// Returns the sum over the pseudo-header for `length` bytes of payload.
     #[must_use]
     pub fn pseudo_header(&self, length: usize) -> Sum {
         checksum::pseudo_header_v4(self.source, self.destination, self.protocol, length)
     }
 
-    /// Marks the packet at the start of `bytes` as a congested router does: CE in place of the ECN bits,
-    /// and a checksum that fits again (RFC 3168 §5, RFC 1624).
+    /// Sets the ECN field of the packet at the start of `bytes` to CE, as a congested router does,
+    /// and updates the checksum (RFC 3168 §5, RFC 1624).
     ///
     /// # Panics
     /// If `bytes` is shorter than [`Ipv4Header::LENGTH`].
@@ -86,20 +85,21 @@ impl Ipv4Header {
         fixed[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 
-    /// Writes the header of a packet without options to the start of `bytes`, with its checksum, and
-    /// returns its length; `payload_length` bytes of payload go behind it.
+    /// Writes the header of a packet without options, including its checksum, to the start of
+    /// `bytes`. Returns its length. The packet has `payload_length` bytes of payload.
     ///
     /// # Panics
-    /// If `bytes` is shorter than [`Ipv4Header::LENGTH`], the packet longer than 65,535 bytes, or
-    /// the fragment offset no multiple of eight.
+    /// If `bytes` is shorter than [`Ipv4Header::LENGTH`], the packet is longer than 65,535 bytes,
+    /// or the fragment offset is not a multiple of eight.
     pub fn emit(&self, payload_length: usize, bytes: &mut [u8]) -> usize {
         self.emit_with_options(&[], payload_length, bytes)
     }
 
-    /// Writes the header like [`Ipv4Header::emit`], with `options` behind the fixed part.
+    /// Writes a header like [`Ipv4Header::emit`], with `options` after the fixed part.
     ///
     /// # Panics
-    /// Like [`Ipv4Header::emit`], and if `options` is no multiple of four bytes, or more than forty.
+    /// Like [`Ipv4Header::emit`], and if the length of `options` is not a multiple of four bytes,
+    /// or exceeds forty.
     pub fn emit_with_options(
         &self,
         options: &[u8],
@@ -108,7 +108,7 @@ impl Ipv4Header {
     ) -> usize {
         assert!(
             options.len().is_multiple_of(4) && options.len() <= 40,
-            "options fill words, up to ten"
+            "options are up to ten words of four bytes"
         );
         assert!(
             self.fragment_offset.is_multiple_of(8),
@@ -129,8 +129,8 @@ impl Ipv4Header {
         header_length
     }
 
-    /// The fixed part word by word, with a checksum of zero. In words, and not read back from where
-    /// they were written: the CPU would have to wait until the narrower stores are done.
+    /// Returns the words of the fixed part, with zero for the checksum. The sum is taken from these
+    /// words: reading back the bytes would stall until narrower stores have retired.
     #[inline]
     fn words(&self, total_length: u16, header_length: usize) -> [u32; 5] {
         let [total_high, total_low] = total_length.to_be_bytes();
@@ -149,26 +149,25 @@ impl Ipv4Header {
     }
 }
 
-/// A packet as it came, without what a link may have padded it with.
+/// A received packet, without the padding of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv4Packet<'a> {
     /// The fixed part of the header.
     pub header: Ipv4Header,
-    /// The options with their padding; a multiple of four bytes, at most forty.
+    /// The options with their padding: a multiple of four bytes, at most forty.
     pub options: &'a [u8],
-    /// What the packet carries.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
 impl<'a> Ipv4Packet<'a> {
-    /// Reads the packet at the start of `bytes`; what follows its total length is padding, and left
-    /// out.
+    /// Parses the packet at the start of `bytes`, and ignores padding after its total length.
     ///
     /// # Errors
-    /// [`Malformed`] if the version is not 4, a length points into the header or beyond `bytes`, the
-    /// header's checksum is wrong (RFC 1122 §3.2.1.2), or the packet is a fragment that no datagram
-    /// can have: one that would end beyond 65,535 bytes, or one in the middle that is no multiple of
-    /// eight bytes.
+    /// [`Malformed`] if the version is not 4, a length is too small or exceeds `bytes`, or the
+    /// header checksum is wrong (RFC 1122 §3.2.1.2). Also if the packet is an impossible fragment:
+    /// one that ends beyond 65,535 bytes, or one other than the last whose length is not a multiple
+    /// of eight.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (head, rest) = Head::read(bytes)?;
@@ -192,7 +191,7 @@ impl<'a> Ipv4Packet<'a> {
     }
 }
 
-/// Can a datagram have this fragment?
+/// Checks that a datagram can contain this fragment.
 #[inline]
 fn check_fragment(
     header: &Ipv4Header,
@@ -209,17 +208,18 @@ fn check_fragment(
     Ok(())
 }
 
-/// The header with its options, of a packet that may be cut short and whose checksum nobody judged.
+/// The header of a packet that may be cut short, such as in an ICMP error. Its checksum is not
+/// verified.
 pub(crate) struct Head<'a> {
     pub(crate) header: Ipv4Header,
     pub(crate) options: &'a [u8],
     pub(crate) total_length: u16,
-    /// Over the header and the options.
+    /// The sum over the header and the options.
     sum: Sum,
 }
 
 impl<'a> Head<'a> {
-    /// The header at the start of `bytes`, and all that follows it.
+    /// Parses the header at the start of `bytes`. Returns it with the bytes after it.
     #[inline]
     pub(crate) fn read(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
         let (fixed, rest) = split_fixed::<{ Ipv4Header::LENGTH }>("IPv4 header", bytes)?;
@@ -242,7 +242,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The sum over the words of the fixed part and the options, of which most packets have none.
+/// Returns the sum over the fixed part and the options. Most packets have none.
 #[inline]
 fn header_sum(words: [u32; 5], options: &[u8]) -> Sum {
     let sum = Sum::of_words(words);
@@ -280,7 +280,7 @@ mod tests {
         Ipv4Header::new(SOURCE, DESTINATION, Protocol::TCP)
     }
 
-    /// The bytes of a packet after `spoil`, with a fitting checksum again.
+    /// Emits a packet, changes it by `spoil`, and recomputes the checksum.
     fn spoilt(spoil: impl FnOnce(&mut [u8; 32])) -> [u8; 32] {
         let mut bytes = [0; 32];
         header().emit(12, &mut bytes);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_stand_where_rfc_791_draws_them() {
+    fn header_fields_are_at_the_offsets_of_rfc_791() {
         let mut bytes = [0; 20];
         let service = TypeOfService::from_byte(0x10);
         let header = Ipv4Header { identification: 0x1234, type_of_service: service, ..header() };
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_padding_of_a_short_frame_is_no_payload() {
+    fn the_padding_of_a_short_frame_is_ignored() {
         let mut bytes = [0xee; 46];
         header().emit(3, &mut bytes);
         let packet = Ipv4Packet::parse(&bytes).unwrap();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_skipped_whatever_they_hold() {
+    fn options_of_any_content_are_skipped() {
         let mut bytes = [0xee; 61];
         assert_eq!(header().emit_with_options(&[0x94, 4, 0, 0], 2, &mut bytes), 24);
         let packet = Ipv4Packet::parse(&bytes).unwrap();
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_checksum_is_found() {
+    fn a_wrong_checksum_is_detected() {
         let mut bytes = spoilt(|_| {});
         bytes[8] -= 1;
         assert_eq!(Ipv4Packet::parse(&bytes), Err(Malformed::Checksum { what: "IPv4 header" }));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_router_marks_a_packet_without_spoiling_its_checksum() {
+    fn marking_congestion_updates_the_checksum() {
         for ecn in [Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
             let type_of_service = TypeOfService::from_byte(0xb8).with_ecn(ecn);
             let mut bytes = [0; 32];
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_says_where_it_belongs() {
+    fn a_fragment_keeps_its_offset_and_flags() {
         let part = Ipv4Header {
             dont_fragment: false,
             more_fragments: true,
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_that_no_datagram_can_have_is_malformed() {
+    fn an_impossible_fragment_is_malformed() {
         let beyond = spoilt(|bytes| bytes[6..8].copy_from_slice(&[0x1f, 0xff]));
         assert!(matches!(
             Ipv4Packet::parse(&beyond),

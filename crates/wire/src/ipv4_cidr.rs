@@ -1,11 +1,11 @@
-//! An IPv4 address with the length of its network's prefix (RFC 4632).
+//! IPv4 addresses with a prefix length (RFC 4632).
 
 use core::fmt;
 use core::net::Ipv4Addr;
 use core::str::FromStr;
 use thiserror::Error;
 
-/// `192.0.2.1/24`: an address, and how many of its bits name the network.
+/// An address and the length of its network prefix, such as `192.0.2.1/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ipv4Cidr {
     address: Ipv4Addr,
@@ -14,47 +14,46 @@ pub struct Ipv4Cidr {
 }
 
 impl Ipv4Cidr {
-    /// All addresses: the destination of a default route.
+    /// The network of all addresses: the destination of a default route.
     pub const ALL: Self = Self { address: Ipv4Addr::UNSPECIFIED, prefix_length: 0 };
 
-    /// The address in a network of that prefix; none if the prefix exceeds 32 bits.
+    /// Creates an address with a prefix. Returns `None` if the prefix exceeds 32 bits.
     #[must_use]
     pub const fn new(address: Ipv4Addr, prefix_length: u8) -> Option<Self> {
         if prefix_length > 32 { None } else { Some(Self { address, prefix_length }) }
     }
 
-    /// A network of this one address.
+    /// Creates a network of one address.
     #[must_use]
     pub const fn single(address: Ipv4Addr) -> Self {
         Self { address, prefix_length: 32 }
     }
 
-    /// The address as it was given, host bits too.
+    /// Returns the address, host bits included.
     #[must_use]
     pub const fn address(self) -> Ipv4Addr {
         self.address
     }
 
-    /// Bits that name the network, at most 32.
+    /// Returns the length of the prefix in bits, at most 32.
     #[must_use]
     pub const fn prefix_length(self) -> u8 {
         self.prefix_length
     }
 
-    /// The prefix as a mask: ones, then zeros.
+    /// Returns the network mask.
     #[must_use]
     pub const fn mask(self) -> Ipv4Addr {
         Ipv4Addr::from_bits(!self.host_bits())
     }
 
-    /// The network's own address: the host bits are zero.
+    /// Returns the address of the network: the host bits are zero.
     #[must_use]
     pub const fn network(self) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.address.to_bits() & !self.host_bits())
     }
 
-    /// The address of every host of the network, if it has one: networks of one or two addresses
-    /// have not (RFC 3021).
+    /// Returns the broadcast address. Networks of one or two addresses have none (RFC 3021).
     #[must_use]
     pub const fn broadcast(self) -> Option<Ipv4Addr> {
         if self.prefix_length > 30 {
@@ -69,7 +68,7 @@ impl Ipv4Cidr {
         (address.to_bits() ^ self.address.to_bits()) & !self.host_bits() == 0
     }
 
-    /// The bits that tell hosts of the network apart.
+    /// Returns the mask of the bits that distinguish the hosts of the network.
     const fn host_bits(self) -> u32 {
         match u32::MAX.checked_shr(self.prefix_length as u32) {
             Some(bits) => bits,
@@ -84,14 +83,12 @@ impl fmt::Display for Ipv4Cidr {
     }
 }
 
-/// The text is no address with a prefix. The person who typed it can mend it.
+/// A text that is not an address with a prefix; the person who typed it can correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "this is no IPv4 address with a prefix: write one as in 192.0.2.1/24, with a prefix up to 32"
-)]
+#[error("not an IPv4 address with a prefix: write one as in 192.0.2.1/24, with a prefix up to 32")]
 pub struct ParseIpv4CidrError(());
 
-/// `192.0.2.1/24`; an address alone is a network of one.
+/// Parses `192.0.2.1/24`; an address alone is a network of one.
 impl FromStr for Ipv4Cidr {
     type Err = ParseIpv4CidrError;
     fn from_str(text: &str) -> Result<Self, ParseIpv4CidrError> {
@@ -118,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn people_read_and_write_an_address_and_a_prefix() {
+    fn an_address_and_a_prefix_are_parsed_and_printed() {
         assert_eq!(cidr("192.0.2.1/24").to_string(), "192.0.2.1/24");
         assert_eq!(cidr("192.0.2.1"), Ipv4Cidr::single(Ipv4Addr::new(192, 0, 2, 1)));
         for text in
@@ -129,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_contains_what_shares_its_prefix() {
+    fn a_network_contains_the_addresses_with_its_prefix() {
         let network = cidr("192.0.2.129/25");
         assert!(network.contains(Ipv4Addr::new(192, 0, 2, 128)));
         assert!(!network.contains(Ipv4Addr::new(192, 0, 2, 127)));
@@ -138,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_and_last_address_name_the_network_and_all_its_hosts() {
+    fn network_and_broadcast_are_the_first_and_last_address() {
         let network = cidr("192.0.2.5/30");
         assert_eq!(network.network(), Ipv4Addr::new(192, 0, 2, 4));
         assert_eq!(network.broadcast(), Some(Ipv4Addr::new(192, 0, 2, 7)));

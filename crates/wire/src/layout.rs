@@ -1,8 +1,8 @@
-//! Reading fields out of a header whose length is known.
+//! Access to the fields of a header of known length.
 
 use crate::Malformed;
 
-/// The `LENGTH` bytes of the fixed part of a header and what follows it.
+/// Splits the `LENGTH` bytes of a header's fixed part from the rest of `bytes`.
 pub(crate) fn split_fixed<'a, const LENGTH: usize>(
     what: &'static str,
     bytes: &'a [u8],
@@ -10,17 +10,17 @@ pub(crate) fn split_fixed<'a, const LENGTH: usize>(
     bytes.split_first_chunk().ok_or(Malformed::Truncated { what, needed: LENGTH, had: bytes.len() })
 }
 
-/// The big-endian 16-bit field at `at`.
+/// Returns the big-endian 16-bit field at `at`.
 pub(crate) const fn half<const LENGTH: usize>(fixed: &[u8; LENGTH], at: usize) -> u16 {
     u16::from_be_bytes([fixed[at], fixed[at + 1]])
 }
 
-/// The big-endian 32-bit field at `at`.
+/// Returns the big-endian 32-bit field at `at`.
 pub(crate) const fn word<const LENGTH: usize>(fixed: &[u8; LENGTH], at: usize) -> u32 {
     u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
 }
 
-/// The address of `SIZE` octets at `at`.
+/// Returns the `SIZE` octets of the address at `at`.
 pub(crate) fn octets<const SIZE: usize, const LENGTH: usize>(
     fixed: &[u8; LENGTH],
     at: usize,
@@ -28,10 +28,10 @@ pub(crate) fn octets<const SIZE: usize, const LENGTH: usize>(
     core::array::from_fn(|octet| fixed[at + octet])
 }
 
-/// The first `LENGTH` bytes of the room that the caller of an `emit` promised.
+/// Returns the first `LENGTH` bytes of the output buffer of an `emit`.
 ///
 /// # Panics
-/// If there are fewer.
+/// If the buffer is shorter.
 #[inline]
 pub(crate) fn room<const LENGTH: usize>(bytes: &mut [u8]) -> &mut [u8; LENGTH] {
     let had = bytes.len();

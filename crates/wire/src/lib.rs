@@ -1,19 +1,18 @@
 //! The layout of bytes on the wire: headers, options, checksums and serial-number arithmetic.
 //!
-//! Nothing here knows about time, connections, or who is talking, and nothing allocates. Every
-//! parser takes the bytes as they came and answers with a value that cannot be wrong, or with a
-//! [`Malformed`] that says which rule they broke; no input panics. Every `emit` writes to the start
-//! of the room that it is given and panics if there is too little, which is its caller's mistake.
+//! This crate knows nothing about time or connections, and it does not allocate. Every parser
+//! returns a valid value, or a [`Malformed`] that names the rule that the bytes broke; no input
+//! panics. Every `emit` writes to the start of a buffer, and panics if the buffer is too short,
+//! which is a mistake of its caller.
 //!
-//! # A packet out, and in again
+//! # Emitting and parsing a packet
 //!
-//! The payload goes into the buffer first or last; the checksum of a transport covers it, so it
-//! comes at the end.
+//! The checksum of a transport protocol covers the payload, so it is filled in last.
 //!
 //! ```
 //! use linerate_wire::{
-//!     EtherType, EthernetFrame, EthernetHeader, FrameLine, Ipv4Header, Ipv4Packet, MacAddress, Protocol,
-//!     Segment, SeqNum, Sum, TcpFlags, TcpHeader, VlanTags,
+//!     EtherType, EthernetFrame, EthernetHeader, FrameLine, Ipv4Header, Ipv4Packet, MacAddress,
+//!     Protocol, Segment, SeqNum, Sum, TcpFlags, TcpHeader, VlanTags,
 //! };
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -44,7 +43,8 @@
 //! let (pseudo, sum) = (ip.pseudo_header(segment.len()), Sum::of(segment));
 //! TcpHeader::fill_checksum(segment, pseudo, sum);
 //!
-//! let line = "IP 192.0.2.1.49152 > 192.0.2.2.9: Flags [P.], seq 4294967293:6, ack 17, win 8192, length 9";
+//! let line = "IP 192.0.2.1.49152 > 192.0.2.2.9: \
+//!             Flags [P.], seq 4294967293:6, ack 17, win 8192, length 9";
 //! assert_eq!(FrameLine(&frame).to_string(), line);
 //!
 //! let frame = EthernetFrame::parse(&frame)?;
@@ -52,7 +52,7 @@
 //! let packet = Ipv4Packet::parse(frame.payload)?;
 //! TcpHeader::verify_checksum(packet.payload, packet.header.pseudo_header(packet.payload.len()))?;
 //! let segment = Segment::parse(packet.payload)?;
-//! assert!(segment.seq.before(segment.seq + segment.sequence_length()), "across the end of the circle too");
+//! assert!(segment.seq.before(segment.seq + segment.sequence_length()), "also across the wrap");
 //! assert_eq!(segment.payload, data);
 //! # Ok(())
 //! # }
@@ -65,6 +65,7 @@ mod accurate_ecn;
 mod arp;
 pub mod checksum;
 mod error;
+mod ether_type;
 mod ethernet;
 mod fast_open;
 mod icmp;
@@ -75,7 +76,7 @@ mod mac_address;
 mod next_ack;
 mod next_packet;
 mod plain_packet;
-#[allow(unsafe_code, reason = "an instruction that is given an address")]
+#[allow(unsafe_code, reason = "the prefetch instruction takes a raw address")]
 mod prefetch;
 mod print;
 mod protocol;
@@ -92,14 +93,15 @@ pub use accurate_ecn::{EcnCounts, EcnOrder};
 pub use arp::{ArpOperation, ArpPacket};
 pub use checksum::Sum;
 pub use error::Malformed;
-pub use ethernet::{EtherType, EthernetFrame, EthernetHeader};
+pub use ether_type::EtherType;
+pub use ethernet::{EthernetFrame, EthernetHeader};
 pub use fast_open::FastOpenCookie;
 pub use icmp::{Echo, IcmpError, IcmpMessage, Quote, Redirect, TimeExceeded, Unreachable};
 pub use ipv4::{Ipv4Header, Ipv4Packet};
 pub use ipv4_cidr::{Ipv4Cidr, ParseIpv4CidrError};
 pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use next_ack::{LaterAck, NextAck};
-pub use next_packet::{NextPacket, PacketOfTrain};
+pub use next_packet::{NextPacket, PacketOfRun};
 pub use plain_packet::PlainPacket;
 pub use prefetch::prefetch_through;
 pub use print::{FrameLine, PacketLine};
@@ -110,5 +112,5 @@ pub use tcp::{Segment, TcpFlags, TcpHeader};
 pub use tcp_options::{SackBlock, SackBlocks, TcpOptions, Timestamps, UserTimeout};
 pub use type_of_service::{Ecn, TypeOfService};
 pub use udp::{UdpDatagram, UdpHeader};
-pub use vj::{VJ_SLOTS, VjCompressor, VjDecompressor, VjTrouble};
+pub use vj::{VJ_SLOTS, VjCompressor, VjDecompressor, VjError};
 pub use vlan::{VlanTag, VlanTags};

@@ -1,46 +1,46 @@
-//! The address of an Ethernet interface.
+//! Ethernet MAC addresses.
 
 use core::fmt;
 use core::str::FromStr;
 use thiserror::Error;
 
-/// Six octets, in the order in which they are sent.
+/// A MAC address: six octets in transmission order.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct MacAddress([u8; 6]);
 
 impl MacAddress {
-    /// Every station of the network.
+    /// The broadcast address, which all hosts of the network receive.
     pub const BROADCAST: Self = Self([0xff; 6]);
-    /// Nobody: what ARP asks for.
+    /// The all-zero address: the unknown target of an ARP request.
     pub const ZERO: Self = Self([0; 6]);
 
-    /// The address with these octets.
+    /// Returns the address with these octets.
     #[must_use]
     pub const fn new(octets: [u8; 6]) -> Self {
         Self(octets)
     }
 
-    /// The octets in the order in which they are sent.
+    /// Returns the octets in transmission order.
     #[must_use]
     pub const fn octets(self) -> [u8; 6] {
         self.0
     }
 
-    /// Does it name every station?
+    /// Is this the broadcast address?
     #[must_use]
     pub fn is_broadcast(self) -> bool {
         self == Self::BROADCAST
     }
 
-    /// Does it name a group of stations (the first bit sent is one)? Broadcast is such a group.
+    /// Is this a group address, broadcast included? The first bit on the wire is one.
     #[must_use]
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }
 }
 
-/// `02:00:5e:10:00:ff`.
+/// Formats the address as `02:00:5e:10:00:ff`.
 impl fmt::Display for MacAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, g] = self.0;
@@ -54,12 +54,12 @@ impl fmt::Debug for MacAddress {
     }
 }
 
-/// The text is no MAC address. The person who typed it can mend it.
+/// A text that is not a MAC address; the person who typed it can correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("this is no MAC address: write six pairs of hexadecimal digits, as in 02:00:5e:10:00:ff")]
+#[error("not a MAC address: write six pairs of hexadecimal digits, as in 02:00:5e:10:00:ff")]
 pub struct ParseMacAddressError(());
 
-/// Six pairs of hexadecimal digits between colons, or between hyphens.
+/// Parses six pairs of hexadecimal digits between colons, or between hyphens.
 impl FromStr for MacAddress {
     type Err = ParseMacAddressError;
     fn from_str(text: &str) -> Result<Self, ParseMacAddressError> {
@@ -73,7 +73,7 @@ impl FromStr for MacAddress {
     }
 }
 
-/// The octet that a pair of digits names; a sign, which numbers may have, is no digit.
+/// Parses a pair of hexadecimal digits. Signs, which `from_str_radix` accepts, are refused.
 fn octet_of(pair: &str) -> Option<u8> {
     let is_pair = pair.len() == 2 && pair.bytes().all(|digit| digit.is_ascii_hexdigit());
     is_pair.then(|| u8::from_str_radix(pair, 16).ok()).flatten()
@@ -86,7 +86,7 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn people_read_and_write_six_pairs() {
+    fn addresses_are_parsed_and_printed_as_six_pairs() {
         let address = MacAddress::new([2, 0, 0x5e, 0x10, 0, 0xff]);
         assert_eq!(address.to_string(), "02:00:5e:10:00:ff");
         assert_eq!("02:00:5E:10:00:ff".parse(), Ok(address));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn malformed_addresses_are_refused() {
         for text in [
             "",
             "02:00:5e:10:00",
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_bit_sent_tells_groups_from_stations() {
+    fn the_first_bit_on_the_wire_marks_group_addresses() {
         assert!(MacAddress::BROADCAST.is_multicast() && MacAddress::BROADCAST.is_broadcast());
         assert!(MacAddress::new([1, 0, 0x5e, 0, 0, 1]).is_multicast());
         assert!(!MacAddress::new([2, 0, 0, 0, 0, 1]).is_multicast());

@@ -1,16 +1,16 @@
-//! The acknowledgement that comes next, of several that come together: the headers of the one before it, with another
-//! number.
+//! Recognition of an ACK that follows another one of the same flow in a batch.
 //!
-//! The answers to a bulk transfer differ in what they acknowledge, in their windows, in both checksums and in their
-//! identification. All else is compared in a few words and not judged again, as in
-//! [a train](crate::NextPacket).
+//! The ACKs for a bulk transfer differ in the acknowledgement number, the window, both checksums
+//! and the identification. Everything else is compared in a few words and not parsed again, as by
+//! [`NextPacket`](crate::NextPacket).
 
 use crate::next_packet::{HEADERS, is_like, is_timestamped, words};
 use crate::plain_packet::{PlainPacket, add, is_valid};
 use crate::{Ipv4Header, Segment, SeqNum};
 
-/// What may differ in the first, second, fourth and fifth eight bytes: the identification, the header's checksum; the
-/// acknowledgement; the window and the segment's checksum.
+/// The bits that may differ in each eight bytes of the headers: in the first and second the
+/// identification and the header checksum, in the fourth the acknowledgement, in the fifth the
+/// window and the segment's checksum.
 const MAY_DIFFER: [u64; 5] = [
     u64::from_ne_bytes([0, 0, 0, 0, 0xff, 0xff, 0, 0]),
     u64::from_ne_bytes([0, 0, 0xff, 0xff, 0, 0, 0, 0]),
@@ -19,32 +19,34 @@ const MAY_DIFFER: [u64; 5] = [
     u64::from_ne_bytes([0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0]),
 ];
 
-/// Where what differs of the segment lies.
+/// The offset of the fields that differ in the TCP header.
 const SEQ: usize = Ipv4Header::LENGTH + 4;
 
-/// The last acknowledgement.
+/// The headers of the last ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct NextAck {
-    /// Its headers; zeros in place of IP's if none can be like it.
+    /// The IP and TCP headers. The IP header is zero if no packet can match.
     headers: [u8; HEADERS],
-    /// Bytes of TCP's.
+    /// The length of the TCP header in bytes.
     length: usize,
 }
 
-/// An intact packet like that, of which nobody knows what it acknowledges.
+/// An intact ACK that matches the last one, but has not replaced it yet.
 #[derive(Clone, Copy, Debug)]
 pub struct LaterAck {
-    /// Its number and what it acknowledges, then control bits, window and checksum, as they stand there.
+    /// Sequence and acknowledgement number, then control bits, window and checksum, in native byte
+    /// order.
     words: [u64; 2],
 }
 
 impl NextAck {
-    /// The one after `packet`, which is intact. None is like it if it has not exactly the header that nearly all have,
-    /// with the option of timestamps and no other. `None` if its header is longer than that.
+    /// Prepares for the ACK after `packet`, which is intact. No packet matches unless the TCP
+    /// header of `packet` has timestamps and no other option. Returns `None` if the header is
+    /// longer.
     #[inline(always)]
     #[must_use]
     pub fn after(packet: &PlainPacket<'_>) -> Option<Self> {
-        // Nearly always: moved at once.
+        // The common case: a copy of constant length.
         if let Ok(&headers) = <&[u8; HEADERS]>::try_from(packet.bytes())
             && is_timestamped(&headers)
         {
@@ -53,8 +55,8 @@ impl NextAck {
         Self::after_segment(packet.segment())
     }
 
-    /// The one after a segment without data of which nobody knows in which packet it came: none is like it. `None` if
-    /// its header is longer than one with timestamps.
+    /// Prepares for the ACK after a segment without data whose packet is not at hand: none matches.
+    /// Returns `None` if its header is longer than one with timestamps.
     #[inline]
     #[must_use]
     pub fn after_segment(bytes: &[u8]) -> Option<Self> {
@@ -63,14 +65,14 @@ impl NextAck {
         Some(Self { headers, length: bytes.len() })
     }
 
-    /// The last segment.
+    /// Returns the last segment.
     #[inline]
     #[must_use]
     pub fn last_segment(&self) -> Option<Segment<'_>> {
         Segment::parse(self.headers[Ipv4Header::LENGTH..].get(..self.length)?).ok()
     }
 
-    /// Reads the packet at the start of `bytes`, if it is intact and like the last one.
+    /// Parses the packet at the start of `bytes`, if it is intact and matches the last one.
     #[inline(always)]
     #[must_use]
     pub fn read(&self, bytes: &[u8]) -> Option<LaterAck> {
@@ -79,14 +81,14 @@ impl NextAck {
             return None;
         }
         let (known, found) = (words(&self.headers), words(headers));
-        // What differs has the sum that it had in the last one, which was intact.
+        // The last ACK was intact, so the words that may differ must have the same sum.
         if !is_valid(add(!add(known[3], known[4]), add(found[3], found[4]))) {
             return None;
         }
         Some(LaterAck { words: [found[3], found[4]] })
     }
 
-    /// `later` is the last one now.
+    /// Makes `later` the last ACK.
     #[inline(always)]
     pub fn take(&mut self, later: LaterAck) {
         for (place, word) in self.headers[SEQ..].as_chunks_mut::<8>().0.iter_mut().zip(later.words)
@@ -97,7 +99,7 @@ impl NextAck {
 }
 
 impl LaterAck {
-    /// SEG.ACK.
+    /// Returns SEG.ACK.
     #[inline(always)]
     #[must_use]
     pub fn ack(&self) -> SeqNum {
@@ -113,7 +115,7 @@ mod tests {
     use core::net::Ipv4Addr;
     use proptest::prelude::*;
 
-    /// An acknowledgement, and six bytes of padding.
+    /// Returns an acknowledgement, and six bytes of padding.
     fn packet(ack: u32, window: u16, identification: u16) -> [u8; HEADERS + 6] {
         let [source, destination] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2)];
         let header =
@@ -173,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_differs_is_left_to_the_careful_reader() {
+    fn packets_with_other_differences_are_left_to_the_full_parser() {
         let next = after(&packet(60, 900, 0));
         assert!(next.read(&packet(61, 900, 0)[..HEADERS - 1]).is_none());
         for at in 0..HEADERS {
             let mut bytes = packet(60, 900, 0);
             bytes[at] ^= 0x40;
-            assert!(next.read(&bytes).is_none(), "byte {at}, and nobody has mended it");
+            assert!(next.read(&bytes).is_none(), "byte {at}, checksums not updated");
             mend(&mut bytes, true, true);
             let may_differ = matches!(at, 4 | 5 | 10 | 11 | 28..=31 | 34..=37);
             assert_eq!(next.read(&bytes).is_some(), may_differ, "byte {at}");
@@ -203,9 +205,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was done to a packet: what is read is intact, and differs in nothing but what may differ.
+        /// For any change to a packet: a match is intact, and differs only in the allowed bits.
         #[test]
-        fn what_is_read_is_what_the_careful_reader_finds_intact(
+        fn accepted_packets_are_valid_for_the_full_parser(
             spoilt in prop::collection::vec((0..HEADERS, any::<u8>()), 0..4),
             ack: u32,
             window: u16,
@@ -227,8 +229,10 @@ mod tests {
                 let segment = Segment::parse(found.payload).unwrap();
                 let last = next.last_segment().unwrap();
                 prop_assert_eq!(segment.ack, later.ack());
-                let what = |it: &Segment<'_>| ([it.source_port, it.destination_port], it.seq, it.offset_and_flags, it.urgent);
-                prop_assert_eq!(what(&segment), what(&last));
+                let ports = |it: &Segment<'_>| [it.source_port, it.destination_port];
+                prop_assert_eq!(ports(&segment), ports(&last));
+                let fields = |it: &Segment<'_>| (it.seq, it.offset_and_flags, it.urgent);
+                prop_assert_eq!(fields(&segment), fields(&last));
                 prop_assert_eq!((segment.options, segment.payload), (last.options, last.payload));
                 let mut next = next;
                 next.take(later);

@@ -1,25 +1,25 @@
-//! The packet that comes next in a train: the headers of the one before it, and the next sequence number.
+//! Recognition of a data packet that continues a GRO run.
 //!
-//! The packets of a bulk transfer differ in that number, in both checksums and in their identification, and who
-//! sends them may push one or another. All else is compared in a few words and not judged again. A packet before this
-//! one was found good, so one that is like it is good if what differs is.
+//! The packets of a bulk transfer differ in the sequence number, both checksums, the identification
+//! and PSH. Everything else is compared in a few words and not parsed again: the packet before was
+//! valid, so a packet like it is valid if the fields that differ are.
 
 use crate::checksum::copy_and_sum;
 use crate::layout::{half, word};
 use crate::plain_packet::{PlainPacket, add, is_valid, low_word};
 use crate::{Ipv4Header, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
-/// Bytes of both headers, with timestamps and no other option.
+/// The length of both headers with timestamps and no other option, in bytes.
 pub(crate) const HEADERS: usize =
     Ipv4Header::LENGTH + TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
-/// Where the sequence number and the control bits lie in them.
+/// The offsets of the sequence number and of the control bits in the headers.
 const SEQ: usize = Ipv4Header::LENGTH + 4;
 const FLAGS: usize = Ipv4Header::LENGTH + 13;
-/// Data offset of such a header, where it lies.
+/// The byte with the data offset of such a TCP header.
 const OFFSET: u8 = 8 << 4;
 
-/// What may differ in the first, second and fifth eight bytes: the identification, the header's checksum; PSH and
-/// the segment's checksum.
+/// The bits that may differ in each eight bytes of the headers: in the first and second the
+/// identification and the header checksum, in the fifth PSH and the segment's checksum.
 const MAY_DIFFER: [u64; 5] = [
     u64::from_ne_bytes([0, 0, 0, 0, 0xff, 0xff, 0, 0]),
     u64::from_ne_bytes([0, 0, 0xff, 0xff, 0, 0, 0, 0]),
@@ -28,24 +28,24 @@ const MAY_DIFFER: [u64; 5] = [
     u64::from_ne_bytes([0, PUSH, 0, 0, 0xff, 0xff, 0, 0]),
 ];
 
-#[allow(clippy::cast_possible_truncation, reason = "a bit of the lower eight")]
+#[allow(clippy::cast_possible_truncation, reason = "the flag is in the lower eight bits")]
 const PUSH: u8 = TcpFlags::PSH.bits() as u8;
 
-/// What the next packet of a train is like.
+/// The expected headers of the next packet in a run.
 #[derive(Clone, Copy, Debug)]
 pub struct NextPacket {
-    /// Those of the last packet, but for the number, which is the next one's.
+    /// The headers of the last packet, with the sequence number of the next one.
     headers: [u8; HEADERS],
-    /// Bytes of data in each packet.
+    /// The bytes of data in each packet.
     length: usize,
-    /// The sum over all that differs in an intact segment, and over what else lies in the same words.
+    /// The sum over the varying fields of an intact segment, and over what shares their words.
     sum: u64,
 }
 
-/// A packet like that, of which nobody knows yet whether its data are intact.
+/// A packet that continues a run, but whose checksum is not verified yet.
 #[derive(Clone, Copy, Debug)]
-pub struct PacketOfTrain<'a> {
-    /// The sum over what differs of its headers, and the control bits.
+pub struct PacketOfRun<'a> {
+    /// The sum over the varying fields of its headers, including the control bits.
     sum: u64,
     flags: u8,
     /// Its data.
@@ -53,8 +53,8 @@ pub struct PacketOfTrain<'a> {
 }
 
 impl NextPacket {
-    /// The one after `packet`, which is intact, and whose data have this sum. `None` if it has not exactly the
-    /// header that a train has: one with the option of timestamps and none else, or as long.
+    /// Begins a run after `packet`, which is intact and whose data have the sum `data`. Returns
+    /// `None` unless its TCP header has timestamps and no other option.
     #[inline(always)]
     #[must_use]
     pub fn after(packet: &PlainPacket<'_>, data: Sum) -> Option<Self> {
@@ -68,14 +68,14 @@ impl NextPacket {
         Some(next)
     }
 
-    /// Bytes of data in each packet.
+    /// Returns the bytes of data in each packet.
     #[inline(always)]
     #[must_use]
     pub const fn length(&self) -> usize {
         self.length
     }
 
-    /// The header of the last segment, without its data.
+    /// Returns the header of the last segment, without its data.
     #[inline(always)]
     #[must_use]
     pub fn last_segment(&self) -> Option<Segment<'_>> {
@@ -83,15 +83,15 @@ impl NextPacket {
         Some(Segment { seq: segment.seq - self.data_length(), ..segment })
     }
 
-    /// Both ends of the packets, as [`PlainPacket::ends`] says them.
+    /// Returns addresses and ports of the packets, like [`PlainPacket::ends`].
     #[inline(always)]
     #[must_use]
     pub fn ends(&self) -> [u8; 12] {
         self.headers[12..].first_chunk().copied().unwrap_or_default()
     }
 
-    /// SEG.SEQ of the next packet, and its data offset and control bits, unless it is pushed where the last one was not, or
-    /// the other way round.
+    /// Returns SEG.SEQ of the next packet, and its data offset and control bits. PSH is assumed to
+    /// be unchanged.
     #[inline(always)]
     #[must_use]
     pub fn next_header(&self) -> (SeqNum, u16) {
@@ -103,31 +103,32 @@ impl NextPacket {
         (SeqNum::new(word(fixed, 4)), half(fixed, 12))
     }
 
-    /// Bytes of each packet.
+    /// Returns the length of each packet in bytes.
     #[inline(always)]
     #[must_use]
     pub const fn packet_length(&self) -> usize {
         HEADERS + self.length
     }
 
-    /// Reads the packet in `bytes`, if it is the next one, and nothing follows it there.
+    /// Parses the packet that fills `bytes`, if it continues the run.
     #[inline(always)]
     #[must_use]
-    pub fn read<'a>(&self, bytes: &'a [u8]) -> Option<PacketOfTrain<'a>> {
+    pub fn read<'a>(&self, bytes: &'a [u8]) -> Option<PacketOfRun<'a>> {
         let (headers, data) = bytes.split_first_chunk::<HEADERS>()?;
         let is_next = data.len() == self.length && is_like(&self.headers, headers, &MAY_DIFFER);
         let words = words(headers);
-        is_next.then(|| PacketOfTrain { sum: add(words[3], words[4]), flags: headers[FLAGS], data })
+        is_next.then(|| PacketOfRun { sum: add(words[3], words[4]), flags: headers[FLAGS], data })
     }
 
-    /// Copies the data of `packet` to `to`, and says whether it is intact. If so, it is the last one now.
+    /// Copies the data of `packet` to `to`, and returns whether the packet is intact. If so, it
+    /// becomes the last packet.
     ///
     /// # Panics
-    /// If there is room for more or less than its data.
+    /// If the length of `to` is not that of the data.
     #[inline(always)]
     #[must_use]
-    pub fn take(&mut self, packet: PacketOfTrain<'_>, to: &mut [u8]) -> bool {
-        let PacketOfTrain { sum, flags, data } = packet;
+    pub fn take(&mut self, packet: PacketOfRun<'_>, to: &mut [u8]) -> bool {
+        let PacketOfRun { sum, flags, data } = packet;
         let sum = add(sum, copy_and_sum(data, to).native().into());
         let is_intact = is_valid(add(!self.sum, sum));
         if is_intact {
@@ -137,7 +138,7 @@ impl NextPacket {
         is_intact
     }
 
-    /// The next number is that behind the next packet's data.
+    /// Advances the sequence number by the data of a packet.
     #[inline(always)]
     fn count(&mut self) {
         let length = self.data_length();
@@ -157,30 +158,30 @@ impl NextPacket {
     }
 }
 
-/// Has the header of TCP the length that it has with timestamps and no other option?
+/// Does the TCP header have the length of one with only timestamps?
 #[inline(always)]
 pub(crate) const fn is_timestamped(headers: &[u8; HEADERS]) -> bool {
     headers[Ipv4Header::LENGTH + 12] & 0xf0 == OFFSET
 }
 
-/// The headers in words, but for the last four bytes.
+/// Returns the words of the headers, except the last four bytes.
 #[inline(always)]
 pub(crate) fn words(headers: &[u8; HEADERS]) -> [u64; 6] {
     let (words, _) = headers.as_chunks::<8>();
     core::array::from_fn(|at| u64::from_ne_bytes(words[at]))
 }
 
-/// Do the headers of a packet differ from those that are `known` to be good in nothing but what `may_differ` in their first
-/// five words? If so, that of IP is good as well.
+/// Do the headers in `found` differ from the valid ones in `known` only in the bits that
+/// `may_differ` in their first five words, and is the IP header valid?
 #[inline(always)]
 pub(crate) fn is_like(known: &[u8; HEADERS], found: &[u8; HEADERS], may_differ: &[u64; 5]) -> bool {
-    // That of IP hardly ever differs at all.
+    // The IP header hardly ever differs at all.
     let same = [0, 0, may_differ[2], may_differ[3], may_differ[4]];
     differ_only(known, found, &same)
         || (differ_only(known, found, may_differ) && is_header_intact(found))
 }
 
-/// Do the headers differ in nothing else?
+/// Do the headers differ in no other bits?
 #[inline(always)]
 fn differ_only(known: &[u8; HEADERS], found: &[u8; HEADERS], may_differ: &[u64; 5]) -> bool {
     let (known_words, found_words) = (words(known), words(found));
@@ -196,7 +197,7 @@ fn differ_only(known: &[u8; HEADERS], found: &[u8; HEADERS], may_differ: &[u64; 
     wrong == 0
 }
 
-/// Is the header of IP intact? Apart, so that nothing that has been read is kept for what hardly ever differs.
+/// Is the checksum of the IP header right? Out of line, since the IP header hardly ever differs.
 #[cold]
 #[inline(never)]
 fn is_header_intact(headers: &[u8; HEADERS]) -> bool {
@@ -204,13 +205,14 @@ fn is_header_intact(headers: &[u8; HEADERS]) -> bool {
     is_valid(add(add(first, second), low_word(third.to_ne_bytes())))
 }
 
-/// The last eight bytes of the headers.
+/// Returns the last eight bytes of the headers.
 #[inline(always)]
 fn options(headers: &[u8; HEADERS]) -> u64 {
     headers.last_chunk().copied().map_or(0, u64::from_ne_bytes)
 }
 
-/// The sum over what differs between the segments of a train: their numbers, control bits, checksums, and data.
+/// Returns the sum over the varying fields of a segment: sequence number, control bits, checksum
+/// and data.
 #[inline(always)]
 fn own_sum(words: &[u64; 6], data: Sum) -> u64 {
     add(add(words[3], words[4]), data.native().into())
@@ -226,7 +228,7 @@ mod tests {
     const DATA: usize = 40;
     const LENGTH: usize = HEADERS + DATA;
 
-    /// A packet of a train, with this number and identification, and six bytes of padding.
+    /// Returns a packet with this sequence number and identification, and six bytes of padding.
     fn packet(seq: u32, identification: u16, flags: TcpFlags) -> [u8; LENGTH + 6] {
         let [source, destination] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2)];
         let header =
@@ -276,7 +278,7 @@ mod tests {
     const ACK: TcpFlags = TcpFlags::ACK;
 
     #[test]
-    fn the_packets_of_a_train_are_read_and_its_last_header_is_known() {
+    fn the_packets_of_a_run_are_parsed_and_its_last_header_is_known() {
         let mut next = after(&packet(u32::MAX - 39, 0, ACK)).unwrap();
         for (seq, identification, flags) in
             [(0, 0, ACK), (40, 77, ACK | TcpFlags::PSH), (80, u16::MAX, ACK)]
@@ -295,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_differs_is_left_to_the_careful_reader() {
+    fn packets_with_other_differences_are_left_to_the_full_parser() {
         let next = after(&packet(60, 0, ACK)).unwrap();
         let read = |bytes: &[u8]| next.read(&bytes[..LENGTH]).is_some();
         assert!(read(&packet(100, 0, ACK)));
@@ -315,11 +317,11 @@ mod tests {
             assert_eq!(
                 read(&bytes),
                 matches!(at, 36 | 37) || is_push,
-                "bit {bit} of byte {at}, and nobody has mended it"
+                "bit {bit} of byte {at}, checksums not updated"
             );
             mend_packet(&mut bytes);
             assert_eq!(read(&bytes), may_differ(at) || is_push, "bit {bit} of byte {at}");
-            // Two faults in the same place of two words do not make up for each other.
+            // Errors at the same position of two words do not cancel out.
             for other in at + 1..HEADERS {
                 let mut bytes = bytes;
                 bytes[other] ^= 1 << bit;
@@ -335,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_other_options_than_timestamps_begins_no_train() {
+    fn other_options_than_timestamps_begin_no_run() {
         for words in [5, 7, 9] {
             let mut bytes = packet(60, 0, ACK);
             bytes[32] = words << 4;
@@ -346,9 +348,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was done to a packet: what is taken for the next one is intact, and has the header that it must have.
+        /// For any change to a packet: an accepted packet is intact, and has the expected headers.
         #[test]
-        fn what_is_taken_is_what_the_careful_reader_finds_intact(
+        fn accepted_packets_are_valid_for_the_full_parser(
             spoilt in prop::collection::vec((0..LENGTH, any::<u8>()), 0..4),
             identification: u16,
             mends: [bool; 2],
@@ -373,15 +375,18 @@ mod tests {
                 Some(found) => next.take(found, &mut data),
                 None => false,
             };
-            prop_assert!(taken || next.next_header() == expected_next, "what is spoilt is not the last one");
+            let is_unchanged = next.next_header() == expected_next;
+            prop_assert!(taken || is_unchanged, "a rejected packet is not the last one");
             let careful = Ipv4Packet::parse(bytes).ok().filter(|found| {
-                (found.header.pseudo_header(found.payload.len()) + Sum::of(found.payload)).is_valid()
+                let pseudo = found.header.pseudo_header(found.payload.len());
+                (pseudo + Sum::of(found.payload)).is_valid()
             });
             if taken {
                 let found = careful.unwrap();
                 let segment = Segment::parse(found.payload).unwrap();
                 let expected = Ipv4Packet::parse(&first).unwrap();
-                let header = Ipv4Header { identification: found.header.identification, ..expected.header };
+                let identification = found.header.identification;
+                let header = Ipv4Header { identification, ..expected.header };
                 prop_assert_eq!((found.header, found.options), (header, expected.options));
                 let before = Segment::parse(expected.payload).unwrap();
                 prop_assert_eq!(segment.seq, before.seq + 40);

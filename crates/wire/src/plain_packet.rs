@@ -1,30 +1,33 @@
-//! The TCP segment of an IPv4 packet like nearly all, read in a few words: whole, and without options.
+//! A fast parser for the most common packets: unfragmented IPv4 without options, with a TCP
+//! segment.
 
 use crate::checksum::{SHORT, copy_and_sum, sum_short};
 use crate::ipv4::fixed_header;
 use crate::{Ipv4Header, Protocol, Sum, TcpHeader, TcpOptions, TypeOfService};
 
-/// Version, header length, and what only fragments have, in the first eight bytes.
+/// A mask for version, header length and fragment fields in the first eight bytes.
 const SHAPE: u64 = u64::from_ne_bytes([0xff, 0, 0, 0, 0, 0, 0x3f, 0xff]);
-/// Version 4, five words, no fragment.
+/// Version 4, a header of five words, no fragment.
 const PLAIN: u64 = u64::from_ne_bytes([0x45, 0, 0, 0, 0, 0, 0, 0]);
 
-/// Bytes of both headers without their options.
+/// The length of both headers without options, in bytes.
 const HEADERS: usize = Ipv4Header::LENGTH + TcpHeader::LENGTH;
 
-/// Bytes of a TCP header whose only option are timestamps.
+/// The length of a TCP header whose only option is timestamps, in bytes.
 const TIMESTAMPED: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
-/// Such a packet, without what a link may have padded it with. What it says is read where it is asked for.
+/// A TCP packet without IP options, fragmentation and padding. Fields are parsed when they are
+/// asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainPacket<'a> {
-    /// Invariant: both headers at least.
+    /// Invariant: at least both headers.
     bytes: &'a [u8],
 }
 
 impl<'a> PlainPacket<'a> {
-    /// Reads the packet at the start of `bytes`. `None` says only that it is not of this shape, or that
-    /// something is wrong: [`crate::Ipv4Packet::parse`] tells what, and reads every packet that this does.
+    /// Parses the packet at the start of `bytes`. Returns `None` for packets of another shape and
+    /// for malformed ones; [`crate::Ipv4Packet::parse`] distinguishes them, and accepts every
+    /// packet that this function accepts.
     #[inline(always)]
     #[must_use]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
@@ -43,7 +46,8 @@ impl<'a> PlainPacket<'a> {
         is_valid(sum).then_some(Self { bytes })
     }
 
-    /// The [ends](Self::ends) of the packet at the start of `bytes`, if it looks like one. Nothing is verified.
+    /// Returns the [ends](Self::ends) of the packet at the start of `bytes`, if it has the shape of
+    /// a plain packet. Verifies nothing.
     #[inline(always)]
     #[must_use]
     pub fn glance(bytes: &[u8]) -> Option<[u8; 12]> {
@@ -62,28 +66,28 @@ impl<'a> PlainPacket<'a> {
         }
     }
 
-    /// How routers should treat the packet, and whether one was congested.
+    /// Returns the differentiated services code point and the ECN field.
     #[inline(always)]
     #[must_use]
     pub fn type_of_service(&self) -> TypeOfService {
         TypeOfService::from_byte(self.head()[1])
     }
 
-    /// Who sent it, and whom it is for, as they stand there: both addresses, then both ports.
+    /// Returns both addresses, then both ports, as in the packet.
     #[inline(always)]
     #[must_use]
     pub fn ends(&self) -> [u8; 12] {
         self.head()[12..].first_chunk().copied().unwrap_or_default()
     }
 
-    /// The addresses, as they stand there.
+    /// Returns both addresses, as in the packet.
     #[inline(always)]
     #[must_use]
     pub fn addresses(&self) -> [u8; 8] {
         self.ends().as_chunks().0[0]
     }
 
-    /// The header of IP.
+    /// Parses the IP header.
     #[inline]
     #[must_use]
     pub fn header(&self) -> Ipv4Header {
@@ -92,27 +96,27 @@ impl<'a> PlainPacket<'a> {
         fixed_header(fixed)
     }
 
-    /// All of it, from the IP header on.
+    /// Returns the packet, from the IP header on.
     #[inline(always)]
     pub(crate) const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The segment, ports and all.
+    /// Returns the TCP segment.
     #[inline(always)]
     #[must_use]
     pub fn segment(&self) -> &'a [u8] {
-        // So that whoever parses it needs not ask how long it is.
+        // Lets the compiler know the minimum length, so that the caller's parser need not check it.
         self.head();
         &self.bytes[Ipv4Header::LENGTH..]
     }
 
-    /// Is the segment what its checksum says?
+    /// Is the checksum of the segment right?
     #[inline(always)]
     #[must_use]
     pub fn is_intact(&self) -> bool {
         let segment = self.segment();
-        // Nobody needs it folded, and a call takes as long as a few words.
+        // Short segments are summed inline and unfolded: a call takes as long as a few words.
         let sum = if segment.len() < SHORT {
             sum_short(segment)
         } else {
@@ -121,18 +125,18 @@ impl<'a> PlainPacket<'a> {
         self.is_right(sum)
     }
 
-    /// Copies the bytes at its end to `to`: its data, which begin an even number of bytes behind its first one. Their
-    /// sum, if the segment is what its checksum says.
+    /// Copies the end of the segment to `to`: its data, which begin at an even offset. Returns
+    /// their sum if the checksum of the segment is right.
     ///
     /// # Panics
-    /// If there is room for more than the segment has.
+    /// If `to` is longer than the segment.
     #[inline(always)]
     #[must_use]
     pub fn copy_intact(&self, to: &mut [u8]) -> Option<Sum> {
         let segment = self.segment();
         let (header, data) = segment.split_at(segment.len() - to.len());
         let data = copy_and_sum(data, to);
-        // Nearly always: a length that is known needs no loop.
+        // The common case: a header of constant length needs no loop.
         let header = match <&[u8; TIMESTAMPED]>::try_from(header) {
             Ok(header) => sum_short(header),
             Err(_) => sum_short(header),
@@ -140,11 +144,12 @@ impl<'a> PlainPacket<'a> {
         self.is_right(add(header, data.native().into())).then_some(data)
     }
 
-    /// Is the checksum of the segment right, whose bytes have this sum?
+    /// Is the checksum of the segment right, given the sum over its bytes?
     #[inline(always)]
     fn is_right(&self, sum: u64) -> bool {
         let (addresses, segment) = (u64::from_ne_bytes(self.addresses()), self.segment());
-        // The pseudo-header's length and protocol. A segment has twenty bytes less than sixteen bits can say.
+        // Length and protocol of the pseudo-header. The length fits: it is twenty less than the
+        // packet's.
         #[allow(
             clippy::cast_possible_truncation,
             reason = "the length of a packet has sixteen bits"
@@ -154,20 +159,21 @@ impl<'a> PlainPacket<'a> {
     }
 }
 
-/// The last four bytes of the header.
+/// Returns the first four of eight bytes, as an addend.
 #[inline(always)]
 pub(crate) fn low_word(bytes: [u8; 8]) -> u64 {
     u64::from(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
 
-/// Ones'-complement addition of 64 bits, of which 65,535 is a divisor.
+/// Adds two numbers in 64-bit ones' complement, which preserves them modulo 65,535.
 #[inline(always)]
 pub(crate) const fn add(left: u64, right: u64) -> u64 {
     let (sum, carry) = left.overflowing_add(right);
     sum + carry as u64
 }
 
-/// Would a sum, which is not zero since the version or the protocol is part of it, be folded to sixteen ones?
+/// Does a non-zero sum fold to all ones? The sum over a valid packet is never zero, because the
+/// version or the protocol is part of it.
 #[inline(always)]
 pub(crate) const fn is_valid(sum: u64) -> bool {
     sum.is_multiple_of(0xffff)
@@ -180,7 +186,7 @@ mod tests {
     use core::net::Ipv4Addr;
     use proptest::prelude::*;
 
-    /// A packet with a segment of 30 bytes, and six of padding.
+    /// Returns a packet with a segment of 30 bytes, and six bytes of padding.
     fn packet() -> [u8; 56] {
         let [source, destination] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(198, 51, 100, 2)];
         let header = Ipv4Header::new(source, destination, Protocol::TCP);
@@ -194,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_packet_is_read_as_the_careful_reader_reads_it() {
+    fn a_plain_packet_is_parsed_like_the_full_parser_does() {
         let bytes = packet();
         let plain = PlainPacket::read(&bytes).unwrap();
         assert_eq!(plain.ends(), [192, 0, 2, 1, 198, 51, 100, 2, 156, 65, 0, 80]);
@@ -209,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_tcp_packet_without_options_is_left_to_the_careful_reader() {
+    fn other_packets_are_left_to_the_full_parser() {
         for (at, value) in
             [(0, 0x46), (0, 0x65), (6, 0x20), (7, 1), (9, 17), (3, 57), (3, 39), (3, 19), (10, 0)]
         {
@@ -227,7 +233,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_at_once_is_what_the_careful_reader_reads(
+        fn accepted_packets_are_parsed_like_the_full_parser_does(
             spoilt in prop::collection::vec((0_usize..24, any::<u8>()), 0..4),
             is_mended: bool,
             length in 0_usize..56,
@@ -249,7 +255,8 @@ mod tests {
                 prop_assert_eq!(header.type_of_service, plain.type_of_service());
                 prop_assert_eq!(packet.payload, plain.segment());
                 if let Ok(segment) = Segment::parse(plain.segment()) {
-                    let ports = [segment.source_port, segment.destination_port].map(u16::to_be_bytes);
+                    let ports = [segment.source_port, segment.destination_port];
+                    let ports = ports.map(u16::to_be_bytes);
                     prop_assert_eq!(ports.as_flattened(), &plain.ends()[8..]);
                 }
                 let careful = header.pseudo_header(packet.payload.len()) + Sum::of(packet.payload);

@@ -1,14 +1,15 @@
-//! Asks the processor for memory that is going to be needed: it is fetched while other work is done, where a load would
-//! have to be waited for sooner or later.
+//! Prefetching: asks the processor to load memory into its cache before it is needed, so that a
+//! later load does not stall.
 
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-/// Bytes that are fetched together.
+/// The length of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Fetches what lies from the begin of `first` to the end of `last`, line by line, if the processor knows how. Nothing
-/// else comes of it. They are parts of one thing, and `first` is not behind `last`, or nothing is fetched.
+/// Prefetches the cache lines from the start of `first` to the end of `last`, both parts of one
+/// object. Does nothing if `last` lies before `first`, or if the processor has no prefetch
+/// instruction.
 #[inline(always)]
 pub fn prefetch_through<A, B>(first: &A, last: &B) {
     let (begin, last_begin) = (core::ptr::from_ref(first).addr(), core::ptr::from_ref(last).addr());
@@ -21,8 +22,8 @@ pub fn prefetch_through<A, B>(first: &A, last: &B) {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn fetch(address: *const i8) {
-    // SAFETY: each x86-64 processor has the instruction, and it touches nothing: from an address that is not to be
-    // read it fetches nothing.
+    // SAFETY: every x86-64 processor has this instruction. It accesses no memory that a program can
+    // observe, and ignores invalid addresses.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address) }
 }
 
@@ -35,7 +36,7 @@ mod tests {
     use super::prefetch_through;
 
     #[test]
-    fn anything_can_be_asked_for_and_stays_as_it_is() {
+    fn prefetching_changes_no_memory() {
         prefetch_through(&(), &());
         prefetch_through(&[0_u8; 0], &[0_u8; 0]);
         let bytes = [7; 1_000];

@@ -1,27 +1,27 @@
-//! What an IP packet carries.
+//! The protocol numbers of IP payloads.
 
 use core::fmt;
 
-/// The number in the protocol field of an IPv4 header; any of them may arrive.
+/// The number in the protocol field of an IPv4 header. Every number can arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Protocol(u8);
 
 impl Protocol {
-    /// Internet control messages (RFC 792).
+    /// The Internet Control Message Protocol (RFC 792).
     pub const ICMP: Self = Self(1);
-    /// The transmission control protocol (RFC 9293).
+    /// The Transmission Control Protocol (RFC 9293).
     pub const TCP: Self = Self(6);
-    /// User datagrams (RFC 768).
+    /// The User Datagram Protocol (RFC 768).
     pub const UDP: Self = Self(17);
 
-    /// The protocol with this number on the wire.
+    /// Creates the protocol with this number on the wire.
     #[must_use]
     pub const fn new(number: u8) -> Self {
         Self(number)
     }
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0

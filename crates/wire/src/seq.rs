@@ -3,20 +3,20 @@
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 
-/// A point in sequence space. There is no `<`: the space is a circle, so one point is only ever
-/// *before* or *after* another, which is meaningful within half the circle (2^31).
+/// A point in sequence space. The space is a circle, so there is no `<`: one point is *before* or
+/// *after* another, and the answer is meaningful within half the circle (2^31).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct SeqNum(u32);
 
 impl SeqNum {
-    /// The point with this number on the wire.
+    /// Creates the point with this number on the wire.
     #[must_use]
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.0
@@ -40,30 +40,31 @@ impl SeqNum {
         self.0.wrapping_sub(start.0) < length
     }
 
-    /// Do the `length` numbers that begin here, of which there is one at least, all lie in the range of `room` numbers that
-    /// begins at `start`?
+    /// Do the `length` numbers from this point all lie in the range of `room` numbers from `start`?
+    /// Returns false if `length` is zero.
     ///
-    /// Who asks of their first and of the one after their last on which side of the range's ends they lie is deceived by
-    /// those that lie half the circle away: the first may be *after* one end, and the other, behind it, *before* the other.
+    /// Comparing the first and last number with the ends of the range by [`before`](Self::before)
+    /// and [`after`](Self::after) is not enough: numbers half the circle away can pass both
+    /// comparisons.
     #[must_use]
     pub const fn all_within(self, length: u32, start: Self, room: u32) -> bool {
         let offset = self.0.wrapping_sub(start.0);
         length > 0 && offset < room && length <= room - offset
     }
 
-    /// How far this point lies after `other`: negative when it lies before.
+    /// Returns the distance from `other` to this point, negative if this point lies before.
     #[must_use]
     pub const fn distance_from(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0).cast_signed()
     }
 
-    /// The later of two points.
+    /// Returns the later of two points.
     #[must_use]
     pub const fn later(self, other: Self) -> Self {
         if self.before(other) { other } else { self }
     }
 
-    /// The earlier of two points.
+    /// Returns the earlier of two points.
     #[must_use]
     pub const fn earlier(self, other: Self) -> Self {
         if self.after(other) { other } else { self }
@@ -90,8 +91,8 @@ impl Sub<u32> for SeqNum {
     }
 }
 
-/// The numbers from `earlier` up to this point, going round the circle. Meaningful only where the
-/// caller knows the order; ask [`SeqNum::before`] where it does not.
+/// Returns the distance from `earlier` to this point around the circle. The result is meaningful
+/// only if the order is known; otherwise ask [`SeqNum::before`].
 impl Sub for SeqNum {
     type Output = u32;
     fn sub(self, earlier: Self) -> u32 {
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_survives_the_wrap_of_the_circle() {
+    fn order_holds_across_the_wrap() {
         let (low, high) = (SeqNum::new(5), SeqNum::new(u32::MAX - 5));
         assert!(high.before(low) && low.after(high));
         assert_eq!(low - high, 11);
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_half_the_circle_away_lie_in_no_range() {
+    fn numbers_half_the_circle_away_are_outside_every_range() {
         let start = SeqNum::new(u32::MAX - 10);
         for (offset, length, inside) in [
             (0, 100, true),
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_across_the_wrap_holds_its_start_and_not_its_end() {
+    fn a_range_across_the_wrap_includes_its_start_and_excludes_its_end() {
         let start = SeqNum::new(u32::MAX);
         assert!(start.within(start, 2) && SeqNum::new(0).within(start, 2));
         assert!(!SeqNum::new(1).within(start, 2) && !start.within(start, 0));

@@ -1,16 +1,17 @@
-//! Packets on a serial line: one byte ends a packet, another makes room for both of them (RFC 1055).
+//! SLIP (RFC 1055): packets on a serial line. One byte ends a packet, and another one escapes both
+//! in data.
 
-/// Ends a packet.
+/// The end of a packet.
 const END: u8 = 0o300;
-/// What follows stands for something else.
+/// The escape byte: the byte after it stands for another one.
 const ESC: u8 = 0o333;
-/// Behind [`ESC`]: a byte of the packet that looks like [`END`].
+/// Stands for [`END`] after an [`ESC`].
 const ESC_END: u8 = 0o334;
-/// Behind [`ESC`]: one that looks like [`ESC`].
+/// Stands for [`ESC`] after an [`ESC`].
 const ESC_ESC: u8 = 0o335;
 
-/// The bytes that bear `packet` on the line. It begins with an END, too, so that noise on a silent line
-/// spoils nothing.
+/// Returns the bytes that carry `packet` on the line. They begin with an END, too, which separates
+/// the packet from noise before it.
 pub fn slip_bytes(packet: &[u8]) -> impl Iterator<Item = u8> {
     let body = packet.iter().flat_map(|&byte| {
         let (first, second) = match byte {
@@ -23,29 +24,29 @@ pub fn slip_bytes(packet: &[u8]) -> impl Iterator<Item = u8> {
     core::iter::once(END).chain(body).chain(core::iter::once(END))
 }
 
-/// Finds packets in the bytes of a line, in room that its owner gives it.
+/// A decoder that finds packets in the bytes of a line, and stores them in a buffer of its owner.
 #[derive(Clone, Debug)]
 pub struct SlipDecoder<B> {
     room: B,
     length: usize,
     escaped: bool,
-    /// The packet did not fit, or an escape stood for nothing.
+    /// The packet does not fit the buffer, or contains an invalid escape.
     damaged: bool,
     discarded: u64,
 }
 
 impl<B: AsMut<[u8]>> SlipDecoder<B> {
-    /// A decoder of packets that fit into `room`; RFC 1055 wants 1,006 bytes at least.
+    /// Creates a decoder for packets that fit `room`; RFC 1055 requires at least 1,006 bytes.
     pub const fn new(room: B) -> Self {
         Self { room, length: 0, escaped: false, damaged: false, discarded: 0 }
     }
 
-    /// Packets that were too long or broken.
+    /// Returns the number of packets that were too long or damaged.
     pub const fn discarded(&self) -> u64 {
         self.discarded
     }
 
-    /// Takes the next byte of the line; the packet, if it was the last one's end.
+    /// Takes the next byte from the line. Returns the packet that this byte completes, if any.
     pub fn take(&mut self, byte: u8) -> Option<&mut [u8]> {
         match (byte, core::mem::take(&mut self.escaped)) {
             (END, escaped) => return self.end(escaped),
@@ -68,7 +69,7 @@ impl<B: AsMut<[u8]>> SlipDecoder<B> {
         }
     }
 
-    /// An END where nothing has come before it is no packet, and nothing to be counted.
+    /// Ends the packet. An END without bytes before it is not a packet, and is not counted.
     fn end(&mut self, escaped: bool) -> Option<&mut [u8]> {
         let damaged = core::mem::take(&mut self.damaged) || escaped;
         let length = core::mem::take(&mut self.length);

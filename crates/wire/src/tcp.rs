@@ -8,26 +8,27 @@ use core::fmt;
 use core::num::NonZeroU16;
 
 bitflags! {
-    /// The control bits of a segment.
+    /// The control bits of a TCP segment.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct TcpFlags: u16 {
-        /// No more data from the sender.
+        /// The sender has no more data.
         const FIN = 0x01;
         /// Synchronise sequence numbers.
         const SYN = 0x02;
         /// Reset the connection.
         const RST = 0x04;
-        /// The sender's application has nothing more to add for now.
+        /// Push: deliver the data without waiting for more.
         const PSH = 0x08;
-        /// The acknowledgement field counts.
+        /// The acknowledgement field is valid.
         const ACK = 0x10;
-        /// The urgent pointer counts.
+        /// The urgent pointer is valid.
         const URG = 0x20;
         /// ECN echo (RFC 3168).
         const ECE = 0x40;
         /// Congestion window reduced (RFC 3168).
         const CWR = 0x80;
-        /// Accurate ECN (RFC 9768); with CWR and ECE it is the request on a SYN, and the counter ACE later.
+        /// Accurate ECN (RFC 9768): on a SYN a request, together with CWR and ECE; later the
+        /// highest bit of the ACE counter.
         const AE = 0x100;
         /// The three bits of [`TcpFlags::ace`].
         const ACE = 0x1c0;
@@ -35,22 +36,23 @@ bitflags! {
 }
 
 impl TcpFlags {
-    /// Where the counter begins.
+    /// The position of the ACE field's lowest bit.
     const ACE_SHIFT: u32 = Self::ECE.bits().trailing_zeros();
 
-    /// AE, CWR and ECE as one number, from 0 to 7 (RFC 9768 §3.2.2).
+    /// Returns AE, CWR and ECE as one number from 0 to 7: the ACE field (RFC 9768 §3.2.2).
     #[must_use]
     pub const fn ace(self) -> u16 {
         self.intersection(Self::ACE).bits() >> Self::ACE_SHIFT
     }
 
-    /// Of a SYN: does it ask for accurate ECN? What has no meaning yet does (RFC 9768 §3.1.3).
+    /// Does a SYN with these flags ask for accurate ECN? Reserved combinations do, too (RFC 9768
+    /// §3.1.3).
     #[must_use]
     pub const fn asks_for_accurate_ecn(self) -> bool {
         !matches!(self.ace(), 0b000 | 0b011)
     }
 
-    /// The three bits that say the low end of `count`.
+    /// Returns the three flags that encode the low bits of `count`.
     #[must_use]
     pub const fn of_ace(count: u32) -> Self {
         #[allow(clippy::cast_possible_truncation, reason = "three bits")]
@@ -59,40 +61,41 @@ impl TcpFlags {
     }
 }
 
-/// A segment as it came: numbers read out of the header, options and payload still in the frame.
+/// A received segment. The numbers are copied from the header; options and payload are borrowed.
 #[derive(Clone, Copy)]
 pub struct Segment<'a> {
-    /// SRC port.
+    /// The source port.
     pub source_port: u16,
-    /// DST port.
+    /// The destination port.
     pub destination_port: u16,
     /// SEG.SEQ.
     pub seq: SeqNum,
-    /// SEG.ACK; counts only with [`TcpFlags::ACK`].
+    /// SEG.ACK; valid only with [`TcpFlags::ACK`].
     pub ack: SeqNum,
-    /// Bytes 12 and 13 of the header as one number: data offset, reserved bits, control bits. Kept
-    /// whole because header prediction compares all of them at once.
+    /// Bytes 12 and 13 of the header: data offset, reserved bits, control bits. One number, because
+    /// header prediction compares all of them at once.
     pub offset_and_flags: u16,
     /// SEG.WND as written, before scaling.
     pub window: u16,
-    /// SEG.UP; counts only with [`TcpFlags::URG`].
+    /// SEG.UP; valid only with [`TcpFlags::URG`].
     pub urgent: u16,
-    /// The options with their padding; a multiple of four bytes, at most forty.
+    /// The options with their padding: a multiple of four bytes, at most forty.
     pub options: &'a [u8],
     /// The data.
     pub payload: &'a [u8],
-    /// If a link has joined several segments to this one: bytes of data in each of them but the last, which
-    /// may have had fewer. The header does not tell; [`parse`](Self::parse) says that it is a single one.
+    /// The bytes of data in each original segment, if the link has coalesced several into this one;
+    /// the last may have had fewer. [`parse`](Self::parse) sets it to `None`, since the header does
+    /// not contain it.
     pub joined: Option<NonZeroU16>,
 }
 
 impl<'a> Segment<'a> {
-    /// Reads the header at the start of `bytes`; what follows it is the payload. The checksum is
-    /// not judged here: the caller knows the addresses and whether the link has done it already.
+    /// Parses the header at the start of `bytes`; the rest is the payload. The checksum is not
+    /// verified here: that takes the addresses, and the link may have verified it already.
     ///
     /// # Errors
-    /// [`Malformed`] if the header, or the data offset in it, reaches beyond `bytes`, or the data
-    /// offset points into the fixed header.
+    /// [`Malformed`] if the header is longer than `bytes`, or its data offset points into the fixed
+    /// part.
     #[inline(always)]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (fixed, rest) = split_fixed::<{ TcpHeader::LENGTH }>("TCP header", bytes)?;
@@ -126,7 +129,8 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// How many segments the peer has sent for this one: as many as its data fills, and one if it has none.
+    /// Returns the number of segments that the peer sent: one, or those that the link has
+    /// coalesced.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.joined.map_or(1, |size| {
@@ -135,33 +139,33 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// Bytes of data in the largest of these.
+    /// Returns the bytes of data in the largest of the segments that the peer sent.
     #[must_use]
     pub fn largest_piece(&self) -> usize {
         self.joined
             .map_or(self.payload.len(), |size| self.payload.len().min(usize::from(size.get())))
     }
 
-    /// The control bits.
+    /// Returns the control bits.
     #[must_use]
     pub const fn flags(&self) -> TcpFlags {
         TcpFlags::from_bits_truncate(self.offset_and_flags)
     }
 
-    /// The options, read.
+    /// Parses the options.
     #[must_use]
     pub fn options(&self) -> TcpOptions {
         TcpOptions::parse(self.options)
     }
 
-    /// The timestamps among them.
+    /// Returns the timestamps among the options.
     #[inline]
     #[must_use]
     pub fn timestamps(&self) -> Option<Timestamps> {
         Timestamps::among(self.options)
     }
 
-    /// The blocks of selective acknowledgements among them, which are there where something is missing.
+    /// Returns the SACK blocks among the options.
     #[inline]
     #[must_use]
     pub fn sack_blocks(&self) -> SackBlocks {
@@ -172,11 +176,11 @@ impl<'a> Segment<'a> {
         }
     }
 
-    /// SEG.LEN: the sequence numbers that the segment occupies, SYN and FIN counted.
+    /// Returns SEG.LEN: the length in sequence numbers, including SYN and FIN.
     #[must_use]
     pub fn sequence_length(&self) -> u32 {
         let controls = (self.flags() & (TcpFlags::SYN | TcpFlags::FIN)).bits().count_ones();
-        // A payload fits the 16-bit length of an IP packet many times over.
+        // A payload is far shorter than `u32::MAX`: an IP packet has at most 65,535 bytes.
         u32::try_from(self.payload.len()).unwrap_or(u32::MAX).saturating_add(controls)
     }
 }
@@ -198,12 +202,12 @@ impl fmt::Debug for Segment<'_> {
     }
 }
 
-/// The fixed part of a TCP header, to be written.
+/// The fixed part of a TCP header to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpHeader {
-    /// SRC port.
+    /// The source port.
     pub source_port: u16,
-    /// DST port.
+    /// The destination port.
     pub destination_port: u16,
     /// SEG.SEQ.
     pub seq: SeqNum,
@@ -211,22 +215,22 @@ pub struct TcpHeader {
     pub ack: SeqNum,
     /// The control bits.
     pub flags: TcpFlags,
-    /// SEG.WND, scaled already.
+    /// SEG.WND, already scaled.
     pub window: u16,
     /// SEG.UP.
     pub urgent: u16,
 }
 
 impl TcpHeader {
-    /// Bytes of the fixed part.
+    /// The length of the fixed part in bytes.
     pub const LENGTH: usize = 20;
-    /// Bytes of the fixed part and the most options that a data offset can express.
+    /// The length of the longest header in bytes, options included.
     pub const MAX_LENGTH: usize = 60;
-    /// Where the checksum lies in the header.
+    /// The offset of the checksum in the header.
     pub const CHECKSUM_OFFSET: usize = 16;
 
-    /// Writes the fixed part to the start of `bytes`, with the data offset for `options_length`
-    /// bytes of options that the caller writes behind it, and a checksum of zero.
+    /// Writes the fixed part to the start of `bytes`, with zero for the checksum. The data offset
+    /// allows for `options_length` bytes of options, which the caller writes.
     ///
     /// # Panics
     /// If `bytes` is shorter than the fixed part, or `options_length` is no multiple of four or
@@ -234,7 +238,7 @@ impl TcpHeader {
     pub fn emit(&self, options_length: usize, bytes: &mut [u8]) {
         assert!(
             options_length.is_multiple_of(4) && options_length <= 40,
-            "options fill words, up to ten"
+            "options are up to ten words of four bytes"
         );
         let fixed = room::<{ Self::LENGTH }>(bytes);
         fixed[0..2].copy_from_slice(&self.source_port.to_be_bytes());
@@ -251,9 +255,10 @@ impl TcpHeader {
         fixed[18..20].copy_from_slice(&self.urgent.to_be_bytes());
     }
 
-    /// Writes the header and, as its only option, `timestamps` in the aligned layout, with zero for the
-    /// checksum; the sum over these 32 bytes. It is what [`emit`](Self::emit) and
-    /// [`TcpOptions::emit`](crate::TcpOptions::emit) make of the same, for the segments of a bulk transfer.
+    /// Writes a header whose only option is `timestamps` in the aligned layout, with zero for the
+    /// checksum. Returns the sum over its 32 bytes. Equivalent to [`emit`](Self::emit) followed by
+    /// [`TcpOptions::emit`](crate::TcpOptions::emit), but faster; the segments of a bulk transfer
+    /// use it.
     ///
     /// # Panics
     /// If `bytes` is shorter than the 32 bytes.
@@ -263,7 +268,8 @@ impl TcpHeader {
         emit_words([a, b, c, d, e, TIMESTAMPS_PREFIX, timestamps.value, timestamps.echo], bytes)
     }
 
-    /// The same with the options that nearly every SYN has: the sum over 40 bytes.
+    /// Writes a header with the options that nearly every SYN has, with zero for the checksum.
+    /// Returns the sum over its 40 bytes.
     ///
     /// # Panics
     /// If `bytes` is shorter than the 40 bytes.
@@ -274,7 +280,8 @@ impl TcpHeader {
         emit_words([a, b, c, d, e, f, g, h, i, j], bytes)
     }
 
-    /// The fixed part, with a checksum of zero, of a header that is so many words long.
+    /// Returns the words of the fixed part, with zero for the checksum, of a header of `length`
+    /// words.
     #[inline(always)]
     fn words(&self, length: u32) -> [u32; 5] {
         [
@@ -286,8 +293,8 @@ impl TcpHeader {
         ]
     }
 
-    /// Writes the ports into the segment at `bytes`, which was emitted with zeros there, and returns
-    /// its sum, given the `sum` with the zeros.
+    /// Writes the ports into the segment at `bytes`, which was emitted with zeros there. Returns
+    /// its new sum, given the `sum` with zeros.
     ///
     /// # Panics
     /// If `bytes` is shorter than the fixed header.
@@ -299,8 +306,8 @@ impl TcpHeader {
         sum.add_u16(source).add_u16(destination)
     }
 
-    /// Writes the checksum into the segment at `bytes`, which was emitted with zero there: `pseudo` is
-    /// the sum over its pseudo-header and `sum` the one over the segment.
+    /// Writes the checksum into the segment at `bytes`, which was emitted with zero there. `pseudo`
+    /// is the sum over its pseudo-header, and `sum` the sum over the segment.
     ///
     /// # Panics
     /// If `bytes` is shorter than the fixed header.
@@ -310,18 +317,18 @@ impl TcpHeader {
             .copy_from_slice(&(pseudo + sum).finish().to_be_bytes());
     }
 
-    /// Judges the checksum of the whole segment at `bytes`; `pseudo` is the sum over its
+    /// Verifies the checksum of the segment that fills `bytes`. `pseudo` is the sum over its
     /// pseudo-header.
     ///
     /// # Errors
-    /// [`Malformed::Checksum`] if it does not fit (RFC 9293 MUST-3: such a segment is discarded).
+    /// [`Malformed::Checksum`] if it is wrong: such a segment is discarded (RFC 9293 MUST-3).
     pub fn verify_checksum(bytes: &[u8], pseudo: Sum) -> Result<(), Malformed> {
         let is_valid = (pseudo + Sum::of(bytes)).is_valid();
         if is_valid { Ok(()) } else { Err(Malformed::Checksum { what: "TCP segment" }) }
     }
 }
 
-/// Writes the words to the start of `bytes`: their sum.
+/// Writes the words to the start of `bytes`, and returns their sum.
 #[inline(always)]
 fn emit_words<const COUNT: usize>(words: [u32; COUNT], bytes: &mut [u8]) -> Sum {
     let (fields, _) = bytes[..4 * COUNT].as_chunks_mut::<4>();
@@ -346,7 +353,7 @@ mod tests {
     };
 
     #[test]
-    fn what_was_written_is_read_back() {
+    fn an_emitted_header_is_parsed_to_the_same_values() {
         let mut bytes = [0xaa; 30];
         HEADER.emit(4, &mut bytes);
         bytes[20..24].copy_from_slice(&[2, 4, 5, 0xb4]);
@@ -360,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_alone_are_written_at_once_as_they_are_one_by_one() {
+    fn emit_timestamped_equals_emitting_header_and_options() {
         let timestamps = Timestamps { value: 0x0506_0708, echo: u32::MAX };
         let (mut at_once, mut one_by_one) = ([0xaa; 33], [0xaa; 33]);
         let sum = HEADER.emit_timestamped(timestamps, &mut at_once);
@@ -371,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_options_of_a_syn_are_written_at_once_as_they_are_one_by_one() {
+    fn emit_syn_equals_emitting_header_and_options() {
         let timestamps = Timestamps { value: 0x0506_0708, echo: 9 };
         let (mut at_once, mut one_by_one) = ([0xaa; 41], [0xaa; 41]);
         let sum = HEADER.emit_syn(1_460, 7, timestamps, &mut at_once);
@@ -388,9 +395,9 @@ mod tests {
         assert_eq!(TcpOptions::parse(&at_once[TcpHeader::LENGTH..40]), options);
     }
 
-    /// RFC 9768 §3.2.2: the bit after the reserved ones is the counter's highest.
+    /// RFC 9768 §3.2.2: the bit after the reserved ones is the highest bit of the ACE field.
     #[test]
-    fn the_counter_is_three_bits_and_no_others() {
+    fn the_ace_field_is_three_bits_and_no_others() {
         for count in 0..=7 {
             let flags = TcpFlags::ACK | TcpFlags::of_ace(u32::from(count) + 8);
             assert_eq!((flags.ace(), flags - TcpFlags::ACE), (count, TcpFlags::ACK));
@@ -401,7 +408,7 @@ mod tests {
             assert_eq!(
                 Segment::parse(&bytes).unwrap().flags(),
                 flags,
-                "the reserved bits say nothing"
+                "the reserved bits are ignored"
             );
         }
     }
@@ -421,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filled_checksum_is_verified_and_a_changed_byte_found() {
+    fn a_filled_checksum_is_valid_until_a_byte_changes() {
         let pseudo = Sum::of(&[192, 0, 2, 1, 192, 0, 2, 2, 0, 6, 0, 23]);
         let mut bytes = [7; 23];
         TcpHeader { source_port: 0, destination_port: 0, ..HEADER }.emit(0, &mut bytes);
@@ -435,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn syn_and_fin_occupy_a_sequence_number_each() {
+    fn syn_and_fin_each_occupy_a_sequence_number() {
         let mut bytes = [0; 23];
         TcpHeader { flags: TcpFlags::SYN | TcpFlags::FIN, ..HEADER }.emit(0, &mut bytes);
         assert_eq!(Segment::parse(&bytes).unwrap().sequence_length(), 5);

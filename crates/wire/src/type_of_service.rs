@@ -1,56 +1,56 @@
-//! How routers should treat a packet, and what they say about congestion (RFC 2474, RFC 3168).
+//! The type-of-service byte: differentiated services and congestion marks (RFC 2474, RFC 3168).
 
-/// The second byte of an IPv4 header: differentiated services code point and ECN.
+/// The second byte of an IPv4 header: the differentiated services code point and ECN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct TypeOfService(u8);
 
-/// What the two congestion bits say (RFC 3168 §5).
+/// The ECN field of a packet (RFC 3168 §5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ecn {
-    /// The transport does not take part: congested routers drop.
+    /// Not ECN-capable: congested routers drop the packet.
     #[default]
     NotEct,
-    /// The transport takes part: ECT(1).
+    /// ECN-capable transport, ECT(1).
     Ect1,
-    /// The transport takes part: ECT(0), the usual one.
+    /// ECN-capable transport, ECT(0): the usual codepoint.
     Ect0,
-    /// A router was congested.
+    /// Congestion experienced: a router was congested.
     Ce,
 }
 
 impl TypeOfService {
-    /// The byte on the wire.
+    /// Creates the value of this byte.
     #[must_use]
     pub const fn from_byte(byte: u8) -> Self {
         Self(byte)
     }
 
-    /// The byte on the wire.
+    /// Returns the byte on the wire.
     #[must_use]
     pub const fn byte(self) -> u8 {
         self.0
     }
 
-    /// The same with another code point; none if it exceeds six bits.
+    /// Replaces the code point. Returns `None` if it exceeds six bits.
     #[must_use]
     pub const fn with_dscp(self, dscp: u8) -> Option<Self> {
         if dscp > 63 { None } else { Some(Self(dscp << 2 | self.0 & 3)) }
     }
 
-    /// The same with other congestion bits.
+    /// Replaces the ECN field.
     #[must_use]
     pub const fn with_ecn(self, ecn: Ecn) -> Self {
         Self(self.0 & !3 | ecn as u8)
     }
 
-    /// The differentiated services code point, six bits.
+    /// Returns the differentiated services code point, six bits.
     #[must_use]
     pub const fn dscp(self) -> u8 {
         self.0 >> 2
     }
 
-    /// The congestion bits.
+    /// Returns the ECN field.
     #[must_use]
     pub const fn ecn(self) -> Ecn {
         match self.0 & 3 {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_point_and_congestion_bits_do_not_disturb_each_other() {
+    fn code_point_and_ecn_field_are_independent() {
         let expedited = TypeOfService::default().with_ecn(Ecn::Ect0).with_dscp(46).unwrap();
         assert_eq!((expedited.byte(), expedited.dscp(), expedited.ecn()), (0xba, 46, Ecn::Ect0));
         assert_eq!(expedited.with_ecn(Ecn::Ce).byte(), 0xbb);

@@ -1,25 +1,25 @@
-//! User datagrams (RFC 768).
+//! UDP datagrams (RFC 768).
 
 use crate::layout::{half, room, split_fixed};
 use crate::{Malformed, Sum};
 
-/// Who speaks to whom on two hosts.
+/// The ports of a UDP datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpHeader {
-    /// The sender's port; zero if it wants no answer.
+    /// The sender's port; zero if no reply is wanted.
     pub source_port: u16,
     /// The receiver's port.
     pub destination_port: u16,
 }
 
 impl UdpHeader {
-    /// Bytes of a header.
+    /// The length of the header in bytes.
     pub const LENGTH: usize = 8;
-    /// Where the checksum lies in the header.
+    /// The offset of the checksum in the header.
     pub const CHECKSUM_OFFSET: usize = 6;
 
-    /// Writes the header of a datagram of `payload_length` bytes to the start of `bytes`, with a
-    /// checksum of zero, which says that there is none, and returns its length.
+    /// Writes the header of a datagram of `payload_length` bytes to the start of `bytes`, and
+    /// returns its length. The checksum is zero, which means that there is none.
     ///
     /// # Panics
     /// If `bytes` is shorter than [`UdpHeader::LENGTH`], or the datagram longer than 65,535 bytes.
@@ -35,9 +35,9 @@ impl UdpHeader {
         Self::LENGTH
     }
 
-    /// Writes the checksum into the datagram at `bytes`, which was emitted with none: `pseudo` is the
-    /// sum over its pseudo-header and `sum` the one over the datagram. A checksum that comes out as
-    /// zero is sent as all ones, the other zero of ones' complement.
+    /// Writes the checksum into the datagram at `bytes`, which was emitted with zero there.
+    /// `pseudo` is the sum over its pseudo-header and `sum` the sum over the datagram. A checksum
+    /// of zero is sent as all ones, the other zero of ones' complement.
     ///
     /// # Panics
     /// If `bytes` is shorter than the header.
@@ -51,7 +51,7 @@ impl UdpHeader {
     }
 }
 
-/// A datagram as it came.
+/// A received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpDatagram<'a> {
     /// The ports.
@@ -63,13 +63,12 @@ pub struct UdpDatagram<'a> {
 }
 
 impl<'a> UdpDatagram<'a> {
-    /// Reads the datagram at the start of `bytes`; what follows its length is left out. The
-    /// checksum is not judged here: the caller knows the addresses and whether the link has done it
-    /// already.
+    /// Parses the datagram at the start of `bytes` and ignores bytes after its length. The checksum
+    /// is not verified here: that takes the addresses, and the link may have verified it already.
     ///
     /// # Errors
-    /// [`Malformed`] if the header, or the length in it, reaches beyond `bytes`, or the length does
-    /// not cover the header.
+    /// [`Malformed`] if the header or the datagram is longer than `bytes`, or the length field is
+    /// less than the length of the header.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (fixed, _) = split_fixed::<{ UdpHeader::LENGTH }>("UDP header", bytes)?;
         let length = half(fixed, 4);
@@ -91,17 +90,17 @@ impl<'a> UdpDatagram<'a> {
         Ok(Self { header, payload, bytes })
     }
 
-    /// Bytes of header and payload, which is what the pseudo-header counts.
+    /// Returns the length of header and payload in bytes, as the pseudo-header counts it.
     #[must_use]
     pub const fn length(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Judges the checksum, if there is one; `pseudo` is the sum over a pseudo-header of
+    /// Verifies the checksum, if there is one. `pseudo` is the sum over a pseudo-header with
     /// [`UdpDatagram::length`].
     ///
     /// # Errors
-    /// [`Malformed::Checksum`] if it does not fit (RFC 1122 §4.1.3.4: such a datagram is discarded).
+    /// [`Malformed::Checksum`] if it is wrong: such a datagram is discarded (RFC 1122 §4.1.3.4).
     pub fn verify_checksum(&self, pseudo: Sum) -> Result<(), Malformed> {
         let at = UdpHeader::CHECKSUM_OFFSET;
         let is_absent = self.bytes[at..at + 2] == [0, 0];
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_and_not_the_packet_ends_the_payload() {
+    fn the_length_field_ends_the_payload() {
         let mut bytes = [0xee; 18];
         assert_eq!(HEADER.emit(2, &mut bytes), 8);
         assert_eq!(bytes[..9], [0, 19, 0, 9, 0, 10, 0, 0, 0xee]);
@@ -149,11 +148,11 @@ mod tests {
     }
 
     #[test]
-    fn no_checksum_is_never_wrong_and_a_checksum_is_never_none() {
+    fn a_missing_checksum_is_accepted_and_a_sent_checksum_is_never_zero() {
         let mut bytes = [0; 10];
         HEADER.emit(2, &mut bytes);
         assert_eq!(UdpDatagram::parse(&bytes).unwrap().verify_checksum(pseudo()), Ok(()));
-        // Data that brings the sum to all ones.
+        // A payload that makes the checksum zero, which is sent as all ones.
         let rest = (pseudo() + Sum::of(&bytes)).finish();
         bytes[8..].copy_from_slice(&rest.to_be_bytes());
         let sum = Sum::of(&bytes);

@@ -1,8 +1,8 @@
-//! Tags that say which virtual network a frame belongs to (IEEE 802.1Q).
+//! VLAN tags (IEEE 802.1Q).
 
 use crate::EtherType;
 
-/// A tag: the priority of the frame and the number of its virtual network.
+/// A VLAN tag: the priority of a frame and the ID of its VLAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VlanTag {
     /// Invariant: [`EtherType::is_vlan`].
@@ -11,41 +11,42 @@ pub struct VlanTag {
 }
 
 impl VlanTag {
-    /// Bytes of a tag.
+    /// The length of a tag in bytes.
     pub const LENGTH: usize = 4;
-    /// The greatest priority.
+    /// The highest priority.
     pub const MAX_PRIORITY: u8 = 7;
-    /// The greatest number of a network; 4,095 is reserved but may arrive.
+    /// The largest VLAN ID; 4,095 is reserved but can arrive.
     pub const MAX_ID: u16 = 4_095;
 
-    /// An ordinary (customer) tag; none if the priority exceeds 7 or the number 4,095.
+    /// Creates a customer tag. Returns `None` if the priority exceeds 7 or the ID 4,095.
     #[must_use]
     pub const fn new(priority: u8, id: u16) -> Option<Self> {
         if priority > Self::MAX_PRIORITY || id > Self::MAX_ID {
             return None;
         }
-        // A widening cast; `From` is no const function.
+        // A widening cast: `From` is not `const`.
         Some(Self { kind: EtherType::VLAN, control: (priority as u16) << 13 | id })
     }
 
-    /// The tag of a kind, as it was read; none if the kind is no tag's.
+    /// Creates a received tag. Returns `None` if `kind` is not the `EtherType` of a tag.
     pub(crate) const fn read(kind: EtherType, control: u16) -> Option<Self> {
         if kind.is_vlan() { Some(Self { kind, control }) } else { None }
     }
 
-    /// The same tag as a provider's outer one (802.1ad).
+    /// Turns the tag into the outer tag of a provider (IEEE 802.1ad).
     #[must_use]
     pub const fn as_service_tag(self) -> Self {
         Self { kind: EtherType::SERVICE_VLAN, ..self }
     }
 
-    /// The number in front of the tag, which says that it is one.
+    /// Returns the `EtherType` that marks the tag.
     #[must_use]
     pub const fn kind(self) -> EtherType {
         self.kind
     }
 
-    /// 0 to 7, where 1 is less than 0 and all others count up.
+    /// Returns the priority from 0 to 7. Priority 1 is lower than 0; the others rise with the
+    /// number.
     #[must_use]
     pub const fn priority(self) -> u8 {
         self.control.to_be_bytes()[0] >> 5
@@ -57,65 +58,65 @@ impl VlanTag {
         self.control & 0x1000 != 0
     }
 
-    /// The number of the virtual network; 0 if the tag gives nothing but a priority.
+    /// Returns the VLAN ID; 0 if the tag carries only a priority.
     #[must_use]
     pub const fn id(self) -> u16 {
         self.control & Self::MAX_ID
     }
 
-    /// The two bytes behind [`VlanTag::kind`].
+    /// Returns the two bytes after the `EtherType`.
     pub(crate) const fn control(self) -> u16 {
         self.control
     }
 }
 
-/// The tags of a frame, the outer one first: none, one, or a provider's around a customer's.
+/// The tags of a frame, outer tag first: none, one customer tag, or a provider tag and a customer
+/// tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct VlanTags {
     outer: Option<VlanTag>,
-    /// Invariant: none without an outer one.
+    /// Invariant: none if there is no outer tag.
     inner: Option<VlanTag>,
 }
 
 impl VlanTags {
     /// No tag.
     pub const NONE: Self = Self { outer: None, inner: None };
-    /// Tags that are read; a third one and those behind it are payload of an
-    /// [`EtherType`] that is a tag's.
+    /// The number of tags that are parsed. Further ones remain in the payload, and the frame's
+    /// [`EtherType`] is that of a tag.
     pub const MOST: usize = 2;
 
-    /// One tag.
+    /// Creates a single tag.
     #[must_use]
     pub const fn one(tag: VlanTag) -> Self {
         Self { outer: Some(tag), inner: None }
     }
 
-    /// A provider's tag around a customer's.
+    /// Creates a provider tag around a customer tag.
     #[must_use]
     pub const fn stacked(outer: VlanTag, inner: VlanTag) -> Self {
         Self { outer: Some(outer), inner: Some(inner) }
     }
 
-    /// The tags, the outer one first.
+    /// Returns the tags, the outer one first.
     pub fn iter(self) -> impl Iterator<Item = VlanTag> {
         self.outer.into_iter().chain(self.inner)
     }
 
-    /// Bytes that they take in the frame.
+    /// Returns the length of the tags in bytes.
     #[must_use]
     pub const fn length(self) -> usize {
         VlanTag::LENGTH * (self.outer.is_some() as usize + self.inner.is_some() as usize)
     }
 
-    /// Does the frame belong to the network without a number: is it untagged, or are its tags mere
-    /// priorities?
+    /// Does the frame belong to no VLAN? It is untagged, or its tags carry only priorities.
     #[must_use]
     pub fn is_untagged(self) -> bool {
         self.iter().all(|tag| tag.id() == 0)
     }
 }
 
-/// Adds tags from the outside in, and leaves out what is beyond the second.
+/// Appends tags from the outside in, and ignores those after the second.
 impl Extend<VlanTag> for VlanTags {
     fn extend<I: IntoIterator<Item = VlanTag>>(&mut self, tags: I) {
         for tag in tags {
@@ -133,14 +134,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_keeps_priority_and_number_apart() {
+    fn priority_and_id_are_independent() {
         let tag = VlanTag::new(5, 1_234).unwrap();
         assert_eq!((tag.priority(), tag.is_drop_eligible(), tag.id()), (5, false, 1_234));
         assert!(VlanTag::new(8, 1).is_none() && VlanTag::new(0, 4_096).is_none());
     }
 
     #[test]
-    fn a_mere_priority_leaves_the_frame_in_the_untagged_network() {
+    fn a_tag_with_only_a_priority_leaves_the_frame_untagged() {
         assert!(VlanTags::NONE.is_untagged());
         assert!(VlanTags::one(VlanTag::new(7, 0).unwrap()).is_untagged());
         assert!(!VlanTags::one(VlanTag::new(0, 1).unwrap()).is_untagged());

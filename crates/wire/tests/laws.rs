@@ -1,4 +1,4 @@
-//! Laws of every header: what was written is read back, and no bytes make a reader panic.
+//! Property tests of all headers: emitted packets parse to the same values, and no input panics.
 
 use linerate_wire::{
     ArpOperation, ArpPacket, Echo, EcnCounts, EcnOrder, EtherType, EthernetFrame, EthernetHeader,
@@ -72,7 +72,7 @@ prop_compose! {
     }
 }
 
-/// A field of options that fills words.
+/// Generates an option field of whole words.
 fn ipv4_options() -> impl Strategy<Value = Vec<u8>> {
     (0..=10_usize).prop_flat_map(|words| vec(any::<u8>(), words * 4))
 }
@@ -115,7 +115,7 @@ prop_compose! {
     }
 }
 
-/// Options that fit a field together: SACK blocks and those of a SYN do not.
+/// Generates options that fit one field together: SACK blocks and the options of a SYN do not.
 fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     let timestamps = option::of(any::<(u32, u32)>())
         .prop_map(|pair| pair.map(|(value, echo)| Timestamps { value, echo }));
@@ -128,7 +128,7 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     });
     let user_timeout = option::of((any::<bool>(), 1..=UserTimeout::MOST))
         .prop_map(|pair| pair.map(|(minutes, count)| UserTimeout { minutes, count }));
-    // Beside all others there is room for fourteen bytes.
+    // The other options leave room for fourteen bytes.
     let cookie = option::of(vec(any::<u8>(), 0..=14))
         .prop_map(|bytes| bytes.and_then(|bytes| FastOpenCookie::new(&bytes)));
     let syn = (option::of(any::<u16>()), option::of(any::<u8>()), any::<bool>(), cookie);
@@ -155,7 +155,7 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
                     fast_open,
                     ..TcpOptions::default()
                 },
-                // All three counts and two blocks do not fit beside timestamps.
+                // Three counters and two blocks do not fit beside timestamps.
                 false if ecn.is_some() && sack.as_slice().len() > 1 => {
                     TcpOptions { ecn, sack, ..TcpOptions::default() }
                 }
@@ -165,7 +165,7 @@ fn tcp_options() -> impl Strategy<Value = TcpOptions> {
     )
 }
 
-/// The bytes that `emit` writes, and `payload` behind them.
+/// Returns the bytes that `emit` writes, followed by `payload`.
 fn emitted(payload: &[u8], emit: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
     let mut bytes = vec![0xa5; 128 + payload.len()];
     let length = emit(&mut bytes);
@@ -176,55 +176,68 @@ fn emitted(payload: &[u8], emit: impl FnOnce(&mut [u8]) -> usize) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn an_ethernet_header_is_read_back(header in ethernet_header(), payload in vec(any::<u8>(), 0..80)) {
+    fn an_ethernet_header_survives_emitting_and_parsing(
+        header in ethernet_header(), payload in vec(any::<u8>(), 0..80)
+    ) {
         let bytes = emitted(&payload, |bytes| header.emit(bytes));
         prop_assert_eq!(bytes.len(), header.length() + payload.len());
-        prop_assert_eq!(EthernetFrame::parse(&bytes), Ok(EthernetFrame { header, payload: &payload }));
+        let frame = EthernetFrame { header, payload: &payload };
+        prop_assert_eq!(EthernetFrame::parse(&bytes), Ok(frame));
     }
 
     #[test]
-    fn an_arp_packet_is_read_back(packet in arp_packet(), padding in vec(any::<u8>(), 0..20)) {
-        prop_assert_eq!(ArpPacket::parse(&emitted(&padding, |bytes| packet.emit(bytes))), Ok(packet));
+    fn an_arp_packet_survives_emitting_and_parsing(
+        packet in arp_packet(), padding in vec(any::<u8>(), 0..20)
+    ) {
+        let bytes = emitted(&padding, |bytes| packet.emit(bytes));
+        prop_assert_eq!(ArpPacket::parse(&bytes), Ok(packet));
     }
 
     #[test]
-    fn an_ipv4_packet_is_read_back(
+    fn an_ipv4_packet_survives_emitting_and_parsing(
         header in ipv4_header(), options in ipv4_options(), words in vec(any::<[u8; 8]>(), 0..100),
         padding in vec(any::<u8>(), 0..20)
     ) {
         let payload = words.concat();
-        let mut bytes = emitted(&payload, |bytes| header.emit_with_options(&options, payload.len(), bytes));
+        let mut bytes =
+            emitted(&payload, |bytes| header.emit_with_options(&options, payload.len(), bytes));
         bytes.extend_from_slice(&padding);
         let packet = Ipv4Packet { header, options: &options, payload: &payload };
         prop_assert_eq!(Ipv4Packet::parse(&bytes), Ok(packet));
     }
 
     #[test]
-    fn one_changed_bit_of_an_ipv4_header_is_noticed(
+    fn an_inverted_bit_in_an_ipv4_header_is_detected(
         header in ipv4_header(), options in ipv4_options(), bit in any::<prop::sample::Index>()
     ) {
         let mut bytes = emitted(&[], |bytes| header.emit_with_options(&options, 0, bytes));
-        // Not in the first byte: another header length makes it a checksum over other bytes.
+        // Not in the first byte: it holds the header length, and so which bytes are summed.
         let bit = 8 + bit.index(bytes.len() * 8 - 8);
         bytes[bit / 8] ^= 1 << (bit % 8);
         prop_assert!(Ipv4Packet::parse(&bytes).is_err());
     }
 
     #[test]
-    fn an_echo_is_read_back(identifier: u16, sequence: u16, data in vec(any::<u8>(), 0..100), is_reply: bool) {
+    fn an_echo_survives_emitting_and_parsing(
+        identifier: u16, sequence: u16, data in vec(any::<u8>(), 0..100), is_reply: bool
+    ) {
         let echo = Echo { identifier, sequence, data: &data };
-        let message = if is_reply { IcmpMessage::EchoReply(echo) } else { IcmpMessage::EchoRequest(echo) };
+        let message = match is_reply {
+            true => IcmpMessage::EchoReply(echo),
+            false => IcmpMessage::EchoRequest(echo),
+        };
         let mut bytes = vec![0xa5; message.length()];
         prop_assert_eq!(message.emit(&mut bytes), bytes.len());
         prop_assert_eq!(IcmpMessage::parse(&bytes), Ok(message));
     }
 
     #[test]
-    fn an_icmp_error_is_read_back_with_its_quote(
+    fn an_icmp_error_and_its_quote_survive_emitting_and_parsing(
         error in icmp_error(), header in ipv4_header(), options in ipv4_options(),
         payload in vec(any::<u8>(), 0..700)
     ) {
-        let packet = emitted(&payload, |bytes| header.emit_with_options(&options, payload.len(), bytes));
+        let packet =
+            emitted(&payload, |bytes| header.emit_with_options(&options, payload.len(), bytes));
         let quote = Quote::of(&packet).unwrap();
         prop_assert_eq!(quote.header, header);
         prop_assert_eq!(quote.bytes(), &packet[..packet.len().min(Quote::MOST)]);
@@ -235,7 +248,7 @@ proptest! {
     }
 
     #[test]
-    fn a_udp_datagram_is_read_back(
+    fn a_udp_datagram_survives_emitting_and_parsing(
         source_port: u16, destination_port: u16, source in ip(), destination in ip(),
         payload in vec(any::<u8>(), 0..100), padding in vec(any::<u8>(), 0..20)
     ) {
@@ -252,7 +265,7 @@ proptest! {
     }
 
     #[test]
-    fn a_tcp_segment_is_read_back(
+    fn a_tcp_segment_survives_emitting_and_parsing(
         header in tcp_header(), options in tcp_options(), payload in vec(any::<u8>(), 0..100),
         source in ip(), destination in ip()
     ) {
@@ -279,21 +292,22 @@ proptest! {
     }
 
     #[test]
-    fn a_mac_address_is_read_as_it_is_printed(address in mac()) {
+    fn a_mac_address_is_parsed_as_it_is_printed(address in mac()) {
         prop_assert_eq!(address.to_string().parse(), Ok(address));
     }
 
     #[test]
-    fn no_bytes_make_a_reader_panic(bytes in vec(any::<u8>(), 0..300), pseudo: u16) {
-        read_everything(&bytes, pseudo);
+    fn no_bytes_make_a_parser_panic(bytes in vec(any::<u8>(), 0..300), pseudo: u16) {
+        parse_with_everything(&bytes, pseudo);
     }
 
     #[test]
-    fn no_spoilt_packet_makes_a_reader_panic(
-        header in ipv4_header(), tags in tags(), protocol in prop::sample::select(vec![1_u8, 6, 17]),
+    fn no_damaged_packet_makes_a_parser_panic(
+        header in ipv4_header(), tags in tags(),
+        protocol in prop::sample::select(vec![1_u8, 6, 17]),
         mut payload in vec(any::<u8>(), 0..120), lengths in any::<[u8; 4]>(), cut in 0..60_usize
     ) {
-        // Whole and in one piece, so that reading goes as deep as it can; small numbers make likely lengths.
+        // Unfragmented, so that the payload is parsed, too. Small numbers are likely lengths.
         let header = Ipv4Header {
             protocol: Protocol::new(protocol), more_fragments: false, fragment_offset: 0, ..header
         };
@@ -304,20 +318,23 @@ proptest! {
             *kind %= 16;
             payload.get_mut(2..4).into_iter().for_each(|checksum| checksum.fill(0));
             let checksum = Sum::of(&payload).finish();
-            payload.get_mut(2..4).into_iter().for_each(|field| field.copy_from_slice(&checksum.to_be_bytes()));
+            if let Some(field) = payload.get_mut(2..4) {
+                field.copy_from_slice(&checksum.to_be_bytes());
+            }
         }
         let packet = emitted(&payload, |bytes| header.emit(payload.len(), bytes));
-        let ethernet = EthernetHeader { tags, ether_type: EtherType::IPV4, ..EthernetHeader::default() };
+        let ethernet =
+            EthernetHeader { tags, ether_type: EtherType::IPV4, ..EthernetHeader::default() };
         let frame = emitted(&packet, |bytes| ethernet.emit(bytes));
-        read_everything(&frame[..frame.len().saturating_sub(cut)], 0);
-        read_everything(&frame, 0);
-        read_everything(&packet, 0);
-        read_everything(&payload, 0);
+        parse_with_everything(&frame[..frame.len().saturating_sub(cut)], 0);
+        parse_with_everything(&frame, 0);
+        parse_with_everything(&packet, 0);
+        parse_with_everything(&payload, 0);
     }
 }
 
-/// Lets every reader have a go at the bytes.
-fn read_everything(bytes: &[u8], pseudo: u16) {
+/// Passes the bytes to every parser.
+fn parse_with_everything(bytes: &[u8], pseudo: u16) {
     let pseudo = Sum::default().add_u16(pseudo);
     let _ = EthernetFrame::parse(bytes);
     let _ = ArpPacket::parse(bytes);

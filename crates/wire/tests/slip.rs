@@ -1,4 +1,4 @@
-//! Packets on a serial line (RFC 1055).
+//! Tests of SLIP (RFC 1055).
 
 use linerate_wire::{SlipDecoder, slip_bytes};
 use proptest::prelude::*;
@@ -10,19 +10,19 @@ fn decode(bytes: &[u8], room: usize) -> (Vec<Vec<u8>>, u64) {
 }
 
 #[test]
-fn two_bytes_of_a_packet_are_written_as_two_others() {
+fn end_and_escape_bytes_are_escaped() {
     let line: Vec<u8> = slip_bytes(&[1, 192, 2, 219, 3]).collect();
     assert_eq!(line, [192, 1, 219, 220, 2, 219, 221, 3, 192]);
 }
 
 #[test]
-fn noise_in_front_of_a_packet_is_a_packet_of_its_own() {
+fn noise_before_a_packet_becomes_a_packet_of_its_own() {
     let line: Vec<u8> = [9, 9].into_iter().chain(slip_bytes(&[1, 2])).collect();
     assert_eq!(decode(&line, 10), (vec![vec![9, 9], vec![1, 2]], 0));
 }
 
 #[test]
-fn a_packet_that_is_too_long_or_broken_is_counted_and_the_next_one_comes() {
+fn long_and_damaged_packets_are_counted_and_the_next_one_is_received() {
     let long = slip_bytes(&[7; 11]);
     let line: Vec<u8> = long.chain([1, 219, 5, 192, 2, 219, 192]).chain(slip_bytes(&[3])).collect();
     assert_eq!(decode(&line, 10), (vec![vec![3]], 3));
@@ -30,9 +30,9 @@ fn a_packet_that_is_too_long_or_broken_is_counted_and_the_next_one_comes() {
 
 proptest! {
     #[test]
-    fn what_goes_in_comes_out(packets: Vec<Vec<u8>>) {
+    fn packets_survive_encoding_and_decoding(packets: Vec<Vec<u8>>) {
         let line: Vec<u8> = packets.iter().flat_map(|packet| slip_bytes(packet)).collect();
-        let packets: Vec<Vec<u8>> = packets.into_iter().filter(|packet| !packet.is_empty()).collect();
+        let packets: Vec<_> = packets.into_iter().filter(|packet| !packet.is_empty()).collect();
         prop_assert_eq!(decode(&line, 200), (packets, 0));
     }
 }

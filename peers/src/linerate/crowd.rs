@@ -1,4 +1,4 @@
-//! Two hosts with very many connections, of which some are written to, one after the other.
+//! Two hosts with very many connections, some of which are written to in turn.
 
 use super::{Flows, LEFT, RIGHT, host_with, now, sentence, turn};
 use crate::contender::Taken;
@@ -12,12 +12,12 @@ use linerate_units::{Duration, Instant};
 use std::fs;
 use std::net::SocketAddrV4;
 
-/// Bytes of a write: one segment, timestamps or not.
+/// Bytes of a write: one segment, with timestamps or without.
 const WRITE: usize = 1_400;
-/// Connections to one port of the server, of which there are as many as that takes.
+/// Connections to one port of the server; it listens at as many ports as that takes.
 const TO_ONE_PORT: usize = 10_000;
 const FIRST_PORT: u16 = 1_000;
-/// After this nothing has happened to an idle connection for long enough.
+/// Idle time after which a connection is compact.
 const REST: Duration = Duration::from_millis(2_500);
 
 /// The hosts, and both ends of each connection that is used.
@@ -25,11 +25,11 @@ pub struct Crowd {
     left: Host<MemoryLink>,
     right: Host<MemoryLink>,
     active: Vec<(TcpHandle, TcpHandle)>,
-    /// The connection whose turn it is.
+    /// The connection of the next write.
     next: usize,
     /// Writes between two turns of the hosts.
     writes: usize,
-    /// What an idle connection has added to the process's resident memory.
+    /// Resident memory of the process for each idle end.
     pub bytes_an_end: usize,
 }
 
@@ -37,7 +37,7 @@ impl Crowd {
     /// Opens all connections.
     ///
     /// # Errors
-    /// Why that cannot be done.
+    /// A message that says why it cannot be done.
     pub fn new(config: Config, flows: Flows) -> Result<Self, String> {
         let link = MemoryConfig { capacity: BATCH, ..MemoryConfig::default() };
         let limits = Limits { sockets: 2 * (flows.active + flows.idle), ..Limits::default() };
@@ -62,7 +62,7 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// Lets connections to which nothing happens come to rest.
+    /// Lets idle connections become compact.
     fn pass_time(&mut self, span: Duration) -> Result<(), String> {
         let end = now() + span;
         while now() < end {
@@ -116,13 +116,12 @@ impl Crowd {
         configured.map_err(sentence)
     }
 
-    /// Writes one segment to one connection after the other, so many of them at a time, and reads
-    /// each of them.
+    /// Writes `amount` segments to the connections in turn, and reads each of them.
     ///
     /// # Errors
-    /// Why that cannot be done.
+    /// A message that says why it cannot be done.
     pub fn write_in_turn(&mut self, amount: u64) -> Result<Taken, String> {
-        let (data, mut heard) = ([7; WRITE], [0; WRITE * BATCH]);
+        let (data, mut received) = ([7; WRITE], [0; WRITE * BATCH]);
         let total = amount * WRITE as u64;
         let mut read = 0;
         let before = self.segments();
@@ -146,7 +145,7 @@ impl Crowd {
             turn(&mut self.left, now)?;
             turn(&mut self.right, now)?;
             for &flow in &batch {
-                read += self.read(now, self.active[flow].1, &mut heard)?;
+                read += self.read(now, self.active[flow].1, &mut received)?;
             }
         }
         let processor = stopwatch.elapsed();
@@ -162,13 +161,13 @@ impl Crowd {
         }
     }
 
-    /// Segments that both ends have sent.
+    /// Returns the segments that each end has sent.
     fn segments(&self) -> [u64; 2] {
         [&self.left, &self.right].map(|host| host.stack().counters().tcp.out_segments)
     }
 }
 
-/// Bytes of this process in memory; zero where the system does not tell.
+/// Returns the resident memory of this process in bytes; zero where the system does not report it.
 fn resident() -> usize {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());

@@ -1,4 +1,5 @@
-//! A bulk transfer over a path of ten milliseconds, in virtual time: only what the hosts do is measured.
+//! A bulk transfer over a path of 10 ms, in virtual time: only the hosts' processor time is
+//! measured.
 
 use super::{LEFT, PORT, RIGHT, host_with, sentence, turn};
 use crate::contender::{Run, Taken};
@@ -11,12 +12,12 @@ use linerate_stack::{ConnectOptions, Error, Host, Limits, ListenHandle, ListenOp
 use linerate_tcp::Config;
 use linerate_units::{Clock, Duration, Instant};
 
-/// How long everything that an end has sent is under way.
-const WAY: Duration = Duration::from_millis(5);
-/// Frames that are under way at most.
+/// One-way latency.
+const ONE_WAY: Duration = Duration::from_millis(5);
+/// Most frames in flight.
 const UNDER_WAY: usize = 4_096;
 
-/// The path's ends. What it does to frames, the right one's link does.
+/// The ends of the path; the link of the right one applies the impairments.
 struct Ends {
     left: Host<MemoryLink<ManualClock>>,
     right: Host<Impair<MemoryLink<ManualClock>, ManualClock>>,
@@ -24,14 +25,14 @@ struct Ends {
     clock: ManualClock,
 }
 
-/// Moves `run.amount` segments over a path that does to frames what `impairments` say.
+/// Transfers `run.amount` segments over a path with these impairments.
 ///
 /// # Errors
-/// Why that cannot be done.
+/// A message that says why it cannot be done.
 pub fn bulk(config: Config, impairments: &str, run: Run) -> Result<Taken, String> {
     let mut ends = Ends::new(config, impairments)?;
     let (client, server) = ends.open(config)?;
-    let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
+    let (pattern, mut received) = (Pattern::new(), vec![0; PIECE]);
     let total = run.amount * SEGMENT;
     let (mut written, mut read) = (0, 0);
     let stopwatch = Stopwatch::start();
@@ -48,9 +49,9 @@ pub fn bulk(config: Config, impairments: &str, run: Run) -> Result<Taken, String
         turn(&mut ends.left, now)?;
         let now = ends.pass_time();
         while turn(&mut ends.right, now)? > 0 {
-            while let Some(count) = ends.read(now, server, &mut heard)? {
+            while let Some(count) = ends.read(now, server, &mut received)? {
                 if run.verify {
-                    pattern.verify(read, &heard[..count])?;
+                    pattern.verify(read, &received[..count])?;
                 }
                 read += count as u64;
             }
@@ -78,9 +79,9 @@ impl Ends {
         Ok(Self { left, right, listener, clock })
     }
 
-    /// The instant at which what has been sent arrives.
+    /// Returns the time at which frames sent now arrive.
     fn pass_time(&self) -> Instant {
-        self.clock.advance(WAY);
+        self.clock.advance(ONE_WAY);
         self.clock.now()
     }
 
@@ -98,7 +99,7 @@ impl Ends {
         }
     }
 
-    /// What has arrived; `None` if there is nothing yet.
+    /// Reads what has arrived; `None` if there is nothing yet.
     fn read(
         &mut self,
         now: Instant,

@@ -1,5 +1,6 @@
-//! Two hosts with a shard each, or with two, and a thread for each pair of shards: what a second core is worth.
-//! The time on the wall counts here, because the question is how much sooner the work is done.
+//! Two hosts of one shard each, or of two, with a thread for each pair of shards: the gain from a
+//! second core. Wall-clock time counts here, because the question is how much earlier the work is
+//! done.
 
 use super::{LEFT, PORT, RIGHT, config_of, now, sentence};
 use crate::contender::{Run, Taken};
@@ -18,15 +19,15 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Connections, shared out among the shards.
+/// Connections, distributed over the shards.
 const CONNECTIONS: usize = 8;
-/// One secret for both hosts, so that what leaves by a queue arrives at the queue of its owner, as a network
-/// card has it that steers by the same hash.
+/// The seed of both hosts, so that frames sent on one queue arrive at the queue of their owner, as
+/// with a NIC that steers by a symmetric hash.
 const SEED: [u8; 32] = [19; 32];
 
 type ShardHost = Host<ShardLink<MemoryLink>>;
 
-/// Moves the amount over connections of so many shards.
+/// Transfers the amount over connections of so many shards.
 pub fn bulk(config: Config, shards: usize, run: Run) -> Result<Taken, String> {
     let (left, right) = queues(MemoryConfig { capacity: BATCH, ..MemoryConfig::default() }, shards)
         .map_err(sentence)?;
@@ -46,7 +47,7 @@ pub fn bulk(config: Config, shards: usize, run: Run) -> Result<Taken, String> {
         };
         threads.into_iter().map(join).collect::<Result<Vec<_>, String>>()
     })?;
-    // From the moment at which all began until the last was done.
+    // From the common start until the last thread has finished.
     let began = taken.iter().map(|taken| taken.began).min().unwrap_or(Instant::ZERO);
     let ended = taken.iter().map(|taken| taken.ended).max().unwrap_or(began);
     let frames = taken
@@ -55,7 +56,7 @@ pub fn bulk(config: Config, shards: usize, run: Run) -> Result<Taken, String> {
     Ok(Taken::new(ended.since(began).into(), run.amount, frames))
 }
 
-/// A host's shards, one on each queue.
+/// Creates a host's shards, one for each queue.
 fn hosts(
     address: Ipv4Addr,
     queues: Vec<MemoryLink>,
@@ -104,7 +105,8 @@ impl Pair {
     ) -> Result<Done, String> {
         let transfers = self.open(config, CONNECTIONS / shards);
         open.fetch_add(1, Ordering::SeqCst);
-        // The first shard answers questions for neighbours: the others need it until they are open, too.
+        // The first shard answers ARP requests, which the other shards need until they have opened
+        // their connections.
         while open.load(Ordering::SeqCst) < shards {
             self.turn(now())?;
         }
@@ -147,13 +149,13 @@ impl Pair {
         total: u64,
         verify: bool,
     ) -> Result<(), String> {
-        let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
+        let (pattern, mut received) = (Pattern::new(), vec![0; PIECE]);
         while transfers.iter().any(|transfer| transfer.read < total) {
             for transfer in &mut transfers {
                 let now = now();
                 self.write(transfer, &pattern, total, now)?;
                 self.turn(now)?;
-                self.read(transfer, &pattern, &mut heard, verify, now)?;
+                self.read(transfer, &pattern, &mut received, verify, now)?;
             }
         }
         Ok(())
@@ -183,16 +185,16 @@ impl Pair {
         &mut self,
         transfer: &mut Transfer,
         pattern: &Pattern,
-        heard: &mut [u8],
+        received: &mut [u8],
         verify: bool,
         now: Instant,
     ) -> Result<(), String> {
         loop {
-            match self.right.stack_mut().tcp_read(now, transfer.server, heard) {
+            match self.right.stack_mut().tcp_read(now, transfer.server, received) {
                 Ok(0) | Err(Error::WouldBlock) => return Ok(()),
                 Ok(count) => {
                     if verify {
-                        pattern.verify(transfer.read, &heard[..count])?;
+                        pattern.verify(transfer.read, &received[..count])?;
                     }
                     transfer.read += count as u64;
                 }

@@ -11,12 +11,12 @@ use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 const SOCKET: i32 = 1;
 const SEND_BUFFER: i32 = 7;
 const RECEIVE_BUFFER: i32 = 8;
-/// What a stack waits for when nothing moves: a delayed acknowledgement, or the kernel's own threads.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// Turns after which a connection that does not open has failed.
+/// Longest wait when nothing moves: for a delayed acknowledgement, or the kernel's own threads.
+const LONGEST_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// Turns after which a connection attempt has failed.
 const ATTEMPTS: usize = 2_000;
 
-/// A stack on a device, and a listener of the kernel's that it can reach.
+/// A stack on a device, and a listener of the kernel that it can reach.
 pub struct Ends<S> {
     pub stack: S,
     listener: TcpListener,
@@ -32,7 +32,7 @@ impl<S: OnTap> Ends<S> {
         Ok(Self { stack, listener })
     }
 
-    /// Opens a connection; its kernel's end.
+    /// Opens a connection, and returns its kernel end.
     pub fn open(&mut self) -> Result<KernelEnd, String> {
         let port = self.listener.local_addr().map_err(sentence)?.port();
         self.stack.connect(port)?;
@@ -49,7 +49,7 @@ impl<S: OnTap> Ends<S> {
         Err("the connection does not open".to_owned())
     }
 
-    /// If nothing has moved: waits until something may.
+    /// Unless something has moved, waits until something may.
     pub fn wait_unless(&mut self, moved: bool, kernel: &KernelEnd) -> Result<(), String> {
         if moved {
             return Ok(());
@@ -58,8 +58,8 @@ impl<S: OnTap> Ends<S> {
         wait(&mut [link, PollFd::new(&kernel.0, PollFlags::IN)])
     }
 
-    /// Lets both ends say what they still have to say of a connection that has ended.
-    pub fn settle(&mut self) -> Result<(), String> {
+    /// Exchanges the last segments of a connection that has ended.
+    pub fn exchange_last_segments(&mut self) -> Result<(), String> {
         for _ in 0..4 {
             self.stack.turn()?;
         }
@@ -67,7 +67,7 @@ impl<S: OnTap> Ends<S> {
     }
 }
 
-/// Gives a listener the buffers that all contenders have; accepted sockets have its options.
+/// Sets the buffer sizes common to all contenders; accepted sockets inherit them.
 pub fn set_buffers(listener: &TcpListener) -> Result<(), String> {
     for option in [SEND_BUFFER, RECEIVE_BUFFER] {
         let size = i32::try_from(BUFFER).map_err(sentence)?;
@@ -78,7 +78,7 @@ pub fn set_buffers(listener: &TcpListener) -> Result<(), String> {
 }
 
 fn wait(what: &mut [PollFd<'_>]) -> Result<(), String> {
-    match poll(what, Some(&PATIENCE)) {
+    match poll(what, Some(&LONGEST_WAIT)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(errno) => Err(errno.to_string()),
     }
@@ -88,12 +88,12 @@ fn wait(what: &mut [PollFd<'_>]) -> Result<(), String> {
 pub struct KernelEnd(TcpStream);
 
 impl KernelEnd {
-    /// What has arrived; `None` if there is nothing yet.
+    /// Reads what has arrived; `None` if there is nothing yet.
     pub fn read(&mut self, into: &mut [u8]) -> Result<Option<usize>, String> {
         unless_it_would_wait(self.0.read(into))
     }
 
-    /// How much it has taken; `None` if there is no room.
+    /// Writes, and returns the bytes taken; `None` if there is no room.
     pub fn write(&mut self, piece: &[u8]) -> Result<Option<usize>, String> {
         unless_it_would_wait(self.0.write(piece))
     }

@@ -1,4 +1,4 @@
-//! linerate on its own link to the kernel, as shipped.
+//! linerate as shipped, on its link to the kernel.
 
 use super::ends::sentence;
 use super::{Device, Hands, OnTap, take_up};
@@ -16,18 +16,18 @@ use std::os::fd::BorrowedFd;
 pub struct Linerate<L> {
     host: Host<L>,
     hands: Hands,
-    /// The kernel's network, where that is another one.
+    /// The kernel's network namespace, if it is another one.
     network: Option<Network>,
     kernel: Ipv4Addr,
     connection: Option<TcpHandle>,
 }
 
-/// A link of linerate's that has the kernel at its other end.
+/// A link of linerate's with the kernel at its other end.
 pub trait ToKernel: Link + Readiness + Sized {
-    /// The link, our station on it, and the kernel's network if that is another one.
+    /// Returns the link, our MAC address, and the kernel's network namespace if it is another one.
     ///
     /// # Errors
-    /// What this machine does not grant.
+    /// A message that says what this machine does not permit.
     fn open(device: Device) -> Result<(Self, [u8; 6], Option<Network>), String>;
 }
 
@@ -105,7 +105,7 @@ impl<L: ToKernel> OnTap for Linerate<L> {
         let stack = self.host.stack_mut();
         match self.hands {
             Hands::Copy => stack.tcp_write(now, handle, piece),
-            Hands::Lend => stack.tcp_write_with(now, handle, piece.len(), |room| {
+            Hands::InPlace => stack.tcp_write_with(now, handle, piece.len(), |room| {
                 if verify {
                     room.copy_from_slice(&piece[..room.len()]);
                 }
@@ -130,7 +130,7 @@ impl<L: ToKernel> OnTap for Linerate<L> {
         };
         let taken = match self.hands {
             Hands::Copy => stack.tcp_read(now, handle, into),
-            Hands::Lend => stack.tcp_read_with(now, handle, take),
+            Hands::InPlace => stack.tcp_read_with(now, handle, take),
             Hands::Share => stack.tcp_read_shared(now, handle, PIECE).map(|bytes| take(&bytes)),
         };
         match taken {
@@ -147,7 +147,7 @@ impl<L: ToKernel> OnTap for Linerate<L> {
 
     fn drop_connection(&mut self) {
         if let Some(handle) = self.connection.take() {
-            // It may have ended by itself.
+            // The connection may already have closed.
             let _ = self.host.stack_mut().tcp_abort(MonotonicClock.now(), handle);
         }
     }

@@ -1,6 +1,7 @@
-//! Stacks on a TAP device, and the kernel's TCP at its other end. Each contender is this program started
-//! again, in a network of its own; its stack and the kernel's socket share one thread, whose time on a
-//! processor is what counts: the stack's, and the kernel's at both ends of the device.
+//! Stacks on a TAP device with the kernel's TCP at its other end. Each contender is this program
+//! started again, in a network namespace of its own. Its stack and the kernel's socket share one
+//! thread; the processor time of the stack, and of the kernel at both ends of the device, is
+//! measured.
 
 pub mod ends;
 pub mod linerate;
@@ -19,17 +20,17 @@ use linerate_link::namespace::enter_private_network;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::process::Command;
 
-/// The word that makes this program a contender on TAP devices.
+/// The argument that makes this program a contender on TAP devices.
 pub const SERVE: &str = "serve-tap";
 
-/// A device without offloads, and one with them, each with a network of its own.
+/// A device without offloads, and one with them, each with its own subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
     Plain,
     Offloads,
-    /// No device, but a virtual cable on whose near end we work at the driver.
+    /// A virtual cable whose near end linerate serves by AF_XDP.
     Cable,
-    /// One with all offloads, on whose near end we work by a packet socket.
+    /// A virtual cable with all offloads whose near end is served by a packet socket.
     Packets,
 }
 
@@ -41,7 +42,7 @@ impl Device {
         }
     }
 
-    /// The kernel's address on it, and the stack's.
+    /// Returns the addresses of the kernel and of the stack.
     pub const fn addresses(self) -> [Ipv4Addr; 2] {
         let third = match self {
             Self::Plain => 2,
@@ -53,63 +54,63 @@ impl Device {
     }
 }
 
-/// How the application gives its data to a stack, and takes them.
+/// The interface by which the application exchanges data with a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hands {
-    /// It writes and reads: a copy each.
+    /// It writes and reads, with a copy each.
     Copy,
-    /// It is lent the stack's buffer. Where bytes are not verified it touches none: what making and using them in
-    /// place costs is its own affair.
-    Lend,
-    /// It owns what it sends, and gets what has arrived, by reference.
+    /// It borrows the stack's buffer. Where bytes are not verified it leaves them untouched: the
+    /// cost of producing and using them in place is its own.
+    InPlace,
+    /// It owns the data that it sends, and receives data by reference.
     Share,
 }
 
-/// The works that are done on a device.
+/// The works on a device.
 const WORKS: [Work; 4] = [Work::TapSend, Work::TapReceive, Work::TapVnetSend, Work::TapVnetReceive];
 
 /// A stack on a device, with one connection at a time.
 pub trait OnTap: Sized {
-    /// Which release it is, and how it is set.
+    /// Returns its version and settings.
     fn version() -> String;
 
-    /// A host on a device of this kind, which is made for it.
+    /// Creates a host on a new device of this kind.
     ///
     /// # Errors
-    /// What this machine does not grant.
+    /// A message that says what this machine does not permit.
     fn new(device: Device, hands: Hands) -> Result<Self, String>;
 
-    /// A listener of the kernel's, in the network where it is.
+    /// Creates a listener of the kernel, in the namespace of the device's other end.
     ///
     /// # Errors
-    /// The kernel's word.
+    /// The kernel's error.
     fn listen(&self, address: SocketAddrV4) -> Result<TcpListener, String> {
         TcpListener::bind(address).map_err(|error| error.to_string())
     }
 
-    /// The device, to be waited for.
+    /// Returns the device's descriptor, to wait for.
     fn link(&self) -> std::os::fd::BorrowedFd<'_>;
 
-    /// Begins a connection to the kernel's listener.
+    /// Starts to connect to the kernel's listener.
     ///
     /// # Errors
-    /// The stack's word.
+    /// The stack's error.
     fn connect(&mut self, port: u16) -> Result<(), String>;
 
-    /// Can data be sent?
+    /// Returns whether data can be sent.
     fn is_open(&mut self) -> bool;
 
-    /// Frames in, timers, frames out.
+    /// Receives frames, handles timers, sends frames.
     ///
     /// # Errors
-    /// The stack's word.
+    /// The stack's error.
     fn turn(&mut self) -> Result<(), String>;
 
-    /// Gives the connection what belongs at `place` of the pattern, no more than `left` bytes, and says how much it
-    /// took. In place of lent bytes that nobody will `verify` anything may be sent.
+    /// Writes the pattern from `place` on, at most `left` bytes, and returns the bytes taken. A
+    /// borrowed buffer may keep its old content unless `verify` is set.
     ///
     /// # Errors
-    /// The stack's word.
+    /// The stack's error.
     fn write(
         &mut self,
         pattern: &Pattern,
@@ -118,22 +119,23 @@ pub trait OnTap: Sized {
         verify: bool,
     ) -> Result<usize, String>;
 
-    /// Takes what has arrived, and says how much; nothing, if there is nothing. To `verify` it, it is copied.
+    /// Reads what has arrived, and returns its length; zero if there is nothing. With `verify` set
+    /// it is copied.
     ///
     /// # Errors
-    /// The stack's word.
+    /// The stack's error.
     fn read(&mut self, into: &mut [u8], verify: bool) -> Result<usize, String>;
 
-    /// Nothing more will be written.
+    /// Closes the sending direction.
     ///
     /// # Errors
-    /// The stack's word.
+    /// The stack's error.
     fn close(&mut self) -> Result<(), String>;
 
-    /// Ends the connection, whatever is still to come.
+    /// Aborts the connection.
     fn drop_connection(&mut self);
 
-    /// Frames that the device has carried: sent by the stack, and received.
+    /// Returns the frames that the stack has sent and received.
     fn frames(&self) -> [u64; 2];
 }
 
@@ -142,12 +144,12 @@ pub fn linerate() -> Candidate {
     start("linerate")
 }
 
-/// The same through the interface that lends its buffers.
-pub fn linerate_lent() -> Candidate {
+/// linerate on TAP devices, through the in-place interface.
+pub fn linerate_in_place() -> Candidate {
     start("linerate-lent")
 }
 
-/// The same with data that are shared.
+/// linerate on TAP devices, with shared data.
 pub fn linerate_shared() -> Candidate {
     start("linerate-shared")
 }
@@ -157,8 +159,8 @@ pub fn smoltcp() -> Candidate {
     start("smoltcp")
 }
 
-/// The same through the interface that lends its buffers.
-pub fn smoltcp_lent() -> Candidate {
+/// smoltcp on TAP devices, through the in-place interface.
+pub fn smoltcp_in_place() -> Candidate {
     start("smoltcp-lent")
 }
 
@@ -174,18 +176,18 @@ fn start(name: &'static str) -> Candidate {
     child.map(|child| Box::new(child) as _).map_err(|error| Missing { name, reason: reason(error) })
 }
 
-/// Does what standard input says with this contender, until it ends.
+/// Serves the runs on standard input with this contender until it ends.
 ///
 /// # Errors
-/// A sentence that says why this machine does not let it.
+/// A message that says what this machine does not permit.
 pub fn serve_contender(name: &str) -> Result<(), String> {
     match name {
         "linerate" => serve_on_tap::<linerate::Linerate<Tap>>(Hands::Copy),
-        "linerate-lent" => serve_on_tap::<linerate::Linerate<Tap>>(Hands::Lend),
+        "linerate-lent" => serve_on_tap::<linerate::Linerate<Tap>>(Hands::InPlace),
         "linerate-shared" => serve_on_tap::<linerate::Linerate<Tap>>(Hands::Share),
         "smoltcp" => serve_on_tap::<smoltcp::Smoltcp>(Hands::Copy),
-        "smoltcp-lent" => serve_on_tap::<smoltcp::Smoltcp>(Hands::Lend),
-        _ => Err(format!("nobody called {name} works on a TAP device")),
+        "smoltcp-lent" => serve_on_tap::<smoltcp::Smoltcp>(Hands::InPlace),
+        _ => Err(format!("no contender called {name} works on a TAP device")),
     }
 }
 
@@ -204,10 +206,10 @@ fn serve_on_tap<S: OnTap>(hands: Hands) -> Result<(), String> {
     )
 }
 
-/// One transfer over a connection of its own.
+/// Performs one transfer over a new connection.
 ///
 /// # Errors
-/// What went wrong.
+/// A message about the failure.
 pub fn transfer<S: OnTap>(ends: &mut Ends<S>, run: Run) -> Result<Taken, String> {
     let mut kernel = ends.open()?;
     let before = ends.stack.frames();
@@ -221,13 +223,13 @@ pub fn transfer<S: OnTap>(ends: &mut Ends<S>, run: Run) -> Result<Taken, String>
     let after = ends.stack.frames();
     ends.stack.drop_connection();
     drop(kernel);
-    ends.settle()?;
+    ends.exchange_last_segments()?;
     Ok(Taken::new(processor, run.amount, [after[0] - before[0], after[1] - before[1]]))
 }
 
-/// The stack sends, and the kernel receives.
+/// Transfers from the stack to the kernel.
 fn send<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Result<(), String> {
-    let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
+    let (pattern, mut received) = (Pattern::new(), vec![0; PIECE]);
     let total = run.amount * SEGMENT;
     let (mut written, mut read) = (0, 0);
     while read < total {
@@ -243,10 +245,10 @@ fn send<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Resul
         }
         ends.stack.turn()?;
         while read < total
-            && let Some(count) = kernel.read(&mut heard)?
+            && let Some(count) = kernel.read(&mut received)?
         {
             if run.verify {
-                pattern.verify(read, &heard[..count])?;
+                pattern.verify(read, &received[..count])?;
             }
             read += count as u64;
         }
@@ -255,9 +257,9 @@ fn send<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Resul
     Ok(())
 }
 
-/// The kernel sends, and the stack receives.
+/// Transfers from the kernel to the stack.
 fn receive<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Result<(), String> {
-    let (pattern, mut heard) = (Pattern::new(), vec![0; PIECE]);
+    let (pattern, mut received) = (Pattern::new(), vec![0; PIECE]);
     let total = run.amount * SEGMENT;
     let (mut written, mut read) = (0, 0);
     while read < total {
@@ -272,11 +274,11 @@ fn receive<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Re
         }
         ends.stack.turn()?;
         loop {
-            match ends.stack.read(&mut heard, run.verify)? {
+            match ends.stack.read(&mut received, run.verify)? {
                 0 => break,
                 count => {
                     if run.verify {
-                        pattern.verify(read, &heard[..count])?;
+                        pattern.verify(read, &received[..count])?;
                     }
                     read += count as u64;
                 }
@@ -287,7 +289,7 @@ fn receive<S: OnTap>(ends: &mut Ends<S>, kernel: &mut KernelEnd, run: Run) -> Re
     Ok(())
 }
 
-/// Gives the kernel its address on a device, and a queue that holds what a window does.
+/// Sets the kernel's address on a device, and the length of its queue to hold a window.
 fn take_up(interface: &linerate_link::KernelInterface, device: Device) -> Result<(), String> {
     let [address, _] = device.addresses();
     interface

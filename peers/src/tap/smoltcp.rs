@@ -1,9 +1,10 @@
-//! smoltcp on a TAP device, by a driver that makes the system calls that linerate's link makes: one for each
-//! frame, into and out of the same memory. Its own driver has no offloads, and allocates for each frame.
+//! smoltcp on a TAP device, by a driver that makes the system calls of linerate's link: one for
+//! each frame, into and out of fixed memory. Its own driver has no offloads, and allocates for each
+//! frame.
 //!
-//! With offloads it is given what it would need to have super-frames: an MTU of 65,535 bytes, no checksums,
-//! and a peer whose SYN seems to allow segments of that size. The driver says in the header that they are
-//! to be cut.
+//! With offloads the driver supplies what smoltcp needs to send and receive GSO frames: an MTU of
+//! 65,535 bytes, no checksums, and a peer whose SYN announces an MSS of that size. The virtio-net
+//! header asks for their segmentation.
 
 use super::ends::sentence;
 use super::{Device, Hands, OnTap, take_up};
@@ -22,21 +23,21 @@ use std::os::fd::BorrowedFd;
 
 /// Bytes of the virtio-net header.
 const HEADER: usize = 10;
-/// Bytes of Ethernet's header, IP's and TCP's.
+/// Bytes of the Ethernet, IP and TCP headers.
 const HEADERS: usize = 14 + 20 + 20;
 const LARGEST_PACKET: usize = 65_535;
 const FIRST_PORT: u16 = 49_152;
 
-/// The device, one frame each way in memory, and what there is to count.
+/// The device, memory for one frame in each direction, and counters.
 struct Driver {
     tap: Tap,
-    /// Bytes of the header in front of each frame.
+    /// Bytes of the virtio-net header in front of each frame.
     header: usize,
     mtu: usize,
     arrived: Box<[u8]>,
     leaving: Box<[u8]>,
     frames: [u64; 2],
-    /// Frames that may still be taken in during this turn.
+    /// Frames that may still be received in this turn.
     budget: usize,
 }
 
@@ -107,19 +108,20 @@ impl TxToken for Leaving<'_> {
             let (before, frame) = memory.split_at_mut(HEADER);
             leave_to_the_kernel(before, &mut frame[..length]);
         }
-        // A frame for which there is no room is lost, as on any wire.
+        // A frame for which the device has no room is lost, as on any wire.
         let _ = rustix::io::write(device, &memory[..header + length]);
         *sent += 1;
         result
     }
 }
 
-/// Is this TCP over IPv4 without IP options?
+/// Returns whether this is TCP over IPv4 without IP options.
 fn is_tcp(frame: &[u8]) -> bool {
     frame.get(12..15) == Some(&[8, 0, 0x45]) && frame.get(23) == Some(&6) && frame.len() >= HEADERS
 }
 
-/// Writes the header of a frame: its checksum is to be completed, and it is to be cut if it is large.
+/// Writes the virtio-net header of a frame: the kernel completes the checksum, and segments a large
+/// frame.
 fn leave_to_the_kernel(header: &mut [u8], frame: &mut [u8]) {
     header.fill(0);
     if !is_tcp(frame) {
@@ -143,10 +145,10 @@ fn leave_to_the_kernel(header: &mut [u8], frame: &mut [u8]) {
     }
 }
 
-/// Has a peer that opens a connection say that its segments may have any size.
+/// Rewrites the MSS in the SYN of a peer to the largest value.
 fn allow_large_segments(frame: &mut [u8]) {
     let is_syn = is_tcp(frame) && frame[47] & 2 != 0;
-    // The kernel's first option is its MSS.
+    // The MSS is the kernel's first option.
     if is_syn && frame.get(54..56) == Some(&[2, 4]) {
         frame[56..58].copy_from_slice(&((LARGEST_PACKET - 40) as u16).to_be_bytes());
     }

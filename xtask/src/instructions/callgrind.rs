@@ -1,25 +1,25 @@
-//! What callgrind writes: how many instructions each function took, itself and not those it called,
-//! and how often it was called.
+//! The output of callgrind: the instructions of each function, without those of its callees, and
+//! its number of calls.
 
 use std::collections::BTreeMap;
 
-/// One function's share.
+/// The share of one function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Share {
     pub(crate) instructions: f64,
     pub(crate) calls: f64,
 }
 
-/// Shares by the names of functions.
+/// The shares by function name.
 pub(crate) type Profile = BTreeMap<String, Share>;
 
-/// Reads the format (version 1, one event, positions by line). A name is written out where it first
-/// stands, behind its number; from then on the number stands for it.
+/// Parses the format (version 1, one event, positions by line). The first occurrence of a name has
+/// a number, which stands for the name later.
 pub(crate) fn parse(text: &str) -> Profile {
     let mut names = BTreeMap::new();
     let mut profile = Profile::new();
     let (mut function, mut called) = (String::new(), String::new());
-    // The line behind `calls=` is what the call took with all that it called: others' own, counted there.
+    // The line after `calls=` has the inclusive cost of the call, which is counted at the callee.
     let mut is_inclusive = false;
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("fn=") {
@@ -51,7 +51,7 @@ fn first_number(words: &str) -> f64 {
     words.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }
 
-/// What a unit takes: the difference of two runs, which leaves out what is done once.
+/// Returns the cost of a unit: the difference of two runs, which cancels the cost of the start.
 pub(crate) fn a_unit(less: &Profile, more: &Profile, units: f64) -> Profile {
     let none = Share::default();
     let share = |name: &String, more: &Share| {

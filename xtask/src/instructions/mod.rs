@@ -1,20 +1,20 @@
-//! `cargo xtask instructions`: counts of instructions, which repeat exactly, beside those that were
-//! accepted. A change that makes one grow by more than three in a hundred is to be explained, or mended.
+//! `cargo xtask instructions`: a comparison of instruction counts, which are reproducible, with
+//! accepted ones. Growth of more than 3 % must be explained or removed.
 
 mod callgrind;
-mod kept;
+mod counts;
 
 use crate::error::Error;
 use crate::workspace::{cargo, root};
 use callgrind::{Profile, Share};
-use kept::{Counts, Kept};
+use counts::{AllCounts, Counts};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Each work with the amounts of its two runs.
-const WORKS: [(&str, [u64; 2]); 9] = [
+/// The workloads, with the sizes of their two runs.
+const WORKLOADS: [(&str, [u64; 2]); 9] = [
     ("connection", [2_000, 4_000]),
     (DATA_ARM, [20_000, 40_000]),
     ("bulk", [2_000, 4_000]),
@@ -25,41 +25,42 @@ const WORKS: [(&str, [u64; 2]); 9] = [
     ("ping-pong", [500, 1_500]),
     ("connect", [200, 500]),
 ];
-/// Of `connection`, what happens within [`HEARS_DATA`]: the receiving connection's part in a data segment.
+/// The part of `connection` within [`DELIVER_DATA`]: the cost of a data segment at its receiver.
 const DATA_ARM: &str = "data-arm";
-/// The function of the program that gives a connection a data segment, and does nothing else.
-const HEARS_DATA: &str = "instructions::hear_data";
-/// How much a count may grow, in hundredths.
-const GROWTH: u64 = 3;
-/// Functions of a profile that are listed.
-const LISTED: usize = 45;
+/// The function of the program that passes a data segment to a connection, and does nothing else.
+const DELIVER_DATA: &str = "instructions::deliver_data";
+/// The accepted growth of a count in percent.
+const MAX_GROWTH_PERCENT: u64 = 3;
+/// The number of functions in a printed profile.
+const LISTED_FUNCTIONS: usize = 45;
 
-/// The names of all works.
-pub(crate) fn works(between: &str) -> String {
-    WORKS.map(|(name, _)| name).join(between)
+/// Returns the names of all workloads.
+pub(crate) fn workloads() -> Vec<&'static str> {
+    WORKLOADS.map(|(name, _)| name).to_vec()
 }
 
-/// Counts everything and compares it with what is kept.
+/// Counts all workloads, and compares the counts with the accepted ones.
 pub(crate) fn compare() -> Result<(), Error> {
-    let kept = Kept::read()?;
+    let accepted = AllCounts::read()?;
     let counted = count()?;
-    if counted.machine != kept.machine {
+    if counted.machine != accepted.machine {
         eprintln!(
-            "xtask: the counts in docs/instructions.toml are of {}, and this is {}: they cannot be compared. On this \
-             machine, `cargo xtask instructions --accept` before a change gives what to compare it with",
-            kept.machine, counted.machine
+            "xtask: the counts in docs/instructions.toml are for {}, and this is {}: they cannot \
+             be compared. `cargo xtask instructions --accept` before a change records the counts \
+             of this machine",
+            accepted.machine, counted.machine
         );
-        return print(&counted, &Kept::default()).map(drop);
+        return print(&counted, &AllCounts::default()).map(drop);
     }
-    match print(&counted, &kept)? {
+    match print(&counted, &accepted)? {
         0 => Ok(()),
         count => Err(Error::Instructions { count }),
     }
 }
 
-/// Counts everything and keeps it.
+/// Counts all workloads, and accepts the counts.
 pub(crate) fn accept() -> Result<(), Error> {
-    let before = Kept::read().unwrap_or_default();
+    let before = AllCounts::read().unwrap_or_default();
     let counted = count()?;
     print(&counted, &before)?;
     counted.write()?;
@@ -67,37 +68,39 @@ pub(crate) fn accept() -> Result<(), Error> {
     Ok(())
 }
 
-/// Lists the functions in which a unit of one work spends its instructions.
-pub(crate) fn profile(work: &str) -> Result<(), Error> {
-    let Some(&(work, amounts)) = WORKS.iter().find(|(name, _)| *name == work) else {
-        let works = works("|");
-        return Err(Error::Usage(format!("usage: cargo xtask instructions --profile {works}")));
+/// Prints the functions that execute the instructions of a unit of one workload.
+pub(crate) fn profile(workload: &str) -> Result<(), Error> {
+    let Some(&(workload, amounts)) = WORKLOADS.iter().find(|(name, _)| *name == workload) else {
+        let workloads = workloads().join("|");
+        return Err(Error::Usage(format!("usage: cargo xtask instructions --profile {workloads}")));
     };
-    let profile = measure(&program()?, work, amounts)?;
+    let profile = measure(&program()?, workload, amounts)?;
     let mut shares: Vec<(&String, &Share)> = profile.iter().collect();
     shares.sort_by(|a, b| b.1.instructions.total_cmp(&a.1.instructions));
     let mut out = io::stdout().lock();
-    let mut say = |line: String| writeln!(out, "{line}").map_err(Error::Write);
-    say(format!(
-        "{work}: {:.0} instructions a unit; own instructions, calls, function",
+    let mut print_line = |line: String| writeln!(out, "{line}").map_err(Error::Output);
+    print_line(format!(
+        "{workload}: {:.0} instructions a unit; own instructions, calls, function",
         sum(&profile, |_| true)
     ))?;
-    for (name, share) in shares.iter().take(LISTED) {
-        say(format!("{:>9.1} {:>6.2}  {name}", share.instructions, share.calls))?;
+    for (name, share) in shares.iter().take(LISTED_FUNCTIONS) {
+        print_line(format!("{:>9.1} {:>6.2}  {name}", share.instructions, share.calls))?;
     }
     Ok(())
 }
 
-fn count() -> Result<Kept, Error> {
+fn count() -> Result<AllCounts, Error> {
     let program = program()?;
-    let mut counted = Kept { machine: machine()?, ..Kept::default() };
-    for (work, amounts) in WORKS {
-        counted.works.insert(work.to_owned(), counts(&measure(&program, work, amounts)?));
+    let mut counted = AllCounts { machine: machine()?, ..AllCounts::default() };
+    for (workload, amounts) in WORKLOADS {
+        counted
+            .workloads
+            .insert(workload.to_owned(), counts(&measure(&program, workload, amounts)?));
     }
     Ok(counted)
 }
 
-/// What is kept of a profile.
+/// Returns the counts of a profile by category.
 fn counts(profile: &Profile) -> Counts {
     let whole = |instructions: f64| {
         #[expect(
@@ -129,19 +132,20 @@ fn is_checksum(name: &str) -> bool {
     name.contains("linerate_wire::checksum")
 }
 
-/// Prints a table, and returns how many counts have grown too much.
-fn print(counted: &Kept, before: &Kept) -> Result<usize, Error> {
+/// Prints a table, and returns the number of counts that have grown too much.
+fn print(counted: &AllCounts, before: &AllCounts) -> Result<usize, Error> {
     let mut out = io::stdout().lock();
     let mut grown = 0;
-    writeln!(out, "{:<12} {:<10} {:>8} {:>8}", "work", "what", "before", "now")
-        .map_err(Error::Write)?;
-    for (work, counts) in &counted.works {
+    writeln!(out, "{:<12} {:<10} {:>8} {:>8}", "workload", "what", "before", "now")
+        .map_err(Error::Output)?;
+    for (workload, counts) in &counted.workloads {
         for (what, &now) in counts {
-            let before = before.works.get(work).and_then(|counts| counts.get(what)).copied();
+            let before =
+                before.workloads.get(workload).and_then(|counts| counts.get(what)).copied();
             let verdict = before.map_or(String::new(), |before| verdict(before, now, &mut grown));
             let before = before.map_or_else(|| "–".to_owned(), |before| before.to_string());
-            writeln!(out, "{work:<12} {what:<10} {before:>8} {now:>8}{verdict}")
-                .map_err(Error::Write)?;
+            writeln!(out, "{workload:<12} {what:<10} {before:>8} {now:>8}{verdict}")
+                .map_err(Error::Output)?;
         }
     }
     Ok(grown)
@@ -149,23 +153,23 @@ fn print(counted: &Kept, before: &Kept) -> Result<usize, Error> {
 
 fn verdict(before: u64, now: u64, grown: &mut usize) -> String {
     let change = relative(before, now);
-    if now * 100 > before * (100 + GROWTH) {
+    if now * 100 > before * (100 + MAX_GROWTH_PERCENT) {
         *grown += 1;
-        format!("  {change:+.1} %: more than {GROWTH} % too many")
-    } else if now * 100 < before * (100 - GROWTH) {
-        format!("  {change:+.1} %: fewer, to be kept with --accept")
+        format!("  {change:+.1} %: grown by more than {MAX_GROWTH_PERCENT} %")
+    } else if now * 100 < before * (100 - MAX_GROWTH_PERCENT) {
+        format!("  {change:+.1} %: to be accepted by --accept")
     } else {
         String::new()
     }
 }
 
-/// The change in hundredths.
+/// Returns the change in percent.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 fn relative(before: u64, now: u64) -> f64 {
     (now as f64 / before as f64 - 1.0) * 100.0
 }
 
-/// Builds the program that does the works.
+/// Builds the program with the workloads.
 fn program() -> Result<PathBuf, Error> {
     let mut command = cargo();
     command.args([
@@ -182,39 +186,40 @@ fn program() -> Result<PathBuf, Error> {
     Ok(target.join("release/examples/instructions"))
 }
 
-/// What a unit of a work takes.
-fn measure(program: &Path, work: &str, amounts: [u64; 2]) -> Result<Profile, Error> {
+/// Measures a unit of a workload.
+fn measure(program: &Path, workload: &str, amounts: [u64; 2]) -> Result<Profile, Error> {
     let [(less, few), (more, many)] =
-        [run_counted(program, work, amounts[0])?, run_counted(program, work, amounts[1])?];
+        [run_counted(program, workload, amounts[0])?, run_counted(program, workload, amounts[1])?];
     Ok(callgrind::a_unit(&less, &more, many - few))
 }
 
-/// The profile of one run, and the units that it did.
-fn run_counted(program: &Path, work: &str, amount: u64) -> Result<(Profile, f64), Error> {
+/// Returns the profile of one run, and its number of units.
+fn run_counted(program: &Path, workload: &str, amount: u64) -> Result<(Profile, f64), Error> {
     let path = program.with_file_name("instructions.callgrind");
     let mut command = Command::new("valgrind");
     command
         .args(["--quiet", "--tool=callgrind"])
         .arg(format!("--callgrind-out-file={}", path.display()));
-    if work == DATA_ARM {
-        command.arg(format!("--toggle-collect={HEARS_DATA}"));
+    if workload == DATA_ARM {
+        command.arg(format!("--toggle-collect={DELIVER_DATA}"));
     }
-    command.arg(program).args([work, &amount.to_string()]);
-    // A fast string move counts as an instruction a byte: long copies are made in wide words as short ones are.
+    command.arg(program).args([workload, &amount.to_string()]);
+    // Callgrind counts a fast string move as one instruction per byte, so long copies use vectors
+    // here.
     command.env("GLIBC_TUNABLES", "glibc.cpu.x86_rep_movsb_threshold=1073741824");
     let done = run(&mut command)?;
     let text = fs::read_to_string(&path).map_err(|source| Error::Read { path, source })?;
     let units =
         done.trim().parse().map_err(|_| Error::Failed { command: "valgrind".to_owned() })?;
     let mut profile = callgrind::parse(&text);
-    if work == DATA_ARM {
-        // A call and a return, which are the program's own.
-        profile.remove(HEARS_DATA);
+    if workload == DATA_ARM {
+        // The call and return of the program itself.
+        profile.remove(DELIVER_DATA);
     }
     Ok((profile, units))
 }
 
-/// What a program prints; what it complains of goes where our complaints go.
+/// Runs a command, and returns its output.
 fn run(command: &mut Command) -> Result<String, Error> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output =
@@ -228,7 +233,7 @@ fn run(command: &mut Command) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What counts depend on besides the source.
+/// Describes the machine, as far as counts depend on it.
 fn machine() -> Result<String, Error> {
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = run(Command::new(compiler).arg("--version"))?;
@@ -255,17 +260,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_for_a_work_that_there_is_not_is_told_of_all() {
-        let told = profile("nonsense").unwrap_err().to_string();
-        for text in [told.as_str(), &crate::usage(), kept::HEAD] {
-            for (work, _) in WORKS {
-                assert!(text.contains(work), "{work}: {text}");
+    fn an_unknown_workload_is_answered_with_all_names() {
+        let message = profile("nonsense").unwrap_err().to_string();
+        for text in [message.as_str(), &crate::usage(), counts::HEAD] {
+            for (workload, _) in WORKLOADS {
+                assert!(text.contains(workload), "{workload}: {text}");
             }
         }
     }
 
     #[test]
-    fn a_count_may_grow_by_three_in_a_hundred_and_no_more() {
+    fn a_count_may_grow_by_three_percent() {
         let mut grown = 0;
         assert_eq!(verdict(1_000, 1_030, &mut grown), "");
         assert_eq!(grown, 0);
@@ -276,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_and_sums_are_not_the_protocol() {
+    fn copies_and_checksums_are_not_protocol() {
         let share = |instructions| Share { instructions, calls: 1.0 };
         let profile = Profile::from([
             ("__memcpy_avx_unaligned_erms".to_owned(), share(1_000.0)),

@@ -1,7 +1,8 @@
-//! `cargo xtask rfc`: is each requirement of the RFCs in `specs/` accounted for, and do the tests exist,
-//! and with `--run` pass, that are said to prove it? With `--texts` the requirements themselves are
-//! counted anew.
+//! `cargo xtask rfc`: a check that each requirement of the RFCs in `specs/` is accounted for, and
+//! that its tests exist. With `--run` the tests must pass. With `--texts` the requirements are
+//! counted in the texts.
 
+mod level;
 mod print;
 mod proofs;
 mod sentences;
@@ -14,7 +15,7 @@ use std::fs;
 use std::path::Path;
 use table::{Fault, Table};
 
-/// Judges the tables and prints them.
+/// Checks the tables, and prints them.
 pub(crate) fn run(runs_tests: bool) -> Result<(), Error> {
     let tables = read()?;
     let mut faults: Vec<_> = tables.iter().flat_map(Table::faults).collect();
@@ -25,11 +26,11 @@ pub(crate) fn run(runs_tests: bool) -> Result<(), Error> {
         faults.extend(proofs.faults_of_runs(named())?);
     }
     print::print(&tables)?;
-    told(&faults)
+    report(&faults)
 }
 
-/// Counts the normative sentences in the texts `rfcNNNN.txt` in `folder`, and compares with the heads of
-/// the tables.
+/// Counts the normative sentences in the texts `rfcNNNN.txt` in `folder`, and compares them with
+/// the heads of the tables.
 pub(crate) fn count(folder: &Path) -> Result<(), Error> {
     let mut faults = Vec::new();
     let tables = read()?;
@@ -40,10 +41,10 @@ pub(crate) fn count(folder: &Path) -> Result<(), Error> {
         faults.extend(table.faults_of_text(&sentences::of(&text)));
     }
     print::print_counts(&tables)?;
-    told(&faults)
+    report(&faults)
 }
 
-/// The tables, in the order of their numbers.
+/// Reads the tables, ordered by RFC number.
 fn read() -> Result<Vec<Table>, Error> {
     let folder = root().join("specs");
     let unreadable = |source| Error::Read { path: folder.clone(), source };
@@ -61,7 +62,7 @@ fn read() -> Result<Vec<Table>, Error> {
     Ok(tables)
 }
 
-fn told(faults: &[Fault]) -> Result<(), Error> {
+fn report(faults: &[Fault]) -> Result<(), Error> {
     for fault in faults {
         eprintln!("{fault}");
     }

@@ -1,18 +1,19 @@
-//! The tables on standard output: a line each, and then each by section with its counts.
+//! Printing of the tables: a line for each RFC, followed by each table by section.
 
-use super::table::{LEVELS, Requirement, Status, Table};
+use super::level::LEVELS;
+use super::table::{Requirement, Status, Table};
 use crate::error::Error;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// Prints the tables.
 pub(crate) fn print(tables: &[Table]) -> Result<(), Error> {
-    write(tables, &mut io::stdout().lock()).map_err(Error::Write)
+    write(tables, &mut io::stdout().lock()).map_err(Error::Output)
 }
 
-/// Prints how many normative sentences the texts have, and how many of them bind somebody else.
+/// Prints the number of normative sentences of each text, and how many do not apply to TCP.
 pub(crate) fn print_counts(tables: &[Table]) -> Result<(), Error> {
-    write_counts(tables, &mut io::stdout().lock()).map_err(Error::Write)
+    write_counts(tables, &mut io::stdout().lock()).map_err(Error::Output)
 }
 
 fn write(tables: &[Table], out: &mut impl Write) -> io::Result<()> {
@@ -85,14 +86,14 @@ fn write_counts(tables: &[Table], out: &mut impl Write) -> io::Result<()> {
         let count = sentences.all();
         writeln!(
             out,
-            "RFC {:<5} {count:>3} sentences{line}; {elsewhere} of them ask nothing of a TCP",
+            "RFC {:<5} {count:>3} sentences{line}; {elsewhere} of them do not apply to a TCP",
             table.rfc
         )?;
     }
     Ok(())
 }
 
-/// How a requirement stands, in a word and a number.
+/// Returns the standing of a requirement: the number of tests, or its status.
 fn standing(row: &Requirement) -> String {
     match (row.status, row.tests.len()) {
         (Some(status), _) => status.to_string(),
@@ -113,12 +114,12 @@ fn counts(rows: &[&Requirement]) -> String {
     words.join(", ")
 }
 
-/// 3.10 comes after 3.9, and appendices come last.
+/// Returns a key that sorts 3.10 after 3.9, and appendices last.
 fn section_key(section: &str) -> Vec<u32> {
     section.split('.').map(|part| part.parse().unwrap_or(u32::MAX)).collect()
 }
 
-/// 10 comes after 9; letters keep their order.
+/// Returns a key that sorts 10 after 9, and letters in their order.
 fn number(id: &str) -> (usize, &str) {
     let last = id.rsplit_once('-').map_or(id, |(_, last)| last);
     (last.parse().unwrap_or(last.len()), last)
@@ -130,12 +131,13 @@ mod tests {
 
     fn row(id: &str, level: &str, section: &str, rest: &str) -> String {
         format!(
-            "[[requirement]]\nid='{id}'\nlevel='{level}'\nsection='{section}'\nsays='Says.'\n{rest}\n"
+            "[[requirement]]\nid='{id}'\nlevel='{level}'\nsection='{section}'\nsays='Says.'\n\
+             {rest}\n"
         )
     }
 
     #[test]
-    fn a_line_each_comes_first_and_then_rows_by_section_and_counts_by_level() {
+    fn prints_a_summary_and_then_rows_by_section_and_counts_by_level() {
         let summary = "rfc=9293\ntitle='TCP'\nsummary={MUST=69,SHLD=31,MAY=18,REC=1}\n".to_owned()
             + &row("MAY-2", "MAY", "3.10", "tests = ['a', 'b']")
             + &row("MUST-10", "MUST", "3.9", "tests = ['a']")
@@ -181,7 +183,7 @@ REC    1: 0 proven
         let mut out = Vec::new();
         write_counts(&tables, &mut out).unwrap();
         let expected = "\
-RFC 99      2 sentences, 2 SHLD; 1 of them ask nothing of a TCP
+RFC 99      2 sentences, 2 SHLD; 1 of them do not apply to a TCP
 RFC 9293  119 requirements by its own summary
 ";
         assert_eq!(String::from_utf8(out).unwrap(), expected);

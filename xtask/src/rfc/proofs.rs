@@ -1,4 +1,4 @@
-//! The tests of the workspace by their names, and whether they pass.
+//! The tests of the workspace by name, and their results.
 
 use super::table::Fault;
 use crate::error::Error;
@@ -8,25 +8,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A program that holds tests.
+/// A program that contains tests.
 #[derive(Debug)]
 struct TestProgram {
     path: PathBuf,
-    /// Where its tests expect to be run.
+    /// The working directory of its tests.
     folder: PathBuf,
 }
 
-/// Every test of the workspace, by the name that the table uses.
+/// All tests of the workspace, by the names that the tables use.
 #[derive(Debug, Default)]
 pub(crate) struct Proofs {
     programs: Vec<TestProgram>,
-    /// Its program, and its name there.
+    /// The index of the program of a test, and the name of the test there.
     tests: BTreeMap<String, (usize, String)>,
 }
 
 impl Proofs {
-    /// Builds the tests as `cargo test --workspace` does, which costs nothing after it, and asks each
-    /// program for its list.
+    /// Builds the tests like `cargo test --workspace`, and asks each program for its list of tests.
     pub(crate) fn build() -> Result<Self, Error> {
         let packages = workspace::read()?;
         let messages =
@@ -49,13 +48,13 @@ impl Proofs {
         Ok(proofs)
     }
 
-    /// The names to which there is no test.
+    /// Returns the faults of names without a test.
     pub(crate) fn faults_of_names<'a>(&self, named: impl Iterator<Item = &'a str>) -> Vec<Fault> {
         let unknown: BTreeSet<_> = named.filter(|name| !self.tests.contains_key(*name)).collect();
         unknown.into_iter().map(|name| Fault::NoTest(name.to_owned())).collect()
     }
 
-    /// Runs the tests that are named and exist; those that have not passed.
+    /// Runs the named tests that exist, and returns the faults of those that do not pass.
     pub(crate) fn faults_of_runs<'a>(
         &self,
         named: impl Iterator<Item = &'a str>,
@@ -77,7 +76,8 @@ impl Proofs {
     }
 }
 
-/// The tests of a program that pass. A failure is no error here: what fails is not among them.
+/// Runs tests of a program, and returns the names of those that pass. Failed tests are no error
+/// here.
 fn run<'a>(
     program: &TestProgram,
     tests: impl Iterator<Item = &'a &'a str>,
@@ -90,23 +90,23 @@ fn run<'a>(
     Ok(passed(&text).map(str::to_owned).collect())
 }
 
-/// The names in `test a::b ... ok`.
+/// Returns the names in lines such as `test a::b ... ok`.
 fn passed(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... ok"))
 }
 
-/// The names in `a::b: test`.
+/// Returns the names in lines such as `a::b: test`.
 fn names(listed: &str) -> impl Iterator<Item = &str> {
     listed.lines().filter_map(|line| line.strip_suffix(": test"))
 }
 
-/// The program that this message of the compiler tells of, if it holds tests.
+/// Returns the program that a message of the compiler describes, if it contains tests.
 fn test_program(message: &Value) -> Option<PathBuf> {
     let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
     if is_test { message["executable"].as_str().map(PathBuf::from) } else { None }
 }
 
-/// What stands before the names of a program's tests.
+/// Returns the prefix of the names of a program's tests.
 fn prefix(package: &str, target: &Value) -> String {
     match (target["kind"][0].as_str(), target["name"].as_str()) {
         (Some("test"), Some(name)) => format!("{package}::{name}"),
@@ -147,14 +147,20 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_is_ignored_or_fails_has_not_passed() {
+    fn ignored_and_failed_tests_have_not_passed() {
         let text = "running 3 tests\ntest a::b ... ok\ntest c ... FAILED\ntest d ... ignored\n";
         assert!(passed(text).eq(["a::b"]));
     }
 
     #[test]
-    fn only_programs_that_were_built_as_tests_hold_any() {
-        let artifact = |test, executable| json!({ "reason": "compiler-artifact", "profile": { "test": test }, "executable": executable });
+    fn only_programs_built_as_tests_contain_tests() {
+        let artifact = |test, executable| {
+            json!({
+                "reason": "compiler-artifact",
+                "profile": { "test": test },
+                "executable": executable,
+            })
+        };
         assert_eq!(test_program(&artifact(true, json!("/t"))), Some(PathBuf::from("/t")));
         assert_eq!(test_program(&artifact(false, json!("/t"))), None);
         assert_eq!(test_program(&artifact(true, Value::Null)), None);

@@ -1,27 +1,27 @@
-//! The normative sentences of an RFC's text: which they are, where they stand, and how strong each is.
-//! Knows the layout of the texts, and nothing of what the sentences ask for.
+//! The normative sentences in the text of an RFC. This module knows the layout of the texts, and
+//! nothing about the meaning of sentences.
 //!
-//! The rule by which they are counted: page headers and footers are left out, and so is everything
-//! before the first numbered section and the paragraph that defines the key words. What remains is
-//! cut into sentences at blank lines (those of a page's end are none) and at a full stop, question
-//! mark or exclamation mark that white space follows and then anything but a small letter. A sentence
-//! counts once, however many key words it has, as its strongest: MUST, SHALL and REQUIRED before
-//! SHOULD and RECOMMENDED before MAY and OPTIONAL, with or without a NOT. Key words count in capitals
-//! only.
+//! Page headers and footers are left out, as is everything before the first numbered section, and
+//! the paragraph that defines the key words. The rest is divided into sentences. A sentence ends at
+//! a blank line, except at the end of a page. It also ends at a full stop, question mark or
+//! exclamation mark before white space, unless a lowercase letter follows.
+//!
+//! A sentence counts once, by its strongest key word: MUST, SHALL and REQUIRED before SHOULD and
+//! RECOMMENDED before MAY and OPTIONAL, with or without NOT. Only key words in capitals count.
 
-use super::table::Level;
+use super::level::Level;
 
 /// A sentence with a key word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sentence {
-    /// The number of its section: `7.2`.
+    /// The number of its section, such as `7.2`.
     pub(crate) section: String,
     pub(crate) level: Level,
-    /// Its words with single spaces between them.
+    /// The sentence with single spaces between words.
     pub(crate) text: String,
 }
 
-/// The normative sentences of `text`, in its order.
+/// Returns the normative sentences of `text`, in their order.
 pub(crate) fn of(text: &str) -> Vec<Sentence> {
     let mut sentences = Vec::new();
     for paragraph in paragraphs(text) {
@@ -43,7 +43,7 @@ struct Paragraph {
     text: String,
 }
 
-/// The paragraphs behind the first numbered heading.
+/// Returns the paragraphs after the first numbered heading.
 fn paragraphs(text: &str) -> Vec<Paragraph> {
     let mut paragraphs = Vec::new();
     let mut section = String::new();
@@ -83,18 +83,18 @@ fn finish(paragraphs: &mut Vec<Paragraph>, section: &str, words: &mut String) {
     }
 }
 
-/// `Cheng, et al.   Standards Track   [Page 7]`
+/// Is this a page footer, such as `Cheng, et al.   Standards Track   [Page 7]`?
 fn is_footer(line: &str) -> bool {
     line.trim_end().ends_with(']') && line.contains("[Page ")
 }
 
-/// `RFC 6675   A Title   August 2012`
+/// Is this a page header, such as `RFC 6675   A Title   August 2012`?
 fn is_header(line: &str) -> bool {
     line.starts_with("RFC ")
 }
 
-/// The number of the section, or the letter of the appendix, that begins with this line. Headings stand
-/// at the margin; a line of a table of contents is set in, or has dots.
+/// Returns the number of the section, or the letter of the appendix, whose heading is this line.
+/// Headings are at the margin; lines of a table of contents are indented, or have dots.
 fn heading(line: &str) -> Option<&str> {
     let (is_appendix, line) = match line.strip_prefix("Appendix ") {
         Some(line) => (true, line),
@@ -118,7 +118,7 @@ fn heading(line: &str) -> Option<&str> {
     (is_first && rest.iter().all(|part| is_digits(part)) && is_title).then_some(number)
 }
 
-/// Cuts behind each end of a sentence.
+/// Divides a paragraph into sentences.
 fn cut(paragraph: &str) -> impl Iterator<Item = &str> {
     let mut rest = paragraph.trim();
     std::iter::from_fn(move || {
@@ -131,7 +131,7 @@ fn cut(paragraph: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the first sentence ends.
+/// Returns the length of the first sentence.
 fn end(text: &str) -> usize {
     let ends = text.match_indices(['.', '?', '!']).map(|(at, _)| at + 1);
     ends.filter(|&at| {
@@ -142,7 +142,7 @@ fn end(text: &str) -> usize {
     .unwrap_or(text.len())
 }
 
-/// The strongest key word.
+/// Returns the level of the strongest key word.
 fn level(sentence: &str) -> Option<Level> {
     let has = |key: &str| sentence.split(|c: char| !c.is_alphanumeric()).any(|word| word == key);
     let strengths: [(&[&str], Level); 3] = [
@@ -162,7 +162,7 @@ RFC 99          A Title          May 2026
 
 Abstract
 
-   Nothing here counts, and it MUST NOT.
+   This does not count, and it MUST NOT.
 
    1. Introduction ......... 1
 
@@ -178,7 +178,7 @@ Abstract
    A sender MUST wait, as X et al. say, and MAY sleep.  It must
    hope, e.g. for
 
-Nobody                Standards Track               [Page 1]
+Author                Standards Track               [Page 1]
 \u{c}
 RFC 99          A Title          May 2026
 
@@ -192,7 +192,7 @@ Appendix A.  Fate
 ";
 
     #[test]
-    fn a_sentence_counts_once_as_its_strongest_word_wherever_pages_end() {
+    fn a_sentence_counts_once_by_its_strongest_word_across_pages() {
         let found = of(TEXT);
         let places: Vec<_> =
             found.iter().map(|found| (found.section.as_str(), found.level)).collect();

@@ -1,37 +1,36 @@
-//! The table of requirements of one RFC: its form, and what can be wrong with it before any test is
-//! looked at.
+//! The table of requirements of one RFC: its format, and the faults that can be found without
+//! tests.
 
+use super::level::{LEVELS, Level};
 use super::sentences::Sentence;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The levels, the strongest first.
-pub(crate) const LEVELS: [Level; 4] = [Level::Must, Level::Should, Level::May, Level::Recommended];
-
-/// The whole of it.
+/// The table of one RFC.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Table {
-    /// Its number.
+    /// The number of the RFC.
     pub(crate) rfc: u32,
     pub(crate) title: String,
-    /// The identifiers of the RFC's own summary, if it has one: each level is numbered from one to this.
+    /// The number of requirements in the RFC's own summary, if it has one. Identifiers are numbered
+    /// from one for each level.
     pub(crate) summary: Option<Counts>,
-    /// If it has none: its normative sentences, as `sentences.rs` counts them; and as REC those that
-    /// advise without a key word, as the file says.
+    /// Without a summary: the number of normative sentences, as counted by `sentences.rs`. REC
+    /// counts advice without a key word, as explained in the file.
     pub(crate) sentences: Option<Counts>,
-    /// Those among them that ask nothing of who implements TCP, and have no row.
+    /// The number of sentences that do not apply to an implementation of TCP, and have no row.
     pub(crate) elsewhere: Option<Counts>,
-    /// Which these are.
+    /// A description of these sentences.
     pub(crate) elsewhere_is: Option<String>,
-    /// What is not there at all, so that even what it MUST do can only be planned.
+    /// The missing feature, if the RFC is not implemented at all. Then even a MUST can be planned.
     pub(crate) pending: Option<String>,
     #[serde(default)]
     pub(crate) requirement: Vec<Requirement>,
 }
 
-/// How many there are of each level.
+/// The number of requirements of each level.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Counts {
@@ -60,62 +59,39 @@ impl Counts {
     }
 }
 
-/// One row.
+/// The row of a requirement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Requirement {
-    /// As in the RFC's summary: `MUST-1`; without one our own: `8985-7.2-a`, RFC, section, place.
+    /// The identifier in the RFC's summary, such as `MUST-1`. Without a summary: RFC, section and
+    /// place, such as `8985-7.2-a`.
     pub(crate) id: String,
     pub(crate) level: Level,
-    /// Where the RFC says it.
+    /// The section of the RFC.
     pub(crate) section: String,
-    /// What is required, in our words.
+    /// The requirement in our words.
     pub(crate) says: String,
-    /// Tests that fail if it does not hold: `package::target::path::name`, without the target for
-    /// those beside the code of a library.
+    /// The tests that fail if the requirement is violated: `package::target::path::name`, without
+    /// the target for unit tests of a library.
     #[serde(default)]
     pub(crate) tests: Vec<String>,
-    /// Why there are none.
+    /// The status of a requirement without tests.
     pub(crate) status: Option<Status>,
-    /// The reason for that.
+    /// The reason for the status.
     pub(crate) reason: Option<String>,
-    /// What the tests leave open, or we do differently where the RFC leaves room.
+    /// Behaviour that the tests do not cover, or a choice that the RFC leaves open.
     pub(crate) note: Option<String>,
 }
 
-/// How strongly it is required.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
-    #[serde(rename = "MUST")]
-    Must,
-    #[serde(rename = "SHLD")]
-    Should,
-    #[serde(rename = "MAY")]
-    May,
-    #[serde(rename = "REC")]
-    Recommended,
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Must => "MUST",
-            Self::Should => "SHLD",
-            Self::May => "MAY",
-            Self::Recommended => "REC",
-        })
-    }
-}
-
-/// Where a requirement without tests stands.
+/// The status of a requirement without tests.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Status {
-    /// It is meant to be met, and is not yet.
+    /// Planned.
     NotDone,
-    /// We have decided against it.
+    /// Decided against.
     Declined,
-    /// It binds somebody else, or speaks of something that there is not.
+    /// Applies to another party, or to a feature that does not exist.
     NotApplicable,
 }
 
@@ -129,57 +105,57 @@ impl fmt::Display for Status {
     }
 }
 
-/// Something wrong with the table, or with what it claims.
+/// A fault of a table, or of its claims.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
-    /// A requirement has no row.
-    #[error("{0} has no row: say how it is met, or why not")]
+    /// A requirement without a row.
+    #[error("{0} has no row: add its tests, or the reason why there are none")]
     Missing(String),
-    /// A requirement has several rows.
+    /// A requirement with several rows.
     #[error("{0} has more than one row")]
     Twice(String),
-    /// No requirement has this identifier.
-    #[error("{0} is no identifier of RFC {1}, or its level or section is another")]
+    /// A row with an unknown identifier.
+    #[error("{0} is not an identifier of RFC {1}, or has another level or section")]
     Unknown(String, u32),
-    /// The head does not say what there is to account for.
+    /// A table without the number of its requirements.
     #[error(
-        "the table of RFC {0} must have either a summary or sentences, and say what is elsewhere"
+        "the table of RFC {0} must have either a summary or sentences, and explain `elsewhere`"
     )]
     Headless(u32),
-    /// Rows are missing, or there are too many.
+    /// Too few or too many rows.
     #[error("RFC {rfc} has {required} {level} to account for, and {rows} rows")]
     Rows {
-        /// The RFC.
+        /// The number of the RFC.
         rfc: u32,
-        /// Of which level.
+        /// The level of the rows.
         level: Level,
-        /// How many there are by the head.
+        /// The number of rows by the head.
         required: usize,
-        /// How many have a row.
+        /// The actual number of rows.
         rows: usize,
     },
-    /// The text has another number of normative sentences.
+    /// A text with another number of normative sentences.
     #[error("the text of RFC {rfc} has {text} {level} sentences, and its table says {head}")]
     Count {
-        /// The RFC.
+        /// The number of the RFC.
         rfc: u32,
-        /// Of which level.
+        /// The level of the sentences.
         level: Level,
-        /// How many the text has.
+        /// The number of sentences in the text.
         text: usize,
-        /// How many the head says.
+        /// The number of sentences by the head.
         head: usize,
     },
-    /// Neither tests nor status, or both.
+    /// A row with neither tests nor a status, or with both.
     #[error("{0} must have either tests, or a status with its reason")]
     Undecided(String),
-    /// A MUST is neither tested nor decided against.
+    /// A planned MUST.
     #[error("{0} is a MUST without a test")]
     Unproven(String),
-    /// A test that does not exist.
+    /// The name of a test that does not exist.
     #[error("there is no test {0}")]
     NoTest(String),
-    /// A test that was run and has not passed.
+    /// The name of a test that did not pass.
     #[error("the test {0} has not passed")]
     NotPassed(String),
 }
@@ -189,23 +165,23 @@ impl Table {
         toml::from_str(text)
     }
 
-    /// All tests that are named.
+    /// Returns the names of all tests.
     pub(crate) fn tests(&self) -> impl Iterator<Item = &str> {
         self.requirement.iter().flat_map(|row| &row.tests).map(String::as_str)
     }
 
-    /// How many requirements there are to account for.
+    /// Returns the number of requirements that must have a row.
     pub(crate) fn required(&self) -> usize {
         LEVELS.into_iter().map(|level| self.required_of(level)).sum()
     }
 
-    /// How many of this level.
+    /// Returns the number of requirements of this level that must have a row.
     pub(crate) fn required_of(&self, level: Level) -> usize {
         let all = self.summary.or(self.sentences).unwrap_or_default().of(level);
         all.saturating_sub(self.elsewhere.unwrap_or_default().of(level))
     }
 
-    /// What is wrong with head and rows.
+    /// Checks the head and the rows.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let mut faults = match (&self.summary, &self.sentences) {
             (Some(summary), None) if self.elsewhere.is_none() => self.faults_by_summary(summary),
@@ -218,7 +194,7 @@ impl Table {
         faults
     }
 
-    /// Each identifier of the summary has one row.
+    /// Checks that each identifier of the summary has one row.
     fn faults_by_summary(&self, summary: &Counts) -> Vec<Fault> {
         let mut rows = BTreeMap::<_, u32>::new();
         for row in &self.requirement {
@@ -239,7 +215,7 @@ impl Table {
         faults
     }
 
-    /// There are as many rows of each level as sentences, and no two have one identifier.
+    /// Checks that there are as many rows of each level as sentences, with unique identifiers.
     fn faults_by_sentences(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         let mut ids = BTreeSet::new();
@@ -260,7 +236,8 @@ impl Table {
         faults
     }
 
-    /// Does the head count as the text does? What advises without a key word nobody can count.
+    /// Compares the head with the sentences of the text. Advice without a key word cannot be
+    /// counted.
     pub(crate) fn faults_of_text(&self, sentences: &[Sentence]) -> Vec<Fault> {
         let Some(head) = &self.sentences else { return Vec::new() };
         let levels = LEVELS.into_iter().filter(|&level| level != Level::Recommended);
@@ -299,7 +276,8 @@ mod tests {
         )
     }
 
-    /// A table in which every requirement is proven, but for the rows that `change` gives.
+    /// Returns a table in which every requirement has a test, except for the rows that `change`
+    /// gives.
     fn table(change: impl Fn(&str) -> Option<String>) -> Table {
         let head =
             "rfc = 9293\ntitle = 'x'\nsummary = { MUST = 69, SHLD = 31, MAY = 18, REC = 1 }\n";
@@ -313,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_the_119_identifiers_has_one_row() {
+    fn each_of_119_identifiers_has_one_row() {
         let complete = table(|_| None);
         assert_eq!((complete.requirement.len(), complete.faults()), (119, vec![]));
         let missing = table(|id| (id == "SHLD-31").then(String::new));
@@ -329,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_tests_or_a_reason_why_not() {
+    fn a_row_has_tests_or_a_status_with_a_reason() {
         for undecided in [
             "",
             "tests = []",
@@ -343,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_must_is_proven_or_decided_against_and_never_only_planned() {
+    fn a_must_cannot_be_planned() {
         let with = |status: &str| {
             let rest = format!("status = '{status}'\nreason = 'because'");
             table(|id| (id == "MUST-7").then(|| row(id, "MUST", &rest))).faults()
@@ -352,13 +330,13 @@ mod tests {
         assert_eq!((with("declined"), with("not-applicable")), (vec![], vec![]));
     }
 
-    /// A table of RFC 99, which has no summary.
+    /// Returns a table of RFC 99, which has no summary.
     fn counted(head: &str, rows: &[String]) -> Table {
         Table::parse(&format!("rfc = 99\ntitle = 'x'\n{head}\n{}", rows.concat())).unwrap()
     }
 
     #[test]
-    fn without_a_summary_there_are_as_many_rows_as_sentences_that_bind_a_tcp() {
+    fn without_a_summary_rows_are_counted_by_sentences() {
         let head =
             "sentences = { MUST = 2, MAY = 1 }\nelsewhere = { MUST = 1 }\nelsewhere_is = 'routers'";
         let proven = |id, level| row(id, level, "tests = ['a::b']");
@@ -377,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_at_all_may_only_be_planned() {
+    fn a_pending_rfc_can_be_planned() {
         let rows = [row("99-3.1-a", "MUST", "status = 'not-done'\nreason = 'because'")];
         let head = "sentences = { MUST = 1 }";
         assert_eq!(counted(head, &rows).faults(), [Fault::Unproven("99-3.1-a".to_owned())]);
@@ -385,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_says_what_the_text_has() {
+    fn the_head_is_compared_with_the_text() {
         let sentence = |level| Sentence { section: "1".to_owned(), level, text: String::new() };
         let text = [sentence(Level::Must), sentence(Level::May)];
         assert_eq!(

@@ -2,8 +2,8 @@
 
 use crate::output::{Failure, print};
 use clap::Args;
-use linerate_lab::Interrupt;
-use linerate_lab::doctor::{Finding, examine};
+use linerate_ends::Interrupt;
+use linerate_tools::doctor::{Finding, examine};
 use std::fmt::Write;
 
 /// `linerate doctor` has no flags.

@@ -2,7 +2,7 @@
 
 use crate::output::{Failure, Page};
 use clap::Args;
-use linerate_lab::Interrupt;
+use linerate_ends::Interrupt;
 use linerate_link::capture_file::{CaptureError, CaptureReader, Direction, LinkType, Packet};
 use linerate_units::Duration;
 use linerate_wire::{FrameLine, PacketLine};
@@ -90,7 +90,7 @@ impl fmt::Display for Line<'_> {
             LinkType::Ethernet => FrameLine(packet.bytes).fmt(f)?,
             LinkType::Ip => PacketLine(packet.bytes).fmt(f)?,
             LinkType::Other(number) => {
-                write!(f, "link type {number}, length {}", packet.bytes.len())?
+                write!(f, "link type {number}, length {}", packet.bytes.len())?;
             }
         }
         if packet.bytes.len() as u64 != u64::from(packet.original_length) {

@@ -3,10 +3,9 @@
 use crate::output::{Failure, print};
 use crate::own_host::OwnHostArgs;
 use clap::Args;
-use linerate_lab::control::Ended;
-use linerate_lab::serve::ListenAt;
-use linerate_lab::sink::{Event, Limits, Served, Service, Sink, Summary};
-use linerate_lab::{Interrupt, Peer};
+use linerate_ends::serve::ListenAt;
+use linerate_ends::sink::{Event, Limits, Served, Service, Sink, Summary};
+use linerate_ends::{Ended, Interrupt, Peer};
 use linerate_units::{Bytes, Duration, Rate};
 
 const EXAMPLES: &str = "\

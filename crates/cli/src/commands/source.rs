@@ -5,9 +5,10 @@ use crate::amounts::{seed, size, small_size, some_time};
 use crate::output::{Failure, print};
 use crate::own_host::OwnHostArgs;
 use clap::Args;
-use linerate_lab::serve::ListenAt;
-use linerate_lab::source::{Delivered, Event, Fountain, SourceError, Supply, give, give_verified};
-use linerate_lab::{Interrupt, Network, Peer};
+use linerate_ends::serve::ListenAt;
+use linerate_ends::socket::Network;
+use linerate_ends::source::{Delivered, Event, Fountain, SourceError, Supply, give, give_verified};
+use linerate_ends::{Interrupt, Peer};
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 

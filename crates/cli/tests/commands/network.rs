@@ -180,7 +180,7 @@ fn a_sweep_of_our_tcp_crosses_the_cable_between_its_drivers() {
         let mut sink = far.run(move || Background::start(&words));
         let address = sink.address().to_string();
         let json = sweep_on("xdp:left", &address, &[]);
-        assert_eq!(json["facts"]["bench"]["settings"]["link"], "AF_XDP by copies");
+        assert_eq!(json["facts"]["bench"]["settings"]["link"], "AF_XDP with copies");
         assert_eq!(json["facts"]["bench"]["settings"]["link.offloads"], "off");
         assert_eq!(sink.interrupt().1, 0);
     });

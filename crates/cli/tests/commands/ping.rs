@@ -148,7 +148,7 @@ fn an_interface_is_shared_with_the_kernel_at_its_driver() {
         let _network = cable();
         let (code, stdout, stderr) = ping_over("xdp:near0");
         assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
-        assert!(stdout.contains("from 10.9.0.7 on xdp:near0:0 (AF_XDP by copies)\n"), "{stdout}");
+        assert!(stdout.contains("from 10.9.0.7 on xdp:near0:0 (AF_XDP with copies)\n"), "{stdout}");
         assert!(stdout.contains("3 packets transmitted, 3 received"), "{stdout}");
         let (code, _, stderr) = ping_over("xdp:near0:7");
         assert!(code == 2 && stderr.contains("`near0` has no queue 7"), "{stderr}");
@@ -191,7 +191,7 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
     for (words, says) in [
         (&["ping"][..], "<HOST>"),
         (&["ping", "10.0.0.1", "--on", "eth0"], "write tap, or tap:NAME"),
-        (&["ping", "10.0.0.1", "--on", "xdp:eth0:x"], "`x` is no queue"),
+        (&["ping", "10.0.0.1", "--on", "xdp:eth0:x"], "`x` is not a queue"),
         (&["ping", "10.0.0.255"], "no address that a host can have"),
         (&["ping", "127.0.0.1"], "no address that a host can have"),
         (&["ping", "no-such-host.invalid"], "has no IPv4 address"),

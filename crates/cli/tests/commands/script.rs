@@ -62,6 +62,59 @@ fn what_cannot_be_run_is_wrong_use() {
 }
 
 #[test]
+fn an_unreadable_file_does_not_abort_a_folder_and_the_summary_tells_each_folder_and_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    std::fs::create_dir(&first).unwrap();
+    std::fs::create_dir(&second).unwrap();
+    let good = format!("{LISTEN}+0 > S. 0:0(0) ack 1 <...>\n");
+    kept(&first, "a-unreadable.pkt", "0 splice(3, 4) = 0\n");
+    kept(&first, "good.pkt", &good);
+    kept(&first, "needs.pkt", "0 `sysctl net.ipv4.tcp_moon=1`\n");
+    std::fs::write(first.join("binary.pkt"), [0xff, 0xfe]).unwrap();
+    kept(&second, "wrong.pkt", &format!("{LISTEN}+0 > S. 0:0(0) ack 7 <...>\n"));
+    let (code, told, _) = run(&["script", "run", folder.path().to_str().unwrap()]);
+    let lines: Vec<_> = told.lines().collect();
+    let at = lines
+        .iter()
+        .position(|line| line.starts_with(first.to_str().unwrap()) && line.contains("scripts:"));
+    let summary = &lines[at.unwrap()..];
+    assert!(code == 1 && summary.len() == 6, "{told}");
+    assert!(summary[0].ends_with("first: 4 scripts: 1 passed, 3 refused"), "{told}");
+    for reason in ["splice", "tcp_moon", "cannot be read"] {
+        assert!(
+            summary[1..4]
+                .iter()
+                .any(|line| line.starts_with("  1 refused: ") && line.contains(reason)),
+            "{reason}: {told}"
+        );
+    }
+    assert!(summary[4].ends_with("second: 1 script: 0 passed, 1 failed"), "{told}");
+    assert_eq!(summary[5], "5 scripts: 1 passed, 1 failed, 3 refused");
+}
+
+#[test]
+fn options_of_the_head_can_be_given_to_all_scripts() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "{LISTEN}+.02 > S. 0:0(0) ack NUMBER <...>\n+0 < . 1:1(0) ack 1 win 9000\n+0 accept(3, ..., ...) = 4\n+0 write(4, ..., 2000) = 2000\n+0 > . 1:2001(2000) ack 1\n"
+    );
+    let file = kept(folder.path(), "defined.pkt", &text);
+    let all =
+        ["script", "run", &file, "-D", "NUMBER=1", "--tolerance_usecs=20000", "--ignore_push"];
+    assert_eq!(run(&all).0, 0);
+    for left_out in [3, 5, 6] {
+        let mut some = all.to_vec();
+        some.remove(left_out);
+        if left_out == 3 {
+            some.remove(3);
+        }
+        assert_ne!(run(&some).0, 0, "without {}", all[left_out]);
+    }
+    assert_eq!(run(&[&all[..], &["--strict_segments"]].concat()).0, 1);
+}
+
+#[test]
 fn the_packets_of_a_script_can_be_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let file = kept(folder.path(), "good.pkt", &format!("{LISTEN}+.5 < R 1:1(0) win 0\n"));

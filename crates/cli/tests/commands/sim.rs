@@ -79,7 +79,7 @@ fn a_run_says_what_each_of_several_processors_did_and_what_its_queue_counted() {
     }
     let picture = fs::read_to_string(folder.path().join("lanes.svg")).unwrap();
     assert!(
-        picture.contains("receiver: processor 3") && picture.contains("receiver: receive area 3")
+        picture.contains("receiver: processor 3") && picture.contains("receiver: receive ring 3")
     );
 }
 
@@ -121,7 +121,7 @@ fn what_cannot_be_run_or_drawn_is_one_line_and_exit_code_2() {
     refused(&["sim", "run", "mine"], "ends in .toml");
     refused(&[&SHORT[..], &["--timeline", "wire.png"]].concat(), "ends in .svg or .json");
     refused(&[&SHORT[..], &["--timeline-for", "1s"]].concat(), "--timeline");
-    refused(&[&SHORT[..], &["--set", "sender.nic.transmit.start=1e9"]].concat(), "cannot be");
+    refused(&[&SHORT[..], &["--set", "sender.nic.transmit.start=1e9"]].concat(), "out of range");
     refused(
         &[&SHORT[..], &["--pcap", "x.pcapng", "--wire", "left"]].concat(),
         "choose one of wire",
@@ -140,7 +140,7 @@ fn what_cannot_be_run_or_drawn_is_one_line_and_exit_code_2() {
         both[0], both[1]
     );
     fs::write(folder.path().join("ring.toml"), ring).unwrap();
-    refused(&["sim", "run", "ring.toml"], "other, left, bridge, right are a ring");
+    refused(&["sim", "run", "ring.toml"], "other, left, bridge, right are a loop");
 }
 
 #[test]

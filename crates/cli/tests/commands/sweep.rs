@@ -2,7 +2,7 @@
 
 use super::folder::{succeed, within};
 use super::support::finished;
-use linerate_lab::figures;
+use linerate_evidence::notation;
 use linerate_link::namespace::{Isolation, probe, skip_test};
 use serde_json::Value;
 use std::fs;
@@ -168,7 +168,7 @@ fn ctrl_c_leaves_a_folder_that_goes_on() {
     assert!(last.ends_with("go on with `linerate sweep --resume night`"), "{last}");
     let (mut child, line) = resume(directory.path());
     assert!(
-        line.starts_with(&format!("{} runs to make", figures::count(4_000 - before as u64))),
+        line.starts_with(&format!("{} runs to make", notation::count(4_000 - before as u64))),
         "{line}"
     );
     signal(&child, rustix::process::Signal::TERM);

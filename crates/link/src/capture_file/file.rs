@@ -1,30 +1,33 @@
-//! The file of a capture, which nothing happens to before there is something to write.
+//! A file for a capture, which stays unchanged until there is something to write.
 
-use super::Sink;
+use super::sink::Sink;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that begins with its first bytes. Until then one that was there stays as it is; one that was not is gone
-/// again if none come, so that whoever is refused after opening it has done no harm.
+/// A file that is truncated or kept only by its first write. Without a write, an existing file
+/// stays as it is, and a new one is deleted when this is dropped. So a program that fails after
+/// opening it does no harm.
 #[derive(Debug)]
 pub struct CaptureFile {
     file: File,
     is_begun: bool,
-    /// Where it is, as long as nothing is in it, if nothing was there.
+    /// The path of the file, if this created it and nothing has been written.
     made: Option<PathBuf>,
 }
 
 impl CaptureFile {
+    /// Opens a file for a capture.
+    ///
     /// # Errors
-    /// Why the file cannot be written.
+    /// The error of the system.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         match OpenOptions::new().write(true).create_new(true).open(path) {
             Ok(file) => Ok(Self { file, is_begun: false, made: Some(path.to_owned()) }),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 match OpenOptions::new().write(true).open(path) {
                     Ok(file) => Ok(Self { file, is_begun: false, made: None }),
-                    // A link to where no file is yet.
+                    // A symbolic link to a file that does not exist yet.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
                         Self::open(&path.with_file_name(fs::read_link(path)?))
                     }
@@ -37,7 +40,7 @@ impl CaptureFile {
 
     fn begin(&mut self) -> io::Result<()> {
         self.made = None;
-        // Pipes and devices have nothing that could be taken away.
+        // Pipes and devices cannot be truncated.
         if self.file.metadata()?.is_file() {
             self.file.set_len(0)?;
         }
@@ -68,7 +71,7 @@ impl Sink for CaptureFile {
 impl Drop for CaptureFile {
     fn drop(&mut self) {
         if let Some(path) = self.made.take() {
-            // Whoever has taken it away already wanted the same.
+            // An error means that something else has deleted it, which is the wanted result.
             let _ = fs::remove_file(path);
         }
     }

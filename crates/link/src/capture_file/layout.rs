@@ -1,8 +1,8 @@
-//! The numbers of the two formats that reading and writing share.
+//! The constants of both file formats, for reading and writing.
 
-/// Section Header Block; the same number in either byte order.
+/// Section Header Block; the number is the same in either byte order.
 pub(super) const SECTION_HEADER: u32 = 0x0A0D_0D0A;
-/// The number in it that tells the byte order.
+/// The number in a section header that reveals the byte order.
 pub(super) const BYTE_ORDER: u32 = 0x1A2B_3C4D;
 /// Interface Description Block.
 pub(super) const INTERFACE_DESCRIPTION: u32 = 1;
@@ -25,7 +25,7 @@ pub(super) const SPEED: u16 = 8;
 pub(super) const RESOLUTION: u16 = 9;
 /// `if_tsoffset`, in seconds.
 pub(super) const OFFSET: u16 = 14;
-/// `epb_flags`, of which the two lowest bits are the direction.
+/// `epb_flags`, whose two lowest bits are the direction.
 pub(super) const FLAGS: u16 = 2;
 
 /// The two lowest bits of [`FLAGS`].
@@ -33,7 +33,7 @@ pub(super) const INBOUND: u32 = 1;
 /// The two lowest bits of [`FLAGS`].
 pub(super) const OUTBOUND: u32 = 2;
 
-/// The number in front of a pcap file with microseconds.
+/// The magic number of a pcap file with microseconds.
 pub(super) const PCAP_MICROSECONDS: u32 = 0xA1B2_C3D4;
-/// The number in front of a pcap file with nanoseconds.
+/// The magic number of a pcap file with nanoseconds.
 pub(super) const PCAP_NANOSECONDS: u32 = 0xA1B2_3C4D;

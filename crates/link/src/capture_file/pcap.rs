@@ -1,21 +1,23 @@
-//! The older format, pcap (draft-ietf-opsawg-pcap): one header, then packets.
+//! The older format, pcap (draft-ietf-opsawg-pcap): a header, followed by packets.
 
-use super::LinkType;
-use super::read::{ByteOrder, CaptureError, Input, LARGEST_PACKET, Packet};
+use super::error::CaptureError;
+use super::input::{ByteOrder, Input, LARGEST_PACKET};
+use super::packet::{LinkType, Packet};
 use linerate_units::Duration;
 use std::io::Read;
 
-/// What the header of a pcap file said.
+/// The header of a pcap file.
 #[derive(Debug)]
 pub(super) struct Pcap {
     order: ByteOrder,
     link_type: LinkType,
-    /// Nanoseconds in the unit that the fractions of a second are counted in.
+    /// The unit of the fractions of a second, in nanoseconds.
     unit: u64,
 }
 
 impl Pcap {
-    /// Reads the header behind its first four bytes, which told the byte order and the unit of time.
+    /// Reads the header after its magic number, which determines the byte order and the unit of
+    /// time.
     pub(super) fn open(
         input: &mut Input<impl Read>,
         order: ByteOrder,
@@ -26,7 +28,7 @@ impl Pcap {
         if order.u16(&header, 0) != 2 {
             return Err(input.damaged("its version is not 2"));
         }
-        // The upper bits of the last number tell of frame check sequences, which the packets then end with.
+        // The upper bits of the last number describe frame check sequences at the end of packets.
         let number = order.u32(&header, 16) & 0xFFFF;
         let link_type = LinkType::from_number(u16::try_from(number).unwrap_or_default());
         Ok(Self { order, link_type, unit: if nanoseconds { 1 } else { 1_000 } })

@@ -1,22 +1,23 @@
-//! The format of today, pcapng (draft-ietf-opsawg-pcapng): blocks, of which some are packets.
+//! The current format, pcapng (draft-ietf-opsawg-pcapng): blocks, some of which are packets.
 
+use super::error::CaptureError;
+use super::input::{ByteOrder, Input, LARGEST_PACKET};
 use super::layout::{
     BYTE_ORDER, END_OF_OPTIONS, ENHANCED_PACKET, FLAGS, INBOUND, INTERFACE_DESCRIPTION, OFFSET,
     OLD_PACKET, OUTBOUND, RESOLUTION, SECTION_HEADER, SIMPLE_PACKET,
 };
-use super::read::{ByteOrder, CaptureError, Input, LARGEST_PACKET, Packet};
-use super::{Direction, LinkType};
+use super::packet::{Direction, LinkType, Packet};
 use linerate_units::Duration;
 use std::io::Read;
 
-/// Bytes of a block that is more than its body: kind and length in front, length behind.
+/// The bytes of a block besides its body: kind and length before it, length after it.
 const FRAME: u32 = 12;
-/// Bytes of the largest block that is read as a whole: a packet, and comments on it.
+/// The largest block that is read as a whole, in bytes: a packet and comments.
 const LARGEST_BLOCK: u32 = 2 * LARGEST_PACKET;
-/// Interfaces of one section that are remembered, so that no file can fill the memory.
+/// The number of interfaces of a section at most, so that no file can exhaust the memory.
 const MOST_INTERFACES: usize = 65_536;
 
-/// What the section that is being read has said so far.
+/// The state of the current section.
 #[derive(Debug)]
 pub(super) struct Pcapng {
     order: ByteOrder,
@@ -24,7 +25,7 @@ pub(super) struct Pcapng {
 }
 
 impl Pcapng {
-    /// Reads the header of the first section behind its first four bytes, which told the format.
+    /// Reads the header of the first section after its first four bytes, the magic number.
     pub(super) fn open(input: &mut Input<impl Read>) -> Result<Self, CaptureError> {
         let mut length = [0; 4];
         input.read_more(&mut length)?;
@@ -69,7 +70,7 @@ impl Pcapng {
         Ok(None)
     }
 
-    /// Everything said before is void; the byte order may be the other one.
+    /// Begins a new section: discards all interfaces, and determines the byte order.
     fn begin_section(
         &mut self,
         input: &mut Input<impl Read>,
@@ -151,7 +152,7 @@ impl Pcapng {
         Ok(())
     }
 
-    /// Where in the body of its block a packet lies, and what is known of it.
+    /// Finds the packet in the body of its block.
     fn locate(&self, kind: u32, body: &[u8]) -> Result<Located, &'static str> {
         let header = if kind == SIMPLE_PACKET { 4 } else { 20 };
         if body.len() < header {
@@ -200,20 +201,21 @@ impl Pcapng {
     }
 }
 
-/// What a section said about one of its interfaces.
+/// The description of an interface.
 #[derive(Debug)]
 struct Interface {
     link_type: LinkType,
-    /// Bytes of a packet that are captured at most; 0 for all.
+    /// The maximum number of captured bytes of a packet; 0 for no limit.
     snap_length: u32,
-    /// The unit of time: ten, or with the highest bit two, to this negative power of a second.
+    /// The unit of time: 10, or with the highest bit 2, to this negative power of a second.
     resolution: u8,
-    /// Seconds to be added.
+    /// The time offset in seconds.
     offset: i64,
 }
 
 impl Interface {
-    /// Nanoseconds since 1970, as near as 64 bits come; `None` for a unit that 128 bits do not hold.
+    /// Converts ticks to nanoseconds since 1970, saturating at 64 bits. Returns `None` if the unit
+    /// exceeds 128 bits.
     fn nanoseconds(&self, ticks: u64) -> Option<u64> {
         let power = u32::from(self.resolution & 0x7F);
         let per_second = if self.resolution & 0x80 == 0 {
@@ -227,13 +229,13 @@ impl Interface {
         Some(u64::try_from(total.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// A simple packet does not say how much of it was captured.
+    /// Returns the captured length of a simple packet block, which does not contain it.
     fn captured_of(&self, original_length: u32) -> u32 {
         if self.snap_length == 0 { original_length } else { original_length.min(self.snap_length) }
     }
 }
 
-/// A packet in the body of a block.
+/// A packet within the body of a block.
 struct Located {
     interface: u32,
     link_type: LinkType,
@@ -257,19 +259,8 @@ impl Located {
     }
 }
 
-impl ByteOrder {
-    /// The number in the eight bytes of `value`.
-    fn i64(self, value: &[u8]) -> i64 {
-        let eight = value.try_into().unwrap_or_default();
-        match self {
-            Self::Little => i64::from_le_bytes(eight),
-            Self::Big => i64::from_be_bytes(eight),
-        }
-    }
-}
-
-/// The options in `bytes`. What is no option ends the list: they are remarks, and no reason to give up a
-/// packet.
+/// Returns the options in `bytes`. Malformed bytes end the list: options are only remarks, and no
+/// reason to reject a packet.
 fn options(order: ByteOrder, mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let code = order.u16(bytes, 0);

@@ -1,40 +1,40 @@
-//! One direction of an impaired link: what becomes of each frame, and the frames under way.
+//! One direction of an impaired link: the treatment of each frame, and the frames under way.
 //!
-//! A frame that is not lost goes through two stages. The first is the delay, a queue in which nobody
-//! overtakes. Behind it some frames are set aside until others have passed. What has gone through both
-//! is ready. A frame that nothing holds up passes without being copied.
+//! A frame that is not lost passes two stages. The first is the delay, a queue that preserves the
+//! order. In the second, some frames are held until others have overtaken them. A frame after both
+//! stages is ready. A frame that no stage holds passes without being copied.
 
 use super::mark::{mark, place_of_mark};
-use super::parameters::Impairment;
+use super::parameters::{Impairment, Probability};
 use linerate_stack::{Medium, RxChecksum, RxFrame};
 use linerate_units::{Bytes, Duration, Instant};
 use oorandom::Rand64;
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
-/// What was done to the frames of one direction so far. A frame may be counted under several headings, but
-/// what is thrown away is counted as that alone.
+/// The counters of one direction. A frame can be counted several times, but a dropped frame is
+/// counted only as dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpairCounters {
-    /// Frames that came.
+    /// All frames.
     pub offered: u64,
-    /// Frames thrown away by chance.
+    /// Frames dropped at random.
     pub lost: u64,
-    /// Frames thrown away for their length.
+    /// Frames dropped because of their length.
     pub too_long: u64,
-    /// Frames that bear the mark of a congested router.
+    /// Frames marked as by a congested router.
     pub marked: u64,
-    /// Frames that were to be marked and passed as they were, because their senders do not allow it.
+    /// Frames selected for marking that passed unchanged, because their senders do not support ECN.
     pub unmarkable: u64,
-    /// Frames that arrived a second time.
+    /// Frames that arrived twice.
     pub duplicated: u64,
-    /// Frames of which a bit was turned over.
+    /// Frames with an inverted bit.
     pub corrupted: u64,
-    /// Frames set aside until others have passed.
+    /// Frames held until others had overtaken them.
     pub reordered: u64,
-    /// Frames that were under way for a time.
+    /// Frames that were delayed.
     pub delayed: u64,
-    /// Frames thrown away because too many were under way.
+    /// Frames dropped because too many were under way.
     pub overflowed: u64,
 }
 
@@ -46,7 +46,7 @@ struct Bit {
 }
 
 impl Bit {
-    /// Turns it over.
+    /// Inverts the bit.
     fn flip(self, frame: &mut [u8]) {
         frame[self.byte] ^= self.mask;
     }
@@ -57,78 +57,85 @@ impl Bit {
 pub(super) struct Held {
     bytes: Vec<u8>,
     checksum: RxChecksum,
-    /// Of a super-frame.
+    /// The size of the segments in a GRO frame.
     segment: Option<NonZeroU16>,
-    /// When it arrives, which is when it leaves the delay behind, or is no longer set aside.
+    /// The time of arrival: when the frame leaves the delay, or is no longer held for reordering.
     arrived: Instant,
-    /// Whether it is to be set aside then.
+    /// Is the frame held for reordering after its delay?
     set_aside: bool,
 }
 
 impl Held {
-    /// The frame as it arrives in the end.
+    /// Returns the frame as it arrives.
     pub(super) fn frame(&self) -> RxFrame<'_> {
         let frame = RxFrame::plain(&self.bytes, self.arrived);
         RxFrame { checksum: self.checksum, segment: self.segment, ..frame }
     }
 }
 
-/// A frame that others are to pass.
+/// A frame that is held until others have overtaken it.
 #[derive(Debug)]
-struct Aside {
+struct Overtaken {
     frame: Held,
-    /// How many still have to.
+    /// The number of frames that must still overtake it.
     passes: u32,
-    /// Until when it waits for them.
+    /// The time at which it is released in any case.
     until: Instant,
 }
 
-/// One direction.
+/// One direction of an impaired link.
 #[derive(Debug)]
 pub(super) struct Lane {
     impairment: Impairment,
-    chance: Chance,
+    generators: Generators,
+    /// The probability that a frame begins a burst of losses.
+    burst_begins: Probability,
+    /// The number of frames of the current burst that are still to be dropped.
+    burst_remaining: u32,
     /// In the order of `arrived`.
     delayed: VecDeque<Held>,
     /// In the order of `until`.
-    aside: VecDeque<Aside>,
+    aside: VecDeque<Overtaken>,
     ready: VecDeque<Held>,
-    /// Memory of frames that have gone, for those to come.
+    /// Buffers of frames that have left, for later ones.
     spare: Vec<Vec<u8>>,
-    /// When the frame that was delayed last arrives.
+    /// The time at which the last delayed frame arrives.
     last_arrival: Instant,
-    /// Until when the narrowest part of the way is taken.
-    line_taken: Instant,
+    /// The time until which the bottleneck is busy.
+    bottleneck_busy_until: Instant,
     counters: ImpairCounters,
 }
 
 impl Lane {
-    /// A direction whose chances follow from `seed` and nothing else.
+    /// Creates a direction whose random decisions are determined by `seed`.
     pub(super) fn new(impairment: Impairment, seed: u64) -> Self {
         Self {
+            burst_begins: impairment.loss.of_burst(impairment.loss_burst),
+            burst_remaining: 0,
             impairment,
-            chance: Chance::new(seed),
+            generators: Generators::new(seed),
             delayed: VecDeque::new(),
             aside: VecDeque::new(),
             ready: VecDeque::new(),
             spare: Vec::new(),
             last_arrival: Instant::ZERO,
-            line_taken: Instant::ZERO,
+            bottleneck_busy_until: Instant::ZERO,
             counters: ImpairCounters::default(),
         }
     }
 
-    /// What was done so far.
+    /// Returns the counters.
     pub(super) const fn counters(&self) -> &ImpairCounters {
         &self.counters
     }
 
-    /// Judges a frame that came. True if it goes through at once, as it is, in front of all that are
-    /// ready; otherwise it is lost, or ready now or later.
+    /// Processes a frame. Returns true if it passes unchanged and before all ready frames.
+    /// Otherwise it is dropped, or becomes ready now or later.
     pub(super) fn offer(&mut self, frame: RxFrame<'_>, medium: Medium, now: Instant) -> bool {
-        let mut fate = self.chance.draw(&self.impairment, frame.bytes.len());
+        let mut decisions =
+            self.generators.draw(&self.impairment, self.burst_begins, frame.bytes.len());
         self.counters.offered += 1;
-        if fate.lost {
+        if self.is_lost(&decisions) {
             self.counters.lost += 1;
             return false;
         }
@@ -136,31 +143,31 @@ impl Lane {
             self.counters.too_long += 1;
             return false;
         }
-        if fate.marked {
-            fate.place_of_mark = place_of_mark(medium, frame.bytes);
+        if decisions.marked {
+            decisions.place_of_mark = place_of_mark(medium, frame.bytes);
         }
         if self.impairment.takes_time() {
-            self.delay(frame, &fate);
-            // It may be due already.
+            self.delay(frame, &decisions);
+            // The frame can be due already.
             self.release(now);
             return false;
         }
-        let passes = !fate.set_aside
-            && fate.flip.is_none()
-            && fate.place_of_mark.is_none()
+        let passes = !decisions.set_aside
+            && decisions.flip.is_none()
+            && decisions.place_of_mark.is_none()
             && self.ready.is_empty();
         if !passes {
             if self.overflows() {
                 return false;
             }
-            let copy = self.copy(frame, &fate, fate.set_aside);
-            self.depart(copy, now);
+            let copy = self.copy(frame, &decisions, decisions.set_aside);
+            self.second_stage(copy, now);
         }
-        self.count_marks(&fate);
-        if fate.duplicate && !self.overflows() {
+        self.count_marks(&decisions);
+        if decisions.duplicate && !self.overflows() {
             self.counters.duplicated += 1;
-            let copy = self.copy(frame, &fate, false);
-            self.depart(copy, now);
+            let copy = self.copy(frame, &decisions, false);
+            self.second_stage(copy, now);
         }
         if passes {
             self.count_pass(now);
@@ -168,22 +175,35 @@ impl Lane {
         passes
     }
 
-    /// Counts what the frame bears when it arrives.
-    fn count_marks(&mut self, fate: &Fate) {
-        if fate.marked {
+    /// Returns whether the frame is dropped at random: it begins a burst of losses, or belongs to
+    /// one.
+    fn is_lost(&mut self, decisions: &Decisions) -> bool {
+        if self.burst_remaining > 0 {
+            self.burst_remaining -= 1;
+            return true;
+        }
+        if decisions.burst_begins {
+            self.burst_remaining = self.impairment.loss_burst - 1;
+        }
+        decisions.burst_begins
+    }
+
+    /// Counts the marks and errors with which the frame arrives.
+    fn count_marks(&mut self, decisions: &Decisions) {
+        if decisions.marked {
             let counted = &mut self.counters;
-            let counter = if fate.place_of_mark.is_some() {
+            let counter = if decisions.place_of_mark.is_some() {
                 &mut counted.marked
             } else {
                 &mut counted.unmarkable
             };
             *counter += 1;
         }
-        self.counters.corrupted += u64::from(fate.flip.is_some());
+        self.counters.corrupted += u64::from(decisions.flip.is_some());
     }
 
-    /// Makes a frame ready that has gone through, and for which there is no room at the other end yet: one
-    /// of many into which a single one was cut.
+    /// Makes a frame ready that has passed both stages, but exceeds the budget of the receiver: one
+    /// of the segments of a GRO frame.
     pub(super) fn keep(&mut self, frame: RxFrame<'_>) {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
@@ -198,37 +218,37 @@ impl Lane {
             && longest.is_some_and(|longest| length as u64 > longest.count())
     }
 
-    /// Makes ready what is due.
+    /// Makes the frames ready that are due.
     pub(super) fn release(&mut self, now: Instant) {
         while let Some(frame) = self.delayed.pop_front_if(|frame| frame.arrived <= now) {
-            self.depart(frame, now);
+            self.second_stage(frame, now);
         }
         while let Some(aside) = self.aside.pop_front_if(|aside| aside.until <= now) {
             self.become_ready(aside.frame, now);
         }
     }
 
-    /// The next frame that is ready. Give it back with [`recycle`](Self::recycle).
+    /// Removes and returns the next ready frame. Return its buffer by [`recycle`](Self::recycle).
     pub(super) fn pop(&mut self) -> Option<Held> {
         self.ready.pop_front()
     }
 
-    /// Takes back the memory of a frame that has gone.
+    /// Takes the buffer of a frame back.
     pub(super) fn recycle(&mut self, frame: Held) {
         self.spare.push(frame.bytes);
     }
 
-    /// Whether a frame is ready.
+    /// Is a frame ready?
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Whether no frame is under way.
+    /// Is no frame under way?
     pub(super) fn is_empty(&self) -> bool {
         self.held() == 0
     }
 
-    /// When the next frame becomes ready by the passing of time.
+    /// Returns the time at which the next frame becomes ready.
     pub(super) fn next_release(&self) -> Instant {
         let delayed = self.delayed.front().map_or(Instant::NEVER, |frame| frame.arrived);
         let aside = self.aside.front().map_or(Instant::NEVER, |aside| aside.until);
@@ -239,53 +259,55 @@ impl Lane {
         self.delayed.len() + self.aside.len() + self.ready.len()
     }
 
-    /// Are too many frames under way for one more? Then that is thrown away.
+    /// Are too many frames under way for another one? Counts the dropped frame.
     fn overflows(&mut self) -> bool {
         let is_full = self.held() >= self.impairment.limit;
         self.counters.overflowed += u64::from(is_full);
         is_full
     }
 
-    /// The first stage: a place in the queue, and one for the copy. Who finds none takes no time on the line.
-    fn delay(&mut self, frame: RxFrame<'_>, fate: &Fate) {
+    /// The first stage: queues the frame and its duplicate. A frame without room in the queue does
+    /// not occupy the bottleneck.
+    fn delay(&mut self, frame: RxFrame<'_>, decisions: &Decisions) {
         if self.overflows() {
             return;
         }
-        let span = self.impairment.delay + fate.jitter - self.impairment.jitter;
-        let Some(leaves) = self.pass_line(&frame) else {
+        let span = self.impairment.delay + decisions.jitter - self.impairment.jitter;
+        let Some(leaves) = self.pass_bottleneck(&frame) else {
             self.counters.overflowed += 1;
             return;
         };
         self.last_arrival = self.last_arrival.max(leaves + span);
         let frame = RxFrame { arrived: self.last_arrival, ..frame };
-        let original = self.copy(frame, fate, fate.set_aside);
+        let original = self.copy(frame, decisions, decisions.set_aside);
         self.delayed.push_back(original);
         self.counters.delayed += 1;
-        self.count_marks(fate);
-        if fate.duplicate && !self.overflows() {
+        self.count_marks(decisions);
+        if decisions.duplicate && !self.overflows() {
             self.counters.duplicated += 1;
-            let copy = self.copy(frame, fate, false);
+            let copy = self.copy(frame, decisions, false);
             self.delayed.push_back(copy);
         }
     }
 
-    /// When the frame has left the narrowest part of the way behind; `None` if too many wait for it.
-    fn pass_line(&mut self, frame: &RxFrame<'_>) -> Option<Instant> {
+    /// Returns the time at which the frame leaves the bottleneck. `None` if the queue before the
+    /// bottleneck is full.
+    fn pass_bottleneck(&mut self, frame: &RxFrame<'_>) -> Option<Instant> {
         let Some(rate) = self.impairment.rate else { return Some(frame.arrived) };
-        let free = self.line_taken.max(frame.arrived);
+        let free = self.bottleneck_busy_until.max(frame.arrived);
         let waiting = rate.bytes_in(free.since(frame.arrived));
         if waiting > self.impairment.queue {
             return None;
         }
-        self.line_taken = free + rate.time_for(Bytes::new(frame.bytes.len() as u64));
-        Some(self.line_taken)
+        self.bottleneck_busy_until = free + rate.time_for(Bytes::new(frame.bytes.len() as u64));
+        Some(self.bottleneck_busy_until)
     }
 
-    /// The second stage.
-    fn depart(&mut self, frame: Held, now: Instant) {
+    /// The second stage: holds the frame for reordering, or makes it ready.
+    fn second_stage(&mut self, frame: Held, now: Instant) {
         if frame.set_aside {
             let until = now + self.impairment.reorder_within;
-            self.aside.push_back(Aside { frame, passes: self.impairment.reorder_by, until });
+            self.aside.push_back(Overtaken { frame, passes: self.impairment.reorder_by, until });
             self.counters.reordered += 1;
         } else {
             self.ready.push_back(frame);
@@ -293,12 +315,21 @@ impl Lane {
         }
     }
 
-    /// A frame has passed those that are set aside; the first for which it was enough follow it.
+    /// Counts a frame that has overtaken the held ones, and releases those that enough have
+    /// overtaken.
+    #[inline(always)]
     fn count_pass(&mut self, now: Instant) {
+        if !self.aside.is_empty() {
+            self.overtake(now);
+        }
+    }
+
+    #[inline(never)]
+    fn overtake(&mut self, now: Instant) {
         for aside in &mut self.aside {
             aside.passes = aside.passes.saturating_sub(1);
         }
-        // All are passed by the same frames, so those set aside first are free first.
+        // All held frames are overtaken by the same frames, so the oldest is released first.
         while let Some(aside) = self.aside.pop_front_if(|aside| aside.passes == 0) {
             self.become_ready(aside.frame, now);
         }
@@ -309,15 +340,15 @@ impl Lane {
         self.ready.push_back(frame);
     }
 
-    /// A copy of the frame as it is to arrive.
-    fn copy(&mut self, frame: RxFrame<'_>, fate: &Fate, set_aside: bool) -> Held {
+    /// Returns a copy of the frame as it arrives.
+    fn copy(&mut self, frame: RxFrame<'_>, decisions: &Decisions, set_aside: bool) -> Held {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(frame.bytes);
-        if let Some(place) = fate.place_of_mark {
+        if let Some(place) = decisions.place_of_mark {
             mark(&mut bytes, place);
         }
-        let checksum = match fate.flip {
+        let checksum = match decisions.flip {
             Some(bit) => {
                 bit.flip(&mut bytes);
                 RxChecksum::Unverified
@@ -329,25 +360,26 @@ impl Lane {
     }
 }
 
-/// What was drawn for one frame.
+/// The random decisions for one frame.
 #[derive(Debug)]
-struct Fate {
-    lost: bool,
-    /// It is to be marked.
+struct Decisions {
+    /// Does the frame begin a burst of losses, if it does not belong to one?
+    burst_begins: bool,
+    /// Is the frame to be marked?
     marked: bool,
-    /// Where the mark goes, once that is known.
+    /// The offset of the packet to mark, once it is known.
     place_of_mark: Option<usize>,
     duplicate: bool,
     set_aside: bool,
     flip: Option<Bit>,
-    /// From zero to twice the jitter.
+    /// Between zero and twice the jitter.
     jitter: Duration,
 }
 
-/// The sources of chance, one for each impairment: which frames one of them hits does not depend on
-/// whether another is switched on.
+/// The random number generators, one for each impairment, so that the frames that one impairment
+/// selects do not depend on the others.
 #[derive(Debug)]
-struct Chance {
+struct Generators {
     loss: Rand64,
     duplicate: Rand64,
     corrupt: Rand64,
@@ -356,7 +388,7 @@ struct Chance {
     mark: Rand64,
 }
 
-impl Chance {
+impl Generators {
     fn new(seed: u64) -> Self {
         let mut state = seed;
         let mut source = || {
@@ -374,11 +406,17 @@ impl Chance {
         }
     }
 
-    /// Draws for a frame of `length` bytes, the lost ones too, so that every source that is asked at all moves with the
-    /// frames. What never happens is not asked for: a number costs some fifty instructions.
-    fn draw(&mut self, impairment: &Impairment, length: usize) -> Fate {
-        let &Impairment { loss, duplicate, reorder, corrupt, mark, jitter, .. } = impairment;
-        let lost = loss.is_possible() && loss.hits(self.loss.rand_u64());
+    /// Draws for a frame of `length` bytes, even if it is lost, so that every active generator
+    /// advances with each frame. Inactive impairments are not drawn: a number costs some fifty
+    /// instructions.
+    fn draw(
+        &mut self,
+        impairment: &Impairment,
+        burst_begins: Probability,
+        length: usize,
+    ) -> Decisions {
+        let &Impairment { duplicate, reorder, corrupt, mark, jitter, .. } = impairment;
+        let burst_begins = burst_begins.is_possible() && burst_begins.hits(self.loss.rand_u64());
         let duplicate = duplicate.is_possible() && duplicate.hits(self.duplicate.rand_u64());
         let set_aside = reorder.is_possible() && reorder.hits(self.reorder.rand_u64());
         let flip =
@@ -391,22 +429,22 @@ impl Chance {
             half => Duration::from_nanos(scale(self.jitter.rand_u64(), half.saturating_mul(2))),
         };
         let marked = mark.is_possible() && mark.hits(self.mark.rand_u64());
-        Fate { lost, marked, place_of_mark: None, duplicate, set_aside, flip, jitter }
+        Decisions { burst_begins, marked, place_of_mark: None, duplicate, set_aside, flip, jitter }
     }
 }
 
-/// The bit of a frame of `length` bytes for which `draw` was drawn.
+/// Returns the bit of a frame of `length` bytes that `draw` selects.
 fn bit_at(draw: u64, length: usize) -> Bit {
     let bit = scale(draw, length as u64 * 8 - 1);
     Bit { byte: usize::try_from(bit / 8).unwrap_or(0).min(length - 1), mask: 1 << (bit % 8) }
 }
 
-/// A number from 0 to `most`, each as likely as `draw` is one of all 64-bit numbers.
+/// Scales `draw`, uniform among 64-bit numbers, to a number from 0 to `most`.
 fn scale(draw: u64, most: u64) -> u64 {
     u64::try_from((u128::from(draw) * (u128::from(most) + 1)) >> 64).unwrap_or(most)
 }
 
-/// Numbers that have nothing to do with each other although the seeds do (splitmix64).
+/// Returns numbers that are independent of each other, even for related seeds (splitmix64).
 pub(super) fn next_seed(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;

@@ -1,10 +1,10 @@
-//! The mark of a congested router in a frame (RFC 3168 §5).
+//! The congestion mark of a router (RFC 3168 §5).
 
 use linerate_stack::Medium;
 use linerate_wire::{Ecn, EtherType, EthernetFrame, Ipv4Header, Ipv4Packet};
 
-/// Where a packet begins whose sender would rather have it marked than lost; none if the frame carries
-/// no such packet.
+/// Returns the offset of the IPv4 packet in a frame, if the sender of the packet supports ECN.
+/// Returns `None` for other frames.
 pub(super) fn place_of_mark(medium: Medium, frame: &[u8]) -> Option<usize> {
     let at = match medium {
         Medium::Ip => 0,
@@ -18,7 +18,7 @@ pub(super) fn place_of_mark(medium: Medium, frame: &[u8]) -> Option<usize> {
     (packet.header.type_of_service.ecn() != Ecn::NotEct).then_some(at)
 }
 
-/// Marks the packet at that place.
+/// Marks the packet at that offset.
 pub(super) fn mark(frame: &mut [u8], place: usize) {
     Ipv4Header::mark_congestion(&mut frame[place..]);
 }

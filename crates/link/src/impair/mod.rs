@@ -1,4 +1,4 @@
-//! A link that mistreats frames on purpose, the same way for the same seed.
+//! A link that loses, delays and damages frames deterministically, by a seed.
 
 mod lane;
 mod mark;
@@ -10,18 +10,22 @@ pub use parameters::{Impairment, ImpairmentError, Impairments, Probability};
 use crate::clock::MonotonicClock;
 use crate::wait::Readiness;
 use lane::{Lane, next_seed};
-use linerate_stack::{Capabilities, Link, LinkError, Offloads, RxFrame, TxFrame, cut_super_frame};
+use linerate_stack::{
+    Capabilities, Link, LinkError, Offloads, RxFrame, TxFrame, segment_gso_frame,
+};
 use linerate_units::{Clock, Instant};
 use std::os::fd::BorrowedFd;
 
-/// The link `L`, with frames lost, marked, doubled, damaged, delayed and out of order, as [`Impairments`] say.
+/// The link `L`, with frames lost, marked, duplicated, corrupted, delayed and reordered as
+/// specified by [`Impairments`].
 ///
-/// What happens to a frame depends on the seed, on how many frames went the same way before it and on
-/// nothing else; when a delayed one arrives depends on the clock. Frames that are due go on whenever
-/// the link is used in either direction, and [`Readiness::next_deadline`] tells when that is worth it.
+/// The treatment of a frame depends only on the seed and on the number of frames before it in the
+/// same direction. The time at which a delayed frame arrives depends on the clock. Frames that are
+/// due move on whenever the link is used in either direction; [`Readiness::next_deadline`] tells
+/// when one is due.
 ///
-/// Frames are those of a wire: a super-frame that the link inside receives is cut into its segments first,
-/// each with its checksum, and the host is asked to send none.
+/// Frames are impaired as on a wire: a GRO frame of the link inside is first cut into its segments,
+/// each with its checksum, and the host is asked to send no GSO frames.
 #[derive(Debug)]
 pub struct Impair<L, C = MonotonicClock> {
     link: L,
@@ -31,15 +35,15 @@ pub struct Impair<L, C = MonotonicClock> {
 }
 
 impl<L> Impair<L> {
-    /// Impairs `link`, whose instants are those of [`MonotonicClock`].
+    /// Impairs `link`, which uses [`MonotonicClock`].
     pub fn new(link: L, impairments: Impairments, seed: u64) -> Self {
         Self::with_clock(link, impairments, seed, MonotonicClock)
     }
 }
 
 impl<L, C> Impair<L, C> {
-    /// Impairs `link`, whose instants are those of `clock`.
-    #[allow(clippy::large_types_passed_by_value, reason = "once in the life of a link")]
+    /// Impairs `link`, which uses `clock`.
+    #[allow(clippy::large_types_passed_by_value, reason = "called once for a link")]
     pub fn with_clock(link: L, impairments: Impairments, seed: u64, clock: C) -> Self {
         let mut state = seed;
         Self {
@@ -50,22 +54,22 @@ impl<L, C> Impair<L, C> {
         }
     }
 
-    /// What was done to received frames so far.
+    /// Returns the counters of received frames.
     pub const fn received(&self) -> &ImpairCounters {
         self.receive.counters()
     }
 
-    /// What was done to sent frames so far.
+    /// Returns the counters of sent frames.
     pub const fn transmitted(&self) -> &ImpairCounters {
         self.transmit.counters()
     }
 
-    /// The link inside.
+    /// Returns the link inside.
     pub const fn link(&self) -> &L {
         &self.link
     }
 
-    /// The link inside. Frames under way are lost.
+    /// Returns the link inside. Frames under way are lost.
     pub fn into_link(self) -> L {
         self.link
     }
@@ -79,7 +83,8 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
     ) -> Result<usize, LinkError> {
         let now = self.clock.now();
         let medium = self.link.capabilities().medium;
-        // If the link cannot send, the next transmission says so; what has arrived is to be had anyway.
+        // If the link cannot send, the next transmission reports it. Received frames are available
+        // anyway.
         let _ = self.send_due(now);
         self.receive.release(now);
         let mut received = self.hand_over_ready(budget, &mut on_frame);
@@ -87,7 +92,7 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
             let wanted = budget - received;
             let lane = &mut self.receive;
             let outcome = self.link.receive(wanted, |frame| {
-                cut_super_frame(frame, medium, |frame| {
+                segment_gso_frame(frame, medium, |frame| {
                     if !lane.offer(frame, medium, now) {
                         return;
                     }
@@ -102,7 +107,7 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
             received += self.hand_over_ready(budget - received, &mut on_frame);
             match outcome {
                 Ok(arrived) if arrived == wanted => {}
-                // A link that is down is that when its last frame has arrived.
+                // The error is reported after the last frame under way has arrived.
                 Err(error) if received == 0 && self.receive.is_empty() => return Err(error),
                 _ => break,
             }
@@ -144,8 +149,8 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
         Ok(taken)
     }
 
-    /// Those of the link inside, without what it does for the host: what is to be impaired are frames as
-    /// they are on a wire, each with its checksum.
+    /// Returns those of the link inside, without offloads: frames are impaired as on a wire, each
+    /// with its checksum.
     fn capabilities(&self) -> Capabilities {
         Capabilities { offloads: Offloads::NONE, ..self.link.capabilities() }
     }
@@ -172,7 +177,7 @@ impl<L: Link, C: Clock> Impair<L, C> {
     }
 }
 
-/// Puts the next frame that is ready into the offered one.
+/// Copies the next ready frame into the offered buffer.
 fn fill_with_ready(lane: &mut Lane, bytes: &mut [u8]) -> Option<TxFrame> {
     let ready = lane.pop()?;
     let frame = ready.frame().bytes;
@@ -187,8 +192,8 @@ impl<L: Readiness, C: Clock> Readiness for Impair<L, C> {
         self.link.fd()
     }
 
-    fn bell(&self) -> Option<BorrowedFd<'_>> {
-        self.link.bell()
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.link.wakeup_fd()
     }
 
     fn wants_room(&self) -> bool {
@@ -207,8 +212,8 @@ impl<L: Readiness, C: Clock> Readiness for Impair<L, C> {
         self.link.awake(signalled);
     }
 
-    /// Frames to be sent that are ready already are not counted: the link inside had no room for them,
-    /// and wakes when it has.
+    /// Ignores ready frames to be sent: the link inside had no room for them, and wakes when it
+    /// has.
     fn next_deadline(&self) -> Instant {
         let ours = self.receive.next_release().min(self.transmit.next_release());
         ours.min(self.link.next_deadline())

@@ -1,52 +1,54 @@
-//! What is done to frames, and the text in which people ask for it.
+//! The parameters of impairments, and the text that specifies them.
 
 use linerate_units::{Bytes, Duration, ParseUnitError, Rate};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// What is done to the frames of one direction.
+/// The impairments of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Impairment {
-    /// How many frames are thrown away.
+    /// The proportion of frames that are dropped.
     pub loss: Probability,
-    /// How many frames are marked by a congested router, where their senders have agreed to that (RFC
-    /// 3168). The others pass: a handshake does not depend on chance, and what is lost is
-    /// [`loss`](Self::loss).
+    /// The number of consecutive frames that a loss drops. The proportion stays
+    /// [`loss`](Self::loss): bursts of five frames are a fifth as frequent as single losses.
+    pub loss_burst: u32,
+    /// The proportion of frames that are marked as by a congested router, if their senders support
+    /// ECN (RFC 3168). Other frames pass: drops are specified by [`loss`](Self::loss) alone.
     pub mark: Probability,
-    /// How many frames arrive twice, the copy right behind the original.
+    /// The proportion of frames that arrive twice, the copy immediately after the original.
     pub duplicate: Probability,
-    /// How many frames arrive with one bit turned over, anywhere in them. What a frame check sequence
-    /// would catch is caught by nothing here.
+    /// The proportion of frames that arrive with one inverted bit at any position. There is no
+    /// frame check sequence to detect it.
     pub corrupt: Probability,
-    /// How many frames are held back until others have passed them.
+    /// The proportion of frames that are held until others have overtaken them.
     pub reorder: Probability,
-    /// Frames that pass one that is held back.
+    /// The number of frames that overtake a held one.
     pub reorder_by: u32,
-    /// The longest time that a frame is held back, should not that many follow.
+    /// The longest time for which a frame is held, if fewer frames follow.
     pub reorder_within: Duration,
-    /// How long every frame is under way.
+    /// The delay of every frame.
     pub delay: Duration,
-    /// How far the delay of a frame may differ from that, in either direction, each difference being as
-    /// likely as the next. Frames do not overtake each other by it.
+    /// The largest deviation from the delay in either direction, uniformly distributed. It does not
+    /// reorder frames.
     pub jitter: Duration,
-    /// How fast frames leave the narrowest part of the way; `None` for a way of any width.
+    /// The rate of the bottleneck, or `None` for no bottleneck.
     pub rate: Option<Rate>,
-    /// Frames of so many bytes may wait in front of that; those that come while as many do are thrown
-    /// away.
+    /// The size of the queue before the bottleneck in bytes. Frames that find it full are dropped.
     pub queue: Bytes,
-    /// Frames that are under way or held back at most; more are thrown away.
+    /// The number of frames that can be under way or held. Further frames are dropped.
     pub limit: usize,
-    /// Bytes of the longest frame that passes; longer ones vanish, and nobody says so: a path whose routers
-    /// keep silent.
+    /// The longest frame that passes, in bytes. Longer ones are dropped silently, as by a path with
+    /// a black hole for path MTU discovery.
     pub longest: Option<Bytes>,
-    /// Frames that pass, however long, before that begins.
+    /// The number of frames of any length that pass before `longest` applies.
     pub longest_after: u64,
 }
 
 impl Impairment {
-    /// Nothing is done.
+    /// No impairments.
     pub const NONE: Self = Self {
         loss: Probability::NEVER,
+        loss_burst: 1,
         mark: Probability::NEVER,
         duplicate: Probability::NEVER,
         corrupt: Probability::NEVER,
@@ -62,7 +64,7 @@ impl Impairment {
         longest_after: 0,
     };
 
-    /// Are frames under way for a time?
+    /// Do frames spend time on the link?
     pub(super) fn takes_time(&self) -> bool {
         self.delay > Duration::ZERO || self.jitter > Duration::ZERO || self.rate.is_some()
     }
@@ -76,23 +78,22 @@ impl Impairment {
         let wrong_unit = |error| ImpairmentError::Unit { key: key.to_owned(), error };
         let wrong_number =
             || ImpairmentError::Number { key: key.to_owned(), value: value.to_owned() };
+        let frames = || value.parse().ok().filter(|&count| count > 0).ok_or_else(wrong_number);
         match key {
             "loss" => self.loss = percentage()?,
+            "loss-burst" => self.loss_burst = frames()?,
             "mark" => self.mark = percentage()?,
             "duplicate" => self.duplicate = percentage()?,
             "corrupt" => self.corrupt = percentage()?,
             "reorder" => self.reorder = percentage()?,
-            "reorder-by" => {
-                self.reorder_by =
-                    value.parse().ok().filter(|&by| by > 0).ok_or_else(wrong_number)?;
-            }
+            "reorder-by" => self.reorder_by = frames()?,
             "reorder-within" => self.reorder_within = value.parse().map_err(wrong_unit)?,
             "delay" => self.delay = value.parse().map_err(wrong_unit)?,
             "jitter" => self.jitter = value.parse().map_err(wrong_unit)?,
             "rate" => {
                 let rate: Rate = value.parse().map_err(wrong_unit)?;
                 self.rate = Some(rate).filter(|rate| rate.bits_per_second() > 0);
-                self.rate.ok_or_else(|| ImpairmentError::NoRate {
+                self.rate.ok_or_else(|| ImpairmentError::LetsNothingThrough {
                     key: key.to_owned(),
                     value: value.to_owned(),
                 })?;
@@ -101,7 +102,7 @@ impl Impairment {
             "longest" => {
                 let longest: Bytes = value.parse().map_err(wrong_unit)?;
                 self.longest = Some(longest).filter(|longest| longest.count() > 0);
-                self.longest.ok_or_else(|| ImpairmentError::NoRate {
+                self.longest.ok_or_else(|| ImpairmentError::LetsNothingThrough {
                     key: key.to_owned(),
                     value: value.to_owned(),
                 })?;
@@ -109,7 +110,7 @@ impl Impairment {
             "longest-after" => self.longest_after = value.parse().map_err(|_| wrong_number())?,
             "limit" => {
                 self.limit =
-                    value.parse().ok().filter(|&limit| limit > 0).ok_or_else(wrong_number)?
+                    value.parse().ok().filter(|&limit| limit > 0).ok_or_else(wrong_number)?;
             }
             _ => return Err(ImpairmentError::Unknown { key: key.to_owned() }),
         }
@@ -123,17 +124,17 @@ impl Default for Impairment {
     }
 }
 
-/// What is done to the frames of both directions, seen from the host that has the link.
+/// The impairments of both directions, seen from the host of the link.
 ///
-/// As text: `loss=1%,mark=1%,duplicate=0.5%,reorder=1%,reorder-by=3,reorder-within=10ms,delay=10ms,
-/// jitter=2ms,rate=100Mb/s,queue=256KiB,corrupt=0.1%,longest=1300B,longest-after=1000,limit=10000`, each
-/// item once, in any order; `rx.` or `tx.` in front of a name makes it one for received or for sent frames
-/// only.
+/// As text: `loss=1%,loss-burst=5,mark=1%,duplicate=0.5%,reorder=1%,reorder-by=3,
+/// reorder-within=10ms,delay=10ms,jitter=2ms,rate=100Mb/s,queue=256KiB,corrupt=0.1%,longest=1300B,
+/// longest-after=1000,limit=10000`, each item at most once, in any order. A prefix
+/// `rx.` or `tx.` restricts an item to received or sent frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Impairments {
-    /// What is done to frames that the host receives.
+    /// The impairments of received frames.
     pub receive: Impairment,
-    /// What is done to frames that the host sends.
+    /// The impairments of sent frames.
     pub transmit: Impairment,
 }
 
@@ -165,25 +166,26 @@ impl FromStr for Impairments {
     }
 }
 
-/// How often something happens to a frame.
+/// The probability of an impairment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probability {
-    /// It happens if a number drawn from all 64-bit numbers is less than this; the largest is "always".
+    /// The impairment applies if a uniform 64-bit number is less than this. The largest value means
+    /// always.
     threshold: u64,
 }
 
 impl Probability {
-    /// To no frame.
+    /// No frame is affected.
     pub const NEVER: Self = Self { threshold: 0 };
-    /// To every frame.
+    /// Every frame is affected.
     pub const ALWAYS: Self = Self { threshold: u64::MAX };
 
-    /// To so many frames of a hundred; `None` if it is not 0 to 100.
+    /// Creates a probability from a percentage. Returns `None` if it is not between 0 and 100.
     #[must_use]
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a number between zero and two to the 64th; the cast saturates"
+        reason = "the number is between zero and 2^64, and the cast saturates"
     )]
     pub fn from_percent(percent: f64) -> Option<Self> {
         let two_to_the_64th = 2.0_f64.powi(64);
@@ -192,12 +194,31 @@ impl Probability {
             .then_some(Self { threshold: (percent / 100.0 * two_to_the_64th) as u64 })
     }
 
-    /// Whether it happens to any frame.
+    /// Can the impairment apply to any frame?
     pub(super) const fn is_possible(self) -> bool {
         self.threshold > 0
     }
 
-    /// Whether it happens to the frame for which `draw` was drawn.
+    /// Returns the probability that a burst of `length` frames begins with a frame outside bursts,
+    /// if this is the proportion of frames in bursts: on average, `length` frames in a burst follow
+    /// `length * (1 / self - 1)` others.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "a probability of 53 bits, and the cast saturates"
+    )]
+    pub(super) fn of_burst(self, length: u32) -> Self {
+        if length == 1 || self.threshold == u64::MAX {
+            return self;
+        }
+        let two_to_the_64th = 2.0_f64.powi(64);
+        let inside = self.threshold as f64 / two_to_the_64th;
+        let begins = inside / (inside + f64::from(length) * (1.0 - inside));
+        Self { threshold: (begins * two_to_the_64th) as u64 }
+    }
+
+    /// Does the impairment apply to a frame, given the random number `draw`?
     pub(super) const fn hits(self, draw: u64) -> bool {
         draw < self.threshold || self.threshold == u64::MAX
     }
@@ -209,7 +230,7 @@ impl Default for Probability {
     }
 }
 
-/// A percentage: `1%`, `0.05%`.
+/// Parses a percentage such as `1%` or `0.05%`.
 impl FromStr for Probability {
     type Err = ImpairmentError;
 
@@ -221,59 +242,61 @@ impl FromStr for Probability {
     }
 }
 
-/// The text asks for nothing that can be done to frames. The person who typed it can mend it.
+/// A text that specifies no impairments; the person who typed it can correct it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ImpairmentError {
-    /// There is no such impairment.
+    /// The impairment does not exist.
     #[error(
-        "there is no impairment `{key}`: choose loss, mark, duplicate, corrupt, reorder, reorder-by, reorder-within, delay, jitter, rate, queue, longest, longest-after, limit"
+        "there is no impairment `{key}`: choose loss, loss-burst, mark, duplicate, corrupt, \
+         reorder, reorder-by, reorder-within, delay, jitter, rate, queue, longest, \
+         longest-after, limit"
     )]
     Unknown {
-        /// What was written.
+        /// The given name.
         key: String,
     },
-    /// It was said twice how much of it.
+    /// The impairment is given twice.
     #[error("`{key}` is given twice: give it once")]
     Twice {
-        /// The impairment.
+        /// The name of the impairment.
         key: String,
     },
-    /// It was not said how much of it.
+    /// The impairment has no value.
     #[error("`{item}` does not say how much: write `name=value`, such as `loss=1%`")]
     NoValue {
-        /// What was written.
+        /// The given text.
         item: String,
     },
-    /// It is no percentage.
-    #[error("`{text}` is no percentage: write 0% to 100%")]
+    /// The value is not a percentage.
+    #[error("`{text}` is not a percentage: write 0% to 100%")]
     Percentage {
-        /// What was written.
+        /// The given text.
         text: String,
     },
-    /// Nothing would ever arrive.
+    /// The value lets no frame pass.
     #[error(
         "`{key}={value}` lets nothing through: write a rate such as 100Mb/s, a length such as 1400B"
     )]
-    NoRate {
-        /// The impairment.
+    LetsNothingThrough {
+        /// The name of the impairment.
         key: String,
-        /// What was written.
+        /// The given value.
         value: String,
     },
-    /// It is no time, no rate, or no number of bytes.
+    /// The value is not a time, a rate, or a number of bytes.
     #[error("`{key}` is wrong: {error}")]
     Unit {
-        /// The impairment.
+        /// The name of the impairment.
         key: String,
-        /// What is wrong.
+        /// The error in the value.
         error: ParseUnitError,
     },
-    /// It is no number of frames.
-    #[error("`{key}={value}` is no number of frames: write a whole number from 1 on")]
+    /// The value is not a number of frames.
+    #[error("`{key}={value}` is not a number of frames: write a whole number from 1 on")]
     Number {
-        /// The impairment.
+        /// The name of the impairment.
         key: String,
-        /// What was written.
+        /// The given value.
         value: String,
     },
 }
@@ -283,12 +306,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_read_item_by_item_for_both_directions_or_one() {
-        let text = "loss=1%, mark=3%,duplicate=0.5%,reorder=2%,delay=10ms,jitter=200us,corrupt=0.1%,tx.reorder-by=5,rx.limit=7,";
+    fn items_apply_to_both_directions_or_to_one() {
+        let text = "loss=1%, mark=3%,duplicate=0.5%,reorder=2%,delay=10ms,jitter=200us,\
+                    corrupt=0.1%,loss-burst=4,tx.reorder-by=5,rx.limit=7,";
         let read: Impairments = text.parse().unwrap();
         let percent = |percent| Probability::from_percent(percent).unwrap();
         let both = Impairment {
             loss: percent(1.0),
+            loss_burst: 4,
             mark: percent(3.0),
             duplicate: percent(0.5),
             reorder: percent(2.0),
@@ -303,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_refused_in_words() {
+    fn invalid_impairments_are_explained() {
         let complaint = |text: &str| text.parse::<Impairments>().unwrap_err().to_string();
         assert!(complaint("lost=1%").starts_with("there is no impairment `lost`: choose loss, "));
         assert_eq!(
@@ -311,20 +336,22 @@ mod tests {
             "`loss` does not say how much: write `name=value`, such as `loss=1%`"
         );
         for text in ["loss=1", "loss=-1%", "loss=101%", "loss=NaN%", "loss=%", "tx.corrupt=much"] {
-            assert!(complaint(text).ends_with("is no percentage: write 0% to 100%"), "{text}");
+            assert!(complaint(text).ends_with("is not a percentage: write 0% to 100%"), "{text}");
         }
         assert!(complaint("loss=1%,delay=1ms,loss=2%").starts_with("`loss` is given twice"));
         assert!(complaint("rx.loss=1%,rx.loss=2%").starts_with("`rx.loss` is given twice"));
-        assert!(complaint("rx.loss=1").starts_with("`loss=1` is no percentage"));
+        assert!(complaint("rx.loss=1").starts_with("`loss=1` is not a percentage"));
         assert!(
-            complaint("delay=soon").starts_with("`delay` is wrong: `soon` is no amount of time")
+            complaint("delay=soon")
+                .starts_with("`delay` is wrong: `soon` is not an amount of time")
         );
         assert!(complaint("rate=fast").starts_with("`rate` is wrong: "));
         assert!(complaint("rate=0Mb/s").starts_with("`rate=0Mb/s` lets nothing through"));
         assert!(complaint("longest=0B").starts_with("`longest=0B` lets nothing through"));
-        assert!(complaint("longest-after=soon").contains("no number of frames"));
+        assert!(complaint("longest-after=soon").contains("not a number of frames"));
         assert!(complaint("limit=0").contains("from 1 on"));
         assert!(complaint("rx.reorder-by=x").contains("from 1 on"));
+        assert!(complaint("loss-burst=0").contains("from 1 on"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The kernel's network interfaces: what there is, and setting them up without any program's help.
+//! The kernel's network interfaces: querying and configuring them without external programs.
 //!
-//! Everything here speaks of the network namespace of the calling thread, and of nothing outside it.
+//! All functions refer to the network namespace of the calling thread.
 
 mod netlink;
 
@@ -18,12 +18,12 @@ use thiserror::Error;
 const INET: u8 = 2;
 /// `IFF_UP`.
 const UP: u32 = 1;
-/// `IFF_RUNNING`: up, and the line is connected.
+/// `IFF_RUNNING`: the interface is up, and its cable is connected.
 const RUNNING: u32 = 0x40;
-/// Bytes of `struct ifinfomsg`, the fixed part of a message about an interface.
+/// The length of `struct ifinfomsg`, the fixed part of a message about an interface.
 const LINK_PART: usize = 16;
 
-// Attributes of an interface.
+// The attributes of an interface.
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
@@ -34,31 +34,31 @@ const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 
-/// One interface of the kernel's.
+/// A network interface of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelInterface {
     name: String,
     index: u32,
 }
 
-/// What an interface is like at the moment.
+/// The state of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterfaceState {
-    /// Whether it was brought up.
+    /// Is the interface up?
     pub up: bool,
-    /// Whether it is up and its line is connected.
+    /// Is the interface up, and its cable connected?
     pub running: bool,
-    /// The largest IP packet.
+    /// The MTU: the largest IP packet.
     pub mtu: Bytes,
-    /// Its Ethernet address, if it has one.
+    /// The MAC address, if the interface has one.
     pub mac: Option<[u8; 6]>,
 }
 
 impl KernelInterface {
-    /// The interface called `name`.
+    /// Returns the interface called `name`.
     ///
     /// # Errors
-    /// [`InterfaceError::Missing`] if there is none, or one of the others.
+    /// [`InterfaceError::Missing`] if it does not exist, or another error.
     pub fn named(name: &str) -> Result<Self, InterfaceError> {
         check_name(name)?;
         let reply = Request::new(Kind::GetLink, &link_part(0, 0, 0))
@@ -68,18 +68,18 @@ impl KernelInterface {
         Ok(Self { name: name.to_owned(), index: reply.get(4..).and_then(number).unwrap_or(0) })
     }
 
-    /// The loopback interface, which is down in a new network namespace.
+    /// Returns the loopback interface, which is down in a new network namespace.
     ///
     /// # Errors
-    /// [`InterfaceError`] if the system answers no questions.
+    /// [`InterfaceError`] if the system does not answer.
     pub fn loopback() -> Result<Self, InterfaceError> {
         Self::named("lo")
     }
 
-    /// Makes two interfaces that are the ends of one cable.
+    /// Creates a virtual cable, and returns the interfaces at its ends.
     ///
     /// # Errors
-    /// [`InterfaceError`], among others if a name is taken or the kernel has no virtual Ethernet.
+    /// [`InterfaceError`], such as for a name in use, or a kernel without virtual Ethernet.
     pub fn create_veth(name: &str, peer: &str) -> Result<(Self, Self), InterfaceError> {
         check_name(name)?;
         check_name(peer)?;
@@ -92,26 +92,26 @@ impl KernelInterface {
                 })
             })
             .perform()
-            .map_err(|errno| InterfaceError::of("make the virtual cable", name, errno))?;
+            .map_err(|errno| InterfaceError::of("create the virtual cable", name, errno))?;
         Ok((Self::named(name)?, Self::named(peer)?))
     }
 
-    /// What people call it.
+    /// Returns the name of the interface.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the kernel calls it.
+    /// Returns the index of the interface.
     #[must_use]
     pub const fn index(&self) -> u32 {
         self.index
     }
 
-    /// What it is like at the moment.
+    /// Returns the current state of the interface.
     ///
     /// # Errors
-    /// [`InterfaceError`], among others if it is gone.
+    /// [`InterfaceError`], such as for an interface that has been deleted.
     pub fn state(&self) -> Result<InterfaceState, InterfaceError> {
         let reply =
             self.perform("look at", Request::new(Kind::GetLink, &link_part(self.index, 0, 0)))?;
@@ -128,67 +128,67 @@ impl KernelInterface {
         })
     }
 
-    /// The station that it is on its Ethernet.
+    /// Returns the MAC address of the interface.
     ///
     /// # Errors
-    /// [`InterfaceError::NoEthernet`] if it is none, or if the system does not answer.
-    pub fn station(&self) -> Result<[u8; 6], InterfaceError> {
+    /// [`InterfaceError::NoEthernet`] if it has none, or another error of the system.
+    pub fn mac_address(&self) -> Result<[u8; 6], InterfaceError> {
         self.state()?.mac.ok_or_else(|| InterfaceError::NoEthernet(self.name.clone()))
     }
 
-    /// Brings it up. Its addresses then have their routes.
+    /// ReceivesFrames the interface up, which adds the routes of its addresses.
     ///
     /// # Errors
-    /// [`InterfaceError`], among others without permission.
+    /// [`InterfaceError`], such as for lack of permission.
     pub fn set_up(&self) -> Result<(), InterfaceError> {
         self.perform("bring up", self.change(UP, UP)).map(drop)
     }
 
-    /// Takes it down.
+    /// Takes the interface down.
     ///
     /// # Errors
-    /// As for [`set_up`](Self::set_up).
+    /// Like [`set_up`](Self::set_up).
     pub fn set_down(&self) -> Result<(), InterfaceError> {
         self.perform("take down", self.change(0, UP)).map(drop)
     }
 
-    /// Sets the largest IP packet.
+    /// Sets the MTU.
     ///
     /// # Errors
-    /// [`InterfaceError`], among others for a size that its driver cannot carry.
+    /// [`InterfaceError`], such as for a size that the driver does not support.
     pub fn set_mtu(&self, mtu: Bytes) -> Result<(), InterfaceError> {
         let mtu = u32::try_from(mtu.count()).unwrap_or(u32::MAX);
         self.perform("set the MTU of", self.change(0, 0).attribute(IFLA_MTU, &mtu.to_ne_bytes()))
             .map(drop)
     }
 
-    /// Sets how many frames may wait to go out of it. Those that the kernel sends to a program behind a
-    /// TAP device wait there until the program reads them, 500 unless this is set; more are lost.
+    /// Sets the number of frames that can wait for transmission. Frames to a program behind a TAP
+    /// device wait in this queue, by default at most 500; further ones are lost.
     ///
     /// # Errors
-    /// [`InterfaceError`], among others without permission.
+    /// [`InterfaceError`], such as for lack of permission.
     pub fn set_queue_length(&self, frames: u32) -> Result<(), InterfaceError> {
         let request = self.change(0, 0).attribute(IFLA_TXQLEN, &frames.to_ne_bytes());
         self.perform("set the queue of", request).map(drop)
     }
 
-    /// Gives it another Ethernet address.
+    /// Sets the MAC address.
     ///
     /// # Errors
-    /// [`InterfaceError`], among others for an address that is no station's.
+    /// [`InterfaceError`], such as for a group address.
     pub fn set_mac(&self, mac: [u8; 6]) -> Result<(), InterfaceError> {
         self.perform("set the address of", self.change(0, 0).attribute(IFLA_ADDRESS, &mac))
             .map(drop)
     }
 
-    /// Gives it one more IP address, in a network of `prefix` bits.
+    /// Adds an IP address with a prefix of `prefix` bits.
     ///
     /// # Errors
-    /// [`InterfaceError`], among others if it has the address already.
+    /// [`InterfaceError`], such as for an address that the interface has already.
     pub fn add_address(&self, address: Ipv4Addr, prefix: u8) -> Result<(), InterfaceError> {
         const IFA_ADDRESS: u16 = 1;
         const IFA_LOCAL: u16 = 2;
-        // struct ifaddrmsg: family, prefix, flags, scope, and the index of the interface.
+        // `struct ifaddrmsg`: family, prefix, flags, scope, and the index of the interface.
         let mut part = [INET, prefix, 0, 0, 0, 0, 0, 0];
         part[4..].copy_from_slice(&self.index.to_ne_bytes());
         let request = Request::new(Kind::NewAddress, &part)
@@ -197,11 +197,11 @@ impl KernelInterface {
         self.perform("give an address to", request).map(drop)
     }
 
-    /// Sends what is for `destination`/`prefix` out here, to `gateway` or to the neighbour itself. The
-    /// default route is `0.0.0.0`/0.
+    /// Adds a route to `destination`/`prefix` over this interface, through `gateway` or directly.
+    /// The default route is `0.0.0.0`/0.
     ///
     /// # Errors
-    /// [`InterfaceError`], among others if the gateway is no neighbour, or the interface is down.
+    /// [`InterfaceError`], such as for an unreachable gateway, or an interface that is down.
     pub fn add_route(
         &self,
         destination: Ipv4Addr,
@@ -211,8 +211,8 @@ impl KernelInterface {
         const RTA_DST: u16 = 1;
         const RTA_OIF: u16 = 4;
         const RTA_GATEWAY: u16 = 5;
-        // struct rtmsg: family, destination and source prefix, TOS, RT_TABLE_MAIN, RTPROT_STATIC, scope
-        // (RT_SCOPE_LINK without a gateway), RTN_UNICAST, flags.
+        // `struct rtmsg`: family, destination and source prefix, TOS, RT_TABLE_MAIN, RTPROT_STATIC,
+        // scope (RT_SCOPE_LINK without a gateway), RTN_UNICAST, flags.
         let scope = if gateway.is_some() { 0 } else { 253 };
         let part = [INET, prefix, 0, 0, 254, 4, scope, 1, 0, 0, 0, 0];
         let mut request = Request::new(Kind::NewRoute, &part)
@@ -224,45 +224,45 @@ impl KernelInterface {
         self.perform("route over", request).map(drop)
     }
 
-    /// Moves it into the network namespace of process (or thread) `pid`. It arrives there down and
-    /// without addresses, and is no longer found here.
+    /// Moves the interface into the network namespace of process (or thread) `pid`. There it is
+    /// down and has no addresses.
     ///
     /// # Errors
-    /// [`InterfaceError`], among others if there is no such process.
+    /// [`InterfaceError`], such as for a process that does not exist.
     pub fn move_to_process(self, pid: u32) -> Result<(), InterfaceError> {
         self.perform("move", self.change(0, 0).attribute(IFLA_NET_NS_PID, &pid.to_ne_bytes()))
             .map(drop)
     }
 
-    /// Removes it from the machine, and with a virtual cable its other end.
+    /// Deletes the interface. With one end of a virtual cable, the other is deleted, too.
     ///
     /// # Errors
-    /// [`InterfaceError`], among others for an interface that is a device.
+    /// [`InterfaceError`], such as for a physical interface.
     pub fn delete(self) -> Result<(), InterfaceError> {
         self.perform("remove", Request::new(Kind::DeleteLink, &link_part(self.index, 0, 0)))
             .map(drop)
     }
 
-    /// Makes the kernel silent about IPv6 here: without this it announces itself on every new interface,
-    /// at times of its own choosing. No error where the kernel has no IPv6.
+    /// Disables IPv6 on the interface. Otherwise the kernel announces itself on every new
+    /// interface, at times of its own choice. Succeeds if the kernel has no IPv6.
     ///
     /// # Errors
-    /// [`InterfaceError::NotPermitted`], or that `/proc` is not what it should be.
+    /// [`InterfaceError::NotPermitted`], or another error of writing to `/proc`.
     pub fn disable_ipv6(&self) -> Result<(), InterfaceError> {
         match fs::write(format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", self.name), "1") {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                Err(InterfaceError::of("switch IPv6 off on", &self.name, errno))
+                Err(InterfaceError::of("disable IPv6 on", &self.name, errno))
             }
             _ => Ok(()),
         }
     }
 
-    /// Says whether the kernel leaves the checksums of what it sends here to the card, as it does on a virtual
-    /// cable, whose other end then gets segments without.
+    /// Sets whether the kernel leaves the checksums of sent packets to the NIC. On a virtual cable,
+    /// which does so by default, the other end then receives segments without checksums.
     ///
     /// # Errors
-    /// [`InterfaceError`], among others without permission.
+    /// [`InterfaceError`], such as for lack of permission.
     pub fn set_checksum_offload(&self, on: bool) -> Result<(), InterfaceError> {
         let mut name = [0; 16];
         name[..self.name.len()].copy_from_slice(self.name.as_bytes());
@@ -279,7 +279,7 @@ impl KernelInterface {
     }
 }
 
-/// `struct ifinfomsg`: family, type, index, flags, and which flags change.
+/// Returns a `struct ifinfomsg`: family, type, index, flags, and the mask of flags to change.
 fn link_part(index: u32, flags: u32, mask: u32) -> [u8; LINK_PART] {
     let mut part = [0; LINK_PART];
     part[4..8].copy_from_slice(&index.to_ne_bytes());
@@ -288,7 +288,7 @@ fn link_part(index: u32, flags: u32, mask: u32) -> [u8; LINK_PART] {
     part
 }
 
-/// What it means that the kernel refuses to carry frames of an interface that it has as well.
+/// Converts the kernel's error of sending or receiving a frame on one of its interfaces.
 pub(crate) fn explain(what: &'static str, errno: i32) -> LinkError {
     match errno {
         libc::ENETDOWN | libc::ENXIO | libc::ENODEV => LinkError::Down,
@@ -296,7 +296,7 @@ pub(crate) fn explain(what: &'static str, errno: i32) -> LinkError {
     }
 }
 
-/// Refuses what the kernel refuses, with a sentence instead of a number.
+/// Checks a name by the rules of the kernel, which reports only an error number.
 pub(crate) fn check_name(name: &str) -> Result<(), InterfaceError> {
     let sound = (1..=15).contains(&name.len())
         && name != "."
@@ -305,52 +305,57 @@ pub(crate) fn check_name(name: &str) -> Result<(), InterfaceError> {
     if sound { Ok(()) } else { Err(InterfaceError::Name(name.to_owned())) }
 }
 
-/// Why the kernel did not do as it was told with an interface.
+/// The reason why an interface cannot be queried or configured.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InterfaceError {
-    /// The caller chose a name that no interface can have.
+    /// The name is not valid.
     #[error(
-        "`{0}` cannot be the name of an interface: 1 to 15 letters, digits and signs, without `/`, `:`, `%`"
+        "`{0}` cannot be the name of an interface: 1 to 15 letters, digits and signs, without \
+         `/`, `:`, `%`"
     )]
     Name(String),
-    /// There is no such interface in this network namespace.
+    /// The interface does not exist in this network namespace.
     #[error("there is no interface `{0}` here: look at /proc/net/dev for those that exist")]
     Missing(String),
-    /// It has no stations.
-    #[error("the interface `{0}` is no Ethernet: choose one with a station's address")]
+    /// The interface has no MAC address.
+    #[error("the interface `{0}` is not Ethernet: choose one with a MAC address")]
     NoEthernet(String),
-    /// What should be made exists already.
+    /// The interface, address or route exists already.
     #[error("could not {what} `{name}`: it exists already")]
     Exists {
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
-        /// The interface.
+        /// The name of the interface.
         name: String,
     },
-    /// The process may not.
+    /// The process lacks the permission.
     #[error(
-        "no permission to {what} `{name}`: run as root, or in a user and network namespace of your own"
+        "no permission to {what} `{name}`: run as root, or in a user and network namespace of \
+         your own"
     )]
     NotPermitted {
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
-        /// The interface.
+        /// The name of the interface.
         name: String,
     },
-    /// The kernel was built without it, or the interface cannot do it.
+    /// The kernel or the interface does not support the operation.
     #[error("this kernel cannot {what} `{name}`: it, or the interface, lacks the feature")]
     Unsupported {
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
-        /// The interface.
+        /// The name of the interface.
         name: String,
     },
-    /// The system refused for another reason.
-    #[error("the system could not {what} `{name}` (error {errno}: {})", io::Error::from_raw_os_error(*errno))]
+    /// Another error of the system.
+    #[error(
+        "the system could not {what} `{name}` (error {errno}: {})",
+        io::Error::from_raw_os_error(*errno)
+    )]
     System {
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
-        /// The interface.
+        /// The name of the interface.
         name: String,
         /// The error number of the system.
         errno: i32,

@@ -1,15 +1,15 @@
-//! Requests to the kernel's routing socket (rtnetlink), as bytes, one at a time.
+//! Requests to the kernel's routing socket (rtnetlink), one at a time.
 //!
-//! The layout is that of `linux/netlink.h` and `linux/rtnetlink.h`: a message is a 16-byte header, a
-//! fixed part that depends on its kind, and attributes of length, kind and value, each padded to four
-//! bytes. Numbers are in the machine's byte order.
+//! The layout is that of `linux/netlink.h` and `linux/rtnetlink.h`. A message is a 16-byte header,
+//! a fixed part that depends on its kind, and attributes. An attribute has a length, a kind and a
+//! value, and is padded to four bytes. Numbers are in native byte order.
 
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
 
-/// `RTM_NEWLINK` and its relatives: what a message asks for.
+/// The kind of a message: `RTM_NEWLINK` and others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(super) enum Kind {
@@ -22,7 +22,7 @@ pub(super) enum Kind {
 }
 
 const HEADER: usize = 16;
-/// `NLMSG_ERROR`, which with the number 0 is the acknowledgement.
+/// `NLMSG_ERROR`; with error number 0 it is an acknowledgement.
 const ERROR: u16 = 2;
 /// `NLM_F_REQUEST | NLM_F_ACK`.
 const ACKNOWLEDGED: u16 = 1 | 4;
@@ -38,7 +38,8 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// A message whose fixed part is `fixed`. One that makes something fails if it exists already.
+    /// Creates a message with the fixed part `fixed`. A message that creates something fails if it
+    /// exists already.
     pub(super) fn new(kind: Kind, fixed: &[u8]) -> Self {
         let makes = matches!(kind, Kind::NewLink | Kind::NewAddress | Kind::NewRoute);
         let flags = if makes { ACKNOWLEDGED | CREATE } else { ACKNOWLEDGED };
@@ -57,7 +58,7 @@ impl Request {
         })
     }
 
-    /// Appends an attribute that ends with a zero, as names do.
+    /// Appends an attribute whose value is a zero-terminated name.
     pub(super) fn name(self, kind: u16, name: &str) -> Self {
         self.enclose(kind, |mut request| {
             request.bytes.extend_from_slice(name.as_bytes());
@@ -66,7 +67,7 @@ impl Request {
         })
     }
 
-    /// Appends an attribute that holds a fixed part and the attributes that `inside` appends.
+    /// Appends an attribute that contains a fixed part and the attributes that `inside` appends.
     pub(super) fn nested(self, kind: u16, fixed: &[u8], inside: impl FnOnce(Self) -> Self) -> Self {
         self.enclose(kind | NESTED, |mut request| {
             request.bytes.extend_from_slice(fixed);
@@ -74,8 +75,8 @@ impl Request {
         })
     }
 
-    /// An attribute around whatever `inside` appends. Requests are made of names and addresses, far
-    /// from the 65,535 bytes at which a length would not fit.
+    /// Appends an attribute whose value `inside` appends. Values are names and addresses, far below
+    /// the 65,535 bytes of a length field.
     fn enclose(mut self, kind: u16, inside: impl FnOnce(Self) -> Self) -> Self {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
@@ -87,12 +88,12 @@ impl Request {
         request
     }
 
-    /// Sends the message to the kernel, in the network namespace of the calling thread, and returns
-    /// the reply to a question: its fixed part and attributes. Empty for a command.
+    /// Sends the message to the kernel, in the network namespace of the calling thread. Returns the
+    /// fixed part and the attributes of the reply, or an empty vector for a command without one.
     pub(super) fn perform(mut self) -> Result<Vec<u8>, Errno> {
         let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
-        // No protocol is protocol 0, NETLINK_ROUTE.
+        // Protocol 0 is NETLINK_ROUTE.
         let socket =
             socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         send(&socket, &self.bytes, SendFlags::empty())?;
@@ -111,20 +112,20 @@ impl Request {
     }
 }
 
-/// One message of the kernel's.
+/// A message of the kernel.
 struct Message<'a> {
     kind: u16,
     body: &'a [u8],
 }
 
 impl Message<'_> {
-    /// The error number that ends the conversation, 0 for success; `None` if this is the reply.
+    /// Returns the error number of an acknowledgement, 0 for success. `None` if this is a reply.
     fn error(&self) -> Option<i32> {
         (self.kind == ERROR).then(|| -number(self.body).map_or(0, u32::cast_signed))
     }
 }
 
-/// The messages in what was received at once. Bytes that are no message end the list.
+/// Returns the messages in a datagram. Malformed bytes end the list.
 fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let length = number(bytes)? as usize;
@@ -135,8 +136,8 @@ fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     })
 }
 
-/// The attributes in a reply behind its fixed part of `fixed` bytes. Bytes that are no attribute end
-/// the list.
+/// Returns the attributes of a reply after its fixed part of `fixed` bytes. Malformed bytes end the
+/// list.
 pub(super) fn attributes(reply: &[u8], fixed: usize) -> impl Iterator<Item = (u16, &[u8])> {
     let mut bytes = reply.get(fixed..).unwrap_or_default();
     std::iter::from_fn(move || {
@@ -148,7 +149,7 @@ pub(super) fn attributes(reply: &[u8], fixed: usize) -> impl Iterator<Item = (u1
     })
 }
 
-/// The 32-bit number that `bytes` begin with.
+/// Returns the 32-bit number at the start of `bytes`.
 pub(super) fn number(bytes: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?))
 }
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_padded_and_nested_ones_count_what_they_hold() {
+    fn attributes_are_padded_and_nested_ones_include_their_contents() {
         let request = Request::new(Kind::SetLink, &[9; 4])
             .name(3, "lo")
             .nested(18, &[], |link| link.attribute(1, b"veth").attribute(2, &[]));
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_and_no_attribute_ends_the_list() {
+    fn malformed_messages_and_attributes_end_the_list() {
         for bytes in [&[][..], &[1], &[3, 0, 0, 0], &[200, 0, 1, 0, 1, 2, 3, 4], &[0; 40]] {
             assert_eq!(attributes(bytes, 0).count(), 0, "{bytes:?}");
             assert_eq!(messages(bytes).count(), 0, "{bytes:?}");

@@ -7,7 +7,7 @@ const LEFT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 
 #[test]
-fn an_interface_is_as_it_was_set() {
+fn an_interface_has_the_state_that_was_set() {
     isolated_test(|| {
         let (left, right) = KernelInterface::create_veth("left", "right").unwrap();
         assert_ne!(left.index(), right.index());
@@ -29,17 +29,17 @@ fn an_interface_is_as_it_was_set() {
     });
 }
 
-/// One end of the cable stays here, the other goes into a further network, whose loopback interface has
-/// an address that is reached over it, by a route.
+/// One end of a cable stays in this network, the other moves to a second one. An address of the
+/// loopback interface there is reached by a route over the cable.
 #[test]
 fn two_networks_are_connected_by_a_virtual_cable() {
     isolated_test(|| {
-        let elsewhere = Network::new().unwrap();
+        let other_network = Network::new().unwrap();
         let (left, right) = KernelInterface::create_veth("left", "right").unwrap();
-        right.move_to_process(elsewhere.id()).unwrap();
+        right.move_to_process(other_network.id()).unwrap();
         assert!(KernelInterface::named("right").is_err());
         let far = Ipv4Addr::new(10, 9, 9, 9);
-        let listener = elsewhere.run(move || {
+        let listener = other_network.run(move || {
             let right = KernelInterface::named("right").unwrap();
             right.add_address(RIGHT, 24).unwrap();
             right.set_up().unwrap();
@@ -61,7 +61,7 @@ fn two_networks_are_connected_by_a_virtual_cable() {
 }
 
 #[test]
-fn what_the_kernel_refuses_is_told_in_words() {
+fn errors_of_the_kernel_are_explained() {
     isolated_test(|| {
         let loopback = KernelInterface::loopback().unwrap();
         loopback.add_address(LEFT, 8).unwrap();
@@ -77,7 +77,7 @@ fn what_the_kernel_refuses_is_told_in_words() {
 }
 
 #[test]
-fn no_cable_is_made_of_which_an_end_has_no_name() {
+fn a_cable_with_an_invalid_name_is_refused() {
     isolated_test(|| {
         for (name, peer) in [("a b", "right"), ("left", "sixteen-letters-")] {
             let refused = KernelInterface::create_veth(name, peer).unwrap_err();
@@ -87,7 +87,7 @@ fn no_cable_is_made_of_which_an_end_has_no_name() {
 }
 
 #[test]
-fn names_that_no_interface_can_have_are_refused_before_the_kernel_is_asked() {
+fn invalid_names_are_refused_before_the_kernel_is_called() {
     for name in ["", "sixteen-letters-", "a/b", "a b", "a:1", "lr%d", "..", "é"] {
         assert_eq!(KernelInterface::named(name), Err(InterfaceError::Name(name.to_owned())));
     }

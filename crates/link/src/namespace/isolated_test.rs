@@ -1,6 +1,8 @@
-//! Tests that need a network of their own: they run once more, as a child process inside of one.
+//! Tests in a network namespace: the test program runs such a test again in a child process.
 
-use super::{Isolation, NamespaceError, spawn};
+use super::enter::spawn;
+use super::error::NamespaceError;
+use super::isolation::Isolation;
 use crate::kernel_interface::KernelInterface;
 use rustix::process::geteuid;
 use std::any::type_name;
@@ -9,33 +11,34 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::{Command, Output, Stdio};
 
-/// Set in the child, so that it knows itself.
+/// The environment variable that is set in the child.
 const INSIDE: &str = "LINERATE_ISOLATED_TEST";
-/// What a skipped test says first, and what is looked for in the words of a child.
+/// The first word of the message about a skipped test.
 const SKIPPED: &str = "SKIPPED";
 
-/// Runs `body`, the whole of a test function, as root of a new network with its loopback interface up.
+/// Runs `body`, the whole body of a test function, as root of a new network whose loopback
+/// interface is up.
 ///
-/// The test program starts itself again, in new namespaces, with this one test to run. Write
-/// `#[test] fn name() { isolated_test(|| { … }) }`: the name of the test is read off the closure, which
-/// therefore has to stand in the test function itself. Where the machine allows no namespaces the test
-/// is skipped as [`skip_test`] does it.
+/// The test program starts itself in new namespaces to run this one test. Write `#[test] fn name()
+/// { isolated_test(|| { … }) }`: the name of the test is derived from the closure, so the closure
+/// must be in the test function itself. If the machine forbids namespaces, the test is skipped by
+/// [`skip_test`].
 ///
 /// # Panics
-/// If the test fails inside, with everything it printed.
+/// If the test fails in the child, with all its output.
 pub fn isolated_test<F: FnOnce()>(body: F) {
     run_in(Isolation::UserAndNetwork, body);
 }
 
-/// The same as root of the machine, for what root of a user namespace may not: programs in the kernel. Where the
-/// test program is not run by root the test is skipped aloud, with `CI=true`, too: who runs it is no fault of the
-/// machine's.
+/// Runs `body` like [`isolated_test`], but as root of the machine, which loading programs into the
+/// kernel requires. If the test program does not run as root, the test is skipped with a message,
+/// even with `CI=true`: that is a choice of the user, and no defect of the machine.
 ///
 /// # Panics
-/// As [`isolated_test`].
+/// Like [`isolated_test`].
 pub fn isolated_test_of_root<F: FnOnce()>(body: F) {
     if !geteuid().is_root() {
-        return say_skipped(&"it needs root of the machine");
+        return print_skipped(&"it needs root of the machine");
     }
     run_in(Isolation::Network, body);
 }
@@ -48,14 +51,14 @@ fn run_in<F: FnOnce()>(isolation: Isolation, body: F) {
         return body();
     }
     match run_inside(name_of_test(type_name::<F>()), isolation) {
-        Ok(output) => judge(&output),
+        Ok(output) => check_output(&output),
         Err(error @ NamespaceError::Program(_)) => panic!("{error}"),
         Err(error) => skip_test(&error),
     }
 }
 
-/// Says aloud, past the test harness, that the running test is skipped and why; where the environment
-/// has `CI=true`, it fails instead. The test has to return after this.
+/// Prints that the running test is skipped, and the reason, past the capture of the test harness.
+/// With `CI=true` in the environment, the test fails instead. The test must return after this call.
 ///
 /// # Panics
 /// If the environment has `CI=true`.
@@ -64,13 +67,13 @@ pub fn skip_test(reason: &dyn Display) {
         env::var("CI").as_deref() != Ok("true"),
         "a test may not be skipped under CI: {reason}"
     );
-    say_skipped(reason);
+    print_skipped(reason);
 }
 
-fn say_skipped(reason: &dyn Display) {
+fn print_skipped(reason: &dyn Display) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    say_aloud(&format!("{SKIPPED} {test}: {reason}"));
+    print_uncaptured(&format!("{SKIPPED} {test}: {reason}"));
 }
 
 fn run_inside(test: &str, isolation: Isolation) -> Result<Output, NamespaceError> {
@@ -80,32 +83,32 @@ fn run_inside(test: &str, isolation: Isolation) -> Result<Output, NamespaceError
     spawn(command, isolation)?.wait_with_output().map_err(NamespaceError::Program)
 }
 
-/// Passes on what the child has to say. A name that matches no test would pass without having run, so
-/// one test must have.
-#[allow(clippy::print_stdout, reason = "what a test prints is for people who ask for it")]
-fn judge(output: &Output) {
+/// Checks the result of the child, and prints its output. A name that matches no test would succeed
+/// without having run, so exactly one test must have passed.
+#[allow(clippy::print_stdout, reason = "the harness shows the output of tests on request")]
+fn check_output(output: &Output) {
     let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(
         output.status.success() && stdout.contains("1 passed"),
-        "the test inside of its own network failed ({}):\n{stdout}{stderr}",
+        "the test in its own network failed ({}):\n{stdout}{stderr}",
         output.status
     );
-    // By the macro, which the harness keeps to itself unless it is asked for (`--nocapture`).
+    // The harness captures the output of `print!`, and shows it with `--nocapture`.
     print!("{stdout}");
     for line in stderr.lines().filter(|line| line.starts_with(SKIPPED)) {
-        say_aloud(line);
+        print_uncaptured(line);
     }
 }
 
-/// Not by `eprintln!`, which the harness keeps to itself for a test that passes; and in one piece, for
-/// other tests speak at the same time.
-fn say_aloud(line: &str) {
+/// Writes a line to standard error. The harness would capture `eprintln!` for a passing test. A
+/// single write keeps the line whole among those of other tests.
+fn print_uncaptured(line: &str) {
     let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// The harness's name of the test whose closure has the type `name`: the path without the crate in front
-/// and the closure behind.
+/// Returns the harness's name of the test whose closure has the type `name`: without the crate
+/// before, and the closure after it.
 fn name_of_test(name: &str) -> &str {
     let path = name.split_once("::").map_or(name, |(_, path)| path);
     path.split("::{{closure}}").next().unwrap_or(path)
@@ -116,13 +119,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_test_is_read_off_its_closure() {
+    fn the_name_of_a_test_is_derived_from_its_closure() {
         fn name<F: FnOnce()>(_: F) -> &'static str {
             name_of_test(type_name::<F>())
         }
         assert_eq!(
             name(|| ()),
-            "namespace::isolated_test::tests::the_name_of_a_test_is_read_off_its_closure"
+            "namespace::isolated_test::tests::the_name_of_a_test_is_derived_from_its_closure"
         );
     }
 }

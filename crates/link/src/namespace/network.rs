@@ -1,7 +1,9 @@
-//! A further network inside of the one that the process is in, for both ends of a cable to be on one
-//! machine.
+//! A further network namespace beside that of the process, so that both ends of a cable can be on
+//! one machine.
 
-use super::{Isolation, NamespaceError, enter};
+use super::enter::enter;
+use super::error::NamespaceError;
+use super::isolation::Isolation;
 use crate::kernel_interface::KernelInterface;
 use std::io;
 use std::net::Ipv4Addr;
@@ -9,12 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-/// A network that a thread of its own has entered, and in which it does what it is given to do. It is
-/// gone, with its interfaces, when this is dropped and no process is left in it.
+/// A network namespace with a thread that executes work inside it. It is deleted with its
+/// interfaces when this is dropped and no process is left in it.
 #[derive(Debug)]
 pub struct Network {
     id: u32,
-    /// `None` once it is being dropped.
+    /// `None` while it is dropped.
     work: Option<Sender<Work>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -22,37 +24,38 @@ pub struct Network {
 type Work = Box<dyn FnOnce() + Send>;
 
 impl Network {
-    /// A new network, in which there is a loopback interface that is down.
+    /// Creates a network. Its only interface is a loopback interface, which is down.
     ///
     /// # Errors
-    /// [`NamespaceError::Privilege`] for a process that is not root of the network it is in, or what
-    /// else [`enter`] says.
+    /// [`NamespaceError::Privilege`] if the process is not root of its network, or another error of
+    /// [`enter`].
     pub fn new() -> Result<Self, NamespaceError> {
-        let (work, to_do) = channel();
-        let (tell, told) = channel();
-        let live = move || {
+        let (work, queue) = channel();
+        let (sender, receiver) = channel();
+        let run_thread = move || {
             let entered = enter(Isolation::Network);
             let stays = entered.is_ok();
             let id = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
-            if tell.send(entered.map(|()| id)).is_ok() && stays {
-                work_off(&to_do);
+            if sender.send(entered.map(|()| id)).is_ok() && stays {
+                execute_all(&queue);
             }
         };
         let thread = Builder::new()
             .name("network".to_owned())
-            .spawn(live)
+            .spawn(run_thread)
             .map_err(NamespaceError::Program)?;
-        let id = told
+        let id = receiver
             .recv()
             .unwrap_or_else(|_| Err(NamespaceError::Program(io::Error::other("no thread"))))?;
         Ok(Self { id, work: Some(work), thread: Some(thread) })
     }
 
-    /// A new network at the far end of a virtual cable, and the near end, which is here and up. The kernel
-    /// has `address` (of a network of 256) there, and none here. Neither end speaks IPv6.
+    /// Creates a network at the far end of a virtual cable. Returns the near end, which is in the
+    /// current network and up. The kernel has `address`/24 at the far end, and no address at the
+    /// near end. IPv6 is disabled at both ends.
     ///
     /// # Errors
-    /// As for [`Network::new`], or [`NamespaceError::Interface`].
+    /// Like [`Network::new`], and [`NamespaceError::Interface`].
     pub fn behind_cable(
         [near, far]: [&str; 2],
         address: Ipv4Addr,
@@ -72,35 +75,35 @@ impl Network {
         Ok((near, network))
     }
 
-    /// What [`KernelInterface::move_to_process`] takes to move
-    /// an interface there.
+    /// Returns the process ID by which [`KernelInterface::move_to_process`] moves an interface into
+    /// this network.
     #[must_use]
     pub const fn id(&self) -> u32 {
         self.id
     }
 
-    /// Does `work` there and returns what it returns. Sockets opened and processes started by it are in
-    /// that network, and stay there.
+    /// Executes `work` inside the network, and returns its result. Sockets that it opens and
+    /// processes that it starts belong to that network, and stay there.
     ///
     /// # Panics
-    /// If `work` does.
+    /// If `work` panics.
     pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let work = move || {
-            // Whoever asked waits for the answer, and is there.
-            let _ = tell.send(catch_unwind(AssertUnwindSafe(work)));
+            // The caller waits for the result, so the channel is open.
+            let _ = sender.send(catch_unwind(AssertUnwindSafe(work)));
         };
         let sent = self.work.as_ref().is_some_and(|thread| thread.send(Box::new(work)).is_ok());
-        match told.recv() {
-            Ok(Ok(answer)) if sent => answer,
+        match receiver.recv() {
+            Ok(Ok(result)) if sent => result,
             Ok(Err(panic)) => resume_unwind(panic),
             _ => unreachable!("the thread works until it is dropped"),
         }
     }
 }
 
-fn work_off(to_do: &Receiver<Work>) {
-    for work in to_do {
+fn execute_all(queue: &Receiver<Work>) {
+    for work in queue {
         work();
     }
 }
@@ -109,7 +112,7 @@ impl Drop for Network {
     fn drop(&mut self) {
         self.work = None;
         if let Some(thread) = self.thread.take() {
-            // It cannot have panicked: what it was given to do is caught.
+            // The thread cannot have panicked: panics of its work are caught.
             let _ = thread.join();
         }
     }
@@ -122,18 +125,18 @@ mod tests {
     use std::fs;
 
     fn interfaces() -> usize {
-        // Two lines of headings.
+        // The file begins with two lines of headings.
         fs::read_to_string("/proc/thread-self/net/dev").unwrap().lines().count() - 2
     }
 
     #[test]
-    fn work_is_done_elsewhere_and_its_answer_comes_back() {
+    fn work_is_executed_in_the_network_and_its_result_is_returned() {
         isolated_test(|| {
             let network = Network::new().unwrap();
             KernelInterface::create_veth("left", "right").unwrap();
             assert_eq!((interfaces(), network.run(interfaces)), (3, 1));
-            let panic = catch_unwind(AssertUnwindSafe(|| network.run(|| panic!("told"))));
-            assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"told"));
+            let panic = catch_unwind(AssertUnwindSafe(|| network.run(|| panic!("failed"))));
+            assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"failed"));
             assert_eq!(network.run(|| 7), 7);
         });
     }

@@ -1,6 +1,10 @@
+//! Tests of entering namespaces.
+
 use super::*;
+use std::fs;
+use std::io;
 use std::net::{TcpListener, TcpStream};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 fn interfaces() -> Vec<String> {
     let text = fs::read_to_string("/proc/net/dev").unwrap();
@@ -8,7 +12,7 @@ fn interfaces() -> Vec<String> {
 }
 
 #[test]
-fn inside_there_is_nothing_but_a_loopback_interface_that_works() {
+fn a_new_network_has_only_a_working_loopback_interface() {
     isolated_test(|| {
         assert_eq!(interfaces(), ["lo"]);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -17,15 +21,15 @@ fn inside_there_is_nothing_but_a_loopback_interface_that_works() {
 }
 
 #[test]
-fn a_thread_inside_enters_a_further_network_alone() {
+fn a_thread_enters_a_further_network_alone() {
     isolated_test(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let elsewhere = std::thread::spawn(move || {
+        let other_thread = std::thread::spawn(move || {
             enter(Isolation::Network).unwrap();
             TcpStream::connect(address).unwrap_err().kind()
         });
-        assert_eq!(elsewhere.join().unwrap(), io::ErrorKind::NetworkUnreachable);
+        assert_eq!(other_thread.join().unwrap(), io::ErrorKind::NetworkUnreachable);
         TcpStream::connect(address).unwrap();
     });
 }
@@ -41,8 +45,8 @@ fn a_child_is_started_in_a_further_network() {
 }
 
 #[test]
-fn a_process_with_threads_is_told_that_it_cannot_take_its_user_along() {
-    // The harness runs this test in a second thread.
+fn a_process_with_threads_cannot_enter_a_user_namespace() {
+    // The test harness runs this test in a second thread.
     let outcome = std::thread::scope(|scope| {
         scope.spawn(|| enter(Isolation::UserAndNetwork)).join().unwrap()
     });
@@ -50,7 +54,7 @@ fn a_process_with_threads_is_told_that_it_cannot_take_its_user_along() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told_from_a_machine_that_forbids() {
+fn a_missing_program_is_distinguished_from_forbidden_namespaces() {
     isolated_test(|| {
         let error = spawn(Command::new("/there/is/no/such/program"), Isolation::UserAndNetwork)
             .unwrap_err();
@@ -59,9 +63,9 @@ fn a_program_that_is_not_there_is_told_from_a_machine_that_forbids() {
 }
 
 #[test]
-fn what_the_machine_forbids_is_reported_with_a_remedy() {
+fn forbidden_namespaces_are_reported_with_a_remedy() {
     isolated_test(|| {
-        // A user namespace in which one may make no further one is the machine that forbids.
+        // A user namespace with a limit of zero acts as a machine that forbids namespaces.
         fs::write("/proc/sys/user/max_user_namespaces", "0").unwrap();
         let error = probe(Isolation::UserAndNetwork).unwrap_err();
         assert!(matches!(error, NamespaceError::TooMany), "{error}");

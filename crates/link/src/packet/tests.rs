@@ -1,13 +1,12 @@
-//! One end of a virtual cable is ours, at the other is the kernel.
+//! Tests with a packet socket at one end of a virtual cable and the kernel at the other.
 
 use super::*;
 use crate::Waiter;
 use crate::namespace::{Network, isolated_test};
 use crate::testing::{
-    Lengths, arp_reply, lent_frames_leave_whole, next, send, sent_back,
-    the_largest_frame_that_can_arrive_does_so_whole, what_arrives_bears_the_time_of_its_arrival,
-    what_is_left_to_be_done_stands_in_front_of_the_frame,
-    what_is_too_long_for_the_system_is_lost_and_counted,
+    FramesOfLength, arp_reply, check_borrowed_data_is_sent_whole,
+    check_frames_are_stamped_on_arrival, check_offloads_are_described,
+    check_the_largest_frame_is_received, check_too_long_frames_are_counted, next, send, sent_back,
 };
 use linerate_stack::RxChecksum;
 use linerate_units::Instant;
@@ -18,7 +17,7 @@ use std::sync::Arc;
 const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// A cable whose other end, with the kernel's address, is in another network.
+/// Opens a link at one end of a cable. The kernel's end is in another network.
 fn cable(config: &PacketConfig) -> (PacketLink, Network) {
     let (_, network) = Network::behind_cable(["near", "far"], KERNEL).unwrap();
     (PacketLink::open(config).unwrap(), network)
@@ -37,23 +36,23 @@ fn ask(network: &Network) -> UdpSocket {
 }
 
 #[test]
-fn the_kernel_s_frames_arrive_and_ours_arrive_at_the_kernel() {
+fn frames_are_exchanged_with_the_kernel() {
     isolated_test(|| {
         for wanted in [None, Some([2, 0, 0, 0, 0, 9])] {
             let (mut link, network) = cable(&PacketConfig { mac: wanted, ..config() });
             let mac = link.mac();
-            assert_eq!(mac, wanted.unwrap_or_else(|| link.interface().station().unwrap()));
+            assert_eq!(mac, wanted.unwrap_or_else(|| link.interface().mac_address().unwrap()));
             let socket = ask(&network);
             let request = next(&mut link);
             assert_eq!(send(&mut link, &[arp_reply(&request, OURS, mac)]), Ok(1));
             let datagram = next(&mut link);
             assert_eq!((&datagram[..6], &datagram[42..]), (&mac[..], &b"over a cable"[..]));
-            // The kernel has left its sum to us, because the cable has offloads and we have none.
+            // The checksum is partial, because the cable has offloads. The link has none.
             let mut back = sent_back(&datagram);
             back[40..42].fill(0);
             assert_eq!(send(&mut link, &[back]), Ok(1));
-            let mut heard = [0; 20];
-            assert_eq!(socket.recv(&mut heard).unwrap(), 12);
+            let mut received = [0; 20];
+            assert_eq!(socket.recv(&mut received).unwrap(), 12);
             assert_eq!((link.dropped(), link.refused(), link.malformed()), (0, 0, 0));
             link.interface().clone().delete().unwrap();
         }
@@ -61,11 +60,11 @@ fn the_kernel_s_frames_arrive_and_ours_arrive_at_the_kernel() {
 }
 
 #[test]
-fn a_checksum_that_the_kernel_has_left_out_is_told() {
+fn a_partial_checksum_of_the_kernel_is_reported() {
     isolated_test(|| {
         let (mut link, network) = cable(&PacketConfig::new("near"));
         let capabilities = link.capabilities();
-        assert_eq!((capabilities.mtu, capabilities.offloads.super_packet), (1_500, 65_535));
+        assert_eq!((capabilities.mtu, capabilities.offloads.gso_max_size), (1_500, 65_535));
         let _socket = ask(&network);
         let (request, mac) = (next(&mut link), link.mac());
         send(&mut link, &[arp_reply(&request, OURS, mac)]).unwrap();
@@ -82,7 +81,7 @@ fn a_checksum_that_the_kernel_has_left_out_is_told() {
 }
 
 #[test]
-fn what_is_for_others_and_what_we_send_ourselves_is_not_seen() {
+fn frames_to_others_and_own_frames_are_not_received() {
     isolated_test(|| {
         let (mut link, network) = cable(&config());
         let (mut other, mac) = (vec![0; 60], link.mac());
@@ -111,7 +110,7 @@ fn what_is_for_others_and_what_we_send_ourselves_is_not_seen() {
 }
 
 #[test]
-fn what_the_kernel_sends_out_there_itself_is_not_seen() {
+fn frames_that_the_kernel_sends_on_the_interface_are_not_received() {
     isolated_test(|| {
         let (mut link, _network) = cable(&config());
         let beside = Ipv4Addr::new(10, 0, 0, 3);
@@ -124,7 +123,7 @@ fn what_the_kernel_sends_out_there_itself_is_not_seen() {
 }
 
 #[test]
-fn what_is_for_a_station_that_differs_from_ours_in_one_byte_is_not_seen() {
+fn frames_to_a_mac_address_that_differs_in_one_byte_are_not_received() {
     isolated_test(|| {
         let (mut link, network) = cable(&config());
         let mut ours = vec![0; 60];
@@ -132,7 +131,7 @@ fn what_is_for_a_station_that_differs_from_ours_in_one_byte_is_not_seen() {
         ours[12..14].copy_from_slice(&[8, 0]);
         let others = (0..6).map(|at| {
             let mut other = ours.clone();
-            // The lowest bit of the first byte would make it one for a group.
+            // Inverting the lowest bit of the first byte would make it a group address.
             other[at] ^= 0x10;
             other
         });
@@ -147,7 +146,7 @@ fn what_is_for_a_station_that_differs_from_ours_in_one_byte_is_not_seen() {
 }
 
 #[test]
-fn frames_wait_in_a_wider_queue_than_the_usual_one_and_go_past_the_interface_s_if_that_is_wanted() {
+fn the_receive_queue_is_widened_and_the_interface_queue_is_bypassed_on_request() {
     isolated_test(|| {
         for bypass_queue in [false, true] {
             let (link, _network) = cable(&PacketConfig { bypass_queue, ..config() });
@@ -169,7 +168,8 @@ fn frames_wait_in_a_wider_queue_than_the_usual_one_and_go_past_the_interface_s_i
     });
 }
 
-/// A link over one of two sockets of the kernel's UDP, each of which takes far more frames than one call.
+/// Returns a link over a UDP socket on the loopback interface, and its peer. Both queues hold far
+/// more frames than one call passes.
 fn over_loopback() -> (PacketLink, UdpSocket) {
     let [ours, theirs] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     ours.connect(theirs.local_addr().unwrap()).unwrap();
@@ -179,7 +179,7 @@ fn over_loopback() -> (PacketLink, UdpSocket) {
 }
 
 #[test]
-fn as_many_frames_are_received_as_are_wanted_and_there_however_many_calls_that_takes() {
+fn receiving_continues_over_several_calls_up_to_the_budget() {
     let (mut link, theirs) = over_loopback();
     for number in 0..100 {
         theirs.send(&[&[0; 10][..], &[number; 60]].concat()).unwrap();
@@ -192,12 +192,12 @@ fn as_many_frames_are_received_as_are_wanted_and_there_however_many_calls_that_t
 }
 
 #[test]
-fn as_many_frames_are_sent_as_were_asked_for_however_many_calls_that_takes() {
-    for lent in [false, true] {
+fn sending_continues_over_several_calls_up_to_the_budget() {
+    for borrowed in [false, true] {
         let (mut link, theirs) = over_loopback();
-        let mut lengths = Lengths(&[60; 100]);
+        let mut lengths = FramesOfLength(&[60; 100]);
         for (budget, expected) in [(0, 0), (7, 7), (70, 70), (70, 23)] {
-            let sent = if lent {
+            let sent = if borrowed {
                 link.transmit_from(budget, &mut lengths)
             } else {
                 link.transmit(budget, |frame| lengths.fill(frame))
@@ -211,14 +211,14 @@ fn as_many_frames_are_sent_as_were_asked_for_however_many_calls_that_takes() {
 }
 
 #[test]
-fn the_largest_frame_arrives_whole() {
-    the_largest_frame_that_can_arrive_does_so_whole(|ours| {
+fn the_largest_frame_is_received() {
+    check_the_largest_frame_is_received(|ours| {
         PacketLink::over(ours, KernelInterface::loopback().unwrap(), [2; 6], 1_500, true)
     });
 }
 
 #[test]
-fn more_frames_than_one_call_takes_arrive_in_their_order_and_what_is_too_much_is_counted() {
+fn frames_of_several_calls_arrive_in_order_and_drops_are_counted() {
     const FRAMES: u16 = 100;
     isolated_test(|| {
         let (mut link, network) = cable(&config());
@@ -246,7 +246,7 @@ fn more_frames_than_one_call_takes_arrive_in_their_order_and_what_is_too_much_is
         while numbers.len() < usize::from(FRAMES) {
             waiter.wait(&mut link, Instant::NEVER).unwrap();
             link.receive(33, |frame| {
-                numbers.push(u16::from_be_bytes([frame.bytes[14], frame.bytes[15]]))
+                numbers.push(u16::from_be_bytes([frame.bytes[14], frame.bytes[15]]));
             })
             .unwrap();
         }
@@ -262,7 +262,7 @@ fn more_frames_than_one_call_takes_arrive_in_their_order_and_what_is_too_much_is
 }
 
 #[test]
-fn an_interface_that_is_down_or_gone_is_a_link_that_is_down() {
+fn the_link_is_down_with_its_interface_down_or_gone() {
     isolated_test(|| {
         let (mut link, _network) = cable(&config());
         link.interface().set_down().unwrap();
@@ -272,7 +272,7 @@ fn an_interface_that_is_down_or_gone_is_a_link_that_is_down() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn errors_name_what_is_missing() {
     isolated_test(|| {
         let missing = PacketLink::open(&PacketConfig::new("nowhere")).unwrap_err();
         assert!(matches!(missing, PacketError::Interface(InterfaceError::Missing(_))), "{missing}");
@@ -280,36 +280,36 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
-fn what_is_lent_leaves_behind_what_was_written_among_frames_that_are_whole() {
-    lent_frames_leave_whole(|ours| {
+fn borrowed_data_is_sent_in_order_among_whole_frames() {
+    check_borrowed_data_is_sent_whole(|ours| {
         PacketLink::over(ours, KernelInterface::loopback().unwrap(), [2; 6], 1_500, true)
     });
 }
 
 #[test]
-fn a_frame_that_is_too_long_for_the_system_is_lost_and_counted_and_those_behind_it_leave() {
-    what_is_too_long_for_the_system_is_lost_and_counted(
+fn too_long_frames_are_counted_and_later_ones_are_sent() {
+    check_too_long_frames_are_counted(
         |ours| PacketLink::over(ours, KernelInterface::loopback().unwrap(), [2; 6], 9_000, true),
         PacketLink::refused,
     );
 }
 
 #[test]
-fn what_is_left_to_the_kernel_is_said_in_front_of_the_frame() {
-    what_is_left_to_be_done_stands_in_front_of_the_frame(|ours| {
+fn offloads_are_described_before_the_frame() {
+    check_offloads_are_described(|ours| {
         PacketLink::over(ours, KernelInterface::loopback().unwrap(), [2; 6], 1_500, true)
     });
 }
 
 #[test]
-fn a_frame_bears_the_time_of_its_arrival() {
-    what_arrives_bears_the_time_of_its_arrival(|ours| {
+fn frames_are_stamped_on_arrival() {
+    check_frames_are_stamped_on_arrival(|ours| {
         PacketLink::over(ours, KernelInterface::loopback().unwrap(), [2; 6], 1_500, true)
     });
 }
 
 #[test]
-fn a_frame_whose_header_says_what_cannot_be_is_dropped_and_counted_and_was_work_all_the_same() {
+fn frames_with_invalid_headers_are_dropped_counted_and_part_of_the_budget() {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let mut link =
@@ -326,7 +326,7 @@ fn a_frame_whose_header_says_what_cannot_be_is_dropped_and_counted_and_was_work_
 }
 
 #[test]
-fn what_has_arrived_can_be_kept_and_is_not_written_over() {
+fn kept_frames_are_not_overwritten() {
     isolated_test(|| {
         let (mut link, network) = cable(&config());
         let socket = ask(&network);
@@ -340,12 +340,12 @@ fn what_has_arrived_can_be_kept_and_is_not_written_over() {
         while kept.len() < 100 {
             waiter.wait(&mut link, Instant::NEVER).unwrap();
             link.receive(64, |frame| {
-                kept.push((Arc::clone(frame.memory.unwrap()), frame.bytes.len()))
+                kept.push((Arc::clone(frame.memory.unwrap()), frame.bytes.len()));
             })
             .unwrap();
         }
         for ((memory, length), number) in kept.iter().zip(0_u8..) {
-            assert_eq!(memory[FRAME..FRAME + length][42..], [number; 600]);
+            assert_eq!(memory[FRAME_OFFSET..FRAME_OFFSET + length][42..], [number; 600]);
         }
     });
 }

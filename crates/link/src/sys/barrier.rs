@@ -1,11 +1,11 @@
-//! A memory barrier that one thread makes for all threads of the process (`membarrier`, Linux 4.14): what it costs is paid
-//! by whoever asks for it, once in a while, and not by those who would need one for each frame.
+//! A memory barrier that one thread makes for all threads of the process (`membarrier`, Linux
+//! 4.14). The rare caller pays its cost, instead of every access that would need a barrier.
 
 use rustix::thread::{MembarrierCommand, membarrier};
 use std::sync::OnceLock;
 
-/// May [`make`] be relied on? The kernel is told, once, that this process will ask for such barriers; a sandbox may forbid
-/// it, and miri has no such call.
+/// Can [`make`] be used? Registers the process for such barriers on the first call. A sandbox can
+/// forbid the system call, and miri does not support it.
 pub(crate) fn is_possible() -> bool {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     *REGISTERED.get_or_init(|| {
@@ -13,11 +13,11 @@ pub(crate) fn is_possible() -> bool {
     })
 }
 
-/// When this returns, each thread of the process has gone through a barrier since it was called, or did not run. So whatever
-/// a thread has written before that is seen here from now on, and what was written here before is seen by whatever
-/// it reads after that.
+/// Makes a barrier for all threads: each running thread executes one during this call. Writes of a
+/// thread before its barrier are visible here afterwards, and writes before this call are visible
+/// to the reads of a thread after its barrier.
 pub(crate) fn make() {
-    // It cannot fail where it is possible.
+    // This cannot fail if `is_possible` has returned true.
     let made = membarrier(MembarrierCommand::PrivateExpedited);
     debug_assert!(made.is_ok(), "{made:?}");
 }

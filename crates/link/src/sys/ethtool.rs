@@ -1,10 +1,10 @@
-//! What a card does for the kernel, asked for by the calls of ethtool.
+//! The offloads of a NIC, set by the ioctls of ethtool.
 
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl};
 use rustix::net::{AddressFamily, SocketType, socket};
 
-/// `SIOCETHTOOL`, a number older than the rule that would make it.
+/// `SIOCETHTOOL`. The number is older than the scheme by which others are built.
 const SIOCETHTOOL: Opcode = 0x8946;
 /// `ETHTOOL_STXCSUM`.
 const SET_TRANSMIT_CHECKSUMS: u32 = 0x17;
@@ -16,7 +16,7 @@ struct Value {
     data: u32,
 }
 
-/// The part of `struct ifreq` that is used here, in its full size of 40 bytes.
+/// The used part of `struct ifreq`, in its full size of 40 bytes.
 #[repr(C)]
 struct InterfaceRequest {
     name: [u8; 16],
@@ -26,15 +26,15 @@ struct InterfaceRequest {
 
 const _: () = assert!(size_of::<InterfaceRequest>() == 40);
 
-/// Says whether the kernel leaves transport checksums to the card of the interface called `name` (up to 15 bytes,
-/// then zeros).
-pub(crate) fn set_transmit_checksums(name: [u8; 16], by_card: bool) -> Result<(), Errno> {
+/// Sets whether the NIC of an interface computes the transport checksums of sent packets. `name`
+/// has up to 15 bytes, padded with zeros.
+pub(crate) fn set_transmit_checksums(name: [u8; 16], by_nic: bool) -> Result<(), Errno> {
     let any = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-    let mut value = Value { command: SET_TRANSMIT_CHECKSUMS, data: by_card.into() };
+    let mut value = Value { command: SET_TRANSMIT_CHECKSUMS, data: by_nic.into() };
     let mut request = InterfaceRequest { name, value: &raw mut value, unused: [0; 16] };
-    // SAFETY: the number is that of SIOCETHTOOL, for which the value has the layout of `struct ifreq`.
+    // SAFETY: the number is that of SIOCETHTOOL, whose argument has the layout of `struct ifreq`.
     let call = unsafe { Updater::<SIOCETHTOOL, InterfaceRequest>::new(&mut request) };
-    // SAFETY: the kernel reads and writes the request and the eight bytes that it points to, both of which outlive
-    // the call.
+    // SAFETY: the kernel accesses the request and the eight bytes that it points to, and both
+    // outlive the call.
     unsafe { ioctl(any, call) }
 }

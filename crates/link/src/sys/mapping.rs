@@ -1,23 +1,23 @@
-//! Memory of its own pages, or that is shared with the kernel.
+//! Memory mappings: anonymous ones, and ones that are shared with the kernel.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::ptr;
 
-/// Mapped memory, until it is dropped.
+/// A memory mapping, unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     pub(crate) start: *mut u8,
     pub(crate) length: usize,
 }
 
-// SAFETY: mapped memory is bound to no thread.
+// SAFETY: a mapping is not bound to a thread.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
     pub(crate) fn anonymous(length: usize) -> io::Result<Self> {
-        // SAFETY: the kernel chooses a place where nothing is.
+        // SAFETY: the kernel chooses an unused address range.
         let start = unsafe {
             mmap_anonymous(
                 ptr::null_mut(),
@@ -31,7 +31,7 @@ impl Mapping {
 
     pub(crate) fn of(socket: &OwnedFd, page: u64, length: usize) -> io::Result<Self> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: as above.
+        // SAFETY: the kernel chooses an unused address range.
         let start = unsafe {
             mmap(ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, flags, socket, page)
         }?;
@@ -41,8 +41,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and whoever borrowed from it is gone. The kernel has pages of its
-        // own hold on them, should it still be writing there.
+        // SAFETY: the range was mapped with this length, and all references into it have ended. The
+        // kernel holds references to pages to which it still writes.
         let _ = unsafe { munmap(self.start.cast(), self.length) };
     }
 }

@@ -1,5 +1,5 @@
-//! Everything of this crate that the compiler cannot check: memory shared by two threads, the
-//! system calls that take raw memory. Each file hands out an interface that is safe to use.
+//! All unsafe code of this crate: memory shared between threads, and system calls that access raw
+//! memory. Each file has a safe interface.
 
 mod barrier;
 pub(crate) mod bpf;
@@ -8,6 +8,6 @@ mod mapping;
 pub(crate) mod packet;
 pub(crate) mod ring;
 pub(crate) mod socket_option;
-pub(crate) mod tun;
+pub(crate) mod tap;
 pub(crate) mod unshare;
 pub(crate) mod xdp;

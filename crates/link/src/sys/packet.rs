@@ -1,4 +1,4 @@
-//! What a packet socket needs beyond safe calls: its address, its filter, and many frames in one call.
+//! The system calls of a packet socket: its address, its filter, and batches of frames.
 
 use super::socket_option;
 use rustix::io::Errno;
@@ -6,18 +6,18 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
-/// Frames of one call at most.
+/// The number of frames in a batch at most.
 pub(crate) const BATCH: usize = 32;
 
 /// `AF_PACKET`.
 const FAMILY: u16 = 17;
-/// `ETH_P_ALL`, as it stands on the wire.
+/// `ETH_P_ALL` in network byte order.
 const EVERY_PROTOCOL: u16 = 3_u16.to_be();
 
-/// One instruction of a socket filter: code, jumps if true and if false, and an operand.
+/// An instruction of a socket filter: code, jump if true, jump if false, operand.
 pub(crate) type Instruction = (u16, u8, u8, u32);
 
-/// Binds `socket` to the interface with this index; from then on its frames arrive.
+/// Binds `socket` to the interface with this index, from which it receives frames then.
 pub(crate) fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: FAMILY,
@@ -29,21 +29,21 @@ pub(crate) fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
         sll_addr: [0; 8],
     };
     let length = libc::socklen_t::try_from(size_of_val(&address)).unwrap_or(0);
-    // SAFETY: the kernel reads `length` bytes, which are the whole of the address, and keeps no pointer.
+    // SAFETY: the kernel reads `length` bytes, which are the whole address, and keeps no pointer.
     let result =
         unsafe { libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), length) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Has the kernel keep from `socket` what `program` answers with zero.
+/// Attaches a filter: the kernel drops the frames for which `program` returns zero.
 pub(crate) fn attach_filter(socket: impl AsFd, program: &[Instruction]) -> io::Result<()> {
     let mut code: Vec<_> =
         program.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
     let length = u16::try_from(code.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let program = libc::sock_fprog { len: length, filter: code.as_mut_ptr() };
     let size = libc::socklen_t::try_from(size_of_val(&program)).unwrap_or(0);
-    // SAFETY: the option is a `sock_fprog` whose pointer and length are those of `code`, which lives on until the
-    // call has returned; the kernel copies it.
+    // SAFETY: the option is a `sock_fprog` whose pointer and length are those of `code`. That
+    // outlives the call, and the kernel copies it.
     let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -56,9 +56,13 @@ pub(crate) fn attach_filter(socket: impl AsFd, program: &[Instruction]) -> io::R
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Has the interface take in frames for one more station of ours.
-pub(crate) fn join_station(socket: impl AsFd, interface: u32, mac: [u8; 6]) -> io::Result<()> {
-    // struct packet_mreq: index, PACKET_MR_UNICAST, length of the address, the address.
+/// Makes the interface receive frames for another MAC address.
+pub(crate) fn add_unicast_address(
+    socket: impl AsFd,
+    interface: u32,
+    mac: [u8; 6],
+) -> io::Result<()> {
+    // `struct packet_mreq`: index, PACKET_MR_UNICAST, address length, address.
     let mut request = [0; 16];
     request[..4].copy_from_slice(&interface.to_ne_bytes());
     request[4..6].copy_from_slice(&3_u16.to_ne_bytes());
@@ -67,8 +71,8 @@ pub(crate) fn join_station(socket: impl AsFd, interface: u32, mac: [u8; 6]) -> i
     socket_option::set(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
 }
 
-/// Takes in as many frames as there are, one into each of `buffers` from byte `start` on, [`BATCH`] at most,
-/// without waiting. How many came; `lengths` says how long each is.
+/// Receives a batch of frames without waiting, one into each of `buffers` from byte `start` on, at
+/// most [`BATCH`]. Returns the number of frames, and stores their lengths in `lengths`.
 pub(crate) fn receive<'a>(
     socket: impl AsFd,
     buffers: impl ExactSizeIterator<Item = &'a mut [u8]>,
@@ -82,8 +86,8 @@ pub(crate) fn receive<'a>(
         *piece = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
     }
     let mut messages = pieces.each_mut().map(message);
-    // SAFETY: the first `count` messages have each one piece, which is the end of a buffer that is borrowed
-    // for the call; the kernel writes there, and into the messages, and keeps no pointer.
+    // SAFETY: each of the first `count` messages has one part, the end of a buffer that is borrowed
+    // for the call. The kernel writes there and to the messages, and keeps no pointer.
     let result = unsafe {
         libc::recvmmsg(
             socket.as_fd().as_raw_fd(),
@@ -100,7 +104,7 @@ pub(crate) fn receive<'a>(
     Ok(received)
 }
 
-/// Sends `frames`, [`BATCH`] at most, as far as the kernel takes them without waiting: how many.
+/// Sends a batch of at most [`BATCH`] frames without waiting. Returns the number of sent frames.
 pub(crate) fn send<'a>(
     socket: impl AsFd,
     frames: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -111,15 +115,15 @@ pub(crate) fn send<'a>(
         *piece = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
     }
     let mut messages = pieces.each_mut().map(message);
-    // SAFETY: the first `count` messages have each one piece, which is a frame that outlives the call; the
-    // kernel only reads it, and keeps no pointer.
+    // SAFETY: each of the first `count` messages has one part, a frame that outlives the call. The
+    // kernel reads it, and keeps no pointer.
     let result = unsafe {
         libc::sendmmsg(socket.as_fd().as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
     };
     outcome(result)
 }
 
-/// A message of one piece, without an address or anything else.
+/// Returns a message of one part, without an address and control data.
 fn message(piece: &mut libc::iovec) -> libc::mmsghdr {
     libc::mmsghdr {
         msg_hdr: libc::msghdr {

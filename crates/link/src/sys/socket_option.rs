@@ -1,10 +1,11 @@
-//! Socket options of the kernel that no safe library reaches.
+//! Socket options and ioctls of the kernel for which there is no safe library.
 
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Reads option `name` of `level` into `value`; how many bytes of it the kernel filled.
+/// Reads option `name` of `level` into `value`, and returns the number of bytes that the kernel
+/// wrote.
 pub(crate) fn get(
     socket: impl AsFd,
     level: c_int,
@@ -12,8 +13,8 @@ pub(crate) fn get(
     value: &mut [u8],
 ) -> io::Result<usize> {
     let mut length = libc::socklen_t::try_from(value.len()).unwrap_or(libc::socklen_t::MAX);
-    // SAFETY: `value` is writable for `length` bytes, both outlive the call, and the descriptor is
-    // borrowed for as long.
+    // SAFETY: `value` is writable for `length` bytes. It outlives the call, and so does the
+    // borrowed descriptor.
     let result = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -27,14 +28,14 @@ pub(crate) fn get(
     Ok(usize::try_from(length).unwrap_or(0).min(value.len()))
 }
 
-/// Reads option `name` of `level`, which is one integer.
+/// Reads an integer option.
 pub(crate) fn get_integer(socket: impl AsFd, level: c_int, name: c_int) -> io::Result<c_int> {
     let mut value = [0; size_of::<c_int>()];
     get(socket, level, name, &mut value)?;
     Ok(c_int::from_ne_bytes(value))
 }
 
-/// Sets option `name` of `level`, which is one integer.
+/// Sets an integer option.
 pub(crate) fn set_integer(
     socket: impl AsFd,
     level: c_int,
@@ -60,21 +61,21 @@ pub(crate) fn set(socket: impl AsFd, level: c_int, name: c_int, value: &[u8]) ->
     outcome(result)
 }
 
-/// A queue of a socket of the kernel's TCP.
+/// A queue of a kernel TCP socket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Queue {
-    /// What has arrived and was not read (`SIOCINQ`).
+    /// Received and not read (`SIOCINQ`).
     Unread,
-    /// What was written and not sent (`SIOCOUTQNSD`).
+    /// Written and not sent (`SIOCOUTQNSD`).
     Unsent,
-    /// What was written and not acknowledged (`SIOCOUTQ`).
+    /// Written and not acknowledged (`SIOCOUTQ`).
     Unacknowledged,
 }
 
 /// `SIOCOUTQNSD` of <linux/sockios.h>.
 const SIOCOUTQNSD: libc::Ioctl = 0x894b;
 
-/// How many bytes there are in this queue.
+/// Returns the number of bytes in the queue.
 pub(crate) fn queued_bytes(socket: impl AsFd, queue: Queue) -> io::Result<u64> {
     let request = match queue {
         Queue::Unread => libc::FIONREAD,
@@ -82,7 +83,7 @@ pub(crate) fn queued_bytes(socket: impl AsFd, queue: Queue) -> io::Result<u64> {
         Queue::Unacknowledged => libc::TIOCOUTQ,
     };
     let mut value: c_int = 0;
-    // SAFETY: each of these requests writes one `int` through the pointer, whatever the descriptor is.
+    // SAFETY: each of these requests writes one `int` through the pointer, for any descriptor.
     let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), request, &raw mut value) };
     outcome(result)?;
     Ok(u64::try_from(value).unwrap_or(0))

@@ -1,4 +1,5 @@
-//! Leaving the namespaces of the system, for the calling thread or for a child about to be started.
+//! Entering new namespaces, for the calling thread or for a child process before it runs its
+//! program.
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, write};
@@ -9,42 +10,41 @@ use std::io::{self, PipeWriter};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A step on the way into new namespaces. The numbers go through a pipe.
+/// A step of entering new namespaces. A child process reports its last step as a number in a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Step {
-    /// Asking for them.
+    /// Creating the namespaces.
     Unshare = 1,
-    /// Giving up the right to leave groups, without which there is no map of groups.
+    /// Giving up `setgroups`, which the kernel requires before the group map.
     SetGroups,
-    /// Becoming user 0 of the new user namespace.
+    /// Mapping to user 0 of the new user namespace.
     UserMap,
-    /// Becoming group 0 of the new user namespace.
+    /// Mapping to group 0 of the new user namespace.
     GroupMap,
-    /// There.
-    Arrived,
+    /// All steps succeeded.
+    Done,
 }
 
 impl Step {
-    /// The step whose number is `number`.
+    /// Returns the step with this number.
     pub(crate) fn of(number: u8) -> Option<Self> {
-        let steps = [Self::Unshare, Self::SetGroups, Self::UserMap, Self::GroupMap, Self::Arrived];
+        let steps = [Self::Unshare, Self::SetGroups, Self::UserMap, Self::GroupMap, Self::Done];
         steps.into_iter().find(|&step| step as u8 == number)
     }
 }
 
-/// The way into a new network namespace, prepared so that walking it takes system calls only.
+/// The preparation for a new network namespace: entering it takes only system calls.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct NewNamespaces {
     flags: UnshareFlags,
-    /// "0 1000 1": user 0 inside is user 1000 outside, and there is no other.
+    /// `0 1000 1`: user 0 inside is user 1000 outside, and there is no other user.
     user_map: Vec<u8>,
     group_map: Vec<u8>,
 }
 
-impl Way {
-    /// The way into a new network namespace, and, if `user` is wanted, into a new user namespace that
-    /// owns it.
+impl NewNamespaces {
+    /// Prepares for a new network namespace, and with `user` for a new user namespace that owns it.
     pub(crate) fn new(user: bool) -> Self {
         let flags = if user { UnshareFlags::NEWUSER } else { UnshareFlags::empty() };
         Self {
@@ -54,10 +54,10 @@ impl Way {
         }
     }
 
-    /// Goes there, or says which step could not be taken.
-    pub(crate) fn walk(&self) -> Result<(), (Step, Errno)> {
-        // SAFETY: the hazard of this call is a file table that is no longer shared; FILES is not asked
-        // for.
+    /// Enters the namespaces. Returns the failed step in case of an error.
+    pub(crate) fn enter(&self) -> Result<(), (Step, Errno)> {
+        // SAFETY: the hazard of this call is a file table that is no longer shared, and FILES is
+        // not in the flags.
         unsafe { unshare_unsafe(self.flags) }.map_err(|errno| (Step::Unshare, errno))?;
         if self.flags.contains(UnshareFlags::NEWUSER) {
             put(c"/proc/self/setgroups", b"deny").map_err(|errno| (Step::SetGroups, errno))?;
@@ -67,21 +67,22 @@ impl Way {
         Ok(())
     }
 
-    /// Makes `command` go this way before it becomes the program. The step at which it stops goes into
-    /// `report`; with `turn_back` it stops at the last one and does not become the program at all.
-    pub(crate) fn precede(self, command: &mut Command, report: PipeWriter, turn_back: bool) {
-        let go = move || {
-            let (step, errno) = match self.walk() {
+    /// Makes `command` enter the namespaces before it runs its program. The step that failed is
+    /// written to `report`. With `stop_after`, the child stops after the last step and does not run
+    /// the program.
+    pub(crate) fn enter_before(self, command: &mut Command, report: PipeWriter, stop_after: bool) {
+        let enter = move || {
+            let (step, errno) = match self.enter() {
                 Err(stopped) => stopped,
-                Ok(()) if turn_back => (Step::Arrived, Errno::CANCELED),
+                Ok(()) if stop_after => (Step::Done, Errno::CANCELED),
                 Ok(()) => return Ok(()),
             };
             let _ = write(&report, &[step as u8]);
             Err(io::Error::from_raw_os_error(errno.raw_os_error()))
         };
-        // SAFETY: after a fork of a process with threads only what is safe in a signal handler may be
-        // called; `walk` and the rest make system calls, without allocating or taking a lock.
-        unsafe { command.pre_exec(go) };
+        // SAFETY: after the fork of a process with threads, only async-signal-safe functions may be
+        // called. `enter` and the rest make system calls, and neither allocate nor lock.
+        unsafe { command.pre_exec(enter) };
     }
 }
 

@@ -1,65 +1,73 @@
-//! Why there is no TAP device, and how to get it.
+//! The errors of opening a TAP device.
 
-use super::{DEVICE, MOST_QUEUES};
 use crate::kernel_interface::InterfaceError;
+use crate::sys::tap::{DEVICE, MOST_QUEUES};
 use rustix::io::Errno;
 use std::io;
 use thiserror::Error;
 
-/// Why there is no TAP device. The machine or the person who runs it can mend it.
+/// The reason why a TAP device cannot be opened, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TapError {
-    /// The kernel has no such devices, or the container does not show them.
+    /// The kernel has no TAP support, or the container does not expose the device.
     #[error(
-        "there is no {DEVICE}: load the module (`modprobe tun`), or pass the device to the container (`--device {DEVICE}`)"
+        "there is no {DEVICE}: load the module (`modprobe tun`), or pass the device to the \
+         container (`--device {DEVICE}`)"
     )]
     NoDevice,
-    /// The device belongs to somebody else.
+    /// The user may not open the device.
     #[error(
         "no permission to open {DEVICE}: run as root, or let users have it (`chmod 0666 {DEVICE}`)"
     )]
     DeviceForbidden,
-    /// The device may be opened, and no interface may be made.
+    /// The user may open the device, but not create interfaces.
     #[error(
-        "no permission to have the interface `{name}`: run as root, or in a user and network namespace of your own"
+        "no permission to have the interface `{name}`: run as root, or in a user and network \
+         namespace of your own"
     )]
     InterfaceForbidden {
-        /// The interface.
+        /// The name of the interface.
         name: String,
     },
-    /// Somebody else holds the interface.
+    /// Another program uses the interface.
     #[error(
-        "the interface `{name}` is in use by another program: choose another name, or end that program"
+        "the interface `{name}` is in use by another program: choose another name, or end that \
+         program"
     )]
     Busy {
-        /// The interface.
+        /// The name of the interface.
         name: String,
     },
-    /// There is an interface of that name that is of another kind.
+    /// The interface exists, but is of another kind.
     #[error(
-        "the interface `{name}` exists and is not of the kind, or not for as many queues as, was asked for: choose another name"
+        "the interface `{name}` exists, but is of another kind or has another number of queues: \
+         choose another name"
     )]
     Kind {
-        /// The interface.
+        /// The name of the interface.
         name: String,
     },
-    /// The caller asked for no queue at all, or for too many.
+    /// The number of queues is zero or too large.
     #[error("an interface cannot have {0} queues: choose 1 to {MOST_QUEUES}")]
     Queues(usize),
-    /// The interface is there and cannot be set up as it was asked for.
+    /// The interface cannot be configured.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// The kernel knows the device and not the offloads.
+    /// The kernel does not support the offloads.
     #[error(
-        "the kernel grants {DEVICE} no offloads (error {errno}: {}): open the interface without them",
+        "the kernel grants {DEVICE} no offloads (error {errno}: {}): open the interface without \
+         them",
         io::Error::from_raw_os_error(*errno)
     )]
     Offloads {
         /// The error number of the system.
         errno: i32,
     },
-    /// The system refused for another reason.
-    #[error("the system could not open {DEVICE} (error {errno}: {})", io::Error::from_raw_os_error(*errno))]
+    /// Another error of the system.
+    #[error(
+        "the system could not open {DEVICE} (error {errno}: {})",
+        io::Error::from_raw_os_error(*errno)
+    )]
     Open {
         /// The error number of the system.
         errno: i32,

@@ -1,56 +1,52 @@
-//! A TAP or TUN device: the kernel's own network stack at the other end of the link.
+//! A TAP or TUN device: a link whose other end is the network stack of the kernel.
 //!
-//! Whatever the kernel sends out of the interface is received here, and the other way round. The
-//! interface goes with the link unless somebody made it to stay.
+//! Frames that the kernel sends on the interface are received here, and vice versa. The interface
+//! is deleted with the link, unless it was created as a persistent one.
 //!
-//! With offloads the two do not cut what a wire would have them cut: super-frames of up to 64 KiB go whole
-//! both ways, and checksums, which would protect them from nothing, are left out.
+//! With offloads, GSO frames of up to 64 KiB pass whole in both directions, and checksums are
+//! omitted: there is no wire that could damage a frame.
 
-mod arrival;
 mod error;
+mod receive_buffers;
 
 pub use error::TapError;
 
 use crate::MonotonicClock;
-use crate::departure::{Departure, leave};
 use crate::kernel_interface::{KernelInterface, check_name};
-use crate::sys::tun::{
-    MULTI_QUEUE, NO_PACKET_INFORMATION, TAP, TUN, VIRTIO_HEADER, attach, set_header_length,
-    set_offloads,
+use crate::send_outcome::{SendOutcome, send_uninterrupted};
+use crate::sys::tap::{
+    DEVICE, MOST_QUEUES, MULTI_QUEUE, NO_PACKET_INFORMATION, TAP, TUN, VIRTIO_HEADER, attach,
+    set_header_length, set_offloads,
 };
-use crate::virtio::{self, FRAME};
+use crate::virtio::{self, FRAME_OFFSET};
 use crate::wait::Readiness;
-use arrival::{AT_ONCE, Arrival};
 use linerate_stack::{
-    Capabilities, FrameSink, FrameSource, LentFrame, Link, LinkError, Medium, RxFrame, TxFrame,
+    Capabilities, FrameSink, FrameSource, Link, LinkError, Medium, RxFrame, TxFrame, ZeroCopyFrame,
 };
 use linerate_units::{Bytes, Clock, Instant};
+use receive_buffers::{AT_ONCE, ReceiveBuffers};
 use rustix::io::{Errno, ioctl_fionbio, read, retry_on_intr, write, writev};
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Where the kernel hands out such devices.
-const DEVICE: &str = "/dev/net/tun";
-/// Queues that an interface of the kernel's can have (`MAX_TAP_QUEUES`).
-const MOST_QUEUES: usize = 256;
-
-/// Which interface is to be had.
+/// The interface of a TAP link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapConfig {
-    /// Its name. `%d` in it is replaced by a number that is free.
+    /// The name of the interface. The kernel replaces `%d` by a free number.
     pub name: String,
-    /// `Ethernet` makes it TAP, `Ip` makes it TUN.
+    /// `Ethernet` for a TAP device, `Ip` for a TUN device.
     pub medium: Medium,
-    /// Bytes of the largest IP packet. An interface that exists and has another MTU is changed.
+    /// The largest IP packet in bytes. An existing interface with another MTU is changed.
     pub mtu: usize,
-    /// Whether the kernel and we leave to each other what they would leave to a network card: super-frames of
-    /// several segments of TCP over IPv4 go whole both ways (`IFF_VNET_HDR`), and checksums are not computed.
-    /// Each frame that is seen on the device without offloads is one that a wire could carry.
+    /// Are offloads used, as with a NIC? GSO frames of TCP over IPv4 pass whole in both directions
+    /// (`IFF_VNET_HDR`), and checksums are not computed. Without offloads, every frame is one that
+    /// a wire could carry.
     pub offloads: bool,
 }
 
-/// A TAP device `lr0`, or the next number that is free, of 1,500 bytes, with offloads.
+/// Returns the configuration of a TAP device `lr0`, or the next free number, with an MTU of 1,500
+/// bytes and offloads.
 impl Default for TapConfig {
     fn default() -> Self {
         Self { name: "lr%d".to_owned(), medium: Medium::Ethernet, mtu: 1_500, offloads: true }
@@ -63,35 +59,37 @@ pub struct Tap {
     device: OwnedFd,
     interface: KernelInterface,
     capabilities: Capabilities,
-    /// Bytes of the header that the kernel has in front of each frame: a virtio-net header's, or none.
+    /// The length of the virtio-net header before each frame in bytes; zero without offloads.
     header: usize,
-    /// The frames that arrived last.
-    arrival: Arrival,
-    /// The frame that is offered, or waits for the system to have room for it, behind its header.
-    departure: Box<[u8]>,
-    /// Bytes of the waiting frame; 0 if none does.
+    /// The frames received last.
+    receive_buffers: ReceiveBuffers,
+    /// The buffer of the outgoing frame, with its header.
+    outgoing: Box<[u8]>,
+    /// The length of a frame in that buffer that waits for room, or zero.
     waiting: usize,
     refused: u64,
     malformed: u64,
 }
 
 impl Tap {
-    /// Opens the interface, which is made if there is none. It begins down: give
-    /// [`interface`](Self::interface) its addresses and bring it up. What the kernel sends faster than
-    /// it is received waits in the interface's [queue](KernelInterface::set_queue_length).
+    /// Opens the interface, and creates it if it does not exist. A new interface is down: give
+    /// [`interface`](Self::interface) its addresses and bring it up. Frames from the kernel wait in
+    /// the interface's [queue](KernelInterface::set_queue_length).
     ///
     /// # Errors
-    /// [`TapError`], which says what is missing on this machine and how to get it.
+    /// [`TapError`], which names what is missing on this machine, and the remedy.
     pub fn open(config: &TapConfig) -> Result<Self, TapError> {
         Self::attach(config, 0)
     }
 
-    /// Opens the interface with `count` queues, one for each shard of a host. The kernel sends a flow to the
-    /// queue on which it last came from us, and a new one to any of them: [`crate::shard::share`] sees to it
-    /// that it finds its shard. An interface that exists must have been made for several queues.
+    /// Opens the interface with `count` queues, one for each shard of a host. The kernel sends a
+    /// flow to the queue on which it was last received, and a new flow to any queue;
+    /// [`crate::shard::share`] hands it on to its shard. An existing interface must have been
+    /// created with several queues.
     ///
     /// # Errors
-    /// As for [`open`](Self::open); [`TapError::Queues`] for none at all, or for more than the kernel has.
+    /// Like [`open`](Self::open), and [`TapError::Queues`] if `count` is zero or exceeds the
+    /// kernel's limit.
     pub fn open_queues(config: &TapConfig, count: usize) -> Result<Vec<Self>, TapError> {
         if !(1..=MOST_QUEUES).contains(&count) {
             return Err(TapError::Queues(count));
@@ -138,40 +136,42 @@ impl Tap {
             interface,
             capabilities,
             header: if config.offloads { virtio::LENGTH } else { 0 },
-            arrival: Arrival::new(config.offloads),
-            departure: vec![0; FRAME + capabilities.room() + 4].into(),
+            receive_buffers: ReceiveBuffers::new(config.offloads),
+            outgoing: vec![0; FRAME_OFFSET + capabilities.room() + 4].into(),
             waiting: 0,
             refused: 0,
             malformed: 0,
         }
     }
 
-    /// The kernel's end.
+    /// Returns the interface at the kernel's end.
     #[must_use]
     pub const fn interface(&self) -> &KernelInterface {
         &self.interface
     }
 
-    /// Frames that were lost because the system had no memory for them.
+    /// Returns the number of sent frames that were lost because the kernel had no memory for them.
     #[must_use]
     pub const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Frames that were dropped because the kernel has said of them what cannot be.
+    /// Returns the number of received frames that were dropped because of an invalid header.
     #[must_use]
     pub const fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// Reads as many frames as there are `lengths` to be told, or fewer: how many, and why no more.
+    /// Reads up to `lengths.len()` frames, and stores their lengths. Returns their number, and the
+    /// error that ended the reading.
     ///
-    /// This and both ways to depart are drawn into the loop that calls them: a function that returns behind a call of the
-    /// system costs far more than its return (docs/numbers.md, *Calls of the system in the loop itself*).
+    /// This function and the two that send are inlined into the calling loops. Returning from a
+    /// function after a system call costs far more than the return itself (docs/notebook, TAP
+    /// devices).
     #[inline(always)]
     fn read(&mut self, lengths: &mut [usize]) -> (usize, Option<Errno>) {
         for (place, length) in lengths.iter_mut().enumerate() {
-            match retry_on_intr(|| read(&self.device, self.arrival.place(place))) {
+            match retry_on_intr(|| read(&self.device, self.receive_buffers.place(place))) {
                 Ok(bytes) => *length = bytes,
                 Err(errno) => return (place, Some(errno)),
             }
@@ -179,55 +179,57 @@ impl Tap {
         (lengths.len(), None)
     }
 
-    /// Writes the waiting frame, if there is one. False if it has to wait longer.
+    /// Sends the waiting frame, if there is one. Returns false if it must wait longer.
     #[inline(always)]
-    fn depart(&mut self) -> Result<bool, LinkError> {
+    fn flush(&mut self) -> Result<bool, LinkError> {
         if self.waiting > 0 {
-            let frame = &self.departure[FRAME - self.header..FRAME + self.waiting];
-            let departure = leave(|| write(&self.device, frame));
-            if departure == Departure::Again {
+            let frame = &self.outgoing[FRAME_OFFSET - self.header..FRAME_OFFSET + self.waiting];
+            let outcome = send_uninterrupted(|| write(&self.device, frame));
+            if outcome == SendOutcome::WouldBlock {
                 return Ok(false);
             }
             self.waiting = 0;
-            self.note(departure)?;
+            self.note(outcome)?;
         }
         Ok(true)
     }
 
-    /// Has the frame in memory, of which `rest` is to follow, leave at once, or wait whole.
+    /// Sends the frame in the buffer, followed by the parts of `rest`. If the kernel has no room,
+    /// the whole frame waits in the buffer.
     #[inline(always)]
-    fn depart_with(&mut self, length: usize, rest: [&[u8]; 2]) -> Result<(), LinkError> {
-        let frame = &self.departure[FRAME - self.header..FRAME + length];
+    fn send_gathered(&mut self, length: usize, rest: [&[u8]; 2]) -> Result<(), LinkError> {
+        let frame = &self.outgoing[FRAME_OFFSET - self.header..FRAME_OFFSET + length];
         let parts = [frame, rest[0], rest[1]].map(IoSlice::new);
         let parts = if rest[1].is_empty() { &parts[..2] } else { &parts[..] };
-        let departure = leave(|| writev(&self.device, parts));
-        if departure == Departure::Again {
+        let outcome = send_uninterrupted(|| writev(&self.device, parts));
+        if outcome == SendOutcome::WouldBlock {
             self.waiting = length;
             for part in rest {
                 let end = self.waiting + part.len();
-                self.departure[FRAME + self.waiting..FRAME + end].copy_from_slice(part);
+                self.outgoing[FRAME_OFFSET + self.waiting..FRAME_OFFSET + end]
+                    .copy_from_slice(part);
                 self.waiting = end;
             }
         }
-        self.note(departure)
+        self.note(outcome)
     }
 
-    /// Counts a frame that is lost.
-    fn note(&mut self, departure: Departure) -> Result<(), LinkError> {
-        match departure {
-            Departure::Left(_) | Departure::Again => Ok(()),
-            Departure::Refused => {
+    /// Counts a lost frame.
+    fn note(&mut self, outcome: SendOutcome) -> Result<(), LinkError> {
+        match outcome {
+            SendOutcome::Sent(_) | SendOutcome::WouldBlock => Ok(()),
+            SendOutcome::Dropped => {
                 self.refused += 1;
                 Ok(())
             }
-            Departure::Failed(errno) => Err(explain("write a frame", errno)),
+            SendOutcome::Failed(errno) => Err(explain("write a frame", errno)),
         }
     }
 
-    /// Puts the virtio-net header before the frame in memory, if it is to have one.
+    /// Writes the virtio-net header before the frame in the buffer, if the device uses headers.
     fn write_header(&mut self, frame: &TxFrame) {
         if self.header > 0 {
-            virtio::write_header(frame, &mut self.departure);
+            virtio::write_header(frame, &mut self.outgoing);
         }
     }
 }
@@ -241,7 +243,7 @@ impl Link for Tap {
         self.receive_into(budget, &mut on_frame)
     }
 
-    /// Frames that are dropped because they cannot be are counted among those received: they were work.
+    /// Counts invalid frames as received, too: they cost work.
     fn receive_into(
         &mut self,
         budget: usize,
@@ -251,13 +253,13 @@ impl Link for Tap {
         let mut arrived = Instant::ZERO;
         while received < budget {
             let mut lengths = [0; AT_ONCE];
-            let wanted = self.arrival.at_once().min(budget - received);
+            let wanted = self.receive_buffers.at_once().min(budget - received);
             let (came, refusal) = self.read(&mut lengths[..wanted]);
             if came > 0 {
                 if received.is_multiple_of(AT_ONCE) {
                     arrived = MonotonicClock.now();
                 }
-                self.malformed += self.arrival.hand_over(&lengths[..came], arrived, sink);
+                self.malformed += self.receive_buffers.hand_over(&lengths[..came], arrived, sink);
                 received += came;
             }
             match refusal {
@@ -275,16 +277,16 @@ impl Link for Tap {
         mut fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
     ) -> Result<usize, LinkError> {
         let mut sent = 0;
-        while self.depart()? && sent < budget {
-            let Some(frame) = fill(&mut self.departure[FRAME..]) else { break };
-            self.waiting = frame.length.min(self.departure.len() - FRAME);
+        while self.flush()? && sent < budget {
+            let Some(frame) = fill(&mut self.outgoing[FRAME_OFFSET..]) else { break };
+            self.waiting = frame.length.min(self.outgoing.len() - FRAME_OFFSET);
             self.write_header(&frame);
             sent += 1;
         }
         Ok(sent)
     }
 
-    /// What is lent goes to the kernel from where it is (`writev`). Without offloads nothing can be lent.
+    /// Sends borrowed data from its place (`writev`). Without offloads all data is copied.
     fn transmit_from(
         &mut self,
         budget: usize,
@@ -294,17 +296,20 @@ impl Link for Tap {
             return self.transmit(budget, |frame| source.fill(frame));
         }
         let mut sent = 0;
-        while self.depart()? && sent < budget {
-            let Some(LentFrame { frame, rest }) = source.lend(&mut self.departure[FRAME..]) else {
+        while self.flush()? && sent < budget {
+            let Some(ZeroCopyFrame { frame, rest }) =
+                source.fill_zero_copy(&mut self.outgoing[FRAME_OFFSET..])
+            else {
                 break;
             };
             sent += 1;
             self.write_header(&frame);
             if rest[0].is_empty() {
-                // What is whole goes by `write`: of a frame of 1,514 bytes `writev` is a twentieth.
+                // A frame without borrowed parts is sent by `write`: `writev` costs a twentieth
+                // more.
                 self.waiting = frame.length;
             } else {
-                self.depart_with(frame.length, rest)?;
+                self.send_gathered(frame.length, rest)?;
             }
         }
         Ok(sent)
@@ -325,8 +330,7 @@ impl Readiness for Tap {
     }
 }
 
-/// What the kernel's refusal means: EIO is an interface that was taken down, EBADFD one that was
-/// removed.
+/// Converts the kernel's error: EIO means that the interface is down, EBADFD that it was deleted.
 fn explain(what: &'static str, errno: Errno) -> LinkError {
     match errno {
         Errno::IO | Errno::BADFD => LinkError::Down,
@@ -346,10 +350,10 @@ fn open_device() -> Result<OwnedFd, TapError> {
     Ok(file.into())
 }
 
-/// The name as the kernel takes it, zeros behind it.
+/// Returns the name as the kernel expects it, padded with zeros.
 fn padded(name: &str) -> [u8; 16] {
     let mut bytes = [0; 16];
-    // One zero at least has to follow.
+    // At least one zero must follow.
     for (to, from) in bytes.iter_mut().take(15).zip(name.bytes()) {
         *to = from;
     }

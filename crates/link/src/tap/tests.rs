@@ -1,14 +1,13 @@
-//! Devices of the kernel's, and pairs of sockets in their place.
+//! Tests with TAP devices of the kernel, and with socket pairs in their place.
 
 use super::*;
 use crate::Waiter;
 use crate::kernel_interface::InterfaceError;
 use crate::namespace::{isolated_test, skip_test};
 use crate::testing::{
-    arp_reply, lent_frames_leave_whole, next, packet_sent_back, send, sent_back,
-    the_largest_frame_that_can_arrive_does_so_whole, what_arrives_bears_the_time_of_its_arrival,
-    what_is_left_to_be_done_stands_in_front_of_the_frame,
-    what_is_too_long_for_the_system_is_lost_and_counted,
+    arp_reply, check_borrowed_data_is_sent_whole, check_frames_are_stamped_on_arrival,
+    check_offloads_are_described, check_the_largest_frame_is_received,
+    check_too_long_frames_are_counted, next, packet_sent_back, send, sent_back,
 };
 use crate::virtio::LARGEST_FRAME;
 use linerate_stack::{PartialChecksum, RxChecksum};
@@ -20,12 +19,12 @@ const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const OUR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// Without offloads: what the tests send back is what they have received.
+/// Returns a configuration without offloads, so that tests can send back received frames.
 fn plain() -> TapConfig {
     TapConfig { offloads: false, ..TapConfig::default() }
 }
 
-/// A device of the kernel's, where the machine has any.
+/// Opens a device of the kernel. Returns `None`, and skips the test, if the machine has none.
 fn open(config: &TapConfig) -> Option<Tap> {
     match Tap::open(config) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
@@ -46,7 +45,7 @@ fn bring_up(tap: &Tap) {
 }
 
 #[test]
-fn the_kernel_sends_a_flow_to_the_queue_that_it_came_from() {
+fn the_kernel_sends_a_flow_to_the_queue_of_its_last_frame() {
     isolated_test(|| {
         if open(&plain()).is_none() {
             return;
@@ -56,8 +55,8 @@ fn the_kernel_sends_a_flow_to_the_queue_that_it_came_from() {
         queues[0].interface.disable_ipv6().unwrap();
         bring_up(&queues[0]);
         let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
-        let question = |queues: &mut [Tap]| {
-            socket.send_to(b"to whichever queue", (OURS, 7)).unwrap();
+        let next_datagram = |queues: &mut [Tap]| {
+            socket.send_to(b"to any queue", (OURS, 7)).unwrap();
             loop {
                 for (number, queue) in queues.iter_mut().enumerate() {
                     let mut frame = None;
@@ -68,11 +67,11 @@ fn the_kernel_sends_a_flow_to_the_queue_that_it_came_from() {
                 }
             }
         };
-        let (_, request) = question(&mut queues);
+        let (_, request) = next_datagram(&mut queues);
         send(&mut queues[1], &[arp_reply(&request, OURS, OUR_MAC)]).unwrap();
         let (mut first, mut frame) = (0, Vec::new());
         while frame.get(12..14) != Some(&[8, 0]) {
-            // What waited for the answer comes by itself.
+            // The datagram that waited for the ARP reply arrives without a further one.
             for (number, queue) in queues.iter_mut().enumerate() {
                 queue
                     .receive(1, |arrived| (first, frame) = (number, arrived.bytes.to_vec()))
@@ -82,19 +81,19 @@ fn the_kernel_sends_a_flow_to_the_queue_that_it_came_from() {
         for other in (0..4).filter(|&other| other != first) {
             send(&mut queues[other], [sent_back(&frame)]).unwrap();
             socket.recv(&mut [0; 64]).unwrap();
-            assert_eq!(question(&mut queues).0, other);
+            assert_eq!(next_datagram(&mut queues).0, other);
         }
     });
 }
 
 #[test]
-fn no_queue_and_too_many_are_refused() {
+fn zero_queues_and_too_many_are_refused() {
     assert_eq!(Tap::open_queues(&plain(), 0).unwrap_err(), TapError::Queues(0));
     assert!(Tap::open_queues(&plain(), 257).unwrap_err().to_string().contains("1 to 256"));
 }
 
 #[test]
-fn the_kernel_s_frames_arrive_and_ours_arrive_at_the_kernel() {
+fn frames_are_exchanged_with_the_kernel() {
     isolated_test(|| {
         let Some(mut tap) = open(&plain()) else { return };
         bring_up(&tap);
@@ -114,14 +113,14 @@ fn the_kernel_s_frames_arrive_and_ours_arrive_at_the_kernel() {
 }
 
 #[test]
-fn over_tun_frames_begin_with_the_packet() {
+fn tun_frames_begin_with_the_ip_header() {
     isolated_test(|| {
         let config = TapConfig { medium: Medium::Ip, mtu: 1_300, ..plain() };
         let Some(mut tun) = open(&config) else { return };
         bring_up(&tun);
         assert_eq!(tun.interface.state().unwrap().mtu, Bytes::new(1_300));
         let name = tun.interface.name().to_owned();
-        assert_eq!(tun.interface.station(), Err(InterfaceError::NoEthernet(name)));
+        assert_eq!(tun.interface.mac_address(), Err(InterfaceError::NoEthernet(name)));
         let socket = UdpSocket::bind((KERNEL, 0)).unwrap();
         socket.send_to(&[7; 1_272], (OURS, 7)).unwrap();
         let packet = next(&mut tun);
@@ -132,7 +131,7 @@ fn over_tun_frames_begin_with_the_packet() {
 }
 
 #[test]
-fn as_many_frames_wait_to_be_received_as_the_queue_of_the_interface_holds() {
+fn the_queue_of_the_interface_holds_the_given_number_of_frames() {
     isolated_test(|| {
         let Some(mut tap) = open(&plain()) else { return };
         bring_up(&tap);
@@ -149,7 +148,7 @@ fn as_many_frames_wait_to_be_received_as_the_queue_of_the_interface_holds() {
 }
 
 #[test]
-fn an_interface_that_was_taken_down_or_removed_is_a_link_that_is_down() {
+fn the_link_is_down_with_its_interface_down_or_deleted() {
     isolated_test(|| {
         let Some(mut tap) = open(&plain()) else { return };
         assert_eq!(send(&mut tap, &[vec![0; 60]]), Err(LinkError::Down));
@@ -163,7 +162,7 @@ fn an_interface_that_was_taken_down_or_removed_is_a_link_that_is_down() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_told_from_one_that_is_no_name() {
+fn used_names_and_invalid_names_are_distinguished() {
     isolated_test(|| {
         let config = |name: &str| TapConfig { name: name.to_owned(), ..TapConfig::default() };
         let Some(tap) = open(&config("taken")) else { return };
@@ -177,7 +176,7 @@ fn a_name_that_is_taken_is_told_from_one_that_is_no_name() {
 }
 
 #[test]
-fn a_frame_whose_header_says_what_cannot_be_is_dropped_and_counted() {
+fn frames_with_invalid_headers_are_dropped_and_counted() {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let interface = KernelInterface::loopback().unwrap();
@@ -198,7 +197,7 @@ fn a_frame_whose_header_says_what_cannot_be_is_dropped_and_counted() {
         seen.push((frame.bytes.len(), frame.checksum, frame.segment.map(NonZeroU16::get)));
     });
     let place = PartialChecksum { start: 34, offset: 16 };
-    assert_eq!(received, Ok(7), "each was work");
+    assert_eq!(received, Ok(7), "dropped frames count as received");
     assert_eq!(
         seen,
         [(60, RxChecksum::Unverified, None), (65_000, RxChecksum::Partial(place), Some(5))]
@@ -207,30 +206,30 @@ fn a_frame_whose_header_says_what_cannot_be_is_dropped_and_counted() {
 }
 
 #[test]
-fn what_is_lent_leaves_behind_what_was_written_also_if_it_has_to_wait() {
-    lent_frames_leave_whole(|ours| {
+fn borrowed_data_is_sent_after_the_headers_even_if_it_must_wait() {
+    check_borrowed_data_is_sent_whole(|ours| {
         Tap::over(ours, KernelInterface::loopback().unwrap(), &TapConfig::default())
     });
 }
 
 #[test]
-fn a_frame_that_is_too_long_for_the_system_is_lost_and_counted_and_those_behind_it_leave() {
+fn too_long_frames_are_counted_and_later_ones_are_sent() {
     let config = TapConfig { mtu: 9_000, ..TapConfig::default() };
-    what_is_too_long_for_the_system_is_lost_and_counted(
+    check_too_long_frames_are_counted(
         |ours| Tap::over(ours, KernelInterface::loopback().unwrap(), &config),
         Tap::refused,
     );
 }
 
 #[test]
-fn what_is_left_to_the_kernel_is_said_in_front_of_the_frame() {
-    what_is_left_to_be_done_stands_in_front_of_the_frame(|ours| {
+fn offloads_are_described_before_the_frame() {
+    check_offloads_are_described(|ours| {
         Tap::over(ours, KernelInterface::loopback().unwrap(), &TapConfig::default())
     });
 }
 
 #[test]
-fn with_offloads_the_kernel_leaves_its_checksums_to_us() {
+fn with_offloads_frames_from_the_kernel_have_partial_checksums() {
     isolated_test(|| {
         let Some(mut tap) = open(&TapConfig::default()) else { return };
         bring_up(&tap);
@@ -248,14 +247,14 @@ fn with_offloads_the_kernel_leaves_its_checksums_to_us() {
 }
 
 #[test]
-fn the_largest_frame_arrives_whole() {
-    the_largest_frame_that_can_arrive_does_so_whole(|ours| {
+fn the_largest_frame_is_received() {
+    check_the_largest_frame_is_received(|ours| {
         Tap::over(ours, KernelInterface::loopback().unwrap(), &TapConfig::default())
     });
 }
 
 #[test]
-fn a_frame_that_is_longer_than_any_can_be_is_cut_and_harms_no_other() {
+fn an_oversized_frame_is_truncated_and_affects_no_other() {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let mut tap = Tap::over(ours.into(), KernelInterface::loopback().unwrap(), &plain());
@@ -268,16 +267,16 @@ fn a_frame_that_is_longer_than_any_can_be_is_cut_and_harms_no_other() {
 }
 
 #[test]
-fn a_frame_bears_the_time_of_its_arrival_with_offloads_and_without() {
+fn frames_are_stamped_on_arrival_with_and_without_offloads() {
     for config in [plain(), TapConfig::default()] {
-        what_arrives_bears_the_time_of_its_arrival(|ours| {
+        check_frames_are_stamped_on_arrival(|ours| {
             Tap::over(ours, KernelInterface::loopback().unwrap(), &config)
         });
     }
 }
 
 #[test]
-fn a_frame_for_which_the_system_has_no_room_waits_and_none_is_lost_or_sent_twice() {
+fn a_frame_without_room_waits_and_is_sent_once() {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     theirs.set_nonblocking(true).unwrap();
@@ -291,7 +290,7 @@ fn a_frame_for_which_the_system_has_no_room_waits_and_none_is_lost_or_sent_twice
     };
     let sent = tap.transmit(100_000, &mut fill).unwrap();
     assert!(sent < 100_000 && tap.wants_room());
-    assert_eq!(tap.transmit(100, |_| panic!("one frame waits already")), Ok(0));
+    assert_eq!(tap.transmit(100, |_| panic!("a frame is waiting already")), Ok(0));
     let mut frames = Vec::new();
     let mut drain = || {
         let mut bytes = [0; 100];
@@ -310,8 +309,7 @@ fn a_frame_for_which_the_system_has_no_room_waits_and_none_is_lost_or_sent_twice
 }
 
 #[test]
-fn frames_that_are_read_together_arrive_in_their_order_each_as_it_was_and_no_more_than_are_wanted()
-{
+fn a_batch_of_frames_is_in_order_unchanged_and_within_the_budget() {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let mut tap = Tap::over(ours.into(), KernelInterface::loopback().unwrap(), &plain());
@@ -320,7 +318,7 @@ fn frames_that_are_read_together_arrive_in_their_order_each_as_it_was_and_no_mor
     };
     for budget in [1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 100] {
         (0..9).for_each(|number| {
-            assert_eq!(theirs.send(&frame(number)).unwrap(), frame(number).len())
+            assert_eq!(theirs.send(&frame(number)).unwrap(), frame(number).len());
         });
         let mut seen = Vec::new();
         for turn in 0.. {

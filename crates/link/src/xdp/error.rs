@@ -1,84 +1,89 @@
-//! Why there is no link over AF_XDP, and how to get it.
+//! The errors of opening an AF_XDP link.
 
 use super::program::MOST_ADDRESSES;
 use crate::kernel_interface::InterfaceError;
 use std::io;
 use thiserror::Error;
 
-/// Why there is no link over AF_XDP. The machine or the person who runs it can mend it.
+/// The reason why an AF_XDP link cannot be opened, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum XdpError {
-    /// The process may not.
+    /// The process lacks the permission.
     #[error(
-        "no permission to {what}: run as root of the machine, or grant the program CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF"
+        "no permission to {what}: run as root of the machine, or grant the program CAP_NET_ADMIN, \
+         CAP_NET_RAW and CAP_BPF"
     )]
     Forbidden {
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
     },
-    /// The kernel was built without.
+    /// The kernel has no support for AF_XDP.
     #[error("this kernel has no AF_XDP: it was built without CONFIG_XDP_SOCKETS")]
     NoXdp,
-    /// The driver takes no programs, or is none of a machine's own network.
+    /// The driver of the interface does not support XDP programs.
     #[error("the driver of `{name}` cannot {what}: choose another interface, or a packet socket")]
     Driver {
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
-        /// The interface.
+        /// The name of the interface.
         name: String,
     },
-    /// Somebody has put a program there already, or has the queue.
+    /// Another program has attached an XDP program, or uses the queue.
     #[error(
-        "could not {what}: another program has queue {queue} of `{name}`; end it, or take its program away (`ip link set {name} xdp off`)"
+        "could not {what}: another program has queue {queue} of `{name}`; end it, or detach its \
+         XDP program (`ip link set {name} xdp off`)"
     )]
     Busy {
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
-        /// The interface.
+        /// The name of the interface.
         name: String,
         /// The queue.
         queue: u32,
     },
-    /// There is no such queue, or the interface cannot be used so.
+    /// The queue does not exist, or the interface does not support this use.
     #[error("could not {what}: `{name}` has no queue {queue}, see /sys/class/net/{name}/queues")]
     Queue {
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
-        /// The interface.
+        /// The name of the interface.
         name: String,
         /// The queue.
         queue: u32,
     },
-    /// The machine grants no memory for frames.
+    /// The system grants no memory for frames.
     #[error("no memory to {what}: raise the limit `ulimit -l`, or take fewer frames")]
     Memory {
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
     },
-    /// The interface's packets do not fit a frame's memory.
+    /// The packets of the interface do not fit the memory of a frame.
     #[error("an MTU of {mtu} bytes is too large for AF_XDP: set that of `{name}` to 3822 or less")]
     Mtu {
-        /// The interface.
+        /// The name of the interface.
         name: String,
-        /// Its MTU.
+        /// The MTU of the interface.
         mtu: usize,
     },
-    /// The caller has given no address, or too many.
+    /// The number of addresses is zero or too large.
     #[error("a program looks for 1 to {MOST_ADDRESSES} addresses, not for {0}")]
     Addresses(usize),
-    /// The caller wants no frames, or too many.
+    /// The number of frames is too small or too large.
     #[error("a socket cannot have {0} frames each way: choose 64 to 65536")]
     Frames(usize),
-    /// The caller wants no queue, or more than there are numbers for.
-    #[error("no queue was asked for: give one at least")]
+    /// The number of queues is zero, or exceeds the queue numbers.
+    #[error("no queue was asked for: give at least one")]
     Queues,
-    /// There is no such interface, it is no Ethernet, or it cannot be asked.
+    /// The interface does not exist, is not Ethernet, or cannot be queried.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// The system refused for another reason.
-    #[error("the system could not {what} (error {errno}: {})", io::Error::from_raw_os_error(*errno))]
+    /// Another error of the system.
+    #[error(
+        "the system could not {what} (error {errno}: {})",
+        io::Error::from_raw_os_error(*errno)
+    )]
     System {
-        /// What was to be done.
+        /// The failed operation.
         what: &'static str,
         /// The error number of the system.
         errno: i32,

@@ -1,12 +1,14 @@
-//! AF_XDP: frames for our addresses come to us from the driver, before the kernel's own network sees them, into
-//! memory that we share with it, and leave from there.
+//! AF_XDP: the frames for the host's addresses pass from the driver into memory that is shared with
+//! it, before the kernel's network stack sees them. Sent frames take the opposite direction.
 //!
-//! A program in front of the interface chooses them by their IP address ([`XdpConfig::addresses`]), so the kernel
-//! keeps the interface for everything else, and we are its station. The program goes with the link.
+//! An XDP program on the interface selects the frames by IP address ([`XdpConfig::addresses`]). The
+//! kernel keeps the interface for everything else, and the host uses its MAC address. The program
+//! is detached with the link.
 //!
-//! Drivers that cannot work in our memory copy frames into it and out of it; [`XdpLink::is_zero_copy`] tells. There
-//! are no offloads: checksums are ours, also those that the other end of a virtual cable would leave out. Take them
-//! from it ([`KernelInterface::set_checksum_offload`], or `ethtool -K NAME tx off`), or everything that it sends looks
+//! Some drivers copy frames between their memory and the shared one; [`XdpLink::is_zero_copy`]
+//! tells. There are no offloads, so the host computes and verifies all checksums. The other end of
+//! a virtual cable must compute them, too: turn its offload off
+//! ([`KernelInterface::set_checksum_offload`], or `ethtool -K NAME tx off`), or all its frames look
 //! damaged.
 
 mod error;
@@ -15,7 +17,7 @@ mod program;
 pub use error::XdpError;
 
 use crate::MonotonicClock;
-use crate::filler::Filler;
+use crate::closure_source::ClosureSource;
 use crate::kernel_interface::{KernelInterface, explain};
 use crate::sys::xdp::{Failed, Shape, XdpSocket};
 use crate::wait::Readiness;
@@ -30,43 +32,44 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-/// Bytes of a frame's memory in front of it that the kernel keeps for programs (`XDP_PACKET_HEADROOM`).
+/// The bytes before a frame that the kernel reserves for programs (`XDP_PACKET_HEADROOM`).
 const HEADROOM: usize = 256;
-/// The sizes that a frame's memory can have.
+/// The possible lengths of a frame's memory.
 const FRAME_SIZES: [u32; 2] = [2_048, 4_096];
-/// Bytes of the longest Ethernet header, with a tag.
+/// The length of the longest Ethernet header in bytes, with a tag.
 const TAGGED_HEADER: usize = 18;
-/// Frames that are taken in a row, in a few microseconds, and have one time of arrival.
+/// The number of frames, received within microseconds, that share one time of arrival.
 const STAMPED_AT_ONCE: usize = 64;
 
-/// Which queue of which interface, for what.
+/// The queue of an interface, and the use of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct XdpConfig {
-    /// The interface's name.
+    /// The name of the interface.
     pub interface: String,
-    /// Its receive queue.
+    /// The receive queue.
     pub queue: u32,
-    /// What is for these addresses is ours; 1 to 64.
+    /// The addresses of the host: 1 to 64.
     pub addresses: Vec<Ipv4Addr>,
-    /// Frames in each direction, rounded up to a power of two; 64 to 65,536. What a window of the peers holds should
-    /// fit, and what does not stay in the processor's cache costs a seventh more: all memory for arriving frames is used by
-    /// turns.
+    /// The number of frames in each direction: 64 to 65,536, rounded up to a power of two. The
+    /// windows of the peers should fit. All receive memory is used in turn, so more than fits the
+    /// processor's cache costs a seventh more.
     pub frames: usize,
-    /// Whether the program stands in the driver, if that can have one. A virtual cable's driver copies each frame once
-    /// more to make room for a program; behind it, where the kernel's own network begins, a frame of a full segment takes
-    /// a seventh less (measured with one queue). Behind a driver nothing is zero-copy, and super-frames come that the
-    /// driver would have forbidden, only to be lost, and counted: neither the other end may send them
-    /// (`ethtool -K NAME tx off`) nor this one join any (`ethtool -K NAME gro off`).
+    /// Does the program run in the driver, if that supports it? The driver of a virtual cable then
+    /// copies each frame once more to make room for a program; after the driver, a full segment
+    /// takes a seventh less time (measured with one queue). But after the driver nothing is
+    /// zero-copy, and GSO frames arrive, which are lost and counted. Prevent them: the other end
+    /// must not send them (`ethtool -K NAME tx off`), and this end must not coalesce (`ethtool -K
+    /// NAME gro off`).
     pub in_driver: bool,
-    /// Whether to try the driver's own way into our memory before one by copies.
+    /// Is zero-copy tried before copying?
     pub zero_copy: bool,
-    /// Has the driver work for this queue when we ask for frames, for at most so long, and no interrupts in between:
-    /// for a thread with a processor of its own. (`SO_PREFER_BUSY_POLL`.)
+    /// The longest time for which the driver works on this queue when the host asks for frames,
+    /// without interrupts (`SO_PREFER_BUSY_POLL`). For a thread with a CPU of its own.
     pub busy_poll: Option<Duration>,
 }
 
 impl XdpConfig {
-    /// What is for `address` on the first queue of the interface called `name`.
+    /// Creates a configuration for `address` on the first queue of the interface `name`.
     #[must_use]
     pub fn new(name: impl Into<String>, address: Ipv4Addr) -> Self {
         Self {
@@ -81,20 +84,20 @@ impl XdpConfig {
     }
 }
 
-/// What the kernel counts of a socket (`XDP_STATISTICS`).
+/// The kernel's counters of a socket (`XDP_STATISTICS`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpStatistics {
-    /// Frames that arrived and were lost for other reasons than those below.
+    /// Received frames that were lost for reasons other than those below.
     pub dropped: u64,
-    /// Places for frames to be received that cannot be.
-    pub invalid_places: u64,
-    /// Frames to be sent whose description cannot be.
-    pub invalid_frames: u64,
-    /// Frames that arrived faster than they were received, and were lost.
+    /// Invalid addresses in the fill ring.
+    pub invalid_fill_addresses: u64,
+    /// Invalid descriptors in the transmit ring.
+    pub invalid_descriptors: u64,
+    /// Received frames that were lost because the receive ring was full.
     pub receive_ring_full: u64,
-    /// Frames that arrived when all memory for them was in use.
+    /// Times that a received frame found the fill ring empty.
     pub fill_ring_empty: u64,
-    /// Times that the kernel found nothing more to send.
+    /// Times that the kernel found the transmit ring empty.
     pub transmit_ring_empty: u64,
 }
 
@@ -107,26 +110,27 @@ pub struct XdpLink {
     capabilities: Capabilities,
     zero_copy: bool,
     busy: bool,
-    /// Whether the last transmission ended for want of a free frame.
+    /// Did the last transmission end for lack of a free frame?
     starved: bool,
-    // Behind the socket, which nothing is led to when it is gone.
+    // After the socket, so that frames are directed to it as long as it exists.
     _program: Arc<Program>,
 }
 
 impl XdpLink {
-    /// Opens one queue. The interface must be up, or be brought up, for frames to pass.
+    /// Opens one queue. Frames pass only while the interface is up.
     ///
     /// # Errors
-    /// [`XdpError`], which says what is missing and how to get it.
+    /// [`XdpError`], which names what is missing, and the remedy.
     pub fn open(config: &XdpConfig) -> Result<Self, XdpError> {
         let mut links = Self::open_queues(config, 1)?;
         links.pop().ok_or(XdpError::Queues)
     }
 
-    /// Opens `count` queues from [`XdpConfig::queue`] on, one for each shard of a host; see [`crate::shard`].
+    /// Opens `count` queues from [`XdpConfig::queue`] on, one for each shard of a host (see
+    /// [`crate::shard`]).
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// Like [`open`](Self::open).
     pub fn open_queues(config: &XdpConfig, count: u32) -> Result<Vec<Self>, XdpError> {
         let addresses = config.addresses.len();
         if !(1..=MOST_ADDRESSES).contains(&addresses) {
@@ -138,7 +142,7 @@ impl XdpLink {
         let end = config.queue.checked_add(count).filter(|_| count > 0).ok_or(XdpError::Queues)?;
         let interface = KernelInterface::named(&config.interface)?;
         let state = interface.state()?;
-        let mac = interface.station()?;
+        let mac = interface.mac_address()?;
         let mtu = usize::try_from(state.mtu.count()).unwrap_or(usize::MAX);
         let too_large = || XdpError::Mtu { name: config.interface.clone(), mtu };
         let frame_size = frame_size(mtu).ok_or_else(too_large)?;
@@ -147,16 +151,14 @@ impl XdpLink {
         let refused =
             |what, queue, error: io::Error| XdpError::of(what, &config.interface, queue, &error);
         let program = Program::new(interface.index(), &config.addresses, end, config.in_driver)
-            .map_err(|error| {
-                refused("put a program in front of the interface", config.queue, error)
-            })?;
+            .map_err(|error| refused("attach a program to the interface", config.queue, error))?;
         let program = Arc::new(program);
         let open = |queue| {
             let (socket, zero_copy) = open_socket(interface.index(), queue, shape, config)
                 .map_err(|failed| refused(failed.what, queue, failed.error))?;
             program
-                .lead(queue, socket.as_fd())
-                .map_err(|error| refused("lead frames to the socket", queue, error))?;
+                .direct(queue, socket.as_fd())
+                .map_err(|error| refused("direct frames to the socket", queue, error))?;
             Ok(Self {
                 socket,
                 interface: interface.clone(),
@@ -171,62 +173,63 @@ impl XdpLink {
         (config.queue..end).map(open).collect()
     }
 
-    /// Whether this process may put programs into the kernel, and this kernel has such sockets.
+    /// Checks whether this process may load XDP programs, and the kernel supports them.
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// Like [`open`](Self::open).
     pub fn probe() -> Result<(), XdpError> {
         program::probe()
-            .map_err(|error| XdpError::of("put a program into the kernel", "", 0, &error))
+            .map_err(|error| XdpError::of("load a program into the kernel", "", 0, &error))
     }
 
-    /// The interface.
+    /// Returns the interface.
     #[must_use]
     pub const fn interface(&self) -> &KernelInterface {
         &self.interface
     }
 
-    /// The station that we are, which is the interface's.
+    /// Returns the MAC address of the host, which is that of the interface.
     #[must_use]
     pub const fn mac(&self) -> [u8; 6] {
         self.mac
     }
 
-    /// Does the driver work in our memory itself?
+    /// Does the driver access the shared memory itself, without copies?
     #[must_use]
     pub const fn is_zero_copy(&self) -> bool {
         self.zero_copy
     }
 
-    /// What the kernel has counted; zeros if it does not tell.
+    /// Returns the kernel's counters; zeros if it has none.
     #[must_use]
     pub fn statistics(&self) -> XdpStatistics {
         let [
             dropped,
-            invalid_places,
-            invalid_frames,
+            invalid_fill_addresses,
+            invalid_descriptors,
             receive_ring_full,
             fill_ring_empty,
             transmit_ring_empty,
         ] = self.socket.statistics().unwrap_or_default();
         XdpStatistics {
             dropped,
-            invalid_places,
-            invalid_frames,
+            invalid_fill_addresses,
+            invalid_descriptors,
             receive_ring_full,
             fill_ring_empty,
             transmit_ring_empty,
         }
     }
 
-    /// Frames that were dropped because the kernel has described what cannot be.
+    /// Returns the number of received descriptors that were invalid.
     #[must_use]
     pub const fn malformed(&self) -> u64 {
         self.socket.malformed()
     }
 }
 
-/// A socket in the driver's own way, if that is wanted and can be, and else by copies.
+/// Opens a socket with zero-copy, if that is wanted and possible, and otherwise with copies.
+/// Returns whether it is zero-copy.
 fn open_socket(
     interface: u32,
     queue: u32,
@@ -241,7 +244,7 @@ fn open_socket(
     }
 }
 
-/// Bytes of memory for each frame of an interface with this MTU.
+/// Returns the length of a frame's memory for this MTU, or `None` if the MTU is too large.
 fn frame_size(mtu: usize) -> Option<u32> {
     let needed = mtu.checked_add(HEADROOM + TAGGED_HEADER)?;
     FRAME_SIZES.into_iter().find(|&size| needed <= size as usize)
@@ -284,7 +287,7 @@ impl Link for XdpLink {
         budget: usize,
         fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
     ) -> Result<usize, LinkError> {
-        self.transmit_from(budget, &mut Filler { now: Instant::ZERO, fill })
+        self.transmit_from(budget, &mut ClosureSource { now: Instant::ZERO, fill })
     }
 
     #[inline]
@@ -312,10 +315,10 @@ impl Link for XdpLink {
     }
 }
 
-/// The empty frames of one transmission.
+/// The free frames of one transmission.
 struct Slots<'a> {
     link: &'a mut XdpLink,
-    /// How many may still be filled.
+    /// The number of frames that may still be filled.
     left: &'a mut usize,
 }
 
@@ -342,8 +345,8 @@ impl Readiness for XdpLink {
         self.socket.as_fd()
     }
 
-    /// What a driver has not taken yet leaves when it is asked again. Nobody would do so before the host has something else
-    /// to do, which may be a retransmission.
+    /// Also if the driver has not taken all frames: they leave only when it is called again, and
+    /// the host may not do so before a retransmission.
     fn wants_room(&self) -> bool {
         self.starved || self.socket.wants_call()
     }

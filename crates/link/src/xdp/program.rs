@@ -1,20 +1,21 @@
-//! The program in front of an interface that decides which frames are ours: ARP about one of our addresses, and
-//! IPv4 packets to one. All others go on to the kernel.
+//! The XDP program that selects frames for this host: ARP requests and replies about one of its
+//! addresses, and IPv4 packets to one of them. All other frames go to the kernel.
 //!
-//! It is written in the instructions of the kernel's packet processor (RFC 9669), each of eight bytes: opcode,
-//! source and destination register, offset, operand.
+//! The program consists of BPF instructions (RFC 9669) of eight bytes: opcode, source and
+//! destination register, offset, operand.
 
 use crate::sys::bpf::{attach, load, set_socket, socket_map};
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Addresses that a program can look for.
+/// The number of addresses that a program can compare at most.
 pub(super) const MOST_ADDRESSES: usize = 64;
 
-/// Bytes that are looked at: an Ethernet header and ARP, or an IPv4 header with a little of what is in it.
+/// The number of bytes that the program accesses: an Ethernet header with ARP, or with an IPv4
+/// header and the start of its payload.
 const LOOKED_AT: i32 = 42;
-/// Where the EtherType is, and both addresses for which a frame can be.
+/// The offsets of the EtherType and of the address to compare.
 const ETHER_TYPE: i16 = 12;
 const IPV4_DESTINATION: i16 = 30;
 const ARP_TARGET: i16 = 38;
@@ -29,29 +30,30 @@ const LOAD_LONG: u8 = 0x18;
 const IF_GREATER: u8 = 0x2d;
 const IF_EQUAL: u8 = 0x15;
 const IF_NOT_EQUAL: u8 = 0x55;
-/// Compares the lower halves.
+/// Compares only the lower halves.
 const IF_EQUAL_WORD: u8 = 0x16;
 const GO: u8 = 0x05;
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 
-/// `BPF_PSEUDO_MAP_FD`: the long number is the descriptor of a map.
+/// `BPF_PSEUDO_MAP_FD`: the 64-bit operand is the descriptor of a map.
 const MAP: u8 = 1;
 /// `bpf_redirect_map`.
 const REDIRECT: i32 = 51;
 /// `XDP_PASS`.
 const PASS: i32 = 2;
 
-/// A program in front of an interface, and the sockets that it knows. Both go when this is dropped.
+/// An XDP program attached to an interface, and its socket map. Dropping it detaches the program.
 #[derive(Debug)]
 pub(super) struct Program {
     sockets: OwnedFd,
-    /// Its life is the program's place in front of the interface.
-    _place: OwnedFd,
+    /// The attachment, which exists as long as this descriptor.
+    _attachment: OwnedFd,
 }
 
 impl Program {
-    /// A program for what is for `addresses`, in front of the interface with this index, in its driver or behind it.
+    /// Attaches a program for `addresses` to the interface with this index, in its driver or after
+    /// it.
     pub(super) fn new(
         interface: u32,
         addresses: &[Ipv4Addr],
@@ -61,25 +63,26 @@ impl Program {
         let sockets = socket_map(queues)?;
         let program = load(&instructions(sockets.as_raw_fd(), addresses))?;
         let place = attach(program.as_fd(), interface, in_driver)?;
-        Ok(Self { sockets, _place: place })
+        Ok(Self { sockets, _attachment: place })
     }
 
-    /// What is ours and arrives on `queue` goes to `socket` from now on.
-    pub(super) fn lead(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+    /// Directs the host's frames from `queue` to `socket`.
+    pub(super) fn direct(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         set_socket(self.sockets.as_fd(), queue, socket)
     }
 }
 
-/// Loads a program for nobody, which goes at once.
+/// Checks whether the kernel accepts the program, without attaching it.
 pub(super) fn probe() -> io::Result<()> {
     let sockets = socket_map(1)?;
     load(&instructions(sockets.as_raw_fd(), &[Ipv4Addr::UNSPECIFIED])).map(drop)
 }
 
-/// Register 1 is the frame's description: where it begins and ends, and, behind its interface, its queue.
+/// Returns the instructions. Register 1 points to `struct xdp_md`: start and end of the frame, and,
+/// after the interface, the queue.
 fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
     let ether_type = |kind: u16| i32::from(kind.to_be());
-    // Forward jumps to the end of the comparisons, which the last of them falls into.
+    // All jumps direct forward, to the pass instructions after the comparisons.
     let count = i16::try_from(addresses.len().min(MOST_ADDRESSES)).unwrap_or(0);
     let mut code = vec![
         instruction(LOAD_WORD, 2, 1, 0, 0),
@@ -87,7 +90,7 @@ fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
         instruction(LOAD_WORD, 6, 1, 16, 0),
         instruction(MOVE, 4, 2, 0, 0),
         instruction(ADD_NUMBER, 4, 0, 0, LOOKED_AT),
-        // What is shorter passes.
+        // Shorter frames go to the kernel.
         instruction(IF_GREATER, 4, 3, 6 + count, 0),
         instruction(LOAD_HALF, 4, 2, ETHER_TYPE, 0),
         instruction(IF_EQUAL, 4, 0, 3, ether_type(0x0800)),
@@ -97,7 +100,7 @@ fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
         instruction(LOAD_WORD, 5, 2, IPV4_DESTINATION, 0),
     ];
     for (left, address) in (0..count).rev().zip(addresses) {
-        // Behind the comparisons that are left stand two instructions that pass.
+        // The pass instructions, two of them, follow the remaining comparisons.
         code.push(instruction(IF_EQUAL_WORD, 5, 0, left + 2, i32::from_ne_bytes(address.octets())));
     }
     code.extend([
@@ -106,7 +109,7 @@ fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
         instruction(LOAD_LONG, 1, MAP, 0, map),
         0,
         instruction(MOVE, 2, 6, 0, 0),
-        // On a queue without a socket it passes.
+        // Without a socket for the queue, the frame goes to the kernel.
         instruction(MOVE_NUMBER, 3, 0, 0, PASS),
         instruction(CALL, 0, 0, 0, REDIRECT),
         instruction(EXIT, 0, 0, 0, 0),
@@ -114,11 +117,11 @@ fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
     code
 }
 
-/// One instruction.
+/// Encodes an instruction.
 const fn instruction(opcode: u8, destination: u8, source: u8, offset: i16, operand: i32) -> u64 {
     let [a, b] = offset.to_ne_bytes();
     let [c, d, e, f] = operand.to_ne_bytes();
-    // The registers share a byte, whose lower half is the lower bits of it on this machine.
+    // Both registers share a byte, the destination in its low bits on little-endian machines.
     let registers = if cfg!(target_endian = "little") {
         source << 4 | destination
     } else {

@@ -1,4 +1,4 @@
-//! Ends of a virtual cable, whose driver knows AF_XDP by copies.
+//! Tests with the ends of a virtual cable, whose driver supports AF_XDP with copies.
 
 use super::*;
 use crate::Waiter;
@@ -10,10 +10,10 @@ use std::net::UdpSocket;
 
 const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// The kernel's address on our end.
+/// The kernel's address at the near end.
 const BESIDE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
 
-/// A cable; both ends are up in this network.
+/// Creates a cable. Both ends are up in this network.
 fn cable() -> [KernelInterface; 2] {
     let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
     for end in [&near, &far] {
@@ -23,8 +23,8 @@ fn cable() -> [KernelInterface; 2] {
     [near, far]
 }
 
-/// A frame with an IPv4 packet of this number for `address`.
-fn numbered(address: Ipv4Addr, number: u16) -> Vec<u8> {
+/// Returns a frame with an IPv4 packet of this number for `address`.
+fn numbered_frame(address: Ipv4Addr, number: u16) -> Vec<u8> {
     let mut frame = vec![0; 60];
     frame[12..15].copy_from_slice(&[8, 0, 0x45]);
     frame[18..20].copy_from_slice(&number.to_be_bytes());
@@ -37,12 +37,12 @@ fn number_of(frame: &[u8]) -> u16 {
 }
 
 #[test]
-fn what_is_for_us_is_ours_and_all_else_the_kernel_s() {
+fn the_host_and_the_kernel_each_receive_their_frames() {
     isolated_test_of_root(|| share_an_interface(true));
 }
 
 #[test]
-fn behind_the_driver_too_what_is_for_us_is_ours_and_all_else_the_kernel_s() {
+fn after_the_driver_the_host_and_the_kernel_each_receive_their_frames() {
     isolated_test_of_root(|| share_an_interface(false));
 }
 
@@ -58,28 +58,28 @@ fn share_an_interface(in_driver: bool) {
         socket.send_to(b"to us", (OURS, 7)).unwrap();
         socket
     });
-    let mut heard = [0; 20];
-    assert_eq!(beside.recv(&mut heard).unwrap(), 13);
+    let mut received = [0; 20];
+    assert_eq!(beside.recv(&mut received).unwrap(), 13);
     let request = next(&mut link);
     let mac = link.mac();
     assert_eq!(send(&mut link, [arp_reply(&request, OURS, mac)]), Ok(1));
     let datagram = next(&mut link);
     assert_eq!((&datagram[..6], &datagram[42..47]), (&mac[..], &b"to us"[..]));
     let mut back = sent_back(&datagram);
-    // The kernel has not finished its sum, which no card of a cable does for it.
+    // The datagram has a partial checksum, and nothing on a virtual cable completes it.
     back[40..42].fill(0);
     assert_eq!(send(&mut link, [back]), Ok(1));
-    assert_eq!(socket.recv(&mut heard).unwrap(), 5);
+    assert_eq!(socket.recv(&mut received).unwrap(), 5);
     assert_eq!(link.malformed(), 0);
 }
 
 #[test]
-fn frames_go_round_the_memory_many_times_and_stay_in_order() {
+fn frames_are_reused_many_times_and_stay_in_order() {
     isolated_test_of_root(|| go_round(true));
 }
 
 #[test]
-fn frames_that_come_behind_the_driver_go_round_the_memory_as_others_do() {
+fn after_the_driver_frames_are_reused_many_times_and_stay_in_order() {
     isolated_test_of_root(|| go_round(false));
 }
 
@@ -95,7 +95,7 @@ fn go_round(in_driver: bool) {
         let batch = (FRAMES - sent).min(20);
         for (link, to) in [(&mut left, KERNEL), (&mut right, OURS)] {
             assert_eq!(
-                send(link, (sent..sent + batch).map(|n| numbered(to, n))),
+                send(link, (sent..sent + batch).map(|n| numbered_frame(to, n))),
                 Ok(usize::from(batch))
             );
         }
@@ -111,19 +111,27 @@ fn go_round(in_driver: bool) {
         }
     }
     for link in [&left, &right] {
-        let XdpStatistics { dropped, invalid_places, invalid_frames, receive_ring_full, .. } =
-            link.statistics();
-        assert_eq!([dropped, invalid_places, invalid_frames, receive_ring_full], [0; 4]);
+        let XdpStatistics {
+            dropped,
+            invalid_fill_addresses,
+            invalid_descriptors,
+            receive_ring_full,
+            ..
+        } = link.statistics();
+        assert_eq!(
+            [dropped, invalid_fill_addresses, invalid_descriptors, receive_ring_full],
+            [0; 4]
+        );
     }
 }
 
 #[test]
-fn what_comes_faster_than_it_is_taken_is_lost_and_counted() {
+fn excess_frames_are_lost_and_counted() {
     isolated_test_of_root(|| overflow(true));
 }
 
 #[test]
-fn behind_the_driver_too_what_comes_faster_than_it_is_taken_is_lost_and_counted() {
+fn after_the_driver_excess_frames_are_lost_and_counted() {
     isolated_test_of_root(|| overflow(false));
 }
 
@@ -133,23 +141,24 @@ fn overflow(in_driver: bool) {
     let few = XdpConfig { frames: 64, in_driver, ..XdpConfig::new("far", KERNEL) };
     let mut right = XdpLink::open(&few).unwrap();
     for round in 0..10 {
-        let sent = send(&mut left, (0..100).map(|number| numbered(KERNEL, round * 100 + number)));
+        let sent =
+            send(&mut left, (0..100).map(|number| numbered_frame(KERNEL, round * 100 + number)));
         assert_eq!(sent, Ok(100));
     }
     let mut numbers = Vec::new();
     right.receive(usize::MAX, |frame| numbers.push(number_of(frame.bytes))).unwrap();
-    assert_eq!(numbers, (0..64).collect::<Vec<_>>(), "the first that came");
+    assert_eq!(numbers, (0..64).collect::<Vec<_>>(), "the first frames");
     let counted = right.statistics();
     assert!(
         counted.dropped + counted.receive_ring_full + counted.fill_ring_empty > 0,
         "{counted:?}"
     );
-    send(&mut left, [numbered(KERNEL, 9)]).unwrap();
+    send(&mut left, [numbered_frame(KERNEL, 9)]).unwrap();
     assert_eq!(number_of(&next(&mut right)), 9);
 }
 
 #[test]
-fn a_queue_is_given_once_and_the_program_goes_with_the_link() {
+fn a_queue_has_one_user_and_the_program_is_detached_with_the_link() {
     isolated_test_of_root(|| {
         let _cable = cable();
         let config = XdpConfig::new("near", OURS);
@@ -167,7 +176,7 @@ fn a_queue_is_given_once_and_the_program_goes_with_the_link() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_the_remedy() {
+fn invalid_configurations_are_refused_with_the_remedy() {
     isolated_test_of_root(|| {
         let [near, _far] = cable();
         let config = || XdpConfig::new("near", OURS);
@@ -186,7 +195,7 @@ fn what_cannot_be_is_refused_with_the_remedy() {
         let error = XdpLink::open_queues(&config(), 2).unwrap_err();
         assert!(
             error.to_string().contains("no queue 1"),
-            "not the first one, which is there: {error}"
+            "the second queue, and not the existing first one: {error}"
         );
         near.set_mtu(Bytes::new(9_000)).unwrap();
         assert!(refused(&config()).to_string().contains("3822 or less"));
@@ -194,7 +203,7 @@ fn what_cannot_be_is_refused_with_the_remedy() {
 }
 
 #[test]
-fn a_program_looks_for_as_many_addresses_as_it_may_have() {
+fn a_program_compares_the_maximum_number_of_addresses() {
     isolated_test_of_root(|| {
         let _cable = cable();
         let addresses: Vec<_> =
@@ -203,7 +212,7 @@ fn a_program_looks_for_as_many_addresses_as_it_may_have() {
         let all = XdpConfig { addresses: addresses.clone(), ..XdpConfig::new("far", KERNEL) };
         let mut right = XdpLink::open(&all).unwrap();
         for (&address, number) in addresses.iter().zip(0..) {
-            let others = [numbered(Ipv4Addr::BROADCAST, 0), numbered(address, number)];
+            let others = [numbered_frame(Ipv4Addr::BROADCAST, 0), numbered_frame(address, number)];
             assert_eq!(send(&mut left, others), Ok(2));
             assert_eq!(number_of(&next(&mut right)), number);
         }
@@ -211,12 +220,12 @@ fn a_program_looks_for_as_many_addresses_as_it_may_have() {
 }
 
 #[test]
-fn no_more_frames_are_received_than_are_wanted_and_no_fewer_than_are_there() {
+fn frames_are_received_up_to_the_budget() {
     isolated_test_of_root(|| {
         let _cable = cable();
         let mut left = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
         let mut right = XdpLink::open(&XdpConfig::new("far", KERNEL)).unwrap();
-        assert_eq!(send(&mut left, (0..200).map(|number| numbered(KERNEL, number))), Ok(200));
+        assert_eq!(send(&mut left, (0..200).map(|number| numbered_frame(KERNEL, number))), Ok(200));
         let mut seen = 0;
         while seen < 200 {
             let mut came = 0;
@@ -231,14 +240,14 @@ fn no_more_frames_are_received_than_are_wanted_and_no_fewer_than_are_there() {
 }
 
 #[test]
-fn who_had_no_free_frame_is_ready_when_there_is_one_and_no_longer_when_it_was_used() {
+fn a_starved_link_is_ready_while_there_is_a_free_frame() {
     isolated_test_of_root(|| {
         let _cable = cable();
         let mut link =
             XdpLink::open(&XdpConfig { frames: 64, ..XdpConfig::new("near", OURS) }).unwrap();
         let _other = XdpLink::open(&XdpConfig::new("far", KERNEL)).unwrap();
         let fill = |bytes: &mut [u8]| {
-            bytes[..60].copy_from_slice(&numbered(KERNEL, 0));
+            bytes[..60].copy_from_slice(&numbered_frame(KERNEL, 0));
             Some(TxFrame::whole(60))
         };
         assert!(!link.wants_room() && !link.is_ready());
@@ -254,17 +263,17 @@ fn who_had_no_free_frame_is_ready_when_there_is_one_and_no_longer_when_it_was_us
 }
 
 #[test]
-fn an_interface_that_is_down_is_a_link_that_is_down() {
+fn the_link_is_down_with_its_interface() {
     isolated_test_of_root(|| {
         let [near, _far] = cable();
         let mut link = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
         near.set_down().unwrap();
-        assert_eq!(send(&mut link, [numbered(KERNEL, 1)]), Err(LinkError::Down));
+        assert_eq!(send(&mut link, [numbered_frame(KERNEL, 1)]), Err(LinkError::Down));
     });
 }
 
 #[test]
-fn memory_for_a_frame_holds_the_packet_and_what_is_in_front_of_it() {
+fn the_memory_of_a_frame_has_room_for_packet_header_and_headroom() {
     assert_eq!(
         [1_500, 1_774, 1_775, 3_822, 3_823, 65_535].map(frame_size),
         [Some(2_048), Some(2_048), Some(4_096), Some(4_096), None, None]

@@ -1,10 +1,11 @@
 //! System calls as the kernel carries them out.
 
+use super::polling::{epoll_control, epoll_wait, ioctl, poll_all};
 use super::worker::Table;
 use crate::machine::{Answer, Output};
-use crate::syntax::{Call, Errno, OptionValue, PollEntry, Settings, SocketOption, Transfer};
-use linerate_link::{kernel_socket, kernel_tcp};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::syntax::{Call, Errno, OptionValue, Settings, SocketOption, Transfer};
+use linerate_link::kernel_socket;
+use rustix::event::epoll;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind,
@@ -77,6 +78,16 @@ fn attempt(call: &Call, name: i32, table: &Table, settings: &Settings) -> io::Re
             fcntl_setfl(&*socket(*fd)?, OFlags::from_bits_retain(bits(*flags))).map(zero)?
         }
         Call::Poll { entries, timeout } => poll_all(entries, *timeout, table)?,
+        Call::EpollCreate => {
+            table.insert(name, epoll::create(epoll::CreateFlags::CLOEXEC)?);
+            Answer::of(name.into())
+        }
+        Call::EpollControl { epoll, operation, fd, event } => {
+            epoll_control(&*socket(*epoll)?, *operation, &*socket(*fd)?, *event)?
+        }
+        Call::EpollWait { epoll, most, timeout, .. } => {
+            epoll_wait(&*socket(*epoll)?, *most, *timeout)?
+        }
         Call::Ioctl { fd, request, .. } => ioctl(&*socket(*fd)?, *request)?,
     })
 }
@@ -145,37 +156,11 @@ fn bytes_of(value: &OptionValue) -> Vec<u8> {
     }
 }
 
-fn poll_all(entries: &[PollEntry], timeout: i64, table: &Table) -> io::Result<Answer> {
-    let sockets: Vec<_> = entries.iter().map(|entry| table.get(entry.fd)).collect();
-    let mut asked = Vec::new();
-    for (entry, socket) in entries.iter().zip(&sockets) {
-        let Some(socket) = socket else { return Err(io::Error::from_raw_os_error(Errno::BADF.0)) };
-        let events = PollFlags::from_bits_retain(u16::try_from(entry.events).unwrap_or(0));
-        asked.push(PollFd::new(&**socket, events));
-    }
-    let timeout = (timeout >= 0)
-        .then(|| Timespec { tv_sec: timeout / 1_000, tv_nsec: timeout % 1_000 * 1_000_000 });
-    let count = poll(&mut asked, timeout.as_ref())?;
-    let found = asked.iter().map(|entry| entry.revents().bits().into()).collect();
-    Ok(Answer { result: Ok(wide(count)), output: Output::Events(found) })
-}
-
-fn ioctl(socket: &OwnedFd, request: i64) -> io::Result<Answer> {
-    let number = match request {
-        0x541b => kernel_socket::unread_bytes(socket),
-        0x5411 => kernel_tcp::unacknowledged_bytes(socket),
-        0x894b => kernel_socket::unsent_bytes(socket),
-        _ => Err(io::Error::from_raw_os_error(Errno::INVAL.0)),
-    }?;
-    let output = Output::Number(i64::try_from(number).unwrap_or(i64::MAX));
-    Ok(Answer { result: Ok(0), output })
-}
-
 fn errno(error: &io::Error) -> Errno {
     Errno(error.raw_os_error().unwrap_or(0))
 }
 
-fn wide(count: usize) -> i64 {
+pub(super) fn wide(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 

@@ -2,6 +2,7 @@
 //! own, a TUN device on which the script is the rest of the world, and real time.
 
 mod calls;
+mod polling;
 mod worker;
 
 use crate::flows::Flows;
@@ -25,6 +26,9 @@ use worker::Worker;
 
 /// A call that should not wait is given so long, for the machine may be busy.
 const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// `MSG_ERRQUEUE`.
+const ERROR_QUEUE: i64 = 0x2000;
 
 /// Why no script can be run against the kernel. The machine, or whoever runs it, forbids it.
 #[derive(Debug, Error)]
@@ -186,6 +190,12 @@ impl Machine for KernelMachine {
     }
 
     fn begin(&mut self, call: &Call, name: i32, may_wait: bool) -> Result<Option<Answer>, Trouble> {
+        if let Call::Read(transfer) | Call::Write(transfer) = call
+            && (transfer.control.is_some() || transfer.flags & ERROR_QUEUE != 0)
+        {
+            let what = "control messages and the error queue are not read from a kernel's socket";
+            return Err(Trouble::Refused(what.to_owned()));
+        }
         self.worker.begin(call, name);
         if may_wait {
             return Ok(None);

@@ -1,14 +1,15 @@
 //! Going through a script with a machine, event by event.
 
 mod answer;
+mod expect;
 
-use crate::compare::{differences, told};
 use crate::flows::Flows;
 use crate::machine::{Answer, Machine, Trouble};
 use crate::packet::Captured;
 use crate::report::{Deviation, Report, Traced, Verdict};
 use crate::syntax::{
-    Action, Call, CallEvent, CodeError, Ends, Event, Expected, Script, Segment, When, seconds,
+    Action, Call, CallEvent, CodeError, Ends, Event, Expected, Script, ShellStep, Transfer, When,
+    seconds,
 };
 use linerate_units::Duration;
 
@@ -120,7 +121,9 @@ impl<'a, M: Machine> Run<'a, M> {
             Action::InboundIcmp(icmp) => match self.flows.inbound_icmp(icmp) {
                 Some(packet) => self.inject(&packet)?,
                 None => {
-                    return Err(refused("there is no connection yet whose segment could be quoted"));
+                    return Err(refused(
+                        "there is no connection yet whose segment could be quoted",
+                    ));
                 }
             },
             Action::Call(call) => self.call(event.line, call, base)?,
@@ -132,20 +135,29 @@ impl<'a, M: Machine> Run<'a, M> {
                     Err(error) => return Err(self.judge_code(event, error)),
                 }
             }
-            Action::Settings(settings) => {
-                for setting in settings {
-                    match self.machine.set(setting) {
-                        Err(Trouble::Refused(what)) if setting.from_list => {
-                            self.printed += &format!("line {}: left out: {what}\n", setting.line);
-                        }
-                        result => result?,
-                    }
-                }
-            }
+            Action::Shell(steps) => self.set_up(steps)?,
             Action::Outbound(_) => {}
         }
         let now = self.machine.now();
         self.check_call(now)
+    }
+
+    /// Carries out shell lines.
+    fn set_up(&mut self, steps: &[ShellStep]) -> Result<(), Stop> {
+        for step in steps {
+            match step {
+                ShellStep::Skip { line, note } => {
+                    self.printed += &format!("line {line}: {note}\n");
+                }
+                ShellStep::Set(setting) => match self.machine.set(setting) {
+                    Err(Trouble::Refused(what)) if setting.from_list => {
+                        self.printed += &format!("line {}: left out: {what}\n", setting.line);
+                    }
+                    result => result?,
+                },
+            }
+        }
+        Ok(())
     }
 
     fn judge_code(&self, event: &Event, error: CodeError) -> Stop {
@@ -182,66 +194,10 @@ impl<'a, M: Machine> Run<'a, M> {
         settings.tolerance.max(Duration::from_nanos(share))
     }
 
-    /// The host must send `expected`, between two moments.
-    fn expect(
-        &mut self,
-        event: &Event,
-        expected: &Segment,
-        (base, first, last): (Duration, Duration, Duration),
-    ) -> Result<(), Stop> {
-        let tolerance = self.tolerance(base, last);
-        let grace = if self.options.untimed { UNTIMED_GRACE } else { GRACE };
-        let limit = last + tolerance + if event.when == When::Any { Duration::ZERO } else { grace };
-        let written = format!("{} > {expected}", event.when);
-        let deviation = |what: String, came: String| {
-            Stop::Deviation(Deviation { line: event.line, what, expected: written.clone(), came })
-        };
-        let Some(Captured { at, bytes }) = self.machine.next_packet(limit)? else {
-            return Err(deviation(
-                "a segment was not sent".to_owned(),
-                format!("nothing until {}", seconds(self.machine.now())),
-            ));
-        };
-        self.note(Traced { at, sent: true, bytes: bytes.clone() });
-        let mut came = match self.flows.outbound(&bytes, expected) {
-            Ok(came) => came,
-            Err(wrong) => {
-                return Err(deviation(wrong, format!("{} > {} bytes", seconds(at), bytes.len())));
-            }
-        };
-        while self.flows.is_burst(expected, &came) {
-            let Some(next) = self.machine.next_packet(limit)? else { break };
-            self.note(Traced { at: next.at, sent: true, bytes: next.bytes.clone() });
-            let Ok(next) = self.flows.outbound(&next.bytes, expected) else { break };
-            if next.seq != came.seq.wrapping_add(u32::from(came.length)) {
-                break;
-            }
-            came =
-                Segment { seq: came.seq, length: came.length.saturating_add(next.length), ..next };
-        }
-        let parts = differences(expected, &came, &self.script.settings);
-        let came = format!("{} > {}", seconds(at), told(came, expected));
-        if !parts.is_empty() {
-            return Err(deviation(
-                format!("another segment was sent: {} differ", parts.join(", ")),
-                came,
-            ));
-        }
-        let early = at + tolerance < first;
-        let late = at > last + tolerance;
-        if !self.options.untimed && event.when != When::Any && (early || late) {
-            let span = if early { first.abs_diff(at) } else { last.abs_diff(at) };
-            let word = if early { "early" } else { "late" };
-            return Err(deviation(
-                format!("the segment was sent {} s {word}", seconds(span)),
-                came,
-            ));
-        }
-        let now = self.machine.now();
-        self.check_call(now)
-    }
-
     fn call(&mut self, line: u32, event: &'a CallEvent, base: Duration) -> Result<(), Stop> {
+        if opens_connection(&event.call) {
+            self.flows.connect();
+        }
         let name = match event.expected {
             Expected::Value(value) => i32::try_from(value).unwrap_or(-1),
             Expected::Anything | Expected::Error(_) => -1,
@@ -302,7 +258,8 @@ impl<'a, M: Machine> Run<'a, M> {
                 came: format!("{} {came}", seconds(at)),
             })
         };
-        answer::judge(event, answer).map_err(|(what, came)| deviation(what, came))?;
+        answer::judge(event, answer, self.script.settings.tolerance)
+            .map_err(|(what, came)| deviation(what, came))?;
         let off = at.abs_diff(ends);
         if !self.options.untimed && event.ends.is_some() && off > self.tolerance(ends, ends) {
             let word = if at < ends { "early" } else { "late" };
@@ -319,15 +276,24 @@ impl<'a, M: Machine> Run<'a, M> {
     fn learn(&mut self, event: &CallEvent, answer: &Answer) {
         match (&event.call, event.expected) {
             (Call::Listen { .. }, _) if answer.result.is_ok() => self.flows.listen(),
-            (Call::Connect { fd, .. }, _) => self.subject = Some(*fd),
-            (Call::Accept { .. }, Expected::Value(name)) => self.subject = i32::try_from(name).ok(),
-            (Call::Write(transfer), _)
-                if transfer.address.is_some() || transfer.flags & 0x2000_0000 != 0 =>
+            (Call::Connect { fd, .. } | Call::Write(Transfer { fd, .. }), _)
+                if opens_connection(&event.call) =>
             {
-                self.subject = Some(transfer.fd);
+                self.subject = Some(*fd);
             }
+            (Call::Accept { .. }, Expected::Value(name)) => self.subject = i32::try_from(name).ok(),
             _ => {}
         }
+    }
+}
+
+/// Can the SYN of a new connection follow from this call?
+fn opens_connection(call: &Call) -> bool {
+    const FAST_OPEN: i64 = 0x2000_0000;
+    match call {
+        Call::Connect { .. } => true,
+        Call::Write(Transfer { address, flags, .. }) => address.is_some() || flags & FAST_OPEN != 0,
+        _ => false,
     }
 }
 

@@ -1,46 +1,27 @@
 //! System calls as linerate's host carries them out, in the words of BSD.
 
 use super::StackMachine;
+use super::error_queue::ErrorQueue;
+use super::errors::{errno, of_connection};
 use super::sockets::{FreshOptions, Socket};
-use crate::machine::{Answer, Output};
-use crate::syntax::{Call, Errno, PollEntry, Transfer};
-use linerate_stack::{ConnectOptions, Error, ListenOptions, TcpHandle};
+use crate::machine::Answer;
+use crate::syntax::{Call, Errno, Transfer};
+use linerate_stack::{ConnectOptions, ListenOptions, TcpHandle};
 use linerate_tcp::{Connection, State};
 use linerate_units::Duration;
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 pub(super) const DONT_WAIT: i64 = 0x40;
-const PEEK: i64 = 2;
-const OUT_OF_BAND: i64 = 1;
+pub(super) const PEEK: i64 = 2;
+pub(super) const OUT_OF_BAND: i64 = 1;
+pub(super) const END_OF_RECORD: i64 = 0x80;
+pub(super) const MORE: i64 = 0x8000;
+pub(super) const ERROR_QUEUE: i64 = 0x2000;
+pub(super) const ZERO_COPY: i64 = 0x400_0000;
 pub(super) const FAST_OPEN: i64 = 0x2000_0000;
-/// Flags of a read or a write that change nothing here: no signals are sent.
-const HARMLESS: i64 = 0x4000 | 0x80;
 
 impl StackMachine {
-    /// What of a call this machine does not have, if anything.
-    pub(super) fn lacks(&self, call: &Call) -> Option<String> {
-        match call {
-            Call::Read(transfer) if transfer.flags & !(DONT_WAIT | PEEK | HARMLESS) != 0 => {
-                Some(format!(
-                    "reading with flags {:#x}: MSG_PEEK and MSG_DONTWAIT are there",
-                    transfer.flags
-                ))
-            }
-            Call::Write(transfer)
-                if transfer.flags & !(DONT_WAIT | OUT_OF_BAND | FAST_OPEN | HARMLESS) != 0 =>
-            {
-                Some(format!(
-                    "writing with flags {:#x}: MSG_OOB, MSG_DONTWAIT and MSG_FASTOPEN are there",
-                    transfer.flags
-                ))
-            }
-            Call::SetOption { fd, option, value } => self.lacks_option(*fd, *option, Some(value)),
-            Call::GetOption { fd, option, .. } => self.lacks_option(*fd, *option, None),
-            _ => None,
-        }
-    }
-
     /// Does what a call asks for. `None`: it waits, and is to be tried again when something has happened.
     pub(super) fn attempt(&mut self, call: &Call, name: i32, began: Duration) -> Option<Answer> {
         let answer = match call {
@@ -53,8 +34,13 @@ impl StackMachine {
             Call::Write(transfer) if transfer.flags & FAST_OPEN != 0 => {
                 self.write_fast(transfer)?
             }
-            Call::Write(transfer) => self.write(transfer)?,
-            Call::Close { fd } => self.close(*fd),
+            Call::Write(transfer) => match self.deferred(transfer.fd) {
+                Some(remote) => {
+                    self.write_fast(&Transfer { address: Some(remote), ..transfer.clone() })?
+                }
+                None => self.write(transfer)?,
+            },
+            Call::Close { fd } => self.close(*fd, began)?,
             Call::Shutdown { fd, how } => self.shutdown(*fd, *how),
             Call::SetOption { fd, option, value } => self.set_option(*fd, *option, value),
             Call::GetOption { fd, option, .. } => self.get_option(*fd, *option),
@@ -64,6 +50,13 @@ impl StackMachine {
                 self.known(*fd).map(|()| Answer::of(0))
             }
             Call::Poll { entries, timeout } => self.poll(entries, *timeout, began)?,
+            Call::EpollCreate => Ok(self.epoll_create(name)),
+            Call::EpollControl { epoll, operation, fd, event } => {
+                self.epoll_control(*epoll, *operation, *fd, *event)
+            }
+            Call::EpollWait { epoll, most, timeout, .. } => {
+                self.epoll_wait(*epoll, *most, *timeout, began)?
+            }
             Call::Ioctl { fd, request, .. } => self.ioctl(*fd, *request),
         };
         Some(answer.unwrap_or_else(Answer::error))
@@ -110,13 +103,13 @@ impl StackMachine {
 
     fn listen(&mut self, fd: i32, backlog: i32) -> Result<Answer, Errno> {
         let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-        let (config, bound, wanted) = match self.sockets.get(fd) {
+        let (config, bound, fresh) = match self.sockets.get(fd) {
             None => return Err(Errno::BADF),
             Some(Socket::Fresh { config, bound, options }) => {
-                (**config, bound.unwrap_or(anywhere), options.fast_open)
+                (**config, bound.unwrap_or(anywhere), *options)
             }
             Some(Socket::Listener { .. }) => return Ok(Answer::of(0)),
-            Some(Socket::Connection { .. }) => return Err(Errno::INVAL),
+            Some(Socket::Connection { .. } | Socket::Epoll(_)) => return Err(Errno::INVAL),
         };
         // As many wait as BSD lets wait: one more than is asked for.
         let backlog = usize::try_from(backlog).unwrap_or(0).saturating_add(1);
@@ -124,7 +117,8 @@ impl StackMachine {
             backlog,
             config: Some(config),
             syn_cookies: self.syn_cookies,
-            fast_open: self.fast_open.of_listener(wanted, backlog),
+            fast_open: self.fast_open.of_listener(fresh.fast_open, backlog),
+            defer_accept: fresh.defer_accept,
             ..ListenOptions::default()
         };
         self.listen_at(fd, bound, &options).map(|()| Answer::of(0))
@@ -156,6 +150,16 @@ impl StackMachine {
         };
         match self.host.stack_mut().tcp_accept(listener) {
             Some((handle, _)) => {
+                if let Some(queue) = self.error_queues.get(&fd).map(ErrorQueue::inherited) {
+                    self.error_queues.insert(name, queue);
+                }
+                let low_water = self.unsent_low_water;
+                if low_water.is_some() {
+                    let stack = self.host.stack_mut();
+                    let _ = stack.tcp_configure(self.now, handle, |connection| {
+                        connection.set_unsent_low_water(low_water);
+                    });
+                }
                 let socket =
                     Socket::Connection { handle, connecting: false, told: false, keep_alive };
                 self.sockets.insert(name, socket, nonblocking);
@@ -170,12 +174,20 @@ impl StackMachine {
         let waits = !self.sockets.is_nonblocking(fd);
         match self.sockets.get(fd) {
             None => return Some(Err(Errno::BADF)),
+            Some(Socket::Epoll(_)) => return Some(Err(Errno::NOTSOCK)),
             Some(Socket::Listener { .. }) => return Some(Err(Errno::ISCONN)),
             Some(Socket::Connection { .. }) => return self.connect_again(fd, waits),
             Some(Socket::Fresh { .. }) => {}
         }
-        if let Err(errno) = self.open(fd, address, false) {
-            return Some(Err(errno));
+        let opened = if self.waits_for_write(fd) {
+            self.open_at_write(fd, address)
+        } else {
+            self.open(fd, address, false).map(|()| false)
+        };
+        match opened {
+            Ok(true) => return Some(Ok(Answer::of(0))),
+            Ok(false) => {}
+            Err(errno) => return Some(Err(errno)),
         }
         if waits { None } else { Some(Err(Errno::INPROGRESS)) }
     }
@@ -200,6 +212,12 @@ impl StackMachine {
         if let Some(ttl) = fresh.ttl.and_then(core::num::NonZeroU8::new) {
             stack.tcp_set_ttl(handle, ttl).map_err(errno)?;
         }
+        let low_water = fresh.unsent_low_water.or(self.unsent_low_water);
+        let options = |connection: &mut Connection| {
+            connection.set_cork(fresh.cork);
+            connection.set_unsent_low_water(low_water);
+        };
+        stack.tcp_configure(self.now, handle, options).map_err(errno)?;
         let keep_alive = fresh.keep_alive.unwrap_or(self.keep_alive);
         self.sockets
             .replace(fd, Socket::Connection { handle, connecting: true, told: false, keep_alive });
@@ -234,73 +252,59 @@ impl StackMachine {
         (!core::mem::replace(told, true)).then_some(error)
     }
 
-    fn read(&mut self, transfer: &Transfer) -> Option<Result<Answer, Errno>> {
-        let handle = match self.handle(transfer.fd) {
-            Ok(handle) => handle,
-            Err(errno) => return Some(Err(errno)),
-        };
-        let waits = !self.sockets.is_nonblocking(transfer.fd) && transfer.flags & DONT_WAIT == 0;
-        let mut bytes = vec![0; transfer.count];
-        let stack = self.host.stack_mut();
-        let result = if transfer.flags & PEEK == 0 {
-            stack.tcp_read(self.now, handle, &mut bytes)
-        } else {
-            stack.tcp_peek(handle, &mut bytes)
-        };
-        match result {
-            Ok(count) => {
-                bytes.truncate(count);
-                let value = i64::try_from(count).unwrap_or(i64::MAX);
-                Some(Ok(Answer { result: Ok(value), output: Output::Bytes(bytes) }))
-            }
-            Err(Error::WouldBlock) if waits => None,
-            Err(Error::WouldBlock) => Some(Err(Errno::AGAIN)),
-            Err(_) => Some(self.take_error(transfer.fd).map_or(Ok(Answer::of(0)), Err)),
+    fn close(&mut self, fd: i32, began: Duration) -> Option<Result<Answer, Errno>> {
+        if self.lingers(fd, began) {
+            return None;
         }
+        let Some(socket) = self.sockets.remove(fd) else { return Some(Err(Errno::BADF)) };
+        self.error_queues.remove(&fd);
+        self.inquiring.remove(&fd);
+        let stack = self.host.stack_mut();
+        let closed = match socket {
+            Socket::Fresh { .. } | Socket::Epoll(_) => Ok(()),
+            Socket::Listener { handle, .. } => stack.tcp_listen_close(self.now, handle),
+            Socket::Connection { handle, .. } => stack.tcp_close(self.now, handle),
+        };
+        Some(closed.map(|()| Answer::of(0)).map_err(errno))
     }
 
-    pub(super) fn write(&mut self, transfer: &Transfer) -> Option<Result<Answer, Errno>> {
-        let handle = match self.handle(transfer.fd) {
-            Ok(handle) => handle,
-            Err(Errno::NOTCONN) => return Some(Err(Errno::PIPE)),
-            Err(errno) => return Some(Err(errno)),
-        };
-        let waits = !self.sockets.is_nonblocking(transfer.fd) && transfer.flags & DONT_WAIT == 0;
-        let mut bytes = transfer.data.clone().unwrap_or_default();
-        bytes.resize(transfer.count, 0);
-        let rest = &bytes[self.given.min(bytes.len())..];
+    /// Does `close` wait until the peer has acknowledged everything, the FIN too (`SO_LINGER`)? The
+    /// application holds the connection until then. Data that nobody will read ends the wait: `close`
+    /// answers it with a RST.
+    fn lingers(&mut self, fd: i32, began: Duration) -> bool {
+        let Ok(handle) = self.handle(fd) else { return false };
+        let Ok(connection) = self.connection(fd) else { return false };
+        let wait = connection.linger().filter(|linger| *linger > Duration::ZERO);
+        let unread = connection.readable_bytes() > 0;
+        let is_open = matches!(
+            connection.state(),
+            State::SynReceived | State::Established | State::CloseWait
+        );
+        let Some(wait) = wait.filter(|_| !unread) else { return false };
         let stack = self.host.stack_mut();
-        let result = if transfer.flags & OUT_OF_BAND == 0 {
-            stack.tcp_write(self.now, handle, rest)
-        } else {
-            stack.tcp_write_urgent(self.now, handle, rest)
-        };
-        match result {
-            Ok(taken) => self.given += taken,
-            Err(_) => return Some(Err(self.take_error(transfer.fd).unwrap_or(Errno::PIPE))),
+        if self.now.since(self.begin) >= began + wait {
+            // As Linux, the connection goes on alone.
+            let _ = stack.tcp_configure(self.now, handle, |connection| connection.set_linger(None));
+            return false;
         }
-        let given = i64::try_from(self.given).unwrap_or(i64::MAX);
-        if self.given == transfer.count || !waits && self.given > 0 {
-            Some(Ok(Answer::of(given)))
-        } else if waits {
-            None
-        } else {
-            Some(Err(Errno::AGAIN))
+        if is_open {
+            let _ = stack.tcp_shutdown_write(self.now, handle);
         }
+        self.connection(fd).is_ok_and(|connection| {
+            matches!(connection.state(), State::FinWait1 | State::Closing | State::LastAck)
+        })
     }
 
-    fn close(&mut self, fd: i32) -> Result<Answer, Errno> {
-        let stack = self.host.stack_mut();
-        match self.sockets.remove(fd).ok_or(Errno::BADF)? {
-            Socket::Fresh { .. } => {}
-            Socket::Listener { handle, .. } => {
-                stack.tcp_listen_close(self.now, handle).map_err(errno)?
+    /// The moment at which the call that waits ends whatever happens.
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        let (call, _, began) = self.waiting.as_ref()?;
+        match call {
+            Call::Poll { timeout, .. } | Call::EpollWait { timeout, .. } => {
+                u64::try_from(*timeout).ok().map(|millis| *began + Duration::from_millis(millis))
             }
-            Socket::Connection { handle, .. } => {
-                stack.tcp_close(self.now, handle).map_err(errno)?
-            }
+            Call::Close { fd } => Some(*began + self.connection(*fd).ok()?.linger()?),
+            _ => None,
         }
-        Ok(Answer::of(0))
     }
 
     fn shutdown(&mut self, fd: i32, how: i64) -> Result<Answer, Errno> {
@@ -322,103 +326,5 @@ impl StackMachine {
     fn get_flags(&self, fd: i32) -> Result<Answer, Errno> {
         self.known(fd)?;
         Ok(Answer::of(if self.sockets.is_nonblocking(fd) { 0o4002 } else { 2 }))
-    }
-
-    fn poll(
-        &self,
-        entries: &[PollEntry],
-        timeout: i64,
-        began: Duration,
-    ) -> Option<Result<Answer, Errno>> {
-        let found: Vec<i64> = entries.iter().map(|entry| self.found(entry)).collect();
-        let count = found.iter().filter(|&&found| found != 0).count();
-        let limit =
-            u64::try_from(timeout).ok().map(|timeout| began + Duration::from_millis(timeout));
-        if count == 0 && limit.is_none_or(|limit| self.now.since(self.begin) < limit) {
-            return None;
-        }
-        let value = i64::try_from(count).unwrap_or(i64::MAX);
-        Some(Ok(Answer { result: Ok(value), output: Output::Events(found) }))
-    }
-
-    /// `revents` of a socket.
-    fn found(&self, entry: &PollEntry) -> i64 {
-        const IN: i64 = 1;
-        const OUT: i64 = 4;
-        const ERROR: i64 = 8;
-        const HANG_UP: i64 = 0x10;
-        const INVALID: i64 = 0x20;
-        const PEER_CLOSED: i64 = 0x2000;
-        let flag = |bit, is: bool| if is { bit } else { 0 };
-        match self.sockets.get(entry.fd) {
-            None => INVALID,
-            Some(Socket::Fresh { .. }) => HANG_UP | OUT & entry.events,
-            Some(Socket::Listener { incoming, .. }) => flag(IN, *incoming) & entry.events,
-            Some(Socket::Connection { handle, connecting, told, .. }) => {
-                let Some(connection) = self.host.stack().tcp(*handle) else { return INVALID };
-                let state = connection.state();
-                let ended = connection.is_at_end_of_stream();
-                let closed = state == State::Closed;
-                // What was accepted before its handshake was complete can be written to (RFC 7413 §4.2).
-                let opening = *connecting && matches!(state, State::SynSent | State::SynReceived);
-                let both = closed
-                    || ended && matches!(state, State::TimeWait | State::LastAck | State::Closing);
-                let wanted = flag(IN, connection.readable_bytes() > 0 || ended)
-                    | flag(OUT, !opening && (connection.writable_bytes() > 0 || both || closed))
-                    | flag(PEER_CLOSED, ended);
-                wanted & entry.events
-                    | flag(ERROR, connection.error().is_some() && !told)
-                    | flag(HANG_UP, both)
-            }
-        }
-    }
-
-    fn ioctl(&self, fd: i32, request: i64) -> Result<Answer, Errno> {
-        const UNREAD: i64 = 0x541b;
-        const UNACKNOWLEDGED: i64 = 0x5411;
-        const UNSENT: i64 = 0x894b;
-        let connection = self.connection(fd)?;
-        let number = match request {
-            UNREAD => connection.readable_bytes() as u64,
-            UNACKNOWLEDGED => connection.unacknowledged_bytes() as u64,
-            UNSENT => connection.information().unsent.into(),
-            _ => return Err(Errno::INVAL),
-        };
-        let output = Output::Number(i64::try_from(number).unwrap_or(i64::MAX));
-        Ok(Answer { result: Ok(0), output })
-    }
-}
-
-/// BSD's word for what the host says.
-pub(super) const fn errno(error: Error) -> Errno {
-    match error {
-        Error::Closed => Errno::BADF,
-        Error::WouldBlock => Errno::AGAIN,
-        Error::AddressInUse(_) => Errno::ADDRINUSE,
-        Error::AddressNotOurs(_) | Error::NoAddress | Error::PortsExhausted(_) => {
-            Errno::ADDRNOTAVAIL
-        }
-        Error::NoRoute(_) => Errno::NETUNREACH,
-        Error::TooManySockets { .. } => Errno::NOBUFS,
-        Error::NotConnected => Errno::NOTCONN,
-        Error::Refused => Errno::CONNREFUSED,
-        Error::Unreachable => Errno::HOSTUNREACH,
-        Error::Tcp(error) => of_connection(error),
-        _ => Errno::INVAL,
-    }
-}
-
-/// BSD's word for what happened to a connection.
-const fn of_connection(error: linerate_tcp::Error) -> Errno {
-    match error {
-        linerate_tcp::Error::WouldBlock => Errno::AGAIN,
-        linerate_tcp::Error::Shutdown => Errno::PIPE,
-        linerate_tcp::Error::Refused => Errno::CONNREFUSED,
-        linerate_tcp::Error::Aborted => Errno::CONNABORTED,
-        linerate_tcp::Error::TimedOut => Errno::TIMEDOUT,
-        linerate_tcp::Error::Unreachable => Errno::HOSTUNREACH,
-        linerate_tcp::Error::Reset
-        | linerate_tcp::Error::DataAfterClose
-        | linerate_tcp::Error::Contradiction => Errno::CONNRESET,
     }
 }

@@ -2,11 +2,13 @@
 //! a listener that says how many may be opened so at a time.
 
 use super::StackMachine;
-use super::calls::{DONT_WAIT, errno};
+use super::calls::DONT_WAIT;
+use super::errors::errno;
 use super::sockets::Socket;
 use crate::machine::Answer;
 use crate::syntax::{Errno, Transfer};
 use linerate_stack::{FastOpenKeys, ListenOptions};
+use std::net::SocketAddrV4;
 
 /// What may be opened fast (`net.ipv4.tcp_fastopen`): at first what Linux allows at first.
 #[derive(Clone, Copy, Debug)]
@@ -107,6 +109,7 @@ impl StackMachine {
         let waits = !self.sockets.is_nonblocking(transfer.fd) && transfer.flags & DONT_WAIT == 0;
         match self.sockets.get(transfer.fd) {
             None => Some(Err(Errno::BADF)),
+            Some(Socket::Epoll(_)) => Some(Err(Errno::NOTSOCK)),
             Some(Socket::Listener { .. }) => Some(Err(Errno::ISCONN)),
             Some(Socket::Fresh { .. }) => match self.open_fast(transfer) {
                 Ok(_) if waits => None,
@@ -124,6 +127,47 @@ impl StackMachine {
         }
     }
 
+    /// Does `connect` of this socket wait for the first write (`TCP_FASTOPEN_CONNECT`)?
+    pub(super) fn waits_for_write(&self, fd: i32) -> bool {
+        let wants = matches!(
+            self.sockets.get(fd),
+            Some(Socket::Fresh { options, .. }) if options.fast_connect
+        );
+        wants && self.fast_open.client
+    }
+
+    /// The address of a `connect` that waits for the first write.
+    pub(super) fn deferred(&self, fd: i32) -> Option<SocketAddrV4> {
+        match self.sockets.get(fd)? {
+            Socket::Fresh { options, .. } => options.deferred,
+            _ => None,
+        }
+    }
+
+    /// Opens a connection whose SYN brings the first write. Without a cookie the SYN asks for one and
+    /// leaves at once; true if it waits.
+    pub(super) fn open_at_write(
+        &mut self,
+        fd: i32,
+        address: Option<SocketAddrV4>,
+    ) -> Result<bool, Errno> {
+        let Some(Socket::Fresh { config, bound, options }) = self.sockets.get(fd) else {
+            return Err(Errno::BADF);
+        };
+        let (config, bound, mut options) = (config.clone(), *bound, *options);
+        self.open(fd, address, true)?;
+        if self.connection(fd)?.room_on_syn() == 0 {
+            return Ok(false);
+        }
+        // There is a cookie. The SYN has not left yet, so nothing tells the peer of the first attempt.
+        let handle = self.handle(fd)?;
+        self.host.stack_mut().tcp_abort(self.now, handle).map_err(errno)?;
+        let usual = SocketAddrV4::new(self.remote, self.ports.1);
+        options.deferred = Some(address.unwrap_or(usual));
+        self.sockets.replace(fd, Socket::Fresh { config, bound, options });
+        Ok(true)
+    }
+
     /// How many bytes the SYN has been given.
     fn open_fast(&mut self, transfer: &Transfer) -> Result<usize, Errno> {
         self.open(transfer.fd, transfer.address, true)?;
@@ -136,6 +180,11 @@ impl StackMachine {
         if !bytes.is_empty() {
             self.given =
                 self.host.stack_mut().tcp_write(self.now, handle, &bytes).map_err(errno)?;
+            let waits =
+                !self.sockets.is_nonblocking(transfer.fd) && transfer.flags & DONT_WAIT == 0;
+            let is_last = self.given == transfer.count || !waits;
+            let control = transfer.control.as_deref();
+            self.note_write(transfer.fd, self.given, is_last, None, control);
         }
         Ok(self.given)
     }

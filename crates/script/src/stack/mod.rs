@@ -2,11 +2,17 @@
 
 mod cable;
 mod calls;
+mod epoll;
+mod error_queue;
+mod errors;
 mod fast_open;
 mod information;
+mod lacks;
 mod options;
+mod polling;
 mod settings;
 mod sockets;
+mod transfer;
 
 use crate::flows::Flows;
 use crate::machine::{Answer, Machine, Trouble};
@@ -15,12 +21,13 @@ use crate::report::Report;
 use crate::run::{Options, Run};
 use crate::syntax::{Call, Script, Setting, Settings};
 use cable::Cable;
+use error_queue::ErrorQueue;
 use fast_open::FastOpenRules;
 use linerate_stack::{Event, Host, Route, Stack, StackConfig, SynCookies};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ipv4Cidr, MacAddress};
 use sockets::{Socket, Sockets};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Turns at one moment; a host that wants more of them has lost its way.
 const TURNS: usize = 100_000;
@@ -45,10 +52,18 @@ struct StackMachine {
     ports: (u16, u16),
     sent: VecDeque<Captured>,
     sockets: Sockets,
+    /// The error queues of those sockets that have one.
+    error_queues: BTreeMap<i32, ErrorQueue>,
+    /// Sockets that tell with each message how much is left to read (`TCP_INQ`).
+    inquiring: BTreeSet<i32>,
+    /// The route to everything.
+    route: Route,
     /// What the sockets of the application are made with.
     config: linerate_tcp::Config,
     /// When listeners give cookies.
     syn_cookies: SynCookies,
+    /// Bytes that may be unsent for a write to be taken, where a socket does not say.
+    unsent_low_water: Option<u32>,
     /// What may be opened fast.
     fast_open: FastOpenRules,
     /// How a silent peer is probed once an application asks for that.
@@ -66,7 +81,8 @@ impl StackMachine {
         // Any address has a network of 16 bits.
         let here = Ipv4Cidr::new(settings.local, 16).unwrap_or(Ipv4Cidr::ALL);
         let mut config = StackConfig::new(mac, here);
-        config.routes.push(Route::direct(Ipv4Cidr::ALL));
+        let route = Route::direct(Ipv4Cidr::ALL);
+        config.routes.push(route);
         let stack = Stack::new(config, SEED);
         // Not zero, so that a forgotten time shows.
         let begin = Instant::ZERO + Duration::from_secs(1_000);
@@ -79,8 +95,12 @@ impl StackMachine {
             ports: (settings.bind_port, settings.connect_port),
             sent: VecDeque::new(),
             sockets: Sockets::default(),
+            error_queues: BTreeMap::new(),
+            inquiring: BTreeSet::new(),
+            route,
             config: linerate_tcp::Config::modern(),
             syn_cookies: SynCookies::default(),
+            unsent_low_water: None,
             fast_open: FastOpenRules::default(),
             keep_alive: linerate_tcp::KeepAlive::default(),
             waiting: None,
@@ -113,9 +133,12 @@ impl StackMachine {
                 self.sent.push_back(Captured { at, bytes });
             }
         }
+        self.advance_error_queues();
         while let Some(event) = self.host.stack_mut().poll_event() {
-            if let Event::Incoming(listener) = event {
-                self.sockets.note_incoming(listener);
+            match event {
+                Event::Incoming(listener) => self.sockets.note_incoming(listener),
+                Event::Tcp(handle, _) => self.sockets.note_connection(handle),
+                _ => {}
             }
         }
     }
@@ -136,6 +159,7 @@ impl StackMachine {
             if done(self) {
                 return Ok(());
             }
+            let next = self.deadline().map_or(next, |deadline| next.min(self.begin + deadline));
             if next > limit {
                 self.now = self.now.max(limit);
                 return Ok(());

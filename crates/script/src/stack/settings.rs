@@ -2,7 +2,7 @@
 
 use super::StackMachine;
 use super::fast_open;
-use super::options::congestion;
+use super::options::{congestion, handshake_patience};
 use crate::syntax::Setting;
 use linerate_stack::SynCookies;
 use linerate_tcp::{BufferSize, EcnRule, PathSearch};
@@ -40,7 +40,7 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         "tcp_keepalive_time" => keep_alive.idle = Duration::from_secs(number()?),
         "tcp_keepalive_intvl" => keep_alive.interval = Duration::from_secs(number()?),
         "tcp_keepalive_probes" => {
-            keep_alive.probes = u32::try_from(number()?).map_err(|_| wrong())?
+            keep_alive.probes = u32::try_from(number()?).map_err(|_| wrong())?;
         }
         "tcp_ecn" => {
             (config.ecn, config.accurate_ecn) = match value.as_str() {
@@ -86,7 +86,14 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         }
         "tcp_base_mss" => config.path_base = u32::try_from(number()?).map_err(|_| wrong())?,
         "tcp_mtu_probe_floor" => {
-            config.path_floor = u32::try_from(number()?).map_err(|_| wrong())?
+            config.path_floor = u32::try_from(number()?).map_err(|_| wrong())?;
+        }
+        // As many bytes may always be unsent: Linux writes that so.
+        "tcp_notsent_lowat" if matches!(value.as_str(), "-1" | "4294967295") => {
+            machine.unsent_low_water = None;
+        }
+        "tcp_notsent_lowat" => {
+            machine.unsent_low_water = Some(u32::try_from(number()?).map_err(|_| wrong())?);
         }
         "tcp_rfc1337" => config.time_wait_outlives_resets = switch()?,
         "tcp_invalid_ratelimit" => config.challenge_interval = Duration::from_millis(number()?),
@@ -98,16 +105,39 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         "tcp_syn_retries" | "tcp_synack_retries" => {
             let doublings =
                 u32::try_from(number()?).ok().filter(|&count| count <= 6).ok_or_else(wrong)?;
-            config.give_up_syn_after = Duration::from_secs((2 << doublings) - 1);
+            config.give_up_syn_after = handshake_patience(doublings);
         }
+        _ if name.starts_with("route.") => return set_route(machine, setting),
         _ => return as_always(name, short, value),
     }
     Ok(())
 }
 
+/// Sets a property of the route to everything, in the words of `ip route`.
+fn set_route(
+    machine: &mut StackMachine,
+    Setting { name, value, .. }: &Setting,
+) -> Result<(), String> {
+    let wrong = || format!("{name}={value}: this value cannot be had");
+    let number = || value.parse::<u32>().map_err(|_| wrong());
+    match name.trim_start_matches("route.") {
+        "initcwnd" => machine.config.initial_window = number()?,
+        "advmss" => {
+            let mss = u16::try_from(number()?).map_err(|_| wrong())?;
+            machine.config.largest_segment = (mss > 0).then_some(mss);
+        }
+        "congctl" => machine.config.congestion = congestion(value).ok_or_else(wrong)?,
+        "mtu" => machine.route.mtu = Some(number()? as usize),
+        "window" => machine.route.window_clamp = Some(number()?),
+        _ => return Err(format!("{name}: linerate's routes have no such property")),
+    }
+    machine.host.stack_mut().add_route(machine.route);
+    Ok(())
+}
+
 /// What is always as one value says, and cannot be changed.
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
-    const ALWAYS: [(&str, &[&str]); 15] = [
+    const ALWAYS: [(&str, &[&str]); 14] = [
         ("tcp_ecn_fallback", &["1"]),
         // When counts of bytes are told is said by RFC 9768 §3.2.3.3, and not by how often a round trip.
         ("tcp_ecn_option", &["1"]),
@@ -120,7 +150,6 @@ fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
         ("tcp_fack", &["0"]),
         ("tcp_abort_on_overflow", &["0"]),
         ("tcp_tso_win_divisor", &["3"]),
-        ("tcp_notsent_lowat", &["4294967295", "-1"]),
         ("tcp_low_latency", &["0"]),
         ("tcp_stdurg", &["1"]),
         ("tcp_syn_linear_timeouts", &["0"]),

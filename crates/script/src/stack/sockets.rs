@@ -1,5 +1,6 @@
 //! The application's sockets, by the numbers that the script gives them.
 
+use super::epoll::Epoll;
 use linerate_stack::{ListenHandle, ListenOptions, TcpHandle};
 use linerate_tcp::Config;
 use std::collections::BTreeMap;
@@ -28,6 +29,8 @@ pub(super) enum Socket {
         /// Options that only the socket remembers.
         keep_alive: linerate_tcp::KeepAlive,
     },
+    /// An epoll instance.
+    Epoll(Epoll),
 }
 
 /// What is remembered of a socket until there is a connection that can do it.
@@ -38,6 +41,13 @@ pub(super) struct FreshOptions {
     pub(super) keep_alive: Option<linerate_tcp::KeepAlive>,
     /// How many connections may be opened fast at a time once this listens.
     pub(super) fast_open: usize,
+    pub(super) cork: bool,
+    pub(super) unsent_low_water: Option<u32>,
+    pub(super) defer_accept: Option<linerate_units::Duration>,
+    /// `connect` opens the connection with the first write, if there is a cookie.
+    pub(super) fast_connect: bool,
+    /// The address of a `connect` that waits for the first write.
+    pub(super) deferred: Option<SocketAddrV4>,
 }
 
 /// All of them.
@@ -67,7 +77,39 @@ impl Sockets {
     }
 
     pub(super) fn remove(&mut self, name: i32) -> Option<Socket> {
+        for (socket, _) in self.list.values_mut() {
+            if let Socket::Epoll(epoll) = socket {
+                epoll.forget(name);
+            }
+        }
         self.list.remove(&name).map(|(socket, _)| socket)
+    }
+
+    /// Something has happened to the socket that `is_it`.
+    fn note(&mut self, is_it: impl Fn(&Socket) -> bool) {
+        let names: Vec<i32> = self
+            .list
+            .iter()
+            .filter(|(_, (socket, _))| is_it(socket))
+            .map(|(&name, _)| name)
+            .collect();
+        names.into_iter().for_each(|name| self.note_socket(name));
+    }
+
+    /// Something has happened to the socket called `name`.
+    pub(super) fn note_socket(&mut self, name: i32) {
+        for (socket, _) in self.list.values_mut() {
+            if let Socket::Epoll(epoll) = socket {
+                epoll.note(name);
+            }
+        }
+    }
+
+    /// Something has happened to a connection.
+    pub(super) fn note_connection(&mut self, connection: TcpHandle) {
+        self.note(
+            |socket| matches!(socket, Socket::Connection { handle, .. } if *handle == connection),
+        );
     }
 
     /// Do its calls wait?
@@ -89,5 +131,8 @@ impl Sockets {
                 *incoming = true;
             }
         }
+        self.note(
+            |socket| matches!(socket, Socket::Listener { handle, .. } if *handle == listener),
+        );
     }
 }

@@ -227,6 +227,10 @@ impl<'a> Cursor<'a> {
                 return Ok(items);
             }
             self.want(",")?;
+            // `(1,)` is how Python writes a list of one.
+            if self.take(close) {
+                return Ok(items);
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use super::code::Code;
 use super::cursor::Cursor;
 use super::packet::{Icmp, Marks, Segment, SegmentOptions, icmp, ip_marks, judge_length, segment};
 use super::settings::Settings;
-use super::shell::{Setting, settings};
+use super::shell::{ShellStep, shell};
 use core::fmt;
 use linerate_units::Duration;
 use std::path::Path;
@@ -59,8 +59,8 @@ pub enum Action {
     Call(CallEvent),
     /// The connection is judged.
     Code(Code),
-    /// The host is set up.
-    Settings(Vec<Setting>),
+    /// The host is set up by shell lines.
+    Shell(Vec<ShellStep>),
 }
 
 impl Script {
@@ -69,11 +69,27 @@ impl Script {
     /// # Errors
     /// [`SyntaxError`] with the line that cannot be read.
     pub fn parse(text: &str, folder: Option<&Path>) -> Result<Self, SyntaxError> {
-        let mut cursor = Cursor::new(text, 1);
+        Self::parse_with(text, folder, &[])
+    }
+
+    /// Reads a script as if `options`, such as `--ignore_push`, followed those at its head.
+    ///
+    /// # Errors
+    /// [`SyntaxError`] with the line that cannot be read.
+    pub fn parse_with(
+        text: &str,
+        folder: Option<&Path>,
+        options: &[String],
+    ) -> Result<Self, SyntaxError> {
+        let mut head = Cursor::new(text, 1);
         let mut settings = Settings::default();
-        while cursor.take("--") {
-            settings.read(&mut cursor)?;
+        settings.read_head(&mut head)?;
+        for option in options {
+            settings.read(&mut Cursor::new(option, 1))?;
         }
+        let line = head.line();
+        let body = settings.definitions.apply(head.rest()).map_err(|what| head.error(what))?;
+        let mut cursor = Cursor::new(&body, line);
         let mut events = Vec::new();
         while !cursor.is_at_end() {
             events.push(Event::read(&mut cursor, folder)?);
@@ -110,7 +126,7 @@ impl Event {
             }
             Some('`') => {
                 let line = cursor.line();
-                Action::Settings(settings(cursor.enclosed("`", "`")?, line, folder)?)
+                Action::Shell(shell(cursor.enclosed("`", "`")?, line, folder)?)
             }
             Some('%') => {
                 let line = cursor.line();

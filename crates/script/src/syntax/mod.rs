@@ -4,6 +4,7 @@
 mod call;
 mod code;
 mod cursor;
+mod definitions;
 mod event;
 mod names;
 mod packet;
@@ -11,13 +12,17 @@ mod settings;
 mod shell;
 mod value;
 
-pub use call::{Call, CallEvent, Ends, Expected, OptionValue, PollEntry, SocketOption, Transfer};
+pub use call::{
+    Call, CallEvent, ControlData, ControlMessage, Ends, EpollEvent, EpollOperation, Expected,
+    ExtendedError, OptionValue, PollEntry, SocketOption, Transfer,
+};
 pub use code::{Code, CodeError};
+pub use definitions::Definitions;
 pub use event::{Action, Event, Script, When};
 pub use names::Errno;
 pub use packet::{Icmp, IpMarks, Marks, Segment, SegmentOption, SegmentOptions};
 pub use settings::Settings;
-pub use shell::Setting;
+pub use shell::{Setting, ShellStep};
 
 pub(crate) use event::seconds;
 pub(crate) use names::constant;

@@ -10,9 +10,13 @@ pub struct Errno(pub i32);
 
 impl Errno {
     pub(crate) const AGAIN: Self = Self(11);
+    pub(crate) const NOENT: Self = Self(2);
     pub(crate) const BADF: Self = Self(9);
+    pub(crate) const EXIST: Self = Self(17);
     pub(crate) const INVAL: Self = Self(22);
     pub(crate) const PIPE: Self = Self(32);
+    pub(crate) const NOMSG: Self = Self(42);
+    pub(crate) const NOTSOCK: Self = Self(88);
     pub(crate) const NOPROTOOPT: Self = Self(92);
     pub(crate) const OPNOTSUPP: Self = Self(95);
     pub(crate) const ADDRINUSE: Self = Self(98);
@@ -39,7 +43,7 @@ impl fmt::Display for Errno {
     }
 }
 
-const ERRNOS: [(&str, i32); 44] = [
+const ERRNOS: [(&str, i32); 45] = [
     ("EPERM", 1),
     ("ENOENT", 2),
     ("EINTR", 4),
@@ -55,6 +59,7 @@ const ERRNOS: [(&str, i32); 44] = [
     ("ENODEV", 19),
     ("EINVAL", 22),
     ("EPIPE", 32),
+    ("ENOMSG", 42),
     ("EPROTO", 71),
     ("ENOTSOCK", 88),
     ("EDESTADDRREQ", 89),
@@ -86,7 +91,7 @@ const ERRNOS: [(&str, i32); 44] = [
     ("ECANCELED", 125),
 ];
 
-const NUMBERS: [(&str, i64); 93] = [
+const NUMBERS: [(&str, i64); 134] = [
     ("NULL", 0),
     ("AF_INET", 2),
     ("PF_INET", 2),
@@ -128,6 +133,47 @@ const NUMBERS: [(&str, i64); 93] = [
     ("POLLRDNORM", 0x40),
     ("POLLWRNORM", 0x100),
     ("POLLRDHUP", 0x2000),
+    ("EPOLLIN", 1),
+    ("EPOLLPRI", 2),
+    ("EPOLLOUT", 4),
+    ("EPOLLERR", 8),
+    ("EPOLLHUP", 0x10),
+    ("EPOLLRDNORM", 0x40),
+    ("EPOLLWRNORM", 0x100),
+    ("EPOLLRDHUP", 0x2000),
+    ("EPOLLONESHOT", 0x4000_0000),
+    ("EPOLLET", 0x8000_0000),
+    ("EPOLL_CTL_ADD", 1),
+    ("EPOLL_CTL_DEL", 2),
+    ("EPOLL_CTL_MOD", 3),
+    ("EPOLL_CLOEXEC", 0x8_0000),
+    ("MSG_CTRUNC", 8),
+    ("MSG_ERRQUEUE", 0x2000),
+    ("MSG_ZEROCOPY", 0x400_0000),
+    ("SO_TIMESTAMPING", 37),
+    ("SCM_TIMESTAMPING", 37),
+    ("SO_EE_ORIGIN_NONE", 0),
+    ("SO_EE_ORIGIN_LOCAL", 1),
+    ("SO_EE_ORIGIN_ICMP", 2),
+    ("SO_EE_ORIGIN_TIMESTAMPING", 4),
+    ("SO_EE_ORIGIN_ZEROCOPY", 5),
+    ("SO_EE_CODE_ZEROCOPY_COPIED", 1),
+    ("SCM_TSTAMP_SND", 0),
+    ("SCM_TSTAMP_SCHED", 1),
+    ("SCM_TSTAMP_ACK", 2),
+    ("SOF_TIMESTAMPING_TX_HARDWARE", 1),
+    ("SOF_TIMESTAMPING_TX_SOFTWARE", 2),
+    ("SOF_TIMESTAMPING_RX_HARDWARE", 4),
+    ("SOF_TIMESTAMPING_RX_SOFTWARE", 8),
+    ("SOF_TIMESTAMPING_SOFTWARE", 16),
+    ("SOF_TIMESTAMPING_SYS_HARDWARE", 32),
+    ("SOF_TIMESTAMPING_RAW_HARDWARE", 64),
+    ("SOF_TIMESTAMPING_OPT_ID", 128),
+    ("SOF_TIMESTAMPING_TX_SCHED", 256),
+    ("SOF_TIMESTAMPING_TX_ACK", 512),
+    ("SOF_TIMESTAMPING_OPT_CMSG", 0x400),
+    ("SOF_TIMESTAMPING_OPT_TSONLY", 0x800),
+    ("TCP_CM_INQ", 36),
     ("SIOCINQ", 0x541b),
     ("FIONREAD", 0x541b),
     ("SIOCOUTQ", 0x5411),

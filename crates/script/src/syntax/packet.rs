@@ -90,6 +90,8 @@ pub enum SegmentOption {
     },
     /// TCP Fast Open: a cookie, or the wish for one (RFC 7413).
     FastOpen(Vec<u8>),
+    /// TCP Fast Open in an experimental option (RFC 7413 §4.1.1, RFC 6994), as it was sent before.
+    FastOpenExperiment(Vec<u8>),
     /// Accurate ECN: counts of bytes (RFC 9768).
     Ecn(EcnCounts),
     /// An option that the language has no word for, as it came.
@@ -274,10 +276,11 @@ fn option(cursor: &mut Cursor<'_>) -> Result<SegmentOption, SyntaxError> {
             SegmentOption::Timestamps { value, echo: cursor.number("TSecr")? }
         }
         "FO" => SegmentOption::FastOpen(cookie(cursor)?),
+        "FOEXP" => SegmentOption::FastOpenExperiment(cookie(cursor)?),
         "ECN" => counts(cursor)?,
         other => {
             return Err(cursor.error(format!(
-                "`{other}` is no option that is known here: nop, eol, mss, wscale, sackOK, sack, TS val … ecr …, FO, ECN"
+                "`{other}` is no option that is known here: nop, eol, mss, wscale, sackOK, sack, TS val … ecr …, FO, FOEXP, ECN"
             )));
         }
     })
@@ -373,10 +376,19 @@ impl SegmentOption {
             Self::Sack(blocks) => 2 + 8 * blocks.len(),
             Self::Timestamps { .. } => 10,
             Self::FastOpen(cookie) => 2 + cookie.len(),
+            Self::FastOpenExperiment(cookie) => 4 + cookie.len(),
             Self::Ecn(counts) => 2 + 3 * usize::from(counts.count()),
             Self::Other(_, data) => 2 + data.len(),
         }
     }
+}
+
+fn show_cookie(f: &mut fmt::Formatter<'_>, name: &str, cookie: &[u8]) -> fmt::Result {
+    f.write_str(name)?;
+    if !cookie.is_empty() {
+        f.write_str(" ")?;
+    }
+    cookie.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
 impl fmt::Display for SegmentOption {
@@ -392,11 +404,8 @@ impl fmt::Display for SegmentOption {
                 blocks.iter().try_for_each(|(left, right)| write!(f, " {left}:{right}"))
             }
             Self::Timestamps { value, echo } => write!(f, "TS val {value} ecr {echo}"),
-            Self::FastOpen(cookie) if cookie.is_empty() => f.write_str("FO"),
-            Self::FastOpen(cookie) => {
-                f.write_str("FO ")?;
-                cookie.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-            }
+            Self::FastOpen(cookie) => show_cookie(f, "FO", cookie),
+            Self::FastOpenExperiment(cookie) => show_cookie(f, "FOEXP", cookie),
             Self::Ecn(counts) => {
                 f.write_str("ECN")?;
                 let (e0b, e1b) = (("e0b", counts.e0b()), ("e1b", counts.e1b()));

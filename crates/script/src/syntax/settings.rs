@@ -2,6 +2,7 @@
 
 use super::SyntaxError;
 use super::cursor::Cursor;
+use super::definitions::Definitions;
 use linerate_stack::SMALLEST_MTU;
 use linerate_units::Duration;
 use std::net::Ipv4Addr;
@@ -26,8 +27,13 @@ pub struct Settings {
     pub connect_port: u16,
     /// The tick of TSval, for scripts that have the values of sent timestamps judged.
     pub stamp_tick: Option<Duration>,
-    /// PSH is not judged: stacks differ in where a burst ends. (Not in packetdrill.)
+    /// PSH is not judged: stacks differ in where a burst ends.
     pub ignore_push: bool,
+    /// A segment of the script is one on the wire. Otherwise one that is larger than the peer's MSS
+    /// stands for the burst that carries its bytes.
+    pub strict_segments: bool,
+    /// The names that stand for something else in the script (`--define NAME=VALUE`).
+    pub definitions: Definitions,
 }
 
 impl Default for Settings {
@@ -42,15 +48,32 @@ impl Default for Settings {
             connect_port: 8_080,
             stamp_tick: None,
             ignore_push: false,
+            strict_segments: false,
+            definitions: Definitions::default(),
         }
     }
 }
 
 impl Settings {
-    /// Reads one option, whose `--` has been taken.
+    /// Reads the options at the head of a script.
+    pub(super) fn read_head(&mut self, cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
+        while cursor.sees("-") {
+            self.read(cursor)?;
+        }
+        Ok(())
+    }
+
+    /// Reads one option: `--mtu=1500`, `-D NAME=VALUE`.
     pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
-        let name = cursor.word("an option")?;
-        let value = if cursor.take("=") { value(cursor)? } else { "" };
+        let is_long = cursor.take("--");
+        if !is_long {
+            cursor.want("-")?;
+        }
+        let name = match cursor.word("an option")? {
+            "D" if !is_long => "define",
+            name => name,
+        };
+        let value = if cursor.take("=") || name == "define" { value(cursor)? } else { "" };
         let number = |most: u64| {
             let number = value.parse::<u64>().ok().filter(|&number| number <= most);
             number.ok_or_else(|| {
@@ -87,12 +110,17 @@ impl Settings {
                 self.stamp_tick = (micros > 0).then(|| Duration::from_micros(micros));
             }
             "ignore_push" => self.ignore_push = true,
+            "strict_segments" => self.strict_segments = true,
+            "define" => {
+                self.definitions.add(value).map_err(|what| cursor.error(what))?;
+            }
             // The link that is made has no gateway, the echoes that were not seen are always scaled.
             "gateway_ip" | "netmask_ip" | "tcp_ts_ecr_scaled" => {}
             _ => {
                 return Err(cursor.error(format!(
                     "there is no option --{name} here: ip_version, tolerance_usecs, tolerance_percent, mtu, local_ip, \
-                     remote_ip, bind_port, connect_port, tcp_ts_tick_usecs, ignore_push"
+                     remote_ip, bind_port, connect_port, tcp_ts_tick_usecs, ignore_push, strict_segments, \
+                     define"
                 )));
             }
         }
@@ -113,7 +141,7 @@ mod tests {
     fn options_are_read_and_unknown_ones_refused() {
         let read = |text: &str| {
             let mut settings = Settings::default();
-            settings.read(&mut Cursor::new(text, 1)).map(|()| settings)
+            settings.read(&mut Cursor::new(&format!("--{text}"), 1)).map(|()| settings)
         };
         assert_eq!(read("tolerance_usecs=10000").unwrap().tolerance, Duration::from_millis(10));
         assert_eq!(

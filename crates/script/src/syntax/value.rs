@@ -2,7 +2,7 @@
 
 use super::SyntaxError;
 use super::cursor::Cursor;
-use super::names::constant;
+use super::names::{constant, errno};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// An argument.
@@ -120,7 +120,10 @@ fn word(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
     }
     Ok(match applied {
         Some(arguments) => Value::Applied(word, arguments),
-        None => constant(&word).map_or(Value::Word(word), Value::Number),
+        None => {
+            let number = constant(&word).or_else(|| errno(&word).map(|errno| errno.0.into()));
+            number.map_or(Value::Word(word), Value::Number)
+        }
     })
 }
 
@@ -144,6 +147,7 @@ mod tests {
     #[test]
     fn names_of_numbers_are_joined() {
         assert_eq!(read("O_RDWR|O_NONBLOCK"), Ok(Value::Number(0o4002)));
+        assert_eq!(read("[ECONNRESET]"), Ok(Value::List(vec![Value::Number(104)])));
         assert!(read("O_RDWR|NONSENSE").is_err());
     }
 

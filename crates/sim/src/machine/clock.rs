@@ -1,18 +1,19 @@
-//! Where the world's time and a host's clock meet: the clock is coarse, and began at some other time.
+//! A machine's clock: it ticks coarsely and was started before the simulation began.
 
 use linerate_units::{Duration, Instant, Span, Tick};
 
 /// A machine's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MachineClock {
-    /// How long before the world the clock was started.
+    /// Time between the start of the clock and the start of the simulation.
     head_start: Duration,
-    /// It shows multiples of this.
+    /// The clock shows multiples of this.
     grain: Duration,
 }
 
 impl MachineClock {
-    /// A clock that was started so long before the world, and ticks this often.
+    /// Creates a clock that was started `head_start` before the simulation and shows multiples of
+    /// `grain`.
     pub(crate) fn new(head_start: Span, grain: Span) -> Self {
         Self {
             head_start: head_start.into(),
@@ -20,13 +21,13 @@ impl MachineClock {
         }
     }
 
-    /// What the clock shows.
+    /// Returns the time shown at `now`.
     pub(crate) fn show(&self, now: Tick) -> Instant {
         let nanos = (now.to_instant() + self.head_start).as_nanos();
         Instant::from_nanos(nanos - nanos % self.grain.as_nanos())
     }
 
-    /// When it shows `instant`, or the first thing after it.
+    /// Returns the first time at which the clock shows `instant` or more.
     pub(crate) fn when(&self, instant: Instant) -> Tick {
         if instant == Instant::NEVER {
             return Tick::NEVER;
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_coarse_clock_shows_an_instant_when_its_tick_has_come_and_not_before() {
+    fn a_coarse_clock_shows_an_instant_from_its_next_tick_on() {
         let span = |micros| Span::from(Duration::from_micros(micros));
         let clock = MachineClock::new(span(3_000), span(10_000));
         let instant = Instant::ZERO + Duration::from_micros(12_345);

@@ -1,32 +1,32 @@
-//! What work costs a processor: the table of a machine's file.
+//! Processor time of each kind of work: the cost table of a machine file.
 
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 
-/// The cost table, every entry at the machine's own speed with nobody else on its bus.
+/// The cost table. Every entry holds for the machine's own speed and an otherwise idle bus.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
     /// Entry and exit of an interrupt.
     pub(crate) interrupt: Span,
-    /// The driver takes a received frame from the card and passes it on.
+    /// The driver takes a received frame from the NIC and passes it to IP.
     pub(crate) driver_receive: Span,
-    /// The driver gives the card a frame to send.
+    /// The driver posts a frame to the NIC.
     pub(crate) driver_transmit: Span,
-    /// The driver hears that a frame has left.
+    /// The driver handles the completion of a sent frame.
     pub(crate) driver_done: Span,
-    /// IP and TCP take in a segment, checksum and copies apart.
+    /// IP and TCP process a received segment, without checksum and copies.
     pub(crate) input: Span,
-    /// TCP and IP make a segment, checksum and copies apart.
+    /// TCP and IP build a segment, without checksum and copies.
     pub(crate) output: Span,
     /// The checksum of a byte.
     pub(crate) sum: Span,
     /// A byte is copied between a task and the kernel.
     pub(crate) copy: Span,
-    /// A byte is copied between the kernel and a card without DMA; nothing for a card with it.
-    pub(crate) card_copy: Span,
-    /// A task that slept runs again: it is put on the queue, chosen, and its context loaded.
+    /// A byte is copied between the kernel and a NIC without DMA; zero with DMA.
+    pub(crate) nic_copy: Span,
+    /// A sleeping task runs again: scheduling and context switch.
     pub(crate) wakeup: Span,
-    /// A system call, in and out.
+    /// A system call, entry and exit.
     pub(crate) call: Span,
     /// A timer of a connection expires.
     pub(crate) timer: Span,
@@ -45,7 +45,7 @@ impl Costs {
             output: span("output")?,
             sum: per_byte("sum")?,
             copy: per_byte("copy")?,
-            card_copy: per_byte("card_copy")?,
+            nic_copy: per_byte("nic_copy")?,
             wakeup: span("wakeup")?,
             call: span("call")?,
             timer: span("timer")?,

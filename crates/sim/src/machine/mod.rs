@@ -1,9 +1,9 @@
-//! A machine: processors, and a card that spreads what comes in over them.
+//! A machine: processors, and a NIC that spreads received frames over them.
 //!
-//! The host runs in no time at all. What comes in is charged for before the host sees it, and what it makes is
-//! charged for before the card sees it; what a task does is charged for before it is done.
+//! The host itself runs in zero time. A received frame costs processor time before the host sees
+//! it, a frame to send before the NIC sees it, and the work of a task before the task does it.
 
-mod card;
+mod attached_generator;
 mod clock;
 mod cost;
 mod cpu;
@@ -11,52 +11,54 @@ mod offload;
 mod parameters;
 mod port;
 mod processor;
-mod voice;
+mod rss;
+mod snapshot;
 
 pub(crate) use cpu::{Cpu, Due, Level};
-pub(crate) use parameters::{MOST_PROCESSORS, MachineParameters};
+pub(crate) use parameters::MachineParameters;
+pub(crate) use snapshot::MachineSnapshot;
 
 use crate::frame::Frames;
+use crate::generator::FrameGenerator;
 use crate::nic::{Nic, NicAction, NicEvent};
 use crate::program::{Program, ProgramReport};
-use crate::speaker::Speaker;
-use crate::trace::Look;
-use card::Card;
 use linerate_stack::{Capabilities, FIRST_SHARD, Stack, Steering};
 use linerate_units::{Span, Tick};
 use processor::Processor;
+use rss::RssNic;
 
-/// What a machine wants to be told later, of one of its processors.
+/// A timer of one processor of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MachineEvent {
-    /// A job will be done, unless the plan has changed since.
+    /// A job ends, if `plan` is still its version.
     Job { plan: u32 },
-    /// The host's clock may show what the host waits for.
+    /// The host's clock may have reached the host's next timeout.
     Clock,
-    /// What a program that speaks in frames waits for has come.
-    Speaker,
+    /// The timeout of the raw-frame generator.
+    Generator,
 }
 
-/// What follows for others.
+/// An effect of a machine on other components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MachineAction {
-    /// Tell me at that time, for this processor.
+    /// Schedule an event for one of the processors.
     Later { at: Tick, processor: u16, event: MachineEvent },
-    /// The card wants something.
-    Card(NicAction),
+    /// An action of the NIC.
+    Nic(NicAction),
 }
 
 /// A machine.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    card: Card,
-    /// Those that serve a queue of the card: others would have nothing to do.
+    rss: RssNic,
+    /// The processors that serve a queue of the NIC. A processor without a queue would have nothing
+    /// to do.
     processors: Vec<Processor>,
 }
 
 impl Machine {
-    /// A machine whose clock was started `head_start` before the world, with a shard of its host for each queue of its
-    /// card, all of them with the seed of `steering`.
+    /// Creates a machine whose clock was started `head_start` before the simulation, with a
+    /// processor for each shard of its host. All shards have the seed of `steering`.
     pub(crate) fn new(
         parameters: &MachineParameters,
         nic: Nic,
@@ -68,44 +70,45 @@ impl Machine {
         let processor =
             |(number, shard)| Processor::new(number, parameters, shard, capabilities, head_start);
         Self {
-            card: Card::new(nic, steering, capabilities.medium),
+            rss: RssNic::new(nic, steering, capabilities.medium),
             processors: (0..).zip(shards).map(processor).collect(),
         }
     }
 
-    /// The card.
+    /// Returns the NIC.
     pub(crate) const fn nic(&self) -> &Nic {
-        &self.card.nic
+        &self.rss.nic
     }
 
-    /// How its card spreads flows.
+    /// Returns the rule that assigns flows to queues.
     pub(crate) const fn steering(&self) -> &Steering {
-        self.card.steering()
+        self.rss.steering()
     }
 
-    /// Time during which each processor worked, and at which level.
+    /// Returns the busy time of each processor, in total and by level.
     pub(crate) fn busy(&self) -> impl Iterator<Item = (Span, [Span; 3])> {
         self.processors.iter().map(Processor::busy)
     }
 
-    /// Has everything that runs on it done what it was to do?
-    pub(crate) fn is_over(&self) -> bool {
-        self.processors.iter().all(Processor::is_over)
+    /// Returns whether all programs have ended.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.processors.iter().all(Processor::is_finished)
     }
 
-    /// How everything that runs on it went.
+    /// Returns the reports of all programs.
     pub(crate) fn reports(&self) -> impl Iterator<Item = ProgramReport> {
         self.processors.iter().flat_map(Processor::reports)
     }
 
-    /// Gives the machine a program that speaks in frames, in place of the one it had: its frames are no flow's.
+    /// Starts a raw-frame generator, in place of an earlier one. It runs on the first processor,
+    /// because its frames belong to no flow.
     pub(crate) fn attach(
         &mut self,
         now: Tick,
-        speaker: Box<dyn Speaker>,
+        generator: Box<dyn FrameGenerator>,
         actions: &mut Vec<MachineAction>,
     ) {
-        self.processors[usize::from(FIRST_SHARD)].attach(now, speaker, actions);
+        self.processors[usize::from(FIRST_SHARD)].attach(now, generator, actions);
     }
 
     /// Starts a program on a processor.
@@ -117,10 +120,10 @@ impl Machine {
         actions: &mut Vec<MachineAction>,
     ) {
         self.processors[usize::from(processor)].start(program);
-        self.go_on(now, actions);
+        self.progress(now, actions);
     }
 
-    /// What a processor wanted to be told of.
+    /// Handles a timer of a processor.
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,
@@ -131,45 +134,45 @@ impl Machine {
     ) {
         let (before, from) = self.processors.split_at_mut(processor.into());
         let Some((processor, behind)) = from.split_first_mut() else { return };
-        if let Some(frame) = processor.handle_event(now, event, &mut self.card, frames, actions) {
+        if let Some(frame) = processor.handle_event(now, event, &mut self.rss, frames, actions) {
             for other in before.iter_mut().chain(behind) {
                 frames.share(frame);
-                other.take_in(frame, &self.card, frames);
+                other.input(frame, &self.rss, frames);
             }
         }
-        self.go_on(now, actions);
+        self.progress(now, actions);
     }
 
-    /// The queue of the card that a frame comes in by.
+    /// Returns the queue of the NIC on which a frame arrives.
     pub(crate) fn queue_of(&mut self, frame: &[u8]) -> u16 {
-        self.card.queue_of(frame)
+        self.rss.queue_of(frame)
     }
 
-    /// Something happens to the card: `what` is told to it.
-    pub(crate) fn handle_card(
+    /// Calls a method of the NIC and handles the actions that follow.
+    pub(crate) fn handle_nic(
         &mut self,
         now: Tick,
-        what: impl FnOnce(&mut Nic, &mut Vec<NicAction>),
+        call: impl FnOnce(&mut Nic, &mut Vec<NicAction>),
         actions: &mut Vec<MachineAction>,
     ) {
-        what(&mut self.card.nic, &mut self.card.actions);
-        self.go_on(now, actions);
+        call(&mut self.rss.nic, &mut self.rss.actions);
+        self.progress(now, actions);
     }
 
-    /// The card's own time has come.
+    /// Handles a timer of the NIC.
     pub(crate) fn handle_nic_event(
         &mut self,
         now: Tick,
         event: NicEvent,
         actions: &mut Vec<MachineAction>,
     ) {
-        self.handle_card(now, |nic, card| nic.handle_event(now, event, card), actions);
+        self.handle_nic(now, |nic, actions| nic.handle_event(now, event, actions), actions);
     }
 
-    /// Says what the card wants, and when the processors are done with what they work on.
-    fn go_on(&mut self, now: Tick, actions: &mut Vec<MachineAction>) {
+    /// Handles the actions of the NIC, and schedules the ends of jobs that have changed.
+    fn progress(&mut self, now: Tick, actions: &mut Vec<MachineAction>) {
         let processors = &mut self.processors;
-        for action in self.card.actions.drain(..) {
+        for action in self.rss.actions.drain(..) {
             match action {
                 NicAction::Interrupt { queue } => processors[usize::from(queue)].interrupt(),
                 NicAction::TakeBus { share } => {
@@ -184,36 +187,36 @@ impl Machine {
                 }
                 NicAction::Later { .. }
                 | NicAction::Request { .. }
-                | NicAction::Cut { .. }
+                | NicAction::Truncate { .. }
                 | NicAction::Hold { .. }
                 | NicAction::Release { .. } => {
-                    actions.push(MachineAction::Card(action));
+                    actions.push(MachineAction::Nic(action));
                 }
             }
         }
         processors.iter_mut().for_each(|one| one.resume(now, actions));
         if let [_, _, ..] = processors[..] {
-            let working = processors.iter().filter(|one| one.works()).count();
-            let rivals = working.saturating_sub(1) as u64;
-            processors.iter_mut().for_each(|one| one.change_rivals(now, rivals, actions));
+            let working = processors.iter().filter(|one| one.is_busy()).count();
+            let competitors = working.saturating_sub(1) as u64;
+            processors.iter_mut().for_each(|one| one.change_competitors(now, competitors, actions));
         }
     }
 
-    /// What it looks like from outside.
-    pub(crate) fn look(&self) -> Look {
-        Look {
+    /// Returns what the timeline shows of the machine.
+    pub(crate) fn snapshot(&self) -> MachineSnapshot {
+        MachineSnapshot {
             bus: self.processors[usize::from(FIRST_SHARD)].bus_taken(),
             processors: self
                 .processors
                 .iter()
-                .map(|processor| processor.look(&self.card.nic))
+                .map(|processor| processor.snapshot(&self.rss.nic))
                 .collect(),
         }
     }
 
-    /// Judges what must hold after every event.
+    /// Checks the invariants.
     pub(crate) fn check(&self) {
-        self.card.nic.check();
+        self.rss.nic.check();
         self.processors.iter().for_each(Processor::check);
     }
 }

@@ -1,54 +1,56 @@
-//! What a card of today does with TCP's frames in place of the host: it cuts super-frames that leave (TSO), and joins
-//! frames that have come in one behind the other (LRO).
+//! TCP offloads of a NIC: it segments GSO frames (TSO) and merges consecutive received frames
+//! (LRO).
 
 use crate::frame::{Frame, FrameId, Frames};
-use linerate_stack::{Medium, RxChecksum, RxFrame, cut_super_frame};
+use linerate_stack::{Medium, RxChecksum, RxFrame, segment_gso_frame};
 use linerate_units::Instant;
 use linerate_wire::{EthernetHeader, Ipv4Header, TcpFlags, TcpHeader, checksum};
 use std::num::NonZeroU16;
 
-/// Where IPv4 and TCP begin, in a frame without tags and options of IPv4.
+/// Offset of the IPv4 header, in a frame without VLAN tags.
 const IP: usize = EthernetHeader::LENGTH;
+/// Offset of the TCP header, in a frame without IPv4 options.
 const TCP: usize = IP + Ipv4Header::LENGTH;
-/// Flags that end what is joined.
+/// Flags that end a merged frame.
 const LAST: TcpFlags = TcpFlags::PSH.union(TcpFlags::FIN);
 
-/// Cuts a super-frame into frames of a wire, which go to `pieces`, and lets go of it.
-pub(super) fn cut(
+/// Segments a GSO frame into frames that fit the wire, appends them to `segments` and releases the
+/// GSO frame.
+pub(super) fn segment(
     frames: &mut Frames,
-    super_frame: FrameId,
+    gso_frame: FrameId,
     medium: Medium,
-    pieces: &mut Vec<FrameId>,
+    segments: &mut Vec<FrameId>,
 ) {
-    let (bytes, segment) = (frames[super_frame].bytes().to_vec(), frames[super_frame].segment());
+    let (bytes, segment) = (frames[gso_frame].bytes().to_vec(), frames[gso_frame].segment());
     let frame = RxFrame {
         segment,
         checksum: RxChecksum::Verified,
         ..RxFrame::plain(&bytes, Instant::ZERO)
     };
-    cut_super_frame(frame, medium, |piece| {
+    segment_gso_frame(frame, medium, |part| {
         let id = frames.take();
-        frames[id].room()[..piece.bytes.len()].copy_from_slice(piece.bytes);
-        frames[id].set_length(piece.bytes.len());
-        pieces.push(id);
+        frames[id].room()[..part.bytes.len()].copy_from_slice(part.bytes);
+        frames[id].set_length(part.bytes.len());
+        segments.push(id);
     });
-    frames.release(super_frame);
+    frames.release(gso_frame);
 }
 
-/// Joins `next` to `last` if it goes on where that ends, and no packet of more than `most` bytes comes of it: what
-/// both have become.
-pub(super) fn join(
+/// Appends `next` to `last` if it continues that frame's data and the packet stays within `max`
+/// bytes. Returns the merged frame.
+pub(super) fn merge(
     frames: &mut Frames,
     last: FrameId,
     next: FrameId,
-    most: usize,
+    max: usize,
 ) -> Option<FrameId> {
-    let segment = goes_on(&frames[last], &frames[next], most)?;
+    let segment = continues(&frames[last], &frames[next], max)?;
     let data = frames[next].bytes()[headers(frames[next].bytes())..].to_vec();
     let ends = frames[next].bytes()[TCP + 13] & LAST.bits().to_be_bytes()[1];
     let length = frames[last].length();
-    let joined = if frames[last].segment().is_some() { last } else { widened(frames, last) };
-    let frame = &mut frames[joined];
+    let merged = if frames[last].segment().is_some() { last } else { move_to_large(frames, last) };
+    let frame = &mut frames[merged];
     frame.room()[length..length + data.len()].copy_from_slice(&data);
     frame.set_length(length + data.len());
     frame.set_segment(Some(segment));
@@ -59,11 +61,11 @@ pub(super) fn join(
     bytes[IP + 2..IP + 4].copy_from_slice(&total.to_be_bytes());
     bytes[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
     frames.release(next);
-    Some(joined)
+    Some(merged)
 }
 
-/// The same frame with room for a super-frame.
-fn widened(frames: &mut Frames, frame: FrameId) -> FrameId {
+/// Moves a frame into a buffer that holds a GSO frame.
+fn move_to_large(frames: &mut Frames, frame: FrameId) -> FrameId {
     let wide = frames.take_large();
     let bytes = frames[frame].bytes().to_vec();
     frames[wide].room()[..bytes.len()].copy_from_slice(&bytes);
@@ -72,9 +74,9 @@ fn widened(frames: &mut Frames, frame: FrameId) -> FrameId {
     wide
 }
 
-/// Does `next` go on where `last` ends, of the same connection and with the same headers? Then how much data each
-/// piece has but the last.
-fn goes_on(last: &Frame, next: &Frame, most: usize) -> Option<NonZeroU16> {
+/// Returns the segment size if `next` continues the data of `last` in the same connection with
+/// equal headers.
+fn continues(last: &Frame, next: &Frame, max: usize) -> Option<NonZeroU16> {
     let (one, other) = (last.bytes(), next.bytes());
     if !is_plain(one) || !is_plain(other) || headers(one) != headers(other) {
         return None;
@@ -95,12 +97,13 @@ fn goes_on(last: &Frame, next: &Frame, most: usize) -> Option<NonZeroU16> {
         && same(TCP + 18, headers(one));
     let whole = had > 0 && had.is_multiple_of(segment.max(1)) && (1..=segment).contains(&data);
     let open = flags(one) == TcpFlags::ACK && flags(other).difference(LAST) == TcpFlags::ACK;
-    let fits = one.len() + data - IP <= most;
+    let fits = one.len() + data - IP <= max;
     (alike && follows && whole && open && fits)
         .then(|| u16::try_from(segment).ok().and_then(NonZeroU16::new))?
 }
 
-/// Is it TCP over IPv4 in an Ethernet frame, without options of IPv4, whole, and without padding?
+/// Returns whether a frame is an unfragmented TCP segment over IPv4 without IP options and without
+/// padding.
 fn is_plain(bytes: &[u8]) -> bool {
     bytes.len() >= TCP + TcpHeader::LENGTH
         && bytes[12..15] == [8, 0, 0x45]
@@ -110,7 +113,7 @@ fn is_plain(bytes: &[u8]) -> bool {
         && (TCP + TcpHeader::LENGTH..=bytes.len()).contains(&headers(bytes))
 }
 
-/// Bytes of all headers of a frame that is long enough for those of TCP.
+/// Returns the length of all headers of a frame that is long enough for a TCP header.
 fn headers(bytes: &[u8]) -> usize {
     TCP + usize::from(bytes[TCP + 12] >> 4) * 4
 }
@@ -127,7 +130,7 @@ mod tests {
 
     const ROOM: usize = 1_514;
 
-    /// A frame with `data` bytes from `seq` on.
+    /// Creates a frame with `data` bytes from `seq` on.
     fn frame(frames: &mut Frames, seq: u32, data: usize, flags: TcpFlags) -> FrameId {
         let id = frames.take();
         let room = frames[id].room();
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_one_behind_the_other_become_one_and_are_cut_into_the_same_again() {
+    fn merged_frames_are_segmented_into_the_originals() {
         let mut frames = Frames::new(ROOM);
         let ack = TcpFlags::ACK;
         let numbers =
@@ -154,25 +157,29 @@ mod tests {
             numbers.map(|(seq, data, flags)| frame(&mut frames, seq, data, flags));
         let before: Vec<Vec<u8>> =
             [one, two, three].map(|id| frames[id].bytes()[TCP + 20..].to_vec()).to_vec();
-        let joined = join(&mut frames, one, two, 65_535)
-            .and_then(|both| join(&mut frames, both, three, 65_535));
-        let joined = joined.expect("they follow one another");
+        let merged = merge(&mut frames, one, two, 65_535)
+            .and_then(|both| merge(&mut frames, both, three, 65_535));
+        let merged = merged.expect("they follow one another");
         assert_eq!(
-            (frames[joined].length(), frames[joined].segment()),
+            (frames[merged].length(), frames[merged].segment()),
             (TCP + 20 + 2_300, NonZeroU16::new(1_000))
         );
         let late = frame(&mut frames, 2_200, 1_000, ack);
-        assert_eq!(join(&mut frames, joined, late, 65_535), None, "nothing goes on behind a push");
-        let mut pieces = Vec::new();
-        cut(&mut frames, joined, Medium::Ethernet, &mut pieces);
+        assert_eq!(
+            merge(&mut frames, merged, late, 65_535),
+            None,
+            "a frame with PSH ends the merged frame"
+        );
+        let mut segments = Vec::new();
+        segment(&mut frames, merged, Medium::Ethernet, &mut segments);
         let after: Vec<Vec<u8>> =
-            pieces.iter().map(|&id| frames[id].bytes()[TCP + 20..].to_vec()).collect();
+            segments.iter().map(|&id| frames[id].bytes()[TCP + 20..].to_vec()).collect();
         assert_eq!(before, after);
-        assert_eq!(frames.held(), 4, "the pieces, and the one that came late");
+        assert_eq!(frames.held(), 4, "the segments and the late frame");
     }
 
     #[test]
-    fn what_does_not_follow_or_is_not_alike_stays_by_itself() {
+    fn frames_with_a_gap_or_other_headers_are_not_merged() {
         let mut frames = Frames::new(ROOM);
         let ack = TcpFlags::ACK;
         let first = frame(&mut frames, 0, 1_000, ack);
@@ -184,18 +191,22 @@ mod tests {
         );
         let next = frame(&mut frames, 1_000, 1_000, ack);
         for other in [hole, longer, empty, urgent] {
-            assert_eq!(join(&mut frames, first, other, 65_535), None);
+            assert_eq!(merge(&mut frames, first, other, 65_535), None);
         }
         assert_eq!(
-            join(&mut frames, first, next, 2_039),
+            merge(&mut frames, first, next, 2_039),
             None,
             "a packet of 2,040 bytes is too large"
         );
-        assert!(join(&mut frames, first, next, 2_040).is_some());
+        assert!(merge(&mut frames, first, next, 2_040).is_some());
         for length in 0..60 {
             let short = frames.take();
             frames[short].set_length(length);
-            assert_eq!(join(&mut frames, short, hole, 65_535), None, "of noise nothing comes");
+            assert_eq!(
+                merge(&mut frames, short, hole, 65_535),
+                None,
+                "a malformed frame is not merged"
+            );
         }
     }
 }

@@ -1,26 +1,27 @@
-//! The card as the host sees it: the frame that the processor has taken in, and room for those that it makes.
+//! The link of a host: hands it the received frame and takes the frames that it sends.
 //!
-//! The host computes no checksum here: the machine charges its processor for them, and a frame whose bytes are
-//! wrong ends at its check sequence. A card that cuts super-frames completes all of them.
+//! The host computes no checksums here: the machine charges its processor for them, and a damaged
+//! frame is dropped because of its check sequence. A NIC with TSO completes the checksums of all
+//! frames.
 
 use crate::frame::{Frame, FrameId, Frames};
 use linerate_stack::{
     Capabilities, Link, LinkError, Medium, PartialChecksum, RxChecksum, RxFrame, TxChecksum,
-    TxFrame, cut_super_frame,
+    TxFrame, segment_gso_frame,
 };
 use linerate_units::Instant;
 use std::collections::VecDeque;
 
-/// What the host turns on, for one turn.
+/// The link that the host uses for one turn.
 #[derive(Debug)]
 pub(super) struct Port<'a> {
     pub(super) capabilities: Capabilities,
     pub(super) frames: &'a mut Frames,
-    /// The frame that has come in, if one has, and when.
+    /// The received frame and its arrival time, if there is one.
     pub(super) arrived: Option<(FrameId, Instant)>,
-    /// Frames that the host has made.
+    /// Frames that the host has sent.
     pub(super) made: &'a mut VecDeque<FrameId>,
-    /// How many there may be.
+    /// Upper limit of the frames in `made`.
     pub(super) room: usize,
 }
 
@@ -47,7 +48,7 @@ impl Link for Port<'_> {
     ) -> Result<usize, LinkError> {
         let mut sent = 0;
         while sent < budget && self.made.len() < self.room {
-            let cuts = self.capabilities.offloads.super_packet > 0;
+            let cuts = self.capabilities.offloads.gso_max_size > 0;
             let id = if cuts { self.frames.take_large() } else { self.frames.take() };
             let room = self.capabilities.room();
             let frame = &mut self.frames[id];
@@ -71,10 +72,10 @@ impl Link for Port<'_> {
     }
 }
 
-/// Completes the checksum that the host has left to the card.
+/// Completes the checksum that the host has left to the NIC.
 fn complete(frame: &mut Frame, place: PartialChecksum, medium: Medium) {
     let bytes = frame.bytes().to_vec();
     let left =
         RxFrame { checksum: RxChecksum::Partial(place), ..RxFrame::plain(&bytes, Instant::ZERO) };
-    cut_super_frame(left, medium, |whole| frame.written().copy_from_slice(whole.bytes));
+    segment_gso_frame(left, medium, |whole| frame.written().copy_from_slice(whole.bytes));
 }

@@ -1,53 +1,54 @@
-//! A processor of a machine: its work at three levels, its queue of the card, the tasks that run on it, and its shard of
-//! linerate's own host, which it turns when it has done the work. On a machine that has no other it is the host.
+//! A processor of a machine: its jobs at three levels, its queue of the NIC, its tasks, and its
+//! shard of linerate's own host. The host takes a turn at the end of each job that concerns it.
 
-use super::card::Card;
+use super::attached_generator::AttachedGenerator;
 use super::clock::MachineClock;
 use super::cost::Costs;
 use super::cpu::{Cpu, Due, Level};
 use super::parameters::MachineParameters;
 use super::port::Port;
-use super::voice::Voice;
+use super::rss::RssNic;
+use super::snapshot::ProcessorSnapshot;
 use super::{MachineAction, MachineEvent, offload};
 use crate::frame::{FrameId, Frames};
-use crate::nic::{Completion, Nic, Piece};
+use crate::generator::FrameGenerator;
+use crate::nic::{Completion, Nic, TransmitFrame};
 use crate::program::{Charge, Program, ProgramReport, Step, Task};
-use crate::speaker::Speaker;
-use crate::trace::ProcessorLook;
 use linerate_stack::{Budget, Capabilities, Event, Stack, Steered};
 use linerate_units::{Instant, Span, Tick};
 use std::collections::VecDeque;
 
-/// Frames that the driver keeps while the card has no room for them (4.3BSD: IFQ_MAXLEN).
+/// Frames that the driver queues while the transmit ring is full (4.3BSD: IFQ_MAXLEN).
 const DRIVER_QUEUE: usize = 50;
-/// Bytes in front of what TCP sums: the headers of Ethernet and IPv4.
+/// Bytes that the TCP checksum does not cover: the Ethernet and IPv4 headers.
 const UNSUMMED: usize = 14 + 20;
 
-/// What the processor works on.
+/// A unit of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
-    /// The card has asked for the driver.
+    /// Entry of an interrupt.
     Interrupt,
-    /// The driver takes a frame.
+    /// The driver takes a received frame.
     Receive(FrameId),
-    /// The driver hears that a frame has left.
+    /// The driver handles the completion of a sent frame.
     Done,
-    /// IP and TCP take a frame in.
+    /// IP and TCP process a received frame.
     Input(FrameId),
-    /// TCP, IP and the driver make a frame.
+    /// TCP, IP and the driver build a frame.
     Output(FrameId),
-    /// A program that speaks in frames takes one in.
-    Hear(FrameId),
-    /// It has made one.
-    Speak(FrameId),
-    /// A timer of the host.
+    /// The raw-frame generator processes a received frame.
+    GeneratorInput(FrameId),
+    /// The raw-frame generator builds a frame.
+    GeneratorOutput(FrameId),
+    /// A timer of the host expires.
     Timer,
-    /// The task with this number.
+    /// The task with this number runs.
     Task(usize),
 }
 
 impl Job {
-    /// Is it a frame that the host has made, and that others of its are not to overtake?
+    /// Returns whether the job is a frame of the host, which other frames of the host may not
+    /// overtake.
     const fn is_frame_of_host(&self) -> bool {
         matches!(self, Self::Output(_))
     }
@@ -57,36 +58,37 @@ impl Job {
 #[derive(Debug)]
 struct Process {
     program: Box<dyn Program>,
-    sleeps: bool,
-    /// Something happened while it did not sleep: it looks again before it does.
-    alarmed: bool,
+    is_asleep: bool,
+    /// An event arrived while it did not sleep, so it must run again before it is_asleep.
+    is_woken: bool,
 }
 
 /// A processor.
 #[derive(Debug)]
 pub(super) struct Processor {
-    /// Its queue of the card, whose number is its own.
+    /// Number of its queue of the NIC, which is also the processor's number.
     queue: u16,
     cpu: Cpu<Job>,
     costs: Costs,
     clock: MachineClock,
     stack: Stack,
     capabilities: Capabilities,
-    /// Frames that wait for room in the card.
+    /// Frames that wait for room in the transmit ring.
     driver_queue: VecDeque<FrameId>,
+    /// A scratch buffer: frames that the host has just sent.
     made: VecDeque<FrameId>,
-    /// Pieces of the super-frame that the card takes.
-    pieces: Vec<FrameId>,
+    /// A scratch buffer: segments of the GSO frame that the NIC takes.
+    segments: Vec<FrameId>,
     processes: Vec<Process>,
-    voice: Option<Voice>,
-    /// The earliest time for which the clock's event is announced.
-    alarm: Tick,
-    /// The processor will serve the host's timers.
-    serves_timers: bool,
+    attached: Option<AttachedGenerator>,
+    /// Earliest time for which a clock event is scheduled.
+    scheduled: Tick,
+    /// Whether a timer job is queued.
+    timer_queued: bool,
 }
 
 impl Processor {
-    /// A processor whose clock was started `head_start` before the world.
+    /// Creates a processor whose clock was started `head_start` before the simulation.
     pub(super) fn new(
         queue: u16,
         parameters: &MachineParameters,
@@ -97,63 +99,62 @@ impl Processor {
         stack.attach(capabilities);
         Self {
             queue,
-            cpu: Cpu::new(parameters.wants_bus, parameters.bus.taken()),
+            cpu: Cpu::new(parameters.bus_demand, parameters.bus.taken()),
             costs: parameters.costs,
             clock: MachineClock::new(head_start, parameters.clock_grain),
             stack,
             capabilities,
             driver_queue: VecDeque::with_capacity(DRIVER_QUEUE),
             made: VecDeque::with_capacity(DRIVER_QUEUE),
-            pieces: Vec::new(),
+            segments: Vec::new(),
             processes: Vec::new(),
-            voice: None,
-            alarm: Tick::NEVER,
-            serves_timers: false,
+            attached: None,
+            scheduled: Tick::NEVER,
+            timer_queued: false,
         }
     }
 
-    /// Time during which it worked, and at which level.
+    /// Returns the busy time, in total and by level.
     pub(super) fn busy(&self) -> (Span, [Span; 3]) {
         self.cpu.busy()
     }
 
-    /// Has everything that runs on it done what it was to do?
-    pub(super) fn is_over(&self) -> bool {
-        self.processes.iter().all(|process| process.program.is_over())
-            && self.voice.iter().all(|voice| voice.speaker.is_over())
+    /// Returns whether all programs have ended.
+    pub(super) fn is_finished(&self) -> bool {
+        self.processes.iter().all(|process| process.program.is_finished())
+            && self.attached.iter().all(|attached| attached.generator.is_finished())
     }
 
-    /// How everything that runs on it went.
+    /// Returns the reports of all programs.
     pub(super) fn reports(&self) -> impl Iterator<Item = ProgramReport> {
         let reports = self.processes.iter().map(|process| process.program.report(&self.stack));
-        reports.chain(self.voice.iter().map(|voice| voice.speaker.report()))
+        reports.chain(self.attached.iter().map(|attached| attached.generator.report()))
     }
 
-    /// Gives it a program that speaks in frames, in place of the one it had.
+    /// Starts a raw-frame generator, in place of an earlier one.
     pub(super) fn attach(
         &mut self,
         now: Tick,
-        speaker: Box<dyn Speaker>,
+        generator: Box<dyn FrameGenerator>,
         actions: &mut Vec<MachineAction>,
     ) {
-        self.voice = Some(Voice::new(speaker));
-        self.ask_for(now, MachineEvent::Speaker, actions);
+        self.attached = Some(AttachedGenerator::new(generator));
+        self.schedule(now, MachineEvent::Generator, actions);
     }
 
     /// Starts a program.
     pub(super) fn start(&mut self, program: Box<dyn Program>) {
         let index = self.processes.len();
-        self.processes.push(Process { program, sleeps: false, alarmed: false });
+        self.processes.push(Process { program, is_asleep: false, is_woken: false });
         self.cpu.add(Level::Task, self.costs.wakeup, Job::Task(index));
     }
 
-    /// What it wanted to be told of. A frame that it has taken in, and that every other processor must see, is what it
-    /// returns.
+    /// Handles a timer. Returns a received frame that every other processor must also process.
     pub(super) fn handle_event(
         &mut self,
         now: Tick,
         event: MachineEvent,
-        card: &mut Card,
+        rss: &mut RssNic,
         frames: &mut Frames,
         actions: &mut Vec<MachineAction>,
     ) -> Option<FrameId> {
@@ -162,35 +163,40 @@ impl Processor {
             MachineEvent::Job { plan } => {
                 let (level, job) = self.cpu.take_done(now, plan)?;
                 if let Job::Receive(frame) = job {
-                    match card.steer(frames[frame].bytes()) {
+                    match rss.steer(frames[frame].bytes()) {
                         Steered::To(queue) => {
-                            assert_eq!(queue, self.queue, "nobody gets another's flow")
+                            assert_eq!(
+                                queue, self.queue,
+                                "a processor receives only its own flows"
+                            );
                         }
                         Steered::ToAll => for_all = Some(frame),
                     }
                 }
-                self.finish(now, level, job, card, frames);
+                self.finish(now, level, job, rss, frames);
             }
             MachineEvent::Clock => self.handle_clock(now),
-            MachineEvent::Speaker => self.voice.iter_mut().for_each(|voice| voice.handle_time(now)),
+            MachineEvent::Generator => {
+                self.attached.iter_mut().for_each(|attached| attached.handle_time(now));
+            }
         }
-        self.speak(now, card, frames);
-        self.set_alarm(now, actions);
+        self.poll_generator(now, rss, frames);
+        self.schedule_timeouts(now, actions);
         for_all
     }
 
-    /// The card asks for its driver.
+    /// Queues the interrupt job.
     pub(super) fn interrupt(&mut self) {
-        self.cpu.add(Level::Card, self.costs.interrupt, Job::Interrupt);
+        self.cpu.add(Level::Driver, self.costs.interrupt, Job::Interrupt);
     }
 
-    /// Turns to what is most urgent.
+    /// Starts the most urgent job.
     pub(super) fn resume(&mut self, now: Tick, actions: &mut Vec<MachineAction>) {
         let due = self.cpu.resume(now);
-        self.announce(due, actions);
+        self.schedule_job(due, actions);
     }
 
-    /// Cards hold so much more of the bus, or less.
+    /// Changes the share of the bus that NICs and other masters use.
     pub(super) fn change_bus(
         &mut self,
         now: Tick,
@@ -198,91 +204,96 @@ impl Processor {
         actions: &mut Vec<MachineAction>,
     ) {
         let due = self.cpu.change_bus(now, taken);
-        self.announce(due, actions);
+        self.schedule_job(due, actions);
     }
 
-    /// So many other processors work now.
-    pub(super) fn change_rivals(
+    /// Changes the number of other processors that run.
+    pub(super) fn change_competitors(
         &mut self,
         now: Tick,
-        rivals: u64,
+        competitors: u64,
         actions: &mut Vec<MachineAction>,
     ) {
-        let due = self.cpu.change_rivals(now, rivals);
-        self.announce(due, actions);
+        let due = self.cpu.change_competitors(now, competitors);
+        self.schedule_job(due, actions);
     }
 
-    fn announce(&self, due: Option<Due>, actions: &mut Vec<MachineAction>) {
+    fn schedule_job(&self, due: Option<Due>, actions: &mut Vec<MachineAction>) {
         if let Some(Due { at, plan }) = due {
-            self.ask_for(at, MachineEvent::Job { plan }, actions);
+            self.schedule(at, MachineEvent::Job { plan }, actions);
         }
     }
 
-    fn ask_for(&self, at: Tick, event: MachineEvent, actions: &mut Vec<MachineAction>) {
+    fn schedule(&self, at: Tick, event: MachineEvent, actions: &mut Vec<MachineAction>) {
         actions.push(MachineAction::Later { at, processor: self.queue, event });
     }
 
-    /// The work for a job is done: now it happens.
-    fn finish(&mut self, now: Tick, level: Level, job: Job, card: &mut Card, frames: &mut Frames) {
+    /// Applies the effect of a job whose work is done.
+    fn finish(&mut self, now: Tick, level: Level, job: Job, rss: &mut RssNic, frames: &mut Frames) {
         match job {
-            Job::Interrupt => self.serve_card(card, frames),
+            Job::Interrupt => self.service_nic(rss, frames),
             Job::Receive(frame) => {
-                card.nic.give_back(self.queue, frames[frame].length());
-                self.take_in(frame, card, frames);
+                rss.nic.free_slots(self.queue, frames[frame].length());
+                self.input(frame, rss, frames);
             }
-            Job::Done => self.feed_card(now, card, frames),
+            Job::Done => self.refill_nic(now, rss, frames),
             Job::Input(frame) => {
-                self.turn(now, level, Some(frame), card, frames);
+                self.turn(now, level, Some(frame), rss, frames);
                 frames.release(frame);
             }
-            Job::Hear(frame) => {
+            Job::GeneratorInput(frame) => {
                 let bytes = frames[frame].bytes();
-                self.voice.iter_mut().for_each(|voice| voice.speaker.handle_frame(now, bytes));
+                self.attached
+                    .iter_mut()
+                    .for_each(|attached| attached.generator.handle_frame(now, bytes));
                 frames.release(frame);
             }
-            Job::Speak(frame) => {
-                self.voice.iter_mut().for_each(Voice::handle_made);
-                self.give_to_card(now, frame, card, frames);
+            Job::GeneratorOutput(frame) => {
+                self.attached.iter_mut().for_each(AttachedGenerator::handle_built);
+                self.send_to_nic(now, frame, rss, frames);
             }
-            Job::Output(frame) => self.give_to_card(now, frame, card, frames),
+            Job::Output(frame) => self.send_to_nic(now, frame, rss, frames),
             Job::Timer => {
-                self.serves_timers = false;
-                self.turn(now, level, None, card, frames);
+                self.timer_queued = false;
+                self.turn(now, level, None, rss, frames);
             }
-            Job::Task(index) => self.run_task(now, index, card, frames),
+            Job::Task(index) => self.run_task(now, index, rss, frames),
         }
     }
 
-    /// A frame waits for IP and TCP, or for whom it is for in place of them.
-    pub(super) fn take_in(&mut self, frame: FrameId, card: &Card, frames: &Frames) {
-        let voice = self.voice.as_ref();
-        let (work, job) = match voice.and_then(|voice| voice.cost_of(frames[frame].bytes())) {
-            Some(work) => (work, Job::Hear(frame)),
-            None => (self.costs.input + self.sum_of(frame, card, frames), Job::Input(frame)),
+    /// Queues the processing of a received frame by the host, or by the generator if it is one of
+    /// its frames.
+    pub(super) fn input(&mut self, frame: FrameId, rss: &RssNic, frames: &Frames) {
+        let attached = self.attached.as_ref();
+        let (work, job) = match attached
+            .and_then(|attached| attached.cost_of(frames[frame].bytes()))
+        {
+            Some(work) => (work, Job::GeneratorInput(frame)),
+            None => (self.costs.input + self.checksum_cost(frame, rss, frames), Job::Input(frame)),
         };
         self.cpu.add(Level::Network, work, job);
     }
 
-    /// The driver looks what the card has to tell. What has come in one behind the other the card has joined by now.
-    fn serve_card(&mut self, card: &mut Card, frames: &mut Frames) {
-        let most = card.nic.offload().joins;
+    /// Reads the completions of the NIC. LRO merges consecutive frames here.
+    fn service_nic(&mut self, rss: &mut RssNic, frames: &mut Frames) {
+        let most = rss.nic.offload().lro_max_size;
         let mut last: Option<FrameId> = None;
-        while let Some(completion) = card.nic.poll_completion(self.queue) {
+        while let Some(completion) = rss.nic.poll_completion(self.queue) {
             match completion {
-                // Nothing is held back that will not be joined: a driver does things in the order in which they came.
+                // Without LRO no frame is held back: the driver handles completions in their order.
                 Completion::Received(frame) if most == 0 => self.take_received(frame, frames),
                 Completion::Received(frame) => {
                     let length = frames[frame].length();
-                    let joined = last.and_then(|last| offload::join(frames, last, frame, most));
-                    if joined.is_some() {
-                        card.nic.note_joined(self.queue, length);
-                        last = joined;
+                    let merged = last.and_then(|last| offload::merge(frames, last, frame, most));
+                    if merged.is_some() {
+                        rss.nic.note_merged(self.queue, length);
+                        last = merged;
                     } else if let Some(before) = last.replace(frame) {
                         self.take_received(before, frames);
                     }
                 }
                 Completion::Transmitted => {
-                    self.cpu.add(Level::Card, self.costs.driver_done, Job::Done)
+                    self.cpu.add(Level::Driver, self.costs.driver_done, Job::Done);
                 }
             }
         }
@@ -291,65 +302,70 @@ impl Processor {
         }
     }
 
-    /// The driver takes a frame.
+    /// Queues the driver's work for a received frame.
     fn take_received(&mut self, frame: FrameId, frames: &Frames) {
-        let copy = self.costs.card_copy * frames[frame].length() as u64;
-        self.cpu.add(Level::Card, self.costs.driver_receive + copy, Job::Receive(frame));
+        let copy = self.costs.nic_copy * frames[frame].length() as u64;
+        self.cpu.add(Level::Driver, self.costs.driver_receive + copy, Job::Receive(frame));
     }
 
-    /// What the checksum of a frame costs the processor, made or verified.
-    fn sum_of(&self, frame: FrameId, card: &Card, frames: &Frames) -> Span {
-        if card.nic.offload().checksums {
+    /// Returns the cost of computing or verifying the checksum of a frame.
+    fn checksum_cost(&self, frame: FrameId, rss: &RssNic, frames: &Frames) -> Span {
+        if rss.nic.offload().checksums {
             return Span::ZERO;
         }
         self.costs.sum * frames[frame].length().saturating_sub(UNSUMMED) as u64
     }
 
-    fn give_to_card(&mut self, now: Tick, frame: FrameId, card: &mut Card, frames: &mut Frames) {
+    fn send_to_nic(&mut self, now: Tick, frame: FrameId, rss: &mut RssNic, frames: &mut Frames) {
         if self.driver_queue.len() == DRIVER_QUEUE {
-            card.nic.note_drop(self.queue);
+            rss.nic.note_drop(self.queue);
             frames.release(frame);
             return;
         }
         self.driver_queue.push_back(frame);
-        self.feed_card(now, card, frames);
+        self.refill_nic(now, rss, frames);
     }
 
-    fn feed_card(&mut self, now: Tick, card: &mut Card, frames: &mut Frames) {
+    fn refill_nic(&mut self, now: Tick, rss: &mut RssNic, frames: &mut Frames) {
         let queue = self.queue;
-        while card.nic.has_room(queue) {
+        while rss.nic.has_room(queue) {
             let Some(frame) = self.driver_queue.pop_front() else { return };
             if frames[frame].segment().is_none() {
-                let piece = Piece { frame, length: frames[frame].length(), is_last: true };
-                card.nic.transmit(now, queue, piece, &mut card.actions);
+                let sent = TransmitFrame { frame, length: frames[frame].length(), is_last: true };
+                rss.nic.transmit(now, queue, sent, &mut rss.actions);
                 continue;
             }
-            offload::cut(frames, frame, self.capabilities.medium, &mut self.pieces);
-            let count = self.pieces.len();
-            for (number, frame) in (1..).zip(self.pieces.drain(..)) {
-                let piece =
-                    Piece { frame, length: frames[frame].length(), is_last: number == count };
-                card.nic.transmit(now, queue, piece, &mut card.actions);
+            offload::segment(frames, frame, self.capabilities.medium, &mut self.segments);
+            let count = self.segments.len();
+            for (number, frame) in (1..).zip(self.segments.drain(..)) {
+                let sent = TransmitFrame {
+                    frame,
+                    length: frames[frame].length(),
+                    is_last: number == count,
+                };
+                rss.nic.transmit(now, queue, sent, &mut rss.actions);
             }
         }
     }
 
-    /// Has the processor make the next frame of a program that speaks in frames, when the card can take it.
-    fn speak(&mut self, now: Tick, card: &Card, frames: &mut Frames) {
-        let Some(voice) = &mut self.voice else { return };
-        let card_waits = self.driver_queue.is_empty() && card.nic.has_room(self.queue);
-        if card_waits && let Some((work, frame)) = voice.poll(now, frames, &self.costs) {
-            self.cpu.add(Level::Network, work, Job::Speak(frame));
+    /// Starts the next frame of the raw-frame generator, if the transmit ring has room and no frame
+    /// waits for it.
+    fn poll_generator(&mut self, now: Tick, rss: &RssNic, frames: &mut Frames) {
+        let Some(attached) = &mut self.attached else { return };
+        let nic_has_room = self.driver_queue.is_empty() && rss.nic.has_room(self.queue);
+        if nic_has_room && let Some((work, frame)) = attached.poll(now, frames, &self.costs) {
+            self.cpu.add(Level::Network, work, Job::GeneratorOutput(frame));
         }
     }
 
-    /// Turns the host, and has the processor make at `level` what the host wants to send.
+    /// Runs a turn of the host, and queues the building of the frames that it sends as jobs of
+    /// `level`.
     fn turn(
         &mut self,
         now: Tick,
         level: Level,
         arrived: Option<FrameId>,
-        card: &Card,
+        rss: &RssNic,
         frames: &mut Frames,
     ) {
         const BUDGET: Budget = Budget { receive: 2, timers: 64, transmit: 64 };
@@ -363,15 +379,15 @@ impl Processor {
             let goes_on =
                 turn.is_ok_and(|turn| turn.more || (turn.blocked && turn.transmitted > 0));
             if level == Level::Network && !self.made.is_empty() {
-                // What the host has made for a task before leaves before, as kernels keep interrupts of the network off
-                // until that has been done.
-                self.cpu.hurry(Level::Task, level, Job::is_frame_of_host);
+                // Frames that the host sent for a task earlier must leave earlier: kernels mask
+                // network interrupts until the task's frames are built.
+                self.cpu.promote(Level::Task, level, Job::is_frame_of_host);
             }
             while let Some(frame) = self.made.pop_front() {
                 let work = self.costs.output
-                    + self.sum_of(frame, card, frames)
+                    + self.checksum_cost(frame, rss, frames)
                     + self.costs.driver_transmit;
-                let copy = self.costs.card_copy * frames[frame].length() as u64;
+                let copy = self.costs.nic_copy * frames[frame].length() as u64;
                 self.cpu.add(level, work + copy, Job::Output(frame));
             }
             if !goes_on {
@@ -383,36 +399,36 @@ impl Processor {
         }
     }
 
-    /// Wakes the task that an event is for.
+    /// Wakes the task that an event concerns.
     fn wake(&mut self, event: &Event) {
         let Some(index) = self.processes.iter().position(|process| process.program.wants(event))
         else {
             return;
         };
         let process = &mut self.processes[index];
-        if std::mem::replace(&mut process.sleeps, false) {
+        if std::mem::replace(&mut process.is_asleep, false) {
             self.cpu.add(Level::Task, self.costs.wakeup, Job::Task(index));
         } else {
-            process.alarmed = true;
+            process.is_woken = true;
         }
     }
 
-    /// A task has had its processor time: what it did with it happens, and what it does next is charged for.
-    fn run_task(&mut self, now: Tick, index: usize, card: &Card, frames: &mut Frames) {
+    /// Runs a task whose processor time has passed, and charges for its next step.
+    fn run_task(&mut self, now: Tick, index: usize, rss: &RssNic, frames: &mut Frames) {
         loop {
             let process = &mut self.processes[index];
-            process.alarmed = false;
+            process.is_woken = false;
             let mut task = Task { stack: &mut self.stack, clock: self.clock.show(now), now };
             let step = process.program.handle_run(&mut task);
-            self.turn(now, Level::Task, None, card, frames);
+            self.turn(now, Level::Task, None, rss, frames);
             match step {
                 Step::Work(charge) => {
                     let work = self.cost_of(charge);
                     return self.cpu.add(Level::Task, work, Job::Task(index));
                 }
-                Step::Sleep if self.processes[index].alarmed => {}
+                Step::Sleep if self.processes[index].is_woken => {}
                 Step::Sleep => {
-                    self.processes[index].sleeps = true;
+                    self.processes[index].is_asleep = true;
                     return;
                 }
             }
@@ -424,56 +440,60 @@ impl Processor {
     }
 
     fn handle_clock(&mut self, now: Tick) {
-        self.alarm = Tick::NEVER;
-        if !self.serves_timers && self.stack.poll_timeout() <= self.clock.show(now) {
-            self.serves_timers = true;
+        self.scheduled = Tick::NEVER;
+        if !self.timer_queued && self.stack.poll_timeout() <= self.clock.show(now) {
+            self.timer_queued = true;
             self.cpu.add(Level::Network, self.costs.timer, Job::Timer);
         }
     }
 
-    /// Has itself told when the host waits for its clock. An announcement that came too early is repeated.
-    fn set_alarm(&mut self, now: Tick, actions: &mut Vec<MachineAction>) {
-        if let Some(at) = self.voice.as_mut().and_then(|voice| voice.poll_alarm(now)) {
-            self.ask_for(at, MachineEvent::Speaker, actions);
+    /// Schedules the next timeouts of the host and of the generator. A clock event that comes too
+    /// early schedules another.
+    fn schedule_timeouts(&mut self, now: Tick, actions: &mut Vec<MachineAction>) {
+        if let Some(at) = self.attached.as_mut().and_then(|attached| attached.poll_timeout(now)) {
+            self.schedule(at, MachineEvent::Generator, actions);
         }
         let wanted = self.stack.poll_timeout();
-        if wanted == Instant::NEVER || self.serves_timers {
+        if wanted == Instant::NEVER || self.timer_queued {
             return;
         }
         let at = self.clock.when(wanted).max(now);
-        if at < self.alarm {
-            self.alarm = at;
-            self.ask_for(at, MachineEvent::Clock, actions);
+        if at < self.scheduled {
+            self.scheduled = at;
+            self.schedule(at, MachineEvent::Clock, actions);
         }
     }
 
-    /// Does it work?
-    pub(super) fn works(&self) -> bool {
-        self.cpu.works().is_some()
+    /// Returns whether a job runs.
+    pub(super) fn is_busy(&self) -> bool {
+        self.cpu.running_level().is_some()
     }
 
-    /// What cards hold of the bus, in per cent.
+    /// Returns the NICs' share of the bus in per cent.
     pub(super) const fn bus_taken(&self) -> u64 {
         self.cpu.bus_taken()
     }
 
-    /// What it looks like from outside.
-    pub(super) fn look(&self, nic: &Nic) -> ProcessorLook {
+    /// Returns what the timeline shows of the processor.
+    pub(super) fn snapshot(&self, nic: &Nic) -> ProcessorSnapshot {
         let [to_send, received] = nic.held(self.queue);
-        ProcessorLook {
-            works: self.cpu.works(),
+        ProcessorSnapshot {
+            level: self.cpu.running_level(),
             frames: [self.driver_queue.len(), to_send, received],
         }
     }
 
-    /// Judges what must hold after every event.
+    /// Checks the invariants.
     pub(super) fn check(&self) {
         self.cpu.check();
         let makes_frames = |level| self.cpu.jobs(level).any(Job::is_frame_of_host);
         assert!(
             !(makes_frames(Level::Network) && makes_frames(Level::Task)),
-            "the host's frames leave in the order in which it made them"
+            "frames of the host keep their order"
         );
-        assert!(self.driver_queue.len() <= DRIVER_QUEUE, "the driver's queue holds what it holds");
+        assert!(
+            self.driver_queue.len() <= DRIVER_QUEUE,
+            "the driver's queue does not exceed its limit"
+        );
     }
 }

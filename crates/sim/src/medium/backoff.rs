@@ -2,13 +2,13 @@
 
 use crate::rng::Stream;
 
-/// Attempts to send a frame before it is given up.
+/// Attempts to send a frame before it is abandoned.
 pub(crate) const ATTEMPT_LIMIT: u8 = 16;
-/// After so many collisions the range does not grow any more.
+/// Number of collisions after which the range no longer grows.
 const BACKOFF_LIMIT: u8 = 10;
 
-/// Slots to wait after the collision with this number, from 1: r with 0 ≤ r < 2^min(number, 10). `None` after the
-/// last attempt.
+/// Draws the slots to wait after collision number `collision`, counted from 1: r with 0 ≤ r <
+/// 2^min(collision, 10). Returns `None` after the last attempt.
 pub(super) fn slots(random: &mut Stream, collision: u8) -> Option<u64> {
     (collision < ATTEMPT_LIMIT).then(|| random.below(1 << collision.min(BACKOFF_LIMIT)))
 }

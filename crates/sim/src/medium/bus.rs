@@ -1,9 +1,11 @@
-//! A coaxial cable that all stations share, after IEEE 802.3 §4: carrier sense, collisions, jam and backoff.
+//! A coaxial cable that all stations share (IEEE 802.3 §4): carrier sense, collisions, jam and
+//! backoff.
 //!
-//! Nothing is told twice: a station with nothing to send is asked nothing, and one that waits for its backoff looks at
-//! the cable when that is over and not before, so that a frame costs as much on a bus with two stations as on one with
-//! a hundred, but for those who wait for its very end. The capture effect (whoever wins
-//! starts its next frame with a fresh counter, against a loser whose range has grown) is no rule here; it follows.
+//! A station is polled only when it can act: at the end of its backoff, or when the cable becomes
+//! idle while it defers. So a frame costs as much on a bus with a hundred stations as on one with
+//! two, apart from the deferring stations. The capture effect has no code of its own. It follows
+//! from the rules: the winner starts its next frame with a fresh attempt counter, against a loser
+//! whose backoff range has grown.
 
 use super::backoff::slots;
 use super::{
@@ -14,21 +16,21 @@ use crate::frame::FrameId;
 use crate::rng::Stream;
 use linerate_units::{Span, Tick};
 
-/// Bits of the jam that makes sure that everybody hears a collision.
+/// Bits of the jam, which makes every station sense the collision.
 const JAM_BITS: u64 = 32;
 
 /// The cable and the stations' access to it.
 #[derive(Debug)]
 pub(crate) struct Bus {
     parameters: BusParameters,
-    /// How long a signal takes at most.
+    /// Longest propagation time between two stations.
     longest: Span,
     stations: Vec<Station>,
-    /// Ports that send now.
+    /// Ports that are transmitting.
     sending: Vec<Port>,
-    /// Ports that wait for the cable to be free.
+    /// Ports that wait until the cable is idle.
     deferring: Vec<Port>,
-    /// When those have ended that somebody may hear, or keep a gap behind.
+    /// Ends of transmissions that some station still senses, or that must be followed by a gap.
     ended: Vec<(Port, Tick)>,
     counted: MediumStatistics,
 }
@@ -36,11 +38,11 @@ pub(crate) struct Bus {
 /// A station's access to the cable.
 #[derive(Debug)]
 struct Station {
-    /// How long a signal takes from the end of the cable to it.
+    /// Propagation time from the end of the cable.
     place: Span,
     random: Stream,
     state: State,
-    /// Changes with every new plan, so that what was planned before is known to be void.
+    /// Version of the scheduled start or end: an event of an older version is stale.
     plan: u32,
     /// Collisions of the present frame.
     collisions: u8,
@@ -49,15 +51,15 @@ struct Station {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing to send.
-    Silent,
-    /// Will send at this time if the cable lets it; NEVER until the cable is free again.
+    /// Has no frame to send.
+    Idle,
+    /// Will transmit at `planned` if the cable is idle then; `NEVER` while it defers.
     Waiting { planned: Tick, not_before: Tick },
-    /// Sends until `end`.
+    /// Transmits until `end`.
     Sending { start: Tick, end: Tick, collided: bool },
 }
 
-/// What a station has to send.
+/// The frame that a station sends.
 #[derive(Clone, Copy, Debug)]
 struct Outgoing {
     frame: FrameId,
@@ -66,12 +68,12 @@ struct Outgoing {
 }
 
 impl Bus {
-    /// A cable with stations at these distances from its end, in signal time.
+    /// Creates a cable with stations at these positions, given as propagation times from its end.
     pub(crate) fn new(parameters: BusParameters, places: &[Span], seed: u64) -> Self {
         let stations = (0..).zip(places).map(|(number, &place)| Station {
             place,
             random: Stream::new(seed, number),
-            state: State::Silent,
+            state: State::Idle,
             plan: 0,
             collisions: 0,
             outgoing: None,
@@ -104,7 +106,7 @@ impl Bus {
         actions: &mut Vec<MediumAction>,
     ) {
         let station = &mut self.stations[port];
-        assert_eq!(station.state, State::Silent, "a station sends one frame at a time");
+        assert_eq!(station.state, State::Idle, "a station sends one frame at a time");
         station.outgoing = Some(Outgoing { frame, length, to });
         station.collisions = 0;
         self.plan(port, now, actions);
@@ -120,8 +122,8 @@ impl Bus {
         }
     }
 
-    /// See [`super::Medium::handle_cut`].
-    pub(crate) fn handle_cut(
+    /// See [`super::Medium::handle_truncation`].
+    pub(crate) fn handle_truncation(
         &mut self,
         port: Port,
         length: usize,
@@ -129,7 +131,7 @@ impl Bus {
     ) {
         let Some(outgoing) = &mut self.stations[port].outgoing else { return };
         outgoing.length = length;
-        // A collision has an end of its own.
+        // A collision ends when the jam has been sent.
         if let State::Sending { start, collided: false, .. } = self.stations[port].state {
             let end = start + time_on_wire(self.parameters.bit, length);
             self.begin_until(port, start, end, false, actions);
@@ -157,7 +159,7 @@ impl Bus {
         }
     }
 
-    /// How long a signal takes between two stations.
+    /// Returns the propagation time between two stations.
     fn distance(&self, from: Port, to: Port) -> Span {
         let (one, other) = (self.stations[from].place, self.stations[to].place);
         match self.parameters.repeater {
@@ -176,15 +178,16 @@ impl Bus {
         self.parameters.bit * count
     }
 
-    /// When a station hears the cable fall silent, as far as it is known now.
-    fn silent_from(&self, port: Port) -> Option<Tick> {
+    /// Returns the time at which a station senses the cable idle, as far as the transmissions have
+    /// ended.
+    fn idle_from(&self, port: Port) -> Option<Tick> {
         self.ended.iter().map(|&(other, end)| end + self.distance(other, port)).max()
     }
 
-    /// A station that wants to send from `not_before` on decides when: after the gap, if it hears nobody. It looks again
-    /// when that time has come ([`Bus::start`]).
+    /// Schedules a transmission not before `not_before`: after the inter-frame gap if the cable is
+    /// sensed idle, else the station defers. [`Bus::start`] senses the cable again at that time.
     fn plan(&mut self, port: Port, not_before: Tick, actions: &mut Vec<MediumAction>) {
-        let after_gap = self.silent_from(port).map(|silent| silent + self.parameters.gap);
+        let after_gap = self.idle_from(port).map(|idle| idle + self.parameters.gap);
         let start = not_before.max(after_gap.unwrap_or_default());
         let waits = start > not_before;
         let is_free = self.sending.iter().all(|&other| !self.defers(port, other, start, waits));
@@ -199,43 +202,44 @@ impl Bus {
         }
     }
 
-    /// A station waits until the cable is free.
+    /// Makes a station wait until the cable is idle.
     fn defer(&mut self, port: Port, not_before: Tick) {
         self.stations[port].state = State::Waiting { planned: Tick::NEVER, not_before };
         self.deferring.push(port);
     }
 
-    /// Does a station that would send at `start` hear `other` early enough to wait for it? In the last third of
-    /// the gap it does not listen any more (§4.2.3.2.1), so that nobody can take the cable by being a little early.
+    /// Returns whether a station that would transmit at `start` senses `other` in time to defer.
+    /// Carrier sense is ignored in the last third of the gap (§4.2.3.2.1), so that no station can
+    /// seize the cable by being slightly early.
     fn defers(&self, port: Port, other: Port, start: Tick, after_gap: bool) -> bool {
         let State::Sending { start: began, .. } = self.stations[other].state else { return false };
-        let heard = began + self.distance(other, port);
-        let deaf = if after_gap { self.parameters.gap / 3 } else { Span::ZERO };
-        heard + deaf <= start
+        let sensed = began + self.distance(other, port);
+        let ignored = if after_gap { self.parameters.gap / 3 } else { Span::ZERO };
+        sensed + ignored <= start
     }
 
     fn start(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
         let Some(outgoing) = self.stations[port].outgoing else { return };
         let State::Waiting { planned, not_before } = self.stations[port].state else { return };
-        let hears =
+        let is_busy =
             self.sending.iter().any(|&other| self.defers(port, other, now, planned > not_before));
-        // In the control without collisions whoever is first has the cable, without a word.
-        if hears || (!self.parameters.collisions && !self.sending.is_empty()) {
+        // The control without collisions has no propagation time in carrier sense: the first wins.
+        if is_busy || (!self.parameters.collisions && !self.sending.is_empty()) {
             return self.defer(port, not_before);
         }
-        if self.silent_from(port).is_some_and(|silent| silent + self.parameters.gap > now) {
-            // The cable has been used since it made its plan.
+        if self.idle_from(port).is_some_and(|idle| idle + self.parameters.gap > now) {
+            // The cable has been used since the start was scheduled.
             return self.plan(port, not_before, actions);
         }
-        // Whoever hears of the last ones later than this station does keeps his gap, too.
-        let heard_for = self.longest + self.parameters.gap;
-        self.ended.retain(|&(_, end)| end + heard_for > now);
+        // Stations far from the sender sense the end of a frame later and must still keep the gap.
+        let kept_for = self.longest + self.parameters.gap;
+        self.ended.retain(|&(_, end)| end + kept_for > now);
         let end = now + time_on_wire(self.parameters.bit, outgoing.length);
         self.sending.push(port);
         actions.push(MediumAction::Sending { port, frame: outgoing.frame });
         self.begin_until(port, now, end, false, actions);
-        self.meet_others(now, port, actions);
-        self.tell(
+        self.collide_with_others(now, port, actions);
+        self.signal(
             outgoing.to,
             port,
             |port| MediumAction::Arriving { port, at: now },
@@ -261,13 +265,13 @@ impl Bus {
         });
     }
 
-    /// Whoever sends already has not been heard here: both meet.
-    fn meet_others(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
+    /// Collides with the transmissions that this station has not sensed yet.
+    fn collide_with_others(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
         for index in 0..self.sending.len() {
             let other = self.sending[index];
             if other != port {
-                let hears_it = now + self.distance(port, other);
-                self.collide(other, hears_it, actions);
+                let sensed = now + self.distance(port, other);
+                self.collide(other, sensed, actions);
                 if let State::Sending { start, .. } = self.stations[other].state {
                     self.collide(port, (start + self.distance(port, other)).max(now), actions);
                 }
@@ -275,14 +279,15 @@ impl Bus {
         }
     }
 
-    /// A station that sends hears another one: it finishes its preamble, sends the jam and ends (§4.2.3.2.4).
-    fn collide(&mut self, port: Port, hears_it: Tick, actions: &mut Vec<MediumAction>) {
+    /// Makes a transmitting station sense a collision: it completes its preamble, sends the jam and
+    /// stops (§4.2.3.2.4).
+    fn collide(&mut self, port: Port, sensed: Tick, actions: &mut Vec<MediumAction>) {
         let State::Sending { start, end, collided } = self.stations[port].state else { return };
         let Some(Outgoing { frame, .. }) = self.stations[port].outgoing else { return };
-        let jammed = hears_it.max(start + self.bits(PREAMBLE_BITS)) + self.bits(JAM_BITS);
+        let jammed = sensed.max(start + self.bits(PREAMBLE_BITS)) + self.bits(JAM_BITS);
         if !collided {
             self.counted.collisions += 1;
-            self.counted.late += u64::from(hears_it.since(start) > self.slot());
+            self.counted.late += u64::from(sensed.since(start) > self.slot());
             actions.push(MediumAction::Collided { port, frame });
         }
         if jammed < end || !collided {
@@ -297,7 +302,7 @@ impl Bus {
         self.sending.retain(|&other| other != port);
         self.ended.push((port, now));
         if collided {
-            self.tell(
+            self.signal(
                 outgoing.to,
                 port,
                 |port| MediumAction::Fragment { port, at: now },
@@ -309,7 +314,7 @@ impl Bus {
             self.deliver(now, port, outgoing, actions);
         }
         if self.sending.is_empty() {
-            self.let_others_go(actions);
+            self.release_deferring(actions);
         }
     }
 
@@ -322,7 +327,7 @@ impl Bus {
             self.counted.backoffs[slots.checked_ilog2().map_or(0, |log| log as usize + 1)] += 1;
             self.plan(port, now + slot * slots, actions);
         } else {
-            (station.state, station.outgoing) = (State::Silent, None);
+            (station.state, station.outgoing) = (State::Idle, None);
             self.counted.given_up += 1;
             actions.push(MediumAction::GivenUp { port, frame });
         }
@@ -336,18 +341,18 @@ impl Bus {
         actions: &mut Vec<MediumAction>,
     ) {
         let station = &mut self.stations[port];
-        (station.state, station.outgoing) = (State::Silent, None);
+        (station.state, station.outgoing) = (State::Idle, None);
         self.counted.frames += 1;
         self.counted.bytes += outgoing.length as u64;
         self.counted.attempts[usize::from(station.collisions) % 16] += 1;
         let frame = outgoing.frame;
         let arrived = |port| MediumAction::Arrived { port, at: now, frame, intact: true };
-        self.tell(outgoing.to, port, arrived, Span::ZERO, actions);
+        self.signal(outgoing.to, port, arrived, Span::ZERO, actions);
         actions.push(MediumAction::Sent { port, frame });
     }
 
-    /// Tells those whom a frame is for what they hear, each at its own time.
-    fn tell(
+    /// Delivers a signal to its receivers, to each after its propagation time.
+    fn signal(
         &self,
         to: Audience,
         from: Port,
@@ -355,7 +360,7 @@ impl Bus {
         after: Span,
         actions: &mut Vec<MediumAction>,
     ) {
-        let mut tell = |port: Port| {
+        let mut deliver = |port: Port| {
             let later = self.distance(from, port) + after;
             actions.push(match what(port) {
                 MediumAction::Arriving { port, at } => {
@@ -375,21 +380,23 @@ impl Bus {
             });
         };
         match to {
-            Audience::Nobody => {}
-            Audience::One(port) => tell(port),
-            Audience::All => (0..self.stations.len()).filter(|&port| port != from).for_each(tell),
+            Audience::None => {}
+            Audience::One(port) => deliver(port),
+            Audience::All => {
+                (0..self.stations.len()).filter(|&port| port != from).for_each(deliver);
+            }
         }
     }
 
-    /// The cable is free: whoever waited for that makes a new plan.
-    fn let_others_go(&mut self, actions: &mut Vec<MediumAction>) {
+    /// Schedules the transmissions of all deferring stations: the cable is idle.
+    fn release_deferring(&mut self, actions: &mut Vec<MediumAction>) {
         let mut deferring = std::mem::take(&mut self.deferring);
         for port in deferring.drain(..) {
             if let State::Waiting { not_before, .. } = self.stations[port].state {
                 self.plan(port, not_before, actions);
             }
         }
-        // Nobody sends, so nobody waits again, and the room is kept.
+        // No station transmits now, so none deferred again; the allocation is kept.
         self.deferring = deferring;
     }
 
@@ -397,22 +404,22 @@ impl Bus {
         self.bits(8 * SHORTEST as u64)
     }
 
-    /// Judges what must hold after every event.
+    /// Checks the invariants.
     pub(crate) fn check(&self) {
         let sends = |port: &Port| matches!(self.stations[*port].state, State::Sending { .. });
-        assert!(self.sending.iter().all(sends), "who is said to send sends");
+        assert!(self.sending.iter().all(sends), "a port in `sending` transmits");
         let collided = |port: &Port| {
             matches!(self.stations[*port].state, State::Sending { collided: true, .. })
         };
         let torn = self.sending.len() < 2 || self.sending.iter().all(collided);
-        assert!(torn, "of two who send at one time neither gets its frame through");
+        assert!(torn, "simultaneous transmissions have all collided");
         let waits = |port: &Port| {
             matches!(self.stations[*port].state, State::Waiting { planned: Tick::NEVER, .. })
         };
-        assert!(self.deferring.iter().all(waits), "who is said to wait waits");
+        assert!(self.deferring.iter().all(waits), "a port in `deferring` waits");
         assert!(
             !self.sending.is_empty() || self.deferring.is_empty(),
-            "nobody waits for a cable that is free"
+            "no station defers to an idle cable"
         );
     }
 }
@@ -428,10 +435,10 @@ mod tests {
 
     const MICRO: u64 = 1_000_000;
 
-    /// What happens on a cable where station 0 has sent a frame and has another ready within the gap, and station 1
-    /// wants to send since the middle of the first one, but is held for so long after its end: collisions, and who has
-    /// sent when everybody has.
-    fn after_a_frame(held: Option<Span>) -> (u64, Vec<Port>) {
+    /// Station 0 sends a frame and has a second one ready within the gap. Station 1 requests during
+    /// the first frame, and is held for `held` after its end. Returns the number of collisions and
+    /// the ports in the order of their successful frames.
+    fn contend_after_frame(held: Option<Span>) -> (u64, Vec<Port>) {
         let (rate, bit) = (Rate::from_bits_per_second(10_000_000), Span::from_picos(100_000));
         let metre = Span::from_picos(4_330);
         let parameters =
@@ -440,7 +447,7 @@ mod tests {
         let (mut frames, mut queue, mut actions, mut sent) =
             (Frames::new(64), Vec::new(), Vec::new(), Vec::new());
         let [first, second, other] = [(); 3].map(|()| frames.take());
-        let to = Audience::Nobody;
+        let to = Audience::None;
         bus.handle_request(Tick::ZERO, 0, first, 1_000, to, &mut actions);
         bus.handle_request(Tick::from_picos(400 * MICRO), 1, other, 64, to, &mut actions);
         loop {
@@ -468,10 +475,41 @@ mod tests {
         (bus.statistics().collisions, sent)
     }
 
+    /// IEEE 802.3 §4.2.3.2.4: on a cable that is too long, a station senses a collision after its
+    /// slot time.
     #[test]
-    fn who_is_held_longer_than_the_gap_hears_the_next_frame_and_waits_without_a_collision() {
-        let (met, _) = after_a_frame(None);
-        assert!(met >= 2, "two who wait for the same frame to end meet for certain");
-        assert_eq!(after_a_frame(Some(Span::from_picos(16 * MICRO))), (0, vec![0, 0, 1]));
+    fn a_collision_sensed_after_the_slot_time_is_late() {
+        let (rate, bit) = (Rate::from_bits_per_second(10_000_000), Span::from_picos(100_000));
+        let metre = Span::from_picos(4_330);
+        let parameters =
+            BusParameters { rate, bit, gap: bit * 96, metre, collisions: true, repeater: None };
+        // A slot takes 51.2 us. The second station begins just before it senses the first.
+        for (distance, late) in [(25, 0), (30, 1), (45, 1)] {
+            let mut bus =
+                Bus::new(parameters.clone(), &[Span::ZERO, Span::from_picos(distance * MICRO)], 1);
+            let (mut frames, mut actions) = (Frames::new(64), Vec::new());
+            let (start, later) = (Tick::ZERO, Tick::from_picos((distance - 1) * MICRO));
+            for (port, now) in [(0, start), (1, later)] {
+                bus.handle_request(now, port, frames.take(), 1_000, Audience::None, &mut actions);
+                let begin = actions.iter().find_map(|action| match *action {
+                    MediumAction::Later { at, event: event @ MediumEvent::Start { .. } } => {
+                        Some((at, event))
+                    }
+                    _ => None,
+                });
+                let (at, event) = begin.expect("it senses an idle cable");
+                actions.clear();
+                bus.handle_event(at, event, &mut actions);
+            }
+            let counted = bus.statistics();
+            assert_eq!((counted.collisions, counted.late), (2, late), "{distance} us apart");
+        }
+    }
+
+    #[test]
+    fn a_station_held_longer_than_the_gap_defers_to_the_next_frame() {
+        let (collisions, _) = contend_after_frame(None);
+        assert!(collisions >= 2, "two stations that defer to one frame collide after it");
+        assert_eq!(contend_after_frame(Some(Span::from_picos(16 * MICRO))), (0, vec![0, 0, 1]));
     }
 }

@@ -1,4 +1,5 @@
-//! A cable with a pair for each direction: nobody waits for anybody, and what is lost is lost by chance.
+//! A full-duplex cable: both directions are independent, and frames are lost, damaged or delayed at
+//! random.
 
 use super::{
     DuplexParameters, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port,
@@ -8,26 +9,26 @@ use crate::frame::FrameId;
 use crate::rng::Stream;
 use linerate_units::{Span, Tick};
 
-/// The cable between two cards.
+/// A full-duplex cable between two NICs.
 #[derive(Debug)]
 pub(crate) struct Duplex {
     parameters: DuplexParameters,
-    ways: [Way; 2],
+    directions: [Direction; 2],
     counted: MediumStatistics,
 }
 
 /// One direction.
 #[derive(Debug)]
-struct Way {
+struct Direction {
     random: Stream,
-    /// When the gap behind the last frame is over.
+    /// End of the gap after the last frame.
     free: Tick,
     outgoing: Option<Outgoing>,
-    /// Changes with the end of the frame, so that what was planned before is known to be void.
+    /// Version of the frame's scheduled end: an event of an older version is stale.
     plan: u32,
 }
 
-/// A frame that is on its way onto the cable, and what will become of it.
+/// A frame being sent, and its impairment.
 #[derive(Clone, Copy, Debug)]
 struct Outgoing {
     frame: FrameId,
@@ -37,22 +38,26 @@ struct Outgoing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It is lost: what is heard of it ends as no frame.
+    /// It is lost: the receiver sees a fragment.
     Lost,
-    /// It arrives so much behind its time, its bytes right or not.
+    /// It arrives with this additional delay, and with damaged bytes if not `intact`.
     Arrives { behind: Span, intact: bool },
 }
 
 impl Duplex {
-    /// A cable.
+    /// Creates a cable.
     pub(crate) fn new(parameters: DuplexParameters, seed: u64) -> Self {
-        let way = |number| Way {
+        let direction = |number| Direction {
             random: Stream::new(seed, number),
             free: Tick::ZERO,
             outgoing: None,
             plan: 0,
         };
-        Self { parameters, ways: [way(0), way(1)], counted: MediumStatistics::default() }
+        Self {
+            parameters,
+            directions: [direction(0), direction(1)],
+            counted: MediumStatistics::default(),
+        }
     }
 
     pub(crate) const fn statistics(&self) -> &MediumStatistics {
@@ -68,11 +73,11 @@ impl Duplex {
         length: usize,
         actions: &mut Vec<MediumAction>,
     ) {
-        assert!(self.ways[port].outgoing.is_none(), "a station sends one frame at a time");
+        assert!(self.directions[port].outgoing.is_none(), "a station sends one frame at a time");
         let fate = self.fate(port);
-        let way = &mut self.ways[port];
-        way.outgoing = Some(Outgoing { frame, length, fate });
-        let at = now.max(way.free);
+        let direction = &mut self.directions[port];
+        direction.outgoing = Some(Outgoing { frame, length, fate });
+        let at = now.max(direction.free);
         actions.push(MediumAction::Later { at, event: MediumEvent::Start { port, plan: 0 } });
     }
 
@@ -85,35 +90,35 @@ impl Duplex {
     ) {
         match event {
             MediumEvent::Start { port, .. } => self.start(now, port, actions),
-            MediumEvent::End { port, plan } if self.ways[port].plan == plan => {
-                self.end(now, port, actions)
+            MediumEvent::End { port, plan } if self.directions[port].plan == plan => {
+                self.end(now, port, actions);
             }
             MediumEvent::End { .. } | MediumEvent::Reached { .. } | MediumEvent::Passed { .. } => {}
         }
     }
 
-    /// See [`super::Medium::handle_cut`].
-    pub(crate) fn handle_cut(
+    /// See [`super::Medium::handle_truncation`].
+    pub(crate) fn handle_truncation(
         &mut self,
         now: Tick,
         port: Port,
         length: usize,
         actions: &mut Vec<MediumAction>,
     ) {
-        let (way, bit) = (&mut self.ways[port], self.parameters.bit);
-        let Some(outgoing) = &mut way.outgoing else { return };
+        let (direction, bit) = (&mut self.directions[port], self.parameters.bit);
+        let Some(outgoing) = &mut direction.outgoing else { return };
         let before = time_on_wire(bit, std::mem::replace(&mut outgoing.length, length));
         let time = time_on_wire(bit, length);
-        way.plan = way.plan.wrapping_add(1);
+        direction.plan = direction.plan.wrapping_add(1);
         actions.push(MediumAction::Later {
             at: now + time,
-            event: MediumEvent::End { port, plan: way.plan },
+            event: MediumEvent::End { port, plan: direction.plan },
         });
         self.counted.busy = self.counted.busy + time - before;
     }
 
     fn start(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
-        let Way { outgoing, plan, .. } = self.ways[port];
+        let Direction { outgoing, plan, .. } = self.directions[port];
         let Some(Outgoing { frame, length, fate }) = outgoing else { return };
         let preamble = self.parameters.bit * PREAMBLE_BITS;
         let time = time_on_wire(self.parameters.bit, length);
@@ -126,10 +131,10 @@ impl Duplex {
     }
 
     fn end(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
-        let Some(Outgoing { frame, length, fate }) = self.ways[port].outgoing.take() else {
+        let Some(Outgoing { frame, length, fate }) = self.directions[port].outgoing.take() else {
             return;
         };
-        self.ways[port].free = now + self.parameters.gap;
+        self.directions[port].free = now + self.parameters.gap;
         self.counted.frames += 1;
         self.counted.bytes += length as u64;
         let at = now + self.parameters.delay + fate.behind();
@@ -142,10 +147,10 @@ impl Duplex {
         actions.push(MediumAction::Sent { port, frame });
     }
 
-    /// What becomes of the next frame from there: decided before it begins, since who receives it hears its beginning
-    /// as late as its end.
+    /// Draws the impairment of the next frame. Drawn before the frame begins, because its beginning
+    /// is delayed as much as its end.
     fn fate(&mut self, from: Port) -> Fate {
-        let (random, parameters) = (&mut self.ways[from].random, &self.parameters);
+        let (random, parameters) = (&mut self.directions[from].random, &self.parameters);
         if random.happens(parameters.loss) {
             self.counted.impaired += 1;
             return Fate::Lost;
@@ -174,8 +179,8 @@ mod tests {
 
     const MICRO: u64 = 1_000_000;
 
-    /// When the far end hears a frame of 1,000 bytes begin and end, on a cable of 10 Mb/s.
-    fn heard(reorder: f64) -> (Tick, Tick) {
+    /// Returns when the far end sees a frame of 1,000 bytes begin and end, on a cable of 10 Mb/s.
+    fn arrival(reorder: f64) -> (Tick, Tick) {
         let rate = Rate::from_bits_per_second(10_000_000);
         let bit = Span::of_bits(1, rate);
         let (gap, delay) = (bit * 96, Span::from_picos(5 * MICRO));
@@ -205,8 +210,8 @@ mod tests {
     }
 
     #[test]
-    fn a_late_frame_begins_as_late_as_it_ends() {
-        let (on_time, late) = (heard(0.0), heard(1.0));
+    fn the_begin_and_the_end_of_a_frame_are_delayed_equally() {
+        let (on_time, late) = (arrival(0.0), arrival(1.0));
         assert_eq!(on_time.1.since(on_time.0), Span::from_picos(800 * MICRO));
         assert_eq!(late.1.since(late.0), on_time.1.since(on_time.0));
         assert_eq!(late.0.since(on_time.0), Span::from_picos(3_000 * MICRO));

@@ -1,26 +1,26 @@
-//! What frames cross: a bus that all share, a cable of their own for each direction, a switch, or a
-//! serial line.
+//! Transmission media: a shared bus, a full-duplex cable, a switch, and a serial line. A *station*
+//! is an owner of a port, as in IEEE 802.3.
 //!
-//! A medium is told what a card wants to send, and says what follows from it: for itself later, and for the
-//! cards on it. Only the world makes events of that.
+//! A medium takes the requests of NICs and answers with actions: timers of its own, and signals to
+//! NICs. The world schedules them.
 
 mod backoff;
 mod bus;
+mod classify;
 mod discipline;
 mod duplex;
-mod label;
-mod outlet;
+mod egress;
 mod parameters;
 mod serial;
-#[cfg(test)]
-mod stories;
 mod switch;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use bus::Bus;
 pub(crate) use discipline::QueueParameters;
 pub(crate) use duplex::Duplex;
-pub(crate) use outlet::Outlet;
-pub use outlet::OutletStatistics;
+pub(crate) use egress::EgressQueue;
+pub use egress::EgressStatistics;
 pub(crate) use parameters::{BusParameters, DuplexParameters};
 pub(crate) use serial::{Serial, SerialParameters};
 pub(crate) use switch::{Cable, Switch, SwitchParameters};
@@ -28,114 +28,115 @@ pub(crate) use switch::{Cable, Switch, SwitchParameters};
 use crate::frame::{FrameId, Frames};
 use linerate_units::{Span, Tick};
 
-/// A place on a medium where a card is.
+/// Number of a NIC's attachment to a medium.
 pub(crate) type Port = usize;
 
-/// Bits that go before a frame: the preamble and its last byte, the start delimiter.
+/// Bits of the preamble and the start frame delimiter.
 pub(crate) const PREAMBLE_BITS: u64 = 64;
-/// Bytes of the check sequence behind a frame.
+/// Bytes of the frame check sequence.
 pub(crate) const CHECK_SEQUENCE: usize = 4;
-/// Bytes of the shortest frame, its check sequence included.
+/// Bytes of the shortest frame, check sequence included.
 pub(crate) const SHORTEST: usize = 64;
 
-/// Bytes that a frame has on the wire, padding and check sequence included.
+/// Returns the bytes of a frame on the wire, padding and check sequence included.
 pub(crate) const fn on_wire(length: usize) -> usize {
     let whole = length + CHECK_SEQUENCE;
     if whole < SHORTEST { SHORTEST } else { whole }
 }
 
-/// How long a frame of so many bytes on the wire takes there, preamble included, where a bit takes `bit`.
+/// Returns the duration of a frame of `length` bytes on the wire, preamble included, where a bit
+/// takes `bit`.
 pub(crate) fn time_on_wire(bit: Span, length: usize) -> Span {
     bit * (PREAMBLE_BITS + 8 * length as u64)
 }
 
-/// What a medium wants to be told later.
+/// A timer of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediumEvent {
-    /// The station at a port begins to send, unless the plan has changed since.
+    /// The station at a port begins to send, unless `plan` is stale.
     Start { port: Port, plan: u32 },
-    /// It ends, or has sent its jam.
+    /// It ends its frame or its jam, unless `plan` is stale.
     End { port: Port, plan: u32 },
-    /// The oldest frame that is on its way from there is in the switch.
+    /// The oldest frame from this port has reached the switch.
     Reached { port: Port },
-    /// The switch has passed a frame on to the station there.
+    /// The switch has forwarded a frame to this port.
     Passed { port: Port },
 }
 
-/// What follows for others.
+/// An effect of a medium on other components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediumAction {
-    /// Tell me at that time.
+    /// Schedule an event of the medium.
     Later { at: Tick, event: MediumEvent },
-    /// The card's frame begins to leave it.
+    /// The NIC's frame begins to leave.
     Sending { port: Port, frame: FrameId },
-    /// The card's frame collides, and will be tried again.
+    /// The NIC's frame has collided, and will be repeated.
     Collided { port: Port, frame: FrameId },
-    /// The card's frame has left as a whole.
+    /// The NIC's frame has been sent completely.
     Sent { port: Port, frame: FrameId },
-    /// The card's frame has collided too often.
+    /// The NIC's frame is abandoned after too many collisions.
     GivenUp { port: Port, frame: FrameId },
-    /// The card hears the beginning of a frame.
+    /// A frame begins to arrive at the NIC.
     Arriving { port: Port, at: Tick },
-    /// What it hears ends, and was no frame.
+    /// The arriving signal ends as a fragment.
     Fragment { port: Port, at: Tick },
-    /// What it hears ends, and was this frame, whose bytes are right or not.
+    /// The arriving signal ends as this frame; its bytes are damaged if not `intact`.
     Arrived { port: Port, at: Tick, frame: FrameId, intact: bool },
 }
 
-/// What has happened on a medium.
+/// Counters of a medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MediumStatistics {
-    /// Frames that crossed it as a whole.
+    /// Frames sent completely.
     pub frames: u64,
-    /// Their bytes, check sequences included, preambles and gaps not.
+    /// Their bytes, with check sequences, without preambles and gaps.
     pub bytes: u64,
-    /// Bits of frames, preambles, fragments and jams: time during which somebody sent.
+    /// Time during which stations sent frames, preambles, fragments and jams.
     pub busy: Span,
-    /// Transmissions that met another.
+    /// Transmissions that collided.
     pub collisions: u64,
-    /// Frames that met others once, twice … before they crossed.
+    /// Frames sent after 0, 1, 2 … collisions.
     pub attempts: [u64; 16],
-    /// Frames that met others 16 times.
+    /// Frames abandoned after 16 collisions.
     pub given_up: u64,
-    /// Collisions after the slot time: the cable is too long.
+    /// Collisions after the slot time, which show that the cable is too long.
     pub late: u64,
     /// Time that stations spent in backoff.
     pub backoff: Span,
-    /// Backoffs of no slot, of one, of two or three, of four to seven … of 512 to 1,023.
+    /// Backoffs of 0 slots, 1, 2 to 3, 4 to 7 … 512 to 1,023.
     pub backoffs: [u64; 11],
-    /// Frames that the medium lost, damaged, or delivered behind later ones.
+    /// Frames that the medium lost, damaged or delayed behind later ones.
     pub impaired: u64,
-    /// Frames with a wrong check sequence, which a switch passed on to nobody.
+    /// Frames with a wrong check sequence, which a switch dropped.
     pub discarded: u64,
-    /// Frames that a switch passed on to the station for which frames waited longest, together.
+    /// Frames that a switch forwarded through the port with the largest total queueing delay.
     pub passed: u64,
-    /// How long they had waited, together.
+    /// Total queueing delay of those frames.
     pub waited: Span,
-    /// And the longest.
+    /// Longest queueing delay at any port.
     pub longest_wait: Span,
-    /// Frames that its queues dropped.
+    /// Frames that the queues dropped.
     pub dropped: u64,
-    /// Frames that its queues marked.
+    /// Frames that the queues marked.
     pub marked: u64,
 }
 
-/// One of them.
+/// A medium.
 #[derive(Debug)]
 pub(crate) enum Medium {
-    /// A bus after IEEE 802.3.
+    /// A bus (IEEE 802.3).
     Bus(Bus),
-    /// A cable with a pair for each direction.
+    /// A full-duplex cable.
     Duplex(Duplex),
-    /// A switch with a cable for each station.
+    /// A switch with a full-duplex cable for each port.
     Switch(Switch),
     /// A serial line.
     Serial(Box<Serial>),
 }
 
 impl Medium {
-    /// The card at `port` wants to send `frame` to the `to` ports. It does not ask again before it was told what
-    /// became of it.
+    /// The NIC at `port` requests to send `frame`. It may request again only after it was told that
+    /// this frame was sent or abandoned.
     pub(crate) fn handle_request(
         &mut self,
         now: Tick,
@@ -154,9 +155,9 @@ impl Medium {
         }
     }
 
-    /// The frame that the card at `port` begins to send now has another length than it had when it was asked for. A
-    /// serial line has no card that breaks anything off.
-    pub(crate) fn handle_cut(
+    /// Changes the length of the frame that the NIC at `port` begins to send. Ignored by a serial
+    /// line, where no NIC aborts a frame.
+    pub(crate) fn handle_truncation(
         &mut self,
         now: Tick,
         port: Port,
@@ -166,15 +167,15 @@ impl Medium {
     ) {
         let length = on_wire(frames[frame].sent().len());
         match self {
-            Self::Bus(bus) => bus.handle_cut(port, length, actions),
-            Self::Duplex(duplex) => duplex.handle_cut(now, port, length, actions),
-            Self::Switch(switch) => switch.handle_cut(now, port, length, actions),
+            Self::Bus(bus) => bus.handle_truncation(port, length, actions),
+            Self::Duplex(duplex) => duplex.handle_truncation(now, port, length, actions),
+            Self::Switch(switch) => switch.handle_truncation(now, port, length, actions),
             Self::Serial(_) => {}
         }
     }
 
-    /// What the card at `port` has asked to send, and does not send yet, may not leave before `until`. On a cable with a
-    /// pair for each direction, and on a serial line, nobody listens before he sends, so there is nothing to hold.
+    /// Delays the requested frame of the NIC at `port`, if it has not begun, until `until`. Only a
+    /// bus has carrier sense, so other media have nothing to delay.
     pub(crate) fn handle_hold(&mut self, port: Port, until: Tick, actions: &mut Vec<MediumAction>) {
         match self {
             Self::Bus(bus) => bus.handle_hold(port, until, actions),
@@ -182,7 +183,7 @@ impl Medium {
         }
     }
 
-    /// What the medium wanted to be told of.
+    /// Handles a timer of the medium.
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,
@@ -198,7 +199,7 @@ impl Medium {
         }
     }
 
-    /// What has happened on it.
+    /// Returns the counters.
     pub(crate) fn statistics(&self) -> MediumStatistics {
         match self {
             Self::Bus(bus) => *bus.statistics(),
@@ -208,7 +209,7 @@ impl Medium {
         }
     }
 
-    /// Judges what must hold after every event.
+    /// Checks the invariants.
     pub(crate) fn check(&self) {
         match self {
             Self::Bus(bus) => bus.check(),
@@ -218,13 +219,13 @@ impl Medium {
     }
 }
 
-/// Who takes a frame off a medium.
+/// The receivers of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// Nobody: it only takes up the wire.
-    Nobody,
-    /// The card at this port.
+    /// No receiver: the frame only occupies the wire.
+    None,
+    /// The NIC at this port.
     One(Port),
-    /// Every card but the sender's.
+    /// Every NIC but the sender's.
     All,
 }

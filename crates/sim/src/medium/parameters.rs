@@ -1,25 +1,26 @@
-//! The numbers of a medium.
+//! Parameters of buses and full-duplex cables.
 
 use crate::parameter::{ParameterError, Section};
 use linerate_units::{Rate, Span};
 
-/// Where the slot time of a bus at its ends is spent: a signal must get there and back within 512 bits.
+/// Slot time in bits: a signal must travel through the whole bus and back within it.
 const SLOT_BITS: u64 = 512;
 
 /// A bus.
 #[derive(Clone, Debug)]
 pub(crate) struct BusParameters {
-    /// Its bit rate.
+    /// Bit rate.
     pub(crate) rate: Rate,
-    /// One bit.
+    /// Duration of a bit.
     pub(crate) bit: Span,
-    /// Silence between frames.
+    /// Inter-frame gap.
     pub(crate) gap: Span,
-    /// How long a signal takes for a metre.
+    /// Propagation time of a metre.
     pub(crate) metre: Span,
-    /// Do stations that send at one time destroy each other's frames? Off is a control that no cable has.
+    /// Whether simultaneous transmissions destroy each other. Off is a control that no real cable
+    /// has.
     pub(crate) collisions: bool,
-    /// Is it a star, in whose middle a repeater takes so long? Positions are then the lengths of its arms.
+    /// Delay of the repeater, if this is a star. Positions are then the lengths of its arms.
     pub(crate) repeater: Option<Span>,
 }
 
@@ -43,35 +44,37 @@ impl BusParameters {
         Ok(Self { repeater: Some(bus.bit * section.count("repeater")?), ..bus })
     }
 
-    /// How long a signal takes from end to end, if that is the place furthest from the beginning of the cable.
+    /// Returns the longest propagation time, if `place` is the position furthest from the end of
+    /// the cable.
     pub(crate) fn longest(&self, place: Span) -> Span {
         self.repeater.map_or(place, |repeater| place * 2 + repeater)
     }
 
-    /// Can everybody on a cable of this length hear of a collision within the slot time?
+    /// Returns whether every station senses a collision within the slot time, given the longest
+    /// propagation time.
     pub(crate) fn reaches(&self, longest: Span) -> bool {
         longest * 2 < self.bit * SLOT_BITS
     }
 }
 
-/// A cable with a pair for each direction.
+/// A full-duplex cable.
 #[derive(Clone, Debug)]
 pub(crate) struct DuplexParameters {
-    /// Its bit rate.
+    /// Bit rate.
     pub(crate) rate: Rate,
-    /// One bit.
+    /// Duration of a bit.
     pub(crate) bit: Span,
-    /// Silence between frames.
+    /// Inter-frame gap.
     pub(crate) gap: Span,
-    /// From one end to the other.
+    /// Propagation time from end to end.
     pub(crate) delay: Span,
-    /// The part of the frames that get lost.
+    /// Share of frames that are lost.
     pub(crate) loss: f64,
-    /// The part of the frames whose check sequence is wrong on arrival.
+    /// Share of frames that arrive with a wrong check sequence.
     pub(crate) corruption: f64,
-    /// The part of the frames that take longer.
+    /// Share of frames that are delayed.
     pub(crate) reorder: f64,
-    /// How much longer.
+    /// Additional delay of such a frame.
     pub(crate) reorder_delay: Span,
 }
 

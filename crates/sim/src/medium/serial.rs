@@ -1,5 +1,5 @@
-//! A serial line between two hosts: a byte after the other, packets framed by SLIP (RFC 1055), and their headers
-//! compressed or not (RFC 1144). What the other end makes of the line is compared with what was sent.
+//! A serial line between two hosts: packets framed by SLIP (RFC 1055), with or without header
+//! compression (RFC 1144). Every decompressed packet is compared with the original.
 
 use super::{MediumAction, MediumEvent, MediumStatistics, Port};
 use crate::frame::{FrameId, Frames};
@@ -7,14 +7,14 @@ use crate::parameter::{ParameterError, Section};
 use linerate_units::{Rate, Span, Tick};
 use linerate_wire::{VjCompressor, VjDecompressor, slip_bytes};
 
-/// Bits of a byte with all that goes around it.
+/// Upper limit of the bits of a byte, with start and stop bits.
 const MOST_BITS: u64 = 64;
 
-/// A line.
+/// Parameters of a serial line.
 #[derive(Clone, Debug)]
 pub(crate) struct SerialParameters {
     pub(crate) rate: Rate,
-    /// A byte with its start and stop bits.
+    /// Duration of a byte with its start and stop bits.
     byte: Span,
     delay: Span,
     compression: bool,
@@ -35,13 +35,13 @@ impl SerialParameters {
 #[derive(Debug)]
 pub(crate) struct Serial {
     parameters: SerialParameters,
-    ways: [Way; 2],
+    directions: [Direction; 2],
     counted: MediumStatistics,
 }
 
 /// One direction.
 #[derive(Debug, Default)]
-struct Way {
+struct Direction {
     compressor: VjCompressor,
     decompressor: VjDecompressor,
     outgoing: Option<FrameId>,
@@ -49,8 +49,8 @@ struct Way {
     restored: Vec<u8>,
 }
 
-impl Way {
-    /// What goes over the line for a packet, whose header may be compressed.
+impl Direction {
+    /// Returns the bytes sent for a packet, with its header compressed if `compression` is on.
     fn compress(&mut self, packet: &[u8], compression: bool) -> &[u8] {
         self.packet.clear();
         self.packet.extend_from_slice(packet);
@@ -60,16 +60,16 @@ impl Way {
         let line = self.compressor.compress(&mut self.packet);
         self.restored.resize(packet.len(), 0);
         let restored = self.decompressor.expand(line, &mut self.restored);
-        assert_eq!(restored, Ok(packet.len()), "the other end knows what the header was");
-        assert_eq!(self.restored, packet, "and it is that header");
+        assert_eq!(restored, Ok(packet.len()), "the other end decompresses the header");
+        assert_eq!(self.restored, packet, "the decompressed packet equals the original");
         line
     }
 }
 
 impl Serial {
-    /// A line.
+    /// Creates a line.
     pub(crate) fn new(parameters: SerialParameters) -> Self {
-        Self { parameters, ways: Default::default(), counted: MediumStatistics::default() }
+        Self { parameters, directions: Default::default(), counted: MediumStatistics::default() }
     }
 
     pub(crate) const fn statistics(&self) -> &MediumStatistics {
@@ -85,10 +85,10 @@ impl Serial {
         frames: &Frames,
         actions: &mut Vec<MediumAction>,
     ) {
-        let way = &mut self.ways[port];
-        assert!(way.outgoing.is_none(), "a station sends one frame at a time");
-        way.outgoing = Some(frame);
-        let line = way.compress(frames[frame].bytes(), self.parameters.compression);
+        let direction = &mut self.directions[port];
+        assert!(direction.outgoing.is_none(), "a station sends one frame at a time");
+        direction.outgoing = Some(frame);
+        let line = direction.compress(frames[frame].bytes(), self.parameters.compression);
         self.counted.bytes += line.len() as u64;
         let time = self.parameters.byte * slip_bytes(line).count() as u64;
         self.counted.busy += time;
@@ -109,7 +109,7 @@ impl Serial {
         actions: &mut Vec<MediumAction>,
     ) {
         let MediumEvent::End { port, .. } = event else { return };
-        let Some(frame) = self.ways[port].outgoing.take() else { return };
+        let Some(frame) = self.directions[port].outgoing.take() else { return };
         self.counted.frames += 1;
         let at = now + self.parameters.delay;
         actions.push(MediumAction::Arrived { port: 1 - port, at, frame, intact: true });

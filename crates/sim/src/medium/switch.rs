@@ -1,8 +1,8 @@
-//! A switch: a cable of its own for each station, a queue in front of each cable towards it. It knows from the start
-//! who is where. A frame is passed on when it has come in as a whole; one whose check sequence is wrong, because its
-//! card broke it off, goes no further.
+//! A switch: a full-duplex cable for each port and a queue in front of each outgoing cable. It
+//! stores and forwards, and knows the port of every MAC address from the start. A frame with a
+//! wrong check sequence, because its NIC aborted it, is dropped.
 
-use super::outlet::{Outlet, OutletStatistics};
+use super::egress::{EgressQueue, EgressStatistics};
 use super::{
     Audience, MediumAction, MediumEvent, MediumStatistics, PREAMBLE_BITS, Port, QueueParameters,
     time_on_wire,
@@ -13,7 +13,7 @@ use crate::rng::Stream;
 use linerate_units::{Rate, Span, Tick};
 use std::collections::VecDeque;
 
-/// The cable of a station.
+/// Parameters of a port's cable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cable {
     pub(crate) rate: Rate,
@@ -21,12 +21,12 @@ pub(crate) struct Cable {
     delay: Span,
 }
 
-/// A switch.
+/// Parameters of a switch.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchParameters {
-    /// The cables of stations that the scenario does not give another one.
+    /// The cable of a port for which the scenario gives no other.
     pub(crate) cable: Cable,
-    /// Bits of silence between frames.
+    /// Inter-frame gap in bits.
     gap: u64,
     queue: QueueParameters,
 }
@@ -55,24 +55,24 @@ pub(crate) struct Switch {
     counted: MediumStatistics,
 }
 
-/// A station's cable, and what waits for it.
+/// A port: the station's cable and the queue in front of it.
 #[derive(Debug)]
 struct Station {
     cable: Cable,
-    /// When the gap behind the last frame from the station is over.
+    /// End of the gap after the last frame from the station.
     free: Tick,
     outgoing: Option<(FrameId, usize, Audience)>,
-    /// Changes with the end of that, so that what was planned before is known to be void.
+    /// Version of the scheduled end of `outgoing`: an event of an older version is stale.
     plan: u32,
     /// Frames on their way to the switch.
     coming: VecDeque<(FrameId, usize, Audience)>,
-    outlet: Outlet,
-    /// The frame that is on its way out.
+    egress: EgressQueue,
+    /// The frame being sent to the station.
     sends: Option<FrameId>,
 }
 
 impl Switch {
-    /// A switch with these cables.
+    /// Creates a switch with these cables.
     pub(crate) fn new(parameters: &SwitchParameters, cables: &[Cable], seed: u64) -> Self {
         let station = |(number, &cable)| Station {
             cable,
@@ -80,7 +80,7 @@ impl Switch {
             outgoing: None,
             plan: 0,
             coming: VecDeque::new(),
-            outlet: Outlet::new(&parameters.queue, Stream::new(seed, number)),
+            egress: EgressQueue::new(&parameters.queue, Stream::new(seed, number)),
             sends: None,
         };
         Self {
@@ -91,8 +91,8 @@ impl Switch {
     }
 
     pub(crate) fn statistics(&self) -> MediumStatistics {
-        let OutletStatistics { passed, waited, longest_wait, dropped, marked } =
-            OutletStatistics::of_all(self.ports.iter().map(|station| *station.outlet.statistics()));
+        let EgressStatistics { passed, waited, longest_wait, dropped, marked } =
+            EgressStatistics::of_all(self.ports.iter().map(|station| *station.egress.statistics()));
         MediumStatistics { passed, waited, longest_wait, dropped, marked, ..self.counted }
     }
 
@@ -132,7 +132,7 @@ impl Switch {
         }
     }
 
-    /// A station begins to send.
+    /// Begins to receive a station's frame.
     fn start(&mut self, now: Tick, port: Port, actions: &mut Vec<MediumAction>) {
         let station = &self.ports[port];
         let (Some((frame, length, _)), plan) = (station.outgoing, station.plan) else { return };
@@ -143,8 +143,8 @@ impl Switch {
         self.counted.busy += time;
     }
 
-    /// See [`super::Medium::handle_cut`].
-    pub(crate) fn handle_cut(
+    /// See [`super::Medium::handle_truncation`].
+    pub(crate) fn handle_truncation(
         &mut self,
         now: Tick,
         port: Port,
@@ -164,14 +164,14 @@ impl Switch {
         self.counted.busy = self.counted.busy + time - before;
     }
 
-    /// It has sent.
+    /// Ends the reception of a station's frame.
     fn end(&mut self, now: Tick, port: Port, frames: &mut Frames, actions: &mut Vec<MediumAction>) {
         let station = &mut self.ports[port];
         let Some((frame, length, to)) = station.outgoing.take() else { return };
         station.free = now + station.cable.bit * self.gap;
         self.counted.frames += 1;
         self.counted.bytes += length as u64;
-        if frames[frame].is_cut() {
+        if frames[frame].is_truncated() {
             self.counted.discarded += 1;
         } else {
             station.coming.push_back((frame, length, to));
@@ -182,7 +182,7 @@ impl Switch {
         actions.push(MediumAction::Sent { port, frame });
     }
 
-    /// Its frame is in the switch.
+    /// Forwards a frame that has reached the switch.
     fn pass_on(
         &mut self,
         now: Tick,
@@ -192,7 +192,7 @@ impl Switch {
     ) {
         let Some((frame, length, to)) = self.ports[port].coming.pop_front() else { return };
         match to {
-            Audience::Nobody => {}
+            Audience::None => {}
             Audience::One(to) => self.queue(now, to, frame, length, frames, actions),
             Audience::All => {
                 for to in (0..self.ports.len()).filter(|&to| to != port) {
@@ -213,11 +213,11 @@ impl Switch {
         actions: &mut Vec<MediumAction>,
     ) {
         frames.share(frame);
-        self.ports[to].outlet.handle_frame(now, frame, length, frames);
+        self.ports[to].egress.handle_frame(now, frame, length, frames);
         self.send(now, to, frames, actions);
     }
 
-    /// Sends the next frame to a station, if its cable is free.
+    /// Sends the next queued frame to a station, if its cable is idle.
     fn send(
         &mut self,
         now: Tick,
@@ -229,7 +229,7 @@ impl Switch {
         if station.sends.is_some() {
             return;
         }
-        let Some((frame, length)) = station.outlet.poll(now, frames) else { return };
+        let Some((frame, length)) = station.egress.poll(now, frames) else { return };
         station.sends = Some(frame);
         let preamble = station.cable.bit * PREAMBLE_BITS;
         let time = time_on_wire(station.cable.bit, length);
@@ -240,7 +240,7 @@ impl Switch {
         actions.push(MediumAction::Arrived { port, at, frame, intact: true });
     }
 
-    /// A frame, and the gap behind it, has left towards a station.
+    /// Ends the transmission of a frame and the gap after it.
     fn finish(
         &mut self,
         now: Tick,
@@ -254,12 +254,12 @@ impl Switch {
         self.send(now, port, frames, actions);
     }
 
-    /// Judges what must hold after every event.
+    /// Checks the invariants.
     pub(crate) fn check(&self) {
         for station in &self.ports {
-            station.outlet.check();
-            let idle = station.sends.is_some() || station.outlet.is_empty();
-            assert!(idle, "nobody waits for a cable that is free");
+            station.egress.check();
+            let idle = station.sends.is_some() || station.egress.is_empty();
+            assert!(idle, "no frame waits for an idle cable");
         }
     }
 }

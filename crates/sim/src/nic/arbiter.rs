@@ -1,20 +1,21 @@
-//! When a card that asks for the bus of its machine gets it: at once, or when somebody else has let go of it.
+//! Bus arbitration: when a NIC that requests its machine's bus gets it.
 //!
-//! The other master (a disk, a frame buffer) takes the bus once in each of its periods, at a time that is drawn for that
-//! period alone: whoever asks gets the same answer, in whatever order times are asked for.
+//! The other master (a disk, a frame buffer) takes the bus once in each of its periods, at a time
+//! drawn for that period alone. So the answer does not depend on the order in which times are
+//! queried.
 
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
 use linerate_units::{Span, Tick};
 
-/// What a machine's file says of its bus and its other master.
+/// Bus parameters of a machine file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct BusParameters {
-    /// From the card's word until it has a free bus.
+    /// Time from the NIC's request until the bus is granted, if it is free.
     grant: Span,
-    /// The part of the time that the other master has the bus.
+    /// Share of the time during which the other master has the bus.
     others: f64,
-    /// For how long it has it each time.
+    /// Time that the other master holds the bus each time.
     hold: Span,
 }
 
@@ -30,7 +31,7 @@ impl BusParameters {
         })
     }
 
-    /// The part of the time that is the other master's, in 65,536ths.
+    /// Returns the other master's share of the bus in 65,536ths.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -40,7 +41,8 @@ impl BusParameters {
         (self.others * 65_536.0).round() as u64
     }
 
-    /// The time from one tenure of the other master to the next, on average; none if it never wants the bus.
+    /// Returns the mean time between two tenures of the other master, or `None` if there is no
+    /// other master.
     fn period(&self) -> Option<Span> {
         #[allow(
             clippy::cast_possible_truncation,
@@ -53,30 +55,31 @@ impl BusParameters {
     }
 }
 
-/// Who gets the bus.
+/// The bus arbiter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arbiter {
     grant: Span,
     hold: Span,
     period: Option<Span>,
     seed: u64,
-    /// The first of the random streams of its periods.
+    /// Number of the random stream of period zero.
     stream: u64,
 }
 
 impl Arbiter {
-    /// The arbiter of a bus, which draws from its own random streams.
+    /// Creates the arbiter of a bus with its own random streams.
     pub(crate) fn new(parameters: BusParameters, seed: u64, stream: u64) -> Self {
         let BusParameters { grant, hold, .. } = parameters;
         Self { grant, hold, period: parameters.period(), seed, stream }
     }
 
-    /// Does nobody but the card want the bus?
-    pub(super) const fn is_quiet(&self) -> bool {
+    /// Returns whether the NIC is the only bus master.
+    pub(super) const fn is_unshared(&self) -> bool {
         self.period.is_none()
     }
 
-    /// When a card has the bus that asks for it now. Who has asked goes next, even if the other master wants it again.
+    /// Returns the time at which a request made at `asked` is granted. A pending request goes
+    /// before the next tenure of the other master.
     pub(super) fn granted(&self, asked: Tick) -> Tick {
         let wanted = asked + self.grant;
         let Some(period) = self.period else { return wanted };
@@ -99,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_waits_until_the_other_master_lets_go_and_no_longer() {
+    fn a_request_waits_until_the_other_master_releases_the_bus() {
         let parameters = BusParameters { grant: Span::ZERO, others: 0.25, hold: micros(30) };
         let arbiter = Arbiter::new(parameters, 1, 0);
         let waits: Vec<u64> = (0..120_000)
@@ -108,15 +111,15 @@ mod tests {
             .collect();
         let waited = waits.iter().filter(|&&wait| wait > 0).count();
         let longest = waits.iter().max().copied().unwrap_or(0);
-        assert_eq!(waited, 30_000, "a quarter of the time");
+        assert_eq!(waited, 30_000, "the other master has the bus for a quarter of the time");
         assert!((29_900_000..=30_000_000).contains(&longest), "{longest} ps");
     }
 
     #[test]
-    fn a_bus_without_another_master_is_granted_after_its_own_time() {
+    fn a_bus_without_another_master_is_granted_after_the_grant_time() {
         let parameters = BusParameters { grant: micros(2), ..BusParameters::default() };
         let arbiter = Arbiter::new(parameters, 1, 0);
-        assert!(arbiter.is_quiet());
+        assert!(arbiter.is_unshared());
         assert_eq!(arbiter.granted(Tick::ZERO), Tick::ZERO + micros(2));
     }
 }

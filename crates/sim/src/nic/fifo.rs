@@ -1,29 +1,29 @@
-//! The few bytes between a card's wire, which does not wait, and its bus, which may have to be waited for: does the
-//! FIFO overflow while a frame comes in, or run empty while one leaves?
+//! The FIFO between the wire, which does not wait, and the bus, which may be busy. It overflows if
+//! the bus is late for a received frame, and underruns if it is late for a sent one.
 
 use super::arbiter::Arbiter;
 use super::parameters::DmaParameters;
 use crate::medium::PREAMBLE_BITS;
 use linerate_units::{Span, Tick};
 
-/// Bytes of the longest frame for which a FIFO is judged beforehand.
+/// Bytes of the longest frame that the constructor checks.
 const LONGEST: u64 = 65_536;
 
-/// One half's FIFO, and its way to memory.
+/// The FIFO of one direction and its path to memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fifo {
     bytes: u64,
-    /// Bytes that the card moves when it has the bus, and how long it takes for one of its words.
+    /// Bytes moved per bus tenure, and the time that each word of the bus takes.
     burst: u64,
     word: u64,
     cycle: Span,
-    /// A byte on the wire.
+    /// Duration of a byte on the wire.
     byte: Span,
     arbiter: Arbiter,
 }
 
 impl Fifo {
-    /// A FIFO of so many bytes; none if it can never fail on this bus.
+    /// Creates a FIFO of this size, or returns `None` if it can never fail on this bus.
     pub(super) fn new(
         bytes: u64,
         dma: &DmaParameters,
@@ -32,28 +32,28 @@ impl Fifo {
     ) -> Option<Self> {
         let word = dma.word;
         let fifo = Self { bytes, burst: dma.burst * word, word, cycle: dma.cycle, byte, arbiter };
-        let (overflows, runs_empty) =
-            (fifo.overflows(Tick::ZERO, LONGEST), fifo.runs_empty(Tick::ZERO, LONGEST));
-        (!arbiter.is_quiet() || overflows || runs_empty.is_some()).then_some(fifo)
+        let (overflows, underruns) =
+            (fifo.overflows(Tick::ZERO, LONGEST), fifo.underruns(Tick::ZERO, LONGEST));
+        (!arbiter.is_unshared() || overflows || underruns.is_some()).then_some(fifo)
     }
 
-    /// What leaves before the first byte of a frame.
+    /// Returns the time of the preamble, which precedes the first byte.
     pub(super) fn preamble(&self) -> Span {
         self.byte * (PREAMBLE_BITS / 8)
     }
 
-    /// How long so many bytes take on the bus.
+    /// Returns the bus time of this many bytes.
     fn moved(&self, bytes: u64) -> Span {
         self.cycle * bytes.div_ceil(self.word)
     }
 
-    /// Bytes that the wire has carried since `since`, at `now`.
+    /// Returns the bytes that the wire carries between `since` and `now`.
     fn carried(&self, since: Tick, now: Tick) -> u64 {
         now.since(since).as_picos() / self.byte.as_picos()
     }
 
-    /// Does it overflow under a frame of `length` bytes whose first one comes at `begin`? The card asks for the bus when
-    /// a burst has come in, or the rest of the frame.
+    /// Returns whether a frame of `length` bytes overflows the FIFO if its first byte arrives at
+    /// `begin`. The NIC requests the bus when a whole burst, or the rest of the frame, has arrived.
     pub(super) fn overflows(&self, begin: Tick, length: u64) -> bool {
         let (mut removed, mut free) = (0, begin);
         while removed < length {
@@ -68,9 +68,10 @@ impl Fifo {
         false
     }
 
-    /// Does it run empty under a frame of `length` bytes whose first one leaves at `begin`, with the FIFO full? If so,
-    /// how many have left. The card asks for the bus when there is room for a burst.
-    pub(super) fn runs_empty(&self, begin: Tick, length: u64) -> Option<u64> {
+    /// Returns the bytes sent before the FIFO underruns, if it does, for a frame of `length` bytes
+    /// whose first byte leaves at `begin` with a full FIFO. The NIC requests the bus when there is
+    /// room for a burst.
+    pub(super) fn underruns(&self, begin: Tick, length: u64) -> Option<u64> {
         let (mut loaded, mut free) = (self.bytes.min(length), begin);
         while loaded < length {
             let burst = self.burst.min(length - loaded);
@@ -99,18 +100,22 @@ mod tests {
     }
 
     #[test]
-    fn a_bus_that_is_faster_than_the_wire_and_nobody_elses_never_fails() {
+    fn the_preamble_lasts_sixty_four_bits() {
+        assert_eq!(lance(2_000).unwrap().preamble(), Span::from_picos(6_400_000));
+    }
+
+    #[test]
+    fn an_unshared_bus_faster_than_the_wire_never_fails() {
         assert!(lance(600).is_none() && lance(0).is_none());
     }
 
     #[test]
-    fn a_bus_that_is_slower_than_the_wire_fails_when_the_fifo_cannot_make_up_for_it() {
+    fn a_bus_slower_than_the_wire_fails_when_the_fifo_is_used_up() {
         let fifo = lance(2_000).unwrap();
-        // A word takes 2 us and comes in 1.6: of 20 bytes one is left over, and the FIFO holds 48.
+        // A word takes 2 us on the bus and 1.6 us on the wire: the FIFO of 48 bytes fills by a
+        // fifth.
         assert!(!fifo.overflows(Tick::ZERO, 120) && fifo.overflows(Tick::ZERO, 1_518));
-        assert!(fifo.runs_empty(Tick::ZERO, 120).is_none());
-        assert!(
-            fifo.runs_empty(Tick::ZERO, 1_518).is_some_and(|left| (120..1_000).contains(&left))
-        );
+        assert!(fifo.underruns(Tick::ZERO, 120).is_none());
+        assert!(fifo.underruns(Tick::ZERO, 1_518).is_some_and(|left| (120..1_000).contains(&left)));
     }
 }

@@ -1,77 +1,78 @@
-//! A network card: commands and receive areas between a driver and a wire. One engine, and a file of numbers for
-//! each card there was.
+//! A network interface controller: descriptor rings between a driver and a wire. One engine; a file
+//! of parameters describes each real NIC.
 //!
-//! It is told what the driver and the wire do, and answers with actions; it knows neither the processor that
-//! serves it nor what is in a frame.
+//! Its methods take what the driver and the wire do, and answer with actions. It knows neither the
+//! processor that serves it nor the contents of frames.
 
 mod arbiter;
+mod completion_queue;
+mod descriptor_ring;
 mod fifo;
 mod parameters;
-mod queue;
 mod receive;
 mod transmit;
 
 pub(crate) use arbiter::{Arbiter, BusParameters};
-pub(crate) use parameters::{NicParameters, OffloadParameters};
-pub use queue::QueueStatistics;
-pub(crate) use transmit::Piece;
+pub use completion_queue::QueueStatistics;
+pub(crate) use descriptor_ring::TransmitFrame;
+pub(crate) use parameters::{MOST_QUEUES, NicParameters, OffloadParameters};
 
 use crate::frame::FrameId;
+use completion_queue::CompletionQueue;
 use fifo::Fifo;
 use linerate_units::{Span, Tick};
-use queue::Queue;
 use receive::Receiver;
 use serde::Serialize;
 use transmit::Transmitter;
 
-/// The queue of a card that has no others.
+/// The queue of a NIC that has only one.
 pub(crate) const FIRST_QUEUE: u16 = 0;
 
-/// What a card wants to be told later.
+/// A timer of a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NicEvent {
-    /// The frame at the head of the ring is ready to leave.
+    /// The frame at the head of the transmit ring is ready to be sent.
     Ready,
-    /// The command whose frame has left is done.
-    CommandDone { queue: u16 },
+    /// The descriptor of a sent frame is complete.
+    DescriptorDone { queue: u16 },
     /// A received frame is in memory.
     Stored { queue: u16 },
-    /// Enough time has passed to interrupt for what there is to tell.
+    /// The interrupt moderation timer of a queue has expired.
     Moderated { queue: u16 },
 }
 
-/// What follows for others.
+/// An effect of the NIC on other components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NicAction {
-    /// Tell me at that time.
+    /// Schedule an event of the NIC.
     Later { at: Tick, event: NicEvent },
-    /// This frame wants to get onto the wire.
+    /// Request the wire for a frame.
     Request { frame: FrameId },
-    /// The frame that begins to leave ends after so many bytes, with a wrong check sequence, because the others will not
-    /// be there in time; or after all of them, where it was said before that it would not.
-    Cut { frame: FrameId, cut: Option<usize> },
-    /// What it wants to get onto the wire, if anything, may not leave before then.
+    /// The frame that begins to leave is truncated after `cut` bytes and gets a wrong check
+    /// sequence, because its FIFO will underrun. `None` revokes an earlier truncation.
+    Truncate { frame: FrameId, cut: Option<usize> },
+    /// A frame that waits for the wire may not leave before this time.
     Hold { until: Tick },
-    /// Nobody needs this frame any more.
+    /// Drop the NIC's reference to a frame.
     Release { frame: FrameId },
-    /// The processor is asked for that serves this queue.
+    /// Interrupt the processor that serves this queue.
     Interrupt { queue: u16 },
-    /// The card holds this much more of the bus, in 65,536ths.
+    /// The NIC uses this much more of the bus, in 65,536ths.
     TakeBus { share: u64 },
-    /// Or less.
+    /// The NIC uses this much less of the bus, in 65,536ths.
     GiveBus { share: u64 },
 }
 
-/// Something that a card has to tell its driver.
+/// A completion that the driver reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Completion {
     /// A frame has been received.
     Received(FrameId),
-    /// A command to send is done.
+    /// The frames of a descriptor have been sent.
     Transmitted,
 }
 
-/// What a card has counted, in the words of /proc/net/dev.
+/// Counters of a NIC, named as in /proc/net/dev.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NicStatistics {
     /// Bytes of frames received.
@@ -80,21 +81,21 @@ pub struct NicStatistics {
     pub receive_packets: u64,
     /// Frames with a wrong check sequence.
     pub receive_errors: u64,
-    /// Frames for which there was no room in the receive area.
+    /// Frames dropped because the receive ring was full.
     pub receive_drops: u64,
-    /// Frames that were joined to the one before.
+    /// Frames merged into the one before (LRO).
     pub receive_joined: u64,
-    /// Frames that began while the card was deaf, or that its FIFO had no room for.
+    /// Frames that began during the NIC's dead time, or overflowed its FIFO.
     pub receive_fifo: u64,
     /// Bytes of frames sent.
     pub transmit_bytes: u64,
     /// Frames sent.
     pub transmit_packets: u64,
-    /// Frames given up after 16 collisions, or broken off because the FIFO ran empty.
+    /// Frames abandoned after 16 collisions, or aborted by a FIFO underrun.
     pub transmit_errors: u64,
-    /// Frames that the driver's queue had no room for.
+    /// Frames dropped because the driver's queue was full.
     pub transmit_drops: u64,
-    /// Frames broken off because the FIFO ran empty.
+    /// Frames aborted by a FIFO underrun.
     pub transmit_fifo: u64,
     /// Collisions.
     pub collisions: u64,
@@ -102,25 +103,25 @@ pub struct NicStatistics {
     pub interrupts: u64,
 }
 
-/// A card.
+/// A network interface controller.
 #[derive(Debug)]
 pub(crate) struct Nic {
     parameters: NicParameters,
-    /// What it takes of the bus while a frame is on the wire.
+    /// Its share of the bus while a frame is on the wire, in 65,536ths.
     share: u64,
     transmitter: Transmitter,
     receiver: Receiver,
-    /// The receiving half's FIFO, if it can overflow.
+    /// The receive FIFO, if it can overflow.
     fifo: Option<Fifo>,
-    /// A byte on the wire.
+    /// Duration of a byte on the wire.
     byte: Span,
-    queues: Vec<Queue>,
-    /// What no queue has counted.
+    queues: Vec<CompletionQueue>,
+    /// Counters that belong to no queue.
     counted: NicStatistics,
 }
 
 impl Nic {
-    /// A card on a wire where a byte takes `byte`, and on a bus with this arbiter.
+    /// Creates a NIC on a wire where a byte takes `byte`, and on the bus of this arbiter.
     pub(crate) fn new(parameters: NicParameters, byte: Span, arbiter: Arbiter) -> Self {
         let fifo = |bytes: Option<u64>| Fifo::new(bytes?, &parameters.dma, byte, arbiter);
         let (sends, receives) = (fifo(parameters.transmit.fifo), fifo(parameters.receive.fifo));
@@ -131,13 +132,13 @@ impl Nic {
             byte,
             transmitter: Transmitter::new(parameters.transmit.clone(), queues, sends),
             receiver: Receiver::new(parameters.receive.clone(), queues),
-            queues: (0..queues).map(Queue::new).collect(),
+            queues: (0..queues).map(CompletionQueue::new).collect(),
             counted: NicStatistics::default(),
             parameters,
         }
     }
 
-    /// What it has counted, all queues together.
+    /// Returns the counters, summed over all queues.
     pub(crate) fn statistics(&self) -> NicStatistics {
         self.queues.iter().fold(self.counted, |mut sum, queue| {
             sum.receive_bytes += queue.counted.receive_bytes;
@@ -151,38 +152,38 @@ impl Nic {
         })
     }
 
-    /// What each queue has counted.
+    /// Returns the counters of each queue.
     pub(crate) fn queues(&self) -> impl Iterator<Item = QueueStatistics> {
         self.queues.iter().map(|queue| queue.counted)
     }
 
-    /// Has the ring of a queue room for a command more?
+    /// Returns whether the transmit ring of a queue has a free descriptor.
     pub(crate) fn has_room(&self, queue: u16) -> bool {
         self.transmitter.has_room(queue)
     }
 
-    /// The driver's queue in front of this one was full.
+    /// Counts a frame that the driver dropped because its own queue was full.
     pub(crate) fn note_drop(&mut self, queue: u16) {
         self.queues[usize::from(queue)].counted.transmit_drops += 1;
     }
 
-    /// What it does in place of the host.
+    /// Returns the offloads.
     pub(crate) const fn offload(&self) -> &OffloadParameters {
         &self.parameters.offload
     }
 
-    /// The driver gives a command to send; there is room for it.
+    /// Posts a frame to a transmit ring, which must have room.
     pub(crate) fn transmit(
         &mut self,
         now: Tick,
         queue: u16,
-        piece: Piece,
+        frame: TransmitFrame,
         actions: &mut Vec<NicAction>,
     ) {
-        self.transmitter.queue(now, queue, piece, actions);
+        self.transmitter.post(now, queue, frame, actions);
     }
 
-    /// What the card wanted to be told of.
+    /// Handles a timer of the NIC.
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,
@@ -191,44 +192,44 @@ impl Nic {
     ) {
         match event {
             NicEvent::Ready => self.transmitter.handle_ready(now, &self.receiver, actions),
-            NicEvent::CommandDone { queue } => {
+            NicEvent::DescriptorDone { queue } => {
                 self.transmitter.handle_done(queue);
-                self.tell(now, queue, Completion::Transmitted, actions);
+                self.complete(now, queue, Completion::Transmitted, actions);
             }
             NicEvent::Stored { queue } => {
                 if let Some(frame) = self.receiver.take_stored(queue) {
-                    self.tell(now, queue, Completion::Received(frame), actions);
+                    self.complete(now, queue, Completion::Received(frame), actions);
                 }
             }
             NicEvent::Moderated { queue } => {
-                self.queues[usize::from(queue)].handle_moderated(actions)
+                self.queues[usize::from(queue)].handle_moderated(actions);
             }
         }
     }
 
-    fn tell(
+    fn complete(
         &mut self,
         now: Tick,
         queue: u16,
         completion: Completion,
         actions: &mut Vec<NicAction>,
     ) {
-        self.queues[usize::from(queue)].tell(now, completion, &self.parameters.interrupt, actions);
+        self.queues[usize::from(queue)].push(now, completion, &self.parameters.interrupt, actions);
     }
 
-    /// The frame begins to leave.
+    /// Notes that the frame begins to leave.
     pub(crate) fn handle_sending(&mut self, now: Tick, actions: &mut Vec<NicAction>) {
         actions.push(NicAction::TakeBus { share: self.share });
         self.transmitter.handle_sending(now, actions);
     }
 
-    /// It met another one; the card tries again.
+    /// Notes a collision; the medium repeats the frame.
     pub(crate) fn handle_collided(&mut self, actions: &mut Vec<NicAction>) {
         self.counted.collisions += 1;
         actions.push(NicAction::GiveBus { share: self.share });
     }
 
-    /// It has left, or was given up.
+    /// Notes that the frame has been sent, or abandoned after too many collisions.
     pub(crate) fn handle_sent(
         &mut self,
         now: Tick,
@@ -236,12 +237,12 @@ impl Nic {
         given_up: bool,
         actions: &mut Vec<NicAction>,
     ) {
-        let broken_off = self.transmitter.is_broken_off() && !given_up;
-        if given_up || broken_off {
+        let aborted = self.transmitter.is_aborted() && !given_up;
+        if given_up || aborted {
             self.counted.transmit_errors += 1;
-            self.counted.transmit_fifo += u64::from(broken_off);
+            self.counted.transmit_fifo += u64::from(aborted);
         } else {
-            let counted = &mut self.queues[usize::from(self.transmitter.turn())].counted;
+            let counted = &mut self.queues[usize::from(self.transmitter.current_queue())].counted;
             counted.transmit_packets += 1;
             counted.transmit_bytes += length as u64;
         }
@@ -249,24 +250,24 @@ impl Nic {
             actions.push(NicAction::GiveBus { share: self.share });
         }
         self.receiver.handle_own_frame(now);
-        self.transmitter.handle_sent(now, broken_off, actions);
+        self.transmitter.handle_sent(now, aborted, actions);
     }
 
-    /// A frame for this card begins.
+    /// Notes that a frame for this NIC begins.
     pub(crate) fn handle_arriving(&mut self, now: Tick, actions: &mut Vec<NicAction>) {
         if self.receiver.handle_begin(now) {
             actions.push(NicAction::TakeBus { share: self.share });
         }
     }
 
-    /// What began was no frame.
+    /// Notes that the received signal ended as a fragment.
     pub(crate) fn handle_fragment(&mut self, actions: &mut Vec<NicAction>) {
         if self.receiver.handle_fragment() {
             actions.push(NicAction::GiveBus { share: self.share });
         }
     }
 
-    /// A frame has arrived, by this queue; the card holds it now.
+    /// Takes a reference to a received frame for this queue.
     pub(crate) fn handle_arrived(
         &mut self,
         now: Tick,
@@ -276,12 +277,12 @@ impl Nic {
         intact: bool,
         actions: &mut Vec<NicAction>,
     ) {
-        let was_heard = self.receiver.handle_end(now);
-        if was_heard {
+        let is_received = self.receiver.handle_end(now);
+        if is_received {
             actions.push(NicAction::GiveBus { share: self.share });
             self.transmitter.handle_received(now, actions);
         }
-        let is_lost = !was_heard || self.overflows(now, length);
+        let is_lost = !is_received || self.overflows(now, length);
         let counted = &mut self.queues[usize::from(queue)].counted;
         let reason = if is_lost {
             &mut self.counted.receive_fifo
@@ -299,42 +300,46 @@ impl Nic {
         actions.push(NicAction::Release { frame });
     }
 
-    /// Has a frame that has just ended been too much for the FIFO?
+    /// Returns whether a frame that has just ended has overflowed the FIFO.
     fn overflows(&self, now: Tick, length: usize) -> bool {
         let time = self.byte * length as u64;
         let began = Tick::from_picos(now.as_picos().saturating_sub(time.as_picos()));
         self.fifo.is_some_and(|fifo| fifo.overflows(began, length as u64))
     }
 
-    /// The driver of a queue asks what there is: the oldest thing.
+    /// Returns the oldest completion of a queue.
     pub(crate) fn poll_completion(&mut self, queue: u16) -> Option<Completion> {
         self.queues[usize::from(queue)].poll_completion()
     }
 
-    /// The driver gives the place of a frame of this length back.
-    pub(crate) fn give_back(&mut self, queue: u16, length: usize) {
-        self.receiver.give_back(queue, length);
+    /// Frees the slots of a frame of this length: its driver has taken it.
+    pub(crate) fn free_slots(&mut self, queue: u16, length: usize) {
+        self.receiver.free(queue, length);
     }
 
-    /// A frame of this length is a part of the one before now, and needs no place of its own.
-    pub(crate) fn note_joined(&mut self, queue: u16, length: usize) {
+    /// Counts a frame that LRO merged into the one before, and frees its slots.
+    pub(crate) fn note_merged(&mut self, queue: u16, length: usize) {
         self.counted.receive_joined += 1;
-        self.receiver.give_back(queue, length);
+        self.receiver.free(queue, length);
     }
 
-    /// How many frames of this length each queue holds until the driver takes them.
+    /// Returns the number of frames of this length that a receive ring holds.
     pub(crate) const fn room(&self, length: usize) -> usize {
         self.receiver.room(length)
     }
 
-    /// Frames that a queue is to send, and places of its receive area that are taken.
+    /// Returns the used descriptors of a queue's transmit ring and the used slots of its receive
+    /// ring.
     pub(crate) fn held(&self, queue: u16) -> [usize; 2] {
-        [self.transmitter.held(queue), self.receiver.taken(queue)]
+        [self.transmitter.held(queue), self.receiver.used(queue)]
     }
 
-    /// Judges what must hold after every event.
+    /// Checks the invariants.
     pub(crate) fn check(&self) {
         self.transmitter.check();
         self.receiver.check();
     }
 }
+
+#[cfg(test)]
+mod tests;

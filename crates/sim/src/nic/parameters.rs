@@ -1,18 +1,21 @@
-//! The numbers of a network card, as its file gives them.
+//! Parameters of a NIC file.
 
-use crate::machine::MOST_PROCESSORS;
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 use std::num::NonZeroU16;
 
-/// Commands of a ring, and frames or pages of a receive area: what a card keeps in memory has an end.
+/// Upper limit of the queues of a NIC, and of the processors that serve them.
+pub(crate) const MOST_QUEUES: u16 = 32;
+
+/// Upper limit of descriptors of a transmit ring, and of frames or pages of a receive ring. Bounds
+/// the memory of a NIC.
 const LONGEST_RING: u64 = 65_536;
-/// Bytes of a word, and words of a burst.
+/// Upper limit of the bytes of a word and of the words of a burst.
 const LONGEST_BURST: u64 = 65_536;
-/// Bytes of an IP packet.
+/// Bytes of the largest IP packet.
 const LONGEST_PACKET: u64 = 65_535;
 
-/// A card.
+/// A NIC.
 #[derive(Clone, Debug)]
 pub(crate) struct NicParameters {
     pub(crate) transmit: TransmitParameters,
@@ -20,81 +23,83 @@ pub(crate) struct NicParameters {
     pub(crate) dma: DmaParameters,
     pub(crate) interrupt: InterruptParameters,
     pub(crate) offload: OffloadParameters,
-    /// Of each half: rings, receive areas and interrupts, over which flows are spread (RSS).
+    /// Queues: each has rings and an interrupt of its own, and RSS spreads flows over them.
     pub(crate) queues: NonZeroU16,
-    /// Bus clocks that the processor takes for a byte of a card without DMA.
+    /// Bus clocks that the processor needs for each byte, if the NIC has no DMA.
     pub(crate) clocks_per_byte: Option<f64>,
 }
 
-/// The half that sends.
+/// The transmit half.
 #[derive(Clone, Debug)]
 pub(crate) struct TransmitParameters {
-    /// Commands that the card works off by itself, one after the other. With one, the driver gives the next command
-    /// when the card has interrupted for the last.
+    /// Descriptors of the ring. With one, the driver posts the next frame only after the interrupt
+    /// for the last.
     pub(crate) ring: usize,
-    /// From the driver's word to a card at rest until its first frame is ready to leave.
+    /// Time from the driver's request to an idle NIC until the first frame is ready.
     pub(crate) start: Span,
-    /// From the end of a frame until the next one of the ring is ready to leave.
+    /// Time from the end of a frame until the next one of the ring is ready.
     pub(crate) chained: Span,
-    /// From the end of a frame until its command is done and the card interrupts.
+    /// Time from the end of a frame until its descriptor is complete and the NIC interrupts.
     pub(crate) done: Span,
-    /// From the end of a frame that arrives until the card can send, also what it was about to send before; zero for a
-    /// card whose halves share nothing.
+    /// Time from the end of a received frame until the NIC can send, also a frame that was ready
+    /// before. Zero if the halves share nothing.
     pub(crate) after_receive: Span,
-    /// Bytes of its FIFO; none if memory is always there in time.
+    /// Bytes of the FIFO; `None` if memory is always fast enough.
     pub(crate) fifo: Option<u64>,
-    /// How often the card by itself tries a frame again that was broken off because the FIFO ran empty; then it is lost.
+    /// Times that the NIC itself repeats a frame aborted by an underrun before it drops the frame.
     pub(crate) retries: u64,
-    /// From the end of such a frame until the card can send again.
+    /// Time from the end of an aborted frame until the NIC can send again.
     pub(crate) restart: Span,
 }
 
-/// The half that receives.
+/// The receive half.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveParameters {
-    /// Frames that the receive area holds; pages, if it is made of pages.
+    /// Frames that the ring holds, or pages if it consists of pages.
     pub(crate) ring: usize,
-    /// Bytes of a page: a frame takes as many as it needs; zero for a place a frame.
+    /// Bytes of a page, of which a frame takes as many as it needs. Zero if each frame takes one
+    /// descriptor.
     pub(crate) page: usize,
-    /// From the end of a frame until it is in memory, with its status, and the card interrupts.
+    /// Time from the end of a frame until it is in memory with its status, and the NIC interrupts.
     pub(crate) done: Span,
-    /// After a frame, or one of its own, the card is deaf for so long: what begins meanwhile is lost.
+    /// Dead time after each frame received or sent. A frame that begins during it is lost.
     pub(crate) deaf: Span,
-    /// How often a full receive area costs the card its place, so that it must be started anew by the driver.
+    /// Dead time after an overflow of the ring, until the driver has restarted the receiver.
     pub(crate) restart: Span,
-    /// Bytes of its FIFO; none if memory is always there in time.
+    /// Bytes of the FIFO; `None` if memory is always fast enough.
     pub(crate) fifo: Option<u64>,
 }
 
-/// The way into memory.
+/// Access to memory.
 #[derive(Clone, Debug)]
 pub(crate) struct DmaParameters {
     /// Bytes of a word on the bus.
     pub(crate) word: u64,
-    /// How long the card holds the bus for a word.
+    /// Bus time of a word.
     pub(crate) cycle: Span,
-    /// Words that it moves when it has been given the bus.
+    /// Words moved per bus tenure.
     pub(crate) burst: u64,
 }
 
-/// When the card asks for the processor.
+/// Interrupt moderation.
 #[derive(Clone, Debug)]
 pub(crate) struct InterruptParameters {
-    /// It interrupts when this time has passed since the first thing to tell; zero for at once.
+    /// Time from the first completion to the interrupt; zero interrupts at once.
     pub(crate) delay: Span,
-    /// Or when there are so many things to tell; one for at once.
+    /// Number of completions that interrupt without waiting for `delay`; one interrupts at once.
     pub(crate) frames: usize,
 }
 
-/// What it does in place of the host.
+/// Work that the NIC does in place of the host.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OffloadParameters {
-    /// It makes checksums and verifies them, so that the processor does not.
+    /// Whether it computes and verifies checksums, so that the processor need not.
     pub(crate) checksums: bool,
-    /// Bytes of the largest IP packet that it cuts into TCP segments; zero if it cuts none.
-    pub(crate) cuts: usize,
-    /// Bytes of the largest IP packet into which it joins segments that come in; zero if it joins none.
-    pub(crate) joins: usize,
+    /// Bytes of the largest IP packet that it segments (TSO); zero without TSO.
+    pub(crate) tso_max_size: usize,
+    /// Bytes of the largest IP packet that it merges from received segments (LRO); zero without
+    /// LRO.
+    pub(crate) lro_max_size: usize,
 }
 
 impl OffloadParameters {
@@ -104,8 +109,8 @@ impl OffloadParameters {
         }
         Ok(Self {
             checksums: section.switch("checksums")?,
-            cuts: section.size_within("tso", 0..=LONGEST_PACKET)?,
-            joins: section.size_within("lro", 0..=LONGEST_PACKET)?,
+            tso_max_size: section.size_within("tso", 0..=LONGEST_PACKET)?,
+            lro_max_size: section.size_within("lro", 0..=LONGEST_PACKET)?,
         })
     }
 }
@@ -149,7 +154,7 @@ impl NicParameters {
                     1
                 },
             },
-            queues: section.several("queues", MOST_PROCESSORS)?,
+            queues: section.several("queues", MOST_QUEUES)?,
             offload: OffloadParameters::read(&section.below("offload"))?,
             interrupt: InterruptParameters {
                 delay: interrupt.span("delay")?,
@@ -159,12 +164,12 @@ impl NicParameters {
     }
 }
 
-/// Bytes that an 8390 keeps with a frame: its own header, and the check sequence.
+/// Bytes that an 8390 stores with each frame: its header and the check sequence.
 const KEPT_WITH_FRAME: usize = 4 + 4;
 
 impl ReceiveParameters {
-    /// How much of the receive area a frame takes.
-    pub(crate) const fn places(&self, length: usize) -> usize {
+    /// Returns the slots of the receive ring that a frame takes.
+    pub(crate) const fn slots(&self, length: usize) -> usize {
         match self.page {
             0 => 1,
             page => (length + KEPT_WITH_FRAME).div_ceil(page),
@@ -173,8 +178,8 @@ impl ReceiveParameters {
 }
 
 impl DmaParameters {
-    /// The part of the bus's time that the card holds it while a frame is on the wire, where a byte takes `byte`: in
-    /// 65,536ths.
+    /// Returns the NIC's share of the bus while a frame is on the wire, where a byte takes `byte`,
+    /// in 65,536ths.
     pub(crate) fn bus_share(&self, byte: Span) -> u64 {
         let wire = u128::from(byte.as_picos()) * u128::from(self.word);
         let share = (u128::from(self.cycle.as_picos()) << 16).checked_div(wire).unwrap_or(0);

@@ -1,113 +1,101 @@
-//! The half of a card that receives: an area for some frames, one for each queue, and times at which it is deaf.
+//! The receive half of a NIC: one ring a queue, and dead times during which the wire is ignored.
 
+use super::descriptor_ring::ReceiveRing;
 use super::parameters::ReceiveParameters;
 use crate::frame::FrameId;
 use linerate_units::Tick;
-use std::collections::VecDeque;
 
 #[derive(Debug)]
 pub(super) struct Receiver {
     parameters: ReceiveParameters,
-    /// By queue.
-    areas: Vec<Area>,
-    /// What is being received: on a bus two stations may begin before either knows of the other.
-    hears: u32,
-    /// When the last frame, or the last one of its own, was over.
+    /// One ring for each queue.
+    rings: Vec<ReceiveRing>,
+    /// Number of frames being received: on a bus, two stations may begin before either senses the
+    /// other.
+    receiving: u32,
+    /// End of the last frame received.
     ended: Tick,
     deaf_until: Tick,
 }
 
-/// The receive area of a queue.
-#[derive(Debug)]
-struct Area {
-    /// Frames on their way into memory.
-    storing: VecDeque<FrameId>,
-    /// Places that hold frames that the driver has not given back.
-    taken: usize,
-}
-
 impl Receiver {
     pub(super) fn new(parameters: ReceiveParameters, queues: u16) -> Self {
-        let area = || Area { storing: VecDeque::with_capacity(parameters.ring), taken: 0 };
-        let areas = std::iter::repeat_with(area).take(queues.into()).collect();
-        Self { parameters, areas, hears: 0, ended: Tick::ZERO, deaf_until: Tick::ZERO }
+        let ring = || ReceiveRing::new(parameters.ring);
+        let rings = std::iter::repeat_with(ring).take(queues.into()).collect();
+        Self { parameters, rings, receiving: 0, ended: Tick::ZERO, deaf_until: Tick::ZERO }
     }
 
-    /// When the card last ended receiving.
+    /// Returns the end of the last frame received.
     pub(super) const fn ended(&self) -> Tick {
         self.ended
     }
 
-    /// A frame begins; is it heard?
+    /// Notes the begin of a frame. Returns whether the NIC receives it.
     pub(super) fn handle_begin(&mut self, now: Tick) -> bool {
-        let heard = now >= self.deaf_until;
-        self.hears += u32::from(heard);
-        heard
+        let is_received = now >= self.deaf_until;
+        self.receiving += u32::from(is_received);
+        is_received
     }
 
-    /// What began was no frame; was it heard?
+    /// Notes the end of a fragment. Returns whether the NIC was receiving it.
     pub(super) const fn handle_fragment(&mut self) -> bool {
-        let heard = self.hears > 0;
-        self.hears = self.hears.saturating_sub(1);
-        heard
+        let is_received = self.receiving > 0;
+        self.receiving = self.receiving.saturating_sub(1);
+        is_received
     }
 
-    /// A frame ends; was it heard?
+    /// Notes the end of a frame. Returns whether the NIC has received it.
     pub(super) fn handle_end(&mut self, now: Tick) -> bool {
         self.ended = now;
-        let heard = self.handle_fragment();
-        if heard {
+        let is_received = self.handle_fragment();
+        if is_received {
             self.deaf_until = now + self.parameters.deaf;
         }
-        heard
+        is_received
     }
 
-    /// The card has sent a frame: it needs as long to listen again.
+    /// Starts the dead time after a sent frame.
     pub(super) fn handle_own_frame(&mut self, now: Tick) {
         self.deaf_until = now + self.parameters.deaf;
     }
 
-    /// Is there room for a frame of this queue? If not, the card has lost its place for a while.
+    /// Returns whether the ring has room for a frame. Without room the receiver stops for its
+    /// restart time.
     pub(super) fn has_room(&mut self, now: Tick, queue: u16, length: usize) -> bool {
-        let has_room = self.taken(queue) + self.parameters.places(length) <= self.parameters.ring;
+        let has_room = self.used(queue) + self.parameters.slots(length) <= self.parameters.ring;
         if !has_room {
             self.deaf_until = now + self.parameters.restart;
         }
         has_room
     }
 
-    /// Keeps a frame, which is in memory at the time returned.
+    /// Stores a frame. Returns the time at which it is in memory.
     pub(super) fn store(&mut self, now: Tick, queue: u16, frame: FrameId, length: usize) -> Tick {
-        let area = &mut self.areas[usize::from(queue)];
-        area.taken += self.parameters.places(length);
-        area.storing.push_back(frame);
+        self.rings[usize::from(queue)].store(frame, self.parameters.slots(length));
         now + self.parameters.done
     }
 
     pub(super) fn take_stored(&mut self, queue: u16) -> Option<FrameId> {
-        self.areas[usize::from(queue)].storing.pop_front()
+        self.rings[usize::from(queue)].take_stored()
     }
 
-    /// The driver has taken a frame of this length.
-    pub(super) fn give_back(&mut self, queue: u16, length: usize) {
-        self.areas[usize::from(queue)].taken -= self.parameters.places(length);
+    /// Frees the slots of a frame of this length: its driver has taken it.
+    pub(super) fn free(&mut self, queue: u16, length: usize) {
+        self.rings[usize::from(queue)].free(self.parameters.slots(length));
     }
 
-    /// How many frames of this length a queue holds.
+    /// Returns the number of frames of this length that a ring holds.
     pub(super) const fn room(&self, length: usize) -> usize {
-        self.parameters.ring / self.parameters.places(length)
+        self.parameters.ring / self.parameters.slots(length)
     }
 
-    /// Places of a queue's area that are taken.
-    pub(super) fn taken(&self, queue: u16) -> usize {
-        self.areas[usize::from(queue)].taken
+    /// Returns the used slots of a queue's ring.
+    pub(super) fn used(&self, queue: u16) -> usize {
+        self.rings[usize::from(queue)].used()
     }
 
     pub(super) fn check(&self) {
-        for area in &self.areas {
-            assert!(area.taken <= self.parameters.ring, "the receive area holds what it holds");
-            assert!(area.storing.len() <= area.taken, "what is on its way has a place");
-        }
+        self.rings.iter().for_each(|ring| ring.check(self.parameters.ring));
     }
 }
 
@@ -117,7 +105,7 @@ mod tests {
     use crate::frame::Frames;
     use linerate_units::Span;
 
-    /// The receive area of an 8390 with 8 kB, of which 3 kB are for sending.
+    /// The receive ring of an 8390 with 8 kB, of which 3 kB are reserved for sending.
     fn pages() -> Receiver {
         let (done, deaf, restart) = (Span::ZERO, Span::ZERO, Span::from_picos(1_000_000));
         Receiver::new(ReceiveParameters { ring: 20, page: 256, done, deaf, restart, fifo: None }, 1)
@@ -136,11 +124,8 @@ mod tests {
             !receiver.has_room(Tick::ZERO, 0, 1_514),
             "18 pages are taken, and a frame needs 6"
         );
-        assert!(
-            !receiver.handle_begin(Tick::ZERO),
-            "who overflows is deaf until it is started anew"
-        );
-        receiver.give_back(0, 1_514);
+        assert!(!receiver.handle_begin(Tick::ZERO), "the receiver is stopped after an overflow");
+        receiver.free(0, 1_514);
         assert!(receiver.has_room(Tick::ZERO, 0, 1_514));
         receiver.check();
     }

@@ -1,192 +1,166 @@
-//! The half of a card that sends: a ring of commands, worked off one after the other; of several queues each has one,
-//! and they take turns, a frame each.
+//! The transmit half of a NIC: one descriptor ring a queue, served round robin, a frame each.
 
+use super::descriptor_ring::{TransmitFrame, TransmitRing};
 use super::fifo::Fifo;
 use super::parameters::TransmitParameters;
 use super::receive::Receiver;
 use super::{NicAction, NicEvent};
-use crate::frame::FrameId;
 use linerate_units::{Span, Tick};
-use std::collections::VecDeque;
 
 #[derive(Debug)]
 pub(super) struct Transmitter {
     parameters: TransmitParameters,
-    /// The FIFO, if it can run empty.
+    /// The FIFO, if it can underrun.
     fifo: Option<Fifo>,
-    /// By queue.
-    rings: Vec<Ring>,
-    /// The queue whose turn it is.
-    turn: u16,
-    /// Is the command at the head of its ring worked on?
-    works: bool,
-    /// Bytes of its frame that leave before the FIFO runs empty, if it does.
+    /// One ring for each queue.
+    rings: Vec<TransmitRing>,
+    /// The queue whose frame is being sent.
+    current: u16,
+    /// Whether the frame at the head of the current ring is being processed.
+    is_active: bool,
+    /// Bytes of that frame that leave before the FIFO underruns, if it does.
     cut: Option<usize>,
-    /// How often it was broken off so.
-    broken_off: u64,
-}
-
-/// The commands of a queue.
-#[derive(Debug)]
-struct Ring {
-    /// Frames that have not left, the one that is worked on first.
-    waiting: VecDeque<Piece>,
-    /// Commands that they belong to.
-    commands: usize,
-    /// Commands whose frames have left, and that are not done.
-    leaving: usize,
-}
-
-/// A frame that is to be sent: all that a command asks for, or a piece of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
-    pub(crate) frame: FrameId,
-    pub(crate) length: usize,
-    /// Its command is done when it has left.
-    pub(crate) is_last: bool,
+    /// Number of times that this frame was aborted.
+    aborted: u64,
 }
 
 impl Transmitter {
     pub(super) fn new(parameters: TransmitParameters, queues: u16, fifo: Option<Fifo>) -> Self {
-        let ring =
-            || Ring { waiting: VecDeque::with_capacity(parameters.ring), commands: 0, leaving: 0 };
+        let ring = || TransmitRing::new(parameters.ring);
         let rings = std::iter::repeat_with(ring).take(queues.into()).collect();
-        Self { parameters, fifo, rings, turn: 0, works: false, cut: None, broken_off: 0 }
+        Self { parameters, fifo, rings, current: 0, is_active: false, cut: None, aborted: 0 }
     }
 
     pub(super) fn has_room(&self, queue: u16) -> bool {
         self.held(queue) < self.parameters.ring
     }
 
-    /// Commands that a queue has.
+    /// Returns the used descriptors of a queue.
     pub(super) fn held(&self, queue: u16) -> usize {
-        self.rings[usize::from(queue)].held()
+        self.rings[usize::from(queue)].used()
     }
 
-    /// The queue whose frame leaves.
-    pub(super) const fn turn(&self) -> u16 {
-        self.turn
+    /// Returns the queue whose frame is being sent.
+    pub(super) const fn current_queue(&self) -> u16 {
+        self.current
     }
 
-    pub(super) fn queue(
+    pub(super) fn post(
         &mut self,
         now: Tick,
         queue: u16,
-        piece: Piece,
+        frame: TransmitFrame,
         actions: &mut Vec<NicAction>,
     ) {
-        assert!(self.has_room(queue), "the driver gives no command that there is no room for");
-        let ring = &mut self.rings[usize::from(queue)];
-        ring.commands += usize::from(piece.is_last);
-        ring.waiting.push_back(piece);
-        if !self.works {
-            (self.works, self.turn) = (true, queue);
+        assert!(self.has_room(queue), "the driver posts only to a ring with room");
+        self.rings[usize::from(queue)].push(frame);
+        if !self.is_active {
+            (self.is_active, self.current) = (true, queue);
             actions
                 .push(NicAction::Later { at: now + self.parameters.start, event: NicEvent::Ready });
         }
     }
 
-    /// The head is ready to leave, unless the card has to turn round after receiving.
+    /// Requests the wire for the frame at the head, unless the turnaround time after a received
+    /// frame has not passed.
     pub(super) fn handle_ready(
         &mut self,
         now: Tick,
         receiver: &Receiver,
         actions: &mut Vec<NicAction>,
     ) {
-        let turned = receiver.ended() + self.parameters.after_receive;
-        if receiver.ended() > Tick::ZERO && turned > now {
-            actions.push(NicAction::Later { at: turned, event: NicEvent::Ready });
-        } else if let Some(&Piece { frame, .. }) =
-            self.rings[usize::from(self.turn)].waiting.front()
+        let turned_round = receiver.ended() + self.parameters.after_receive;
+        if receiver.ended() > Tick::ZERO && turned_round > now {
+            actions.push(NicAction::Later { at: turned_round, event: NicEvent::Ready });
+        } else if let Some(&TransmitFrame { frame, .. }) =
+            self.rings[usize::from(self.current)].front()
         {
             actions.push(NicAction::Request { frame });
         }
     }
 
-    /// It begins to leave, each time anew after it has met another: will the bus bring all of its bytes in time?
+    /// Notes that the frame begins to leave, and predicts whether its FIFO underruns. A repetition
+    /// after a collision is a new prediction, because the bus may be free then.
     pub(super) fn handle_sending(&mut self, now: Tick, actions: &mut Vec<NicAction>) {
         let Some(fifo) = self.fifo else { return };
-        let Some(&Piece { frame, length, .. }) = self.rings[usize::from(self.turn)].waiting.front()
+        let Some(&TransmitFrame { frame, length, .. }) =
+            self.rings[usize::from(self.current)].front()
         else {
             return;
         };
-        let left = fifo.runs_empty(now + fifo.preamble(), length as u64);
+        let left = fifo.underruns(now + fifo.preamble(), length as u64);
         let cut = left.map(|left| usize::try_from(left).unwrap_or(usize::MAX));
         if cut != self.cut {
             self.cut = cut;
-            actions.push(NicAction::Cut { frame, cut });
+            actions.push(NicAction::Truncate { frame, cut });
         }
     }
 
-    /// A frame has been received: what is about to leave must be fetched again, if both halves share a FIFO.
+    /// Notes a received frame. If both halves share a FIFO, the next frame to send must be fetched
+    /// again.
     pub(super) fn handle_received(&self, now: Tick, actions: &mut Vec<NicAction>) {
-        if self.works && self.parameters.after_receive > Span::ZERO {
+        if self.is_active && self.parameters.after_receive > Span::ZERO {
             actions.push(NicAction::Hold { until: now + self.parameters.after_receive });
         }
     }
 
-    /// Does the frame that leaves end before its end?
-    pub(super) const fn is_broken_off(&self) -> bool {
+    /// Returns whether the frame being sent is aborted by an underrun.
+    pub(super) const fn is_aborted(&self) -> bool {
         self.cut.is_some()
     }
 
-    pub(super) fn handle_sent(
-        &mut self,
-        now: Tick,
-        broken_off: bool,
-        actions: &mut Vec<NicAction>,
-    ) {
+    pub(super) fn handle_sent(&mut self, now: Tick, aborted: bool, actions: &mut Vec<NicAction>) {
         self.cut = None;
-        if broken_off && self.broken_off < self.parameters.retries {
-            self.broken_off += 1;
+        if aborted && self.aborted < self.parameters.retries {
+            self.aborted += 1;
             let at = now + self.parameters.restart;
             return actions.push(NicAction::Later { at, event: NicEvent::Ready });
         }
-        self.broken_off = 0;
-        let ring = &mut self.rings[usize::from(self.turn)];
-        let Some(Piece { frame, is_last, .. }) = ring.waiting.pop_front() else { return };
+        self.aborted = 0;
+        let ring = &mut self.rings[usize::from(self.current)];
+        let Some(TransmitFrame { frame, is_last, .. }) = ring.pop() else { return };
         actions.push(NicAction::Release { frame });
         if is_last {
-            (ring.commands, ring.leaving) = (ring.commands - 1, ring.leaving + 1);
-            let event = NicEvent::CommandDone { queue: self.turn };
+            let event = NicEvent::DescriptorDone { queue: self.current };
             actions.push(NicAction::Later { at: now + self.parameters.done, event });
         }
-        self.take_turn();
-        if self.works {
+        self.select_queue();
+        if self.is_active {
             let until_next =
-                if broken_off { self.parameters.restart } else { self.parameters.chained };
+                if aborted { self.parameters.restart } else { self.parameters.chained };
             actions.push(NicAction::Later { at: now + until_next, event: NicEvent::Ready });
         }
     }
 
-    /// It is the next queue's turn that has anything to send.
-    fn take_turn(&mut self) {
-        let waiting = || (0..).zip(&self.rings).filter(|(_, ring)| !ring.waiting.is_empty());
-        let next = waiting().find(|&(queue, _)| queue > self.turn).or_else(|| waiting().next());
-        self.works = next.is_some();
-        self.turn = next.map_or(self.turn, |(queue, _)| queue);
+    /// Selects the next queue that has a frame to send.
+    fn select_queue(&mut self) {
+        let busy = || (0..).zip(&self.rings).filter(|(_, ring)| !ring.is_empty());
+        let next = busy().find(|&(queue, _)| queue > self.current).or_else(|| busy().next());
+        self.is_active = next.is_some();
+        self.current = next.map_or(self.current, |(queue, _)| queue);
     }
 
     pub(super) fn handle_done(&mut self, queue: u16) {
-        self.rings[usize::from(queue)].leaving -= 1;
+        self.rings[usize::from(queue)].complete();
+    }
+
+    /// Pretends that this many descriptors of a queue have been sent and are about to complete.
+    #[cfg(test)]
+    pub(super) fn expect_completions(&mut self, queue: u16, descriptors: usize) {
+        self.rings[usize::from(queue)].expect_completions(descriptors);
     }
 
     pub(super) fn check(&self) {
         for ring in &self.rings {
-            assert!(ring.held() <= self.parameters.ring, "the ring holds what it holds");
-            let commands = ring.waiting.iter().filter(|piece| piece.is_last).count();
-            assert_eq!(commands, ring.commands, "a command ends with one of its frames");
+            ring.check(self.parameters.ring);
         }
-        let is_there = !self.rings[usize::from(self.turn)].waiting.is_empty();
-        assert!(!self.works || is_there, "nobody works on a command that is not there");
-        let is_idle = self.rings.iter().all(|ring| ring.waiting.is_empty());
-        assert!(self.works || is_idle, "nobody waits while nothing is worked on");
-    }
-}
-
-impl Ring {
-    const fn held(&self) -> usize {
-        self.commands + self.leaving
+        let is_there = !self.rings[usize::from(self.current)].is_empty();
+        assert!(
+            !self.is_active || is_there,
+            "the current ring of an active transmitter has a frame"
+        );
+        let is_idle = self.rings.iter().all(|ring| ring.is_empty());
+        assert!(self.is_active || is_idle, "an idle transmitter has no frames");
     }
 }
 
@@ -198,7 +172,7 @@ mod tests {
     use crate::frame::Frames;
 
     #[test]
-    fn a_fifo_is_judged_when_its_frame_begins_to_leave_and_each_time_that_it_does() {
+    fn underruns_are_predicted_each_time_a_frame_begins_to_leave() {
         // A word takes 2 us on the bus, and 1.6 on the wire.
         let dma = DmaParameters { word: 2, cycle: Span::from_picos(2_000_000), burst: 8 };
         let arbiter = Arbiter::new(BusParameters::default(), 1, 0);
@@ -223,30 +197,40 @@ mod tests {
             move |()| frames.take()
         });
         let now = Tick::ZERO;
-        transmitter.queue(now, 0, Piece { frame, length: 1_514, is_last: true }, &mut actions);
-        transmitter.queue(now, 0, Piece { frame: short, length: 60, is_last: true }, &mut actions);
+        transmitter.post(
+            now,
+            0,
+            TransmitFrame { frame, length: 1_514, is_last: true },
+            &mut actions,
+        );
+        transmitter.post(
+            now,
+            0,
+            TransmitFrame { frame: short, length: 60, is_last: true },
+            &mut actions,
+        );
         actions.clear();
         transmitter.handle_ready(now, &receiver, &mut actions);
         assert_eq!(
             actions,
             [NicAction::Request { frame }],
-            "nothing is known of the bus before it begins"
+            "no prediction before the frame begins"
         );
         actions.clear();
         transmitter.handle_sending(now, &mut actions);
-        let [NicAction::Cut { frame: which, cut: Some(cut) }] = actions[..] else {
+        let [NicAction::Truncate { frame: which, cut: Some(cut) }] = actions[..] else {
             panic!("{actions:?}")
         };
-        assert!(which == frame && (48..1_514).contains(&cut) && transmitter.is_broken_off());
+        assert!(which == frame && (48..1_514).contains(&cut) && transmitter.is_aborted());
         actions.clear();
         transmitter.handle_sending(now, &mut actions);
-        assert_eq!(actions, [], "what has been said is not said again");
+        assert_eq!(actions, [], "an unchanged prediction is not reported again");
         transmitter.handle_sent(now, true, &mut actions);
         actions.clear();
         transmitter.handle_sending(now, &mut actions);
         assert!(
-            actions.is_empty() && !transmitter.is_broken_off(),
-            "60 bytes are over before it can run empty"
+            actions.is_empty() && !transmitter.is_aborted(),
+            "60 bytes are sent before it can underrun"
         );
         transmitter.check();
     }

@@ -1,72 +1,74 @@
-//! Why a file or a change of a parameter is refused. Whoever wrote it can mend it.
+//! The error of a refused scenario or parameter change. Every text says how to correct it.
 
 use super::Place;
 use thiserror::Error;
 
-/// Why a scenario, or a change of it, is refused.
+/// The error of a refused scenario or parameter change.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParameterError {
-    /// Nothing has this name.
+    /// No file, host or option has this name.
     #[error("there is no {what} `{}`: choose one of {known}", name.escape_debug())]
     Unknown {
-        /// `scenario`, `machine`, `card`, `medium`.
+        /// The kind of thing: `scenario`, `machine`, `NIC`, `medium` …
         what: &'static str,
         /// The name.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
     /// A file that another one names cannot be read.
-    #[error("{file}, which {key} names, cannot be read ({what}): see that it is there")]
+    #[error("{file}, which {key} names, cannot be read ({what}): check its name")]
     Unreadable {
-        /// The key.
+        /// The key that names it.
         key: String,
         /// The file.
         file: String,
-        /// What the system says.
+        /// The error of the operating system.
         what: String,
     },
-    /// The file is no TOML.
+    /// The file is not valid TOML.
     #[error(
-        "{place} is no TOML ({what}): mend it, or see `linerate sim show sun-3-60-to-3-60` for a scenario"
+        "{place} is not valid TOML ({what}): correct it, or see `linerate sim show \
+         sun-3-60-to-3-60` for a scenario"
     )]
     NotToml {
-        /// The line.
+        /// The line of the error.
         place: Place,
-        /// What the reader says.
+        /// The error of the parser.
         what: String,
     },
-    /// An entry is not what it should be.
+    /// An entry has a wrong value.
     #[error("{key}{} {what}", within(place.as_ref()))]
     Wrong {
         /// The key.
         key: String,
-        /// Where it stands, if a file says it.
+        /// The line in the file, if it comes from one.
         place: Option<Place>,
-        /// What is wrong with it, and what it should be.
+        /// The fault, and the values allowed.
         what: String,
     },
-    /// A parameter that is needed is not there.
-    #[error("{key} is missing: the scenario, or a file that it names, must say it")]
+    /// A required parameter is missing.
+    #[error("{key} is missing: the scenario, or a file that it names, must set it")]
     Missing {
         /// The parameter.
         key: String,
     },
-    /// A parameter that nobody reads.
+    /// An entry that nothing reads.
     #[error(
-        "{key}{} means nothing here: leave it out, or see `linerate sim show` for the keys that there are",
+        "{key}{} means nothing here: leave it out, or see `linerate sim show` for the keys that \
+         there are",
         within(place.as_ref())
     )]
     Unread {
         /// The parameter.
         key: String,
-        /// Where it stands.
+        /// The line in the file.
         place: Option<Place>,
     },
-    /// A change of a parameter that is not there.
+    /// A change of a parameter that does not exist.
     #[error("there is no parameter `{key}`{hint}: see `linerate sim show {scenario}`")]
     NoSuchKey {
-        /// What was to be changed.
+        /// The key to change.
         key: String,
         /// The nearest name.
         hint: String,
@@ -74,33 +76,33 @@ pub enum ParameterError {
         scenario: String,
     },
     /// A change that is not KEY=VALUE.
-    #[error("`{0}` is no change of a parameter: write KEY=VALUE")]
+    #[error("`{0}` does not change a parameter: write KEY=VALUE")]
     NotAChange(String),
-    /// A value that is no number.
-    #[error("`{value}` is no number for {key}: write one in {unit}")]
+    /// A value that is not a number.
+    #[error("`{value}` is not a number for {key}: write one in {unit}")]
     NotANumber {
         /// The parameter.
         key: String,
-        /// What was written.
+        /// The text.
         value: String,
         /// Its unit.
         unit: String,
     },
-    /// A value outside of what is physically possible.
+    /// A value outside its physical range.
     #[error(
-        "{key} = {value} {unit}{} cannot be: it lies between {range} {unit}",
+        "{key} = {value} {unit}{} is out of range: it lies between {range} {unit}",
         within(place.as_ref())
     )]
     OutOfRange {
         /// The parameter.
         key: String,
-        /// Where it stands, if a file says it.
+        /// The line in the file, if it comes from one.
         place: Option<Place>,
         /// The value.
         value: String,
         /// Its unit.
         unit: String,
-        /// The least and the most.
+        /// The lower and the upper limit.
         range: String,
     },
     /// The parts of a scenario do not fit together.
@@ -108,7 +110,7 @@ pub enum ParameterError {
     Topology(String),
 }
 
-/// Where that is, behind the name of a key.
+/// Formats the place of a key for an error message.
 fn within(place: Option<&Place>) -> String {
     place.map_or_else(String::new, |place| format!(", {place},"))
 }

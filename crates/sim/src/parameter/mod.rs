@@ -1,4 +1,5 @@
-//! Numbers as data: each has a unit, a source and a physical range, and says whether it was tuned.
+//! Parameters from TOML files. Every number has a unit, a source, a physical range, and a mark if
+//! it was calibrated.
 
 mod error;
 mod place;

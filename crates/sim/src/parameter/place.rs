@@ -1,4 +1,4 @@
-//! Where an entry stands, so that whoever has written it finds it.
+//! The line of an entry, for error messages.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ impl fmt::Display for Place {
     }
 }
 
-/// The lines of a file.
+/// Maps byte offsets of a file to lines.
 #[derive(Debug)]
 pub(super) struct Lines {
     file: Arc<str>,
-    /// Where the text is broken.
+    /// Offsets of the line breaks.
     breaks: Vec<usize>,
 }
 
@@ -31,12 +31,12 @@ impl Lines {
         Self { file: file.into(), breaks: text.match_indices('\n').map(|(at, _)| at).collect() }
     }
 
-    /// The name of the file.
+    /// Returns the name of the file.
     pub(super) fn file(&self) -> &str {
         &self.file
     }
 
-    /// Where the byte at `offset` stands.
+    /// Returns the line of a byte offset.
     pub(super) fn place(&self, offset: usize) -> Place {
         Place {
             file: Arc::clone(&self.file),

@@ -1,25 +1,26 @@
-//! One entry of a scenario: a number with all that is known about it, or a word.
+//! An entry of a scenario: a number with its metadata, or a word.
 
 use super::{ParameterError, Place};
 use serde::Deserialize;
 use std::fmt;
 
-/// A number with its unit and where it comes from.
+/// A number with its unit and source.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Number {
     /// The value, in `unit`.
     pub value: f64,
-    /// `ns`, `us`, `ms`, `s`; `ns/B`; `%`; `Mb/s`; `B`; `bit`; `m`; `switch` (0 or 1); or what is counted.
+    /// `ns`, `us`, `ms`, `s`; `ns/B`; `%`; `Mb/s`; `B`; `bit`; `m`; `switch` (0 or 1); or the name
+    /// of what is counted.
     pub unit: String,
-    /// The least and the most that it can physically be.
+    /// The physical lower and upper limit.
     pub range: [f64; 2],
-    /// Where it comes from.
+    /// The source of the value.
     pub source: String,
-    /// Was it fitted to the calibration cells?
+    /// Whether it was fitted to the calibration cells.
     #[serde(default)]
     pub tuned: bool,
-    /// The file that says it: where a machine is based on another one, that one's.
+    /// The file that contains it; for a machine based on another one, that one's file.
     #[serde(skip)]
     pub file: String,
 }
@@ -29,7 +30,7 @@ pub struct Number {
 pub enum Setting {
     /// A number.
     Number(Number),
-    /// A word: the name of a file, of a host, of a kind.
+    /// A word: the name of a file, a host or a kind.
     Word(String),
 }
 
@@ -43,7 +44,7 @@ impl fmt::Display for Setting {
 }
 
 impl Number {
-    /// The same with another value, written as `text`.
+    /// Returns the number with another value, parsed from `text`.
     ///
     /// # Errors
     /// If it is no number, or outside of the range.
@@ -66,7 +67,7 @@ impl Number {
         Ok(changed)
     }
 
-    /// Is the value in its range?
+    /// Checks that the value is in its range.
     pub(super) fn check(&self, key: &str, place: Option<&Place>) -> Result<(), ParameterError> {
         let [low, high] = self.range;
         if self.value.is_finite() && (low..=high).contains(&self.value) {
@@ -81,13 +82,14 @@ impl Number {
         })
     }
 
-    /// How much of the base of its unit one of the unit is.
+    /// Returns the value of one unit in base units.
     pub(crate) fn base_factor(&self) -> Option<f64> {
         let (_, one) = Self { value: 1.0, ..self.clone() }.in_base()?;
         Some(one)
     }
 
-    /// The value in the base of its unit: picoseconds, picoseconds a byte, bits a second, or as it is.
+    /// Returns the value in base units: picoseconds, picoseconds per byte, bit/s, or the number
+    /// itself.
     pub(super) fn in_base(&self) -> Option<(Dimension, f64)> {
         let (dimension, factor) = match self.unit.as_str() {
             "ps" => (Dimension::Time, 1.0),
@@ -113,7 +115,7 @@ impl Number {
     }
 }
 
-/// What a unit measures.
+/// The quantity that a unit measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dimension {
     Time,

@@ -1,4 +1,5 @@
-//! All entries of a scenario by their paths, with the files that it names unfolded: `sender.nic.transmit.start`.
+//! All entries of a scenario by path, including those of the files that it names:
+//! `sender.nic.transmit.start`.
 
 use super::place::Lines;
 use super::setting::Dimension;
@@ -12,26 +13,27 @@ use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 use toml::de::DeTable;
 
-/// Where the names of a scenario's parts are, which a change need not say.
+/// Tables whose names a key of `--set` may leave out.
 const PLACES: [&str; 5] = ["hosts", "programs", "media", "routers", "bridges"];
 
-/// A bit of a wire takes a picosecond at least, the shortest time that there is.
+/// Upper limit of a wire's bit rate: a bit lasts at least a picosecond, the resolution of simulated
+/// time.
 const FASTEST: u64 = 1_000_000_000_000;
-/// What is done again and again is not done more often.
+/// Lower limit of periods and timeouts.
 const SHORTEST_PAUSE: Span = Span::from_picos(1_000_000);
 
-/// A scenario's entries.
+/// The entries of a scenario.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     entries: BTreeMap<String, Setting>,
-    /// Where they stand, those apart that were changed since.
+    /// Lines of the entries, except those changed by `--set`.
     places: BTreeMap<String, Place>,
-    /// What was read of them.
+    /// Keys that were read.
     read: RefCell<BTreeSet<String>>,
 }
 
 impl Settings {
-    /// The entries of a file, with their paths behind `prefix`.
+    /// Parses a file. `prefix` precedes the paths of its entries.
     pub(crate) fn parse(file: &str, text: &str, prefix: &str) -> Result<Self, ParameterError> {
         let lines = Lines::new(file, text);
         let not_toml = |error: toml::de::Error| ParameterError::NotToml {
@@ -57,7 +59,7 @@ impl Settings {
             let Some((spelled, there)) = places.get_key_value(name.as_str()) else { continue };
             let place = lines.place(spelled.span().start);
             if name.contains(char::is_control) {
-                let what = "has signs in its name that nobody can read: leave them out".to_owned();
+                let what = "has control characters in its name: leave them out".to_owned();
                 return Err(ParameterError::Wrong {
                     key: key.escape_debug().to_string(),
                     place: Some(place),
@@ -88,11 +90,7 @@ impl Settings {
         };
         let readable = |text: &str| {
             let is_odd = text.contains(char::is_control);
-            if is_odd {
-                Err(wrong("has signs in it that nobody can read: leave them out"))
-            } else {
-                Ok(())
-            }
+            if is_odd { Err(wrong("contains control characters: leave them out")) } else { Ok(()) }
         };
         let setting = match value {
             toml::Value::String(word) => {
@@ -127,7 +125,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Adds the entries of another file below those that are there: what is there stays.
+    /// Adds entries of another file; existing entries take precedence.
     pub(crate) fn add_below(&mut self, other: Self) {
         for (key, setting) in other.entries {
             if let Entry::Vacant(vacant) = self.entries.entry(key) {
@@ -142,13 +140,13 @@ impl Settings {
         }
     }
 
-    /// Every entry, in the order of the paths.
+    /// Returns all entries in the order of their paths.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Setting)> {
         self.entries.iter().map(|(key, setting)| (key.as_str(), setting))
     }
 
-    /// A number's path with the name of the file in front that says it, instead of the way to it:
-    /// `lance.transmit.start` for `hosts.sender.nic.transmit.start`.
+    /// Returns the path of a number relative to the file that contains it: `lance.transmit.start`
+    /// for `hosts.sender.nic.transmit.start`.
     #[must_use]
     pub fn path_in_file(&self, key: &str, number: &Number) -> String {
         let mut at = key;
@@ -161,7 +159,7 @@ impl Settings {
         key.to_owned()
     }
 
-    /// The word under `key`.
+    /// Returns the word at `key`.
     pub(crate) fn word(&self, key: &str) -> Option<&str> {
         self.read.borrow_mut().insert(key.to_owned());
         match self.entries.get(key) {
@@ -170,20 +168,21 @@ impl Settings {
         }
     }
 
-    /// Puts another word under `key`, and forgets what the file said that the former one named.
+    /// Replaces the word at `key`, and removes the entries of the file that the former word named.
     pub(crate) fn replace_word(&mut self, key: &str, word: &str) {
         let below = format!("{key}.");
         self.entries.retain(|key, _| !key.starts_with(&below));
         self.change(key, Setting::Word(word.to_owned()));
     }
 
-    /// Puts something else under `key`, which no file says.
+    /// Replaces an entry by one that comes from no file.
     fn change(&mut self, key: &str, setting: Setting) {
         self.places.remove(key);
         self.entries.insert(key.to_owned(), setting);
     }
 
-    /// Takes the word under `key` out. A number stays, and will be refused as what nobody reads.
+    /// Removes and returns the word at `key`. A number stays, and is refused later because nothing
+    /// reads it.
     pub(crate) fn take_word(&mut self, key: &str) -> Option<String> {
         let word = match self.entries.get(key)? {
             Setting::Word(word) => word.clone(),
@@ -193,7 +192,8 @@ impl Settings {
         Some(word)
     }
 
-    /// Takes out the changes that the scenario makes to the files that it names: words below `set`.
+    /// Removes and returns the changes that the scenario makes to the files that it names: the
+    /// words below `set`.
     pub(crate) fn take_changes(&mut self) -> Vec<String> {
         let keys: Vec<String> =
             self.entries.keys().filter(|key| key.starts_with("set.")).cloned().collect();
@@ -204,7 +204,7 @@ impl Settings {
         changes.collect()
     }
 
-    /// The names directly below `prefix`.
+    /// Returns the names directly below `prefix`.
     pub(crate) fn names(&self, prefix: &str) -> Vec<String> {
         let below = format!("{prefix}.");
         let keys = self.entries.range(below.clone()..).map(|(key, _)| key);
@@ -213,8 +213,8 @@ impl Settings {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    /// Changes what `key` names: an entry by its path, or by a path behind the name of a file, wherever that file
-    /// is used (`sun-3-60.cost.wakeup`).
+    /// Changes an entry, given by its path or by a path relative to a file. The latter changes
+    /// every use of the file (`sun-3-60.cost.wakeup`).
     pub(crate) fn set(&mut self, scenario: &str, change: &str) -> Result<(), ParameterError> {
         let (key, value) =
             change.split_once('=').ok_or_else(|| ParameterError::NotAChange(change.to_owned()))?;
@@ -239,14 +239,14 @@ impl Settings {
         Ok(())
     }
 
-    /// A path without the place that its name is in: `sender.nic` for `hosts.sender.nic`.
+    /// Returns a path without its leading table: `sender.nic` for `hosts.sender.nic`.
     #[must_use]
     pub fn short_key(key: &str) -> &str {
         let within = |place: &str| key.strip_prefix(place)?.strip_prefix('.');
         PLACES.into_iter().find_map(within).unwrap_or(key)
     }
 
-    /// The paths that `key` stands for.
+    /// Returns the paths that `key` stands for.
     fn resolve(&self, key: &str) -> Vec<String> {
         if self.entries.contains_key(key) {
             return vec![key.to_owned()];
@@ -262,7 +262,7 @@ impl Settings {
         keys.filter(|key| self.entries.contains_key(key)).collect()
     }
 
-    /// The path whose end is most like that of `key`.
+    /// Returns a path that resembles `key` in its last part.
     fn nearest(&self, key: &str) -> Option<&str> {
         let last = key.rsplit('.').next()?;
         let alike = |path: &&String| {
@@ -271,17 +271,17 @@ impl Settings {
         self.entries.keys().find(alike).map(|path| Self::short_key(path))
     }
 
-    /// All of it.
+    /// Returns all entries.
     pub(crate) fn root(&self) -> Section<'_> {
         self.section("")
     }
 
-    /// The part below `prefix`.
+    /// Returns the entries below `prefix`.
     pub(crate) fn section<'a>(&'a self, prefix: impl Into<String>) -> Section<'a> {
         Section { settings: self, prefix: prefix.into() }
     }
 
-    /// Refuses entries that nobody has read: a slip of the pen must not pass for a setting.
+    /// Refuses entries that nothing has read, because a misspelt key must not pass for a setting.
     pub(crate) fn refuse_unread(&self) -> Result<(), ParameterError> {
         let read = self.read.borrow();
         match self.entries.keys().find(|key| !read.contains(*key)) {
@@ -302,7 +302,7 @@ pub(crate) struct Section<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// A part of this part.
+    /// Returns a section of this section.
     pub(crate) fn below(&self, name: &str) -> Self {
         Self { settings: self.settings, prefix: self.key(name) }
     }
@@ -311,18 +311,18 @@ impl<'a> Section<'a> {
         if self.prefix.is_empty() { name.to_owned() } else { format!("{}.{name}", self.prefix) }
     }
 
-    /// The word under `name`.
+    /// Returns the word at `name`.
     pub(crate) fn word(&self, name: &str) -> Result<&'a str, ParameterError> {
         let key = self.key(name);
         self.settings.word(&key).ok_or(ParameterError::Missing { key })
     }
 
-    /// Is there an entry under `name`?
+    /// Returns whether there is an entry at `name`.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.settings.entries.contains_key(&self.key(name))
     }
 
-    /// Why the entry under `name` is refused.
+    /// Returns the error of a wrong value at `name`.
     pub(crate) fn wrong(&self, name: &str, what: impl Into<String>) -> ParameterError {
         let key = self.key(name);
         let place = self.settings.places.get(&key).cloned();
@@ -333,23 +333,23 @@ impl<'a> Section<'a> {
         let key = self.key(name);
         self.settings.read.borrow_mut().insert(key.clone());
         match self.settings.entries.get(&key) {
-            Some(Setting::Number(number)) => match number.in_base() {
-                Some((dimension, value)) if dimension == wanted && value >= 0.0 => Ok(value),
-                Some((dimension, _)) if dimension == wanted => Err(self.wrong(
-                    name,
-                    format!("is {} {}: it cannot be less than nothing", number.value, number.unit),
-                )),
-                _ => {
-                    Err(self
-                        .wrong(name, format!("has the unit {}, but must be {what}", number.unit)))
+            Some(Setting::Number(number)) => {
+                match number.in_base() {
+                    Some((dimension, value)) if dimension == wanted && value >= 0.0 => Ok(value),
+                    Some((dimension, _)) if dimension == wanted => Err(self.wrong(
+                        name,
+                        format!("is {} {}: it cannot be negative", number.value, number.unit),
+                    )),
+                    _ => Err(self
+                        .wrong(name, format!("has the unit {}, but must be {what}", number.unit))),
                 }
-            },
+            }
             Some(Setting::Word(_)) => Err(self.wrong(name, "must be a number")),
             None => Err(ParameterError::Missing { key }),
         }
     }
 
-    /// A number with all that is known about it.
+    /// Returns a number with its metadata.
     pub(crate) fn whole_number(&self, name: &str) -> Result<Number, ParameterError> {
         let key = self.key(name);
         self.settings.read.borrow_mut().insert(key.clone());
@@ -359,12 +359,12 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A span of time.
+    /// Returns a time.
     pub(crate) fn span(&self, name: &str) -> Result<Span, ParameterError> {
         Ok(Span::from_picos(whole(self.number(name, Dimension::Time, "a time")?)))
     }
 
-    /// A span for each byte.
+    /// Returns a time per byte.
     pub(crate) fn span_per_byte(&self, name: &str) -> Result<Span, ParameterError> {
         Ok(Span::from_picos(whole(self.number(
             name,
@@ -373,7 +373,8 @@ impl<'a> Section<'a> {
         )?)))
     }
 
-    /// A span of time after which something is done again: a world in which none passes would never come to its end.
+    /// Returns the time of a repeated action, which must not be zero: the simulation would never
+    /// end.
     pub(crate) fn pause(&self, name: &str) -> Result<Span, ParameterError> {
         let span = self.span(name)?;
         if span >= SHORTEST_PAUSE {
@@ -383,62 +384,62 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A part of one.
+    /// Returns a fraction of at most one.
     pub(crate) fn share(&self, name: &str) -> Result<f64, ParameterError> {
         let share = self.number(name, Dimension::Share, "per cent")?;
         if share <= 1.0 {
             Ok(share)
         } else {
-            Err(self.wrong(name, "is more than the whole: it must be at most 100 %"))
+            Err(self.wrong(name, "is more than all: it must be at most 100 %"))
         }
     }
 
-    /// Whole per cent.
+    /// Returns whole per cent.
     pub(crate) fn percent(&self, name: &str) -> Result<u8, ParameterError> {
         Ok(u8::try_from(whole(self.share(name)? * 100.0)).unwrap_or(u8::MAX))
     }
 
-    /// A factor.
+    /// Returns a factor.
     pub(crate) fn factor(&self, name: &str) -> Result<f64, ParameterError> {
         self.number(name, Dimension::Factor, "a factor (times)")
     }
 
-    /// A bit rate, which may be none.
+    /// Returns a bit rate, which may be zero.
     pub(crate) fn rate(&self, name: &str) -> Result<Rate, ParameterError> {
         let bits = self.number(name, Dimension::Rate, "a bit rate")?;
         Ok(Rate::from_bits_per_second(whole(bits)))
     }
 
-    /// The bit rate of a wire, whose bits take at least a picosecond, and not for ever.
+    /// Returns the bit rate of a wire, which has limits at both ends.
     pub(crate) fn wire_rate(&self, name: &str) -> Result<Rate, ParameterError> {
         let rate = self.rate(name)?;
         if (1..=FASTEST).contains(&rate.bits_per_second()) {
             return Ok(rate);
         }
-        Err(self.wrong(name, "is no rate of a wire: it must be from 1 b/s to 1,000 Gb/s"))
+        Err(self.wrong(name, "is not a possible bit rate: it must be from 1 b/s to 1,000 Gb/s"))
     }
 
-    /// A number of things on average.
+    /// Returns a count that need not be whole.
     pub(crate) fn real(&self, name: &str) -> Result<f64, ParameterError> {
         self.number(name, Dimension::Count, "a number of something")
     }
 
-    /// How often in a second.
+    /// Returns a frequency in Hz.
     pub(crate) fn frequency(&self, name: &str) -> Result<f64, ParameterError> {
         self.number(name, Dimension::Frequency, "a clock (MHz)")
     }
 
-    /// How many.
+    /// Returns a count.
     pub(crate) fn count(&self, name: &str) -> Result<u64, ParameterError> {
         Ok(whole(self.number(name, Dimension::Count, "a number of something")?))
     }
 
-    /// How many, for things in memory.
+    /// Returns a count of things in memory.
     pub(crate) fn size(&self, name: &str) -> Result<usize, ParameterError> {
         Ok(usize::try_from(self.count(name)?).unwrap_or(usize::MAX))
     }
 
-    /// How many, of what a world can have from so many to so many, whatever range a file gives.
+    /// Returns a count within limits, whatever range the file gives.
     pub(crate) fn count_within(
         &self,
         name: &str,
@@ -457,7 +458,7 @@ impl<'a> Section<'a> {
         Err(self.wrong(name, what))
     }
 
-    /// The same, for things in memory.
+    /// Returns a count of things in memory within limits.
     pub(crate) fn size_within(
         &self,
         name: &str,
@@ -466,7 +467,7 @@ impl<'a> Section<'a> {
         Ok(usize::try_from(self.count_within(name, range)?).unwrap_or(usize::MAX))
     }
 
-    /// How many of something there are, of which there is one if nothing is said, and `most` at most.
+    /// Returns a whole number from 1 to `most`; 1 if there is no entry.
     pub(crate) fn several(&self, name: &str, most: u16) -> Result<NonZeroU16, ParameterError> {
         if !self.has(name) {
             return Ok(NonZeroU16::MIN);
@@ -479,7 +480,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// On or off.
+    /// Returns whether a switch is on.
     pub(crate) fn switch(&self, name: &str) -> Result<bool, ParameterError> {
         Ok(self.number(name, Dimension::Switch, "a switch (0 or 1)")? >= 0.5)
     }
@@ -510,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_read_in_the_unit_that_it_is_meant_in() {
+    fn a_number_is_read_in_its_unit() {
         let settings = settings();
         let cost = settings.section("here.cost");
         assert_eq!(cost.span_per_byte("copy"), Ok(Span::from_picos(137_000)));
@@ -520,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_keeps_to_the_keys_and_ranges_that_there_are() {
+    fn a_change_must_have_a_known_key_and_a_value_in_range() {
         let mut settings = settings();
         settings.set("s", "here.cost.copy=200").unwrap();
         assert_eq!(
@@ -532,7 +533,7 @@ mod tests {
         };
         assert_eq!(
             refused(&mut settings, "here.cost.copy=999"),
-            "here.cost.copy = 999 ns/B cannot be: it lies between 50 and 400 ns/B"
+            "here.cost.copy = 999 ns/B is out of range: it lies between 50 and 400 ns/B"
         );
         assert!(
             refused(&mut settings, "cost.copi=1").contains("there is no parameter `cost.copi`")
@@ -544,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_refused() {
+    fn unread_entries_are_refused() {
         let settings = settings();
         let cost = settings.section("here.cost");
         cost.span_per_byte("copy").unwrap();

@@ -1,27 +1,27 @@
-//! A bulk transfer: as many bytes as it takes, from one task to another.
+//! Parameters of a bulk transfer from one task to another.
 
 use linerate_tcp::Config;
 use std::net::SocketAddrV4;
 
-/// What both ends of a transfer know of it.
+/// A bulk transfer, as both ends know it.
 #[derive(Clone, Debug)]
 pub(crate) struct Bulk {
     /// Its name in the scenario.
     pub(crate) name: String,
-    /// Where the sink listens.
+    /// Address where the sink listens.
     pub(crate) address: SocketAddrV4,
-    /// Where the source connects from, if that is not left to its host.
+    /// Local address of the source, or `None` if the host chooses the port.
     pub(crate) local: Option<SocketAddrV4>,
     /// Bytes to transfer.
     pub(crate) bytes: u64,
     /// Bytes of a write.
     pub(crate) write_size: usize,
-    /// Bytes of the largest packet that the sender's card cuts into segments; zero if it cuts none.
-    pub(crate) super_packet: usize,
-    /// Bytes asked for by a read.
+    /// Bytes of the largest packet that the sender's NIC segments (TSO); zero without TSO.
+    pub(crate) gso_max_size: usize,
+    /// Buffer size of a read.
     pub(crate) read_size: usize,
-    /// Compare what arrives?
+    /// Whether the received bytes are verified.
     pub(crate) verify: bool,
-    /// The rules of the connection.
+    /// Configuration of the connection.
     pub(crate) config: Config,
 }

@@ -1,13 +1,14 @@
-//! What bulk transfers carry: bytes that tell where they belong, made once for the whole process.
+//! Contents of bulk transfers: pseudo-random bytes, generated once for the process, that show
+//! whether a byte is at its position.
 
 use std::sync::LazyLock;
 
-/// A prime, so that no buffer, segment or window is in step with it.
+/// Period of the content. A prime, so that it is a multiple of no buffer, segment or window.
 const PERIOD: usize = 65_521;
 
 static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    // Twice the period, so that a piece of up to one never wraps.
+    // Two periods, so that a slice of up to one period never wraps.
     let mut bytes: Vec<u8> = (0..PERIOD)
         .map(|_| {
             state = state
@@ -20,13 +21,13 @@ static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     bytes
 });
 
-/// At most `length` bytes from `position` on.
+/// Returns at most `length` bytes from `position` on.
 pub(super) fn piece(position: u64, length: usize) -> &'static [u8] {
     let at = usize::try_from(position % PERIOD as u64).unwrap_or(0);
     &BYTES[at..at + length.min(PERIOD)]
 }
 
-/// Where the first byte is that is not the one that belongs to its position.
+/// Returns the position of the first byte that is not the expected one.
 pub(super) fn first_wrong(position: u64, bytes: &[u8]) -> Option<u64> {
     let mut at = position;
     for part in bytes.chunks(PERIOD) {
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_byte_that_was_moved_is_found() {
+    fn a_displaced_byte_is_found() {
         let bytes = piece(70_000, 3_000);
         assert_eq!(first_wrong(70_000, bytes), None);
         assert!(first_wrong(70_001, bytes).is_some_and(|at| at < 70_010));

@@ -1,19 +1,19 @@
-//! A dialogue: a typist who types the next character when the last one has been echoed.
+//! Parameters of a dialogue: a typist types the next character when the last one has been echoed.
 
 use linerate_tcp::Config;
 use std::net::SocketAddrV4;
 
-/// What both ends know of it.
+/// A dialogue, as both ends know it.
 #[derive(Clone, Debug)]
 pub(crate) struct Dialogue {
     /// Its name in the scenario.
     pub(crate) name: String,
-    /// Where the echo listens.
+    /// Address where the echo server listens.
     pub(crate) address: SocketAddrV4,
-    /// Where the typist connects from, if that is not left to its host.
+    /// Local address of the typist, or `None` if the host chooses the port.
     pub(crate) local: Option<SocketAddrV4>,
-    /// Characters to type.
+    /// Number of characters to type.
     pub(crate) characters: u64,
-    /// The rules of the connection.
+    /// Configuration of the connection.
     pub(crate) config: Config,
 }

@@ -1,4 +1,4 @@
-//! The task that echoes what is typed (RFC 862), a character a system call.
+//! The echo server of a dialogue (RFC 862), which reads and writes one character a system call.
 
 use super::socket::Socket;
 use super::{CHARACTER, Dialogue, Program, ProgramReport, Step, Task};
@@ -7,18 +7,18 @@ use linerate_stack::{Event, Stack};
 #[derive(Debug)]
 pub(crate) struct Echo {
     dialogue: Dialogue,
-    does: Does,
+    state: State,
     socket: Socket,
     character: [u8; 1],
     echoed: u64,
 }
 
-/// What the task was doing when it was last asked.
+/// The state of the task: what it was doing when it last ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Does {
+enum State {
     Begin,
     Accept,
-    /// It waits for a character.
+    /// Waits for a character.
     Wait,
     Read,
     Write,
@@ -26,12 +26,12 @@ enum Does {
 
 impl Echo {
     pub(crate) const fn new(dialogue: Dialogue) -> Self {
-        Self { dialogue, does: Does::Begin, socket: Socket::new(), character: [0], echoed: 0 }
+        Self { dialogue, state: State::Begin, socket: Socket::new(), character: [0], echoed: 0 }
     }
 
     fn listen(&mut self, task: &mut Task<'_>) -> Step {
         self.socket.listen(task, self.dialogue.address, &self.dialogue.config);
-        self.does = Does::Accept;
+        self.state = State::Accept;
         Step::Sleep
     }
 
@@ -40,9 +40,9 @@ impl Echo {
     }
 
     fn wait(&mut self, task: &Task<'_>) -> Step {
-        self.does = Does::Wait;
+        self.state = State::Wait;
         if self.socket.has_data(task.stack) {
-            self.does = Does::Read;
+            self.state = State::Read;
             return CHARACTER;
         }
         Step::Sleep
@@ -52,7 +52,7 @@ impl Echo {
         let Some(handle) = self.socket.handle() else { return Step::Sleep };
         match task.stack.tcp_read(task.clock, handle, &mut self.character) {
             Ok(1) => {
-                self.does = Does::Write;
+                self.state = State::Write;
                 CHARACTER
             }
             Ok(_) | Err(_) => self.wait(task),
@@ -71,12 +71,12 @@ impl Echo {
 
 impl Program for Echo {
     fn handle_run(&mut self, task: &mut Task<'_>) -> Step {
-        match self.does {
-            Does::Begin => self.listen(task),
-            Does::Accept => self.accept(task),
-            Does::Wait => self.wait(task),
-            Does::Read => self.read(task),
-            Does::Write => self.write(task),
+        match self.state {
+            State::Begin => self.listen(task),
+            State::Accept => self.accept(task),
+            State::Wait => self.wait(task),
+            State::Read => self.read(task),
+            State::Write => self.write(task),
         }
     }
 
@@ -84,8 +84,8 @@ impl Program for Echo {
         self.socket.wants(event)
     }
 
-    /// It echoes as long as anybody types.
-    fn is_over(&self) -> bool {
+    /// The echo server runs as long as there is a typist.
+    fn is_finished(&self) -> bool {
         true
     }
 

@@ -1,4 +1,5 @@
-//! What runs on machines: programs that read and write as any other, and whose processor time is charged for.
+//! Programs that run on machines. They use the host's sockets like any application, and their
+//! processor time is charged.
 
 mod bulk;
 mod content;
@@ -21,43 +22,43 @@ use linerate_tcp::Connection;
 use linerate_units::{Instant, Span, Tick};
 use std::fmt::Debug;
 
-/// A program. It is asked what it does next; when the processor has done that, it is asked again, and then what it
-/// had said takes effect.
+/// A program. Each run returns its next step; when the processor time of the step has passed, the
+/// program runs again and the step takes effect.
 pub(crate) trait Program: Debug + Send {
-    /// It runs: what was charged for happens, and what does it do next?
+    /// Applies the step that was charged for, and returns the next one.
     fn handle_run(&mut self, task: &mut Task<'_>) -> Step;
 
-    /// Is this event one that it may sleep for?
+    /// Returns whether an event wakes the program.
     fn wants(&self, event: &Event) -> bool;
 
-    /// Has it done all that it was to do? A world ends when all programs that are waited for have.
-    fn is_over(&self) -> bool;
+    /// Returns whether the program has finished. A simulation ends when all programs have.
+    fn is_finished(&self) -> bool;
 
-    /// How it went.
+    /// Returns the results.
     fn report(&self, stack: &Stack) -> ProgramReport;
 }
 
-/// What a program works with.
+/// The environment of a running program.
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
     /// The host.
     pub(crate) stack: &'a mut Stack,
-    /// What the machine's clock shows.
+    /// Time shown by the machine's clock.
     pub(crate) clock: Instant,
-    /// The world's time, which no program of the time could know: for reports.
+    /// Simulated time, for reports. No program could know it in reality.
     pub(crate) now: Tick,
 }
 
-/// What a program does next.
+/// The next step of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It works, for which it is charged.
+    /// It works, which takes the charged processor time.
     Work(Charge),
-    /// It sleeps until something happens that it wants.
+    /// It sleeps until an event wakes it.
     Sleep,
 }
 
-/// What costs processor time.
+/// Work of a program, for which the machine's cost table gives the processor time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Charge {
     /// System calls.
@@ -66,43 +67,43 @@ pub(crate) struct Charge {
     pub(crate) copied: u64,
 }
 
-/// A system call for a character.
+/// A system call that moves one character.
 const CHARACTER: Step = Step::Work(Charge { calls: 1, copied: 1 });
 
-/// How a program went.
+/// The results of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramReport {
-    /// Its name in the scenario, and which end of it.
+    /// Its name in the scenario, with the end that it is.
     pub name: String,
     /// The host that it runs on.
     pub host: String,
     /// Bytes that it has moved.
     pub bytes: u64,
-    /// When it moved the first.
+    /// Time of the first byte.
     pub began: Option<Tick>,
-    /// When it had moved the last.
+    /// Time of the last byte.
     pub ended: Option<Tick>,
-    /// Did it do all that it was to do?
+    /// Whether it has finished its work.
     pub complete: bool,
-    /// The first byte that was not the right one.
+    /// Position of the first wrong byte.
     pub wrong_at: Option<u64>,
-    /// Its connection, if it has one.
+    /// Its TCP connection, if it has one.
     pub tcp: Option<TcpReport>,
-    /// What else it has counted.
+    /// Other counters.
     pub counted: Vec<(&'static str, u64)>,
 }
 
-/// What a connection counted.
+/// Counters of a TCP connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpReport {
-    /// Its counters.
+    /// The counters.
     pub statistics: linerate_tcp::Statistics,
     /// The congestion window, in bytes.
     pub congestion_window: u32,
 }
 
 impl ProgramReport {
-    /// Of a program that has done nothing yet.
+    /// Creates the report of a program that has done nothing.
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -117,13 +118,13 @@ impl ProgramReport {
         }
     }
 
-    /// How long it took, as far as it got.
+    /// Returns the time from the first to the last byte.
     #[must_use]
     pub fn time(&self) -> Option<Span> {
         Some(self.ended?.since(self.began?))
     }
 
-    /// What it moved in a second.
+    /// Returns its throughput.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
     pub fn bytes_per_second(&self) -> Option<f64> {

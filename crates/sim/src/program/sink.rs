@@ -1,5 +1,5 @@
-//! The task where the bytes go: it reads what is there, a packet at a time as the kernel's buffers held them, and
-//! what the end of a read means for the window is TCP's to judge when the last of them is copied.
+//! The receiving task of a bulk transfer. It copies one segment at a time, as the kernel's buffers
+//! held them. TCP decides on a window update when the last segment of a read has been copied.
 
 use super::content::first_wrong;
 use super::socket::Socket;
@@ -10,12 +10,12 @@ use linerate_units::Tick;
 #[derive(Debug)]
 pub(crate) struct Sink {
     bulk: Bulk,
-    does: Does,
+    state: State,
     socket: Socket,
     read: u64,
-    /// Bytes of the present read that are copied.
+    /// Bytes copied in the present read.
     copied: usize,
-    /// Bytes that are copied at a time: a segment's.
+    /// Bytes copied at a time: a segment.
     packet: usize,
     buffer: Vec<u8>,
     began: Option<Tick>,
@@ -23,16 +23,16 @@ pub(crate) struct Sink {
     wrong_at: Option<u64>,
 }
 
-/// What the task was doing when it was last asked.
+/// The state of the task: what it was doing when it last ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Does {
+enum State {
     Begin,
     Accept,
-    /// It goes into a read.
+    /// Enters a read.
     Call,
-    /// It waits in a read.
+    /// Waits in a read.
     Wait,
-    /// It copies so many bytes.
+    /// Copies this many bytes.
     Copy(usize),
     End,
 }
@@ -42,7 +42,7 @@ impl Sink {
         Self {
             buffer: Vec::new(),
             bulk,
-            does: Does::Begin,
+            state: State::Begin,
             socket: Socket::new(),
             read: 0,
             copied: 0,
@@ -55,7 +55,7 @@ impl Sink {
 
     fn listen(&mut self, task: &mut Task<'_>) -> Step {
         if self.socket.listen(task, self.bulk.address, &self.bulk.config) {
-            self.does = Does::Accept;
+            self.state = State::Accept;
         } else {
             self.end(task);
         }
@@ -73,17 +73,17 @@ impl Sink {
     }
 
     const fn call(&mut self) -> Step {
-        self.does = Does::Call;
+        self.state = State::Call;
         self.copied = 0;
         Step::Work(Charge { calls: 1, copied: 0 })
     }
 
     fn end(&mut self, task: &Task<'_>) {
         self.ended.get_or_insert(task.now);
-        self.does = Does::End;
+        self.state = State::End;
     }
 
-    /// The next packet of this read, its end, or a sleep until there is something.
+    /// Copies the next segment of this read, ends the read, or sleeps until data arrive.
     fn next(&mut self, task: &mut Task<'_>) -> Step {
         let connection = self.socket.connection(task.stack);
         let there =
@@ -93,27 +93,27 @@ impl Sink {
         });
         let length = there.min(self.packet).min(self.bulk.read_size - self.copied);
         if length > 0 {
-            self.does = Does::Copy(length);
+            self.state = State::Copy(length);
             return Step::Work(Charge { calls: 0, copied: length as u64 });
         }
         if self.copied > 0 {
             return self.end_read(task);
         }
-        self.does = Does::Wait;
+        self.state = State::Wait;
         if over {
             self.end(task);
         }
         Step::Sleep
     }
 
-    /// The read returns.
+    /// Ends the read.
     fn end_read(&mut self, task: &mut Task<'_>) -> Step {
         let Some(handle) = self.socket.handle() else { return Step::Sleep };
-        // No larger than what was there, however much is asked for.
+        // Grows only with the data, however large a read is requested.
         self.buffer.resize(self.copied.max(self.buffer.len()), 0);
         let into = &mut self.buffer[..self.copied];
         let count = task.stack.tcp_read(task.clock, handle, into).unwrap_or(0);
-        assert_eq!(count, self.copied, "what was copied was there");
+        assert_eq!(count, self.copied, "the bytes copied were available");
         if self.bulk.verify && self.wrong_at.is_none() {
             self.wrong_at = first_wrong(self.read, &self.buffer[..count]);
         }
@@ -128,15 +128,15 @@ impl Sink {
 
 impl Program for Sink {
     fn handle_run(&mut self, task: &mut Task<'_>) -> Step {
-        match self.does {
-            Does::Begin => self.listen(task),
-            Does::Accept => self.accept(task),
-            Does::Call | Does::Wait => self.next(task),
-            Does::Copy(length) => {
+        match self.state {
+            State::Begin => self.listen(task),
+            State::Accept => self.accept(task),
+            State::Call | State::Wait => self.next(task),
+            State::Copy(length) => {
                 self.copied += length;
                 self.next(task)
             }
-            Does::End => Step::Sleep,
+            State::End => Step::Sleep,
         }
     }
 
@@ -144,8 +144,8 @@ impl Program for Sink {
         self.socket.wants(event)
     }
 
-    fn is_over(&self) -> bool {
-        self.does == Does::End
+    fn is_finished(&self) -> bool {
+        self.state == State::End
     }
 
     fn report(&self, stack: &Stack) -> ProgramReport {

@@ -1,4 +1,4 @@
-//! A program's socket: how it comes by a connection, and which events are about it.
+//! The socket of a program: connects or accepts, and recognizes its events.
 
 use super::{Task, TcpReport};
 use linerate_stack::{ConnectOptions, Event, ListenHandle, ListenOptions, Stack, TcpHandle};
@@ -17,7 +17,8 @@ impl Socket {
         Self { listener: None, handle: None }
     }
 
-    /// Asks for a connection to `address`, from a port of the host's choice if none is given. False if that cannot be.
+    /// Opens a connection to `address`, from a port of the host's choice if `local` is `None`.
+    /// Returns false if that fails.
     pub(super) fn connect(
         &mut self,
         task: &mut Task<'_>,
@@ -30,7 +31,7 @@ impl Socket {
         self.handle.is_some()
     }
 
-    /// Awaits one at `address`. False if that cannot be.
+    /// Listens at `address`. Returns false if that fails.
     pub(super) fn listen(
         &mut self,
         task: &mut Task<'_>,
@@ -42,29 +43,29 @@ impl Socket {
         self.listener.is_some()
     }
 
-    /// Takes the connection that was awaited. False if there is none yet.
+    /// Accepts a connection. Returns false if there is none yet.
     pub(super) fn accept(&mut self, task: &mut Task<'_>) -> bool {
         let accepted = self.listener.and_then(|listener| task.stack.tcp_accept(listener));
         self.handle = accepted.map(|(handle, _)| handle);
         self.handle.is_some()
     }
 
-    /// Its connection's name.
+    /// Returns the handle of the connection.
     pub(super) const fn handle(&self) -> Option<TcpHandle> {
         self.handle
     }
 
-    /// Its connection.
+    /// Returns the connection.
     pub(super) fn connection<'a>(&self, stack: &'a Stack) -> Option<Cow<'a, Connection>> {
         stack.tcp(self.handle?)
     }
 
-    /// Is there anything to read?
+    /// Returns whether data can be read.
     pub(super) fn has_data(&self, stack: &Stack) -> bool {
         self.connection(stack).is_some_and(|connection| connection.readable_bytes() > 0)
     }
 
-    /// Is the event about it?
+    /// Returns whether an event concerns this socket.
     pub(super) fn wants(&self, event: &Event) -> bool {
         match *event {
             Event::Tcp(handle, _) => Some(handle) == self.handle,
@@ -73,7 +74,7 @@ impl Socket {
         }
     }
 
-    /// What its connection counted.
+    /// Returns the counters of the connection.
     pub(super) fn report(&self, stack: &Stack) -> Option<TcpReport> {
         self.connection(stack).map(|connection| TcpReport::of(&connection))
     }

@@ -1,5 +1,6 @@
-//! The task where the bytes come from: it writes as long as there is room, a packet at a time as the 4.3BSD of that
-//! year copied them, so that the first is on its way while the second is copied; as many as a card cuts, if it does.
+//! The sending task of a bulk transfer. It writes while there is room, one segment at a time as
+//! 4.3BSD copied them, so that the first is sent while the second is copied. With TSO it writes as
+//! much as the NIC segments.
 
 use super::content::piece;
 use super::socket::Socket;
@@ -8,31 +9,31 @@ use linerate_stack::{Event, Stack};
 use linerate_tcp::State;
 use linerate_units::Tick;
 
-/// Bytes of the headers of IPv4 and TCP with most of their options.
+/// Bytes of the IPv4 and TCP headers with TCP options.
 const MOST_HEADERS: usize = 20 + 60;
 
 #[derive(Debug)]
 pub(crate) struct Source {
     bulk: Bulk,
-    does: Does,
+    phase: Phase,
     socket: Socket,
     written: u64,
-    /// Bytes of the present write that are not in the kernel yet.
+    /// Bytes of the present write that are not copied yet.
     left: usize,
-    /// Bytes that are copied at a time: a segment's.
+    /// Bytes copied at a time: a segment, or a GSO frame with TSO.
     packet: usize,
     began: Option<Tick>,
     ended: Option<Tick>,
 }
 
-/// What the task was doing when it was last asked.
+/// The state of the task: what it was doing when it last ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Does {
+enum Phase {
     Begin,
     Connect,
-    /// It waits for room, or begins a write.
+    /// Waits for room, or enters a write.
     Write,
-    /// It copies so many bytes.
+    /// Copies this many bytes.
     Copy(usize),
     End,
 }
@@ -41,7 +42,7 @@ impl Source {
     pub(crate) const fn new(bulk: Bulk) -> Self {
         Self {
             bulk,
-            does: Does::Begin,
+            phase: Phase::Begin,
             socket: Socket::new(),
             written: 0,
             left: 0,
@@ -53,7 +54,7 @@ impl Source {
 
     fn connect(&mut self, task: &mut Task<'_>) -> Step {
         if self.socket.connect(task, self.bulk.local, self.bulk.address, &self.bulk.config) {
-            self.does = Does::Connect;
+            self.phase = Phase::Connect;
         } else {
             self.end(task);
         }
@@ -62,7 +63,7 @@ impl Source {
 
     fn end(&mut self, task: &Task<'_>) {
         self.ended.get_or_insert(task.now);
-        self.does = Does::End;
+        self.phase = Phase::End;
     }
 
     fn begin_when_connected(&mut self, task: &mut Task<'_>) -> Step {
@@ -73,7 +74,7 @@ impl Source {
             State::Established => {
                 self.packet = self.piece(connection.effective_mss().max(1));
                 self.began = Some(task.now);
-                self.does = Does::Write;
+                self.phase = Phase::Write;
                 self.next(task)
             }
             State::Closed => {
@@ -84,19 +85,19 @@ impl Source {
         }
     }
 
-    /// What is copied at a time: a segment, or as many as the card cuts, because the kernel fills a super-frame before
-    /// it sends it.
+    /// Returns the bytes copied at a time: a segment, or as many whole segments as fit a GSO frame,
+    /// because the kernel fills that before it sends it.
     const fn piece(&self, segment: usize) -> usize {
-        let segments = self.bulk.super_packet.saturating_sub(MOST_HEADERS) / segment;
+        let segments = self.bulk.gso_max_size.saturating_sub(MOST_HEADERS) / segment;
         if segments > 1 { segments * segment } else { segment }
     }
 
-    /// The next packet of this write, or the next write, or a sleep until there is room.
+    /// Copies the next segment of this write, enters the next write, or sleeps until there is room.
     fn next(&mut self, task: &mut Task<'_>) -> Step {
         let remaining = usize::try_from(self.bulk.bytes - self.written).unwrap_or(usize::MAX);
         if self.left == 0 {
             self.left = self.bulk.write_size.min(remaining);
-            self.does = Does::Write;
+            self.phase = Phase::Write;
             return Step::Work(Charge { calls: 1, copied: 0 });
         }
         let connection = self.socket.connection(task.stack);
@@ -104,14 +105,14 @@ impl Source {
         let length = room.min(self.packet).min(self.left);
         if length == 0 {
             self.ask_for_room(task);
-            self.does = Does::Write;
+            self.phase = Phase::Write;
             return Step::Sleep;
         }
-        self.does = Does::Copy(length);
+        self.phase = Phase::Copy(length);
         Step::Work(Charge { calls: 0, copied: length as u64 })
     }
 
-    /// There is no room, and the host tells of it only whom it has refused some.
+    /// Makes the host report room in the send buffer: it does so only after a refused write.
     fn ask_for_room(&self, task: &mut Task<'_>) {
         let Some(handle) = self.socket.handle() else { return };
         let written = task.stack.tcp_write(task.clock, handle, piece(self.written, 1));
@@ -128,7 +129,7 @@ impl Source {
         self.written += written as u64;
         self.left -= written;
         if self.written == self.bulk.bytes {
-            // The end of the stream, which the sink is free not to wait for.
+            // Ends the stream. The sink may finish without waiting for that.
             let _ = task.stack.tcp_shutdown_write(task.clock, handle);
             self.end(task);
             return Step::Sleep;
@@ -139,12 +140,12 @@ impl Source {
 
 impl Program for Source {
     fn handle_run(&mut self, task: &mut Task<'_>) -> Step {
-        match self.does {
-            Does::Begin => self.connect(task),
-            Does::Connect => self.begin_when_connected(task),
-            Does::Write => self.next(task),
-            Does::Copy(length) => self.write(task, length),
-            Does::End => Step::Sleep,
+        match self.phase {
+            Phase::Begin => self.connect(task),
+            Phase::Connect => self.begin_when_connected(task),
+            Phase::Write => self.next(task),
+            Phase::Copy(length) => self.write(task, length),
+            Phase::End => Step::Sleep,
         }
     }
 
@@ -152,9 +153,9 @@ impl Program for Source {
         self.socket.wants(event)
     }
 
-    fn is_over(&self) -> bool {
-        // The sink says when a transfer is over; a source that has lost its connection says so itself.
-        self.does == Does::End
+    fn is_finished(&self) -> bool {
+        // The sink ends a transfer; a source ends it only when its connection is lost.
+        self.phase == Phase::End
     }
 
     fn report(&self, stack: &Stack) -> ProgramReport {

@@ -1,4 +1,4 @@
-//! The task of a typist: a character, its echo, the next one.
+//! The typing task of a dialogue: writes a character, waits for its echo, writes the next.
 
 use super::socket::Socket;
 use super::{CHARACTER, Dialogue, Program, ProgramReport, Step, Task};
@@ -9,23 +9,23 @@ use linerate_units::Tick;
 #[derive(Debug)]
 pub(crate) struct Typist {
     dialogue: Dialogue,
-    does: Does,
+    phase: Phase,
     socket: Socket,
     echoed: u64,
     began: Option<Tick>,
     ended: Option<Tick>,
 }
 
-/// What the task was doing when it was last asked.
+/// The state of the task: what it was doing when it last ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Does {
+enum Phase {
     Begin,
     Connect,
-    /// It writes a character.
+    /// Writes a character.
     Type,
-    /// It waits for the echo.
+    /// Waits for the echo.
     Wait,
-    /// It reads the echo.
+    /// Reads the echo.
     Read,
     End,
 }
@@ -34,7 +34,7 @@ impl Typist {
     pub(crate) const fn new(dialogue: Dialogue) -> Self {
         Self {
             dialogue,
-            does: Does::Begin,
+            phase: Phase::Begin,
             socket: Socket::new(),
             echoed: 0,
             began: None,
@@ -45,7 +45,7 @@ impl Typist {
     fn connect(&mut self, task: &mut Task<'_>) -> Step {
         let Dialogue { local, address, config, .. } = &self.dialogue;
         if self.socket.connect(task, *local, *address, config) {
-            self.does = Does::Connect;
+            self.phase = Phase::Connect;
         } else {
             self.end(task);
         }
@@ -54,7 +54,7 @@ impl Typist {
 
     fn end(&mut self, task: &Task<'_>) {
         self.ended.get_or_insert(task.now);
-        self.does = Does::End;
+        self.phase = Phase::End;
     }
 
     fn begin_when_connected(&mut self, task: &Task<'_>) -> Step {
@@ -62,7 +62,7 @@ impl Typist {
         match connection.map(|connection| connection.state()) {
             Some(State::Established) => {
                 self.began = Some(task.now);
-                self.does = Does::Type;
+                self.phase = Phase::Type;
                 return CHARACTER;
             }
             Some(State::Closed) | None => self.end(task),
@@ -75,7 +75,7 @@ impl Typist {
         let written =
             self.socket.handle().map(|handle| task.stack.tcp_write(task.clock, handle, b"e"));
         match written {
-            Some(Ok(1)) => self.does = Does::Wait,
+            Some(Ok(1)) => self.phase = Phase::Wait,
             Some(_) | None => self.end(task),
         }
         Step::Sleep
@@ -83,7 +83,7 @@ impl Typist {
 
     fn wait(&mut self, task: &Task<'_>) -> Step {
         if self.socket.has_data(task.stack) {
-            self.does = Does::Read;
+            self.phase = Phase::Read;
             return CHARACTER;
         }
         Step::Sleep
@@ -104,20 +104,20 @@ impl Typist {
             self.end(task);
             return Step::Sleep;
         }
-        self.does = Does::Type;
+        self.phase = Phase::Type;
         CHARACTER
     }
 }
 
 impl Program for Typist {
     fn handle_run(&mut self, task: &mut Task<'_>) -> Step {
-        match self.does {
-            Does::Begin => self.connect(task),
-            Does::Connect => self.begin_when_connected(task),
-            Does::Type => self.write(task),
-            Does::Wait => self.wait(task),
-            Does::Read => self.read(task),
-            Does::End => Step::Sleep,
+        match self.phase {
+            Phase::Begin => self.connect(task),
+            Phase::Connect => self.begin_when_connected(task),
+            Phase::Type => self.write(task),
+            Phase::Wait => self.wait(task),
+            Phase::Read => self.read(task),
+            Phase::End => Step::Sleep,
         }
     }
 
@@ -125,8 +125,8 @@ impl Program for Typist {
         self.socket.wants(event)
     }
 
-    fn is_over(&self) -> bool {
-        self.does == Does::End
+    fn is_finished(&self) -> bool {
+        self.phase == Phase::End
     }
 
     fn report(&self, stack: &Stack) -> ProgramReport {

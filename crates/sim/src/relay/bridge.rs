@@ -1,30 +1,31 @@
-//! What a bridge makes of a frame. It knows from the beginning behind which card every station is, as one does that has
-//! heard each of them, and hears only what must cross it: who is on the frame's own side gets it without the bridge.
+//! The forwarding decision of a bridge. It knows from the start behind which port each MAC address
+//! is. It receives only frames that must cross it, because the medium delivers frames within one
+//! side directly.
 
 use super::{Decision, Reason};
 use crate::frame::{FrameId, Frames};
-use crate::station::station_number;
+use crate::mac::mac_number;
 
-/// The stations behind its cards.
+/// The forwarding table of a bridge.
 #[derive(Debug)]
 pub(crate) struct Bridge {
-    /// By the number of a station, the card that it is behind; none if a router stands between.
+    /// The port that leads to each MAC address, by number; `None` behind a router.
     behind: Vec<Option<u16>>,
 }
 
 impl Bridge {
-    /// A bridge that knows behind which card each station is.
+    /// Creates a bridge with this forwarding table.
     pub(crate) const fn new(behind: Vec<Option<u16>>) -> Self {
         Self { behind }
     }
 
-    /// Where a frame goes that came in by `card`.
-    pub(super) fn decide(&self, card: u16, frame: FrameId, frames: &Frames) -> Decision {
-        let Some(number) = station_number(frames[frame].destination()) else {
+    /// Decides on a frame that arrived on `nic`.
+    pub(super) fn decide(&self, nic: u16, frame: FrameId, frames: &Frames) -> Decision {
+        let Some(number) = mac_number(frames[frame].destination()) else {
             return Decision::Flood;
         };
         match self.behind.get(number) {
-            Some(&Some(behind)) if behind != card => Decision::Forward { card: behind, frame },
+            Some(&Some(behind)) if behind != nic => Decision::Forward { nic: behind, frame },
             Some(_) | None => Decision::Drop(Reason::Ignored),
         }
     }

@@ -1,9 +1,9 @@
-//! A machine with several cards that passes on what comes in by one of them: a router, which knows packets, or a bridge,
-//! which knows stations. It stores a frame, its processor decides for a while, and the frame waits for the card where
-//! it goes on.
+//! A relay: a machine with several NICs that forwards frames. A router forwards IP packets, a
+//! bridge Ethernet frames. A relay stores a frame, its processor decides, and the frame is queued
+//! for the outgoing NIC.
 //!
-//! Every queue on the way has a limit: the receive area of the card, the frames that wait for the processor, those that
-//! wait for the card where they leave, and the ring of that card.
+//! Every queue on the path has a limit: the receive ring of the NIC, the frames that wait for the
+//! processor, the queue of the outgoing NIC, and its transmit ring.
 
 mod bridge;
 mod parameters;
@@ -11,110 +11,123 @@ mod router;
 
 pub(crate) use bridge::Bridge;
 pub(crate) use parameters::RelayParameters;
-pub(crate) use router::{Interface, NETWORK_BITS, Router, Way, network_of};
+pub(crate) use router::{Interface, NETWORK_BITS, NetworkRoute, Router, network_of};
 
 use crate::frame::{FrameId, Frames};
 use crate::machine::{Cpu, Due, Level};
-use crate::medium::{Outlet, OutletStatistics, on_wire};
-use crate::nic::{Completion, FIRST_QUEUE, Nic, NicAction, NicEvent, NicStatistics, Piece};
-use crate::trace::RelayLook;
+use crate::medium::{EgressQueue, EgressStatistics, on_wire};
+use crate::nic::{Completion, FIRST_QUEUE, Nic, NicAction, NicEvent, NicStatistics, TransmitFrame};
 use linerate_units::{Span, Tick};
 use serde::Serialize;
 
-/// What a relay wants to be told later.
+/// A timer of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RelayEvent {
-    /// A job will be done, unless the plan has changed since.
+    /// A job ends, if `plan` is still its version.
     Job { plan: u32 },
-    /// To one of its cards, from within.
-    Card(u16, NicEvent),
+    /// A timer of one of its NICs.
+    Nic(u16, NicEvent),
 }
 
-/// What follows for others.
+/// An effect of a relay on other components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RelayAction {
-    /// Tell me at that time.
+    /// Schedule an event of the relay.
     Later { at: Tick, event: RelayEvent },
-    /// This frame wants to get onto the wire of a card.
-    Request { card: u16, frame: FrameId },
-    /// What this card begins to send ends after so many bytes: see [`NicAction::Cut`].
-    Cut { card: u16, frame: FrameId, cut: Option<usize> },
-    /// What a card wants to get onto its wire may not leave before then.
-    Hold { card: u16, until: Tick },
-    /// Nobody needs this frame any more.
+    /// Request the wire of a NIC for a frame.
+    Request { nic: u16, frame: FrameId },
+    /// Truncate the frame that a NIC begins to send: see [`NicAction::Truncate`].
+    Truncate { nic: u16, frame: FrameId, cut: Option<usize> },
+    /// Delay the frame that waits for the wire of a NIC.
+    Hold { nic: u16, until: Tick },
+    /// Drop the relay's reference to a frame.
     Release { frame: FrameId },
 }
 
-/// What the processor works on, and for which card.
+/// A unit of work of the processor, with the NIC that it concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
-    /// The card has asked for the driver.
+    /// Entry of an interrupt.
     Interrupt(u16),
-    /// The driver takes a frame from it.
+    /// The driver takes a received frame.
     Receive(u16, FrameId),
-    /// The driver hears that a frame has left it.
+    /// The driver handles the completion of a sent frame.
     Done(u16),
-    /// Where does a frame go that came in by it?
+    /// The processor decides where to forward a frame that arrived on this NIC.
     Forward(u16, FrameId),
 }
 
-/// What a relay has counted.
+/// Counters of a relay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RelayStatistics {
-    /// Frames that it gave to another card, or those of a broadcast to others.
+    /// Frames forwarded; a broadcast counts once for each outgoing NIC.
     pub forwarded: u64,
-    /// Frames that it answered, or said a word of its own about (ARP, ICMP).
+    /// Frames that it answered by ARP or ICMP.
     pub answered: u64,
-    /// Frames for which there was no room among those that wait for the processor.
+    /// Frames dropped because too many waited for the processor.
     pub overrun: u64,
-    /// Packets whose time to live was over.
+    /// Packets whose TTL expired.
     pub expired: u64,
-    /// Packets to addresses that no route leads to, or that nobody has.
+    /// Packets without a route, or to an address without a host.
     pub unreachable: u64,
-    /// Packets that are longer than what the next network takes.
+    /// Packets larger than the MTU of the next network.
     pub too_long: u64,
-    /// Frames that were nothing that it passes on.
+    /// Frames that it does not forward.
     pub ignored: u64,
 }
 
-/// What is decided about a frame.
+/// A decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decision {
-    /// It goes on by this card.
-    Forward { card: u16, frame: FrameId },
-    /// Everybody on the other cards' media gets it.
+    /// Forward it through this NIC.
+    Forward { nic: u16, frame: FrameId },
+    /// Forward copies through all other NICs.
     Flood,
-    /// A frame that the relay has made goes out by this card, in its place.
-    Answer { card: u16, frame: FrameId, instead: Reason },
-    /// It goes nowhere.
+    /// Send a frame of the relay's own instead.
+    Answer { nic: u16, frame: FrameId, instead: Reason },
+    /// Drop it.
     Drop(Reason),
 }
 
-/// Why a frame does not go on.
+/// The reason why a frame is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
-    /// It was meant for the relay.
-    OurOwn,
+    /// It was addressed to the relay.
+    Local,
     Expired,
     Unreachable,
     TooLong,
     Ignored,
 }
 
-/// How a relay decides.
+/// The forwarding logic of a relay.
 #[derive(Debug)]
-pub(crate) enum Mind {
-    /// By the addresses of packets.
+pub(crate) enum Forwarding {
+    /// Forwards by IP address.
     Router(Router),
-    /// By the stations of frames.
+    /// Forwards by MAC address.
     Bridge(Bridge),
 }
 
-/// A card, and what waits for it.
+/// A NIC of a relay and the queue in front of it.
 #[derive(Debug)]
-pub(crate) struct RelayCard {
+pub(crate) struct RelayNic {
     pub(crate) nic: Nic,
-    pub(crate) outlet: Outlet,
+    pub(crate) egress: EgressQueue,
+}
+
+/// The state that the timeline shows of a router or a bridge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RelaySnapshot {
+    /// The level that runs.
+    pub(crate) level: Option<Level>,
+    /// The NICs' share of the bus in per cent.
+    pub(crate) bus: u64,
+    /// Frames that wait for the processor.
+    pub(crate) input: usize,
+    /// For each NIC: frames in the queue in front of it, in its transmit ring and in its receive
+    /// ring.
+    pub(crate) nics: Vec<[usize; 3]>,
 }
 
 /// A router or a bridge.
@@ -122,44 +135,48 @@ pub(crate) struct RelayCard {
 pub(crate) struct Relay {
     parameters: RelayParameters,
     cpu: Cpu<Job>,
-    cards: Vec<RelayCard>,
-    mind: Mind,
-    /// Frames that wait for the processor to decide. Invariant: at most `parameters.input`.
+    nics: Vec<RelayNic>,
+    forwarding: Forwarding,
+    /// Frames that wait for the processor. Invariant: at most `parameters.input`.
     waiting: usize,
     counted: RelayStatistics,
-    card_actions: Vec<NicAction>,
+    nic_actions: Vec<NicAction>,
 }
 
 impl Relay {
-    /// A relay with these cards.
-    pub(crate) fn new(parameters: RelayParameters, mind: Mind, cards: Vec<RelayCard>) -> Self {
+    /// Creates a relay with these NICs.
+    pub(crate) fn new(
+        parameters: RelayParameters,
+        forwarding: Forwarding,
+        nics: Vec<RelayNic>,
+    ) -> Self {
         Self {
-            cpu: Cpu::new(parameters.machine.wants_bus, parameters.machine.bus.taken()),
+            cpu: Cpu::new(parameters.machine.bus_demand, parameters.machine.bus.taken()),
             parameters,
-            cards,
-            mind,
+            nics,
+            forwarding,
             waiting: 0,
             counted: RelayStatistics::default(),
-            card_actions: Vec::with_capacity(16),
+            nic_actions: Vec::with_capacity(16),
         }
     }
 
-    /// Time during which the processor worked, and at which level.
+    /// Returns the busy time of the processor, in total and by level.
     pub(crate) fn busy(&self) -> (Span, [Span; 3]) {
         self.cpu.busy()
     }
 
-    /// What it has counted.
+    /// Returns the counters.
     pub(crate) const fn statistics(&self) -> &RelayStatistics {
         &self.counted
     }
 
-    /// What its cards have counted, and what happened in front of each.
-    pub(crate) fn cards(&self) -> impl Iterator<Item = (NicStatistics, &OutletStatistics)> {
-        self.cards.iter().map(|card| (card.nic.statistics(), card.outlet.statistics()))
+    /// Returns the counters of each NIC and of the queue in front of it.
+    pub(crate) fn nics(&self) -> impl Iterator<Item = (NicStatistics, &EgressStatistics)> {
+        self.nics.iter().map(|nic| (nic.nic.statistics(), nic.egress.statistics()))
     }
 
-    /// What the relay wanted to be told of.
+    /// Handles a timer.
     pub(crate) fn handle_event(
         &mut self,
         now: Tick,
@@ -172,12 +189,12 @@ impl Relay {
                 if let Some((_, job)) = self.cpu.take_done(now, plan) {
                     self.finish(now, job, frames, actions);
                 }
-                self.announce(now, actions);
+                self.resume(now, actions);
             }
-            RelayEvent::Card(card, event) => {
-                self.handle_card(
+            RelayEvent::Nic(nic, event) => {
+                self.handle_nic(
                     now,
-                    card,
+                    nic,
                     |nic, actions| nic.handle_event(now, event, actions),
                     actions,
                 );
@@ -185,97 +202,96 @@ impl Relay {
         }
     }
 
-    /// Something happens to a card: `what` is told to it.
-    pub(crate) fn handle_card(
+    /// Calls a method of a NIC and handles the actions that follow.
+    pub(crate) fn handle_nic(
         &mut self,
         now: Tick,
-        card: u16,
-        what: impl FnOnce(&mut Nic, &mut Vec<NicAction>),
+        nic: u16,
+        call: impl FnOnce(&mut Nic, &mut Vec<NicAction>),
         actions: &mut Vec<RelayAction>,
     ) {
-        what(&mut self.cards[usize::from(card)].nic, &mut self.card_actions);
-        self.act_for_card(now, card, actions);
-        self.announce(now, actions);
+        call(&mut self.nics[usize::from(nic)].nic, &mut self.nic_actions);
+        self.act_for_nic(now, nic, actions);
+        self.resume(now, actions);
     }
 
-    /// Carries out what a card wants.
-    fn act_for_card(&mut self, now: Tick, card: u16, actions: &mut Vec<RelayAction>) {
-        for index in 0..self.card_actions.len() {
-            match self.card_actions[index] {
+    /// Handles the actions of a NIC.
+    fn act_for_nic(&mut self, now: Tick, nic: u16, actions: &mut Vec<RelayAction>) {
+        for index in 0..self.nic_actions.len() {
+            match self.nic_actions[index] {
                 NicAction::Interrupt { .. } => {
                     self.cpu.add(
-                        Level::Card,
+                        Level::Driver,
                         self.parameters.machine.costs.interrupt,
-                        Job::Interrupt(card),
+                        Job::Interrupt(nic),
                     );
                 }
                 NicAction::TakeBus { share } => {
-                    tell(self.cpu.change_bus(now, |taken| taken + share), actions);
+                    schedule(self.cpu.change_bus(now, |taken| taken + share), actions);
                 }
                 NicAction::GiveBus { share } => {
-                    tell(self.cpu.change_bus(now, |taken| taken - share), actions);
+                    schedule(self.cpu.change_bus(now, |taken| taken - share), actions);
                 }
                 NicAction::Later { at, event } => {
-                    actions.push(RelayAction::Later { at, event: RelayEvent::Card(card, event) });
+                    actions.push(RelayAction::Later { at, event: RelayEvent::Nic(nic, event) });
                 }
-                NicAction::Request { frame } => actions.push(RelayAction::Request { card, frame }),
-                NicAction::Cut { frame, cut } => {
-                    actions.push(RelayAction::Cut { card, frame, cut })
+                NicAction::Request { frame } => actions.push(RelayAction::Request { nic, frame }),
+                NicAction::Truncate { frame, cut } => {
+                    actions.push(RelayAction::Truncate { nic, frame, cut });
                 }
-                NicAction::Hold { until } => actions.push(RelayAction::Hold { card, until }),
+                NicAction::Hold { until } => actions.push(RelayAction::Hold { nic, until }),
                 NicAction::Release { frame } => actions.push(RelayAction::Release { frame }),
             }
         }
-        self.card_actions.clear();
+        self.nic_actions.clear();
     }
 
-    /// Says when the processor is done with what it works on.
-    fn announce(&mut self, now: Tick, actions: &mut Vec<RelayAction>) {
-        tell(self.cpu.resume(now), actions);
+    /// Schedules the end of the running job, if it has changed.
+    fn resume(&mut self, now: Tick, actions: &mut Vec<RelayAction>) {
+        schedule(self.cpu.resume(now), actions);
     }
 
-    /// The work for a job is done: now it happens.
+    /// Applies the effect of a job whose work is done.
     fn finish(&mut self, now: Tick, job: Job, frames: &mut Frames, actions: &mut Vec<RelayAction>) {
         match job {
-            Job::Interrupt(card) => self.serve_card(card, frames),
-            Job::Receive(card, frame) => self.take_in(card, frame, frames),
-            Job::Done(card) => self.feed_card(now, card, frames, actions),
-            Job::Forward(card, frame) => {
+            Job::Interrupt(nic) => self.service_nic(nic, frames),
+            Job::Receive(nic, frame) => self.input(nic, frame, frames),
+            Job::Done(nic) => self.refill_nic(now, nic, frames, actions),
+            Job::Forward(nic, frame) => {
                 self.waiting -= 1;
-                let decision = match &mut self.mind {
-                    Mind::Router(router) => router.decide(card, frame, frames),
-                    Mind::Bridge(bridge) => bridge.decide(card, frame, frames),
+                let decision = match &mut self.forwarding {
+                    Forwarding::Router(router) => router.decide(nic, frame, frames),
+                    Forwarding::Bridge(bridge) => bridge.decide(nic, frame, frames),
                 };
-                self.carry_out(now, card, frame, decision, frames, actions);
+                self.execute(now, nic, frame, decision, frames, actions);
             }
         }
     }
 
-    /// The driver looks what the card has to tell.
-    fn serve_card(&mut self, card: u16, frames: &Frames) {
+    /// Reads the completions of a NIC.
+    fn service_nic(&mut self, nic: u16, frames: &Frames) {
         let costs = &self.parameters.machine.costs;
-        while let Some(completion) = self.cards[usize::from(card)].nic.poll_completion(FIRST_QUEUE)
-        {
+        while let Some(completion) = self.nics[usize::from(nic)].nic.poll_completion(FIRST_QUEUE) {
             match completion {
                 Completion::Received(frame) => {
-                    let copy = costs.card_copy * frames[frame].length() as u64;
+                    let copy = costs.nic_copy * frames[frame].length() as u64;
                     self.cpu.add(
-                        Level::Card,
+                        Level::Driver,
                         costs.driver_receive + copy,
-                        Job::Receive(card, frame),
+                        Job::Receive(nic, frame),
                     );
                 }
                 Completion::Transmitted => {
-                    self.cpu.add(Level::Card, costs.driver_done, Job::Done(card))
+                    self.cpu.add(Level::Driver, costs.driver_done, Job::Done(nic));
                 }
             }
         }
     }
 
-    /// The driver has taken a frame: it waits for the processor, if there is room.
-    fn take_in(&mut self, card: u16, frame: FrameId, frames: &mut Frames) {
+    /// Queues a received frame for the processor, if there is room.
+    fn input(&mut self, nic: u16, frame: FrameId, frames: &mut Frames) {
         let length = frames[frame].length();
-        self.cards[usize::from(card)].nic.give_back(FIRST_QUEUE, length);
+        self.nics[usize::from(nic)].nic.free_slots(FIRST_QUEUE, length);
         if self.waiting == self.parameters.input {
             self.counted.overrun += 1;
             frames.release(frame);
@@ -283,12 +299,11 @@ impl Relay {
         }
         self.waiting += 1;
         let costs = &self.parameters.machine.costs;
-        let work =
-            self.parameters.forward + costs.driver_transmit + costs.card_copy * length as u64;
-        self.cpu.add(Level::Network, work, Job::Forward(card, frame));
+        let work = self.parameters.forward + costs.driver_transmit + costs.nic_copy * length as u64;
+        self.cpu.add(Level::Network, work, Job::Forward(nic, frame));
     }
 
-    fn carry_out(
+    fn execute(
         &mut self,
         now: Tick,
         came_by: u16,
@@ -298,24 +313,24 @@ impl Relay {
         actions: &mut Vec<RelayAction>,
     ) {
         match decision {
-            Decision::Forward { card, frame } => {
+            Decision::Forward { nic, frame } => {
                 self.counted.forwarded += 1;
-                self.queue(now, card, frame, frames, actions);
+                self.queue(now, nic, frame, frames, actions);
             }
             Decision::Flood => {
-                for card in (0..).take(self.cards.len()).filter(|&card| card != came_by) {
+                for nic in (0..).take(self.nics.len()).filter(|&nic| nic != came_by) {
                     self.counted.forwarded += 1;
-                    // A frame of its own for each: a card may break its own off.
+                    // A frame of its own for each NIC, because a NIC may truncate its frame.
                     let copy = frames.copy(frame);
-                    self.queue(now, card, copy, frames, actions);
+                    self.queue(now, nic, copy, frames, actions);
                 }
                 frames.release(frame);
             }
-            Decision::Answer { card, frame: answer, instead } => {
+            Decision::Answer { nic, frame: answer, instead } => {
                 self.counted.answered += 1;
                 self.count(instead);
                 frames.release(frame);
-                self.queue(now, card, answer, frames, actions);
+                self.queue(now, nic, answer, frames, actions);
             }
             Decision::Drop(reason) => {
                 self.count(reason);
@@ -326,7 +341,7 @@ impl Relay {
 
     const fn count(&mut self, reason: Reason) {
         match reason {
-            Reason::OurOwn => {}
+            Reason::Local => {}
             Reason::Expired => self.counted.expired += 1,
             Reason::Unreachable => self.counted.unreachable += 1,
             Reason::TooLong => self.counted.too_long += 1,
@@ -337,59 +352,62 @@ impl Relay {
     fn queue(
         &mut self,
         now: Tick,
-        card: u16,
+        nic: u16,
         frame: FrameId,
         frames: &mut Frames,
         actions: &mut Vec<RelayAction>,
     ) {
         let length = on_wire(frames[frame].length());
-        self.cards[usize::from(card)].outlet.handle_frame(now, frame, length, frames);
-        self.feed_card(now, card, frames, actions);
+        self.nics[usize::from(nic)].egress.handle_frame(now, frame, length, frames);
+        self.refill_nic(now, nic, frames, actions);
     }
 
-    /// Gives a card what waits for it, as far as its ring has room.
-    fn feed_card(
+    /// Moves frames from the queue to the transmit ring of a NIC, as far as it has room.
+    fn refill_nic(
         &mut self,
         now: Tick,
-        card: u16,
+        nic: u16,
         frames: &mut Frames,
         actions: &mut Vec<RelayAction>,
     ) {
-        let RelayCard { nic, outlet } = &mut self.cards[usize::from(card)];
-        while nic.has_room(FIRST_QUEUE) {
-            let Some((frame, _)) = outlet.poll(now, frames) else { break };
-            let piece = Piece { frame, length: frames[frame].length(), is_last: true };
-            nic.transmit(now, FIRST_QUEUE, piece, &mut self.card_actions);
+        let RelayNic { nic: device, egress } = &mut self.nics[usize::from(nic)];
+        while device.has_room(FIRST_QUEUE) {
+            let Some((frame, _)) = egress.poll(now, frames) else { break };
+            let sent = TransmitFrame { frame, length: frames[frame].length(), is_last: true };
+            device.transmit(now, FIRST_QUEUE, sent, &mut self.nic_actions);
         }
-        self.act_for_card(now, card, actions);
+        self.act_for_nic(now, nic, actions);
     }
 
-    /// What it looks like from outside.
-    pub(crate) fn look(&self) -> RelayLook {
-        let held = |card: &RelayCard| {
-            let [to_send, received] = card.nic.held(FIRST_QUEUE);
-            [card.outlet.len(), to_send, received]
+    /// Returns what the timeline shows of the relay.
+    pub(crate) fn snapshot(&self) -> RelaySnapshot {
+        let held = |nic: &RelayNic| {
+            let [to_send, received] = nic.nic.held(FIRST_QUEUE);
+            [nic.egress.len(), to_send, received]
         };
-        RelayLook {
-            works: self.cpu.works(),
+        RelaySnapshot {
+            level: self.cpu.running_level(),
             bus: self.cpu.bus_taken(),
             input: self.waiting,
-            cards: self.cards.iter().map(held).collect(),
+            nics: self.nics.iter().map(held).collect(),
         }
     }
 
-    /// Judges what must hold after every event.
+    /// Checks the invariants.
     pub(crate) fn check(&self) {
         self.cpu.check();
-        assert!(self.waiting <= self.parameters.input, "no more wait for the processor than may");
-        for card in &self.cards {
-            card.nic.check();
-            card.outlet.check();
+        assert!(
+            self.waiting <= self.parameters.input,
+            "the frames that wait for the processor do not exceed the limit"
+        );
+        for nic in &self.nics {
+            nic.nic.check();
+            nic.egress.check();
         }
     }
 }
 
-fn tell(due: Option<Due>, actions: &mut Vec<RelayAction>) {
+fn schedule(due: Option<Due>, actions: &mut Vec<RelayAction>) {
     if let Some(due) = due {
         actions.push(RelayAction::Later { at: due.at, event: RelayEvent::Job { plan: due.plan } });
     }

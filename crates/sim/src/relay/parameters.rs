@@ -1,20 +1,20 @@
-//! The numbers of a relay, as a scenario gives them.
+//! Parameters of a relay, from the scenario file.
 
 use crate::machine::MachineParameters;
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 
-/// Frames that may wait for a processor.
+/// Upper limit of the frames that wait for a processor.
 const MOST_WAITING: u64 = 1_000_000;
 
-/// A router or a bridge, its cards apart.
+/// Parameters of a router or a bridge, without its NICs.
 #[derive(Clone, Debug)]
 pub(crate) struct RelayParameters {
-    /// Its processor and its drivers.
+    /// Its processor and drivers.
     pub(crate) machine: MachineParameters,
-    /// What the processor takes to decide where a frame goes, and to make it ready for that.
+    /// Processor time of a forwarding decision.
     pub(crate) forward: Span,
-    /// Frames that may wait for that.
+    /// Upper limit of the frames that wait for it.
     pub(crate) input: usize,
 }
 

@@ -1,13 +1,13 @@
-//! What a router makes of a frame (RFC 1812): it answers for its own addresses, and a packet for somebody else goes on
-//! towards him with a hop less to live, or its sender hears why not.
+//! The forwarding decision of a router (RFC 1812). It answers ARP and ICMP echo requests for its
+//! own addresses, and forwards other packets with a decremented TTL or reports an ICMP error.
 //!
-//! It knows its routes and its neighbours' stations from the beginning, as one does that has been running for long:
-//! no routing protocol is spoken, and nothing is asked by ARP. It does not cut packets into fragments: a packet that is
-//! too long for the next network is dropped, whether it may be cut or not, and its sender is told (RFC 1191).
+//! Routes and the MAC addresses of neighbours are known from the start, so it needs no routing
+//! protocol and sends no ARP requests. It does not fragment: a packet larger than the next MTU is
+//! dropped even without DF, and its sender gets an ICMP error (RFC 1191).
 
 use super::{Decision, Reason};
 use crate::frame::{Frame, FrameId, Frames};
-use crate::station::station;
+use crate::mac::mac_address;
 use linerate_stack::Medium as Framing;
 use linerate_wire::{
     ArpOperation, ArpPacket, Echo, EtherType, EthernetFrame, EthernetHeader, IcmpError,
@@ -17,62 +17,62 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// The networks that a world consists of differ in the first two bytes of their addresses.
+/// Length of the network prefix in a simulation with several networks.
 pub(crate) const NETWORK_BITS: u8 = 16;
 
-/// A card of the router, as its software sees it.
+/// An interface of a router.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interface {
-    /// The number of its station.
-    pub(crate) station: usize,
+    /// Number of its MAC address.
+    pub(crate) mac: usize,
     pub(crate) address: Ipv4Addr,
     pub(crate) framing: Framing,
     /// Largest IP packet.
     pub(crate) mtu: usize,
 }
 
-/// How to get to a network.
+/// A route to a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
-    /// By this card …
-    pub(crate) card: u16,
-    /// … to this router, or to the destination itself.
+pub(crate) struct NetworkRoute {
+    /// The outgoing NIC.
+    pub(crate) nic: u16,
+    /// The next router, or `None` if the destination is on that network.
     pub(crate) gateway: Option<Ipv4Addr>,
 }
 
-/// The addresses, routes and neighbours of a router.
+/// A router's addresses, routes and neighbours.
 #[derive(Debug)]
 pub(crate) struct Router {
     interfaces: Vec<Interface>,
-    /// By the first two bytes of the destination.
-    ways: BTreeMap<u32, Way>,
-    /// The stations of all addresses that there are.
+    /// Routes by network number.
+    routes: BTreeMap<u32, NetworkRoute>,
+    /// Numbers of the MAC addresses of all IP addresses.
     neighbours: Arc<BTreeMap<Ipv4Addr, usize>>,
 }
 
 impl Router {
-    /// A router with these interfaces, a card each.
+    /// Creates a router with an interface for each NIC.
     pub(crate) fn new(
         interfaces: Vec<Interface>,
-        ways: BTreeMap<u32, Way>,
+        routes: BTreeMap<u32, NetworkRoute>,
         neighbours: Arc<BTreeMap<Ipv4Addr, usize>>,
     ) -> Self {
-        Self { interfaces, ways, neighbours }
+        Self { interfaces, routes, neighbours }
     }
 
-    /// Where a frame goes that came in by `card`.
-    pub(super) fn decide(&self, card: u16, id: FrameId, frames: &mut Frames) -> Decision {
-        let interface = &self.interfaces[usize::from(card)];
+    /// Decides on a frame that arrived on `nic`.
+    pub(super) fn decide(&self, nic: u16, id: FrameId, frames: &mut Frames) -> Decision {
+        let interface = &self.interfaces[usize::from(nic)];
         if interface.framing == Framing::Ip {
-            return self.judge_packet(card, id, frames);
+            return self.decide_packet(nic, id, frames);
         }
         match EthernetFrame::parse(frames[id].bytes()) {
             Ok(frame) if frame.header.ether_type == EtherType::IPV4 => {
-                self.judge_packet(card, id, frames)
+                self.decide_packet(nic, id, frames)
             }
             Ok(frame) if frame.header.ether_type == EtherType::ARP => {
                 match ArpPacket::parse(frame.payload) {
-                    Ok(question) => self.answer_question(card, &question, frames),
+                    Ok(request) => self.answer_arp(nic, &request, frames),
                     Err(_) => Decision::Drop(Reason::Ignored),
                 }
             }
@@ -80,30 +80,30 @@ impl Router {
         }
     }
 
-    /// Somebody asks for a station, which may be ours.
-    fn answer_question(&self, card: u16, question: &ArpPacket, frames: &mut Frames) -> Decision {
-        let interface = &self.interfaces[usize::from(card)];
-        if question.operation != ArpOperation::Request || question.target_ip != interface.address {
+    /// Answers an ARP request for the interface's address.
+    fn answer_arp(&self, nic: u16, request: &ArpPacket, frames: &mut Frames) -> Decision {
+        let interface = &self.interfaces[usize::from(nic)];
+        if request.operation != ArpOperation::Request || request.target_ip != interface.address {
             return Decision::Drop(Reason::Ignored);
         }
-        let answer = question.reply(MacAddress::new(station(interface.station)));
+        let reply = request.reply(MacAddress::new(mac_address(interface.mac)));
         let header = EthernetHeader {
-            destination: question.sender_mac,
-            source: MacAddress::new(station(interface.station)),
+            destination: request.sender_mac,
+            source: MacAddress::new(mac_address(interface.mac)),
             ether_type: EtherType::ARP,
             ..EthernetHeader::default()
         };
         let frame = frames.take();
         let room = frames[frame].room();
         let start = header.emit(room);
-        let length = start + answer.emit(&mut room[start..]);
+        let length = start + reply.emit(&mut room[start..]);
         frames[frame].set_length(length);
-        Decision::Answer { card, frame, instead: Reason::OurOwn }
+        Decision::Answer { nic, frame, instead: Reason::Local }
     }
 
-    /// A packet: is it for us, and if not, where does it go?
-    fn judge_packet(&self, card: u16, id: FrameId, frames: &mut Frames) -> Decision {
-        let start = self.interfaces[usize::from(card)].framing.header_length();
+    /// Decides on an IP packet.
+    fn decide_packet(&self, nic: u16, id: FrameId, frames: &mut Frames) -> Decision {
+        let start = self.interfaces[usize::from(nic)].framing.header_length();
         let bytes = frames[id].bytes().get(start..).unwrap_or(&[]);
         let Ok(packet) = Ipv4Packet::parse(bytes) else { return Decision::Drop(Reason::Ignored) };
         let length = usize::from(u16::from_be_bytes([bytes[2], bytes[3]]));
@@ -116,37 +116,38 @@ impl Router {
         }
         if ttl <= 1 {
             let error = IcmpError::TimeExceeded(TimeExceeded::Transit);
-            return self.complain(card, id, start, error, Reason::Expired, frames);
+            return self.report_error(nic, id, start, error, Reason::Expired, frames);
         }
-        let Some(way) = self.ways.get(&network_of(destination)) else {
+        let Some(route) = self.routes.get(&network_of(destination)) else {
             let error = IcmpError::Unreachable(Unreachable::Net);
-            return self.complain(card, id, start, error, Reason::Unreachable, frames);
+            return self.report_error(nic, id, start, error, Reason::Unreachable, frames);
         };
-        let out = &self.interfaces[usize::from(way.card)];
+        let out = &self.interfaces[usize::from(route.nic)];
         if length > out.mtu {
             let next_hop_mtu = u16::try_from(out.mtu).unwrap_or(u16::MAX);
             let error = IcmpError::FragmentationNeeded { next_hop_mtu };
-            return self.complain(card, id, start, error, Reason::TooLong, frames);
+            return self.report_error(nic, id, start, error, Reason::TooLong, frames);
         }
-        let Some(&next) = self.neighbours.get(&way.gateway.unwrap_or(destination)) else {
+        let Some(&next) = self.neighbours.get(&route.gateway.unwrap_or(destination)) else {
             let error = IcmpError::Unreachable(Unreachable::Host);
-            return self.complain(card, id, start, error, Reason::Unreachable, frames);
+            return self.report_error(nic, id, start, error, Reason::Unreachable, frames);
         };
-        let frame = self.make_ready(*way, next, id, start, length, frames);
-        Decision::Forward { card: way.card, frame }
+        let frame = self.prepare_for_next_hop(*route, next, id, start, length, frames);
+        Decision::Forward { nic: route.nic, frame }
     }
 
-    /// The packet with a hop less, in a frame for the next hop: the same frame if the media frame alike.
-    fn make_ready(
+    /// Prepares a packet for the next hop: decrements the TTL and writes the link header. Takes a
+    /// new frame only if the framings of both media differ.
+    fn prepare_for_next_hop(
         &self,
-        way: Way,
+        route: NetworkRoute,
         next: usize,
         id: FrameId,
         start: usize,
         length: usize,
         frames: &mut Frames,
     ) -> FrameId {
-        let out = &self.interfaces[usize::from(way.card)];
+        let out = &self.interfaces[usize::from(route.nic)];
         let new_start = out.framing.header_length();
         let target = if new_start == start {
             id
@@ -159,14 +160,14 @@ impl Router {
             target
         };
         let bytes = frames[target].written();
-        take_a_hop(&mut bytes[new_start..]);
+        decrement_ttl(&mut bytes[new_start..]);
         if out.framing == Framing::Ethernet {
-            header_to(next, out.station).emit(bytes);
+            header_to(next, out.mac).emit(bytes);
         }
         target
     }
 
-    /// A packet to one of our own addresses: an echo request is answered, by the way to its sender.
+    /// Answers an ICMP echo request to one of the router's addresses.
     fn answer_echo(
         &self,
         id: FrameId,
@@ -180,20 +181,20 @@ impl Router {
             .map(|packet| IcmpMessage::parse(packet.payload));
         let Some(Ok(IcmpMessage::EchoRequest(Echo { identifier, sequence, data }))) = message
         else {
-            return Decision::Drop(Reason::OurOwn);
+            return Decision::Drop(Reason::Local);
         };
-        let answer = IcmpMessage::EchoReply(Echo { identifier, sequence, data });
-        self.say(header.destination, header.source, &answer, frames).map_or(
+        let reply = IcmpMessage::EchoReply(Echo { identifier, sequence, data });
+        self.icmp_frame(header.destination, header.source, &reply, frames).map_or(
             Decision::Drop(Reason::Unreachable),
-            |(card, frame)| Decision::Answer { card, frame, instead: Reason::OurOwn },
+            |(nic, frame)| Decision::Answer { nic, frame, instead: Reason::Local },
         )
     }
 
-    /// Tells the sender of a packet why it does not go on, unless it is itself such a word, or a fragment that is not
-    /// the first (RFC 1812 §4.3.2.7).
-    fn complain(
+    /// Reports an ICMP error to the sender of a packet, unless the packet is itself an ICMP error
+    /// or not the first fragment (RFC 1812 §4.3.2.7).
+    fn report_error(
         &self,
-        card: u16,
+        nic: u16,
         id: FrameId,
         start: usize,
         error: IcmpError,
@@ -211,28 +212,34 @@ impl Router {
                 if is_error || packet.header.fragment_offset > 0 {
                     return None;
                 }
-                let from = self.interfaces[usize::from(card)].address;
-                self.say(from, packet.header.source, &IcmpMessage::Error { error, quote }, frames)
+                let from = self.interfaces[usize::from(nic)].address;
+                self.icmp_frame(
+                    from,
+                    packet.header.source,
+                    &IcmpMessage::Error { error, quote },
+                    frames,
+                )
             },
         );
-        said.map_or(Decision::Drop(reason), |(card, frame)| Decision::Answer {
-            card,
+        said.map_or(Decision::Drop(reason), |(nic, frame)| Decision::Answer {
+            nic,
             frame,
             instead: reason,
         })
     }
 
-    /// A message of our own, in a frame, and the card by which it leaves; none if there is no way to `to`.
-    fn say(
+    /// Builds a frame with an ICMP message. Returns it with its outgoing NIC, or `None` without a
+    /// route to `to`.
+    fn icmp_frame(
         &self,
         from: Ipv4Addr,
         to: Ipv4Addr,
         message: &IcmpMessage<'_>,
         frames: &mut Frames,
     ) -> Option<(u16, FrameId)> {
-        let way = self.ways.get(&network_of(to))?;
-        let next = *self.neighbours.get(&way.gateway.unwrap_or(to))?;
-        let out = &self.interfaces[usize::from(way.card)];
+        let route = self.routes.get(&network_of(to))?;
+        let next = *self.neighbours.get(&route.gateway.unwrap_or(to))?;
+        let out = &self.interfaces[usize::from(route.nic)];
         let (start, length) = (out.framing.header_length(), Ipv4Header::LENGTH + message.length());
         let id = frames.take();
         if length > out.mtu || start + length > frames[id].room().len() {
@@ -242,33 +249,33 @@ impl Router {
         let frame: &mut Frame = &mut frames[id];
         let room = frame.room();
         if out.framing == Framing::Ethernet {
-            header_to(next, out.station).emit(room);
+            header_to(next, out.mac).emit(room);
         }
         let packet = &mut room[start..];
         let header = Ipv4Header::new(from, to, Protocol::ICMP);
         let behind = header.emit(message.length(), packet);
         message.emit(&mut packet[behind..]);
         frame.set_length(start + length);
-        Some((way.card, id))
+        Some((route.nic, id))
     }
 }
 
-/// The network that an address is in.
+/// Returns the network number of an address.
 pub(crate) const fn network_of(address: Ipv4Addr) -> u32 {
     address.to_bits() >> (32 - NETWORK_BITS)
 }
 
 fn header_to(next: usize, from: usize) -> EthernetHeader {
     EthernetHeader {
-        destination: MacAddress::new(station(next)),
-        source: MacAddress::new(station(from)),
+        destination: MacAddress::new(mac_address(next)),
+        source: MacAddress::new(mac_address(from)),
         ether_type: EtherType::IPV4,
         ..EthernetHeader::default()
     }
 }
 
-/// A hop less to live; the header's checksum is mended (RFC 1624).
-fn take_a_hop(packet: &mut [u8]) {
+/// Decrements the TTL and updates the header checksum (RFC 1624).
+fn decrement_ttl(packet: &mut [u8]) {
     let before = u16::from_be_bytes([packet[8], packet[9]]);
     packet[8] -= 1;
     let after = u16::from_be_bytes([packet[8], packet[9]]);
@@ -288,22 +295,25 @@ mod tests {
     const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
     const FAR: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 
-    /// A router between an Ethernet, where station 0 is, and a serial line of 576 bytes to station 1.
+    /// Creates a router between an Ethernet with MAC address 0 and a serial line with an MTU of 576
+    /// bytes to MAC address 1.
     fn router() -> Router {
-        let interface =
-            |station, address, framing, mtu| Interface { station, address, framing, mtu };
+        let interface = |mac, address, framing, mtu| Interface { mac, address, framing, mtu };
         let interfaces = vec![
             interface(2, HERE, Framing::Ethernet, 1_500),
             interface(3, Ipv4Addr::new(10, 1, 0, 4), Framing::Ip, 576),
         ];
-        let ways = [0, 1].map(|card| {
-            (network_of(Ipv4Addr::new(10, card, 0, 0)), Way { card: card.into(), gateway: None })
+        let routes = [0, 1].map(|nic| {
+            (
+                network_of(Ipv4Addr::new(10, nic, 0, 0)),
+                NetworkRoute { nic: nic.into(), gateway: None },
+            )
         });
         let neighbours = [(HOST, 0), (FAR, 1)].into_iter().collect();
-        Router::new(interfaces, ways.into_iter().collect(), Arc::new(neighbours))
+        Router::new(interfaces, routes.into_iter().collect(), Arc::new(neighbours))
     }
 
-    /// A frame from station 0 with a packet of so many bytes.
+    /// Creates a frame from MAC address 0 with an IP packet of this length.
     fn frame(frames: &mut Frames, to: Ipv4Addr, ttl: u8, length: usize) -> FrameId {
         let id = frames.take();
         let room = frames[id].room();
@@ -325,20 +335,18 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_for_another_network_goes_on_with_a_hop_less_and_a_right_checksum() {
+    fn a_forwarded_packet_has_a_decremented_ttl_and_a_correct_checksum() {
         let (decision, bytes) = decide(FAR, 64, 100);
-        assert!(matches!(decision, Decision::Forward { card: 1, .. }));
+        assert!(matches!(decision, Decision::Forward { nic: 1, .. }));
         let packet = Ipv4Packet::parse(&bytes).unwrap();
         assert_eq!((packet.header.ttl, packet.header.destination, bytes.len()), (63, FAR, 100));
     }
 
     #[test]
-    fn who_sent_a_packet_that_cannot_go_on_hears_why() {
+    fn the_sender_of_an_undeliverable_packet_gets_an_icmp_error() {
         let told = |to, ttl, length| {
             let (decision, bytes) = decide(to, ttl, length);
-            let Decision::Answer { card: 0, instead, .. } = decision else {
-                panic!("{decision:?}")
-            };
+            let Decision::Answer { nic: 0, instead, .. } = decision else { panic!("{decision:?}") };
             let packet = Ipv4Packet::parse(&bytes[EthernetHeader::LENGTH..]).unwrap();
             assert_eq!((packet.header.source, packet.header.destination), (HERE, HOST));
             let Ok(IcmpMessage::Error { error, .. }) = IcmpMessage::parse(packet.payload) else {
@@ -355,26 +363,26 @@ mod tests {
             told(nowhere, 9, 100),
             (Reason::Unreachable, IcmpError::Unreachable(Unreachable::Net))
         );
-        let nobody = Ipv4Addr::new(10, 1, 0, 9);
+        let absent = Ipv4Addr::new(10, 1, 0, 9);
         assert_eq!(
-            told(nobody, 9, 100),
+            told(absent, 9, 100),
             (Reason::Unreachable, IcmpError::Unreachable(Unreachable::Host))
         );
     }
 
     #[test]
-    fn a_question_for_its_own_address_is_answered_and_another_is_not() {
+    fn only_arp_requests_for_its_own_address_are_answered() {
         let mut frames = Frames::new(1_514);
         let mut ask = |target| {
-            let question = ArpPacket::request(MacAddress::new(station(0)), HOST, target);
-            router().answer_question(0, &question, &mut frames)
+            let request = ArpPacket::request(MacAddress::new(mac_address(0)), HOST, target);
+            router().answer_arp(0, &request, &mut frames)
         };
-        assert!(matches!(ask(HERE), Decision::Answer { card: 0, instead: Reason::OurOwn, .. }));
+        assert!(matches!(ask(HERE), Decision::Answer { nic: 0, instead: Reason::Local, .. }));
         assert_eq!(ask(FAR), Decision::Drop(Reason::Ignored));
     }
 
     #[test]
-    fn anything_at_all_may_come() {
+    fn malformed_frames_never_panic() {
         let mut frames = Frames::new(1_514);
         for length in 0..80 {
             let id = frame(&mut frames, FAR, 9, 100);

@@ -1,7 +1,7 @@
-//! A scenario with every number read: what a world is made after, again and again.
+//! A blueprint: a scenario with all numbers read and checked, which can be run many times.
 
-use super::media::{MediumPlan, Seat};
-use super::programs::{DialoguePlan, ProgramPlans, SpeakerPlan, TransferPlan};
+use super::media::{Attachment, MediumPlan};
+use super::programs::{DialoguePlan, GeneratorPlan, ProgramPlans, TransferPlan};
 use super::relays::{RelayKind, RelayPlan, read_address};
 use super::topology::Topology;
 use crate::machine::MachineParameters;
@@ -13,12 +13,13 @@ use linerate_tcp::{AckRule, Config, EcnRule, Profile};
 use linerate_units::{Rate, Span};
 use std::net::Ipv4Addr;
 
-/// A host's number is two bytes of its addresses, of which routers' cards need some.
+/// Upper limit of the hosts: the number of a host is two bytes of its addresses, and the NICs of
+/// routers need some.
 const MOST_HOSTS: u64 = 10_000;
-/// Of the first window of a connection.
+/// Upper limit of the initial window, in segments.
 const MOST_SEGMENTS: u64 = 65_535;
 
-/// What a world is made after.
+/// A scenario with all numbers read and checked.
 #[derive(Clone, Debug)]
 pub struct Blueprint {
     pub(super) media: Vec<MediumPlan>,
@@ -27,66 +28,66 @@ pub struct Blueprint {
     pub(super) topology: Topology,
     pub(super) transfers: Vec<TransferPlan>,
     pub(super) dialogues: Vec<DialoguePlan>,
-    pub(super) speakers: Vec<SpeakerPlan>,
+    pub(super) generators: Vec<GeneratorPlan>,
     published: Vec<Published>,
-    /// A world lasts no longer.
+    /// Upper limit of the simulated time.
     pub(super) limit: Span,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct HostPlan {
     pub(super) name: String,
-    /// What the scenario calls it, or all that are like it.
+    /// Name of the host, or of its group, in the scenario.
     pub(super) group: String,
     pub(super) machine: MachineParameters,
     pub(super) nic: NicParameters,
     pub(super) tcp: Config,
-    /// Its IP counts packets in their identification.
+    /// Whether its IP identification counts packets.
     pub(super) count_packets: bool,
     /// Largest IP packet.
     pub(super) mtu: usize,
-    pub(super) seat: Seat,
-    /// Its address, if that is not the next one.
+    pub(super) attachment: Attachment,
+    /// Its address, or `None` for the next one.
     pub(super) address: Option<Ipv4Addr>,
 }
 
-/// What a transfer is, as the scenario says it.
+/// The parameters of a transfer in the scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct TransferFacts<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The rules of TCP of the host where it begins.
+    /// TCP configuration of the sending host.
     pub config: Config,
-    /// The largest IP packet of that host.
+    /// Largest IP packet of that host.
     pub mtu: usize,
     /// Bytes of a write.
     pub write_size: usize,
-    /// Bytes asked for by a read.
+    /// Buffer size of a read.
     pub read_size: usize,
 }
 
-/// What varies from run to run of a transfer; what is not given is what the scenario says.
+/// Parameters of a run. `None` keeps the value of the scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TransferOptions {
     /// Bytes to transfer.
     pub bytes: Option<u64>,
-    /// The sender's buffer, in bytes.
+    /// Send buffer in bytes.
     pub send_buffer: Option<usize>,
-    /// The receiver's buffer, in bytes.
+    /// Receive buffer in bytes.
     pub receive_buffer: Option<usize>,
     /// Bytes of a write.
     pub write_size: Option<usize>,
-    /// Bytes asked for by a read.
+    /// Buffer size of a read.
     pub read_size: Option<usize>,
-    /// Compare what arrives with what was sent?
+    /// Whether the received bytes are verified.
     pub verify: bool,
-    /// The rules of all connections, in place of the hosts'.
+    /// TCP configuration of all connections.
     pub config: Option<Config>,
-    /// The largest IP packet, in place of the hosts'.
+    /// Largest IP packet of all hosts.
     pub mtu: Option<usize>,
-    /// No longer than this.
+    /// Upper limit of the simulated time.
     pub limit: Option<Span>,
-    /// Judge every invariant after every event?
+    /// Whether every invariant is checked after every event.
     pub checks: bool,
 }
 
@@ -114,7 +115,7 @@ impl Blueprint {
         let plan = Self {
             transfers: programs.transfers,
             dialogues: programs.dialogues,
-            speakers: programs.speakers,
+            generators: programs.generators,
             published: Published::read_all(settings)?,
             limit: root.below("limit").span("time")?,
             topology: Topology::new(&media, &hosts, &relays)?,
@@ -127,38 +128,39 @@ impl Blueprint {
         Ok(plan)
     }
 
-    /// What documents say of it.
+    /// Returns the published figures of the scenario.
     #[must_use]
     pub fn published(&self) -> &[Published] {
         &self.published
     }
 
-    /// The names of the wires; `wire` if there is only one.
+    /// Returns the names of the wires; a single one is called `wire`.
     pub fn wires(&self) -> impl Iterator<Item = &str> {
         self.media.iter().map(|medium| medium.name.as_str())
     }
 
-    /// The bit rate of each wire, and what its frames begin with.
+    /// Returns the bit rate and the framing of each wire.
     pub fn framings(&self) -> impl Iterator<Item = (Rate, Framing)> {
         self.media.iter().map(|medium| (medium.rate(), medium.framing()))
     }
 
-    /// The bit rate of the wire: of the slowest that the first transfer crosses.
+    /// Returns the lowest bit rate on the path of the first transfer.
     #[must_use]
     pub fn rate(&self) -> Rate {
         let slowest = self.path().map(MediumPlan::rate).min_by_key(|rate| rate.bits_per_second());
         slowest.unwrap_or_else(|| self.media[0].rate())
     }
 
-    /// Does the first transfer cross a wire that all stations share?
+    /// Returns whether the first transfer crosses a shared wire.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.path().any(MediumPlan::is_shared)
     }
 
-    /// The media that the first transfer crosses, or the first medium if there is none.
+    /// Returns the media that the first transfer crosses, or the first medium if there is no
+    /// transfer.
     fn path(&self) -> impl Iterator<Item = &MediumPlan> {
-        let medium = |host: usize| self.hosts[host].seat.medium;
+        let medium = |host: usize| self.hosts[host].attachment.medium;
         let path = match self.transfers.first() {
             Some(transfer) => {
                 self.topology.path(medium(transfer.from), medium(transfer.to), &self.relays)
@@ -168,7 +170,7 @@ impl Blueprint {
         path.into_iter().map(|number| &self.media[number])
     }
 
-    /// The first bulk transfer, if there is one.
+    /// Returns the parameters of the first bulk transfer.
     #[must_use]
     pub fn transfer(&self) -> Option<TransferFacts<'_>> {
         let transfer = self.transfers.first()?;
@@ -185,17 +187,21 @@ impl Blueprint {
     fn check(&self) -> Result<(), ParameterError> {
         let refuse = |what: String| Err(ParameterError::Topology(what));
         for (number, medium) in self.media.iter().enumerate() {
-            let seats = self.seats(number);
-            if seats.is_empty() {
+            let attachments = self.attachments(number);
+            if attachments.is_empty() {
                 return refuse(format!(
-                    "nobody is on {}: leave it out, or say on = \"{0}\"",
+                    "no host is on {}: leave it out, or set on = \"{0}\"",
                     medium.name
                 ));
             }
-            medium.check(&seats)?;
+            medium.check(&attachments)?;
         }
         for plan in self.relays.iter().filter(|relay| relay.kind == RelayKind::Bridge) {
-            if plan.cards.iter().any(|card| self.media[card.seat.medium].framing() == Framing::Ip) {
+            if plan
+                .nics
+                .iter()
+                .any(|nic| self.media[nic.attachment.medium].framing() == Framing::Ip)
+            {
                 return refuse(format!(
                     "{} is on a serial line: a bridge joins Ethernets only",
                     plan.name
@@ -208,58 +214,62 @@ impl Blueprint {
             self.dialogues.iter().map(|dialogue| (&dialogue.name, dialogue.from, dialogue.to));
         for (name, from, to) in transfers.chain(dialogues) {
             let (from, to) = (&self.hosts[from], &self.hosts[to]);
-            if !self.topology.reaches(from.seat.medium, to.seat.medium) {
+            if !self.topology.reaches(from.attachment.medium, to.attachment.medium) {
                 return refuse(format!(
-                    "there is no way from {} to {} for {name}: join {} and {} by a router or a bridge",
+                    "no path leads from {} to {} for {name}: join {} and {} by a router or a \
+                     bridge",
                     from.name,
                     to.name,
-                    self.media[from.seat.medium].name,
-                    self.media[to.seat.medium].name
+                    self.media[from.attachment.medium].name,
+                    self.media[to.attachment.medium].name
                 ));
             }
         }
-        self.speakers.iter().try_for_each(|plan| self.check_speaker(plan))
+        self.generators.iter().try_for_each(|plan| self.check_generator(plan))
     }
 
-    /// Programs that speak in frames reach as far as frames do.
-    fn check_speaker(&self, plan: &SpeakerPlan) -> Result<(), ParameterError> {
+    /// Refuses a raw-frame generator whose frames cannot reach its peer.
+    fn check_generator(&self, plan: &GeneratorPlan) -> Result<(), ParameterError> {
         let here = &self.hosts[plan.host];
-        if self.media[here.seat.medium].framing() == Framing::Ip {
+        if self.media[here.attachment.medium].framing() == Framing::Ip {
             return Err(ParameterError::Topology(
-                "a serial line carries IP packets only: leave programs out that speak in frames"
+                "a serial line carries IP packets only: leave out programs that send raw frames"
                     .to_owned(),
             ));
         }
         let Some(there) = plan.peer().map(|peer| &self.hosts[peer]) else { return Ok(()) };
-        if self.topology.is_one_network(here.seat.medium, there.seat.medium) {
+        if self.topology.is_one_network(here.attachment.medium, there.attachment.medium) {
             return Ok(());
         }
         Err(ParameterError::Topology(format!(
-            "{} speaks in frames, which no router passes on: join {} and {} by bridges",
-            plan.name, self.media[here.seat.medium].name, self.media[there.seat.medium].name
+            "{} sends raw frames, which no router forwards: join {} and {} by bridges",
+            plan.name,
+            self.media[here.attachment.medium].name,
+            self.media[there.attachment.medium].name
         )))
     }
 
-    /// Who is on a medium, in the order of ports: hosts, then the cards of routers and bridges.
-    pub(super) fn seats(&self, medium: usize) -> Vec<Seat> {
-        let hosts = self.hosts.iter().map(|host| host.seat);
-        let cards = self.relays.iter().flat_map(|relay| relay.cards.iter().map(|card| card.seat));
-        hosts.chain(cards).filter(|seat| seat.medium == medium).collect()
+    /// Returns the attachments to a medium in the order of its ports: hosts, then the NICs of
+    /// routers and bridges.
+    pub(super) fn attachments(&self, medium: usize) -> Vec<Attachment> {
+        let hosts = self.hosts.iter().map(|host| host.attachment);
+        let nics = self.relays.iter().flat_map(|relay| relay.nics.iter().map(|nic| nic.attachment));
+        hosts.chain(nics).filter(|attachment| attachment.medium == medium).collect()
     }
 }
 
 impl HostPlan {
-    /// A host, or as many like it as the scenario says, each a step further along the cable.
+    /// Reads a host or a group of equal hosts, each `step` metres further along the cable.
     fn read_group(
         settings: &Settings,
         name: &str,
         media: &[MediumPlan],
     ) -> Result<Vec<Self>, ParameterError> {
         let section = settings.section(format!("hosts.{name}"));
-        if !settings.names(&format!("hosts.{name}.cards")).is_empty() {
+        if !settings.names(&format!("hosts.{name}.nics")).is_empty() {
             return Err(ParameterError::Topology(format!(
-                "{name} has several cards, and is no router: a host has one, so make it [routers.{name}], or take \
-                 [hosts.{name}.cards] out"
+                "{name} has several NICs and is no router: make it [routers.{name}], or remove \
+                [hosts.{name}.nics]"
             )));
         }
         let one = Self::read(&section, name, media)?;
@@ -270,9 +280,9 @@ impl HostPlan {
             (section.count_within("count", 1..=MOST_HOSTS)?, section.count("step")?);
         let like = |number| Self {
             name: format!("{name}-{}", number + 1),
-            seat: Seat {
-                position: one.seat.position.saturating_add(step.saturating_mul(number)),
-                ..one.seat
+            attachment: Attachment {
+                position: one.attachment.position.saturating_add(step.saturating_mul(number)),
+                ..one.attachment
             },
             ..one.clone()
         };
@@ -292,7 +302,8 @@ impl HostPlan {
         let machine = MachineParameters::read(&section.below("machine"))?;
         if nic.queues > machine.processors {
             return Err(ParameterError::Topology(format!(
-                "the card of {name} has {} queues, and its machine {} to serve them: give it {0} processors, or {1} queues",
+                "the NIC of {name} has {} queues, and its machine {} processors to serve them: \
+                give it {0} processors, or {1} queues",
                 nic.queues, machine.processors
             )));
         }
@@ -300,7 +311,9 @@ impl HostPlan {
             None => machine,
             Some(clocks) => machine.with_copy(clocks).ok_or_else(|| {
                 ParameterError::Topology(format!(
-                    "the card of {name} has no DMA and wants an ISA bus: give it a machine with one, as 486-isa"
+                    "the NIC of {name} has no DMA and needs an ISA bus: give it a machine with \
+                     one, \
+                    as 486-isa"
                 ))
             })?,
         };
@@ -312,24 +325,24 @@ impl HostPlan {
             mtu: read_mtu(&tcp)?,
             tcp: read_tcp(&tcp)?,
             count_packets: tcp.has("identification") && tcp.switch("identification")?,
-            seat: Seat::read(section, name, media)?,
+            attachment: Attachment::read(section, name, media)?,
             address: read_address(section)?,
         })
     }
 }
 
-/// The largest IP packet: what a host needs, and what there is at all.
+/// Reads the largest IP packet, at least the minimum MTU of a host.
 pub(super) fn read_mtu(section: &Section<'_>) -> Result<usize, ParameterError> {
     section.size_within("mtu", SMALLEST_MTU as u64..=65_535)
 }
 
-/// The rules of TCP: those of a profile, with the numbers that the scenario has of its own.
+/// Reads a TCP configuration: a profile and the scenario's own values.
 fn read_tcp(section: &Section<'_>) -> Result<Config, ParameterError> {
     section.word("title")?;
     let name = section.word("profile")?;
     let profile = name
         .parse::<Profile>()
-        .map_err(|error| section.wrong("profile", format!("is no set of rules: {error}")))?;
+        .map_err(|error| section.wrong("profile", format!("is not a TCP profile: {error}")))?;
     let mut config = profile.config();
     config.initial_window =
         u32::try_from(section.count_within("initial_window", 1..=MOST_SEGMENTS)?)

@@ -1,23 +1,23 @@
-//! A world is made after a blueprint, and runs to its end.
+//! Builds a simulation from a blueprint, runs it and collects the results.
 
 use super::blueprint::{Blueprint, HostPlan, TransferOptions};
 use super::media::MediumPlan;
-use super::programs::{DialoguePlan, SpeakerPlan, TransferPlan};
+use super::programs::{DialoguePlan, GeneratorPlan, TransferPlan};
 use super::relays::{RelayKind, RelayPlan};
 use super::spread::{Ends, Spread};
+use crate::mac::mac_address;
 use crate::machine::Machine;
-use crate::medium::{Outlet, Port};
+use crate::medium::{EgressQueue, Port};
 use crate::nic::{Arbiter, Nic};
 use crate::outcome::{
-    MachineOutcome, Outcome, ProcessorOutcome, RelayCardOutcome, RelayOutcome, WireOutcome,
+    MachineOutcome, Outcome, ProcessorOutcome, RelayNicOutcome, RelayOutcome, WireOutcome,
 };
 use crate::program::{Bulk, Dialogue, Echo, ProgramReport, Sink, Source, Typist};
-use crate::relay::{Bridge, Interface, Mind, Relay, RelayCard, Router};
+use crate::relay::{Bridge, Forwarding, Interface, Relay, RelayNic, Router};
 use crate::rng::Stream;
-use crate::station::station;
 use crate::timeline::{Part, Unit};
 use crate::trace::{Captured, Keep, Trace};
-use crate::world::{Occupant, Place, World};
+use crate::world::{Occupant, Wire, World};
 use linerate_stack::{Capabilities, Offloads, Route, Shard, Stack, StackConfig, Steering};
 use linerate_units::{Span, Tick};
 use linerate_wire::{EthernetHeader, MacAddress};
@@ -26,21 +26,21 @@ use std::net::SocketAddrV4;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-/// Discard (RFC 863); of several transfers each has a port of its own.
+/// Port of discard (RFC 863) for the first transfer; each further transfer has the next port.
 const PORT: u16 = 9;
-/// Login (RFC 1282), whose dialogues these are.
+/// Port of login (RFC 1282) for dialogues.
 const ECHO_PORT: u16 = 513;
-/// Random streams are numbered by who draws from them.
+/// Ranges of random stream numbers, one for each kind of component.
 const HOST_STREAMS: u64 = 1 << 32;
 const RELAY_STREAMS: u64 = 3 << 32;
-/// One for each port of each server.
+/// One stream for each port of each server.
 const PORT_STREAMS: u64 = 4 << 32;
-/// One for each period of each machine's other bus master.
+/// One stream for each period of each machine's other bus master.
 const ARBITER_STREAMS: u64 = 1 << 62;
 
 impl Blueprint {
-    /// Makes a world and lets it run. The same blueprint, seed and options give the same outcome. Frames that are to be
-    /// kept are in it, however many they are.
+    /// Runs a simulation. A blueprint, a seed and options determine the results. All captured
+    /// frames are in the outcome, however many there are.
     #[must_use]
     pub fn run(&self, seed: u64, options: &TransferOptions, keep: Keep) -> Outcome {
         let mut frames = Vec::new();
@@ -48,8 +48,8 @@ impl Blueprint {
         Outcome { frames, ..outcome }
     }
 
-    /// Does the same, and shows frames that are to be kept to `watch` as they leave, the earliest first: they are not in
-    /// the outcome.
+    /// Runs a simulation, and passes captured frames to `watch` in the order of time instead of
+    /// collecting them in the outcome.
     #[must_use]
     pub fn run_watched(
         &self,
@@ -69,7 +69,7 @@ impl Blueprint {
             world.start(to, ends.to, Box::new(Sink::new(bulk.clone())));
             world.start(from, ends.from, Box::new(Source::new(bulk)));
         }
-        // Behind the ports of the transfers, if there are so many.
+        // Behind the ports of the transfers, if there are that many.
         let first = ECHO_PORT.max(PORT + small(self.transfers.len()));
         for (number, dialogue) in (0..).zip(&self.dialogues) {
             let &DialoguePlan { from, to, spread, .. } = dialogue;
@@ -79,8 +79,8 @@ impl Blueprint {
             world.start(to, ends.to, Box::new(Echo::new(dialogue.clone())));
             world.start(from, ends.from, Box::new(Typist::new(dialogue)));
         }
-        for plan in &self.speakers {
-            world.attach(plan.host, plan.speaker());
+        for plan in &self.generators {
+            world.attach(plan.host, plan.build());
         }
         world.run(limit, watch);
         self.outcome(&mut world)
@@ -88,83 +88,85 @@ impl Blueprint {
 
     fn build(&self, seed: u64, options: &TransferOptions, keep: Keep) -> World {
         let mtus = self.hosts.iter().map(|host| options.mtu.unwrap_or(host.mtu));
-        let router_mtus =
-            self.relays.iter().flat_map(|relay| relay.cards.iter().map(|card| card.mtu));
+        let router_mtus = self.relays.iter().flat_map(|relay| relay.nics.iter().map(|nic| nic.mtu));
         let packets = mtus.chain(router_mtus).map(|mtu| mtu + EthernetHeader::LENGTH);
-        let others = self.speakers.iter().map(SpeakerPlan::longest);
+        let others = self.generators.iter().map(GeneratorPlan::longest);
         let others = others.chain(self.media.iter().map(MediumPlan::noise_length));
         let room = packets.chain(others).max().unwrap_or(0);
         let mut world = World::new(room, Trace::new(keep), options.checks);
         for number in 0..self.hosts.len() {
             world.machines.push(self.machine(number, seed, options, keep));
         }
-        self.take_seats(&mut world, seed);
+        self.attach_nics(&mut world, seed);
         world.bridged = self.bridged(&world);
-        let neighbours = Arc::new(self.topology.neighbours());
+        let neighbours = Arc::new(self.topology.macs_by_address());
         let mut routers = 0;
         for (number, plan) in self.relays.iter().enumerate() {
-            let mind = match plan.kind {
+            let forwarding = match plan.kind {
                 RelayKind::Router => {
                     routers += 1;
-                    Mind::Router(self.router(routers - 1, plan, Arc::clone(&neighbours)))
+                    Forwarding::Router(self.router(routers - 1, plan, Arc::clone(&neighbours)))
                 }
-                RelayKind::Bridge => Mind::Bridge(bridge(&world, number)),
+                RelayKind::Bridge => Forwarding::Bridge(bridge(&world, number)),
             };
-            world.relays.push(self.relay(number, plan, mind, seed));
+            world.relays.push(self.relay(number, plan, forwarding, seed));
         }
         world
     }
 
-    /// Makes the media, and puts everybody where he belongs.
-    fn take_seats(&self, world: &mut World, seed: u64) {
+    /// Creates the media and attaches the NICs.
+    fn attach_nics(&self, world: &mut World, seed: u64) {
         let mut ports = vec![Vec::new(); self.media.len()];
         let mut sit = |medium: usize, occupant: Occupant| {
             ports[medium].push(occupant);
             (small(medium), ports[medium].len() - 1)
         };
         for (number, host) in self.hosts.iter().enumerate() {
-            world.seats.push(sit(host.seat.medium, Occupant::Machine(small(number))));
+            world.attachments.push(sit(host.attachment.medium, Occupant::Machine(small(number))));
         }
         for (number, plan) in self.relays.iter().enumerate() {
-            let cards = (0..).zip(&plan.cards);
-            let seats = cards
-                .map(|(card, plan)| sit(plan.seat.medium, Occupant::Relay(small(number), card)));
-            let seats: Vec<(u16, Port)> = seats.collect();
+            let nics = (0..).zip(&plan.nics);
+            let attachments = nics.map(|(nic, plan)| {
+                sit(plan.attachment.medium, Occupant::Relay(small(number), nic))
+            });
+            let attachments: Vec<(u16, Port)> = attachments.collect();
             if plan.kind == RelayKind::Router {
-                world.seats.extend(&seats);
+                world.attachments.extend(&attachments);
             }
-            world.relay_seats.push(seats);
+            world.relay_attachments.push(attachments);
         }
         for (number, (plan, mut ports)) in self.media.iter().zip(ports).enumerate() {
             if let Some(noise) = plan.noise(number, seed) {
-                world.noise_seats.push((small(number), ports.len()));
+                world.noise_attachments.push((small(number), ports.len()));
                 ports.push(Occupant::Noise(small(world.noises.len())));
                 world.noises.push(noise);
             }
-            // Each medium draws from streams of its own; those of the first are the seed's.
-            let medium = plan.medium(&self.seats(number), seed ^ (number as u64) << 48);
-            world.places.push(Place { medium, ports });
+            // Each medium has random streams of its own; those of the first are the seed's.
+            let medium = plan.medium(&self.attachments(number), seed ^ (number as u64) << 48);
+            world.wires.push(Wire { medium, ports });
         }
     }
 
-    /// By which port a bridge leads from each medium to each other one of its network.
+    /// Returns the port of the bridge that leads from each medium to every other one of its
+    /// network.
     fn bridged(&self, world: &World) -> BTreeMap<(u16, u16), Port> {
         let bridges = || {
-            let all = self.relays.iter().zip(&world.relay_seats);
-            all.filter(|(plan, _)| plan.kind == RelayKind::Bridge).map(|(_, seats)| seats)
+            let all = self.relays.iter().zip(&world.relay_attachments);
+            all.filter(|(plan, _)| plan.kind == RelayKind::Bridge)
+                .map(|(_, attachments)| attachments)
         };
         let mut bridged = BTreeMap::new();
         for to in (0..).take(self.media.len()) {
-            // There is no ring: from medium to medium away from `to`, each is met once.
+            // Bridged media form no loop: going away from `to`, each medium is reached once.
             let mut near = vec![to];
             while let Some(medium) = near.pop() {
-                for seats in
-                    bridges().filter(|seats| seats.iter().any(|&(place, _)| place == medium))
+                for attachments in bridges()
+                    .filter(|attachments| attachments.iter().any(|&(wire, _)| wire == medium))
                 {
-                    for &(place, port) in seats.iter().filter(|&&(place, _)| place != medium) {
-                        if place != to && !bridged.contains_key(&(place, to)) {
-                            bridged.insert((place, to), port);
-                            near.push(place);
+                    for &(wire, port) in attachments.iter().filter(|&&(wire, _)| wire != medium) {
+                        if wire != to && !bridged.contains_key(&(wire, to)) {
+                            bridged.insert((wire, to), port);
+                            near.push(wire);
                         }
                     }
                 }
@@ -175,12 +177,12 @@ impl Blueprint {
 
     fn machine(&self, number: usize, seed: u64, options: &TransferOptions, keep: Keep) -> Machine {
         let host = &self.hosts[number];
-        let medium = &self.media[host.seat.medium];
+        let medium = &self.media[host.attachment.medium];
         let mut random = Stream::new(seed, HOST_STREAMS + number as u64);
         let mut config =
-            StackConfig::new(MacAddress::new(station(number)), self.topology.cidr(number));
+            StackConfig::new(MacAddress::new(mac_address(number)), self.topology.cidr(number));
         (config.tcp, config.count_packets) = (host.tcp, host.count_packets);
-        let routes = self.topology.routes(host.seat.medium);
+        let routes = self.topology.routes(host.attachment.medium);
         config.routes.extend(routes.map(|(network, gateway)| Route::via(network, gateway)));
         let secret = random.secret();
         let count = host.nic.queues;
@@ -197,47 +199,47 @@ impl Blueprint {
         Machine::new(&host.machine, nic, shards, steering, capabilities, head_start)
     }
 
-    /// What a host's link can do.
+    /// Returns the capabilities of a host's link.
     fn capabilities(&self, host: &HostPlan, options: &TransferOptions, keep: Keep) -> Capabilities {
-        let framing = self.media[host.seat.medium].framing();
+        let framing = self.media[host.attachment.medium].framing();
         Capabilities {
-            // Sums are charged for, not made, but where somebody will look at them.
+            // Checksums cost processor time, but are computed only if frames are captured.
             offloads: Offloads {
-                checksums: !keep.frames || host.nic.offload.cuts > 0,
-                super_packet: host.nic.offload.cuts,
+                checksums: !keep.frames || host.nic.offload.tso_max_size > 0,
+                gso_max_size: host.nic.offload.tso_max_size,
             },
             ..Capabilities::new(framing, options.mtu.unwrap_or(host.mtu))
         }
     }
 
-    fn relay(&self, number: usize, plan: &RelayPlan, mind: Mind, seed: u64) -> Relay {
+    fn relay(&self, number: usize, plan: &RelayPlan, forwarding: Forwarding, seed: u64) -> Relay {
         let masters = ARBITER_STREAMS + (((self.hosts.len() + number) as u64) << 40);
         let arbiter = Arbiter::new(plan.parameters.machine.bus, seed, masters);
-        let cards = (0..).zip(&plan.cards).map(|(card, plan)| {
-            let byte = Span::of_bits(8, self.media[plan.seat.medium].rate());
-            let stream = Stream::new(seed, RELAY_STREAMS + ((number as u64) << 16) + card);
+        let nics = (0..).zip(&plan.nics).map(|(nic, plan)| {
+            let byte = Span::of_bits(8, self.media[plan.attachment.medium].rate());
+            let stream = Stream::new(seed, RELAY_STREAMS + ((number as u64) << 16) + nic);
             let nic = Nic::new(plan.nic.clone(), byte, arbiter);
-            RelayCard { nic, outlet: Outlet::new(&plan.queue, stream) }
+            RelayNic { nic, egress: EgressQueue::new(&plan.queue, stream) }
         });
-        Relay::new(plan.parameters.clone(), mind, cards.collect())
+        Relay::new(plan.parameters.clone(), forwarding, nics.collect())
     }
 
-    /// The mind of the router with this number among the routers.
+    /// Creates the forwarding logic of a router; `number` counts routers only.
     fn router(
         &self,
         number: usize,
         plan: &RelayPlan,
         neighbours: Arc<BTreeMap<std::net::Ipv4Addr, usize>>,
     ) -> Router {
-        let interfaces = plan.cards.iter().enumerate().map(|(card, plan)| {
-            let station = self.topology.station(number, card);
-            let framing = self.media[plan.seat.medium].framing();
-            Interface { station, address: self.topology.address(station), framing, mtu: plan.mtu }
+        let interfaces = plan.nics.iter().enumerate().map(|(nic, plan)| {
+            let mac = self.topology.mac(number, nic);
+            let framing = self.media[plan.attachment.medium].framing();
+            Interface { mac, address: self.topology.address(mac), framing, mtu: plan.mtu }
         });
-        Router::new(interfaces.collect(), self.topology.ways(number), neighbours)
+        Router::new(interfaces.collect(), self.topology.routes_of_router(number), neighbours)
     }
 
-    /// The ends of a connection: which of its program it is, and how that spreads them.
+    /// Chooses the ports and processors of a connection, by its number in its program.
     fn ends(
         &self,
         world: &World,
@@ -270,7 +272,7 @@ impl Blueprint {
             local,
             bytes: options.bytes.or(plan.bytes).unwrap_or(1),
             write_size: options.write_size.or(plan.write_size).unwrap_or(4_096),
-            super_packet: self.hosts[transfer.from].nic.offload.cuts,
+            gso_max_size: self.hosts[transfer.from].nic.offload.tso_max_size,
             read_size: options.read_size.or(plan.read_size).unwrap_or(4_096),
             verify: options.verify,
             config,
@@ -299,15 +301,15 @@ impl Blueprint {
         });
         let machines =
             self.hosts.iter().zip(&world.machines).map(|(host, machine)| host.outcome(machine));
-        let wires = self.media.iter().zip(&world.places).map(|(plan, place)| WireOutcome {
+        let wires = self.media.iter().zip(&world.wires).map(|(plan, wire)| WireOutcome {
             name: plan.name.clone(),
             rate: plan.rate(),
             framing: plan.framing(),
-            counted: place.medium.statistics(),
-            stations: place.ports.iter().map(|&occupant| self.name_of(occupant)).collect(),
+            counted: wire.medium.statistics(),
+            stations: wire.ports.iter().map(|&occupant| self.name_of(occupant)).collect(),
         });
         let wires: Vec<WireOutcome> = wires.collect();
-        let complete = world.machines.iter().all(Machine::is_over);
+        let complete = world.machines.iter().all(Machine::is_finished);
         let timeline = world.trace.take_timeline(world.now, |part| match part {
             Part::Station { wire, port } => {
                 let wire = &wires[usize::from(wire)];
@@ -319,9 +321,9 @@ impl Blueprint {
             Part::Relay { relay, unit } => {
                 format!("{}: {}", self.relays[usize::from(relay)].name, unit.name())
             }
-            Part::RelayCard { relay, card, unit } => {
+            Part::RelayNic { relay, nic, unit } => {
                 let relay = &self.relays[usize::from(relay)];
-                format!("{}/{}: {}", relay.name, relay.cards[usize::from(card)].name, unit.name())
+                format!("{}/{}: {}", relay.name, relay.nics[usize::from(nic)].name, unit.name())
             }
         });
         Outcome {
@@ -342,7 +344,7 @@ impl Blueprint {
         }
     }
 
-    /// Who is at a port.
+    /// Returns the name of the owner of a port.
     fn name_of(&self, occupant: Occupant) -> String {
         match occupant {
             Occupant::Machine(number) => self.hosts[usize::from(number)].name.clone(),
@@ -355,7 +357,7 @@ impl Blueprint {
 impl HostPlan {
     fn outcome(&self, machine: &Machine) -> MachineOutcome {
         let served = machine.busy().zip(machine.nic().queues().map(Some));
-        // Who serves no queue has nothing to do.
+        // A processor without a queue has nothing to do.
         let all = served.chain(std::iter::repeat(((Span::ZERO, [Span::ZERO; 3]), None)));
         let outcome = |((busy, levels), queue)| ProcessorOutcome { busy, levels, queue };
         let processors: Vec<ProcessorOutcome> =
@@ -368,12 +370,12 @@ impl HostPlan {
             busy: sum(|one| one.busy),
             levels: [sum(|one| one.levels[0]), sum(|one| one.levels[1]), sum(|one| one.levels[2])],
             processors,
-            card: machine.nic().statistics(),
+            nic: machine.nic().statistics(),
             room: machine.nic().room(self.mtu + 14),
         }
     }
 
-    /// What a timeline calls something in it.
+    /// Returns the name of a unit in the timeline.
     fn name_of(&self, processor: u16, unit: Unit) -> String {
         let is_one_of_several = self.machine.processors > NonZeroU16::MIN && unit != Unit::Bus;
         let (name, unit) = (&self.name, unit.name());
@@ -388,33 +390,33 @@ impl HostPlan {
 impl RelayPlan {
     fn outcome(&self, relay: &Relay) -> RelayOutcome {
         let (busy, levels) = relay.busy();
-        let cards = self.cards.iter().zip(relay.cards()).map(|(plan, (card, outlet))| {
-            RelayCardOutcome { name: plan.name.clone(), card, outlet: *outlet }
+        let nics = self.nics.iter().zip(relay.nics()).map(|(plan, (nic, egress))| {
+            RelayNicOutcome { name: plan.name.clone(), nic, egress: *egress }
         });
         RelayOutcome {
             name: self.name.clone(),
             busy,
             levels,
             counted: *relay.statistics(),
-            cards: cards.collect(),
+            nics: nics.collect(),
         }
     }
 }
 
-/// The mind of a bridge: behind which of its cards each station is.
+/// Creates the forwarding table of a bridge.
 fn bridge(world: &World, number: usize) -> Bridge {
-    let own = &world.relay_seats[number];
-    let behind = world.seats.iter().map(|&(at, _)| {
-        let leads = |&(place, port): &(u16, Port)| {
-            // Towards another medium than the card's own, by a bridge that is not this one.
-            place == at || world.bridged.get(&(place, at)).is_some_and(|&other| other != port)
+    let own = &world.relay_attachments[number];
+    let behind = world.attachments.iter().map(|&(at, _)| {
+        let leads = |&(wire, port): &(u16, Port)| {
+            // Towards a medium that is not the NIC's own, by a bridge that is not this one.
+            wire == at || world.bridged.get(&(wire, at)).is_some_and(|&other| other != port)
         };
         own.iter().position(leads).map(small)
     });
     Bridge::new(behind.collect())
 }
 
-/// Numbers of media, machines and cards, of which there are some thousands at most.
+/// Converts the number of a medium, a machine or a NIC, of which there are at most some thousands.
 fn small(number: usize) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }

@@ -1,25 +1,25 @@
-//! The media of a scenario, as its file says them: one that all are on, or several with names.
+//! The media of a scenario: one for all hosts, or several with names.
 
+use crate::background::Noise;
 use crate::medium::{
     Bus, BusParameters, CHECK_SEQUENCE, Cable, Duplex, DuplexParameters, Medium, SHORTEST, Serial,
     SerialParameters, Switch, SwitchParameters,
 };
-use crate::noise::Noise;
 use crate::parameter::{ParameterError, Section, Settings};
 use crate::rng::Stream;
 use linerate_stack::Medium as Framing;
 use linerate_units::{Rate, Span};
 
-/// What the only medium of a world is called.
+/// Name of the only medium.
 const ONLY: &str = "wire";
-/// Random streams of noise are numbered from here on.
+/// First random stream number of background traffic.
 const NOISE_STREAMS: u64 = 2 << 32;
 
-/// Bytes of a frame of noise, check sequence included: an Ethernet's shortest, and what a frame has room for.
+/// Limits of a background frame's bytes, check sequence included.
 const SHORTEST_NOISE: u64 = SHORTEST as u64;
 const LONGEST_NOISE: u64 = 65_535;
 
-/// A medium, and everybody else on it.
+/// A medium and its background traffic.
 #[derive(Clone, Debug)]
 pub(super) struct MediumPlan {
     pub(super) name: String,
@@ -42,19 +42,19 @@ struct NoisePlan {
     position: u64,
 }
 
-/// Where a card is.
+/// A NIC's attachment to a medium.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seat {
-    /// The number of the medium.
+pub(super) struct Attachment {
+    /// Number of the medium.
     pub(super) medium: usize,
-    /// Metres from the end of a bus.
+    /// Position in metres from the end of a bus.
     pub(super) position: u64,
-    /// Its cable to a switch, if that is not the medium's.
+    /// Its cable to a switch, if it has one of its own.
     pub(super) cable: Option<Cable>,
 }
 
 impl MediumPlan {
-    /// The medium that the file's first level names, or those below `[media]`.
+    /// Reads the medium at the top level of the file, or those below `[media]`.
     pub(super) fn read_all(settings: &Settings) -> Result<Vec<Self>, ParameterError> {
         let (root, names) = (settings.root(), settings.names("media"));
         if names.is_empty() {
@@ -79,12 +79,12 @@ impl MediumPlan {
         Ok(Self { name: name.to_owned(), kind, noise })
     }
 
-    /// Its bit rate; of a switch, that of its own cables.
+    /// Returns the bit rate; of a switch, that of cables without a rate of their own.
     pub(super) const fn rate(&self) -> Rate {
         self.kind.rate()
     }
 
-    /// What it carries.
+    /// Returns the framing.
     pub(super) const fn framing(&self) -> Framing {
         match self.kind {
             Kind::Serial(_) => Framing::Ip,
@@ -92,55 +92,58 @@ impl MediumPlan {
         }
     }
 
-    /// Do all stations share one wire?
+    /// Returns whether all stations share one wire.
     pub(super) const fn is_shared(&self) -> bool {
         matches!(self.kind, Kind::Bus(_))
     }
 
-    /// Is somebody on it who stands for everybody else?
+    /// Returns whether there is background traffic.
     pub(super) const fn has_noise(&self) -> bool {
         self.noise.is_some()
     }
 
-    /// Bytes of the frames of whoever stands for everybody else.
+    /// Returns the bytes of the background frames.
     pub(super) fn noise_length(&self) -> usize {
         self.noise.as_ref().map_or(0, |noise| noise.length)
     }
 
-    /// Can these cards, and the noise, be on it?
-    pub(super) fn check(&self, seats: &[Seat]) -> Result<(), ParameterError> {
+    /// Checks that the medium admits these attachments and the background traffic.
+    pub(super) fn check(&self, attachments: &[Attachment]) -> Result<(), ParameterError> {
         let refuse = |what: &str| Err(ParameterError::Topology(what.to_owned()));
         match &self.kind {
             Kind::Bus(bus) => {
-                let positions = seats.iter().map(|seat| seat.position);
+                let positions = attachments.iter().map(|attachment| attachment.position);
                 let positions = positions.chain(self.noise.as_ref().map(|noise| noise.position));
                 let longest = bus.longest(bus.metre * positions.max().unwrap_or(0));
                 if bus.reaches(longest) {
                     Ok(())
                 } else {
                     refuse(
-                        "the bus is too long: a collision must be heard within 512 bits, so shorten it",
+                        "the bus is too long: every station must sense a collision within 512 \
+                         bits, so \
+                         shorten it",
                     )
                 }
             }
-            Kind::Duplex(_) | Kind::Serial(_) if seats.len() != 2 => {
+            Kind::Duplex(_) | Kind::Serial(_) if attachments.len() != 2 => {
                 refuse("a cable has two ends: give the scenario two hosts, or a bus")
             }
             Kind::Duplex(_) | Kind::Serial(_) if self.has_noise() => refuse(
-                "nobody else is on a cable with two ends: leave the noise out, or take a bus",
+                "a cable with two ends has no background traffic: leave the noise out, or take a \
+                 bus",
             ),
             Kind::Switch(_) if self.has_noise() => {
-                refuse("other people's traffic needs a bus: leave the noise out, or take a bus")
+                refuse("background traffic needs a bus: leave the noise out, or take a bus")
             }
             Kind::Duplex(_) | Kind::Switch(_) | Kind::Serial(_) => Ok(()),
         }
     }
 
-    /// The medium with these cards on it.
-    pub(super) fn medium(&self, seats: &[Seat], seed: u64) -> Medium {
+    /// Creates the medium.
+    pub(super) fn medium(&self, attachments: &[Attachment], seed: u64) -> Medium {
         match &self.kind {
             Kind::Bus(bus) => {
-                let positions = seats.iter().map(|seat| seat.position);
+                let positions = attachments.iter().map(|attachment| attachment.position);
                 let positions = positions.chain(self.noise.as_ref().map(|noise| noise.position));
                 let places: Vec<Span> = positions.map(|metres| bus.metre * metres).collect();
                 Medium::Bus(Bus::new(bus.clone(), &places, seed))
@@ -148,13 +151,14 @@ impl MediumPlan {
             Kind::Duplex(duplex) => Medium::Duplex(Duplex::new(duplex.clone(), seed)),
             Kind::Serial(line) => Medium::Serial(Box::new(Serial::new(line.clone()))),
             Kind::Switch(switch) => {
-                let cables = seats.iter().map(|seat| seat.cable.unwrap_or(switch.cable));
+                let cables =
+                    attachments.iter().map(|attachment| attachment.cable.unwrap_or(switch.cable));
                 Medium::Switch(Switch::new(switch, &cables.collect::<Vec<Cable>>(), seed))
             }
         }
     }
 
-    /// Everybody else on it.
+    /// Creates the source of background traffic.
     pub(super) fn noise(&self, number: usize, seed: u64) -> Option<Noise> {
         let plan = self.noise.as_ref()?;
         Some(Noise::new(Stream::new(seed, NOISE_STREAMS + number as u64), plan.mean, plan.length))
@@ -191,7 +195,7 @@ impl Kind {
 }
 
 impl NoisePlan {
-    /// The noise on a wire of this rate.
+    /// Reads the background traffic on a wire of this rate.
     fn read(section: &Section<'_>, wire: Rate) -> Result<Option<Self>, ParameterError> {
         if !section.has("rate") {
             return Ok(None);
@@ -218,8 +222,9 @@ impl NoisePlan {
     }
 }
 
-impl Seat {
-    /// Where the card of `who` is. In a world of one medium it is there; in one of several the file says where.
+impl Attachment {
+    /// Reads the attachment of the NIC of `who`. In a scenario of several media, the file names the
+    /// medium.
     pub(super) fn read(
         section: &Section<'_>,
         who: &str,
@@ -238,7 +243,7 @@ impl Seat {
     }
 }
 
-/// The medium that a card says it is on.
+/// Reads the medium that a NIC is on.
 fn medium_of(
     section: &Section<'_>,
     who: &str,
@@ -247,7 +252,7 @@ fn medium_of(
     let known = || media.iter().map(|medium| medium.name.as_str()).collect::<Vec<_>>().join(", ");
     if !section.has("on") {
         return Err(ParameterError::Topology(format!(
-            "the card of {who} is on no medium: say which, as on = \"{}\"; there are {}",
+            "the NIC of {who} is on no medium: name one, as on = \"{}\"; there are {}",
             media[0].name,
             known()
         )));
@@ -256,7 +261,8 @@ fn medium_of(
         section.word("on")?.split([' ', ',']).filter(|name| !name.is_empty()).collect();
     let [name] = names[..] else {
         return Err(ParameterError::Topology(format!(
-            "the card of {who} is on {}: a card is on one medium, and who has several cards is a router or a bridge",
+            "the NIC of {who} is on {}: a NIC is on one medium, and several NICs need a router \
+            or a bridge",
             names.join(" and on ")
         )));
     };

@@ -1,4 +1,4 @@
-//! A scenario: who is where and does what, as a file says it, with the files that it names unfolded.
+//! Scenarios: hosts, media and programs in a TOML file, merged with the files that it names.
 
 mod blueprint;
 mod build;
@@ -10,13 +10,13 @@ mod topology;
 
 pub use blueprint::{Blueprint, TransferFacts, TransferOptions};
 
-use crate::catalog::{CARDS, MACHINES, MEDIA, QUEUES, SCENARIOS, Shelf, TCPS};
+use crate::catalog::{BuiltinFiles, MACHINES, MEDIA, NICS, QUEUES, SCENARIOS, TCPS};
 use crate::parameter::{ParameterError, Settings};
 
-/// A machine's file may be based on another one's, and that on another one's.
+/// Upper limit of the files in a chain of `base`.
 const DEEPEST: usize = 4;
 
-/// A scenario, which can be changed.
+/// A scenario with changeable parameters.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     name: String,
@@ -24,43 +24,43 @@ pub struct Scenario {
     settings: Settings,
 }
 
-/// Whoever can read the files that a scenario names beside those that come with the simulator.
+/// Reads the files that a scenario names besides the built-in ones.
 pub type Reader<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
 impl Scenario {
-    /// The names of the scenarios that come with the simulator.
+    /// Returns the names of the built-in scenarios.
     pub fn names() -> impl Iterator<Item = &'static str> {
         SCENARIOS.names()
     }
 
-    /// One of them.
+    /// Returns a built-in scenario.
     ///
     /// # Errors
-    /// If there is none of this name.
+    /// Fails if none has this name.
     pub fn named(name: &str) -> Result<Self, ParameterError> {
         Self::parse(name, SCENARIOS.text(name)?, &|file| Err(format!("{file} is not there")))
     }
 
-    /// The text of one of them.
+    /// Returns the text of a built-in scenario.
     ///
     /// # Errors
-    /// If there is none of this name.
+    /// Fails if none has this name.
     pub fn text(name: &str) -> Result<&'static str, ParameterError> {
         SCENARIOS.text(name)
     }
 
-    /// A scenario as somebody has written it; `read` reads files whose names end in `.toml` for it.
+    /// Parses a scenario. `read` reads the files that it names with a suffix `.toml`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the first fault of the scenario.
     pub fn parse(name: &str, text: &str, read: &Reader<'_>) -> Result<Self, ParameterError> {
         let mut scenario = Self {
             name: name.to_owned(),
             question: question(text),
             settings: Settings::parse(name, text, "")?,
         };
-        for (key, shelf) in scenario.references() {
-            scenario.unfold(&key, shelf, read)?;
+        for (key, files) in scenario.references() {
+            scenario.unfold(&key, files, read)?;
         }
         for change in scenario.settings.take_changes() {
             scenario.set(&change)?;
@@ -68,33 +68,33 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// The entries that name files, and where these lie.
-    fn references(&self) -> Vec<(String, &'static Shelf)> {
+    /// Returns the keys that name files, with the built-in files of their kind.
+    fn references(&self) -> Vec<(String, &'static BuiltinFiles)> {
         let mut references = vec![("medium".to_owned(), &MEDIA)];
         let media = self.settings.names("media").into_iter();
         references.extend(media.map(|name| (format!("media.{name}.medium"), &MEDIA)));
         for place in ["routers", "bridges"] {
             for relay in self.settings.names(place) {
                 references.push((format!("{place}.{relay}.machine"), &MACHINES));
-                for card in self.settings.names(&format!("{place}.{relay}.cards")) {
-                    let parts = [("nic", &CARDS), ("queue", &QUEUES)];
-                    let key = |part| format!("{place}.{relay}.cards.{card}.{part}");
-                    references.extend(parts.map(|(part, shelf)| (key(part), shelf)));
+                for nic in self.settings.names(&format!("{place}.{relay}.nics")) {
+                    let parts = [("nic", &NICS), ("queue", &QUEUES)];
+                    let key = |part| format!("{place}.{relay}.nics.{nic}.{part}");
+                    references.extend(parts.map(|(part, files)| (key(part), files)));
                 }
             }
         }
         for host in self.settings.names("hosts") {
-            let parts = [("machine", &MACHINES), ("nic", &CARDS), ("tcp", &TCPS)];
-            references.extend(parts.map(|(part, shelf)| (format!("hosts.{host}.{part}"), shelf)));
+            let parts = [("machine", &MACHINES), ("nic", &NICS), ("tcp", &TCPS)];
+            references.extend(parts.map(|(part, files)| (format!("hosts.{host}.{part}"), files)));
         }
         references
     }
 
-    /// Adds what the file says that `key` names.
+    /// Merges the file that `key` names, and the files that it is based on.
     fn unfold(
         &mut self,
         key: &str,
-        shelf: &Shelf,
+        files: &BuiltinFiles,
         read: &Reader<'_>,
     ) -> Result<(), ParameterError> {
         let mut name = self.settings.word(key).map(str::to_owned);
@@ -108,7 +108,7 @@ impl Scenario {
                 };
                 read(&file).map_err(unreadable)?
             } else {
-                shelf.text(&file)?.to_owned()
+                files.text(&file)?.to_owned()
             };
             let mut below = Settings::parse(&file, &text, key)?;
             name = below.take_word(&format!("{key}.base"));
@@ -119,29 +119,29 @@ impl Scenario {
         )))
     }
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it asks: the first comment of its file.
+    /// Returns the question that the scenario asks: the first comment of its file.
     #[must_use]
     pub fn question(&self) -> &str {
         &self.question
     }
 
-    /// All that decides it.
+    /// Returns all entries.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Changes a parameter: `sender.nic.transmit.start=700`, or `sun-3-60.cost.wakeup=200` for every such machine; or
-    /// takes another file of the catalogue: `sender.nic=lance`.
+    /// Changes a parameter (`sender.nic.transmit.start=700`), a parameter of every machine of a
+    /// kind (`sun-3-60.cost.wakeup=200`), or a built-in file (`sender.nic=lance`).
     ///
     /// # Errors
-    /// If there is no such parameter, or the value is out of its range.
+    /// Fails if there is no such parameter, or the value is out of its range.
     pub fn set(&mut self, change: &str) -> Result<(), ParameterError> {
         let (key, name) = change.split_once('=').unwrap_or((change, ""));
         let (key, name) = (key.trim(), name.trim());
@@ -149,22 +149,22 @@ impl Scenario {
             .references()
             .into_iter()
             .find(|(known, _)| known == key || Settings::short_key(known) == key);
-        let Some((key, shelf)) = named else { return self.settings.set(&self.name, change) };
-        shelf.text(name)?;
+        let Some((key, files)) = named else { return self.settings.set(&self.name, change) };
+        files.text(name)?;
         self.settings.replace_word(&key, name);
-        self.unfold(&key, shelf, &|file| Err(format!("{file} is not in the catalogue")))
+        self.unfold(&key, files, &|file| Err(format!("{file} is not in the catalogue")))
     }
 
-    /// The scenario as something that can be run, many times.
+    /// Reads and checks all numbers. The result can be run many times.
     ///
     /// # Errors
-    /// If its parts do not fit together.
+    /// Fails if the parts of the scenario do not fit together.
     pub fn blueprint(&self) -> Result<Blueprint, ParameterError> {
         Blueprint::new(&self.settings)
     }
 }
 
-/// The first comment of a file, as one line.
+/// Returns the first comment of a file as one line.
 fn question(text: &str) -> String {
     let comment = text.lines().take_while(|line| line.starts_with('#'));
     let lines: Vec<&str> = comment.map(|line| line.trim_start_matches('#').trim()).collect();

@@ -1,18 +1,18 @@
-//! What runs on the hosts of a scenario, as its file says it.
+//! The programs of a scenario.
 
 use super::blueprint::{HostPlan, TransferOptions};
 use super::spread::Spread;
-use crate::parameter::{ParameterError, Section, Settings};
-use crate::speaker::{
+use crate::generator::{
     BlastParameters, BlastReceiver, BlastSender, DecnetParameters, DecnetReceiver, DecnetSender,
-    NFS_LONGEST, NfsClient, NfsClientParameters, NfsServer, NfsServerParameters, Saturate,
-    SaturateParameters, Speaker,
+    FrameGenerator, NFS_LONGEST, NfsClient, NfsClientParameters, NfsServer, NfsServerParameters,
+    Saturate, SaturateParameters,
 };
+use crate::parameter::{ParameterError, Section, Settings};
 
-/// Of a bulk transfer between two hosts: each has a port of its own.
+/// Upper limit of the connections of a transfer between two hosts: each has a port of its own.
 const MOST_CONNECTIONS: u16 = 256;
 
-/// Of all transfers and dialogues.
+/// Upper limit of the transfers and dialogues of a scenario.
 const MOST_ENDS: usize = 40_000;
 
 /// All programs.
@@ -20,10 +20,10 @@ const MOST_ENDS: usize = 40_000;
 pub(super) struct ProgramPlans {
     pub(super) transfers: Vec<TransferPlan>,
     pub(super) dialogues: Vec<DialoguePlan>,
-    pub(super) speakers: Vec<SpeakerPlan>,
+    pub(super) generators: Vec<GeneratorPlan>,
 }
 
-/// Somebody types, and a host echoes.
+/// A dialogue.
 #[derive(Clone, Debug)]
 pub(super) struct DialoguePlan {
     pub(super) name: String,
@@ -41,22 +41,22 @@ pub(super) struct TransferPlan {
     /// Numbers of hosts.
     pub(super) from: usize,
     pub(super) to: usize,
-    /// Its number among those of its program.
+    /// Its number among the transfers of its program.
     pub(super) number: usize,
     pub(super) spread: Spread,
     pub(super) options: TransferOptions,
 }
 
-/// A program that speaks in frames, on one host.
+/// A raw-frame generator on a host.
 #[derive(Clone, Debug)]
-pub(super) struct SpeakerPlan {
+pub(super) struct GeneratorPlan {
     pub(super) name: String,
     pub(super) host: usize,
-    kind: SpeakerKind,
+    kind: GeneratorKind,
 }
 
 #[derive(Clone, Debug)]
-enum SpeakerKind {
+enum GeneratorKind {
     Saturate(SaturateParameters),
     NfsClient(NfsClientParameters, usize),
     NfsServer(NfsServerParameters),
@@ -72,7 +72,7 @@ impl ProgramPlans {
         for name in settings.names("programs") {
             plans.add(&settings.section(format!("programs.{name}")), &name, hosts)?;
         }
-        plans.refuse_two_voices(hosts)?;
+        plans.refuse_two_generators(hosts)?;
         plans.refuse_more_than_ports()?;
         Ok(plans)
     }
@@ -89,33 +89,37 @@ impl ProgramPlans {
             "saturate" => {
                 let parameters = SaturateParameters::read(section)?;
                 for host in group(section, "on", hosts)? {
-                    self.speak(name, host, SpeakerKind::Saturate(parameters));
+                    self.add_generator(name, host, GeneratorKind::Saturate(parameters));
                 }
             }
             "blast" => {
                 let parameters = BlastParameters::read(section)?;
                 let (from, to) = (host(section, "from", hosts)?, host(section, "to", hosts)?);
-                self.speak(name, from, SpeakerKind::BlastSender(parameters, to));
-                self.speak(name, to, SpeakerKind::BlastReceiver(parameters, from));
+                self.add_generator(name, from, GeneratorKind::BlastSender(parameters, to));
+                self.add_generator(name, to, GeneratorKind::BlastReceiver(parameters, from));
             }
             "decnet" => {
                 let parameters = DecnetParameters::read(section)?;
                 let (from, to) = (host(section, "from", hosts)?, group(section, "to", hosts)?);
                 for &peer in &to {
-                    self.speak(name, peer, SpeakerKind::DecnetReceiver(parameters, from));
+                    self.add_generator(name, peer, GeneratorKind::DecnetReceiver(parameters, from));
                 }
-                self.speak(name, from, SpeakerKind::DecnetSender(parameters, to));
+                self.add_generator(name, from, GeneratorKind::DecnetSender(parameters, to));
             }
             "nfs-client" => {
                 let parameters = NfsClientParameters::read(section)?;
                 let server = host(section, "server", hosts)?;
                 for host in group(section, "on", hosts)? {
-                    self.speak(name, host, SpeakerKind::NfsClient(parameters, server));
+                    self.add_generator(name, host, GeneratorKind::NfsClient(parameters, server));
                 }
             }
             "nfs-server" => {
                 let parameters = NfsServerParameters::read(section)?;
-                self.speak(name, host(section, "on", hosts)?, SpeakerKind::NfsServer(parameters));
+                self.add_generator(
+                    name,
+                    host(section, "on", hosts)?,
+                    GeneratorKind::NfsServer(parameters),
+                );
             }
             kind => {
                 return Err(ParameterError::Unknown {
@@ -129,16 +133,16 @@ impl ProgramPlans {
         Ok(())
     }
 
-    fn speak(&mut self, name: &str, host: usize, kind: SpeakerKind) {
-        self.speakers.push(SpeakerPlan { name: name.to_owned(), host, kind });
+    fn add_generator(&mut self, name: &str, host: usize, kind: GeneratorKind) {
+        self.generators.push(GeneratorPlan { name: name.to_owned(), host, kind });
     }
 
-    fn refuse_two_voices(&self, hosts: &[HostPlan]) -> Result<(), ParameterError> {
-        for (index, plan) in self.speakers.iter().enumerate() {
-            if self.speakers[..index].iter().any(|other| other.host == plan.host) {
+    fn refuse_two_generators(&self, hosts: &[HostPlan]) -> Result<(), ParameterError> {
+        for (index, plan) in self.generators.iter().enumerate() {
+            if self.generators[..index].iter().any(|other| other.host == plan.host) {
                 let host = &hosts[plan.host].name;
                 return Err(ParameterError::Topology(format!(
-                    "two programs speak in frames on {host}: give one of them a host of its own"
+                    "two programs send raw frames on {host}: give one of them a host of its own"
                 )));
             }
         }
@@ -147,7 +151,7 @@ impl ProgramPlans {
 }
 
 impl ProgramPlans {
-    /// Each connection has a port of its own where it ends, below those that hosts choose from.
+    /// Refuses more connections than there are server ports below the ephemeral range.
     fn refuse_more_than_ports(&self) -> Result<(), ParameterError> {
         let count = self.transfers.len() + self.dialogues.len();
         if count <= MOST_ENDS {
@@ -160,55 +164,54 @@ impl ProgramPlans {
     }
 }
 
-impl SpeakerPlan {
-    /// The host that it speaks to, if it speaks to one.
+impl GeneratorPlan {
+    /// Returns the host that it sends to, if there is one.
     pub(super) const fn peer(&self) -> Option<usize> {
         match self.kind {
-            SpeakerKind::Saturate(_)
-            | SpeakerKind::NfsServer(_)
-            | SpeakerKind::DecnetSender(..) => None,
-            SpeakerKind::NfsClient(_, peer)
-            | SpeakerKind::BlastSender(_, peer)
-            | SpeakerKind::BlastReceiver(_, peer)
-            | SpeakerKind::DecnetReceiver(_, peer) => Some(peer),
+            GeneratorKind::Saturate(_)
+            | GeneratorKind::NfsServer(_)
+            | GeneratorKind::DecnetSender(..) => None,
+            GeneratorKind::NfsClient(_, peer)
+            | GeneratorKind::BlastSender(_, peer)
+            | GeneratorKind::BlastReceiver(_, peer)
+            | GeneratorKind::DecnetReceiver(_, peer) => Some(peer),
         }
     }
 
-    /// Bytes of its longest frame, without check sequence.
+    /// Returns the bytes of its longest frame, without check sequence.
     pub(super) const fn longest(&self) -> usize {
         match &self.kind {
-            SpeakerKind::Saturate(parameters) => parameters.longest(),
-            SpeakerKind::NfsClient(..) | SpeakerKind::NfsServer(_) => NFS_LONGEST,
-            SpeakerKind::BlastSender(parameters, _) | SpeakerKind::BlastReceiver(parameters, _) => {
-                parameters.longest()
-            }
-            SpeakerKind::DecnetSender(parameters, _)
-            | SpeakerKind::DecnetReceiver(parameters, _) => parameters.longest(),
+            GeneratorKind::Saturate(parameters) => parameters.longest(),
+            GeneratorKind::NfsClient(..) | GeneratorKind::NfsServer(_) => NFS_LONGEST,
+            GeneratorKind::BlastSender(parameters, _)
+            | GeneratorKind::BlastReceiver(parameters, _) => parameters.longest(),
+            GeneratorKind::DecnetSender(parameters, _)
+            | GeneratorKind::DecnetReceiver(parameters, _) => parameters.longest(),
         }
     }
 
-    pub(super) fn speaker(&self) -> Box<dyn Speaker> {
+    pub(super) fn build(&self) -> Box<dyn FrameGenerator> {
         let name = self.name.clone();
         match &self.kind {
-            SpeakerKind::Saturate(parameters) => {
+            GeneratorKind::Saturate(parameters) => {
                 Box::new(Saturate::new(*parameters, name, self.host))
             }
-            SpeakerKind::BlastSender(parameters, to) => {
+            GeneratorKind::BlastSender(parameters, to) => {
                 Box::new(BlastSender::new(*parameters, name, self.host, *to))
             }
-            SpeakerKind::BlastReceiver(parameters, from) => {
+            GeneratorKind::BlastReceiver(parameters, from) => {
                 Box::new(BlastReceiver::new(*parameters, name, self.host, *from))
             }
-            SpeakerKind::DecnetSender(parameters, to) => {
+            GeneratorKind::DecnetSender(parameters, to) => {
                 Box::new(DecnetSender::new(*parameters, name, self.host, to))
             }
-            SpeakerKind::DecnetReceiver(parameters, from) => {
+            GeneratorKind::DecnetReceiver(parameters, from) => {
                 Box::new(DecnetReceiver::new(*parameters, name, self.host, *from))
             }
-            SpeakerKind::NfsClient(parameters, server) => {
+            GeneratorKind::NfsClient(parameters, server) => {
                 Box::new(NfsClient::new(*parameters, name, self.host, *server))
             }
-            SpeakerKind::NfsServer(parameters) => {
+            GeneratorKind::NfsServer(parameters) => {
                 Box::new(NfsServer::new(*parameters, name, self.host))
             }
         }
@@ -219,7 +222,7 @@ impl DialoguePlan {
     fn read(section: &Section<'_>, name: &str, hosts: &[HostPlan]) -> Result<Self, ParameterError> {
         let (from, to) = (host(section, "from", hosts)?, host(section, "to", hosts)?);
         if from == to {
-            let what = format!("the dialogue {name} goes nowhere: name two hosts");
+            let what = format!("the dialogue {name} has one host at both ends: name two");
             return Err(ParameterError::Topology(what));
         }
         let (spread, characters) =
@@ -229,8 +232,7 @@ impl DialoguePlan {
 }
 
 impl TransferPlan {
-    /// A transfer, or one from each host of a group to the host of the other group that has its number, or several of
-    /// each.
+    /// Reads a transfer, one for each pair of hosts of two groups, or several for each pair.
     fn read(
         section: &Section<'_>,
         name: &str,
@@ -252,7 +254,7 @@ impl TransferPlan {
             return Err(ParameterError::Topology(what));
         }
         if from.iter().zip(&to).any(|(from, to)| from == to) {
-            let what = format!("the transfer {name} goes nowhere: name two hosts");
+            let what = format!("the transfer {name} has one host at both ends: name two");
             return Err(ParameterError::Topology(what));
         }
         let (spread, connections) =
@@ -271,14 +273,14 @@ impl TransferPlan {
     }
 }
 
-/// The host that a word names.
+/// Returns the host that a word names.
 fn host(section: &Section<'_>, word: &str, hosts: &[HostPlan]) -> Result<usize, ParameterError> {
     let wanted = section.word(word)?;
     let found = hosts.iter().position(|host| host.name == wanted);
     found.ok_or_else(|| unknown(wanted, hosts))
 }
 
-/// The hosts that a word names.
+/// Returns the hosts that a word names.
 fn group(
     section: &Section<'_>,
     word: &str,

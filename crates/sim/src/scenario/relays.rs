@@ -1,7 +1,7 @@
-//! The routers and bridges of a scenario, as its file says them.
+//! The routers and bridges of a scenario.
 
 use super::blueprint::read_mtu;
-use super::media::{MediumPlan, Seat};
+use super::media::{Attachment, MediumPlan};
 use crate::medium::QueueParameters;
 use crate::nic::NicParameters;
 use crate::parameter::{ParameterError, Section, Settings};
@@ -9,13 +9,13 @@ use crate::relay::RelayParameters;
 use std::net::Ipv4Addr;
 use std::num::NonZeroU16;
 
-/// A machine with several cards.
+/// A router or a bridge.
 #[derive(Clone, Debug)]
 pub(super) struct RelayPlan {
     pub(super) name: String,
     pub(super) kind: RelayKind,
     pub(super) parameters: RelayParameters,
-    pub(super) cards: Vec<RelayCardPlan>,
+    pub(super) nics: Vec<RelayNicPlan>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,21 +24,21 @@ pub(super) enum RelayKind {
     Bridge,
 }
 
-/// One of its cards.
+/// A NIC of a router or a bridge.
 #[derive(Clone, Debug)]
-pub(super) struct RelayCardPlan {
+pub(super) struct RelayNicPlan {
     pub(super) name: String,
     pub(super) nic: NicParameters,
-    pub(super) seat: Seat,
-    /// What may wait for it.
+    pub(super) attachment: Attachment,
+    /// The queue in front of it.
     pub(super) queue: QueueParameters,
-    /// Of a router: the largest IP packet, and its address if that is not the next one.
+    /// Largest IP packet, for a router.
     pub(super) mtu: usize,
     pub(super) address: Option<Ipv4Addr>,
 }
 
 impl RelayPlan {
-    /// All routers, then all bridges.
+    /// Reads all routers, then all bridges.
     pub(super) fn read_all(
         settings: &Settings,
         media: &[MediumPlan],
@@ -61,31 +61,32 @@ impl RelayPlan {
     ) -> Result<Self, ParameterError> {
         let prefix = format!("{place}.{name}");
         let section = settings.section(prefix.as_str());
-        let mut cards = Vec::new();
-        for card in settings.names(&format!("{prefix}.cards")) {
-            let section = settings.section(format!("{prefix}.cards.{card}"));
-            cards.push(RelayCardPlan::read(&section, name, &card, kind, media)?);
+        let mut nics = Vec::new();
+        for nic in settings.names(&format!("{prefix}.nics")) {
+            let section = settings.section(format!("{prefix}.nics.{nic}"));
+            nics.push(RelayNicPlan::read(&section, name, &nic, kind, media)?);
         }
-        if cards.len() < 2 {
+        if nics.len() < 2 {
             return Err(ParameterError::Topology(format!(
-                "{name} joins nothing: give it two cards at least, [{prefix}.cards.NAME] each"
+                "{name} joins nothing: give it at least two NICs, each in [{prefix}.nics.NAME]"
             )));
         }
         let parameters = RelayParameters::read(&section)?;
-        let queues = cards
+        let queues = nics
             .iter()
-            .map(|card| card.nic.queues)
+            .map(|nic| nic.nic.queues)
             .fold(parameters.machine.processors, NonZeroU16::max);
         if queues > NonZeroU16::MIN {
             return Err(ParameterError::Topology(format!(
-                "{name} has {queues} processors or queues: give a router or a bridge one, and cards with one"
+                "{name} has {queues} processors or queues: give a router or a bridge one, and NICs \
+                with one"
             )));
         }
-        Ok(Self { name: name.to_owned(), kind, parameters, cards })
+        Ok(Self { name: name.to_owned(), kind, parameters, nics })
     }
 }
 
-impl RelayCardPlan {
+impl RelayNicPlan {
     fn read(
         section: &Section<'_>,
         relay: &str,
@@ -98,7 +99,7 @@ impl RelayCardPlan {
         let nic = NicParameters::read(&section.below("nic"))?;
         if nic.clocks_per_byte.is_some() {
             return Err(ParameterError::Topology(format!(
-                "the card {name} of {relay} has no DMA: give a router or a bridge cards with it"
+                "the NIC {name} of {relay} has no DMA: give a router or a bridge NICs with it"
             )));
         }
         let (mtu, address) = match kind {
@@ -108,7 +109,7 @@ impl RelayCardPlan {
         Ok(Self {
             name: name.to_owned(),
             nic,
-            seat: Seat::read(section, relay, media)?,
+            attachment: Attachment::read(section, relay, media)?,
             queue: QueueParameters::read(&section.below("queue"))?,
             mtu,
             address,
@@ -116,13 +117,15 @@ impl RelayCardPlan {
     }
 }
 
-/// The address that a card is to have, if the file says one.
+/// Reads the address of a NIC, if the file gives one.
 pub(super) fn read_address(section: &Section<'_>) -> Result<Option<Ipv4Addr>, ParameterError> {
     if !section.has("address") {
         return Ok(None);
     }
     let word = section.word("address")?;
     word.parse().map(Some).map_err(|_| {
-        ParameterError::Topology(format!("`{word}` is no address: write four numbers, as 10.0.0.7"))
+        ParameterError::Topology(format!(
+            "`{word}` is not an IPv4 address: write four numbers, as 10.0.0.7"
+        ))
     })
 }

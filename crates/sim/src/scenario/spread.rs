@@ -1,5 +1,5 @@
-//! Which processors have the two ends of a connection. The ports decide that, by the hash of each host, so one is sought
-//! that leads where the scenario wants to have it.
+//! Assignment of connections to processors. The hash of each host's ports decides, so a port is
+//! searched that leads to the wanted processors.
 
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
@@ -7,19 +7,19 @@ use linerate_stack::{FIRST_SHARD, Steering};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::num::NonZeroU16;
 
-/// Ports from which programs connect (RFC 6335).
+/// The ephemeral ports (RFC 6335).
 const FIRST_PORT: u16 = 49_152;
 const PORTS: u16 = 16_384;
 
-/// How the connections of a program are spread over the processors of the host where they end. Where they begin they go
-/// round.
+/// Distribution of a program's connections over the processors of the accepting host. On the
+/// connecting host they are distributed round robin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spread {
-    /// As the hash has it.
+    /// As the hash falls.
     Chance,
-    /// Each has as many as any other.
+    /// Round robin.
     Even,
-    /// The first has all.
+    /// All on the first.
     One,
 }
 
@@ -40,7 +40,7 @@ impl Spread {
         }
     }
 
-    /// Does it want connection number `number` there?
+    /// Returns whether connection `number` may be on this processor.
     const fn admits(self, number: usize, processor: u16, of: NonZeroU16) -> bool {
         match self {
             Self::Chance => true,
@@ -53,15 +53,16 @@ impl Spread {
 /// The ends of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
-    /// Where it begins; none if the host may choose, because all its ports lead to the same processors.
+    /// Local address of the connecting end, or `None` if any port leads to the same processors.
     pub(super) local: Option<SocketAddrV4>,
-    /// The processors.
+    /// Processor of the connecting end.
     pub(super) from: u16,
     pub(super) to: u16,
 }
 
 impl Ends {
-    /// The ends of connection number `number` of a program, from `here` to `server`, between hosts that spread flows so.
+    /// Chooses the ends of connection `number` of a program, from `here` to `server`, for the RSS
+    /// hashes of both hosts.
     pub(super) fn new(
         spread: Spread,
         number: usize,
@@ -83,7 +84,8 @@ impl Ends {
                 && spread.admits(number, ends.to, to.shards())
         };
         let drawn = random.below(PORTS.into());
-        // Of the most processors that there may be at both ends, one port of a thousand leads to a pair of them.
+        // Even with the maximum of processors at both ends, one port of a thousand leads to a given
+        // pair.
         let mut all = (drawn..drawn + u64::from(PORTS)).map(ends);
         all.find(wanted).unwrap_or_else(|| ends(drawn))
     }
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_where_it_was_wanted() {
+    fn a_connection_is_on_the_wanted_processors() {
         for number in 0..64 {
             let even = ends(Spread::Even, number, 32, 32);
             assert_eq!((usize::from(even.from), usize::from(even.to)), (number % 32, number % 32));
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_with_a_processor_each_choose_the_port_themselves() {
+    fn hosts_with_one_processor_choose_the_port_themselves() {
         for spread in [Spread::Chance, Spread::Even, Spread::One] {
             let Ends { local, from, to } = ends(spread, 5, 1, 1);
             assert_eq!((local, from, to), (None, FIRST_SHARD, FIRST_SHARD));

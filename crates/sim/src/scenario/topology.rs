@@ -1,42 +1,42 @@
-//! Who reaches whom: which media are one network because bridges join them, which addresses there are, and which way
-//! leads from network to network. What cannot work is refused here, by the names of the parts.
+//! The network topology: which media are bridged into one network, the addresses, and the routes
+//! between networks. Inconsistent scenarios are refused here with the names of the parts involved.
 
 use super::blueprint::HostPlan;
 use super::media::MediumPlan;
 use super::relays::{RelayKind, RelayPlan};
 use crate::parameter::ParameterError;
-use crate::relay::{NETWORK_BITS, Way, network_of};
+use crate::relay::{NETWORK_BITS, NetworkRoute, network_of};
 use linerate_wire::Ipv4Cidr;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-/// Networks are numbered by the second byte of their addresses.
+/// Upper limit of the networks: the second byte of an address is the network number.
 const MOST_NETWORKS: usize = 250;
 
-/// Who reaches whom.
+/// The networks, addresses and routers of a scenario.
 #[derive(Clone, Debug)]
 pub(super) struct Topology {
     /// The network of each medium.
     networks: Vec<usize>,
-    /// The addresses of all stations: first the hosts', then those of the routers' cards.
+    /// IP addresses by MAC address number: first the hosts', then those of the routers' NICs.
     addresses: Vec<Ipv4Addr>,
-    /// Bits that the addresses of a network have in common.
+    /// Prefix length of every network.
     prefix: u8,
-    /// The cards of each router.
-    routers: Vec<Vec<RouterCard>>,
-    /// By where to, and where from: how many routers are between two networks.
+    /// The NICs of each router.
+    routers: Vec<Vec<RouterNic>>,
+    /// Number of routers on the path, by destination and source network.
     distances: Vec<Vec<Option<usize>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct RouterCard {
+struct RouterNic {
     network: usize,
-    station: usize,
+    mac: usize,
 }
 
-/// A part that a frame passes.
+/// A node of the graph of media and relays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum Node {
     Medium(usize),
     Relay(usize),
 }
@@ -48,7 +48,7 @@ impl Topology {
         relays: &[RelayPlan],
     ) -> Result<Self, ParameterError> {
         refuse_one_name_twice(hosts, relays)?;
-        refuse_rings(media, relays)?;
+        refuse_loops(media, relays)?;
         let networks = networks(media.len(), relays);
         let count = networks.iter().max().map_or(0, |most| most + 1);
         if count > MOST_NETWORKS {
@@ -58,9 +58,9 @@ impl Topology {
             return Err(ParameterError::Topology(what));
         }
         let routers = routers(hosts.len(), relays, &networks)?;
-        let stations = hosts.len() + routers.iter().map(Vec::len).sum::<usize>();
+        let interfaces = hosts.len() + routers.iter().map(Vec::len).sum::<usize>();
         let distances = (0..count).map(|to| distances(to, count, &routers)).collect();
-        let prefix = match (count, stations) {
+        let prefix = match (count, interfaces) {
             (2.., _) => NETWORK_BITS,
             (_, ..250) => 24,
             (_, _) => 8,
@@ -70,24 +70,28 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Every station with its name, its network, and the address that it wants.
-    fn stations<'a>(
+    /// Returns the name, the network and the requested IP address of every MAC address.
+    fn interfaces<'a>(
         &self,
         hosts: &'a [HostPlan],
         relays: &'a [RelayPlan],
     ) -> Vec<(String, usize, Option<Ipv4Addr>)> {
-        let hosts = hosts.iter().map(|host| (host.name.clone(), host.seat.medium, host.address));
+        let hosts =
+            hosts.iter().map(|host| (host.name.clone(), host.attachment.medium, host.address));
         let routers = relays.iter().filter(|relay| relay.kind == RelayKind::Router);
-        let cards = routers.flat_map(|router| {
-            router.cards.iter().map(|card| {
+        let nics = routers.flat_map(|router| {
+            router.nics.iter().map(|nic| {
                 (
-                    format!("the card {} of {}", card.name, router.name),
-                    card.seat.medium,
-                    card.address,
+                    format!("the NIC {} of {}", nic.name, router.name),
+                    nic.attachment.medium,
+                    nic.address,
                 )
             })
         });
-        hosts.chain(cards).map(|(name, medium, wish)| (name, self.networks[medium], wish)).collect()
+        hosts
+            .chain(nics)
+            .map(|(name, medium, requested)| (name, self.networks[medium], requested))
+            .collect()
     }
 
     fn choose_addresses(
@@ -95,12 +99,12 @@ impl Topology {
         hosts: &[HostPlan],
         relays: &[RelayPlan],
     ) -> Result<Vec<Ipv4Addr>, ParameterError> {
-        let stations = self.stations(hosts, relays);
+        let interfaces = self.interfaces(hosts, relays);
         let mut taken = BTreeMap::<Ipv4Addr, &str>::new();
-        let mut addresses = Vec::with_capacity(stations.len());
-        for (number, (name, network, wish)) in stations.iter().enumerate() {
-            let address = wish.unwrap_or_else(|| usual_address(*network, number));
-            let home = Ipv4Cidr::new(usual_address(*network, number), self.prefix)
+        let mut addresses = Vec::with_capacity(interfaces.len());
+        for (number, (name, network, requested)) in interfaces.iter().enumerate() {
+            let address = requested.unwrap_or_else(|| default_address(*network, number));
+            let home = Ipv4Cidr::new(default_address(*network, number), self.prefix)
                 .unwrap_or(Ipv4Cidr::ALL);
             if !home.contains(address) {
                 return Err(ParameterError::Topology(format!(
@@ -119,38 +123,38 @@ impl Topology {
         Ok(addresses)
     }
 
-    /// The address of a station.
-    pub(super) fn address(&self, station: usize) -> Ipv4Addr {
-        self.addresses[station]
+    /// Returns the IP address of a MAC address number.
+    pub(super) fn address(&self, mac: usize) -> Ipv4Addr {
+        self.addresses[mac]
     }
 
-    /// The same, with its network.
-    pub(super) fn cidr(&self, station: usize) -> Ipv4Cidr {
-        let address = self.address(station);
+    /// Returns the IP address of a MAC address number, with its prefix length.
+    pub(super) fn cidr(&self, mac: usize) -> Ipv4Cidr {
+        let address = self.address(mac);
         Ipv4Cidr::new(address, self.prefix).unwrap_or_else(|| Ipv4Cidr::single(address))
     }
 
-    /// All addresses, and whose they are.
-    pub(super) fn neighbours(&self) -> BTreeMap<Ipv4Addr, usize> {
-        self.addresses.iter().enumerate().map(|(station, &address)| (address, station)).collect()
+    /// Returns the MAC address numbers of all IP addresses.
+    pub(super) fn macs_by_address(&self) -> BTreeMap<Ipv4Addr, usize> {
+        self.addresses.iter().enumerate().map(|(mac, &address)| (address, mac)).collect()
     }
 
-    /// The station of a router's card.
-    pub(super) fn station(&self, router: usize, card: usize) -> usize {
-        self.routers[router][card].station
+    /// Returns the MAC address number of a router's NIC.
+    pub(super) fn mac(&self, router: usize, nic: usize) -> usize {
+        self.routers[router][nic].mac
     }
 
-    /// Are two media one network?
+    /// Returns whether two media are one network.
     pub(super) fn is_one_network(&self, one: usize, other: usize) -> bool {
         self.networks[one] == self.networks[other]
     }
 
-    /// Is there a way from one medium to another?
+    /// Returns whether packets from one medium can reach another.
     pub(super) fn reaches(&self, from: usize, to: usize) -> bool {
         self.distances[self.networks[to]][self.networks[from]].is_some()
     }
 
-    /// Whom a station of a medium gives its packets for each of the other networks.
+    /// Returns the routes of a host on a medium: every other network with its gateway.
     pub(super) fn routes(&self, medium: usize) -> impl Iterator<Item = (Ipv4Cidr, Ipv4Addr)> {
         let here = self.networks[medium];
         let others = (0..self.distances.len()).filter(move |&to| to != here);
@@ -158,48 +162,47 @@ impl Topology {
     }
 
     fn network(&self, number: usize) -> Option<Ipv4Cidr> {
-        Ipv4Cidr::new(usual_address(number, 0), self.prefix)
+        Ipv4Cidr::new(default_address(number, 0), self.prefix)
             .and_then(|cidr| Ipv4Cidr::new(cidr.network(), self.prefix))
     }
 
-    /// The first router from one network towards another: its address on the one.
+    /// Returns the first router from one network towards another: its address on the first.
     fn gateway(&self, from: usize, to: usize) -> Option<Ipv4Addr> {
         let left = self.distances[to][from]?.checked_sub(1)?;
-        let leads = |router: &&Vec<RouterCard>| {
-            let on_it = |network| router.iter().any(move |card| card.network == network);
-            let nearer = router.iter().any(|card| self.distances[to][card.network] == Some(left));
+        let leads = |router: &&Vec<RouterNic>| {
+            let on_it = |network| router.iter().any(move |nic| nic.network == network);
+            let nearer = router.iter().any(|nic| self.distances[to][nic.network] == Some(left));
             on_it(from) && nearer
         };
         let router = self.routers.iter().find(leads)?;
-        let card = router.iter().find(|card| card.network == from)?;
-        Some(self.addresses[card.station])
+        let nic = router.iter().find(|nic| nic.network == from)?;
+        Some(self.addresses[nic.mac])
     }
 
-    /// How a router gets to each network.
-    pub(super) fn ways(&self, router: usize) -> BTreeMap<u32, Way> {
-        let ways = (0..self.distances.len()).filter_map(|to| {
-            let cards = (0..).zip(&self.routers[router]);
-            let reach = cards.filter_map(|(number, card)| {
-                Some((self.distances[to][card.network]?, number, card))
-            });
-            let (distance, card, nearest) =
+    /// Returns the routes of a router to all networks.
+    pub(super) fn routes_of_router(&self, router: usize) -> BTreeMap<u32, NetworkRoute> {
+        let routes = (0..self.distances.len()).filter_map(|to| {
+            let nics = (0..).zip(&self.routers[router]);
+            let reach = nics
+                .filter_map(|(number, nic)| Some((self.distances[to][nic.network]?, number, nic)));
+            let (distance, nic, nearest) =
                 reach.min_by_key(|&(distance, number, _)| (distance, number))?;
             let gateway =
                 if distance == 0 { None } else { Some(self.gateway(nearest.network, to)?) };
-            Some((network_of(usual_address(to, 0)), Way { card, gateway }))
+            Some((network_of(default_address(to, 0)), NetworkRoute { nic, gateway }))
         });
-        ways.collect()
+        routes.collect()
     }
 
-    /// The media between two, both ends included; bridges and routers are passed without preference.
+    /// Returns the media on the shortest path between two, both included.
     pub(super) fn path(&self, from: usize, to: usize, relays: &[RelayPlan]) -> Vec<usize> {
-        let map: Map = relays.iter().enumerate().flat_map(edges_of).collect();
-        let path = map.walk(Part::Medium(from), Part::Medium(to)).unwrap_or_default();
-        path.into_iter().filter_map(Part::medium).collect()
+        let graph: Graph = relays.iter().enumerate().flat_map(edges_of).collect();
+        let path = graph.walk(Node::Medium(from), Node::Medium(to)).unwrap_or_default();
+        path.into_iter().filter_map(Node::medium).collect()
     }
 }
 
-impl Part {
+impl Node {
     const fn medium(self) -> Option<usize> {
         match self {
             Self::Medium(number) => Some(number),
@@ -208,10 +211,10 @@ impl Part {
     }
 }
 
-/// The address of a station, if nobody says another: its number, in the network with this number.
-fn usual_address(network: usize, station: usize) -> Ipv4Addr {
+/// Returns the default address with this number in a network.
+fn default_address(network: usize, mac: usize) -> Ipv4Addr {
     let [.., second] = network.to_be_bytes();
-    let [.., high, low] = (station + 1).to_be_bytes();
+    let [.., high, low] = (mac + 1).to_be_bytes();
     Ipv4Addr::new(10, second, high, low)
 }
 
@@ -227,82 +230,85 @@ fn refuse_one_name_twice(hosts: &[HostPlan], relays: &[RelayPlan]) -> Result<(),
     Ok(())
 }
 
-/// The cards of a machine as pairs of it and a medium.
-fn edges_of((number, relay): (usize, &RelayPlan)) -> impl Iterator<Item = (Part, Part)> {
-    relay.cards.iter().map(move |card| (Part::Relay(number), Part::Medium(card.seat.medium)))
+/// Returns the attachments of a relay as edges of the graph.
+fn edges_of((number, relay): (usize, &RelayPlan)) -> impl Iterator<Item = (Node, Node)> {
+    relay.nics.iter().map(move |nic| (Node::Relay(number), Node::Medium(nic.attachment.medium)))
 }
 
-/// Which part is beside which.
+/// The graph of media and relays.
 #[derive(Debug, Default)]
-struct Map {
-    beside: BTreeMap<Part, Vec<Part>>,
+struct Graph {
+    neighbours: BTreeMap<Node, Vec<Node>>,
 }
 
-impl Map {
-    /// Puts one part beside another.
-    fn join(&mut self, (one, other): (Part, Part)) {
-        self.beside.entry(one).or_default().push(other);
-        self.beside.entry(other).or_default().push(one);
+impl Graph {
+    /// Adds an edge.
+    fn join(&mut self, (one, other): (Node, Node)) {
+        self.neighbours.entry(one).or_default().push(other);
+        self.neighbours.entry(other).or_default().push(one);
     }
 
-    /// All parts that can be reached, the nearest first, each with the one before it: a way back from each.
-    fn reach(&self, from: Part) -> Vec<(Part, Part)> {
+    /// Returns the nodes reachable from `from`, nearest first, each with its predecessor.
+    fn reach(&self, from: Node) -> Vec<(Node, Node)> {
         let mut seen = BTreeSet::from([from]);
         let mut reached = vec![(from, from)];
         let mut next = 0;
-        while let Some(&(part, _)) = reached.get(next) {
+        while let Some(&(node, _)) = reached.get(next) {
             next += 1;
-            let beside = self.beside.get(&part).into_iter().flatten();
-            reached.extend(beside.filter(|&&other| seen.insert(other)).map(|&other| (other, part)));
+            let neighbours = self.neighbours.get(&node).into_iter().flatten();
+            reached.extend(
+                neighbours.filter(|&&other| seen.insert(other)).map(|&other| (other, node)),
+            );
         }
         reached
     }
 
-    /// The shortest way from part to part, both ends included.
-    fn walk(&self, from: Part, to: Part) -> Option<Vec<Part>> {
-        let before: BTreeMap<Part, Part> = self.reach(from).into_iter().collect();
-        let mut way = vec![to];
-        while let Some(&last) = way.last().filter(|&&last| last != from) {
-            way.push(*before.get(&last)?);
+    /// Returns the shortest path, both ends included.
+    fn walk(&self, from: Node, to: Node) -> Option<Vec<Node>> {
+        let before: BTreeMap<Node, Node> = self.reach(from).into_iter().collect();
+        let mut path = vec![to];
+        while let Some(&last) = path.last().filter(|&&last| last != from) {
+            path.push(*before.get(&last)?);
         }
-        way.reverse();
-        Some(way)
+        path.reverse();
+        Some(path)
     }
 }
 
-impl FromIterator<(Part, Part)> for Map {
-    fn from_iter<I: IntoIterator<Item = (Part, Part)>>(pairs: I) -> Self {
-        let mut map = Self::default();
-        pairs.into_iter().for_each(|pair| map.join(pair));
-        map
+impl FromIterator<(Node, Node)> for Graph {
+    fn from_iter<I: IntoIterator<Item = (Node, Node)>>(pairs: I) -> Self {
+        let mut graph = Self::default();
+        pairs.into_iter().for_each(|pair| graph.join(pair));
+        graph
     }
 }
 
-/// A frame to everybody would go round a ring of bridges for ever.
-fn refuse_rings(media: &[MediumPlan], relays: &[RelayPlan]) -> Result<(), ParameterError> {
+/// Refuses loops of bridges, in which a broadcast would circulate for ever.
+fn refuse_loops(media: &[MediumPlan], relays: &[RelayPlan]) -> Result<(), ParameterError> {
     let bridges = relays.iter().enumerate().filter(|(_, relay)| relay.kind == RelayKind::Bridge);
-    let mut map = Map::default();
+    let mut graph = Graph::default();
     for (bridge, medium) in bridges.flat_map(edges_of) {
-        if let Some(ring) = map.walk(bridge, medium) {
-            let names = ring.iter().map(|part| match *part {
-                Part::Medium(number) => media[number].name.as_str(),
-                Part::Relay(number) => relays[number].name.as_str(),
+        if let Some(cycle) = graph.walk(bridge, medium) {
+            let names = cycle.iter().map(|node| match *node {
+                Node::Medium(number) => media[number].name.as_str(),
+                Node::Relay(number) => relays[number].name.as_str(),
             });
             return Err(ParameterError::Topology(format!(
-                "{} are a ring, in which a frame to everybody would go round for ever: take one of the bridges out of \
-                 it, or make it a router",
+                "{} are a loop, in which a broadcast would circulate for ever: remove one of the \
+                bridges, or make it a router",
                 names.collect::<Vec<_>>().join(", ")
             )));
         }
-        map.join((bridge, medium));
+        graph.join((bridge, medium));
     }
     Ok(())
 }
 
-/// The network of each medium: bridged media are one, and have the number of the first.
+/// Returns the network of each medium. Bridged media share one number; numbers follow the first
+/// medium of each network.
 fn networks(media: usize, relays: &[RelayPlan]) -> Vec<usize> {
     let bridges = relays.iter().enumerate().filter(|(_, relay)| relay.kind == RelayKind::Bridge);
-    let map: Map = bridges.flat_map(edges_of).collect();
+    let graph: Graph = bridges.flat_map(edges_of).collect();
     let mut networks = vec![None; media];
     let mut count = 0;
     for medium in 0..media {
@@ -310,7 +316,7 @@ fn networks(media: usize, relays: &[RelayPlan]) -> Vec<usize> {
             continue;
         }
         for joined in
-            map.reach(Part::Medium(medium)).into_iter().filter_map(|(part, _)| part.medium())
+            graph.reach(Node::Medium(medium)).into_iter().filter_map(|(node, _)| node.medium())
         {
             networks[joined] = Some(count);
         }
@@ -323,38 +329,38 @@ fn routers(
     hosts: usize,
     relays: &[RelayPlan],
     networks: &[usize],
-) -> Result<Vec<Vec<RouterCard>>, ParameterError> {
-    let mut station = hosts;
+) -> Result<Vec<Vec<RouterNic>>, ParameterError> {
+    let mut mac = hosts;
     let mut routers = Vec::new();
     for relay in relays.iter().filter(|relay| relay.kind == RelayKind::Router) {
-        let mut cards = Vec::<RouterCard>::new();
-        for card in &relay.cards {
-            let network = networks[card.seat.medium];
-            if let Some(other) = cards.iter().position(|other| other.network == network) {
+        let mut nics = Vec::<RouterNic>::new();
+        for nic in &relay.nics {
+            let network = networks[nic.attachment.medium];
+            if let Some(other) = nics.iter().position(|other| other.network == network) {
                 return Err(ParameterError::Topology(format!(
-                    "the cards {} and {} of {} are on one network: a router joins different ones",
-                    relay.cards[other].name, card.name, relay.name
+                    "the NICs {} and {} of {} are on one network: a router joins different ones",
+                    relay.nics[other].name, nic.name, relay.name
                 )));
             }
-            cards.push(RouterCard { network, station });
-            station += 1;
+            nics.push(RouterNic { network, mac });
+            mac += 1;
         }
-        routers.push(cards);
+        routers.push(nics);
     }
     Ok(routers)
 }
 
-/// How many routers are between each network and this one.
-fn distances(to: usize, count: usize, routers: &[Vec<RouterCard>]) -> Vec<Option<usize>> {
+/// Returns the number of routers between each network and `to`.
+fn distances(to: usize, count: usize, routers: &[Vec<RouterNic>]) -> Vec<Option<usize>> {
     let mut distances = vec![None; count];
     distances[to] = Some(0);
     let mut reached = vec![to];
     while !reached.is_empty() {
         let joins =
-            |router: &&Vec<RouterCard>| router.iter().any(|card| reached.contains(&card.network));
+            |router: &&Vec<RouterNic>| router.iter().any(|nic| reached.contains(&nic.network));
         let next = distances[reached[0]].map(|distance| distance + 1);
         let beyond: Vec<usize> =
-            routers.iter().filter(joins).flatten().map(|card| card.network).collect();
+            routers.iter().filter(joins).flatten().map(|nic| nic.network).collect();
         reached.clear();
         for network in beyond {
             if distances[network].is_none() {

@@ -4,6 +4,7 @@ use super::TcpStream;
 use crate::patience::Side;
 use bytes::Bytes;
 use linerate_stack::Error as HostError;
+use linerate_tcp::Connection;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 
 /// Bytes that one call copies at most while it has the host to itself.
@@ -88,10 +89,31 @@ impl TcpStream {
         })?)
     }
 
-    /// Writes the pieces in their order, as far as there is room.
-    fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+    /// Writes `data` as [`Write::write`] does, and says that more follows (`MSG_MORE`): a segment that is not full
+    /// waits for it, until a write does not say so, the peer acknowledges something, or nothing has been in
+    /// flight for a retransmission timeout.
+    ///
+    /// # Errors
+    /// As for writing.
+    pub fn write_more(&self, data: &[u8]) -> io::Result<usize> {
+        self.send(&[IoSlice::new(data)], Some(Connection::expect_more))
+    }
+
+    /// Writes `data` as [`Write::write`] does, and ends a record if all of it was written (`MSG_EOR`): no segment
+    /// has data from both sides of the boundary.
+    ///
+    /// # Errors
+    /// As for writing.
+    pub fn write_record(&self, data: &[u8]) -> io::Result<usize> {
+        self.send(&[IoSlice::new(data)], Some(Connection::end_record))
+    }
+
+    /// Writes the pieces in their order, as far as there is room, and marks the end of what was written if it
+    /// was all of them.
+    fn send(&self, pieces: &[IoSlice<'_>], mark: Option<fn(&mut Connection)>) -> io::Result<usize> {
         let handle = self.socket.handle;
-        let is_nothing = pieces.iter().all(|piece| piece.is_empty());
+        let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let is_nothing = wanted == 0;
         Ok(self.socket.block(Side::Write, |state, now| {
             let mut written = 0;
             // Nothing at all is written, too: the connection may have ended, which has to be said.
@@ -102,6 +124,9 @@ impl TcpStream {
                 if count < piece.len() || written == LARGEST_COPY {
                     break;
                 }
+            }
+            if let Some(mark) = mark.filter(|_| written == wanted) {
+                state.stack.tcp_configure(now, handle, mark)?;
             }
             if written > 0 || is_nothing { Ok(written) } else { Err(HostError::WouldBlock) }
         })?)
@@ -120,11 +145,11 @@ impl Read for &TcpStream {
 
 impl Write for &TcpStream {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        self.send(&[IoSlice::new(data)])
+        self.send(&[IoSlice::new(data)], None)
     }
 
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.send(pieces)
+        self.send(pieces, None)
     }
 
     /// Nothing is held back here; what waits in the host's buffer is on its way.

@@ -1,8 +1,9 @@
-//! A TCP connection that is used like `std::net::TcpStream`: opened, asked and set up here, read and
-//! written in `bytes`, let go of in `closing`.
+//! A TCP connection that is used like `std::net::TcpStream`: opened, asked and set up here and in `rare`, read
+//! and written in `bytes`, let go of in `closing`.
 
 mod bytes;
 mod closing;
+mod rare;
 
 use crate::error::Error;
 use crate::patience::{Limit, Side};

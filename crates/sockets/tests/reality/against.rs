@@ -1,14 +1,16 @@
-//! Our sender beside the kernel's CUBIC, over the same impaired path to the same kernel's receiver, by
-//! turns: is our goodput at least as good? It takes minutes and measures on a real clock, so it runs only
-//! when it is asked for, and reports rather than judges:
+//! The goodput of our sender beside that of the kernel's, with the same congestion control and over
+//! the same impaired path to the same kernel's receiver, by turns. It takes minutes and measures on a
+//! real clock, so it runs only on request, and reports rather than judges:
 //!
 //! ```text
-//! LINERATE_AGAINST_KERNEL=6 cargo test --release -p linerate-sockets --test reality against -- --nocapture
+//! LINERATE_AGAINST_KERNEL=6 cargo test --release -p linerate-sockets --test reality against -- \
+//!     --nocapture
 //! ```
 //!
-//! The number is how often each cell is repeated. The kernel sends from a network of its own through a
-//! TAP device whose frames this process carries to the receiver's; the delay, the loss and the rate of
-//! the path are those of one `Impair` at the receiver's device, for our frames as for the kernel's.
+//! The number is how often each cell is repeated. `LINERATE_AGAINST_CONTROL=bbr` and
+//! `LINERATE_AGAINST_RTT=10ms` restrict the cells. The kernel sends from a network of its own through
+//! a TAP device whose frames this process carries to the receiver's; the delay, the loss and the rate
+//! of the path are those of one `Impair` at the receiver's device, for our frames as for the kernel's.
 
 use crate::kernel::{KERNEL, OURS, network_with, open_tap};
 use crate::setting;
@@ -25,9 +27,18 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread, time};
 
-/// Round-trip times, and what of a hundred frames is lost in either direction.
+/// The congestion controls. The `bbr` of Linux 6.18 is BBRv1.
+const CONTROLS: [&str; 2] = ["cubic", "bbr"];
 const ROUND_TRIPS: [&str; 3] = ["100us", "10ms", "100ms"];
-const LOSSES: [&str; 4] = ["0%", "0.1%", "1%", "5%"];
+/// Impairments of frames in both directions. Reordered frames are overtaken by ten others.
+const IMPAIRMENTS: [&str; 6] = [
+    "loss=0%",
+    "loss=0.1%",
+    "loss=1%",
+    "loss=1%,loss-burst=5",
+    "loss=5%",
+    "reorder=2%,reorder-by=10,reorder-within=4ms",
+];
 
 /// The narrowest part of the path, and what may wait in front of it.
 const LINE: &str = "rate=100Mb/s,queue=256KiB";
@@ -42,41 +53,59 @@ struct Outcome {
 }
 
 #[test]
-fn our_goodput_against_the_kernel_s_cubic_cell_by_cell() {
+fn our_goodput_against_the_kernel_s_cell_by_cell() {
     let repeats = setting::<u64>("LINERATE_AGAINST_KERNEL", "0");
     if repeats == 0 {
         return;
     }
     isolated_test(|| {
-        // What one transfer has learnt of the path is nothing that the next one may use.
+        // A transfer must not use what an earlier one has learnt of the path.
         fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1").unwrap();
+        let repeats = setting::<u64>("LINERATE_AGAINST_KERNEL", "0");
         println!(
-            "{:>6} {:>5} {:>12} {:>12}  ours / kernel",
-            "RTT", "loss", "ours B/s", "kernel B/s"
+            "{:>6} {:>6} {:<44} {:>12} {:>12}  ours / kernel",
+            "", "RTT", "impairment", "ours B/s", "kernel B/s"
         );
-        for round_trip in ROUND_TRIPS {
-            for loss in LOSSES {
-                compare(round_trip, loss, setting::<u64>("LINERATE_AGAINST_KERNEL", "0"));
+        for control in chosen("LINERATE_AGAINST_CONTROL", &CONTROLS) {
+            if !kernel_has(control) {
+                println!("{control:>6}  this kernel does not have it");
+                continue;
+            }
+            for round_trip in chosen("LINERATE_AGAINST_RTT", &ROUND_TRIPS) {
+                for impairment in IMPAIRMENTS {
+                    compare(control, round_trip, impairment, repeats);
+                }
             }
         }
     });
 }
 
-/// The median of the paired ratios, and the least and the largest: with six repeats the true median lies
-/// between them 97 times of a hundred.
-fn compare(round_trip: &str, loss: &str, repeats: u64) {
+/// Returns the one of `all` that the environment variable names, or all if it is unset.
+fn chosen<'a>(variable: &str, all: &[&'a str]) -> Vec<&'a str> {
+    let name = setting::<String>(variable, "");
+    all.iter().copied().filter(|&one| name.is_empty() || name == one).collect()
+}
+
+fn kernel_has(control: &str) -> bool {
+    let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    available.unwrap().split_whitespace().any(|name| name == control)
+}
+
+/// Prints the median of the paired ratios, the least and the largest: with six repeats the true median
+/// lies between them 97 times of a hundred.
+fn compare(control: &str, round_trip: &str, impairment: &str, repeats: u64) {
     let delay = Duration::from_nanos(round_trip.parse::<Duration>().unwrap().as_nanos() / 2);
-    let way = format!("delay={}us,loss={loss},{LINE}", delay.as_micros());
+    let way = format!("delay={}us,{impairment},{LINE}", delay.as_micros());
     let (mut ratios, mut ours, mut kernels) = (Vec::new(), Vec::new(), Vec::new());
     let mut last = None;
     for seed in 0..repeats {
-        // Who begins changes, so that neither has the warmer machine.
+        // The senders take turns to begin, so that neither always has the warmer machine.
         let (mine, theirs) = if seed % 2 == 0 {
-            let mine = we_send(&way, seed);
-            (mine, the_kernel_sends(&way, seed))
+            let mine = we_send(control, &way, seed);
+            (mine, the_kernel_sends(control, &way, seed))
         } else {
-            let theirs = the_kernel_sends(&way, seed);
-            (we_send(&way, seed), theirs)
+            let theirs = the_kernel_sends(control, &way, seed);
+            (we_send(control, &way, seed), theirs)
         };
         ratios.push(mine.goodput / theirs.goodput);
         ours.push(mine.goodput);
@@ -89,7 +118,8 @@ fn compare(round_trip: &str, loss: &str, repeats: u64) {
     let middle = |sample: &[f64]| (sample[sample.len() / 2] + sample[(sample.len() - 1) / 2]) / 2.0;
     let (least, most) = (ratios[0], ratios[ratios.len() - 1]);
     println!(
-        "{round_trip:>6} {loss:>5} {:>12.0} {:>12.0}  {:.2} [{least:.2} .. {most:.2}]",
+        "{control:>6} {round_trip:>6} {impairment:<44} {:>12.0} {:>12.0}  {:.2} \
+         [{least:.2} .. {most:.2}]",
         middle(&ours),
         middle(&kernels),
         middle(&ratios)
@@ -99,11 +129,13 @@ fn compare(round_trip: &str, loss: &str, repeats: u64) {
     }
 }
 
-fn we_send(way: &str, seed: u64) -> Outcome {
+fn we_send(control: &str, way: &str, seed: u64) -> Outcome {
     let impaired = |tap| Impair::new(tap, way.parse().unwrap(), seed);
-    let (net, interface) =
-        network_with(impaired, |config| config.tcp.send_buffer = (4 << 20).into())
-            .expect("a device");
+    let (net, interface) = network_with(impaired, |config| {
+        config.tcp.send_buffer = (4 << 20).into();
+        config.tcp.congestion = control.parse().unwrap();
+    })
+    .expect("a device");
     let listener = TcpListener::bind((KERNEL, 0)).unwrap();
     let start = time::Instant::now();
     let ours = net.connect(listener.local_addr().unwrap()).unwrap();
@@ -113,9 +145,11 @@ fn we_send(way: &str, seed: u64) -> Outcome {
     });
     let (counted, info) = (ours.statistics().unwrap(), ours.information().unwrap());
     let counters = format!(
-        "sent again {}, fast recoveries {}, timeouts {}, cwnd {}, srtt {:?}",
+        "sent again {}, fast recoveries {}, undone {}, duplicates {}, timeouts {}, cwnd {}, srtt {:?}",
         counted.retransmitted_segments,
         counted.fast_retransmissions,
+        counted.spurious_recoveries,
+        counted.duplicates_told,
         counted.retransmission_timeouts,
         info.congestion_window,
         info.smoothed_round_trip
@@ -126,7 +160,7 @@ fn we_send(way: &str, seed: u64) -> Outcome {
     Outcome { goodput, counters }
 }
 
-fn the_kernel_sends(way: &str, seed: u64) -> Outcome {
+fn the_kernel_sends(control: &str, way: &str, seed: u64) -> Outcome {
     let tap = open_tap().expect("a device");
     let mut near = Impair::new(tap, way.parse().unwrap(), seed);
     let network = Network::new().unwrap();
@@ -149,7 +183,8 @@ fn the_kernel_sends(way: &str, seed: u64) -> Outcome {
     thread::scope(|scope| {
         scope.spawn(|| carry(&mut near, &mut far, &over));
         let start = time::Instant::now();
-        let sender = network.run(move || connect_with_cubic(address));
+        let control = control.to_owned();
+        let sender = network.run(move || connect_with(&control, address));
         let writer = sender.try_clone().unwrap();
         let goodput = thread::scope(|scope| {
             scope.spawn(|| write_until_closed(&writer));
@@ -171,9 +206,9 @@ fn the_kernel_sends(way: &str, seed: u64) -> Outcome {
 
 /// The congestion control is chosen before the handshake: a connection that began with BBR, which may be
 /// the machine's default, is paced for the rest of its life.
-fn connect_with_cubic(address: SocketAddr) -> TcpStream {
+fn connect_with(control: &str, address: SocketAddr) -> TcpStream {
     let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
-    sockopt::set_tcp_congestion(&socket, "cubic").unwrap();
+    sockopt::set_tcp_congestion(&socket, control).unwrap();
     net::connect(&socket, &address).unwrap();
     TcpStream::from(socket)
 }

@@ -102,6 +102,25 @@ fn a_listener_that_gives_cookies_serves_as_any_other_and_tells_of_them() {
 }
 
 #[test]
+fn a_listener_that_waits_for_data_lets_its_program_wait_as_long() {
+    let (left, right) = networks();
+    let defer_accept = Some(Duration::from_secs(100).into());
+    let options = ListenOptions { defer_accept, ..ListenOptions::default() };
+    let listener = left.bind_with((LEFT, 0), &options).unwrap();
+    let mut far = right.connect(listener.local_addr().unwrap()).unwrap();
+    while listener.statistics().unwrap().deferred == 0 {
+        thread::yield_now();
+    }
+    listener.set_nonblocking(true).unwrap();
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+    listener.set_nonblocking(false).unwrap();
+    far.write_all(b"question").unwrap();
+    let mut heard = [0; 8];
+    listener.accept().unwrap().0.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"question");
+}
+
+#[test]
 fn a_listener_that_is_shut_down_sends_its_waiting_threads_home() {
     let (left, right) = networks();
     let listener = left.bind((LEFT, 0)).unwrap();

@@ -280,3 +280,82 @@ fn each_connection_can_have_its_own_rules() {
     assert_eq!(far.write(&[0; 5_000]).unwrap(), 3_000);
     drop(near);
 }
+
+/// Two networks whose hosts hold corked data back for an hour, so that no machine is too slow for a test.
+fn patient() -> (Net, Net) {
+    let hour = Duration::from_secs(3_600).into();
+    networks_with(|config| config.tcp = Config { persist: (hour, hour), ..Config::modern() })
+}
+
+#[test]
+fn what_is_corked_leaves_together() {
+    let (left, right) = patient();
+    let (mut near, mut far) = connection(&left, &right);
+    near.set_cork(true).unwrap();
+    assert!(near.cork().unwrap());
+    near.write_all(b"a").unwrap();
+    near.write_all(b"b").unwrap();
+    far.write_all(b"x").unwrap();
+    near.read_exact(&mut [0]).unwrap();
+    assert_eq!(near.information().unwrap().unsent, 2);
+    near.set_cork(false).unwrap();
+    let mut heard = [0; 8];
+    assert_eq!(far.read(&mut heard).unwrap(), 2);
+}
+
+#[test]
+fn what_more_follows_leaves_with_it() {
+    let (left, right) = patient();
+    let (mut near, mut far) = connection(&left, &right);
+    assert_eq!(near.write_more(b"head").unwrap(), 4);
+    far.write_all(b"x").unwrap();
+    near.read_exact(&mut [0]).unwrap();
+    assert_eq!(near.information().unwrap().unsent, 4);
+    near.write_all(b"body").unwrap();
+    let mut heard = [0; 16];
+    assert_eq!(far.read(&mut heard).unwrap(), 8);
+}
+
+#[test]
+fn records_leave_in_segments_of_their_own() {
+    let (left, right) = patient();
+    let (near, mut far) = connection(&left, &right);
+    near.set_cork(true).unwrap();
+    for record in [&b"one"[..], b"two", b"three"] {
+        assert_eq!(near.write_record(record).unwrap(), record.len());
+    }
+    near.set_cork(false).unwrap();
+    far.read_exact(&mut [0; 11]).unwrap();
+    assert_eq!(near.statistics().unwrap().data_segments_sent, 3);
+}
+
+#[test]
+fn no_more_is_taken_than_may_be_unsent() {
+    let buffers =
+        Config { send_buffer: (1 << 20).into(), receive_buffer: 50_000.into(), ..Config::modern() };
+    let (left, right) = networks_with(|config| config.tcp = buffers);
+    let (near, _far) = connection(&left, &right);
+    near.set_unsent_low_water(Some(1_000)).unwrap();
+    assert_eq!(near.unsent_low_water().unwrap(), Some(1_000));
+    near.set_nonblocking(true).unwrap();
+    let mut written = 0;
+    // The peer reads nothing, so its window is what there is room for.
+    while near.information().unwrap().send_window > 0 || near.information().unwrap().unsent < 1_000
+    {
+        written += (&near).write(&[7; 4_096]).unwrap_or(0);
+    }
+    assert!(written <= 51_000, "{written} bytes were taken");
+    near.set_unsent_low_water(None).unwrap();
+    assert!((&near).write(&[7; 100_000]).unwrap() > 50_000);
+}
+
+#[test]
+fn the_patience_of_the_host_with_a_stream_that_was_dropped_is_kept() {
+    let (left, right) = networks();
+    let (near, _far) = connection(&left, &right);
+    let usual = near.orphan_patience().unwrap();
+    near.set_orphan_patience(Some(Duration::from_secs(3))).unwrap();
+    assert_eq!(near.orphan_patience().unwrap(), Duration::from_secs(3));
+    near.set_orphan_patience(None).unwrap();
+    assert_eq!(near.orphan_patience().unwrap(), usual);
+}

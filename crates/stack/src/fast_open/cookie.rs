@@ -73,7 +73,7 @@ impl FastOpenMint {
         client: Ipv4Addr,
         cookie: &FastOpenCookie,
     ) -> Worth {
-        let is_of = |key: &SipHasher24| made_with(key, server, client) == *cookie;
+        let is_of = |key: &SipHasher24| made_with(key, server, client) == cookie.carried(false);
         if is_of(&self.current(now)) {
             Worth::Current
         } else if self.previous(now).is_some_and(|key| is_of(&key)) {

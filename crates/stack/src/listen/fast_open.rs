@@ -86,7 +86,8 @@ impl Stack {
             return ORDINARY;
         }
         let (server, client) = (arrived.header.destination, arrived.header.source);
-        let cookie = Some(self.mint.make(now, server, client));
+        // The answer bears the option that the client knows.
+        let cookie = Some(self.mint.make(now, server, client).carried(brought.is_experimental()));
         if brought.is_request() {
             counted.fast_open_cookies_asked += 1;
             return Admission::Ordinary(cookie);

@@ -9,6 +9,7 @@
 //! acknowledgement that would complete a handshake, as Linux does: the peers try again.
 
 mod cookies;
+mod defer;
 mod fast_open;
 pub(crate) mod syn_cookie;
 
@@ -25,7 +26,7 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 use core::ops::AddAssign;
 use fast_open::{Admission, Pending};
 use linerate_tcp::{Config, Events, Open};
-use linerate_units::Instant;
+use linerate_units::{Duration, Instant};
 use linerate_wire::Segment;
 
 /// When a listener answers a SYN with a cookie instead of keeping it (RFC 4987 §3.6).
@@ -72,6 +73,8 @@ pub struct ListenStatistics {
     pub opened_fast: u64,
     /// Those of them whose handshake is not complete now, with those that were reset lately before it was.
     pub pending_fast: usize,
+    /// Acknowledgements without data that were ignored because the listener waits for data.
+    pub deferred: u64,
 }
 
 /// How the listeners of several shards at one address stand together.
@@ -89,6 +92,7 @@ impl AddAssign for ListenStatistics {
         self.cookies_replayed += other.cookies_replayed;
         self.opened_fast += other.opened_fast;
         self.pending_fast += other.pending_fast;
+        self.deferred += other.deferred;
     }
 }
 
@@ -108,6 +112,9 @@ pub struct ListenOptions {
     /// lets in nobody so. A SYN that the network has doubled may open a second connection after the first
     /// is over: only for services to which it makes no difference whether they hear a request twice (§6.1).
     pub fast_open: Option<usize>,
+    /// Complete a handshake only when data comes, or after so long since the SYN (`TCP_DEFER_ACCEPT`). A
+    /// handshake by a SYN cookie is completed at once.
+    pub defer_accept: Option<Duration>,
 }
 
 impl Default for ListenOptions {
@@ -118,6 +125,7 @@ impl Default for ListenOptions {
             config: None,
             syn_cookies: SynCookies::default(),
             fast_open: None,
+            defer_accept: None,
         }
     }
 }
@@ -477,6 +485,7 @@ mod tests {
             cookies_replayed: 10,
             opened_fast: 11,
             pending_fast: 12,
+            deferred: 13,
         };
         let mut all = one;
         all += one;
@@ -493,6 +502,7 @@ mod tests {
             cookies_replayed: 20,
             opened_fast: 22,
             pending_fast: 24,
+            deferred: 26,
         };
         assert_eq!(all, twice);
     }

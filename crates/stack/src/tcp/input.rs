@@ -1,6 +1,7 @@
 //! A segment arrives: whose is it? (RFC 9293 §3.10.7)
 
 use super::Owner;
+use super::settle::{Settled, concerned};
 use crate::demux::Flow;
 use crate::icmp::reported_mtu;
 use crate::ipv4::Arrived;
@@ -8,12 +9,12 @@ use crate::stack::Stack;
 use alloc::sync::Arc;
 use core::net::SocketAddrV4;
 use linerate_tcp::{
-    Connection, Disposition, IcmpReport, ListenVerdict, Refusal, Reset, judge_listen,
-    judge_unconnected,
+    Disposition, IcmpReport, ListenVerdict, Refusal, Reset, judge_listen, judge_unconnected,
 };
 use linerate_units::Instant;
 use linerate_wire::{
-    Ecn, IcmpError, Ipv4Header, Protocol, Quote, Segment, Sum, TcpFlags, TcpHeader, Unreachable,
+    Ecn, IcmpError, Ipv4Header, NextAck, Protocol, Quote, Segment, Sum, TcpFlags, TcpHeader,
+    Unreachable,
 };
 
 impl Stack {
@@ -44,7 +45,7 @@ impl Stack {
 
     /// A segment that is intact: whose is it?
     #[inline(always)]
-    pub(super) fn handle_flow(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
+    pub(crate) fn handle_flow(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         let (local, peer) = arrived.ends(segment);
         match self.flows.lookup(Flow::new(local, peer)) {
             Some(index) => self.handle_connection_segment(arrived, index, segment),
@@ -60,45 +61,76 @@ impl Stack {
     ) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         if let Owner::HalfOpen(listener) = socket.owner
-            && !self.may_complete(listener, segment.flags())
+            && !self.may_complete(arrived.arrival.at, (index, listener), segment)
         {
             return;
         }
-        let (now, ecn) = (arrived.arrival.at, arrived.header.type_of_service.ecn());
-        if self.holds(now, ecn, index, arrived.payload, segment) {
+        let ecn = arrived.header.type_of_service.ecn();
+        let may_wait = segment.payload.is_empty() && ecn == Ecn::NotEct;
+        if may_wait && self.coalesce_ack(index, || NextAck::after_segment(arrived.payload), segment)
+        {
             return;
         }
-        let Some(socket) = self.sockets.tcp_at(index) else { return };
-        self.memory.supply(socket);
-        let memory = arrived.arrival.memory;
-        let disposition = give_with(&mut socket.connection, now, ecn, memory, segment);
-        self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
+        self.flush_coalesced();
+        let disposition = self.give_segment(index, segment, ecn, arrived.arrival.memory);
         if disposition == Disposition::OpenAgain {
             self.counted.tcp_extra.time_wait_recycled += 1;
             self.retire(index);
             self.handle_unconnected(arrived, segment);
-            return;
         }
-        self.follow_segment(now, index, disposition);
+    }
+
+    /// Gives a segment to its connection, with the codepoint of its packet, and the memory that it lies in if
+    /// that may be kept, and does what that makes necessary.
+    #[inline(never)]
+    pub(crate) fn give_segment(
+        &mut self,
+        index: u32,
+        segment: &Segment<'_>,
+        ecn: Ecn,
+        memory: Option<&Arc<[u8]>>,
+    ) -> Disposition {
+        let now = self.now;
+        let Some(socket) = self.sockets.tcp_at(index) else { return Disposition::Accepted };
+        self.memory.supply(socket);
+        let connection = &mut socket.connection;
+        let disposition = if ecn == Ecn::NotEct && memory.is_none() {
+            connection.handle_segment(now, segment)
+        } else {
+            self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
+            connection.handle_segment_with(now, segment, ecn, memory)
+        };
+        if disposition == Disposition::Accepted {
+            if concerned!(self).settle(index, socket) == Settled::Not {
+                self.follow(index);
+            }
+        } else if disposition != Disposition::OpenAgain {
+            self.follow_segment(now, index, disposition);
+        }
+        disposition
     }
 
     /// What becomes of a segment that its connection has taken, or has not.
-    pub(super) fn follow_segment(&mut self, now: Instant, index: u32, disposition: Disposition) {
-        match disposition {
-            Disposition::Refused(refusal) => self.follow_refusal(now, index, refusal),
-            Disposition::Accepted | Disposition::OpenAgain => self.settle(index),
+    pub(crate) fn follow_segment(&mut self, now: Instant, index: u32, disposition: Disposition) {
+        if disposition != Disposition::Accepted {
+            self.note_disposition(now, index, disposition);
         }
+        self.settle(index);
     }
 
-    /// What becomes of a segment that its connection has not taken.
+    /// Counts what its connection has not taken, and limits the answers to it.
     #[cold]
-    pub(super) fn follow_refusal(&mut self, now: Instant, index: u32, refusal: Refusal) {
-        self.counted.tcp_extra.time_wait_resets += u64::from(refusal == Refusal::ResetInTimeWait);
-        if refusal == Refusal::NoMemory {
-            self.refuse_memory();
+    fn note_disposition(&mut self, now: Instant, index: u32, disposition: Disposition) {
+        match disposition {
+            Disposition::Accepted | Disposition::OpenAgain | Disposition::DataRefused => {}
+            Disposition::NoMemory => self.refuse_memory(),
+            Disposition::Duplicate => self.limit_challenges(now, index),
+            Disposition::Refused(refusal) => {
+                self.counted.tcp_extra.time_wait_resets +=
+                    u64::from(refusal == Refusal::ResetInTimeWait);
+                self.limit_challenges(now, index);
+            }
         }
-        self.limit_challenges(now, index);
-        self.settle(index);
     }
 
     /// Withholds a challenge if the host has sent too many (RFC 5961 §7).
@@ -117,7 +149,7 @@ impl Stack {
 
     /// A segment for which there is no connection: it may be for a listener, else it is told so.
     fn handle_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
-        self.release_ack();
+        self.flush_coalesced();
         let (local, _) = arrived.ends(segment);
         let Some(listener) = self.listener_at(local) else {
             if let Some(reset) = judge_unconnected(segment) {
@@ -168,15 +200,23 @@ impl Stack {
     }
 
     /// May a segment of a half-open connection have its effect? While the accept queue is full, the
-    /// acknowledgement that would complete the handshake is ignored, as Linux does: the peer sends it
-    /// again with its data, and there may be room by then.
-    pub(super) fn may_complete(&mut self, listener: u32, flags: TcpFlags) -> bool {
-        let completes = flags.contains(TcpFlags::ACK) && !flags.contains(TcpFlags::RST);
-        let may = !completes || self.has_accept_room(listener);
-        if !may {
-            self.count_overflow(listener);
+    /// acknowledgement that would complete the handshake is ignored, as Linux does: the peer sends it again
+    /// with its data, and there may be room by then. The same if the listener waits for data.
+    pub(crate) fn may_complete(
+        &mut self,
+        now: Instant,
+        (connection, listener): (u32, u32),
+        segment: &Segment<'_>,
+    ) -> bool {
+        let flags = segment.flags();
+        if !flags.contains(TcpFlags::ACK) || flags.contains(TcpFlags::RST) {
+            return true;
         }
-        may
+        if !self.has_accept_room(listener) {
+            self.count_overflow(listener);
+            return false;
+        }
+        !self.is_deferred(now, (connection, listener), segment)
     }
 
     /// The network reports a problem with a segment of ours: its connection is told, which judges
@@ -217,20 +257,5 @@ impl Stack {
             _ => connection.handle_icmp(now, IcmpReport::SoftError { quoted }),
         }
         self.settle(index);
-    }
-}
-
-/// Gives a segment to a connection, with the codepoint of its packet and the memory that it lies in, if that may
-/// be kept.
-pub(super) fn give_with(
-    connection: &mut Connection,
-    now: Instant,
-    ecn: Ecn,
-    memory: Option<&Arc<[u8]>>,
-    segment: &Segment<'_>,
-) -> Disposition {
-    match memory {
-        Some(memory) => connection.handle_segment_in(now, segment, ecn, memory),
-        None => connection.handle_segment_bearing(now, segment, ecn),
     }
 }

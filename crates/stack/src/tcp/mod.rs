@@ -2,23 +2,17 @@
 
 pub(crate) mod burst;
 mod configs;
-mod familiar;
 mod headers;
-mod held_ack;
-mod held_data;
 mod input;
 mod lend;
 mod output;
 mod resting;
-mod settle;
+pub(crate) mod settle;
 mod sockets;
 mod time_wait;
 
 pub(crate) use configs::{Rules, TcpConfigs};
-pub(crate) use familiar::StationHeader;
 pub(crate) use headers::HostHeaders;
-pub(crate) use held_ack::HeldAck;
-pub(crate) use held_data::HeldData;
 pub(crate) use output::Plainly;
 pub(crate) use resting::{RestingSocket, Seen};
 pub use sockets::ConnectOptions;
@@ -74,7 +68,7 @@ pub(crate) struct TcpSocket {
     /// Is the peer this host itself?
     is_local: bool,
     /// The state in which the host has last seen the connection.
-    state: State,
+    pub(crate) state: State,
     /// Has it left the network, and stays only for what its application may still read?
     retired: bool,
     /// Which of its buffers were lent warm memory.
@@ -349,9 +343,9 @@ impl Stack {
         }
         self.orphans += usize::from(socket.is_orphan());
         if socket.state == State::TimeWait {
-            self.settle_in_time_wait(index)
+            self.settle_in_time_wait(index);
         } else {
-            self.follow(index)
+            self.follow(index);
         }
     }
 

@@ -4,7 +4,7 @@
 use super::settle::{Settled, concerned};
 use crate::link::{Medium, TxFrame};
 use crate::ready::Sender;
-use crate::receive::Arrival;
+use crate::rx::Arrival;
 use crate::stack::Stack;
 use crate::transmit::{Gathering, Station, Turned};
 use core::hint::cold_path;

@@ -19,12 +19,12 @@ use linerate_tcp::{Events, State, Trouble};
 const OF_THE_WAY: Events = Events::TROUBLE.union(Events::PATH_MTU);
 
 /// The parts of a host that a step of a connection concerns.
-pub(super) struct Concerned<'a> {
-    pub(super) memory: &'a Memory,
-    pub(super) ready: &'a mut Ready,
-    pub(super) local_ready: &'a mut Ready,
-    pub(super) timers: &'a mut TimerWheel<TcpTimer>,
-    pub(super) events: &'a mut EventQueue,
+pub(crate) struct Concerned<'a> {
+    pub(crate) memory: &'a Memory,
+    pub(crate) ready: &'a mut Ready,
+    pub(crate) local_ready: &'a mut Ready,
+    pub(crate) timers: &'a mut TimerWheel<TcpTimer>,
+    pub(crate) events: &'a mut EventQueue,
 }
 
 /// Those parts of a host, while its sockets are in use.
@@ -39,12 +39,12 @@ macro_rules! concerned {
         }
     };
 }
-pub(super) use concerned;
+pub(crate) use concerned;
 
 /// Has everything been done that a step makes necessary?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(super) enum Settled {
+pub(crate) enum Settled {
     Yes,
     /// All but what [`Stack::follow`] does.
     Not,
@@ -53,7 +53,7 @@ pub(super) enum Settled {
 impl Concerned<'_> {
     /// Does what a step of the connection with this number makes necessary.
     #[inline(always)]
-    pub(super) fn settle(self, index: u32, socket: &mut TcpSocket) -> Settled {
+    pub(crate) fn settle(self, index: u32, socket: &mut TcpSocket) -> Settled {
         if socket.concerns(self.memory)
             || socket.is_elsewhere()
             || socket.connection.events().intersects(OF_THE_WAY)
@@ -65,22 +65,10 @@ impl Concerned<'_> {
         Settled::Yes
     }
 
-    /// The same after a segment as predicted, which leaves the state as it is, and tells nothing of the way.
-    #[inline(always)]
-    pub(super) fn settle_predicted(self, index: u32, socket: &mut TcpSocket) -> Settled {
-        if socket.concerns(self.memory) {
-            return Settled::Not;
-        }
-        debug_assert!(!socket.is_elsewhere() && !socket.connection.events().intersects(OF_THE_WAY));
-        socket.arm(index, self.timers);
-        self.note(index, socket);
-        Settled::Yes
-    }
-
     /// The same after an application has read or written, which leaves the state as it is, and of which it need not be
     /// told.
     #[inline(always)]
-    pub(super) fn settle_use(mut self, index: u32, socket: &mut TcpSocket) -> Settled {
+    pub(crate) fn settle_use(mut self, index: u32, socket: &mut TcpSocket) -> Settled {
         if socket.concerns(self.memory) || socket.state == State::Closed {
             return Settled::Not;
         }
@@ -113,7 +101,7 @@ impl Concerned<'_> {
 impl TcpSocket {
     /// Has the timer of the connection, which has this number, come due in time.
     #[inline(always)]
-    pub(super) fn arm(&mut self, index: u32, timers: &mut TimerWheel<TcpTimer>) {
+    pub(crate) fn arm(&mut self, index: u32, timers: &mut TimerWheel<TcpTimer>) {
         let deadline = self.connection.earliest_timeout();
         if deadline < self.armed {
             cold_path();
@@ -155,7 +143,7 @@ impl Stack {
 
     /// The same for a step after which there is more to be done than to send and to read.
     #[cold]
-    pub(super) fn follow(&mut self, index: u32) {
+    pub(crate) fn follow(&mut self, index: u32) {
         let Some(mut socket) = self.sockets.tcp_at(index) else { return };
         if socket.concerns(&self.memory) {
             self.follow_memory(index);

@@ -1,6 +1,7 @@
 //! What a mark does at both ends in the way of RFC 3168, and what it means for the window in either mode.
 
 use super::Past;
+use crate::input::validate::Valid;
 use crate::send::loss::Phase;
 use crate::{Connection, State};
 use linerate_units::Instant;
@@ -32,7 +33,7 @@ impl Connection {
     }
 
     /// The peer has reduced its window: what it marked itself by is echoed no longer.
-    pub(crate) fn check_window_reduced(&mut self, segment: &Segment<'_>) {
+    pub(crate) fn check_window_reduced(&mut self, segment: Valid<'_>) {
         let echoes = self.ecn.echo == TcpFlags::ECE && self.ecn.accurate.is_none();
         if !segment.flags().contains(TcpFlags::CWR) || !echoes {
             return;
@@ -58,8 +59,10 @@ impl Connection {
 
     /// An acceptable acknowledgement tells of `marks` on what was sent: the window is reduced as for a loss,
     /// once for all the marks and losses of one window (RFC 3168 §6.1.2; RFC 9768 §3.1.5 leaves it so).
-    pub(crate) fn on_marks(&mut self, now: Instant, segment: &Segment<'_>, marks: u32) {
+    pub(crate) fn on_marks(&mut self, now: Instant, segment: Valid<'_>, marks: u32) {
         self.statistics.mark_echoes += 1;
+        // Congestion is certain, so a recovery under way is not undone (RFC 4015).
+        self.sender.undo = None;
         let window = self.sender.congestion.window();
         if window.cwnd() < 2 * window.mss() {
             // The window cannot shrink any more, so the next segment waits as if this one were lost.

@@ -3,7 +3,7 @@
 
 use super::accurate::{Counters, Feedback, Heard};
 use super::{Past, answer_to};
-use crate::input::was_acceptable;
+use crate::input::validate::Valid;
 use crate::options::before;
 use crate::receive::saturated;
 use crate::{AccurateEcn, Connection, Disposition, State};
@@ -26,19 +26,21 @@ impl Connection {
         }
     }
 
-    /// A packet that bore `ecn` has had its effect, or none.
+    /// The packet of `segment`, which led to `disposition`, bore `ecn`. That counts only if the segment
+    /// was valid (RFC 9768 §1.3, §3.2).
     pub(crate) fn take_codepoint(
         &mut self,
         segment: &Segment<'_>,
         ecn: Ecn,
         disposition: Disposition,
     ) {
+        let Some(valid) = Valid::of_disposition(segment, disposition) else { return };
         if segment.flags().contains(TcpFlags::SYN) {
-            self.take_codepoint_of_syn(segment, ecn);
-        } else if was_acceptable(disposition) {
+            self.take_codepoint_of_syn(valid, ecn);
+        } else if disposition != Disposition::Duplicate {
             self.ecn.past |= Past::SEEN;
             if self.ecn.accurate.is_some() {
-                self.count_codepoint(segment, ecn);
+                self.count_codepoint(valid, ecn);
             } else if ecn == Ecn::Ce
                 && disposition == Disposition::Accepted
                 && !segment.payload.is_empty()
@@ -50,13 +52,9 @@ impl Connection {
     }
 
     /// The codepoint of the latest SYN or SYN-ACK is the one that is told (RFC 9768 §3.1.5).
-    fn take_codepoint_of_syn(&mut self, segment: &Segment<'_>, ecn: Ecn) {
+    fn take_codepoint_of_syn(&mut self, segment: Valid<'_>, ecn: Ecn) {
         let is_answer = segment.flags().contains(TcpFlags::ACK);
-        let Some(accurate) =
-            self.ecn.accurate.as_deref_mut().filter(|_| segment.seq == self.rcv.irs)
-        else {
-            return;
-        };
+        let Some(accurate) = self.ecn.accurate.as_deref_mut() else { return };
         accurate.syn = ecn;
         if is_answer && ecn == Ecn::Ce && !accurate.serves {
             accurate.count_marked_syn_ack();
@@ -64,8 +62,7 @@ impl Connection {
         }
     }
 
-    fn count_codepoint(&mut self, segment: &Segment<'_>, ecn: Ecn) {
-        self.end_burst();
+    fn count_codepoint(&mut self, segment: Valid<'_>, ecn: Ecn) {
         let counted = [self.statistics.segments_received, self.statistics.segments_sent];
         let (length, pending) = (saturated(segment.payload.len()), self.rcv.pending());
         let Some(accurate) = self.ecn.accurate.as_deref_mut() else { return };
@@ -108,18 +105,25 @@ impl Connection {
         }
     }
 
-    /// The SYN-ACK has come again: so does its acknowledgement, in the same words (RFC 9768 §3.2.2.1).
-    pub(crate) fn repeat_end_of_handshake(&mut self, segment: &Segment<'_>) {
-        let answers = TcpFlags::SYN | TcpFlags::ACK;
-        let repeats =
-            self.active && segment.seq == self.rcv.irs && segment.flags().contains(answers);
-        if let Some(accurate) =
-            self.ecn.accurate.as_deref_mut().filter(|accurate| repeats && !accurate.serves)
-        {
+    /// Whether a segment with these flags, and the number of the peer's SYN, is a SYN-ACK that has come
+    /// again and asks for an acknowledgement in the words of the handshake (RFC 9768 §3.2.2.1).
+    pub(crate) fn ends_handshake_again(&self, flags: TcpFlags) -> bool {
+        let is_client = self.ecn.accurate.as_deref().is_some_and(|accurate| !accurate.serves);
+        is_client && self.active && flags.contains(TcpFlags::SYN | TcpFlags::ACK)
+    }
+
+    /// The SYN-ACK has come again: so does its acknowledgement, if the budget of challenge ACKs allows it.
+    #[cold]
+    pub(crate) fn repeat_end_of_handshake(&mut self, now: Instant, _: Valid<'_>) {
+        if !self.may_challenge(now) {
+            return;
+        }
+        self.owe_challenge();
+        if let Some(accurate) = self.ecn.accurate.as_deref_mut() {
             accurate.syn = Ecn::NotEct;
             accurate.ends_handshake = true;
-            self.owe_bare_ack();
         }
+        self.owe_bare_ack();
     }
 
     /// The counter of an acknowledgement that leaves bare, or what ends the handshake in its place.
@@ -207,16 +211,11 @@ impl Connection {
     /// How many packets of ours the segment tells to have come marked, that no other has told of.
     /// `is_news` is what [`Connection::brings_feedback`] says, and `half_open` whether the segment found us in
     /// SYN-RECEIVED.
-    pub(crate) fn marks_told(
-        &mut self,
-        segment: &Segment<'_>,
-        is_news: bool,
-        half_open: bool,
-    ) -> u32 {
+    pub(crate) fn marks_told(&mut self, segment: Valid<'_>, is_news: bool, half_open: bool) -> u32 {
         if self.ecn.accurate.is_none() {
-            return self.echoes(segment);
+            return self.echoes(&segment);
         }
-        let newest = self.newest_acknowledged(segment);
+        let newest = self.newest_acknowledged(&segment);
         let (una, max, mss) = (self.snd.una, self.snd.max, self.full_segment().max(1));
         let Some(accurate) = self.ecn.accurate.as_deref_mut().filter(|_| is_news) else { return 0 };
         let options = segment.options();
@@ -252,7 +251,7 @@ impl Connection {
     pub(crate) fn answer_marks(
         &mut self,
         now: Instant,
-        segment: &Segment<'_>,
+        segment: Valid<'_>,
         marks: u32,
         half_open: bool,
     ) {

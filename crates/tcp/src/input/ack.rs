@@ -1,40 +1,33 @@
 //! Fifth step: what the segment acknowledges, and the window it announces (RFC 9293 §3.10.7.4,
 //! RFC 5961 §5).
 
-use super::Refusal;
-use super::acceptable::Text;
+use super::validate::Valid;
+use super::validate::sequence::Text;
 use crate::congestion::Acknowledged;
 use crate::event::Events;
-use crate::output::reset::Reset;
 use crate::send::loss::TimerVerdict;
-use crate::send::recovery::News;
 use crate::timers::Timer;
 use crate::{Connection, State};
 use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Segment, SeqNum, TcpFlags};
+use linerate_wire::{SackBlocks, SeqNum, TcpFlags};
 
 impl Connection {
-    pub(super) fn check_ack(
+    /// Takes what a valid segment in the window acknowledges, and the window that it announces. `is_news`
+    /// is what [`Connection::brings_feedback`] says.
+    #[inline(always)]
+    pub(super) fn take_ack(
         &mut self,
         now: Instant,
-        segment: &Segment<'_>,
+        segment: Valid<'_>,
         text: &Text<'_>,
         is_news: bool,
-    ) -> Result<(), Refusal> {
+    ) {
         let half_open = self.state == State::SynReceived;
         if half_open {
-            self.check_ack_of_syn(now, segment)?;
+            self.take_ack_of_syn(now, segment);
         }
         let ack = segment.ack;
-        if ack.after(self.snd.max) {
-            self.answer_unacceptable(now, segment);
-            return Err(Refusal::BadAck);
-        }
-        if ack.before(self.snd.una - self.snd.max_wnd) {
-            self.challenge(now);
-            return Err(Refusal::BadAck);
-        }
         let marks = self.marks_told(segment, is_news, half_open);
         if marks > 0 {
             self.answer_marks(
@@ -49,10 +42,8 @@ impl Connection {
         self.statistics.duplicate_acks += u64::from(duplicate);
         let advanced = ack.after(self.snd.una);
         // A window whose use was found to be too much does not grow (RFC 3168 §6.1.2).
-        if self.agreement.selective_acks {
-            self.acknowledge_selectively(now, segment, marks == 0);
-        } else if advanced {
-            self.acknowledge(now, segment, 1, marks == 0 && self.is_window_used());
+        if self.agreement.selective_acks || advanced {
+            self.process_ack(now, segment, 1, Some(&segment.sack_blocks()), marks == 0);
         } else if duplicate {
             self.on_duplicate_ack();
         }
@@ -66,23 +57,16 @@ impl Connection {
         if self.sender.is_fin_acknowledged(self.snd.una) {
             self.on_fin_acknowledged(now);
         }
-        Ok(())
     }
 
     /// An old segment may bear a new acknowledgement: the peer has probed our closed window with a
     /// byte, does not know yet that we took it, and acknowledges from where it believes to be. We would
     /// send again for nothing what it has. Its window is old, so the edge of ours stays where it was.
-    pub(super) fn take_late_ack(&mut self, now: Instant, segment: &Segment<'_>) {
-        let flags = segment.flags() & (TcpFlags::ACK | TcpFlags::SYN);
-        let is_recent =
-            segment.seq.within(self.rcv.nxt - self.receiver.capacity(), self.receiver.capacity());
-        if flags != TcpFlags::ACK || !is_recent || !self.state.is_synchronized() {
-            return;
-        }
+    pub(super) fn take_late_ack(&mut self, now: Instant, segment: Valid<'_>) {
         let ack = segment.ack;
-        if ack.after(self.snd.una) && !ack.after(self.snd.max) {
+        if ack.after(self.snd.una) {
             self.snd.wnd = self.snd.wnd.saturating_sub(ack - self.snd.una);
-            self.acknowledge(now, segment, 1, self.is_window_used());
+            self.process_ack(now, segment, 1, None, true);
             self.judge_timeout_in_order(now, true);
             if self.sender.is_fin_acknowledged(self.snd.una) {
                 self.on_fin_acknowledged(now);
@@ -90,18 +74,13 @@ impl Connection {
         }
     }
 
-    /// The acknowledgement of our SYN completes the handshake; any other is answered by a reset.
-    fn check_ack_of_syn(&mut self, now: Instant, segment: &Segment<'_>) -> Result<(), Refusal> {
-        if !segment.ack.after(self.snd.una) || segment.ack.after(self.snd.max) {
-            self.owe_reset(Reset::answering_ack(segment));
-            return Err(Refusal::BadAck);
-        }
+    /// The acknowledgement of our SYN completes the handshake.
+    fn take_ack_of_syn(&mut self, now: Instant, segment: Valid<'_>) {
         // Of an end that has opened, too, at the same time.
         if self.fast_open.is_some() {
             self.settle_data_of_syn(segment.ack);
         }
         self.establish(now, segment.ack);
-        Ok(())
     }
 
     /// RFC 5681 §2: nothing new acknowledged, no data, no change of window, and something in flight.
@@ -109,7 +88,7 @@ impl Connection {
     /// Where the peer names what it has beyond a hole, the window may change (RFC 6675 §2): one that
     /// tunes its buffer, as Linux does, opens it with every segment that arrives, and would never be
     /// heard to repeat itself.
-    fn is_duplicate_ack(&self, segment: &Segment<'_>, text: &Text<'_>) -> bool {
+    fn is_duplicate_ack(&self, segment: Valid<'_>, text: &Text<'_>) -> bool {
         segment.ack == self.snd.una
             && segment.payload.is_empty()
             && !text.fin
@@ -121,24 +100,59 @@ impl Connection {
 
     /// Does the segment name data beyond what it acknowledges? A first block below that tells of data
     /// that came twice (RFC 2883).
-    fn is_told_of_a_hole(&self, segment: &Segment<'_>) -> bool {
+    fn is_told_of_a_hole(&self, segment: Valid<'_>) -> bool {
         let blocks = segment.sack_blocks();
         let first = blocks.as_slice().first();
         self.agreement.selective_acks && first.is_some_and(|block| block.left.after(segment.ack))
     }
 
-    /// Takes an acknowledgement of something new, which stands for `count` of them; both paths end here.
-    /// `limited` says whether the congestion window was what had held us back.
-    pub(super) fn acknowledge(
+    /// Processes what a valid segment acknowledges, and the `blocks` of its selective acknowledgements if
+    /// they are to be read. It stands for `count` acknowledgements. The congestion window grows if it
+    /// `may_grow` and was used. Every acknowledgement is processed here, on the fast path and on the slow
+    /// one.
+    pub(crate) fn process_ack(
         &mut self,
         now: Instant,
-        segment: &Segment<'_>,
+        segment: Valid<'_>,
         count: u32,
-        limited: bool,
+        blocks: Option<&SackBlocks>,
+        may_grow: bool,
     ) {
-        if self.agreement.selective_acks {
-            return self.acknowledge_in_order(now, segment, count, limited);
+        let advances = segment.ack.after(self.snd.una);
+        if !self.agreement.selective_acks {
+            if advances {
+                self.process_ack_without_sack(now, segment, count, may_grow);
+            }
+            return;
         }
+        let blocks = blocks.filter(|blocks| !blocks.is_empty());
+        if blocks.is_none()
+            && self.is_untroubled()
+            && (!advances || self.process_ack_in_order(now, segment, count, may_grow))
+        {
+            return;
+        }
+        let limited = may_grow && self.is_window_used();
+        let mut news = self.listen_to(segment, count, limited);
+        if advances {
+            self.sender.scoreboard.acknowledge(segment.ack, &mut news.delivery);
+            self.advance(now, segment.ack);
+        }
+        match blocks {
+            Some(blocks) => self.take_blocks(now, blocks, &mut news),
+            None => self.judge_news(now, &news, None),
+        }
+    }
+
+    /// Processes an acknowledgement of something new from a peer that sends no selective ones.
+    fn process_ack_without_sack(
+        &mut self,
+        now: Instant,
+        segment: Valid<'_>,
+        count: u32,
+        may_grow: bool,
+    ) {
+        let limited = may_grow && self.is_window_used();
         let round_trip = self.measure_round_trip(now, segment);
         let acknowledged = Acknowledged {
             bytes: segment.ack - self.snd.una,
@@ -156,32 +170,6 @@ impl Connection {
         self.advance(now, segment.ack);
         self.watch_flight(now, verdict);
         self.output_due |= self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;
-    }
-
-    /// The same from a peer that names what it has, and names nothing now.
-    #[inline]
-    fn acknowledge_in_order(
-        &mut self,
-        now: Instant,
-        segment: &Segment<'_>,
-        count: u32,
-        limited: bool,
-    ) {
-        let is_landing = self.is_untroubled()
-            && (self.take_landing(now, segment.ack, count)
-                || self.take_landing_of_part(now, segment.ack, count));
-        if is_landing {
-            return;
-        }
-        let mut news = self.listen_to(segment, count, limited);
-        self.take_cumulative(now, &mut news);
-        self.judge_news(now, &news, None);
-    }
-
-    /// What is acknowledged in order leaves the scoreboard and the buffer.
-    pub(crate) fn take_cumulative(&mut self, now: Instant, news: &mut News<'_>) {
-        self.sender.scoreboard.acknowledge(news.segment.ack, &mut news.delivery);
-        self.advance(now, news.segment.ack);
     }
 
     /// SND.UNA moves on to `ack`.
@@ -204,7 +192,6 @@ impl Connection {
     /// The same where none of the bytes before `ack` is data.
     #[inline(always)]
     pub(crate) fn advance_without_data(&mut self, now: Instant, ack: SeqNum) {
-        self.end_burst();
         self.snd.una = ack;
         self.snd.nxt = self.snd.nxt.later(ack);
         if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {
@@ -254,8 +241,8 @@ impl Connection {
     }
 
     /// Takes the round trip into account, and returns what the timestamps say of it.
-    fn measure_round_trip(&mut self, now: Instant, segment: &Segment<'_>) -> Option<Duration> {
-        let round_trip = self.timestamps.echoed_round_trip(segment, now);
+    fn measure_round_trip(&mut self, now: Instant, segment: Valid<'_>) -> Option<Duration> {
+        let round_trip = self.timestamps.echoed_round_trip(&segment, now);
         self.sender.rtt.on_acknowledged(&self.config.rto, segment.ack, || round_trip, now);
         round_trip
     }
@@ -272,7 +259,7 @@ impl Connection {
 
     /// Takes the announced window, unless an older segment brings it (SND.WL1, SND.WL2).
     #[inline(always)]
-    pub(super) fn update_window(&mut self, segment: &Segment<'_>) {
+    pub(super) fn update_window(&mut self, segment: Valid<'_>) {
         if self.snd.wnd == 0 {
             cold_path();
             // A closed window that is spoken of is no silence, however long it lasts.
@@ -293,12 +280,11 @@ impl Connection {
         if wnd == self.snd.wnd {
             return;
         }
-        self.end_burst();
         self.snd.wnd = wnd;
         self.snd.max_wnd = self.snd.max_wnd.max(wnd);
         self.output_due |= self.sender.has_unsent(self.snd.nxt);
         if wnd == 0 {
-            self.statistics.zero_windows_heard += 1;
+            self.statistics.zero_windows_received += 1;
         }
     }
 

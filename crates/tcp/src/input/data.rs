@@ -1,7 +1,8 @@
 //! Seventh step: the segment's text (RFC 9293 §3.10.7.4).
 
-use super::Refusal;
-use super::acceptable::Text;
+use super::Disposition;
+use super::validate::Valid;
+use super::validate::sequence::Text;
 use crate::event::Events;
 use crate::output::reset::Reset;
 use crate::receive::{Keep, saturated};
@@ -9,22 +10,22 @@ use crate::timers::Timer;
 use crate::{Connection, Error};
 use core::hint::cold_path;
 use linerate_units::Instant;
-use linerate_wire::{Segment, SeqNum, TcpFlags};
+use linerate_wire::{SeqNum, TcpFlags};
 
 impl Connection {
     pub(super) fn take_text(
         &mut self,
         now: Instant,
-        segment: &Segment<'_>,
+        segment: Valid<'_>,
         text: &Text<'_>,
-    ) -> Result<(), Refusal> {
-        let Some(text) = self.before_fin(text) else { return Ok(()) };
+    ) -> Disposition {
+        let Some(text) = self.before_fin(text) else { return Disposition::Accepted };
         if self.released {
             // Nobody can read it, and an acknowledgement would pretend that somebody had.
-            self.abort_with(Error::DataAfterClose, Reset::echo(segment));
-            return Err(Refusal::DataRefused);
+            self.abort_with(Error::DataAfterClose, Reset::echo(&segment));
+            return Disposition::DataRefused;
         }
-        let most = self.config.reassembly_stretches;
+        let most = self.config.reassembly_ranges;
         match self.receiver.keep(
             &self.rcv,
             text.seq,
@@ -36,9 +37,9 @@ impl Connection {
             Keep::TooManyStretches => {
                 self.statistics.reassembly_full += 1;
                 self.owe_ack();
-                return Err(Refusal::DataRefused);
+                return Disposition::DataRefused;
             }
-            Keep::NoMemory => return Err(self.refuse_for_memory()),
+            Keep::NoMemory => return self.refuse_for_memory(),
         }
         if text.seq == self.rcv.nxt {
             self.deliver_past_holes(now, segment, saturated(text.payload.len()), text.piece);
@@ -48,15 +49,15 @@ impl Connection {
             self.receiver.note_out_of_order(text.count);
             self.owe_ack();
         }
-        Ok(())
+        Disposition::Accepted
     }
 
     /// Data cannot be kept for want of memory: the peer is told what was, and sends the rest again.
     #[cold]
-    pub(super) fn refuse_for_memory(&mut self) -> Refusal {
+    pub(super) fn refuse_for_memory(&mut self) -> Disposition {
         self.statistics.memory_refusals += 1;
         self.owe_ack();
-        Refusal::NoMemory
+        Disposition::NoMemory
     }
 
     /// The text without what a peer sends behind its own FIN; `None` if there is none.
@@ -72,7 +73,7 @@ impl Connection {
 
     /// `length` bytes at `rcv.nxt` are in place: they, and what they join to, can be read. They came in
     /// segments of which the largest brought `piece`.
-    fn deliver_past_holes(&mut self, now: Instant, segment: &Segment<'_>, length: u32, piece: u32) {
+    fn deliver_past_holes(&mut self, now: Instant, segment: Valid<'_>, length: u32, piece: u32) {
         let had_holes = !self.receiver.assembler.is_empty();
         let arrived = self.rcv.nxt + length;
         let next = if had_holes { self.receiver.fill_hole(arrived) } else { arrived };
@@ -92,7 +93,7 @@ impl Connection {
     pub(super) fn deliver(
         &mut self,
         now: Instant,
-        segment: &Segment<'_>,
+        segment: Valid<'_>,
         (count, piece): (u32, u32),
         next: SeqNum,
         had_holes: bool,
@@ -107,7 +108,7 @@ impl Connection {
     pub(super) fn note_delivery(
         &mut self,
         now: Instant,
-        segment: &Segment<'_>,
+        segment: Valid<'_>,
         piece: u32,
         next: SeqNum,
     ) {
@@ -124,7 +125,7 @@ impl Connection {
 
     /// Looks at the timestamp that data bring back, if one is waited for.
     #[inline(always)]
-    pub(super) fn measure_if_awaited(&mut self, now: Instant, segment: &Segment<'_>) {
+    pub(super) fn measure_if_awaited(&mut self, now: Instant, segment: Valid<'_>) {
         if self.receiver.autotune.wants_echo() {
             self.measure_receive_round_trip(now, segment.options);
         }

@@ -1,6 +1,6 @@
 //! Eighth step: the peer's FIN, and what follows when it has acknowledged ours (RFC 9293 §3.10.7.4).
 
-use super::acceptable::Text;
+use super::validate::sequence::Text;
 use crate::event::Events;
 use crate::timers::Timer;
 use crate::{Connection, State};

@@ -1,55 +1,41 @@
-//! A segment for a connection that has sent its SYN (RFC 9293 §3.10.7.3).
+//! What SYNs do to a connection that expects them (RFC 9293 §3.10.7.3).
 
-use super::{Disposition, Refusal};
-use crate::output::reset::Reset;
-use crate::{Connection, Error, State};
+use super::Disposition;
+use super::validate::Valid;
+use crate::{Connection, State};
 use linerate_units::Instant;
-use linerate_wire::{Segment, TcpFlags};
+use linerate_wire::TcpFlags;
 
 impl Connection {
+    /// The peer's SYN has come in SYN-SENT.
     #[inline(always)]
-    pub(super) fn handle_in_syn_sent(
-        &mut self,
-        now: Instant,
-        segment: &Segment<'_>,
-    ) -> Disposition {
-        let flags = segment.flags();
-        let acks = flags.contains(TcpFlags::ACK);
-        if acks && (!segment.ack.after(self.snd.iss) || segment.ack.after(self.snd.max)) {
-            if !flags.contains(TcpFlags::RST) {
-                self.owe_reset(Reset::answering_ack(segment));
-            }
-            return Disposition::Refused(Refusal::BadAck);
-        }
-        if flags.contains(TcpFlags::RST) {
-            // A reset without an ACK could be anybody's.
-            if acks {
-                self.end(Some(Error::Refused));
-            }
-            return Disposition::Refused(Refusal::Closed);
-        }
-        if !flags.contains(TcpFlags::SYN) {
-            return Disposition::Refused(Refusal::NoAck);
-        }
+    pub(super) fn apply_syn(&mut self, now: Instant, segment: Valid<'_>) -> Disposition {
         self.heard = now;
-        self.learn_from_syn(segment, now);
-        if acks {
+        self.learn_from_syn(&segment, now);
+        if segment.flags().contains(TcpFlags::ACK) {
             if self.fast_open.is_some() {
-                self.learn_from_syn_ack(segment);
+                self.learn_from_syn_ack(&segment);
             }
             self.establish(now, segment.ack);
             if self.ecn.is_accurate() {
-                self.end_accurate_handshake(segment);
+                self.end_accurate_handshake(&segment);
             }
-            if !self.acknowledge_control_alone(now, segment) {
-                self.acknowledge(now, segment, 1, self.is_window_used());
-            }
+            self.process_ack(now, segment, 1, None, true);
         } else {
             // Both ends open at the same time (§3.5, figure 7).
             self.state = State::SynReceived;
             self.first_due = true;
             self.output_due = true;
         }
+        Disposition::Accepted
+    }
+
+    /// The peer's SYN has come again in SYN-RECEIVED, so the SYN-ACK leaves again.
+    #[cold]
+    pub(super) fn apply_repeated_syn(&mut self, segment: Valid<'_>) -> Disposition {
+        self.ecn.note_heard_syn(segment.flags());
+        self.first_due = true;
+        self.output_due = true;
         Disposition::Accepted
     }
 }

@@ -34,7 +34,10 @@ impl Connection {
     /// Takes an ICMP error. A quoted number that is not in flight proves nothing and is ignored (RFC
     /// 5927 §4.1).
     pub fn handle_icmp(&mut self, now: Instant, report: IcmpReport) {
-        self.end_calm();
+        self.slow(|connection| connection.take_report(now, report));
+    }
+
+    fn take_report(&mut self, now: Instant, report: IcmpReport) {
         let (IcmpReport::HardError { quoted }
         | IcmpReport::SoftError { quoted }
         | IcmpReport::PacketTooBig { quoted, .. }) = report;
@@ -44,7 +47,7 @@ impl Connection {
         match report {
             // In a synchronized state a hard error is treated as a soft one (RFC 5927 §5.2).
             IcmpReport::HardError { .. } if !self.state.is_synchronized() => {
-                self.give_up_handshake()
+                self.give_up_handshake();
             }
             // It may pass. If it does not, it is the reason why the peer was silent.
             IcmpReport::HardError { .. } | IcmpReport::SoftError { .. } => {
@@ -52,7 +55,7 @@ impl Connection {
                 self.events |= Events::TROUBLE;
             }
             IcmpReport::PacketTooBig { mtu_payload, .. } => {
-                self.judge_report(now, quoted, mtu_payload)
+                self.judge_report(now, quoted, mtu_payload);
             }
         }
     }

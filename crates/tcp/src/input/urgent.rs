@@ -1,12 +1,13 @@
 //! Sixth step: urgent data, announced and read in line (RFC 9293 §3.10.7.4 sixth, RFC 6093).
 
+use super::validate::Valid;
 use crate::Connection;
 use crate::event::Events;
-use linerate_wire::{Segment, TcpFlags};
+use linerate_wire::TcpFlags;
 
 impl Connection {
     /// The pointer names the number after the urgent data (RFC 9293 §3.1).
-    pub(super) fn check_urgent(&mut self, segment: &Segment<'_>) {
+    pub(super) fn check_urgent(&mut self, segment: Valid<'_>) {
         if !segment.flags().contains(TcpFlags::URG)
             || !self.state.takes_data()
             || self.receiver.shut

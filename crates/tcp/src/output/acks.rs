@@ -38,8 +38,9 @@ impl Connection {
     /// of everything, is none of them.
     #[must_use]
     pub fn poll_acks(&self) -> Option<Acknowledgements> {
-        let is_row = self.ack_due && self.predicted != 0 && self.next_ack() != self.rcv.nxt;
-        let is_only = is_row && self.is_found_usual() && !self.sender.has_unsent(self.snd.nxt);
+        let is_row =
+            self.ack_due && self.expectation.header() != 0 && self.next_ack() != self.rcv.nxt;
+        let is_only = is_row && self.is_usual() && !self.sender.has_unsent(self.snd.nxt);
         is_only.then(|| {
             let step = self.pair();
             let count = (self.rcv.pending() - 1) / step;

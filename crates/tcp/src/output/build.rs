@@ -81,7 +81,7 @@ impl Connection {
             _ if payload.is_empty() => {}
             // Every header has an even number of bytes.
             Finish::Nothing => {
-                sum = header_sum + self.sender.buffer.copy_and_sum(data.seq, payload)
+                sum = header_sum + self.sender.buffer.copy_and_sum(data.seq, payload);
             }
             Finish::Gather if self.is_worth_gathering(data.seq, data.length) => {
                 lent = Some(Lent { seq: data.seq, length: saturated(data.length) });
@@ -121,10 +121,7 @@ impl Connection {
         let mut flags = TcpFlags::ACK;
         flags.set(TcpFlags::FIN, piece.fin);
         // RFC 9293 §3.9.1.2: the last segment of what was written is pushed.
-        flags.set(
-            TcpFlags::PSH,
-            piece.length > 0 && piece.seq + piece.length == self.sender.buffer.end(),
-        );
+        flags.set(TcpFlags::PSH, piece.length > 0 && self.is_pushed(piece.seq + piece.length));
         // What is sent again, and what probes a closed window, is left to be dropped (RFC 3168 §6.1.5,
         // §6.1.6): its mark would tell nothing of what was dropped before.
         let mut ecn = Ecn::NotEct;

@@ -11,6 +11,7 @@ use super::choose::{Choice, Piece};
 use crate::Connection;
 use crate::ecn::Past;
 use crate::receive::saturated;
+use crate::send::Writes;
 use crate::send::frto::Frto;
 use crate::send::pacing::BURST;
 use core::num::NonZeroU16;
@@ -41,7 +42,7 @@ impl Connection {
     /// A segment of a burst never reaches the end of what was written, so it bears neither PSH nor FIN.
     #[must_use]
     pub fn poll_burst(&self, now: Instant) -> Option<Continuation> {
-        let segments = u32::from(self.sender.burst);
+        let segments = u32::from(self.expectation.burst());
         let goes_on = segments > 0 && self.sender.last_sent == now && self.is_in_burst();
         goes_on.then(|| Continuation { seq: self.snd.nxt, length: self.full_segment(), segments })
     }
@@ -63,7 +64,8 @@ impl Connection {
         if self.agreement.selective_acks {
             self.sender.scoreboard.extend_burst(length);
         }
-        self.sender.burst -= u16::try_from(segments).unwrap_or(self.sender.burst);
+        let burst = self.expectation.burst();
+        self.limit_burst(burst.saturating_sub(u8::try_from(segments).unwrap_or(burst)));
         self.sender.pacer.on_sent(length);
         self.statistics.segments_sent += u64::from(segments);
         self.statistics.data_segments_sent += u64::from(segments);
@@ -86,10 +88,11 @@ impl Connection {
     /// the next segment is chosen.
     fn has_used_the_windows(&self) -> bool {
         let usable = self.usable_window();
-        self.sender.burst == 0
+        self.expectation.burst() == 0
             && usable < self.full_segment()
             && self.sender.pacer.is_open()
             && !self.sender.path.is_awake()
+            && self.sender.writes != Writes::Limited
             && !self.is_asked_besides()
             && !self.is_worth_sending(self.piece(self.snd.nxt, usable))
     }
@@ -98,34 +101,30 @@ impl Connection {
     #[must_use]
     pub const fn is_in_burst(&self) -> bool {
         let is_all_told = self.rcv.nxt.number() == self.rcv.acked.number() && !self.ack_due;
-        self.sender.burst > 0 && is_all_told
+        self.expectation.burst() > 0 && is_all_told
     }
 
-    /// Something has happened after which the next segment must be chosen.
-    pub(crate) const fn end_burst(&mut self) {
-        self.sender.burst = 0;
-    }
-
-    /// `piece` was chosen: what may leave with it is a part of it, if that is cut by others, and else is what
-    /// may follow.
-    pub(super) fn begin_burst(&mut self, piece: &mut Piece, finish: Finish, room: usize) {
-        self.sender.burst = 0;
+    /// `piece` was chosen: what may leave with it becomes a part of it, if others cut it. If not, returns how
+    /// many segments may follow.
+    pub(super) fn begin_burst(&self, piece: &mut Piece, finish: Finish, room: usize) -> u8 {
         let full = self.full_segment();
         if piece.length != full || piece.fin || piece.probe || !self.may_burst(piece.seq) {
-            return;
+            return 0;
         }
         match finish {
             Finish::Nothing => {
-                self.sender.burst = self.burst_from(piece.seq, full).saturating_sub(1)
+                let burst = self.burst_from(piece.seq, full).saturating_sub(1);
+                u8::try_from(burst).unwrap_or(u8::MAX)
             }
             Finish::CutAndSum | Finish::Gather => {
                 // Whoever cuts leaves PSH to the last segment.
-                let pushed = u32::from(!self.sender.fin);
+                let pushed = u32::from(!self.sender.fin());
                 let unsent = self.sender.buffer.end() + pushed - piece.seq;
                 let burst =
                     self.segments_let_go(unsent, full, self.sender.pacer.left_in_one_frame());
                 piece.length = full * self.fitting(room, full).min(burst.into()).max(1);
                 piece.burst = piece.length > full;
+                0
             }
         }
     }
@@ -191,6 +190,7 @@ impl Connection {
         seq == self.snd.max
             && nothing_is_due
             && self.is_untroubled()
+            && !self.has_records()
             && loss.duplicates == 0
             && loss.frto == Frto::Off
             && self.sender.probes == 0
@@ -215,7 +215,7 @@ impl Connection {
     /// Checks that what may follow without being asked for would be let go if it were.
     pub(crate) fn check_burst(&self) {
         if self.is_in_burst() {
-            let (full, burst) = (self.full_segment(), self.sender.burst);
+            let (full, burst) = (self.full_segment(), self.expectation.burst());
             assert!(
                 self.output_due && self.reset_due.is_none(),
                 "a burst of {burst} that nobody asks for"
@@ -225,7 +225,7 @@ impl Connection {
                 "a burst of {burst} after something has happened"
             );
             let allowed = self.burst_from(self.snd.nxt, full);
-            assert!(burst <= allowed, "a burst of {burst}, where {allowed} may leave");
+            assert!(u16::from(burst) <= allowed, "a burst of {burst}, where {allowed} may leave");
         }
     }
 }

@@ -129,7 +129,7 @@ impl Connection {
         let (una, end) = (self.snd.una, self.snd.nxt);
         let left = self.sender.scoreboard.last_unacknowledged().map_or(una, |last| last.left);
         let most = self.segment_room();
-        let seq = if end - left > most { end - most } else { left };
+        let seq = self.start_of_last_record(if end - left > most { end - most } else { left }, end);
         self.piece(seq, end - seq)
     }
 
@@ -154,22 +154,23 @@ impl Connection {
         }
     }
 
-    /// At most `room` bytes from `seq` on, and the FIN if it follows.
+    /// At most `room` bytes from `seq` on, all of one record, and the FIN if it follows.
     pub(super) fn piece(&self, seq: SeqNum, room: u32) -> Piece {
         let end = self.sender.buffer.end();
+        let room = self.room_in_record(seq, room);
         let available = if seq.before(end) { end - seq } else { 0 };
         let length = available.min(room);
         Piece {
             seq,
             length,
-            fin: self.sender.fin && length == available,
+            fin: self.sender.fin() && length == available,
             probe: false,
             burst: false,
         }
     }
 
     /// U, the usable window: SND.UNA + min(SND.WND, CWND) - SND.NXT.
-    pub(super) fn usable_window(&self) -> u32 {
+    pub(crate) fn usable_window(&self) -> u32 {
         let cwnd = self.sender.congestion.window().cwnd() + self.limited_transmit();
         let peer = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una);
         let usable = if self.agreement.selective_acks {
@@ -202,9 +203,12 @@ impl Connection {
         // A byte that probed a closed window makes nothing that follows worth less or more.
         let again = piece.seq.before(self.snd.max) && self.sender.probes == 0;
         let last = piece.fin;
-        let all = piece.end() == self.sender.buffer.end() && self.nagle_allows();
+        let ends_buffer = piece.end() == self.sender.buffer.end();
+        let all = ends_buffer && self.nagle_allows() && !self.is_corked();
+        // Waiting would not make a record longer that another follows.
+        let record = !ends_buffer && self.ends_record(piece.end());
         let half_of_largest_window = piece.length >= self.snd.max_wnd.div_ceil(2);
-        again || last || all || half_of_largest_window
+        again || last || all || record || half_of_largest_window
     }
 
     /// May a segment that is not full leave now?

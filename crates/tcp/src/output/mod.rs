@@ -9,6 +9,7 @@ pub(crate) mod predict;
 pub(crate) mod reset;
 
 use crate::receive::BLOCKS_THAT_FIT;
+use crate::send::Writes;
 use crate::timers::Timer;
 use crate::{Connection, State};
 use choose::{Choice, Piece};
@@ -135,7 +136,7 @@ impl Connection {
         if !self.output_due {
             return None;
         }
-        if self.predicted == 0 {
+        if self.expectation.header() == 0 {
             return self.send_control(now, finish, bytes).map(Transmit::from);
         }
         let rest = self.predict_output()?;
@@ -147,31 +148,42 @@ impl Connection {
         if !self.output_due {
             return None;
         }
-        self.calm.0 = false;
-        self.poll_chosen(now, finish, bytes)
+        let (transmit, burst) = self.slow(|connection| connection.poll_chosen(now, finish, bytes));
+        self.limit_burst(burst);
+        transmit
     }
 
+    /// Chooses the next segment and writes it. Returns how many may follow it as parts of a burst, too.
     #[inline(never)]
-    fn poll_chosen(&mut self, now: Instant, finish: Finish, bytes: &mut [u8]) -> Option<Transmit> {
+    fn poll_chosen(
+        &mut self,
+        now: Instant,
+        finish: Finish,
+        bytes: &mut [u8],
+    ) -> (Option<Transmit>, u8) {
         if let Some(reset) = self.reset_due.take() {
-            return Some(reset.emit(bytes));
+            return (Some(reset.emit(bytes)), 0);
+        }
+        let mut burst = 0;
+        if self.rare.is_some() {
+            self.tidy_rare_options();
         }
         self.pace(now);
         let mut choice = self.choose();
         if let Choice::Data(piece) = &mut choice {
             if finish != Finish::Nothing && self.is_to_grow(piece, bytes.len()) {
                 self.wait_to_grow(now);
-                return None;
+                return (None, 0);
             }
             let was_idle = self.snd.flight() == 0 || self.sender.probes > 0;
             if was_idle && !piece.probe {
                 self.leave_idleness(now);
             }
-            self.begin_burst(piece, finish, bytes.len());
+            burst = self.begin_burst(piece, finish, bytes.len());
         }
         if choice == Choice::Nothing {
             self.fall_silent(now);
-            return None;
+            return (None, 0);
         }
         let mut transmit = self.build(now, choice, finish, bytes);
         let before = self.statistics.retransmitted_segments;
@@ -182,7 +194,7 @@ impl Connection {
         if self.has_said_all(choice) {
             self.fall_silent(now);
         }
-        Some(transmit)
+        (Some(transmit), burst)
     }
 
     /// After `choice` has left, is it certain that nothing else may? What an acknowledgement alone was chosen
@@ -208,6 +220,9 @@ impl Connection {
     /// Nothing more can leave, until something happens.
     #[inline]
     fn fall_silent(&mut self, now: Instant) {
+        if self.sender.writes == Writes::Limited {
+            self.tell_of_low_water();
+        }
         let sender = &self.sender;
         if !sender.has_unsent(self.snd.nxt)
             && sender.scoreboard.lost() == 0

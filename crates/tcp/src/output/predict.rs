@@ -11,7 +11,6 @@
 
 use super::build::Data;
 use super::{Finish, Transmit};
-use crate::ecn::Past;
 use crate::timers::Timer;
 use crate::{Connection, State};
 use linerate_units::Instant;
@@ -24,18 +23,6 @@ pub(super) struct Rest {
     length: u32,
     /// Bytes in flight, once it has left.
     in_flight: u32,
-}
-
-/// Was [`Connection::is_calm`] true, and has nothing happened since that could make it false? What is predicted, in or
-/// out, what is written and what is read cannot; all else takes this back.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Calm(pub(crate) bool);
-
-/// It says nothing of the connection: two are alike whatever they were asked.
-impl PartialEq for Calm {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
 }
 
 impl Rest {
@@ -67,13 +54,10 @@ impl From<Control> for Transmit {
     }
 }
 
-/// What may be due in the name of ECN.
-const OF_ECN: Past = Past::OPTION_WITH_DATA.union(Past::CWR_DUE);
-
 impl Connection {
     /// The only segment that may leave now, if that is plain to see, of a connection that predicts the next header.
     #[inline(always)]
-    pub(super) fn predict_output(&mut self) -> Option<Rest> {
+    pub(super) fn predict_output(&self) -> Option<Rest> {
         if !self.is_usual() {
             return None;
         }
@@ -98,10 +82,10 @@ impl Connection {
     /// The same of a connection that is being closed, and that hears in order and misses nothing all the same: its
     /// FIN with the rest, for which no other segment is waited for, or an acknowledgement. Does the FIN go with it?
     #[inline(always)]
-    fn predict_last_output(&mut self) -> Option<(Rest, bool)> {
+    fn predict_last_output(&self) -> Option<(Rest, bool)> {
         let is_closing = self.state.is_synchronized() && self.state != State::Established;
-        let is_calm = is_closing && self.receiver.assembler.is_empty() && self.is_untroubled();
-        if !self.preferences.header_prediction || !is_calm || !self.is_found_usual() {
+        let is_plain = is_closing && self.receiver.assembler.is_empty() && self.is_untroubled();
+        if !self.preferences.header_prediction || !is_plain || !self.is_usual() {
             return None;
         }
         if !self.sender.has_unsent(self.snd.nxt) {
@@ -112,62 +96,16 @@ impl Connection {
         let has_room = length < self.full_segment()
             && length <= self.snd.wnd.saturating_sub(self.snd.flight())
             && in_flight <= self.sender.congestion.window().cwnd();
-        let may_leave = self.sender.fin && self.state.sends_data() && (length == 0 || has_room);
+        let may_leave = self.sender.fin() && self.state.sends_data() && (length == 0 || has_room);
         may_leave.then_some((Rest { length, in_flight }, true))
     }
 
-    /// Is nothing to be sent, or told, that does not stand in a header as usual, and again nothing?
+    /// Is nothing due that a header as usual does not say, and nothing to be sent again?
     #[inline(always)]
-    fn is_usual(&mut self) -> bool {
-        if !self.calm.0 {
-            self.look_for_calm();
-        }
-        self.is_usual_if(self.calm.0)
-    }
-
-    /// The same, and nothing is remembered.
-    pub(super) fn is_found_usual(&self) -> bool {
-        self.is_usual_if(self.is_calm())
-    }
-
-    #[inline(always)]
-    fn is_usual_if(&self, calm: bool) -> bool {
-        calm && self.sender.pacer.is_open() && self.snd.nxt == self.snd.max
-    }
-
-    /// Something has happened after which more may be due than before: the next segment is chosen, and asks for it.
-    pub(crate) const fn end_calm(&mut self) {
-        self.end_burst();
-        self.calm.0 = false;
-    }
-
-    /// Asks what [`Calm`] remembers.
-    #[inline(never)]
-    fn look_for_calm(&mut self) {
-        self.calm.0 = self.is_calm();
-    }
-
-    /// Do segments bear what a predicted one does, and is there nothing to be sent, or told, but new data, the FIN, and
-    /// what has arrived in order?
-    pub(crate) fn is_calm(&self) -> bool {
-        self.timestamps.on && self.agreement.selective_acks && !self.is_anything_due()
-    }
-
-    fn is_anything_due(&self) -> bool {
-        let (sender, loss) = (&self.sender, &self.sender.loss);
-        // What is to be sent again now is missing, and then nothing is predicted.
-        let of_timers = loss.tail_probe_due | sender.probe_due | self.keep_alive_due;
-        let of_path = sender.path.is_awake() | (sender.probes > 0);
-        // What lies beyond holes would have spoiled the prediction of a header.
-        let of_options =
-            self.user_timeouts.due | self.receiver.owes_duplicate() | self.ecn.owes_option(OF_ECN);
-        // What a wrong acknowledgement was owed before the handshake ended still is, behind it.
-        self.first_due
-            | self.reset_due.is_some()
-            | of_timers
-            | of_path
-            | of_options
-            | sender.urgent.is_some()
+    pub(super) const fn is_usual(&self) -> bool {
+        self.expectation.is_plain()
+            && self.sender.pacer.is_open()
+            && self.snd.nxt.number() == self.snd.max.number()
     }
 
     /// Writes the segment that [`Connection::predict_output`] says, and remembers it.
@@ -340,7 +278,6 @@ impl Connection {
     /// what has to be told.
     #[inline(always)]
     fn remember_rest(&mut self, now: Instant, length: u32, end: SeqNum, was_idle: bool) {
-        self.end_burst();
         self.statistics.segments_sent += 1;
         self.statistics.data_segments_sent += u64::from(length > 0);
         self.statistics.bytes_sent += u64::from(length);

@@ -6,6 +6,7 @@ pub(crate) mod autotune;
 pub(crate) mod buffer;
 
 use crate::opening::DEFAULT_PEER_MSS;
+use crate::options::Agreement;
 use crate::rest::pack::packed;
 use crate::{BufferSize, MemoryGrant};
 use alloc::vec::Vec;
@@ -117,6 +118,11 @@ impl Receiver {
             duplicate: None,
             unanswered: 0,
         }
+    }
+
+    /// The handshake has told by how much windows are scaled.
+    pub(crate) fn note_agreement(&mut self, agreement: &Agreement) {
+        self.largest_window = u32::from(u16::MAX) << agreement.receive_shift;
     }
 
     /// The most that the window can be.

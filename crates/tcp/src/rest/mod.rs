@@ -67,7 +67,7 @@ impl Resting {
     #[must_use]
     pub fn look(&self) -> Connection {
         let mut connection = Connection::unpack(&mut Unpacker::new(&self.config, &self.packed));
-        connection.timers.find_floor();
+        connection.slow(|connection| connection.timers.find_floor());
         connection
     }
 

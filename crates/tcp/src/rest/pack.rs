@@ -307,13 +307,13 @@ packed!(SackBlock { left, right });
 
 impl Pack for FastOpenCookie {
     fn pack(&self, into: &mut Packer<'_>) {
-        self.as_bytes().len().pack(into);
-        self.as_bytes().iter().for_each(|byte| byte.pack(into));
+        self.is_experimental().pack(into);
+        self.as_bytes().to_vec().pack(into);
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
-        let bytes: Vec<u8> = (0..usize::unpack(from)).map(|_| u8::unpack(from)).collect();
-        Self::new(&bytes).unwrap_or(Self::REQUEST)
+        let experimental = bool::unpack(from);
+        Self::new(&Vec::unpack(from)).unwrap_or(Self::REQUEST).carried(experimental)
     }
 }
 
@@ -337,6 +337,17 @@ impl<T: Pack> Pack for Box<T> {
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
         Self::new(T::unpack(from))
+    }
+}
+
+impl<T: Pack> Pack for Vec<T> {
+    fn pack(&self, into: &mut Packer<'_>) {
+        self.len().pack(into);
+        self.iter().for_each(|item| item.pack(into));
+    }
+
+    fn unpack(from: &mut Unpacker<'_>) -> Self {
+        (0..usize::unpack(from)).map(|_| T::unpack(from)).collect()
     }
 }
 
@@ -382,6 +393,7 @@ mod tests {
         assert_eq!(comes_back(&[0_u64; 16]), 2);
         assert_eq!(comes_back(&[127_u32; 8]), 9);
         assert_eq!(comes_back(&[Some(3_u8), None, Some(200)]), 1 + 2 + 3);
+        assert_eq!(comes_back(&alloc::vec![5_u8, 0, 6]), 1 + 3);
     }
 
     #[test]

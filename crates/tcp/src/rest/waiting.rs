@@ -6,6 +6,7 @@
 
 use crate::opening::Seeds;
 use crate::options::{Agreement, TimestampState};
+use crate::send::Writes;
 use crate::timers::Timer;
 use crate::{Connection, Open, Path, SharedConfig, State};
 use linerate_units::Instant;
@@ -109,13 +110,16 @@ impl Waiting {
         snd.max_wnd = kept.snd_max_wnd;
         connection.timestamps = kept.timestamps.clone();
         connection.agreement = kept.agreement.clone();
+        connection.receiver.note_agreement(&kept.agreement);
         connection.next_challenge = kept.next_challenge;
-        connection.sender.fin = true;
+        connection.sender.writes = Writes::Closed;
         connection.user_timeouts.due = false;
         connection.first_due = false;
         connection.output_due = false;
         connection.released = true;
-        connection.timers.set_deadline(Timer::TimeWait, kept.deadline);
+        connection.slow(|connection| {
+            connection.timers.set_deadline(Timer::TimeWait, kept.deadline);
+        });
         connection
     }
 

@@ -148,6 +148,11 @@ impl DeliveryAccount {
         self.delivered
     }
 
+    /// When something was last delivered, or when the flight began that nothing was delivered of.
+    pub(crate) const fn delivered_at(&self) -> Instant {
+        self.delivered_at
+    }
+
     /// Bytes found lost in the connection's life.
     pub(crate) const fn lost(&self) -> u64 {
         self.lost

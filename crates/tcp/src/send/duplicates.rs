@@ -115,7 +115,7 @@ impl Connection {
         let may_ask =
             una.before(loss.recover) && !una.before(loss.repeated_to) && self.has_sendable();
         match frto.judge_in_order(advanced, may_ask) {
-            FrtoVerdict::AskOn => {}
+            FrtoVerdict::AskOn | FrtoVerdict::Wait => {}
             FrtoVerdict::Spurious => self.undo_timeout(now),
             FrtoVerdict::Lost => self.believe_timeout(),
         }

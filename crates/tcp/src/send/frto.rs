@@ -24,6 +24,8 @@ packed_enum!(Frto { Off, Retransmitted, SentNew });
 pub(crate) enum FrtoVerdict {
     /// What was in flight is lost, or there is no telling: send it again.
     Lost,
+    /// The retransmission is not answered yet.
+    Wait,
     /// Ask on, with new data.
     AskOn,
     /// The timeout came too early: nothing was lost.
@@ -35,8 +37,8 @@ impl Frto {
         !matches!(self, Self::Off)
     }
 
-    /// With a peer that names what it has (§3.1): judges an acknowledgement, whether it `advanced` SND.UNA,
-    /// what it delivered, and whether there is new data to send. `recover` is the end of what was sent before
+    /// The SACK-enhanced algorithm (§3.1): judges an acknowledgement, whether it `advanced` SND.UNA, what it
+    /// delivered, and whether there is new data to send. `recover` is RecoveryPoint, the end of what was sent before
     /// the timeout.
     pub(crate) fn judge(
         self,
@@ -45,10 +47,13 @@ impl Frto {
         recover: SeqNum,
         has_new: bool,
     ) -> FrtoVerdict {
-        let original = delivery.first_original.is_some_and(|seq| seq.before(recover));
+        let has_original = delivery.first_original.is_some_and(|seq| seq.before(recover));
+        // Answers to new data repeat blocks that the path may have lost before the timeout (step 3 (a)).
+        let is_beyond = delivery.forward().after(recover);
         match self {
-            Self::Retransmitted if advanced && has_new => FrtoVerdict::AskOn,
-            Self::SentNew if original => FrtoVerdict::Spurious,
+            Self::Retransmitted if !advanced => FrtoVerdict::Wait,
+            Self::Retransmitted if has_new => FrtoVerdict::AskOn,
+            Self::SentNew if has_original && !is_beyond => FrtoVerdict::Spurious,
             _ => FrtoVerdict::Lost,
         }
     }

@@ -202,11 +202,8 @@ impl Connection {
         if self.sender.silent_since == Instant::NEVER {
             self.sender.silent_since = now;
         }
-        let patience = if self.state.is_synchronized() {
-            self.patience()
-        } else {
-            self.config.give_up_syn_after
-        };
+        let patience =
+            if self.state.is_synchronized() { self.patience() } else { self.handshake_patience() };
         now.since(self.sender.silent_since) >= patience
     }
 

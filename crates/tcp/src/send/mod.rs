@@ -23,7 +23,7 @@ mod usage;
 use crate::SharedConfig;
 use crate::congestion::Congestion;
 use crate::opening::DEFAULT_PEER_MSS;
-use crate::rest::pack::packed;
+use crate::rest::pack::{packed, packed_enum};
 use alloc::boxed::Box;
 use buffer::SendBuffer;
 use busy_time::BusyTime;
@@ -80,6 +80,19 @@ impl SendSequence {
     }
 }
 
+/// What becomes of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writes {
+    /// It is taken as far as the buffer has room.
+    Taken,
+    /// It is taken while little is unsent: there is a low-water mark.
+    Limited,
+    /// It is refused: the application has closed, and a FIN follows the last byte.
+    Closed,
+}
+
+packed_enum!(Writes { Taken, Limited, Closed });
+
 /// The send buffer and everything that decides what leaves it. First comes what is asked before anything leaves, be
 /// it an acknowledgement, then what only data and their acknowledgements touch, and last what only losses and the search
 /// for the path's width do.
@@ -89,10 +102,7 @@ pub(crate) struct Sender {
     pub(crate) usage: Usage,
     /// Bytes of TCP payload that a segment to this peer may have beside the options that every one carries.
     pub(crate) full: u32,
-    /// Full segments that may follow the last one without being asked for anew.
-    pub(crate) burst: u16,
-    /// The application has closed: a FIN follows the last byte.
-    pub(crate) fin: bool,
+    pub(crate) writes: Writes,
     /// When we could last send, the congestion window, or pacing, was what stopped us.
     pub(crate) held_back: bool,
     /// There was no room for all that the application has written last.
@@ -139,7 +149,7 @@ pub(crate) struct Sender {
 
 packed!(Sender {
     buffer,
-    fin,
+    writes,
     full,
     rtt,
     path,
@@ -147,7 +157,6 @@ packed!(Sender {
     first_flight,
     congestion,
     pacer,
-    burst,
     scoreboard,
     account,
     rack,
@@ -174,7 +183,7 @@ impl Sender {
     pub(crate) fn new(config: &SharedConfig, iss: SeqNum, path: PathMtu, now: Instant) -> Self {
         Self {
             buffer: SendBuffer::new(iss + 1, config.send_buffer.initial()),
-            fin: false,
+            writes: Writes::Taken,
             full: DEFAULT_PEER_MSS.into(),
             rtt: RoundTrip::new(&config.rto),
             path,
@@ -182,7 +191,6 @@ impl Sender {
             first_flight: FirstFlight::default(),
             congestion: Congestion::before_handshake(config.window().clone()),
             pacer: Pacer::new(now),
-            burst: 0,
             scoreboard: Scoreboard::new(iss + 1),
             account: DeliveryAccount::new(now),
             rack: Rack::new(iss + 1),
@@ -230,15 +238,21 @@ impl Sender {
             || (window.cwnd() < window.ssthresh() && self.usage.is_more_than_half_of(window.cwnd()))
     }
 
+    /// Has the application closed, so that a FIN follows the last byte?
+    #[inline(always)]
+    pub(crate) fn fin(&self) -> bool {
+        self.writes == Writes::Closed
+    }
+
     /// Is there data, or a FIN, from `nxt` on?
     pub(crate) fn has_unsent(&self, nxt: SeqNum) -> bool {
         let end = self.buffer.end();
-        nxt.before(end) || (self.fin && nxt == end)
+        nxt.before(end) || (self.fin() && nxt == end)
     }
 
     /// Has everything been acknowledged, the FIN too?
     pub(crate) fn is_fin_acknowledged(&self, una: SeqNum) -> bool {
-        self.fin && una.after(self.buffer.end())
+        self.fin() && una.after(self.buffer.end())
     }
 
     pub(crate) fn check(&self, snd: &SendSequence) {
@@ -247,7 +261,7 @@ impl Sender {
         self.path.check();
         assert!(!snd.una.after(snd.nxt), "una {} after nxt {}", snd.una, snd.nxt);
         assert!(!snd.nxt.after(snd.max), "nxt {} after max {}", snd.nxt, snd.max);
-        let end = self.buffer.end() + u32::from(self.fin);
+        let end = self.buffer.end() + u32::from(self.fin());
         assert!(!snd.max.after(end), "sent {} beyond the end {end} of what was written", snd.max);
     }
 }

@@ -85,6 +85,7 @@ impl Connection {
         let window = self.sender.congestion.window().cwnd().min(self.snd.wnd);
         let is_quiet = self.is_untroubled()
             && self.sender.urgent.is_none()
+            && !self.has_records()
             && self.sender.probes == 0
             && !self.receiver.has_blocks()
             && !self.user_timeouts.due
@@ -124,7 +125,6 @@ impl Connection {
         self.statistics.path_probes += 1;
         self.sender.scoreboard.end_burst();
         self.sender.path.depart(left, right);
-        self.refresh_prediction();
     }
 
     /// Nothing more leaves now: time, or what has arrived, may let a probe leave next.
@@ -219,7 +219,6 @@ impl Connection {
                 self.snd.nxt = self.snd.una;
             }
         }
-        self.refresh_prediction();
     }
 
     /// A router says that the probe is too large: what it carried goes again at once.
@@ -232,6 +231,5 @@ impl Connection {
             if is_probe { Verdict::Lost } else { Verdict::Keep }
         });
         self.output_due = true;
-        self.refresh_prediction();
     }
 }

@@ -55,8 +55,8 @@ fn probe_after(smoothed: Duration, delay: Duration) -> Duration {
 }
 
 impl Connection {
-    /// Sets the timer for what is in flight: for a probe of its tail if one is allowed and would come
-    /// first, else for the timeout.
+    /// Restarts the timer for what is in flight: for a probe of its tail if one is allowed and would come first, else for
+    /// the timeout.
     #[inline]
     pub(crate) fn watch_with_probe(&mut self, now: Instant) {
         let timeout = self.sender.rtt.timeout(&self.config.rto);
@@ -84,33 +84,40 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, probe.min(timeout));
     }
 
-    /// A burst has left. Its first segment was alone when the timer was set for it, and would have had to
-    /// wait for the peer's delayed acknowledgement.
+    /// Nothing more leaves for now. If new data has left since the timer was set, the probe of its tail waits from now on
+    /// (§7.2). If the timer was set just now, it may have been for a single segment, whose acknowledgement may be held
+    /// back.
     #[inline]
     pub(crate) fn watch_tail(&mut self, now: Instant) {
-        if self.snd.flight() > 0 && !self.is_probe_in_time() {
-            self.hasten_probe(now);
+        let is_older = self.sender.progressed != now && self.sender.account.delivered_at() != now;
+        if (is_older || self.is_single_no_more()) && self.sender.last_sent == now {
+            self.restart_probe(now);
         }
     }
 
-    /// Is the timer set for what is alone in flight, by its probe, or by the timeout because that comes first?
-    #[inline]
-    fn is_probe_in_time(&self) -> bool {
-        let loss = &self.sender.loss;
-        loss.probes_single
-            && self.is_single_in_flight()
-            && (loss.probes_tail || loss.tail_probe.is_none())
+    /// When the timeout began that is in force while nothing is missing: with the last acknowledgement of new data, or
+    /// with the first segment of the flight (RFC 6298 (5.1), (5.3)).
+    fn timeout_began(&self) -> Instant {
+        self.sender.progressed.max(self.sender.account.delivered_at())
     }
 
-    fn hasten_probe(&mut self, now: Instant) {
-        if self.timers.is_set(Timer::Retransmit)
-            && (!self.sender.loss.probes_tail || self.sender.loss.probes_single)
-            && let Some(probe) = self.probe_timeout()
-            && self.timers.is_after(Timer::Retransmit, now + probe)
+    /// Was the timer set for a single segment, and are more in flight now?
+    #[inline]
+    fn is_single_no_more(&self) -> bool {
+        self.sender.loss.probes_single && !self.is_single_in_flight()
+    }
+
+    /// The probe's time begins anew; the timeout's does not (TCP_RTO_expiration).
+    #[inline(never)]
+    fn restart_probe(&mut self, now: Instant) {
+        let timeout = self.timeout_began() + self.sender.rtt.timeout(&self.config.rto);
+        if let Some(probe) = self.probe_timeout()
+            && self.timers.is_set(Timer::Retransmit)
+            && timeout > now
         {
-            self.sender.loss.probes_tail = true;
+            self.sender.loss.probes_tail = now + probe < timeout;
             self.sender.loss.probes_single = false;
-            self.timers.set(Timer::Retransmit, now, probe);
+            self.timers.set(Timer::Retransmit, now, probe.min(timeout.since(now)));
         }
     }
 

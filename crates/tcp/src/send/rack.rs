@@ -128,7 +128,7 @@ impl Rack {
         }
     }
 
-    /// A recovery has ended: after enough of them without duplicates the window is narrow again.
+    /// Fast recovery or RTO recovery has ended: after enough of them without duplicates the window is narrow again.
     pub(crate) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {

@@ -3,25 +3,24 @@
 
 use super::delivery::{Delivery, Newest};
 use super::duplicates::DUPLICATE_THRESHOLD;
-use super::frto::{Frto, FrtoVerdict};
+use super::frto::Frto;
 use super::loss::{Loss, Phase};
 use super::probe::TailProbe;
 use super::prr::Prr;
 use super::rack::{Rack, Tolerance};
 use super::scoreboard::{Landing, Stretch, Verdict};
-use super::undo::Undo;
 use crate::Connection;
 use crate::congestion::{Acknowledged, FastRecovery};
+use crate::input::validate::Valid;
 use crate::options::before;
 use crate::timers::Timer;
-use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
-use linerate_wire::{SackBlock, SackBlocks, Segment, SeqNum};
+use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 
 /// One acknowledgement, and what was known when it came.
 #[derive(Debug)]
 pub(crate) struct News<'a> {
-    pub(crate) segment: &'a Segment<'a>,
+    pub(crate) segment: Valid<'a>,
     /// Acknowledgements that it stands for.
     pub(crate) count: u32,
     /// It moved SND.UNA.
@@ -35,43 +34,32 @@ pub(crate) struct News<'a> {
 }
 
 impl Connection {
-    /// Takes the selective acknowledgements of a segment that the slow path looks at, and what it
-    /// acknowledges in order. The window may grow for it if it `may_grow` and was used.
-    pub(crate) fn acknowledge_selectively(
+    /// Processes an acknowledgement of something new while nothing is missing, if that is short: of our SYN
+    /// or FIN alone, or of data that were sent once and are all still in the scoreboard as they left. False,
+    /// and nothing has happened, if it is neither.
+    #[inline]
+    pub(crate) fn process_ack_in_order(
         &mut self,
         now: Instant,
-        segment: &Segment<'_>,
+        segment: Valid<'_>,
+        count: u32,
         may_grow: bool,
-    ) {
-        let blocks = segment.sack_blocks();
-        if blocks.is_empty() && self.is_untroubled() {
-            let says_nothing_new = !segment.ack.after(self.snd.una);
-            if says_nothing_new || self.acknowledge_control_alone(now, segment) {
-                return;
-            }
+    ) -> bool {
+        let ack = segment.ack;
+        if self.expectation.header() == 0 {
+            return self.acknowledge_control_alone(now, segment);
         }
-        let mut news = self.listen_to(segment, 1, may_grow && self.is_window_used());
-        if news.advanced {
-            self.take_cumulative(now, &mut news);
-        }
-        if !blocks.is_empty() {
-            self.take_blocks(now, &blocks, &mut news);
-        } else {
-            self.judge_news(now, &news, None);
-        }
+        self.land::<true>(now, ack, count, may_grow)
+            || self.take_landing_of_part(now, ack, count, may_grow)
     }
 
     /// Takes the acknowledgement of our SYN or of our FIN, if that alone was in flight and nothing is missing. It is no
     /// data: it tells of the round trip, and the window does not grow for it (RFC 5681 §3.1).
-    pub(crate) fn acknowledge_control_alone(
-        &mut self,
-        now: Instant,
-        segment: &Segment<'_>,
-    ) -> bool {
+    fn acknowledge_control_alone(&mut self, now: Instant, segment: Valid<'_>) -> bool {
         let is_syn = self.snd.una == self.snd.iss;
         let departed = if is_syn {
             let is_alone = segment.ack == self.snd.iss + 1;
-            if !is_alone || !self.agreement.selective_acks || !self.is_untroubled() {
+            if !is_alone {
                 return false;
             }
             None
@@ -117,7 +105,7 @@ impl Connection {
         self.output_due |= self.sender.has_unsent(self.snd.nxt);
     }
 
-    fn take_blocks(&mut self, now: Instant, blocks: &SackBlocks, news: &mut News<'_>) {
+    pub(crate) fn take_blocks(&mut self, now: Instant, blocks: &SackBlocks, news: &mut News<'_>) {
         let duplicate = duplicate_block(blocks.as_slice(), news.segment.ack);
         let beyond = &blocks.as_slice()[usize::from(duplicate.is_some())..];
         let mut beyond: [Option<SackBlock>; 4] =
@@ -134,12 +122,7 @@ impl Connection {
 
     /// What was known when `segment` came.
     #[inline(always)]
-    pub(crate) fn listen_to<'a>(
-        &self,
-        segment: &'a Segment<'a>,
-        count: u32,
-        limited: bool,
-    ) -> News<'a> {
+    pub(crate) fn listen_to<'a>(&self, segment: Valid<'a>, count: u32, limited: bool) -> News<'a> {
         News {
             segment,
             count,
@@ -175,6 +158,9 @@ impl Connection {
         let untroubled = self.is_untroubled() && duplicate.is_none();
         let round_trip = self.measure_delivery(now, news);
         self.observe_order(now, news);
+        if let Some(block) = duplicate {
+            self.note_duplicate(block);
+        }
         let lost = if untroubled { 0 } else { self.detect_losses(now) };
         let ack = self.reckon(now, news, round_trip, lost);
         if untroubled {
@@ -190,23 +176,29 @@ impl Connection {
             self.sender.scoreboard.lost() > 0 || self.sender.has_unsent(self.snd.nxt);
     }
 
-    /// The same of an acknowledgement of the whole flight, which header prediction knows to be all there is to it, if
-    /// that left at one time and for the first time: then it is its own oldest and its own newest.
-    #[inline(always)]
-    pub(crate) fn take_landing(&mut self, now: Instant, ack: SeqNum, count: u32) -> bool {
-        self.land::<true>(now, ack, count)
-    }
-
-    /// The same where a part of the flight stays under way, or it left at several times.
+    /// [Lands](Self::land) an acknowledgement that leaves a part of the flight under way, or of a flight that
+    /// left at several times.
     #[inline(never)]
-    pub(crate) fn take_landing_of_part(&mut self, now: Instant, ack: SeqNum, count: u32) -> bool {
-        self.land::<false>(now, ack, count)
+    fn take_landing_of_part(
+        &mut self,
+        now: Instant,
+        ack: SeqNum,
+        count: u32,
+        may_grow: bool,
+    ) -> bool {
+        self.land::<false>(now, ack, count, may_grow)
     }
 
     /// Nothing is missing, and nothing of what arrives was sent again: so nothing of it came out of order, and what it tells
     /// is read where it lies.
     #[inline(always)]
-    fn land<const WHOLE: bool>(&mut self, now: Instant, ack: SeqNum, count: u32) -> bool {
+    fn land<const WHOLE: bool>(
+        &mut self,
+        now: Instant,
+        ack: SeqNum,
+        count: u32,
+        may_grow: bool,
+    ) -> bool {
         let full = self.full_segment();
         let sender = &mut self.sender;
         let landing = if WHOLE {
@@ -220,7 +212,7 @@ impl Connection {
         let bytes = ack - oldest.left;
         // Nothing is missing, so all of the flight is on its way.
         let flight = if WHOLE { bytes } else { sender.scoreboard.in_flight() };
-        let limited = sender.is_window_used(flight, full, self.snd.nxt);
+        let limited = may_grow && sender.is_window_used(flight, full, self.snd.nxt);
         sender.rtt.measure(&self.config.rto, now, now.since(oldest.departure.sent));
         let round_trip = now.since(newest.departure.sent);
         let shortest = sender.rtt.note_shortest(now, round_trip);
@@ -279,7 +271,7 @@ impl Connection {
     }
 
     /// The timer of what is still in flight (RFC 6298 (5.2), (5.3), RFC 8985 §7.2).
-    fn watch_what_is_left(&mut self, now: Instant) {
+    pub(super) fn watch_what_is_left(&mut self, now: Instant) {
         if self.snd.flight() == 0 {
             self.timers.clear(Timer::Retransmit);
             self.watch_idle_buffers(now);
@@ -306,9 +298,9 @@ impl Connection {
         None
     }
 
-    fn measure_by_timestamp(&mut self, now: Instant, segment: &Segment<'_>) {
+    fn measure_by_timestamp(&mut self, now: Instant, segment: Valid<'_>) {
         let (rtt, timestamps) = (&mut self.sender.rtt, &self.timestamps);
-        let echoed = || timestamps.echoed_round_trip(segment, now);
+        let echoed = || timestamps.echoed_round_trip(&segment, now);
         rtt.on_acknowledged(&self.config.rto, self.snd.una, echoed, now);
     }
 
@@ -319,7 +311,7 @@ impl Connection {
         let (rack, timestamps) = (&mut self.sender.rack, &self.timestamps);
         rack.observe(now, &news.delivery, shortest, |sent| {
             timestamps
-                .of(news.segment)
+                .of(&news.segment)
                 .is_some_and(|echo| before(echo.echo, timestamps.clock(sent)))
         });
     }
@@ -392,6 +384,15 @@ impl Connection {
         }
     }
 
+    /// The peer reports that it has received `block` twice. The reordering window widens before losses are detected
+    /// (RFC 8985 §6.2 steps 4 and 5).
+    #[cold]
+    fn note_duplicate(&mut self, block: SackBlock) {
+        self.statistics.duplicates_told += 1;
+        self.sender.rack.widen(self.snd.una, self.snd.nxt);
+        self.sender.path.note_duplicate(block.left, block.right);
+    }
+
     /// Something is missing, or was, or an answer to a probe is due.
     fn judge_trouble(
         &mut self,
@@ -400,13 +401,6 @@ impl Connection {
         duplicate: Option<SackBlock>,
         ack: &Acknowledged,
     ) {
-        if duplicate.is_some() {
-            self.statistics.duplicates_told += 1;
-            self.sender.rack.widen(self.snd.una, self.snd.nxt);
-        }
-        if let Some(block) = duplicate {
-            self.sender.path.note_duplicate(block.left, block.right);
-        }
         let says_nothing_new =
             !news.advanced && news.delivery.bytes == 0 && news.segment.payload.is_empty();
         if self.judge_tail_probe(
@@ -417,13 +411,14 @@ impl Connection {
         ) {
             self.answer_repaired_loss(news.flight);
         }
-        if self.judge_timeout(news) {
-            self.undo_timeout(now);
-        } else if self.is_spurious(news, duplicate) {
-            self.undo(now);
-        }
-        if self.sender.loss.phase != Phase::Open && !self.snd.una.before(self.sender.loss.recover) {
+        self.judge_recovery(now, news, duplicate);
+        let phase = self.sender.loss.phase;
+        let has_recovered = phase != Phase::Open && !self.snd.una.before(self.sender.loss.recover);
+        if has_recovered {
             self.leave_recovery();
+            if duplicate.is_none() {
+                self.sender.rack.on_recovered();
+            }
         }
         if self.sender.loss.phase == Phase::Open
             && ack.lost > 0
@@ -431,9 +426,12 @@ impl Connection {
         {
             self.enter_recovery(now, news.flight, news.delivery.bytes);
         }
+        // The acknowledgement that ends fast recovery sets the window to SSTHRESH, and does not open it besides (RFC 5681
+        // §3.2 step 6).
+        let ends_fast_recovery = has_recovered && phase == Phase::FastRecovery;
         if self.sender.loss.phase == Phase::FastRecovery {
             self.follow_delivery(news.delivery.bytes, news.advanced && ack.lost == 0);
-        } else if news.advanced {
+        } else if news.advanced && !ends_fast_recovery {
             // What arrives beyond a hole does not open the window, or a late segment would.
             self.sender.congestion.controller().on_progress(ack, news.limited);
         }
@@ -492,14 +490,13 @@ impl Connection {
         } else if was_fast {
             controller.window_mut().settle_without_burst(pipe);
         }
-        if was_fast {
-            self.sender.rack.on_recovered();
-        }
         self.sender.loss = Loss::new(self.sender.loss.recover);
     }
 
     /// A tail probe has repaired a loss that nobody else will notice (RFC 8985 §7.4.2 case 3).
     fn answer_repaired_loss(&mut self, flight: u32) {
+        // What a late duplicate tells of an earlier recovery does not take this reduction back.
+        self.sender.undo = None;
         let end = self.sender.loss.tail_probe.map_or(self.snd.una, |probe| probe.end);
         let reduces = self.reduce_for_loss(flight, end);
         let controller = self.sender.congestion.controller();
@@ -522,7 +519,7 @@ impl Connection {
         let flight = self.flight_size();
         // In a recovery F-RTO could not tell late segments from lost ones (RFC 5682 §3.1).
         let begins = self.sender.loss.phase == Phase::Open;
-        let asks_again = self.sender.loss.frto.is_on();
+        let asks_again = self.sender.loss.frto == Frto::Retransmitted;
         if begins {
             self.remember_for_undo();
         }
@@ -554,61 +551,6 @@ impl Connection {
         });
     }
 
-    pub(super) fn remember_for_undo(&mut self) {
-        let before = self.sender.congestion.clone();
-        self.sender.undo = Some(Box::new(Undo::new(before, self.snd.una, self.snd.nxt)));
-    }
-
-    /// Was the loss none? The first acknowledgement of something new may echo a segment that left before
-    /// the first repetition (RFC 3522 §3.2), or the last repetition may have arrived as a duplicate.
-    fn is_spurious(&mut self, news: &News<'_>, duplicate: Option<SackBlock>) -> bool {
-        let Some(undo) = &mut self.sender.undo else { return false };
-        let explained = duplicate.is_some_and(|block| undo.explain(block.left, block.right));
-        let first_answer = if news.advanced { undo.first_repetition.take() } else { None };
-        let timestamps = &self.timestamps;
-        let early = first_answer.is_some_and(|repetition| {
-            let echo = timestamps.of(news.segment);
-            echo.is_some_and(|echo| echo.echo != 0 && before(echo.echo, repetition))
-        });
-        explained || early
-    }
-
-    /// Has what was never sent again arrived after a timeout (RFC 5682)?
-    fn judge_timeout(&mut self, news: &News<'_>) -> bool {
-        let frto = self.sender.loss.frto;
-        if !frto.is_on() {
-            return false;
-        }
-        // The window that comes with the acknowledgement: SND.WND still counts from what was acknowledged before.
-        let edge = news.segment.ack + self.scaled(news.segment.window);
-        let has_new = self.sender.has_unsent(self.snd.nxt) && edge.after(self.snd.nxt);
-        let verdict = frto.judge(news.advanced, &news.delivery, self.sender.loss.recover, has_new);
-        self.sender.loss.frto = match verdict {
-            FrtoVerdict::AskOn => Frto::SentNew,
-            FrtoVerdict::Lost | FrtoVerdict::Spurious => Frto::Off,
-        };
-        verdict == FrtoVerdict::Spurious
-    }
-
-    /// The timeout was spurious: what left before it still measures the path.
-    pub(super) fn undo_timeout(&mut self, now: Instant) {
-        self.sender.rtt.trust_what_is_late();
-        self.undo(now);
-    }
-
-    /// Nothing was lost: the window is what it was, and the timeout too.
-    fn undo(&mut self, now: Instant) {
-        let Some(undo) = self.sender.undo.take() else { return };
-        self.statistics.spurious_recoveries += 1;
-        self.sender.congestion.restore(undo.before);
-        // Segments may have become smaller since.
-        let full = self.full_segment();
-        self.sender.congestion.controller().window_mut().set_mss(full);
-        self.sender.scoreboard.forgive();
-        self.sender.loss = Loss::new(self.sender.loss.recover);
-        self.watch_what_is_left(now);
-    }
-
     /// `left` up to `right` leaves now: the scoreboard remembers it.
     pub(crate) fn note_departure(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
         let repeats = left.before(self.snd.nxt);
@@ -623,17 +565,11 @@ impl Connection {
             if !probes_tail {
                 self.sender.scoreboard.search_after(right);
             }
-            let clock = self.timestamps.clock(now);
-            if let Some(undo) = &mut self.sender.undo {
-                undo.note_repetition(bytes, clock);
-            }
+            self.note_retransmission(now, SackBlock { left, right });
         }
         if probes_tail {
             let order = self.sender.scoreboard.last_order();
             self.sender.loss.tail_probe = Some(TailProbe::new(order, right, repeats));
-        }
-        if repeats || self.sender.loss.tail_probe.is_some() {
-            self.refresh_prediction();
         }
     }
 }

@@ -140,6 +140,17 @@ impl RoundTrip {
         self.sample(limits, now, round_trip);
     }
 
+    /// The acknowledgement of what is timed has come and is withheld from the connection: it is measured now.
+    /// Copies of it, which come whenever the peer has something to say, measure nothing.
+    pub(crate) fn measure_withheld(&mut self, limits: &RtoLimits, now: Instant) {
+        if self.timed != Instant::NEVER {
+            let sent = self.timed;
+            self.measure(limits, now, now.since(sent));
+        }
+        // By milliseconds, as what has left before is told.
+        self.expired = now + Duration::from_millis(1);
+    }
+
     /// The same for the shortest of late: an old one is forgotten, because paths change.
     /// Which it is.
     pub(crate) fn note_shortest(&mut self, now: Instant, round_trip: Duration) -> Duration {

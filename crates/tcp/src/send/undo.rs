@@ -1,46 +1,236 @@
-//! Taking back what a loss has cost that was none: the acknowledgement was of the first copy (Eifel, RFC
-//! 3522), every repetition arrived as a duplicate (D-SACK, RFC 3708), or the timeout was spurious
-//! (`frto.rs`).
+//! The record of one loss recovery: the state to restore if the recovery turns out to be spurious, and the evidence
+//! for that (RFC 3522, RFC 3708). Evidence from timeouts alone is in `frto.rs`.
 
+use super::frto::{Frto, FrtoVerdict};
+use super::loss::{Loss, Phase};
+use super::recovery::News;
+use crate::Connection;
 use crate::congestion::Congestion;
+use crate::options::before;
 use crate::rest::pack::packed;
-use linerate_wire::SeqNum;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use linerate_units::Instant;
+use linerate_wire::{SackBlock, SeqNum};
 
-/// How things were before the window was reduced.
+/// Retransmitted ranges that are remembered for one recovery. With more of them, duplicates prove nothing.
+const MOST_RANGES: usize = 256;
+
+/// A recovery that may be undone.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Undo {
-    /// The controller and its window.
+    /// The controller and its window before the reduction.
     pub(crate) before: Congestion,
-    /// SND.UNA, and the end of what had been sent.
-    pub(crate) from: SeqNum,
-    pub(crate) to: SeqNum,
-    /// The clock of the timestamps option when the first repetition left, until an acknowledgement has
-    /// shown which copy it means.
-    pub(crate) first_repetition: Option<u32>,
-    /// Bytes sent again that the peer has not reported as duplicates; `None` once that cannot be told.
-    pub(crate) unexplained: Option<u32>,
+    /// Has the first retransmission left?
+    has_begun: bool,
+    /// RetransmitTS (RFC 3522 §3.2 step 2), until an acceptable acknowledgement answers the retransmission.
+    retransmit_stamp: Option<u32>,
+    /// Retransmitted ranges that the peer has not reported as duplicates; `None` once duplicates cannot prove that
+    /// the recovery was spurious.
+    unexplained: Option<Vec<SackBlock>>,
 }
 
-packed!(Undo { before, from, to, first_repetition, unexplained });
+packed!(Undo { before, has_begun, retransmit_stamp, unexplained });
 
 impl Undo {
-    pub(crate) const fn new(before: Congestion, from: SeqNum, to: SeqNum) -> Self {
-        Self { before, from, to, first_repetition: None, unexplained: None }
+    pub(crate) const fn new(before: Congestion) -> Self {
+        Self { before, has_begun: false, retransmit_stamp: None, unexplained: Some(Vec::new()) }
     }
 
-    /// `bytes` are sent again when the timestamps' clock shows `clock`.
-    pub(crate) fn note_repetition(&mut self, bytes: u32, clock: u32) {
-        if self.unexplained.is_none() {
-            self.first_repetition = Some(clock);
+    /// `range` is retransmitted with the timestamp `stamp`, while `una` is the oldest outstanding number.
+    pub(crate) fn note_retransmission(&mut self, range: SackBlock, una: SeqNum, stamp: u32) {
+        if !self.has_begun {
+            self.has_begun = true;
+            // An echo tells which copy has filled the hole at SND.UNA, and of no other segment. So Eifel detection
+            // is for the retransmission of the oldest outstanding segment only (RFC 3522 §3.2): an older segment's
+            // acknowledgement, perhaps of a retransmission of the previous recovery, would pass for an answer.
+            self.retransmit_stamp = (range.left == una).then_some(stamp);
         }
-        self.unexplained = Some(self.unexplained.unwrap_or(0).saturating_add(bytes));
+        let Some(ranges) = &mut self.unexplained else { return };
+        // After two retransmissions of one range, a single duplicate does not tell whether the original arrived.
+        if ranges.len() == MOST_RANGES || ranges.iter().any(|&known| overlaps(known, range)) {
+            self.unexplained = None;
+        } else if let Some(last) = ranges.last_mut().filter(|last| last.right == range.left) {
+            last.right = range.right;
+        } else {
+            ranges.push(range);
+        }
     }
 
-    /// The peer has received `left` up to `right` twice. Was that the last repetition to be explained?
-    pub(crate) fn explain(&mut self, left: SeqNum, right: SeqNum) -> bool {
-        let ours = left.all_within(right - left, self.from, self.to - self.from);
-        let Some(unexplained) = self.unexplained.as_mut().filter(|_| ours) else { return false };
-        *unexplained = unexplained.saturating_sub(right - left);
-        *unexplained == 0
+    /// Takes RetransmitTS: the first acceptable acknowledgement since the retransmission is the only one that is
+    /// judged by it (RFC 3522 §3.2 step 3).
+    pub(crate) const fn take_stamp(&mut self) -> Option<u32> {
+        self.retransmit_stamp.take()
+    }
+
+    /// The peer has received `range` twice. Returns whether every retransmission has arrived as a duplicate now
+    /// (RFC 3708 §2). A duplicate of anything else was made by the network.
+    pub(crate) fn explain(&mut self, range: SackBlock) -> bool {
+        let Some(ranges) = &mut self.unexplained else { return false };
+        let mut explains = false;
+        let mut beyond = None;
+        ranges.retain_mut(|known| {
+            if !overlaps(*known, range) {
+                return true;
+            }
+            explains = true;
+            let end = core::mem::replace(&mut known.right, range.left);
+            if end.after(range.right) {
+                beyond = Some(SackBlock { left: range.right, right: end });
+            }
+            known.left.before(known.right)
+        });
+        ranges.extend(beyond);
+        explains && ranges.is_empty()
+    }
+}
+
+impl Connection {
+    /// A recovery begins: the state before it is kept until the next one.
+    pub(super) fn remember_for_undo(&mut self) {
+        self.sender.undo = Some(Box::new(Undo::new(self.sender.congestion.clone())));
+    }
+
+    /// `range` is retransmitted. A tail loss probe belongs to no recovery.
+    pub(super) fn note_retransmission(&mut self, now: Instant, range: SackBlock) {
+        let recovers = self.sender.loss.phase != Phase::Open;
+        if let Some(undo) = self.sender.undo.as_mut().filter(|_| recovers) {
+            undo.note_retransmission(range, self.snd.una, self.timestamps.clock(now));
+        }
+    }
+
+    /// Undoes the recovery under way, or the last one, if `news` proves that it was spurious.
+    pub(super) fn judge_recovery(
+        &mut self,
+        now: Instant,
+        news: &News<'_>,
+        duplicate: Option<SackBlock>,
+    ) {
+        let by_timeout = self.sender.loss.phase == Phase::AfterTimeout;
+        let is_spurious_timeout = self.judge_timeout(news);
+        if is_spurious_timeout || self.is_spurious(news, duplicate) {
+            if by_timeout { self.undo_timeout(now) } else { self.undo(now) }
+        }
+    }
+
+    /// Returns whether the acknowledgement proves that nothing was lost: every retransmission has arrived as a
+    /// duplicate (RFC 3708), or the first acceptable acknowledgement after the first retransmission echoes a
+    /// timestamp from before it (Eifel detection, RFC 3522 §3.2 steps 3 to 5).
+    fn is_spurious(&mut self, news: &News<'_>, duplicate: Option<SackBlock>) -> bool {
+        let Some(undo) = &mut self.sender.undo else { return false };
+        let stamp = if news.advanced { undo.take_stamp() } else { None };
+        if let Some(block) = duplicate {
+            return undo.explain(block);
+        }
+        // An acknowledgement of the whole flight also comes if all earlier ones were lost. A peer that reports
+        // duplicates would have reported the retransmission then.
+        let is_whole_flight = self.snd.una == self.snd.max;
+        if is_whole_flight && self.statistics.duplicates_told == 0 {
+            return false;
+        }
+        let Some(stamp) = stamp else { return false };
+        let echo = self.timestamps.of(&news.segment).map_or(0, |timestamps| timestamps.echo);
+        let is_original = echo != 0 && before(echo, stamp);
+        // The original has come behind segments that left after it, although it was retransmitted (RFC 8985 §6.2 step 3).
+        self.sender.rack.reordering_seen |=
+            is_original && self.sender.loss.phase == Phase::FastRecovery;
+        is_original
+    }
+
+    /// Returns whether a segment that was never retransmitted has arrived after a timeout (RFC 5682 §3.1). Data that
+    /// acknowledge nothing new are ignored.
+    fn judge_timeout(&mut self, news: &News<'_>) -> bool {
+        let frto = self.sender.loss.frto;
+        let is_answer = news.advanced || news.delivery.bytes > 0 || news.segment.payload.is_empty();
+        if !frto.is_on() || !is_answer {
+            return false;
+        }
+        // The window that comes with the acknowledgement: SND.WND still counts from what was acknowledged before.
+        let edge = news.segment.ack + self.scaled(news.segment.window);
+        let has_new = self.sender.has_unsent(self.snd.nxt) && edge.after(self.snd.nxt);
+        let verdict = frto.judge(news.advanced, &news.delivery, self.sender.loss.recover, has_new);
+        self.sender.loss.frto = match verdict {
+            FrtoVerdict::Wait => frto,
+            FrtoVerdict::AskOn => Frto::SentNew,
+            FrtoVerdict::Lost | FrtoVerdict::Spurious => Frto::Off,
+        };
+        verdict == FrtoVerdict::Spurious
+    }
+
+    /// The timeout was spurious: segments that left before it were late, and measure the path.
+    pub(super) fn undo_timeout(&mut self, now: Instant) {
+        self.sender.rtt.trust_what_is_late();
+        self.undo(now);
+    }
+
+    /// Nothing was lost: the window is restored, and a recovery that is under way ends.
+    fn undo(&mut self, now: Instant) {
+        self.statistics.spurious_recoveries += 1;
+        if let Some(undo) = self.sender.undo.take() {
+            self.sender.congestion.restore(undo.before);
+            // Segments may have become smaller since.
+            let full = self.full_segment();
+            self.sender.congestion.controller().window_mut().set_mss(full);
+        }
+        if self.sender.loss.phase != Phase::Open {
+            self.sender.scoreboard.forgive();
+            self.sender.loss = Loss::new(self.sender.loss.recover);
+            self.watch_what_is_left(now);
+        }
+    }
+}
+
+fn overlaps(one: SackBlock, other: SackBlock) -> bool {
+    one.left.before(other.right) && other.left.before(one.right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::CongestionName;
+
+    fn block(left: u32, right: u32) -> SackBlock {
+        SackBlock { left: SeqNum::new(left), right: SeqNum::new(right) }
+    }
+
+    /// A recovery in which these ranges were retransmitted, the oldest outstanding number being zero.
+    fn recovery(ranges: &[(u32, u32)]) -> Undo {
+        let mut undo = Undo::new(Congestion::new(CongestionName::NewReno, 1_000, 10, false, 0));
+        for (stamp, &(left, right)) in (7..).zip(ranges) {
+            undo.note_retransmission(block(left, right), SeqNum::new(0), stamp);
+        }
+        undo
+    }
+
+    #[test]
+    fn only_a_first_retransmission_of_the_oldest_segment_is_asked_about_and_once() {
+        let mut undo = recovery(&[(0, 10), (20, 30)]);
+        assert_eq!((undo.take_stamp(), undo.take_stamp()), (Some(7), None));
+        assert_eq!(recovery(&[(20, 30), (0, 10)]).take_stamp(), None);
+    }
+
+    #[test]
+    fn every_retransmitted_byte_has_to_be_reported_as_a_duplicate() {
+        let mut undo = recovery(&[(0, 10), (10, 20), (40, 50)]);
+        for (range, is_all) in [
+            ((5, 15), false),
+            ((20, 40), false),
+            ((0, 5), false),
+            ((30, 60), false),
+            ((15, 20), true),
+        ] {
+            assert_eq!(undo.explain(block(range.0, range.1)), is_all, "{range:?}");
+        }
+    }
+
+    #[test]
+    fn duplicates_prove_nothing_of_what_was_retransmitted_twice_or_in_too_many_ranges() {
+        let mut undo = recovery(&[(0, 10), (5, 15)]);
+        assert!(!undo.explain(block(0, 15)));
+        for (count, is_all) in [(256, true), (257, false)] {
+            let ranges: Vec<_> = (0..count).map(|index| (index * 20, index * 20 + 10)).collect();
+            assert_eq!(recovery(&ranges).explain(block(0, 20 * count)), is_all, "{count} ranges");
+        }
+        assert!(!recovery(&[]).explain(block(0, 10)));
     }
 }

@@ -1,9 +1,7 @@
 //! How the socket buffers grow, keep to a size that was chosen, and give their memory back.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{
-    BufferSize, Config, Connection, Disposition, Event, MemoryGrant, Refusal, State,
-};
+use linerate_tcp::{BufferSize, Config, Connection, Disposition, Event, MemoryGrant, State};
 use linerate_testkit::{Connections, End, Network, Script};
 use linerate_units::Duration;
 
@@ -233,10 +231,10 @@ fn grant(room: u32) -> impl FnOnce(&mut Connection, linerate_units::Instant) {
 fn data_for_which_the_host_has_no_memory_is_refused_and_taken_when_it_comes_again() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
     host.application(grant(4_095));
-    assert_eq!(host.judge("P. 1:1001(1000) ack 1"), Disposition::Refused(Refusal::NoMemory));
+    assert_eq!(host.judge("P. 1:1001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
     // Nor is it known to have come.
-    assert_eq!(host.judge("P. 2001:3001(1000) ack 1"), Disposition::Refused(Refusal::NoMemory));
+    assert_eq!(host.judge("P. 2001:3001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
     assert_eq!(host.connection.statistics().memory_refusals, 2);
     host.application(grant(4_096));

@@ -41,6 +41,24 @@ fn expect_end_after(host: &mut Script, span: Duration) {
     assert!(host.connection.is_released());
 }
 
+/// `TCP_LINGER2`.
+#[test]
+fn the_patience_with_an_orphan_s_peer_is_that_of_the_application() {
+    for (own, end) in [(Some(secs(5)), 5), (None, 60)] {
+        let mut host = Script::established(&Config::modern(), SYN_ACK);
+        host.application(|connection, now| {
+            connection.set_orphan_patience(own);
+            connection.close(now);
+        });
+        host.expect("F. 1:1(0) ack 1");
+        host.send(". 1:1(0) ack 2");
+        host.pass_time(secs(end - 1));
+        assert_eq!(host.connection.state(), State::FinWait2);
+        host.pass_time(secs(1));
+        assert_eq!(host.connection.state(), State::Closed);
+    }
+}
+
 #[test]
 fn who_closes_first_waits_for_twice_the_lifetime_of_a_segment() {
     let mut host = in_time_wait();
@@ -176,6 +194,34 @@ fn an_acknowledgement_does_not_start_time_wait_anew() {
     host.expect_silence(secs(30));
     host.send(". 2:2(0) ack 2");
     expect_end_after(&mut host, secs(30));
+}
+
+/// RFC 9293 §3.10.7.4 (first): nothing lies beyond the peer's FIN, so a segment there is not
+/// acceptable although it lies in the window.
+#[test]
+fn a_segment_beyond_the_fin_is_answered_in_time_wait_and_does_not_start_it_anew() {
+    for beyond in
+        [". 3:3(0) ack 2", "P. 2:102(100) ack 2", "P. 500:600(100) ack 2", "F. 2:2(0) ack 2"]
+    {
+        let mut host = in_time_wait();
+        host.expect_silence(secs(30));
+        assert_eq!(host.judge(beyond), Disposition::Refused(Refusal::OutsideWindow), "{beyond}");
+        host.expect(". 2:2(0) ack 2");
+        host.expect_nothing();
+        expect_end_after(&mut host, secs(30));
+    }
+}
+
+/// RFC 5961 §7: two ends that have lost each other must not answer each other's answers for ever.
+#[test]
+fn answers_to_empty_segments_beyond_the_fin_are_limited_in_time_wait() {
+    let mut host = in_time_wait();
+    host.pass_time(secs(1));
+    for _ in 0..100 {
+        host.send(". 3:3(0) ack 2");
+    }
+    host.expect(". 2:2(0) ack 2");
+    host.expect_nothing();
 }
 
 #[test]

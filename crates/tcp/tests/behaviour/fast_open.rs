@@ -528,3 +528,13 @@ fn a_closed_window_on_the_syn_ack_holds_the_refused_data_back_and_is_probed() {
         assert_eq!((sent[0].says.seq, sent[0].says.length), (1, 100));
     }
 }
+
+/// Servers from before RFC 7413 know an experimental option (kind 254, 0xF989).
+#[test]
+fn a_cookie_goes_by_the_option_by_which_it_came() {
+    let cookie = cookie().carried(true);
+    let offer = FastOpenOffer::Data { cookie, mss: Some(1_460) };
+    let mut bringing = client(&Config::modern(), offer, 100);
+    let syn = bringing.take_one();
+    assert_eq!((syn.says.options.fast_open, syn.says.length), (Some(cookie), 100));
+}

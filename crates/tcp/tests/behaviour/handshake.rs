@@ -368,6 +368,43 @@ fn a_route_s_window_clamp_holds_from_the_syn_on() {
     host.take_sent();
 }
 
+/// `TCP_MAXSEG`, and `advmss` of a route: the lesser is announced and sent.
+#[test]
+fn the_largest_segment_is_announced_and_not_exceeded() {
+    for (own, route, announced) in [
+        (Some(1_000), None, 1_000),
+        (Some(9_000), None, 1_460),
+        (Some(1_000), Some(900), 900),
+        (Some(1), None, 48),
+    ] {
+        let config = Config { largest_segment: own, ..Config::modern() };
+        let path = Path { mss_clamp: route, ..Path::ipv4(1_500) };
+        let mut host = Script::with_path(&config, path);
+        host.expect(&format!("S 0:0(0) mss {announced}"));
+        host.send("S. 0:0(0) ack 1 win 65535 mss 1460");
+        host.expect(". 1:1(0) ack 1");
+        assert_eq!(host.connection.effective_mss(), announced);
+        assert_eq!(host.connection.information().announced_mss, u32::try_from(announced).unwrap());
+    }
+    // The peer's is less still.
+    let config = Config { largest_segment: Some(1_000), ..Config::modern() };
+    let host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 600");
+    assert_eq!(host.connection.effective_mss(), 600);
+}
+
+/// `TCP_SYNCNT`: the patience that was set while the SYN was in flight counts, not that of the configuration.
+#[test]
+fn a_handshake_may_be_given_less_time_while_it_goes_on() {
+    let mut host = Script::connect(&Config::modern());
+    host.expect("S 0:0(0)");
+    host.application(|connection, _| connection.set_handshake_patience(Some(secs(2))));
+    assert_eq!(host.connection.handshake_patience(), secs(2));
+    host.expect_after(secs(1), "S 0:0(0)");
+    host.pass_time(secs(2));
+    assert_eq!(host.connection.error(), Some(Error::TimedOut));
+    host.expect_silence(secs(60));
+}
+
 #[test]
 fn the_initial_window_of_1988_is_one_segment_and_today_s_ten() {
     for (config, segments) in

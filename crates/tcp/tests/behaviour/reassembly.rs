@@ -111,7 +111,7 @@ fn what_lies_beyond_the_window_is_cut_off() {
 
 #[test]
 fn the_stretches_beyond_holes_are_limited_and_counted() {
-    let mut host = established(&Config { reassembly_stretches: 4, ..Config::modern() });
+    let mut host = established(&Config { reassembly_ranges: 4, ..Config::modern() });
     for index in 0..4 {
         let start = 1_001 + index * 200;
         host.send(&format!(". {start}:{}(100) ack 1", start + 100));
@@ -124,7 +124,7 @@ fn the_stretches_beyond_holes_are_limited_and_counted() {
         ));
     }
     let verdict = host.judge(". 3001:3101(100) ack 1");
-    assert_eq!(verdict, Disposition::Refused(Refusal::DataRefused));
+    assert_eq!(verdict, Disposition::DataRefused);
     assert_eq!(host.connection.statistics().reassembly_full, 1);
     host.take_sent();
     // What joins two of them needs no room, and what is in order always has it.
@@ -146,7 +146,7 @@ fn crumbs_cost_a_bounded_amount() {
         host.send(&format!(". {start}:{}(1) ack 1", start + 1));
     }
     let statistics = host.connection.statistics();
-    let most = Config::modern().reassembly_stretches as u64;
+    let most = Config::modern().reassembly_ranges as u64;
     assert_eq!(statistics.reassembly_full, 5_000 - most);
     assert_eq!(host.take_sent().len(), 5_000);
 }

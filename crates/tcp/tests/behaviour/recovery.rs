@@ -78,6 +78,28 @@ fn what_three_segments_have_overtaken_is_sent_again() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
+/// RFC 5681 §3.2 step 6, RFC 6937 §3: the acknowledgement that ends recovery leaves the window at SSTHRESH, although it covers
+/// more than a window. The next one opens it.
+#[test]
+fn the_acknowledgement_that_ends_recovery_leaves_the_window_at_the_threshold() {
+    for congestion in [CongestionName::NewReno, CongestionName::Cubic] {
+        let mut host = ten_out(&Config { congestion, ..Config::modern() });
+        for right in [4_001, 5_001, 6_001, 7_001, 8_001, 9_001, 10_001] {
+            host.send(&format!(". 1:1(0) ack 1 sack 1001-{right}"));
+        }
+        host.take_sent();
+        host.pass_time(ms(10));
+        host.send(". 1:1(0) ack 10001");
+        let information = host.connection.information();
+        assert_eq!(information.recovery, RecoveryState::Open);
+        assert_eq!(information.congestion_window, information.slow_start_threshold, "{congestion}");
+        host.take_sent();
+        host.pass_time(ms(10));
+        host.send(". 1:1(0) ack 15001");
+        assert!(host.connection.information().congestion_window > information.congestion_window);
+    }
+}
+
 /// RFC 8985 §6.2 step 4: one segment that was overtaken may be late, for a quarter of the round trip.
 #[test]
 fn what_one_segment_has_overtaken_is_given_a_quarter_of_the_round_trip() {

@@ -3,7 +3,7 @@
 
 use crate::ms;
 use crate::recovery::{established, established_with, expect_segments, new_reno};
-use linerate_tcp::{Config, CongestionName};
+use linerate_tcp::{Config, CongestionName, RecoveryState};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
@@ -133,6 +133,44 @@ fn after_sixteen_recoveries_without_a_duplicate_a_quarter_is_borne_again() {
         ten_more(&mut host);
         host.send(&format!(". 1:1(0) ack {next} sack {}-{}", next + 1_000, next + 2_000));
         host.expect_after(borne, &format!(". {next}:{}(1000) ack 1", next + 1_000));
+    }
+}
+
+/// §6.2 step 4: a recovery from a timeout counts among the sixteen.
+#[test]
+fn a_recovery_from_a_timeout_counts_as_one_without_a_duplicate() {
+    for (timeouts, borne) in [(0, QUARTER * 2), (1, QUARTER)] {
+        let mut host = established(&Config { congestion: CongestionName::Fixed(10), ..new_reno() });
+        repeat_in_vain(&mut host, 1);
+        let mut next = 10_001;
+        for _ in 0..15 {
+            lose_the_first_of_ten(&mut host, next);
+            next += 10_000;
+        }
+        for _ in 0..timeouts {
+            host.write(1_000);
+            host.pass_time(ms(600));
+            host.take_sent();
+            assert_eq!(host.connection.information().recovery, RecoveryState::Loss);
+            next += 1_000;
+            host.send(&format!(". 1:1(0) ack {next}"));
+        }
+        ten_more(&mut host);
+        host.send(&format!(". 1:1(0) ack {next} sack {}-{}", next + 1_000, next + 2_000));
+        host.expect_after(borne, &format!(". {next}:{}(1000) ack 1", next + 1_000));
+    }
+}
+
+/// §6.2 steps 4 and 5: a duplicate widens the window before it is asked what is lost, so that what came with it is judged by
+/// the wider window.
+#[test]
+fn a_duplicate_widens_the_window_for_what_comes_with_it() {
+    for (blocks, lost) in [("sack 11001-12001", 1_000), ("sack 9001-10001 sack 11001-12001", 0)] {
+        let mut host = reordered();
+        host.send(". 1:1(0) ack 10001 sack 11001-12001");
+        host.now += QUARTER;
+        host.send(&format!(". 1:1(0) ack 10001 {blocks}"));
+        assert_eq!(host.connection.information().lost_in_total, lost, "{blocks}");
     }
 }
 

@@ -261,7 +261,7 @@ fn the_application_hears_of_a_soft_error() {
     {
         let quoted = host.number(relative);
         host.application(|connection, now| {
-            connection.handle_icmp(now, IcmpReport::SoftError { quoted })
+            connection.handle_icmp(now, IcmpReport::SoftError { quoted });
         });
         assert_eq!((host.connection.state(), host.events()), (state, vec![Event::Trouble]));
         assert_eq!(host.connection.trouble(), Some(Trouble::Unreachable));

@@ -164,6 +164,52 @@ fn a_short_last_segment_is_probed_alone() {
     assert_eq!(host.connection.statistics().tail_probes, 1);
 }
 
+/// §7.2: each transmission of new data restarts the timer, so that none of it is probed before two round trips have passed.
+#[test]
+fn a_probe_waits_for_two_round_trips_after_the_newest_data() {
+    let mut host = established(&new_reno());
+    host.write(2_000);
+    expect_segments(&mut host, &[1, 1_001]);
+    for next in [2_001, 3_001, 4_001] {
+        host.pass_time(ms(15));
+        host.write(1_000);
+        expect_segments(&mut host, &[next]);
+    }
+    host.expect_after(ms(20), "P. 4001:5001(1000) ack 1");
+    assert_eq!(host.connection.statistics().tail_probes, 1);
+    host.expect_after(ms(200), ". 1:1001(1000) ack 1");
+}
+
+/// §7.2: an acknowledgement of new data restarts it, too, and what names only duplicates does not.
+#[test]
+fn a_probe_waits_for_two_round_trips_after_an_acknowledgement_of_new_data() {
+    for (ack, waits) in [(". 1:1(0) ack 1001", 20), (". 1:1(0) ack 1", 10)] {
+        let mut host = established(&new_reno());
+        host.write(3_000);
+        expect_segments(&mut host, &[1, 1_001, 2_001]);
+        host.pass_time(ms(10));
+        host.send(ack);
+        host.expect_after(ms(waits), "P. 2001:3001(1000) ack 1");
+    }
+}
+
+/// §7.2 (TCP_RTO_expiration), RFC 6298 (5.1): new data restarts the probe's timer and not that of the timeout, which they
+/// cannot put off.
+#[test]
+fn new_data_do_not_put_the_timeout_off() {
+    let mut host = established(&Config { initial_window: 30, ..new_reno() });
+    for written in 0..20 {
+        host.write(1_000);
+        let new = host.take_one();
+        assert_eq!(new.says.seq, 1 + 1_000 * written);
+        host.pass_time(ms(10));
+    }
+    let again = host.take_one();
+    assert_eq!((again.says.seq, again.at), (1, host.now), "200 ms after the first");
+    let statistics = host.connection.statistics();
+    assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (0, 1));
+}
+
 /// §7.2: what is named beyond a hole leaves no tail to be probed, also if it is named just before the probe's time.
 #[test]
 fn what_is_named_just_before_the_probe_takes_its_place() {

@@ -3,6 +3,7 @@
 
 use crate::ms;
 use crate::recovery::{established, established_with, expect_segments, new_reno, ten_out};
+use linerate_tcp::{Config, CongestionName, EcnRule, RecoveryState};
 use linerate_testkit::Script;
 
 fn threshold(host: &Script) -> u32 {
@@ -55,26 +56,195 @@ fn a_duplicate_of_something_else_explains_no_repetition() {
     }
 }
 
-/// RFC 3522 §3.2 step 4: it is asked of the first acknowledgement of something new. What only names more beyond the
-/// hole echoes what came before the hole (RFC 7323 §4.3), and answers no repetition.
+/// So many segments of 988 bytes beside timestamps were written, ten have left, and ten milliseconds have passed.
+fn timestamped(segments: usize) -> Script {
+    let mut host = established_with(&new_reno(), " ts 100 1");
+    host.write(988 * segments);
+    assert_eq!(host.take_sent().len(), 10);
+    host.pass_time(ms(10));
+    host
+}
+
+/// The number with which segment `index` begins, from 0 on.
+const fn at(index: u32) -> u32 {
+    1 + 988 * index
+}
+
+/// An acknowledgement of the segments before `ack` that names those from `left` up to `right`.
+fn naming(ack: u32, left: u32, right: u32, echo: u32) -> String {
+    format!(". 1:1(0) ack {} sack {}-{} ts 120 {echo}", at(ack), at(left), at(right))
+}
+
+/// RFC 3522 §3.2 steps 3 and 4: the first acceptable acknowledgement is judged. One that only names more beyond the hole
+/// echoes what came before the hole (RFC 7323 §4.3), and answers no retransmission.
 #[test]
 fn what_names_more_beyond_a_hole_answers_no_repetition() {
-    for late in [false, true] {
-        let mut host = established_with(&new_reno(), " ts 100 1");
-        let clock = host.stamp_at(host.now);
-        host.write(9_880);
-        assert_eq!(host.take_sent().len(), 10);
-        host.pass_time(ms(10));
-        host.send(&format!(". 1:1(0) ack 1 sack 989-3953 ts 120 {clock}"));
-        let again = host.take_one();
-        assert_eq!(again.says.seq, 1);
+    for is_late in [false, true] {
+        let mut host = timestamped(12);
+        let original = host.stamp_at(host.now - ms(10));
+        host.send(&naming(0, 1, 4, original));
+        let again =
+            host.take_sent().into_iter().find(|sent| sent.says.seq == 1).expect("a retransmission");
         host.pass_time(ms(1));
-        host.send(&format!(". 1:1(0) ack 1 sack 989-4941 ts 121 {clock}"));
+        host.send(&naming(0, 1, 5, original));
         assert_eq!(taken_back(&host), 0);
         host.pass_time(ms(9));
-        let echoed = if late { clock } else { host.stamp_at(again.at) };
-        host.send(&format!(". 1:1(0) ack 9881 ts 130 {echoed}"));
-        assert_eq!(taken_back(&host), u64::from(late));
+        let echoed = if is_late { original } else { host.stamp_at(again.at) };
+        host.send(&format!(". 1:1(0) ack {} ts 130 {echoed}", at(10)));
+        assert_eq!(taken_back(&host), u64::from(is_late));
+        assert_eq!(
+            host.connection.information().reordering_seen,
+            is_late,
+            "an original came behind others"
+        );
+    }
+}
+
+/// RFC 3522 §3.2 step 5: an acknowledgement of the whole flight may also come because all others were lost. A peer that has
+/// reported duplicates would report the retransmission, too.
+#[test]
+fn an_acknowledgement_of_the_whole_flight_is_believed_of_a_peer_that_reports_duplicates() {
+    for (reports, duplicate, undone) in [(false, false, 0), (true, false, 1), (true, true, 0)] {
+        let mut host = timestamped(10);
+        let original = host.stamp_at(host.now - ms(10));
+        let first = u32::from(reports);
+        if reports {
+            host.send(&format!(". 1:1(0) ack {} ts 120 {original}", at(1)));
+            host.send(&naming(1, 0, 1, original));
+        }
+        host.send(&naming(first, first + 1, first + 4, original));
+        let again = host.take_one();
+        assert_eq!(again.says.seq, at(first));
+        host.pass_time(ms(5));
+        // A duplicate of something that was not sent again explains nothing.
+        let block = if duplicate { format!(" sack {}-{}", at(7), at(8)) } else { String::new() };
+        host.send(&format!(". 1:1(0) ack {}{block} ts 130 {original}", at(10)));
+        assert_eq!(taken_back(&host), undone, "{reports} {duplicate}");
+    }
+}
+
+/// RFC 3522 §3.2: only the retransmission of the oldest outstanding segment is asked about. Here the second recovery begins
+/// while a retransmission of the first is under way; its answer is older, and says nothing of the second, whether it comes
+/// alone or covers both.
+#[test]
+fn an_answer_to_a_retransmission_of_the_previous_recovery_proves_nothing() {
+    for together in [false, true] {
+        let mut host = established_with(&fixed(20), " ts 100 1");
+        let original = host.stamp_at(host.now);
+        host.write(988 * 60);
+        assert_eq!(host.take_sent().len(), 20);
+        host.pass_time(ms(10));
+        host.send(&naming(0, 1, 4, original));
+        goes_again(&mut host, 0);
+        host.pass_time(ms(5));
+        host.send(&format!("{} sack {}-{}", naming(0, 11, 14, original), at(1), at(10)));
+        goes_again(&mut host, 10);
+        host.pass_time(ms(5));
+        // Segment 20 left in the first recovery, is found lost in it, and goes again.
+        host.send(&format!("{} sack {}-{}", naming(10, 21, 25, original + 10), at(11), at(20)));
+        let twentieth = goes_again(&mut host, 20);
+        host.pass_time(ms(5));
+        host.send(&naming(20, 21, 25, original + 15));
+        assert_eq!(
+            host.connection.information().recovery,
+            RecoveryState::Disorder,
+            "the first has ended"
+        );
+        host.pass_time(ms(1));
+        host.send(&format!("{} sack {}-{}", naming(20, 26, 30, original + 15), at(21), at(25)));
+        goes_again(&mut host, 25);
+        assert_eq!(host.connection.statistics().fast_retransmissions, 2);
+        host.pass_time(ms(9));
+        let end = if together { 30 } else { 25 };
+        host.send(&naming(end, 31, 32, twentieth));
+        assert_eq!(
+            (taken_back(&host), host.connection.information().recovery),
+            (0, RecoveryState::Recovery)
+        );
+    }
+}
+
+/// Segment `index` is sent again; the timestamp that it bears. What else leaves is of no interest.
+#[track_caller]
+fn goes_again(host: &mut Script, index: u32) -> u32 {
+    let again = host
+        .take_sent()
+        .into_iter()
+        .find(|sent| sent.says.seq == at(index))
+        .expect("a retransmission");
+    host.stamp_at(again.at)
+}
+
+/// A window of so many segments, whatever is lost.
+fn fixed(segments: u16) -> Config {
+    Config { congestion: CongestionName::Fixed(segments), ..Config::modern() }
+}
+
+/// RFC 3708 §2: a duplicate of a segment that was not sent again was made by the network, and explains no retransmission.
+#[test]
+fn a_duplicate_that_the_network_made_explains_no_repetition() {
+    let mut host = ten_out(&new_reno());
+    host.send(". 1:1(0) ack 1 sack 1001-4001");
+    expect_segments(&mut host, &[1]);
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 10001");
+    host.take_sent();
+    for (block, undone) in [("3001-4001", 0), ("1-1001", 1)] {
+        host.send(&format!(". 1:1(0) ack 10001 sack {block}"));
+        assert_eq!(taken_back(&host), undone, "{block}");
+    }
+}
+
+/// A duplicate that comes late takes back the recovery that it is about, and nothing that was reduced since: for the loss
+/// that a probe has repaired (RFC 8985 §7.4.2), or for a congestion mark.
+#[test]
+fn a_late_duplicate_takes_back_nothing_that_came_after_its_recovery() {
+    for (echo, waits, undone) in [(".", false, 1), (".", true, 0), ("E.", false, 0)] {
+        let mut host = Script::connect(&Config { ecn: EcnRule::Request, ..new_reno() });
+        host.expect("SEW 0:0(0)");
+        host.pass_time(ms(10));
+        host.send("SE. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
+        host.expect(". 1:1(0) ack 1");
+        host.write(10_000);
+        host.take_sent();
+        host.pass_time(ms(10));
+        host.send(". 1:1(0) ack 1 sack 1001-4001");
+        expect_segments(&mut host, &[1]);
+        host.send(". 1:1(0) ack 10001");
+        host.write(3_000);
+        assert_eq!(host.take_sent().len(), 3);
+        host.pass_time(ms(if waits { 20 } else { 10 }));
+        assert_eq!(host.connection.statistics().tail_probes, u64::from(waits));
+        host.write(1_000);
+        host.take_sent();
+        host.send(&format!("{echo} 1:1(0) ack 13001"));
+        host.send(". 1:1(0) ack 14001");
+        let reduced = threshold(&host);
+        host.send(". 1:1(0) ack 14001 sack 1-1001");
+        assert_eq!(taken_back(&host), undone, "{echo} {waits}");
+        assert_eq!(threshold(&host) > reduced, undone > 0, "{echo} {waits}");
+    }
+}
+
+/// RFC 4015: an original that is late takes nothing back if a router has marked what came.
+#[test]
+fn a_congestion_mark_keeps_what_a_late_original_would_take_back() {
+    for (echo, undone) in [(".", 1), ("E.", 0)] {
+        let mut host = Script::connect(&Config { ecn: EcnRule::Request, ..new_reno() });
+        host.expect("SEW 0:0(0)");
+        host.pass_time(ms(10));
+        host.send("SE. 0:0(0) ack 1 win 65535 mss 1000 sackOK ts 100 1");
+        host.expect(". 1:1(0) ack 1");
+        host.write(988 * 12);
+        host.take_sent();
+        let original = host.stamp_at(host.now);
+        host.pass_time(ms(10));
+        host.send(&naming(0, 1, 4, original));
+        goes_again(&mut host, 0);
+        let reduced = threshold(&host);
+        host.pass_time(ms(1));
+        host.send(&format!("{echo} 1:1(0) ack {} ts 121 {original}", at(4)));
+        assert_eq!((taken_back(&host), threshold(&host) > reduced), (undone, undone > 0), "{echo}");
     }
 }
 
@@ -111,14 +281,54 @@ fn new_data_that_arrive_do_not_make_a_timeout_spurious() {
     assert_eq!(next.says.seq, 1_001, "what was in flight is lost");
 }
 
-/// RFC 5682 §3.1 step 2 (a): a repetition of the last acknowledgement answers nothing, and the timeout is believed.
+/// RFC 5682 §3.1 step 2: a repetition of the last acknowledgement is no answer to the retransmission, nor are data. What it
+/// names is noted, and the answer is waited for.
 #[test]
-fn a_repetition_after_a_timeout_leaves_it_believed() {
+fn what_comes_before_the_answer_to_a_timeout_is_none() {
+    for other in [". 1:1(0) ack 1", ". 1:1(0) ack 1 sack 2001-3001", "P. 1:101(100) ack 1"] {
+        let mut host = timed_out();
+        host.send(other);
+        host.send(". 1:1(0) ack 1001");
+        let data = host.take_sent().into_iter().filter(|sent| sent.says.length > 0);
+        assert!(data.map(|sent| sent.says.seq).eq([11_001, 12_001]), "{other}");
+        host.send(". 1:1(0) ack 2001");
+        assert_eq!(taken_back(&host), 1, "{other}");
+    }
+}
+
+/// RFC 5682 §3.1 step 3: data that acknowledge nothing new answer no new data.
+#[test]
+fn data_between_the_answers_to_a_timeout_are_none() {
     let mut host = timed_out();
-    host.send(". 1:1(0) ack 1");
     host.send(". 1:1(0) ack 1001");
-    expect_segments(&mut host, &[1_001, 2_001]);
-    host.send(". 1:1(0) ack 3001");
+    expect_segments(&mut host, &[11_001, 12_001]);
+    host.send("P. 1:101(100) ack 1001");
+    host.send(". 101:101(0) ack 2001");
+    assert_eq!(taken_back(&host), 1);
+}
+
+/// RFC 5682 §3.1 step 3 (a): what covers new data shows nothing, although it also names originals: their acknowledgements may
+/// have been lost before the timeout.
+#[test]
+fn what_names_new_data_beside_originals_leaves_a_timeout_believed() {
+    let mut host = timed_out();
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, &[11_001, 12_001]);
+    host.send(". 1:1(0) ack 1001 sack 11001-12001 sack 5001-9001");
+    assert_eq!(taken_back(&host), 0);
+}
+
+/// RFC 5682 §3.1 step 1: a timeout after the first answer finds a recovery under way, and is believed. What left after the
+/// first timeout would look like an original.
+#[test]
+fn a_second_timeout_after_an_answer_is_believed() {
+    let mut host = timed_out();
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, &[11_001, 12_001]);
+    host.pass_time(ms(400));
+    expect_segments(&mut host, &[1_001]);
+    host.send(". 1:1(0) ack 2001");
+    host.send(". 1:1(0) ack 2001 sack 11001-12001");
     assert_eq!(taken_back(&host), 0);
 }
 

@@ -135,7 +135,7 @@ fn who_is_given_up_by_it_is_unreachable_if_the_network_said_so() {
     host.take_sent();
     let quoted = host.number(1);
     host.application(|connection, now| {
-        connection.handle_icmp(now, IcmpReport::SoftError { quoted })
+        connection.handle_icmp(now, IcmpReport::SoftError { quoted });
     });
     host.pass_time(secs(5));
     assert_eq!(host.connection.error(), Some(Error::Unreachable));

@@ -1,24 +1,24 @@
 //! An application with a habit, at one end of a connection.
 
-use super::stage::{End, Place};
+use super::stage::{End, Presence};
 use super::world::Habit;
-use crate::{Way, pattern};
+use crate::{Access, pattern};
 use linerate_tcp::Error;
 use linerate_units::Instant;
 
-/// How far it has come.
+/// An application with the progress that it has made.
 #[derive(Clone, Debug)]
 pub(super) struct Application {
     habit: Habit,
-    /// What the other one means to send.
+    /// Bytes that the other application sends.
     expects: usize,
-    /// When it does something again.
+    /// Time of its next action.
     wakes: Instant,
-    hears_from: Instant,
+    reads_from: Instant,
     written: usize,
     read: usize,
     closed: bool,
-    heard_end: bool,
+    read_to_end: bool,
     pub(super) aborted: bool,
     pub(super) failed: Option<Error>,
 }
@@ -29,66 +29,66 @@ impl Application {
             habit,
             expects,
             wakes: now,
-            hears_from: now + habit.deaf_for,
+            reads_from: now + habit.reads_nothing_for,
             written: 0,
             read: 0,
             closed: false,
-            heard_end: false,
+            read_to_end: false,
             aborted: false,
             failed: None,
         }
     }
 
-    /// Has it done everything that it meant to, or was it stopped?
+    /// Returns whether its work is complete, or it was stopped.
     pub(super) fn is_done(&self) -> bool {
-        (self.closed && self.heard_end) || self.aborted || self.failed.is_some()
+        (self.closed && self.read_to_end) || self.aborted || self.failed.is_some()
     }
 
-    /// Has its connection ended because nobody answered? Nobody may have heard of that.
+    /// Returns whether its connection timed out. The peer may never have learned of the connection.
     pub(super) fn has_given_up(&self) -> bool {
         self.failed == Some(Error::TimedOut)
     }
 
-    /// When it does something by itself.
+    /// Returns the time of its next action that no event triggers.
     pub(super) fn wakes(&self, now: Instant) -> Instant {
         if self.is_done() {
             Instant::NEVER
         } else if self.wakes > now {
             self.wakes
-        } else if self.hears_from > now {
-            self.hears_from
+        } else if self.reads_from > now {
+            self.reads_from
         } else {
             Instant::NEVER
         }
     }
 
-    /// Does what it can do now; says whether that was anything.
+    /// Does as much as is possible now. Returns whether anything has changed.
     pub(super) fn act(&mut self, end: &mut End<'_>, now: Instant) -> bool {
-        if self.is_done() || now < self.wakes || end.place() == Place::Nowhere {
+        if self.is_done() || now < self.wakes || end.presence() == Presence::Absent {
             return false;
         }
         self.wakes = now + self.habit.pause;
         let before = (self.written, self.read, self.closed, self.is_done());
-        if now >= self.hears_from {
-            self.hear(end);
+        if now >= self.reads_from {
+            self.read(end);
         }
         if !self.is_done() {
-            self.speak(end);
+            self.write(end);
         }
-        let patience = self.habit.aborts_after.unwrap_or(usize::MAX);
-        if !self.is_done() && self.written.max(self.read) >= patience {
+        let limit = self.habit.aborts_after.unwrap_or(usize::MAX);
+        if !self.is_done() && self.written.max(self.read) >= limit {
             end.abort();
             self.aborted = true;
         }
         before != (self.written, self.read, self.closed, self.is_done())
     }
 
-    fn hear(&mut self, end: &mut End<'_>) {
+    fn read(&mut self, end: &mut End<'_>) {
         let mut part = vec![0; self.habit.read_size];
-        match end.read(Way::at(self.read), &mut part) {
+        match end.read(Access::at(self.read), &mut part) {
             Ok(0) => {
                 assert_eq!(self.read, self.expects, "the stream has ended early");
-                self.heard_end = true;
+                self.read_to_end = true;
             }
             Ok(count) => {
                 let expected = (self.read..self.read + count).map(pattern);
@@ -105,11 +105,11 @@ impl Application {
         }
     }
 
-    fn speak(&mut self, end: &mut End<'_>) {
+    fn write(&mut self, end: &mut End<'_>) {
         if self.written < self.habit.bytes {
             let count = self.habit.write_size.min(self.habit.bytes - self.written);
             let part: Vec<u8> = (self.written..self.written + count).map(pattern).collect();
-            match end.write(Way::at(self.written), &part) {
+            match end.write(Access::at(self.written), &part) {
                 Ok(count) => self.written += count,
                 Err(error) => self.failed = Some(error),
             }

@@ -1,10 +1,10 @@
-//! What was seen in a world, so that an exploration can say where it has been.
+//! Coverage of an exploration: counts of the events that occurred in its worlds.
 
 use linerate_tcp::{Error, MissReason, Statistics};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// How often something was seen, and in how many worlds.
+/// For each event, its number of occurrences and of worlds with one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     seen: BTreeMap<&'static str, (u64, u64)>,
@@ -13,7 +13,7 @@ pub struct Coverage {
 /// A counter of a connection, by its name.
 type Counter = (&'static str, fn(&Statistics) -> u64);
 
-/// What is worth counting of a connection's life.
+/// The statistics of a connection that count as events.
 const COUNTERS: [Counter; 29] = [
     ("segments received", |counted| counted.segments_received),
     ("fast path: data", |counted| counted.prediction.data),
@@ -25,14 +25,14 @@ const COUNTERS: [Counter; 29] = [
     ("duplicate acknowledgements", |counted| counted.duplicate_acks),
     ("segments out of order", |counted| counted.out_of_order_segments),
     ("segments that had arrived before", |counted| counted.duplicate_segments),
-    ("too many stretches", |counted| counted.reassembly_full),
+    ("too many out-of-order ranges", |counted| counted.reassembly_full),
     ("delayed acknowledgements", |counted| counted.delayed_ack_timeouts),
     ("window probes", |counted| counted.window_probes),
     ("small windows overridden", |counted| counted.small_window_timeouts),
     ("keep-alive probes", |counted| counted.keep_alive_probes),
     ("challenge acknowledgements", |counted| counted.challenge_acks),
     ("old timestamps", |counted| counted.old_timestamps),
-    ("windows closed", |counted| counted.zero_windows_heard),
+    ("windows closed", |counted| counted.zero_windows_received),
     ("congestion marks", |counted| counted.marked_segments),
     ("congestion echoes", |counted| counted.mark_echoes),
     ("windows reduced for a mark", |counted| counted.mark_reductions),
@@ -47,7 +47,7 @@ const COUNTERS: [Counter; 29] = [
 ];
 
 impl Coverage {
-    /// One world that ended.
+    /// Starts the coverage of one world.
     pub(super) fn of_one_world() -> Self {
         let mut coverage = Self::default();
         coverage.count("worlds", 1);
@@ -74,7 +74,7 @@ impl Coverage {
         self.count(
             match failed {
                 _ if aborted => "applications that broke off",
-                None => "applications that heard everything",
+                None => "applications that read everything",
                 Some(Error::Reset) => "connections reset by the peer",
                 Some(Error::TimedOut) => "connections given up",
                 Some(_) => "connections that failed otherwise",
@@ -83,7 +83,7 @@ impl Coverage {
         );
     }
 
-    /// What was seen in other worlds.
+    /// Adds the counts of other worlds.
     pub fn add(&mut self, other: &Self) {
         for (name, (count, worlds)) in &other.seen {
             let sums = self.seen.entry(name).or_default();
@@ -91,7 +91,7 @@ impl Coverage {
         }
     }
 
-    /// How often something was seen.
+    /// Returns the occurrences of an event.
     #[must_use]
     pub fn times(&self, name: &str) -> u64 {
         self.seen.get(name).map_or(0, |&(count, _)| count)

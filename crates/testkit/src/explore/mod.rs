@@ -1,6 +1,6 @@
-//! Random worlds, one after the other: two connections or two hosts, any configuration, any network,
-//! applications of any habit. Whatever happens in them follows from a seed and a number, so a failure is
-//! repeated by naming both.
+//! Random worlds: two connections or two hosts with random configurations, networks and
+//! applications. A seed and a number determine everything in a world, so naming both repeats a
+//! failure.
 
 mod application;
 mod coverage;
@@ -14,18 +14,18 @@ use stage::Stage;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The name of a world.
+/// The identity of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What everything in a row of worlds is drawn from.
+    /// Seed of a sequence of worlds.
     pub seed: u64,
-    /// Which of the row.
+    /// Number of the world in the sequence.
     pub number: u64,
-    /// What is left out of it: a bit for each of [`World::SIMPLIFICATIONS`].
+    /// Simplifications applied: a bit for each of [`World::SIMPLIFICATIONS`].
     pub simpler: u64,
 }
 
-/// The arguments that repeat the case.
+/// Prints the arguments that repeat the case.
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "--seed {} --case {}", self.seed, self.number)?;
@@ -34,7 +34,7 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// The world of this name.
+    /// Returns the world with this identity.
     #[must_use]
     pub fn world(&self) -> World {
         let mut world = World::draw(self.seed, self.number);
@@ -46,19 +46,19 @@ impl Case {
         world
     }
 
-    /// Lets the world live until everything is over in it, and says what was seen.
+    /// Runs the world to its end, and returns the events seen.
     ///
     /// # Panics
-    /// If an invariant is broken, a byte is wrong or missing, or nothing goes on any more.
+    /// If an invariant is broken, a byte is wrong or missing, or the world stalls.
     #[must_use]
     pub fn run(&self) -> Coverage {
         Stage::new(&self.world()).play()
     }
 
-    /// The same, with the cause of a failure as a value.
+    /// Runs the world, and returns a failure as a value.
     ///
     /// # Errors
-    /// What the panic said.
+    /// The message of the panic.
     pub fn judge(&self) -> Result<Coverage, String> {
         catch_unwind(AssertUnwindSafe(|| self.run())).map_err(|cause| {
             let text = cause.downcast_ref::<String>().cloned();
@@ -67,7 +67,8 @@ impl Case {
         })
     }
 
-    /// A case that fails, too, and of which less is left: whatever can be left out without mending it is.
+    /// Returns a simpler case that fails, too: every simplification that keeps the failure is
+    /// applied.
     #[must_use]
     pub fn shrink(self) -> Self {
         let mut least = self;

@@ -1,29 +1,29 @@
-//! Where a world is played: two connections or two hosts in virtual time, and the applications on them.
+//! The execution of a world: two connections or two hosts in virtual time, with their applications.
 
 use super::application::Application;
 use super::coverage::Coverage;
 use super::world::{Hosts, World};
 use crate::transfer::listen;
-use crate::{Connections, End as Tcp, Pair, Setup, Side, Way};
+use crate::{Access, Connections, End as Tcp, Pair, Setup, Side};
 use linerate_stack::{ConnectOptions, Error as StackError, ListenHandle, TcpHandle};
 use linerate_tcp::{Connection, Error, State};
 use linerate_units::{Duration, Instant};
 use std::net::SocketAddrV4;
 
-/// A world in which more happens does not come to an end.
+/// Most steps of a world; one with more counts as endless.
 const MOST_STEPS: u64 = 3_000_000;
 
-/// A world that lasts longer does not, either: a transfer that is slow for honest reasons is over, and
-/// whoever was broken off has been given up.
-const PATIENCE: Duration = Duration::from_secs(4 * 3_600);
+/// Longest virtual time of a world. By then slow transfers have completed and abandoned connections
+/// have timed out.
+const LONGEST: Duration = Duration::from_secs(4 * 3_600);
 
-/// A world that goes on.
+/// A world under access.
 pub(super) struct Stage {
     scene: Scene,
     /// Both ends of each connection.
     applications: Vec<[Application; 2]>,
     is_broken_off: bool,
-    /// May a connection be given up without anybody's fault?
+    /// Whether the network may make a connection time out.
     is_bad: bool,
 }
 
@@ -39,45 +39,45 @@ struct TwoHosts {
     handles: Vec<(TcpHandle, Option<TcpHandle>)>,
 }
 
-/// Where an end of a connection is.
+/// Whether an end of a connection exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    Here,
-    /// Nobody has knocked yet, or nobody has been let in.
-    Nowhere,
+pub(super) enum Presence {
+    Present,
+    /// No SYN has arrived, or the server has not accepted the connection.
+    Absent,
 }
 
-/// One end of a connection, for its application.
+/// One end of a connection, as its application uses it.
 pub(super) enum End<'a> {
     Connection(Option<&'a mut Connection>, Instant),
     Socket(&'a mut Pair, Side, Option<TcpHandle>),
 }
 
 impl End<'_> {
-    pub(super) const fn place(&self) -> Place {
+    pub(super) const fn presence(&self) -> Presence {
         match self {
-            Self::Connection(None, _) | Self::Socket(_, _, None) => Place::Nowhere,
-            _ => Place::Here,
+            Self::Connection(None, _) | Self::Socket(_, _, None) => Presence::Absent,
+            _ => Presence::Present,
         }
     }
 
-    pub(super) fn read(&mut self, way: Way, into: &mut [u8]) -> Result<usize, Error> {
+    pub(super) fn read(&mut self, access: Access, into: &mut [u8]) -> Result<usize, Error> {
         match self {
-            Self::Connection(Some(end), now) => way.read(end, *now, into),
+            Self::Connection(Some(end), now) => access.read(end, *now, into),
             Self::Socket(pair, side, Some(handle)) => {
                 let now = pair.now;
-                way.read_socket(pair.stack(*side), now, *handle, into).map_err(of_connection)
+                access.read_socket(pair.stack(*side), now, *handle, into).map_err(of_connection)
             }
             _ => Err(Error::WouldBlock),
         }
     }
 
-    pub(super) fn write(&mut self, way: Way, data: &[u8]) -> Result<usize, Error> {
+    pub(super) fn write(&mut self, access: Access, data: &[u8]) -> Result<usize, Error> {
         match self {
-            Self::Connection(Some(end), now) => way.write(end, *now, data),
+            Self::Connection(Some(end), now) => access.write(end, *now, data),
             Self::Socket(pair, side, Some(handle)) => {
                 let now = pair.now;
-                way.write_socket(pair.stack(*side), now, *handle, data).map_err(of_connection)
+                access.write_socket(pair.stack(*side), now, *handle, data).map_err(of_connection)
             }
             _ => Ok(0),
         }
@@ -118,7 +118,7 @@ fn of_connection(error: StackError) -> Error {
 }
 
 impl Scene {
-    /// Has a handshake reached the server of this connection?
+    /// Returns whether the server of this connection exists.
     fn has_server(&self, index: usize) -> bool {
         match self {
             Self::Connections(pair) => pair.server.is_some(),
@@ -130,7 +130,8 @@ impl Scene {
         match &world.hosts {
             None => {
                 let [client, server] = &world.configs;
-                let pair = Connections::new(client, server, world.network, world.seed);
+                let pair = Connections::new(client, server, world.network, world.seed)
+                    .with_forger(world.forgery, world.seed);
                 Self::Connections(Box::new(match world.fast_open {
                     Some(lets_in) => pair.opened_fast(lets_in),
                     None => pair,
@@ -166,15 +167,15 @@ impl Scene {
         }
     }
 
-    /// Does what there is to do at the present time.
-    fn settle(&mut self) {
+    /// Does all work that is pending at the current time.
+    fn process_pending(&mut self) {
         if let Self::Hosts(hosts) = self {
-            hosts.settle();
+            hosts.process_pending();
         }
     }
 
-    /// Goes on to the next moment at which anything happens, but not beyond `limit`. False if nothing
-    /// happens until then.
+    /// Advances to the next event, but not beyond `limit`. Returns false if there is none until
+    /// then.
     fn move_on(&mut self, limit: Instant) -> bool {
         match self {
             Self::Connections(pair) => pair.step_until(limit),
@@ -211,14 +212,14 @@ impl TwoHosts {
         Self { pair, listener, handles }
     }
 
-    fn settle(&mut self) {
+    fn process_pending(&mut self) {
         self.pair.turn();
         while self.pair.stack(Side::Left).poll_event().is_some() {}
         while self.pair.stack(Side::Right).poll_event().is_some() {}
         while let Some((right, peer)) = self.pair.stack(Side::Right).tcp_accept(self.listener) {
             let left = self.pair.stack(Side::Left);
             let is_its = |&(handle, _): &(TcpHandle, _)| left.tcp_local_addr(handle) == Ok(peer);
-            // A host may let in a peer that has given up meanwhile.
+            // A host may accept a connection whose client has given up meanwhile.
             if let Some(index) = self.handles.iter().position(is_its) {
                 self.handles[index].1 = Some(right);
             }
@@ -230,7 +231,7 @@ impl Stage {
     pub(super) fn new(world: &World) -> Self {
         let scene = Scene::new(world);
         let now = scene.now();
-        let cast = |ends: &[_; 2]| {
+        let applications_of = |ends: &[_; 2]| {
             let [client, server]: &[super::world::Habit; 2] = ends;
             [
                 Application::new(*client, server.bytes, now),
@@ -240,27 +241,27 @@ impl Stage {
         let network = &world.network;
         Self {
             scene,
-            applications: world.connections.iter().map(cast).collect(),
+            applications: world.connections.iter().map(applications_of).collect(),
             is_broken_off: world.is_broken_off(),
             is_bad: network.loss + network.corruption + network.marking > 0
                 || network.line.is_some(),
         }
     }
 
-    /// Until everything is over.
+    /// Runs the world to its end.
     pub(super) fn play(mut self) -> Coverage {
-        let end = self.scene.now() + PATIENCE;
+        let end = self.scene.now() + LONGEST;
         let mut steps = 0_u64;
         while !self.is_over() {
             steps += 1;
             assert!(
                 steps < MOST_STEPS,
-                "no end in sight after {} s",
+                "too many steps after {} s",
                 self.scene.now().as_nanos() / 1_000_000_000
             );
             let busy = self.act();
-            self.scene.settle();
-            // Whoever could do something, or has just got something, may be able to do more at once.
+            self.scene.process_pending();
+            // An application that has acted or received anything may be able to do more at once.
             if busy | self.act() {
                 continue;
             }
@@ -273,19 +274,15 @@ impl Stage {
                 .fold(end, Instant::min);
             let happened = self.scene.move_on(wakes);
             if !happened && wakes == end {
-                assert!(
-                    self.is_broken_off,
-                    "nothing happens any more, and bytes are missing: {:?}",
-                    self.applications
-                );
+                assert!(self.is_broken_off, "stalled with bytes missing: {:?}", self.applications);
                 break;
             }
-            assert!(self.scene.now() < end || self.is_broken_off, "not over after {PATIENCE}");
+            assert!(self.scene.now() < end || self.is_broken_off, "not finished after {LONGEST}");
             if self.scene.now() >= end {
                 break;
             }
         }
-        self.fall_silent();
+        self.drain();
         self.judge()
     }
 
@@ -300,8 +297,9 @@ impl Stage {
         busy
     }
 
-    /// A server that no handshake ever reached has nothing to do once its client has given up, and whose peer has
-    /// given up unheard waits in vain (RFC 9293 §3.5.1: the connection is half-open).
+    /// Returns whether all applications have finished. A server that no handshake reached has
+    /// nothing to do once its client has given up. A server whose client gave up without a reset
+    /// waits in vain (RFC 9293 §3.5.1: a half-open connection).
     fn is_over(&self) -> bool {
         self.applications.iter().enumerate().all(|(index, [client, server])| {
             let was_never_reached = client.failed.is_some() && !self.scene.has_server(index);
@@ -311,19 +309,19 @@ impl Stage {
         })
     }
 
-    /// What is still under way arrives; timers run out.
-    fn fall_silent(&mut self) {
-        let end = self.scene.now() + PATIENCE;
+    /// Delivers the packets in flight and lets the timers expire.
+    fn drain(&mut self) {
+        let end = self.scene.now() + LONGEST;
         let mut steps = 0_u64;
-        self.scene.settle();
+        self.scene.process_pending();
         while self.scene.move_on(end) {
-            self.scene.settle();
+            self.scene.process_pending();
             steps += 1;
-            assert!(steps < MOST_STEPS, "never silent");
+            assert!(steps < MOST_STEPS, "packets or timers without end");
         }
     }
 
-    /// Whoever failed has a reason.
+    /// Checks that every failure has a cause in the world.
     fn judge(&mut self) -> Coverage {
         let mut coverage = Coverage::of_one_world();
         for application in self.applications.iter().flatten() {
@@ -332,7 +330,7 @@ impl Stage {
                 Some(Error::TimedOut | Error::Unreachable) if self.is_bad || self.is_broken_off => {
                 }
                 Some(Error::Reset | Error::Refused) if self.is_broken_off || self.is_bad => {}
-                Some(error) => panic!("a connection ended without a reason: {error}"),
+                Some(error) => panic!("a connection failed without a cause: {error}"),
             }
             coverage.add_end(application.failed, application.aborted);
         }

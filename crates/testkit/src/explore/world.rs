@@ -1,4 +1,4 @@
-//! What a world is: who is in it, what lies between them, and what they mean to do.
+//! The description of a world: its hosts or connections, its network, and its applications.
 
 use crate::{Line, Narrow, Network};
 use linerate_stack::Medium;
@@ -6,57 +6,61 @@ use linerate_tcp::{Config, CongestionName, EcnRule, KeepAlive, PathSearch, Profi
 use linerate_units::{Duration, Rate};
 use oorandom::Rand64;
 
-/// Everything that a world is made of.
+/// The full description of a world.
 #[derive(Clone, Debug, PartialEq)]
 pub struct World {
-    /// What chance in it is drawn from.
+    /// Seed of everything random in the world.
     pub seed: u64,
-    /// Two hosts; otherwise two connections, each with its twin.
+    /// The two hosts; without them, two connections, each with a twin.
     pub hosts: Option<Hosts>,
-    /// The rules of the end that opens, and of the one that is opened.
+    /// Configurations of the active and of the passive end.
     pub configs: [Config; 2],
-    /// What is between them.
+    /// The network between the ends.
     pub network: Network,
-    /// What the applications at the two ends of each connection mean to do.
+    /// The habits of the two applications of each connection.
     pub connections: Vec<[Habit; 2]>,
-    /// Without hosts: does the client bring a Fast Open cookie, and is it let in?
+    /// Without hosts: whether the client has a Fast Open cookie (`Some`), and whether the server
+    /// accepts it.
     pub fast_open: Option<bool>,
+    /// Without hosts: forged segments for a thousand that arrive.
+    pub forgery: u32,
 }
 
-/// What two hosts have beyond their connections.
+/// The properties of two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hosts {
-    /// What frames begin with.
+    /// Framing of the link.
     pub medium: Medium,
-    /// Bytes of the largest packet.
+    /// Bytes of the largest IP packet.
     pub mtu: usize,
-    /// Frames that a link takes at once.
+    /// Frames that a link's send queue holds.
     pub capacity: usize,
-    /// From turn to turn.
+    /// Time between two turns of a host.
     pub pause: Duration,
 }
 
-/// What an application means to do.
+/// The behaviour of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Habit {
     /// Bytes to send.
     pub bytes: usize,
-    /// Bytes of a write and of a read.
+    /// Bytes of one write.
     pub write_size: usize,
-    /// The same of a read.
+    /// Bytes of one read.
     pub read_size: usize,
-    /// It does something every so often; zero for whenever something happens.
+    /// Time between two actions; zero for an action at every event.
     pub pause: Duration,
-    /// It reads nothing for so long.
-    pub deaf_for: Duration,
-    /// It resets the connection once it has read or written so many bytes.
+    /// Time for which it reads nothing.
+    pub reads_nothing_for: Duration,
+    /// Bytes written or read after which it resets the connection.
     pub aborts_after: Option<usize>,
 }
 
-/// Bytes of the narrowest frame of a path: every path takes packets of 576 bytes, and some lead over Ethernet.
+/// Bytes of the narrowest frame of a path: every path takes packets of 576 bytes, and Ethernet adds
+/// its header.
 const LEAST_WIDTH: usize = 600;
 
-/// A draw of chance with the words for it.
+/// Random draws by their distribution.
 struct Dice(Rand64);
 
 impl Dice {
@@ -68,7 +72,7 @@ impl Dice {
         usize::try_from(self.below(end as u64)).unwrap_or(0)
     }
 
-    /// Of a hundred times, so many.
+    /// Returns true in `percent` of a hundred draws.
     fn once_in_a_while(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -77,7 +81,8 @@ impl Dice {
         options[self.size(options.len())]
     }
 
-    /// Small and large numbers alike: uniform over magnitudes.
+    /// Draws a number that is uniform over magnitudes, so that small and large ones are equally
+    /// frequent.
     fn magnitude(&mut self, most: usize) -> usize {
         let bits = usize::BITS - most.leading_zeros();
         let bound = 1 << (1 + self.below(u64::from(bits)));
@@ -91,15 +96,15 @@ impl Dice {
 }
 
 impl World {
-    /// What can be left out of a world to make it simpler, one by one.
-    pub const SIMPLIFICATIONS: [fn(&mut Self); 27] = [
+    /// The simplifications of a world, applied one by one.
+    pub const SIMPLIFICATIONS: [fn(&mut Self); 28] = [
         |world| world.connections.truncate(1),
         |world| {
             world.hosts = None;
             world.connections.truncate(1);
         },
         |world| world.each_habit(|habit| habit.aborts_after = None),
-        |world| world.each_habit(|habit| habit.deaf_for = Duration::ZERO),
+        |world| world.each_habit(|habit| habit.reads_nothing_for = Duration::ZERO),
         |world| world.each_habit(|habit| habit.pause = Duration::ZERO),
         |world| world.connections.iter_mut().for_each(|ends| ends[1].bytes = 0),
         |world| world.connections.iter_mut().for_each(|ends| ends[0].bytes = 0),
@@ -123,6 +128,7 @@ impl World {
         |world| world.each_habit(|habit| habit.bytes /= 4),
         |world| world.each_habit(|habit| habit.bytes /= 4),
         |world| world.fast_open = None,
+        |world| world.forgery = 0,
     ];
 
     fn each_habit(&mut self, change: impl Fn(&mut Habit)) {
@@ -133,7 +139,7 @@ impl World {
         self.configs.iter_mut().for_each(change);
     }
 
-    /// World number `number` of the row that begins with `seed`.
+    /// Draws world number `number` of the sequence of `seed`.
     #[must_use]
     pub fn draw(seed: u64, number: u64) -> Self {
         let mut dice = Dice(Rand64::new(u128::from(seed) << 64 | u128::from(number)));
@@ -147,13 +153,15 @@ impl World {
             configs,
             network: draw_network(&mut dice),
             fast_open: dice.of(&[None, Some(true), Some(false)]),
+            forgery: 0,
         };
         world.narrow(&mut dice);
         world.count_marks(&mut dice);
+        world.forgery = dice.share(30, 300);
         world
     }
 
-    /// A path that swallows long packets is one only for those who would notice.
+    /// Adds a black hole to the path, but only where path-MTU discovery can find it.
     fn narrow(&mut self, dice: &mut Dice) {
         let both_search = self.configs.iter().all(|config| config.path_search != PathSearch::Off);
         if !both_search || !dice.once_in_a_while(25) {
@@ -171,8 +179,8 @@ impl World {
         });
     }
 
-    /// In many worlds one end or both know accurate ECN, and routers mark more often than elsewhere. Drawn
-    /// last, so that the others stay what they were.
+    /// Makes accurate ECN and congestion marks frequent in many worlds. Drawn last, so that the
+    /// worlds drawn before it existed are unchanged.
     fn count_marks(&mut self, dice: &mut Dice) {
         if !dice.once_in_a_while(40) {
             return;
@@ -184,7 +192,7 @@ impl World {
         self.network.marking = dice.of(&[self.network.marking, 20, 60]);
     }
 
-    /// Does an application mean to break off?
+    /// Returns whether an application aborts its connection.
     #[must_use]
     pub fn is_broken_off(&self) -> bool {
         self.connections.iter().flatten().any(|habit| habit.aborts_after.is_some())
@@ -236,7 +244,7 @@ fn draw_config(dice: &mut Dice) -> Config {
         stretch_acks: dice.once_in_a_while(60),
         limited_transmit: dice.once_in_a_while(50),
         initial_window: dice.of(&[config.initial_window, 1, 4, 10]),
-        reassembly_stretches: dice.of(&[config.reassembly_stretches, 1, 3]),
+        reassembly_ranges: dice.of(&[config.reassembly_ranges, 1, 3]),
         ..config
     }
 }
@@ -262,7 +270,7 @@ fn draw_network(dice: &mut Dice) -> Network {
 fn draw_habits(dice: &mut Dice, configs: &[Config; 2]) -> [Habit; 2] {
     let mut habits = [draw_habit(dice), draw_habit(dice)];
     for (from, to) in [(0, 1), (1, 0)] {
-        // A step a byte is slow and teaches nothing after the first thousand.
+        // Steps of one byte are slow, and find nothing new after the first thousand.
         let steps = [habits[from].write_size, habits[to].read_size];
         let buffers = [configs[from].send_buffer.initial(), configs[to].receive_buffer.initial()];
         let least = steps.into_iter().chain(buffers).min().unwrap_or(1);
@@ -274,13 +282,13 @@ fn draw_habits(dice: &mut Dice, configs: &[Config; 2]) -> [Habit; 2] {
 fn draw_habit(dice: &mut Dice) -> Habit {
     let (write_size, read_size) = (dice.magnitude(20_000), dice.magnitude(20_000));
     let pause = Duration::from_millis(10 + dice.below(300));
-    let deaf_for = Duration::from_millis(dice.below(10_000));
+    let silence = Duration::from_millis(dice.below(10_000));
     Habit {
         bytes: if dice.once_in_a_while(20) { 0 } else { dice.magnitude(300_000) },
         write_size,
         read_size,
         pause: if dice.once_in_a_while(20) { pause } else { Duration::ZERO },
-        deaf_for: if dice.once_in_a_while(15) { deaf_for } else { Duration::ZERO },
+        reads_nothing_for: if dice.once_in_a_while(15) { silence } else { Duration::ZERO },
         aborts_after: dice.once_in_a_while(10).then(|| dice.magnitude(20_000)),
     }
 }

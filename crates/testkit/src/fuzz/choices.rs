@@ -1,8 +1,8 @@
-//! A fuzzer's bytes, read as the choices of a story.
+//! A fuzzer's bytes, read as the choices of a test case.
 
 use linerate_units::Duration;
 
-/// The choices that are left. When there are none, every choice is zero.
+/// The choices that are left. Past the end, every choice is zero.
 #[derive(Clone, Debug)]
 pub(super) struct Choices<'a> {
     rest: &'a [u8],
@@ -35,12 +35,12 @@ impl<'a> Choices<'a> {
         self.byte() & 1 == 1
     }
 
-    /// One of `options`.
+    /// Chooses one of `options`.
     pub(super) const fn of<T: Copy>(&mut self, options: &[T]) -> T {
         options[self.byte() as usize % options.len()]
     }
 
-    /// Up to 255 bytes.
+    /// Takes up to 255 bytes.
     pub(super) fn bytes(&mut self) -> &'a [u8] {
         let count = usize::from(self.byte()).min(self.rest.len());
         let (taken, rest) = self.rest.split_at(count);
@@ -48,13 +48,13 @@ impl<'a> Choices<'a> {
         taken
     }
 
-    /// A span of time, from a nanosecond to twenty minutes.
+    /// Chooses a span of time, from a nanosecond to twenty minutes.
     pub(super) fn span(&mut self) -> Duration {
         let unit = self.of(&[1, 1_000, 1_000_000, 20_000_000, 1_000_000_000, 5_000_000_000]);
         Duration::from_nanos(unit) * (u64::from(self.byte()) + 1)
     }
 
-    /// A number near `base`, as a rule; sometimes anywhere.
+    /// Chooses a number that is usually near `base`.
     pub(super) const fn near(&mut self, base: u32) -> u32 {
         match self.byte() {
             0..=127 => base,

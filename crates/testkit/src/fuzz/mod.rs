@@ -1,5 +1,5 @@
-//! What a fuzzer drives: bytes in, a story out, every invariant judged after each of its steps. The
-//! fuzz targets call these functions, and so do ordinary tests with the corpus that was kept.
+//! Fuzz targets: bytes encode a test case, and every invariant is checked after each of its steps.
+//! The fuzzer calls these functions, and so do ordinary tests with the corpus in the repository.
 
 mod choices;
 mod frames;
@@ -12,19 +12,20 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 
-/// Tells every story of a corpus; how many there were.
+/// Runs every test case of a corpus, and returns their number.
 ///
 /// # Panics
-/// If the directory cannot be read, or an invariant is broken.
+/// If the directory cannot be read, or a test case fails.
 pub fn replay(corpus: &Path, target: impl Fn(&[u8])) -> usize {
     let entries =
         fs::read_dir(corpus).unwrap_or_else(|error| panic!("{}: {error}", corpus.display()));
     let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     files.sort();
     for file in &files {
-        let told = catch_unwind(AssertUnwindSafe(|| target(&fs::read(file).expect("a story"))));
-        if let Err(cause) = told {
-            eprintln!("the story was {}", file.display());
+        let outcome =
+            catch_unwind(AssertUnwindSafe(|| target(&fs::read(file).expect("a test case"))));
+        if let Err(cause) = outcome {
+            eprintln!("the test case was {}", file.display());
             resume_unwind(cause);
         }
     }

@@ -1,4 +1,4 @@
-//! One cell of the grid: a path, two hosts, and what a transfer comes to.
+//! One cell of the grid: a path, two hosts, and the result of a transfer.
 
 use super::{QUEUE, RATE, SEEDS};
 use crate::transfer::{established, listen};
@@ -9,30 +9,32 @@ use linerate_units::{Bytes, Duration};
 /// A path and the two ends of a connection over it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// The round-trip time of the empty path.
+    /// Round-trip time without queueing.
     pub round_trip: Duration,
-    /// Packets lost, of a thousand.
+    /// Packets lost, in thousandths.
     pub loss: u32,
-    /// Each of the four buffers.
+    /// Size of each of the four buffers.
     pub buffer: Bytes,
-    /// What controls congestion.
+    /// Congestion control of both ends.
     pub congestion: CongestionName,
 }
 
-/// What came of it.
+/// The result of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Bytes that the application has read in a second, handshake and last byte included.
+    /// Bytes that the application has read per second; the time includes the handshake and the last
+    /// byte.
     pub goodput: u64,
-    /// How often the sender's retransmission timer expired.
+    /// Expiries of the sender's retransmission timer.
     pub timeouts: u64,
 }
 
-/// A transfer that takes longer than this does not come to its end.
-const PATIENCE: Duration = Duration::from_secs(7_200);
+/// Longest transfer; beyond it the test fails.
+const LONGEST: Duration = Duration::from_secs(7_200);
 
 impl Cell {
-    /// The median of each figure over the seeds; where nothing is left to chance, one tells it all.
+    /// Returns the median of each figure over the seeds. A cell without losses is deterministic, so
+    /// one transfer suffices.
     #[must_use]
     pub fn median(&self) -> Figures {
         let seeds = if self.loss > 0 { SEEDS } else { 1 };
@@ -45,10 +47,10 @@ impl Cell {
         Figures { goodput: median(|run| run.goodput), timeouts: median(|run| run.timeouts) }
     }
 
-    /// One transfer; its accidents follow from `seed`.
+    /// Runs one transfer whose faults follow from `seed`.
     ///
     /// # Panics
-    /// If it does not come to its end, or a byte is wrong.
+    /// If the transfer does not complete, or a byte is wrong.
     #[must_use]
     pub fn run(&self, seed: u64) -> Figures {
         let network = Network {
@@ -66,7 +68,7 @@ impl Cell {
         let listener = listen(&mut pair);
         let (left, right) = established(&mut pair, listener);
         let mut transfer = Transfer::new((Side::Left, left), (Side::Right, right), self.amount());
-        let arrived = pair.run_until(PATIENCE, |pair| transfer.advance(pair));
+        let arrived = pair.run_until(LONGEST, |pair| transfer.advance(pair));
         assert!(arrived, "{self:?}, seed {seed}: {} bytes and no more", transfer.read());
         let took = pair.now.since(start);
         let per_second = u128::from(Duration::from_secs(1).as_nanos());
@@ -80,8 +82,8 @@ impl Cell {
         }
     }
 
-    /// Enough for the window to find its size: more where it becomes large, less where loss keeps it
-    /// small and every segment costs time.
+    /// Bytes of a transfer: enough for the window to reach its final size. More where it becomes
+    /// large, less where loss keeps it small and every segment costs time.
     fn amount(&self) -> usize {
         let long = self.round_trip >= Duration::from_millis(100);
         match (self.loss, self.buffer.count() >= 1 << 20) {

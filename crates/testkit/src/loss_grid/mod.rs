@@ -1,5 +1,5 @@
 //! Goodput of one connection over round-trip time, loss, buffers and congestion control, in virtual
-//! time: the same numbers on every machine, so that a change of them is a change of the protocol.
+//! time. The figures are equal on every machine, so a change of them is a change of the protocol.
 
 mod cell;
 mod table;
@@ -10,25 +10,25 @@ pub use table::LossGrid;
 use linerate_tcp::CongestionName;
 use linerate_units::{Bytes, Duration, Rate};
 
-/// Round-trip times of the empty path.
+/// Round-trip times without queueing.
 pub const ROUND_TRIPS: [Duration; 3] =
     [Duration::from_micros(100), Duration::from_millis(10), Duration::from_millis(100)];
 
-/// Packets lost in either direction, of a thousand.
+/// Packets lost in either direction, in thousandths.
 pub const LOSSES: [u32; 5] = [0, 1, 10, 50, 100];
 
-/// Send buffer and receive buffer, of both ends.
+/// Sizes of the send buffer and of the receive buffer, at both ends.
 pub const BUFFERS: [Bytes; 4] =
     [Bytes::new(8 << 10), Bytes::new(32 << 10), Bytes::new(256 << 10), Bytes::new(4 << 20)];
 
-/// What controls congestion.
+/// Congestion controls.
 pub const CONTROLS: [CongestionName; 2] = [CongestionName::NewReno, CongestionName::Cubic];
 
-/// The width of the path.
+/// Rate of the bottleneck.
 const RATE: Rate = Rate::from_bits_per_second(1_000_000_000);
 
-/// Bytes that may wait in front of the path's narrowest part: 4.2 ms of it.
+/// Bytes that the queue of the bottleneck holds: 4.2 ms at its rate.
 const QUEUE: u64 = 512 << 10;
 
-/// Each cell with losses is the median of so many transfers.
+/// Transfers of a cell with losses; their median is reported.
 const SEEDS: u64 = 5;

@@ -1,4 +1,4 @@
-//! All cells, and the table that is kept and reviewed.
+//! All cells of the grid, and the table that is kept in the repository.
 
 use super::{BUFFERS, CONTROLS, Cell, Figures, LOSSES, QUEUE, RATE, ROUND_TRIPS, SEEDS};
 use linerate_tcp::CongestionName;
@@ -13,16 +13,16 @@ pub struct LossGrid {
 }
 
 impl LossGrid {
-    /// Makes all transfers, on as many CPUs as there are; the figures do not depend on that.
+    /// Runs all transfers on all CPUs; the figures do not depend on their number.
     ///
     /// # Panics
-    /// If a transfer does not come to its end.
+    /// If a transfer does not complete.
     #[must_use]
     pub fn measure() -> Self {
         let cells = all_cells();
         let count = thread::available_parallelism().map_or(1, usize::from);
         let mut shares = thread::scope(|scope| {
-            // Dealt out one by one, so that each has some of the long ones.
+            // Cells are dealt out one by one, so that every thread has some of the long ones.
             let deal =
                 |first| cells.iter().skip(first).step_by(count).map(|cell| (*cell, cell.median()));
             let threads: Vec<_> = (0..count)
@@ -38,13 +38,13 @@ impl LossGrid {
         Self { cells: measured }
     }
 
-    /// The figures of one cell, if there is such a one.
+    /// Returns the figures of a cell, if the grid has it.
     #[must_use]
     pub fn figures(&self, wanted: &Cell) -> Option<Figures> {
         self.cells.iter().find(|(cell, _)| cell == wanted).map(|&(_, figures)| figures)
     }
 
-    /// One line: a buffer and a control, along the losses.
+    /// Formats one line of the table: a buffer and a congestion control over all losses.
     fn line(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -76,7 +76,8 @@ impl fmt::Display for LossGrid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "Goodput in bytes a second, and expiries of the retransmission timer, of one bulk transfer in"
+            "Goodput in bytes a second, and expiries of the retransmission timer, of one bulk \
+             transfer in"
         )?;
         writeln!(
             f,
@@ -85,7 +86,8 @@ impl fmt::Display for LossGrid {
         )?;
         writeln!(
             f,
-            "and receive buffers of the size at the left; medians of {SEEDS} seeds. A test compares this"
+            "and receive buffers of the size at the left; medians of {SEEDS} seeds. A test \
+             compares this"
         )?;
         writeln!(f, "table byte for byte; `cargo xtask grid` writes it anew.")?;
         for round_trip in ROUND_TRIPS {

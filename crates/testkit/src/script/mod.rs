@@ -1,17 +1,18 @@
 //! One connection and a peer whose every segment the test writes, in virtual time.
 //!
-//! A script reads as a story: `send` is the peer's segment, `expect` the connection's answer,
-//! `pass_time` what lies between. Segments are written as `tcpdump` prints them, see
-//! [`Notation`]; both ends count from zero, their SYN. Data is the [`pattern`] of its position, so
-//! that each byte of every segment is checked without being written down.
+//! In a script, `send` is the peer's segment, `expect` the connection's answer, and `pass_time` the
+//! time between them. Segments are written in the notation of `tcpdump`, see [`Notation`]; both
+//! ends count from their SYN, which is number zero. Data is the [`pattern`] of its position, so
+//! every byte of every segment is checked without being written down.
 //!
-//! After every step the connection's invariants are checked, and what arrives is also given to a
-//! twin with header prediction switched off, which must come out the same.
+//! Every segment that arrives is also given to a twin with header prediction switched off, which
+//! must reach an equal state. The invariants of the connection are checked after every step.
 
 mod notation;
 
 pub use notation::Notation;
 
+use crate::arrival::arrive;
 use crate::connections::poll_with_twin;
 use linerate_tcp::{
     Config, Connection, Disposition, Error, Event, ListenVerdict, Path, Seeds, State, judge_listen,
@@ -21,15 +22,15 @@ use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, 
 use std::collections::VecDeque;
 use std::num::NonZeroU16;
 
-/// Where the connection's numbers begin: close to the end of the circle, so that every script
+/// Initial sequence number of the connection: close to the wrap-around, so that every script
 /// crosses it.
 const ISS: SeqNum = SeqNum::new(u32::MAX - 300);
-/// Where the peer's numbers begin.
+/// Initial sequence number of the peer.
 const PEER_ISS: SeqNum = SeqNum::new(u32::MAX - 500);
-/// What the host has drawn for the connection's timestamps.
+/// Random offset of the connection's timestamps.
 const TIMESTAMP_OFFSET: u32 = 1_000_000;
 
-/// The byte at a position of a stream: no two neighbours, packets or buffers look alike.
+/// Returns the byte at a position of a stream. Neighbouring bytes, packets and buffers all differ.
 #[must_use]
 pub fn pattern(position: usize) -> u8 {
     (position as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0]
@@ -38,49 +39,48 @@ pub fn pattern(position: usize) -> u8 {
 /// A segment that the connection has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// When it left.
+    /// Time at which it was sent.
     pub at: Instant,
     /// The ECN codepoint of its packet.
     pub ecn: Ecn,
-    /// What it says, both ends' numbers counted from their SYN.
+    /// Its content; the numbers of both ends are counted from their SYNs.
     pub says: Notation,
 }
 
 /// A connection, and a peer played by the test.
 #[derive(Debug)]
 pub struct Script {
-    /// The time.
+    /// The current virtual time.
     pub now: Instant,
-    /// The connection that is examined.
+    /// The connection under test.
     pub connection: Connection,
-    /// Timestamps that the peer's segments carry, if it uses them: its clock is the script's, in
-    /// milliseconds.
+    /// Whether the peer's segments carry timestamps: the script's clock in milliseconds.
     peer_stamps: bool,
-    /// The last TSval heard from the connection.
-    heard_stamp: u32,
+    /// The last TSval received from the connection.
+    received_stamp: u32,
     sent: VecDeque<Sent>,
     written: usize,
     read: usize,
 }
 
 impl Script {
-    /// An active open; its SYN is the first thing to expect.
+    /// Starts an active open; the first segment to expect is its SYN.
     #[must_use]
     pub fn connect(config: &Config) -> Self {
         Self::with_path(config, Path::ipv4(1_500))
     }
 
-    /// The same over a path of one's choice.
+    /// Starts an active open over the given path.
     #[must_use]
     pub fn with_path(config: &Config, path: Path) -> Self {
         let now = Instant::ZERO + Duration::from_secs(1_000);
         Self::of(Connection::connect(config, path, seeds(), now), now)
     }
 
-    /// A passive open by the peer's `syn`; its SYN-ACK is the first thing to expect.
+    /// Starts a passive open by the peer's `syn`; the first segment to expect is the SYN-ACK.
     ///
     /// # Panics
-    /// If no listener would open for such a segment.
+    /// If a listener would not open a connection for `syn`.
     #[must_use]
     pub fn accept(config: &Config, syn: &str) -> Self {
         let now = Instant::ZERO + Duration::from_secs(1_000);
@@ -93,11 +93,11 @@ impl Script {
         script
     }
 
-    /// A passive open by the peer's `syn`, whose cookie the host has found right (RFC 7413): its data is taken
-    /// before the handshake is complete.
+    /// Starts a passive open by a `syn` with a valid Fast Open cookie (RFC 7413): its data is
+    /// accepted before the handshake completes.
     ///
     /// # Panics
-    /// If no listener would open for such a segment.
+    /// If a listener would not open a connection for `syn`.
     #[must_use]
     pub fn accept_fast(config: &Config, syn: &str) -> Self {
         let mut script = Self::accept(config, syn);
@@ -107,10 +107,11 @@ impl Script {
         script
     }
 
-    /// An active open that has been answered by `syn_ack`, whose acknowledgement has left.
+    /// Performs an active open that `syn_ack` answers, up to the connection's acknowledgement of
+    /// it.
     ///
     /// # Panics
-    /// If the handshake goes any other way.
+    /// If the handshake fails.
     #[must_use]
     pub fn established(config: &Config, syn_ack: &str) -> Self {
         let mut script = Self::connect(config);
@@ -128,54 +129,60 @@ impl Script {
             now,
             connection,
             peer_stamps: false,
-            heard_stamp: 0,
+            received_stamp: 0,
             sent: VecDeque::new(),
             written: 0,
             read: 0,
         }
     }
 
-    /// The peer's segment arrives.
+    /// Delivers a segment of the peer's.
     #[track_caller]
     pub fn send(&mut self, text: &str) {
         let _ = self.judge(text);
     }
 
-    /// The peer's segment arrives, and a router has marked it.
+    /// Delivers a segment of the peer's that a router has marked (CE).
     #[track_caller]
     pub fn send_marked(&mut self, text: &str) {
         self.send_bearing(Ecn::Ce, text);
     }
 
-    /// The peer's segment arrives in a packet that bears `ecn`.
+    /// Delivers a segment of the peer's in a packet with the codepoint `ecn`.
     #[track_caller]
     pub fn send_bearing(&mut self, ecn: Ecn, text: &str) {
-        self.flush();
-        let _ = self.deliver(text, ecn, None);
+        let _ = self.judge_bearing(ecn, text);
     }
 
-    /// The peer's segment arrives; what the connection makes of it.
+    /// Delivers a segment of the peer's, and returns the connection's disposition.
     #[track_caller]
     pub fn judge(&mut self, text: &str) -> Disposition {
-        self.flush();
-        self.deliver(text, Ecn::NotEct, None)
+        self.judge_bearing(Ecn::NotEct, text)
     }
 
-    /// Segments of the peer with `size` bytes of data each, but the last, arrive as the one that a link has made
-    /// of them.
+    /// Delivers a segment of the peer's in a packet with the codepoint `ecn`, and returns the
+    /// connection's disposition.
+    #[track_caller]
+    pub fn judge_bearing(&mut self, ecn: Ecn, text: &str) -> Disposition {
+        self.flush();
+        self.deliver(text, ecn, None)
+    }
+
+    /// Delivers a segment into which a link (GRO) has joined segments of `size` bytes each; the
+    /// last may be shorter.
     #[track_caller]
     pub fn send_joined(&mut self, text: &str, size: u16) -> Disposition {
         self.send_joined_bearing(Ecn::NotEct, text, size)
     }
 
-    /// The same in packets that all bore `ecn`.
+    /// Delivers a joined segment whose packets all had the codepoint `ecn`.
     #[track_caller]
     pub fn send_joined_bearing(&mut self, ecn: Ecn, text: &str, size: u16) -> Disposition {
         self.flush();
         self.deliver(text, ecn, NonZeroU16::new(size))
     }
 
-    /// Segments of the peer arrive so close together that nothing can leave between them.
+    /// Delivers segments of the peer's without letting the connection send between them.
     #[track_caller]
     pub fn send_together(&mut self, texts: &[&str]) {
         self.flush();
@@ -186,23 +193,30 @@ impl Script {
 
     #[track_caller]
     fn deliver(&mut self, text: &str, ecn: Ecn, joined: Option<NonZeroU16>) -> Disposition {
+        let bytes = self.bytes_of(text);
+        self.arrive(&bytes, ecn, joined)
+    }
+
+    /// Returns a segment of the peer's as bytes, for a test that delivers it by another method.
+    #[track_caller]
+    pub fn bytes_of(&mut self, text: &str) -> Vec<u8> {
         let mut says = Notation::parse(text);
         if says.options.timestamps.is_some() {
             self.peer_stamps = true;
         } else if self.peer_stamps && !says.bare {
             says.options.timestamps =
-                Some(Timestamps { value: self.clock(), echo: self.heard_stamp });
+                Some(Timestamps { value: self.clock(), echo: self.received_stamp });
         }
-        self.arrive(&bytes_of(&says), ecn, joined)
+        bytes_of(&says)
     }
 
-    /// What the peer's timestamps say now.
+    /// Returns the current timestamp of the peer.
     #[must_use]
     pub fn clock(&self) -> u32 {
         low_word(self.now.as_millis())
     }
 
-    /// What the connection's timestamps say at `at`.
+    /// Returns the connection's timestamp at `at`.
     #[must_use]
     pub fn stamp_at(&self, at: Instant) -> u32 {
         low_word(at.as_millis()).wrapping_add(TIMESTAMP_OFFSET)
@@ -212,19 +226,18 @@ impl Script {
         let segment = Segment { joined, ..Segment::parse(bytes).expect("a segment") };
         let mut twin = self.connection.clone();
         twin.set_header_prediction(false);
-        let disposition = self.connection.handle_segment_bearing(self.now, &segment, ecn);
-        let twins = twin.handle_segment_bearing(self.now, &segment, ecn);
-        self.connection.check();
-        twin.check();
-        assert_eq!(disposition, twins, "fast and slow path differ about {segment:?}");
+        let now = self.now;
+        let disposition = arrive(&mut self.connection, &mut twin, |connection| {
+            connection.handle_segment_with(now, &segment, ecn, None)
+        });
         self.connection.assert_agrees_with(&mut twin);
         disposition
     }
 
-    /// The next segment that the connection has sent by now is `text`.
+    /// Checks that the next segment sent by now is `text`.
     ///
     /// # Panics
-    /// If it is another, or none.
+    /// If it is another segment, or there is none.
     #[track_caller]
     pub fn expect(&mut self, text: &str) -> Sent {
         self.flush();
@@ -235,7 +248,7 @@ impl Script {
         sent
     }
 
-    /// The next segment that the connection has sent by now, whatever it says.
+    /// Takes the next segment sent by now, without checking it.
     ///
     /// # Panics
     /// If there is none.
@@ -246,11 +259,11 @@ impl Script {
         sent
     }
 
-    /// The next thing that the connection sends is `text`, exactly `span` from now, and time passes
-    /// until then.
+    /// Checks that the connection's next segment is `text`, sent exactly `span` from now, and lets
+    /// that time pass.
     ///
     /// # Panics
-    /// If it is something else, at another time, or nothing.
+    /// If it is another segment, or sent at another time, or there is none.
     #[track_caller]
     pub fn expect_after(&mut self, span: Duration, text: &str) -> Sent {
         let due = self.now + span;
@@ -266,10 +279,10 @@ impl Script {
         self.expect(text)
     }
 
-    /// The connection has sent nothing that was not expected already.
+    /// Checks that every segment sent by now was expected.
     ///
     /// # Panics
-    /// If it has.
+    /// If one was not.
     #[track_caller]
     pub fn expect_nothing(&mut self) {
         self.flush();
@@ -278,17 +291,17 @@ impl Script {
         }
     }
 
-    /// Nothing is sent for `span`.
+    /// Lets `span` pass, and checks that nothing is sent.
     ///
     /// # Panics
-    /// If something is.
+    /// If a segment is sent.
     #[track_caller]
     pub fn expect_silence(&mut self, span: Duration) {
         self.pass_time(span);
         self.expect_nothing();
     }
 
-    /// Lets `span` go by. What is sent meanwhile waits to be expected.
+    /// Lets `span` pass. Segments sent meanwhile are queued for `expect`.
     pub fn pass_time(&mut self, span: Duration) {
         let until = self.now + span;
         self.flush();
@@ -298,13 +311,13 @@ impl Script {
         self.now = until;
     }
 
-    /// Everything that was sent and not expected yet.
+    /// Takes all segments that were sent and not yet expected.
     pub fn take_sent(&mut self) -> Vec<Sent> {
         self.flush();
         self.sent.drain(..).collect()
     }
 
-    /// The application writes the next `count` bytes of the pattern.
+    /// Writes the next `count` bytes of the pattern.
     ///
     /// # Panics
     /// If the connection does not take them all.
@@ -314,10 +327,10 @@ impl Script {
         assert_eq!(taken, Ok(count), "the send buffer has no room");
     }
 
-    /// The application offers the next `count` bytes of the pattern.
+    /// Offers the next `count` bytes of the pattern, and returns how many were taken.
     ///
     /// # Errors
-    /// As [`Connection::write`].
+    /// Those of [`Connection::write`].
     pub fn try_write(&mut self, count: usize) -> Result<usize, Error> {
         let data: Vec<u8> = (self.written..self.written + count).map(pattern).collect();
         let taken = self.connection.write(self.now, &data)?;
@@ -326,7 +339,7 @@ impl Script {
         Ok(taken)
     }
 
-    /// The same, the last of them urgent.
+    /// Writes the next `count` bytes of the pattern, the last of them urgent.
     ///
     /// # Panics
     /// If the connection does not take them all.
@@ -337,10 +350,10 @@ impl Script {
         self.connection.check();
     }
 
-    /// The application reads exactly `count` bytes, and they are those of the pattern.
+    /// Reads exactly `count` bytes, and compares them with the pattern.
     ///
     /// # Panics
-    /// If there are fewer, or they are others.
+    /// If fewer bytes are readable, or they differ.
     #[track_caller]
     pub fn read(&mut self, count: usize) {
         let mut data = vec![0; count];
@@ -352,33 +365,33 @@ impl Script {
         self.connection.check();
     }
 
-    /// What a read says when there is nothing more to read.
+    /// Reads with an empty receive queue, and returns the result.
     ///
     /// # Errors
-    /// As [`Connection::read`].
+    /// Those of [`Connection::read`].
     pub fn read_nothing(&mut self) -> Result<usize, Error> {
         self.connection.read(self.now, &mut [0; 1])
     }
 
-    /// The application does something else, at this moment.
+    /// Lets the application call any method at the current time.
     pub fn application<T>(&mut self, act: impl FnOnce(&mut Connection, Instant) -> T) -> T {
         let result = act(&mut self.connection, self.now);
         self.connection.check();
         result
     }
 
-    /// The events that wait.
+    /// Takes all queued events.
     pub fn events(&mut self) -> Vec<Event> {
         core::iter::from_fn(|| self.connection.poll_event()).collect()
     }
 
-    /// The connection's number of a segment that it has sent, as the network quotes it.
+    /// Converts a relative sequence number of the connection's to the one on the wire.
     #[must_use]
     pub fn number(&self, relative: u32) -> SeqNum {
         ISS + relative
     }
 
-    /// The peer's number of a segment that it sends.
+    /// Converts a relative sequence number of the peer's to the one on the wire.
     #[must_use]
     pub fn peer_number(&self, relative: u32) -> SeqNum {
         PEER_ISS + relative
@@ -396,7 +409,7 @@ impl Script {
         self.flush();
     }
 
-    /// Takes down everything that the connection sends now.
+    /// Records all segments that the connection sends now.
     fn flush(&mut self) {
         let mut frame = [0; 1_480];
         while let Some(transmit) = poll_with_twin(&mut self.connection, self.now, &mut frame) {
@@ -407,9 +420,9 @@ impl Script {
                 Sum::of(bytes).finish(),
                 "the sum is not that of the bytes"
             );
-            let says = heard(&Segment::parse(bytes).expect("what is sent can be parsed"));
+            let says = notation_of(&Segment::parse(bytes).expect("what is sent can be parsed"));
             if let Some(stamps) = says.options.timestamps {
-                self.heard_stamp = stamps.value;
+                self.received_stamp = stamps.value;
             }
             self.sent.push_back(Sent { at: self.now, ecn: transmit.ecn, says });
         }
@@ -421,7 +434,7 @@ const fn seeds() -> Seeds {
     Seeds { initial_sequence: ISS, timestamp_offset: TIMESTAMP_OFFSET }
 }
 
-/// The peer's segment on the wire.
+/// Returns the peer's segment as bytes.
 fn bytes_of(says: &Notation) -> Vec<u8> {
     let header = TcpHeader {
         seq: PEER_ISS + says.seq,
@@ -442,8 +455,8 @@ fn bytes_of(says: &Notation) -> Vec<u8> {
     bytes
 }
 
-/// The connection's segment, its numbers counted from the SYNs, and its data checked.
-fn heard(segment: &Segment<'_>) -> Notation {
+/// Returns the connection's segment with numbers counted from the SYNs, and checks its data.
+fn notation_of(segment: &Segment<'_>) -> Notation {
     let seq = segment.seq - ISS;
     let flags = segment.flags();
     for (index, &byte) in segment.payload.iter().enumerate() {
@@ -464,7 +477,8 @@ fn heard(segment: &Segment<'_>) -> Notation {
     }
 }
 
-/// Where in the stream the data of a segment begins; a SYN takes the number before it.
+/// Returns the position in the stream at which the data of a segment begins; a SYN takes the number
+/// before it.
 fn first_position(flags: TcpFlags, seq: u32) -> usize {
     seq.wrapping_sub(u32::from(!flags.contains(TcpFlags::SYN))) as usize
 }

@@ -1,4 +1,4 @@
-//! Segments in words, as `tcpdump` and packetdrill write them.
+//! The notation of segments, after `tcpdump` and packetdrill.
 
 use core::fmt;
 use linerate_wire::{
@@ -6,7 +6,7 @@ use linerate_wire::{
     Timestamps, UserTimeout,
 };
 
-/// What a segment says: flags, `first:last(length)`, then words in any order.
+/// A segment in the notation of scripts: flags, `first:last(length)`, then words in any order.
 ///
 /// ```text
 /// S 0:0(0) win 65535 mss 1460 wscale 7 sackOK ts 100 0
@@ -16,9 +16,9 @@ use linerate_wire::{
 /// R 1:1(0)            F. 101:101(0) ack 1            U. 1:11(10) ack 1 urg 5
 /// ```
 ///
-/// Flags are `S F R P U E W A` and `.` for ACK, in this order; a digit stands for the counter of accurate ECN
-/// that `E W A` are, and `ecn0 =1001,0,1` for its option. `bare` keeps the script from adding
-/// the timestamps that a peer who uses them would send.
+/// Flags are `S F R P U E W A` and `.` for ACK, in this order. A digit stands for the counter of
+/// accurate ECN that `E W A` encode, and `ecn0 =1001,0,1` for its option. `bare` suppresses the
+/// timestamps that the script adds for a peer that uses them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notation {
     /// The control bits.
@@ -35,7 +35,7 @@ pub struct Notation {
     pub urgent: Option<u16>,
     /// The options; numbers in SACK blocks are counted from the receiver's SYN.
     pub options: TcpOptions,
-    /// No timestamps, even if they were agreed on.
+    /// Whether it lacks timestamps although they were negotiated.
     pub bare: bool,
 }
 
@@ -52,10 +52,10 @@ const LETTERS: [(char, TcpFlags); 9] = [
 ];
 
 impl Notation {
-    /// Reads a segment.
+    /// Parses a segment.
     ///
     /// # Panics
-    /// If it is not written as it should be: that is a mistake in the test.
+    /// If the text is malformed, which is an error in the test.
     #[must_use]
     #[track_caller]
     pub fn parse(text: &str) -> Self {
@@ -84,7 +84,7 @@ impl Notation {
             }
             "uto" => {
                 self.options.user_timeout =
-                    Some(user_timeout(rest.next().expect("a number of s or m")))
+                    Some(user_timeout(rest.next().expect("a number of s or m")));
             }
             "tfo" => self.options.fast_open = Some(cookie(rest.next().expect("a cookie, or ask"))),
             "ecn0" => self.options.ecn = Some(counts(EcnOrder::Zero, rest.next().expect("counts"))),
@@ -95,11 +95,11 @@ impl Notation {
         }
     }
 
-    /// What this, an expectation, mentions is so in `sent`. Flags, numbers and length are always
-    /// mentioned.
+    /// Checks that `sent` agrees with this expectation in everything that it mentions. Flags,
+    /// numbers and length are always mentioned.
     ///
     /// # Panics
-    /// If it is not.
+    /// If it does not agree.
     #[track_caller]
     pub(super) fn assert_matches(&self, sent: &Self, text: &str) {
         let mut seen = sent.clone();
@@ -171,7 +171,7 @@ impl fmt::Display for Notation {
     }
 }
 
-/// The same blocks with every number moved.
+/// Returns the blocks with every number converted by `to`.
 pub(super) fn moved(blocks: SackBlocks, to: impl Fn(SeqNum) -> SeqNum) -> SackBlocks {
     let mut result = SackBlocks::default();
     for block in blocks.as_slice() {
@@ -188,7 +188,7 @@ fn flag(letter: char) -> TcpFlags {
     found.unwrap_or_else(|| panic!("no flag of a segment: {letter}")).1
 }
 
-/// `first:last(length)`.
+/// Parses `first:last(length)`.
 #[track_caller]
 fn range(text: &str) -> (u32, u32) {
     let read = || {
@@ -207,13 +207,13 @@ fn number<'a, T: core::str::FromStr>(rest: &mut impl Iterator<Item = &'a str>) -
     text.parse().unwrap_or_else(|_| panic!("not a number: {text}"))
 }
 
-/// `90s` or `5m`.
+/// Parses `90s` or `5m`.
 fn user_timeout(text: &str) -> UserTimeout {
     let (count, unit) = text.split_at(text.len() - 1);
     UserTimeout { minutes: unit == "m", count: count.parse().expect("a number of s or m") }
 }
 
-/// `ask`, or the bytes of a cookie in hexadecimal.
+/// Parses `ask`, or the bytes of a cookie in hexadecimal.
 fn cookie(text: &str) -> FastOpenCookie {
     let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("two digits a byte");
     let bytes =
@@ -221,7 +221,7 @@ fn cookie(text: &str) -> FastOpenCookie {
     FastOpenCookie::new(&bytes).expect("no cookie has so many bytes")
 }
 
-/// `=` and up to three counts in the order of the option: `=1001,0`.
+/// Parses `=` and up to three counts in the order of the option: `=1001,0`.
 fn counts(order: EcnOrder, text: &str) -> EcnCounts {
     let fields = text
         .strip_prefix('=')

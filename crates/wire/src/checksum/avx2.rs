@@ -1,6 +1,7 @@
-//! The sum on x86-64 CPUs with AVX2: three instructions for 32 bytes, and four and a quarter with their copy.
+//! The checksum with AVX2: three instructions for 32 bytes, and four and a quarter to copy them
+//! too.
 
-use super::fold;
+use super::arithmetic::fold;
 use super::portable::sum_short;
 use core::arch::x86_64::{
     __m256i, _mm_add_epi32, _mm_cvtsi128_si32, _mm_cvtsi128_si64, _mm_hadd_epi32,
@@ -19,13 +20,13 @@ const BLOCK: usize = 32;
 pub(super) struct Avx2(());
 
 impl Avx2 {
-    /// The proof, if it can be had. Asks the CPU once per process.
+    /// Returns the proof, if this CPU has AVX2. Asks the CPU once per process.
     #[inline]
     pub(super) fn detect() -> Option<Self> {
         detected::get().then_some(Self(()))
     }
 
-    /// The folded sum over `bytes`, in the machine's byte order.
+    /// Returns the folded sum over `bytes`, in native byte order.
     #[inline]
     pub(super) fn sum(self, bytes: &[u8]) -> u16 {
         // SAFETY: `self` exists only if the CPU has AVX2.
@@ -40,14 +41,15 @@ impl Avx2 {
     }
 }
 
-/// Longer data are summed in parts: the sums of all words of one fit 31 bits.
+/// The number of bytes that are summed at once: the 16-bit words of so many add up to 31 bits.
 pub(super) const PART: usize = 64 << 10;
 
-/// Bytes of a step. Several stores a step: compilers replace a loop of one load and one store by a call of
-/// memcpy and a loop that reads everything again, which takes half as long again.
+/// The number of bytes in a step. A step stores several times, because compilers replace a loop
+/// with one load and one store by a call of `memcpy` and a second loop that reads everything again,
+/// which takes half as long again.
 const STEP: usize = 8 * BLOCK;
 
-/// Bytes of a step at the end.
+/// The number of bytes in a step of the rest.
 const PAIR: usize = 2 * BLOCK;
 
 #[target_feature(enable = "avx2")]
@@ -72,7 +74,8 @@ fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
     copy_then_sum(from, to)
 }
 
-/// The same for what is shorter than a block, or longer than a part: apart, so that nothing is saved for its calls.
+/// Copies and sums less than a block, or more than a part. Out of line, so that the common path
+/// saves no registers for its calls.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2")]
@@ -81,7 +84,7 @@ fn copy_then_sum(from: &[u8], to: &mut [u8]) -> u16 {
     sum(to)
 }
 
-/// The sum over 32 bytes or more, and no more than a part.
+/// Returns the sum over at least a block and at most a part.
 #[target_feature(enable = "avx2")]
 fn sum_part(bytes: &[u8]) -> u64 {
     let (steps, rest) = bytes.as_chunks::<STEP>();
@@ -102,13 +105,14 @@ fn sum_part(bytes: &[u8]) -> u64 {
     lanes.total(bytes)
 }
 
-/// Copies 32 bytes or more, and no more than a part, to as much room.
+/// Copies at least a block and at most a part to a buffer of equal length, and returns the sum.
 #[target_feature(enable = "avx2")]
 fn copy_and_sum_part(from: &[u8], to: &mut [u8]) -> u64 {
     let to = &mut to[..from.len()];
     let end = from.len() - BLOCK;
     if let (Some(last), Some(last_to)) = (from[end..].first_chunk(), to[end..].first_chunk_mut()) {
-        // Whatever is left at the end, in one go; what comes before it is written again with the same.
+        // The incomplete block at the end is copied by a whole one, which overlaps the block
+        // before.
         store(load(last), last_to);
     }
     let (steps, rest) = from.as_chunks::<STEP>();
@@ -133,14 +137,16 @@ fn copy_and_sum_part(from: &[u8], to: &mut [u8]) -> u64 {
     lanes.total_with(&columns, from)
 }
 
-/// Sums of whole steps by columns of sixteen bits: what is left of them when they wrap, and how large they are, to which an
-/// average of averages comes near enough that the number of times they have wrapped is known: two instructions for 32
-/// bytes and a quarter.
+/// The sums of whole steps in 16-bit columns, at two and a quarter instructions for 32 bytes.
+///
+/// A column wraps. The averages of its words, which do not, tell how often: their sum is close
+/// enough to the true one.
 struct Columns {
     wrapped: __m256i,
-    /// Eighths of the sums, in pairs of columns, with a sign as in [`Lanes`]. An average is rounded up: eight times this
-    /// is no less than the sum, and more by at most 12 a step and column, 49,152 for a part. That is less than the 65,536
-    /// by which it would have to be more for another sum to leave the same when it wraps.
+    /// An eighth of the sums, in pairs of columns, signed as in [`Lanes`]. Averages are rounded up,
+    /// so eight times this value is at least the sum. It is too large by at most 12 a step and
+    /// column, 49,152 in a part, and hence by less than the 65,536 between two sums that wrap to
+    /// the same value.
     eighths: __m256i,
 }
 
@@ -168,14 +174,14 @@ impl Columns {
     }
 }
 
-/// Sums of words of sixteen bits, each taken for 32,768 less than it is: then it has a sign, and one
-/// instruction adds it to its neighbour with as many bits as that takes.
+/// Sums of 16-bit words in 32-bit lanes. Each word is reduced by 32,768, which makes it signed:
+/// then one instruction adds two neighbours without overflow.
 struct Lanes {
     even: __m256i,
     odd: __m256i,
 }
 
-/// Read from its middle on and before, it lets pass as many bytes at the end of a block.
+/// A mask for the last `n` bytes of a block when it is read from offset `n`.
 const MASK: [u8; 2 * BLOCK] = {
     let mut mask = [0; 2 * BLOCK];
     let mut at = BLOCK;
@@ -206,7 +212,7 @@ impl Lanes {
         self.odd = _mm256_add_epi32(self.odd, in_pairs(odd));
     }
 
-    /// The sum over `bytes`, of which all blocks but the last, which is not whole, have been added.
+    /// Returns the sum over `bytes`, of which all whole blocks have been added.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn total(mut self, bytes: &[u8]) -> u64 {
@@ -219,13 +225,14 @@ impl Lanes {
         taken_off.wrapping_add_signed(_mm_cvtsi128_si32(one).into())
     }
 
-    /// The same where the first of them have been added to `columns`.
+    /// Returns the sum over `bytes`, of which all whole blocks have been added to this or to
+    /// `columns`.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn total_with(mut self, columns: &Columns, bytes: &[u8]) -> u64 {
         let taken_off = self.add_rest(bytes);
         let lanes = _mm256_add_epi32(self.even, self.odd);
-        // No less than the sum, and what is left of the sum when it wraps at sixteen bits.
+        // `above` is at least the sum, and `left` is the sum modulo 2^16.
         let above = _mm256_add_epi32(lanes, _mm256_slli_epi32::<3>(columns.eighths));
         let left =
             _mm256_add_epi32(lanes, _mm256_madd_epi16(columns.wrapped, _mm256_set1_epi16(1)));
@@ -233,19 +240,19 @@ impl Lanes {
         let four =
             _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256::<1>(eight));
         let both = _mm_cvtsi128_si64(_mm_hadd_epi32(four, four));
-        #[allow(clippy::cast_possible_truncation, reason = "the lower half")]
+        #[allow(clippy::cast_possible_truncation, reason = "the lower half is wanted")]
         let above = both as i32;
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "what is left when it wraps"
+            reason = "the difference modulo 2^16 is wanted"
         )]
         let more = both.wrapping_sub(both >> 32) as u16;
         taken_off.wrapping_add_signed(i64::from(above) - i64::from(more))
     }
 
-    /// Adds what lies behind the last block that is whole, but for a byte that has no neighbour. What was taken off all
-    /// words, with that byte: added again, nothing is below zero any more.
+    /// Adds the bytes after the last whole block, except for an odd last byte. Returns what has to
+    /// be added to the lanes: the 32,768 of each word, and the odd byte.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn add_rest(&mut self, bytes: &[u8]) -> u64 {
@@ -255,7 +262,7 @@ impl Lanes {
             && let Some(mask) = MASK[left..].first_chunk()
             && let Some(block) = even[even.len() - BLOCK..].first_chunk()
         {
-            // What has been added before is zero here.
+            // The mask clears the words of this block that have been added before.
             self.add(_mm256_and_si256(load(block), load(mask)));
         }
         let blocks = bytes.len() / BLOCK + usize::from(left > 0);
@@ -264,7 +271,7 @@ impl Lanes {
     }
 }
 
-/// The sums of neighbouring words, each taken for 32,768 less than it is.
+/// Returns the sums of neighbouring words, each reduced by 32,768.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn in_pairs(words: __m256i) -> __m256i {

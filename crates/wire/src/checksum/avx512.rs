@@ -1,15 +1,16 @@
-//! The sum on x86-64 CPUs with AVX-512: as with AVX2, in half as many steps, and with masks for what is left.
+//! The checksum with AVX-512: half as many steps as with AVX2, and masked loads and stores for the
+//! rest.
 
+use super::arithmetic::fold;
 use super::avx2::PART;
-use super::fold;
 use core::arch::x86_64::{
     __m512i, _mm512_add_epi32, _mm512_loadu_si512, _mm512_madd_epi16, _mm512_mask_storeu_epi8,
     _mm512_maskz_loadu_epi8, _mm512_reduce_add_epi32, _mm512_set1_epi16, _mm512_setzero_si512,
     _mm512_storeu_si512, _mm512_xor_si512,
 };
 
-// The last one asks for no more than what has it: CPUs since Ice Lake and Zen 4. Those before them lower their clock
-// for vectors of this width.
+// `avx512vbmi2` is not used. It selects CPUs since Ice Lake and Zen 4: those before them lower
+// their clock for vectors of this width.
 cpufeatures::new!(detected, "avx512f", "avx512bw", "avx512vbmi2");
 
 const BLOCK: usize = 64;
@@ -19,13 +20,13 @@ const BLOCK: usize = 64;
 pub(super) struct Avx512(());
 
 impl Avx512 {
-    /// The proof, if it can be had. Asks the CPU once per process.
+    /// Returns the proof, if this CPU has AVX-512. Asks the CPU once per process.
     #[inline]
     pub(super) fn detect() -> Option<Self> {
         detected::get().then_some(Self(()))
     }
 
-    /// The folded sum over `bytes`, in the machine's byte order.
+    /// Returns the folded sum over `bytes`, in native byte order.
     #[inline]
     pub(super) fn sum(self, bytes: &[u8]) -> u16 {
         // SAFETY: `self` exists only if the CPU has AVX-512.
@@ -40,7 +41,8 @@ impl Avx512 {
     }
 }
 
-/// Bytes of a step. Several stores a step, as with AVX2.
+/// The number of bytes in a step: two blocks, so that the loop is not replaced by a call of
+/// `memcpy`.
 const PAIR: usize = 2 * BLOCK;
 
 #[target_feature(enable = "avx512f,avx512bw")]
@@ -96,8 +98,8 @@ fn copy_and_sum_part(from: &[u8], to: &mut [u8]) -> u64 {
     lanes.total(from.len())
 }
 
-/// Sums of words of sixteen bits, each taken for 32,768 less than it is: then it has a sign, and one
-/// instruction adds it to its neighbour with as many bits as that takes.
+/// Sums of 16-bit words in 32-bit lanes. Each word is reduced by 32,768, which makes it signed:
+/// then one instruction adds two neighbours without overflow.
 struct Lanes {
     even: __m512i,
     odd: __m512i,
@@ -123,18 +125,18 @@ impl Lanes {
         self.odd = _mm512_add_epi32(self.odd, in_pairs(odd));
     }
 
-    /// The sum over `length` bytes, all of which have been added, in blocks filled up with zeros.
+    /// Returns the sum over `length` bytes, all of which have been added in zero-padded blocks.
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     fn total(self, length: usize) -> u64 {
-        // What was taken off each word is added again, and nothing is below zero any more.
+        // The 32,768 of each word.
         let taken_off = 32_768 * (length.next_multiple_of(BLOCK) / 2) as u64;
         let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(self.even, self.odd));
         taken_off.wrapping_add_signed(sum.into())
     }
 }
 
-/// The sums of neighbouring words, each taken for 32,768 less than it is.
+/// Returns the sums of neighbouring words, each reduced by 32,768.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn in_pairs(words: __m512i) -> __m512i {
@@ -156,25 +158,25 @@ fn store(vector: __m512i, block: &mut [u8; BLOCK]) {
     unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), vector) }
 }
 
-/// A bit for each of the first `count` bytes of a block, at least one and at most all.
+/// Returns a mask for the first `count` bytes of a block: at least one, and at most all.
 #[inline]
 fn first(count: usize) -> u64 {
-    assert!((1..=BLOCK).contains(&count), "a part of a block");
+    assert!((1..=BLOCK).contains(&count), "the mask of a block");
     u64::MAX >> (BLOCK - count)
 }
 
-/// The block that begins with `bytes`, and goes on with zeros.
+/// Loads a block that begins with `bytes` and continues with zeros.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn load_some(bytes: &[u8]) -> __m512i {
-    // SAFETY: no byte is read but those under the mask, which the reference covers.
+    // SAFETY: only the bytes under the mask are read, and the reference covers them.
     unsafe { _mm512_maskz_loadu_epi8(first(bytes.len()), bytes.as_ptr().cast()) }
 }
 
-/// The first bytes of a block, as many as there is room for.
+/// Stores the first bytes of a block, as many as `bytes` has.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn store_some(vector: __m512i, bytes: &mut [u8]) {
-    // SAFETY: no byte is written but those under the mask, which the reference covers.
+    // SAFETY: only the bytes under the mask are written, and the reference covers them.
     unsafe { _mm512_mask_storeu_epi8(bytes.as_mut_ptr().cast(), first(bytes.len()), vector) }
 }

@@ -1,8 +1,8 @@
-//! The sum for any machine, in a form that compilers turn into vector code.
+//! The checksum on any CPU, in loops that compilers vectorise.
 
-use super::{SHORT, fold};
+use super::arithmetic::{SHORT, fold};
 
-/// The folded sum over `bytes`, in the machine's byte order.
+/// Returns the folded sum over `bytes`, in native byte order.
 pub(super) fn sum(bytes: &[u8]) -> u16 {
     if bytes.len() < SHORT {
         return fold(sum_short(bytes));
@@ -15,7 +15,7 @@ pub(super) fn sum(bytes: &[u8]) -> u16 {
     fold(add(lanes.total(), sum_short(rest)))
 }
 
-/// Copies `from` to `to`, which is as long, and returns the sum over it.
+/// Copies `from` to `to`, which has the same length, and returns the sum over it.
 pub(super) fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
     if from.len() < 8 {
         return fold(copy_and_sum_few(from, to));
@@ -24,10 +24,10 @@ pub(super) fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
     sum(from)
 }
 
-/// The sum over a few bytes: eight at a time with the carry coming round, which is not worth vectors.
+/// Returns the sum over a few bytes, eight at a time with carry: vectors are not worth their setup.
 #[inline]
 pub(crate) fn sum_short(bytes: &[u8]) -> u64 {
-    // A header with timestamps, which nearly all have, is no loop.
+    // A TCP header with timestamps has 32 bytes and takes no loop.
     let (front, bytes_behind) = match bytes.split_first_chunk::<32>() {
         Some((front, behind)) => (add_words(0, front.as_chunks().0), behind),
         None => (0, bytes),
@@ -41,19 +41,20 @@ pub(crate) fn sum_short(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The sum over these words as well.
+/// Adds these words to the sum.
 #[inline(always)]
 fn add_words(sum: u64, words: &[[u8; 8]]) -> u64 {
     words.iter().fold(sum, |sum, &word| add(sum, u64::from_ne_bytes(word)))
 }
 
-/// The sum over the last `count` bytes of `last`, without those that were among the words before.
+/// Returns the sum over the last `count` bytes of `last`; the bytes before them have been added.
 #[inline]
 fn end_of(last: [u8; 8], count: usize) -> u64 {
     (u64::from_le_bytes(last) >> (64 - 8 * count)).to_le()
 }
 
-/// Copies less than eight bytes to as much room, and sums them; without a call, which takes longer.
+/// Copies less than eight bytes to a buffer of equal length and sums them. Inline stores are faster
+/// than a call of `memcpy`.
 #[inline]
 fn copy_and_sum_few(from: &[u8], to: &mut [u8]) -> u64 {
     let (words, rest) = from.as_chunks::<4>();
@@ -76,7 +77,7 @@ fn copy_and_sum_few(from: &[u8], to: &mut [u8]) -> u64 {
     sum
 }
 
-/// The sum over less than eight bytes.
+/// Returns the sum over less than eight bytes.
 #[inline]
 fn sum_of_few(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
@@ -87,15 +88,16 @@ fn sum_of_few(bytes: &[u8]) -> u64 {
     word + half + odd
 }
 
-/// Ones'-complement addition of 64 bits, of which 65,535 is a divisor; zero only for two zeros.
+/// Adds two numbers in 64-bit ones' complement, which preserves them modulo 65,535. The result is
+/// zero only for two zeros.
 #[inline]
 const fn add(left: u64, right: u64) -> u64 {
     let (sum, carry) = left.overflowing_add(right);
     sum + carry as u64
 }
 
-/// Four columns of 64-bit words, each summed twice: whole and modulo 2^64, and its upper halves
-/// alone. The difference is the sum of the lower halves, so no carry is ever lost or looked at.
+/// Sums of 64-bit words in four lanes. Each lane holds the sum modulo 2^64, and separately the sum
+/// of the upper halves. The sum of the lower halves follows from both, so no carry is lost.
 #[derive(Default)]
 struct Lanes {
     whole: [u64; 4],
@@ -119,8 +121,9 @@ impl Lanes {
     }
 }
 
-/// The sum of all halves of the 64-bit words that add up to `whole` modulo 2^64 and whose upper
-/// halves add up to `upper`. As 2^32 is 1 modulo 65,535, it is what a checksum wants.
+/// Returns the sum of the halves of 64-bit words. `whole` is the sum of the words modulo 2^64, and
+/// `upper` the sum of their upper halves. Adding halves preserves the sum modulo 65,535, since 2^32
+/// is 1 there.
 const fn halves(whole: u64, upper: u64) -> u64 {
     whole.wrapping_sub(upper << 32) + upper
 }

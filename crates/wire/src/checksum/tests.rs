@@ -1,11 +1,11 @@
-//! Every form of the sum equals the naïve one.
+//! Property tests: every implementation of the sum equals the naive one.
 
 use super::*;
 use proptest::prelude::*;
 extern crate std;
 use std::vec::Vec;
 
-/// RFC 1071 §4.1, word by word, with the folded sum in network order.
+/// Sums word by word as in RFC 1071 §4.1. Returns the folded sum in network order.
 fn naive(bytes: &[u8]) -> u16 {
     let mut sum: u16 = 0;
     for pair in bytes.chunks(2) {
@@ -16,7 +16,8 @@ fn naive(bytes: &[u8]) -> u16 {
     sum
 }
 
-/// Bytes of any length up to 200, or around a packet's, or beyond 64 KiB; often all ones, which carries most.
+/// Generates up to 200 bytes, about a packet, or more than 64 KiB; often all ones, which carry
+/// most.
 fn some_bytes() -> impl Strategy<Value = Vec<u8>> {
     let length =
         prop_oneof![4 => 0..200_usize, 2 => 1_400..1_600_usize, 1 => 65_000..200_000_usize];
@@ -39,9 +40,9 @@ fn in_network_order(sum: u16) -> u16 {
     u16::from_be(sum)
 }
 
-/// The sum of a few ones is as large as a word can be.
+/// Sums of all-ones words reach the largest values that the lanes must hold.
 #[test]
-fn ones_behind_all_that_is_summed_at_once_carry_as_they_should() {
+fn all_ones_of_any_length_carry_correctly() {
     for length in (65_536..65_536 + 64).chain(0..200) {
         let bytes = std::vec![0xff; length];
         assert_eq!(Sum::of(&bytes).finish(), !naive(&bytes), "{length} bytes");
@@ -56,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn the_chosen_sum_is_the_naive_sum(bytes in some_bytes(), skip in 0..40_usize) {
+    fn the_dispatched_sum_is_the_naive_sum(bytes in some_bytes(), skip in 0..40_usize) {
         let bytes = bytes.get(skip..).unwrap_or(&[]);
         prop_assert_eq!(Sum::of(bytes).finish(), !naive(bytes));
     }
@@ -78,7 +79,8 @@ proptest! {
         let bytes = bytes.get(skip..).unwrap_or(&[]);
         let mut copy = std::vec![0xa5; shift + bytes.len()];
         if let Some(avx2) = avx2::Avx2::detect() {
-            prop_assert_eq!(in_network_order(avx2.copy_and_sum(bytes, &mut copy[shift..])), naive(bytes));
+            let sum = avx2.copy_and_sum(bytes, &mut copy[shift..]);
+            prop_assert_eq!(in_network_order(sum), naive(bytes));
             prop_assert_eq!(&copy[shift..], bytes);
             prop_assert!(copy[..shift].iter().all(|&byte| byte == 0xa5));
         }
@@ -101,23 +103,25 @@ proptest! {
         let bytes = bytes.get(skip..).unwrap_or(&[]);
         let mut copy = std::vec![0xa5; shift + bytes.len() + 70];
         if let Some(avx512) = avx512::Avx512::detect() {
-            let (place, behind) = copy[shift..].split_at_mut(bytes.len());
+            let (place, after) = copy[shift..].split_at_mut(bytes.len());
             prop_assert_eq!(in_network_order(avx512.copy_and_sum(bytes, place)), naive(bytes));
             prop_assert_eq!(place, bytes);
-            prop_assert!(behind.iter().all(|&byte| byte == 0xa5));
+            prop_assert!(after.iter().all(|&byte| byte == 0xa5));
             prop_assert!(copy[..shift].iter().all(|&byte| byte == 0xa5));
         }
     }
 
     #[test]
-    fn the_chosen_copy_is_a_copy_and_its_sum_the_naive_sum(bytes in some_bytes()) {
+    fn the_dispatched_copy_is_a_copy_and_its_sum_the_naive_sum(bytes in some_bytes()) {
         let mut copy = std::vec![0; bytes.len()];
         prop_assert_eq!(copy_and_sum(&bytes, &mut copy).finish(), !naive(&bytes));
         prop_assert_eq!(copy, bytes);
     }
 
     #[test]
-    fn the_sums_of_parts_append_to_the_sum_of_the_whole(bytes in some_bytes(), at in any::<prop::sample::Index>()) {
+    fn sums_of_parts_combine_to_the_sum_of_the_whole(
+        bytes in some_bytes(), at in any::<prop::sample::Index>()
+    ) {
         let at = at.index(bytes.len() + 1);
         let (head, tail) = bytes.split_at(at);
         prop_assert_eq!(Sum::of(head).append(Sum::of(tail), at), Sum::of(&bytes));
@@ -126,10 +130,10 @@ proptest! {
         }
     }
 
-    /// Less than a block of the vector code: nothing of it may be overlapped.
+    /// Inputs shorter than a vector block, where the overlapping last block must not be used.
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn avx2_sums_what_is_shorter_than_its_block(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn avx2_sums_inputs_shorter_than_its_block(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         if let Some(avx2) = avx2::Avx2::detect() {
             let mut copy = std::vec![0; bytes.len()];
             prop_assert_eq!(in_network_order(avx2.sum(&bytes)), naive(&bytes));
@@ -139,13 +143,13 @@ proptest! {
     }
 
     #[test]
-    fn one_more_field_counts_as_its_two_bytes(bytes in some_bytes(), field: u16) {
+    fn adding_a_16_bit_field_equals_summing_its_bytes(bytes in some_bytes(), field: u16) {
         let appended = Sum::of(&bytes) + Sum::of(&field.to_be_bytes());
         prop_assert_eq!(Sum::of(&bytes).add_u16(field), appended);
     }
 
     #[test]
-    fn one_more_word_counts_as_its_four_bytes(bytes in some_bytes(), field: u32) {
+    fn adding_a_32_bit_field_equals_summing_its_bytes(bytes in some_bytes(), field: u32) {
         let appended = Sum::of(&bytes) + Sum::of(&field.to_be_bytes());
         prop_assert_eq!(Sum::of(&bytes).add_u32(field), appended);
     }
@@ -159,7 +163,8 @@ proptest! {
         bytes[4..8].copy_from_slice(&destination);
         bytes[9] = protocol;
         bytes[10..].copy_from_slice(&length.to_be_bytes());
-        let sum = pseudo_header_v4(source.into(), destination.into(), Protocol::new(protocol), length.into());
+        let protocol = Protocol::new(protocol);
+        let sum = pseudo_header_v4(source.into(), destination.into(), protocol, length.into());
         prop_assert_eq!(sum, Sum::of(&bytes));
     }
 
@@ -172,14 +177,16 @@ proptest! {
         bytes[..2].copy_from_slice(&checksum.to_be_bytes());
         prop_assert!(Sum::of(&bytes).is_valid());
         bytes[..2].copy_from_slice(&checksum.wrapping_add(wrong).to_be_bytes());
-        // The two zeros of ones' complement are the same number.
+        // Zero and all ones are the same number in ones' complement.
         let zeros = [checksum, checksum.wrapping_add(wrong)] == [0, 0xffff]
             || [checksum, checksum.wrapping_add(wrong)] == [0xffff, 0];
         prop_assert_eq!(Sum::of(&bytes).is_valid(), zeros && Sum::of(&bytes) != Sum::default());
     }
 
     #[test]
-    fn an_updated_checksum_is_the_one_from_scratch(words: [BoundaryWord; 6], new: [BoundaryWord; 2]) {
+    fn an_updated_checksum_equals_a_recomputed_one(
+        words: [BoundaryWord; 6], new: [BoundaryWord; 2]
+    ) {
         let words = words.map(|word| word.0);
         let checksum = checksum_of(&words);
         let mut changed = words;
@@ -193,7 +200,7 @@ proptest! {
     }
 }
 
-/// A word that is often one of the zeros of ones' complement or next to one.
+/// A word that is often zero or all ones, or next to one of them.
 #[derive(Clone, Copy, Debug)]
 struct BoundaryWord(u16);
 
@@ -212,7 +219,7 @@ fn checksum_of(words: &[u16]) -> u16 {
 }
 
 #[test]
-fn the_example_of_rfc_1624_gives_zero_and_not_minus_zero() {
+fn the_example_of_rfc_1624_gives_plus_zero() {
     assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0);
 }
 
@@ -222,16 +229,16 @@ fn the_example_of_rfc_1071_sums_to_ddf2() {
 }
 
 #[test]
-fn nothing_but_zeros_without_a_checksum_is_not_valid() {
+fn zeros_with_a_zero_checksum_are_not_valid() {
     assert!(!Sum::of(&[0; 8]).is_valid());
     assert_eq!(Sum::of(&[0; 6]).finish(), 0xffff);
     assert!(Sum::of(&[0, 0, 0xff, 0xff, 0, 0]).is_valid());
 }
 
-/// Words whose sums are odd wherever two of them, or two averages, are averaged.
+/// The words have an odd sum wherever two of them, or two averages, are averaged.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn the_avx2_copy_is_summed_where_all_averages_are_rounded_up() {
+fn the_avx2_copy_sums_correctly_if_all_averages_are_rounded_up() {
     let Some(avx2) = avx2::Avx2::detect() else { return };
     let step = [1, 0, 3, 0, 3, 0, 5, 0].map(|word: u16| word.to_ne_bytes().repeat(16)).concat();
     let mut copy = std::vec![0; 64 << 10];

@@ -1,21 +1,22 @@
-//! A checksum brought up to date when a field that it covers changes (RFC 1624).
+//! Incremental checksum updates (RFC 1624).
 
-use super::fold;
+use super::arithmetic::fold;
 
-/// The checksum after a 16-bit field at an even offset went from `old` to `new`: equation 3 of RFC
-/// 1624, HC' = ~(~HC + ~m + m').
+/// Returns the checksum after a 16-bit field at an even offset has changed from `old` to `new`:
+/// equation 3 of RFC 1624, HC' = ~(~HC + ~m + m').
 ///
-/// This is what summing everything again gives, but for one case: where every byte covered is zero
-/// after the change. Then it is 0 here and 65,535 from scratch, and only the latter
-/// [is valid](super::Sum::is_valid). No header of IPv4, and no pseudo-header, is all zero; an ICMP echo
-/// reply can be, and is therefore summed and not updated.
+/// The result equals that of summing everything again, except if all covered bytes are zero after
+/// the change. Then it is 0 instead of 65,535, and only the latter [is
+/// valid](super::Sum::is_valid). IPv4 headers and pseudo-headers are never all zero. An ICMP echo
+/// reply can be, so it is summed again.
 #[must_use]
 pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
-    // Widening casts; `From` is no const function.
+    // Widening casts: `From` is not `const`.
     !fold(!checksum as u64 + !old as u64 + new as u64)
 }
 
-/// The checksum after a 32-bit field at an even offset went from `old` to `new`; as [`update`].
+/// Returns the checksum after a 32-bit field at an even offset has changed from `old` to `new`,
+/// with the exception of [`update`].
 #[must_use]
 pub const fn update_u32(checksum: u16, old: u32, new: u32) -> u16 {
     !fold(!checksum as u64 + !old as u64 + new as u64)

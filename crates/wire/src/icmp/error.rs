@@ -1,95 +1,95 @@
-//! What went wrong with a packet, as a router or a host reports it.
+//! The problems that ICMP errors report.
 
 use core::fmt;
 use core::net::Ipv4Addr;
 
-/// The problem that an ICMP error tells of.
+/// The problem that an ICMP error reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IcmpError {
     /// The packet could not be delivered.
     Unreachable(Unreachable),
-    /// The packet did not fit the next network and was not to be cut up (RFC 1191).
+    /// The packet exceeds the MTU of the next hop, and has DF set (RFC 1191).
     FragmentationNeeded {
-        /// Bytes of an IP packet that fit; zero from routers that do not tell.
+        /// The MTU of the next hop in bytes; zero from routers older than RFC 1191.
         next_hop_mtu: u16,
     },
-    /// The packet used up its time.
+    /// The packet, or the reassembly of its fragments, ran out of time.
     TimeExceeded(TimeExceeded),
     /// A byte of the header is wrong.
     ParameterProblem {
-        /// Where the byte lies in the header.
+        /// The offset of the wrong byte in the header.
         pointer: u8,
     },
-    /// An option that somebody on the path requires is missing (RFC 1122 §3.2.2.5).
+    /// A required option is missing (RFC 1122 §3.2.2.5).
     OptionMissing,
     /// A length in the header is wrong.
     BadLength,
-    /// There is a better first router.
+    /// Another router is a better first hop.
     Redirect {
-        /// For which packets.
+        /// The packets that should take the other router.
         scope: Redirect,
-        /// The better router.
+        /// The address of the other router.
         gateway: Ipv4Addr,
     },
-    /// Somebody asks to send slower. Deprecated: transports ignore it (RFC 6633).
+    /// A request to send more slowly. Deprecated: transport protocols ignore it (RFC 6633).
     SourceQuench,
 }
 
-/// Why a packet could not be delivered (RFC 792, RFC 1122 §3.2.2.1, RFC 1812 §5.2.7.1). Numbers are
-/// the codes on the wire; 4 is [`IcmpError::FragmentationNeeded`].
+/// The reason why a packet could not be delivered (RFC 792, RFC 1122 §3.2.2.1, RFC 1812 §5.2.7.1).
+/// The discriminants are the codes on the wire; code 4 is [`IcmpError::FragmentationNeeded`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unreachable {
     /// No route to the network.
     Net = 0,
-    /// The host does not answer on its network.
+    /// The host does not answer on its local network.
     Host = 1,
-    /// The host does not speak the transport protocol.
+    /// The host does not support the transport protocol.
     Protocol = 2,
-    /// Nobody listens on the port.
+    /// No socket is bound to the port.
     Port = 3,
-    /// The source route leads nowhere.
+    /// A router of the source route cannot be reached.
     SourceRouteFailed = 5,
-    /// There is no such network.
+    /// The destination network does not exist.
     NetUnknown = 6,
-    /// There is no such host.
+    /// The destination host does not exist.
     HostUnknown = 7,
-    /// The sender is cut off; obsolete.
+    /// The sending host is isolated; obsolete.
     SourceHostIsolated = 8,
-    /// An administrator forbids communication with the network.
+    /// Communication with the network is prohibited.
     NetProhibited = 9,
-    /// An administrator forbids communication with the host.
+    /// Communication with the host is prohibited.
     HostProhibited = 10,
-    /// No route to the network for this type of service.
+    /// The network cannot be reached with this type of service.
     NetForService = 11,
-    /// No route to the host for this type of service.
+    /// The host cannot be reached with this type of service.
     HostForService = 12,
-    /// A filter forbids this communication.
+    /// A filter prohibits this communication.
     Prohibited = 13,
     /// The precedence is not allowed for this traffic.
     PrecedenceViolation = 14,
-    /// The precedence is below what the network asks for.
+    /// The precedence is below the minimum of the network.
     PrecedenceCutoff = 15,
 }
 
-/// Which time was used up.
+/// The time that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimeExceeded {
     /// The TTL became zero on the path.
     Transit = 0,
-    /// Fragments of the datagram did not arrive in time.
+    /// The fragments of the datagram did not arrive in time.
     Reassembly = 1,
 }
 
-/// For which packets there is a better router.
+/// The packets that should take another router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Redirect {
-    /// For the destination's network.
+    /// Packets to the destination network.
     Net = 0,
-    /// For the destination.
+    /// Packets to the destination host.
     Host = 1,
-    /// For this type of service and the destination's network.
+    /// Packets to the destination network with this type of service.
     ServiceAndNet = 2,
-    /// For this type of service and the destination.
+    /// Packets to the destination host with this type of service.
     ServiceAndHost = 3,
 }
 
@@ -101,8 +101,8 @@ const TIME_EXCEEDED: u8 = 11;
 const PARAMETER_PROBLEM: u8 = 12;
 
 impl IcmpError {
-    /// The error of this type and code, whose header has `field` as its second word; none if there
-    /// is no such error.
+    /// Parses an error from the type, the code, and the second word of the header. Returns `None`
+    /// if no error has this type and code.
     pub(super) fn read(kind: u8, code: u8, field: [u8; 4]) -> Option<Self> {
         let [pointer, _, mtu_high, mtu_low] = field;
         Some(match (kind, code) {
@@ -124,7 +124,7 @@ impl IcmpError {
         })
     }
 
-    /// Type, code and the second word of the header.
+    /// Returns the type, the code, and the second word of the header.
     pub(super) const fn fields(self) -> (u8, u8, [u8; 4]) {
         const NONE: [u8; 4] = [0; 4];
         match self {
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_is_read_as_it_is_written_and_none_twice() {
+    fn every_code_survives_emitting_and_parsing() {
         let mut known = 0;
         for kind in 0..=255 {
             for code in 0..=255 {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_word_is_an_mtu_a_pointer_or_a_router() {
+    fn the_second_word_is_parsed_as_mtu_pointer_or_gateway() {
         let mtu = IcmpError::FragmentationNeeded { next_hop_mtu: 0x0578 };
         assert_eq!(IcmpError::read(3, 4, [9, 9, 5, 0x78]), Some(mtu));
         assert_eq!(

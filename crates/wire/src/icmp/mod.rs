@@ -1,4 +1,4 @@
-//! Internet control messages (RFC 792).
+//! ICMP messages (RFC 792).
 
 mod error;
 mod quote;
@@ -9,38 +9,39 @@ pub use quote::Quote;
 use crate::layout::{half, room, split_fixed};
 use crate::{Malformed, Sum};
 
-/// A question whether somebody is there, or the answer to it, which repeats what was asked.
+/// An echo request, or the echo reply that repeats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo<'a> {
-    /// Tells the questions of one program from another's.
+    /// Distinguishes the requests of different programs.
     pub identifier: u16,
-    /// Tells the questions of a program apart.
+    /// Distinguishes the requests of one program.
     pub sequence: u16,
-    /// What shall come back.
+    /// The data to be repeated in the reply.
     pub data: &'a [u8],
 }
 
-/// A control message.
+/// An ICMP message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpMessage<'a> {
-    /// Is somebody there?
+    /// An echo request.
     EchoRequest(Echo<'a>),
-    /// Yes.
+    /// An echo reply.
     EchoReply(Echo<'a>),
-    /// A packet met a problem. Never an occasion for another error (RFC 1122 §3.2.2).
+    /// The report of a problem with a packet. A host never answers it by another error (RFC 1122
+    /// §3.2.2).
     Error {
         /// The problem.
         error: IcmpError,
-        /// The beginning of the packet.
+        /// The beginning of the packet that caused the problem.
         quote: Quote<'a>,
     },
-    /// A message that this stack does not know; a host says nothing to it (RFC 1122 §3.2.2).
+    /// A message that this stack does not implement, and silently discards (RFC 1122 §3.2.2).
     Other {
-        /// The type's number.
+        /// The number of the type.
         kind: u8,
-        /// The code's number.
+        /// The number of the code.
         code: u8,
-        /// Everything behind the checksum, at least four bytes.
+        /// The bytes after the checksum, at least four.
         body: &'a [u8],
     },
 }
@@ -49,14 +50,14 @@ const ECHO_REPLY: u8 = 0;
 const ECHO_REQUEST: u8 = 8;
 
 impl<'a> IcmpMessage<'a> {
-    /// Bytes of the header that all messages begin with.
-    pub const HEADER_LENGTH: usize = 8;
+    /// The length of the header that all messages share, in bytes.
+    pub const HEADER_LENGTH: usize = quote::HEADER_LENGTH;
 
-    /// Reads the message that `bytes` consists of.
+    /// Parses the message that fills `bytes`.
     ///
     /// # Errors
-    /// [`Malformed`] if the header reaches beyond `bytes`, the checksum is wrong, or an error quotes
-    /// something that does not begin with an IPv4 header.
+    /// [`Malformed`] if the header is cut short, the checksum is wrong, or an error does not quote
+    /// an IPv4 header.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (fixed, rest) = split_fixed::<{ IcmpMessage::HEADER_LENGTH }>("ICMP header", bytes)?;
         if !Sum::of(bytes).is_valid() {
@@ -74,7 +75,7 @@ impl<'a> IcmpMessage<'a> {
         })
     }
 
-    /// Bytes that [`IcmpMessage::emit`] writes.
+    /// Returns the number of bytes that [`IcmpMessage::emit`] writes.
     #[must_use]
     pub const fn length(&self) -> usize {
         let body = match self {
@@ -87,7 +88,7 @@ impl<'a> IcmpMessage<'a> {
         4 + body
     }
 
-    /// Writes the message to the start of `bytes`, with its checksum, and returns its length.
+    /// Writes the message, including its checksum, to the start of `bytes`. Returns its length.
     ///
     /// # Panics
     /// If `bytes` is shorter than [`IcmpMessage::length`].
@@ -105,7 +106,7 @@ impl<'a> IcmpMessage<'a> {
 }
 
 impl Echo<'_> {
-    /// The second word of the header.
+    /// Returns the second word of the header: identifier and sequence number.
     const fn identifiers(&self) -> [u8; 4] {
         let ([a, b], [c, d]) = (self.identifier.to_be_bytes(), self.sequence.to_be_bytes());
         [a, b, c, d]
@@ -129,7 +130,7 @@ mod tests {
     use core::net::Ipv4Addr;
 
     #[test]
-    fn an_echo_has_the_bytes_that_rfc_792_draws_and_its_answer_repeats_it() {
+    fn an_echo_request_has_the_layout_of_rfc_792_and_the_reply_repeats_it() {
         let echo = Echo { identifier: 0x1234, sequence: 7, data: b"abc" };
         let mut bytes = [0; 11];
         assert_eq!(IcmpMessage::EchoRequest(echo).emit(&mut bytes), 11);
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_nothing_but_zeros_carries_a_checksum_of_ones() {
+    fn an_all_zero_reply_has_a_checksum_of_all_ones() {
         let mut bytes = [0; 8];
         IcmpMessage::EchoReply(Echo { identifier: 0, sequence: 0, data: &[] }).emit(&mut bytes);
         assert_eq!(bytes, [0, 0, 0xff, 0xff, 0, 0, 0, 0]);
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_too_big_tells_the_mtu_and_quotes_the_packet() {
+    fn fragmentation_needed_contains_the_mtu_and_quotes_the_packet() {
         let (source, destination) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
         let mut packet = [9; 1_500];
         Ipv4Header::new(source, destination, Protocol::TCP).emit(1_480, &mut packet);
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_types_and_codes_are_kept_as_they_are() {
+    fn unknown_types_and_codes_are_kept_unchanged() {
         for (kind, code) in [(13, 0), (3, 16), (8, 1), (200, 200)] {
             let message = IcmpMessage::Other { kind, code, body: &[1, 2, 3, 4, 5] };
             let mut bytes = [0; 9];

@@ -1,27 +1,30 @@
-//! The beginning of the packet that an ICMP error is about.
+//! The quoted packet in an ICMP error.
 
 use crate::ipv4::Head;
 use crate::{Ipv4Header, Malformed, Protocol, SeqNum};
 
-/// A header and the first bytes that it carried, as many as the sender of the error gave: eight in
-/// the old days, up to 548 since RFC 1812.
+/// The length of the header that all ICMP messages begin with, in bytes.
+pub(super) const HEADER_LENGTH: usize = 8;
+
+/// The beginning of the packet that caused an ICMP error: a header and some payload. Senders quote
+/// at least eight bytes of payload, and up to 548 bytes since RFC 1812.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quote<'a> {
-    /// The fixed part of the quoted header. Its checksum and lengths are not judged: routers change
-    /// headers before they quote them.
+    /// The fixed part of the quoted header. Its checksum and lengths are not verified: routers
+    /// change headers before they quote them.
     pub header: Ipv4Header,
-    /// What there is of the payload; none of it is certain to be there.
+    /// The quoted payload, possibly empty.
     pub payload: &'a [u8],
     /// Header, options and payload.
     bytes: &'a [u8],
 }
 
 impl<'a> Quote<'a> {
-    /// The longest quote that leaves an error within the 576 bytes that every host takes (RFC 1812
+    /// The longest quote in an error of at most 576 bytes, which every host can receive (RFC 1812
     /// §4.3.2.3).
-    pub const MOST: usize = 576 - Ipv4Header::LENGTH - super::IcmpMessage::HEADER_LENGTH;
+    pub const MOST: usize = 576 - Ipv4Header::LENGTH - HEADER_LENGTH;
 
-    /// Reads what somebody quoted: a header, and what follows it.
+    /// Parses a quote: a header and the bytes after it.
     ///
     /// # Errors
     /// [`Malformed`] if `bytes` does not begin with a whole IPv4 header.
@@ -30,7 +33,8 @@ impl<'a> Quote<'a> {
         Ok(Self { header, payload, bytes })
     }
 
-    /// Quotes the packet at the start of `bytes`, without padding and up to [`Quote::MOST`] bytes.
+    /// Creates a quote of the packet at the start of `bytes`, without padding, of at most
+    /// [`Quote::MOST`] bytes.
     ///
     /// # Errors
     /// [`Malformed`] if `bytes` does not begin with a whole IPv4 header.
@@ -41,13 +45,13 @@ impl<'a> Quote<'a> {
         Self::parse(&bytes[..length.min(bytes.len())])
     }
 
-    /// The quoted bytes.
+    /// Returns the quoted bytes.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Source and destination port, if the packet was of TCP or UDP and they are quoted.
+    /// Returns the source and destination ports, if they are quoted and the protocol is TCP or UDP.
     #[must_use]
     pub fn ports(&self) -> Option<(u16, u16)> {
         let has_ports = matches!(self.header.protocol, Protocol::TCP | Protocol::UDP);
@@ -55,7 +59,7 @@ impl<'a> Quote<'a> {
         Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
     }
 
-    /// SEG.SEQ, if the packet was of TCP and it is quoted.
+    /// Returns SEG.SEQ, if it is quoted and the protocol is TCP.
     #[must_use]
     pub fn tcp_seq(&self) -> Option<SeqNum> {
         let [.., a, b, c, d] =
@@ -63,7 +67,7 @@ impl<'a> Quote<'a> {
         Some(SeqNum::new(u32::from_be_bytes([a, b, c, d])))
     }
 
-    /// Identifier and sequence number, if the packet was an echo request and they are quoted.
+    /// Returns the identifier and sequence number of an echo request, if they are quoted.
     #[must_use]
     pub fn echo_request(&self) -> Option<(u16, u16)> {
         match self.transport::<8>().filter(|_| self.header.protocol == Protocol::ICMP)? {
@@ -74,7 +78,8 @@ impl<'a> Quote<'a> {
         }
     }
 
-    /// The first bytes of the transport's header, if the packet held them and they are quoted.
+    /// Returns the first bytes of the transport header, if they are quoted. Fragments other than
+    /// the first have none.
     fn transport<const LENGTH: usize>(&self) -> Option<[u8; LENGTH]> {
         self.payload.first_chunk().copied().filter(|_| self.header.fragment_offset == 0)
     }
@@ -85,7 +90,7 @@ mod tests {
     use super::*;
     use core::net::Ipv4Addr;
 
-    /// A packet with eight bytes of payload, then padding.
+    /// Returns a packet with eight bytes of payload, then padding.
     fn packet(protocol: Protocol, options: &[u8]) -> [u8; 60] {
         let (source, destination) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
         let mut bytes = [0xee; 60];
@@ -96,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn eight_bytes_behind_any_options_tell_ports_and_sequence_number() {
+    fn eight_bytes_of_payload_contain_ports_and_sequence_number() {
         for options in [&[][..], &[1; 12]] {
             let bytes = packet(Protocol::TCP, options);
             let quote = Quote::of(&bytes).unwrap();
@@ -108,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_request_is_known_by_identifier_and_sequence_number() {
+    fn a_quoted_echo_request_has_identifier_and_sequence_number() {
         let bytes = packet(Protocol::ICMP, &[]);
         let quote = Quote::of(&bytes).unwrap();
         assert_eq!(quote.echo_request(), Some((0x0102, 0x0304)));
@@ -116,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_not_made_up() {
+    fn missing_fields_are_none() {
         let bytes = packet(Protocol::TCP, &[]);
         let quote = Quote::parse(&bytes[..27]).unwrap();
         assert_eq!((quote.ports(), quote.tcp_seq()), (Some((0x0800, 9)), None));
@@ -132,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_total_length_that_lies_does_no_harm() {
+    fn a_wrong_total_length_is_tolerated() {
         for total_length in [0_u16, 19, 29, 65_535] {
             let mut bytes = packet(Protocol::UDP, &[]);
             bytes[2..4].copy_from_slice(&total_length.to_be_bytes());

@@ -1,8 +1,9 @@
-//! One line of text per packet, much as tcpdump writes it.
+//! One line of text for each packet, in the style of tcpdump.
 //!
-//! Sequence numbers are the ones on the wire. Whatever the bytes are, the line says what of them
-//! makes sense and what does not; a checksum that does not fit is mentioned.
+//! Sequence numbers are absolute. Malformed packets print their valid headers and the error. Wrong
+//! checksums are marked.
 
+mod parts;
 mod tcp;
 
 use crate::{
@@ -10,8 +11,9 @@ use crate::{
     Protocol, Quote, UdpDatagram, VlanTags,
 };
 use core::fmt;
+use parts::{write_ends, write_verdict};
 
-/// The line for an Ethernet frame.
+/// Prints an Ethernet frame as one line.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameLine<'a>(
     /// The frame, without its check sequence.
@@ -37,10 +39,10 @@ impl fmt::Display for FrameLine<'_> {
     }
 }
 
-/// The line for an IPv4 packet.
+/// Prints an IPv4 packet as one line.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketLine<'a>(
-    /// The packet, and perhaps padding behind it.
+    /// The packet, possibly with padding after it.
     pub &'a [u8],
 );
 
@@ -86,7 +88,8 @@ fn write_arp(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     }
 }
 
-/// A part of a datagram: only the first has the transport's header, and none its whole payload.
+/// Writes a fragment. Its payload is not parsed, because only the first fragment has the transport
+/// header.
 fn write_fragment(f: &mut fmt::Formatter<'_>, packet: &Ipv4Packet<'_>) -> fmt::Result {
     let Ipv4Header { source, destination, protocol, identification, fragment_offset, .. } =
         packet.header;
@@ -94,7 +97,8 @@ fn write_fragment(f: &mut fmt::Formatter<'_>, packet: &Ipv4Packet<'_>) -> fmt::R
     let more = if packet.header.more_fragments { "+" } else { "" };
     write!(
         f,
-        "{source} > {destination}: {protocol} fragment, id {identification}, bytes {fragment_offset}:{end}{more}"
+        "{source} > {destination}: {protocol} fragment, id {identification}, \
+         bytes {fragment_offset}:{end}{more}"
     )
 }
 
@@ -127,7 +131,7 @@ fn write_icmp(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -> fmt:
     write!(f, ", length {}", bytes.len())
 }
 
-/// What the packet was that an error is about.
+/// Writes the packet that caused an error.
 fn write_quote(f: &mut fmt::Formatter<'_>, quote: &Quote<'_>) -> fmt::Result {
     let Ipv4Header { source, destination, protocol, .. } = quote.header;
     match quote.ports() {
@@ -138,14 +142,6 @@ fn write_quote(f: &mut fmt::Formatter<'_>, quote: &Quote<'_>) -> fmt::Result {
         Some(seq) => write!(f, " seq {seq}"),
         None => Ok(()),
     }
-}
-
-fn write_ends(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, from: u16, to: u16) -> fmt::Result {
-    write!(f, "{}.{from} > {}.{to}: ", ip.source, ip.destination)
-}
-
-fn write_verdict(f: &mut fmt::Formatter<'_>, is_valid: bool) -> fmt::Result {
-    if is_valid { Ok(()) } else { f.write_str(", wrong checksum") }
 }
 
 #[cfg(test)]
@@ -160,7 +156,7 @@ mod tests {
     const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
     const MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 1]);
 
-    /// The line for a frame of this type with this payload.
+    /// Returns the line for a frame of this type.
     fn frame(ether_type: EtherType, tags: VlanTags, payload: &[u8]) -> String {
         let mut bytes = [0; 128];
         let header =
@@ -170,7 +166,7 @@ mod tests {
         FrameLine(&bytes[..at + payload.len()]).to_string()
     }
 
-    /// The line for a packet with this header and payload.
+    /// Returns the line for a packet with this header and payload.
     fn packet(header: &Ipv4Header, payload: &[u8]) -> String {
         let mut bytes = [0; 128];
         let at = header.emit(payload.len(), &mut bytes);
@@ -179,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn arp_asks_and_tells() {
+    fn arp_requests_and_replies_are_printed() {
         let request = ArpPacket::request(MAC, A, B);
         let mut bytes = [0; 28];
         request.emit(&mut bytes);
@@ -196,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ip_shows_stations_type_and_length() {
+    fn other_payloads_print_addresses_type_and_length() {
         let ends = "02:00:00:00:00:01 > ff:ff:ff:ff:ff:ff:";
         let line = frame(EtherType::IPV6, VlanTags::NONE, &[0; 40]);
         assert_eq!(line, std::format!("{ends} type IPv6, length 40"));
@@ -207,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_shows_its_ports_and_whether_its_checksum_is_wrong() {
+    fn a_datagram_prints_ports_and_a_wrong_checksum() {
         let header = Ipv4Header::new(A, B, Protocol::UDP);
         let (right, wrong) = ([0, 53, 0, 54, 0, 9, 0, 0, 7], [0, 53, 0, 54, 0, 9, 1, 2, 7]);
         assert_eq!(packet(&header, &right), "IP 192.0.2.1.53 > 192.0.2.2.54: UDP, length 1");
@@ -218,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_shows_its_place() {
+    fn a_fragment_prints_its_byte_range() {
         let header = Ipv4Header {
             dont_fragment: false,
             more_fragments: true,
@@ -231,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn control_messages_show_what_they_are_about() {
+    fn icmp_messages_print_their_contents() {
         let header = Ipv4Header::new(A, B, Protocol::ICMP);
         let mut bytes = [0; 128];
         let length = IcmpMessage::EchoRequest(Echo { identifier: 5, sequence: 6, data: &[0; 4] })
@@ -252,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_says_why() {
+    fn malformed_packets_print_the_error() {
         assert_eq!(
             FrameLine(&[1; 5]).to_string(),
             "Ethernet header is cut short: 14 bytes needed, 5 there"

@@ -1,10 +1,10 @@
 //! The line for a TCP segment.
 
-use super::{write_ends, write_verdict};
+use super::parts::{write_ends, write_verdict};
 use crate::{EcnCounts, EcnOrder, Ipv4Header, Segment, TcpFlags, TcpHeader, TcpOptions};
 use core::fmt;
 
-/// Flags, the range of sequence numbers, acknowledgement, window, options.
+/// Writes the flags, sequence number range, acknowledgement, window and options of a segment.
 pub(super) fn write(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -> fmt::Result {
     let segment = match Segment::parse(bytes) {
         Ok(segment) => segment,
@@ -33,15 +33,15 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -
     write_verdict(f, TcpHeader::verify_checksum(bytes, ip.pseudo_header(bytes.len())).is_ok())
 }
 
-/// Are the bits of ECN a counter? Only who has seen the SYNs knows it; but the highest bit has no other
-/// meaning behind a SYN, and the option is there for nothing else (RFC 9768).
+/// Do AE, CWR and ECE form the ACE counter? Only the handshake decides that, but two signs are
+/// certain: AE has no other meaning after a SYN, and the AccECN option no other use (RFC 9768).
 fn counts_marks(segment: &Segment<'_>) -> bool {
     let flags = segment.flags();
     !flags.intersects(TcpFlags::SYN | TcpFlags::RST)
         && (flags.contains(TcpFlags::AE) || segment.options().ecn.is_some())
 }
 
-/// A letter for each control bit; a point stands for ACK.
+/// A letter for each control bit, and a dot for ACK.
 struct FlagLetters(TcpFlags);
 
 impl fmt::Display for FlagLetters {
@@ -67,7 +67,7 @@ impl fmt::Display for FlagLetters {
     }
 }
 
-/// The options that this stack understands, between commas.
+/// The options that this stack implements, separated by commas.
 struct OptionWords<'a>(&'a TcpOptions);
 
 impl fmt::Display for OptionWords<'_> {
@@ -92,10 +92,13 @@ impl fmt::Display for OptionWords<'_> {
         if let Some(timeout) = self.0.user_timeout {
             put(format_args!("uto {}{}", timeout.count, if timeout.minutes { "m" } else { "s" }))?;
         }
-        match self.0.fast_open {
-            Some(cookie) if cookie.is_request() => put(format_args!("tfo cookiereq"))?,
-            Some(cookie) => put(format_args!("tfo cookie {cookie}"))?,
-            None => {}
+        if let Some(cookie) = self.0.fast_open {
+            let kind = if cookie.is_experimental() { "exp-tfo" } else { "tfo" };
+            if cookie.is_request() {
+                put(format_args!("{kind} cookiereq"))?;
+            } else {
+                put(format_args!("{kind} cookie {cookie}"))?;
+            }
         }
         if let Some(ecn) = self.0.ecn {
             put(format_args!("ecn{}", CountWords(ecn)))?;
@@ -107,7 +110,7 @@ impl fmt::Display for OptionWords<'_> {
     }
 }
 
-/// Counts of bytes in the order of the option.
+/// The byte counters in the order of the option.
 struct CountWords(EcnCounts);
 
 impl fmt::Display for CountWords {
@@ -131,7 +134,7 @@ mod tests {
     use std::string::{String, ToString};
     use std::vec;
 
-    /// The line for a segment with these flags, options and bytes of payload.
+    /// Returns the line for a segment with these flags, options and bytes of payload.
     fn line(flags: TcpFlags, options: &TcpOptions, payload_length: usize) -> String {
         let ip = Ipv4Header::new(
             Ipv4Addr::new(192, 0, 2, 1),
@@ -160,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_shows_flags_range_acknowledgement_window_and_length() {
+    fn a_segment_prints_flags_sequence_range_ack_window_and_length() {
         assert_eq!(
             line(TcpFlags::PSH | TcpFlags::ACK | TcpFlags::FIN, &TcpOptions::default(), 3),
             "IP 192.0.2.1.19 > 192.0.2.2.9: Flags [FP.], seq 4294967295:2, ack 7, win 512, length 3"
@@ -178,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_of_accurate_ecn_is_shown_where_the_bits_can_be_nothing_else() {
+    fn the_ace_counter_is_printed_if_the_bits_can_be_nothing_else() {
         let plain = TcpOptions::default();
         let request = TcpFlags::SYN | TcpFlags::ACE;
         assert!(line(request, &plain, 0).contains("Flags [SEWe], seq 4294967295, win"));
@@ -198,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_between_brackets() {
+    fn options_are_printed_between_brackets() {
         let timestamps = Some(Timestamps { value: 5, echo: 6 });
         let syn = TcpOptions {
             mss: Some(1_460),
@@ -215,8 +218,9 @@ mod tests {
         assert!(
             line(TcpFlags::SYN, &cookie, 1).contains("options [tfo cookie 0badc0de], length 1")
         );
-        let wish = TcpOptions { fast_open: Some(FastOpenCookie::REQUEST), ..TcpOptions::default() };
-        assert!(line(TcpFlags::SYN, &wish, 0).contains("options [tfo cookiereq], length 0"));
+        let request =
+            TcpOptions { fast_open: Some(FastOpenCookie::REQUEST), ..TcpOptions::default() };
+        assert!(line(TcpFlags::SYN, &request, 0).contains("options [tfo cookiereq], length 0"));
         let mut sack = TcpOptions { timestamps, ..TcpOptions::default() };
         sack.sack.push(SackBlock { left: SeqNum::new(10), right: SeqNum::new(20) });
         assert!(line(TcpFlags::ACK, &sack, 0).contains("[TS val 5 ecr 6,sack 10:20]"));

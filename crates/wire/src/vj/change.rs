@@ -1,8 +1,8 @@
-//! What has changed since the packet before: the mask, and the numbers that follow it (RFC 1144 §3.2.2).
+//! The change mask of a compressed header, and the numbers that follow the mask (RFC 1144 §3.2.2).
 
-/// The connection is another than that of the packet before.
+/// The packet belongs to another connection than the packet before it.
 pub(super) const CONNECTION: u8 = 0x40;
-/// The identification has grown by something else than one.
+/// The identification has grown by another number than one.
 pub(super) const IDENTIFICATION: u8 = 0x20;
 /// PSH is set.
 pub(super) const PUSH: u8 = 0x10;
@@ -10,17 +10,19 @@ pub(super) const SEQUENCE: u8 = 0x08;
 pub(super) const ACKNOWLEDGEMENT: u8 = 0x04;
 pub(super) const WINDOW: u8 = 0x02;
 pub(super) const URGENT: u8 = 0x01;
-/// The four of them that say by an unlikely combination what is usual.
+/// The four bits that encode the two special cases, as combinations that are otherwise unlikely.
 pub(super) const SPECIALS: u8 = SEQUENCE | ACKNOWLEDGEMENT | WINDOW | URGENT;
-/// Sequence number and acknowledgement have grown by the last packet's data: a typed character's echo.
+/// Special case: sequence and acknowledgement numbers have grown by the length of the previous
+/// data, as in the echo of a typed character.
 pub(super) const ECHOED: u8 = SEQUENCE | WINDOW | URGENT;
-/// The sequence number has grown by the last packet's data: a transfer in one direction.
+/// Special case: the sequence number has grown by the length of the previous data, as in a transfer
+/// in one direction.
 pub(super) const ONE_WAY: u8 = SPECIALS;
 
-/// Bytes of all numbers that there can be: five of three each.
+/// The length of all numbers in bytes: at most five of at most three bytes each.
 const ROOM: usize = 15;
 
-/// Numbers in the order in which they are said.
+/// The encoded numbers, in their order on the line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Numbers {
     bytes: [u8; ROOM],
@@ -28,7 +30,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// One byte for 1 to 255, else three, of which the first is zero.
+    /// Appends a number: one byte for 1 to 255, otherwise a zero and two bytes.
     pub(super) fn put(&mut self, number: u16) {
         let [high, low] = number.to_be_bytes();
         let bytes: &[u8] = if high == 0 && low != 0 { &[low] } else { &[0, high, low] };
@@ -41,7 +43,7 @@ impl Numbers {
     }
 }
 
-/// Takes one number off the front of `bytes`; none if they end in it.
+/// Removes one number from the front of `bytes`. Returns `None` if `bytes` ends within the number.
 pub(super) fn take_number(bytes: &mut &[u8]) -> Option<u16> {
     let (number, rest) = match **bytes {
         [0, high, low, ref rest @ ..] => (u16::from_be_bytes([high, low]), rest),

@@ -1,4 +1,4 @@
-//! The end of a line that leaves out what the other one knows (RFC 1144 §3.2.3).
+//! The sending end of a line with header compression (RFC 1144 §3.2.3).
 
 use super::change::{
     ACKNOWLEDGEMENT, CONNECTION, ECHOED, IDENTIFICATION, Numbers, ONE_WAY, PUSH, SEQUENCE,
@@ -8,13 +8,13 @@ use super::saved::{Saved, Shape};
 use super::{COMPRESSED, UNCOMPRESSED, VJ_SLOTS};
 use crate::{Protocol, TcpFlags};
 
-/// Keeps the headers of the connections that have sent last.
+/// A header compressor, with the headers of the most recent connections.
 #[derive(Clone, Debug, Default)]
 pub struct VjCompressor {
     slots: [Option<Slot>; VJ_SLOTS],
-    /// The slot of the last packet that had one.
+    /// The slot of the last TCP packet.
     last: Option<u8>,
-    /// Packets so far, by which the slot is known that was not used for longest.
+    /// The number of TCP packets so far, by which the least recently used slot is found.
     packets: u64,
 }
 
@@ -24,21 +24,22 @@ struct Slot {
     used: u64,
 }
 
-/// A header as differences.
+/// A header, encoded as differences to the header before it.
 struct Difference {
     mask: u8,
     numbers: Numbers,
 }
 
 impl VjCompressor {
-    /// One that knows of no connection.
+    /// Creates a compressor without connections.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What goes over the line for the IPv4 packet `packet`: a part of its room, never longer than it. What is
-    /// no TCP segment in the middle of a connection's life goes as it is.
+    /// Compresses the IPv4 packet in `packet` in place, and returns the bytes to send, which are no
+    /// more than the packet had. Packets other than TCP segments of an established connection are
+    /// returned unchanged.
     pub fn compress<'a>(&mut self, packet: &'a mut [u8]) -> &'a mut [u8] {
         let Some(shape) = compressible(packet) else { return packet };
         self.packets += 1;
@@ -61,7 +62,7 @@ impl VjCompressor {
         }
     }
 
-    /// The slot of the connection, or the one that was not used for longest.
+    /// Returns the slot of the connection, or the least recently used one.
     fn slot_of(&self, saved: &Saved) -> u8 {
         let knows = |slot: &&Option<Slot>| {
             slot.as_ref()
@@ -74,7 +75,8 @@ impl VjCompressor {
     }
 }
 
-/// A segment with ACK and without SYN, FIN and RST, in one piece.
+/// Returns the shape of a packet that can be compressed: an unfragmented segment with ACK, without
+/// SYN, FIN and RST.
 fn compressible(packet: &[u8]) -> Option<Shape> {
     let shape = Shape::of(packet, Protocol::TCP.number())?;
     let flags = u16::from(packet[shape.ip + 13]);
@@ -82,7 +84,7 @@ fn compressible(packet: &[u8]) -> Option<Shape> {
     (flags & compared.bits() == TcpFlags::ACK.bits()).then_some(shape)
 }
 
-/// Have both packets the same addresses and ports?
+/// Do both packets have the same addresses and ports?
 fn is_same_connection(one: &[u8], other: &[u8]) -> bool {
     let ports = |packet: &[u8]| {
         let ip = usize::from(packet[0] & 0x0f) * 4;
@@ -91,7 +93,7 @@ fn is_same_connection(one: &[u8], other: &[u8]) -> bool {
     one[12..20] == other[12..20] && ports(one) == ports(other)
 }
 
-/// What has changed from `before` to `packet`; none if it cannot be said that way.
+/// Encodes the differences from `before` to `packet`. Returns `None` if they cannot be encoded.
 fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference> {
     let now = Saved::new(packet, shape);
     if !changes_as_expected(before, &now) {
@@ -117,7 +119,7 @@ fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference>
     if mask & SPECIALS == ECHOED || mask & SPECIALS == ONE_WAY {
         return None;
     }
-    // Decompressors after the RFC's own let URG stand in these two cases.
+    // Decompressors derived from RFC 1144's sample code leave URG set in the two special cases.
     let was_urgent = before.has_flag(TcpFlags::URG);
     if mask == SEQUENCE && sequence == data && !was_urgent {
         (mask, numbers) = (ONE_WAY, Numbers::default());
@@ -128,7 +130,7 @@ fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference>
     {
         (mask, numbers) = (ECHOED, Numbers::default());
     } else if mask == 0 && (data > 0 || now.data() == 0) {
-        // It is sent again, or asks for an answer: the other end may have missed something.
+        // A retransmission, or a probe for a reply: the other end may have missed a packet.
         return None;
     }
     let identification = now.ip_half(4).wrapping_sub(before.ip_half(4));
@@ -140,8 +142,8 @@ fn difference(before: &Saved, packet: &[u8], shape: Shape) -> Option<Difference>
     Some(Difference { mask, numbers })
 }
 
-/// Is everything as before that can have no difference: version, lengths of headers, type of service, DF,
-/// TTL, options, and the flags beside PSH and URG?
+/// Are all fields unchanged that cannot be encoded: version, header lengths, type of service, DF,
+/// TTL, options, and the flags except PSH and URG?
 fn changes_as_expected(before: &Saved, now: &Saved) -> bool {
     let (one, other) = (before.as_slice(), now.as_slice());
     let ip = now.shape().ip;
@@ -154,7 +156,7 @@ fn changes_as_expected(before: &Saved, now: &Saved) -> bool {
         && one[ip + 20..] == other[ip + 20..]
 }
 
-/// Writes the difference in front of the packet's data, over the end of its headers.
+/// Writes the difference immediately before the packet's data, over the end of its headers.
 fn write_difference<'a>(
     packet: &'a mut [u8],
     shape: Shape,

@@ -1,4 +1,4 @@
-//! The end of a line that knows what was left out (RFC 1144 §3.2.4).
+//! The receiving end of a line with header compression (RFC 1144 §3.2.4).
 
 use super::change::{
     ACKNOWLEDGEMENT, CONNECTION, ECHOED, IDENTIFICATION, ONE_WAY, PUSH, SEQUENCE, SPECIALS, URGENT,
@@ -9,52 +9,54 @@ use super::{COMPRESSED, UNCOMPRESSED, VJ_SLOTS};
 use crate::{Protocol, TcpFlags};
 use thiserror::Error;
 
-/// Keeps the headers of the connections that have been heard last.
+/// A header decompressor, with the headers of the most recent connections.
 #[derive(Clone, Debug, Default)]
 pub struct VjDecompressor {
     slots: [Option<Saved>; VJ_SLOTS],
-    /// The slot of the last packet; none where one may have been missed since that had another.
+    /// The slot of the last packet. None if a packet with another slot may have been lost since.
     last: Option<u8>,
 }
 
-/// Why nothing comes of what the line brought. The line, or its other end, is at fault; TCP sends again
-/// what is missing, and that is sent whole (RFC 1144 §4.2).
+/// The reason why the bytes from the line yield no packet. The line or its other end is at fault.
+/// TCP retransmits the missing data, and retransmissions have whole headers (RFC 1144 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum VjTrouble {
-    /// It names no connection, and the last one is not known: after an error (§4.1), or at the beginning.
+pub enum VjError {
+    /// The packet names no connection, and the last one is unknown: at the start, or after an error
+    /// (RFC 1144 §4.1).
     #[error("a compressed packet names no connection, and the one before it is not known")]
     UnknownConnection,
-    /// It names a connection that was never sent whole, or a slot that this end does not have.
+    /// The packet names a slot without a header, or one that does not exist.
     #[error("slot {0} holds no header")]
     EmptySlot(u8),
-    /// It ends in its header, or has none that a TCP segment could have.
-    #[error("the packet is no TCP segment, or cut short")]
+    /// The packet ends within its header, or the header is not that of a TCP segment.
+    #[error("the packet is not a TCP segment, or cut short")]
     Malformed,
-    /// There is no room for the whole packet.
+    /// The output buffer is too short for the whole packet.
     #[error("{needed} bytes are needed for the packet")]
     NoRoom {
-        /// Bytes of the whole packet.
+        /// The length of the whole packet in bytes.
         needed: usize,
     },
 }
 
 impl VjDecompressor {
-    /// One that knows of no connection.
+    /// Creates a decompressor without connections.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The line has damaged something: packets that name no connection cannot be told apart until one does.
+    /// Notes that the line has damaged or lost something. Packets that name no connection are
+    /// rejected until one names its connection.
     pub const fn note_error(&mut self) {
         self.last = None;
     }
 
-    /// Writes the packet for which `line` stands into `packet`: how many bytes.
+    /// Reconstructs the packet for `line` in `packet`, and returns its length in bytes.
     ///
     /// # Errors
-    /// [`VjTrouble`] if there is none.
-    pub fn expand(&mut self, line: &[u8], packet: &mut [u8]) -> Result<usize, VjTrouble> {
+    /// [`VjError`] if `line` yields no packet.
+    pub fn expand(&mut self, line: &[u8], packet: &mut [u8]) -> Result<usize, VjError> {
         let outcome = match *line {
             [first, ref rest @ ..] if first & COMPRESSED != 0 => {
                 self.expand_difference(first & !COMPRESSED, rest, packet)
@@ -68,15 +70,16 @@ impl VjDecompressor {
         outcome
     }
 
-    /// A whole packet, whose header is kept where its protocol field says.
-    fn restore(&mut self, line: &[u8], packet: &mut [u8]) -> Result<usize, VjTrouble> {
+    /// Restores a packet with whole headers, and keeps the headers in the slot that its protocol
+    /// field names.
+    fn restore(&mut self, line: &[u8], packet: &mut [u8]) -> Result<usize, VjError> {
         let length = copy([line, &[]], packet)?;
         let packet = &mut packet[..length];
-        let number = *packet.get(9).ok_or(VjTrouble::Malformed)?;
+        let number = *packet.get(9).ok_or(VjError::Malformed)?;
         packet[0] = packet[0] & 0x0f | 0x40;
         packet[9] = Protocol::TCP.number();
-        let shape = Shape::of(packet, Protocol::TCP.number()).ok_or(VjTrouble::Malformed)?;
-        let slot = self.slots.get_mut(usize::from(number)).ok_or(VjTrouble::EmptySlot(number))?;
+        let shape = Shape::of(packet, Protocol::TCP.number()).ok_or(VjError::Malformed)?;
+        let slot = self.slots.get_mut(usize::from(number)).ok_or(VjError::EmptySlot(number))?;
         *slot = Some(Saved::new(packet, shape));
         self.last = Some(number);
         Ok(length)
@@ -87,22 +90,23 @@ impl VjDecompressor {
         mask: u8,
         mut rest: &[u8],
         packet: &mut [u8],
-    ) -> Result<usize, VjTrouble> {
+    ) -> Result<usize, VjError> {
         if mask & CONNECTION != 0 {
-            self.last = Some(rest.split_off_first().copied().ok_or(VjTrouble::Malformed)?);
+            self.last = Some(rest.split_off_first().copied().ok_or(VjError::Malformed)?);
         }
-        let number = self.last.ok_or(VjTrouble::UnknownConnection)?;
+        let number = self.last.ok_or(VjError::UnknownConnection)?;
         let slot = self.slots.get_mut(usize::from(number)).and_then(Option::as_mut);
-        let saved = slot.ok_or(VjTrouble::EmptySlot(number))?;
-        apply(saved, mask, &mut rest).ok_or(VjTrouble::Malformed)?;
+        let saved = slot.ok_or(VjError::EmptySlot(number))?;
+        apply(saved, mask, &mut rest).ok_or(VjError::Malformed)?;
         if !saved.set_data(rest.len()) {
-            return Err(VjTrouble::Malformed);
+            return Err(VjError::Malformed);
         }
         copy([saved.as_slice(), rest], packet)
     }
 }
 
-/// Makes of the saved header that of the next packet; `None` if what says how is cut short.
+/// Applies the differences at the front of `line` to the saved header. Returns `None` if `line`
+/// ends within them.
 fn apply(saved: &mut Saved, mask: u8, line: &mut &[u8]) -> Option<()> {
     let checksum = u16::from_be_bytes([*line.split_off_first()?, *line.split_off_first()?]);
     let data = saved.data();
@@ -139,10 +143,10 @@ fn apply_one_by_one(saved: &mut Saved, mask: u8, line: &mut &[u8]) -> Option<()>
     Some(())
 }
 
-/// Writes both parts, one behind the other.
-fn copy(parts: [&[u8]; 2], packet: &mut [u8]) -> Result<usize, VjTrouble> {
+/// Writes both parts to `packet`, one after the other, and returns their length.
+fn copy(parts: [&[u8]; 2], packet: &mut [u8]) -> Result<usize, VjError> {
     let needed = parts[0].len() + parts[1].len();
-    let room = packet.get_mut(..needed).ok_or(VjTrouble::NoRoom { needed })?;
+    let room = packet.get_mut(..needed).ok_or(VjError::NoRoom { needed })?;
     let (head, tail) = room.split_at_mut(parts[0].len());
     head.copy_from_slice(parts[0]);
     tail.copy_from_slice(parts[1]);

@@ -1,9 +1,10 @@
-//! TCP/IP headers on a serial line in three to sixteen bytes instead of forty (RFC 1144): what the
-//! other end knows from the packet before is not said again.
+//! Header compression on a serial line (RFC 1144): TCP/IP headers take three to sixteen bytes
+//! instead of forty. Fields that the other end can derive from the previous packet are not sent.
 //!
-//! The compressor marks each packet's type in its first byte, where every IPv4 packet has the same bits
-//! (RFC 1144 appendix A): `0x4` a packet as it is, `0x7` one whose protocol field names the slot in which both
-//! ends keep its header, and, with the highest bit set, one whose header is said as differences to that.
+//! The compressor marks the type of each packet in its first byte, in the bits of the IPv4 version
+//! (RFC 1144 appendix A). `0x4` is an unchanged packet. `0x7` is a packet with whole headers, whose
+//! protocol field holds the slot in which both ends keep the headers. A set highest bit marks
+//! headers that are encoded as differences to the kept ones.
 
 mod change;
 mod compressor;
@@ -11,11 +12,12 @@ mod decompressor;
 mod saved;
 
 pub use compressor::VjCompressor;
-pub use decompressor::{VjDecompressor, VjTrouble};
+pub use decompressor::{VjDecompressor, VjError};
 
-/// Connections whose headers are kept at each end: in two years its author saw none that would have needed more.
+/// The number of connections whose headers each end keeps. The author of RFC 1144 never needed more
+/// in two years of operation.
 pub const VJ_SLOTS: usize = 16;
 
-/// The highest four bits of the first byte.
+/// The packet types, in the high bits of the first byte.
 const UNCOMPRESSED: u8 = 0x70;
 const COMPRESSED: u8 = 0x80;

@@ -1,11 +1,12 @@
-//! The headers of a TCP segment and its packet, as both ends of a line keep them.
+//! The IP and TCP headers of a segment, as both ends of a line keep them.
 
 use crate::{Ipv4Header, Sum, TcpFlags, TcpHeader};
 
-/// Bytes of the longest headers of IP and TCP together.
+/// The length of the longest IP and TCP headers together, in bytes.
 const ROOM: usize = Ipv4Header::MAX_LENGTH + TcpHeader::MAX_LENGTH;
 
-/// Where TCP's header begins in a packet, and where it ends.
+/// The lengths of a packet's headers: `ip` is the offset of the TCP header, `headers` the offset of
+/// its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) ip: usize,
@@ -13,8 +14,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape of a packet that is TCP's, and no fragment, and as long as it says; `protocol` is what its
-    /// protocol field must hold.
+    /// Returns the shape of an unfragmented packet whose total length is right, and whose protocol
+    /// field holds `protocol`.
     pub(super) fn of(packet: &[u8], protocol: u8) -> Option<Self> {
         let fixed: &[u8; Ipv4Header::LENGTH] = packet.first_chunk()?;
         let ip = usize::from(fixed[0] & 0x0f) * 4;
@@ -38,7 +39,7 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    /// The headers of `packet`, which has this shape.
+    /// Copies the headers of `packet`, which has this shape.
     pub(super) fn new(packet: &[u8], shape: Shape) -> Self {
         let mut bytes = [0; ROOM];
         bytes[..shape.headers].copy_from_slice(&packet[..shape.headers]);
@@ -49,12 +50,12 @@ impl Saved {
         self.shape
     }
 
-    /// Both headers.
+    /// Returns both headers as bytes.
     pub(super) fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.shape.headers]
     }
 
-    /// The number of two bytes that begins so many bytes into IP's header.
+    /// Returns the 16-bit field at offset `at` of the IP header.
     pub(super) fn ip_half(&self, at: usize) -> u16 {
         u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]])
     }
@@ -63,7 +64,7 @@ impl Saved {
         self.bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
     }
 
-    /// The same of TCP's header.
+    /// Returns the 16-bit field at offset `at` of the TCP header.
     pub(super) fn tcp_half(&self, at: usize) -> u16 {
         self.ip_half(self.shape.ip + at)
     }
@@ -76,16 +77,16 @@ impl Saved {
         u32::from(self.tcp_half(at)) << 16 | u32::from(self.tcp_half(at + 2))
     }
 
-    /// Adds to the number of four bytes that begins so many bytes into TCP's header.
+    /// Adds to the 32-bit field at offset `at` of the TCP header.
     pub(super) fn add_to_tcp_word(&mut self, at: usize, change: u16) {
         let sum = self.tcp_word(at).wrapping_add(u32::from(change));
         let at = self.shape.ip + at;
         self.bytes[at..at + 4].copy_from_slice(&sum.to_be_bytes());
     }
 
-    /// Bytes of data in the packet.
+    /// Returns the number of data bytes in the packet.
     pub(super) fn data(&self) -> u16 {
-        // A packet is as long as its headers at least, and 120 fits.
+        // The headers are at most 120 bytes, and the packet is no shorter than they are.
         self.ip_half(2).saturating_sub(u16::try_from(self.shape.headers).unwrap_or(u16::MAX))
     }
 
@@ -98,7 +99,8 @@ impl Saved {
         self.set_tcp_half(12, if on { flags | flag.bits() } else { flags });
     }
 
-    /// The header is that of a packet with `data` bytes, and its checksum fits again.
+    /// Sets the total length for `data` bytes of data, and updates the IP checksum. Returns false
+    /// if the packet would be longer than 65,535 bytes.
     pub(super) fn set_data(&mut self, data: usize) -> bool {
         let Ok(length) = u16::try_from(self.shape.headers + data) else { return false };
         self.set_ip_half(2, length);

@@ -9,11 +9,11 @@ pub(crate) use args::PingArgs;
 
 use crate::output::{Failure, cannot_write, print, print_if_read};
 use args::On;
-use linerate_lab::Interrupt;
-use linerate_lab::ping::{Answer, PingError, Questions, Tally, ping};
+use linerate_ends::Interrupt;
 use linerate_link::capture_file::CaptureWriter;
 use linerate_link::{AnyLink, Capture, Readiness};
 use linerate_stack::{Error as Refusal, Host, Link, Route, Stack, StackConfig};
+use linerate_tools::ping::{Answer, PingError, Questions, Tally, ping};
 use linerate_wire::{Ipv4Cidr, MacAddress};
 use place::{own_address, private_tap, resolve};
 use std::fs::File;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure>
         On::Link(spec) => {
             let link = AnyLink::open(spec, own.address(), true);
             let link = link.map_err(|error| Failure::input(error.to_string()))?;
-            asking.on(&format!("{spec} ({})", link.way()), link.mac(), link)
+            asking.on(&format!("{spec} ({})", link.description()), link.mac(), link)
         }
     }
 }

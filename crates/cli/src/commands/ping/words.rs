@@ -1,6 +1,6 @@
 //! What `linerate ping` prints, as people know it.
 
-use linerate_lab::ping::{Answer, Tally};
+use linerate_tools::ping::{Answer, Tally};
 use std::fmt::Write;
 
 /// The line of an answer.

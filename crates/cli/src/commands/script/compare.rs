@@ -1,12 +1,14 @@
 //! `linerate script compare`: the same scripts against both hosts.
 
 use super::against::Against;
+use super::head::HeadArgs;
 use super::record::{Row, write_json};
-use super::run::{left_out, scripts};
+use super::run::left_out;
+use super::summary::scripts;
 use crate::output::{Failure, Page, are_apart, can_be_written, cannot_write};
 use clap::Args;
-use linerate_lab::Interrupt;
-use linerate_script::{Options, Report, ScriptFile, Verdict};
+use linerate_ends::Interrupt;
+use linerate_script::{Options, Report, ScriptFile, ScriptFiles, Verdict};
 use linerate_units::Duration;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +32,8 @@ pub(crate) struct CompareArgs {
     /// Scripts, or folders of which every *.pkt is run
     #[arg(value_name = "FILE|FOLDER", required = true)]
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    head: HeadArgs,
     /// Judge what is sent and in which order, and not when: for a busy machine
     #[arg(long)]
     untimed: bool,
@@ -46,8 +50,9 @@ pub(crate) struct CompareArgs {
 
 /// Runs the scripts on both.
 pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let files =
-        ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
+    let ScriptFiles { scripts: files, unreadable } =
+        ScriptFiles::read(&args.paths, &args.head.options())
+            .map_err(|error| Failure::input(error.to_string()))?;
     are_apart(args.json.as_deref(), files.iter().map(|file| Path::new(&file.name)))?;
     can_be_written(args.json.as_deref(), cannot_write)?;
     Against::Kernel.prepare()?;
@@ -55,6 +60,9 @@ pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failu
     let width = files.iter().map(|file| file.name.chars().count()).max().unwrap_or(0);
     let mut page = Page::new();
     let mut rows = Vec::new();
+    for error in &unreadable {
+        page.line(format_args!("{error}"))?;
+    }
     page.line(format_args!("{:width$}  {:13} {:13} together", "script", "stack", "kernel"))?;
     for file in &files {
         if interrupt.is_raised() {
@@ -79,6 +87,9 @@ pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failu
             ]
         });
         write_json(path, &both.collect::<Vec<_>>())?;
+    }
+    if !unreadable.is_empty() {
+        return Err(Failure::input("not every script could be read: see what was refused"));
     }
     if rows.iter().all(|(_, stack, kernel)| passed(stack) && passed(kernel)) {
         Ok(())

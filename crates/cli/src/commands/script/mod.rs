@@ -2,12 +2,14 @@
 
 mod against;
 mod compare;
+mod head;
 mod record;
 mod run;
+mod summary;
 
 use crate::output::Failure;
 use clap::{Args, Subcommand};
-use linerate_lab::Interrupt;
+use linerate_ends::Interrupt;
 
 /// What `linerate script` can do.
 #[derive(Debug, Args)]

@@ -21,6 +21,11 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
+    /// The row of a file that was not run because it cannot be.
+    pub(super) const fn unread(file: &'a str, against: &'a str, verdict: &'a Verdict) -> Self {
+        Self { file, against, verdict, seconds: 0.0, packets: 0 }
+    }
+
     pub(super) fn new(named: &'a ScriptFile, against: &'a str, report: &'a Report) -> Self {
         Self {
             file: &named.name,

@@ -1,11 +1,13 @@
 //! `linerate script run`: each script against one host.
 
 use super::against::Against;
+use super::head::HeadArgs;
 use super::record::{Capture, Row, write_json};
+use super::summary::{Outcome, judge, summary};
 use crate::output::{Failure, Page, are_apart, can_be_written, cannot_write};
 use clap::Args;
-use linerate_lab::Interrupt;
-use linerate_script::{Options, Report, ScriptFile, Verdict};
+use linerate_ends::Interrupt;
+use linerate_script::{Options, Report, ScriptFile, ScriptFiles, Verdict};
 use linerate_units::Duration;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +16,7 @@ Examples:
   linerate script run scripts/
   linerate script run scripts/close/half-close.pkt --pcap half-close.pcapng
   linerate script run scripts/ --json results.json
+  linerate script run suite/ -D TFO_COOKIE=3021b9d889017eeb --tolerance_usecs=14000 --ignore_push
   linerate script run scripts/handshake --against kernel
 
 A script is a time line in packetdrill's language: calls of an application, segments of a peer (<), segments \
@@ -32,6 +35,8 @@ pub(crate) struct RunArgs {
     /// Scripts, or folders of which every *.pkt is run
     #[arg(value_name = "FILE|FOLDER", required = true)]
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    head: HeadArgs,
     /// Which host the scripts examine
     #[arg(long, value_name = "HOST", value_enum, default_value_t = Against::Stack)]
     against: Against,
@@ -54,8 +59,8 @@ pub(crate) struct RunArgs {
 
 /// Runs the scripts.
 pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let scripts =
-        ScriptFile::read_all(&args.paths).map_err(|error| Failure::input(error.to_string()))?;
+    let ScriptFiles { scripts, unreadable } = ScriptFiles::read(&args.paths, &args.head.options())
+        .map_err(|error| Failure::input(error.to_string()))?;
     let results = [&args.json, &args.pcap].map(Option::as_deref).into_iter().flatten();
     are_apart(results, scripts.iter().map(|named| Path::new(&named.name)))?;
     can_be_written(args.json.as_deref(), cannot_write)?;
@@ -63,13 +68,22 @@ pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> 
     let options = Options { untimed: args.untimed };
     let mut capture = args.pcap.as_deref().map(Capture::create).transpose()?;
     let mut page = Page::new();
-    let mut reports: Vec<(&ScriptFile, Report)> = Vec::new();
+    let mut reports: Vec<(&ScriptFile, Option<Report>)> = Vec::new();
+    let mut stopped = false;
+    for error in &unreadable {
+        page.line(format_args!("{error}"))?;
+    }
+    let refused: Vec<_> = unreadable.iter().map(|error| (error.name(), error.verdict())).collect();
     for named in &scripts {
         if interrupt.is_raised() {
             return Err(Failure::interrupted("interrupted"));
         }
-        if args.against.is_too_long(named, args.longest) {
+        let is_too_long = args.against.is_too_long(named, args.longest);
+        if is_too_long && !stopped {
             page.line(format_args!("{}", left_out(named)))?;
+        }
+        if is_too_long || stopped {
+            reports.push((named, None));
             continue;
         }
         let report = args.against.run(named, options)?;
@@ -77,25 +91,31 @@ pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> 
         if let Some(capture) = &mut capture {
             capture.add(named, &report);
         }
-        reports.push((named, report));
-        if args.fail_fast && !passed {
-            break;
-        }
+        reports.push((named, Some(report)));
+        stopped = args.fail_fast && !passed;
     }
     if let Some(capture) = capture {
         capture.finish()?;
     }
     if let Some(path) = &args.json {
-        let rows: Vec<_> = reports
+        let against = args.against.name();
+        let unread = refused.iter().map(|(name, verdict)| Row::unread(name, against, verdict));
+        let ran = reports
             .iter()
-            .map(|(named, report)| Row::new(named, args.against.name(), report))
-            .collect();
-        write_json(path, &rows)?;
+            .filter_map(|(named, report)| Some(Row::new(named, against, report.as_ref()?)));
+        write_json(path, &unread.chain(ran).collect::<Vec<_>>())?;
     }
-    let verdicts: Vec<_> = reports.iter().map(|(_, report)| &report.verdict).collect();
-    page.line(format_args!("{}", summary(&verdicts, scripts.len())))?;
+    let unread = refused.iter().map(|(name, verdict)| (*name, Some(verdict)));
+    let outcomes: Vec<Outcome<'_>> = unread
+        .chain(reports.iter().map(|(named, report)| {
+            (named.name.as_str(), report.as_ref().map(|report| &report.verdict))
+        }))
+        .collect();
+    for line in summary(&outcomes) {
+        page.line(format_args!("{line}"))?;
+    }
     page.show()?;
-    judge(&verdicts)
+    judge(&outcomes)
 }
 
 /// What a script has printed, and where it was left; true if it was not.
@@ -118,39 +138,4 @@ pub(super) fn left_out(file: &ScriptFile) -> String {
         file.name,
         file.script.least_time()
     )
-}
-
-/// How many scripts did what.
-pub(super) fn summary(verdicts: &[&Verdict], all: usize) -> String {
-    let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| is(verdict)).count();
-    let passed = count(|verdict| matches!(verdict, Verdict::Passed));
-    let mut parts = vec![format!("{passed} passed")];
-    for (count, word) in [
-        (count(|verdict| matches!(verdict, Verdict::Failed(_))), "failed"),
-        (count(|verdict| matches!(verdict, Verdict::Refused { .. })), "refused"),
-        (count(|verdict| matches!(verdict, Verdict::Broken { .. })), "broken off"),
-        (all - verdicts.len(), "not run"),
-    ] {
-        if count > 0 {
-            parts.push(format!("{count} {word}"));
-        }
-    }
-    format!("{}: {}", scripts(all), parts.join(", "))
-}
-
-/// `1 script`, `4 scripts`.
-pub(super) fn scripts(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "script" } else { "scripts" })
-}
-
-/// The command's own verdict: a script that fails weighs more than one that could not be run.
-pub(super) fn judge(verdicts: &[&Verdict]) -> Result<(), Failure> {
-    let any = |is: fn(&Verdict) -> bool| verdicts.iter().any(|verdict| is(verdict));
-    if any(|verdict| matches!(verdict, Verdict::Failed(_) | Verdict::Broken { .. })) {
-        Err(Failure::running("not every script passed"))
-    } else if any(|verdict| matches!(verdict, Verdict::Refused { .. })) {
-        Err(Failure::input("not every script could be run: see what was refused"))
-    } else {
-        Ok(())
-    }
 }

@@ -4,8 +4,9 @@ use super::night::threads;
 use crate::amounts::{size, small_count};
 use crate::output::{Failure, print};
 use clap::Args;
-use linerate_lab::simulation::{ControlOutcome, controls_text};
-use linerate_lab::{BenchError, Interrupt};
+use linerate_ends::Interrupt;
+use linerate_measure::BenchError;
+use linerate_sim_tools::{ControlOutcome, controls_text};
 use std::num::{NonZeroU32, NonZeroU64};
 
 /// The flags of `linerate sim controls`.
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &ControlsArgs, interrupt: &Interrupt) -> Result<(), Fail
         args.repeat.get(),
         args.bytes.get(),
         threads(args.threads),
-        interrupt,
+        &|| interrupt.is_raised(),
     );
     let outcomes = outcomes.map_err(BenchError::from)?;
     let outcomes = outcomes.ok_or_else(|| Failure::interrupted("interrupted"))?;

@@ -3,9 +3,10 @@
 use crate::amounts::{count, seed, size, small_count};
 use crate::output::{Failure, can_be_written, cannot_write, print, write_file};
 use clap::Args;
-use linerate_lab::simulation::{Night, NightOptions, night_json, night_text};
-use linerate_lab::{BenchError, Interrupt};
+use linerate_ends::Interrupt;
 use linerate_link::MonotonicClock;
+use linerate_measure::BenchError;
+use linerate_sim_tools::{Night, NightOptions, night_json, night_text};
 use linerate_units::Clock;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
@@ -49,7 +50,8 @@ pub(crate) fn run(args: &NightArgs, interrupt: &Interrupt) -> Result<(), Failure
         set: args.set.clone(),
     };
     let began = MonotonicClock.now();
-    let night = Night::make(&options, interrupt, &|_, _| ()).map_err(BenchError::from)?;
+    let night =
+        Night::make(&options, &|| interrupt.is_raised(), &|_, _| ()).map_err(BenchError::from)?;
     let night = night.ok_or_else(|| Failure::interrupted("interrupted"))?;
     let seconds = MonotonicClock.now().since(began).as_secs_f64();
     print(&night_text(&night, seconds))?;

@@ -3,12 +3,12 @@
 use crate::amounts::{seed, some_time};
 use crate::output::{Failure, are_apart, can_be_written, cannot_write, print, write_file};
 use clap::Args;
-use linerate_lab::BenchError;
-use linerate_lab::simulation::{
+use linerate_link::capture_file::CaptureWriter;
+use linerate_measure::BenchError;
+use linerate_sim_tools::{
     FrameWriter, Keep, Outcome, Record, Scenario, TimelineRecord, TransferOptions, Window,
     beside_published, describe, load, timeline_svg,
 };
-use linerate_link::capture_file::CaptureWriter;
 use linerate_units::{Duration, Span, Tick};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -102,7 +102,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     if !published.is_empty() {
         print(&format!("\n{published}"))?;
     }
-    capture.map_or(Ok(()), FrameWriter::finish)?;
+    let written = capture.map_or(Ok(()), FrameWriter::finish);
+    written.map_err(|source| BenchError::Capture { source })?;
     let record = || json(&Record::new(scenario.name(), args.seed, &outcome));
     write_file(args.json.as_deref(), record, cannot_write)?;
     write_timeline(args, &scenario, &outcome)?;

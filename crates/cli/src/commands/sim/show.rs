@@ -2,8 +2,8 @@
 
 use crate::output::{Failure, print};
 use clap::Args;
-use linerate_lab::BenchError;
-use linerate_lab::simulation::{Scenario, Setting, Settings, load};
+use linerate_measure::BenchError;
+use linerate_sim_tools::{Scenario, Setting, Settings, load};
 use std::fmt::Write;
 
 /// The flags of `linerate sim show`.

@@ -4,9 +4,10 @@ use crate::amounts::{count, mtu, rate, seed, size, small_size};
 use crate::output::Failure;
 use crate::own_host::AddressArgs;
 use clap::{Args, ValueEnum};
-use linerate_lab::simulation::of_scenario;
-use linerate_lab::{BenchError, BenchKind, BufferList, Direction, Draft, OwnHost, Peer, Plan};
+use linerate_ends::{OwnHost, Peer};
+use linerate_evidence::BufferList;
 use linerate_link::{LinkSpec, ParseLinkError};
+use linerate_measure::{BenchError, BenchKind, Direction, Draft, Plan};
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
@@ -111,8 +112,9 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "NAME", help_heading = "How it is sent")]
     profile: Option<String>,
 
-    /// Mistreat the frames of linerate's host: loss=1%,mark=1%,duplicate=1%,reorder=1%,delay=10ms,jitter=2ms,
-    /// corrupt=0.1%; `rx.` or `tx.` in front of a name makes it one for received or sent frames only
+    /// Impair the frames of linerate's host: loss=1%,loss-burst=5,mark=1%,duplicate=1%,reorder=1%,
+    /// delay=10ms,jitter=2ms,corrupt=0.1%; a prefix `rx.` or `tx.` restricts it to received or sent
+    /// frames
     #[arg(long, value_name = "LIST", help_heading = "How it is sent")]
     impair: Option<String>,
 
@@ -203,7 +205,7 @@ impl SweepArgs {
             (None, None) => Draft::of_1988(BenchKind::Stack),
             (None, Some(_)) => Draft::of_1988(BenchKind::Kernel),
             (Some(On { scenario: Some(scenario), .. }), _) => {
-                of_scenario(scenario, &self.set).map_err(BenchError::from)?
+                Draft::of_scenario(scenario, &self.set).map_err(BenchError::from)?
             }
             (Some(On { kind, .. }), _) => Draft::of_1988(*kind),
         };

@@ -2,8 +2,9 @@
 
 use super::args::SweepArgs;
 use crate::output::{self, Failure, are_apart, can_be_written, write_file};
-use linerate_lab::{Plan, Report, Store, StoreError, Utc};
 use linerate_link::capture_file::CaptureWriter;
+use linerate_measure::{Plan, Store, StoreError, Utc};
+use linerate_report::Report;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -29,8 +30,8 @@ impl<'a> Files<'a> {
     }
 
     /// Writes them.
-    pub(super) fn write(&self, report: &Report<'_>) -> Result<(), Failure> {
-        write_file(self.json, || report.json(), cannot_write)?;
+    pub(super) fn write(&self, report: &Report<'_>, plan: &Plan) -> Result<(), Failure> {
+        write_file(self.json, || report.json(plan), cannot_write)?;
         write_file(self.csv, || report.csv(), cannot_write)?;
         write_file(self.svg, || report.picture(), cannot_write)
     }

@@ -7,23 +7,28 @@ mod progress;
 pub(crate) use args::SweepArgs;
 
 use crate::output::{self, Failure};
+use crate::versions::of_this_build;
 use files::Files;
-use linerate_lab::bench::{InterfaceBench, KernelBench, SimBench, StackBench, TapBench};
-use linerate_lab::{
-    Bench, BenchError, BenchKind, Interrupt, NightError, Plan, Report, Store, make_runs,
-};
+use linerate_ends::Interrupt;
 use linerate_link::namespace::enter_private_network;
+use linerate_measure::{
+    Bench, BenchError, BenchKind, InterfaceBench, Invocation, KernelBench, NightError, Plan,
+    SimBench, StackBench, Store, TapBench, make_runs,
+};
+use linerate_report::Report;
 use progress::Watcher;
 
 /// Makes the runs that are to be made, prints what they mean, and writes the files asked for.
 pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut night = Night::begin(args)?;
     // Where the program lies is the machine's business, what it was asked for is the result's.
-    let options: Vec<String> =
-        std::iter::once("linerate".to_owned()).chain(std::env::args().skip(1)).collect();
+    let options = std::iter::once("linerate".to_owned()).chain(std::env::args().skip(1)).collect();
+    let invocation = Invocation { options, versions: of_this_build() };
     let mut watcher = Watcher::new(args.quiet, night.store.folder());
     let result = match &mut night.bench {
-        Some(bench) => make_runs(&mut **bench, &mut night.store, &options, interrupt, &mut watcher),
+        Some(bench) => {
+            make_runs(&mut **bench, &mut night.store, &invocation, interrupt, &mut watcher)
+        }
         None => Ok(()),
     };
     drop(watcher);
@@ -80,7 +85,7 @@ fn ended_early(error: NightError, store: &Store) -> Failure {
     let kept = format!(
         "{} of {} runs are kept, go on with `linerate sweep --resume {}`",
         store.runs().len(),
-        store.plan().runs(),
+        store.plan().design().run_count(),
         store.folder().display()
     );
     match error {
@@ -95,11 +100,13 @@ fn ended_early(error: NightError, store: &Store) -> Failure {
 
 /// Prints the report and writes the files.
 fn report(store: &Store, files: &Files<'_>) -> Result<(), Failure> {
-    let Some(report) = Report::of(store) else {
+    let Some(start) = store.start() else {
         return Err(Failure::running("no run has been made"));
     };
+    let design = store.plan().design();
+    let report = Report::new(&design, start, store.runs());
     output::print(&report.text(output::style()))?;
-    files.write(&report)?;
+    files.write(&report, store.plan())?;
     match report.wrong_runs() {
         0 => Ok(()),
         wrong => Err(Failure::running(format!(

@@ -1,7 +1,8 @@
 //! What a person sees while the night lasts: a bar on a terminal, a line now and then elsewhere.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use linerate_lab::{Observer, PlannedRun, Progress, RunRecord, Start, figures};
+use linerate_evidence::{PlannedRun, RunRecord, Start, notation};
+use linerate_measure::{Observer, Progress};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -67,16 +68,19 @@ impl Watcher {
 
     /// Runs done, time left, live best.
     fn state(&self, progress: &Progress) -> String {
-        let mut text =
-            format!("{} of {} runs", figures::count(progress.done), figures::count(progress.total));
+        let mut text = format!(
+            "{} of {} runs",
+            notation::count(progress.done),
+            notation::count(progress.total)
+        );
         if let Some(left) = self.time_left(progress).filter(|_| progress.done < progress.total) {
             text.push_str(&format!(", {} left", span(left)));
         }
         if let Some((cell, rate)) = progress.best {
             text.push_str(&format!(
                 ", best {}: {} KB/s",
-                figures::cell(cell),
-                figures::kilobytes(rate)
+                notation::cell(cell),
+                notation::kilobytes(rate)
             ));
         }
         text
@@ -91,7 +95,7 @@ impl Observer for Watcher {
         }
         self.say(&format!(
             "{} to make, kept in {}: {}",
-            figures::plural(progress.total - progress.done, "run"),
+            notation::plural(progress.total - progress.done, "run"),
             self.folder.display(),
             start.facts.bench.description
         ));
@@ -100,7 +104,7 @@ impl Observer for Watcher {
     fn run_begins(&mut self, run: &PlannedRun, progress: &Progress) {
         if let Show::Bar(bar) = &self.show {
             bar.set_position(progress.done);
-            bar.set_message(format!("{}, now {}", self.state(progress), figures::cell(run.cell)));
+            bar.set_message(format!("{}, now {}", self.state(progress), notation::cell(run.cell)));
         }
     }
 

@@ -1,13 +1,16 @@
-//! An AF_XDP socket: memory that is shared with the kernel, in frames, and four rings through which the two hand
-//! frames to each other (Documentation/networking/af_xdp.rst).
+//! An AF_XDP socket: frames in memory that is shared with the kernel, and four descriptor rings
+//! that pass them (Documentation/networking/af_xdp.rst).
 //!
-//! A frame is in one place at a time. One half of them is for what arrives: with the kernel to be filled (fill
-//! ring), filled (receive ring), or in our hands. The other half is for what leaves: free, with the kernel to be
-//! sent (transmit ring), or sent (completion ring). What the kernel says of a frame is compared with the memory
-//! before it is believed.
+//! A frame is in one place at a time. One half of the frames is for receiving: a frame is to be
+//! filled (fill ring), filled (receive ring), or in use by this program. The other half is for
+//! sending: a frame is free, to be sent (transmit ring), or sent (completion ring). Descriptors
+//! from the kernel are checked against the memory before they are used.
 
 mod ring;
 mod setup;
+mod shape;
+
+pub(crate) use shape::Shape;
 
 use super::mapping::Mapping;
 use super::socket_option;
@@ -16,49 +19,17 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::{ptr, slice};
 
-/// Calls after which what the kernel still has to send waits for the next occasion.
+/// The number of system calls by which one transmission wakes the kernel at most.
 const KICKS: usize = 8;
 
-/// How much memory a socket has.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    /// Frames for each direction, a power of two.
-    pub(crate) frames: u32,
-    /// Bytes of each, 2048 or 4096.
-    pub(crate) frame_size: u32,
-}
-
-impl Shape {
-    /// Where the frame with this number begins: first come those for what arrives, then those for what leaves.
-    const fn beginning(self, frame: u32) -> u64 {
-        frame as u64 * self.frame_size as u64
-    }
-
-    /// The beginning of the frame that this address lies in.
-    const fn frame_of(self, address: u64) -> u64 {
-        address & !(self.frame_size as u64 - 1)
-    }
-
-    /// The same, of a frame for what arrives; `None` if it lies in none.
-    fn arriving(self, address: u64) -> Option<u64> {
-        (address < self.beginning(self.frames)).then(|| self.frame_of(address))
-    }
-
-    /// The same, of a frame for what leaves.
-    fn leaving(self, address: u64) -> Option<u64> {
-        let all = self.beginning(self.frames)..self.beginning(2 * self.frames);
-        all.contains(&address).then(|| self.frame_of(address))
-    }
-}
-
-/// What went wrong while a socket was made.
+/// A failed operation while a socket was opened.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) what: &'static str,
     pub(crate) error: io::Error,
 }
 
-/// A bound socket with its memory.
+/// A bound socket and its memory.
 #[derive(Debug)]
 pub(crate) struct XdpSocket {
     socket: OwnedFd,
@@ -66,16 +37,16 @@ pub(crate) struct XdpSocket {
     fill: Outgoing<u64>,
     transmit: Outgoing<Descriptor>,
     completion: Incoming<u64>,
-    /// Beginnings of frames for sending that are ours.
+    /// The addresses of free send frames.
     free: Vec<u64>,
     memory: Mapping,
     shape: Shape,
-    /// Frames that have arrived, as the kernel says, where none can be.
+    /// The number of received descriptors that were invalid.
     malformed: u64,
 }
 
 impl XdpSocket {
-    /// A socket at `queue` of the interface with this index.
+    /// Opens a socket for `queue` of the interface with this index.
     pub(crate) fn open(
         interface: u32,
         queue: u32,
@@ -127,26 +98,26 @@ impl XdpSocket {
         Ok(opened)
     }
 
-    /// The frames that have arrived, `left` at most, of which those that are taken go off it. They are to be filled
-    /// again, but the kernel hears of that in [`finish_receiving`](Self::finish_receiving) only.
+    /// Returns the received frames, at most `left`, which is reduced by the number of taken frames.
+    /// Taken frames return to the kernel in [`finish_receiving`](Self::finish_receiving).
     #[inline]
     pub(crate) fn arrived<'a>(&'a mut self, left: &'a mut usize) -> Arrived<'a> {
         let Self { receive, fill, memory, shape, malformed, .. } = self;
         Arrived { receive, fill, memory, shape: *shape, malformed, left }
     }
 
-    /// Frames that have arrived where none can be, or are longer than those that can.
+    /// Returns the number of received descriptors that were invalid.
     pub(crate) const fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// Shows the kernel what was taken and given back, and wakes it if it sleeps for want of frames, or if
-    /// `polls` says that it works for us when it is called only.
+    /// Releases the taken frames to the kernel. Wakes the kernel if it lacks frames, or if `polls`
+    /// says that it works only when called.
     pub(crate) fn finish_receiving(&mut self, polls: bool) {
         self.receive.release();
         self.fill.publish();
         if polls || self.fill.needs_wakeup() {
-            // SAFETY: no memory is passed. What there is to be said of errors the next call says, too.
+            // SAFETY: no memory is passed. An error is reported by the next call, too.
             unsafe {
                 libc::recvfrom(
                     self.socket.as_raw_fd(),
@@ -160,33 +131,33 @@ impl XdpSocket {
         }
     }
 
-    /// Has something arrived?
+    /// Has a frame been received?
     pub(crate) fn has_arrived(&mut self) -> bool {
         self.receive.has_entry()
     }
 
-    /// A free frame, to be written; `None` if all are on their way.
+    /// Returns a free frame to be written, or `None` if all are under way.
     pub(crate) fn offer(&mut self) -> Option<&mut [u8]> {
         let start = usize::try_from(*self.free.last()?).ok()?;
         let length = self.shape.frame_size as usize;
-        // SAFETY: a free frame lies within the memory, in its half for leaving frames, and is ours: neither the
-        // kernel nor anybody else has it, and `&mut self` keeps it to one reference.
+        // SAFETY: a free frame lies within the send half of the memory, and the kernel does not
+        // access it. `&mut self` permits only one reference.
         Some(unsafe { slice::from_raw_parts_mut(self.memory.start.wrapping_add(start), length) })
     }
 
-    /// The offered frame holds so many bytes, and is to be sent.
+    /// Queues the offered frame with this length for sending.
     pub(crate) fn commit(&mut self, length: usize) {
         let length = u32::try_from(length).unwrap_or(0).min(self.shape.frame_size);
-        // There are as many places in the ring as frames.
+        // The ring has as many places as there are send frames.
         if let Some(address) = self.free.pop() {
             self.transmit.push(Descriptor { address, length, options: 0 });
         }
     }
 
-    /// Takes back what was sent. Is there a free frame?
+    /// Takes sent frames back. Returns whether a frame is free.
     pub(crate) fn reclaim(&mut self) -> bool {
         while let Some(address) = self.completion.next() {
-            // What is no frame for sending, or more than there are, is nothing that we have sent.
+            // Ignores addresses that are no send frame, or more than there are frames.
             if let Some(frame) = self.shape.leaving(address)
                 && self.free.len() < self.shape.frames as usize
             {
@@ -197,7 +168,7 @@ impl XdpSocket {
         !self.free.is_empty()
     }
 
-    /// Shows the kernel what is to be sent, and has it send, as far as it can without waiting.
+    /// Publishes the queued frames, and makes the kernel send as many as it can without waiting.
     pub(crate) fn send(&mut self) -> io::Result<()> {
         self.transmit.publish();
         for _ in 0..KICKS {
@@ -218,7 +189,7 @@ impl XdpSocket {
             if result < 0 {
                 let error = io::Error::last_os_error();
                 match error.raw_os_error() {
-                    // One call sends a part; ENOBUFS is a frame that the driver has dropped.
+                    // One call sends a part. ENOBUFS means that the driver has dropped a frame.
                     Some(libc::EAGAIN | libc::EBUSY | libc::EINTR | libc::ENOBUFS) => {}
                     _ => return Err(error),
                 }
@@ -227,18 +198,18 @@ impl XdpSocket {
         Ok(())
     }
 
-    /// Has the kernel not taken everything that is to be sent?
+    /// Are there queued frames that the kernel has not taken?
     pub(crate) fn has_unsent(&self) -> bool {
         !self.transmit.is_empty()
     }
 
-    /// Does the rest of it leave only if the kernel is called once more?
+    /// Must the kernel be called to send the remaining frames?
     pub(crate) fn wants_call(&self) -> bool {
         self.has_unsent() && self.transmit.needs_wakeup()
     }
 
-    /// Lost for want of room for them, invalid as we have described them, lost because the receive ring was full,
-    /// and times that the fill ring was empty.
+    /// Returns the counters of `XDP_STATISTICS`: frames dropped, invalid fill addresses, invalid
+    /// transmit descriptors, receive ring full, fill ring empty, transmit ring empty.
     pub(crate) fn statistics(&self) -> io::Result<[u64; 6]> {
         let mut bytes = [0; 48];
         socket_option::get(&self.socket, libc::SOL_XDP, libc::XDP_STATISTICS, &mut bytes)?;
@@ -258,7 +229,7 @@ impl AsFd for XdpSocket {
     }
 }
 
-/// Frames that have arrived, one after the other, each where the kernel put it.
+/// Received frames, in order and where the kernel has written them.
 #[derive(Debug)]
 pub(crate) struct Arrived<'a> {
     receive: &'a mut Incoming<Descriptor>,
@@ -266,7 +237,7 @@ pub(crate) struct Arrived<'a> {
     memory: &'a Mapping,
     shape: Shape,
     malformed: &'a mut u64,
-    /// How many may still be taken.
+    /// The number of frames that may still be taken.
     left: &'a mut usize,
 }
 
@@ -285,9 +256,10 @@ impl<'a> Iterator for Arrived<'a> {
                     && let Ok(start) = usize::try_from(address)
                 {
                     let start = self.memory.start.wrapping_add(start);
-                    // SAFETY: the bytes lie within a frame for what arrives, and so within the memory. The kernel has
-                    // handed that over by the receive ring, and does not touch it before it sees it in the fill ring
-                    // again; that takes `finish_receiving`, which has to wait for the end of `'a`.
+                    // SAFETY: the bytes lie within a receive frame, and so within the memory. The
+                    // kernel has passed the frame by the receive ring, and does not access it
+                    // before it sees it in the fill ring. That takes `finish_receiving`, which must
+                    // wait for the end of `'a`.
                     return Some(unsafe { slice::from_raw_parts(start, length as usize) });
                 }
             }

@@ -1,6 +1,5 @@
-//! A ring of an AF_XDP socket, one end of which is the kernel's: entries that it reads, or that it writes.
+//! A ring between an AF_XDP socket and the kernel: one side writes entries, the other reads them.
 
-use super::setup::Places;
 use crate::sys::mapping::Mapping;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,7 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// `XDP_RING_NEED_WAKEUP`, in the flags of a ring.
 const NEEDS_WAKEUP: u32 = 1;
 
-/// A ring in memory that is shared with the kernel: two free-running indices, and entries.
+/// The offsets of the parts of a ring in its mapping: producer, consumer, entries, flags.
+pub(super) type Places = [usize; 4];
+
+/// A ring in memory that is shared with the kernel: two free-running indices, flags, and entries.
 #[derive(Debug)]
 pub(super) struct Ring<T> {
     mapping: Mapping,
@@ -18,24 +20,25 @@ pub(super) struct Ring<T> {
     flags: usize,
     entries: *mut T,
     size: u32,
-    /// Our own index, up to which entries are written or read.
+    /// The index up to which this side has written or read entries.
     own: u32,
-    /// The kernel's index, as it was last seen.
+    /// The copy of the kernel's index.
     seen: u32,
 }
 
-// SAFETY: a ring is memory that belongs to it until it is dropped, and is bound to no thread.
+// SAFETY: the ring owns its memory, which is not bound to a thread.
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
-    /// The ring of `socket` that is mapped at this page, of `size` entries, a power of two.
+    /// Maps a ring of `socket` at this page, with `size` entries, a power of two.
     pub(super) fn map(socket: &OwnedFd, page: u64, places: Places, size: u32) -> io::Result<Self> {
         let [.., entries, _] = places;
         let length = entries.saturating_add(size as usize * size_of::<T>());
         Self::over(Mapping::of(socket, page, length)?, places, size)
     }
 
-    /// The same in memory that is mapped, if it can be there.
+    /// Creates a ring in mapped memory. Fails if the places are misaligned or outside of the
+    /// mapping.
     fn over(mapping: Mapping, places: Places, size: u32) -> io::Result<Self> {
         let [producer, consumer, entries, flags] = places;
         let fits = |place: usize, align: usize, bytes: usize| {
@@ -50,82 +53,83 @@ impl<T: Copy> Ring<T> {
     }
 
     fn index(&self, place: usize) -> &AtomicU32 {
-        // SAFETY: `over` has seen that four aligned bytes are mapped there, which live as long as the ring; both
-        // sides access them as one atomic number.
+        // SAFETY: `over` has checked that the place has four aligned bytes of the mapping, which
+        // lives as long as the ring. Both sides access them atomically.
         unsafe { &*self.mapping.start.wrapping_add(place).cast::<AtomicU32>() }
     }
 
     fn entry(&self, index: u32) -> *mut T {
-        // The size is a power of two, so the place is one of the ring's, which `over` has seen to be mapped.
+        // The size is a power of two, so this is one of the places that `over` has checked.
         self.entries.wrapping_add((index & (self.size - 1)) as usize)
     }
 }
 
-/// A ring that the kernel writes.
+/// A ring that the kernel writes and this side reads.
 #[derive(Debug)]
 pub(super) struct Incoming<T>(pub(super) Ring<T>);
 
 impl<T: Copy> Incoming<T> {
-    /// Has the kernel written an entry that was not read?
+    /// Is there an entry that has not been read?
     #[inline]
     pub(super) fn has_entry(&mut self) -> bool {
         let ring = &mut self.0;
         if ring.own == ring.seen {
-            // Acquire: the entries are there before the index that shows them.
+            // Acquire: the entries are visible before the index that publishes them.
             ring.seen = ring.index(ring.producer).load(Ordering::Acquire);
         }
         ring.own != ring.seen
     }
 
-    /// The next entry.
+    /// Reads the next entry.
     #[inline]
     pub(super) fn next(&mut self) -> Option<T> {
         if !self.has_entry() {
             return None;
         }
         let ring = &mut self.0;
-        // SAFETY: the kernel has written this entry and does not touch it before `release`; every pattern of its
-        // bits is a value.
+        // SAFETY: the kernel has written this entry, and does not access it before `release`. Every
+        // bit pattern is a valid entry.
         let entry = unsafe { ring.entry(ring.own).read_volatile() };
         ring.own = ring.own.wrapping_add(1);
         Some(entry)
     }
 
-    /// Gives the places of what was read back.
+    /// Gives the places of the read entries back to the kernel.
     pub(super) fn release(&mut self) {
-        // Release: the reads of the entries come before the kernel writes there again.
+        // Release: this side has read the entries before the kernel overwrites them.
         self.0.index(self.0.consumer).store(self.0.own, Ordering::Release);
     }
 }
 
-/// A ring that we write.
+/// A ring that this side writes and the kernel reads.
 #[derive(Debug)]
 pub(super) struct Outgoing<T>(pub(super) Ring<T>);
 
 impl<T: Copy> Outgoing<T> {
-    /// Writes an entry, for which there is always a place: a ring has as many as there are frames for it. One that
-    /// is too many is lost.
+    /// Appends an entry. There is always room, because a ring has as many entries as there are
+    /// frames for it; an excess entry would be dropped.
     #[inline]
     pub(super) fn push(&mut self, entry: T) {
         let ring = &mut self.0;
         if ring.own.wrapping_sub(ring.seen) >= ring.size {
-            // Acquire: the kernel has read what it has given back.
+            // Acquire: the kernel has read the entries that it has released.
             ring.seen = ring.index(ring.consumer).load(Ordering::Acquire);
             if ring.own.wrapping_sub(ring.seen) >= ring.size {
                 return;
             }
         }
-        // SAFETY: the place is free: the kernel has read what was there, and reads it again after `publish` only.
+        // SAFETY: the place is free. The kernel has read the entry before, and reads this one only
+        // after `publish`.
         unsafe { ring.entry(ring.own).write_volatile(entry) };
         ring.own = ring.own.wrapping_add(1);
     }
 
     pub(super) fn publish(&mut self) {
-        // Release: the entries are in memory before the index that shows them.
+        // Release: the entries are in memory before the index that publishes them.
         self.0.index(self.0.producer).store(self.0.own, Ordering::Release);
     }
 
-    /// Has the kernel taken everything?
+    /// Has the kernel read all entries?
     pub(super) fn is_empty(&self) -> bool {
         self.0.index(self.0.consumer).load(Ordering::Acquire) == self.0.own
     }
@@ -135,10 +139,10 @@ impl<T: Copy> Outgoing<T> {
     }
 }
 
-/// For tests without a kernel, which do its part.
+/// The kernel's side, for tests without a kernel.
 #[cfg(test)]
 impl<T: Copy> Ring<T> {
-    /// An empty ring in memory of its own, whose indices are about to begin again at 0.
+    /// Creates an empty ring in memory of its own. Its indices are about to wrap to 0.
     pub(super) fn alone(size: u32) -> Self {
         let mapping = Mapping::anonymous(256 + size as usize * size_of::<T>()).unwrap();
         let mut ring = Self::over(mapping, [0, 64, 256, 128], size).unwrap();
@@ -152,11 +156,11 @@ impl<T: Copy> Ring<T> {
 
 #[cfg(test)]
 impl<T: Copy> Incoming<T> {
-    /// The kernel writes an entry.
+    /// Writes an entry, as the kernel does.
     pub(super) fn kernel_writes(&mut self, entry: T) {
         let Self(ring) = self;
         let index = ring.index(ring.producer).load(Ordering::Relaxed);
-        // SAFETY: the place is the kernel's, which the test is.
+        // SAFETY: the place belongs to the kernel, whose part the test plays.
         unsafe { ring.entry(index).write_volatile(entry) };
         ring.index(ring.producer).store(index.wrapping_add(1), Ordering::Release);
     }
@@ -164,20 +168,20 @@ impl<T: Copy> Incoming<T> {
 
 #[cfg(test)]
 impl<T: Copy> Outgoing<T> {
-    /// The kernel says whether it has to be called.
+    /// Sets whether the kernel must be woken by a system call.
     pub(super) fn kernel_sleeps(&mut self, sleeps: bool) {
         let Self(ring) = self;
         ring.index(ring.flags).store(if sleeps { NEEDS_WAKEUP } else { 0 }, Ordering::Relaxed);
     }
 
-    /// The kernel reads all entries that it is shown.
+    /// Reads all published entries, as the kernel does.
     pub(super) fn kernel_reads(&mut self) -> Vec<T> {
         let Self(ring) = self;
         let shown = ring.index(ring.producer).load(Ordering::Acquire);
         let mut entries = Vec::new();
         let mut index = ring.index(ring.consumer).load(Ordering::Relaxed);
         while index != shown {
-            // SAFETY: it was written before it was shown.
+            // SAFETY: the entry was written before it was published.
             entries.push(unsafe { ring.entry(index).read_volatile() });
             index = index.wrapping_add(1);
         }
@@ -191,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_that_does_not_lie_in_its_memory_is_refused() {
+    fn a_ring_outside_of_its_memory_is_refused() {
         let over = |places| Ring::<u64>::over(Mapping::anonymous(256 + 64).unwrap(), places, 8);
         assert!(over([0, 64, 256, 128]).is_ok());
         for places in [
@@ -207,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_come_out_in_their_order_and_where_the_numbers_begin_again() {
+    fn entries_stay_in_order_also_across_the_wrap() {
         let mut incoming = Incoming(Ring::alone(4));
         let mut outgoing = Outgoing(Ring::alone(4));
         assert_eq!(incoming.next(), None);
@@ -229,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_for_which_there_is_no_place_overwrites_none() {
+    fn an_excess_entry_overwrites_none() {
         let mut outgoing = Outgoing(Ring::alone(2));
         (0..3_u64).for_each(|number| outgoing.push(number));
         outgoing.publish();

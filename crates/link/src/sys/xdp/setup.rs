@@ -1,6 +1,7 @@
-//! What an AF_XDP socket is told before frames pass, each by a call of its own.
+//! The system calls that configure an AF_XDP socket.
 
-use super::Shape;
+use super::ring::Places;
+use super::shape::Shape;
 use crate::sys::mapping::Mapping;
 use crate::sys::socket_option;
 use std::io;
@@ -10,33 +11,35 @@ use std::time::Duration;
 /// `AF_XDP`.
 const FAMILY: u16 = 44;
 const KIND: i32 = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-/// `XDP_COPY`, `XDP_ZEROCOPY`, `XDP_USE_NEED_WAKEUP`, in the flags of binding.
+/// `XDP_COPY`, `XDP_ZEROCOPY` and `XDP_USE_NEED_WAKEUP`, flags of binding.
 const COPY: u16 = 2;
 const ZERO_COPY: u16 = 4;
 const USE_NEED_WAKEUP: u16 = 8;
-/// How long a queue that is taken is waited for: half a second in all.
+/// The interval and the number of attempts to bind to a queue that is in use: half a second in
+/// total.
 const RELEASE_STEP: Duration = Duration::from_millis(5);
 const RELEASE_STEPS: u32 = 100;
 
-/// A socket that has nothing yet.
+/// Creates an AF_XDP socket.
 pub(super) fn socket() -> io::Result<OwnedFd> {
-    // SAFETY: the call takes numbers only.
+    // SAFETY: all arguments are numbers.
     let socket = unsafe { libc::socket(i32::from(FAMILY), KIND, 0) };
     if socket < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it is a new descriptor, and nobody else's.
+    // SAFETY: the descriptor is new and owned by nothing else.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
-/// `struct xdp_umem_reg`: address, length, size of a frame, headroom, flags, length of metadata.
+/// Registers the memory for frames by `struct xdp_umem_reg`: address, length, frame size, headroom,
+/// flags, metadata length.
 pub(super) fn register(socket: &OwnedFd, memory: &Mapping, shape: Shape) -> io::Result<()> {
     let mut request = [0; 32];
     request[..8].copy_from_slice(&(memory.start.expose_provenance() as u64).to_ne_bytes());
     request[8..16].copy_from_slice(&(memory.length as u64).to_ne_bytes());
     request[16..20].copy_from_slice(&shape.frame_size.to_ne_bytes());
-    // From here on the kernel writes into that memory: it is mapped for as long as the socket lives, and looked at
-    // in those frames only which the rings say are ours.
+    // From here on the kernel writes to the memory. The mapping lives as long as the socket, which
+    // accesses only the frames that the rings assign to it.
     socket_option::set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &request)
 }
 
@@ -51,8 +54,8 @@ pub(super) fn prefer_busy_poll(socket: &OwnedFd, microseconds: i32) -> io::Resul
     Ok(())
 }
 
-/// Binds to a queue. The kernel takes a queue from a socket that was closed a moment later, and tells nobody when:
-/// one that is taken is tried again for a while.
+/// Binds the socket to a queue. The kernel releases the queue of a closed socket some time later,
+/// without a notification, so binding to a queue in use is retried for a while.
 pub(super) fn bind(
     socket: &OwnedFd,
     interface: u32,
@@ -63,7 +66,7 @@ pub(super) fn bind(
     for _ in 0..RELEASE_STEPS {
         match try_to_bind(socket, interface, queue, flags) {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                std::thread::sleep(RELEASE_STEP)
+                std::thread::sleep(RELEASE_STEP);
             }
             outcome => return outcome,
         }
@@ -80,26 +83,23 @@ fn try_to_bind(socket: &OwnedFd, interface: u32, queue: u32, flags: u16) -> io::
         sxdp_shared_umem_fd: 0,
     };
     let length = libc::socklen_t::try_from(size_of_val(&address)).unwrap_or(0);
-    // SAFETY: the kernel reads `length` bytes, which are the whole of the address, and keeps no pointer.
+    // SAFETY: the kernel reads `length` bytes, which are the whole address, and keeps no pointer.
     let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Where the parts of a ring are in its mapping: producer, consumer, entries, flags.
-pub(super) type Places = [usize; 4];
-
-/// The places of the rings to receive, transmit, fill and complete.
+/// Returns the offsets of the receive, transmit, fill and completion rings.
 pub(super) fn offsets(socket: &OwnedFd) -> io::Result<[Places; 4]> {
     let mut bytes = [0; 128];
     if socket_option::get(socket, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut bytes)? < bytes.len()
     {
-        // Kernels before 5.4 have no flags, and no way to be woken only when they want it.
+        // Kernels before 5.4 have no flags, and hence no wake-up on demand.
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
     let (words, _) = bytes.as_chunks();
     let mut places = [[0; 4]; 4];
     for (place, word) in places.as_flattened_mut().iter_mut().zip(words) {
-        // What is too large for this machine is no place in any mapping.
+        // An offset that exceeds `usize` is outside of any mapping.
         *place = usize::try_from(u64::from_ne_bytes(*word)).unwrap_or(usize::MAX);
     }
     Ok(places)

@@ -1,17 +1,18 @@
-//! A socket whose kernel is the test, which names places that are none.
+//! Tests of a socket without a kernel: the tests play its part, and pass invalid descriptors.
 
 use super::*;
 use std::os::unix::net::UnixDatagram;
 
 const SHAPE: Shape = Shape { frames: 4, frame_size: 2_048 };
 
-/// A socket over rings in memory of their own, with all frames in their places, which nobody hears call.
-fn alone() -> XdpSocket {
-    calling(UnixDatagram::unbound().unwrap())
+/// Creates a socket over rings in memory of their own, with all frames in their initial rings. Its
+/// system calls have no effect.
+fn without_kernel() -> XdpSocket {
+    with_calls_to(UnixDatagram::unbound().unwrap())
 }
 
-/// The same, whose calls are empty messages to the other end of `pair`.
-fn calling(pair: UnixDatagram) -> XdpSocket {
+/// Creates a socket whose system calls send empty messages to the other end of `pair`.
+fn with_calls_to(pair: UnixDatagram) -> XdpSocket {
     let mut socket = XdpSocket {
         socket: pair.into(),
         receive: Incoming(Ring::alone(SHAPE.frames)),
@@ -29,7 +30,7 @@ fn calling(pair: UnixDatagram) -> XdpSocket {
     socket
 }
 
-/// The lengths of what has arrived.
+/// Returns the lengths of the received frames.
 fn lengths(socket: &mut XdpSocket, most: usize) -> Vec<usize> {
     let mut left = most;
     socket.arrived(&mut left).map(<[u8]>::len).collect()
@@ -40,29 +41,29 @@ const fn of(address: u64, length: u32) -> Descriptor {
 }
 
 #[test]
-fn a_frame_is_given_back_when_all_that_came_with_it_have_been_looked_at() {
-    let mut socket = alone();
+fn frames_are_released_after_the_whole_batch() {
+    let mut socket = without_kernel();
     socket.receive.kernel_writes(of(256, 60));
     socket.receive.kernel_writes(of(2_048 + 256, 1_514));
     socket.receive.kernel_writes(of(2 * 2_048 + 256, 0));
     assert_eq!(lengths(&mut socket, 2), [60, 1_514]);
-    assert!(socket.fill.kernel_reads().is_empty(), "they may still be looked at");
+    assert!(socket.fill.kernel_reads().is_empty(), "the frames can still be in use");
     socket.finish_receiving(false);
-    assert_eq!(socket.fill.kernel_reads(), [0, 2_048], "their beginnings");
+    assert_eq!(socket.fill.kernel_reads(), [0, 2_048], "the addresses of both frames");
     assert_eq!(lengths(&mut socket, 9), [0]);
     assert!(!socket.has_arrived());
     assert_eq!(socket.malformed(), 0);
 }
 
 #[test]
-fn what_has_arrived_where_no_frame_is_or_is_longer_than_one_is_counted_and_not_looked_at() {
-    let mut socket = alone();
+fn invalid_descriptors_are_counted_and_not_accessed() {
+    let mut socket = without_kernel();
     let end = 4 * 2_048;
     for (descriptor, given_back) in [
         (of(256, 2_048 - 255), Some(0)),
         (of(2_047, 2), Some(0)),
         (of(end - 1, u32::MAX), Some(3 * 2_048)),
-        // Frames for what leaves, and behind all of them.
+        // A send frame, and an address after all frames.
         (of(end, 60), None),
         (of(2 * end, 60), None),
         (of(u64::MAX, u32::MAX), None),
@@ -80,13 +81,13 @@ fn what_has_arrived_where_no_frame_is_or_is_longer_than_one_is_counted_and_not_l
 }
 
 #[test]
-fn what_was_sent_is_taken_back_and_what_was_not_is_not() {
-    let mut socket = alone();
+fn only_sent_frames_are_reclaimed() {
+    let mut socket = without_kernel();
     for number in 0..4 {
         socket.offer().unwrap()[0] = number;
         socket.commit(60);
     }
-    assert!(socket.offer().is_none() && !socket.reclaim(), "all are on their way");
+    assert!(socket.offer().is_none() && !socket.reclaim(), "all frames are under way");
     socket.transmit.publish();
     let sent: Vec<u64> = socket.transmit.kernel_reads().iter().map(|frame| frame.address).collect();
     assert_eq!(sent, [7 * 2_048, 6 * 2_048, 5 * 2_048, 4 * 2_048]);
@@ -98,41 +99,40 @@ fn what_was_sent_is_taken_back_and_what_was_not_is_not() {
     assert!(socket.reclaim());
     socket.completion.kernel_writes(sent[0]);
     assert!(socket.reclaim());
-    assert_eq!(socket.free, sent, "no more than there are");
+    assert_eq!(socket.free, sent, "no more frames than there are");
 }
 
 #[test]
-fn what_the_kernel_has_not_taken_leaves_when_it_is_called_again_and_it_is_known_when_it_has_to_be()
-{
+fn unsent_frames_leave_with_further_calls_when_necessary() {
     let (ours, kernel) = UnixDatagram::pair().unwrap();
     kernel.set_nonblocking(true).unwrap();
     let calls = || std::iter::from_fn(|| kernel.recv(&mut [0]).ok()).count();
-    let mut socket = calling(ours);
+    let mut socket = with_calls_to(ours);
     assert!(socket.offer().is_some() && !socket.wants_call());
     socket.commit(60);
     socket.transmit.kernel_sleeps(true);
     socket.send().unwrap();
-    assert_eq!(calls(), KICKS, "no more of them, though it has taken nothing");
+    assert_eq!(calls(), KICKS, "no more calls, although the kernel has taken nothing");
     assert!(socket.has_unsent() && socket.wants_call());
     socket.transmit.kernel_sleeps(false);
     socket.send().unwrap();
-    assert!(socket.has_unsent() && !socket.wants_call(), "a driver at work goes on by itself");
+    assert!(socket.has_unsent() && !socket.wants_call(), "an active driver needs no call");
     socket.transmit.kernel_sleeps(true);
     assert_eq!((calls(), socket.transmit.kernel_reads().len()), (0, 1));
     assert!(!socket.has_unsent() && !socket.wants_call());
 }
 
 #[test]
-fn the_kernel_is_called_for_frames_if_it_sleeps_or_works_only_then() {
+fn the_kernel_is_called_for_frames_if_it_sleeps_or_polls() {
     let (ours, kernel) = UnixDatagram::pair().unwrap();
-    let heard = ours.try_clone().unwrap();
-    heard.set_nonblocking(true).unwrap();
-    let mut socket = calling(ours);
-    // A call takes the message that it finds.
+    let socket_side = ours.try_clone().unwrap();
+    socket_side.set_nonblocking(true).unwrap();
+    let mut socket = with_calls_to(ours);
+    // A call removes the message from the socket.
     let is_called = |socket: &mut XdpSocket, polls| {
         kernel.send(&[0]).unwrap();
         socket.finish_receiving(polls);
-        heard.recv(&mut [0]).is_err()
+        socket_side.recv(&mut [0]).is_err()
     };
     assert!(!is_called(&mut socket, false));
     assert!(is_called(&mut socket, true));

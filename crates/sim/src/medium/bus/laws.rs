@@ -1,10 +1,11 @@
-//! What IEEE 802.3 §4 says of every transmission on a cable or a star, judged over random worlds: who begins when, who
-//! meets whom, how long a jam and a backoff last, and what everybody hears of it.
+//! Properties of every transmission on a bus or a star (IEEE 802.3 §4), checked over random
+//! traffic: when it may begin, which transmissions collide, how long jams and backoffs last, and
+//! which signals each port receives.
 
 use super::*;
+use crate::event_queue::EventQueue;
 use crate::frame::Frames;
 use crate::medium::backoff::ATTEMPT_LIMIT;
-use crate::queue::Queue;
 use linerate_units::Rate;
 use std::collections::VecDeque;
 
@@ -13,87 +14,88 @@ const BIT: Span = Span::from_picos(MICRO / 10);
 const GAP: Span = Span::from_picos(96 * MICRO / 10);
 const SLOT: Span = Span::from_picos(512 * MICRO / 10);
 
-/// A transmission, from its first bit to its last, or to that of its jam.
+/// A transmission, from its first bit to the last bit of its frame or jam.
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     port: Port,
     length: usize,
     to: Audience,
-    /// How often its frame had met others before.
-    met: u64,
-    /// From when on it could have begun: its frame was there, or its backoff was to be drawn.
+    /// Earlier collisions of its frame.
+    collisions: u64,
+    /// Time of the request, or of the collision that started the backoff.
     wanted: Tick,
-    /// Before then its card could not.
+    /// Time until which its NIC could not send.
     held: Tick,
     start: Tick,
     end: Tick,
     collided: bool,
 }
 
-/// What a station is to send.
+/// The frame that a station wanted_frames to send.
 #[derive(Clone, Copy, Debug)]
 struct Want {
     length: usize,
     to: Audience,
-    met: u64,
+    collisions: u64,
     since: Tick,
     held: Tick,
 }
 
-/// A bus, what happens on it, and what has.
+/// A bus under test, with its event queue and a record of all transmissions.
 struct Wire {
     bus: Bus,
-    queue: Queue<MediumEvent>,
+    queue: EventQueue<MediumEvent>,
     frames: Frames,
     now: Tick,
     actions: Vec<MediumAction>,
-    /// By port.
-    wants: Vec<Option<Want>>,
-    /// By port: whose transmission is under way, and since when.
-    sends: Vec<Option<Tick>>,
+    /// The wanted frame of each port.
+    wanted_frames: Vec<Option<Want>>,
+    /// Start of the current transmission of each port.
+    transmitting: Vec<Option<Tick>>,
     done: Vec<Transmission>,
-    /// What ports hear, and when.
-    heard: Vec<(Tick, MediumAction)>,
+    /// Signals that ports receive, and their times.
+    signals: Vec<(Tick, MediumAction)>,
     cuts: Stream,
-    /// How many frames have left, and how many have been given up.
+    /// Number of frames sent and abandoned.
     sent: u64,
     given_up: u64,
 }
 
 impl Wire {
-    /// A cable with stations so far from its end, or a star with arms that long.
+    /// Creates a bus with stations at these positions, or a star with arms of these lengths.
     fn new(places: &[Span], repeater: Option<Span>, seed: u64) -> Self {
         let (rate, metre) = (Rate::from_bits_per_second(10_000_000), Span::from_picos(4_330));
         let parameters =
             BusParameters { rate, bit: BIT, gap: GAP, metre, collisions: true, repeater };
         Self {
             bus: Bus::new(parameters, places, seed),
-            queue: Queue::new(),
+            queue: EventQueue::new(),
             frames: Frames::new(64),
             now: Tick::ZERO,
             actions: Vec::new(),
-            wants: vec![None; places.len()],
-            sends: vec![None; places.len()],
+            wanted_frames: vec![None; places.len()],
+            transmitting: vec![None; places.len()],
             done: Vec::new(),
-            heard: Vec::new(),
+            signals: Vec::new(),
             cuts: Stream::new(seed, 98),
             sent: 0,
             given_up: 0,
         }
     }
 
-    /// A station has a frame of so many bytes on the wire, unless it has one.
+    /// Requests to send a frame of this length, unless the station has one already.
     fn request(&mut self, at: Tick, port: Port, length: usize, to: Audience) {
         self.pass_time(at);
-        if self.wants[port].is_none() {
-            self.wants[port] = Some(Want { length, to, met: 0, since: at, held: Tick::ZERO });
+        if self.wanted_frames[port].is_none() {
+            self.wanted_frames[port] =
+                Some(Want { length, to, collisions: 0, since: at, held: Tick::ZERO });
             let frame = self.frames.take();
             self.bus.handle_request(at, port, frame, length, to, &mut self.actions);
             self.act();
         }
     }
 
-    /// Everything until then happens.
+    /// Processes all events up to `until`.
     fn pass_time(&mut self, until: Tick) {
         while let Some((at, event)) = self.queue.pop() {
             if at > until {
@@ -109,15 +111,16 @@ impl Wire {
         self.now = self.now.max(until);
     }
 
-    /// Who has sent until now does not any more.
+    /// Records the transmissions that have just ended.
     fn note_ends(&mut self) {
-        for port in 0..self.sends.len() {
-            let Some(start) = self.sends[port].take_if(|_| !self.bus.sending.contains(&port))
+        for port in 0..self.transmitting.len() {
+            let Some(start) =
+                self.transmitting[port].take_if(|_| !self.bus.sending.contains(&port))
             else {
                 continue;
             };
-            let Some(want) = self.wants[port] else { continue };
-            let Want { length, to, met, since: wanted, held } = want;
+            let Some(want) = self.wanted_frames[port] else { continue };
+            let Want { length, to, collisions, since: wanted, held } = want;
             let whole = start + time_on_wire(BIT, length);
             let sent = self.actions.iter().any(
                 |action| matches!(action, MediumAction::Sent { port: which, .. } if *which == port),
@@ -128,35 +131,41 @@ impl Wire {
                 port,
                 length,
                 to,
-                met,
+                collisions,
                 wanted,
                 held,
                 start,
                 end,
                 collided: !sent,
             });
-            self.wants[port] =
-                (!sent).then_some(Want { met: met + 1, since: end, held: Tick::ZERO, ..want });
+            self.wanted_frames[port] = (!sent).then_some(Want {
+                collisions: collisions + 1,
+                since: end,
+                held: Tick::ZERO,
+                ..want
+            });
         }
     }
 
-    /// A card that has something to send may not, before then.
+    /// Holds the frame of a port until a time.
     fn hold(&mut self, at: Tick, port: Port, until: Tick) {
         self.pass_time(at);
-        if let Some(want) = self.wants[port].as_mut().filter(|_| self.sends[port].is_none()) {
+        if let Some(want) =
+            self.wanted_frames[port].as_mut().filter(|_| self.transmitting[port].is_none())
+        {
             want.held = want.held.max(until);
         }
         self.bus.handle_hold(port, until, &mut self.actions);
         self.act();
     }
 
-    /// A frame that begins to leave ends early now and then, because its card has no more of it.
-    fn cut_now_and_then(&mut self, port: Port) {
-        let Some(want) = &mut self.wants[port] else { return };
+    /// Truncates one of four frames that begin to leave, as after a FIFO underrun.
+    fn truncate_some(&mut self, port: Port) {
+        let Some(want) = &mut self.wanted_frames[port] else { return };
         if self.cuts.below(4) == 0 {
             want.length = SHORTEST
                 + usize::try_from(self.cuts.below((want.length - SHORTEST) as u64 + 1)).unwrap();
-            self.bus.handle_cut(port, want.length, &mut self.actions);
+            self.bus.handle_truncation(port, want.length, &mut self.actions);
         }
     }
 
@@ -166,8 +175,8 @@ impl Wire {
             match action {
                 MediumAction::Later { at, event } => self.queue.push(at, event),
                 MediumAction::Sending { port, .. } => {
-                    self.sends[port] = Some(self.now);
-                    self.cut_now_and_then(port);
+                    self.transmitting[port] = Some(self.now);
+                    self.truncate_some(port);
                     actions.extend(self.actions.drain(..));
                 }
                 MediumAction::Collided { .. } => {}
@@ -177,23 +186,23 @@ impl Wire {
                 }
                 MediumAction::GivenUp { port, frame } => {
                     self.given_up += 1;
-                    let met = self.wants[port].take().map(|want| want.met);
+                    let collisions = self.wanted_frames[port].take().map(|want| want.collisions);
                     assert_eq!(
-                        met,
+                        collisions,
                         Some(u64::from(ATTEMPT_LIMIT)),
-                        "nobody gives up sooner or later"
+                        "a frame is abandoned after exactly this many collisions"
                     );
                     self.frames.release(frame);
                 }
                 MediumAction::Arriving { at, .. }
                 | MediumAction::Fragment { at, .. }
-                | MediumAction::Arrived { at, .. } => self.heard.push((at, action)),
+                | MediumAction::Arrived { at, .. } => self.signals.push((at, action)),
             }
         }
     }
 
-    /// When somebody hears the beginning of a transmission, and its end.
-    fn heard_by(&self, port: Port, other: &Transmission) -> (Tick, Tick) {
+    /// Returns when a port senses the begin and the end of a transmission.
+    fn sensed_by(&self, port: Port, other: &Transmission) -> (Tick, Tick) {
         let distance = self.bus.distance(other.port, port);
         (other.start + distance, other.end + distance)
     }
@@ -203,18 +212,18 @@ impl Wire {
         self.done.iter().filter(move |other| other.port != port)
     }
 
-    /// Judges a transmission.
-    fn judge(&self, one: &Transmission) {
-        self.judge_beginning(one);
-        let meets = self.others(one).map(|other| self.heard_by(one.port, other));
-        let met = meets
+    /// Checks a transmission.
+    fn check(&self, one: &Transmission) {
+        self.check_beginning(one);
+        let meets = self.others(one).map(|other| self.sensed_by(one.port, other));
+        let collisions = meets
             .filter(|&(begins, ends)| begins < one.end && ends > one.start)
             .map(|(begins, _)| begins)
             .min();
-        assert_eq!(one.collided, met.is_some(), "{one:?} meets at {met:?}");
+        assert_eq!(one.collided, collisions.is_some(), "{one:?} meets at {collisions:?}");
         let preamble = one.start + BIT * PREAMBLE_BITS;
-        if let Some(met) = met {
-            let jammed = met.max(one.start).max(preamble) + BIT * 32;
+        if let Some(collisions) = collisions {
+            let jammed = collisions.max(one.start).max(preamble) + BIT * 32;
             let whole = one.start + time_on_wire(BIT, one.length);
             assert_eq!(
                 one.end,
@@ -222,47 +231,51 @@ impl Wire {
                 "{one:?}: its preamble, then its jam of 32 bits"
             );
         }
-        self.judge_hearing(one);
+        self.check_receivers(one);
     }
 
-    /// It begins when it wants to, or a gap after whom it has heard, and never while it hears anybody, or within the gap
-    /// behind him; but who waits for a gap does not listen in its last third.
-    fn judge_beginning(&self, one: &Transmission) {
+    /// Checks when a transmission begins: at its time, or a gap after a transmission that it
+    /// senses. It may not begin while it senses a transmission, or in the gap after one, except in
+    /// the last third of a gap that it waits for.
+    fn check_beginning(&self, one: &Transmission) {
         let own = self.done.iter().filter(|other| other.port == one.port && other.end <= one.start);
         let gaps = own.map(|own| own.end + GAP);
         let mut gaps =
-            gaps.chain(self.others(one).map(|other| self.heard_by(one.port, other).1 + GAP));
+            gaps.chain(self.others(one).map(|other| self.sensed_by(one.port, other).1 + GAP));
         let waited_for_gap = gaps.any(|gap| gap == one.start);
-        let deaf = if waited_for_gap { GAP / 3 } else { Span::ZERO };
+        let ignored = if waited_for_gap { GAP / 3 } else { Span::ZERO };
         for other in self.others(one) {
-            let (begins, ends) = self.heard_by(one.port, other);
-            let allowed = one.start < begins + deaf || one.start >= ends + GAP;
+            let (begins, ends) = self.sensed_by(one.port, other);
+            let allowed = one.start < begins + ignored || one.start >= ends + GAP;
             assert!(
                 allowed,
-                "{one:?} begins although {other:?} is heard from {begins:?} to {ends:?}"
+                "{one:?} begins although {other:?} is signals from {begins:?} to {ends:?}"
             );
         }
         let waited = one.start.since(one.wanted).as_picos();
         let (slots, rest) = (waited / SLOT.as_picos(), waited % SLOT.as_picos());
-        let backed_off = rest == 0 && slots < 1 << one.met.min(10);
-        assert!(one.start >= one.held, "{one:?} begins while its card is busy");
+        let backed_off = rest == 0 && slots < 1 << one.collisions.min(10);
+        assert!(one.start >= one.held, "{one:?} begins while its NIC is busy");
         let has_reason = backed_off || waited_for_gap || one.start == one.held;
         assert!(has_reason, "{one:?} begins for no reason");
     }
 
-    /// Who is meant hears it begin behind its preamble, and end, when its signal is there.
-    fn judge_hearing(&self, one: &Transmission) {
-        let listeners: Vec<Port> = match one.to {
-            Audience::Nobody => Vec::new(),
+    /// Checks that the receivers sense the begin, after the preamble, and the end of a transmission
+    /// at the right times.
+    fn check_receivers(&self, one: &Transmission) {
+        let receivers: Vec<Port> = match one.to {
+            Audience::None => Vec::new(),
             Audience::One(port) => vec![port],
-            Audience::All => (0..self.wants.len()).filter(|&port| port != one.port).collect(),
+            Audience::All => {
+                (0..self.wanted_frames.len()).filter(|&port| port != one.port).collect()
+            }
         };
-        for listener in listeners {
-            let (begins, ends) = self.heard_by(listener, one);
-            let hears = |at: Tick, what: fn(&MediumAction) -> Option<Port>| {
-                self.heard
+        for receiver in receivers {
+            let (begins, ends) = self.sensed_by(receiver, one);
+            let receives = |at: Tick, what: fn(&MediumAction) -> Option<Port>| {
+                self.signals
                     .iter()
-                    .any(|(when, action)| *when == at && what(action) == Some(listener))
+                    .any(|(when, action)| *when == at && what(action) == Some(receiver))
             };
             let begin: fn(&MediumAction) -> Option<Port> = |action| {
                 if let MediumAction::Arriving { port, .. } = action { Some(*port) } else { None }
@@ -274,28 +287,31 @@ impl Wire {
                 MediumAction::Arrived { port, intact: true, .. } => Some(*port),
                 _ => None,
             };
-            assert!(hears(begins + BIT * PREAMBLE_BITS, begin), "{listener} hears {one:?} begin");
             assert!(
-                hears(ends, if one.collided { fragment } else { frame }),
-                "{listener} hears {one:?} end"
+                receives(begins + BIT * PREAMBLE_BITS, begin),
+                "{receiver} senses {one:?} begin"
+            );
+            assert!(
+                receives(ends, if one.collided { fragment } else { frame }),
+                "{receiver} senses {one:?} end"
             );
         }
     }
 
-    /// Judges everything that has happened, and what was counted of it.
-    fn judge_all(&self) {
-        self.done.iter().for_each(|one| self.judge(one));
+    /// Checks all transmissions and the counters.
+    fn check_all(&self) {
+        self.done.iter().for_each(|one| self.check(one));
         let sum = |of: &dyn Fn(&Transmission) -> u64| self.done.iter().map(of).sum::<u64>();
         let counted = self.bus.statistics();
         assert_eq!(counted.collisions, sum(&|one| one.collided.into()));
         assert_eq!((counted.frames, counted.given_up, counted.late), (self.sent, self.given_up, 0));
         assert_eq!(counted.bytes, sum(&|one| if one.collided { 0 } else { one.length as u64 }));
         assert_eq!(counted.busy.as_picos(), sum(&|one| one.end.since(one.start).as_picos()));
-        for (met, &frames) in (0..).zip(&counted.attempts) {
+        for (collisions, &frames) in (0..).zip(&counted.attempts) {
             assert_eq!(
                 frames,
-                sum(&|one| (!one.collided && one.met == met).into()),
-                "{met} collisions before"
+                sum(&|one| (!one.collided && one.collisions == collisions).into()),
+                "{collisions} collisions before"
             );
         }
         assert_eq!(counted.backoffs.iter().sum::<u64>(), counted.collisions - counted.given_up);
@@ -312,8 +328,8 @@ impl Wire {
     }
 }
 
-/// A random world of so many stations, over so long a cable, of which everybody often has a frame.
-fn live(seed: u64, stations: u64, length: u64, repeater: Option<Span>) -> Wire {
+/// Generates random traffic of stations that often have a frame to send.
+fn random_traffic(seed: u64, stations: u64, length: u64, repeater: Option<Span>) -> Wire {
     let mut random = Stream::new(seed, 99);
     let places: Vec<Span> =
         (0..stations).map(|_| Span::from_picos(random.below(length * MICRO))).collect();
@@ -325,7 +341,7 @@ fn live(seed: u64, stations: u64, length: u64, repeater: Option<Span>) -> Wire {
         let port = usize::try_from(random.below(stations)).unwrap();
         let other = usize::try_from(random.below(stations)).unwrap();
         let to = match random.below(3) {
-            0 => Audience::Nobody,
+            0 => Audience::None,
             1 if other != port => Audience::One(other),
             _ => Audience::All,
         };
@@ -345,15 +361,15 @@ fn live(seed: u64, stations: u64, length: u64, repeater: Option<Span>) -> Wire {
 }
 
 #[test]
-fn every_transmission_on_a_cable_or_a_star_obeys_the_standard() {
+fn every_transmission_on_a_bus_or_a_star_obeys_the_standard() {
     let (mut collisions, mut sent) = (0, 0);
     for seed in 0..60 {
         for (stations, length, repeater) in
             [(2, 25, None), (3, 3, None), (5, 25, None), (4, 8, Some(BIT * 24))]
         {
-            let wire = live(seed, stations, length, repeater);
-            wire.judge_all();
-            assert_eq!(wire.frames.held(), 0, "whoever had a frame was told what became of it");
+            let wire = random_traffic(seed, stations, length, repeater);
+            wire.check_all();
+            assert_eq!(wire.frames.held(), 0, "every frame was sent or abandoned");
             collisions += wire.bus.statistics().collisions;
             sent += wire.sent;
         }
@@ -362,30 +378,30 @@ fn every_transmission_on_a_cable_or_a_star_obeys_the_standard() {
 }
 
 #[test]
-fn a_frame_that_has_met_others_sixteen_times_is_given_up_and_its_station_has_a_new_one_at_once() {
+fn a_frame_is_abandoned_after_sixteen_collisions() {
     let places: Vec<Span> = (0..400).map(|place| Span::from_picos(place * 5_000)).collect();
     let mut wire = Wire::new(&places, None, 1);
     for port in 0..places.len() {
-        wire.request(Tick::ZERO, port, 1_518, Audience::Nobody);
+        wire.request(Tick::ZERO, port, 1_518, Audience::None);
     }
     wire.pass_time(Tick::NEVER);
-    wire.judge_all();
+    wire.check_all();
     assert!(wire.given_up > 0 && wire.given_up + wire.sent == 400, "{} of 400", wire.given_up);
     assert_eq!(wire.frames.held(), 0);
 }
 
 #[test]
-fn who_hears_the_end_of_a_frame_late_keeps_his_gap_behind_it_although_another_has_begun() {
+fn the_gap_is_kept_after_a_late_end_of_carrier() {
     let at = |micros: u64| Tick::from_picos(micros * MICRO);
     let mut wire = Wire::new(&[Span::ZERO, Span::ZERO, Span::from_picos(20 * MICRO)], None, 1);
     for (begins, port) in [(0, 0), (30, 1), (70, 2)] {
-        wire.request(at(begins), port, SHORTEST, Audience::Nobody);
+        wire.request(at(begins), port, SHORTEST, Audience::None);
     }
     wire.pass_time(Tick::NEVER);
-    wire.judge_all();
+    wire.check_all();
     let first =
         |port: Port| wire.done.iter().filter(|one| one.port == port).map(|one| one.start).min();
-    // The first frame is over after 57.6 us; the third station hears that after 77.6.
+    // The first frame ends after 57.6 us; the third station senses that after 77.6 us.
     assert_eq!(
         (first(1), first(2)),
         (Some(Tick::from_picos(67_200_000)), Some(Tick::from_picos(87_200_000)))
@@ -393,31 +409,31 @@ fn who_hears_the_end_of_a_frame_late_keeps_his_gap_behind_it_although_another_ha
 }
 
 #[test]
-fn on_a_star_a_signal_takes_both_arms_and_the_repeater_and_is_its_senders_own_at_once() {
+fn on_a_star_a_signal_passes_both_arms_and_the_repeater() {
     let micros = |count: u64| Span::from_picos(count * MICRO);
     let mut wire = Wire::new(&[micros(1), micros(3), micros(2)], Some(micros(2)), 1);
     wire.request(Tick::ZERO, 0, SHORTEST, Audience::All);
     wire.pass_time(Tick::NEVER);
     let over = Tick::ZERO + time_on_wire(BIT, SHORTEST);
-    let ends = wire.heard.iter().filter_map(|&(at, action)| match action {
+    let ends = wire.signals.iter().filter_map(|&(at, action)| match action {
         MediumAction::Arrived { port, .. } => Some((port, at.since(over))),
         _ => None,
     });
     assert_eq!(ends.collect::<Vec<_>>(), [(1, micros(6)), (2, micros(5))]);
-    // A gap behind its own frame it sends again, and not a repeater later.
-    wire.request(over, 0, SHORTEST, Audience::Nobody);
+    // The sender itself keeps the gap from the end of its frame, without the repeater's delay.
+    wire.request(over, 0, SHORTEST, Audience::None);
     wire.pass_time(Tick::NEVER);
     assert_eq!(wire.done.last().map(|one| one.start), Some(over + GAP));
 }
 
 #[test]
-fn in_the_control_without_collisions_whoever_is_first_has_the_cable() {
+fn the_control_without_collisions_serializes_transmissions() {
     let places = [0, 1, 2].map(|place| Span::from_picos(place * MICRO));
     let mut wire = Wire::new(&places, None, 1);
     wire.bus.parameters.collisions = false;
     for turn in 0..20 {
         for port in 0..3 {
-            wire.request(Tick::from_picos(turn * 5_000 * MICRO), port, 1_000, Audience::Nobody);
+            wire.request(Tick::from_picos(turn * 5_000 * MICRO), port, 1_000, Audience::None);
         }
     }
     wire.pass_time(Tick::NEVER);
@@ -426,6 +442,6 @@ fn in_the_control_without_collisions_whoever_is_first_has_the_cable() {
     assert_eq!((wire.sent, wire.bus.statistics().collisions), (60, 0));
     assert!(
         ends.windows(2).all(|two| two[0].1 + GAP <= two[1].0),
-        "one at a time, a gap between them"
+        "one at a time, with a gap between them"
     );
 }

@@ -1,30 +1,31 @@
-//! CoDel: a queue in which frames have waited too long for too long drops one after the other, ever faster, until they
-//! do not any more (RFC 8289).
+//! CoDel (RFC 8289): drops frames at an increasing rate while the queueing delay exceeds a target
+//! for longer than an interval.
 
-use super::{Line, Verdict, Waiting, waited};
+use super::{Fifo, QueuedFrame, Verdict, waited};
 use linerate_units::{Span, Tick};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CoDelParameters {
-    /// To wait so long is no harm (§4.3).
+    /// Acceptable standing queueing delay (§4.3).
     pub(crate) target: Span,
-    /// But not all the time during such an interval (§4.2).
+    /// Time for which the delay must exceed the target (§4.2).
     pub(crate) interval: Span,
 }
 
-/// A queue in which no more than the longest frame waits behind the next one is never bad (§4.4).
+/// Bytes of the longest frame. A queue with less than this behind the next frame is never bad
+/// (§4.4).
 const LONGEST_FRAME: usize = 1_518;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoDel {
     parameters: CoDelParameters,
-    /// When frames will have waited too long for an interval, if they do now.
+    /// Time from which to drop, if the delay stays above the target until then.
     above_until: Option<Tick>,
     dropping: bool,
     next_drop: Tick,
     /// Drops since dropping began.
     count: u64,
-    /// What the count was when dropping last began.
+    /// Value of `count` when dropping last began.
     last_count: u64,
 }
 
@@ -40,13 +41,13 @@ impl CoDel {
         }
     }
 
-    /// The next frame of a queue, and what becomes of those in front of it (§5.5).
+    /// Removes the next frame, and drops or marks the frames before it (§5.5).
     pub(super) fn poll(
         &mut self,
         now: Tick,
-        line: &mut Line,
+        line: &mut Fifo,
         verdicts: &mut Vec<Verdict>,
-    ) -> Option<Waiting> {
+    ) -> Option<QueuedFrame> {
         let (mut next, mut too_long) = self.take(now, line);
         if !self.dropping {
             if too_long {
@@ -74,7 +75,7 @@ impl CoDel {
         next
     }
 
-    /// Dropping begins. If it has ended only just now, it goes on as fast as it was.
+    /// Starts dropping. Resumes at the last rate if dropping has ended only recently.
     fn begin(&mut self, now: Tick) {
         self.dropping = true;
         let grown = self.count.saturating_sub(self.last_count);
@@ -96,14 +97,15 @@ impl CoDel {
         time + Span::from_picos(picos as u64)
     }
 
-    /// Drops a frame, and takes the next; or marks it and goes on with it.
+    /// Drops a frame and takes the next, or marks the frame. Returns the frame to send, and whether
+    /// the delay is still too long.
     fn drop_or_mark(
         &mut self,
         now: Tick,
-        frame: Waiting,
-        line: &mut Line,
+        frame: QueuedFrame,
+        line: &mut Fifo,
         verdicts: &mut Vec<Verdict>,
-    ) -> (Option<Waiting>, bool) {
+    ) -> (Option<QueuedFrame>, bool) {
         if frame.markable {
             verdicts.push(Verdict::Mark(frame.frame));
             return (Some(frame), true);
@@ -112,8 +114,8 @@ impl CoDel {
         self.take(now, line)
     }
 
-    /// Takes a frame; have frames waited too long for an interval now?
-    fn take(&mut self, now: Tick, line: &mut Line) -> (Option<Waiting>, bool) {
+    /// Removes a frame. Returns whether the delay has been above the target for an interval.
+    fn take(&mut self, now: Tick, line: &mut Fifo) -> (Option<QueuedFrame>, bool) {
         let Some(frame) = line.pop() else {
             self.above_until = None;
             return (None, false);
@@ -138,7 +140,8 @@ mod tests {
         CoDel::new(CoDelParameters { target: millis(5), interval: millis(100) })
     }
 
-    /// When frames are dropped by a queue in which each has waited `waited` ms, of which one leaves every ms.
+    /// Returns the times of drops from a queue with a constant delay of `waited` ms that sends one
+    /// frame a millisecond.
     fn drops(codel: &mut CoDel, waited: u64, until: u64) -> Vec<u64> {
         let mut pool = Frames::new(64);
         let mut dropped = Vec::new();
@@ -152,12 +155,12 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_less_than_the_target_is_never_dropped() {
+    fn no_frame_is_dropped_below_the_target() {
         assert_eq!(drops(&mut codel(), 4, 2_000), Vec::<u64>::new());
     }
 
     #[test]
-    fn drops_begin_after_an_interval_and_are_interval_over_root_of_count_apart() {
+    fn drops_follow_the_control_law() {
         let dropped = drops(&mut codel(), 10, 700);
         let mut expected = vec![110.0_f64];
         for count in 1..12_u32 {
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_may_be_marked_is_marked_and_sent() {
+    fn an_ecn_capable_frame_is_marked_and_sent() {
         let (mut codel, mut pool) = (codel(), Frames::new(64));
         let mut verdicts = Vec::new();
         for now in 10..120 {
@@ -185,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_hardly_there_is_left_alone() {
+    fn a_queue_of_one_frame_is_never_bad() {
         let (mut codel, mut pool) = (codel(), Frames::new(64));
         let mut verdicts = Vec::new();
         for now in 50..500 {

@@ -1,8 +1,8 @@
-//! FQ-CoDel: a queue of its own for each flow, as far as a hash tells them apart, served in turn by bytes, those that
-//! have just begun first; CoDel in each (RFC 8290).
+//! FQ-CoDel (RFC 8290): a CoDel queue for each flow hash, served by deficit round robin, new flows
+//! first.
 
 use super::codel::{CoDel, CoDelParameters};
-use super::{Line, Verdict, Waiting};
+use super::{Fifo, QueuedFrame, Verdict};
 use crate::frame::FrameId;
 use linerate_units::Tick;
 use std::collections::VecDeque;
@@ -10,18 +10,18 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FairParameters {
     pub(crate) codel: CoDelParameters,
-    /// Queues; flows with one hash share one.
+    /// Number of queues. Flows with equal hashes share one.
     pub(crate) queues: usize,
-    /// Bytes that a queue may send in its turn.
+    /// Bytes that a queue may send in a round.
     pub(crate) quantum: u64,
 }
 
 #[derive(Debug)]
 struct Flow {
-    line: Line,
+    line: Fifo,
     codel: CoDel,
     credit: i64,
-    /// Is it in one of the lists?
+    /// Whether the queue is in one of the two lists.
     listed: bool,
 }
 
@@ -29,7 +29,7 @@ struct Flow {
 pub(super) struct Fair {
     flows: Vec<Flow>,
     quantum: i64,
-    /// Queues that have just begun, and those that have had their turn (§4.2).
+    /// Lists of new and of old queues (§4.2).
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     waiting: usize,
@@ -38,7 +38,7 @@ pub(super) struct Fair {
 impl Fair {
     pub(super) fn new(parameters: FairParameters) -> Self {
         let flow = |_| Flow {
-            line: Line::default(),
+            line: Fifo::default(),
             codel: CoDel::new(parameters.codel),
             credit: 0,
             listed: false,
@@ -56,7 +56,7 @@ impl Fair {
         self.waiting
     }
 
-    pub(super) fn push(&mut self, frame: Waiting) {
+    pub(super) fn push(&mut self, frame: QueuedFrame) {
         let count = self.flows.len() as u64;
         let index = usize::try_from(frame.flow % count).unwrap_or(0);
         let flow = &mut self.flows[index];
@@ -68,18 +68,18 @@ impl Fair {
         }
     }
 
-    /// There are too many: the oldest frame of the queue with the most bytes goes (§4.1).
-    pub(super) fn drop_from_fattest(&mut self) -> Option<FrameId> {
+    /// Drops the oldest frame of the queue with the most bytes (§4.1).
+    pub(super) fn drop_from_largest(&mut self) -> Option<FrameId> {
         let listed = self.new.iter().chain(&self.old);
-        let fattest = listed.max_by_key(|&&index| self.flows[index].line.bytes).copied()?;
-        let flow = &mut self.flows[fattest];
+        let largest = listed.max_by_key(|&&index| self.flows[index].line.bytes).copied()?;
+        let flow = &mut self.flows[largest];
         let frame = flow.line.pop()?;
         self.waiting -= 1;
         Some(frame.frame)
     }
 
-    /// The next frame: of the queue whose turn it is, if its credit is not used up (§4.2).
-    pub(super) fn poll(&mut self, now: Tick, verdicts: &mut Vec<Verdict>) -> Option<Waiting> {
+    /// Removes the next frame, of the first queue with credit (§4.2).
+    pub(super) fn poll(&mut self, now: Tick, verdicts: &mut Vec<Verdict>) -> Option<QueuedFrame> {
         loop {
             let is_new = !self.new.is_empty();
             let index = *self.new.front().or_else(|| self.old.front())?;
@@ -94,7 +94,7 @@ impl Fair {
             }
             self.leave(is_new);
             if is_new && !self.old.is_empty() {
-                // Otherwise one that always has just begun could keep the others from their turn.
+                // Without this rule, a flow that is always new could starve the old ones.
                 self.old.push_back(index);
             } else {
                 self.flows[index].listed = false;
@@ -110,7 +110,12 @@ impl Fair {
         };
     }
 
-    fn take(&mut self, index: usize, now: Tick, verdicts: &mut Vec<Verdict>) -> Option<Waiting> {
+    fn take(
+        &mut self,
+        index: usize,
+        now: Tick,
+        verdicts: &mut Vec<Verdict>,
+    ) -> Option<QueuedFrame> {
         let flow = &mut self.flows[index];
         let before = flow.line.len();
         let frame = flow.codel.poll(now, &mut flow.line, verdicts);
@@ -135,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_with_a_hundred_frames_and_one_with_ten_take_turns() {
+    fn flows_are_served_round_robin() {
         let (mut fair, mut pool) = (fair(), Frames::new(64));
         frames(&mut pool, 100, 1, 0).into_iter().for_each(|frame| fair.push(frame));
         frames(&mut pool, 10, 2, 0).into_iter().for_each(|frame| fair.push(frame));
@@ -148,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_begins_goes_before_those_that_have_had_their_turn() {
+    fn a_new_flow_is_served_before_the_old_ones() {
         let (mut fair, mut pool) = (fair(), Frames::new(64));
         frames(&mut pool, 50, 1, 0).into_iter().for_each(|frame| fair.push(frame));
         for _ in 0..10 {
@@ -162,14 +167,27 @@ mod tests {
         assert!(next.contains(&2), "{next:?}");
     }
 
+    /// RFC 8290 §4.1: a new flow gets a quantum, whatever credit it had before.
     #[test]
-    fn what_is_too_much_goes_at_the_cost_of_the_fattest() {
+    fn a_flow_keeps_no_credit_while_it_is_idle() {
+        let (mut fair, mut pool) = (fair(), Frames::new(64));
+        let poll = |fair: &mut Fair| fair.poll(at(1), &mut Vec::new()).map(|frame| frame.flow);
+        frames(&mut pool, 1, 1, 0).into_iter().for_each(|frame| fair.push(frame));
+        assert_eq!((poll(&mut fair), poll(&mut fair)), (Some(1), None));
+        frames(&mut pool, 5, 1, 1).into_iter().for_each(|frame| fair.push(frame));
+        frames(&mut pool, 5, 2, 1).into_iter().for_each(|frame| fair.push(frame));
+        let next: Vec<_> = (0..4).map(|_| poll(&mut fair)).collect();
+        assert_eq!(next, [1, 1, 2, 2].map(Some), "1,514 bytes let two frames of 1,000 go");
+    }
+
+    #[test]
+    fn an_overflow_drops_from_the_largest_queue() {
         let (mut fair, mut pool) = (fair(), Frames::new(64));
         let fat = frames(&mut pool, 5, 1, 0);
         fat.iter().for_each(|&frame| fair.push(frame));
         frames(&mut pool, 2, 2, 0).into_iter().for_each(|frame| fair.push(frame));
-        assert_eq!((fair.drop_from_fattest(), fair.len()), (Some(fat[0].frame), 6));
+        assert_eq!((fair.drop_from_largest(), fair.len()), (Some(fat[0].frame), 6));
         let left = std::iter::from_fn(|| fair.poll(at(1), &mut Vec::new())).count();
-        assert_eq!((left, fair.len(), fair.drop_from_fattest()), (6, 0, None));
+        assert_eq!((left, fair.len(), fair.drop_from_largest()), (6, 0, None));
     }
 }

@@ -1,5 +1,5 @@
-//! What a port of a switch does with frames that must wait: which may, which is next, and which are dropped or marked
-//! to tell their senders. Pure decisions: the switch carries them out.
+//! Queue disciplines of switches and relays: which frames are queued, which is next, and which are
+//! dropped or marked. They only decide; the caller executes the verdicts.
 
 mod codel;
 mod fair;
@@ -17,30 +17,30 @@ use parameters::Law;
 use red::Red;
 use std::collections::VecDeque;
 
-/// A frame that waits.
+/// A queued frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct QueuedFrame {
     pub(crate) frame: FrameId,
     /// Bytes on the wire.
     pub(crate) length: usize,
-    /// Whose it is: equal for the segments of a connection.
+    /// Flow hash: equal for the segments of a connection.
     pub(crate) flow: u64,
-    /// May it be marked in place of being dropped (RFC 3168)?
+    /// Whether the frame can be marked instead of dropped (RFC 3168).
     pub(crate) markable: bool,
-    /// Since when.
+    /// Time at which it was queued.
     pub(crate) since: Tick,
 }
 
-/// What has been decided of a frame that does not simply wait.
+/// A decision about a frame that is not simply queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is dropped.
+    /// Drop the frame.
     Drop(FrameId),
-    /// It goes on, with a mark.
+    /// Mark the frame; it stays in the queue or is sent.
     Mark(FrameId),
 }
 
-/// Frames that wait for a port.
+/// The queue of a port.
 #[derive(Debug)]
 pub(crate) struct Queue {
     limit: usize,
@@ -48,23 +48,23 @@ pub(crate) struct Queue {
     law: Discipline,
 }
 
-/// Frames in the order in which they came, and how many bytes they are.
+/// Frames in the order of arrival, with the sum of their bytes.
 #[derive(Debug, Default)]
-struct Line {
-    frames: VecDeque<Waiting>,
+struct Fifo {
+    frames: VecDeque<QueuedFrame>,
     bytes: usize,
 }
 
 #[derive(Debug)]
 enum Discipline {
-    /// What does not fit is dropped.
-    TailDrop(Line),
-    Red(Line, Red),
-    CoDel(Line, CoDel),
+    /// Frames that do not fit are dropped.
+    TailDrop(Fifo),
+    Red(Fifo, Red),
+    CoDel(Fifo, CoDel),
     Fair(Fair),
 }
 
-impl Line {
+impl Fifo {
     fn len(&self) -> usize {
         self.frames.len()
     }
@@ -73,12 +73,12 @@ impl Line {
         self.frames.is_empty()
     }
 
-    fn push(&mut self, frame: Waiting) {
+    fn push(&mut self, frame: QueuedFrame) {
         self.bytes += frame.length;
         self.frames.push_back(frame);
     }
 
-    fn pop(&mut self) -> Option<Waiting> {
+    fn pop(&mut self) -> Option<QueuedFrame> {
         let frame = self.frames.pop_front()?;
         self.bytes -= frame.length;
         Some(frame)
@@ -86,9 +86,9 @@ impl Line {
 }
 
 impl Queue {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub(crate) fn new(parameters: &QueueParameters, random: Stream) -> Self {
-        let none = Line::default;
+        let none = Fifo::default;
         let law = match &parameters.law {
             Law::TailDrop => Discipline::TailDrop(none()),
             Law::Red(red) => Discipline::Red(none(), Red::new(*red, random)),
@@ -98,7 +98,7 @@ impl Queue {
         Self { limit: parameters.limit, marks: parameters.marks, law }
     }
 
-    /// How many wait.
+    /// Returns the number of queued frames.
     pub(crate) fn len(&self) -> usize {
         match &self.law {
             Discipline::TailDrop(line) | Discipline::Red(line, _) | Discipline::CoDel(line, _) => {
@@ -108,15 +108,20 @@ impl Queue {
         }
     }
 
-    /// A frame comes.
-    pub(crate) fn handle_frame(&mut self, now: Tick, frame: Waiting, verdicts: &mut Vec<Verdict>) {
-        let frame = Waiting { markable: frame.markable && self.marks, ..frame };
+    /// Queues a frame.
+    pub(crate) fn handle_frame(
+        &mut self,
+        now: Tick,
+        frame: QueuedFrame,
+        verdicts: &mut Vec<Verdict>,
+    ) {
+        let frame = QueuedFrame { markable: frame.markable && self.marks, ..frame };
         let is_full = self.len() >= self.limit;
         match &mut self.law {
             Discipline::Fair(fair) => {
                 fair.push(frame);
                 if is_full {
-                    verdicts.extend(fair.drop_from_fattest().map(Verdict::Drop));
+                    verdicts.extend(fair.drop_from_largest().map(Verdict::Drop));
                 }
             }
             Discipline::Red(line, red) if !is_full => {
@@ -135,8 +140,8 @@ impl Queue {
         }
     }
 
-    /// The port is free: who is next?
-    pub(crate) fn poll(&mut self, now: Tick, verdicts: &mut Vec<Verdict>) -> Option<Waiting> {
+    /// Removes the next frame to send.
+    pub(crate) fn poll(&mut self, now: Tick, verdicts: &mut Vec<Verdict>) -> Option<QueuedFrame> {
         match &mut self.law {
             Discipline::TailDrop(line) => line.pop(),
             Discipline::Red(line, red) => {
@@ -151,14 +156,14 @@ impl Queue {
         }
     }
 
-    /// Judges what must hold after every event.
+    /// Checks the invariants.
     pub(crate) fn check(&self) {
         assert!(self.len() <= self.limit, "no queue passes its limit");
     }
 }
 
-/// How long a frame has waited.
-fn waited(now: Tick, frame: &Waiting) -> Span {
+/// Returns the queueing delay of a frame.
+fn waited(now: Tick, frame: &QueuedFrame) -> Span {
     now.since(frame.since)
 }
 
@@ -171,14 +176,14 @@ pub(super) mod tests {
         Tick::from_picos(millis * 1_000_000_000)
     }
 
-    /// So many frames of 1,000 bytes, of one flow, that come at that time.
+    /// Creates frames of 1,000 bytes of one flow, queued at this time.
     pub(super) fn frames(
         frames: &mut Frames,
         count: usize,
         flow: u64,
         millis: u64,
-    ) -> Vec<Waiting> {
-        let mut one = || Waiting {
+    ) -> Vec<QueuedFrame> {
+        let mut one = || QueuedFrame {
             frame: frames.take(),
             length: 1_000,
             flow,
@@ -188,8 +193,8 @@ pub(super) mod tests {
         (0..count).map(|_| one()).collect()
     }
 
-    pub(super) fn line(frames: Vec<Waiting>) -> Line {
-        let mut line = Line::default();
+    pub(super) fn line(frames: Vec<QueuedFrame>) -> Fifo {
+        let mut line = Fifo::default();
         frames.into_iter().for_each(|frame| line.push(frame));
         line
     }
@@ -199,7 +204,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_full_queue_drops_what_comes_and_keeps_the_order_of_what_it_has() {
+    fn a_full_queue_drops_new_frames_and_keeps_its_order() {
         let mut pool = Frames::new(64);
         let mut queue = Queue::new(&parameters(Law::TailDrop, 2), Stream::new(1, 1));
         let mut verdicts = Vec::new();

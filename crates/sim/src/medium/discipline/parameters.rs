@@ -1,21 +1,21 @@
-//! The numbers of a queue, as a medium's file gives them.
+//! Parameters of a queue file.
 
 use super::codel::CoDelParameters;
 use super::fair::FairParameters;
 use super::red::RedParameters;
 use crate::parameter::{ParameterError, Section};
 
-/// Of one discipline: each takes memory, whether anybody waits in it or not.
+/// Upper limit of the queues of a discipline. Each takes memory, even when it is empty.
 const MOST_QUEUES: u64 = 65_536;
-/// Frames.
+/// Upper limit of queued frames.
 const MOST_WAITING: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueParameters {
     pub(super) law: Law,
-    /// Frames that may wait.
+    /// Upper limit of queued frames.
     pub(super) limit: usize,
-    /// Are frames marked that may be?
+    /// Whether ECN-capable frames are marked instead of dropped.
     pub(super) marks: bool,
 }
 
@@ -63,7 +63,7 @@ impl QueueParameters {
 fn read_red(section: &Section<'_>) -> Result<RedParameters, ParameterError> {
     let (low, high) = (section.real("low")?, section.real("high")?);
     if low >= high {
-        let what = "a RED queue must begin to drop below where it drops everything: make low less than high";
+        let what = "the thresholds of a RED queue are reversed: make low less than high";
         return Err(ParameterError::Topology(what.to_owned()));
     }
     Ok(RedParameters {

@@ -1,20 +1,22 @@
-//! Random early detection: a queue whose average grows tells its senders, the more of them the longer it is (Floyd and
-//! Jacobson, "Random Early Detection gateways for congestion avoidance", 1993).
+//! Random early detection (Floyd and Jacobson, "Random Early Detection gateways for congestion
+//! avoidance", 1993): marks or drops frames with a probability that grows with the average queue
+//! length.
 
 use crate::rng::Stream;
 use linerate_units::{Span, Tick};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RedParameters {
-    /// Below this average, in frames, nobody is told.
+    /// Average queue length, in frames, below which no frame is chosen.
     pub(crate) low: f64,
-    /// From this average on everybody is.
+    /// Average queue length from which every frame is chosen.
     pub(crate) high: f64,
-    /// The part that is told just below that.
+    /// Share of frames chosen just below `high`.
     pub(crate) most: f64,
-    /// How much the present length weighs in the average.
+    /// Weight of the present length in the average.
     pub(crate) weight: f64,
-    /// The time of a typical frame: while nothing waits, the average sinks by one of them after the other.
+    /// Duration of a typical frame. While the queue is empty, the average decays by one frame each
+    /// time.
     pub(crate) frame: Span,
 }
 
@@ -23,7 +25,7 @@ pub(super) struct Red {
     parameters: RedParameters,
     random: Stream,
     average: f64,
-    /// Frames since one was last told; none while nobody is to be.
+    /// Frames since the last chosen one; `None` below the range.
     count: Option<f64>,
     empty_since: Option<Tick>,
 }
@@ -33,17 +35,17 @@ impl Red {
         Self { parameters, random, average: 0.0, count: None, empty_since: Some(Tick::ZERO) }
     }
 
-    /// The queue runs empty.
+    /// Notes that the queue has become empty.
     pub(super) const fn handle_empty(&mut self, now: Tick) {
         self.empty_since = Some(now);
     }
 
-    /// Is the average beyond the range in which a mark is enough?
+    /// Returns whether the average is so long that marking is not enough.
     pub(super) fn is_beyond(&self) -> bool {
         self.average >= self.parameters.high
     }
 
-    /// A frame comes to `length` others: is its sender to be told?
+    /// Returns whether to mark or drop a frame that arrives at a queue of `length` frames.
     pub(super) fn chooses(&mut self, now: Tick, length: usize) -> bool {
         self.update(now, length);
         let RedParameters { low, high, most, .. } = self.parameters;
@@ -53,7 +55,8 @@ impl Red {
         }
         let count = self.count.map_or(0.0, |count| count + 1.0);
         let share = most * (self.average - low) / (high - low);
-        // Spread evenly: the longer nobody was told, the more probable it is.
+        // Spaces the chosen frames evenly: the probability grows with the frames since the last
+        // one.
         let probability = if count * share < 1.0 { share / (1.0 - count * share) } else { 1.0 };
         let chosen = self.average >= high || self.random.happens(probability);
         self.count = Some(if chosen { 0.0 } else { count });
@@ -87,13 +90,13 @@ mod tests {
         Red::new(parameters, Stream::new(7, 7))
     }
 
-    /// How many of so many frames are chosen that each come to a queue of this length.
+    /// Returns how many of `frames` frames are chosen that each find this queue length.
     fn chosen(red: &mut Red, length: usize, frames: usize) -> usize {
         (0..frames).filter(|_| red.chooses(Tick::ZERO, length)).count()
     }
 
     #[test]
-    fn nobody_is_told_below_the_range_and_everybody_above_it() {
+    fn no_frame_is_chosen_below_the_range_and_every_one_above() {
         let mut red = red(1.0);
         assert_eq!(chosen(&mut red, 4, 1_000), 0);
         assert_eq!(chosen(&mut red, 15, 1_000), 1_000);
@@ -101,8 +104,8 @@ mod tests {
     }
 
     #[test]
-    fn within_the_range_the_part_that_is_told_grows_with_the_average() {
-        // One tells after 1, 2, ... 1/p - 1 others, each as often (section 7 of the paper).
+    fn within_the_range_the_share_grows_with_the_average() {
+        // The gap between chosen frames is uniform over 1, 2, ... 1/p (section 7 of the paper).
         for (length, share) in [(7, 0.02), (10, 0.05), (14, 0.09)] {
             let told = chosen(&mut red(1.0), length, 100_000);
             let expected = 100_000.0 * 2.0 * share;
@@ -113,17 +116,17 @@ mod tests {
     }
 
     #[test]
-    fn the_average_lags_behind_a_burst_and_sinks_while_nothing_waits() {
+    fn the_average_lags_behind_a_burst_and_decays_while_empty() {
         let mut red = red(0.002);
         red.chooses(Tick::ZERO, 0);
         assert_eq!(chosen(&mut red, 50, 40), 0, "a burst passes");
-        assert!(chosen(&mut red, 50, 400) > 0, "what lasts does not");
+        assert!(chosen(&mut red, 50, 400) > 0, "a standing queue does not");
         let before = red.average;
         red.handle_empty(Tick::ZERO);
         red.chooses(Tick::from_picos(1_000_000_000_000), 0);
         assert!(
             red.average < before / 5.0,
-            "1,000 frames' time later the queue is known to be short"
+            "the average has decayed after the time of 1,000 frames"
         );
     }
 }

@@ -166,9 +166,10 @@ impl Bbr {
         }
     }
 
-    /// The losses are repaired, and were losses.
-    pub(super) fn forget_undo(&mut self) {
-        self.undo = Undo::default();
+    /// The losses are repaired. What was saved before them stays until the next loss: a duplicate may still show that
+    /// they were none.
+    pub(super) const fn close_undo(&mut self) {
+        self.undo.is_kept = false;
     }
 
     /// `HandleSpuriousLossDetection`.
@@ -176,15 +177,13 @@ impl Bbr {
         self.restore_window();
         self.latest.loss = false;
         self.full_pipe.reset(Rate::default());
-        let before = core::mem::take(&mut self.undo);
+        self.close_undo();
+        let (phase, before) = (self.undo.phase.take(), self.undo.bounds);
         // None is infinity, so the looser bound is none if either is.
-        self.bounds.bandwidth =
-            self.bounds.bandwidth.zip(before.bounds.bandwidth).map(|(a, b)| a.max(b));
-        self.bounds.inflight =
-            self.bounds.inflight.zip(before.bounds.inflight).map(|(a, b)| a.max(b));
-        self.bounds.longterm =
-            self.bounds.longterm.zip(before.bounds.longterm).map(|(a, b)| a.max(b));
-        match before.phase {
+        self.bounds.bandwidth = self.bounds.bandwidth.zip(before.bandwidth).map(|(a, b)| a.max(b));
+        self.bounds.inflight = self.bounds.inflight.zip(before.inflight).map(|(a, b)| a.max(b));
+        self.bounds.longterm = self.bounds.longterm.zip(before.longterm).map(|(a, b)| a.max(b));
+        match phase {
             Some(Phase::Startup) if self.phase != Phase::Startup => {
                 self.full_pipe.reached = false;
                 if self.phase != Phase::ProbeRtt {
@@ -427,6 +426,13 @@ mod tests {
             );
             assert!(!starting.full_pipe.reached && !starting.full_pipe.now);
         }
+        // They may prove to be none when they have been made up for.
+        let mut late = steady(Phase::Cruise);
+        late.bounds.longterm = Some(150_000);
+        recover(&mut late, 3);
+        late.on_recovered();
+        late.on_spurious_loss();
+        assert_eq!(late.bounds, Bounds { longterm: Some(150_000), ..Bounds::default() });
         // What is lost afterwards is another matter.
         let mut again = steady(Phase::Up);
         recover(&mut again, 3);

@@ -406,7 +406,7 @@ impl Controller for Bbr {
         if core::mem::take(&mut self.recovering) {
             self.restore_window();
             self.window.set(self.window.cwnd().min(self.volume_cap()));
-            self.forget_undo();
+            self.close_undo();
         }
     }
 

@@ -1,10 +1,10 @@
-//! An application that does anything at any time.
+//! The application's random calls.
 
-use super::{MOST_SOCKETS, Story};
+use super::{MOST_SOCKETS, TestCase};
 use linerate_stack::{ConnectOptions, UdpOptions};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-impl Story<'_> {
+impl TestCase<'_> {
     pub(super) fn connect(&mut self) {
         let remote = SocketAddrV4::new(self.neighbor(), 7);
         if self.connections.len() >= MOST_SOCKETS {

@@ -1,5 +1,5 @@
-//! Frames into a host: a neighbour that is partly honest, with listeners, connections and UDP sockets
-//! open, and an application that does anything at any time.
+//! Frames into a host: a neighbour that is partly honest, open listeners, connections and UDP
+//! sockets, and an application that makes any call at any time.
 
 mod application;
 mod neighbor;
@@ -22,21 +22,21 @@ use std::num::NonZeroU16;
 const MTU: usize = 1_500;
 const HOST: Side = Side::Right;
 const PEER: Side = Side::Left;
-/// Sockets that the story's application holds of each kind.
+/// Sockets of each kind that the application holds at most.
 const MOST_SOCKETS: usize = 4;
 
-/// Tells the story that `bytes` choose.
+/// Runs the test case that `bytes` encode.
 ///
 /// # Panics
-/// If an invariant is broken, or what the host sends is malformed.
+/// If an invariant is broken, or the host sends a malformed frame.
 pub fn frames_into_a_host(bytes: &[u8]) {
-    let mut story = Story::begin(Choices::new(bytes));
-    while !story.choices.is_empty() {
-        story.step();
+    let mut case = TestCase::begin(Choices::new(bytes));
+    while !case.choices.is_empty() {
+        case.step();
     }
 }
 
-/// A conversation as the wire shows it, from the host's side.
+/// A connection as its packets show it, from the host's side.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     port: u16,
@@ -45,7 +45,7 @@ struct Flow {
     ack: SeqNum,
 }
 
-struct Story<'a> {
+struct TestCase<'a> {
     choices: Choices<'a>,
     now: Instant,
     host: Host<TestLink>,
@@ -53,22 +53,22 @@ struct Story<'a> {
     connections: Vec<TcpHandle>,
     datagrams: Vec<UdpHandle>,
     flows: Vec<Flow>,
-    /// What the link says of the next frame.
-    said: Said,
+    /// The link's metadata of the next frame.
+    metadata: Metadata,
 }
 
-/// What a link says of a frame, which may be nonsense.
+/// The metadata that a link reports for a frame, which may be wrong.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct Metadata {
     checksum: RxChecksum,
     segment: Option<NonZeroU16>,
 }
 
-impl Said {
+impl Metadata {
     const NOTHING: Self = Self { checksum: RxChecksum::Unverified, segment: None };
 }
 
-impl<'a> Story<'a> {
+impl<'a> TestCase<'a> {
     fn begin(mut choices: Choices<'a>) -> Self {
         let mut config = HOST.config();
         config.limits.sockets = 12;
@@ -87,7 +87,7 @@ impl<'a> Story<'a> {
         let listener =
             host.stack_mut().tcp_listen(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9), &options);
         let now = Instant::ZERO + Duration::from_secs(1_000);
-        let mut story = Self {
+        let mut case = Self {
             choices,
             now,
             host,
@@ -95,21 +95,21 @@ impl<'a> Story<'a> {
             connections: Vec::new(),
             datagrams: Vec::new(),
             flows: Vec::new(),
-            said: Said::NOTHING,
+            metadata: Metadata::NOTHING,
         };
-        story.bind();
-        if story.choices.byte() < 200 {
-            story.introduce();
+        case.bind();
+        if case.choices.byte() < 200 {
+            case.introduce();
         }
-        story.connect();
-        story.turn();
-        story
+        case.connect();
+        case.turn();
+        case
     }
 
     fn step(&mut self) {
         let choice = self.choices.byte();
         if choice >= 0xd0 {
-            self.said = self.link_s_word();
+            self.metadata = self.choose_metadata();
         }
         match choice & 15 {
             0..=3 => self.tcp(),
@@ -128,7 +128,7 @@ impl<'a> Story<'a> {
         self.turn();
     }
 
-    /// The host does what there is to do, and everything that it sends is looked at.
+    /// Runs a turn of the host, and checks every frame that it sends.
     fn turn(&mut self) {
         for count in 0.. {
             assert!(count < 5_000, "never done");
@@ -136,7 +136,7 @@ impl<'a> Story<'a> {
             self.host.stack().check();
             let mut sent = false;
             while let Some(frame) = self.host.link_mut().fetch() {
-                self.hear(&frame);
+                self.check_frame(&frame);
                 sent = true;
             }
             let again = turn.more || turn.blocked && sent || self.host.link().has_arrived();
@@ -148,8 +148,8 @@ impl<'a> Story<'a> {
         self.host.stack().check();
     }
 
-    /// What the host sends has right checksums, and lengths that fit.
-    fn hear(&mut self, frame: &[u8]) {
+    /// Checks that a frame that the host has sent has right checksums and consistent lengths.
+    fn check_frame(&mut self, frame: &[u8]) {
         let ethernet = EthernetFrame::parse(frame).expect("Ethernet");
         assert_eq!(ethernet.header.source, HOST.mac());
         if ethernet.header.ether_type != EtherType::IPV4 {
@@ -161,7 +161,7 @@ impl<'a> Story<'a> {
         let pseudo = packet.header.pseudo_header(packet.payload.len());
         match packet.header.protocol {
             Protocol::TCP => {
-                TcpHeader::verify_checksum(packet.payload, pseudo).expect("a right checksum")
+                TcpHeader::verify_checksum(packet.payload, pseudo).expect("a right checksum");
             }
             Protocol::UDP => {
                 let datagram = UdpDatagram::parse(packet.payload).expect("UDP");
@@ -187,8 +187,8 @@ impl<'a> Story<'a> {
         self.flows.truncate(8);
     }
 
-    /// A link may say anything of the next frame.
-    fn link_s_word(&mut self) -> Said {
+    /// Chooses the metadata of the next frame.
+    fn choose_metadata(&mut self) -> Metadata {
         let place = PartialChecksum { start: self.choices.half(), offset: self.choices.half() };
         let checksum = self.choices.of(&[
             RxChecksum::Partial(place),
@@ -196,7 +196,7 @@ impl<'a> Story<'a> {
             RxChecksum::Unverified,
         ]);
         let size = self.choices.of(&[1_400, 100, 1, u16::MAX, 0]);
-        Said { checksum, segment: NonZeroU16::new(size) }
+        Metadata { checksum, segment: NonZeroU16::new(size) }
     }
 
     fn pass_time(&mut self) {

@@ -1,6 +1,6 @@
-//! A neighbour that is honest as a rule.
+//! A neighbour that mostly follows the protocols.
 
-use super::{HOST, PEER, Said, Story};
+use super::{HOST, Metadata, PEER, TestCase};
 use crate::hostile::mend_checksums;
 use linerate_wire::{
     ArpPacket, EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, SeqNum, TcpFlags,
@@ -8,8 +8,8 @@ use linerate_wire::{
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-impl Story<'_> {
-    /// A segment of a conversation that the wire has shown.
+impl TestCase<'_> {
+    /// Sends a segment of a connection that the captured packets have shown.
     pub(super) fn tcp(&mut self) {
         let index = usize::from(self.choices.byte());
         let Some(&flow) = self.flows.get(index % self.flows.len().max(1)) else { return };
@@ -24,7 +24,7 @@ impl Story<'_> {
         self.segment(flow.peer, flow.port, flags, seq, ack);
     }
 
-    /// A SYN to a listener, or to nobody.
+    /// Sends a SYN to a listener, or to a closed port.
     pub(super) fn open(&mut self) {
         let port = self.choices.of(&[9, 9, 9, 10]);
         let source = SocketAddrV4::new(PEER.address(), 2_000 + u16::from(self.choices.byte() % 8));
@@ -54,7 +54,7 @@ impl Story<'_> {
         } else {
             TcpOptions::default()
         };
-        let most = if self.said.segment.is_some() { 40 * 1_400 } else { 1_400 };
+        let most = if self.metadata.segment.is_some() { 40 * 1_400 } else { 1_400 };
         let mut bytes = vec![0x5a; TcpHeader::MAX_LENGTH + most];
         let options_length = options.emit(&mut bytes[TcpHeader::LENGTH..]);
         header.emit(options_length, &mut bytes);
@@ -85,7 +85,7 @@ impl Story<'_> {
         self.put(frame);
     }
 
-    /// The peer asks for the host's station, so that the host knows the peer's.
+    /// Sends an ARP request for the host's address, so that the host learns the peer's MAC address.
     pub(super) fn introduce(&mut self) {
         let mut frame = vec![0; EthernetHeader::LENGTH + ArpPacket::LENGTH];
         let header = EthernetHeader {
@@ -111,7 +111,7 @@ impl Story<'_> {
         self.packet(source, Protocol::UDP, &bytes);
     }
 
-    /// An ICMP message: any bytes, or an error that quotes a conversation.
+    /// Sends an ICMP message: any bytes, or an error that quotes a packet of a connection.
     pub(super) fn icmp(&mut self) {
         let source = self.neighbor();
         let mut bytes =
@@ -135,7 +135,7 @@ impl Story<'_> {
         self.packet(source, Protocol::ICMP, &bytes);
     }
 
-    /// Any bytes as a packet, with any protocol.
+    /// Sends any bytes as an IP packet of any protocol.
     pub(super) fn nearly_ip(&mut self) {
         let source = Ipv4Addr::from(self.choices.near(u32::from(PEER.address())));
         let protocol =
@@ -149,7 +149,7 @@ impl Story<'_> {
         self.put(frame);
     }
 
-    /// The peer, as a rule, or some other address of the network.
+    /// Chooses an address: usually the peer's, else another one of the network.
     pub(super) fn neighbor(&mut self) -> Ipv4Addr {
         match self.choices.byte() {
             0..=199 => PEER.address(),
@@ -157,7 +157,7 @@ impl Story<'_> {
         }
     }
 
-    /// An IP packet of the peer's, its checksums right as a rule.
+    /// Sends an IP packet of the peer's, usually with right checksums.
     fn packet(&mut self, source: Ipv4Addr, protocol: Protocol, payload: &[u8]) {
         let destination = match self.choices.byte() {
             0..=239 => HOST.address(),
@@ -183,7 +183,7 @@ impl Story<'_> {
         self.put(frame);
     }
 
-    /// Sometimes a byte becomes another, and then the checksums fit or not.
+    /// Sometimes changes a byte; the checksums are then recomputed or left wrong.
     fn spoil(&mut self, frame: &mut Vec<u8>) {
         match self.choices.byte() {
             0..=199 => mend_checksums(frame),
@@ -201,7 +201,8 @@ impl Story<'_> {
     }
 
     fn put(&mut self, frame: Vec<u8>) {
-        let Said { checksum, segment } = std::mem::replace(&mut self.said, Said::NOTHING);
+        let Metadata { checksum, segment } =
+            std::mem::replace(&mut self.metadata, Metadata::NOTHING);
         self.host.link_mut().put_as(self.now, frame, checksum, segment);
     }
 }

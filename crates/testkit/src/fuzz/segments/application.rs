@@ -1,11 +1,11 @@
-//! An application that does anything at any time.
+//! The application's random calls.
 
-use super::Story;
+use super::TestCase;
 use crate::script::pattern;
 use linerate_tcp::KeepAlive;
 use linerate_units::Duration;
 
-impl Story<'_> {
+impl TestCase<'_> {
     pub(super) fn write(&mut self) {
         let count = usize::from(self.choices.half()) >> self.choices.of(&[0, 2, 4, 8, 12]);
         let data: Vec<u8> = (self.written..self.written + count).map(pattern).collect();

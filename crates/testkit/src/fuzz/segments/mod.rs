@@ -1,9 +1,9 @@
-//! Segments into a connection: a peer that is partly honest, an application that does anything at any
-//! time, and a clock that jumps.
+//! Segments into a connection: a peer that is partly honest, an application that makes any call at
+//! any time, and a clock that jumps.
 //!
-//! The connection has a twin with header prediction switched off that is told the same; both must
-//! agree after every step. Data is the pattern of its position in both directions, so whatever is
-//! read or sent must be, too, however segments overlap.
+//! The connection has a twin with header prediction switched off that gets equal input; both must
+//! agree after every step. The data of both directions is the pattern of its position, so every
+//! byte read or sent can be checked, however segments overlap.
 
 mod application;
 mod peer;
@@ -20,41 +20,41 @@ use peer::{syn_options, write};
 
 const PATH: Path = Path::ipv4(1_500);
 
-/// More segments than two buffers of the largest size make do not leave at once.
+/// Most segments that may leave at once: those of two full buffers of the largest size.
 const MOST_SEGMENTS: usize = 8_000;
 
-/// Tells the story that `bytes` choose.
+/// Runs the test case that `bytes` encode.
 ///
 /// # Panics
 /// If an invariant is broken, or header prediction makes a difference.
 pub fn segments_into_a_connection(bytes: &[u8]) {
-    let Some(mut story) = Story::begin(Choices::new(bytes)) else { return };
-    while !story.choices.is_empty() {
-        story.step();
+    let Some(mut case) = TestCase::begin(Choices::new(bytes)) else { return };
+    while !case.choices.is_empty() {
+        case.step();
     }
 }
 
-/// A connection, its twin, and what its peer knows.
-struct Story<'a> {
+/// A connection, its twin, and the state of the peer.
+struct TestCase<'a> {
     choices: Choices<'a>,
     now: Instant,
     connection: Connection,
     twin: Connection,
     iss: SeqNum,
     irs: SeqNum,
-    /// The connection's last acknowledgement, and the end of what it has sent.
-    heard_ack: SeqNum,
-    heard_end: SeqNum,
-    /// What the peer has acknowledged.
-    told_ack: SeqNum,
-    /// Does the peer use timestamps, and the last it has heard?
+    /// The connection's last acknowledgement number.
+    received_ack: SeqNum,
+    received_end: SeqNum,
+    /// The last acknowledgement number that the peer has sent.
+    sent_ack: SeqNum,
+    /// Whether the peer uses timestamps.
     stamps: bool,
-    heard_stamp: u32,
+    received_stamp: u32,
     written: usize,
     read: usize,
 }
 
-impl<'a> Story<'a> {
+impl<'a> TestCase<'a> {
     fn begin(mut choices: Choices<'a>) -> Option<Self> {
         let config = choose_config(&mut choices);
         let now = Instant::ZERO + Duration::from_secs(u64::from(choices.byte()) * 1_000);
@@ -64,8 +64,8 @@ impl<'a> Story<'a> {
             Seeds { initial_sequence: iss, timestamp_offset: choices.of(&[0, u32::MAX - 500]) };
         let connection = if choices.yes() {
             let mut connection = Connection::connect(config, PATH, seeds, now);
-            // The numbers say whether it opens fast, so that stories that were kept still mean what they
-            // meant.
+            // The numbers decide whether it opens fast, so that the corpus kept its meaning when
+            // Fast Open was added.
             if seeds.timestamp_offset > 0 {
                 let cookie = FastOpenCookie::new(&[1; 8]).filter(|_| iss.number() != 0);
                 connection.try_fast_open(cookie.map_or(FastOpenOffer::Request, |cookie| {
@@ -94,23 +94,23 @@ impl<'a> Story<'a> {
         };
         let mut twin = connection.clone();
         twin.set_header_prediction(false);
-        let story = Self {
+        let case = Self {
             choices,
             now,
             connection,
             twin,
             iss,
             irs,
-            heard_ack: irs + 1,
-            heard_end: iss + 1,
-            told_ack: iss + 1,
+            received_ack: irs + 1,
+            received_end: iss + 1,
+            sent_ack: iss + 1,
             stamps: true,
-            heard_stamp: 0,
+            received_stamp: 0,
             written: 0,
             read: 0,
         };
-        story.judge();
-        Some(story)
+        case.judge();
+        Some(case)
     }
 
     fn step(&mut self) {
@@ -134,14 +134,14 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// Everything that must hold of both, and between them.
+    /// Checks the invariants of both connections, and that they agree.
     fn judge(&self) {
         self.connection.check();
         self.twin.check();
         self.connection.assert_agrees_with(&mut self.twin.clone());
     }
 
-    /// The same to both, with the same answer.
+    /// Applies `act` to both connections, and checks that the results are equal.
     fn both<T: PartialEq + core::fmt::Debug>(
         &mut self,
         act: impl Fn(&mut Connection, Instant) -> T,
@@ -151,7 +151,7 @@ impl<'a> Story<'a> {
         answer
     }
 
-    /// Takes everything that leaves now.
+    /// Takes all segments that the connection sends now.
     fn flush(&mut self) {
         let (mut frame, mut twin_frame) = ([0; 1_480], [0; 1_480]);
         for count in 0.. {
@@ -165,12 +165,12 @@ impl<'a> Story<'a> {
             let Some((length, sum)) = sent else { break };
             assert_eq!(frame[..length], twin_frame[..length]);
             assert_eq!(sum.finish(), Sum::of(&frame[..length]).finish());
-            self.hear(&Segment::parse(&frame[..length]).expect("what is sent can be parsed"));
+            self.note_sent(&Segment::parse(&frame[..length]).expect("what is sent can be parsed"));
         }
         self.judge();
     }
 
-    fn hear(&mut self, segment: &Segment<'_>) {
+    fn note_sent(&mut self, segment: &Segment<'_>) {
         let flags = segment.flags();
         let first = first_position(flags, segment.seq - self.iss);
         for (index, &byte) in segment.payload.iter().enumerate() {
@@ -184,11 +184,11 @@ impl<'a> Story<'a> {
             return;
         }
         if flags.contains(TcpFlags::ACK) {
-            self.heard_ack = segment.ack;
+            self.received_ack = segment.ack;
         }
-        self.heard_end = self.heard_end.later(segment.seq + segment.sequence_length());
+        self.received_end = self.received_end.later(segment.seq + segment.sequence_length());
         if let Some(stamps) = segment.options().timestamps {
-            self.heard_stamp = stamps.value;
+            self.received_stamp = stamps.value;
         }
     }
 
@@ -201,7 +201,7 @@ impl<'a> Story<'a> {
             self.fire();
         }
         self.now = self.now.max(until);
-        // Timers that were not waited for are late; that, too, must do no harm.
+        // A timeout handled late must do no harm.
         self.both(|connection, now| connection.handle_timeout(now));
     }
 
@@ -220,8 +220,8 @@ impl<'a> Story<'a> {
     }
 }
 
-/// Where in the stream the data of a segment begins that is numbered from its sender's SYN; a SYN takes the
-/// number before it.
+/// Returns the position in the stream at which the data of a segment begins, given its number
+/// counted from the sender's SYN; a SYN takes the number before it.
 fn first_position(flags: TcpFlags, relative: u32) -> usize {
     relative.wrapping_sub(u32::from(!flags.contains(TcpFlags::SYN))) as usize
 }
@@ -237,7 +237,7 @@ fn choose_config(choices: &mut Choices<'_>) -> Config {
         timestamps: switches & 2 != 0,
         window_scaling: switches & 4 != 0,
         selective_acks: switches & 8 != 0,
-        reassembly_stretches: if switches & 16 != 0 { 3 } else { 64 },
+        reassembly_ranges: if switches & 16 != 0 { 3 } else { 64 },
         ecn: if switches & 64 != 0 { EcnRule::Request } else { config.ecn },
         accurate_ecn: if switches & 80 == 80 { EcnRule::Request } else { EcnRule::Off },
         pacing: if switches & 128 != 0 { PacingRule::On } else { config.pacing },

@@ -1,6 +1,7 @@
-//! A peer that is honest as a rule, and what the network reports of it.
+//! A peer that mostly follows the protocol, and ICMP errors that quote its connection.
 
-use super::{Story, first_position};
+use super::{TestCase, first_position};
+use crate::arrival::arrive;
 use crate::fuzz::choices::Choices;
 use crate::script::pattern;
 use linerate_tcp::{Disposition, IcmpReport, State};
@@ -9,8 +10,8 @@ use linerate_wire::{
     Timestamps,
 };
 
-impl Story<'_> {
-    /// A segment of which each part is right, as a rule.
+impl TestCase<'_> {
+    /// Sends a segment each part of which is usually right.
     pub(super) fn likely_segment(&mut self) {
         let flags = match self.choices.byte() {
             0..=159 => TcpFlags::ACK,
@@ -20,28 +21,31 @@ impl Story<'_> {
             _ => TcpFlags::from_bits_retain(self.choices.byte().into()),
         };
         let opening = self.connection.state() == State::SynSent;
-        let expected = if opening { self.irs } else { self.heard_ack };
+        let expected = if opening { self.irs } else { self.received_ack };
         let seq = self.choices.near(expected.number());
-        let base = self.choices.of(&[self.heard_end, self.heard_end, self.told_ack]);
+        let base = self.choices.of(&[self.received_end, self.received_end, self.sent_ack]);
         let ack = self.choices.near(base.number());
         self.segment(flags, SeqNum::new(seq), SeqNum::new(ack));
     }
 
     pub(super) fn data_in_order(&mut self) {
-        self.segment(TcpFlags::ACK | TcpFlags::PSH, self.heard_ack, self.heard_end);
+        self.segment(TcpFlags::ACK | TcpFlags::PSH, self.received_ack, self.received_end);
     }
 
-    /// Of anything between the last one and all that was sent.
+    /// Chooses an acknowledgement number between the last one and the end of what was sent.
     pub(super) fn acknowledgement(&mut self) {
         let share = u32::from(self.choices.byte());
-        let all = self.heard_end - self.told_ack;
-        let ack = self.told_ack + (all / 255 * share + all % 255 * share / 255);
-        self.segment(TcpFlags::ACK, self.heard_ack, ack);
+        let all = self.received_end - self.sent_ack;
+        let ack = self.sent_ack + (all / 255 * share + all % 255 * share / 255);
+        self.segment(TcpFlags::ACK, self.received_ack, ack);
     }
 
     fn segment(&mut self, flags: TcpFlags, seq: SeqNum, ack: SeqNum) {
-        if flags.contains(TcpFlags::ACK) && ack.after(self.told_ack) && !ack.after(self.heard_end) {
-            self.told_ack = ack;
+        if flags.contains(TcpFlags::ACK)
+            && ack.after(self.sent_ack)
+            && !ack.after(self.received_end)
+        {
+            self.sent_ack = ack;
         }
         let mut options = self.choose_options(flags);
         let flags = self.count_marks(flags, &mut options, seq, ack);
@@ -51,8 +55,8 @@ impl Story<'_> {
         self.arrive(&bytes[..length]);
     }
 
-    /// A peer of a connection that takes part in accurate ECN: its counter, and any counts of bytes. What they
-    /// are follows from the numbers, so that stories that were kept still mean what they meant.
+    /// Adds the fields of a peer that uses accurate ECN: its counter and any byte counts. They
+    /// follow from the sequence numbers, so that the corpus kept its meaning.
     fn count_marks(
         &self,
         flags: TcpFlags,
@@ -81,7 +85,7 @@ impl Story<'_> {
             16..=23 => options.mss = Some(self.choices.half()),
             24..=31 => options = TcpOptions::default(),
             32..=39 => {
-                let left = SeqNum::new(self.choices.near(self.told_ack.number()));
+                let left = SeqNum::new(self.choices.near(self.sent_ack.number()));
                 options.sack.push(SackBlock { left, right: left + u32::from(self.choices.half()) });
             }
             _ => {}
@@ -89,15 +93,16 @@ impl Story<'_> {
         let clock = u32::try_from(self.now.as_millis() & 0xffff_ffff).expect("a low word");
         options.timestamps = self.stamps.then(|| Timestamps {
             value: self.choices.near(clock),
-            echo: self.choices.near(self.heard_stamp),
+            echo: self.choices.near(self.received_stamp),
         });
         options
     }
 
-    /// The data of a segment is what belongs to its place in the stream, whoever made the segment up.
+    /// Fills the payload with the pattern of its position in the stream, whatever the header
+    /// claims.
     fn fill(&self, bytes: &mut [u8]) {
         let Ok(segment) = Segment::parse(bytes) else { return };
-        // In SYN-SENT nobody knows yet where the stream begins: a SYN says it.
+        // In SYN-SENT only a SYN determines the first sequence number of the stream.
         let opens =
             self.connection.state() == State::SynSent && segment.flags().contains(TcpFlags::SYN);
         let irs = if opens { segment.seq } else { self.irs };
@@ -108,13 +113,13 @@ impl Story<'_> {
         }
     }
 
-    /// Any bytes that can be read as a segment.
+    /// Sends any bytes that can be parsed as a segment.
     pub(super) fn garbage(&mut self) {
         let mut bytes = self.choices.bytes().to_vec();
         if bytes.len() >= TcpHeader::LENGTH && self.choices.yes() {
-            // Near enough to get past the first checks.
-            bytes[4..8].copy_from_slice(&self.heard_ack.number().to_be_bytes());
-            bytes[8..12].copy_from_slice(&self.heard_end.number().to_be_bytes());
+            // Numbers close enough to pass the first checks.
+            bytes[4..8].copy_from_slice(&self.received_ack.number().to_be_bytes());
+            bytes[8..12].copy_from_slice(&self.received_end.number().to_be_bytes());
         }
         self.fill(&mut bytes);
         self.arrive(&bytes);
@@ -123,16 +128,17 @@ impl Story<'_> {
     fn arrive(&mut self, bytes: &[u8]) {
         let Ok(segment) = Segment::parse(bytes) else { return };
         let opening = self.connection.state() == State::SynSent;
-        // The segment itself says what its packet bore, so that stories that were kept still mean what they
-        // meant.
+        // The segment itself determines the ECN codepoint, so that the corpus kept its meaning.
         let ecn = match (segment.payload.len() % 4, segment.payload.len() % 16) {
             (1, _) => Ecn::Ce,
             (_, 2 | 7 | 15) => Ecn::Ect0,
             (_, 3) => Ecn::Ect1,
             _ => Ecn::NotEct,
         };
-        let disposition =
-            self.both(|connection, now| connection.handle_segment_bearing(now, &segment, ecn));
+        let now = self.now;
+        let disposition = arrive(&mut self.connection, &mut self.twin, |connection| {
+            connection.handle_segment_with(now, &segment, ecn, None)
+        });
         if opening && self.connection.state() != State::SynSent {
             self.irs = segment.seq;
         }
@@ -142,7 +148,7 @@ impl Story<'_> {
     }
 
     pub(super) fn report(&mut self) {
-        let quoted = SeqNum::new(self.choices.near(self.told_ack.number()));
+        let quoted = SeqNum::new(self.choices.near(self.sent_ack.number()));
         let mtu_payload = usize::from(self.choices.half());
         let report = match self.choices.byte() % 3 {
             0 => IcmpReport::HardError { quoted },
@@ -153,7 +159,7 @@ impl Story<'_> {
     }
 }
 
-/// What a peer's SYN offers, unless the story says otherwise.
+/// Returns the options of a peer's SYN.
 pub(super) fn syn_options() -> TcpOptions {
     TcpOptions {
         mss: Some(1_460),
@@ -164,7 +170,7 @@ pub(super) fn syn_options() -> TcpOptions {
     }
 }
 
-/// Writes a segment whose window, urgent pointer and length are chosen; how long it is.
+/// Writes a segment whose window, urgent pointer and length are chosen, and returns its length.
 pub(super) fn write(
     flags: TcpFlags,
     seq: SeqNum,

@@ -1,0 +1,34 @@
+//! Tells the program which commit and which compiler it is built from, for the facts of a sweep.
+
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    let compiler = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let version = output(Command::new(compiler).arg("--version"));
+    println!("cargo::rustc-env=LINERATE_RUSTC={}", version.as_deref().unwrap_or("unknown"));
+    println!("cargo::rustc-env=LINERATE_COMMIT={}", commit().unwrap_or_default());
+    println!("cargo::rerun-if-changed=build.rs");
+}
+
+/// The commit of the checkout, marked if its crates have been changed since. None outside of one.
+fn commit() -> Option<String> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
+    let git = |words: &[&str]| output(Command::new("git").arg("-C").arg(crates).args(words));
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let changes = git(&["status", "--porcelain", "--", "."])?;
+    // A commit moves the log, an edit moves a file of the crates: either changes what is true.
+    let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
+    for watched in [crates.join(log), crates.to_owned()] {
+        if watched.exists() {
+            println!("cargo::rerun-if-changed={}", watched.display());
+        }
+    }
+    Some(if changes.is_empty() { commit } else { format!("{commit}, with changes") })
+}
+
+/// What a command prints, if it succeeds.
+fn output(command: &mut Command) -> Option<String> {
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+}

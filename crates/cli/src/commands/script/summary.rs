@@ -1,0 +1,79 @@
+//! The end of a run of scripts: how many did what, by folder, and why some were refused.
+
+use crate::output::Failure;
+use linerate_script::Verdict;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A script that was found, and its verdict if there is one.
+pub(super) type Outcome<'a> = (&'a str, Option<&'a Verdict>);
+
+/// A line for each folder if there are several, the reasons of refusals, and a line for all.
+pub(super) fn summary(outcomes: &[Outcome<'_>]) -> Vec<String> {
+    let mut folders: BTreeMap<&Path, Vec<Outcome<'_>>> = BTreeMap::new();
+    for outcome in outcomes {
+        let folder = Path::new(outcome.0).parent().unwrap_or_else(|| Path::new(""));
+        folders.entry(folder).or_default().push(*outcome);
+    }
+    let mut lines = Vec::new();
+    for (folder, list) in &folders {
+        if folders.len() > 1 {
+            lines.push(format!("{}: {}", folder.display(), counts(list)));
+        }
+        lines.extend(reasons(list));
+    }
+    lines.push(counts(outcomes));
+    lines
+}
+
+/// `4 scripts: 3 passed, 1 refused`.
+fn counts(outcomes: &[Outcome<'_>]) -> String {
+    let count = |is: fn(&Option<&Verdict>) -> bool| {
+        outcomes.iter().filter(|(_, verdict)| is(verdict)).count()
+    };
+    let passed = count(|verdict| matches!(verdict, Some(Verdict::Passed)));
+    let mut parts = vec![format!("{passed} passed")];
+    for (count, word) in [
+        (count(|verdict| matches!(verdict, Some(Verdict::Failed(_)))), "failed"),
+        (count(|verdict| matches!(verdict, Some(Verdict::Refused { .. }))), "refused"),
+        (count(|verdict| matches!(verdict, Some(Verdict::Broken { .. }))), "broken off"),
+        (count(|verdict| verdict.is_none()), "not run"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{count} {word}"));
+        }
+    }
+    format!("{}: {}", scripts(outcomes.len()), parts.join(", "))
+}
+
+/// `  2 refused: …`, the most frequent reason first.
+fn reasons(outcomes: &[Outcome<'_>]) -> Vec<String> {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, verdict) in outcomes {
+        if let Some(Verdict::Refused { what, .. }) = verdict {
+            *reasons.entry(what).or_default() += 1;
+        }
+    }
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    // A reason may quote the script, which must not reach the terminal as it is.
+    let shown = |what: &str| what.replace(char::is_control, "\u{fffd}");
+    reasons.iter().map(|(what, count)| format!("  {count} refused: {}", shown(what))).collect()
+}
+
+/// `1 script`, `4 scripts`.
+pub(super) fn scripts(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "script" } else { "scripts" })
+}
+
+/// The command's own verdict: a script that fails weighs more than one that could not be run.
+pub(super) fn judge(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
+    let any = |is: fn(&Verdict) -> bool| outcomes.iter().filter_map(|row| row.1).any(is);
+    if any(|verdict| matches!(verdict, Verdict::Failed(_) | Verdict::Broken { .. })) {
+        Err(Failure::running("not every script passed"))
+    } else if any(|verdict| matches!(verdict, Verdict::Refused { .. })) {
+        Err(Failure::input("not every script could be run: see what was refused"))
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! A sink for tests, which keeps to the protocol and then reports whatever it likes.
+
+use super::greeting::{self, Token};
+use super::message::{Description, Opened, Ready, Reply, Report, Request, SinkTcp};
+use crate::peer::Peer;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::thread::{self, JoinHandle};
+
+/// Serves one sweep, each run of which ends with `report`; where it does, and until when.
+/// # Panics
+/// If the sweep does not keep to the protocol.
+#[must_use]
+#[allow(clippy::unwrap_used, reason = "a sink for tests")]
+pub fn false_sink(report: Report) -> (Peer, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = Peer { host: "127.0.0.1".to_owned(), port: listener.local_addr().unwrap().port() };
+    (peer, thread::spawn(move || serve(&listener, &report)))
+}
+
+#[allow(clippy::unwrap_used, reason = "a sink for tests")]
+fn serve(listener: &TcpListener, report: &Report) {
+    let (mut control, _) = listener.accept().unwrap();
+    let mut lines = BufReader::new(control.try_clone().unwrap()).lines().map_while(Result::ok);
+    lines.next().unwrap();
+    control.write_all(greeting::SINK.as_bytes()).unwrap();
+    let mut say = |reply: Reply| {
+        // Whoever has heard enough is gone.
+        let _ = writeln!(control, "{}", serde_json::to_string(&reply).unwrap());
+    };
+    for line in lines {
+        match serde_json::from_str(&line).unwrap() {
+            Request::Describe {} => say(Reply::Description(description())),
+            Request::Grant { receive_buffer } => {
+                say(Reply::Granted { granted_bytes: receive_buffer * 2 });
+            }
+            Request::Time {} => say(Reply::Time { nanos: 0 }),
+            Request::Open(_) => {
+                say(Reply::Opened(Opened { token: Token(7), granted_bytes: 1 }));
+                let (mut data, _) = listener.accept().unwrap();
+                thread::spawn(move || io::copy(&mut data, &mut io::sink()));
+                say(Reply::Ready(Ready { granted_bytes: 1 }));
+                say(Reply::Done(report.clone()));
+            }
+            Request::Stop {} => {}
+        }
+    }
+}
+
+fn description() -> Description {
+    let (program, kernel) = ("false".to_owned(), "none".to_owned());
+    Description { program, kernel, tcp: SinkTcp::Kernel, rmem_max: None, sessions: 1 }
+}

@@ -1,0 +1,30 @@
+//! Settings of this machine, as its kernel prints them.
+
+use std::fs;
+
+/// Returns the frequency governor of the processor, if the system chooses the frequency.
+#[must_use]
+pub fn governor() -> Option<String> {
+    line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+}
+
+/// Returns the kernel's name, release and build.
+#[must_use]
+pub fn kernel() -> String {
+    let part = |name: &str| line_of(&format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+    format!("{} {} {}", part("ostype"), part("osrelease"), part("version")).trim().to_owned()
+}
+
+/// Returns a kernel setting by the name that `sysctl` uses.
+#[must_use]
+pub fn sysctl(name: &str) -> Option<String> {
+    let value = line_of(&format!("/proc/sys/{}", name.replace('.', "/")))?;
+    Some(value.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Returns the content of a file that holds one line.
+#[must_use]
+pub fn line_of(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned())
+}

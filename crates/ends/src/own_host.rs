@@ -1,0 +1,53 @@
+//! A host of linerate's own on an interface of the kernel's: where it is, and the link that it gets.
+
+use crate::serde_text;
+use linerate_link::{AnyLink, LinkSpec, OpenError};
+use linerate_wire::Ipv4Cidr;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::Ipv4Addr;
+
+/// Where a host of linerate's own is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnHost {
+    /// The interface, and how the host gets onto it.
+    #[serde(with = "serde_text")]
+    pub link: LinkSpec,
+    /// The address of the host and the length of its network's prefix.
+    #[serde(with = "serde_text")]
+    pub address: Ipv4Cidr,
+    /// The way to hosts that are not on that network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<Ipv4Addr>,
+}
+
+impl OwnHost {
+    /// The link to the interface.
+    ///
+    /// # Errors
+    /// [`OpenError`], which says what is missing and how to get it.
+    pub fn open(&self, offloads: bool) -> Result<AnyLink, OpenError> {
+        AnyLink::open(&self.link, self.address.address(), offloads)
+    }
+}
+
+impl fmt::Display for OwnHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.address, self.link)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_read_back_as_it_was_written() {
+        let text = r#"{"link":"xdp:eth1:2","address":"10.0.0.7/24","gateway":"10.0.0.1"}"#;
+        let host: OwnHost = serde_json::from_str(text).unwrap();
+        assert_eq!(host.to_string(), "10.0.0.7/24 on xdp:eth1:2");
+        assert_eq!(serde_json::to_string(&host).unwrap(), text);
+        serde_json::from_str::<OwnHost>(&text.replace("10.0.0.7/24", "10.0.0.7/33")).unwrap_err();
+    }
+}

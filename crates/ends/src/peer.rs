@@ -1,0 +1,90 @@
+//! Who is at the other end of a network.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The machine at the other end of a network, and the port its `linerate sink` listens on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// A name or an address; one of IPv6 without its brackets.
+    pub host: String,
+    /// The port of the control connection.
+    pub port: u16,
+}
+
+/// The text names no machine.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` is no peer: write HOST or HOST:PORT, with a port from 1 to 65535")]
+pub struct ParsePeerError(String);
+
+impl Peer {
+    /// Where a sink listens unless it is told otherwise.
+    pub const DEFAULT_PORT: u16 = 1988;
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// `HOST` or `HOST:PORT`; an address of IPv6 stands in brackets if a port follows.
+impl FromStr for Peer {
+    type Err = ParsePeerError;
+
+    fn from_str(text: &str) -> Result<Self, ParsePeerError> {
+        let wrong = || ParsePeerError(text.to_owned());
+        let (host, port) = host_and_port(text).ok_or_else(wrong)?;
+        let port = match port {
+            Some(port) => port.parse().ok().filter(|&port| port != 0).ok_or_else(wrong)?,
+            None => Self::DEFAULT_PORT,
+        };
+        if host.is_empty() || host.contains(char::is_whitespace) {
+            return Err(wrong());
+        }
+        Ok(Self { host: host.to_owned(), port })
+    }
+}
+
+/// The two parts of `HOST:PORT`, `[HOST]:PORT` or `HOST`; none if the brackets are in the wrong place.
+fn host_and_port(text: &str) -> Option<(&str, Option<&str>)> {
+    if let Some(inside) = text.strip_prefix('[') {
+        let (host, rest) = inside.split_once(']')?;
+        host.parse::<Ipv6Addr>().ok()?;
+        return if rest.is_empty() {
+            Some((host, None))
+        } else {
+            Some((host, Some(rest.strip_prefix(':')?)))
+        };
+    }
+    if text.parse::<Ipv6Addr>().is_ok() {
+        return Some((text, None));
+    }
+    Some(text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_a_host_and_perhaps_a_port() {
+        assert_eq!("sun.example".parse(), Ok(Peer { host: "sun.example".into(), port: 1988 }));
+        assert_eq!("192.0.2.1:7000".parse(), Ok(Peer { host: "192.0.2.1".into(), port: 7000 }));
+        for (text, shown) in
+            [("::1", "[::1]:1988"), ("[::1]", "[::1]:1988"), ("[fe80::7]:9", "[fe80::7]:9")]
+        {
+            assert_eq!(text.parse::<Peer>().unwrap().to_string(), shown);
+        }
+        for text in ["", ":7", "a:", "a:0", "a:70000", "a b", "[::1]9", "[a]:9", "[::1]:", "::1:x"]
+        {
+            assert_eq!(text.parse::<Peer>(), Err(ParsePeerError(text.into())));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! A listening socket that can be told to stop.
+
+use crate::interrupt::Interrupt;
+use crate::socket::{Listening, Network, Options, Stream, is_pause};
+use rustix::event::{Timespec, poll};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+use thiserror::Error;
+
+/// How long a machine that has nothing left is given to get something back.
+const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// Where a service listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenAt {
+    /// At this address only.
+    Address(SocketAddr),
+    /// At this port of every address of the machine: IPv6 and IPv4, or IPv4 alone where the kernel has
+    /// no IPv6. Port 0 lets the kernel choose.
+    Everywhere(u16),
+}
+
+/// `ADDR:PORT`, `[ADDR]:PORT` for IPv6, or a port alone.
+impl FromStr for ListenAt {
+    type Err = ListenError;
+
+    fn from_str(text: &str) -> Result<Self, ListenError> {
+        let everywhere = text.strip_prefix(':').unwrap_or(text).parse().map(Self::Everywhere);
+        everywhere
+            .or_else(|_| text.parse().map(Self::Address))
+            .map_err(|_| ListenError::NotAnAddress(text.to_owned()))
+    }
+}
+
+/// As it is read.
+impl fmt::Display for ListenAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Everywhere(port) => port.fmt(f),
+        }
+    }
+}
+
+/// Why a service cannot listen.
+#[derive(Debug, Error)]
+pub enum ListenError {
+    /// The text is no address.
+    #[error(
+        "`{0}` is nowhere to listen: write ADDR:PORT, such as 127.0.0.1:1988 or [::1]:1988, or a port"
+    )]
+    NotAnAddress(String),
+    /// Somebody else has the port.
+    #[error(
+        "{0} is in use: end the program that has it (see `ss -ltnp`), or choose another one with --listen"
+    )]
+    InUse(SocketAddr),
+    /// The port is one for the superuser.
+    #[error("no permission to listen at {0}: choose a port above 1023 with --listen")]
+    NoPermission(SocketAddr),
+    /// The address belongs to another machine.
+    #[error(
+        "{0} is no address of this machine: choose one that `ip addr` shows, or a port alone for all"
+    )]
+    NotOurs(SocketAddr),
+    /// A host of linerate's own has one address.
+    #[error("{0} is no address of linerate's host: listen at {1}, or at a port alone")]
+    NotOfHost(SocketAddr, Ipv4Addr),
+    /// The kernel refuses for another reason.
+    #[error("cannot listen at {0} ({1}): see `linerate doctor`")]
+    Io(SocketAddr, #[source] io::Error),
+}
+
+/// A listening socket that can be told to stop.
+#[derive(Debug)]
+pub struct Listener(Listening);
+
+impl Listener {
+    /// Listens at `place` of `network`, for connections with `options`.
+    ///
+    /// # Errors
+    /// [`ListenError`], with the remedy.
+    pub fn bind(
+        network: &Network,
+        place: ListenAt,
+        options: &Options,
+    ) -> Result<Self, ListenError> {
+        let port = match (network, place) {
+            (Network::Own(own), ListenAt::Address(address)) if address.ip() != own.address() => {
+                return Err(ListenError::NotOfHost(address, own.address()));
+            }
+            (_, ListenAt::Address(address)) => return Self::bind_one(network, address, options),
+            (_, ListenAt::Everywhere(port)) => port,
+        };
+        let at = |address: IpAddr| Self::bind_one(network, (address, port).into(), options);
+        match network {
+            Network::Own(own) => at(own.address().into()),
+            Network::Kernel => match at(Ipv6Addr::UNSPECIFIED.into()) {
+                Err(ListenError::Io(..) | ListenError::NotOurs(_)) => {
+                    at(Ipv4Addr::UNSPECIFIED.into())
+                }
+                other => other,
+            },
+        }
+    }
+
+    /// Where it listens, with the port that was free if it was left open.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+
+    /// The socket itself.
+    pub(crate) const fn socket(&self) -> &Listening {
+        &self.0
+    }
+
+    /// Hands everybody who comes to `serve` until `interrupt` is raised.
+    pub(crate) fn accept_until(
+        &self,
+        interrupt: &Interrupt,
+        mut serve: impl FnMut(Stream, SocketAddr),
+    ) -> io::Result<()> {
+        while !interrupt.is_raised() {
+            match self.0.accept() {
+                Ok((stream, peer)) => serve(stream, peer),
+                Err(error) if is_pause(&error) || is_of_one_peer(&error) => {}
+                Err(error) if error.kind() == io::ErrorKind::NetworkDown => return Err(error),
+                // Out of descriptors or memory: those who are served will give some back.
+                Err(_) => {
+                    let _ = poll(&mut [], Some(&WAIT));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bind_one(
+        network: &Network,
+        address: SocketAddr,
+        options: &Options,
+    ) -> Result<Self, ListenError> {
+        let listening = Listening::at(network, address, options);
+        listening.map(Self).map_err(|error| explain(address, error))
+    }
+}
+
+/// The peer went away before it was accepted; the listener is well.
+fn is_of_one_peer(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ConnectionAborted
+}
+
+fn explain(address: SocketAddr, error: io::Error) -> ListenError {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => ListenError::InUse(address),
+        io::ErrorKind::PermissionDenied => ListenError::NoPermission(address),
+        io::ErrorKind::AddrNotAvailable => ListenError::NotOurs(address),
+        _ => ListenError::Io(address, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_place_is_an_address_or_a_port_of_all() {
+        assert_eq!("1988".parse::<ListenAt>().unwrap(), ListenAt::Everywhere(1_988));
+        assert_eq!(":0".parse::<ListenAt>().unwrap(), ListenAt::Everywhere(0));
+        for text in ["127.0.0.1:7", "[::1]:7"] {
+            assert_eq!(text.parse::<ListenAt>().unwrap(), ListenAt::Address(text.parse().unwrap()));
+        }
+        for text in ["", "localhost:7", "127.0.0.1", "70000", "::1", "127.0.0.1:"] {
+            assert!(
+                matches!(text.parse::<ListenAt>(), Err(ListenError::NotAnAddress(_))),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_had_is_explained() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let refused = |address: SocketAddr| {
+            Listener::bind(&Network::Kernel, ListenAt::Address(address), &Options::default())
+                .unwrap_err()
+        };
+        assert!(matches!(refused(taken.local_addr().unwrap()), ListenError::InUse(_)));
+        assert!(matches!(refused("192.0.2.1:0".parse().unwrap()), ListenError::NotOurs(_)));
+    }
+
+    #[test]
+    fn everywhere_takes_ipv4_as_well() {
+        let listener =
+            Listener::bind(&Network::Kernel, ListenAt::Everywhere(0), &Options::default()).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        TcpStream::connect(("127.0.0.1", port)).unwrap();
+    }
+}

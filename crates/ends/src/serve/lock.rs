@@ -1,0 +1,8 @@
+//! Locking without poisoning.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A thread that panicked leaves what it held as it is; the others go on.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,170 @@
+//! One control connection at the sink: hears a sweep's wishes and answers them.
+
+use super::event::{Event, Served, Service};
+use super::refuse::refuse;
+use super::run::{ControlEnd, Run, objection};
+use super::shared::Shared;
+use crate::control::greeting::{self, Token};
+use crate::control::{Description, LineError, Lines, Opened, Reply, Request, RunSpec};
+use crate::machine;
+use crate::socket::Stream;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a sweep may be silent between two runs.
+const IDLE: Duration = Duration::from_secs(300);
+/// How long a sweep may take to read an answer.
+const WRITE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long another sweep's run may stand in the door.
+const DOOR_PATIENCE: Duration = Duration::from_secs(4);
+
+/// A control connection and the run it asked for last.
+struct Session<'s, 'a> {
+    shared: &'s Shared<'a>,
+    control: Arc<ControlEnd>,
+    run: Option<(Token, Arc<Run<'a>>)>,
+    runs: u64,
+}
+
+/// Serves a control connection, of which `already` has arrived beyond the greeting.
+pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &Shared<'_>) {
+    let Some(place) = shared.enter_session() else {
+        let reason = format!("{} sweeps are as many as this sink serves", shared.limits.sessions);
+        refuse(stream, &reason);
+        shared.tell(&Event::TurnedAway { peer, reason });
+        return;
+    };
+    let Ok((mut lines, control)) = prepare(stream, already) else {
+        return;
+    };
+    let mut session = Session { shared, control: Arc::new(control), run: None, runs: 0 };
+    session.serve_until_it_ends(&mut lines);
+    let service = Service::Control { runs: session.runs };
+    drop(session);
+    // Who hears that it is over finds its place free.
+    drop(place);
+    shared.tell(&Event::Served(Served {
+        peer,
+        service,
+        bytes: 0,
+        first: None,
+        span: Duration::ZERO,
+    }));
+}
+
+/// Answers the greeting.
+fn prepare(mut stream: &Stream, already: &[u8]) -> io::Result<(Lines, ControlEnd)> {
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(WRITE_PATIENCE))?;
+    stream.write_all(greeting::SINK.as_bytes())?;
+    Ok((Lines::new(stream.try_clone()?, already), ControlEnd::new(stream.try_clone()?)))
+}
+
+impl Session<'_, '_> {
+    fn serve_until_it_ends(&mut self, lines: &mut Lines) {
+        loop {
+            let run_needs = self.run.as_ref().and_then(|(_, run)| run.patience());
+            match lines.next_message::<Request>(run_needs.unwrap_or(IDLE)) {
+                Ok(request) => self.answer(&request),
+                Err(LineError::TimedOut) if run_needs.is_some() => self.look_after_run(),
+                Err(LineError::NoMessage(_)) => {
+                    self.control.refuse("this is no request that a sink knows");
+                    return;
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn answer(&mut self, request: &Request) {
+        match *request {
+            Request::Describe {} => self.control.say(&Reply::Description(self.description())),
+            Request::Time {} => {
+                let nanos =
+                    u64::try_from(self.shared.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                self.control.say(&Reply::Time { nanos });
+            }
+            Request::Grant { receive_buffer } => match self.shared.door.would_grant(receive_buffer)
+            {
+                Ok(granted_bytes) => self.control.say(&Reply::Granted { granted_bytes }),
+                Err(error) => self.control.refuse(format!("no buffer is granted: {error}")),
+            },
+            Request::Open(spec) => match self.open(spec) {
+                Ok(opened) => self.control.say(&Reply::Opened(opened)),
+                Err(reason) => self.control.refuse(reason),
+            },
+            Request::Stop {} => match &self.run {
+                Some((_, run)) if !run.is_over() => run.stop(),
+                // Its report and this request have crossed on their way.
+                _ => {}
+            },
+        }
+    }
+
+    fn description(&self) -> Description {
+        Description {
+            program: concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
+            kernel: machine::kernel(),
+            tcp: self.shared.door.tcp(),
+            rmem_max: machine::sysctl("net.core.rmem_max").and_then(|limit| limit.parse().ok()),
+            sessions: self.shared.session_count() as u64,
+        }
+    }
+
+    /// Takes a turn at the door for a run, and waits for its data connection.
+    fn open(&mut self, spec: RunSpec) -> Result<Opened, String> {
+        if self.run.as_ref().is_some_and(|(_, run)| !run.is_over()) {
+            return Err("the run before is not over".to_owned());
+        }
+        if let Some(objection) = objection(&spec) {
+            return Err(objection);
+        }
+        let token = new_token().map_err(|error| format!("no randomness for a token: {error}"))?;
+        let turn = self
+            .shared
+            .door
+            .turn(DOOR_PATIENCE)
+            .ok_or("another sweep's run stands in the door: try again")?;
+        let granted = turn.set(spec.receive_buffer, spec.max_segment);
+        let granted_bytes =
+            granted.map_err(|error| format!("the run's options are refused: {error}"))?;
+        let run = Arc::new(Run::expected(
+            spec,
+            Arc::clone(&self.control),
+            turn,
+            self.shared.limits.arrival,
+        ));
+        self.shared.expect(token, Arc::clone(&run));
+        self.run = Some((token, run));
+        self.runs += 1;
+        Ok(Opened { token, granted_bytes })
+    }
+
+    fn look_after_run(&mut self) {
+        if let Some((token, run)) = &self.run
+            && run.give_up_if_late()
+        {
+            self.shared.take_expected(*token);
+            self.control.refuse("the data connection did not come in time");
+        }
+    }
+}
+
+/// A sweep that has gone away wants no more of its run.
+impl Drop for Session<'_, '_> {
+    fn drop(&mut self) {
+        if let Some((token, run)) = self.run.take() {
+            run.stop();
+            self.shared.take_expected(token);
+        }
+    }
+}
+
+/// A secret that nobody guesses.
+fn new_token() -> io::Result<Token> {
+    let mut bytes = [0; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(Token(u128::from_ne_bytes(bytes)))
+}

@@ -1,0 +1,138 @@
+//! The kernel's congestion controls: which one a run takes, because the default differs by machine.
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, sockopt};
+use std::fs;
+use thiserror::Error;
+
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+
+/// The congestion controls of this machine's kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Congestion {
+    /// Those that are loaded.
+    pub available: Vec<String>,
+    /// Those that a program without privileges may choose.
+    pub allowed: Vec<String>,
+    /// What a socket gets that does not choose.
+    pub default: Option<String>,
+}
+
+/// Why a congestion control of the kernel's cannot be chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CongestionError {
+    /// A program without privileges may not choose it.
+    #[error(
+        "no permission for the congestion control `{name}`: choose one of {allowed}, run as root, or add it to \
+         net.ipv4.tcp_allowed_congestion_control"
+    )]
+    Forbidden {
+        /// The name.
+        name: String,
+        /// The names that may be chosen.
+        allowed: String,
+    },
+    /// The kernel has none of this name, and finds no module for it.
+    #[error(
+        "there is no congestion control `{name}`: choose one of {available} (more with `modprobe tcp_NAME`)"
+    )]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names that are loaded.
+        available: String,
+    },
+}
+
+impl Congestion {
+    /// What the kernel says.
+    pub fn of_this_machine() -> Self {
+        let default = names(DEFAULT).into_iter().next();
+        Self { available: names(AVAILABLE), allowed: names(ALLOWED), default }
+    }
+
+    /// The one to pin: `wanted`, or else the machine's default by its name.
+    ///
+    /// # Errors
+    /// [`CongestionError`], with the names that could be chosen.
+    pub fn choose(&self, wanted: Option<&str>) -> Result<Option<String>, CongestionError> {
+        self.choose_by(wanted, try_out)
+    }
+
+    /// The same; `try_out` says what the kernel makes of a name. It may load a module for it, so that
+    /// the list of those that are loaded is not the last word.
+    fn choose_by(
+        &self,
+        wanted: Option<&str>,
+        try_out: impl Fn(&str) -> Result<(), Errno>,
+    ) -> Result<Option<String>, CongestionError> {
+        let Some(wanted) = wanted else {
+            return Ok(self.default.clone());
+        };
+        match try_out(wanted) {
+            Ok(()) => Ok(Some(wanted.to_owned())),
+            Err(Errno::PERM) => Err(CongestionError::Forbidden {
+                name: wanted.to_owned(),
+                allowed: self.allowed.join(", "),
+            }),
+            Err(_) => Err(CongestionError::Unknown {
+                name: wanted.to_owned(),
+                available: self.available.join(", "),
+            }),
+        }
+    }
+}
+
+fn try_out(name: &str) -> Result<(), Errno> {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    sockopt::set_tcp_congestion(socket, name)
+}
+
+fn names(file: &str) -> Vec<String> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> Congestion {
+        Congestion {
+            available: vec!["reno".into(), "cubic".into()],
+            allowed: vec!["reno".into()],
+            default: Some("cubic".into()),
+        }
+    }
+
+    fn kernel(name: &str) -> Result<(), Errno> {
+        match name {
+            "reno" | "htcp" => Ok(()),
+            "cubic" => Err(Errno::PERM),
+            _ => Err(Errno::NOENT),
+        }
+    }
+
+    #[test]
+    fn the_default_is_pinned_by_its_name() {
+        let chosen = |wanted| machine().choose_by(wanted, kernel).unwrap();
+        assert_eq!(chosen(None).as_deref(), Some("cubic"));
+        assert_eq!(chosen(Some("reno")).as_deref(), Some("reno"));
+        assert_eq!(chosen(Some("htcp")).as_deref(), Some("htcp"), "a module that the kernel finds");
+    }
+
+    #[test]
+    fn one_that_cannot_be_had_is_refused_with_those_that_can() {
+        let refused = |wanted| machine().choose_by(Some(wanted), kernel).unwrap_err().to_string();
+        let unknown = refused("vegas");
+        assert!(unknown.contains("`vegas`") && unknown.contains("reno, cubic"), "{unknown}");
+        let forbidden = refused("cubic");
+        assert!(
+            forbidden.contains("no permission") && forbidden.contains("choose one of reno,"),
+            "{forbidden}"
+        );
+        assert!(Congestion::of_this_machine().choose(Some("no-such")).is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! What was counted at one end of a connection, in the laboratory's words.
+
+use super::own_counters::of_connection;
+use super::stream::Stream;
+use linerate_evidence::{EndCounters, names};
+use linerate_link::kernel_tcp::{self, TcpInfo};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// Queues are looked at this often while a run lasts: seldom enough to cost a thousandth.
+const INTERVAL: Duration = Duration::from_millis(1);
+
+/// `TCP_INFO` fields that mean what the diagnosis has a name for.
+const RENAMED: &[(&str, &str)] = &[
+    ("data_segs_out", names::DATA_SEGMENTS_SENT),
+    ("total_retrans", names::RETRANSMITTED_SEGMENTS),
+    ("total_rto", names::RETRANSMISSION_TIMEOUTS),
+    ("rwnd_limited", names::RECEIVE_WINDOW_LIMITED_MICROS),
+    ("sndbuf_limited", names::SEND_BUFFER_LIMITED_MICROS),
+];
+
+/// The most that a connection's queues held while it ran.
+#[derive(Debug)]
+pub struct Sampler {
+    next: Instant,
+    unacknowledged: u64,
+    send_queue: u64,
+    receive_queue: u64,
+}
+
+impl Sampler {
+    /// A sampler that looks for the first time at `now`.
+    pub const fn new(now: Instant) -> Self {
+        Self { next: now, unacknowledged: 0, send_queue: 0, receive_queue: 0 }
+    }
+
+    /// Looks at the queues of `stream` if it is time, and they are the kernel's.
+    pub fn look(&mut self, now: Instant, stream: &Stream) {
+        let Stream::Kernel(stream) = stream else { return };
+        if now < self.next {
+            return;
+        }
+        self.next = now + INTERVAL;
+        // A kernel that does not answer leaves the peaks at zero; they are not worth a failed run.
+        if let Ok(bytes) = kernel_tcp::unacknowledged_bytes(stream) {
+            self.unacknowledged = self.unacknowledged.max(bytes);
+        }
+        if let Ok(memory) = kernel_tcp::memory(stream) {
+            self.send_queue = self.send_queue.max(memory.send_queue);
+            self.receive_queue = self.receive_queue.max(memory.receive_queue);
+        }
+    }
+}
+
+/// What is said of `stream` at the end of a run, with the peaks that were sampled.
+pub fn counters(stream: &Stream, peaks: &Sampler) -> EndCounters {
+    match stream {
+        Stream::Kernel(stream) => of_the_kernel(stream, peaks),
+        // A connection of which the network tells nothing any more has counted nothing.
+        Stream::Own(stream) => match (stream.statistics(), stream.information()) {
+            (Ok(counted), Ok(state)) => of_connection(&counted, &state),
+            _ => EndCounters::default(),
+        },
+    }
+}
+
+fn of_the_kernel(stream: &TcpStream, peaks: &Sampler) -> EndCounters {
+    let mut end = EndCounters::default();
+    if let Ok(info) = TcpInfo::of(stream) {
+        for (field, value) in info.fields() {
+            let renamed = RENAMED.iter().find(|(theirs, _)| *theirs == field);
+            end.set(renamed.map_or(field, |(_, ours)| ours), value);
+        }
+    }
+    if let Ok(memory) = kernel_tcp::memory(stream) {
+        end.set(names::DROPPED_FRAMES, memory.drops);
+    }
+    end.set("peak_unacknowledged_bytes", peaks.unacknowledged);
+    end.set("peak_send_queue_memory", peaks.send_queue);
+    end.set("peak_receive_queue_memory", peaks.receive_queue);
+    end
+}

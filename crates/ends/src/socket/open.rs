@@ -1,0 +1,208 @@
+//! Opening the kernel's sockets with their options set before the handshake, where they count.
+
+use linerate_link::kernel_tcp;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+/// The smallest `TCP_MAXSEG` that the kernel takes.
+const LEAST_SEGMENT: u16 = 88;
+/// The largest.
+const MOST_SEGMENT: u16 = 32_767;
+/// How many times what was asked for the kernel counts.
+pub(super) const DOUBLING: u64 = 2;
+/// The largest buffer that a kernel grants, in bytes as they are asked for: what it counts is a signed integer of 32 bits.
+const MOST_BUFFER: u64 = i32::MAX as u64 / DOUBLING;
+
+/// What is set on a socket before it connects or listens; what is none stays as the kernel likes it.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// `SO_SNDBUF`, in bytes as asked for.
+    pub send_buffer: Option<u64>,
+    /// `SO_RCVBUF`, in bytes as asked for.
+    pub receive_buffer: Option<u64>,
+    /// `TCP_MAXSEG`.
+    pub max_segment: Option<u16>,
+    /// `TCP_CONGESTION`.
+    pub congestion: Option<String>,
+    /// `TCP_NODELAY`.
+    pub no_delay: bool,
+}
+
+/// A connection to `address`, if the peer takes it within `patience`.
+///
+/// # Errors
+/// The error of the system.
+pub fn connect(
+    address: SocketAddr,
+    options: &Options,
+    patience: Duration,
+) -> io::Result<TcpStream> {
+    let socket = open(address, options)?;
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    match net::connect(&socket, &address) {
+        Ok(()) => {}
+        Err(Errno::INPROGRESS) => await_connection(&socket, patience)?,
+        Err(error) => return Err(error.into()),
+    }
+    rustix::io::ioctl_fionbio(&socket, false)?;
+    Ok(TcpStream::from(socket))
+}
+
+/// A listening socket at `address`, whose connections inherit `options`. An IPv6 socket takes IPv4
+/// as well.
+///
+/// # Errors
+/// The error of the system.
+pub fn listen(address: SocketAddr, options: &Options) -> io::Result<TcpListener> {
+    let socket = open(address, options)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, false)?;
+    }
+    net::bind(&socket, &address)?;
+    net::listen(&socket, BACKLOG)?;
+    Ok(TcpListener::from(socket))
+}
+
+/// What the kernel grants of a send buffer, in bytes as it counts them: about twice what was asked
+/// for, no less than its floor, and no more than twice `net.core.wmem_max`.
+///
+/// # Errors
+/// The error of the system.
+pub fn grant_send(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
+    sockopt::set_socket_send_buffer_size(&socket, clamped(bytes))?;
+    Ok(sockopt::socket_send_buffer_size(&socket)? as u64)
+}
+
+/// How much of a send buffer the kernel grants, in bytes as they are asked for: tried on a socket of its own.
+pub(crate) fn would_grant_send(bytes: u64) -> io::Result<u64> {
+    let trial = net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    Ok(grant_send(&trial, bytes)? / DOUBLING)
+}
+
+/// What the kernel grants of a receive buffer, as [`grant_send`], up to twice `net.core.rmem_max`.
+///
+/// # Errors
+/// The error of the system.
+pub fn grant_receive(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
+    sockopt::set_socket_recv_buffer_size(&socket, clamped(bytes))?;
+    Ok(sockopt::socket_recv_buffer_size(&socket)? as u64)
+}
+
+/// What to do about a buffer of so many bytes that is more than `limit`, a setting of the kernel `there`.
+pub fn remedy_for_buffer(bytes: u64, limit: &str, there: &str) -> String {
+    if bytes > MOST_BUFFER {
+        return format!("no kernel grants more than {MOST_BUFFER}; ask for less");
+    }
+    format!("`sysctl -w {limit}={bytes}`{there}, or ask for less")
+}
+
+/// The option is a signed integer of 32 bits: a larger wish is the largest, and the reading back
+/// tells that it was not granted.
+fn clamped(bytes: u64) -> usize {
+    const MOST: u64 = i32::MAX as u64;
+    usize::try_from(bytes.min(MOST)).unwrap_or(usize::MAX)
+}
+
+/// The MSS option with which packets to and from `address` have `mtu` bytes at most, within what the
+/// kernel takes.
+pub fn max_segment(address: SocketAddr, mtu: u16) -> u16 {
+    let headers = if address.is_ipv4() { 20 + 20 } else { 40 + 20 };
+    mtu.saturating_sub(headers).clamp(LEAST_SEGMENT, MOST_SEGMENT)
+}
+
+fn open(address: SocketAddr, options: &Options) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    if let Some(bytes) = options.send_buffer {
+        grant_send(&socket, bytes)?;
+    }
+    if let Some(bytes) = options.receive_buffer {
+        grant_receive(&socket, bytes)?;
+    }
+    if let Some(bytes) = options.max_segment {
+        kernel_tcp::set_max_segment(&socket, bytes)?;
+    }
+    if let Some(name) = &options.congestion {
+        sockopt::set_tcp_congestion(&socket, name)?;
+    }
+    sockopt::set_tcp_nodelay(&socket, options.no_delay)?;
+    Ok(socket)
+}
+
+fn await_connection(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
+    let limit = Timespec::try_from(patience).map_err(|_| Errno::INVAL)?;
+    let mut wait = [PollFd::new(socket, PollFlags::OUT)];
+    if poll(&mut wait, Some(&limit))? == 0 {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    match sockopt::socket_error(socket)? {
+        Ok(()) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A port that nobody listens on, and that nobody else gets while the socket is held.
+#[cfg(test)]
+pub(crate) fn deaf_port() -> (OwnedFd, SocketAddr) {
+    let anywhere = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
+    let socket = open(anywhere, &Options::default()).unwrap();
+    net::bind(&socket, &anywhere).unwrap();
+    let address = net::getsockname(&socket).unwrap().try_into().unwrap();
+    (socket, address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn anywhere() -> SocketAddr {
+        "127.0.0.1:0".parse().unwrap()
+    }
+
+    #[test]
+    fn buffers_set_before_the_handshake_are_those_of_the_connection() {
+        let far = Options {
+            receive_buffer: Some(20_000),
+            max_segment: Some(1_460),
+            ..Options::default()
+        };
+        let listener = listen(anywhere(), &far).unwrap();
+        let near = Options { send_buffer: Some(10_000), no_delay: true, ..Options::default() };
+        let sender =
+            connect(listener.local_addr().unwrap(), &near, Duration::from_secs(10)).unwrap();
+        let (receiver, _) = listener.accept().unwrap();
+        assert_eq!(sockopt::socket_recv_buffer_size(&receiver).unwrap(), 40_000);
+        assert_eq!(sockopt::socket_send_buffer_size(&sender).unwrap(), 20_000);
+        assert!(sender.nodelay().unwrap());
+        assert!(kernel_tcp::max_segment(&sender).unwrap() <= 1_460);
+    }
+
+    #[test]
+    fn the_kernel_doubles_keeps_a_floor_and_clips() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!(grant_receive(&socket, 30_000).unwrap(), 60_000);
+        assert!(grant_send(&socket, 1).unwrap() > 2, "the floor");
+        assert!(grant_send(&socket, u64::MAX).unwrap() < u64::from(u32::MAX), "the ceiling");
+    }
+
+    #[test]
+    fn a_port_where_nobody_listens_refuses_at_once() {
+        let (_socket, address) = deaf_port();
+        let error = connect(address, &Options::default(), Duration::from_secs(10)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn an_unknown_congestion_control_is_an_error() {
+        let options = Options { congestion: Some("no-such".into()), ..Options::default() };
+        assert_eq!(listen(anywhere(), &options).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

@@ -1,0 +1,134 @@
+//! A connection, whosever TCP it runs on.
+
+use linerate_link::kernel_tcp;
+use rustix::net::sockopt;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::time::Duration;
+
+/// A connection of the kernel's, or of a host of linerate's own.
+#[derive(Debug)]
+pub enum Stream {
+    /// A connection of the kernel.
+    Kernel(std::net::TcpStream),
+    /// A connection of a linerate host.
+    Own(linerate_sockets::TcpStream),
+}
+
+/// Does the same with whichever stream there is.
+macro_rules! each {
+    ($whose:expr, $stream:ident => $call:expr) => {
+        match $whose {
+            Stream::Kernel($stream) => $call,
+            Stream::Own($stream) => $call,
+        }
+    };
+}
+
+impl Stream {
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Kernel(stream) => Self::Kernel(stream.try_clone()?),
+            Self::Own(stream) => Self::Own(stream.try_clone()?),
+        })
+    }
+
+    pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
+        each!(self, stream => stream.peer_addr())
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        each!(self, stream => stream.local_addr())
+    }
+
+    /// Sets the longest time that a read waits.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        each!(self, stream => stream.set_read_timeout(timeout))
+    }
+
+    pub(crate) fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        each!(self, stream => stream.set_write_timeout(timeout))
+    }
+
+    pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        each!(self, stream => stream.set_nonblocking(nonblocking))
+    }
+
+    pub(crate) fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        each!(self, stream => stream.set_nodelay(nodelay))
+    }
+
+    /// Ends the reading side, the writing side, or both.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        each!(self, stream => stream.shutdown(how))
+    }
+
+    /// The send buffer as it reads back, in bytes: the kernel's count its own overhead, and are about twice what
+    /// was asked for.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn send_buffer(&self) -> io::Result<u64> {
+        Ok(match self {
+            Self::Kernel(stream) => sockopt::socket_send_buffer_size(stream)?,
+            Self::Own(stream) => stream.send_buffer()?,
+        } as u64)
+    }
+
+    /// The receive buffer, as [`Stream::send_buffer`].
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn receive_buffer(&self) -> io::Result<u64> {
+        Ok(match self {
+            Self::Kernel(stream) => sockopt::socket_recv_buffer_size(stream)?,
+            Self::Own(stream) => stream.receive_buffer()?,
+        } as u64)
+    }
+
+    /// Bytes of data in a full segment to the peer.
+    pub(crate) fn segment_payload(&self) -> io::Result<u32> {
+        match self {
+            Self::Kernel(stream) => kernel_tcp::max_segment(stream),
+            Self::Own(stream) => Ok(stream.information()?.effective_mss),
+        }
+    }
+
+    /// Bytes that were written and that the peer has not acknowledged.
+    pub(crate) fn unacknowledged_bytes(&self) -> io::Result<u64> {
+        match self {
+            Self::Kernel(stream) => kernel_tcp::unacknowledged_bytes(stream),
+            Self::Own(stream) => {
+                stream.information().map(|state| (state.in_flight + state.unsent).into())
+            }
+        }
+    }
+}
+
+impl From<std::net::TcpStream> for Stream {
+    fn from(stream: std::net::TcpStream) -> Self {
+        Self::Kernel(stream)
+    }
+}
+
+impl Read for &Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        each!(*self, stream => (&*stream).read(into))
+    }
+}
+
+impl Write for &Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        each!(*self, stream => (&*stream).write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        each!(*self, stream => (&*stream).flush())
+    }
+}

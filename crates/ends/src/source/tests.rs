@@ -1,0 +1,178 @@
+//! Sources that offer and sources that listen, against plain peers and a sink.
+
+use super::*;
+use crate::control::{Report, false_sink};
+use crate::ended::Ended;
+use crate::interrupt::Interrupt;
+use crate::peer::Peer;
+use crate::serve::ListenAt;
+use crate::sink::{self, Limits, Sink};
+use crate::socket::Network;
+use crate::workload::chargen;
+use linerate_evidence::EndCounters;
+use linerate_units::Duration;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::num::{NonZeroU32, NonZeroU64};
+use std::sync::mpsc;
+use std::thread;
+
+fn supply(bytes: Option<u64>) -> Supply {
+    Supply {
+        bytes: bytes.and_then(NonZeroU64::new),
+        max_time: None,
+        write_size: NonZeroU32::new(5_000).unwrap(),
+        send_buffer: None,
+    }
+}
+
+fn peer(address: SocketAddr) -> Peer {
+    Peer { host: address.ip().to_string(), port: address.port() }
+}
+
+fn anywhere() -> ListenAt {
+    ListenAt::Address("127.0.0.1:0".parse().unwrap())
+}
+
+/// Runs `guest` against a fountain, and says what was drawn.
+fn against_a_fountain(supply: Supply, guest: impl FnOnce(TcpStream)) -> Event {
+    let fountain = Fountain::bind(&Network::Kernel, anywhere(), supply).unwrap();
+    let address = fountain.local_addr().unwrap();
+    let interrupt = Interrupt::default();
+    let (sender, events) = mpsc::channel();
+    thread::scope(|scope| {
+        let serving =
+            scope.spawn(|| fountain.serve(&interrupt, &|event| sender.send(*event).unwrap_or(())));
+        guest(TcpStream::connect(address).unwrap());
+        let event = events.recv().unwrap();
+        interrupt.raise();
+        serving.join().unwrap().unwrap();
+        event
+    })
+}
+
+fn characters(count: usize) -> Vec<u8> {
+    let mut expected = vec![0; count];
+    chargen::fill(0, &mut expected);
+    expected
+}
+
+#[test]
+fn a_plain_peer_gets_characters_and_not_a_byte_besides() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let reader = thread::spawn(move || {
+        let mut bytes = Vec::new();
+        listener.accept().unwrap().0.read_to_end(&mut bytes).unwrap();
+        bytes
+    });
+    let delivered =
+        give(&Network::Kernel, &peer(address), &supply(Some(12_345)), &Interrupt::default())
+            .unwrap();
+    assert_eq!((delivered.bytes, delivered.confirmed, delivered.verified), (12_345, true, None));
+    assert_eq!(reader.join().unwrap(), characters(12_345));
+}
+
+#[test]
+fn a_sink_of_ours_compares_what_it_gets() {
+    let sink = Sink::bind(&Network::Kernel, anywhere(), Limits::default()).unwrap();
+    let address = sink.local_addr().unwrap();
+    let interrupt = Interrupt::default();
+    let tell = |_: &sink::Event| ();
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| sink.serve(&interrupt, &tell));
+        let delivered = give_verified(
+            &Network::Kernel,
+            &peer(address),
+            &supply(Some(54_321)),
+            3,
+            &Interrupt::default(),
+        )
+        .unwrap();
+        assert_eq!(
+            (delivered.bytes, delivered.confirmed, delivered.verified),
+            (54_321, true, Some(true))
+        );
+        let stopped = Interrupt::default();
+        stopped.raise();
+        let delivered =
+            give_verified(&Network::Kernel, &peer(address), &supply(None), 3, &stopped).unwrap();
+        assert_eq!(delivered.verified, Some(true), "cut short, and right as far as it went");
+        interrupt.raise();
+        assert_eq!(serving.join().unwrap().unwrap().sessions, 2);
+    });
+}
+
+#[test]
+fn a_sink_that_has_read_what_was_not_sent_is_not_believed() {
+    for (ended, bytes) in
+        [(Ended::Complete, 999), (Ended::EndOfStream, 1_001), (Ended::TimeUp, u64::MAX)]
+    {
+        let counters = EndCounters::default();
+        let report = Report { ended, bytes, span_nanos: 1, wrong_at: None, counters };
+        let (peer, sink) = false_sink(report);
+        let never = Interrupt::default();
+        let error =
+            give_verified(&Network::Kernel, &peer, &supply(Some(1_000)), 3, &never).unwrap_err();
+        assert!(
+            error.to_string().contains(&format!("it has read {bytes} bytes, which cannot be")),
+            "{error}"
+        );
+        sink.join().unwrap();
+    }
+}
+
+#[test]
+fn a_stranger_cannot_compare() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let stranger = thread::spawn(move || drop(listener.accept().unwrap()));
+    let error =
+        give_verified(&Network::Kernel, &peer(address), &supply(Some(1)), 3, &Interrupt::default())
+            .unwrap_err();
+    assert!(matches!(error, SourceError::NoVerifier { .. }), "{error}");
+    stranger.join().unwrap();
+}
+
+#[test]
+fn who_connects_to_a_fountain_gets_as_much_as_there_is() {
+    let mut bytes = Vec::new();
+    let event = against_a_fountain(supply(Some(100_001)), |mut guest| {
+        guest.write_all(b"whatever this peer says").unwrap();
+        guest.shutdown(Shutdown::Write).unwrap();
+        guest.read_to_end(&mut bytes).unwrap();
+    });
+    assert_eq!(bytes, characters(100_001));
+    assert!(matches!(event, Event::Drawn(Drawn { bytes: 100_001, .. })), "{event:?}");
+}
+
+#[test]
+fn a_fountain_pours_for_no_longer_than_it_has_time() {
+    const ENOUGH: u64 = 4 << 30;
+    let mut poured = 0;
+    let hurried = Supply { max_time: Some(Duration::from_millis(1)), ..supply(None) };
+    let event = against_a_fountain(hurried, |guest| {
+        poured = std::io::copy(&mut guest.take(ENOUGH), &mut std::io::sink()).unwrap();
+    });
+    assert!(poured < ENOUGH, "it goes on and on");
+    assert!(matches!(event, Event::Drawn(Drawn { bytes, .. }) if bytes == poured), "{event:?}");
+}
+
+#[test]
+fn a_peer_that_breaks_off_has_had_enough() {
+    let event = against_a_fountain(supply(None), |mut guest| {
+        let mut first = vec![0; 30_000];
+        guest.read_exact(&mut first).unwrap();
+        assert_eq!(first, characters(30_000));
+    });
+    assert!(matches!(event, Event::Drawn(Drawn { bytes: 30_000.., .. })), "{event:?}");
+}
+
+#[test]
+fn a_buffer_that_the_kernel_clips_is_refused() {
+    let greedy = Supply { send_buffer: NonZeroU64::new(1 << 40), ..supply(Some(1)) };
+    let error = Fountain::bind(&Network::Kernel, anywhere(), greedy).unwrap_err();
+    assert!(matches!(error, SourceError::BufferTooLarge { requested, .. } if requested == 1 << 40));
+    let modest = Supply { send_buffer: NonZeroU64::new(10_000), ..supply(Some(1)) };
+    Fountain::bind(&Network::Kernel, anywhere(), modest).unwrap();
+}

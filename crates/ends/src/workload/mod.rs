@@ -1,0 +1,6 @@
+//! What is carried: bytes that tell where they belong.
+
+pub(crate) mod chargen;
+mod pattern;
+
+pub use pattern::Pattern;

@@ -1,0 +1,287 @@
+//! Socket buffers as a plan names them: in packets of one MSS, or in bytes.
+
+use linerate_units::Bytes;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The size of one socket buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BufferSize {
+    /// A number of packets of one MSS.
+    Packets(NonZeroU32),
+    /// A number of bytes.
+    Bytes(NonZeroU64),
+}
+
+impl BufferSize {
+    /// The size in bytes when a full segment carries `mss` bytes.
+    #[must_use]
+    pub fn bytes(self, mss: u32) -> u64 {
+        match self {
+            Self::Packets(packets) => u64::from(packets.get()) * u64::from(mss),
+            Self::Bytes(bytes) => bytes.get(),
+        }
+    }
+
+    /// Returns the number of packets, if the plan counts in packets.
+    #[must_use]
+    pub const fn packets(self) -> Option<u32> {
+        match self {
+            Self::Packets(packets) => Some(packets.get()),
+            Self::Bytes(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for BufferSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(packets) => packets.fmt(f),
+            Self::Bytes(bytes) => Bytes::new(bytes.get()).fmt(f),
+        }
+    }
+}
+
+/// Buffer sizes in ascending order: at least one, without duplicates, all in the same unit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<BufferSize>", into = "Vec<BufferSize>")]
+pub struct BufferList(Vec<BufferSize>);
+
+impl BufferList {
+    /// Upper limit of the number of sizes; a longer list is most likely a mistake.
+    pub const MOST: usize = 1_024;
+
+    /// Returns the sizes from one packet to `most` packets, limited to [`BufferList::MOST`].
+    #[must_use]
+    pub fn up_to(most: NonZeroU32) -> Self {
+        let most = u64::from(most.get()).min(Self::MOST as u64);
+        Self((1..=most).filter_map(packets).collect())
+    }
+
+    /// Returns the sizes, smallest first.
+    #[must_use]
+    pub fn sizes(&self) -> &[BufferSize] {
+        &self.0
+    }
+}
+
+impl TryFrom<Vec<BufferSize>> for BufferList {
+    type Error = ParseBuffersError;
+
+    fn try_from(mut sizes: Vec<BufferSize>) -> Result<Self, ParseBuffersError> {
+        sizes.sort_unstable();
+        let (Some(first), Some(last)) = (sizes.first(), sizes.last()) else {
+            return Err(ParseBuffersError::Empty);
+        };
+        if first.packets().is_some() != last.packets().is_some() {
+            return Err(ParseBuffersError::Mixed);
+        }
+        if let Some(twice) = sizes.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(ParseBuffersError::Twice(twice[0].to_string()));
+        }
+        if sizes.len() > Self::MOST {
+            return Err(ParseBuffersError::TooMany(sizes.len()));
+        }
+        Ok(Self(sizes))
+    }
+}
+
+impl From<BufferList> for Vec<BufferSize> {
+    fn from(list: BufferList) -> Self {
+        list.0
+    }
+}
+
+/// Parses `1..17`, `1..17/4` (every fourth), `1,2,4,8`, `4KiB..64KiB/4KiB`, or a comma-separated
+/// mixture. A range includes both ends; a bare number counts packets.
+impl FromStr for BufferList {
+    type Err = ParseBuffersError;
+
+    fn from_str(text: &str) -> Result<Self, ParseBuffersError> {
+        let mut sizes = Vec::new();
+        for item in text.split(',') {
+            append_item(item.trim(), &mut sizes)?;
+        }
+        Self::try_from(sizes)
+    }
+}
+
+/// The error of an invalid list of buffer sizes.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ParseBuffersError {
+    /// An item of the list is empty.
+    #[error("a buffer size is missing: write a list such as 1,2,4,8 or a range such as 1..17")]
+    Empty,
+    /// An item is neither a number of packets nor an amount of bytes.
+    #[error(
+        "`{0}` is no buffer size: write a number of packets such as 4, bytes such as 64KiB, or a \
+         range such as 1..17"
+    )]
+    NotASize(String),
+    /// A buffer of zero bytes.
+    #[error("`{0}` is a buffer of zero bytes: the smallest is 1")]
+    Zero(String),
+    /// The first end of a range is larger than the second.
+    #[error("the range `{0}` is reversed: write the smaller end first")]
+    Reversed(String),
+    /// The step of a range is zero or in the wrong unit.
+    #[error(
+        "the step of `{0}` does not fit: write a range of packets as 1..17/4, one of bytes as \
+         4KiB..64KiB/4KiB"
+    )]
+    Step(String),
+    /// A range of bytes without a step, which would contain every single size.
+    #[error("the range of bytes `{0}` needs a step: write it as 4KiB..64KiB/4KiB")]
+    NoStep(String),
+    /// The list mixes packets and bytes, which cannot be ordered.
+    #[error(
+        "packets and bytes are mixed in one list: give every size, or none, a suffix such as KiB"
+    )]
+    Mixed,
+    /// A size is listed twice; the repeat count repeats measurements.
+    #[error(
+        "the buffer size {0} is listed twice: list it once and raise --repeat to measure it more \
+         often"
+    )]
+    Twice(String),
+    /// The list has too many sizes.
+    #[error("{0} buffer sizes are too many, the most are {most}: take a larger step", 
+        most = BufferList::MOST)]
+    TooMany(usize),
+}
+
+/// Appends the sizes of one item.
+fn append_item(item: &str, sizes: &mut Vec<BufferSize>) -> Result<(), ParseBuffersError> {
+    let Some((low, rest)) = item.split_once("..") else {
+        sizes.push(parse_size(item)?);
+        return Ok(());
+    };
+    let (high, step) = match rest.split_once('/') {
+        Some((high, step)) => (high, Some(step)),
+        None => (rest, None),
+    };
+    append_range(item, parse_size(low)?, parse_size(high)?, step, sizes)
+}
+
+/// Appends `low`, `low + step` … up to and including `high`.
+fn append_range(
+    item: &str,
+    low: BufferSize,
+    high: BufferSize,
+    step: Option<&str>,
+    sizes: &mut Vec<BufferSize>,
+) -> Result<(), ParseBuffersError> {
+    use BufferSize::{Bytes, Packets};
+    let wrong_step = || ParseBuffersError::Step(item.to_owned());
+    let step = step.map(parse_size).transpose().map_err(|_| wrong_step())?;
+    let (step, size): (u64, SizeOf) = match (low, high, step) {
+        (Packets(_), Packets(_), None) => (1, packets),
+        (Packets(_), Packets(_), Some(Packets(step))) => (step.get().into(), packets),
+        (Bytes(_), Bytes(_), Some(Bytes(step))) => (step.get(), bytes),
+        (Bytes(low), Bytes(high), None) if low < high => {
+            return Err(ParseBuffersError::NoStep(item.to_owned()));
+        }
+        (Bytes(_), Bytes(_), None) => (1, bytes),
+        (Packets(_), Packets(_), _) | (Bytes(_), Bytes(_), _) => return Err(wrong_step()),
+        _ => return Err(ParseBuffersError::Mixed),
+    };
+    let (low, high) = (low.bytes(1), high.bytes(1));
+    if low > high {
+        return Err(ParseBuffersError::Reversed(item.to_owned()));
+    }
+    let count = (high - low) / step + 1;
+    match usize::try_from(count) {
+        Ok(count) if count <= BufferList::MOST => {}
+        too_many => return Err(ParseBuffersError::TooMany(too_many.unwrap_or(usize::MAX))),
+    }
+    sizes.extend((0..count).filter_map(|index| size(low + index * step)));
+    Ok(())
+}
+
+/// Converts a number to a size in the unit of a range.
+type SizeOf = fn(u64) -> Option<BufferSize>;
+
+fn packets(count: u64) -> Option<BufferSize> {
+    u32::try_from(count).ok().and_then(NonZeroU32::new).map(BufferSize::Packets)
+}
+
+fn bytes(count: u64) -> Option<BufferSize> {
+    NonZeroU64::new(count).map(BufferSize::Bytes)
+}
+
+/// Parses one size: a bare number counts packets, a suffix makes it bytes.
+fn parse_size(text: &str) -> Result<BufferSize, ParseBuffersError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(ParseBuffersError::Empty);
+    }
+    let not_a_size = || ParseBuffersError::NotASize(text.to_owned());
+    let zero = || ParseBuffersError::Zero(text.to_owned());
+    // `1.17` is not a fraction of a byte but a range that lacks a point.
+    if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        let count = text.parse::<u32>().map_err(|_| not_a_size())?;
+        return NonZeroU32::new(count).map(BufferSize::Packets).ok_or_else(zero);
+    }
+    let amount = text.parse::<Bytes>().map_err(|_| not_a_size())?;
+    NonZeroU64::new(amount.count()).map(BufferSize::Bytes).ok_or_else(zero)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<String>, ParseBuffersError> {
+        let list = text.parse::<BufferList>()?;
+        Ok(list.sizes().iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_range_includes_both_ends() {
+        assert_eq!(read("1..17").unwrap().len(), 17);
+        assert_eq!(read("3..3").unwrap(), ["3"]);
+        assert_eq!(read("1..1024").unwrap().len(), BufferList::MOST);
+        assert_eq!(read("1..1024,1025").unwrap_err(), ParseBuffersError::TooMany(1_025));
+        assert_eq!(read("1..17/4").unwrap(), ["1", "5", "9", "13", "17"]);
+        assert_eq!(read("4KiB..16KiB/4KiB").unwrap(), ["4 KiB", "8 KiB", "12 KiB", "16 KiB"]);
+    }
+
+    #[test]
+    fn lists_are_sorted_and_may_hold_ranges() {
+        assert_eq!(read("8,1..3,16").unwrap(), ["1", "2", "3", "8", "16"]);
+        assert_eq!(read("64KiB, 1460B").unwrap(), ["1460 B", "64 KiB"]);
+    }
+
+    #[test]
+    fn packets_become_bytes_by_the_segment_size() {
+        let list = "2".parse::<BufferList>().unwrap();
+        assert_eq!(list.sizes()[0].bytes(1_448), 2_896);
+        assert_eq!(list.sizes()[0].packets(), Some(2));
+    }
+
+    #[test]
+    fn invalid_lists_are_refused_with_a_remedy() {
+        let refused = |text: &str| read(text).unwrap_err();
+        assert_eq!(refused(""), ParseBuffersError::Empty);
+        assert_eq!(refused("1,,2"), ParseBuffersError::Empty);
+        assert_eq!(refused("1.."), ParseBuffersError::Empty);
+        assert_eq!(refused("17..1"), ParseBuffersError::Reversed("17..1".into()));
+        assert_eq!(refused("0..4"), ParseBuffersError::Zero("0".into()));
+        assert_eq!(refused("0B"), ParseBuffersError::Zero("0B".into()));
+        assert_eq!(refused("1..9/0"), ParseBuffersError::Step("1..9/0".into()));
+        assert_eq!(refused("1..9/1KiB"), ParseBuffersError::Step("1..9/1KiB".into()));
+        assert_eq!(refused("4KiB..64KiB/4"), ParseBuffersError::Step("4KiB..64KiB/4".into()));
+        assert_eq!(refused("4KiB..64KiB"), ParseBuffersError::NoStep("4KiB..64KiB".into()));
+        assert_eq!(refused("1..64KiB"), ParseBuffersError::Mixed);
+        assert_eq!(refused("1,64KiB"), ParseBuffersError::Mixed);
+        assert_eq!(refused("1..4,3"), ParseBuffersError::Twice("3".into()));
+        assert_eq!(refused("1.17"), ParseBuffersError::NotASize("1.17".into()));
+        assert_eq!(refused("1...17"), ParseBuffersError::NotASize(".17".into()));
+        assert_eq!(refused("four"), ParseBuffersError::NotASize("four".into()));
+        assert_eq!(refused("1..4294967295"), ParseBuffersError::TooMany(4_294_967_295));
+        assert_eq!(refused("99999999999"), ParseBuffersError::NotASize("99999999999".into()));
+    }
+}

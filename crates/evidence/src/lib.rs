@@ -1,0 +1,41 @@
+//! The design of a sweep, and the measurements of its runs.
+//!
+//! These types are the same for every engine: the kernel's TCP, linerate's on a device, and
+//! linerate's in the simulator. Benches produce them, a store keeps them, and verdicts and reports
+//! use nothing else.
+
+#![forbid(unsafe_code)]
+
+mod bench_facts;
+mod buffers;
+mod cell;
+mod counters;
+mod design;
+mod facts;
+mod floor;
+mod framing;
+mod line_rate;
+mod maximum;
+pub mod notation;
+mod run_outcome;
+mod run_record;
+#[cfg(any(test, feature = "sample-data"))]
+pub mod sample_data;
+mod schedule;
+mod start;
+pub mod stats;
+
+pub use bench_facts::BenchFacts;
+pub use buffers::{BufferList, BufferSize, ParseBuffersError};
+pub use cell::Cell;
+pub use counters::{Counters, EndCounters, FastPath, names};
+pub use design::{Design, TooManyRuns};
+pub use facts::{CpuFacts, Facts, MachineFacts, Versions};
+pub use floor::Floor;
+pub use framing::Framing;
+pub use line_rate::LineRate;
+pub use maximum::Maximum;
+pub use run_outcome::RunOutcome;
+pub use run_record::{BufferRecord, RunRecord};
+pub use schedule::{PlannedRun, schedule};
+pub use start::Start;

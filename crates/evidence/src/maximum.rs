@@ -1,0 +1,217 @@
+//! The maximum that figures are compared with: the line rate without framing, or the floor.
+
+use crate::bench_facts::BenchFacts;
+use crate::floor::Floor;
+use crate::framing::Framing;
+use crate::line_rate::LineRate;
+use crate::stats::{Interval, Sample, as_f64, interval};
+use linerate_units::Rate;
+use serde::{Deserialize, Serialize};
+
+/// The value of 100 % in the report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Maximum {
+    /// The link has a bit rate: the part of it that framing leaves for data.
+    LineRate {
+        /// Data bytes per second, from task to task.
+        bytes_per_second: f64,
+        /// The bit rate.
+        line_rate: LineRate,
+        /// The calculation, in words.
+        explanation: String,
+    },
+    /// The link has no bit rate: the throughput of the same link and threads without a protocol.
+    Floor {
+        /// The fastest measurement; other load of the machine can only slow the others down.
+        bytes_per_second: f64,
+        /// The median measurement; its distance from the fastest shows the other load.
+        median: f64,
+        /// The 95 % interval of the median.
+        interval: Interval,
+        /// All measurements, in bytes per second.
+        samples: Vec<f64>,
+        /// The treatment of each byte, in words.
+        explanation: String,
+    },
+    /// There is neither. Percentages are then of the best cell.
+    Unknown {
+        /// The reason.
+        explanation: String,
+    },
+}
+
+impl Maximum {
+    /// Returns the maximum in data bytes per second, if there is one.
+    #[must_use]
+    pub const fn bytes_per_second(&self) -> Option<f64> {
+        match self {
+            Self::LineRate { bytes_per_second, .. } | Self::Floor { bytes_per_second, .. } => {
+                Some(*bytes_per_second)
+            }
+            Self::Unknown { .. } => None,
+        }
+    }
+
+    /// Returns the explanation.
+    #[must_use]
+    pub fn explanation(&self) -> &str {
+        match self {
+            Self::LineRate { explanation, .. }
+            | Self::Floor { explanation, .. }
+            | Self::Unknown { explanation } => explanation,
+        }
+    }
+
+    /// Returns the maximum of a line rate.
+    #[must_use]
+    pub fn of_line_rate(line_rate: LineRate, framing: &Framing, payload: u32) -> Self {
+        let per_segment = framing.per_segment(payload);
+        let bytes_per_second =
+            as_f64(line_rate.bits_per_second) / 8.0 * f64::from(payload) / per_segment;
+        let (share, duplex) = acknowledgements(framing);
+        let explanation = format!(
+            "{} ({}) / 8 × {payload} bytes of data / ({}{share} bytes on the wire); {}: {} bytes \
+             of headers \
+             and {} of framing with each packet, {duplex}",
+            line_rate.rate(),
+            line_rate.source,
+            framing.on_wire(payload),
+            framing.name,
+            framing.headers,
+            framing.overhead,
+        );
+        Self::LineRate { bytes_per_second, line_rate, explanation }
+    }
+
+    /// Returns the maximum of floor measurements, or `None` without any.
+    #[must_use]
+    pub fn of_floors(floors: &[Floor], seed: u64) -> Option<Self> {
+        let rates = floors.iter().map(|floor| as_f64(floor.bytes) / floor.time.as_secs_f64());
+        let samples: Vec<f64> = rates.collect();
+        let sample = Sample::new(samples.clone())?;
+        Some(Self::Floor {
+            bytes_per_second: sample.max(),
+            median: sample.median(),
+            interval: interval(&[&sample], seed, |medians| medians[0]),
+            samples,
+            explanation: format!("the link has no bit rate, so its own floor: {}", floors[0].how),
+        })
+    }
+
+    /// Returns the maximum of a bench: of the rate given in the plan, else of the driver's rate,
+    /// else of the floors.
+    #[must_use]
+    pub fn of(facts: &BenchFacts, given: Option<Rate>, floors: &[Floor], seed: u64) -> Self {
+        let given = given.map(|rate| LineRate {
+            bits_per_second: rate.bits_per_second(),
+            source: "as told by --line-rate".to_owned(),
+        });
+        if let Some(line_rate) = given.or_else(|| facts.line_rate.clone()) {
+            return Self::of_line_rate(line_rate, &facts.framing, facts.segment_payload);
+        }
+        Self::of_floors(floors, seed).unwrap_or_else(|| Self::Unknown {
+            explanation:
+                "the link tells no bit rate and has no floor: give --line-rate to get percentages"
+                    .to_owned(),
+        })
+    }
+}
+
+/// Returns the acknowledgement's share of a segment's bytes on the wire, and its explanation.
+fn acknowledgements(framing: &Framing) -> (String, &'static str) {
+    match (framing.half_duplex, framing.segments_per_ack) {
+        (false, _) => (String::new(), "acknowledgements have the other direction to themselves"),
+        (true, 0 | 1) => (
+            format!(" + {}", framing.acknowledgement),
+            "one acknowledgement a segment shares the medium",
+        ),
+        (true, segments) => (
+            format!(" + {}/{segments}", framing.acknowledgement),
+            "one acknowledgement for several segments shares the medium",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_units::Duration;
+
+    /// Returns the framing of the Ethernet of 1988 as counted in the message of 1988: an
+    /// acknowledgement is a minimum frame with its gap, without its preamble.
+    fn ethernet_of_1988(segments_per_ack: u32) -> Framing {
+        Framing { acknowledgement: 76, segments_per_ack, half_duplex: true, ..Framing::ethernet(0) }
+    }
+
+    fn ten_megabits() -> LineRate {
+        LineRate { bits_per_second: 10_000_000, source: "IEEE 802.3".to_owned() }
+    }
+
+    #[test]
+    fn the_maximum_of_1988_is_1104_kilobytes_a_second() {
+        let maximum = Maximum::of_line_rate(ten_megabits(), &ethernet_of_1988(1), 1_460);
+        let kilobytes = maximum.bytes_per_second().unwrap() / 1_024.0;
+        assert_eq!(format!("{kilobytes:.0}"), "1104");
+        assert_eq!(
+            maximum.explanation(),
+            "10.00 Mb/s (IEEE 802.3) / 8 × 1460 bytes of data / (1538 + 76 bytes on the wire); \
+             Ethernet: 40 \
+             bytes of headers and 38 of framing with each packet, one acknowledgement a segment \
+             shares the \
+             medium"
+        );
+    }
+
+    #[test]
+    fn twelve_packets_of_the_lance_reached_91_per_cent_of_it() {
+        let maximum = Maximum::of_line_rate(ten_megabits(), &ethernet_of_1988(1), 1_460);
+        let percent = 1_001.0 * 1_024.0 / maximum.bytes_per_second().unwrap() * 100.0;
+        assert_eq!(format!("{percent:.0}"), "91");
+    }
+
+    #[test]
+    fn the_wire_column_of_1988_has_one_acknowledgement_for_two_packets() {
+        let bits = 1_001.0 * 1_024.0 * ethernet_of_1988(2).bits_per_byte(1_460);
+        assert_eq!(format!("{:.2}", bits / 1e6), "8.85");
+    }
+
+    #[test]
+    fn with_both_directions_free_gigabit_ethernet_carries_949_megabits_of_data() {
+        let line_rate =
+            LineRate { bits_per_second: 1_000_000_000, source: "driver of eth0".to_owned() };
+        let maximum = Maximum::of_line_rate(line_rate, &Framing::ethernet(0), 1_460);
+        assert_eq!(format!("{:.0}", maximum.bytes_per_second().unwrap() * 8.0 / 1e6), "949");
+    }
+
+    #[test]
+    fn a_given_line_rate_precedes_the_drivers_and_any_rate_precedes_a_floor() {
+        let floors = [Floor { bytes: 1, time: Duration::from_secs(1), how: "by hand".to_owned() }];
+        let mut facts = crate::sample_data::start().facts.bench;
+        let source =
+            |facts: &BenchFacts, given: Option<Rate>| match Maximum::of(facts, given, &floors, 1) {
+                Maximum::LineRate { line_rate, .. } => line_rate.source,
+                Maximum::Floor { .. } => "floor".to_owned(),
+                Maximum::Unknown { .. } => "unknown".to_owned(),
+            };
+        let given = Some(Rate::from_bits_per_second(1_000));
+        assert_eq!(source(&facts, None), "floor");
+        facts.line_rate = Some(ten_megabits());
+        assert_eq!(source(&facts, None), "IEEE 802.3");
+        assert_eq!(source(&facts, given), "as told by --line-rate");
+    }
+
+    #[test]
+    fn the_maximum_is_the_fastest_floor() {
+        let floor = |millis| Floor {
+            bytes: 1_000_000,
+            time: Duration::from_millis(millis),
+            how: "four copies".to_owned(),
+        };
+        let maximum = Maximum::of_floors(&[floor(1), floor(2), floor(4)], 1).unwrap();
+        assert_eq!(maximum.bytes_per_second(), Some(1e9));
+        assert!(matches!(maximum, Maximum::Floor { median: 5e8, .. }), "{maximum:?}");
+        assert!(maximum.explanation().contains("four copies"));
+        assert_eq!(Maximum::of_floors(&[], 1), None);
+    }
+}

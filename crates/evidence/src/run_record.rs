@@ -1,0 +1,135 @@
+//! The record of one run: a line of `runs.jsonl`, and an element of `runs` in the JSON report.
+
+use crate::bench_facts::BenchFacts;
+use crate::buffers::BufferSize;
+use crate::cell::Cell;
+use crate::counters::Counters;
+use crate::run_outcome::RunOutcome;
+use crate::schedule::PlannedRun;
+use crate::stats::as_f64;
+use serde::{Deserialize, Serialize};
+
+/// The parameters and the result of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Place in the shuffled order, from 0.
+    pub order: u32,
+    /// Number of the measurement within its cell, from 0.
+    pub repeat: u32,
+    /// The sender's socket buffer.
+    pub send_buffer: BufferRecord,
+    /// The receiver's socket buffer.
+    pub receive_buffer: BufferRecord,
+    /// Bytes that the sink has read.
+    pub bytes: u64,
+    /// Seconds from the first write to the last read.
+    pub seconds: f64,
+    /// Throughput from task to task.
+    pub bytes_per_second: f64,
+    /// Bit rate on the wire, framing included.
+    pub wire_bits_per_second: f64,
+    /// Whether all bytes arrived within the time limit.
+    pub complete: bool,
+    /// Whether the bytes were correct; `None` if they were not compared.
+    pub verified: Option<bool>,
+    /// Counters of both ends.
+    pub counters: Counters,
+}
+
+/// A socket buffer: as planned, as requested, and as granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BufferRecord {
+    /// Packets of one MSS, if the plan counts in packets.
+    pub packets: Option<u32>,
+    /// Bytes requested.
+    pub requested_bytes: u64,
+    /// Bytes granted.
+    pub granted_bytes: u64,
+}
+
+impl RunRecord {
+    /// Returns the record of a run that has been made.
+    #[must_use]
+    pub fn new(run: &PlannedRun, outcome: RunOutcome, facts: &BenchFacts) -> Self {
+        let payload = facts.segment_payload;
+        let seconds = outcome.time.as_secs_f64();
+        let bytes_per_second = if seconds > 0.0 { as_f64(outcome.bytes) / seconds } else { 0.0 };
+        Self {
+            order: run.order,
+            repeat: run.repeat,
+            send_buffer: BufferRecord::new(run.cell.send, payload, outcome.send_granted),
+            receive_buffer: BufferRecord::new(run.cell.receive, payload, outcome.receive_granted),
+            bytes: outcome.bytes,
+            seconds,
+            bytes_per_second,
+            wire_bits_per_second: bytes_per_second * facts.framing.bits_per_byte(payload),
+            complete: outcome.complete,
+            verified: outcome.verified,
+            counters: outcome.counters,
+        }
+    }
+
+    /// Returns whether this is the record of `run`.
+    #[must_use]
+    pub fn is_of(&self, run: &PlannedRun) -> bool {
+        let Cell { send, receive } = run.cell;
+        self.order == run.order
+            && self.repeat == run.repeat
+            && self.send_buffer.packets == send.packets()
+            && self.receive_buffer.packets == receive.packets()
+            && (send.packets().is_some() || self.send_buffer.requested_bytes == send.bytes(0))
+            && (receive.packets().is_some()
+                || self.receive_buffer.requested_bytes == receive.bytes(0))
+    }
+}
+
+impl BufferRecord {
+    fn new(size: BufferSize, payload: u32, granted_bytes: u64) -> Self {
+        Self { packets: size.packets(), requested_bytes: size.bytes(payload), granted_bytes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffers::BufferList;
+    use crate::design::Design;
+    use crate::sample_data::{record, small_design};
+    use crate::schedule::schedule;
+
+    #[test]
+    fn records_match_their_run_by_order_repeat_and_cell() {
+        for list in ["1..2", "4KiB,8KiB"] {
+            let send_buffers: BufferList = list.parse().unwrap();
+            let receive_buffers = send_buffers.clone();
+            let runs = schedule(&Design { send_buffers, receive_buffers, ..small_design() });
+            let first = runs[0];
+            let made = record(&first, 1e6);
+            assert!(made.is_of(&first));
+            let send =
+                runs.iter().map(|run| run.cell.send).find(|&size| size != first.cell.send).unwrap();
+            let receive = runs
+                .iter()
+                .map(|run| run.cell.receive)
+                .find(|&size| size != first.cell.receive)
+                .unwrap();
+            for another in [
+                PlannedRun { order: first.order + 1, ..first },
+                PlannedRun { repeat: first.repeat + 1, ..first },
+                PlannedRun { cell: Cell { send, ..first.cell }, ..first },
+                PlannedRun { cell: Cell { receive, ..first.cell }, ..first },
+            ] {
+                assert!(!made.is_of(&another), "{another:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_without_duration_has_rate_zero() {
+        let record = record(&schedule(&small_design())[0], f64::INFINITY);
+        assert_eq!(
+            (record.seconds, record.bytes_per_second, record.wire_bits_per_second),
+            (0.0, 0.0, 0.0)
+        );
+    }
+}

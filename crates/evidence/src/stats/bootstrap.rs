@@ -1,0 +1,137 @@
+//! Confidence intervals by Efron's percentile bootstrap.
+//!
+//! Each sample is resampled with replacement many times; the interval holds the middle 95 % of the
+//! resulting figures. The method assumes no distribution. The interval of four measurements reaches
+//! at most from the smallest to the largest, which covers the true median in seven of eight cases
+//! (1 − 2·2⁻⁴).
+
+use super::sample::{Sample, median_of_sorted};
+use oorandom::Rand64;
+use serde::{Deserialize, Serialize};
+
+/// Number of resamples.
+pub const RESAMPLES: usize = 2_000;
+
+/// A confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Returns whether the whole interval is below `value`.
+    #[must_use]
+    pub fn is_below(&self, value: f64) -> bool {
+        self.high < value
+    }
+
+    /// Returns whether the whole interval is above `value`.
+    #[must_use]
+    pub fn is_above(&self, value: f64) -> bool {
+        self.low > value
+    }
+}
+
+/// Returns the 95 % interval of `statistic`, a function of the medians of `samples` in their order.
+/// A seed always gives the same interval.
+pub fn interval(
+    samples: &[&Sample],
+    seed: u64,
+    mut statistic: impl FnMut(&[f64]) -> f64,
+) -> Interval {
+    let mut random = Rand64::new(u128::from(seed));
+    let mut medians = vec![0.0; samples.len()];
+    let mut drawn = Vec::new();
+    let mut figures: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            for (median, sample) in medians.iter_mut().zip(samples) {
+                draw_again(sample, &mut random, &mut drawn);
+                *median = median_of_sorted(&drawn);
+            }
+            statistic(&medians)
+        })
+        .collect();
+    figures.sort_by(f64::total_cmp);
+    // 2.5 % of the resamples lie outside at each end.
+    let outside = RESAMPLES / 40;
+    Interval { low: figures[outside], high: figures[RESAMPLES - 1 - outside] }
+}
+
+/// Fills `drawn` with a resample of `sample`, sorted.
+fn draw_again(sample: &Sample, random: &mut Rand64, drawn: &mut Vec<f64>) {
+    let values = sample.values();
+    drawn.clear();
+    drawn.extend(values.iter().map(|_| {
+        let index = random.rand_range(0..values.len() as u64);
+        usize::try_from(index).map_or(values[0], |index| values[index])
+    }));
+    drawn.sort_by(f64::total_cmp);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(values: &[f64]) -> Sample {
+        Sample::new(values.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn an_interval_is_within_the_sample_and_contains_the_median() {
+        let four = sample(&[10.0, 11.0, 12.0, 20.0]);
+        let Interval { low, high } = interval(&[&four], 1, |medians| medians[0]);
+        assert!((10.0..11.5).contains(&low) && (11.6..=20.0).contains(&high), "{low} … {high}");
+    }
+
+    #[test]
+    fn more_measurements_make_it_narrower() {
+        let few: Vec<f64> = (0..8).map(|step| f64::from(step * 7 % 8)).collect();
+        let many: Vec<f64> = (0..800).map(|step| f64::from(step * 7 % 800) / 100.0).collect();
+        let width = |values: &[f64]| {
+            let interval = interval(&[&sample(values)], 1, |medians| medians[0]);
+            interval.high - interval.low
+        };
+        assert!(width(&many) < width(&few) / 3.0);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_interval() {
+        let values = sample(&[1.0, 2.0, 5.0, 9.0]);
+        let at = |seed| interval(&[&values], seed, |medians| medians[0]);
+        assert_eq!(at(3), at(3));
+    }
+
+    #[test]
+    fn two_samples_that_do_not_overlap_differ() {
+        let (low, high) = (sample(&[1.0, 1.1, 1.2, 1.3]), sample(&[1.4, 1.5, 1.6, 1.7]));
+        let difference = |medians: &[f64]| medians[0] - medians[1];
+        assert!(interval(&[&low, &high], 1, difference).is_below(0.0));
+        assert!(interval(&[&high, &low], 1, difference).is_above(0.0));
+        let same = interval(&[&low, &low], 1, difference);
+        assert!(!same.is_below(0.0) && !same.is_above(0.0));
+    }
+
+    #[test]
+    fn negating_the_statistic_negates_the_interval() {
+        let values = sample(&[1.0, 2.0, 4.0, 7.0, 11.0, 16.0, 22.0, 29.0, 37.0, 46.0]);
+        let Interval { low, high } = interval(&[&values], 1, |medians| medians[0].sqrt());
+        let upside_down = interval(&[&values], 1, |medians| -medians[0].sqrt());
+        assert_eq!(upside_down, Interval { low: -high, high: -low });
+    }
+
+    #[test]
+    fn equal_samples_are_neither_below_nor_above() {
+        let same = sample(&[3.0; 4]);
+        let difference = interval(&[&same, &same], 1, |medians| medians[0] - medians[1]);
+        assert!(!difference.is_below(0.0) && !difference.is_above(0.0));
+    }
+
+    #[test]
+    fn one_measurement_is_its_own_interval() {
+        let one = sample(&[4.0]);
+        assert_eq!(interval(&[&one], 1, |medians| medians[0]), Interval { low: 4.0, high: 4.0 });
+    }
+}

@@ -1,0 +1,92 @@
+//! Measurements of one quantity.
+
+/// A sample: at least one measurement, all finite, in ascending order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample(Vec<f64>);
+
+impl Sample {
+    /// Creates a sample. Returns `None` without measurements, or if one is not finite.
+    #[must_use]
+    pub fn new(mut values: Vec<f64>) -> Option<Self> {
+        if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
+            return None;
+        }
+        values.sort_by(f64::total_cmp);
+        Some(Self(values))
+    }
+
+    /// Returns the measurements, smallest first.
+    #[must_use]
+    pub fn values(&self) -> &[f64] {
+        &self.0
+    }
+
+    /// Returns the median.
+    #[must_use]
+    pub fn median(&self) -> f64 {
+        median_of_sorted(&self.0)
+    }
+
+    /// Returns the largest measurement.
+    #[must_use]
+    pub fn max(&self) -> f64 {
+        self.0[self.0.len() - 1]
+    }
+
+    /// Returns the median absolute deviation, scaled so that it estimates the standard deviation of
+    /// a normal distribution.
+    #[must_use]
+    pub fn robust_deviation(&self) -> f64 {
+        const OF_A_NORMAL_DISTRIBUTION: f64 = 1.482_602_218_505_602;
+        let median = self.median();
+        let mut distances: Vec<f64> = self.0.iter().map(|value| (value - median).abs()).collect();
+        distances.sort_by(f64::total_cmp);
+        median_of_sorted(&distances) * OF_A_NORMAL_DISTRIBUTION
+    }
+}
+
+/// Returns the median of values that are sorted and not empty.
+pub(super) fn median_of_sorted(values: &[f64]) -> f64 {
+    let middle = values.len() / 2;
+    if values.len().is_multiple_of(2) {
+        f64::midpoint(values[middle - 1], values[middle])
+    } else {
+        values[middle]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(values: &[f64]) -> Sample {
+        Sample::new(values.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(sample(&[3.0, 1.0, 2.0]).median(), 2.0);
+        assert_eq!(sample(&[4.0, 1.0, 2.0, 100.0]).median(), 3.0);
+        assert_eq!(sample(&[7.0]).median(), 7.0);
+    }
+
+    #[test]
+    fn one_outlier_does_not_move_the_deviation() {
+        let quiet = sample(&[9.0, 10.0, 11.0, 12.0, 8.0]);
+        let loud = sample(&[9.0, 10.0, 11.0, 12.0, 8_000.0]);
+        assert!((quiet.robust_deviation() - loud.robust_deviation()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_deviation_of_a_normal_distribution_is_its_own() {
+        // The quartiles and the median of the standard normal distribution.
+        let deviation = sample(&[-0.674_49, 0.0, 0.674_49]).robust_deviation();
+        assert!((deviation - 1.0).abs() < 1e-5, "{deviation}");
+    }
+
+    #[test]
+    fn empty_and_non_finite_values_make_no_sample() {
+        assert_eq!(Sample::new(vec![]), None);
+        assert_eq!(Sample::new(vec![1.0, f64::NAN]), None);
+    }
+}

@@ -1,0 +1,70 @@
+//! A packet of a capture, and its properties.
+
+use linerate_stack::Medium;
+use linerate_units::Duration;
+
+/// A packet of a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// The interface that captured the packet, counted from 0 in its section of the file.
+    pub interface: u32,
+    /// The first header of the packet.
+    pub link_type: LinkType,
+    /// The time of the packet since 1970-01-01 00:00 UTC, if the file contains it.
+    pub time: Option<Duration>,
+    /// The direction of the packet, if the file contains it.
+    pub direction: Option<Direction>,
+    /// The length of the packet on the wire in bytes. Fewer may have been captured.
+    pub original_length: u32,
+    /// The captured bytes.
+    pub bytes: &'a [u8],
+}
+
+/// The first header of a packet, by its number in
+/// <https://www.tcpdump.org/linktypes.html>.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkType {
+    /// An Ethernet header.
+    Ethernet,
+    /// An IP header.
+    Ip,
+    /// Another header.
+    Other(u16),
+}
+
+impl LinkType {
+    /// Returns the type for a link of this medium.
+    #[must_use]
+    pub const fn of(medium: Medium) -> Self {
+        match medium {
+            Medium::Ethernet => Self::Ethernet,
+            Medium::Ip => Self::Ip,
+        }
+    }
+
+    pub(super) const fn number(self) -> u16 {
+        match self {
+            Self::Ethernet => 1,
+            Self::Ip => 101,
+            Self::Other(number) => number,
+        }
+    }
+
+    pub(super) const fn from_number(number: u16) -> Self {
+        match number {
+            1 => Self::Ethernet,
+            // Raw IP, and IP of a specific version.
+            101 | 228 | 229 => Self::Ip,
+            other => Self::Other(other),
+        }
+    }
+}
+
+/// The direction of a packet, seen from the host of the captured link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The host received the packet.
+    Received,
+    /// The host sent the packet.
+    Sent,
+}

@@ -1,0 +1,24 @@
+//! A frame source made of a closure, for links that expect a host.
+
+use linerate_stack::{FrameSource, TxFrame, ZeroCopyFrame};
+use linerate_units::Instant;
+
+/// A frame source whose closure is called for each frame. It always claims to have frames.
+pub(crate) struct ClosureSource<F> {
+    pub(crate) now: Instant,
+    pub(crate) fill: F,
+}
+
+impl<F: FnMut(&mut [u8]) -> Option<TxFrame>> FrameSource for ClosureSource<F> {
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn fill(&mut self, frame: &mut [u8]) -> Option<TxFrame> {
+        (self.fill)(frame)
+    }
+
+    fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>> {
+        Some(ZeroCopyFrame { frame: (self.fill)(frame)?, rest: [&[]; 2] })
+    }
+}

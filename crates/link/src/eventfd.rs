@@ -1,0 +1,35 @@
+//! An eventfd: a wake-up that is a file descriptor, so that one `poll` waits for it and for others.
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::{Errno, read, write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// An event that makes its descriptor readable from [`set`](Self::set) until
+/// [`clear`](Self::clear).
+#[derive(Debug)]
+pub(crate) struct Eventfd(OwnedFd);
+
+impl Eventfd {
+    /// Creates an event that is not set.
+    pub(crate) fn new() -> Result<Self, Errno> {
+        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map(Self)
+    }
+
+    /// Makes the descriptor readable.
+    pub(crate) fn set(&self) {
+        // This fails only if the counter would overflow: then the event is set already.
+        let _ = write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Makes the descriptor unreadable.
+    pub(crate) fn clear(&self) {
+        // This fails only if the event is not set.
+        let _ = read(&self.0, &mut [0_u8; 8]);
+    }
+}
+
+impl AsFd for Eventfd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

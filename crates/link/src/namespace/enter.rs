@@ -1,0 +1,91 @@
+//! Entering new namespaces.
+
+use super::error::NamespaceError;
+use super::isolation::Isolation;
+use crate::kernel_interface::KernelInterface;
+use crate::sys::unshare::{NewNamespaces, Step};
+use rustix::io::{Errno, ioctl_fionbio};
+use std::fs;
+use std::io::{self, Read};
+use std::process::{Child, Command};
+
+/// Moves the calling thread, and all threads and processes that it starts later, into a new network
+/// namespace. It contains only a loopback interface, which is down. There is no return.
+///
+/// With [`Isolation::UserAndNetwork`] the process must have no other thread, so call it first in
+/// `main`.
+///
+/// # Errors
+/// [`NamespaceError`], which names the restriction of the machine, and the remedy.
+pub fn enter(isolation: Isolation) -> Result<(), NamespaceError> {
+    let user = isolation == Isolation::UserAndNetwork;
+    if user && fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
+        return Err(NamespaceError::Threads);
+    }
+    NewNamespaces::new(user)
+        .enter()
+        .map_err(|(step, errno)| NamespaceError::of(isolation, step, errno))
+}
+
+/// [`enter`]s a new network with any permitted isolation, and brings its loopback interface up.
+///
+/// # Errors
+/// Like [`enter`].
+pub fn enter_private_network() -> Result<(), NamespaceError> {
+    if enter(Isolation::Network).is_err() {
+        enter(Isolation::UserAndNetwork)?;
+    }
+    Ok(KernelInterface::loopback()?.set_up()?)
+}
+
+/// Starts `command` in a new network, as described at [`enter`]. This process stays where it is,
+/// and may have any number of threads.
+///
+/// # Errors
+/// [`NamespaceError`], which names the restriction of the machine and the remedy, or that the
+/// program cannot be started.
+pub fn spawn(command: Command, isolation: Isolation) -> Result<Child, NamespaceError> {
+    start(command, isolation, false).map_err(|stopped| stopped.explain(isolation))
+}
+
+/// Checks whether a child process can enter a new network, by starting one.
+///
+/// # Errors
+/// [`NamespaceError`], which names the restriction of the machine, and the remedy.
+pub fn probe(isolation: Isolation) -> Result<(), NamespaceError> {
+    match start(Command::new("/"), isolation, true) {
+        Err(Stopped { step: Some(Step::Done), .. }) | Ok(_) => Ok(()),
+        Err(stopped) => Err(stopped.explain(isolation)),
+    }
+}
+
+fn start(mut command: Command, isolation: Isolation, stop_after: bool) -> Result<Child, Stopped> {
+    let (mut report, reporter) = io::pipe().map_err(|error| Stopped { step: None, error })?;
+    NewNamespaces::new(isolation == Isolation::UserAndNetwork).enter_before(
+        &mut command,
+        reporter,
+        stop_after,
+    );
+    command.spawn().map_err(|error| {
+        // The other end of the pipe lives as long as `command`, so a read must not wait.
+        let mut step = [0];
+        let reported = ioctl_fionbio(&report, true).is_ok() && report.read(&mut step).is_ok();
+        Stopped { step: if reported { Step::of(step[0]) } else { None }, error }
+    })
+}
+
+/// The last step of a child that failed. Without a step, it had entered the namespaces, but could
+/// not run the program.
+struct Stopped {
+    step: Option<Step>,
+    error: io::Error,
+}
+
+impl Stopped {
+    fn explain(self, isolation: Isolation) -> NamespaceError {
+        match (self.step, Errno::from_io_error(&self.error)) {
+            (Some(step), Some(errno)) => NamespaceError::of(isolation, step, errno),
+            _ => NamespaceError::Program(self.error),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The outcome of handing frames to the kernel.
+
+use rustix::io::Errno;
+
+/// The outcome of a call that sends frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendOutcome {
+    /// The kernel has taken this number of frames of a batch, or of bytes of one frame.
+    Sent(usize),
+    /// The kernel has no room for the first frame now.
+    WouldBlock,
+    /// The kernel has no memory for the first frame, or rejects its length. The frame is lost.
+    Dropped,
+    /// The link cannot be used any more.
+    Failed(Errno),
+}
+
+/// Calls `send` until it is not interrupted, and classifies its result.
+pub(crate) fn send_uninterrupted(mut send: impl FnMut() -> Result<usize, Errno>) -> SendOutcome {
+    loop {
+        return match send() {
+            Ok(taken) => SendOutcome::Sent(taken),
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => SendOutcome::WouldBlock,
+            Err(Errno::NOBUFS | Errno::NOMEM | Errno::MSGSIZE) => SendOutcome::Dropped,
+            Err(errno) => SendOutcome::Failed(errno),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupted_calls_are_repeated_and_other_results_are_classified() {
+        let mut answers = [Err(Errno::INTR), Err(Errno::INTR), Ok(3)].into_iter();
+        assert_eq!(send_uninterrupted(|| answers.next().unwrap()), SendOutcome::Sent(3));
+        assert_eq!(send_uninterrupted(|| Err(Errno::AGAIN)), SendOutcome::WouldBlock);
+        assert_eq!(send_uninterrupted(|| Err(Errno::NOBUFS)), SendOutcome::Dropped);
+        assert_eq!(send_uninterrupted(|| Err(Errno::NETDOWN)), SendOutcome::Failed(Errno::NETDOWN));
+    }
+}

@@ -1,0 +1,275 @@
+//! The queues of one link for the shards of one host. A frame that arrives on the queue of another
+//! shard is handed over to its shard.
+//!
+//! A NIC that spreads flows over its queues knows nothing about shards. A kernel sends a flow to
+//! the queue on which it was last received, and so the first segment of a flow to any queue.
+//! Therefore each shard determines the shard of a frame ([`Steering`]), and copies the frame into a
+//! ring of that shard. Nothing is copied where the link steers like the host, or has learned to.
+
+mod counters;
+mod handed_over_frame;
+
+pub use counters::{HandoverWatch, Handovers};
+
+use crate::eventfd::Eventfd;
+use crate::sys::ring::{Consumer, Producer, ring};
+use crate::wait::{Readiness, WaitError};
+use handed_over_frame::PREFIX;
+use linerate_stack::{
+    Capabilities, FrameSource, Link, LinkError, Medium, RxFrame, Shard, Steered, Steering, TxFrame,
+};
+use linerate_units::Instant;
+use std::num::NonZeroU16;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// The size of the ring between two shards in bytes: enough for the data of a large window.
+const RING_BYTES: usize = 1 << 20;
+/// The minimum and the maximum number of frames in a ring.
+const RING_FRAMES: (usize, usize) = (16, 512);
+/// The length of an 802.1Q tag, by which a frame may exceed the largest frame of the link.
+const TAG: usize = 4;
+
+/// One queue of a link, for one shard of a host.
+#[derive(Debug)]
+pub struct ShardLink<L> {
+    queue: L,
+    shard: Shard,
+    steering: Steering,
+    medium: Medium,
+    /// The rings to the other shards, by their number; `None` for this shard.
+    outboxes: Vec<Option<Outbox>>,
+    /// The rings from the other shards.
+    inboxes: Vec<Consumer>,
+    /// The inbox that is read next.
+    turn: usize,
+    /// Does the queue get the larger part of an odd budget this time?
+    queue_is_first: bool,
+    /// Set by other shards that have put a frame into an inbox while this shard sleeps.
+    wakeup: Arc<Eventfd>,
+    counted: Handovers,
+    watch: HandoverWatch,
+}
+
+/// A ring to another shard.
+#[derive(Debug)]
+struct Outbox {
+    ring: Producer,
+    wakeup: Arc<Eventfd>,
+}
+
+/// The reason why queues cannot be shared among shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ShardError {
+    /// There is no queue, or there are more than shard numbers.
+    #[error("a link of {0} queues cannot carry a host: give 1 to 65535, one for each shard")]
+    Queues(usize),
+    /// The system cannot create an eventfd.
+    #[error(transparent)]
+    Descriptor(#[from] WaitError),
+}
+
+/// Connects the queues of one link for the shards of a host with this `seed`.
+///
+/// # Errors
+/// [`ShardError`] if there is no queue, or the system has no descriptor left.
+pub fn share<L: Link>(queues: Vec<L>, seed: [u8; 32]) -> Result<Vec<ShardLink<L>>, ShardError> {
+    let none = ShardError::Queues(queues.len());
+    let count = u16::try_from(queues.len()).ok().and_then(NonZeroU16::new).ok_or(none)?;
+    let mut links = Vec::new();
+    for (number, queue) in (0..).zip(queues) {
+        let event = Eventfd::new().map_err(|errno| WaitError { errno: errno.raw_os_error() })?;
+        links.push(ShardLink {
+            medium: queue.capabilities().medium,
+            queue,
+            shard: Shard { number, count },
+            steering: Steering::new(seed, count),
+            outboxes: Vec::new(),
+            inboxes: Vec::new(),
+            turn: 0,
+            queue_is_first: false,
+            wakeup: Arc::new(event),
+            counted: Handovers::default(),
+            watch: HandoverWatch::default(),
+        });
+    }
+    for from in 0..links.len() {
+        for to in 0..links.len() {
+            let outbox = (from != to).then(|| {
+                let room = PREFIX + links[from].queue.capabilities().room() + TAG;
+                let frames = (RING_BYTES / room).clamp(RING_FRAMES.0, RING_FRAMES.1);
+                let (ring, inbox) = ring(frames, room);
+                links[to].inboxes.push(inbox);
+                Outbox { ring, wakeup: Arc::clone(&links[to].wakeup) }
+            });
+            links[from].outboxes.push(outbox);
+        }
+    }
+    Ok(links)
+}
+
+impl<L> ShardLink<L> {
+    /// Returns the number of this shard and of all shards.
+    #[must_use]
+    pub const fn shard(&self) -> Shard {
+        self.shard
+    }
+
+    /// Returns the counters of frames that passed between shards.
+    #[must_use]
+    pub const fn handovers(&self) -> Handovers {
+        self.counted
+    }
+
+    /// Returns a view of the counters for another thread.
+    #[must_use]
+    pub fn watch(&self) -> HandoverWatch {
+        self.watch.clone()
+    }
+
+    /// Returns the queue.
+    #[must_use]
+    pub const fn queue(&self) -> &L {
+        &self.queue
+    }
+
+    /// Returns the queue, and drops the rings.
+    #[must_use]
+    pub fn into_queue(self) -> L {
+        self.queue
+    }
+
+    /// Passes up to `budget` frames from other queues to `on_frame`.
+    fn take_in(&mut self, budget: usize, on_frame: &mut impl FnMut(RxFrame<'_>)) -> usize {
+        let mut taken = 0;
+        for _ in 0..self.inboxes.len() {
+            if taken == budget {
+                break;
+            }
+            let inbox = &mut self.inboxes[self.turn];
+            while taken < budget
+                && let Some((frame, stamp)) = inbox.next()
+            {
+                on_frame(handed_over_frame::read(frame, Instant::from_nanos(stamp)));
+                taken += 1;
+            }
+            // The producer never sleeps for lack of room: it drops frames.
+            let _ = inbox.release();
+            // An inbox with more frames than the budget must wait until all others had their turn.
+            self.turn = (self.turn + 1) % self.inboxes.len();
+        }
+        self.counted.taken += taken as u64;
+        taken
+    }
+}
+
+impl<L: Link> Link for ShardLink<L> {
+    /// Frames that are handed over count as received, too: they cost work.
+    fn receive(
+        &mut self,
+        budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
+        // The queue and the inboxes share the budget, so neither can starve the other. With a
+        // budget of one they take turns.
+        let theirs = if self.queue_is_first { budget / 2 } else { budget.div_ceil(2) };
+        self.queue_is_first = !self.queue_is_first;
+        let received = self.take_in(theirs, &mut on_frame);
+        let Self { queue, steering, medium, outboxes, counted, shard, .. } = self;
+        let outcome =
+            queue.receive(budget - received, |frame| match steering.steer(*medium, frame.bytes) {
+                Steered::To(owner) if owner == shard.number => on_frame(frame),
+                Steered::To(owner) => {
+                    outboxes
+                        .get_mut(usize::from(owner))
+                        .into_iter()
+                        .for_each(|outbox| hand_over(outbox, &frame, counted));
+                }
+                Steered::ToAll => {
+                    outboxes.iter_mut().for_each(|outbox| hand_over(outbox, &frame, counted));
+                    on_frame(frame);
+                }
+            });
+        for outbox in outboxes.iter_mut().flatten() {
+            if outbox.ring.publish() {
+                outbox.wakeup.set();
+            }
+        }
+        let received = outcome.map(|count| received + count);
+        let taken = self.take_in(received.map_or(0, |received| budget - received), &mut on_frame);
+        self.watch.publish(self.counted);
+        Ok(received? + taken)
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        self.queue.transmit(budget, fill)
+    }
+
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
+        self.queue.transmit_from(budget, source)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.queue.capabilities()
+    }
+}
+
+/// Hands a frame over to another shard. Does nothing for the shard itself, which has no outbox.
+fn hand_over(outbox: &mut Option<Outbox>, frame: &RxFrame<'_>, counted: &mut Handovers) {
+    let Some(outbox) = outbox else { return };
+    match handed_over_frame::put(&mut outbox.ring, frame) {
+        Some(()) => counted.given += 1,
+        None => counted.dropped += 1,
+    }
+}
+
+impl<L: Readiness> Readiness for ShardLink<L> {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.queue.fd()
+    }
+
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.wakeup.as_fd())
+    }
+
+    fn wants_room(&self) -> bool {
+        self.queue.wants_room()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.queue.is_ready() || self.inboxes.iter_mut().any(Consumer::has_frame)
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        let nothing_comes = self.inboxes.iter_mut().all(Consumer::fall_asleep);
+        if nothing_comes && self.queue.prepare_to_sleep() {
+            return true;
+        }
+        self.inboxes.iter().for_each(Consumer::awake);
+        false
+    }
+
+    fn awake(&mut self, signalled: bool) {
+        self.inboxes.iter().for_each(Consumer::awake);
+        if signalled {
+            self.wakeup.clear();
+        }
+        self.queue.awake(signalled);
+    }
+
+    fn next_deadline(&self) -> Instant {
+        self.queue.next_deadline()
+    }
+}
+
+#[cfg(test)]
+mod tests;

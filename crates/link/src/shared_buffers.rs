@@ -1,0 +1,147 @@
+//! Receive buffers that a host can keep.
+//!
+//! There is one buffer for each frame of a batch. A buffer that the host keeps is replaced, and
+//! remembered. It is used again when the host has dropped it. Only a limited number is remembered;
+//! further ones belong to the host alone.
+
+use std::collections::VecDeque;
+use std::iter::repeat_n;
+use std::sync::Arc;
+
+/// The number of kept buffers that are remembered. At 64 KiB each, they hold as much as two sockets
+/// with large buffers.
+const REMEMBERED: usize = 32;
+
+/// Receive buffers for one batch of frames, and those that the host has kept.
+#[derive(Debug)]
+pub(crate) struct SharedBuffers {
+    /// The current buffer for each frame of a batch.
+    places: Box<[Arc<[u8]>]>,
+    /// Buffers that the host has kept, the oldest first.
+    kept: VecDeque<Arc<[u8]>>,
+    /// The size of each buffer in bytes.
+    size: usize,
+}
+
+impl SharedBuffers {
+    /// Creates buffers of `size` bytes for `at_once` frames.
+    pub(crate) fn new(size: usize, at_once: usize) -> Self {
+        Self { places: (0..at_once).map(|_| fresh(size)).collect(), kept: VecDeque::new(), size }
+    }
+
+    /// Returns the buffer of frame `place` of the last batch.
+    pub(crate) fn memory(&self, place: usize) -> &Arc<[u8]> {
+        &self.places[place]
+    }
+
+    /// Returns a buffer for the next frame: the last one, unless the host keeps it.
+    pub(crate) fn next_one(&mut self) -> &mut [u8] {
+        self.free(0);
+        // The buffer is not shared now, so this copies nothing.
+        Arc::make_mut(&mut self.places[0])
+    }
+
+    /// Returns buffers for the next frames, at most `count`.
+    pub(crate) fn next(&mut self, count: usize) -> impl ExactSizeIterator<Item = &mut [u8]> {
+        let count = count.min(self.places.len());
+        (0..count).for_each(|place| self.free(place));
+        self.places[..count].iter_mut().map(Arc::make_mut)
+    }
+
+    /// Replaces the buffer at this place if the host keeps it. Kept buffers tend to return in
+    /// order, so the search begins with the oldest.
+    fn free(&mut self, place: usize) {
+        if Arc::strong_count(&self.places[place]) == 1 {
+            return;
+        }
+        let free = self.kept.iter_mut().position(|memory| Arc::get_mut(memory).is_some());
+        let next = free.and_then(|free| self.kept.remove(free)).unwrap_or_else(|| fresh(self.size));
+        if self.kept.len() == REMEMBERED {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(std::mem::replace(&mut self.places[place], next));
+    }
+}
+
+fn fresh(size: usize) -> Arc<[u8]> {
+    repeat_n(0, size).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_is_not_kept_is_used_again() {
+        let mut buffers = SharedBuffers::new(4, 1);
+        buffers.next_one().copy_from_slice(b"once");
+        let place = buffers.memory(0).as_ptr();
+        assert_eq!(buffers.next_one().as_ptr(), place);
+        assert_eq!(buffers.kept.len(), 0);
+    }
+
+    #[test]
+    fn a_kept_buffer_stays_unchanged_and_is_used_again_after_its_release() {
+        let mut buffers = SharedBuffers::new(1, 1);
+        let mut kept = Vec::new();
+        for number in 0..3 {
+            buffers.next_one()[0] = number;
+            kept.push(Arc::clone(buffers.memory(0)));
+        }
+        buffers.next_one()[0] = 9;
+        assert_eq!(kept.iter().map(|memory| memory[0]).collect::<Vec<_>>(), [0, 1, 2]);
+        let place = kept[1].as_ptr();
+        kept.remove(1);
+        kept.push(Arc::clone(buffers.memory(0)));
+        assert_eq!(buffers.next_one().as_ptr(), place);
+        assert_eq!(buffers.kept.len(), 3);
+    }
+
+    #[test]
+    fn a_limited_number_of_kept_buffers_is_remembered() {
+        let mut buffers = SharedBuffers::new(1, 1);
+        let mut kept = Vec::new();
+        for _ in 0..1_000 {
+            buffers.next_one();
+            kept.push(Arc::clone(buffers.memory(0)));
+        }
+        assert_eq!(buffers.kept.len(), REMEMBERED);
+        let all: std::collections::BTreeSet<_> =
+            kept.iter().map(|memory| memory.as_ptr()).collect();
+        assert_eq!(all.len(), 1_000, "every kept buffer is another one");
+    }
+
+    #[test]
+    fn the_oldest_kept_buffer_is_forgotten_and_used_again_first() {
+        let mut buffers = SharedBuffers::new(1, 1);
+        let mut kept = Vec::new();
+        for _ in 0..REMEMBERED + 10 {
+            buffers.next_one();
+            kept.push(Arc::clone(buffers.memory(0)));
+        }
+        // The last buffer is still in its place.
+        let expected = &kept[9..REMEMBERED + 9];
+        assert!(buffers.kept.iter().zip(expected).all(|(memory, kept)| Arc::ptr_eq(memory, kept)));
+        drop(kept);
+        let oldest = buffers.kept[0].as_ptr();
+        let last = Arc::clone(buffers.memory(0));
+        assert_eq!(buffers.next_one().as_ptr(), oldest);
+        drop(last);
+    }
+
+    #[test]
+    fn only_the_kept_buffers_of_a_batch_are_replaced() {
+        let mut buffers = SharedBuffers::new(1, 3);
+        assert_eq!(buffers.next(9).len(), 3);
+        buffers.next(3).zip(0..).for_each(|(memory, number)| memory[0] = number);
+        let kept = Arc::clone(buffers.memory(1));
+        let places = [0, 1, 2].map(|place| buffers.memory(place).as_ptr());
+        buffers.next(3).for_each(|memory| memory[0] = 9);
+        assert_eq!(kept[0], 1);
+        let now = [0, 1, 2].map(|place| buffers.memory(place).as_ptr());
+        assert_eq!(
+            (now[0] == places[0], now[1] == places[1], now[2] == places[2]),
+            (true, false, true)
+        );
+    }
+}

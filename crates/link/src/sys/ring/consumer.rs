@@ -1,0 +1,174 @@
+//! The end of a ring that reads frames.
+
+use super::shared::{Filled, Label, Shared};
+use super::sleep::{announce_sleep, wake_sleeper};
+use crate::sys::barrier;
+use std::hint::cold_path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The end of a ring that reads frames.
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    pub(super) shared: Arc<Shared>,
+    /// The index of the slot to be read next. Invariant: `released ≤ head ≤ tail_seen`.
+    head: usize,
+    /// The index of the first slot, for all indices from `head` to `tail_seen`.
+    start: usize,
+    /// The released head. Always equal to `shared.head`.
+    released: usize,
+    /// The head when the producer was last checked for sleeping.
+    checked: usize,
+    /// The copy of `shared.filled.tail`.
+    tail_seen: usize,
+}
+
+impl Consumer {
+    pub(super) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, head: 0, start: 0, released: 0, checked: 0, tail_seen: 0 }
+    }
+
+    /// Returns the next frame and its time stamp.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<(&[u8], u64)> {
+        if self.has_frame() { self.frames(1).next() } else { None }
+    }
+
+    /// Returns the frames that the last call of [`has_frame`](Self::has_frame) has seen, at most
+    /// `most`, each with its time stamp. Their slots are taken, even if the iterator is dropped,
+    /// until [`Consumer::release`].
+    #[inline]
+    pub(crate) fn frames(&mut self, most: usize) -> Frames<'_> {
+        let next = self.head;
+        self.head = next.wrapping_add(self.tail_seen.wrapping_sub(next).min(most));
+        let place = |index: usize| index.wrapping_sub(self.start);
+        Frames { shared: &self.shared, next: place(next), end: place(self.head) }
+    }
+
+    /// Returns the number of taken slots that have not been released.
+    #[inline]
+    pub(crate) const fn taken(&self) -> usize {
+        self.head.wrapping_sub(self.released)
+    }
+
+    /// Returns the frame after the next `ahead` ones, if it has been seen already.
+    #[inline]
+    pub(crate) fn peek(&self, ahead: usize) -> Option<&[u8]> {
+        let known = self.tail_seen.wrapping_sub(self.head);
+        if ahead >= known {
+            return None;
+        }
+        // SAFETY: `released ≤ head + ahead < tail_seen ≤ tail`, so the producer has published this
+        // slot. It does not write to the slot before `release`, which needs `&mut self` and hence
+        // the end of this borrow.
+        let slot =
+            unsafe { self.shared.slot(self.head.wrapping_add(ahead).wrapping_sub(self.start)) };
+        Some(read(slot)?.0)
+    }
+
+    /// Is there a frame?
+    #[inline]
+    pub(crate) fn has_frame(&mut self) -> bool {
+        if self.head == self.tail_seen {
+            // Acquire: pairs with the release in `publish`, so the frames are visible.
+            let Filled { tail, start } = &self.shared.filled.0;
+            let tail = tail.load(Ordering::Acquire);
+            if tail == self.head {
+                return false;
+            }
+            self.tail_seen = tail;
+            // `start` changes only while the ring is empty, and the seen frames are not released
+            // yet.
+            self.start = start.load(Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Releases the taken slots. Returns whether the producer sleeps until there is room, and the
+    /// caller must wake it.
+    #[must_use = "a sleeping producer waits for ever"]
+    pub(crate) fn release(&mut self) -> bool {
+        if self.released == self.head {
+            return false;
+        }
+        self.released = self.head;
+        // Release, in both cases: this end has read the slots before the producer writes to them.
+        if self.tail_seen.wrapping_sub(self.checked) <= self.shared.mask {
+            // A producer sleeps only after it has filled the ring. If it had filled the ring since
+            // the last check, then there would be a frame that has not been seen yet. Releasing
+            // that frame includes the check.
+            self.shared.head.0.store(self.head, Ordering::Release);
+            return false;
+        }
+        cold_path();
+        self.checked = self.head;
+        // Sequentially consistent, too: see `wake_sleeper`.
+        self.shared.head.0.store(self.head, Ordering::SeqCst);
+        wake_sleeper(&self.shared.flags.0.producer_asleep)
+    }
+
+    /// Announces that this end sleeps until a frame arrives. Returns false, without an
+    /// announcement, if there is a frame.
+    pub(crate) fn fall_asleep(&mut self) -> bool {
+        let flags = &self.shared.flags.0;
+        if !flags.consumer_has_slept.swap(true, Ordering::Relaxed) {
+            barrier::make();
+        }
+        announce_sleep(&flags.consumer_asleep, || {
+            self.head != self.shared.filled.0.tail.load(Ordering::SeqCst)
+        })
+    }
+
+    /// Withdraws the announcement.
+    pub(crate) fn awake(&self) {
+        self.shared.flags.0.consumer_asleep.store(false, Ordering::Relaxed);
+    }
+
+    /// Has the producer been dropped? Frames that it published before can still be read: after
+    /// true, check once more for a frame.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.shared.flags.0.producer_gone.load(Ordering::Acquire)
+    }
+}
+
+/// The frames of a batch, in their order.
+#[derive(Debug)]
+pub(crate) struct Frames<'a> {
+    shared: &'a Shared,
+    /// The offset of the next slot from the consumer's `start`. Invariant, with `start` added:
+    /// `released ≤ next ≤ end ≤ tail_seen`.
+    next: usize,
+    end: usize,
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = (&'a [u8], u64);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.end {
+            return None;
+        }
+        let place = self.next;
+        self.next = place.wrapping_add(1);
+        // SAFETY: `released ≤ start + place < tail_seen ≤ tail`, so the producer has published this
+        // slot. It does not write to the slot before `release`, which needs the consumer, and that
+        // is borrowed as long as this frame.
+        read(unsafe { self.shared.slot(place) })
+    }
+}
+
+/// Parses a slot: returns the frame and its time stamp.
+#[inline(always)]
+fn read<'a>((label, frame): (&'a Label, &'a [u8])) -> Option<(&'a [u8], u64)> {
+    let stamp = u64::from_ne_bytes(*label.first_chunk()?);
+    let length = u64::from_ne_bytes(*label[8..].first_chunk()?);
+    Some((frame.get(..usize::try_from(length).ok()?)?, stamp))
+}
+
+/// Tells the producer that the consumer is gone. The owner of this end must wake it.
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        self.shared.flags.0.consumer_gone.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,142 @@
+//! The memory of a ring, and the flags and indices of its ends.
+
+use crate::sys::barrier;
+use std::cell::UnsafeCell;
+use std::slice;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+/// The length of a cache line in bytes, and the alignment of slots.
+pub(super) const LINE: usize = 64;
+/// The offset of the frame in its slot, after time stamp and length. With padding, the packet after
+/// a 14-byte Ethernet header is aligned to 32 bytes.
+pub(super) const FRAME_OFFSET: usize = 18;
+
+/// The bytes before the frame in a slot: time stamp and length.
+pub(super) type Label = [u8; FRAME_OFFSET];
+
+/// The memory that both ends share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) filled: OwnLines<Filled>,
+    pub(super) head: OwnLines<AtomicUsize>,
+    pub(super) flags: OwnLines<Flags>,
+    /// The slots, of `stride` bytes each. The indices determine which end may access a slot.
+    memory: Box<[UnsafeCell<Line>]>,
+    /// The distance between slots in bytes, whole cache lines.
+    pub(super) stride: usize,
+    /// The number of slots, a power of two, minus one.
+    pub(super) mask: usize,
+    /// The length of the largest frame in bytes. A slot has room for the label and this length.
+    room: usize,
+}
+
+// SAFETY: `memory` is the only part that is not `Sync` by itself. The one `Producer` writes to a
+// slot only while the indices mark it as free, and the one `Consumer` reads it only while they mark
+// it as filled. Both indices are passed by release and acquire.
+unsafe impl Sync for Shared {}
+// SAFETY: nothing in it is bound to a thread, and the indices guard `memory` as for `Sync`.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    /// Creates the memory of at least `capacity` slots, each with room for a frame of `room` bytes.
+    pub(super) fn new(capacity: usize, room: usize) -> Self {
+        let slots = capacity.next_power_of_two();
+        // An odd number of cache lines per slot: caches have a power of two of sets, and short
+        // frames fill only the first lines of the slots, which would otherwise share a few sets.
+        let lines_per_slot = (FRAME_OFFSET + room).div_ceil(LINE) | 1;
+        Self {
+            filled: OwnLines(Filled::default()),
+            head: OwnLines(AtomicUsize::new(0)),
+            flags: OwnLines(Flags {
+                consumer_has_slept: AtomicBool::new(!barrier::is_possible()),
+                ..Flags::default()
+            }),
+            memory: (0..slots * lines_per_slot).map(|_| UnsafeCell::new(Line([0; LINE]))).collect(),
+            stride: lines_per_slot * LINE,
+            mask: slots - 1,
+            room,
+        }
+    }
+
+    /// Returns the label and the frame of the slot at `place`, counted from the first and modulo
+    /// the number of slots.
+    ///
+    /// # Safety
+    /// The slot must be filled, and stay so for the lifetime of the result.
+    #[inline]
+    pub(super) unsafe fn slot(&self, place: usize) -> (&Label, &[u8]) {
+        let start = self.slot_start(place);
+        // SAFETY: a slot begins with its label, which is initialised like all of `memory` and needs
+        // no alignment. The caller guarantees that there is no writer.
+        let label = unsafe { &*start.cast::<Label>() };
+        // SAFETY: the label and `room` bytes lie within the slot, and are initialised. The caller
+        // guarantees that there is no writer.
+        let frame = unsafe { slice::from_raw_parts(start.wrapping_add(FRAME_OFFSET), self.room) };
+        (label, frame)
+    }
+
+    /// Returns the label and the frame of the slot at `place`, to be written.
+    ///
+    /// # Safety
+    /// The slot must be free, stay so, and have no other reference, for the lifetime of the result.
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "the indices, and not the borrow, determine which end may write"
+    )]
+    #[inline]
+    pub(super) unsafe fn slot_mut(&self, place: usize) -> (&mut Label, &mut [u8]) {
+        let start = self.slot_start(place);
+        // SAFETY: like `slot`; the cells permit writing, and the caller guarantees that there is no
+        // other reference.
+        let label = unsafe { &mut *start.cast::<Label>() };
+        // SAFETY: like `slot`. The frame begins where the label ends, so the two references do not
+        // overlap.
+        let frame =
+            unsafe { slice::from_raw_parts_mut(start.wrapping_add(FRAME_OFFSET), self.room) };
+        (label, frame)
+    }
+
+    #[inline]
+    pub(super) fn slot_start(&self, place: usize) -> *mut u8 {
+        let offset = (place & self.mask) * self.stride;
+        // The pointer is derived from the whole slice, so it may access all of it.
+        let memory = self.memory.as_ptr().cast::<u8>().cast_mut();
+        memory.wrapping_add(offset)
+    }
+}
+
+/// The producer's published indices.
+#[derive(Debug, Default)]
+pub(super) struct Filled {
+    pub(super) tail: AtomicUsize,
+    /// The index of the first slot. Written only while the ring is empty, so two used slots never
+    /// have the same place.
+    pub(super) start: AtomicUsize,
+}
+
+/// The flags, which are read at every batch, but written only when an end sleeps or is dropped. So
+/// both caches can keep the line.
+#[derive(Debug, Default)]
+pub(super) struct Flags {
+    /// Has the consumer slept? Until then, which is for ever if one thread has both ends, frames
+    /// are published by a plain store. Initially true if the system has no [barrier](barrier) for
+    /// other threads.
+    pub(super) consumer_has_slept: AtomicBool,
+    pub(super) consumer_asleep: AtomicBool,
+    pub(super) producer_asleep: AtomicBool,
+    pub(super) consumer_gone: AtomicBool,
+    pub(super) producer_gone: AtomicBool,
+}
+
+/// One cache line of frame memory.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Line(
+    #[allow(dead_code, reason = "read and written through pointers")] [u8; LINE],
+);
+
+/// A value with cache lines of its own. Two lines, because processors fetch neighbouring lines
+/// together.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(super) struct OwnLines<T>(pub(super) T);

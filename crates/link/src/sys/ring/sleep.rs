@@ -1,0 +1,28 @@
+//! The protocol by which an end of a ring sleeps, and the other wakes it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The waking side's part of the sleep protocol, after it has stored its index. Returns whether the
+/// other side sleeps and must be woken.
+///
+/// Each side writes one variable and then reads the other's. The waking side writes its index and
+/// reads the flag; the sleeping side writes the flag and reads the index. If a read could pass the
+/// write before it, both could read old values, and a side would sleep although there is a frame.
+/// So these four accesses are sequentially consistent: all threads see them in one order, and the
+/// read after the second write finds the first write. Two fences would do as well, but cost twice
+/// as much where an ordering store is one exchange.
+pub(super) fn wake_sleeper(asleep: &AtomicBool) -> bool {
+    // Several publications can come before the wake-up; only the first one wakes.
+    asleep.load(Ordering::SeqCst) && asleep.swap(false, Ordering::Relaxed)
+}
+
+/// The sleeping side's part of the sleep protocol, see [`wake_sleeper`]. Returns whether it may
+/// sleep. `is_ready` must read the index with sequential consistency.
+pub(super) fn announce_sleep(asleep: &AtomicBool, is_ready: impl Fn() -> bool) -> bool {
+    asleep.store(true, Ordering::SeqCst);
+    let sleeps = !is_ready();
+    if !sleeps {
+        asleep.store(false, Ordering::Relaxed);
+    }
+    sleeps
+}

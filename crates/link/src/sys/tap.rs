@@ -1,0 +1,80 @@
+//! The ioctls of `/dev/net/tun`: attaching to a TAP or TUN interface, and the format of its frames.
+
+use rustix::io::Errno;
+use rustix::ioctl::{IntegerSetter, Opcode, Setter, Updater, ioctl, opcode};
+use std::os::fd::BorrowedFd;
+
+/// The path of the device.
+pub(crate) const DEVICE: &str = "/dev/net/tun";
+/// The number of queues that an interface can have (`MAX_TAP_QUEUES` of the kernel).
+pub(crate) const MOST_QUEUES: usize = 256;
+
+/// `TUNSETIFF`. The number encodes the size of an `int`, but the argument is a `struct ifreq`.
+const TUNSETIFF: Opcode = opcode::write::<i32>(b'T', 202);
+/// `TUNSETOFFLOAD`; its argument is a number and not a pointer.
+const TUNSETOFFLOAD: Opcode = opcode::write::<u32>(b'T', 208);
+/// `TUNSETVNETHDRSZ`.
+const TUNSETVNETHDRSZ: Opcode = opcode::write::<i32>(b'T', 216);
+
+/// `IFF_TUN`: frames begin with the IP header.
+pub(crate) const TUN: u16 = 1;
+/// `IFF_TAP`: frames begin with an Ethernet header.
+pub(crate) const TAP: u16 = 2;
+/// `IFF_NO_PI`: no packet information before each frame.
+pub(crate) const NO_PACKET_INFORMATION: u16 = 0x1000;
+/// `IFF_VNET_HDR`: a virtio-net header before each frame.
+pub(crate) const VIRTIO_HEADER: u16 = 0x4000;
+
+/// `IFF_MULTI_QUEUE`: each attached descriptor is another queue of the interface.
+pub(crate) const MULTI_QUEUE: u16 = 0x0100;
+
+/// `TUN_F_CSUM`: the program accepts frames with partial checksums.
+const CHECKSUMS: usize = 1;
+/// `TUN_F_TSO4`: the program accepts GSO frames of TCP over IPv4.
+const TCP4_SEGMENTATION: usize = 2;
+
+/// The used part of `struct ifreq`, in its full size of 40 bytes.
+#[repr(C)]
+struct InterfaceRequest {
+    name: [u8; 16],
+    flags: u16,
+    unused: [u8; 22],
+}
+
+const _: () = assert!(size_of::<InterfaceRequest>() == 40);
+
+/// Attaches `device` to an interface, and creates the interface if it does not exist. `name` has up
+/// to 15 bytes, padded with zeros; the kernel replaces `%d` by a number, and chooses an empty name.
+/// Returns the name.
+pub(crate) fn attach(
+    device: BorrowedFd<'_>,
+    name: [u8; 16],
+    flags: u16,
+) -> Result<[u8; 16], Errno> {
+    let mut request = InterfaceRequest { name, flags, unused: [0; 22] };
+    // SAFETY: the number is that of TUNSETIFF, whose argument has the layout of `struct ifreq`.
+    let call = unsafe { Updater::<TUNSETIFF, InterfaceRequest>::new(&mut request) };
+    // SAFETY: the kernel accesses the 40 bytes of the request and nothing else. This crate opens no
+    // other device, which could interpret the number otherwise.
+    unsafe { ioctl(device, call) }?;
+    Ok(request.name)
+}
+
+/// Sets the length of the virtio-net header of each frame.
+pub(crate) fn set_header_length(device: BorrowedFd<'_>, length: usize) -> Result<(), Errno> {
+    let length = i32::try_from(length).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the number is that of TUNSETVNETHDRSZ, whose argument is an `int`.
+    let call = unsafe { Setter::<TUNSETVNETHDRSZ, i32>::new(length) };
+    // SAFETY: the kernel reads the `int` and nothing else.
+    unsafe { ioctl(device, call) }
+}
+
+/// Sets the offloads that the program accepts. They must be cleared explicitly, too: a persistent
+/// interface keeps those of the last program.
+pub(crate) fn set_offloads(device: BorrowedFd<'_>, wanted: bool) -> Result<(), Errno> {
+    let offloads = if wanted { CHECKSUMS | TCP4_SEGMENTATION } else { 0 };
+    // SAFETY: the number is that of TUNSETOFFLOAD, whose argument is a number and not a pointer.
+    let call = unsafe { IntegerSetter::<TUNSETOFFLOAD>::new_usize(offloads) };
+    // SAFETY: the kernel accesses no memory of this process.
+    unsafe { ioctl(device, call) }
+}

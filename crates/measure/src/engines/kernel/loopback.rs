@@ -1,0 +1,58 @@
+//! One transfer inside this process: two threads, two sockets, the kernel's loopback between them.
+
+use super::pins::Pins;
+use crate::bench::RunRequest;
+use crate::bench_error::BenchError;
+use crate::engines::stream_transfer::{carry, granted};
+use linerate_ends::socket::{self, Options, Stream, counters};
+use linerate_ends::{Ended, Interrupt};
+use linerate_evidence::{Counters, RunOutcome};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::time::Duration;
+
+/// The loopback, and a port that the kernel chooses.
+pub(crate) const ANYWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
+/// A handshake on the loopback takes no time to speak of, nor does a first byte.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Carries the request's bytes over a connection of its own.
+pub(crate) fn run(
+    pins: &Pins,
+    request: &RunRequest,
+    interrupt: &Interrupt,
+) -> Result<RunOutcome, BenchError> {
+    let sender = pins.sender(ANYWHERE, request);
+    let receiver = Options {
+        receive_buffer: Some(request.receive_buffer.bytes),
+        max_segment: sender.max_segment,
+        ..Options::default()
+    };
+    let (near, far) = connected(&sender, &receiver)
+        .map_err(|error| BenchError::io("opening a connection", error))?;
+    let carried = carry(&near, &far, request, interrupt)?;
+    Ok(RunOutcome {
+        bytes: carried.taken.bytes,
+        time: carried.time(),
+        complete: carried.taken.ended == Ended::Complete,
+        verified: request.verify.then_some(carried.taken.wrong_at.is_none()),
+        send_granted: granted(near.send_buffer())?,
+        receive_granted: granted(far.receive_buffer())?,
+        counters: Counters {
+            sender: counters(&near, &carried.given.peaks),
+            receiver: counters(&far, &carried.taken.peaks),
+        },
+    })
+}
+
+fn connected(sender: &Options, receiver: &Options) -> io::Result<(Stream, Stream)> {
+    let listener = socket::listen(ANYWHERE, receiver)?;
+    let near = socket::connect(listener.local_addr()?, sender, PATIENCE)?;
+    loop {
+        // Somebody else may have found the port.
+        let (far, peer) = listener.accept()?;
+        if peer == near.local_addr()? {
+            return Ok((near.into(), far.into()));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The socket options that all runs of a kernel bench have in common.
+
+use crate::bench::RunRequest;
+use crate::bench_error::BenchError;
+use crate::plan::Plan;
+use linerate_ends::socket::{Congestion, Options, max_segment};
+use std::net::SocketAddr;
+
+/// The smallest MTU that `TCP_MAXSEG` can bring about.
+const LEAST_MTU: u16 = 128;
+/// The largest.
+const MOST_MTU: u16 = 32_767 + 40;
+
+/// What all sockets of the bench have in common.
+#[derive(Debug)]
+pub(super) struct Pins {
+    pub(super) congestion: Option<String>,
+    pub(super) mtu: u16,
+}
+
+impl Pins {
+    pub(super) fn new(plan: &Plan) -> Result<Self, BenchError> {
+        if !(LEAST_MTU..=MOST_MTU).contains(&plan.mtu) {
+            let remedy = format!("kernel sockets take one from {LEAST_MTU} to {MOST_MTU}");
+            return Err(BenchError::Mtu { mtu: plan.mtu.into(), remedy });
+        }
+        let congestion = Congestion::of_this_machine().choose(plan.congestion.as_deref())?;
+        Ok(Self { congestion, mtu: plan.mtu })
+    }
+
+    /// The options of a sending socket to `address`.
+    pub(super) fn sender(&self, address: SocketAddr, request: &RunRequest) -> Options {
+        Options {
+            send_buffer: Some(request.send_buffer.bytes),
+            max_segment: Some(self.max_segment(address)),
+            congestion: request.congestion.clone().or_else(|| self.congestion.clone()),
+            ..Options::default()
+        }
+    }
+
+    pub(super) fn max_segment(&self, address: SocketAddr) -> u16 {
+        max_segment(address, self.mtu)
+    }
+}

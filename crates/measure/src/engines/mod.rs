@@ -1,0 +1,20 @@
+//! The engines: each carries the bytes of a run from a source to a sink.
+
+mod cpu_pinning;
+mod interface;
+mod kernel;
+mod kernel_buffers;
+mod network_interface;
+mod own_tcp;
+mod remote_sink;
+mod sim;
+mod stack;
+mod stream_transfer;
+mod tap;
+mod threads;
+
+pub use interface::InterfaceBench;
+pub use kernel::KernelBench;
+pub use sim::SimBench;
+pub use stack::StackBench;
+pub use tap::TapBench;

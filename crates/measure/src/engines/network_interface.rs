@@ -1,0 +1,177 @@
+//! The interface that leads to an address, and what its driver says of it.
+
+use linerate_evidence::{Framing, LineRate};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A network interface of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Interface {
+    pub(crate) name: String,
+}
+
+/// `ARPHRD_ETHER`.
+const ETHERNET: u64 = 1;
+
+impl Interface {
+    /// The interface that the main routing table leads through, towards `address`. Rules that choose
+    /// another table are not looked at.
+    pub(crate) fn towards(address: IpAddr) -> Option<Self> {
+        let name = match address {
+            IpAddr::V4(address) => ipv4_route(&read("/proc/thread-self/net/route")?, address),
+            IpAddr::V6(address) => ipv6_route(&read("/proc/thread-self/net/ipv6_route")?, address),
+        };
+        name.map(|name| Self { name })
+    }
+
+    /// The bit rate that the driver tells, if there is hardware behind it: the drivers of virtual
+    /// interfaces tell one as well, but it limits nothing.
+    pub(crate) fn bits_per_second(&self) -> Option<u64> {
+        if !self.has_hardware() {
+            return None;
+        }
+        // -1 is a driver that does not know.
+        self.attribute("speed")?
+            .parse::<u64>()
+            .ok()
+            .filter(|&rate| rate > 0)
+            .map(|rate| rate * 1_000_000)
+    }
+
+    /// Is there a device behind it?
+    pub(crate) fn has_hardware(&self) -> bool {
+        fs::exists(format!("/sys/class/net/{}/device", self.name)).unwrap_or(false)
+    }
+
+    /// Do its packets travel in Ethernet frames?
+    pub(crate) fn is_ethernet(&self) -> bool {
+        self.attribute("type").is_some_and(|kind| kind.parse() == Ok(ETHERNET))
+    }
+
+    /// Does it speak and listen by turns?
+    pub(crate) fn is_half_duplex(&self) -> bool {
+        self.attribute("duplex").is_some_and(|duplex| duplex == "half")
+    }
+
+    fn attribute(&self, name: &str) -> Option<String> {
+        read(&format!("/sys/class/net/{}/{name}", self.name)).map(|text| text.trim().to_owned())
+    }
+}
+
+fn read(file: &str) -> Option<String> {
+    fs::read_to_string(file).ok()
+}
+
+/// The interface of the longest matching row of /proc/net/route: name, destination, gateway, flags,
+/// two counts, metric, mask; addresses in hexadecimal, as this machine keeps 32 bits.
+fn ipv4_route(table: &str, address: Ipv4Addr) -> Option<String> {
+    let address = u32::from_ne_bytes(address.octets());
+    let row = |line: &str| {
+        let mut words = line.split_whitespace();
+        let name = words.next()?;
+        let destination = u32::from_str_radix(words.next()?, 16).ok()?;
+        let mask = u32::from_str_radix(words.nth(5)?, 16).ok()?;
+        (address & mask == destination).then(|| (mask.count_ones(), name.to_owned()))
+    };
+    longest(table, row)
+}
+
+/// The same of /proc/net/ipv6_route: destination, its length, source, its length, next hop, metric, two
+/// counts, flags, name.
+fn ipv6_route(table: &str, address: Ipv6Addr) -> Option<String> {
+    let row = |line: &str| {
+        let mut words = line.split_whitespace();
+        let destination = u128::from_str_radix(words.next()?, 16).ok()?;
+        let length = u32::from_str_radix(words.next()?, 16).ok()?;
+        let name = words.nth(7)?;
+        let shift = 128_u32.checked_sub(length)?;
+        let same = (u128::from(address) ^ destination).checked_shr(shift).unwrap_or(0) == 0;
+        same.then(|| (length, name.to_owned()))
+    };
+    longest(table, row)
+}
+
+/// The name in the row with the longest prefix; of several, the first.
+fn longest(table: &str, row: impl Fn(&str) -> Option<(u32, String)>) -> Option<String> {
+    let mut best: Option<(u32, String)> = None;
+    for (length, name) in table.lines().filter_map(row) {
+        if best.as_ref().is_none_or(|(longest, _)| length > *longest) {
+            best = Some((length, name));
+        }
+    }
+    best.map(|(_, name)| name)
+}
+
+/// Returns the framing of packets on `interface`; `None` is a path inside this machine.
+pub(crate) fn framing(interface: Option<&Interface>, options: u32) -> Framing {
+    match interface {
+        None => Framing::ethernet_in_memory(options),
+        Some(interface) if interface.is_ethernet() => {
+            Framing { half_duplex: interface.is_half_duplex(), ..Framing::ethernet(options) }
+        }
+        Some(_) => Framing::ip_in_memory(options),
+    }
+}
+
+/// Returns the bit rate that the driver of `interface` reports.
+pub(crate) fn line_rate(interface: &Interface) -> Option<LineRate> {
+    let bits_per_second = interface.bits_per_second()?;
+    Some(LineRate { bits_per_second, source: format!("driver of {}", interface.name) })
+}
+
+/// Returns the bit rate of the interface `name` in words, for the settings of a bench.
+pub(crate) fn rate_in_words(name: &str, interface: Option<&Interface>) -> String {
+    let Some(interface) = interface else {
+        return format!("{name}, of this machine itself: it has no bit rate");
+    };
+    match (line_rate(interface), interface.has_hardware()) {
+        (Some(rate), _) => format!("{name}, {} by its driver's word", rate.rate()),
+        (None, true) => format!("{name}, whose driver tells no bit rate: give --line-rate"),
+        (None, false) => {
+            format!(
+                "{name}, virtual: it has no bit rate of its own; --line-rate tells that of the way"
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn the_longest_prefix_leads_the_way() {
+        let table = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n\
+                     eth0 00000000 0100A8C0 0003 0 0 0 00000000 0 0 0\n\
+                     eth0 0000A8C0 00000000 0001 0 0 0 0000FFFF 0 0 0\n\
+                     tun0 0007A8C0 00000000 0001 0 0 0 00FFFFFF 0 0 0\n";
+        let towards = |address: &str| ipv4_route(table, address.parse().unwrap()).unwrap();
+        assert_eq!(towards("192.168.7.9"), "tun0");
+        assert_eq!(towards("192.168.8.9"), "eth0");
+        assert_eq!(towards("198.51.100.1"), "eth0");
+        assert_eq!(ipv4_route("", Ipv4Addr::LOCALHOST), None);
+        assert_eq!(ipv4_route("a b c\nd\n", Ipv4Addr::LOCALHOST), None);
+    }
+
+    #[test]
+    fn the_longest_prefix_leads_the_way_in_ipv6_too() {
+        let table = "\
+            20010db8000000000000000000000000 20 00000000000000000000000000000000 00 \
+            00000000000000000000000000000000 00000100 00000001 00000000 00000001 eth0\n\
+            00000000000000000000000000000000 00 00000000000000000000000000000000 00 \
+            fe800000000000000000000000000001 00000400 00000001 00000000 00000003 eth1\n";
+        let towards = |address: &str| ipv6_route(table, address.parse().unwrap()).unwrap();
+        assert_eq!(towards("2001:db8::9"), "eth0");
+        assert_eq!(towards("2001:db9::9"), "eth1");
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_says_nothing() {
+        let none = Interface { name: "no such interface".into() };
+        assert_eq!(
+            (none.bits_per_second(), none.is_ethernet(), none.is_half_duplex()),
+            (None, false, false)
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! A host on its link, with an application beside it in the same thread.
+
+use super::wait::Watch;
+use crate::bench_error::BenchError;
+use linerate_link::{MonotonicClock, Readiness};
+use linerate_stack::{Host, Link, LinkError, Stack, StackConfig};
+use linerate_units::{Clock, Instant};
+use linerate_wire::{Ipv4Cidr, MacAddress};
+use std::io;
+use std::net::Ipv4Addr;
+
+/// One end of a transfer.
+#[derive(Debug)]
+pub(crate) struct End<L> {
+    host: Host<L>,
+    watch: Watch,
+}
+
+impl<L: Link + Readiness> End<L> {
+    /// A host at `address` in a network of 256, whose secrets and numbers `seed` decides.
+    ///
+    /// # Errors
+    /// If the system grants nothing to wait with.
+    pub(crate) fn new(address: Ipv4Addr, seed: u64, link: L) -> Result<Self, BenchError> {
+        let [.., last] = address.octets();
+        let mac = Self::mac(address);
+        let network = Ipv4Cidr::new(address, 24).unwrap_or_else(|| Ipv4Cidr::single(address));
+        let stack = Stack::new(StackConfig::new(mac, network), spread(seed, last));
+        Ok(Self { host: Host::new(stack, link), watch: Watch::new()? })
+    }
+
+    /// The station of the host at `address`: a locally administered one.
+    pub(crate) const fn mac(address: Ipv4Addr) -> MacAddress {
+        let [.., last] = address.octets();
+        MacAddress::new([0x02, 0, 0x5e, 0, 0, last])
+    }
+
+    /// The present time.
+    pub(crate) fn now() -> Instant {
+        MonotonicClock.now()
+    }
+
+    /// The host, for the application.
+    pub(crate) const fn stack(&mut self) -> &mut Stack {
+        self.host.stack_mut()
+    }
+
+    /// Moves frames and timers as far as they go at `now`. If there was nothing to move, waits until
+    /// there is, or until a little later. To be called after the application has done what it could.
+    ///
+    /// # Errors
+    /// If the link or the system fails.
+    pub(crate) fn turn(&mut self, now: Instant) -> Result<(), BenchError> {
+        let turn = self.host.turn(now).map_err(link_failed)?;
+        if turn.more || turn.received > 0 || turn.transmitted > 0 || turn.timers > 0 {
+            return Ok(());
+        }
+        self.watch.wait(self.host.link_mut(), turn.next)
+    }
+
+    /// The link, when the host is not needed any more.
+    pub(crate) fn into_link(self) -> L {
+        self.host.into_parts().1
+    }
+}
+
+/// The seed of a host, different for each address.
+fn spread(seed: u64, host: u8) -> [u8; 32] {
+    let mut random = oorandom::Rand64::new(u128::from(seed) << 8 | u128::from(host));
+    let mut bytes = [0; 32];
+    for chunk in bytes.chunks_exact_mut(8) {
+        chunk.copy_from_slice(&random.rand_u64().to_le_bytes());
+    }
+    bytes
+}
+
+fn link_failed(error: LinkError) -> BenchError {
+    match error {
+        LinkError::Down => {
+            BenchError::ConnectionLost { bytes: 0, what: "the link is down".to_owned() }
+        }
+        LinkError::Io { errno, what } => {
+            BenchError::Io { what: what.to_owned(), source: io::Error::from_raw_os_error(errno) }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What is put around a link for a run: impairments, and a capture that sees what the host sees.
+
+use crate::bench_error::BenchError;
+use linerate_link::capture_file::CaptureWriter;
+use linerate_link::impair::{Impair, Impairments};
+use linerate_link::{Capture, Readiness};
+use linerate_stack::{Capabilities, FrameSink, FrameSource, Link, LinkError, RxFrame, TxFrame};
+use linerate_units::Instant;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// What is put around the source's or the only link of linerate's.
+#[derive(Debug)]
+pub(crate) struct Wrapping {
+    impairments: Option<Impairments>,
+    /// Where frames are written down, while no run has it.
+    capture: Option<CaptureWriter>,
+}
+
+impl Wrapping {
+    pub(crate) const fn new(
+        impairments: Option<Impairments>,
+        capture: Option<CaptureWriter>,
+    ) -> Self {
+        Self { impairments, capture }
+    }
+
+    /// The link as the host gets it for the run with this seed.
+    pub(crate) fn put_on<L: Link>(&mut self, link: L, seed: u64) -> WrappedLink<L> {
+        let interface = format!("seed {seed}");
+        match (self.impairments, self.capture.take()) {
+            (None, None) => WrappedLink::Bare(link),
+            (None, Some(capture)) => WrappedLink::Captured(Capture::new(link, &interface, capture)),
+            (Some(how), None) => WrappedLink::Impaired(Impair::new(link, how, seed)),
+            (Some(how), Some(capture)) => {
+                WrappedLink::Both(Capture::new(Impair::new(link, how, seed), &interface, capture))
+            }
+        }
+    }
+
+    /// The link alone again; the capture waits for the next run.
+    ///
+    /// # Errors
+    /// [`BenchError::Capture`] if not all frames could be written down: a night is not worth its morning
+    /// without them.
+    pub(crate) fn take_off<L>(&mut self, dressed: WrappedLink<L>) -> Result<L, BenchError> {
+        match dressed {
+            WrappedLink::Bare(link) => Ok(link),
+            WrappedLink::Impaired(impaired) => Ok(impaired.into_link()),
+            WrappedLink::Captured(captured) => {
+                let (link, capture) = captured.into_parts();
+                self.keep(capture).map(|()| link)
+            }
+            WrappedLink::Both(captured) => {
+                let (impaired, capture) = captured.into_parts();
+                self.keep(capture).map(|()| impaired.into_link())
+            }
+        }
+    }
+
+    fn keep(&mut self, mut capture: CaptureWriter) -> Result<(), BenchError> {
+        capture.flush();
+        if let Some(error) = capture.error() {
+            // The error stays with the capture; what is passed on says the same.
+            let source = io::Error::new(error.kind(), error.to_string());
+            return Err(BenchError::Capture { source });
+        }
+        self.capture = Some(capture);
+        Ok(())
+    }
+}
+
+/// A link with what is around it.
+#[derive(Debug)]
+pub(crate) enum WrappedLink<L> {
+    Bare(L),
+    Captured(Capture<L>),
+    Impaired(Impair<L>),
+    Both(Capture<Impair<L>>),
+}
+
+/// Does the same with whichever link there is.
+macro_rules! each {
+    ($dressed:expr, $link:ident => $call:expr) => {
+        match $dressed {
+            WrappedLink::Bare($link) => $call,
+            WrappedLink::Captured($link) => $call,
+            WrappedLink::Impaired($link) => $call,
+            WrappedLink::Both($link) => $call,
+        }
+    };
+}
+
+impl<L: Link> Link for WrappedLink<L> {
+    fn receive(
+        &mut self,
+        budget: usize,
+        on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
+        each!(self, link => link.receive(budget, on_frame))
+    }
+
+    fn receive_into(
+        &mut self,
+        budget: usize,
+        sink: &mut impl FrameSink,
+    ) -> Result<usize, LinkError> {
+        each!(self, link => link.receive_into(budget, sink))
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        each!(self, link => link.transmit(budget, fill))
+    }
+
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
+        each!(self, link => link.transmit_from(budget, source))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        each!(self, link => link.capabilities())
+    }
+}
+
+impl<L: Link + Readiness> Readiness for WrappedLink<L> {
+    fn fd(&self) -> BorrowedFd<'_> {
+        each!(self, link => link.fd())
+    }
+
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        each!(self, link => link.wakeup_fd())
+    }
+
+    fn wants_room(&self) -> bool {
+        each!(self, link => link.wants_room())
+    }
+
+    fn is_ready(&mut self) -> bool {
+        each!(self, link => link.is_ready())
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        each!(self, link => link.prepare_to_sleep())
+    }
+
+    fn awake(&mut self, signalled: bool) {
+        each!(self, link => link.awake(signalled));
+    }
+
+    fn next_deadline(&self) -> Instant {
+        each!(self, link => link.next_deadline())
+    }
+}

@@ -1,0 +1,209 @@
+//! A `linerate sink` on another machine, and one transfer to it.
+//!
+//! The two machines have two clocks. The run is timed by the source's: from its first write to the
+//! sink's word that the last byte has been read, less half of the shortest round trip, which is what
+//! that word took to come back. The error is at most half a round trip more or less, if the way back
+//! takes all of it or nothing. Both bounds that hold without any such assumption are written down:
+//! at least what passed at the sink from its first byte to its last, at most what passed at the
+//! source until the word was there.
+
+use crate::bench::RunRequest;
+use crate::bench_error::BenchError;
+use crate::engines::stream_transfer::{granted, outflow};
+use linerate_ends::Interrupt;
+use linerate_ends::control::{Opened, Remote, Report, RunSpec, SinkTcp};
+use linerate_ends::socket::{Given, Network, Options, Stream, counters};
+use linerate_ends::{Ended, Peer};
+use linerate_evidence::{Counters, RunOutcome};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// How long a handshake, or the sink's word at the end of its time, may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a wait may be before somebody asks whether it should go on.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// A sink on another machine, and the network that leads to it.
+#[derive(Debug)]
+pub(crate) struct Far {
+    pub(crate) remote: Remote,
+    pub(crate) peer: Peer,
+    network: Network,
+}
+
+impl Far {
+    /// The sink at `peer`, whose control connection sends packets of `mtu` bytes at most.
+    pub(crate) fn connect(network: Network, peer: &Peer, mtu: u16) -> Result<Self, BenchError> {
+        let remote = Remote::connect(&network, peer, mtu)
+            .map_err(|error| BenchError::of_control(error, peer))?;
+        Ok(Self { remote, peer: peer.clone(), network })
+    }
+
+    /// Who the sink says it is.
+    pub(crate) fn describe(&self) -> String {
+        let there = self.remote.description();
+        let tcp = match there.tcp {
+            SinkTcp::Kernel => "",
+            SinkTcp::Linerate => ", by linerate's TCP",
+        };
+        format!("{} on {}{tcp}", there.program, there.kernel)
+    }
+
+    /// Carries the request's bytes over a data connection of its own, which has `options`.
+    pub(crate) fn run(
+        &mut self,
+        options: &Options,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<RunOutcome, BenchError> {
+        let Self { remote, peer, network } = self;
+        let opened = remote
+            .open(&spec(options, request))
+            .map_err(|error| BenchError::of_control(error, peer))?;
+        let stream = open_data(network, remote, &opened, options)?;
+        let ready = remote.await_ready().map_err(|error| BenchError::of_control(error, peer))?;
+        let max_time = Duration::from(request.max_time);
+        let late = |began, now: Instant| now.saturating_duration_since(began) >= max_time;
+        let given =
+            outflow(request).give(&stream, |began, now| interrupt.is_raised() || late(began, now));
+        let (report, heard) = await_report(remote, peer, given.began + max_time, interrupt)?;
+        judge(&report, &given)?;
+        let report = report
+            .checked(given.bytes, request.bytes)
+            .map_err(|error| BenchError::of_control(error, peer))?;
+        let timing = Timing::of(given.began, heard, &report, remote.shortest_round_trip());
+        let mut counters =
+            Counters { sender: counters(&stream, &given.peaks), receiver: report.counters.clone() };
+        timing.note(&mut counters);
+        Ok(RunOutcome {
+            bytes: report.bytes,
+            time: timing.best().into(),
+            complete: report.ended == Ended::Complete,
+            verified: request.verify.then_some(report.wrong_at.is_none()),
+            send_granted: granted(stream.send_buffer())?,
+            receive_granted: ready.granted_bytes,
+            counters,
+        })
+    }
+}
+
+fn spec(options: &Options, request: &RunRequest) -> RunSpec {
+    RunSpec {
+        receive_buffer: Some(request.receive_buffer.bytes),
+        bytes: request.bytes,
+        read_size: request.read_size as u64,
+        verify: request.verify.then_some(request.seed),
+        max_milliseconds: request.max_time.as_millis().max(1),
+        max_segment: options.max_segment,
+    }
+}
+
+fn open_data(
+    network: &Network,
+    remote: &Remote,
+    opened: &Opened,
+    options: &Options,
+) -> Result<Stream, BenchError> {
+    let stream = network
+        .connect(remote.address(), options, PATIENCE)
+        .map_err(|error| BenchError::io("opening the data connection", error))?;
+    (&stream)
+        .write_all(opened.greeting().as_bytes())
+        .map_err(|error| BenchError::io("greeting on the data connection", error))?;
+    Ok(stream)
+}
+
+/// The sink's word, and when it was heard. A sink that has not said it when the time is up is asked for it.
+fn await_report(
+    remote: &mut Remote,
+    peer: &Peer,
+    time_up: Instant,
+    interrupt: &Interrupt,
+) -> Result<(Report, Instant), BenchError> {
+    // The sink's own clock ends the run, by its first byte: it knows best what had come by then.
+    let latest = time_up + remote.shortest_round_trip() + PATIENCE;
+    loop {
+        let slice = latest.min(Instant::now() + SLICE);
+        if let Some(report) =
+            remote.await_done(slice).map_err(|error| BenchError::of_control(error, peer))?
+        {
+            return Ok((report, Instant::now()));
+        }
+        if interrupt.is_raised() {
+            return Err(BenchError::Interrupted);
+        }
+        if Instant::now() >= latest {
+            let report = remote.stop().map_err(|error| BenchError::of_control(error, peer))?;
+            return Ok((report, Instant::now()));
+        }
+    }
+}
+
+/// A transfer that ended otherwise than by its bytes or its time is no measurement.
+fn judge(report: &Report, given: &Given) -> Result<(), BenchError> {
+    let what = match report.ended {
+        Ended::Complete | Ended::TimeUp | Ended::Stopped => return Ok(()),
+        Ended::EndOfStream => "the sink saw its end",
+        Ended::Broken => "it broke at the sink",
+    };
+    let what = given.error.as_ref().map_or_else(|| what.to_owned(), ToString::to_string);
+    Err(BenchError::ConnectionLost { bytes: report.bytes, what })
+}
+
+/// How long a run took, by two clocks.
+#[derive(Clone, Copy, Debug)]
+struct Timing {
+    at_least: Duration,
+    at_most: Duration,
+    round_trip: Duration,
+}
+
+impl Timing {
+    fn of(began: Instant, heard: Instant, report: &Report, round_trip: Duration) -> Self {
+        let at_most = heard.saturating_duration_since(began);
+        let span = Duration::from_nanos(report.span_nanos);
+        Self { at_least: span.min(at_most), at_most, round_trip }
+    }
+
+    fn best(self) -> Duration {
+        self.at_most.saturating_sub(self.round_trip / 2).max(self.at_least)
+    }
+
+    fn note(self, counters: &mut Counters) {
+        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        counters.sender.set("time_at_most_nanos", nanos(self.at_most));
+        counters.sender.set("control_round_trip_nanos", nanos(self.round_trip));
+        counters.receiver.set("time_at_least_nanos", nanos(self.at_least));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_evidence::EndCounters;
+
+    fn timing(source_ms: u64, sink_ms: u64, round_trip_ms: u64) -> Timing {
+        let began = Instant::now();
+        let report = Report {
+            ended: Ended::Complete,
+            bytes: 1,
+            span_nanos: sink_ms * 1_000_000,
+            wrong_at: None,
+            counters: EndCounters::default(),
+        };
+        let heard = began + Duration::from_millis(source_ms);
+        Timing::of(began, heard, &report, Duration::from_millis(round_trip_ms))
+    }
+
+    #[test]
+    fn the_way_back_of_the_last_word_is_not_part_of_the_run() {
+        assert_eq!(timing(110, 95, 10).best(), Duration::from_millis(105));
+    }
+
+    #[test]
+    fn the_estimate_stays_between_the_bounds() {
+        assert_eq!(timing(110, 108, 10).best(), Duration::from_millis(108));
+        assert_eq!(timing(3, 0, 10).best(), Duration::ZERO);
+        assert_eq!(timing(100, 120, 10).best(), Duration::from_millis(100), "a sink that lies");
+    }
+}

@@ -1,0 +1,239 @@
+//! linerate's TCP at both ends, on the machines and the wire of a scenario, in virtual time.
+
+use crate::bench::{Bench, RunRequest};
+use crate::bench_error::BenchError;
+use crate::plan::Plan;
+use linerate_ends::Interrupt;
+use linerate_evidence::{
+    BenchFacts, Counters, EndCounters, Floor, Framing, LineRate, RunOutcome, names,
+};
+use linerate_link::capture_file::CaptureWriter;
+use linerate_sim::{Blueprint, Keep, Outcome, ProgramReport, TransferOptions};
+use linerate_sim_tools::{FrameWriter, ScenarioError, load};
+use linerate_tcp::{Config, Profile};
+use std::collections::BTreeMap;
+
+/// IPv4 and TCP headers without options, and the options of timestamps.
+const HEADERS: u32 = 20 + 20;
+const TIMESTAMPS: u32 = 12;
+
+/// The bench of a scenario.
+#[derive(Debug)]
+pub struct SimBench {
+    blueprint: Blueprint,
+    name: String,
+    config: Config,
+    mtu: u16,
+    settings: BTreeMap<String, String>,
+    capture: Option<CaptureWriter>,
+}
+
+impl SimBench {
+    /// The bench for `plan`, with its frames written to `capture` if there is one.
+    ///
+    /// # Errors
+    /// If there is no such scenario, or the plan asks for what it cannot do.
+    pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
+        let name = plan.scenario.clone().unwrap_or_default();
+        let scenario = load(&name, &plan.set)?;
+        let blueprint = scenario.blueprint().map_err(ScenarioError::from)?;
+        let transfer = blueprint.transfer().ok_or_else(|| {
+            ScenarioError::Unfit(format!(
+                "{name} has no bulk transfer: use `linerate sim run {name}`"
+            ))
+        })?;
+        let mut config = transfer.config;
+        if let Some(name) = &plan.profile {
+            config = name
+                .parse::<Profile>()
+                .map_err(|_| unknown("profile", name, &Profile::ALL))?
+                .config();
+        }
+        if let Some(name) = &plan.congestion {
+            let all = linerate_tcp::CongestionName::ALL;
+            config.congestion =
+                name.parse().map_err(|_| unknown("congestion control", name, &all))?;
+        }
+        let settings = scenario
+            .settings()
+            .iter()
+            .map(|(key, setting)| (format!("sim.{key}"), setting.to_string()));
+        let bench =
+            Self { settings: settings.collect(), blueprint, name, config, mtu: plan.mtu, capture };
+        bench.refuse_large_buffers(plan)?;
+        Ok(bench)
+    }
+
+    /// Without window scaling a receiver can offer no more than 65,535 bytes.
+    fn refuse_large_buffers(&self, plan: &Plan) -> Result<(), BenchError> {
+        let largest = plan
+            .receive_buffers
+            .sizes()
+            .iter()
+            .map(|size| size.bytes(self.payload()))
+            .max()
+            .unwrap_or(0);
+        if self.config.window_scaling || largest <= u64::from(u16::MAX) {
+            return Ok(());
+        }
+        Err(BenchError::BufferTooLarge {
+            which: "receive",
+            requested: largest,
+            granted: u16::MAX.into(),
+            remedy: "the profile has no window scaling; ask for less, or take --profile modern"
+                .to_owned(),
+        })
+    }
+
+    fn payload(&self) -> u32 {
+        u32::from(self.mtu).saturating_sub(HEADERS + self.options())
+    }
+
+    const fn options(&self) -> u32 {
+        if self.config.timestamps { TIMESTAMPS } else { 0 }
+    }
+
+    /// On a bus the acknowledgements share the wire; counted as the mail of 1988 does, a minimum frame with its gap
+    /// for each packet at most.
+    fn framing(&self) -> Framing {
+        let framing = Framing::ethernet(self.options());
+        if self.blueprint.is_shared() {
+            Framing { acknowledgement: 76, segments_per_ack: 1, half_duplex: true, ..framing }
+        } else {
+            framing
+        }
+    }
+}
+
+impl Bench for SimBench {
+    fn facts(&self) -> BenchFacts {
+        let rate = self.blueprint.rate().bits_per_second();
+        BenchFacts {
+            description: format!(
+                "linerate's TCP at both ends, in virtual time on the machines of {}",
+                self.name
+            ),
+            segment_payload: self.payload(),
+            framing: self.framing(),
+            line_rate: Some(LineRate {
+                bits_per_second: rate,
+                source: format!("scenario {}", self.name),
+            }),
+            settings: self.settings.clone(),
+        }
+    }
+
+    fn floor(
+        &mut self,
+        _request: &RunRequest,
+        _interrupt: &Interrupt,
+    ) -> Result<Option<Floor>, BenchError> {
+        Ok(None)
+    }
+
+    fn run(
+        &mut self,
+        request: &RunRequest,
+        interrupt: &Interrupt,
+    ) -> Result<RunOutcome, BenchError> {
+        if interrupt.is_raised() {
+            return Err(BenchError::Interrupted);
+        }
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let options = TransferOptions {
+            bytes: Some(request.bytes),
+            send_buffer: Some(size(request.send_buffer.bytes)),
+            receive_buffer: Some(size(request.receive_buffer.bytes)),
+            write_size: Some(request.write_size),
+            read_size: Some(request.read_size),
+            verify: request.verify,
+            config: Some(self.config),
+            mtu: Some(self.mtu.into()),
+            limit: Some(request.max_time.into()),
+            checks: false,
+        };
+        let keep = Keep { frames: self.capture.is_some(), timeline: None };
+        let run = format!("seed {}", request.seed);
+        let mut capture = self
+            .capture
+            .as_mut()
+            .map(|capture| FrameWriter::new(capture, &self.blueprint, &run, None));
+        let mut watch = |frame| capture.iter_mut().for_each(|capture| capture.handle_frame(&frame));
+        let outcome = self.blueprint.run_watched(request.seed, &options, keep, &mut watch);
+        capture
+            .map_or(Ok(()), FrameWriter::finish)
+            .map_err(|source| BenchError::Capture { source })?;
+        self.outcome(request, &outcome)
+    }
+}
+
+impl SimBench {
+    fn outcome(&self, request: &RunRequest, outcome: &Outcome) -> Result<RunOutcome, BenchError> {
+        let (source, sink) =
+            ends(&self.blueprint, outcome).ok_or_else(|| lost(0, "there is none"))?;
+        let began = source.began.ok_or_else(|| lost(0, "there was no connection"))?;
+        let ended = sink.ended.unwrap_or(outcome.time);
+        if outcome.complete && !sink.complete {
+            return Err(lost(sink.bytes, "the simulated network lost it"));
+        }
+        Ok(RunOutcome {
+            bytes: sink.bytes,
+            time: ended.since(began).into(),
+            complete: sink.complete,
+            verified: request.verify.then_some(sink.wrong_at.is_none()),
+            send_granted: request.send_buffer.bytes,
+            receive_granted: request.receive_buffer.bytes,
+            counters: Counters {
+                sender: counters(source, outcome),
+                receiver: counters(sink, outcome),
+            },
+        })
+    }
+}
+
+/// Both ends of the first transfer.
+fn ends<'a>(
+    blueprint: &Blueprint,
+    outcome: &'a Outcome,
+) -> Option<(&'a ProgramReport, &'a ProgramReport)> {
+    let name = blueprint.transfer()?.name;
+    Some((outcome.program(&format!("{name}: source"))?, outcome.program(&format!("{name}: sink"))?))
+}
+
+/// What one end counted, and its machine.
+fn counters(program: &ProgramReport, outcome: &Outcome) -> EndCounters {
+    let mut end = EndCounters::default();
+    if let Some(tcp) = &program.tcp {
+        let counted = &tcp.statistics;
+        for (name, amount) in [
+            ("segments_received", counted.segments_received),
+            ("segments_sent", counted.segments_sent),
+            ("pure_acks_sent", counted.pure_acks_sent),
+            (names::RETRANSMITTED_SEGMENTS, counted.retransmitted_segments),
+            (names::RETRANSMISSION_TIMEOUTS, counted.retransmission_timeouts),
+            (names::DELAYED_ACK_TIMEOUTS, counted.delayed_ack_timeouts),
+            (names::ZERO_WINDOW_PROBES, counted.window_probes),
+            (names::SMALL_WINDOW_TIMEOUTS, counted.small_window_timeouts),
+            (names::ZERO_WINDOWS_RECEIVED, counted.zero_windows_received),
+        ] {
+            end.set(name, amount);
+        }
+    }
+    if let Some(machine) = outcome.machines.iter().find(|machine| machine.name == program.host) {
+        let nic = &machine.nic;
+        end.set("collisions", nic.collisions);
+        end.set("interrupts", nic.interrupts);
+        end.set(names::DROPPED_FRAMES, nic.receive_drops + nic.receive_fifo + nic.transmit_drops);
+        end.set("cpu_busy_micros", machine.busy.as_picos() / 1_000_000);
+    }
+    end
+}
+
+fn unknown(what: &'static str, name: &str, known: &[impl ToString]) -> BenchError {
+    let known = known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    BenchError::UnknownName { what, name: name.to_owned(), known }
+}
+
+fn lost(bytes: u64, what: &str) -> BenchError {
+    BenchError::ConnectionLost { bytes, what: what.to_owned() }
+}

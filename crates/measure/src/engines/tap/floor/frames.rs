@@ -1,0 +1,173 @@
+//! linerate's end of the floor: frames that are written and read as they are.
+
+use super::pace::Pace;
+use crate::bench::RunRequest;
+use crate::bench_error::BenchError;
+use crate::engines::own_tcp::{End, Watch};
+use crate::engines::tap::device::{KERNEL, OURS};
+use linerate_ends::workload::Pattern;
+use linerate_link::Tap;
+use linerate_stack::{Link, LinkError, TxFrame};
+use linerate_units::Instant;
+use linerate_wire::checksum::copy_and_sum;
+use linerate_wire::{
+    EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, UdpHeader, VlanTags,
+};
+
+/// Our port: discard (RFC 863).
+pub(crate) const PORT: u16 = 9;
+/// Where the UDP header begins, and the data.
+const UDP: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
+const DATA: usize = UDP + UdpHeader::LENGTH;
+/// Frames of a turn, as in a host; and segments of the buffers.
+const BUDGET: usize = 64;
+
+/// Where the kernel's end is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Headers {
+    pub(crate) kernel: MacAddress,
+    pub(crate) port: u16,
+}
+
+/// The frames of one end.
+pub(crate) struct Frames<'a> {
+    tap: Tap,
+    watch: Watch,
+    headers: Headers,
+    request: &'a RunRequest,
+    pattern: Pattern,
+    payload: usize,
+    /// The sender's or the receiver's buffer.
+    buffer: Vec<u8>,
+    /// What the application writes or reads at a time.
+    block: Vec<u8>,
+}
+
+impl<'a> Frames<'a> {
+    pub(crate) fn new(
+        tap: Tap,
+        headers: Headers,
+        payload: usize,
+        request: &'a RunRequest,
+    ) -> Result<Self, BenchError> {
+        let pattern = Pattern::new(request.seed);
+        let mut block = vec![0; request.write_size.max(request.read_size)];
+        pattern.fill(0, &mut block);
+        let buffer = vec![0; payload];
+        Ok(Self { tap, watch: Watch::new()?, headers, request, pattern, payload, buffer, block })
+    }
+
+    /// Sends until everything has arrived.
+    pub(crate) fn send_all(mut self, pace: &Pace<'_>) -> Result<Tap, BenchError> {
+        let mut sent = 0;
+        pace.begin();
+        while !pace.is_complete() {
+            sent -= pace.await_room(sent)?;
+            let length = self.next_write(sent);
+            self.send(length)?;
+            sent += length as u64;
+        }
+        Ok(self.tap)
+    }
+
+    /// The application's write: the first copy, of a segment's worth.
+    fn next_write(&mut self, position: u64) -> usize {
+        let left =
+            usize::try_from(self.request.bytes.saturating_sub(position)).unwrap_or(usize::MAX);
+        // Datagrams that were dropped are made up for by more of the same.
+        let length = self.payload.min(self.block.len()).min(left.max(1));
+        if self.request.verify {
+            self.pattern.fill(position, &mut self.block[..length]);
+        }
+        self.buffer[..length].copy_from_slice(&self.block[..length]);
+        length
+    }
+
+    /// The second copy, and the first sum.
+    fn send(&mut self, length: usize) -> Result<(), BenchError> {
+        let (buffer, headers) = (&self.buffer[..length], self.headers);
+        let mut is_sent = false;
+        while !is_sent {
+            let sent = self.tap.transmit(1, |frame| {
+                is_sent = true;
+                Some(TxFrame::whole(headers.write(buffer, frame)))
+            });
+            if sent.map_err(broken)? == 0 {
+                self.watch.wait(&mut self.tap, Instant::NEVER)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives until everything has arrived.
+    pub(crate) fn receive_all(mut self, pace: &Pace<'_>) -> Result<Tap, BenchError> {
+        let mut read = 0;
+        while !pace.is_complete() {
+            let arrived = self.receive(read, pace)?;
+            read += arrived as u64;
+            if arrived == 0 {
+                pace.check()?;
+                self.watch.wait(&mut self.tap, Instant::NEVER)?;
+            }
+        }
+        Ok(self.tap)
+    }
+
+    /// The second sum, the third copy, and the application's read: the fourth.
+    fn receive(&mut self, position: u64, pace: &Pace<'_>) -> Result<usize, BenchError> {
+        let (buffer, block, mut arrived) = (&mut self.buffer, &mut self.block, 0);
+        let (pattern, verify) = (self.pattern, self.request.verify);
+        let received = self.tap.receive(BUDGET, |frame| {
+            let Some(data) = data(frame.bytes) else { return };
+            let length = data.len().min(buffer.len()).min(block.len());
+            buffer[..length].copy_from_slice(&data[..length]);
+            block[..length].copy_from_slice(&buffer[..length]);
+            if verify {
+                // A dropped datagram moves those behind it; only the time of the comparison counts.
+                let _ = pattern.verify(position + arrived as u64, &block[..length]);
+            }
+            arrived += length;
+            pace.deliver(length);
+        });
+        received.map(|_| arrived).map_err(broken)
+    }
+}
+
+impl Headers {
+    /// A datagram for the kernel; the length of its frame.
+    fn write(self, data: &[u8], frame: &mut [u8]) -> usize {
+        let ethernet = EthernetHeader {
+            destination: self.kernel,
+            source: End::<Tap>::mac(OURS),
+            tags: VlanTags::default(),
+            ether_type: EtherType::IPV4,
+        };
+        ethernet.emit(frame);
+        let ip = Ipv4Header::new(OURS, KERNEL, Protocol::UDP);
+        let length = UdpHeader::LENGTH + data.len();
+        ip.emit(length, &mut frame[EthernetHeader::LENGTH..]);
+        let udp = UdpHeader { source_port: PORT, destination_port: self.port };
+        udp.emit(data.len(), &mut frame[UDP..]);
+        let sum = copy_and_sum(data, &mut frame[DATA..DATA + data.len()]);
+        let header_sum = Sum::of(&frame[UDP..DATA]);
+        UdpHeader::fill_checksum(&mut frame[UDP..], ip.pseudo_header(length), header_sum + sum);
+        DATA + data.len()
+    }
+}
+
+/// The data of a datagram from the kernel whose sum is right; nothing of any other frame.
+fn data(frame: &[u8]) -> Option<&[u8]> {
+    let is_udp = frame.get(EthernetHeader::LENGTH + 9) == Some(&Protocol::UDP.number());
+    let datagram = frame.get(UDP..).filter(|_| is_udp)?;
+    let length = usize::from(u16::from_be_bytes([*datagram.get(4)?, *datagram.get(5)?]));
+    let datagram = datagram.get(..length)?;
+    let pseudo = Ipv4Header::new(KERNEL, OURS, Protocol::UDP).pseudo_header(length);
+    (pseudo + Sum::of(datagram)).is_valid().then(|| &datagram[UdpHeader::LENGTH..])
+}
+
+fn broken(error: LinkError) -> BenchError {
+    BenchError::ConnectionLost {
+        bytes: 0,
+        what: format!("the floor met a link that is broken: {error}"),
+    }
+}

@@ -1,0 +1,146 @@
+//! The kernel sends, linerate receives.
+
+use super::device::OURS;
+use crate::bench::RunRequest;
+use crate::bench_error::BenchError;
+use crate::engines::cpu_pinning::Seat;
+use crate::engines::own_tcp::{End, Sink, Taken, Transfer};
+use crate::engines::stream_transfer::{granted, outflow};
+use crate::engines::threads::joined;
+use linerate_ends::Interrupt;
+use linerate_ends::socket::{self, Options, Stream, counters};
+use linerate_evidence::{Counters, EndCounters, RunOutcome};
+use linerate_link::{MonotonicClock, Readiness};
+use linerate_stack::Link;
+use linerate_tcp::Config;
+use linerate_units::Clock;
+use std::io::Read;
+use std::net::{Shutdown, SocketAddr, SocketAddrV4};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// Discard (RFC 863).
+const PORT: u16 = 9;
+/// A handshake with a host of the same machine takes no time to speak of.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One transfer; the link comes back with the outcome.
+pub(crate) fn carry<L: Link + Readiness + Send>(
+    link: L,
+    config: &Config,
+    congestion: Option<&str>,
+    request: &RunRequest,
+    interrupt: &Interrupt,
+) -> Result<(RunOutcome, L), BenchError> {
+    let transfer = Transfer::new(request, interrupt);
+    let address = SocketAddrV4::new(OURS, PORT);
+    let options = Options {
+        send_buffer: Some(request.send_buffer.bytes),
+        congestion: congestion.map(str::to_owned),
+        ..Options::default()
+    };
+    // The kernel is answered at once, but by nobody before our host listens.
+    let (listens, listening) = mpsc::channel();
+    let (taken, sent) = thread::scope(|scope| {
+        let transfer = &transfer;
+        let ours = scope.spawn(move || {
+            Seat::Sink.take();
+            let mut end = End::new(OURS, request.seed, link)?;
+            let listener = Sink::listen(&mut end, address, config)?;
+            // If the kernel's end is gone, that will be found out.
+            let _ = listens.send(());
+            let taken = Sink::new(transfer).take(&mut end, listener, config)?;
+            Ok((taken, end.into_link()))
+        });
+        let kernel = scope.spawn(move || {
+            Seat::Source.take();
+            let _ending = transfer.ending();
+            if listening.recv().is_err() {
+                return Err(lost("linerate does not listen"));
+            }
+            send(address, &options, transfer)
+        });
+        (joined(ours), joined(kernel))
+    });
+    outcome(taken, sent)
+}
+
+/// What the kernel's end has come to.
+struct Sent {
+    /// When the first byte was written, by the clock of linerate's end.
+    began: linerate_units::Instant,
+    /// What broke, if anything did.
+    error: Option<String>,
+    counters: EndCounters,
+    send_buffer: u64,
+}
+
+/// Connects to linerate, writes everything, and waits for linerate's end of the connection.
+fn send(
+    address: SocketAddrV4,
+    options: &Options,
+    transfer: &Transfer<'_>,
+) -> Result<Sent, BenchError> {
+    let stream = socket::connect(SocketAddr::V4(address), options, PATIENCE)
+        .map_err(|error| BenchError::io("connecting to linerate", error))?;
+    let stream = Stream::from(stream);
+    transfer.begin(MonotonicClock.now());
+    let stop = || {
+        transfer.is_over()
+            || transfer.interrupt.is_raised()
+            || transfer.is_late(MonotonicClock.now())
+    };
+    let given = outflow(transfer.request).give(&stream, |_, _| stop());
+    // Where the sink has had enough, there is nobody to shut anything down for.
+    let _ = stream.shutdown(Shutdown::Write);
+    wait_for_the_end(&stream, transfer);
+    Ok(Sent {
+        began: transfer.began(),
+        error: given.error.filter(|_| !transfer.is_over()).map(|error| error.to_string()),
+        counters: counters(&stream, &given.peaks),
+        send_buffer: granted(stream.send_buffer())?,
+    })
+}
+
+/// Linerate closes when it has read everything; until then what it has acknowledged is still being
+/// counted.
+fn wait_for_the_end(mut stream: &Stream, transfer: &Transfer<'_>) {
+    const ATTENTION: Duration = Duration::from_millis(50);
+    let _ = stream.set_read_timeout(Some(ATTENTION));
+    while !transfer.is_over() && !transfer.interrupt.is_raised() {
+        match stream.read(&mut [0; 64]) {
+            Err(error) if socket::is_pause(&error) => {}
+            // The end of the stream, or of the connection: either is what was waited for.
+            _ => return,
+        }
+    }
+}
+
+fn outcome<L>(
+    taken: Result<(Taken, L), BenchError>,
+    sent: Result<Sent, BenchError>,
+) -> Result<(RunOutcome, L), BenchError> {
+    if matches!(taken, Err(BenchError::Interrupted)) {
+        return Err(BenchError::Interrupted);
+    }
+    let sent = sent?;
+    if let Some(what) = sent.error {
+        return Err(lost(&what));
+    }
+    let (taken, link) = taken?;
+    let outcome = RunOutcome {
+        bytes: taken.bytes,
+        time: taken.finished.since(sent.began),
+        complete: taken.complete,
+        verified: taken.verified,
+        send_granted: sent.send_buffer,
+        receive_granted: taken.receive_buffer,
+        counters: Counters { sender: sent.counters, receiver: taken.counters },
+    };
+    Ok((outcome, link))
+}
+
+fn lost(what: &str) -> BenchError {
+    BenchError::ConnectionLost { bytes: 0, what: what.to_owned() }
+}

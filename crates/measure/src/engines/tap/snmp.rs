@@ -1,0 +1,51 @@
+//! What the kernel finds wrong with the packets that it gets from us.
+
+use crate::bench_error::BenchError;
+use linerate_evidence::{EndCounters, names};
+use std::fs;
+
+/// Counters of the kernel's, in the order of [`WORDS`].
+pub(crate) type Numbers = [u64; WORDS.len()];
+
+/// Groups and words of /proc/net/snmp, and what the laboratory calls them.
+const WORDS: [(&str, &str, &str); 4] = [
+    ("Ip", "InHdrErrors", "bad_packets"),
+    ("Ip", "InDiscards", "discarded_packets"),
+    ("Tcp", "InErrs", "bad_segments"),
+    ("Tcp", "InCsumErrors", names::BAD_CHECKSUMS),
+];
+
+/// The counters of the network that this process is in.
+pub(crate) fn read() -> Result<Numbers, BenchError> {
+    let text = fs::read_to_string("/proc/self/net/snmp");
+    let text = text.map_err(|error| BenchError::io("reading /proc/self/net/snmp", error))?;
+    Ok(WORDS.map(|(group, word, _)| number(&text, group, word).unwrap_or(0)))
+}
+
+/// Writes down by how much they have grown.
+pub(crate) fn note_difference(before: Numbers, after: Numbers, into: &mut EndCounters) {
+    for ((_, _, name), (before, after)) in WORDS.iter().zip(before.iter().zip(after)) {
+        into.set(name, after.saturating_sub(*before));
+    }
+}
+
+/// The number under `word`: a group is a line of words and a line of numbers.
+fn number(text: &str, group: &str, word: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(group)?.strip_prefix(':'));
+    let (words, numbers) = (lines.next()?, lines.next()?);
+    let mut pairs = words.split_whitespace().zip(numbers.split_whitespace());
+    pairs.find(|(name, _)| *name == word)?.1.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_found_under_its_word_in_its_group() {
+        let text = "Ip: Forwarding InErrs\nIp: 1 2\nTcp: MaxConn InErrs\nTcp: -1 44\n";
+        assert_eq!(number(text, "Tcp", "InErrs"), Some(44));
+        assert_eq!(number(text, "Ip", "InErrs"), Some(2));
+        assert_eq!(number(text, "Udp", "InErrs"), None);
+    }
+}

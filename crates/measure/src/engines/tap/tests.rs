@@ -1,0 +1,126 @@
+//! Whole transfers between linerate and the kernel, in a network of their own.
+
+use super::*;
+use crate::bench::BufferRequest;
+use crate::plan::{BenchKind, Draft};
+use linerate_evidence::names;
+use linerate_link::namespace::{isolated_test, skip_test};
+use linerate_link::tap::TapError;
+use linerate_units::Duration;
+
+/// The bench, where the machine has TAP devices.
+fn bench(direction: Direction) -> Option<TapBench> {
+    bench_with(direction, None)
+}
+
+fn bench_with(direction: Direction, offloads: Option<bool>) -> Option<TapBench> {
+    let draft = Draft { direction: Some(direction), offloads, ..Draft::of_1988(BenchKind::Tap) };
+    match TapBench::new(&Plan::new(draft).unwrap(), None) {
+        Err(BenchError::Tap(error @ (TapError::NoDevice | TapError::DeviceForbidden))) => {
+            skip_test(&error);
+            None
+        }
+        bench => Some(bench.unwrap()),
+    }
+}
+
+fn request(send: u64, receive: u64, bytes: u64) -> RunRequest {
+    let buffer = |bytes| BufferRequest { packets: None, bytes };
+    RunRequest {
+        send_buffer: buffer(send),
+        receive_buffer: buffer(receive),
+        bytes,
+        max_time: Duration::from_secs(60),
+        write_size: 10_000,
+        read_size: 7_000,
+        verify: true,
+        seed: 7,
+        congestion: None,
+    }
+}
+
+/// Frames that the kernel has got from the device `name`.
+fn packets_of_device(name: &str) -> u64 {
+    let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let row =
+        table.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'));
+    row.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Runs with small and large buffers, each checked by the kernel and by us.
+fn carries(direction: Direction) {
+    let Some(mut bench) = bench(direction) else { return };
+    for (send, receive) in [(1_448, 1_448), (24_616, 24_616), (100_000, 100_000)] {
+        let request = request(send, receive, 300_000);
+        let outcome = bench.run(&request, &Interrupt::default()).unwrap();
+        assert!(outcome.complete && outcome.bytes == 300_000, "{outcome:?}");
+        assert_eq!(outcome.verified, Some(true));
+        for end in [&outcome.counters.sender, &outcome.counters.receiver] {
+            assert_eq!(end.get(names::BAD_CHECKSUMS), Some(0));
+            assert_eq!(end.get("bad_segments"), Some(0));
+        }
+    }
+    let floor =
+        bench.floor(&request(24_616, 24_616, 1_000_003), &Interrupt::default()).unwrap().unwrap();
+    assert!(floor.bytes == 1_000_003 && floor.time > Duration::ZERO);
+    bench.run(&request(24_616, 24_616, 50_000), &Interrupt::default()).unwrap();
+}
+
+#[test]
+fn bytes_reach_the_kernel() {
+    isolated_test(|| carries(Direction::ToKernel));
+}
+
+#[test]
+fn bytes_come_from_the_kernel() {
+    isolated_test(|| carries(Direction::FromKernel));
+}
+
+#[test]
+fn super_frames_pass_if_they_are_wanted() {
+    isolated_test(|| {
+        for (wanted, told) in [(None, "off"), (Some(false), "off"), (Some(true), "on")] {
+            let Some(mut bench) = bench_with(Direction::ToKernel, wanted) else { return };
+            assert_eq!(bench.facts().settings["link.offloads"], told);
+            let request = request(200_000, 200_000, 2_000_000);
+            let outcome = bench.run(&request, &Interrupt::default()).unwrap();
+            assert_eq!((outcome.complete, outcome.verified), (true, Some(true)));
+            let packets = packets_of_device(bench.tap.as_ref().unwrap().interface().name());
+            let segments = 2_000_000 / 1_448;
+            assert_eq!(
+                packets < segments / 2,
+                wanted == Some(true),
+                "{packets} packets of {segments} segments"
+            );
+            let floor = bench.floor(&request, &Interrupt::default()).unwrap();
+            assert_eq!(floor.is_none(), wanted == Some(true));
+        }
+    });
+}
+
+#[test]
+fn runs_are_cut_short_and_interrupted_in_both_directions() {
+    isolated_test(|| {
+        for direction in [Direction::ToKernel, Direction::FromKernel] {
+            let Some(mut endless) = bench(direction) else { return };
+            let late = RunRequest {
+                max_time: Duration::from_millis(30),
+                ..request(5_792, 5_792, u64::MAX)
+            };
+            let outcome = endless.run(&late, &Interrupt::default()).unwrap();
+            assert!(!outcome.complete && outcome.time >= late.max_time, "{direction}: {outcome:?}");
+            assert_eq!(outcome.verified, Some(true));
+            // The next run does not suffer from it.
+            assert!(
+                endless
+                    .run(&request(5_792, 5_792, 20_000), &Interrupt::default())
+                    .unwrap()
+                    .complete
+            );
+            let raised = Interrupt::default();
+            raised.raise();
+            let result = endless.run(&request(5_792, 5_792, u64::MAX), &raised);
+            assert!(matches!(result, Err(BenchError::Interrupted)), "{direction}: {result:?}");
+        }
+    });
+}

@@ -1,0 +1,94 @@
+//! A bench that carries no bytes, for tests of what is around benches.
+
+use crate::bench::{Bench, BufferRequest, RunRequest};
+use crate::bench_error::BenchError;
+use crate::machine_facts::Invocation;
+use crate::plan::{BenchKind, Draft, Plan};
+use linerate_ends::Interrupt;
+use linerate_evidence::sample_data::{bench_facts, small_design, start};
+use linerate_evidence::{BenchFacts, Counters, Floor, RunOutcome};
+use linerate_units::Duration;
+
+/// Returns a plan of two by two cells with two runs each.
+pub(crate) fn small_plan() -> Plan {
+    let design = small_design();
+    let mut draft = Draft::of_1988(BenchKind::Stack);
+    draft.send_buffers = design.send_buffers;
+    draft.receive_buffers = design.receive_buffers;
+    draft.repeat = design.repeat;
+    Plan::new(draft).unwrap()
+}
+
+/// Returns the invocation of a test.
+pub(crate) fn invocation() -> Invocation {
+    Invocation { options: vec!["sweep".to_owned()], versions: start().facts.versions }
+}
+
+/// A bench that carries no bytes. Its rate in MB/s is the number of packets of the smaller buffer.
+pub(crate) struct FakeBench {
+    pub(crate) payload: u32,
+    pub(crate) interrupt: Interrupt,
+    /// Time that each floor takes.
+    pub(crate) floor_time: Duration,
+    /// The send buffers of the floors that were measured.
+    pub(crate) floors: Vec<BufferRequest>,
+    runs: u32,
+    interrupts_after: Option<u32>,
+    fails_after: Option<u32>,
+}
+
+impl FakeBench {
+    pub(crate) fn new() -> Self {
+        Self {
+            payload: bench_facts().segment_payload,
+            interrupt: Interrupt::default(),
+            floor_time: Duration::from_millis(1),
+            floors: Vec::new(),
+            runs: 0,
+            interrupts_after: None,
+            fails_after: None,
+        }
+    }
+
+    /// Returns a bench that raises its interrupt in the given run.
+    pub(crate) fn interrupting_after(runs: u32) -> Self {
+        Self { interrupts_after: Some(runs), ..Self::new() }
+    }
+
+    /// Returns a bench whose runs fail after the given number of runs.
+    pub(crate) fn failing_after(runs: u32) -> Self {
+        Self { fails_after: Some(runs), ..Self::new() }
+    }
+}
+
+impl Bench for FakeBench {
+    fn facts(&self) -> BenchFacts {
+        BenchFacts { segment_payload: self.payload, ..bench_facts() }
+    }
+
+    fn floor(&mut self, request: &RunRequest, _: &Interrupt) -> Result<Option<Floor>, BenchError> {
+        self.floors.push(request.send_buffer);
+        Ok(Some(Floor { bytes: request.bytes, time: self.floor_time, how: "no copy".to_owned() }))
+    }
+
+    fn run(&mut self, request: &RunRequest, _: &Interrupt) -> Result<RunOutcome, BenchError> {
+        if self.fails_after == Some(self.runs) {
+            return Err(BenchError::ConnectionLost { bytes: 0, what: "pretended".to_owned() });
+        }
+        self.runs += 1;
+        if self.interrupts_after == Some(self.runs) {
+            self.interrupt.raise();
+        }
+        let packets =
+            request.send_buffer.packets.unwrap().min(request.receive_buffer.packets.unwrap());
+        Ok(RunOutcome {
+            bytes: request.bytes,
+            time: Duration::from_millis(request.bytes / 1_000 / u64::from(packets)),
+            complete: true,
+            verified: None,
+            send_granted: request.send_buffer.bytes,
+            receive_granted: request.receive_buffer.bytes,
+            counters: Counters::default(),
+        })
+    }
+}

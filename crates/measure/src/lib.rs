@@ -1,0 +1,56 @@
+//! Measures a sweep: plans, engines that carry the bytes, runs, and the folder that keeps them.
+//!
+//! A [`Plan`] decides every byte of an experiment. A [`Bench`] carries out one transfer and reports its outcome.
+//! [`make_runs`] makes the runs of a plan in random order and appends each to a [`Store`].
+//!
+//! A whole experiment, four cells of it, on linerate's own TCP:
+//!
+//! ```
+//! use linerate_ends::Interrupt;
+//! use linerate_evidence::Versions;
+//! use linerate_measure::{BenchKind, Draft, Invocation, Plan, StackBench, Store, Unwatched, make_runs};
+//!
+//! let mut draft = Draft::of_1988(BenchKind::Stack);
+//! draft.send_buffers = "1,8".parse()?;
+//! draft.receive_buffers = "1,8".parse()?;
+//! draft.repeat = 1.try_into()?;
+//! draft.bytes = (64 << 10).try_into()?;
+//! let plan = Plan::new(draft)?;
+//!
+//! let folder = tempfile::tempdir()?;
+//! let mut bench = StackBench::new(&plan, None)?;
+//! let mut store = Store::create(&folder.path().join("sweep"), plan)?;
+//! let versions = Versions {
+//!     linerate: "0.1.0".to_owned(),
+//!     commit: None,
+//!     rustc: "rustc 1.95.0".to_owned(),
+//!     debug_build: true,
+//! };
+//! let invocation = Invocation { options: Vec::new(), versions };
+//! make_runs(&mut bench, &mut store, &invocation, &Interrupt::default(), &mut Unwatched)?;
+//! assert_eq!(store.runs().len(), 4);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod bench_error;
+mod best_so_far;
+mod engines;
+#[cfg(test)]
+mod fake_bench;
+mod machine_facts;
+mod plan;
+mod runner;
+mod store;
+mod utc;
+
+pub use bench::{Bench, BufferRequest, RunRequest};
+pub use bench_error::{BenchError, Fault};
+pub use engines::{InterfaceBench, KernelBench, SimBench, StackBench, TapBench};
+pub use machine_facts::Invocation;
+pub use plan::{BenchKind, Direction, Draft, Plan, PlanError};
+pub use runner::{NightError, Observer, Progress, Unwatched, make_runs};
+pub use store::{Store, StoreError};
+pub use utc::Utc;

@@ -1,0 +1,260 @@
+//! Everything that decides the bytes of an experiment, parsed once and from then on right.
+
+mod draft;
+mod error;
+mod kind;
+mod limits;
+mod scenario;
+mod seconds;
+
+pub use draft::Draft;
+pub use error::PlanError;
+pub use kind::{BenchKind, Direction};
+
+use linerate_link::LinkSpec;
+use linerate_link::impair::Impairments;
+use linerate_units::{Duration, Rate};
+use serde::{Deserialize, Serialize};
+use std::ops::Deref;
+
+/// A plan that can be carried out. Its fields are those of [`Draft`], to read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Draft", into = "Draft")]
+pub struct Plan(Draft);
+
+impl Plan {
+    /// The smallest MTU of a host's link.
+    pub const LEAST_MTU: u16 = limits::LEAST_MTU;
+
+    /// The plan, if its parts fit together.
+    ///
+    /// # Errors
+    /// The first rule that is broken, with what to do about it.
+    pub fn new(mut draft: Draft) -> Result<Self, PlanError> {
+        if draft.peer.is_some() && !matches!(draft.on, BenchKind::Kernel | BenchKind::Interface) {
+            return Err(PlanError::PeerNeedsKernel(draft.on));
+        }
+        match (&draft.host, draft.on) {
+            (Some(host), BenchKind::Interface) if draft.peer.is_none() => {
+                return Err(PlanError::NoPeer(host.link.clone()));
+            }
+            (Some(_), BenchKind::Interface) => {}
+            (None, BenchKind::Interface) | (Some(_), _) => {
+                return Err(PlanError::HostNeedsInterface);
+            }
+            (None, _) => {}
+        }
+        settle_offloads(&mut draft)?;
+        if draft.on == BenchKind::Sim && draft.scenario.is_none() {
+            return Err(PlanError::NoScenario);
+        }
+        if draft.on != BenchKind::Sim && !draft.set.is_empty() {
+            return Err(PlanError::SetNeedsSim(draft.on));
+        }
+        if draft.on == BenchKind::Tap {
+            draft.direction.get_or_insert(Direction::ToKernel);
+        } else if draft.direction.is_some() {
+            return Err(PlanError::DirectionNeedsTap(draft.on));
+        }
+        if draft.profile.is_some() && draft.on == BenchKind::Kernel {
+            return Err(PlanError::ProfileNeedsOurs);
+        }
+        if let Some(text) = &draft.impair {
+            match draft.on {
+                BenchKind::Kernel => return Err(PlanError::ImpairNeedsOurs),
+                BenchKind::Sim => return Err(PlanError::ImpairOnSim),
+                BenchKind::Stack | BenchKind::Tap | BenchKind::Interface => {}
+            }
+            text.parse::<Impairments>()?;
+        }
+        if draft.diagonal && draft.send_buffers != draft.receive_buffers {
+            return Err(PlanError::DiagonalNeedsEqual);
+        }
+        if draft.mtu < Self::LEAST_MTU {
+            return Err(PlanError::Mtu(draft.mtu));
+        }
+        if draft.max_time == Duration::ZERO {
+            return Err(PlanError::NoTime);
+        }
+        draft.design().check()?;
+        Ok(Self(draft))
+    }
+
+    /// The first field, by the name it has in a file, in which `other` differs.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        let fields = |plan: &Self| match serde_json::to_value(plan) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => serde_json::Map::new(),
+        };
+        let theirs = fields(other);
+        fields(self)
+            .into_iter()
+            .find(|(name, value)| theirs.get(name) != Some(value))
+            .map(|(name, _)| name)
+    }
+
+    /// What is done to the frames of linerate's host, if anything is.
+    #[must_use]
+    pub fn impairments(&self) -> Option<Impairments> {
+        // The text was found right when the plan was made.
+        self.impair.as_ref().and_then(|text| text.parse().ok())
+    }
+
+    /// The line rate that the plan gives.
+    #[must_use]
+    pub fn line_rate(&self) -> Option<Rate> {
+        self.line_rate.map(|rate| Rate::from_bits_per_second(rate.get()))
+    }
+}
+
+/// Whether super-frames pass is part of every plan whose link can have them. Across the bench's own TAP device they
+/// do not unless that is wanted: they are no packets of the experiment's size.
+fn settle_offloads(draft: &mut Draft) -> Result<(), PlanError> {
+    let link = draft.host.as_ref().map(|host| &host.link);
+    match (draft.on, link) {
+        (BenchKind::Tap, _) => draft.offloads.get_or_insert(false),
+        (BenchKind::Interface, Some(LinkSpec::Tap(_) | LinkSpec::Packet(_))) => {
+            draft.offloads.get_or_insert(true)
+        }
+        _ if draft.offloads.is_none() => return Ok(()),
+        (_, Some(link)) => return Err(PlanError::NoOffloads(link.to_string())),
+        (kind, None) => return Err(PlanError::NoOffloads(kind.to_string())),
+    };
+    Ok(())
+}
+
+impl Deref for Plan {
+    type Target = Draft;
+    fn deref(&self) -> &Draft {
+        &self.0
+    }
+}
+
+impl TryFrom<Draft> for Plan {
+    type Error = PlanError;
+    fn try_from(draft: Draft) -> Result<Self, PlanError> {
+        Self::new(draft)
+    }
+}
+
+impl From<Plan> for Draft {
+    fn from(plan: Plan) -> Self {
+        plan.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_ends::{OwnHost, Peer};
+    use linerate_evidence::{Design, TooManyRuns};
+    use std::num::NonZeroU32;
+
+    fn refused(change: impl FnOnce(&mut Draft)) -> PlanError {
+        let mut draft = Draft::of_1988(BenchKind::Stack);
+        change(&mut draft);
+        Plan::new(draft).unwrap_err()
+    }
+
+    #[test]
+    fn a_plan_is_read_back_as_it_was_written() {
+        let mut draft = Draft::of_1988(BenchKind::Tap);
+        draft.max_time = Duration::from_millis(100);
+        draft.receive_buffers = "4KiB..64KiB/4KiB".parse().unwrap();
+        let plan = Plan::new(draft).unwrap();
+        let text = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+    }
+
+    #[test]
+    fn a_written_plan_that_breaks_a_rule_is_not_read() {
+        let text = serde_json::to_string(&Draft::of_1988(BenchKind::Stack)).unwrap();
+        for (right, wrong) in [("\"mtu\":1500", "\"mtu\":10"), ("\"repeat\":4", "\"repeat\":0")] {
+            assert!(text.contains(right));
+            serde_json::from_str::<Plan>(&text.replace(right, wrong)).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_together_are_refused() {
+        let peer = "192.0.2.1".parse::<Peer>().unwrap();
+        assert_eq!(
+            refused(|draft| draft.peer = Some(peer)),
+            PlanError::PeerNeedsKernel(BenchKind::Stack)
+        );
+        assert_eq!(
+            refused(|draft| draft.direction = Some(Direction::ToKernel)),
+            PlanError::DirectionNeedsTap(BenchKind::Stack)
+        );
+        assert_eq!(
+            refused(|draft| {
+                draft.diagonal = true;
+                draft.send_buffers = "1..4".parse().unwrap();
+            }),
+            PlanError::DiagonalNeedsEqual
+        );
+        assert_eq!(refused(|draft| draft.on = BenchKind::Sim), PlanError::NoScenario);
+        assert_eq!(refused(|draft| draft.mtu = 87), PlanError::Mtu(87));
+        assert_eq!(refused(|draft| draft.max_time = Duration::ZERO), PlanError::NoTime);
+        assert_eq!(
+            refused(|draft| draft.repeat = NonZeroU32::MAX),
+            PlanError::TooManyRuns(TooManyRuns(1_241_245_548_255))
+        );
+    }
+
+    #[test]
+    fn an_interface_leads_to_a_sink_and_has_the_offloads_that_its_link_has() {
+        let host = |link: &str| {
+            let address = "10.0.0.7/24".parse().unwrap();
+            Some(OwnHost { link: link.parse().unwrap(), address, gateway: None })
+        };
+        let to = |link: &str| Draft {
+            host: host(link),
+            peer: Some("192.0.2.1".parse().unwrap()),
+            ..Draft::of_1988(BenchKind::Interface)
+        };
+        let plan = Plan::new(to("packet:eth1")).unwrap();
+        assert_eq!(plan.offloads, Some(true));
+        let text = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+        assert_eq!(Plan::new(to("xdp:eth1")).unwrap().offloads, None);
+        let refused = |draft| Plan::new(draft).unwrap_err();
+        let offloads = Some(false);
+        let error = refused(Draft { offloads, ..to("xdp:eth1:2") });
+        assert_eq!(error, PlanError::NoOffloads("xdp:eth1:2".to_owned()));
+        let error = refused(Draft { offloads, ..Draft::of_1988(BenchKind::Kernel) });
+        assert_eq!(error, PlanError::NoOffloads("kernel".to_owned()));
+        assert!(matches!(refused(Draft { peer: None, ..to("packet:eth1") }), PlanError::NoPeer(_)));
+        let error = refused(Draft { host: host("packet:eth1"), ..Draft::of_1988(BenchKind::Tap) });
+        assert_eq!(error, PlanError::HostNeedsInterface);
+        assert_eq!(Plan::new(Draft::of_1988(BenchKind::Tap)).unwrap().offloads, Some(false));
+    }
+
+    #[test]
+    fn a_limit_itself_is_within_it() {
+        let mut draft = Draft { mtu: Plan::LEAST_MTU, ..Draft::of_1988(BenchKind::Stack) };
+        draft.send_buffers = "1..1000".parse().unwrap();
+        draft.receive_buffers = "1..1000".parse().unwrap();
+        draft.repeat = NonZeroU32::MIN;
+        assert_eq!(Plan::new(draft).unwrap().design().run_count(), Design::MOST_RUNS);
+    }
+
+    #[test]
+    fn a_written_plan_has_the_names_that_were_promised() {
+        let draft = Draft {
+            send_buffers: "1..2".parse().unwrap(),
+            receive_buffers: "1..2".parse().unwrap(),
+            ..Draft::of_1988(BenchKind::Stack)
+        };
+        insta::assert_snapshot!(serde_json::to_string_pretty(&Plan::new(draft).unwrap()).unwrap());
+    }
+
+    #[test]
+    fn two_plans_differ_by_a_field() {
+        let plan = Plan::new(Draft::of_1988(BenchKind::Stack)).unwrap();
+        let other = Plan::new(Draft { mtu: 576, ..plan.clone().into() }).unwrap();
+        assert_eq!(plan.difference(&other), Some("mtu".to_owned()));
+        assert_eq!(plan.difference(&plan), None);
+    }
+}

@@ -1,0 +1,317 @@
+//! The night itself: run after run in the order of the schedule, each kept as it ends.
+
+use crate::bench::{Bench, BufferRequest, RunRequest};
+use crate::bench_error::BenchError;
+use crate::best_so_far::BestSoFar;
+use crate::machine_facts::{self, Invocation};
+use crate::plan::Plan;
+use crate::store::{Store, StoreError};
+use linerate_ends::Interrupt;
+use linerate_evidence::{BufferSize, Cell, Floor, Maximum, PlannedRun, RunRecord, Start};
+use linerate_units::Duration;
+use thiserror::Error;
+
+/// How long the machine warms up, and how long its floor is measured: a moment is not enough on a
+/// machine that has other things to do.
+const WARM_UP: Duration = Duration::from_millis(100);
+const FLOOR_TIME: Duration = Duration::from_millis(500);
+/// Where a floor takes long there are at least so many, and where it takes no time at most.
+const FEWEST_FLOORS: usize = 5;
+const MOST_FLOORS: usize = 200;
+/// Each floor carries as much as a run of the plan, and no more than this: a run of any length is cut short by its
+/// time, a floor by nothing.
+const FLOOR_BYTES: u64 = 8 << 20;
+
+/// Whoever watches the night.
+pub trait Observer {
+    /// The hundred per cent is known, the runs begin.
+    fn begins(&mut self, start: &Start, progress: &Progress);
+
+    /// A run begins.
+    fn run_begins(&mut self, run: &PlannedRun, progress: &Progress);
+
+    /// A run has ended, and is kept.
+    fn run_ended(&mut self, run: &RunRecord, progress: &Progress);
+}
+
+/// Nobody watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unwatched;
+
+impl Observer for Unwatched {
+    fn begins(&mut self, _: &Start, _: &Progress) {}
+    fn run_begins(&mut self, _: &PlannedRun, _: &Progress) {}
+    fn run_ended(&mut self, _: &RunRecord, _: &Progress) {}
+}
+
+/// How far the night has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Runs that have been made, in this process or an earlier one.
+    pub done: u64,
+    /// Runs of the plan.
+    pub total: u64,
+    /// The cell with the best median so far, and that median in bytes per second.
+    pub best: Option<(Cell, f64)>,
+}
+
+/// Why a night ended early.
+#[derive(Debug, Error)]
+pub enum NightError {
+    /// A transfer could not take place.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// A run could not be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What remains would be measured under other conditions than what is there.
+    #[error("the sweep cannot go on, {0}: begin a new one")]
+    OtherConditions(String),
+}
+
+/// Makes the runs that remain of the store's plan.
+///
+/// # Errors
+/// The first thing that goes wrong, or the interruption; what was measured until then is kept.
+pub fn make_runs(
+    bench: &mut dyn Bench,
+    store: &mut Store,
+    invocation: &Invocation,
+    interrupt: &Interrupt,
+    observer: &mut dyn Observer,
+) -> Result<(), NightError> {
+    let mut best = BestSoFar::of(store);
+    if store.remaining().is_empty() {
+        return Ok(());
+    }
+    let start = begin(bench, store, invocation, interrupt)?;
+    observer.begins(&start, &progress(store, &best));
+    let result = make_remaining(bench, store, &start, interrupt, observer, &mut best);
+    store.sync()?;
+    result?;
+    Ok(bench.end()?)
+}
+
+fn make_remaining(
+    bench: &mut dyn Bench,
+    store: &mut Store,
+    start: &Start,
+    interrupt: &Interrupt,
+    observer: &mut dyn Observer,
+    best: &mut BestSoFar,
+) -> Result<(), NightError> {
+    while let Some(&run) = store.remaining().first() {
+        if interrupt.is_raised() {
+            return Err(BenchError::Interrupted.into());
+        }
+        observer.run_begins(&run, &progress(store, best));
+        let request = request(store.plan(), &run, start.facts.bench.segment_payload);
+        let outcome = bench.run(&request, interrupt)?;
+        let record = RunRecord::new(&run, outcome, &start.facts.bench);
+        best.note(run.cell, record.bytes_per_second);
+        store.append(record.clone())?;
+        observer.run_ended(&record, &progress(store, best));
+    }
+    Ok(())
+}
+
+/// The facts and the maximum: those of the store if it has them and they still hold, else new ones.
+fn begin(
+    bench: &mut dyn Bench,
+    store: &mut Store,
+    invocation: &Invocation,
+    interrupt: &Interrupt,
+) -> Result<Start, NightError> {
+    let facts = machine_facts::collect(bench.facts(), invocation);
+    if let Some(start) = store.start() {
+        return match start.facts.difference(&facts) {
+            Some(difference) => Err(NightError::OtherConditions(difference)),
+            None => Ok(start.clone()),
+        };
+    }
+    let floors = floors(bench, store.plan(), facts.bench.segment_payload, interrupt)?;
+    let maximum = Maximum::of(&facts.bench, store.plan().line_rate(), &floors, store.plan().seed);
+    let start = Start { facts, maximum };
+    store.begin(start.clone())?;
+    Ok(start)
+}
+
+/// The floor, several times; nothing if the bench has none.
+fn floors(
+    bench: &mut dyn Bench,
+    plan: &Plan,
+    payload: u32,
+    interrupt: &Interrupt,
+) -> Result<Vec<Floor>, BenchError> {
+    let largest = |sizes: &[BufferSize]| sizes.last().copied();
+    let (Some(send), Some(receive)) =
+        (largest(plan.send_buffers.sizes()), largest(plan.receive_buffers.sizes()))
+    else {
+        return Ok(Vec::new());
+    };
+    let run = PlannedRun { order: 0, repeat: 0, cell: Cell { send, receive } };
+    let whole = request(plan, &run, payload);
+    let request = RunRequest { bytes: whole.bytes.min(FLOOR_BYTES), ..whole };
+    measure_floor(bench, &request, WARM_UP, interrupt)?;
+    measure_floor(bench, &request, FLOOR_TIME, interrupt)
+}
+
+/// Floors for so long; none if the bench has none.
+fn measure_floor(
+    bench: &mut dyn Bench,
+    request: &RunRequest,
+    span: Duration,
+    interrupt: &Interrupt,
+) -> Result<Vec<Floor>, BenchError> {
+    let (mut floors, mut time) = (Vec::new(), Duration::ZERO);
+    while floors.len() < FEWEST_FLOORS || (time < span && floors.len() < MOST_FLOORS) {
+        let Some(floor) = bench.floor(request, interrupt)? else { break };
+        time += floor.time;
+        floors.push(floor);
+    }
+    Ok(floors)
+}
+
+/// How far the night has come.
+fn progress(store: &Store, best: &BestSoFar) -> Progress {
+    Progress {
+        done: store.runs().len() as u64,
+        total: store.plan().design().run_count(),
+        best: best.best(),
+    }
+}
+
+/// What a run of the plan asks of the bench.
+fn request(plan: &Plan, run: &PlannedRun, payload: u32) -> RunRequest {
+    let buffer =
+        |size: BufferSize| BufferRequest { packets: size.packets(), bytes: size.bytes(payload) };
+    RunRequest {
+        send_buffer: buffer(run.cell.send),
+        receive_buffer: buffer(run.cell.receive),
+        bytes: plan.bytes.get(),
+        max_time: plan.max_time,
+        write_size: plan.write_size.get() as usize,
+        read_size: plan.read_size.get() as usize,
+        verify: plan.verify,
+        seed: run.seed(&plan.design()),
+        congestion: plan.congestion.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_bench::{FakeBench, invocation, small_plan};
+    use crate::plan::Draft;
+    use linerate_evidence::schedule;
+    use std::fs;
+
+    fn night(bench: &mut FakeBench, store: &mut Store) -> Result<(), NightError> {
+        let interrupt = bench.interrupt.clone();
+        make_runs(bench, store, &invocation(), &interrupt, &mut Unwatched)
+    }
+
+    #[test]
+    fn a_night_makes_all_runs_of_the_plan_in_the_order_of_its_schedule() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = small_plan();
+        let mut store = Store::create(&folder.path().join("night"), plan.clone()).unwrap();
+        night(&mut FakeBench::new(), &mut store).unwrap();
+        assert!(
+            store
+                .runs()
+                .iter()
+                .zip(schedule(&plan.design()))
+                .all(|(run, planned)| run.is_of(&planned))
+        );
+        assert_eq!(store.runs().len() as u64, plan.design().run_count());
+        assert!(matches!(store.start().unwrap().maximum, Maximum::Floor { .. }));
+    }
+
+    #[test]
+    fn a_floor_is_measured_with_what_can_be_carried_whatever_the_plan_would_carry() {
+        let folder = tempfile::tempdir().unwrap();
+        for (bytes, rate) in [(1_000, 1e6), (1 << 60, f64::from(8 << 20) * 1e3)] {
+            let draft = Draft { bytes: bytes.try_into().unwrap(), ..Draft::from(small_plan()) };
+            let plan = Plan::new(draft).unwrap();
+            let mut store = Store::create(&folder.path().join(bytes.to_string()), plan).unwrap();
+            night(&mut FakeBench::interrupting_after(1), &mut store).unwrap_err();
+            assert_eq!(store.start().unwrap().maximum.bytes_per_second(), Some(rate));
+        }
+    }
+
+    #[test]
+    fn floors_are_many_where_they_are_short_and_some_where_they_are_long_and_the_first_are_a_warm_up()
+     {
+        let folder = tempfile::tempdir().unwrap();
+        for (millis, counted, warm_up) in [(1, 200, 100), (10, 50, 10), (1_000, 5, 5)] {
+            let mut store =
+                Store::create(&folder.path().join(millis.to_string()), small_plan()).unwrap();
+            let mut bench = FakeBench::new();
+            bench.floor_time = Duration::from_millis(millis);
+            night(&mut bench, &mut store).unwrap();
+            let Maximum::Floor { samples, .. } = &store.start().unwrap().maximum else { panic!() };
+            assert_eq!((samples.len(), bench.floors.len()), (counted, counted + warm_up));
+            assert!(
+                bench.floors.iter().all(|buffer| buffer.packets == Some(2)),
+                "the largest of the plan"
+            );
+        }
+    }
+
+    #[test]
+    fn a_night_interrupted_after_each_run_resumes_to_the_same_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
+        let mut store = Store::create(&whole, small_plan()).unwrap();
+        night(&mut FakeBench::new(), &mut store).unwrap();
+        let total = store.runs().len();
+        drop(Store::create(&parts, small_plan()).unwrap());
+        for done in 1..=total {
+            let mut store = Store::resume(&parts).unwrap();
+            let result = night(&mut FakeBench::interrupting_after(1), &mut store);
+            assert_eq!(store.runs().len(), done);
+            let interrupted = matches!(result, Err(NightError::Bench(BenchError::Interrupted)));
+            assert_eq!(interrupted, done < total);
+        }
+        assert_eq!(
+            fs::read(whole.join("runs.jsonl")).unwrap(),
+            fs::read(parts.join("runs.jsonl")).unwrap()
+        );
+    }
+
+    #[test]
+    fn a_night_interrupted_before_its_first_run_goes_on_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("night");
+        let mut store = Store::create(&path, small_plan()).unwrap();
+        let mut bench = FakeBench::new();
+        bench.interrupt.raise();
+        night(&mut bench, &mut store).unwrap_err();
+        drop(store);
+        night(&mut FakeBench::new(), &mut Store::resume(&path).unwrap()).unwrap();
+        assert_eq!(Store::resume(&path).unwrap().remaining(), []);
+    }
+
+    #[test]
+    fn a_failing_run_leaves_the_runs_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("night");
+        let mut store = Store::create(&path, small_plan()).unwrap();
+        let result = night(&mut FakeBench::failing_after(3), &mut store);
+        assert!(matches!(result, Err(NightError::Bench(BenchError::ConnectionLost { .. }))));
+        drop(store);
+        assert_eq!(Store::resume(&path).unwrap().runs().len(), 3);
+    }
+
+    #[test]
+    fn under_other_conditions_a_night_does_not_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::create(&folder.path().join("night"), small_plan()).unwrap();
+        night(&mut FakeBench::interrupting_after(1), &mut store).unwrap_err();
+        let mut other = FakeBench::new();
+        other.payload = 536;
+        let error = night(&mut other, &mut store).unwrap_err();
+        assert!(matches!(error, NightError::OtherConditions(_)), "{error}");
+    }
+}

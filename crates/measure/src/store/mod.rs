@@ -1,0 +1,232 @@
+//! A sweep on disk, kept so that whatever ends the program, what was measured stays.
+//!
+//! A folder holds `plan.json`, which says what is to be measured, `facts.json`, on what and against
+//! which maximum, and `runs.jsonl`, one line for each run, written as the run ends. Only the last
+//! line can be torn, by a crash or a full disk: it is dropped and its run made again. Anything else
+//! that is not as it was written is damage, and is told rather than guessed at.
+
+mod error;
+
+pub use error::StoreError;
+
+use crate::plan::Plan;
+use linerate_evidence::{PlannedRun, RunRecord, Start, schedule};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+const PLAN: &str = "plan.json";
+const START: &str = "facts.json";
+const RUNS: &str = "runs.jsonl";
+
+/// A sweep's folder, held by this process alone.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    plan: Plan,
+    schedule: Vec<PlannedRun>,
+    start: Option<Start>,
+    runs: Vec<RunRecord>,
+    file: File,
+}
+
+impl Store {
+    /// A new folder for `plan`. It may exist already if it is empty.
+    ///
+    /// # Errors
+    /// If there is something in it, or it cannot be written.
+    pub fn create(folder: &Path, plan: Plan) -> Result<Self, StoreError> {
+        let at = |error| StoreError::writing(folder, error);
+        fs::create_dir_all(folder).map_err(at)?;
+        if fs::read_dir(folder).map_err(at)?.next().is_some() {
+            return Err(StoreError::NotEmpty(folder.to_owned()));
+        }
+        let file = open(&folder.join(RUNS), true)?;
+        write_whole(folder, PLAN, &plan)?;
+        let schedule = schedule(&plan.design());
+        Ok(Self { folder: folder.to_owned(), plan, schedule, start: None, runs: Vec::new(), file })
+    }
+
+    /// The sweep that an earlier process began in `folder`. A torn last line is dropped.
+    ///
+    /// # Errors
+    /// If there is no sweep, another process is at it, or it is damaged.
+    pub fn resume(folder: &Path) -> Result<Self, StoreError> {
+        let plan: Plan =
+            read_whole(folder, PLAN)?.ok_or_else(|| StoreError::NoSweep(folder.to_owned()))?;
+        let start = read_whole(folder, START)?;
+        let path = folder.join(RUNS);
+        let file = open(&path, false)?;
+        let text = fs::read(&path).map_err(|error| StoreError::reading(&path, error))?;
+        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        if whole < text.len() {
+            file.set_len(whole as u64).map_err(|error| StoreError::writing(&path, error))?;
+        }
+        let schedule = schedule(&plan.design());
+        let runs = read_runs(&path, &text[..whole], &schedule)?;
+        if start.is_none() && !runs.is_empty() {
+            let what = "there are runs, but not what they were made on".to_owned();
+            return Err(StoreError::Damaged { path: folder.join(START), what });
+        }
+        Ok(Self { folder: folder.to_owned(), plan, schedule, start, runs, file })
+    }
+
+    /// The files of a sweep in `folder`, which nobody else should write.
+    #[must_use]
+    pub fn files(folder: &Path) -> [PathBuf; 3] {
+        [PLAN, START, RUNS].map(|name| folder.join(name))
+    }
+
+    /// Where the sweep is kept.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What is to be measured.
+    #[must_use]
+    pub const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What was found out before the first run, if it came to that.
+    #[must_use]
+    pub const fn start(&self) -> Option<&Start> {
+        self.start.as_ref()
+    }
+
+    /// The runs that have been made, in the order in which they were.
+    #[must_use]
+    pub fn runs(&self) -> &[RunRecord] {
+        &self.runs
+    }
+
+    /// The runs still to be made, in their order.
+    #[must_use]
+    pub fn remaining(&self) -> &[PlannedRun] {
+        &self.schedule[self.runs.len()..]
+    }
+
+    /// Keeps what was found out before the first run.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn begin(&mut self, start: Start) -> Result<(), StoreError> {
+        write_whole(&self.folder, START, &start)?;
+        self.start = Some(start);
+        Ok(())
+    }
+
+    /// Keeps a run, which must be the first of those that remain.
+    ///
+    /// # Errors
+    /// If it cannot be written; the folder can then still be resumed.
+    ///
+    /// # Panics
+    /// If it is another run.
+    pub fn append(&mut self, run: RunRecord) -> Result<(), StoreError> {
+        let is_next = self.remaining().first().is_some_and(|next| run.is_of(next));
+        assert!(is_next, "runs are kept in the order of the schedule");
+        let path = self.folder.join(RUNS);
+        append_line(&mut self.file, &run).map_err(|error| StoreError::writing(&path, error))?;
+        self.runs.push(run);
+        Ok(())
+    }
+
+    /// Makes sure that what was appended survives the machine, not only the process.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        self.file.sync_data().map_err(|error| StoreError::writing(&self.folder.join(RUNS), error))
+    }
+}
+
+/// Opens the file of runs, and keeps other processes from it.
+fn open(path: &Path, new: bool) -> Result<File, StoreError> {
+    let file = OpenOptions::new().append(true).create_new(new).open(path);
+    let file = file.map_err(|error| match error.kind() {
+        // It was made before the plan that stands beside it.
+        io::ErrorKind::NotFound if !new => {
+            StoreError::Damaged { path: path.to_owned(), what: "it is not there".to_owned() }
+        }
+        _ => StoreError::writing(path, error),
+    })?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Busy(path.to_owned())),
+        Err(TryLockError::Error(error)) => Err(StoreError::writing(path, error)),
+    }
+}
+
+/// One write for a line, so that a crash tears at most the last one.
+fn append_line(file: &mut File, run: &RunRecord) -> io::Result<()> {
+    let mut line = serde_json::to_vec(run)?;
+    line.push(b'\n');
+    file.write_all(&line)
+}
+
+/// The runs of a file, each compared with what should have been run in its place.
+fn read_runs(
+    path: &Path,
+    text: &[u8],
+    schedule: &[PlannedRun],
+) -> Result<Vec<RunRecord>, StoreError> {
+    let mut planned = schedule.iter();
+    let lines = text.split_inclusive(|&byte| byte == b'\n');
+    let runs = lines.zip(1..).map(|(line, number)| {
+        let damaged = |what: String| StoreError::Damaged {
+            path: path.to_owned(),
+            what: format!("line {number}: {what}"),
+        };
+        let run: RunRecord =
+            serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
+        match planned.next() {
+            Some(planned) if run.is_of(planned) => Ok(run),
+            Some(_) => {
+                Err(damaged("this is not the run that the plan has in this place".to_owned()))
+            }
+            None => Err(damaged("the plan has no run in this place".to_owned())),
+        }
+    });
+    runs.collect()
+}
+
+/// Writes a file in one piece: it is there as a whole, or as it was before.
+fn write_whole(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
+    let path = folder.join(name);
+    let unfinished = folder.join(format!("{name}.new"));
+    let write = || {
+        let mut text = serde_json::to_vec_pretty(value)?;
+        text.push(b'\n');
+        let mut file = File::create(&unfinished)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, &path)
+    };
+    write().map_err(|error| StoreError::writing(&path, error))
+}
+
+/// Reads a file that [`write_whole`] wrote, if there is one.
+fn read_whole<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, StoreError> {
+    let path = folder.join(name);
+    let text = match fs::read(&path) {
+        // Or the folder is a file.
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            return Ok(None);
+        }
+        text => text.map_err(|error| StoreError::reading(&path, error))?,
+    };
+    let damaged = |error: serde_json::Error| StoreError::Damaged {
+        path: path.clone(),
+        what: error.to_string(),
+    };
+    serde_json::from_slice(&text).map(Some).map_err(damaged)
+}
+
+#[cfg(test)]
+mod tests;

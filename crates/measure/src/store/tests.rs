@@ -1,0 +1,132 @@
+//! What is kept, what is found again, and what is damage.
+
+use super::*;
+use crate::fake_bench::small_plan;
+use linerate_evidence::sample_data::{record, small_design, start};
+
+/// A folder with `count` runs in it, and the directory that is removed in the end.
+fn folder_with(count: usize) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("night");
+    let mut store = Store::create(&folder, small_plan()).unwrap();
+    store.begin(start()).unwrap();
+    for run in &schedule(&small_design())[..count] {
+        store.append(record(run, 1e6)).unwrap();
+    }
+    (directory, folder)
+}
+
+fn change(path: &Path, change: impl FnOnce(Vec<u8>) -> Vec<u8>) {
+    fs::write(path, change(fs::read(path).unwrap())).unwrap();
+}
+
+#[test]
+fn what_was_kept_is_found_again() {
+    let (_directory, folder) = folder_with(3);
+    let store = Store::resume(&folder).unwrap();
+    assert_eq!((store.plan(), store.start()), (&small_plan(), Some(&start())));
+    let expected: Vec<_> =
+        schedule(&small_design())[..3].iter().map(|run| record(run, 1e6)).collect();
+    assert_eq!(store.runs(), expected);
+    assert_eq!(store.remaining()[0].order, 3);
+}
+
+#[test]
+fn a_line_torn_anywhere_is_dropped_and_its_run_made_again() {
+    let (_directory, folder) = folder_with(3);
+    let whole = fs::read(folder.join(RUNS)).unwrap();
+    let third = whole[..whole.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
+    for end in third..whole.len() {
+        fs::write(folder.join(RUNS), &whole[..end]).unwrap();
+        let mut store = Store::resume(&folder).unwrap();
+        assert_eq!(store.runs().len(), 2, "torn after {end} bytes");
+        let again = record(&store.remaining()[0].clone(), 1e6);
+        store.append(again).unwrap();
+        assert_eq!(fs::read(folder.join(RUNS)).unwrap(), whole);
+    }
+}
+
+#[test]
+fn other_damage_is_told_with_its_line() {
+    let (_directory, folder) = folder_with(3);
+    let whole = fs::read(folder.join(RUNS)).unwrap();
+    let runs = folder.join(RUNS);
+    let lines: Vec<_> = whole.split_inclusive(|&byte| byte == b'\n').collect();
+    for (damaged, says) in [
+        ([lines[0], b"{}\n", lines[2]].concat(), "line 2: missing field"),
+        ([lines[1], lines[0], lines[2]].concat(), "line 1: this is not the run"),
+        ([lines[0], b"\0\0\n"].concat(), "line 2: "),
+        ([&whole[..], lines[0]].concat(), "line 4: this is not the run"),
+    ] {
+        fs::write(&runs, damaged).unwrap();
+        let error = Store::resume(&folder).unwrap_err().to_string();
+        assert!(error.contains(says) && error.contains("begin a new sweep"), "{error}");
+    }
+}
+
+#[test]
+fn more_runs_than_the_plan_has_are_damage() {
+    let (_directory, folder) = folder_with(schedule(&small_design()).len());
+    change(&folder.join(RUNS), |mut text| {
+        let first = text.iter().position(|&byte| byte == b'\n').unwrap();
+        text.extend_from_within(..=first);
+        text
+    });
+    let error = Store::resume(&folder).unwrap_err().to_string();
+    assert!(error.contains("the plan has no run in this place"), "{error}");
+}
+
+#[test]
+fn a_plan_that_somebody_changed_is_damage() {
+    let (_directory, folder) = folder_with(1);
+    change(&folder.join(PLAN), |text| {
+        String::from_utf8(text).unwrap().replace("\"repeat\": 2", "\"repeat\": 0").into_bytes()
+    });
+    assert!(matches!(Store::resume(&folder), Err(StoreError::Damaged { .. })));
+    change(&folder.join(PLAN), |_| Vec::new());
+    assert!(matches!(Store::resume(&folder), Err(StoreError::Damaged { .. })));
+}
+
+#[test]
+fn runs_without_what_they_were_made_on_are_damage() {
+    let (_directory, folder) = folder_with(1);
+    fs::remove_file(folder.join(START)).unwrap();
+    assert!(matches!(Store::resume(&folder), Err(StoreError::Damaged { .. })));
+}
+
+#[test]
+fn a_plan_whose_file_of_runs_is_gone_is_damage() {
+    let (_directory, folder) = folder_with(1);
+    fs::remove_file(folder.join(RUNS)).unwrap();
+    let error = Store::resume(&folder).unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+    assert!(error.to_string().contains("runs.jsonl is damaged (it is not there)"), "{error}");
+    assert!(!folder.join(RUNS).exists(), "nothing is put in its place");
+}
+
+#[test]
+fn one_process_at_a_time() {
+    let (_directory, folder) = folder_with(1);
+    let first = Store::resume(&folder).unwrap();
+    assert!(matches!(Store::resume(&folder), Err(StoreError::Busy(_))));
+    drop(first);
+    Store::resume(&folder).unwrap();
+}
+
+#[test]
+fn a_new_sweep_takes_a_new_folder() {
+    let (_directory, folder) = folder_with(1);
+    assert!(matches!(Store::create(&folder, small_plan()), Err(StoreError::NotEmpty(_))));
+    for nowhere in [folder.join("nowhere"), folder.join(PLAN)] {
+        assert!(matches!(Store::resume(&nowhere), Err(StoreError::NoSweep(_))));
+    }
+}
+
+#[test]
+fn a_full_disk_is_called_so() {
+    let mut full = OpenOptions::new().append(true).open("/dev/full").unwrap();
+    let error = append_line(&mut full, &record(&schedule(&small_design())[0], 1e6)).unwrap_err();
+    let error = StoreError::writing(Path::new("night"), error);
+    assert!(matches!(error, StoreError::Full(_)));
+    assert!(error.to_string().contains("make room"), "{error}");
+}

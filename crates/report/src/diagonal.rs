@@ -1,0 +1,42 @@
+//! The section of equal buffers, in the form of the table of 1988: throughput of the task and of
+//! the wire.
+
+use crate::report::Report;
+use linerate_evidence::notation;
+use linerate_verdict::CellSummary;
+use std::fmt::Write;
+
+const HEAD: &str = "\
+Equal buffers
+    buffer    task KB/s    wire Mb/s    % of maximum
+";
+
+/// Returns the section, empty if the plan has no equal buffers.
+pub(crate) fn text(report: &Report<'_>) -> String {
+    let diagonal = report.table.diagonal();
+    if diagonal.is_empty() {
+        return String::new();
+    }
+    let mut text = HEAD.to_owned();
+    for summary in diagonal {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{}", row(report, summary));
+    }
+    text
+}
+
+fn row(report: &Report<'_>, summary: &CellSummary<'_>) -> String {
+    let median = summary.median();
+    let bench = &report.start.facts.bench;
+    let wire = median * bench.framing.bits_per_byte(bench.segment_payload);
+    let share = match report.start.maximum.bytes_per_second() {
+        Some(maximum) => notation::percent(median / maximum),
+        None => "–".to_owned(),
+    };
+    let size = summary.cell.send.to_string();
+    format!(
+        "{size:>10} {:>12} {:>12} {share:>15}",
+        notation::kilobytes(median),
+        notation::megabits(wire)
+    )
+}

@@ -1,0 +1,62 @@
+//! The heading: the bench, the machine and the maximum.
+
+use crate::paint;
+use crate::report::Report;
+use linerate_evidence::Maximum;
+use linerate_evidence::notation;
+use linerate_units::Bytes;
+
+pub(crate) fn text(report: &Report<'_>) -> String {
+    let facts = &report.start.facts;
+    let lines = [
+        format!("linerate sweep: {}", facts.bench.description),
+        runs(report),
+        format!(
+            "{}, {}, {}",
+            facts.cpu.model,
+            notation::plural(facts.cpu.cores as u64, "core"),
+            facts.kernel
+        ),
+        format!("{}, begun {}", facts.versions.text(), facts.started),
+        maximum(&report.start.maximum),
+    ];
+    let lines = lines.iter().flat_map(|line| paint::wrapped(line, 100));
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+/// Describes the size of the design.
+fn runs(report: &Report<'_>) -> String {
+    let design = report.design;
+    let (done, all) = (report.runs.len() as u64, design.run_count());
+    let some = if done < all {
+        format!("; {} of them made", notation::count(done))
+    } else {
+        String::new()
+    };
+    format!(
+        "{} × {} of {}, in the random order of seed {}{some}; KB = 1,024 bytes, medians with 95 \
+         % intervals",
+        notation::plural(design.cell_count(), "cell"),
+        notation::plural(design.repeat.get().into(), "run"),
+        Bytes::new(design.bytes.get()),
+        design.seed,
+    )
+}
+
+/// Describes the maximum and its kind.
+fn maximum(maximum: &Maximum) -> String {
+    match maximum {
+        Maximum::LineRate { bytes_per_second, explanation, .. } => format!(
+            "100 % is {} KB/s, the theoretical maximum of this framing: {explanation}",
+            notation::kilobytes(*bytes_per_second)
+        ),
+        Maximum::Floor { bytes_per_second, median, samples, explanation, .. } => format!(
+            "100 % is {} KB/s, no theoretical maximum: {explanation}; the fastest of {}, their \
+             median is {}",
+            notation::kilobytes(*bytes_per_second),
+            notation::plural(samples.len() as u64, "measurement"),
+            notation::kilobytes(*median),
+        ),
+        Maximum::Unknown { explanation } => format!("There is no 100 %: {explanation}"),
+    }
+}

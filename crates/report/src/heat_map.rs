@@ -1,0 +1,142 @@
+//! The heat map: a row for each send buffer, a column for each receive buffer.
+
+use crate::paint::Style;
+use crate::paint::{character, coloured, shade};
+use crate::report::Report;
+use linerate_evidence::BufferSize;
+use linerate_evidence::notation;
+use linerate_verdict::CellSummary;
+use std::fmt::Write;
+
+/// Greatest width of a cell in characters: a space, `100` and a space.
+const WIDEST: usize = 5;
+
+/// Smallest width of a cell with a figure.
+const NARROWEST_FIGURE: usize = 3;
+
+/// Returns the section, empty if there are fewer than two rows or columns.
+pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
+    let (sends, receives) = (report.table.sends(), report.table.receives());
+    let best = report.table.iter().map(CellSummary::median).fold(0.0, f64::max);
+    if report.design.diagonal || sends.len() < 2 || receives.len() < 2 || best <= 0.0 {
+        return String::new();
+    }
+    let map = Map::new(report, style, best);
+    let mut text = map.title();
+    text.push_str(&map.axis());
+    for &send in sends {
+        text.push_str(&map.row(send));
+    }
+    text.push_str(&map.legend());
+    text
+}
+
+struct Map<'a> {
+    report: &'a Report<'a>,
+    style: Style,
+    best: f64,
+    /// Width of the row labels with the space after them, in characters.
+    margin: usize,
+    /// Width of a cell in characters.
+    cell: usize,
+    /// The receive buffers that fit into the width.
+    shown: Vec<BufferSize>,
+}
+
+impl<'a> Map<'a> {
+    fn new(report: &'a Report<'a>, style: Style, best: f64) -> Self {
+        let receives = report.table.receives();
+        let label = report
+            .table
+            .sends()
+            .iter()
+            .map(|size| size.to_string().chars().count())
+            .max()
+            .unwrap_or(0);
+        let margin = label.max("send".len()) + 2;
+        let room = style.width.saturating_sub(margin).max(1);
+        let every = receives.len().div_ceil(room);
+        let shown: Vec<BufferSize> = receives.iter().copied().step_by(every).collect();
+        let widest = if style.colour { WIDEST } else { 3 };
+        let cell = (room / shown.len()).clamp(1, widest);
+        Self { report, style, best, margin, cell, shown }
+    }
+
+    fn title(&self) -> String {
+        let skipped = if self.shown.len() < self.report.table.receives().len() {
+            "; the terminal is too narrow for all columns"
+        } else {
+            ""
+        };
+        format!(
+            "All cells, in per cent of the best one ({} KB/s){skipped}\n",
+            notation::kilobytes(self.best)
+        )
+    }
+
+    /// Returns the labels of the columns, as many as fit without touching.
+    fn axis(&self) -> String {
+        let labels: Vec<String> = self.shown.iter().map(ToString::to_string).collect();
+        let widest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+        let every = (widest + 1).div_ceil(self.cell).max(1);
+        let mut line = String::new();
+        for group in labels.chunks(every) {
+            let room = self.cell * group.len();
+            // A label is above the first column of its group, right-aligned where cells are wide.
+            let label = if self.cell > widest {
+                format!("{:>1$}", group[0], self.cell)
+            } else {
+                group[0].clone()
+            };
+            line.push_str(&format!("{label:<room$}"));
+        }
+        let unit = match self.shown.first().and_then(|size| size.packets()) {
+            Some(_) => "receive buffer, packets",
+            None => "receive buffer",
+        };
+        let margin = self.margin;
+        format!("{:margin$}{unit}\n{:<margin$}{}\n", "", "send", line.trim_end())
+    }
+
+    fn row(&self, send: BufferSize) -> String {
+        let label_width = self.margin - 2;
+        let mut row = format!("{:>label_width$}  ", send.to_string());
+        for &receive in &self.shown {
+            row.push_str(&match self.report.table.get(send, receive) {
+                Some(summary) => self.cell_text(summary.median() / self.best),
+                None => " ".repeat(self.cell),
+            });
+        }
+        row.truncate(row.trim_end().len());
+        row.push('\n');
+        row
+    }
+
+    fn cell_text(&self, share: f64) -> String {
+        let shade = shade(share);
+        if !self.style.colour {
+            return character(shade).to_string().repeat(self.cell);
+        }
+        let text = if self.cell >= NARROWEST_FIGURE {
+            let width = self.cell - usize::from(self.cell > NARROWEST_FIGURE);
+            format!("{:<1$}", format!("{:>width$.0}", share * 100.0), self.cell)
+        } else {
+            " ".repeat(self.cell)
+        };
+        coloured(&text, shade)
+    }
+
+    fn legend(&self) -> String {
+        let mut legend = " ".repeat(self.margin);
+        for step in 0..10 {
+            let range = format!(" {}–{} ", step * 10, step * 10 + 10);
+            // Writing to a string does not fail.
+            let _ = if self.style.colour {
+                write!(legend, "{}", coloured(&range, step))
+            } else {
+                write!(legend, "'{}'{range}", character(step))
+            };
+        }
+        format!("{} %\n", legend.trim_end())
+    }
+}

@@ -1,0 +1,83 @@
+//! The JSON document of a sweep.
+
+use crate::fast_path;
+use crate::report::Report;
+use linerate_evidence::Facts;
+use linerate_evidence::FastPath;
+use linerate_evidence::Maximum;
+use linerate_evidence::RunRecord;
+use linerate_evidence::stats::as_f64;
+use linerate_verdict::CellSummary;
+use linerate_verdict::{CellName, Finding};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Document<'a, P> {
+    plan: &'a P,
+    facts: &'a Facts,
+    maximum: &'a Maximum,
+    runs: &'a [RunRecord],
+    cells: Vec<CellRecord>,
+    fast_path: FastPaths,
+    findings: &'a [Finding],
+}
+
+/// A cell; rates are in bytes per second.
+#[derive(Serialize)]
+struct CellRecord {
+    #[serde(flatten)]
+    name: CellName,
+    runs: usize,
+    median: f64,
+    low: f64,
+    high: f64,
+    percent_of_maximum: Option<f64>,
+}
+
+/// The sums over all runs.
+#[derive(Serialize)]
+struct FastPaths {
+    sender: Option<EndPath>,
+    receiver: Option<EndPath>,
+}
+
+#[derive(Serialize)]
+struct EndPath {
+    share: Option<f64>,
+    #[serde(flatten)]
+    path: FastPath,
+}
+
+impl Report<'_> {
+    /// Returns the document. `plan` is the whole plan, with the settings of its engine.
+    #[must_use]
+    pub fn json(&self, plan: &impl Serialize) -> String {
+        let end = |path: Option<FastPath>| path.map(|path| EndPath { share: path.share(), path });
+        let document = Document {
+            plan,
+            facts: &self.start.facts,
+            maximum: &self.start.maximum,
+            runs: self.runs,
+            cells: self.table.iter().map(|cell| self.cell_record(cell)).collect(),
+            fast_path: FastPaths {
+                sender: end(fast_path::total(self.runs.iter().map(|run| &run.counters.sender))),
+                receiver: end(fast_path::total(self.runs.iter().map(|run| &run.counters.receiver))),
+            },
+            findings: &self.findings,
+        };
+        // Strings, numbers and maps with strings for keys are always JSON.
+        serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    }
+
+    fn cell_record(&self, cell: &CellSummary<'_>) -> CellRecord {
+        let maximum = self.start.maximum.bytes_per_second();
+        CellRecord {
+            name: CellName::new(cell.cell, self.start.facts.bench.segment_payload),
+            runs: cell.runs.len(),
+            median: cell.median(),
+            low: cell.interval.low,
+            high: cell.interval.high,
+            percent_of_maximum: maximum.map(|maximum| cell.median() / maximum * as_f64(100)),
+        }
+    }
+}

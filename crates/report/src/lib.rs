@@ -1,0 +1,22 @@
+//! Reports of a sweep as text, SVG, CSV and JSON.
+//!
+//! A report uses the evidence alone and knows no engine, so it looks the same for all of them.
+
+#![forbid(unsafe_code)]
+
+mod cells;
+mod csv;
+mod diagonal;
+mod fast_path;
+mod heading;
+mod heat_map;
+mod json;
+mod paint;
+mod picture;
+mod report;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use paint::Style;
+pub use report::Report;

@@ -1,0 +1,42 @@
+//! The report of a sweep.
+
+use linerate_evidence::{Design, RunRecord, Start};
+use linerate_verdict::{Finding, Sweep, Table, findings};
+
+/// The report of a sweep.
+#[derive(Debug)]
+pub struct Report<'a> {
+    pub(crate) design: &'a Design,
+    pub(crate) start: &'a Start,
+    pub(crate) runs: &'a [RunRecord],
+    pub(crate) table: Table<'a>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl<'a> Report<'a> {
+    /// Creates the report of `runs`, the first runs of the design's schedule.
+    #[must_use]
+    pub fn new(design: &'a Design, start: &'a Start, runs: &'a [RunRecord]) -> Self {
+        let table = Table::new(design, runs);
+        let findings = findings(&Sweep { design, start, runs, table: &table });
+        Self { design, start, runs, table, findings }
+    }
+
+    /// Returns the table of cells.
+    #[must_use]
+    pub const fn table(&self) -> &Table<'a> {
+        &self.table
+    }
+
+    /// Returns the findings.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Returns the number of runs with wrong bytes.
+    #[must_use]
+    pub fn wrong_runs(&self) -> usize {
+        self.runs.iter().filter(|run| run.verified == Some(false)).count()
+    }
+}

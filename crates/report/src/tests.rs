@@ -1,0 +1,178 @@
+//! Complete reports of made-up sweeps.
+
+use crate::heat_map;
+use crate::paint::Style;
+use crate::report::Report;
+use linerate_evidence::sample_data::{noise, records, square_design, start};
+use linerate_evidence::{Cell, Design, FastPath, LineRate, Maximum, RunRecord, Start, names};
+use std::collections::BTreeMap;
+
+/// Returns the rate of a cell in a sweep from 1 to 8 packets with a ridge, a notch at 3 packets and
+/// one slow cell.
+fn rate(cell: Cell, repeat: u32) -> f64 {
+    let column = [337.0, 575.0, 600.0, 718.0, 720.0, 719.0, 718.0, 718.0];
+    let (send, receive) = (cell.send.packets().unwrap(), cell.receive.packets().unwrap());
+    let apart = f64::from(send.abs_diff(receive));
+    let slow = if (send, receive) == (8, 1) { 0.01 } else { 1.0 };
+    column[send.min(receive) as usize - 1] * 1_024.0 / (1.0 + 0.05 * apart)
+        * slow
+        * noise(cell, repeat, 0.003)
+}
+
+fn runs(design: &Design) -> Vec<RunRecord> {
+    let mut runs = records(design, rate);
+    for run in &mut runs {
+        let slow = (run.send_buffer.packets, run.receive_buffer.packets) == (Some(8), Some(1));
+        run.counters.receiver.set(names::DELAYED_ACK_TIMEOUTS, if slow { 5_793 } else { 0 });
+        run.counters.sender.set(names::RETRANSMISSION_TIMEOUTS, 0);
+        run.verified = Some(true);
+        let path = |hits| FastPath {
+            hits,
+            misses: BTreeMap::from([("closing".to_owned(), 2), ("syn".to_owned(), 1)]),
+        };
+        run.counters.sender.fast_path = Some(path(2_896));
+        run.counters.receiver.fast_path = Some(path(5_793));
+    }
+    runs
+}
+
+/// Returns facts of the wire of 1988 with one acknowledgement for two packets.
+fn ethernet() -> Start {
+    let mut start = start();
+    let line_rate = LineRate { bits_per_second: 10_000_000, source: "IEEE 802.3".to_owned() };
+    let bench = &mut start.facts.bench;
+    bench.framing.half_duplex = true;
+    start.maximum = Maximum::of_line_rate(line_rate, &bench.framing, bench.segment_payload);
+    start
+}
+
+#[test]
+fn a_report_on_paper() {
+    let design = square_design(8);
+    insta::assert_snapshot!(Report::new(&design, &ethernet(), &runs(&design)).text(Style::PLAIN));
+}
+
+#[test]
+fn a_report_in_colours() {
+    let design = square_design(3);
+    let style = Style { colour: true, width: 80 };
+    insta::assert_snapshot!(Report::new(&design, &start(), &runs(&design)).text(style));
+}
+
+#[test]
+fn a_report_on_a_narrow_terminal() {
+    let design = square_design(17);
+    let runs = records(&design, |cell, repeat| {
+        1e9 * f64::from(cell.send.min(cell.receive).packets().unwrap()) * noise(cell, repeat, 0.02)
+    });
+    let start = start();
+    let report = Report::new(&design, &start, &runs);
+    insta::assert_snapshot!(heat_map::text(&report, Style { colour: false, width: 30 }));
+    insta::assert_snapshot!(heat_map::text(&report, Style { colour: false, width: 16 }));
+}
+
+#[test]
+fn a_report_of_bytes_on_the_diagonal() {
+    let mut design = Design::of_1988();
+    design.send_buffers = "16KiB..64KiB/16KiB".parse().unwrap();
+    design.receive_buffers = design.send_buffers.clone();
+    design.diagonal = true;
+    design.repeat = 6.try_into().unwrap();
+    let runs = records(&design, |cell, repeat| {
+        cell.send.bytes(1) as f64 * 1e5 * noise(cell, repeat, 0.01)
+    });
+    insta::assert_snapshot!(Report::new(&design, &start(), &runs).text(Style::PLAIN));
+}
+
+#[test]
+fn a_picture_has_a_rectangle_for_each_cell() {
+    let design = square_design(3);
+    let svg = Report::new(&design, &start(), &runs(&design)).picture();
+    assert_eq!(svg.matches("<title>").count(), 9);
+    assert!(svg.contains("<title>3 × 3 packets: 600 KB/s (599 … 601)</title>"), "{svg}");
+    assert!(svg.contains("Per cent of the best cell, 600 KB/s") && svg.ends_with("</svg>\n"));
+}
+
+#[test]
+fn runs_with_wrong_bytes_are_counted() {
+    let design = square_design(2);
+    let mut wrong = runs(&design);
+    wrong[3].verified = Some(false);
+    wrong[4].verified = None;
+    let start = start();
+    assert_eq!(Report::new(&design, &start, &wrong).wrong_runs(), 1);
+}
+
+#[test]
+fn a_sweep_with_rate_zero_is_reported_with_finite_figures() {
+    let design = square_design(3);
+    let mut runs = runs(&design);
+    for run in &mut runs {
+        (run.bytes, run.bytes_per_second, run.wire_bits_per_second) = (0, 0.0, 0.0);
+    }
+    let start = start();
+    let report = Report::new(&design, &start, &runs);
+    let texts = [Style::PLAIN, Style { colour: true, width: 80 }].map(|style| report.text(style));
+    for text in texts.into_iter().chain([report.json(&()), report.csv(), report.picture()]) {
+        let mut words = text.split(|c: char| !c.is_alphanumeric());
+        assert!(words.all(|word| !["NaN", "inf"].contains(&word)), "{text}");
+    }
+}
+
+#[test]
+fn the_most_frequent_misses_are_named_and_the_others_summed() {
+    let design = square_design(1);
+    let mut runs = records(&design, rate);
+    let misses =
+        [("a", 9), ("b", 8), ("c", 7), ("d", 6), ("e", 5), ("f", 4), ("g", 2), ("h", 1), ("i", 0)];
+    let misses = misses.map(|(reason, count)| (reason.to_owned(), count)).into();
+    runs[0].counters.sender.fast_path = Some(FastPath { hits: 58, misses });
+    runs[0].counters.receiver.fast_path =
+        Some(FastPath { hits: 1, misses: [("a".to_owned(), 0)].into() });
+    let text = Report::new(&design, &start(), &runs).text(Style::PLAIN);
+    let sender =
+        "sender: 58.00 % of 100 segments; misses: 9 a, 8 b, 7 c, 6 d, 5 e, 4 f, 3 others\n";
+    assert!(
+        text.contains(sender) && text.contains("receiver: 100.00 % of 1 segments; misses: none\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_document_has_the_documented_names() {
+    let design = square_design(2);
+    let json = Report::new(&design, &ethernet(), &runs(&design))
+        .json(&serde_json::json!({ "on": "stack" }));
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let keys =
+        |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(
+        keys(&document),
+        ["cells", "facts", "fast_path", "findings", "maximum", "plan", "runs"]
+    );
+    for name in [
+        "order",
+        "repeat",
+        "bytes",
+        "seconds",
+        "bytes_per_second",
+        "wire_bits_per_second",
+        "verified",
+        "counters",
+    ] {
+        assert!(document["runs"][0].get(name).is_some(), "{name}");
+    }
+    for buffer in ["send_buffer", "receive_buffer"] {
+        assert_eq!(
+            keys(&document["runs"][0][buffer]),
+            ["granted_bytes", "packets", "requested_bytes"]
+        );
+    }
+    for name in ["send_packets", "receive_packets", "median", "low", "high", "percent_of_maximum"] {
+        assert!(document["cells"][0].get(name).is_some(), "{name}");
+    }
+    for name in ["machine", "kernel", "cpu", "versions", "options"] {
+        assert!(document["facts"].get(name).is_some(), "{name}");
+    }
+    insta::assert_snapshot!(json);
+}

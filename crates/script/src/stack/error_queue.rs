@@ -1,0 +1,265 @@
+//! The error queue of a socket: completions of `MSG_ZEROCOPY`, and the timestamps of data that was sent,
+//! left the host or was acknowledged (`SO_TIMESTAMPING`).
+
+use super::StackMachine;
+use crate::machine::{Answer, Machine, Output};
+use crate::syntax::{ControlData, ControlMessage, Errno, ExtendedError, constant};
+use bytes::Bytes;
+use linerate_units::Duration;
+use std::collections::VecDeque;
+
+/// Notices of one socket that wait for something, or to be read; with more, a write is refused.
+const MOST: usize = 1_024;
+
+const TX_SOFTWARE: i64 = 1 << 1;
+const SOFTWARE: i64 = 1 << 4;
+const OPT_ID: i64 = 1 << 7;
+const TX_SCHED: i64 = 1 << 8;
+const TX_ACK: i64 = 1 << 9;
+const OPT_TSONLY: i64 = 1 << 11;
+/// The flags that say what is to be timestamped.
+const TX: i64 = TX_SOFTWARE | TX_SCHED | TX_ACK;
+/// The flags of `SO_TIMESTAMPING` that linerate's sockets have.
+pub(super) const TIMESTAMPING: i64 = TX | SOFTWARE | OPT_ID | OPT_TSONLY;
+
+const SENT: i64 = 0;
+const SCHEDULED: i64 = 1;
+const ACKNOWLEDGED: i64 = 2;
+
+/// What an application wants to be told about its writes, and what it has not read of that.
+#[derive(Debug, Default)]
+pub(super) struct ErrorQueue {
+    pub(super) zero_copy: bool,
+    timestamping: i64,
+    /// The first byte that timestamps count from (`SOF_TIMESTAMPING_OPT_ID`).
+    first: u64,
+    /// Bytes written, and those that were not acknowledged when the queue was made.
+    written: u64,
+    next_id: u32,
+    waiting: VecDeque<Waiting>,
+    notices: VecDeque<Notice>,
+}
+
+/// A write that something is to be told of.
+#[derive(Debug)]
+struct Waiting {
+    /// The end of its bytes.
+    end: u64,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    /// The memory of write number `id` can be used again, with that of its last bytes.
+    ZeroCopy { id: u32, memory: Bytes, is_last: bool },
+    /// A timestamp of the last byte, which has the number `key`.
+    Timestamp { kind: i64, key: u32 },
+}
+
+/// An entry of the queue.
+#[derive(Debug, PartialEq, Eq)]
+enum Notice {
+    /// The writes with these numbers, the first and the last, have been carried out.
+    ZeroCopy(u32, u32),
+    Timestamp {
+        kind: i64,
+        key: u32,
+        at: Duration,
+    },
+}
+
+impl ErrorQueue {
+    /// Is there something to read?
+    pub(super) fn is_readable(&self) -> bool {
+        !self.notices.is_empty()
+    }
+
+    /// Can no more notices be kept?
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() + self.notices.len() >= MOST
+    }
+
+    /// A socket that was accepted has what its listener has.
+    pub(super) fn inherited(&self) -> Self {
+        Self { zero_copy: self.zero_copy, ..Self::default() }
+    }
+
+    /// Bytes were written: `memory` if they are shared, `control` if the call says what to timestamp.
+    /// With the last bytes of a call its number is used up.
+    fn note_write(
+        &mut self,
+        taken: usize,
+        is_last: bool,
+        memory: Option<Bytes>,
+        control: Option<i64>,
+    ) {
+        self.written += taken as u64;
+        let (end, id) = (self.written, self.next_id);
+        if let Some(memory) = memory {
+            self.waiting.push_back(Waiting { end, what: What::ZeroCopy { id, memory, is_last } });
+            self.next_id = id.wrapping_add(is_last.into());
+        }
+        let wanted = control.unwrap_or(self.timestamping);
+        if !is_last || taken == 0 {
+            return;
+        }
+        let number = end.wrapping_sub(self.first).wrapping_sub(1);
+        #[allow(clippy::cast_possible_truncation, reason = "the number is one of 32 bits in Linux")]
+        let key = if self.timestamping & OPT_ID != 0 { number as u32 } else { 0 };
+        for (flag, kind) in [(TX_SCHED, SCHEDULED), (TX_SOFTWARE, SENT), (TX_ACK, ACKNOWLEDGED)] {
+            if wanted & flag != 0 {
+                self.waiting.push_back(Waiting { end, what: What::Timestamp { kind, key } });
+            }
+        }
+    }
+
+    /// Takes note of how much is unsent and unacknowledged at the moment `at`; true if there is more to
+    /// read now.
+    fn advance(&mut self, at: Duration, unsent: u64, unacknowledged: u64) -> bool {
+        let sent = self.written.saturating_sub(unsent);
+        let acknowledged = self.written.saturating_sub(unacknowledged);
+        let before = self.notices.len();
+        for waiting in std::mem::take(&mut self.waiting) {
+            let reached = match waiting.what {
+                What::ZeroCopy { ref memory, .. } => {
+                    waiting.end <= acknowledged && memory.is_unique()
+                }
+                What::Timestamp { kind: ACKNOWLEDGED, .. } => waiting.end <= acknowledged,
+                What::Timestamp { .. } => waiting.end <= sent,
+            };
+            match waiting.what {
+                _ if !reached => self.waiting.push_back(waiting),
+                What::ZeroCopy { id, is_last: true, .. } => self.complete(id),
+                What::ZeroCopy { .. } => {}
+                What::Timestamp { kind, key } => {
+                    self.notices.push_back(Notice::Timestamp { kind, key, at });
+                }
+            }
+        }
+        self.notices.len() > before
+    }
+
+    /// A write was carried out. It is told together with the one before it if nobody has read that yet.
+    fn complete(&mut self, id: u32) {
+        match self.notices.back_mut() {
+            Some(Notice::ZeroCopy(_, last)) if *last == id || last.wrapping_add(1) == id => {
+                *last = id;
+            }
+            _ => self.notices.push_back(Notice::ZeroCopy(id, id)),
+        }
+    }
+
+    /// The control messages of the next notice.
+    fn read(&mut self) -> Option<Vec<ControlMessage>> {
+        let message = |level, kind, data| ControlMessage {
+            level: constant(level).unwrap_or(0),
+            kind: constant(kind).unwrap_or(0),
+            data,
+        };
+        let error = |error| message("SOL_IP", "IP_RECVERR", ControlData::Error(error));
+        let number = |name| constant(name).unwrap_or(0);
+        Some(match self.notices.pop_front()? {
+            Notice::ZeroCopy(first, last) => vec![error(ExtendedError {
+                errno: 0,
+                origin: number("SO_EE_ORIGIN_ZEROCOPY"),
+                kind: 0,
+                // The link of a script has no scatter-gather: packets are put together by copying.
+                code: number("SO_EE_CODE_ZEROCOPY_COPIED"),
+                info: first.into(),
+                data: last.into(),
+            })],
+            Notice::Timestamp { kind, key, at } => {
+                let time = i64::try_from(at.as_nanos()).unwrap_or(i64::MAX);
+                let time = message("SOL_SOCKET", "SCM_TIMESTAMPING", ControlData::Time(time));
+                let about = error(ExtendedError {
+                    errno: i64::from(Errno::NOMSG.0),
+                    origin: number("SO_EE_ORIGIN_TIMESTAMPING"),
+                    kind: 0,
+                    code: 0,
+                    info: kind,
+                    data: key.into(),
+                });
+                let reports = self.timestamping & SOFTWARE != 0;
+                reports.then_some(time).into_iter().chain([about]).collect()
+            }
+        })
+    }
+}
+
+impl StackMachine {
+    /// The error queue of a socket, which is made if there is none.
+    pub(super) fn error_queue(&mut self, fd: i32) -> &mut ErrorQueue {
+        let written = self.connection(fd).map_or(0, |connection| connection.unacknowledged_bytes());
+        self.error_queues
+            .entry(fd)
+            .or_insert_with(|| ErrorQueue { written: written as u64, ..ErrorQueue::default() })
+    }
+
+    /// `SO_TIMESTAMPING`. Numbers are counted from the first byte that is not acknowledged.
+    pub(super) fn set_timestamping(&mut self, fd: i32, flags: i64) -> Result<(), Errno> {
+        let connection = self.connection(fd).map(|connection| connection.unacknowledged_bytes());
+        let queue = self.error_queue(fd);
+        if flags & !queue.timestamping & OPT_ID != 0 {
+            let unacknowledged = connection.map_err(|_| Errno::INVAL)? as u64;
+            queue.first = queue.written.saturating_sub(unacknowledged);
+        }
+        queue.timestamping = flags;
+        Ok(())
+    }
+
+    /// Notes a write for the error queue, if the socket has one.
+    pub(super) fn note_write(
+        &mut self,
+        fd: i32,
+        taken: usize,
+        is_last: bool,
+        memory: Option<Bytes>,
+        control: Option<&[ControlMessage]>,
+    ) {
+        let control =
+            control.and_then(|list| list.first()).and_then(|message| match message.data {
+                ControlData::Number(flags) => Some(flags & TX),
+                _ => None,
+            });
+        if control.is_some() {
+            self.error_queue(fd);
+        }
+        if let Some(queue) = self.error_queues.get_mut(&fd) {
+            queue.note_write(taken, is_last, memory, control);
+        }
+    }
+
+    /// Takes down what has become of writes at this moment.
+    pub(super) fn advance_error_queues(&mut self) {
+        let at = self.now();
+        let mut queues = std::mem::take(&mut self.error_queues);
+        for (&fd, queue) in &mut queues {
+            let Ok(connection) = self.connection(fd) else { continue };
+            let unacknowledged = connection.unacknowledged_bytes() as u64;
+            let unsent = connection.information().unsent.into();
+            drop(connection);
+            if queue.advance(at, unsent, unacknowledged) {
+                self.sockets.note_socket(fd);
+            }
+        }
+        self.error_queues = queues;
+    }
+
+    /// `recvmsg` with `MSG_ERRQUEUE`, which never waits.
+    pub(super) fn read_error_queue(&mut self, fd: i32) -> Result<Answer, Errno> {
+        if self.sockets.get(fd).is_none() {
+            return Err(Errno::BADF);
+        }
+        let control = self.error_queues.get_mut(&fd).and_then(ErrorQueue::read);
+        let control = control.ok_or(Errno::AGAIN)?;
+        Ok(Answer { result: Ok(0), output: Output::Message(Vec::new(), control) })
+    }
+
+    /// Does a timestamp of this socket come with the packet that it is about?
+    pub(super) fn returns_packets(&self, fd: i32) -> bool {
+        let wants = |queue: &ErrorQueue| {
+            queue.timestamping & TX != 0 && queue.timestamping & OPT_TSONLY == 0
+        };
+        self.error_queues.get(&fd).is_some_and(wants)
+    }
+}

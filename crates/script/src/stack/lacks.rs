@@ -1,0 +1,50 @@
+//! Calls that linerate's host cannot carry out, and why.
+
+use super::StackMachine;
+use super::calls::{
+    DONT_WAIT, END_OF_RECORD, ERROR_QUEUE, FAST_OPEN, MORE, OUT_OF_BAND, PEEK, ZERO_COPY,
+};
+use crate::syntax::{Call, ControlData, ControlMessage, Transfer, constant};
+
+/// A flag of a read or a write that changes nothing here: no signals are sent.
+const HARMLESS: i64 = 0x4000;
+const READ: i64 = DONT_WAIT | PEEK | ERROR_QUEUE | HARMLESS;
+const WRITE: i64 =
+    DONT_WAIT | OUT_OF_BAND | FAST_OPEN | MORE | END_OF_RECORD | ZERO_COPY | HARMLESS;
+
+impl StackMachine {
+    /// The part of a call that this machine does not have, if any.
+    pub(super) fn lacks(&self, call: &Call) -> Option<String> {
+        match call {
+            Call::Read(transfer) if transfer.flags & !READ != 0 => Some(format!(
+                "reading with flags {:#x}: MSG_PEEK, MSG_DONTWAIT and MSG_ERRQUEUE are there",
+                transfer.flags
+            )),
+            Call::Read(Transfer { fd, count: 1.., flags, .. })
+                if flags & ERROR_QUEUE != 0 && self.returns_packets(*fd) =>
+            {
+                Some(
+                    "the packet that a timestamp is about: set SOF_TIMESTAMPING_OPT_TSONLY, or give \
+                     no room for it"
+                        .to_owned(),
+                )
+            }
+            Call::Write(transfer) if transfer.flags & !WRITE != 0 => Some(format!(
+                "writing with flags {:#x}: MSG_OOB, MSG_DONTWAIT, MSG_FASTOPEN, MSG_MORE, MSG_EOR and \
+                 MSG_ZEROCOPY are there",
+                transfer.flags
+            )),
+            Call::Write(Transfer { control: Some(control), .. }) if !is_timestamping(control) => {
+                Some("sending control messages other than one of SO_TIMESTAMPING".to_owned())
+            }
+            Call::SetOption { fd, option, value } => self.lacks_option(*fd, *option, Some(value)),
+            Call::GetOption { fd, option, .. } => self.lacks_option(*fd, *option, None),
+            _ => None,
+        }
+    }
+}
+
+fn is_timestamping(control: &[ControlMessage]) -> bool {
+    matches!(control, [ControlMessage { level, kind, data: ControlData::Number(_) }]
+        if Some(*level) == constant("SOL_SOCKET") && Some(*kind) == constant("SO_TIMESTAMPING"))
+}

@@ -1,0 +1,229 @@
+//! Socket options of linerate's host.
+
+mod connected;
+mod fresh;
+mod values;
+
+use super::StackMachine;
+use super::error_queue::TIMESTAMPING;
+use super::sockets::Socket;
+use crate::machine::{Answer, Output};
+use crate::syntax::{Errno, OptionValue, SocketOption, constant};
+use values::{number, size};
+
+pub(super) use values::{congestion, handshake_patience};
+
+/// What an option is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// Says nothing here: our listeners never stand in each other's way after a close.
+    ReuseAddress,
+    Error,
+    SendBuffer,
+    ReceiveBuffer,
+    KeepAlive,
+    Linger,
+    NoDelay,
+    KeepIdle,
+    KeepInterval,
+    KeepCount,
+    UserTimeout,
+    Congestion,
+    Information,
+    TypeOfService,
+    Ttl,
+    /// Only `IP_PMTUDISC_DO` and `…_WANT`: segments are never cut up.
+    PathMtuDiscovery,
+    PathMtu,
+    /// Urgent data is always read in line (RFC 6093 §6).
+    UrgentInLine,
+    LargestSegment,
+    SynRetries,
+    OrphanPatience,
+    Cork,
+    UnsentLowWater,
+    DeferAccept,
+    /// `connect` waits for the first write, whose data the SYN brings.
+    FastOpenConnect,
+    ZeroCopy,
+    Timestamping,
+    /// Each message tells how much is left to read.
+    Inquiry,
+    /// How many connections a listener may have opened fast at a time.
+    FastOpen,
+}
+
+const OPTIONS: [(&str, &str, Known); 29] = [
+    ("SOL_SOCKET", "SO_REUSEADDR", Known::ReuseAddress),
+    ("SOL_SOCKET", "SO_ERROR", Known::Error),
+    ("SOL_SOCKET", "SO_SNDBUF", Known::SendBuffer),
+    ("SOL_SOCKET", "SO_RCVBUF", Known::ReceiveBuffer),
+    ("SOL_SOCKET", "SO_KEEPALIVE", Known::KeepAlive),
+    ("SOL_SOCKET", "SO_LINGER", Known::Linger),
+    ("SOL_TCP", "TCP_NODELAY", Known::NoDelay),
+    ("SOL_TCP", "TCP_KEEPIDLE", Known::KeepIdle),
+    ("SOL_TCP", "TCP_KEEPINTVL", Known::KeepInterval),
+    ("SOL_TCP", "TCP_KEEPCNT", Known::KeepCount),
+    ("SOL_TCP", "TCP_USER_TIMEOUT", Known::UserTimeout),
+    ("SOL_TCP", "TCP_CONGESTION", Known::Congestion),
+    ("SOL_TCP", "TCP_INFO", Known::Information),
+    ("SOL_TCP", "TCP_FASTOPEN", Known::FastOpen),
+    ("SOL_IP", "IP_TOS", Known::TypeOfService),
+    ("SOL_IP", "IP_TTL", Known::Ttl),
+    ("SOL_IP", "IP_MTU_DISCOVER", Known::PathMtuDiscovery),
+    ("SOL_IP", "IP_MTU", Known::PathMtu),
+    ("SOL_SOCKET", "SO_OOBINLINE", Known::UrgentInLine),
+    ("SOL_TCP", "TCP_MAXSEG", Known::LargestSegment),
+    ("SOL_TCP", "TCP_SYNCNT", Known::SynRetries),
+    ("SOL_TCP", "TCP_LINGER2", Known::OrphanPatience),
+    ("SOL_TCP", "TCP_CORK", Known::Cork),
+    ("SOL_TCP", "TCP_NOTSENT_LOWAT", Known::UnsentLowWater),
+    ("SOL_TCP", "TCP_DEFER_ACCEPT", Known::DeferAccept),
+    ("SOL_SOCKET", "SO_ZEROCOPY", Known::ZeroCopy),
+    ("SOL_SOCKET", "SO_TIMESTAMPING", Known::Timestamping),
+    ("SOL_TCP", "TCP_INQ", Known::Inquiry),
+    ("SOL_TCP", "TCP_FASTOPEN_CONNECT", Known::FastOpenConnect),
+];
+
+impl Known {
+    fn of(option: SocketOption) -> Option<Self> {
+        let is = |row: &&(&str, &str, Self)| {
+            constant(row.0) == Some(option.level) && constant(row.1) == Some(option.name)
+        };
+        OPTIONS.iter().find(is).map(|row| row.2)
+    }
+
+    const fn can_be_read(self) -> bool {
+        matches!(
+            self,
+            Self::Error
+                | Self::Information
+                | Self::NoDelay
+                | Self::KeepAlive
+                | Self::Cork
+                | Self::LargestSegment
+                | Self::UnsentLowWater
+                | Self::OrphanPatience
+                | Self::PathMtu
+        )
+    }
+}
+
+impl StackMachine {
+    /// What is missing for an option, if anything is.
+    pub(super) fn lacks_option(
+        &self,
+        fd: i32,
+        option: SocketOption,
+        value: Option<&OptionValue>,
+    ) -> Option<String> {
+        let Some(known) = Known::of(option) else {
+            let names = OPTIONS.map(|row| row.1).join(", ");
+            return Some(format!(
+                "option {} of level {}: linerate's sockets have {names}",
+                option.name, option.level
+            ));
+        };
+        let is_listener = matches!(self.sockets.get(fd), Some(Socket::Listener { .. }));
+        let is_connection = matches!(self.sockets.get(fd), Some(Socket::Connection { .. }));
+        let lack = |what: &str| Some(what.to_owned());
+        match (known, value) {
+            (Known::PathMtuDiscovery, Some(OptionValue::Number(1 | 2)))
+            | (Known::UrgentInLine, Some(OptionValue::Number(1))) => None,
+            (Known::PathMtuDiscovery, _) => {
+                lack("segments that may be cut up, or that ignore the path's MTU: they never do")
+            }
+            (Known::UrgentInLine, _) => lack("urgent data out of line: it is always read in line"),
+            (Known::Information | Known::Error | Known::PathMtu, Some(_)) => {
+                lack("this option can only be read")
+            }
+            (known, None) if !known.can_be_read() => lack("this option can only be set"),
+            (Known::FastOpen, Some(_)) => self.lacks_fast_open(fd),
+            (Known::Timestamping, Some(OptionValue::Number(flags)))
+                if flags & !TIMESTAMPING != 0 =>
+            {
+                Some(format!(
+                    "SO_TIMESTAMPING with flags {flags:#x}: TX_SCHED, TX_SOFTWARE, TX_ACK, SOFTWARE, \
+                     OPT_ID and OPT_TSONLY are there"
+                ))
+            }
+            (Known::ZeroCopy, Some(_)) => None,
+            (_, Some(_)) if is_listener => {
+                lack("options of a socket that listens: set them before, they are inherited")
+            }
+            (Known::LargestSegment | Known::DeferAccept | Known::FastOpenConnect, Some(_))
+                if is_connection =>
+            {
+                lack("this option of a connection: it is set before listen or connect")
+            }
+            (Known::Congestion, Some(OptionValue::Text(name))) => {
+                congestion(name).is_none().then(|| format!("congestion control `{name}`"))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn set_option(
+        &mut self,
+        fd: i32,
+        option: SocketOption,
+        value: &OptionValue,
+    ) -> Result<Answer, Errno> {
+        let known = Known::of(option).ok_or(Errno::NOPROTOOPT)?;
+        match self.sockets.get(fd) {
+            None => Err(Errno::BADF),
+            Some(_) if known == Known::ZeroCopy => {
+                self.error_queue(fd).zero_copy = number(value)? != 0;
+                Ok(())
+            }
+            Some(_) if known == Known::Timestamping => self.set_timestamping(fd, number(value)?),
+            Some(_) if known == Known::Inquiry => {
+                self.inquiring.remove(&fd);
+                self.inquiring.extend((number(value)? != 0).then_some(fd));
+                Ok(())
+            }
+            Some(Socket::Connection { .. }) => self.set_on_connection(fd, known, value),
+            Some(Socket::Listener { .. }) if known == Known::FastOpen => {
+                self.set_fast_open(fd, size(value)?)
+            }
+            Some(_) => self.set_on_fresh(fd, known, value),
+        }?;
+        Ok(Answer::of(0))
+    }
+
+    pub(super) fn get_option(&mut self, fd: i32, option: SocketOption) -> Result<Answer, Errno> {
+        let known = Known::of(option).ok_or(Errno::NOPROTOOPT)?;
+        let value = match known {
+            Known::Error => {
+                OptionValue::Number(self.take_error(fd).map_or(0, |errno| errno.0.into()))
+            }
+            Known::Information => return self.connection(fd).map(|_| Answer::of(0)),
+            Known::NoDelay => OptionValue::Number(i64::from(self.connection(fd)?.no_delay())),
+            Known::KeepAlive => {
+                OptionValue::Number(i64::from(self.connection(fd)?.keep_alive().is_some()))
+            }
+            Known::Cork => OptionValue::Number(i64::from(self.connection(fd)?.cork())),
+            Known::LargestSegment => match self.sockets.get(fd) {
+                Some(Socket::Fresh { config, .. }) => {
+                    OptionValue::Number(config.largest_segment.unwrap_or(536).into())
+                }
+                _ => wide(self.connection(fd)?.effective_mss()),
+            },
+            Known::UnsentLowWater => {
+                let low = self.connection(fd)?.unsent_low_water();
+                OptionValue::Number(low.unwrap_or(0).into())
+            }
+            Known::OrphanPatience => {
+                let patience = self.connection(fd)?.orphan_patience();
+                OptionValue::Number(i64::try_from(patience.as_millis() / 1_000).unwrap_or(i64::MAX))
+            }
+            Known::PathMtu => wide(self.connection(fd)?.path_mtu()),
+            _ => return Err(Errno::NOPROTOOPT),
+        };
+        Ok(Answer { result: Ok(0), output: Output::Option(value) })
+    }
+}
+
+fn wide(number: usize) -> OptionValue {
+    OptionValue::Number(i64::try_from(number).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,114 @@
+//! Values of socket options, in the units of this host.
+
+use super::Known;
+use crate::syntax::{Errno, OptionValue};
+use linerate_tcp::{CongestionName, KeepAlive};
+use linerate_units::Duration;
+
+/// Linux's names of congestion controls, and ours.
+pub(in crate::stack) fn congestion(name: &str) -> Option<CongestionName> {
+    match name {
+        "reno" => Some(CongestionName::NewReno),
+        name => name.parse().ok(),
+    }
+}
+
+pub(super) const fn number(value: &OptionValue) -> Result<i64, Errno> {
+    match value {
+        OptionValue::Number(number) => Ok(*number),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+pub(super) fn size(value: &OptionValue) -> Result<usize, Errno> {
+    usize::try_from(number(value)?).map_err(|_| Errno::INVAL)
+}
+
+pub(super) fn byte(value: &OptionValue) -> Result<u8, Errno> {
+    u8::try_from(number(value)?).map_err(|_| Errno::INVAL)
+}
+
+/// Milliseconds; zero leaves it to the host.
+pub(super) fn user_timeout(value: &OptionValue) -> Result<Option<Duration>, Errno> {
+    let millis = u64::try_from(number(value)?).map_err(|_| Errno::INVAL)?;
+    Ok((millis > 0).then(|| Duration::from_millis(millis)))
+}
+
+pub(super) fn linger(value: &OptionValue) -> Result<Option<Duration>, Errno> {
+    match value {
+        OptionValue::Linger { on: false, .. } => Ok(None),
+        OptionValue::Linger { seconds, .. } => u64::try_from(*seconds)
+            .map(|seconds| Some(Duration::from_secs(seconds)))
+            .map_err(|_| Errno::INVAL),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+pub(super) fn changed(
+    keep_alive: KeepAlive,
+    known: Known,
+    value: &OptionValue,
+) -> Result<KeepAlive, Errno> {
+    let number = u32::try_from(number(value)?).map_err(|_| Errno::INVAL)?;
+    let seconds = Duration::from_secs(number.into());
+    Ok(match known {
+        Known::KeepIdle => KeepAlive { idle: seconds, ..keep_alive },
+        Known::KeepInterval => KeepAlive { interval: seconds, ..keep_alive },
+        _ => KeepAlive { probes: number, ..keep_alive },
+    })
+}
+
+/// Seconds; zero and less leave none.
+pub(super) fn seconds(value: &OptionValue) -> Result<Duration, Errno> {
+    Ok(Duration::from_secs(u64::try_from(number(value)?).unwrap_or(0)))
+}
+
+/// Bytes of `TCP_NOTSENT_LOWAT`; zero leaves it to the host.
+pub(super) fn low_water(value: &OptionValue) -> Result<Option<u32>, Errno> {
+    let bytes = u32::try_from(number(value)?).map_err(|_| Errno::INVAL)?;
+    Ok((bytes > 0).then_some(bytes))
+}
+
+/// The limits of `TCP_MAXSEG` in Linux; zero leaves it to the path.
+pub(super) fn largest_segment(value: &OptionValue) -> Result<Option<u16>, Errno> {
+    match number(value)? {
+        0 => Ok(None),
+        bytes @ 88..=32_767 => Ok(u16::try_from(bytes).ok()),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// The time from a SYN to the end of so many retransmissions: one second doubled each time, 120 at
+/// the most.
+fn retransmissions_take(retries: u32) -> Duration {
+    const MOST_DOUBLINGS: u32 = 6;
+    let doubled = (2_u64 << retries.min(MOST_DOUBLINGS)) - 1;
+    let rest = u64::from(retries.saturating_sub(MOST_DOUBLINGS)) * 120;
+    Duration::from_secs(doubled + rest)
+}
+
+/// The patience with a handshake after so many retransmissions of the SYN: it begins with the first.
+pub(in crate::stack) fn handshake_patience(retries: u32) -> Duration {
+    retransmissions_take(retries).abs_diff(retransmissions_take(0))
+}
+
+/// `TCP_SYNCNT`: 1 to 127 retransmissions.
+pub(super) fn syn_retries(value: &OptionValue) -> Result<Duration, Errno> {
+    match number(value)? {
+        retries @ 1..=127 => Ok(handshake_patience(u32::try_from(retries).unwrap_or(127))),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// `TCP_DEFER_ACCEPT`: Linux waits for as many retransmissions of the SYN-ACK as take so many seconds.
+pub(super) fn defer_accept(value: &OptionValue) -> Result<Option<Duration>, Errno> {
+    let seconds = u64::try_from(number(value)?).unwrap_or(0);
+    let mut retries = 0;
+    while seconds > 0
+        && retries < u32::from(u8::MAX)
+        && retransmissions_take(retries) < Duration::from_secs(seconds)
+    {
+        retries += 1;
+    }
+    Ok((seconds > 0).then(|| retransmissions_take(retries)))
+}

@@ -1,0 +1,83 @@
+//! The state of sockets, as `poll` and `ioctl` tell it.
+
+use super::StackMachine;
+use super::error_queue::ErrorQueue;
+use super::sockets::Socket;
+use crate::machine::{Answer, Output};
+use crate::syntax::{Errno, PollEntry};
+use linerate_tcp::State;
+use linerate_units::Duration;
+
+impl StackMachine {
+    pub(super) fn poll(
+        &self,
+        entries: &[PollEntry],
+        timeout: i64,
+        began: Duration,
+    ) -> Option<Result<Answer, Errno>> {
+        let found: Vec<i64> = entries.iter().map(|entry| self.found(entry)).collect();
+        let count = found.iter().filter(|&&found| found != 0).count();
+        if count == 0 && self.is_before(timeout, began) {
+            return None;
+        }
+        let value = i64::try_from(count).unwrap_or(i64::MAX);
+        Some(Ok(Answer { result: Ok(value), output: Output::Events(found) }))
+    }
+
+    /// May a call that began at `began` wait any longer? Its timeout is in milliseconds, negative for
+    /// no end.
+    pub(super) fn is_before(&self, timeout: i64, began: Duration) -> bool {
+        let limit = u64::try_from(timeout).ok().map(|millis| began + Duration::from_millis(millis));
+        limit.is_none_or(|limit| self.now.since(self.begin) < limit)
+    }
+
+    /// `revents` of a socket.
+    pub(super) fn found(&self, entry: &PollEntry) -> i64 {
+        const IN: i64 = 1;
+        const OUT: i64 = 4;
+        const ERROR: i64 = 8;
+        const HANG_UP: i64 = 0x10;
+        const INVALID: i64 = 0x20;
+        const PEER_CLOSED: i64 = 0x2000;
+        let flag = |bit, is: bool| if is { bit } else { 0 };
+        match self.sockets.get(entry.fd) {
+            None => INVALID,
+            Some(Socket::Epoll(_)) => 0,
+            Some(Socket::Fresh { .. }) => HANG_UP | OUT & entry.events,
+            Some(Socket::Listener { incoming, .. }) => flag(IN, *incoming) & entry.events,
+            Some(Socket::Connection { handle, connecting, told, .. }) => {
+                let Some(connection) = self.host.stack().tcp(*handle) else { return INVALID };
+                let state = connection.state();
+                let queue = self.error_queues.get(&entry.fd);
+                let has_notices = queue.is_some_and(ErrorQueue::is_readable);
+                let ended = connection.is_at_end_of_stream();
+                let closed = state == State::Closed;
+                // What was accepted before its handshake was complete can be written to (RFC 7413 §4.2).
+                let opening = *connecting && matches!(state, State::SynSent | State::SynReceived);
+                let both = closed
+                    || ended && matches!(state, State::TimeWait | State::LastAck | State::Closing);
+                let wanted = flag(IN, connection.readable_bytes() > 0 || ended)
+                    | flag(OUT, !opening && (connection.writable_bytes() > 0 || both || closed))
+                    | flag(PEER_CLOSED, ended);
+                wanted & entry.events
+                    | flag(ERROR, connection.error().is_some() && !told || has_notices)
+                    | flag(HANG_UP, both)
+            }
+        }
+    }
+
+    pub(super) fn ioctl(&self, fd: i32, request: i64) -> Result<Answer, Errno> {
+        const UNREAD: i64 = 0x541b;
+        const UNACKNOWLEDGED: i64 = 0x5411;
+        const UNSENT: i64 = 0x894b;
+        let connection = self.connection(fd)?;
+        let number = match request {
+            UNREAD => connection.readable_bytes() as u64,
+            UNACKNOWLEDGED => connection.unacknowledged_bytes() as u64,
+            UNSENT => connection.information().unsent.into(),
+            _ => return Err(Errno::INVAL),
+        };
+        let output = Output::Number(i64::try_from(number).unwrap_or(i64::MAX));
+        Ok(Answer { result: Ok(0), output })
+    }
+}

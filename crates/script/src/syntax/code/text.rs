@@ -1,0 +1,119 @@
+//! Texts of code: comments, and what `%` puts into a text.
+
+use std::fmt::Write;
+
+/// The widest column of a conversion, so that a script cannot make a report large.
+const WIDEST: usize = 40;
+
+/// The text without comments, and with lines that end with `\` continued in the next. Every line
+/// keeps its number.
+pub(super) fn without_comments(text: &str) -> String {
+    let mut whole = String::with_capacity(text.len());
+    for line in text.lines() {
+        let code = &line[..comment_begins(line)];
+        whole.push_str(code.trim_end().strip_suffix('\\').unwrap_or(code));
+        whole.push('\n');
+    }
+    whole
+}
+
+/// The place of a `#` that is not in quotes, or the end.
+fn comment_begins(line: &str) -> usize {
+    let mut quote = None;
+    for (at, sign) in line.char_indices() {
+        match sign {
+            '#' if quote.is_none() => return at,
+            '\'' | '"' if quote == Some(sign) => quote = None,
+            '\'' | '"' if quote.is_none() => quote = Some(sign),
+            _ => {}
+        }
+    }
+    line.len()
+}
+
+/// A value that a conversion shows.
+#[derive(Clone, Debug)]
+pub(super) enum Shown {
+    Number(f64),
+    Text(String),
+}
+
+/// Carries out `template % values` as Python does for `d i u s r f x c` and a width.
+///
+/// # Errors
+/// What does not fit together.
+pub(super) fn format(template: &str, values: &[Shown]) -> Result<String, &'static str> {
+    let mut text = String::new();
+    let mut values = values.iter();
+    let mut rest = template;
+    while let Some((before, behind)) = rest.split_once('%') {
+        text.push_str(before);
+        let flags = behind.len() - behind.trim_start_matches(['-', '+', ' ', '0', '#']).len();
+        let (flags, behind) = behind.split_at(flags);
+        let size = behind.len() - behind.trim_start_matches(|next: char| is_size(next)).len();
+        let (size, behind) = behind.split_at(size);
+        let kind = behind.chars().next().ok_or("a text ends within a conversion")?;
+        rest = &behind[kind.len_utf8()..];
+        if kind == '%' {
+            text.push('%');
+            continue;
+        }
+        let value = values.next().ok_or("a text has more conversions than values")?;
+        let (width, digits) = size.split_once('.').unwrap_or((size, "6"));
+        let shown = convert(kind, value, digits.parse().unwrap_or(6).min(WIDEST))?;
+        let width = width.parse().unwrap_or(0).min(WIDEST);
+        let _ = if flags.contains('-') {
+            write!(text, "{shown:<width$}")
+        } else {
+            write!(text, "{shown:>width$}")
+        };
+    }
+    text.push_str(rest);
+    if values.next().is_some() {
+        return Err("a text has fewer conversions than values");
+    }
+    Ok(text)
+}
+
+const fn is_size(next: char) -> bool {
+    next.is_ascii_digit() || next == '.'
+}
+
+fn convert(kind: char, value: &Shown, digits: usize) -> Result<String, &'static str> {
+    #[allow(clippy::cast_possible_truncation, reason = "a conversion of a float saturates")]
+    Ok(match (kind, value) {
+        ('s' | 'r', Shown::Text(text)) => text.clone(),
+        ('s' | 'r', Shown::Number(number)) => number.to_string(),
+        ('d' | 'i' | 'u', Shown::Number(number)) => (*number as i64).to_string(),
+        ('x', Shown::Number(number)) => format!("{:x}", *number as i64),
+        ('f' | 'g' | 'e', Shown::Number(number)) => format!("{number:.digits$}"),
+        (_, Shown::Text(_)) => return Err("a text stands where a conversion wants a number"),
+        _ => return Err("a conversion is none of %d %i %u %s %r %x %f %g %e"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conversions_are_those_of_python() {
+        let values = [Shown::Number(10.0), Shown::Text("b".to_owned()), Shown::Number(2.5)];
+        assert_eq!(format("%d of %s: %.1f%%", &values), Ok("10 of b: 2.5%".to_owned()));
+        assert_eq!(format("[%4d|%-3s|%x]", &values), Ok("[  10|b  |2]".to_owned()));
+        for (template, says) in [
+            ("%d", "fewer"),
+            ("%d %s %d %d", "more"),
+            ("%s %d %d", "wants a number"),
+            ("%d %s %q", "none of"),
+            ("%d %s %", "ends within"),
+        ] {
+            assert!(format(template, &values).unwrap_err().contains(says), "{template}");
+        }
+    }
+
+    #[test]
+    fn comments_end_lines_and_backslashes_continue_them() {
+        assert_eq!(without_comments("a '#' # b\nc \\\nd"), "a '#' \nc \nd\n");
+    }
+}

@@ -1,0 +1,108 @@
+//! Names that stand for something else in a script: `--define TFO_COOKIE=a1b2c3d4e5f60718`.
+
+use std::collections::BTreeMap;
+
+/// The longest text that a name stands for, bytes.
+const LONGEST_VALUE: usize = 1_000;
+/// The longest script that definitions may make, bytes: a short one must not fill the memory.
+const LONGEST_SCRIPT: usize = 16 << 20;
+
+/// Names and what they stand for. Strings, comments, code and shell lines are left as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Definitions(BTreeMap<String, String>);
+
+impl Definitions {
+    /// Adds `NAME=VALUE`, in place of what the name stood for before.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn add(&mut self, definition: &str) -> Result<(), String> {
+        let wrong = |what: &str| format!("--define {definition}: {what}, such as NAME=VALUE");
+        let (name, value) =
+            definition.split_once('=').ok_or_else(|| wrong("a definition has a `=`"))?;
+        let value = value.trim_matches('"');
+        let begins = name.chars().next().is_some_and(|first| !first.is_ascii_digit());
+        if !begins || !name.chars().all(is_word) {
+            return Err(wrong("a name is made of letters, digits and `_`"));
+        }
+        if value.len() > LONGEST_VALUE || value.contains('\n') {
+            return Err(format!("--define {name}: a value is one line of {LONGEST_VALUE} bytes"));
+        }
+        self.0.insert(name.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    /// The text with every name replaced, line for line.
+    ///
+    /// # Errors
+    /// The text becomes too long.
+    pub(super) fn apply(&self, text: &str) -> Result<String, String> {
+        if self.0.is_empty() {
+            return Ok(text.to_owned());
+        }
+        let mut whole = String::with_capacity(text.len());
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (kept, behind) = rest.split_at(kept(rest));
+            whole.push_str(kept);
+            let end = behind.find(|next| !is_word(next)).unwrap_or(behind.len());
+            let (word, behind) = behind.split_at(end);
+            whole.push_str(self.0.get(word).map_or(word, String::as_str));
+            rest = behind;
+            if whole.len() > LONGEST_SCRIPT {
+                return Err(format!(
+                    "definitions make the script longer than {LONGEST_SCRIPT} bytes"
+                ));
+            }
+        }
+        Ok(whole)
+    }
+}
+
+/// Bytes before the next word that a definition could replace.
+fn kept(text: &str) -> usize {
+    const QUOTED: [(&str, &str); 5] =
+        [("\"", "\""), ("`", "`"), ("%{", "}%"), ("//", "\n"), ("/*", "*/")];
+    let rest = match QUOTED.iter().find(|(open, _)| text.starts_with(open)) {
+        Some((open, close)) => {
+            let inner = &text[open.len()..];
+            return inner.find(close).map_or(text.len(), |at| open.len() + at + close.len());
+        }
+        None => text,
+    };
+    let first = rest.chars().next().filter(|&first| !is_word(first));
+    first.map_or(0, char::len_utf8)
+}
+
+const fn is_word(next: char) -> bool {
+    next.is_ascii_alphanumeric() || next == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definitions(list: &[&str]) -> Definitions {
+        let mut definitions = Definitions::default();
+        list.iter().for_each(|definition| definitions.add(definition).unwrap());
+        definitions
+    }
+
+    #[test]
+    fn whole_names_are_replaced_outside_of_quotations() {
+        let definitions = definitions(&["A=old", "A=[1, 2]", "LEVEL=SOL_IP"]);
+        assert_eq!(
+            definitions.apply("A AB \"A\" `A` %{ A }% // A\nf(LEVEL) /* A */ A\"A").as_deref(),
+            Ok("[1, 2] AB \"A\" `A` %{ A }% // A\nf(SOL_IP) /* A */ [1, 2]\"A")
+        );
+    }
+
+    #[test]
+    fn what_is_no_definition_is_refused_and_no_text_becomes_huge() {
+        for text in ["A", "=1", "1A=2", "A B=2", &format!("A={}", "a".repeat(2_000))] {
+            assert!(Definitions::default().add(text).is_err(), "{text}");
+        }
+        let long = definitions(&[&format!("A={}", "b".repeat(1_000))]);
+        assert!(long.apply(&"A ".repeat(1 << 20)).is_err());
+    }
+}

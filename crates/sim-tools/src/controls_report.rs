@@ -1,0 +1,241 @@
+//! What the controls say, in columns and in plain words. Every sentence is chosen by figures of this run.
+
+use crate::controls::{ControlColumn, ControlOutcome, PACKETS, PLATEAU};
+use crate::published::COLUMNS;
+use linerate_evidence::notation::percent;
+use std::fmt::Write;
+
+/// The places of two, three and four packets.
+const TWO_THREE_FOUR: [usize; 3] = [1, 2, 3];
+/// A dip shallower than this is none.
+const LEAST_NOTCH: f64 = 0.02;
+/// A column that a control changes by less than this it does not limit.
+const LEAST_CHANGE: f64 = 0.03;
+/// One that it changes by more it limits above all.
+const LARGE_CHANGE: f64 = 0.15;
+
+/// The report. Writing to a string cannot fail.
+#[must_use]
+pub fn controls_text(outcomes: &[ControlOutcome]) -> String {
+    let mut text = String::new();
+    for (index, column) in COLUMNS.iter().enumerate() {
+        let _ = writeln!(text, "{}, KB/s by packets of both buffers", column.title);
+        let _ = write!(text, "  {:<34}", "");
+        PACKETS.iter().for_each(|packets| {
+            let _ = write!(text, "{packets:>7}");
+        });
+        text.push_str("   notch at 3   plateau   idle\n");
+        for outcome in outcomes {
+            row(&mut text, outcome, &outcome.columns[index]);
+        }
+        text.push('\n');
+    }
+    if let Some((base, controls)) = outcomes.split_first() {
+        for (index, column) in COLUMNS.iter().enumerate() {
+            notch_text(&mut text, column.title, index, base, controls);
+            plateau_text(&mut text, column.title, index, base, controls);
+        }
+        documents_text(&mut text, base, controls);
+    }
+    text
+}
+
+fn row(text: &mut String, outcome: &ControlOutcome, column: &ControlColumn) {
+    let _ = write!(text, "  {:<34}", outcome.control.title);
+    if !column.changed && !outcome.control.changes.is_empty() {
+        text.push_str("  (changes nothing here)\n");
+        return;
+    }
+    for kilobytes in &column.kilobytes {
+        let _ = write!(text, "{kilobytes:>7.0}");
+    }
+    let idle = column.sender_idle.last().copied().unwrap_or(0.0);
+    let _ = writeln!(
+        text,
+        "   {:>9} {:>9.0} {:>6}",
+        format!("{:+.1} %", column.notch() * 100.0),
+        column.plateau(),
+        percent(idle)
+    );
+}
+
+impl ControlColumn {
+    /// Activity how much the rate at three packets is off what those at two and four say.
+    fn notch(&self) -> f64 {
+        let [two, three, four] = TWO_THREE_FOUR.map(|place| self.kilobytes[place]);
+        three / (two * four).sqrt() - 1.0
+    }
+
+    /// KB/s with large buffers.
+    fn plateau(&self) -> f64 {
+        let plateau = &self.kilobytes[PLATEAU..];
+        plateau.iter().sum::<f64>() / f64::from(u32::try_from(plateau.len()).unwrap_or(1))
+    }
+}
+
+/// What becomes of the notch under each control.
+fn notch_text(
+    text: &mut String,
+    title: &str,
+    index: usize,
+    base: &ControlOutcome,
+    controls: &[ControlOutcome],
+) {
+    let notch = base.columns[index].notch();
+    if notch > -LEAST_NOTCH {
+        let _ = writeln!(
+            text,
+            "{title}: the model has no notch at 3 packets ({:+.1} %).",
+            notch * 100.0
+        );
+        return;
+    }
+    let _ =
+        writeln!(text, "{title}: the model has a notch of {:+.1} % at 3 packets.", notch * 100.0);
+    for outcome in controls.iter().filter(|outcome| outcome.columns[index].changed) {
+        let left = outcome.columns[index].notch();
+        let verdict = match left / notch {
+            share if share < 1.0 / 3.0 => "so this makes it",
+            share if share < 3.0 / 4.0 => "so this has a part in it",
+            share if share < 4.0 / 3.0 => "so this does not make it",
+            _ => "so this rather hides it",
+        };
+        let _ = writeln!(text, "  {}: {:+.1} %, {verdict}", outcome.control.title, left * 100.0);
+    }
+}
+
+/// What becomes of the plateau under each control.
+fn plateau_text(
+    text: &mut String,
+    title: &str,
+    index: usize,
+    base: &ControlOutcome,
+    controls: &[ControlOutcome],
+) {
+    let plateau = base.columns[index].plateau();
+    let _ = writeln!(text, "{title}: with large buffers it carries {plateau:.0} KB/s.");
+    for outcome in controls.iter().filter(|outcome| outcome.columns[index].changed) {
+        let change = outcome.columns[index].plateau() / plateau - 1.0;
+        let verdict = match change.abs() {
+            change if change < LEAST_CHANGE => "so this does not limit it",
+            change if change < LARGE_CHANGE => "so this has a part in it",
+            _ => "so this decides it",
+        };
+        let _ = writeln!(text, "  {}: {:+.1} %, {verdict}", outcome.control.title, change * 100.0);
+    }
+    text.push('\n');
+}
+
+/// What the documents say of causes, and whether the model agrees.
+fn documents_text(text: &mut String, base: &ControlOutcome, controls: &[ControlOutcome]) {
+    text.push_str("What the documents say, and what the model says to that:\n");
+    let named =
+        |name: &str| controls.iter().find(|outcome| outcome.control.title.starts_with(name));
+    let second = &base.columns[1];
+    if let Some(quiet) = named("no collisions") {
+        let (with, without) = (second.notch(), quiet.columns[1].notch());
+        let verdict = if with > -LEAST_NOTCH {
+            "the model has no notch to explain"
+        } else if without / with < 1.0 / 3.0 {
+            "the model supports it"
+        } else if without / with < 3.0 / 4.0 {
+            "the model supports it in part"
+        } else {
+            "the model does not support it"
+        };
+        let _ = writeln!(
+            text,
+            "  The notch comes from collisions of the third packet with the acknowledgement of the first two: {verdict} \
+             ({:+.1} % with collisions, {:+.1} % without).",
+            with * 100.0,
+            without * 100.0
+        );
+    }
+    let idle = second.sender_idle.last().copied().unwrap_or(0.0);
+    let verdict =
+        if (idle - 0.35).abs() < 0.10 { "the model agrees" } else { "the model does not agree" };
+    let _ = writeln!(
+        text,
+        "  On the plateau of the 82586 the processor was 35 % idle and the chip just stopped asking for data: {verdict} about \
+         the processor ({} idle).",
+        percent(idle)
+    );
+    if let Some(quick) = named("a LANCE with a FIFO for each half") {
+        let falls = |column: &ControlColumn| {
+            let steps = column.kilobytes.windows(2).map(|pair| pair[1] / pair[0] - 1.0);
+            steps.fold(0.0_f64, f64::min)
+        };
+        let (with, without) = (falls(&base.columns[0]), falls(&quick.columns[0]));
+        let largest =
+            |outcome: &ControlOutcome| outcome.columns[0].kilobytes.last().copied().unwrap_or(1.0);
+        let cost = largest(quick) / largest(base) - 1.0;
+        let verdict = if without < with - 0.01 {
+            "the model agrees"
+        } else if cost < -LEAST_CHANGE {
+            "the model agrees in part"
+        } else {
+            "the model does not need it"
+        };
+        let _ = writeln!(
+            text,
+            "  A LANCE without turnaround would starve acknowledgements, and the column would fall: {verdict} (largest fall \
+             from one buffer to the next {:+.1} % with the turnaround after receiving, {:+.1} % without, which is {:+.1} % \
+             with the largest buffers).",
+            with * 100.0,
+            without * 100.0,
+            cost * 100.0
+        );
+    }
+    if let Some(free) = named("NICs take nothing") {
+        let at_four = free.columns[0].kilobytes[3] / base.columns[0].kilobytes[3] - 1.0;
+        let verdict =
+            if at_four > LEAST_CHANGE { "the model agrees" } else { "the model does not agree" };
+        let _ = writeln!(
+            text,
+            "  Without contention on the 3/60's bus a model saturates far too early: {verdict} ({:+.1} % at 4 packets \
+             without it).",
+            at_four * 100.0
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controls::CONTROLS;
+
+    fn column(kilobytes: [f64; 9]) -> ControlColumn {
+        ControlColumn {
+            kilobytes: kilobytes.to_vec(),
+            sender_idle: vec![0.35; 9],
+            collisions: vec![0.0; 9],
+            changed: true,
+        }
+    }
+
+    const DIPS: [f64; 9] = [100.0, 200.0, 210.0, 300.0, 300.0, 300.0, 300.0, 300.0, 300.0];
+    const RISES: [f64; 9] = [100.0, 200.0, 245.0, 300.0, 300.0, 300.0, 300.0, 300.0, 300.0];
+
+    /// The base has a notch, and only the control `heals` has none.
+    fn outcomes(heals: &str) -> Vec<ControlOutcome> {
+        let outcome = |control: crate::controls::Control| {
+            let kilobytes = if control.title.starts_with(heals) { RISES } else { DIPS };
+            ControlOutcome { control, columns: vec![column(kilobytes), column(kilobytes)] }
+        };
+        CONTROLS.into_iter().map(outcome).collect()
+    }
+
+    #[test]
+    fn whatever_takes_the_notch_away_is_said_to_make_it() {
+        let text = controls_text(&outcomes("no collisions"));
+        assert!(text.contains("no collisions: +0.0 %, so this makes it"), "{text}");
+        assert!(
+            text.contains("the model supports it (-14.3 % with collisions, +0.0 % without)"),
+            "{text}"
+        );
+        let text = controls_text(&outcomes("window update at 33"));
+        assert!(text.contains("no collisions: -14.3 %, so this does not make it"), "{text}");
+        assert!(text.contains("window update at 33 %: +0.0 %, so this makes it"), "{text}");
+        assert!(text.contains("the model does not support it"), "{text}");
+    }
+}

@@ -1,0 +1,249 @@
+//! What came of a simulated run, in words and columns.
+
+use linerate_evidence::notation::{self, count, plural};
+use linerate_sim::{
+    EgressStatistics, MachineOutcome, MediumStatistics, NicStatistics, Outcome, ProcessorOutcome,
+    ProgramReport, RelayOutcome, WireOutcome,
+};
+use linerate_units::Span;
+use std::fmt::Write;
+
+/// The text about a run. Writing to a string cannot fail.
+#[must_use]
+pub fn describe(outcome: &Outcome) -> String {
+    let mut text = String::new();
+    for program in &outcome.programs {
+        describe_program(&mut text, program);
+    }
+    for machine in &outcome.machines {
+        describe_machine(&mut text, outcome, machine);
+    }
+    for relay in &outcome.relays {
+        describe_relay(&mut text, outcome, relay);
+    }
+    for wire in &outcome.wires {
+        describe_wire(&mut text, outcome, wire);
+    }
+    describe_nics(&mut text, outcome);
+    let seconds = outcome.time.as_secs_f64();
+    let _ =
+        writeln!(text, "\n{seconds:.3} s of the world's time, {} events", count(outcome.events));
+    text
+}
+
+fn describe_program(text: &mut String, program: &ProgramReport) {
+    let rate = program.bytes_per_second().map_or_else(|| "-".to_owned(), notation::kilobytes);
+    let end = if program.complete { "" } else { ", not complete" };
+    let _ = write!(
+        text,
+        "{:<24} {:>13} bytes, {rate:>8} KB/s{end}",
+        program.name,
+        count(program.bytes)
+    );
+    if let Some(tcp) = &program.tcp {
+        let counted = &tcp.statistics;
+        let _ = write!(
+            text,
+            ", {} sent again, {}, {}",
+            count(counted.retransmitted_segments),
+            plural(counted.retransmission_timeouts, "timeout"),
+            plural(counted.delayed_ack_timeouts, "delayed acknowledgement")
+        );
+    }
+    for &(what, number) in &program.counted {
+        let _ = write!(text, ", {} {what}", count(number));
+    }
+    text.push('\n');
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a number of processors")]
+fn describe_machine(text: &mut String, outcome: &Outcome, machine: &MachineOutcome) {
+    let count = machine.processors.len();
+    let what = if count == 1 { "processor".to_owned() } else { format!("{count} processors") };
+    let time = outcome.time.as_secs_f64() * count as f64;
+    let work = work(outcome.idle(machine), machine.levels, time);
+    let _ = writeln!(text, "{:<24} {what} {work}", machine.name);
+    if count > 1 {
+        machine
+            .processors
+            .iter()
+            .enumerate()
+            .for_each(|one| describe_processor(text, outcome, one));
+    }
+}
+
+fn describe_processor(
+    text: &mut String,
+    outcome: &Outcome,
+    (number, one): (usize, &ProcessorOutcome),
+) {
+    let work = work(outcome.idle_of(one), one.levels, outcome.time.as_secs_f64());
+    let _ = write!(text, "{:<24} processor {number} {work}", "");
+    let _ = match one.queue {
+        Some(queue) => writeln!(
+            text,
+            "; its queue: {} frames received, {} dropped, {} sent, {} interrupts",
+            count(queue.receive_packets),
+            count(queue.receive_drops),
+            count(queue.transmit_packets),
+            count(queue.interrupts)
+        ),
+        None => writeln!(text, "; it serves no queue of the NIC"),
+    };
+}
+
+/// What processors did in all the time that they had.
+fn work(idle: f64, levels: [Span; 3], time: f64) -> String {
+    let [nics, network, tasks] = levels.map(|span| notation::percent(part(span, time)));
+    let idle = notation::percent(idle);
+    format!("{idle} idle; {nics} for the NIC, {network} for IP and TCP, {tasks} for tasks")
+}
+
+/// Which part a span is of so many seconds: nothing, where there was no time.
+pub(crate) fn part(span: Span, seconds: f64) -> f64 {
+    if seconds > 0.0 { span.as_secs_f64() / seconds } else { 0.0 }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
+fn describe_wire(text: &mut String, outcome: &Outcome, wire: &WireOutcome) {
+    let counted = &wire.counted;
+    let busy = part(counted.busy, outcome.time.as_secs_f64());
+    let _ = writeln!(
+        text,
+        "{:<24} {} frames, {} of the time in use, {} collisions, {} given up, {:.1} ms in backoff",
+        wire.name,
+        count(counted.frames),
+        notation::percent(busy),
+        count(counted.collisions),
+        count(counted.given_up),
+        counted.backoff.as_secs_f64() * 1e3,
+    );
+    let &MediumStatistics { passed, waited, longest_wait, dropped, marked, .. } = counted;
+    describe_queue(
+        text,
+        "switch",
+        &EgressStatistics { passed, waited, longest_wait, dropped, marked },
+    );
+    if counted.collisions > 0 {
+        let met = counted.attempts.iter().enumerate().filter(|&(_, &frames)| frames > 0);
+        let met: Vec<String> =
+            met.map(|(times, &frames)| format!("{times}: {}", count(frames))).collect();
+        let _ = writeln!(text, "{:<24} frames by collisions  {}", "", met.join("  "));
+        let waited = counted.backoffs.iter().enumerate().filter(|&(_, &times)| times > 0);
+        let waited: Vec<String> =
+            waited.map(|(bits, &times)| format!("{}: {}", slots(bits), count(times))).collect();
+        let _ = writeln!(text, "{:<24} backoffs by slots     {}", "", waited.join("  "));
+    }
+    if counted.discarded > 0 {
+        let _ = writeln!(
+            text,
+            "{:<24} {} frames broken off, and not passed on",
+            "",
+            count(counted.discarded)
+        );
+    }
+    if counted.impaired > 0 {
+        let _ = writeln!(
+            text,
+            "{:<24} {} frames lost, damaged or late on the way",
+            "",
+            count(counted.impaired)
+        );
+    }
+}
+
+/// The numbers of slots that have so many bits.
+fn slots(bits: usize) -> String {
+    match bits {
+        0 | 1 => bits.to_string(),
+        bits => format!("{} to {}", 1_u64 << (bits - 1), (1_u64 << bits) - 1),
+    }
+}
+
+/// What happened to those that waited, if anybody did.
+#[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
+fn describe_queue(text: &mut String, name: &str, counted: &EgressStatistics) {
+    if counted.passed > 0 {
+        let mean = counted.waited.as_secs_f64() * 1e3 / counted.passed as f64;
+        let longest = counted.longest_wait.as_secs_f64() * 1e3;
+        let _ = writeln!(
+            text,
+            "{name:<24} {} passed on, {} dropped, {} marked; in a queue for {mean:.2} ms on average, {longest:.2} ms at most",
+            count(counted.passed),
+            count(counted.dropped),
+            count(counted.marked)
+        );
+    }
+}
+
+fn describe_relay(text: &mut String, outcome: &Outcome, relay: &RelayOutcome) {
+    let busy = notation::percent(part(relay.busy, outcome.time.as_secs_f64()));
+    let counted = &relay.counted;
+    let _ = writeln!(
+        text,
+        "{:<24} processor {busy} busy; {} forwarded, {} answered, {} overrun, {} expired, {} unreachable, {} too long",
+        relay.name,
+        count(counted.forwarded),
+        count(counted.answered),
+        count(counted.overrun),
+        count(counted.expired),
+        count(counted.unreachable),
+        count(counted.too_long)
+    );
+    for nic in &relay.nics {
+        describe_queue(text, &format!("{}/{}", relay.name, nic.name), &nic.egress);
+    }
+}
+
+/// The counters of NICs, as /proc/net/dev has them, which writes numbers without their thousands apart.
+fn describe_nics(text: &mut String, outcome: &Outcome) {
+    text.push_str(
+        "\nInter-|   Receive                               |  Transmit\n NIC   |bytes    packets errs drop fifo          |bytes    \
+         packets errs drop fifo colls\n",
+    );
+    for machine in &outcome.machines {
+        describe_nic(text, &machine.name, &machine.nic);
+    }
+    for relay in &outcome.relays {
+        for nic in &relay.nics {
+            describe_nic(text, &format!("{}/{}", relay.name, nic.name), &nic.nic);
+        }
+    }
+}
+
+fn describe_nic(text: &mut String, name: &str, nic: &NicStatistics) {
+    let _ = writeln!(
+        text,
+        "{name:>7}: {:>8} {:>7} {:>4} {:>4} {:>4}           {:>8} {:>7} {:>4} {:>4} {:>4} {:>5}",
+        nic.receive_bytes,
+        nic.receive_packets,
+        nic.receive_errors,
+        nic.receive_drops,
+        nic.receive_fifo,
+        nic.transmit_bytes,
+        nic.transmit_packets,
+        nic.transmit_errors,
+        nic.transmit_drops,
+        nic.transmit_fifo,
+        nic.collisions
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::load;
+    use linerate_sim::{Keep, TransferOptions};
+
+    #[test]
+    fn in_a_world_that_lasts_no_time_nothing_was_in_use() {
+        let blueprint = load("wan-two-routers", &[]).unwrap().blueprint().unwrap();
+        let options = TransferOptions { limit: Some(Span::ZERO), ..TransferOptions::default() };
+        let text = describe(&blueprint.run(1, &options, Keep::default()));
+        assert!(
+            text.contains("\n0.000 s of the world's time") && text.contains(" 0.0 % busy"),
+            "{text}"
+        );
+        assert!(!text.contains("NaN"), "{text}");
+    }
+}

@@ -1,0 +1,64 @@
+//! A timeline as JSON.
+
+use linerate_sim::{Activity, Outcome, Timeline, Window};
+use serde::Serialize;
+
+/// A timeline, to be written as JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimelineRecord {
+    scenario: String,
+    seed: u64,
+    from_seconds: f64,
+    until_seconds: f64,
+    /// Spans that there was no room for.
+    left_out: u64,
+    lanes: Vec<LaneRecord>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct LaneRecord {
+    part: String,
+    held: Vec<HeldRecord>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct HeldRecord {
+    from_seconds: f64,
+    until_seconds: f64,
+    by: Activity,
+    amount: u64,
+}
+
+impl TimelineRecord {
+    /// The record of a timeline of this window.
+    #[must_use]
+    pub fn new(
+        scenario: &str,
+        seed: u64,
+        window: Window,
+        outcome: &Outcome,
+        timeline: &Timeline,
+    ) -> Self {
+        let lanes = timeline.lanes.iter().map(|lane| LaneRecord {
+            part: lane.part.clone(),
+            held: lane
+                .held
+                .iter()
+                .map(|held| HeldRecord {
+                    from_seconds: held.from.as_secs_f64(),
+                    until_seconds: held.until.as_secs_f64(),
+                    by: held.by,
+                    amount: held.amount,
+                })
+                .collect(),
+        });
+        Self {
+            scenario: scenario.to_owned(),
+            seed,
+            from_seconds: window.from.as_secs_f64(),
+            until_seconds: window.until.min(outcome.time).as_secs_f64(),
+            left_out: timeline.left_out,
+            lanes: lanes.collect(),
+        }
+    }
+}

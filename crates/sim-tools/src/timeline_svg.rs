@@ -1,0 +1,274 @@
+//! A timeline as a picture: who held what when. An SVG file that needs nothing else.
+
+use linerate_evidence::stats::as_f64;
+use linerate_sim::{Activity, Held, Lane, Span, Tick, Timeline, Window};
+use std::fmt::Write;
+
+/// Pixels of the names, of a line, of a lane, of what is above a line of lanes.
+const NAMES: f64 = 170.0;
+const WIDTH: f64 = 1_200.0;
+const LANE: f64 = 16.0;
+const ABOVE: f64 = 22.0;
+/// Pixels of title and legend.
+const TOP: f64 = 56.0;
+/// A window is cut into lines, no more than this.
+const MOST_LINES: u64 = 20;
+/// More bars no program shows.
+const MOST_BARS: usize = 50_000;
+/// Divisions of a line.
+const DIVISIONS: u64 = 10;
+
+/// What is drawn, and how.
+const LEGEND: [(Activity, &str, &str); 8] = [
+    (Activity::Frame, "frame", "#3b76af"),
+    (Activity::Collision, "collision", "#c33d35"),
+    (Activity::Backoff, "backoff", "#f0b8b2"),
+    (Activity::Driver, "driver", "#8d5fb0"),
+    (Activity::Network, "IP and TCP", "#e08a3c"),
+    (Activity::Task, "task", "#58a066"),
+    (Activity::Nic, "bus taken by the NIC", "#9a8f85"),
+    (Activity::Frames, "frames that wait (darker: more)", "#5c7f99"),
+];
+
+/// A timeline as SVG. Writing to a string cannot fail.
+#[must_use]
+pub fn timeline_svg(title: &str, window: Window, timeline: &Timeline) -> String {
+    let page = Page::new(window, timeline);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {w} {h}\" font-family=\"system-ui, sans-serif\" \
+         font-size=\"11\" fill=\"#333333\">\n<rect width=\"{w}\" height=\"{h}\" fill=\"#ffffff\"/>\n\
+         <text x=\"8\" y=\"18\" font-size=\"14\" font-weight=\"600\">{}</text>\n",
+        escaped(title),
+        w = NAMES + WIDTH + 20.0,
+        h = page.height(),
+    );
+    legend(&mut svg);
+    (0..page.lines).for_each(|line| page.grid(&mut svg, line, timeline));
+    let bars = timeline.lanes.iter().enumerate();
+    let bars = bars.flat_map(|(lane, Lane { held, .. })| held.iter().map(move |held| (lane, held)));
+    let bars: Vec<(usize, &Held)> = bars.take(MOST_BARS).collect();
+    // Collisions are short and lie on top.
+    let (short, long): (Vec<_>, Vec<_>) =
+        bars.iter().partition(|(_, held)| held.by == Activity::Collision);
+    long.into_iter().chain(short).for_each(|(lane, held)| page.bar(&mut svg, lane, held));
+    let spans: usize = timeline.lanes.iter().map(|lane| lane.held.len()).sum();
+    let left_out = timeline.left_out + (spans - bars.len()) as u64;
+    if left_out > 0 {
+        let y = page.height() - 6.0;
+        let _ = writeln!(
+            svg,
+            "<text x=\"8\" y=\"{y:.1}\">{left_out} spans did not fit: take a shorter window</text>"
+        );
+    }
+    svg + "</svg>\n"
+}
+
+fn legend(svg: &mut String) {
+    let mut x = 8.0;
+    for (_, words, colour) in LEGEND {
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{x:.0}\" y=\"29\" width=\"12\" height=\"10\" fill=\"{colour}\"/><text x=\"{:.0}\" y=\"38\">{words}</text>",
+            x + 17.0
+        );
+        x += 17.0 + 6.2 * as_f64(words.len() as u64) + 16.0;
+    }
+}
+
+/// Where things are on the page.
+#[derive(Debug)]
+struct Page {
+    from: Tick,
+    until: Tick,
+    /// Time of a line.
+    line: Span,
+    lines: u64,
+    lanes: u64,
+}
+
+impl Page {
+    /// The page for a window, which ends with the last thing in it.
+    fn new(window: Window, timeline: &Timeline) -> Self {
+        let held = timeline.lanes.iter().flat_map(|lane| &lane.held);
+        let until = held.map(|held| held.until).max().unwrap_or(window.from);
+        let length = until.since(window.from).as_picos().max(1);
+        let line = round_up(length.div_ceil(MOST_LINES));
+        Self {
+            from: window.from,
+            until,
+            line: Span::from_picos(line),
+            lines: length.div_ceil(line),
+            lanes: timeline.lanes.len() as u64,
+        }
+    }
+
+    fn line_height(&self) -> f64 {
+        ABOVE + LANE * as_f64(self.lanes)
+    }
+
+    fn height(&self) -> f64 {
+        TOP + self.line_height() * as_f64(self.lines) + 24.0
+    }
+
+    /// Where the lanes of a line begin.
+    fn top(&self, line: u64) -> f64 {
+        TOP + self.line_height() * as_f64(line) + ABOVE
+    }
+
+    /// Names, a scale, and a rule under each lane.
+    fn grid(&self, svg: &mut String, line: u64, timeline: &Timeline) {
+        let (top, begins) = (self.top(line), self.from + self.line * line);
+        let bottom = top + LANE * as_f64(self.lanes);
+        for division in 0..=DIVISIONS {
+            let x = NAMES + WIDTH * as_f64(division) / as_f64(DIVISIONS);
+            let _ = writeln!(
+                svg,
+                "<path d=\"M{x:.1} {:.1}V{bottom:.1}\" stroke=\"#ececec\"/>",
+                top - 3.0
+            );
+            if division < DIVISIONS {
+                let at = begins + self.line * division / DIVISIONS;
+                let _ = writeln!(
+                    svg,
+                    "<text x=\"{x:.1}\" y=\"{:.1}\" fill=\"#999999\">{}</text>",
+                    top - 6.0,
+                    moment(at)
+                );
+            }
+        }
+        for (number, lane) in (0..).zip(&timeline.lanes) {
+            let y = top + LANE * as_f64(number) + LANE;
+            let _ = writeln!(
+                svg,
+                "<text x=\"8\" y=\"{:.1}\">{}</text><path d=\"M8 {y:.1}H{:.1}\" stroke=\"#e4e4e4\"/>",
+                y - 4.0,
+                escaped(&lane.part),
+                NAMES + WIDTH
+            );
+        }
+    }
+
+    /// A span; one that reaches into further lines has a bar in each.
+    fn bar(&self, svg: &mut String, lane: usize, held: &Held) {
+        let (first, last) = (self.line_of(held.from), self.line_of(held.until).min(self.lines - 1));
+        for line in first..=last {
+            let begins = self.from + self.line * line;
+            let pixels =
+                |at: Tick| at.since(begins).as_secs_f64() / self.line.as_secs_f64() * WIDTH;
+            let (left, right) = (pixels(held.from), pixels(held.until.min(begins + self.line)));
+            if right <= left {
+                continue;
+            }
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{:.1}\" fill=\"{}\"{}><title>{}</title></rect>",
+                NAMES + left,
+                self.top(line) + LANE * as_f64(lane as u64) + 2.0,
+                (right - left).max(if held.by == Activity::Collision { 2.5 } else { 0.8 }),
+                LANE - 3.0,
+                colour(held.by),
+                opacity(held),
+                words(held)
+            );
+        }
+    }
+
+    fn line_of(&self, at: Tick) -> u64 {
+        at.min(self.until).since(self.from).as_picos() / self.line.as_picos()
+    }
+}
+
+fn colour(by: Activity) -> &'static str {
+    // Who gives a frame up has met others too often.
+    let by = if by == Activity::GivenUp { Activity::Collision } else { by };
+    LEGEND.iter().find(|(known, ..)| *known == by).map_or("#000000", |&(_, _, colour)| colour)
+}
+
+/// The more frames wait, the darker they are.
+fn opacity(held: &Held) -> String {
+    match (held.by, held.amount) {
+        (Activity::Frames, amount) if amount < 16 => {
+            format!(" opacity=\"{:.2}\"", 0.25 + 0.75 * as_f64(amount) / 16.0)
+        }
+        _ => String::new(),
+    }
+}
+
+fn words(held: &Held) -> String {
+    let (from, amount) = (moment(held.from), held.amount);
+    let micros = held.until.since(held.from).as_secs_f64() * 1e6;
+    let what = match held.by {
+        Activity::Frame => format!("frame, {amount} bytes"),
+        Activity::Collision => format!("collision, {amount} bytes"),
+        Activity::Backoff => "backoff".to_owned(),
+        Activity::GivenUp => "given up".to_owned(),
+        Activity::Driver => "driver".to_owned(),
+        Activity::Network => "IP and TCP".to_owned(),
+        Activity::Task => "task".to_owned(),
+        Activity::Nic => format!("{amount} % of the bus"),
+        Activity::Frames => format!("{amount} waiting"),
+    };
+    format!("{from}, {micros:.1} us: {what}")
+}
+
+/// A time, as people write it.
+fn moment(at: Tick) -> String {
+    let millis = at.as_secs_f64() * 1e3;
+    let text = format!("{millis:.4}");
+    format!("{} ms", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// The next of 1, 2, 5, 10, 20, 50 …
+fn round_up(picos: u64) -> u64 {
+    let mut power = 1_u64;
+    loop {
+        if let Some(round) = [1, 2, 5]
+            .map(|digit| power.saturating_mul(digit))
+            .into_iter()
+            .find(|&round| round >= picos)
+        {
+            return round;
+        }
+        power = power.saturating_mul(10);
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane(until: u64) -> Timeline {
+        let (from, until) = (Tick::from_picos(2_000_000), Tick::from_picos(until));
+        let held = vec![Held { from, until, by: Activity::Frame, amount: 1_514 }];
+        Timeline { lanes: vec![Lane { part: "a <b>: wire".to_owned(), held }], left_out: 0 }
+    }
+
+    #[test]
+    fn a_span_over_two_lines_has_a_bar_in_each_and_names_are_escaped() {
+        let window = Window { from: Tick::ZERO, until: Tick::NEVER };
+        let svg = timeline_svg("t", window, &lane(20_000_000));
+        assert_eq!(svg.matches("<title>0.002 ms, 18.0 us: frame, 1514 bytes</title>").count(), 18);
+        assert!(svg.contains("a &lt;b&gt;: wire") && !svg.contains("did not fit"));
+    }
+
+    #[test]
+    fn a_line_is_a_round_time_and_there_are_not_too_many() {
+        for (picos, round) in [(1, 1), (3, 5), (51, 100), (2_000, 2_000), (u64::MAX, u64::MAX)] {
+            assert_eq!(round_up(picos), round);
+        }
+        let page =
+            Page::new(Window { from: Tick::ZERO, until: Tick::NEVER }, &lane(1_000_000_000_000));
+        assert_eq!((page.lines, page.line), (20, Span::from_picos(50_000_000_000)));
+    }
+
+    #[test]
+    fn an_empty_timeline_is_a_picture_too_and_what_was_left_out_is_said() {
+        let window = Window { from: Tick::ZERO, until: Tick::NEVER };
+        let svg = timeline_svg("t", window, &Timeline { lanes: Vec::new(), left_out: 3 });
+        assert!(svg.contains("3 spans did not fit") && svg.ends_with("</svg>\n"));
+    }
+}

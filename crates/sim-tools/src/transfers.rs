@@ -1,0 +1,163 @@
+//! Many transfers of scenarios, one world each, on as many threads as are wanted. Which thread runs which world changes
+//! nothing: a world knows its scenario, its buffers and its seed, and nothing else.
+
+use linerate_evidence::stats::as_f64;
+use linerate_sim::{Blueprint, Keep, MachineOutcome, TransferOptions};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// One transfer to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job<'a> {
+    /// On these machines.
+    pub blueprint: &'a Blueprint,
+    /// Packets of the sender's buffer.
+    pub send: u32,
+    /// Packets of the receiver's buffer.
+    pub receive: u32,
+    /// Bytes.
+    pub bytes: u64,
+    /// Decides whatever is drawn.
+    pub seed: u64,
+}
+
+/// What came of one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Made {
+    /// From the first write to the last read, in KB (of 1,024 bytes) a second.
+    pub kilobytes: f64,
+    /// Bits on the wire in a second, everybody's, with preambles and gaps.
+    pub wire_bits: f64,
+    /// The part of the time that the sender's processor had nothing to do.
+    pub sender_idle: f64,
+    /// The same of the receiver's.
+    pub receiver_idle: f64,
+    /// Transmissions that met another.
+    pub collisions: u64,
+    /// Frames on the wire.
+    pub frames: u64,
+    /// Segments that were sent again.
+    pub sent_again: u64,
+    /// Did all bytes arrive?
+    pub complete: bool,
+}
+
+/// Makes all of them; `None` if somebody asked to stop. The results are in the order of `jobs`.
+#[must_use]
+pub(crate) fn make(
+    jobs: &[Job<'_>],
+    threads: NonZeroUsize,
+    is_stopped: &(dyn Fn() -> bool + Sync),
+    tell: &(dyn Fn(usize) + Sync),
+) -> Option<Vec<Made>> {
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        let mut made = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(index).filter(|_| !is_stopped()) else { return made };
+            made.push((index, job.make()));
+            tell(done.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+    };
+    let mut all: Vec<(usize, Made)> = thread::scope(|scope| {
+        // More threads than jobs would have nothing to do.
+        let threads: Vec<_> =
+            (0..threads.get().min(jobs.len())).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect()
+    });
+    all.sort_unstable_by_key(|&(index, _)| index);
+    (all.len() == jobs.len()).then(|| all.into_iter().map(|(_, made)| made).collect())
+}
+
+impl Job<'_> {
+    fn make(&self) -> Made {
+        let facts = self.blueprint.transfer();
+        let segment = facts.map_or(1_460, |facts| facts.mtu.saturating_sub(40));
+        let bytes = |packets: u32| Some(segment * packets as usize);
+        let options = TransferOptions {
+            bytes: Some(self.bytes),
+            send_buffer: bytes(self.send),
+            receive_buffer: bytes(self.receive),
+            ..TransferOptions::default()
+        };
+        let outcome = self.blueprint.run(self.seed, &options, Keep::default());
+        let program =
+            |end: &str| facts.and_then(|facts| outcome.program(&format!("{}: {end}", facts.name)));
+        let (source, sink) = (program("source"), program("sink"));
+        let began = source.and_then(|source| source.began).unwrap_or_default();
+        let seconds =
+            sink.and_then(|sink| sink.ended).unwrap_or(outcome.time).since(began).as_secs_f64();
+        let wire = &outcome.wires[0].counted;
+        let idle = |host: Option<&str>| {
+            let machine =
+                outcome.machines.iter().find(|machine| Some(machine.name.as_str()) == host);
+            machine.map_or(0.0, |machine: &MachineOutcome| outcome.idle(machine))
+        };
+        Made {
+            kilobytes: sink.map_or(0.0, |sink| as_f64(sink.bytes) / seconds / 1_024.0),
+            wire_bits: as_f64((wire.bytes + 20 * wire.frames) * 8) / seconds,
+            sender_idle: idle(source.map(|source| source.host.as_str())),
+            receiver_idle: idle(sink.map(|sink| sink.host.as_str())),
+            collisions: wire.collisions,
+            frames: outcome.frames_carried(),
+            sent_again: source
+                .and_then(|source| source.tcp.as_ref())
+                .map_or(0, |tcp| tcp.statistics.retransmitted_segments),
+            complete: sink.is_some_and(|sink| sink.complete),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_sim::Scenario;
+
+    #[test]
+    fn the_number_of_threads_changes_nothing() {
+        let blueprint = Scenario::named("sun-3-280-to-3-60").unwrap().blueprint().unwrap();
+        let cell = |seed: u32| (1 + seed % 4, 1 + seed / 4);
+        let jobs: Vec<Job<'_>> = (0..12)
+            .map(|seed| {
+                let (send, receive) = cell(seed);
+                Job { blueprint: &blueprint, send, receive, bytes: 100_000, seed: seed.into() }
+            })
+            .collect();
+        let made =
+            |threads| make(&jobs, NonZeroUsize::new(threads).unwrap(), &|| false, &|_| ()).unwrap();
+        let alone = made(1);
+        assert!(alone.iter().all(|made| made.complete));
+        assert_eq!(alone, made(2));
+        assert_eq!(alone, made(5));
+    }
+
+    /// With buffers of one packet each is acknowledged, so that what the wire carried can be counted from outside: frames
+    /// of 1518 and of 64 bytes, each with 20 bytes of preamble and gap.
+    #[test]
+    fn the_wire_is_told_with_headers_preambles_and_gaps_and_a_packet_is_a_whole_one() {
+        let mut scenario = Scenario::named("sun-3-60-to-3-60").unwrap();
+        scenario.set("noise.rate=0").unwrap();
+        let blueprint = scenario.blueprint().unwrap();
+        let bytes = 1_000 * 1_460;
+        let made = Job { blueprint: &blueprint, send: 1, receive: 1, bytes, seed: 1 }.make();
+        assert!((2_000..2_050).contains(&made.frames), "{made:?}");
+        let carried = 1_000 * 1_518 + (made.frames - 1_000) * 64 + 20 * made.frames;
+        let seconds = as_f64(bytes) / 1_024.0 / made.kilobytes;
+        let told = made.wire_bits * seconds / 8.0 / as_f64(carried);
+        assert!((told - 1.0).abs() < 0.002, "{told}");
+    }
+
+    #[test]
+    fn whoever_asks_to_stop_gets_no_result() {
+        let blueprint = Scenario::named("sun-3-60-to-3-60").unwrap().blueprint().unwrap();
+        let jobs = [Job { blueprint: &blueprint, send: 1, receive: 1, bytes: 1_000, seed: 1 }];
+        assert_eq!(make(&jobs, NonZeroUsize::MIN, &|| true, &|_| ()), None);
+    }
+}

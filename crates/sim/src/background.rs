@@ -1,0 +1,62 @@
+//! Background traffic: frames of random times that occupy the wire and have no receiver.
+
+use crate::rng::Stream;
+use linerate_units::{Span, Tick};
+
+/// A station that stands for all other traffic on a cable.
+#[derive(Debug)]
+pub(crate) struct Noise {
+    random: Stream,
+    mean: Span,
+    length: usize,
+    /// Frames generated while an earlier one was not yet sent.
+    waiting: u64,
+    is_sending: bool,
+}
+
+impl Noise {
+    /// Creates a source of frames of `length` bytes with a mean interval of `mean`.
+    pub(crate) const fn new(random: Stream, mean: Span, length: usize) -> Self {
+        Self { random, mean, length, waiting: 0, is_sending: false }
+    }
+
+    /// Returns the bytes of a frame without its check sequence.
+    pub(crate) const fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Returns the time of the next frame.
+    pub(crate) fn next(&mut self, now: Tick) -> Tick {
+        now + self.random.exponential(self.mean)
+    }
+
+    /// Generates a frame. Returns whether to send it now.
+    pub(crate) const fn handle_frame(&mut self) -> bool {
+        if self.is_sending {
+            self.waiting += 1;
+        }
+        !std::mem::replace(&mut self.is_sending, true)
+    }
+
+    /// Notes that a frame has been sent. Returns whether to send another now.
+    pub(crate) const fn handle_sent(&mut self) -> bool {
+        self.is_sending = self.waiting > 0;
+        if self.is_sending {
+            self.waiting -= 1;
+        }
+        self.is_sending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_come_while_the_last_one_leaves_wait_for_their_turn() {
+        let mut noise = Noise::new(Stream::new(1, 1), Span::from_picos(1), 60);
+        assert_eq!([(); 3].map(|()| noise.handle_frame()), [true, false, false]);
+        assert_eq!([(); 3].map(|()| noise.handle_sent()), [true, true, false]);
+        assert!(noise.handle_frame(), "nothing leaves any more");
+    }
+}

@@ -1,0 +1,68 @@
+//! Bulk transfer by blasts, as in the V kernel (Carter and Zwaenepoel 1989): a number of frames
+//! back to back, then one acknowledgement for all. A blast that is not acknowledged is repeated.
+
+mod receiver;
+mod sender;
+
+pub(crate) use receiver::BlastReceiver;
+pub(crate) use sender::BlastSender;
+
+use super::{FrameCosts, Header};
+use crate::parameter::{ParameterError, Section};
+use linerate_units::Span;
+
+/// IEEE 802 local experimental EtherType 2.
+const KIND: u16 = 0x88b6;
+/// Bytes of the Ethernet header and of the V kernel's headers, which are as long as those of VMTP
+/// (RFC 1045).
+const HEADERS: usize = 14 + 64;
+/// Upper limit of the frames of a blast: the bits of the receiver's bitmap.
+const MOST_FRAMES: u64 = 64;
+
+/// Upper limit of the data bytes of a frame.
+const MOST_DATA: u64 = 65_000;
+
+/// Parameters of a blast transfer, known to both ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlastParameters {
+    costs: FrameCosts,
+    bytes: u64,
+    /// Data bytes of a frame.
+    data: usize,
+    /// Frames of a blast.
+    frames: u64,
+    /// Time until an unacknowledged blast is repeated.
+    timeout: Span,
+}
+
+impl BlastParameters {
+    pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
+        Ok(Self {
+            costs: FrameCosts::read(section)?,
+            bytes: section.count_within("bytes", 1..=u64::MAX)?,
+            data: section.size_within("data", 1..=MOST_DATA)?,
+            frames: section.count_within("frames", 1..=MOST_FRAMES)?,
+            timeout: section.pause("timeout")?,
+        })
+    }
+
+    /// Returns the bytes of the longest frame of either end.
+    pub(crate) const fn longest(&self) -> usize {
+        HEADERS + self.data
+    }
+
+    /// Returns the frames of the whole transfer.
+    const fn all(&self) -> u64 {
+        self.bytes.div_ceil(self.data as u64)
+    }
+
+    /// Returns the frames of the blast with this number.
+    fn of_blast(&self, blast: u32) -> u64 {
+        self.all().saturating_sub(u64::from(blast) * self.frames).min(self.frames)
+    }
+}
+
+/// Parses a blast frame for this MAC address.
+fn read(frame: &[u8], number: usize) -> Option<Header> {
+    Header::read(frame).filter(|header| header.kind == KIND && header.to == number)
+}

@@ -1,0 +1,85 @@
+//! The receiver of a blast transfer, which acknowledges each complete blast.
+
+use super::{BlastParameters, KIND, MOST_FRAMES, read};
+use crate::generator::{FrameCosts, FrameGenerator, Header};
+use crate::program::ProgramReport;
+use linerate_units::Tick;
+
+#[derive(Debug)]
+pub(crate) struct BlastReceiver {
+    parameters: BlastParameters,
+    name: String,
+    number: usize,
+    from: usize,
+    /// The blast that is being received, and a bitmap of its frames.
+    blast: u32,
+    here: u64,
+    /// The blast to acknowledge.
+    acknowledges: Option<u32>,
+}
+
+impl BlastReceiver {
+    pub(crate) const fn new(
+        parameters: BlastParameters,
+        name: String,
+        number: usize,
+        from: usize,
+    ) -> Self {
+        Self { parameters, name, number, from, blast: 0, here: 0, acknowledges: None }
+    }
+}
+
+impl FrameGenerator for BlastReceiver {
+    fn handle_time(&mut self, _: Tick) {}
+
+    fn handle_frame(&mut self, _: Tick, frame: &[u8]) {
+        let Some(Header { numbers: [blast, index, count, _], .. }) = read(frame, self.number)
+        else {
+            return;
+        };
+        if u64::from(count) > MOST_FRAMES || index >= count || blast > self.blast {
+            return;
+        }
+        let is_last = index + 1 == count;
+        if blast < self.blast {
+            // The blast was acknowledged, but the acknowledgement was lost.
+            self.acknowledges = is_last.then_some(blast).or(self.acknowledges);
+            return;
+        }
+        self.here |= 1 << index;
+        if self.here.count_ones() == count {
+            self.acknowledges = Some(blast);
+            (self.blast, self.here) = (blast + 1, 0);
+        }
+    }
+
+    fn wants(&self, frame: &[u8]) -> bool {
+        read(frame, self.number).is_some()
+    }
+
+    fn poll_transmit(&mut self, _: Tick, room: &mut [u8]) -> Option<usize> {
+        let numbers = [self.acknowledges.take()?, 0, 0, 0];
+        let header = Header { to: self.from, from: self.number, kind: KIND, numbers };
+        Some(header.write(room, Header::SHORTEST))
+    }
+
+    fn poll_timeout(&self) -> Tick {
+        Tick::NEVER
+    }
+
+    fn costs(&self) -> FrameCosts {
+        self.parameters.costs
+    }
+
+    fn is_finished(&self) -> bool {
+        self.parameters.of_blast(self.blast) == 0
+    }
+
+    fn report(&self) -> ProgramReport {
+        ProgramReport {
+            complete: self.is_finished(),
+            counted: vec![("blasts", u64::from(self.blast))],
+            ..ProgramReport::new(&format!("{}: receiver", self.name))
+        }
+    }
+}

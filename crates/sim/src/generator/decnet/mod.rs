@@ -1,0 +1,103 @@
+//! Senders like those of DECnet, as far as they load a wire and a machine's memory. One host has a
+//! connection with each of several others. It repeats an unacknowledged message after a time that
+//! grows linearly or exponentially. Every message, and every repetition that waits for the wire,
+//! takes a buffer from one pool.
+
+mod receiver;
+mod sender;
+
+pub(crate) use receiver::DecnetReceiver;
+pub(crate) use sender::DecnetSender;
+
+use super::{FrameCosts, Header};
+use crate::parameter::{ParameterError, Section};
+use linerate_units::Span;
+
+/// IEEE 802 local experimental EtherType 2: messages and their acknowledgements.
+const KIND: u16 = 0x88b6;
+
+/// Upper limit of the bytes of a message.
+const LONGEST_MESSAGE: u64 = 65_535;
+/// Upper limit of the window, in messages.
+const WIDEST_WINDOW: u64 = 65_536;
+/// Upper limit of the bytes of the pool and of a buffer. With the lower limit it bounds the queue
+/// for the wire.
+const LARGEST_POOL: u64 = 100_000_000;
+/// Lower limit of the bytes of a buffer.
+const SMALLEST_BUFFER: u64 = 64;
+
+/// Growth of the time until a message is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Backoff {
+    /// Adds the initial time with each repetition.
+    Linear,
+    /// Doubles with each repetition.
+    Exponential,
+}
+
+/// Parameters of both ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DecnetParameters {
+    costs: FrameCosts,
+    /// Bytes of a message, as a frame without its check sequence.
+    message: usize,
+    /// Interval of the messages of a connection.
+    interval: Span,
+    /// Upper limit of a connection's unacknowledged messages.
+    window: usize,
+    /// Initial time until a message is repeated.
+    timeout: Span,
+    backoff: Backoff,
+    /// Bytes of the pool.
+    pool: usize,
+    /// Bytes of the buffer that a message takes until it is acknowledged, and a repetition until it
+    /// has been sent.
+    buffer: usize,
+    /// Time during which messages are made.
+    time: Span,
+}
+
+impl DecnetParameters {
+    pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
+        let backoff = match section.word("backoff")? {
+            "linear" => Backoff::Linear,
+            "exponential" => Backoff::Exponential,
+            other => {
+                return Err(ParameterError::Unknown {
+                    what: "backoff",
+                    name: other.to_owned(),
+                    known: "linear, exponential".to_owned(),
+                });
+            }
+        };
+        Ok(Self {
+            costs: FrameCosts::read(section)?,
+            message: section.size_within("message", 1..=LONGEST_MESSAGE)?,
+            interval: section.pause("interval")?,
+            window: section.size_within("window", 1..=WIDEST_WINDOW)?,
+            timeout: section.pause("timeout")?,
+            backoff,
+            pool: section.size_within("pool", 1..=LARGEST_POOL)?,
+            buffer: section.size_within("buffer", SMALLEST_BUFFER..=LARGEST_POOL)?,
+            time: section.span("time")?,
+        })
+    }
+
+    /// Returns the bytes of the longest frame of either end.
+    pub(crate) const fn longest(&self) -> usize {
+        self.message
+    }
+
+    /// Returns the time until the next repetition of a message that was repeated this often.
+    fn wait(&self, repeated: u32) -> Span {
+        match self.backoff {
+            Backoff::Linear => self.timeout * (u64::from(repeated) + 1),
+            Backoff::Exponential => self.timeout * (1 << repeated.min(16)),
+        }
+    }
+}
+
+/// Parses the header of a message or acknowledgement for this MAC address.
+fn read(frame: &[u8], number: usize) -> Option<Header> {
+    Header::read(frame).filter(|header| header.kind == KIND && header.to == number)
+}

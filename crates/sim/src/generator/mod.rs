@@ -1,0 +1,73 @@
+//! Raw-frame generators: programs that send and receive Ethernet frames without the host. They
+//! model protocols that linerate's host does not implement, and stations that only occupy the wire.
+//!
+//! The machine charges its processor for their frames. Each generator gives its own costs
+//! ([`FrameCosts`]), because the machine's cost table is that of TCP.
+
+mod blast;
+mod decnet;
+mod header;
+mod nfs;
+mod saturate;
+
+pub(crate) use blast::{BlastParameters, BlastReceiver, BlastSender};
+pub(crate) use decnet::{DecnetParameters, DecnetReceiver, DecnetSender};
+pub(crate) use header::Header;
+pub(crate) use nfs::{
+    LONGEST as NFS_LONGEST, NfsClient, NfsClientParameters, NfsServer, NfsServerParameters,
+};
+pub(crate) use saturate::{Saturate, SaturateParameters};
+
+use crate::parameter::{ParameterError, Section};
+use crate::program::ProgramReport;
+use linerate_units::{Span, Tick};
+use std::fmt::Debug;
+
+/// A program that sends and receives raw frames.
+pub(crate) trait FrameGenerator: Debug + Send {
+    /// Handles its timeout.
+    fn handle_time(&mut self, now: Tick);
+
+    /// Handles a received frame that it wants.
+    fn handle_frame(&mut self, now: Tick, frame: &[u8]);
+
+    /// Returns whether a received frame is for this program.
+    fn wants(&self, frame: &[u8]) -> bool;
+
+    /// Writes the next frame into `room` and returns its length. Called only while the NIC has
+    /// room.
+    fn poll_transmit(&mut self, now: Tick, room: &mut [u8]) -> Option<usize>;
+
+    /// Returns the next timeout, or `NEVER`.
+    fn poll_timeout(&self) -> Tick;
+
+    /// Returns the costs of its frames.
+    fn costs(&self) -> FrameCosts;
+
+    /// Returns whether the program has ended.
+    fn is_finished(&self) -> bool;
+
+    /// Returns the results.
+    fn report(&self) -> ProgramReport;
+}
+
+/// Processor time of a generator's frames, in addition to that of the driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FrameCosts {
+    /// Receiving a frame.
+    pub(crate) input: Span,
+    /// Building a frame.
+    pub(crate) output: Span,
+    /// Copying or checksumming a byte.
+    pub(crate) byte: Span,
+}
+
+impl FrameCosts {
+    pub(crate) fn read(section: &Section<'_>) -> Result<Self, ParameterError> {
+        Ok(Self {
+            input: section.span("input")?,
+            output: section.span("output")?,
+            byte: section.span_per_byte("per_byte")?,
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! A raw-frame generator attached to a machine: its scheduled timeout, and whether the processor is
+//! building a frame for it.
+
+use super::cost::Costs;
+use crate::frame::{FrameId, Frames};
+use crate::generator::FrameGenerator;
+use linerate_units::{Span, Tick};
+
+#[derive(Debug)]
+pub(super) struct AttachedGenerator {
+    pub(super) generator: Box<dyn FrameGenerator>,
+    /// Earliest time for which a timeout is scheduled.
+    scheduled: Tick,
+    /// Whether the processor is building a frame.
+    is_building: bool,
+}
+
+impl AttachedGenerator {
+    pub(super) fn new(generator: Box<dyn FrameGenerator>) -> Self {
+        Self { generator, scheduled: Tick::NEVER, is_building: false }
+    }
+
+    /// Takes the next frame, unless the processor is still building one. Returns the processor time
+    /// that it costs.
+    pub(super) fn poll(
+        &mut self,
+        now: Tick,
+        frames: &mut Frames,
+        costs: &Costs,
+    ) -> Option<(Span, FrameId)> {
+        if self.is_building {
+            return None;
+        }
+        let id = frames.take();
+        let frame = &mut frames[id];
+        let Some(length) = self.generator.poll_transmit(now, frame.room()) else {
+            frames.release(id);
+            return None;
+        };
+        frame.set_length(length);
+        self.is_building = true;
+        let own = self.generator.costs();
+        let bytes = (own.byte + costs.nic_copy) * length as u64;
+        Some((own.output + costs.driver_transmit + bytes, id))
+    }
+
+    /// Notes that the frame has been built.
+    pub(super) const fn handle_built(&mut self) {
+        self.is_building = false;
+    }
+
+    /// Returns the processor time of receiving a frame, if the generator wants it.
+    pub(super) fn cost_of(&self, frame: &[u8]) -> Option<Span> {
+        let own = self.generator.costs();
+        self.generator.wants(frame).then(|| own.input + own.byte * frame.len() as u64)
+    }
+
+    /// Handles the timeout. It is ignored if the generator has postponed it since.
+    pub(super) fn handle_time(&mut self, now: Tick) {
+        self.scheduled = Tick::NEVER;
+        if self.generator.poll_timeout() <= now {
+            self.generator.handle_time(now);
+        }
+    }
+
+    /// Returns the next timeout, if it is earlier than the scheduled one.
+    pub(super) fn poll_timeout(&mut self, now: Tick) -> Option<Tick> {
+        let wanted = self.generator.poll_timeout().max(now);
+        (wanted < self.scheduled && wanted != Tick::NEVER).then(|| {
+            self.scheduled = wanted;
+            wanted
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! A NIC with receive-side scaling (RSS). Each processor serves one queue of the NIC and runs one
+//! shard of the host. A flow stays on one processor, because NIC and shards choose by the same hash
+//! of addresses and ports.
+//!
+//! The queue is known when a frame has been received completely. All queues share the wire, the
+//! FIFO, the DMA and the bus. A frame for every shard (ARP) arrives on the first queue, whose
+//! driver copies it to the others.
+
+use crate::nic::{Nic, NicAction};
+use linerate_stack::{FIRST_SHARD, Medium, Steered, Steering};
+
+/// A NIC and the rule that assigns frames to its queues.
+#[derive(Debug)]
+pub(super) struct RssNic {
+    pub(super) nic: Nic,
+    steering: Steering,
+    medium: Medium,
+    /// Actions of the NIC that the machine has not handled yet.
+    pub(super) actions: Vec<NicAction>,
+}
+
+impl RssNic {
+    pub(super) fn new(nic: Nic, steering: Steering, medium: Medium) -> Self {
+        Self { nic, steering, medium, actions: Vec::with_capacity(16) }
+    }
+
+    /// Returns the rule that assigns flows to queues.
+    pub(super) const fn steering(&self) -> &Steering {
+        &self.steering
+    }
+
+    /// Returns the shard or shards that a frame is for.
+    pub(super) fn steer(&mut self, frame: &[u8]) -> Steered {
+        self.steering.steer(self.medium, frame)
+    }
+
+    /// Returns the queue on which a frame arrives.
+    pub(super) fn queue_of(&mut self, frame: &[u8]) -> u16 {
+        match self.steer(frame) {
+            Steered::To(queue) => queue,
+            Steered::ToAll => FIRST_SHARD,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The completion queue of a NIC queue, and its interrupt moderation.
+
+use super::parameters::InterruptParameters;
+use super::{Completion, NicAction, NicEvent};
+use linerate_units::{Span, Tick};
+use serde::Serialize;
+use std::collections::VecDeque;
+
+/// Counters of a NIC queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct QueueStatistics {
+    /// Bytes of frames received.
+    pub receive_bytes: u64,
+    /// Frames received.
+    pub receive_packets: u64,
+    /// Frames dropped because the receive ring was full.
+    pub receive_drops: u64,
+    /// Bytes of frames sent.
+    pub transmit_bytes: u64,
+    /// Frames sent.
+    pub transmit_packets: u64,
+    /// Frames dropped because the driver's queue was full.
+    pub transmit_drops: u64,
+    /// Interrupts.
+    pub interrupts: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct CompletionQueue {
+    number: u16,
+    /// Completions that the driver has not read, oldest first.
+    completions: VecDeque<Completion>,
+    /// The NIC has interrupted, and the driver has not polled since.
+    interrupt_pending: bool,
+    /// The moderation timer is running.
+    moderating: bool,
+    pub(super) counted: QueueStatistics,
+}
+
+impl CompletionQueue {
+    pub(super) fn new(number: u16) -> Self {
+        Self {
+            number,
+            completions: VecDeque::with_capacity(16),
+            interrupt_pending: false,
+            moderating: false,
+            counted: QueueStatistics::default(),
+        }
+    }
+
+    /// Adds a completion and interrupts now, or when moderation allows it.
+    pub(super) fn push(
+        &mut self,
+        now: Tick,
+        completion: Completion,
+        moderation: &InterruptParameters,
+        actions: &mut Vec<NicAction>,
+    ) {
+        self.completions.push_back(completion);
+        if moderation.delay == Span::ZERO || self.completions.len() >= moderation.frames {
+            self.interrupt(actions);
+        } else if !self.moderating && !self.interrupt_pending {
+            self.moderating = true;
+            let event = NicEvent::Moderated { queue: self.number };
+            actions.push(NicAction::Later { at: now + moderation.delay, event });
+        }
+    }
+
+    /// Handles the moderation timer.
+    pub(super) fn handle_moderated(&mut self, actions: &mut Vec<NicAction>) {
+        self.moderating = false;
+        self.interrupt(actions);
+    }
+
+    fn interrupt(&mut self, actions: &mut Vec<NicAction>) {
+        if !self.interrupt_pending && !self.completions.is_empty() {
+            self.interrupt_pending = true;
+            self.counted.interrupts += 1;
+            actions.push(NicAction::Interrupt { queue: self.number });
+        }
+    }
+
+    /// Returns the oldest completion.
+    pub(super) fn poll_completion(&mut self) -> Option<Completion> {
+        self.interrupt_pending = false;
+        self.completions.pop_front()
+    }
+}

@@ -1,0 +1,126 @@
+//! Descriptor rings: the memory through which a driver and a NIC exchange frames. Each queue has a
+//! transmit ring and a receive ring.
+
+use crate::frame::FrameId;
+use std::collections::VecDeque;
+
+/// A frame that a NIC sends: all data of a descriptor, or one segment of them (TSO).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TransmitFrame {
+    pub(crate) frame: FrameId,
+    pub(crate) length: usize,
+    /// Whether its descriptor is complete when it has been sent.
+    pub(crate) is_last: bool,
+}
+
+/// The transmit ring of a queue.
+#[derive(Debug)]
+pub(super) struct TransmitRing {
+    /// Frames to send, in their order.
+    frames: VecDeque<TransmitFrame>,
+    /// Descriptors that these frames belong to.
+    descriptors: usize,
+    /// Descriptors whose frames have been sent, and that are not complete yet.
+    completing: usize,
+}
+
+impl TransmitRing {
+    /// Creates an empty ring with this number of descriptors.
+    pub(super) fn new(size: usize) -> Self {
+        Self { frames: VecDeque::with_capacity(size), descriptors: 0, completing: 0 }
+    }
+
+    /// Returns the number of used descriptors.
+    pub(super) const fn used(&self) -> usize {
+        self.descriptors + self.completing
+    }
+
+    /// Returns whether there is no frame to send.
+    pub(super) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Posts a frame.
+    pub(super) fn push(&mut self, frame: TransmitFrame) {
+        self.descriptors += usize::from(frame.is_last);
+        self.frames.push_back(frame);
+    }
+
+    /// Returns the next frame to send.
+    pub(super) fn front(&self) -> Option<&TransmitFrame> {
+        self.frames.front()
+    }
+
+    /// Removes the frame that has been sent. If it is the last of its descriptor, the descriptor
+    /// remains used until [`TransmitRing::complete`].
+    pub(super) fn pop(&mut self) -> Option<TransmitFrame> {
+        let sent = self.frames.pop_front()?;
+        if sent.is_last {
+            self.descriptors -= 1;
+            self.completing += 1;
+        }
+        Some(sent)
+    }
+
+    /// Frees the oldest descriptor whose frames have been sent.
+    pub(super) const fn complete(&mut self) {
+        self.completing -= 1;
+    }
+
+    /// Pretends that the frames of this many descriptors have been sent.
+    #[cfg(test)]
+    pub(super) const fn expect_completions(&mut self, descriptors: usize) {
+        self.completing += descriptors;
+    }
+
+    /// Checks the invariants of a ring with `size` descriptors.
+    pub(super) fn check(&self, size: usize) {
+        assert!(self.used() <= size, "a transmit ring does not exceed its size");
+        let descriptors = self.frames.iter().filter(|frame| frame.is_last).count();
+        assert_eq!(descriptors, self.descriptors, "each descriptor has one last frame");
+    }
+}
+
+/// The receive ring of a queue. Its slots are descriptors, or the pages of an 8390's memory, of
+/// which a frame takes several.
+#[derive(Debug)]
+pub(super) struct ReceiveRing {
+    /// Frames on their way into memory.
+    storing: VecDeque<FrameId>,
+    /// Slots with frames that the driver has not taken.
+    used: usize,
+}
+
+impl ReceiveRing {
+    /// Creates an empty ring with this number of slots.
+    pub(super) fn new(size: usize) -> Self {
+        Self { storing: VecDeque::with_capacity(size), used: 0 }
+    }
+
+    /// Returns the number of used slots.
+    pub(super) const fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Begins to store a frame in this many slots.
+    pub(super) fn store(&mut self, frame: FrameId, slots: usize) {
+        self.used += slots;
+        self.storing.push_back(frame);
+    }
+
+    /// Returns the oldest frame that was being stored: it is in memory now.
+    pub(super) fn take_stored(&mut self) -> Option<FrameId> {
+        self.storing.pop_front()
+    }
+
+    /// Frees the slots of a frame that the driver has taken.
+    pub(super) const fn free(&mut self, slots: usize) {
+        self.used -= slots;
+    }
+
+    /// Checks the invariants of a ring with `size` slots.
+    pub(super) fn check(&self, size: usize) {
+        assert!(self.used <= size, "a receive ring does not exceed its size");
+        assert!(self.storing.len() <= self.used, "every frame being stored has a slot");
+    }
+}

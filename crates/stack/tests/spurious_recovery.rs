@@ -1,0 +1,71 @@
+//! Which recoveries a sender undoes (RFC 3522, RFC 3708): none over a path that loses at random and keeps the order,
+//! and the spurious ones over a path that reorders.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+
+use linerate_stack::TcpHandle;
+use linerate_tcp::{CongestionName, Statistics};
+use linerate_testkit::transfer::{established, listen};
+use linerate_testkit::{Fate, Line, Network, Pair, Setup, Side, Transfer};
+use linerate_units::{Duration, Rate};
+
+const CONTROLS: [CongestionName; 3] =
+    [CongestionName::Bbr, CongestionName::Cubic, CongestionName::NewReno];
+
+/// Bytes of a transfer.
+const AMOUNT: usize = 20_000_000;
+
+/// What both ends of one transfer have counted over 200 Mbit/s and 20 ms, where data has the accidents of `network`
+/// and acknowledgements have none.
+fn transfer(congestion: CongestionName, network: Network) -> [Statistics; 2] {
+    let line = Line { rate: Rate::from_bits_per_second(200_000_000), queue: 8 << 20 };
+    let network = Network { line: Some(line), latency: Duration::from_millis(10), ..network };
+    let mut pair = Pair::new(&Setup { network, ..Setup::default() }, |_, config| {
+        config.tcp.congestion = congestion;
+        config.tcp.send_buffer = (4 << 20).into();
+        config.tcp.receive_buffer = (4 << 20).into();
+    });
+    pair.set_filter(|_, from, _| (from == Side::Right).then_some(Fate::Arrive));
+    let listener = listen(&mut pair);
+    let (left, right) = established(&mut pair, listener);
+    let mut transfer = Transfer::new((Side::Left, left), (Side::Right, right), AMOUNT);
+    assert!(pair.run_until(Duration::from_secs(600), |pair| transfer.advance(pair)));
+    [(Side::Left, left), (Side::Right, right)]
+        .map(|(side, handle)| counted(&mut pair, side, handle))
+}
+
+fn counted(pair: &mut Pair, side: Side, handle: TcpHandle) -> Statistics {
+    pair.stack(side).tcp(handle).unwrap().statistics().clone()
+}
+
+/// RFC 3522 §3.2: an acknowledgement of anything but the retransmission of the oldest segment proves nothing. Every
+/// retransmission repairs a loss here, so that no recovery is spurious.
+#[test]
+fn where_every_retransmission_repairs_a_loss_no_recovery_is_undone() {
+    for congestion in CONTROLS {
+        for loss in [10, 50] {
+            let [sender, receiver] =
+                transfer(congestion, Network { loss, ..Network::clean(Duration::ZERO) });
+            let lost = sender.segments_sent - receiver.segments_received;
+            let what = format!("{congestion}, {loss} of 1,000 lost, {lost} in all: {sender:?}");
+            assert!(lost > 100 && sender.fast_retransmissions > 10, "{what}");
+            assert_eq!(sender.duplicates_told, 0, "{what}");
+            assert_eq!(sender.spurious_recoveries, 0, "{what}");
+        }
+    }
+}
+
+/// A segment of fifty comes up to 20 ms late, which is longer than the reordering window, and nothing is lost.
+#[test]
+fn where_segments_are_late_and_none_is_lost_recoveries_are_undone() {
+    for congestion in CONTROLS {
+        let lateness = Duration::from_millis(20);
+        let network = Network { reordering: 20, lateness, ..Network::clean(Duration::ZERO) };
+        let [sender, _] = transfer(congestion, network);
+        let recoveries = sender.fast_retransmissions;
+        assert!(
+            recoveries > 0 && sender.spurious_recoveries * 10 >= recoveries * 9,
+            "{congestion}: {sender:?}"
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! What is derived from the state of a connection, so that the usual segment is recognized without a
+//! look at the rest: the next header (header prediction), whether anything special is due, and how many
+//! segments of a burst may follow.
+//!
+//! Derived values go stale when their sources change. So the fields are private to this module, and they
+//! are written at three places only: [`Connection::slow`] derives them anew whenever the slow path ends,
+//! and the arrival or departure of a segment of the fast path shortens the burst. The fast path changes
+//! nothing that they derive from; [`Connection::check`] compares them with what would be derived now.
+
+use crate::Connection;
+use crate::ecn::Past;
+use crate::input::validate::predict::expected_header;
+use crate::rest::pack::{Pack, Packer, Unpacker};
+
+/// The derived values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub(crate) struct Expectation {
+    /// Data offset and flags of the next segment; 0, which no segment has, if nothing is predicted.
+    header: u16,
+    /// Full segments of new data that may follow the last one without a new choice.
+    burst: u8,
+    /// Nothing is due but new data, the FIN, and the acknowledgement of data that have arrived in order.
+    is_plain: bool,
+}
+
+impl Expectation {
+    /// Nothing is expected: the state of a connection that has just been made.
+    pub(crate) const NONE: Self = Self { header: 0, burst: 0, is_plain: false };
+
+    /// Derives the expectation of `connection`, after which no burst goes on.
+    fn of(connection: &Connection) -> Self {
+        let header = expected_header(connection);
+        Self { header, burst: 0, is_plain: connection.has_only_plain_output() }
+    }
+
+    /// Returns data offset and flags of the next segment, or 0 if nothing is predicted.
+    #[inline(always)]
+    pub(crate) const fn header(self) -> u16 {
+        self.header
+    }
+
+    /// Is nothing due but new data, the FIN, and the acknowledgement of data that have arrived in order?
+    #[inline(always)]
+    pub(crate) const fn is_plain(self) -> bool {
+        self.is_plain
+    }
+
+    /// Returns how many full segments of new data may follow the last one without a new choice.
+    #[inline(always)]
+    pub(crate) const fn burst(self) -> u8 {
+        self.burst
+    }
+
+    /// Copies what header prediction has derived of itself, for the comparison of two connections of which
+    /// one predicts nothing.
+    pub(crate) const fn copy_prediction_from(&mut self, other: Self) {
+        *self = Self { burst: self.burst, ..other };
+    }
+}
+
+/// A compact connection does without: the expectation is derived when it is unpacked.
+impl Pack for Expectation {
+    fn pack(&self, _: &mut Packer<'_>) {}
+
+    fn unpack(_: &mut Unpacker<'_>) -> Self {
+        Self::NONE
+    }
+}
+
+impl Connection {
+    /// Runs `step`, a step of the slow path, and then derives the expectation anew. Every public method
+    /// that changes what the expectation derives from runs inside this one.
+    #[inline(always)]
+    pub(crate) fn slow<T>(&mut self, step: impl FnOnce(&mut Self) -> T) -> T {
+        let result = step(self);
+        self.expectation = Expectation::of(self);
+        result
+    }
+
+    /// Lets `segments` follow the last one, if there is that many, or no more than that.
+    #[inline(always)]
+    pub(crate) const fn limit_burst(&mut self, segments: u8) {
+        self.expectation.burst = segments;
+    }
+
+    /// Do segments have the usual options only, and is nothing due but new data, the FIN, and the
+    /// acknowledgement of data that have arrived in order?
+    fn has_only_plain_output(&self) -> bool {
+        self.timestamps.on
+            && self.agreement.selective_acks
+            && self.state.is_synchronized()
+            && !self.is_anything_special_due()
+    }
+
+    fn is_anything_special_due(&self) -> bool {
+        let (sender, loss) = (&self.sender, &self.sender.loss);
+        let by_timers = loss.tail_probe_due | sender.probe_due | self.keep_alive_due;
+        let by_path = sender.path.is_awake() | (sender.probes > 0);
+        let by_options =
+            self.user_timeouts.due | self.receiver.owes_duplicate() | self.ecn.owes_option(BY_ECN);
+        let by_application =
+            sender.urgent.is_some() | self.rare.as_ref().is_some_and(|rare| rare.shape_output());
+        // An acknowledgement that answered a wrong one may still be due behind `first_due`.
+        self.first_due
+            | self.reset_due.is_some()
+            | by_timers
+            | by_path
+            | by_options
+            | by_application
+    }
+
+    /// Checks that the expectation is what would be derived now.
+    ///
+    /// # Panics
+    /// If it is not: something it derives from was changed outside [`Connection::slow`].
+    pub(crate) fn check_expectation(&self) {
+        let Expectation { header, is_plain, .. } = Expectation::of(self);
+        let stored = self.expectation;
+        let state = self.state;
+        assert_eq!(stored.header, header, "the predicted header is stale in {state:?}");
+        assert_eq!(stored.is_plain, is_plain, "what is due is stale in {state:?}");
+    }
+}
+
+/// What ECN may add to a segment.
+const BY_ECN: Past = Past::OPTION_WITH_DATA.union(Past::CWR_DUE);

@@ -1,0 +1,156 @@
+//! What a valid segment does to its connection (RFC 9293 §3.10.7), and what a refused one may: be
+//! counted, and answered.
+
+use super::validate::{Answer, InWindow, Refused, Valid, Verdict};
+use super::{Disposition, Refusal};
+use crate::output::reset::Reset;
+use crate::{Connection, Error, State};
+use linerate_units::Instant;
+use linerate_wire::{Segment, TcpFlags, Timestamps};
+
+impl Connection {
+    /// Applies a segment that was found valid.
+    #[inline(always)]
+    pub(super) fn apply(&mut self, now: Instant, verdict: Verdict<'_>) -> Disposition {
+        match verdict {
+            Verdict::InWindow(segment) => self.apply_in_window(now, &segment),
+            Verdict::Duplicates(segment, timestamps) => {
+                self.apply_duplicate(now, segment, timestamps)
+            }
+            Verdict::Synchronizes(segment) => self.apply_syn(now, segment),
+            Verdict::Resets(segment) => self.apply_reset(segment),
+            Verdict::RepeatsSyn(segment) => self.apply_repeated_syn(segment),
+            Verdict::Contradicts(segment) => {
+                // Nobody could know which of the modes each end is in (RFC 9768 §3.1.5).
+                self.abort_with(Error::Contradiction, Reset::echo(&segment));
+                Disposition::Accepted
+            }
+            Verdict::RepeatsSynAck(segment) => {
+                self.repeat_end_of_handshake(now, segment);
+                Disposition::Duplicate
+            }
+            Verdict::OpensAgain => Disposition::OpenAgain,
+        }
+    }
+
+    /// The steps of §3.10.7.4, "otherwise", from the acknowledgement on.
+    #[inline(always)]
+    fn apply_in_window(&mut self, now: Instant, arrived: &InWindow<'_>) -> Disposition {
+        let (segment, text) = (arrived.segment, &arrived.text);
+        if segment.flags().contains(TcpFlags::SYN) {
+            self.ecn.note_heard_syn(segment.flags());
+        }
+        if !segment.payload.is_empty() && self.state.is_synchronized() {
+            self.note_duplicate_data(segment);
+        }
+        if text.cut {
+            self.owe_ack();
+        }
+        let is_news = self.brings_feedback(&segment);
+        self.note_timestamps(now, segment, arrived.timestamps);
+        if self.config.user_timeout_option {
+            self.note_user_timeout(now, &segment.options());
+        }
+        self.heard = now;
+        self.check_window_reduced(segment);
+        self.take_ack(now, segment, text, is_news);
+        self.check_urgent(segment);
+        let taken = self.take_text(now, segment, text);
+        if taken == Disposition::Accepted {
+            self.take_fin(now, text);
+        }
+        taken
+    }
+
+    /// Everything in the segment had arrived before. It is answered, and what it acknowledges counts.
+    #[cold]
+    fn apply_duplicate(
+        &mut self,
+        now: Instant,
+        segment: Valid<'_>,
+        timestamps: Option<Timestamps>,
+    ) -> Disposition {
+        self.count_outside_window(&segment);
+        if !segment.payload.is_empty() {
+            self.note_duplicate_data(segment);
+        }
+        let end = segment.seq + segment.sequence_length();
+        // What we acknowledged last, once more: the acknowledgement was lost. The answer echoes this
+        // copy, or the sender would take its own timeout for a round trip (RFC 7323 §4.3 (2); Linux, too,
+        // draws the line here).
+        if !end.before(self.rcv.acked) {
+            self.note_timestamps(now, segment, timestamps);
+        }
+        self.answer(now, &segment, Answer::to_unacceptable(&segment));
+        self.take_late_ack(now, segment);
+        // TIME-WAIT starts anew when the peer repeats its FIN (§3.10.7.4 eighth).
+        let repeats_fin = segment.flags().contains(TcpFlags::FIN) && end == self.rcv.nxt;
+        if self.state == State::TimeWait && repeats_fin {
+            self.enter_time_wait(now);
+        }
+        Disposition::Duplicate
+    }
+
+    /// The next acknowledgement names what has come twice (RFC 2883).
+    fn note_duplicate_data(&mut self, segment: Valid<'_>) {
+        let end = segment.seq + crate::receive::saturated(segment.payload.len());
+        self.receiver.note_duplicate(&self.rcv, segment.seq, end);
+    }
+
+    /// Takes the timestamp of the segment, if it has one, for the next echo.
+    #[inline(always)]
+    fn note_timestamps(
+        &mut self,
+        now: Instant,
+        segment: Valid<'_>,
+        timestamps: Option<Timestamps>,
+    ) {
+        if let Some(timestamps) = timestamps {
+            self.timestamps.note(timestamps, segment.seq, self.rcv.acked, now);
+        }
+    }
+
+    /// Counts a refused segment and answers it.
+    #[cold]
+    pub(super) fn refuse(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        refused: Refused,
+    ) -> Disposition {
+        match refused.why {
+            Refusal::OldTimestamp => self.statistics.old_timestamps += 1,
+            Refusal::OutsideWindow if !segment.flags().contains(TcpFlags::RST) => {
+                self.count_outside_window(segment);
+            }
+            _ => {}
+        }
+        self.answer(now, segment, refused.answer);
+        Disposition::Refused(refused.why)
+    }
+
+    fn count_outside_window(&mut self, segment: &Segment<'_>) {
+        if !segment.payload.is_empty() {
+            self.statistics.duplicate_segments += u64::from(segment.count());
+        }
+    }
+
+    fn answer(&mut self, now: Instant, segment: &Segment<'_>, answer: Answer) {
+        match answer {
+            Answer::Nothing => {}
+            Answer::Acknowledgement => self.owe_ack(),
+            Answer::LimitedAcknowledgement => {
+                if self.may_challenge(now) {
+                    self.owe_challenge();
+                }
+            }
+            Answer::Challenge => {
+                if self.may_challenge(now) {
+                    self.statistics.challenge_acks += 1;
+                    self.owe_challenge();
+                }
+            }
+            Answer::Reset => self.owe_reset(Reset::answering_ack(segment)),
+        }
+    }
+}

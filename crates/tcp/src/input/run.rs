@@ -1,0 +1,181 @@
+//! Runs: consecutive segments that are predicted alike, and that their connection takes as one.
+//!
+//! A host recognizes them by their headers. It asks its connection once whether such segments are
+//! expected, and tells it once, by [`Connection::handle_run`], what has come. Nothing else may happen to
+//! the connection in between.
+
+use super::Disposition;
+use super::validate::predict::{Prediction, is_header_predicted, predict, predicted_before};
+use crate::Connection;
+use crate::ring::Following;
+use linerate_units::Instant;
+use linerate_wire::{Segment, SeqNum};
+
+/// A GRO run: consecutive segments with the same number of bytes of data each.
+///
+/// The data are written to their place in the receive buffer while their checksums are verified. The
+/// application sees them when the run has been handled.
+#[derive(Clone, Copy, Debug)]
+pub struct DataRun {
+    /// The place of the data that may follow.
+    following: Following,
+    /// Bytes of data in each segment.
+    length: u32,
+    /// Segments whose data are in place, and that were not handled yet.
+    count: u32,
+}
+
+/// A batch of acknowledgements, the last of which stands for all.
+#[derive(Clone, Copy, Debug)]
+pub struct AckRun {
+    /// SEG.ACK of the last one.
+    last: SeqNum,
+    /// SND.MAX: the highest number that the next one may acknowledge.
+    end: SeqNum,
+    /// How many they are.
+    count: u32,
+}
+
+/// Segments that [`Connection::handle_run`] takes as one.
+#[derive(Clone, Copy, Debug)]
+pub enum Run {
+    /// Data.
+    Data(DataRun),
+    /// Acknowledgements.
+    Acks(AckRun),
+}
+
+impl DataRun {
+    /// Returns the place for the data of `segment`, if nothing but data is predicted of it. Its checksum
+    /// need not be verified before its data are written there.
+    #[inline(always)]
+    pub fn place_of_first<'a>(
+        connection: &'a mut Connection,
+        segment: &Segment<'_>,
+    ) -> Option<&'a mut [u8]> {
+        let Prediction::Data { .. } = predict(connection, segment) else { return None };
+        connection.receiver.buffer.room_for_next(segment.payload.len())
+    }
+
+    /// Begins a run with a segment whose `length` bytes of data are in their
+    /// [place](Self::place_of_first).
+    #[inline(always)]
+    #[must_use]
+    pub fn begin(connection: &Connection, length: usize) -> Self {
+        let window = connection.rcv.window() as usize - length;
+        let following = connection.receiver.buffer.following(length).within(window);
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "the length of a packet has sixteen bits"
+        )]
+        let length = length as u32;
+        Self { following, length, count: 1 }
+    }
+
+    /// Goes on with a run all of which was handled, at a segment with this number, data offset and control
+    /// bits. False, and nothing has changed, if that is not predicted.
+    #[inline(always)]
+    #[must_use]
+    pub fn resume(
+        &mut self,
+        connection: &Connection,
+        (seq, offset_and_flags): (SeqNum, u16),
+    ) -> bool {
+        if !is_header_predicted(connection, offset_and_flags) || seq != connection.rcv.nxt {
+            return false;
+        }
+        let Some(next) = connection.receiver.buffer.next() else { return false };
+        self.following = next.within(connection.rcv.window() as usize);
+        true
+    }
+
+    /// Returns the place for the data of all segments that may follow.
+    #[inline(always)]
+    pub fn place_of_next<'a>(&self, connection: &'a mut Connection) -> &'a mut [u8] {
+        connection.receiver.buffer.room_for_following(self.following)
+    }
+
+    /// Counts `count` further segments, whose data are in their [place](Self::place_of_next).
+    ///
+    /// # Panics
+    /// If there was no place for so many.
+    #[inline(always)]
+    pub const fn extend(&mut self, count: u32) {
+        self.following.pass(self.length as usize * count as usize);
+        self.count += count;
+    }
+
+    /// Returns the number of segments that were not handled yet.
+    #[inline(always)]
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Returns the run without its segments, which were handled: it may be
+    /// [resumed](Self::resume).
+    #[inline(always)]
+    #[must_use]
+    pub const fn handled(self) -> Self {
+        Self { count: 0, ..self }
+    }
+}
+
+impl AckRun {
+    /// Begins a batch with `segment`, if it is predicted to acknowledge something new and to bring nothing
+    /// else.
+    #[inline(always)]
+    #[must_use]
+    pub fn begin(connection: &Connection, segment: &Segment<'_>) -> Option<Self> {
+        let Prediction::Ack { acked: 1.., .. } = predict(connection, segment) else { return None };
+        Some(Self { last: segment.ack, end: connection.snd.max, count: 1 })
+    }
+
+    /// Adds an acknowledgement of `ack`, if that is more than the last one acknowledged. Its header must
+    /// be predicted like that of the first. False if it does not belong to the batch.
+    #[inline(always)]
+    #[must_use]
+    pub fn extend(&mut self, ack: SeqNum) -> bool {
+        let is_next = ack.after(self.last) && !ack.after(self.end);
+        if is_next {
+            self.last = ack;
+            self.count += 1;
+        }
+        is_next
+    }
+
+    /// Returns the number of acknowledgements.
+    #[inline(always)]
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+}
+
+impl Connection {
+    /// Takes a run, the header of whose last segment is `last`.
+    ///
+    /// Acknowledgements are judged as one, as if the path had lost all but the last, but they all count
+    /// for the growth of the congestion window.
+    #[inline(always)]
+    pub fn handle_run(&mut self, now: Instant, run: Run, last: &Segment<'_>) -> Disposition {
+        match run {
+            Run::Data(DataRun { length, count, .. }) => {
+                self.statistics.segments_received += u64::from(count);
+                let last = predicted_before(self, last);
+                self.take_predicted_data_in_place(now, last, length, count);
+                Disposition::Accepted
+            }
+            Run::Acks(run) => self.handle_acks(now, last, run.count),
+        }
+    }
+
+    fn handle_acks(&mut self, now: Instant, last: &Segment<'_>, count: u32) -> Disposition {
+        let Prediction::Ack { segment, acked } = predict(self, last) else {
+            return self.handle_segment(now, last);
+        };
+        self.statistics.segments_received += u64::from(count);
+        self.statistics.acks_superseded += u64::from(count) - 1;
+        self.take_predicted_ack(now, segment, acked, count)
+    }
+}

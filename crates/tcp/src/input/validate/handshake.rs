@@ -1,0 +1,62 @@
+//! The checks of handshakes: what may answer our SYN (RFC 9293 §3.10.7.3), and SYNs that come again.
+
+use super::sequence::Text;
+use super::{InWindow, Refused, Valid, Verdict};
+use crate::input::Refusal;
+use crate::{Connection, State};
+use linerate_wire::{Segment, TcpFlags, Timestamps};
+
+impl Connection {
+    /// Checks a segment in SYN-SENT.
+    #[inline(always)]
+    pub(in crate::input) fn validate_in_syn_sent<'a>(
+        &self,
+        segment: &'a Segment<'a>,
+    ) -> Result<Verdict<'a>, Refused> {
+        let flags = segment.flags();
+        let acks = flags.contains(TcpFlags::ACK);
+        if acks && (!segment.ack.after(self.snd.iss) || segment.ack.after(self.snd.max)) {
+            let is_reset = flags.contains(TcpFlags::RST);
+            let refused = if is_reset { Refused::silently } else { Refused::reset };
+            return Err(refused(Refusal::BadAck));
+        }
+        if flags.contains(TcpFlags::RST) {
+            // A reset without an acknowledgement could be anybody's.
+            return if acks {
+                Ok(Verdict::Resets(Valid(segment)))
+            } else {
+                Err(Refused::silently(Refusal::NoAck))
+            };
+        }
+        if !flags.contains(TcpFlags::SYN) {
+            return Err(Refused::silently(Refusal::NoSyn));
+        }
+        Ok(Verdict::Synchronizes(Valid(segment)))
+    }
+
+    /// Checks a segment that begins with the number of the peer's SYN and has that bit. `None` if it is
+    /// to be judged like any other.
+    #[cold]
+    pub(super) fn validate_repeated_syn<'a>(
+        &self,
+        segment: &'a Segment<'a>,
+        timestamps: Option<Timestamps>,
+    ) -> Option<Result<Verdict<'a>, Refused>> {
+        let flags = segment.flags();
+        if self.state != State::SynReceived {
+            let is_syn_ack = self.ends_handshake_again(flags) && self.check_ack(segment).is_ok();
+            return is_syn_ack.then_some(Ok(Verdict::RepeatsSynAck(Valid(segment))));
+        }
+        if self.ecn.is_contradicted_by(flags) {
+            return Some(Ok(Verdict::Contradicts(Valid(segment))));
+        }
+        if !flags.contains(TcpFlags::ACK) {
+            return Some(Ok(Verdict::RepeatsSyn(Valid(segment))));
+        }
+        // Both ends opened at the same time (§3.5, figure 7). Data on the SYN is left to be sent again:
+        // whether to take it is decided when the handshake has ended.
+        let text = Text::empty(self.rcv.nxt);
+        let verdict = || Verdict::InWindow(InWindow { segment: Valid(segment), text, timestamps });
+        Some(self.check_ack(segment).map(|()| verdict()))
+    }
+}

@@ -1,0 +1,169 @@
+//! Which part of a segment is new, and whether it is from this connection's present (RFC 9293
+//! §3.10.7.4 first, RFC 7323 §5.3).
+
+use super::Refused;
+use crate::Connection;
+use crate::input::Refusal;
+use crate::receive::{ReceiveSequence, saturated};
+use linerate_units::Instant;
+use linerate_wire::{Segment, SeqNum, TcpFlags, Timestamps};
+
+/// The part of a segment that lies inside the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::input) struct Text<'a> {
+    /// Where it begins; never before RCV.NXT.
+    pub(in crate::input) seq: SeqNum,
+    /// Data that fits the window.
+    pub(in crate::input) payload: &'a [u8],
+    /// Bytes of data in the largest of the segments that a link has joined.
+    pub(in crate::input) piece: u32,
+    /// Number of these segments.
+    pub(in crate::input) count: u32,
+    /// Whether a FIN follows the data.
+    pub(in crate::input) fin: bool,
+    /// Whether something was cut off, at either side. Then the peer must be told where we are.
+    pub(in crate::input) cut: bool,
+}
+
+impl<'a> Text<'a> {
+    /// No data at all, at `seq`.
+    pub(super) const fn empty(seq: SeqNum) -> Self {
+        Self { seq, payload: &[], piece: 0, count: 1, fin: false, cut: false }
+    }
+
+    /// Whether it is an empty segment at `seq`, without a FIN.
+    pub(super) fn is_empty_at(&self, seq: SeqNum) -> bool {
+        self.seq == seq && self.payload.is_empty() && !self.fin
+    }
+
+    /// The number after the data, where the FIN lies if there is one.
+    pub(in crate::input) fn end(&self) -> SeqNum {
+        self.seq + saturated(self.payload.len())
+    }
+}
+
+/// Where a segment lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place<'a> {
+    /// All of it lies before RCV.NXT.
+    Before,
+    /// This part lies in the window.
+    InWindow(Text<'a>),
+    /// It begins beyond the window.
+    Beyond,
+}
+
+impl<'a> Place<'a> {
+    /// Where `segment` lies.
+    ///
+    /// Stricter readers of the RFC refuse an empty segment at the window's right edge. A peer that has
+    /// filled the window sends its acknowledgements from just there, and they must count. A FIN needs no
+    /// room, so it counts with data that ends at the edge.
+    #[inline(always)]
+    pub(super) fn of(rcv: &ReceiveSequence, segment: &Segment<'a>) -> Self {
+        let flags = segment.flags();
+        let mut text = Text {
+            seq: segment.seq,
+            payload: segment.payload,
+            piece: saturated(segment.largest_piece()),
+            count: segment.count(),
+            fin: flags.contains(TcpFlags::FIN),
+            cut: false,
+        };
+        if text.seq.before(rcv.nxt) {
+            let end = text.end() + u32::from(text.fin);
+            if !end.after(rcv.nxt) {
+                return Self::Before;
+            }
+            let old = ((rcv.nxt - text.seq) as usize).min(text.payload.len());
+            text.payload = &text.payload[old..];
+            text.seq = rcv.nxt;
+            text.cut = true;
+        }
+        if text.seq.after(rcv.edge) {
+            return Self::Beyond;
+        }
+        let room = (rcv.edge - text.seq) as usize;
+        if text.payload.len() > room {
+            text.payload = &text.payload[..room];
+            text.fin = false;
+            text.cut = true;
+        }
+        Self::InWindow(text)
+    }
+}
+
+impl Connection {
+    /// PAWS (RFC 7323 §5.3). A reset is not judged by its timestamp. A segment without one is dropped
+    /// once timestamps were agreed on (§3.2). Returns the timestamps, where both ends use them.
+    #[inline(always)]
+    pub(super) fn check_timestamps(
+        &self,
+        now: Instant,
+        segment: &Segment<'_>,
+    ) -> Result<Option<Timestamps>, Refused> {
+        if !self.timestamps.on || segment.flags().contains(TcpFlags::RST) {
+            return Ok(None);
+        }
+        match segment.timestamps() {
+            Some(timestamps) if !self.timestamps.is_old(timestamps, now) => Ok(Some(timestamps)),
+            Some(_) => Err(Refused::unacceptable(Refusal::OldTimestamp, segment)),
+            None => Err(Refused::silently(Refusal::OldTimestamp)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(nxt: u32, edge: u32) -> ReceiveSequence {
+        let mut rcv = ReceiveSequence::new(SeqNum::new(nxt));
+        rcv.edge = SeqNum::new(edge);
+        rcv
+    }
+
+    fn cut(
+        rcv: &ReceiveSequence,
+        seq: u32,
+        payload: &'static [u8],
+        flags: TcpFlags,
+    ) -> Option<(u32, &'static [u8], bool)> {
+        let segment = Segment {
+            source_port: 1,
+            destination_port: 2,
+            seq: SeqNum::new(seq),
+            ack: SeqNum::new(0),
+            offset_and_flags: 0x5000 | flags.bits(),
+            window: 0,
+            urgent: 0,
+            options: &[],
+            payload,
+            joined: None,
+        };
+        match Place::of(rcv, &segment) {
+            Place::InWindow(text) => Some((text.seq.number(), text.payload, text.fin)),
+            Place::Before | Place::Beyond => None,
+        }
+    }
+
+    #[test]
+    fn only_the_part_inside_the_window_is_text() {
+        let rcv = window(100, 104);
+        assert_eq!(cut(&rcv, 100, b"ab", TcpFlags::ACK), Some((100, &b"ab"[..], false)));
+        assert_eq!(cut(&rcv, 98, b"abcd", TcpFlags::ACK), Some((100, &b"cd"[..], false)));
+        assert_eq!(cut(&rcv, 102, b"abcd", TcpFlags::FIN), Some((102, &b"ab"[..], false)));
+        assert_eq!(cut(&rcv, 98, b"ab", TcpFlags::ACK), None);
+        assert_eq!(cut(&rcv, 98, b"ab", TcpFlags::FIN), Some((100, &b""[..], true)));
+        assert_eq!(cut(&rcv, 105, b"", TcpFlags::ACK), None);
+    }
+
+    #[test]
+    fn an_acknowledgement_from_the_edge_of_a_full_window_counts() {
+        let rcv = window(100, 104);
+        assert_eq!(cut(&rcv, 104, b"", TcpFlags::ACK), Some((104, &b""[..], false)));
+        assert_eq!(cut(&rcv, 100, b"abcd", TcpFlags::FIN), Some((100, &b"abcd"[..], true)));
+        let closed = window(100, 100);
+        assert_eq!(cut(&closed, 100, b"p", TcpFlags::ACK), Some((100, &b""[..], false)));
+    }
+}

@@ -1,0 +1,173 @@
+//! Segments that are not full are held back on request (`TCP_CORK`, `MSG_MORE`), and for how long.
+
+use crate::{ms, secs};
+use linerate_tcp::{Config, Connection};
+use linerate_testkit::Script;
+
+/// What peers agree on: nothing; or what header prediction asks for, on the way out, too.
+const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
+
+fn established(offers: &str) -> Script {
+    Script::established(&Config::modern(), &format!("S. 0:0(0) ack 1 win 65535 mss 1000{offers}"))
+}
+
+fn cork(host: &mut Script, on: bool) {
+    host.application(|connection, _| connection.set_cork(on));
+}
+
+/// Writes `count` bytes, after which more follows.
+fn write_more(host: &mut Script, count: usize) {
+    host.write(count);
+    host.application(|connection, _| connection.expect_more());
+}
+
+#[test]
+fn small_writes_wait_under_a_cork_and_leave_together() {
+    for offers in OFFERS {
+        let mut host = established(offers);
+        let full = host.connection.effective_mss();
+        cork(&mut host, true);
+        assert!(host.connection.cork());
+        host.write(40);
+        host.pass_time(ms(50));
+        host.write(40);
+        host.expect_nothing();
+        // What fills a segment leaves; the rest waits.
+        host.write(full);
+        host.expect(&format!(". 1:{}({full}) ack 1", full + 1));
+        host.expect_nothing();
+        cork(&mut host, false);
+        host.expect(&format!("P. {}:{}(80) ack 1", full + 1, full + 81));
+        host.write(10);
+        host.send(&format!(". 1:1(0) ack {}", full + 81));
+        host.expect(&format!("P. {}:{}(10) ack 1", full + 81, full + 91));
+    }
+}
+
+#[test]
+fn a_cork_is_drawn_when_nothing_has_been_in_flight_for_a_timeout() {
+    for offers in OFFERS {
+        let mut host = established(offers);
+        cork(&mut host, true);
+        host.write(40);
+        host.expect_after(ms(200), "P. 1:41(40) ack 1");
+        host.send(". 1:1(0) ack 41");
+        host.write(40);
+        host.expect_after(ms(200), "P. 41:81(40) ack 1");
+    }
+}
+
+#[test]
+fn an_acknowledgement_does_not_draw_a_cork() {
+    let mut host = established("");
+    cork(&mut host, true);
+    host.write(1_500);
+    host.expect(". 1:1001(1000) ack 1");
+    host.send(". 1:1(0) ack 1001");
+    host.expect_nothing();
+    host.expect_after(ms(200), "P. 1001:1501(500) ack 1");
+}
+
+#[test]
+fn a_fin_does_not_wait_under_a_cork() {
+    for offers in OFFERS {
+        let mut host = established(offers);
+        cork(&mut host, true);
+        host.write(40);
+        host.application(Connection::shutdown_write);
+        host.expect("FP. 1:41(40) ack 1");
+    }
+}
+
+#[test]
+fn no_delay_lets_go_once_what_is_corked() {
+    for offers in OFFERS {
+        let mut host = established(offers);
+        cork(&mut host, true);
+        host.write(40);
+        host.expect_nothing();
+        host.application(|connection, _| connection.set_no_delay(true));
+        host.expect("P. 1:41(40) ack 1");
+        host.write(40);
+        host.expect_nothing();
+        host.expect_silence(ms(50));
+        host.send(". 1:1(0) ack 41");
+        host.expect_after(ms(200), "P. 41:81(40) ack 1");
+    }
+}
+
+#[test]
+fn what_more_follows_waits_for_a_write_that_does_not_say_so() {
+    for offers in OFFERS {
+        let mut host = established(offers);
+        host.application(|connection, _| connection.set_no_delay(true));
+        write_more(&mut host, 100);
+        host.expect_nothing();
+        write_more(&mut host, 160);
+        host.expect_nothing();
+        host.write(5);
+        host.expect("P. 1:266(265) ack 1");
+        host.write(5);
+        host.expect("P. 266:271(5) ack 1");
+    }
+}
+
+#[test]
+fn what_more_follows_waits_for_a_timeout_at_most_and_is_pushed_then() {
+    for offers in OFFERS {
+        let mut host = established(offers);
+        host.application(|connection, _| connection.set_no_delay(true));
+        write_more(&mut host, 40);
+        host.expect_after(ms(200), "P. 1:41(40) ack 1");
+    }
+}
+
+/// What leaves although more follows is not pushed: the peer's application may as well wait for the rest.
+#[test]
+fn an_acknowledgement_lets_go_what_more_follows_and_it_is_not_pushed() {
+    let mut host = established("");
+    host.application(|connection, _| connection.set_no_delay(true));
+    write_more(&mut host, 1_050);
+    host.expect(". 1:1001(1000) ack 1");
+    write_more(&mut host, 50);
+    host.expect_nothing();
+    host.send(". 1:1(0) ack 1001");
+    host.expect(". 1001:1101(100) ack 1");
+    // What is written after that acknowledgement waits for the next.
+    write_more(&mut host, 3);
+    host.expect_nothing();
+    host.send(". 1:1(0) ack 1101");
+    host.expect(". 1101:1104(3) ack 1");
+}
+
+#[test]
+fn no_delay_lets_go_what_more_follows() {
+    let mut host = established("");
+    write_more(&mut host, 80);
+    host.expect_nothing();
+    host.application(|connection, _| connection.set_no_delay(true));
+    host.expect(". 1:81(80) ack 1");
+}
+
+#[test]
+fn a_full_segment_leaves_although_more_follows() {
+    let mut host = established("");
+    write_more(&mut host, 3_100);
+    host.expect(". 1:1001(1000) ack 1");
+    host.expect(". 1001:2001(1000) ack 1");
+    host.expect(". 2001:3001(1000) ack 1");
+    host.expect_nothing();
+}
+
+#[test]
+fn a_connection_that_was_corked_once_rests_and_is_corked_still() {
+    let mut host = established(" sackOK ts 100 1");
+    cork(&mut host, true);
+    host.write(40);
+    host.expect_after(ms(200), "P. 1:41(40) ack 1");
+    host.send(". 1:1(0) ack 41");
+    host.pass_time(secs(5));
+    host.events();
+    let resting = host.connection.rest().expect("nothing waits");
+    assert!(resting.look().cork());
+}

@@ -1,0 +1,123 @@
+//! Records (`MSG_EOR`): no segment has data from both sides of a boundary, whatever is sent again.
+
+use crate::{ms, secs};
+use linerate_tcp::{Config, Connection};
+use linerate_testkit::Script;
+
+/// What peers agree on: nothing; or what header prediction asks for, on the way out, too.
+const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
+
+fn established(offers: &str) -> Script {
+    Script::established(&Config::modern(), &format!("S. 0:0(0) ack 1 win 65535 mss 1000{offers}"))
+}
+
+fn write_record(host: &mut Script, count: usize) {
+    host.write(count);
+    host.application(|connection, _| connection.end_record());
+}
+
+#[test]
+fn a_record_ends_a_segment_although_more_was_written() {
+    for offers in OFFERS {
+        let mut host = established(offers);
+        let full = host.connection.effective_mss();
+        write_record(&mut host, 400);
+        host.write(full);
+        host.expect("P. 1:401(400) ack 1");
+        host.expect(&format!("P. 401:{}({full}) ack 1", full + 401));
+    }
+}
+
+/// Data before the record may be in one segment with it; data behind it may not. Only the last small segment
+/// waits, as Nagle's rule has it.
+#[test]
+fn records_are_let_go_by_nagle_but_for_the_last() {
+    for offers in OFFERS {
+        let mut host = established(offers);
+        host.write(100);
+        host.expect("P. 1:101(100) ack 1");
+        write_record(&mut host, 50);
+        host.expect_nothing();
+        write_record(&mut host, 60);
+        host.expect("P. 101:151(50) ack 1");
+        host.expect_nothing();
+        host.send(". 1:1(0) ack 151");
+        host.expect("P. 151:211(60) ack 1");
+    }
+}
+
+#[test]
+fn records_are_not_joined_when_they_are_sent_again() {
+    for offers in OFFERS {
+        let mut host = established(offers);
+        host.application(|connection, _| connection.set_no_delay(true));
+        for end in [101, 201, 301] {
+            write_record(&mut host, 100);
+            host.expect(&format!("P. {}:{end}(100) ack 1", end - 100));
+        }
+        host.write(10);
+        host.expect("P. 301:311(10) ack 1");
+        host.pass_time(secs(2));
+        let again: Vec<_> = host.take_sent().iter().map(|sent| sent.says.to_string()).collect();
+        assert!(again.len() >= 2, "{again:?}");
+        for says in &again {
+            assert!(says.contains("(100)") || says.contains("(10)"), "{says} joins records");
+        }
+    }
+}
+
+/// RFC 8985 §7.3: the probe of a tail is its last segment, which may be shorter than a full one.
+#[test]
+fn the_probe_of_a_tail_is_the_last_record() {
+    let mut host = Script::connect(&Config { no_delay: true, ..Config::modern() });
+    host.expect("S 0:0(0)");
+    host.pass_time(ms(50));
+    host.send("S. 0:0(0) ack 1 win 65535 mss 1000 sackOK ts 100 1");
+    host.expect(". 1:1(0) ack 1");
+    write_record(&mut host, 700);
+    write_record(&mut host, 600);
+    host.expect("P. 1:701(700) ack 1");
+    host.expect("P. 701:1301(600) ack 1");
+    host.pass_time(secs(1));
+    host.expect("P. 701:1301(600) ack 1");
+}
+
+#[test]
+fn a_connection_whose_records_are_acknowledged_predicts_again() {
+    let mut host = established(" sackOK ts 100 1");
+    write_record(&mut host, 400);
+    host.expect("P. 1:401(400) ack 1");
+    host.send(". 1:1(0) ack 401");
+    host.write(10);
+    host.expect("P. 401:411(10) ack 1");
+    host.send(". 1:1(0) ack 411");
+    host.pass_time(secs(5));
+    host.events();
+    assert!(host.connection.rest().is_some(), "a boundary that is acknowledged is not remembered");
+}
+
+#[test]
+fn boundaries_are_limited_and_those_that_are_forgotten_counted() {
+    let config = Config { send_buffer: 100_000.into(), ..Config::modern() };
+    let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 0 mss 1000");
+    for _ in 0..1_030 {
+        write_record(&mut host, 2);
+        // Nothing was written since: the same boundary.
+        host.application(|connection, _| connection.end_record());
+    }
+    assert_eq!(host.connection.records_joined(), 6);
+    host.send(". 1:1(0) ack 1 win 65535");
+    let first = host.take_one().says.to_string();
+    assert!(first.contains("1:15(14)"), "{first}: the first seven records are one");
+    assert!(host.take_one().says.to_string().contains("15:17(2)"));
+}
+
+#[test]
+fn a_boundary_where_nothing_was_written_is_none() {
+    let mut host = established("");
+    host.application(|connection, _| connection.end_record());
+    host.write(10);
+    host.expect("P. 1:11(10) ack 1");
+    host.application(Connection::shutdown_write);
+    host.expect("F. 11:11(0) ack 1");
+}

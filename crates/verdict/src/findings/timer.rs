@@ -1,0 +1,310 @@
+//! Cells that wait for a timer, or for something else that does not delay their neighbours.
+
+use crate::finding::{Finding, FindingKind};
+use crate::sweep::Sweep;
+use crate::table::CellSummary;
+use linerate_evidence::BufferSize;
+use linerate_evidence::Cell;
+use linerate_evidence::names;
+use linerate_evidence::notation;
+use linerate_evidence::stats::as_f64;
+use linerate_units::Duration;
+
+/// Counters of timers, with the noun of an event.
+const TIMERS: [(&str, &str); 4] = [
+    (names::RETRANSMISSION_TIMEOUTS, "retransmission timeout"),
+    (names::DELAYED_ACK_TIMEOUTS, "delayed-ACK timeout"),
+    (names::ZERO_WINDOW_PROBES, "zero-window probe"),
+    (names::SMALL_WINDOW_TIMEOUTS, "small-window timeout"),
+];
+
+/// A cell is limited if it reaches less than this part of a neighbour's rate. If the neighbour's
+/// buffer is larger, its rate is first reduced in proportion, because half a buffer may well carry
+/// half as much.
+const PART: f64 = 0.1;
+
+/// Share of the time that timers may have run, from which they limit a cell.
+const SHARE: f64 = 0.5;
+
+/// Upper limits of timers in seconds, by RFC 9293 (delayed ACK, 3.8.6.3) and RFC 1122 (silly window
+/// avoidance, 4.2.3.4). Others may run for a minute.
+const SHORT: [(&str, f64); 2] =
+    [(names::DELAYED_ACK_TIMEOUTS, 0.5), (names::SMALL_WINDOW_TIMEOUTS, 1.0)];
+const LONG: f64 = 60.0;
+
+/// Other counters that explain a slow cell, with the noun of an event.
+const CAUSES: [(&str, &str); 4] = [
+    (names::ZERO_WINDOWS_RECEIVED, "announcement of a closed window"),
+    (names::RETRANSMITTED_SEGMENTS, "retransmission"),
+    (names::DROPPED_FRAMES, "dropped frame"),
+    (names::BAD_CHECKSUMS, "bad checksum"),
+];
+
+pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
+    let compared: Vec<Compared<'_>> =
+        sweep.table.iter().filter_map(|cell| compare(sweep, cell)).collect();
+    let limited = compared.iter().filter(|cell| cell.part * cell.larger < PART);
+    let mut findings: Vec<Finding> = limited.map(|cell| cell.finding(sweep)).collect();
+    if findings.is_empty() {
+        let least = compared.iter().min_by(|one, other| one.part.total_cmp(&other.part));
+        findings.extend(least.map(|least| least.harmless(sweep)));
+    }
+    findings.extend(timers(sweep));
+    findings
+}
+
+/// A cell and the best of its neighbours.
+struct Compared<'a> {
+    cell: &'a CellSummary<'a>,
+    neighbour: &'a CellSummary<'a>,
+    /// Rate of the cell as a part of the neighbour's.
+    part: f64,
+    /// Ratio of the neighbour's buffer to that of the cell; 1 if it is not larger.
+    larger: f64,
+}
+
+fn compare<'a>(sweep: &'a Sweep<'a>, cell: &'a CellSummary<'a>) -> Option<Compared<'a>> {
+    let neighbours = sweep.table.neighbours(cell.cell);
+    let neighbour =
+        neighbours.into_iter().max_by(|one, other| one.median().total_cmp(&other.median()))?;
+    let part = cell.median() / neighbour.median().max(f64::MIN_POSITIVE);
+    let times = |of: fn(Cell) -> BufferSize| {
+        as_f64(of(neighbour.cell).bytes(1)) / as_f64(of(cell.cell).bytes(1))
+    };
+    let larger = times(|cell| cell.send).max(times(|cell| cell.receive));
+    Some(Compared { cell, neighbour, part, larger })
+}
+
+impl Compared<'_> {
+    /// Reports a limited cell and its cause.
+    fn finding(&self, sweep: &Sweep<'_>) -> Finding {
+        let text = format!(
+            "{} reaches 1/{} of {}: {}.",
+            notation::cell(self.cell.cell),
+            notation::thousands(1.0 / self.part.max(f64::MIN_POSITIVE)),
+            notation::cell(self.neighbour.cell),
+            limit(self.cell, sweep.start.facts.bench.segment_payload),
+        );
+        self.noted(sweep, Finding::new(FindingKind::Limited, text))
+    }
+
+    /// Reports that no cell is limited, with the cell that comes closest.
+    fn harmless(&self, sweep: &Sweep<'_>) -> Finding {
+        let proportion = if self.part < PART { ", in proportion to the buffers" } else { "" };
+        let text = format!(
+            "No cell waits for a timer: each reaches at least a tenth of the best of its \
+             neighbours{proportion}; the \
+             least is {} of {} at {}.",
+            notation::percent(self.part),
+            notation::cell(self.neighbour.cell),
+            notation::cell(self.cell.cell),
+        );
+        self.noted(sweep, Finding::new(FindingKind::Limited, text))
+    }
+
+    fn noted(&self, sweep: &Sweep<'_>, finding: Finding) -> Finding {
+        let payload = sweep.start.facts.bench.segment_payload;
+        let mut finding =
+            finding.about([self.cell.cell, self.neighbour.cell], payload).with("part", self.part);
+        for (name, _) in TIMERS.iter().chain(&CAUSES) {
+            if let Some(amount) = self.cell.counted(name) {
+                finding = finding.with(name, as_f64(amount));
+            }
+        }
+        finding
+    }
+}
+
+/// Describes the cause of a slow cell from its counters.
+fn limit(cell: &CellSummary<'_>, payload: u32) -> String {
+    let pace = format!("a packet takes {}", time_of_a_packet(cell, payload));
+    let timers = events(cell, &TIMERS);
+    let causes = events(cell, &CAUSES);
+    let went_off = !timers.is_empty();
+    let evidence: Vec<String> = timers.into_iter().chain(causes).collect();
+    if evidence.is_empty() {
+        return format!("no counter says why, {pace}");
+    }
+    let verdict = match (went_off, timers_may_limit(cell)) {
+        (true, true) => "a timer limits it,",
+        (true, false) => "its timers went off too seldom to limit it:",
+        (false, _) => "no timer went off, but",
+    };
+    let runs = notation::plural(cell.runs.len() as u64, "run");
+    format!("{verdict} {} in {runs}, {pace}", evidence.join(", "))
+}
+
+/// Returns whether timers may have run for most of a cell's time.
+fn timers_may_limit(cell: &CellSummary<'_>) -> bool {
+    let longest =
+        |name: &str| SHORT.iter().find(|(short, _)| *short == name).map_or(LONG, |&(_, time)| time);
+    let waits =
+        TIMERS.iter().map(|(name, _)| as_f64(cell.counted(name).unwrap_or(0)) * longest(name));
+    waits.sum::<f64>() >= SHARE * cell.runs.iter().map(|run| run.seconds).sum::<f64>()
+}
+
+/// Returns the mean time of a full segment.
+fn time_of_a_packet(cell: &CellSummary<'_>, payload: u32) -> Duration {
+    let seconds = cell.runs.iter().map(|run| run.seconds).sum::<f64>();
+    let bytes = cell.runs.iter().fold(0_u64, |sum, run| sum.saturating_add(run.bytes));
+    let packets = bytes / u64::from(payload.max(1));
+    let each = std::time::Duration::try_from_secs_f64(seconds / as_f64(packets.max(1)));
+    each.map_or(Duration::MAX, Duration::from)
+}
+
+/// Returns the events of `kinds` in a cell, in words.
+fn events(cell: &CellSummary<'_>, kinds: &[(&str, &str)]) -> Vec<String> {
+    let happened = kinds.iter().filter_map(|&(name, noun)| {
+        let amount = cell.counted(name).filter(|&amount| amount > 0)?;
+        Some(plural_of_noun(amount, noun))
+    });
+    happened.collect()
+}
+
+/// Formats a count with a noun that may be followed by `of …`: `advertisements of a …`.
+fn plural_of_noun(amount: u64, noun: &str) -> String {
+    match noun.split_once(" of ") {
+        Some((head, rest)) => format!("{} of {rest}", notation::plural(amount, head)),
+        None => notation::plural(amount, noun),
+    }
+}
+
+/// Reports the timers that expired in the whole sweep, if there are counters of timers.
+fn timers(sweep: &Sweep<'_>) -> Option<Finding> {
+    let sum = |name: &str| {
+        let cells = sweep.table.iter().filter_map(|cell| cell.counted(name));
+        cells.reduce(u64::saturating_add)
+    };
+    let counted: Vec<(&str, &str, u64)> =
+        TIMERS.iter().filter_map(|&(name, noun)| Some((name, noun, sum(name)?))).collect();
+    if counted.is_empty() {
+        return None;
+    }
+    let busy = |cell: &&CellSummary<'_>| !events(cell, &TIMERS).is_empty();
+    let cells = sweep.table.iter().filter(busy).count() as u64;
+    let list: Vec<String> = counted
+        .iter()
+        .filter(|(.., amount)| *amount > 0)
+        .map(|&(_, noun, amount)| plural_of_noun(amount, noun))
+        .collect();
+    let text = if list.is_empty() {
+        "No retransmission, delayed-ACK or persist timer went off in any run.".to_owned()
+    } else {
+        let runs = notation::plural(sweep.runs.len() as u64, "run");
+        format!(
+            "Timers went off in {}: {} in {runs}.",
+            notation::plural(cells, "cell"),
+            list.join(", ")
+        )
+    };
+    let finding = Finding::new(FindingKind::Timers, text);
+    Some(
+        counted
+            .iter()
+            .fold(finding, |finding, &(name, _, amount)| finding.with(name, as_f64(amount))),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample_findings::{findings_of, findings_of_runs};
+    use linerate_evidence::Design;
+    use linerate_evidence::RunRecord;
+    use linerate_evidence::sample_data::{records, square_design};
+
+    fn is_slow(cell: Cell) -> bool {
+        cell.send.packets() == Some(1) && cell.receive.packets() == Some(3)
+    }
+
+    fn with_a_slow_cell(cell: Cell, _: u32) -> f64 {
+        if is_slow(cell) { 36_500.0 } else { 1e9 }
+    }
+
+    #[test]
+    fn a_timer_limited_cell_is_reported_with_its_timer() {
+        let design = square_design(3);
+        let mut runs = records(&design, with_a_slow_cell);
+        for run in &mut runs {
+            let slow = run.send_buffer.packets == Some(1) && run.receive_buffer.packets == Some(3);
+            run.counters.receiver.set(names::DELAYED_ACK_TIMEOUTS, if slow { 5_746 } else { 0 });
+            run.counters.sender.set(names::RETRANSMISSION_TIMEOUTS, 0);
+            run.counters.sender.set(names::DROPPED_FRAMES, 0);
+        }
+        let found = findings_of_runs(&design, &runs, findings);
+        assert_eq!(
+            found[0].text,
+            "1 × 3 packets reaches 1/27,397 of 2 × 3 packets: a timer limits it, 22,984 \
+             delayed-ACK timeouts in 4 runs, \
+             a packet takes 39.7 ms."
+        );
+        assert_eq!(
+            found[1].text,
+            "Timers went off in 1 cell: 22,984 delayed-ACK timeouts in 36 runs."
+        );
+        assert_eq!(found[0].figures[names::DELAYED_ACK_TIMEOUTS], 22_984.0);
+        assert_eq!(found[0].figures[names::DROPPED_FRAMES], 0.0);
+    }
+
+    #[test]
+    fn a_slow_cell_without_counters_is_reported() {
+        let found = findings_of(3, with_a_slow_cell, findings);
+        assert!(found[0].text.contains("no counter says why, a packet takes"), "{}", found[0].text);
+    }
+
+    #[test]
+    fn a_single_timeout_does_not_limit_a_long_run() {
+        let design = square_design(3);
+        let mut runs = records(&design, with_a_slow_cell);
+        for run in &mut runs {
+            run.counters.receiver.set(names::DELAYED_ACK_TIMEOUTS, 1);
+        }
+        let seldom = &findings_of_runs(&design, &runs, findings)[0].text;
+        let says = "its timers went off too seldom to limit it: 4 delayed-ACK timeouts in 4 \
+                    runs, a packet takes";
+        assert!(seldom.contains(says), "{seldom}");
+        for run in &mut runs {
+            run.counters.sender.set(names::RETRANSMISSION_TIMEOUTS, 2);
+        }
+        let may = &findings_of_runs(&design, &runs, findings)[0].text;
+        assert!(
+            may.contains("a timer limits it, 8 retransmission timeouts, 4 delayed-ACK timeouts"),
+            "{may}"
+        );
+    }
+
+    #[test]
+    fn a_smaller_buffer_may_carry_proportionally_less() {
+        let mut design = Design::of_1988();
+        design.send_buffers = "4KiB,64KiB,1MiB".parse().unwrap();
+        design.receive_buffers = design.send_buffers.clone();
+        let rate = |cell: Cell, _| 100.0 * as_f64(cell.send.min(cell.receive).bytes(1));
+        let text = |runs: &[RunRecord]| findings_of_runs(&design, runs, findings).remove(0).text;
+        let mut runs = records(&design, rate);
+        let harmless = text(&runs);
+        assert!(harmless.starts_with("No cell waits for a timer"), "{harmless}");
+        assert!(
+            harmless.contains("in proportion to the buffers; the least is 6.2 % of"),
+            "{harmless}"
+        );
+        for run in runs.iter_mut().filter(|run| run.send_buffer.requested_bytes == 4 << 10) {
+            run.bytes_per_second /= 20.0;
+        }
+        let limited = text(&runs);
+        assert!(
+            limited.starts_with("4 KiB × 64 KiB reaches 1/320 of 64 KiB × 64 KiB: "),
+            "{limited}"
+        );
+    }
+
+    #[test]
+    fn a_table_without_slow_cells_is_reported_as_such() {
+        let found = findings_of(3, |cell, _| 1e6 * as_f64(cell.receive.bytes(1)).powi(3), findings);
+        assert!(found[0].text.starts_with("No cell waits for a timer"), "{}", found[0].text);
+        assert!(
+            found[0].text.contains("the least is 12 % of 1 × 2 packets at 1 × 1 packets"),
+            "{}",
+            found[0].text
+        );
+    }
+}

@@ -1,0 +1,20 @@
+//! Findings about a sweep, derived from its runs alone.
+//!
+//! Everything here is a pure function of [`linerate_evidence`] types: from records of runs to a
+//! [`Table`] and [`Finding`]s. No engine, file or clock is involved, so a test is a table of
+//! numbers.
+
+#![forbid(unsafe_code)]
+
+mod finding;
+mod findings;
+mod log_ratio;
+#[cfg(test)]
+mod sample_findings;
+mod sweep;
+mod table;
+
+pub use finding::{CellName, Finding, FindingKind};
+pub use findings::findings;
+pub use sweep::Sweep;
+pub use table::{CellSummary, Table};

@@ -1,0 +1,26 @@
+//! Findings about made-up sweeps, for the tests of this crate.
+
+use crate::finding::Finding;
+use crate::sweep::Sweep;
+use crate::table::Table;
+use linerate_evidence::sample_data::{records, square_design, start};
+use linerate_evidence::{Cell, Design, RunRecord};
+
+/// Returns what `question` finds in a sweep of buffers from 1 to `most` packets with made-up rates.
+pub(crate) fn findings_of(
+    most: u32,
+    rate: impl Fn(Cell, u32) -> f64,
+    question: fn(&Sweep<'_>) -> Vec<Finding>,
+) -> Vec<Finding> {
+    let design = square_design(most);
+    findings_of_runs(&design, &records(&design, rate), question)
+}
+
+/// Returns what `question` finds in these runs.
+pub(crate) fn findings_of_runs(
+    design: &Design,
+    runs: &[RunRecord],
+    question: fn(&Sweep<'_>) -> Vec<Finding>,
+) -> Vec<Finding> {
+    question(&Sweep { design, start: &start(), runs, table: &Table::new(design, runs) })
+}

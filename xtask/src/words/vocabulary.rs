@@ -1,0 +1,226 @@
+//! The retired words, and a search for them that knows how identifiers are put together.
+
+use super::config::{Config, Retired};
+use super::piece::{Kind, Piece};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// All retired terms, and the allowed ones that contain a retired word, by their first word.
+#[derive(Debug)]
+pub(super) struct Vocabulary<'a> {
+    by_first_word: HashMap<&'a str, Vec<Term<'a>>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Term<'a> {
+    /// Lowercase, with one space between words.
+    text: &'a str,
+    /// None for an allowed term.
+    retired: Option<&'a Retired>,
+}
+
+/// A retired term in a piece of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Occurrence<'a> {
+    /// As the text spells it.
+    pub(super) spelling: &'a str,
+    /// The terms to use instead.
+    pub(super) instead: &'a str,
+}
+
+impl<'a> Vocabulary<'a> {
+    pub(super) fn new(config: &'a Config) -> Self {
+        let retired = config.retired.iter().flat_map(|retired| {
+            retired.words.iter().map(move |text| Term { text, retired: Some(retired) })
+        });
+        let allowed = config.allowed.iter().map(|text| Term { text, retired: None });
+        let mut by_first_word: HashMap<_, Vec<_>> = HashMap::new();
+        for term in retired.chain(allowed) {
+            let first = term.text.split(' ').next().unwrap_or_default();
+            by_first_word.entry(first).or_default().push(term);
+        }
+        Self { by_first_word }
+    }
+
+    /// Returns the retired terms in `piece` of `file`.
+    pub(super) fn find(&self, piece: Piece<'a>, file: &Path) -> Vec<Occurrence<'a>> {
+        let words = words(piece.text);
+        let mut found = Vec::new();
+        let mut at = 0;
+        while at < words.len() {
+            let Some((term, count)) = self.longest(&words[at..], piece.kind, file) else {
+                at += 1;
+                continue;
+            };
+            if let Some(retired) = term.retired {
+                let last = words[at + count - 1];
+                let spelling = &piece.text[words[at].start..last.start + last.text.len()];
+                found.push(Occurrence { spelling, instead: &retired.instead });
+            }
+            at += count;
+        }
+        found
+    }
+
+    /// Returns the longest term that `words` begin with, and the number of its words.
+    fn longest(&self, words: &[Word<'_>], kind: Kind, file: &Path) -> Option<(Term<'a>, usize)> {
+        let first = words.first()?.text.to_lowercase();
+        let singular = first.strip_suffix('s').unwrap_or_default();
+        let terms = [first.as_str(), singular].map(|word| self.by_first_word.get(word));
+        terms
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|term| term.retired.is_none_or(|retired| retired.applies_to(kind, file)))
+            .filter_map(|term| Some((*term, term.matched_words(words)?)))
+            .max_by_key(|&(_, count)| count)
+    }
+}
+
+impl Retired {
+    fn applies_to(&self, kind: Kind, file: &Path) -> bool {
+        let is_here = self.only_in.is_empty() || self.only_in.iter().any(|f| file.starts_with(f));
+        is_here && (kind == Kind::Code || !self.names_only)
+    }
+}
+
+impl Term<'_> {
+    /// Returns the number of words in the term, if `text` begins with it. The last word may be a
+    /// plural.
+    fn matched_words(&self, text: &[Word<'_>]) -> Option<usize> {
+        let count = self.text.split(' ').count();
+        let text = text.get(..count)?;
+        let is_equal = |at: usize, expected: &str| {
+            let word = text[at].text;
+            let singular = word.strip_suffix(['s', 'S']).filter(|_| at + 1 == count);
+            word.eq_ignore_ascii_case(expected)
+                || singular.is_some_and(|singular| singular.eq_ignore_ascii_case(expected))
+        };
+        let is_joined = text[1..].iter().all(|word| word.is_joined);
+        let mut words = self.text.split(' ').enumerate();
+        (is_joined && words.all(|(at, word)| is_equal(at, word))).then_some(count)
+    }
+}
+
+/// A word of prose, or a part of an identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Word<'a> {
+    start: usize,
+    text: &'a str,
+    /// Does at most one space, `_` or `-` separate it from the word before?
+    is_joined: bool,
+}
+
+/// Splits text into words: at everything that is no letter, and inside `CamelCase`.
+fn words(text: &str) -> Vec<Word<'_>> {
+    let mut words: Vec<Word<'_>> = Vec::new();
+    let mut letters = text.char_indices().filter(|(_, c)| c.is_alphabetic()).peekable();
+    while let Some((start, first)) = letters.next() {
+        let mut end = start + first.len_utf8();
+        let mut previous = first;
+        while let Some(&(at, next)) = letters.peek() {
+            let after = text[at + next.len_utf8()..].chars().next();
+            if at != end || is_hump(previous, next, after) {
+                break;
+            }
+            end += next.len_utf8();
+            previous = next;
+            letters.next();
+        }
+        let is_joined = words.last().is_some_and(|last| {
+            let between = &text[last.start + last.text.len()..start];
+            matches!(between, "" | " " | "_" | "-")
+        });
+        words.push(Word { start, text: &text[start..end], is_joined });
+    }
+    words
+}
+
+/// Does a word of `CamelCase` begin with `next`? `NICQueue` is `NIC` and `Queue`.
+fn is_hump(previous: char, next: char, after: Option<char>) -> bool {
+    next.is_uppercase() && (previous.is_lowercase() || after.is_some_and(char::is_lowercase))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> Config {
+        toml::from_str(
+            "clean = []
+            subjects_after = ''
+            openings = []
+            allowed = ['gizmo shop', 'thing ring']
+            retired = [
+                { words = ['gizmo', 'doodad'], instead = 'device' },
+                { words = ['gizmo box'], instead = 'chassis' },
+                { words = ['thing'], instead = 'item', names_only = true },
+                { words = ['widget'], instead = 'control', only_in = ['crates/old'] },
+            ]",
+        )
+        .unwrap()
+    }
+
+    fn find_in(file: &str, kind: Kind, text: &str) -> Vec<(String, String)> {
+        let config = config();
+        let found = Vocabulary::new(&config).find(Piece { line: 1, kind, text }, Path::new(file));
+        found.iter().map(|found| (found.spelling.to_owned(), found.instead.to_owned())).collect()
+    }
+
+    fn find(kind: Kind, text: &str) -> Vec<(String, String)> {
+        find_in("crates/new/a.rs", kind, text)
+    }
+
+    #[test]
+    fn finds_a_word_in_prose_and_as_a_part_of_a_name() {
+        for (text, spelling) in [
+            ("// a gizmo.", "gizmo"),
+            ("// Gizmos and", "Gizmos"),
+            ("the_gizmo_id", "gizmo"),
+            ("OldGizmo", "Gizmo"),
+            ("NICGizmo2", "Gizmo"),
+            ("MAX_GIZMOS", "GIZMOS"),
+            ("doodad", "doodad"),
+        ] {
+            assert_eq!(
+                find(Kind::Prose, text),
+                [(spelling.to_owned(), "device".to_owned())],
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn words_that_contain_a_retired_one_are_others() {
+        for text in ["gizmology", "ungizmo", "gizmoss", "box", "g-i-z-m-o", "Gizmó"] {
+            assert_eq!(find(Kind::Prose, text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn finds_the_longest_term_however_its_words_are_joined() {
+        for text in ["gizmo box", "gizmo-box", "GizmoBox", "GIZMO_BOX"] {
+            assert_eq!(
+                find(Kind::Prose, text),
+                [(text.to_owned(), "chassis".to_owned())],
+                "{text}"
+            );
+        }
+        let apart = find(Kind::Prose, "gizmo, box");
+        assert_eq!(apart, [("gizmo".to_owned(), "device".to_owned())]);
+    }
+
+    #[test]
+    fn an_allowed_term_may_contain_a_retired_word() {
+        assert_eq!(find(Kind::Code, "a_gizmo_shop, ThingRings"), []);
+        assert_eq!(find(Kind::Code, "gizmo_shop_gizmo").len(), 1);
+    }
+
+    #[test]
+    fn a_term_may_be_retired_in_names_only_or_in_some_folders_only() {
+        assert_eq!(find(Kind::Code, "some_thing").len(), 1);
+        assert_eq!(find(Kind::Prose, "some thing").len(), 0);
+        assert_eq!(find_in("crates/old/a.rs", Kind::Prose, "widget").len(), 1);
+        assert_eq!(find_in("crates/older/a.rs", Kind::Prose, "widget").len(), 0);
+    }
+}
