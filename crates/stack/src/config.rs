@@ -1,7 +1,7 @@
 //! What a host is told once, when it is made: who it is, and how much it may hold.
 
-use crate::neighbor::NeighborLimits;
-use crate::route::Route;
+use crate::ethernet::neighbor::NeighborLimits;
+use crate::ip::route::Route;
 use crate::steering::Shard;
 use alloc::vec::Vec;
 use core::num::NonZeroU16;

@@ -1,8 +1,8 @@
 //! What happened that an application may want to know, in a queue that cannot grow: each socket
 //! stands in it once, with one bit for each kind of event.
 
-use crate::list::{Links, List};
-use crate::sockets::{ListenHandle, Socket, Sockets, TcpHandle, UdpHandle};
+use crate::collections::list::{Links, List};
+use crate::handle::{ListenHandle, TcpHandle, UdpHandle};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::hint::cold_path;
@@ -165,21 +165,6 @@ impl EventQueue {
 /// The bit of [`Event::Incoming`] in the queue. Those of a connection are the connection's own.
 pub(crate) const INCOMING: u8 = 1;
 
-impl Event {
-    /// The event of the kind with this number that happened to a socket.
-    #[inline]
-    pub(crate) fn of(sockets: &Sockets, index: u32, kind: u8) -> Option<Self> {
-        let (key, socket) = sockets.entry(index)?;
-        Some(match socket {
-            Socket::Tcp(_) | Socket::Resting(_) | Socket::Waiting(_) => {
-                Self::Tcp(TcpHandle(key), *TcpEvent::ALL.get(usize::from(kind))?)
-            }
-            Socket::Listen(_) => Self::Incoming(ListenHandle(key)),
-            Socket::Udp(_) => Self::Udp(UdpHandle(key), UdpEvent::of(kind)?),
-        })
-    }
-}
-
 impl UdpEvent {
     const ALL: [Self; 3] = [Self::Readable, Self::Writable, Self::Error];
 
@@ -188,7 +173,7 @@ impl UdpEvent {
         1 << self as u8
     }
 
-    fn of(kind: u8) -> Option<Self> {
+    pub(crate) fn of(kind: u8) -> Option<Self> {
         Self::ALL.get(usize::from(kind)).copied()
     }
 }

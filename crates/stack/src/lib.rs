@@ -75,46 +75,28 @@
 
 extern crate alloc;
 
-mod address_table;
-mod arp;
-mod challenge_limit;
+mod collections;
 mod config;
 mod counters;
 mod demux;
-mod echo;
 mod error;
+mod ethernet;
 mod event;
-mod fast_open;
+mod handle;
 mod host;
 mod icmp;
-mod identification;
-mod interface;
-mod ipv4;
-mod isn;
+mod ip;
 mod keys;
 mod link;
-mod list;
-mod listen;
-mod memory;
-mod neighbor;
-mod packet_queue;
-mod path_mtu;
 mod ports;
 mod ready;
-mod route;
 mod rx;
-mod slab;
 mod sockets;
 mod stack;
 mod steering;
-mod super_frame;
 mod tcp;
-mod timer_wheel;
-mod token_bucket;
-mod transmit;
+mod tx;
 mod udp;
-mod udp_sockets;
-mod warm_memory;
 
 pub use config::{Limits, StackConfig};
 pub use counters::{
@@ -122,20 +104,21 @@ pub use counters::{
     TcpExtraCounters, TransmitCounters, UdpCounters,
 };
 pub use error::Error;
+pub use ethernet::neighbor::NeighborLimits;
 pub use event::{EchoError, EchoReply, Event, UdpEvent};
-pub use fast_open::cookie::FastOpenKeys;
-pub use host::{Budget, Host, Turn};
+pub use handle::{ListenHandle, TcpHandle, UdpHandle};
+pub use host::Host;
+pub use ip::route::Route;
+pub use link::gso::segment_gso_frame;
 pub use link::{
     Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, Medium, Offloads,
     PartialChecksum, PlainFrame, RxChecksum, RxFrame, SMALLEST_MTU, TxChecksum, TxFrame,
     ZeroCopyFrame,
 };
-pub use listen::{ListenOptions, ListenStatistics, SynCookies};
-pub use neighbor::NeighborLimits;
-pub use route::Route;
-pub use sockets::{ListenHandle, TcpHandle, UdpHandle};
 pub use stack::Stack;
+pub use stack::turn::{Budget, Turn};
 pub use steering::{FIRST_SHARD, Shard, Steered, Steering};
-pub use super_frame::segment_gso_frame;
-pub use tcp::ConnectOptions;
+pub use tcp::connect_options::ConnectOptions;
+pub use tcp::fast_open::cookie::FastOpenKeys;
+pub use tcp::listen::{ListenOptions, ListenStatistics, SynCookies};
 pub use udp::UdpOptions;

@@ -4,7 +4,7 @@
 //! much. The replies of the host itself (ARP, ICMP, resets) are one of those in the ring: a flood of
 //! questions gets its share of the link and no more.
 
-use crate::list::{Links, List};
+use crate::collections::list::{Links, List};
 use core::hint::cold_path;
 
 /// Frames that a sender may send in one turn. A few in a row keep its memory warm, and the receiver's
@@ -28,7 +28,7 @@ impl Sender {
         }
     }
 
-    const fn of(item: u32) -> Self {
+    pub(crate) const fn of(item: u32) -> Self {
         match item.checked_sub(1) {
             None => Self::Replies,
             Some(index) => Self::Socket(index),

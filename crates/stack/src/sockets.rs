@@ -1,34 +1,16 @@
 //! The sockets of a host: their places, and the handles by which an application knows them.
 
+use crate::collections::slab::{Key, Slab};
 use crate::error::Error;
-use crate::listen::Listener;
-use crate::slab::{Key, Slab};
+use crate::event::{Event, UdpEvent};
+use crate::handle::{ListenHandle, TcpHandle, UdpHandle};
+use crate::tcp::listen::Listener;
 use crate::tcp::{Owner, RestingSocket, Seen, TcpSocket};
 use crate::udp::UdpSocket;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use linerate_tcp::Waiting;
+use linerate_tcp::{Event as TcpEvent, Waiting};
 use linerate_units::Instant;
-
-/// Names a TCP connection. One that the application has let go of names nothing any more, even if its
-/// place is used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TcpHandle(pub(crate) Key);
-
-impl TcpHandle {
-    /// The place of the connection. Another one may have it later.
-    pub(crate) const fn index(self) -> u32 {
-        self.0.index()
-    }
-}
-
-/// Names a listener. One that was closed names nothing any more, even if its place is used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ListenHandle(pub(crate) Key);
-
-/// Names a UDP socket. One that was closed names nothing any more, even if its place is used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct UdpHandle(pub(crate) Key);
 
 /// A socket of any kind. They share one space of numbers, so that timers, turns and events need no
 /// further word to say whose they are.
@@ -46,7 +28,12 @@ pub(crate) enum Socket {
 impl Socket {
     /// The connection, if it is one.
     pub(crate) fn as_tcp(&self) -> Option<Seen<'_>> {
-        Seen::of(self)
+        match self {
+            Self::Tcp(socket) => Some(Seen::Awake(socket)),
+            Self::Resting(socket) => Some(Seen::Resting(socket.look())),
+            Self::Waiting(socket) => Some(Seen::Resting(socket.look())),
+            Self::Listen(_) | Self::Udp(_) => None,
+        }
     }
 
     /// Who holds the connection, if it is one.
@@ -107,6 +94,19 @@ impl Sockets {
             spare_records: Vec::new(),
             now: Instant::ZERO,
         }
+    }
+
+    /// Returns the event of this kind that happened to the socket at `index`.
+    #[inline]
+    pub(crate) fn event(&self, index: u32, kind: u8) -> Option<Event> {
+        let (key, socket) = self.entry(index)?;
+        Some(match socket {
+            Socket::Tcp(_) | Socket::Resting(_) | Socket::Waiting(_) => {
+                Event::Tcp(TcpHandle(key), *TcpEvent::ALL.get(usize::from(kind))?)
+            }
+            Socket::Listen(_) => Event::Incoming(ListenHandle(key)),
+            Socket::Udp(_) => Event::Udp(UdpHandle(key), UdpEvent::of(kind)?),
+        })
     }
 
     /// May there be one socket more?

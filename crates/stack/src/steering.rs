@@ -161,7 +161,7 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    fn of(packet: &'a [u8]) -> Option<Self> {
+    pub(crate) fn of(packet: &'a [u8]) -> Option<Self> {
         let &[
             version,
             _,

@@ -62,7 +62,7 @@ impl Headers {
     }
 
     /// The same with these ports, where there were none.
-    fn with_ports(mut self, local: u16, peer: u16) -> Self {
+    pub(crate) fn with_ports(mut self, local: u16, peer: u16) -> Self {
         self.bytes[TCP..TCP + 2].copy_from_slice(&local.to_be_bytes());
         self.bytes[TCP + 2..].copy_from_slice(&peer.to_be_bytes());
         self.tcp_sum = self.tcp_sum.add_u16(local).add_u16(peer);
@@ -153,7 +153,7 @@ impl Headers {
 
     /// The sum of a segment of `length` bytes whose header is `header` behind the ports.
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
-    pub(super) fn sum_of(&self, length: usize, header: &[u8]) -> Sum {
+    pub(crate) fn sum_of(&self, length: usize, header: &[u8]) -> Sum {
         (self.tcp_sum + Sum::of(header)).add_u16(length as u16)
     }
 
@@ -183,7 +183,13 @@ impl Headers {
     /// Writes everything that is not the connection's in front of a segment of `length` bytes, with this
     /// checksum of TCP.
     #[inline(always)]
-    fn write(&self, medium: usize, length: usize, tcp_checksum: u16, frame: &mut [u8]) -> usize {
+    pub(crate) fn write(
+        &self,
+        medium: usize,
+        length: usize,
+        tcp_checksum: u16,
+        frame: &mut [u8],
+    ) -> usize {
         let total = medium + Ipv4Header::LENGTH + length;
         let frame = &mut frame[..total];
         let checksum = tcp_checksum.to_be_bytes();
@@ -224,17 +230,17 @@ impl HostHeaders {
     }
 
     /// Are they those of a conversation between these two?
-    pub(super) fn are_between(&self, local: SocketAddrV4, peer: SocketAddrV4) -> bool {
+    pub(crate) fn are_between(&self, local: SocketAddrV4, peer: SocketAddrV4) -> bool {
         self.hosts == [*local.ip(), *peer.ip()]
     }
 
     /// The headers of such a conversation, and the generation for which their station is right.
-    pub(super) fn with_ports(&self, local: u16, peer: u16) -> (Headers, u64) {
+    pub(crate) fn with_ports(&self, local: u16, peer: u16) -> (Headers, u64) {
         (self.headers.with_ports(local, peer), self.hop)
     }
 
     /// In the generation `hop` packets go from `source` to `destination` on the link.
-    pub(super) fn set_stations(&mut self, source: MacAddress, destination: MacAddress, hop: u64) {
+    pub(crate) fn set_stations(&mut self, source: MacAddress, destination: MacAddress, hop: u64) {
         self.headers.set_stations(source, destination);
         self.hop = hop;
     }

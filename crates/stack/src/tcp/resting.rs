@@ -2,11 +2,9 @@
 //! in TIME-WAIT, in a tenth. Whoever wants to change anything about it wakes it, and whoever looks at it is shown
 //! what it would be awake.
 
-use super::{Owner, TcpSocket, TcpTimer, headers::Headers};
+use super::{Owner, TcpSocket, headers::Headers};
 use crate::demux::{Flow, FlowHash};
-use crate::memory::Granted;
-use crate::sockets::Socket;
-use crate::stack::Stack;
+use crate::tcp::grant::Granted;
 use alloc::boxed::Box;
 use core::net::SocketAddrV4;
 use core::ops::Deref;
@@ -45,16 +43,16 @@ impl Kept for Waiting {
 #[derive(Debug)]
 pub(crate) struct RestingSocket<C = Resting> {
     connection: C,
-    beside: Beside,
+    pub(crate) beside: Beside,
 }
 
 /// What is kept beside its connection.
 #[derive(Debug)]
-struct Beside {
+pub(crate) struct Beside {
     owner: Owner,
     local: SocketAddrV4,
     peer: SocketAddrV4,
-    flow_hash: FlowHash,
+    pub(crate) flow_hash: FlowHash,
     room: u32,
     /// How routers are to treat its packets, and how many they may pass.
     service: [u8; 2],
@@ -64,7 +62,7 @@ struct Beside {
 
 impl RestingSocket {
     /// What there is to keep of `socket`, if it can rest.
-    fn of(socket: &mut TcpSocket) -> Option<Self> {
+    pub(crate) fn of(socket: &mut TcpSocket) -> Option<Self> {
         // The host says what it grants before each step that may take memory.
         socket.connection.grant_memory(MemoryGrant::UNLIMITED);
         socket.granted = Granted::NOTHING;
@@ -95,7 +93,7 @@ impl RestingSocket<Waiting> {
         self.connection.deadline()
     }
 
-    fn flow(&self) -> Flow {
+    pub(crate) fn flow(&self) -> Flow {
         Flow::new(self.beside.local, self.beside.peer)
     }
 }
@@ -109,7 +107,7 @@ impl TcpSocket {
 
 impl Beside {
     #[inline(always)]
-    fn of(socket: &TcpSocket) -> Self {
+    pub(crate) fn of(socket: &TcpSocket) -> Self {
         Self {
             owner: socket.owner,
             local: socket.local,
@@ -153,7 +151,7 @@ impl<C: Kept> RestingSocket<C> {
     }
 
     /// The socket as it would be awake.
-    fn look(&self) -> Box<TcpSocket> {
+    pub(crate) fn look(&self) -> Box<TcpSocket> {
         Box::new(self.with(self.connection.look()))
     }
 }
@@ -165,18 +163,6 @@ pub(crate) enum Seen<'a> {
     Resting(Box<TcpSocket>),
 }
 
-impl<'a> Seen<'a> {
-    /// The connection in this place, if there is one.
-    pub(crate) fn of(socket: &'a Socket) -> Option<Self> {
-        match socket {
-            Socket::Tcp(socket) => Some(Self::Awake(socket)),
-            Socket::Resting(socket) => Some(Self::Resting(socket.look())),
-            Socket::Waiting(socket) => Some(Self::Resting(socket.look())),
-            Socket::Listen(_) | Socket::Udp(_) => None,
-        }
-    }
-}
-
 impl Deref for Seen<'_> {
     type Target = TcpSocket;
 
@@ -185,67 +171,5 @@ impl Deref for Seen<'_> {
             Self::Awake(socket) => socket,
             Self::Resting(socket) => socket,
         }
-    }
-}
-
-impl Stack {
-    /// Somebody wants the connection for something that is perhaps no step of it.
-    pub(crate) fn wake(&mut self, index: u32) {
-        if matches!(self.sockets.get(index), Some(Socket::Resting(_) | Socket::Waiting(_))) {
-            self.settle(index);
-        }
-    }
-
-    /// A connection was opened, or accepted. The newcomer that leaves its place for it rests, if it is quiet.
-    pub(crate) fn welcome(&mut self, index: u32) {
-        let Some(oldest) = self.memory.welcome(index) else { return };
-        if let Some(socket) = self.sockets.awake_at(oldest) {
-            socket.connection.hasten_rest();
-            self.let_rest(oldest);
-        }
-    }
-
-    /// Nothing was due of a connection but to look at it: if nothing has happened either, it rests. The
-    /// timer that it rests with is armed anew, or the one of its busy life would wake it.
-    pub(super) fn let_rest(&mut self, index: u32) {
-        let may = |socket: &&mut TcpSocket| !socket.retired && socket.connection.is_quiet();
-        let Some(socket) = self.sockets.tcp_at(index).filter(may) else { return };
-        if socket.state == State::TimeWait && socket.owner == Owner::Nobody {
-            self.wait_out(index);
-            return;
-        }
-        let deadline = socket.connection.poll_timeout();
-        let Some(resting) = RestingSocket::<Resting>::of(socket) else { return };
-        self.sockets.put_to_rest(index, Socket::Resting(Box::new(resting)));
-        self.burst.forget();
-        self.timers.set(TcpTimer::Of(index), deadline);
-    }
-
-    /// A connection is in TIME-WAIT: if it has said all, and nobody holds it, only that is kept of it which
-    /// TIME-WAIT needs.
-    pub(crate) fn wait_out(&mut self, index: u32) -> bool {
-        let Some(end) = self.sockets.put_to_wait(index) else { return false };
-        self.burst.forget();
-        self.queue_for_end(index, end);
-        true
-    }
-
-    /// The same after a step, which is settled unless nothing but this is left to be done.
-    #[cold]
-    pub(super) fn settle_in_time_wait(&mut self, index: u32) {
-        if !self.wait_out(index) {
-            self.settle(index);
-        }
-    }
-
-    /// TIME-WAIT of a connection of which nothing else is kept has come to its end, or its place is wanted.
-    /// False if it is not such a one.
-    pub(crate) fn end_waiting(&mut self, index: u32) -> bool {
-        let Some(Socket::Waiting(socket)) = self.sockets.get(index) else { return false };
-        self.flows.remove_hashed(socket.beside.flow_hash, socket.flow(), index);
-        self.leave_time_wait(index);
-        self.memory.forget(index, 0);
-        self.sockets.remove(index);
-        true
     }
 }

@@ -5,18 +5,16 @@
 //! socket in hand that it was made with, by a few compares, and the rest is followed apart.
 
 use super::TcpSocket;
+use crate::collections::timer_wheel::TimerWheel;
 use crate::event::EventQueue;
-use crate::memory::Memory;
 use crate::ready::{Ready, Sender};
-use crate::stack::Stack;
+use crate::tcp::memory::Memory;
 use crate::tcp::{Owner, TcpTimer};
-use crate::timer_wheel::TimerWheel;
 use core::hint::cold_path;
-use core::net::Ipv4Addr;
-use linerate_tcp::{Events, State, Trouble};
+use linerate_tcp::{Events, State};
 
 /// What tells more than the application: of the way to the peer.
-const OF_THE_WAY: Events = Events::TROUBLE.union(Events::PATH_MTU);
+pub(crate) const OF_THE_WAY: Events = Events::TROUBLE.union(Events::PATH_MTU);
 
 /// The parts of a host that a step of a connection concerns.
 pub(crate) struct Concerned<'a> {
@@ -80,7 +78,7 @@ impl Concerned<'_> {
 
     /// Notes that a connection wants to send.
     #[inline(always)]
-    fn call(&mut self, index: u32, socket: &TcpSocket) {
+    pub(crate) fn call(&mut self, index: u32, socket: &TcpSocket) {
         if socket.connection.wants_transmit() {
             let ready = if socket.is_local { &mut *self.local_ready } else { &mut *self.ready };
             ready.push(Sender::Socket(index));
@@ -89,7 +87,7 @@ impl Concerned<'_> {
 
     /// Notes that a connection wants to send, and what its application may want to know.
     #[inline(always)]
-    fn note(mut self, index: u32, socket: &mut TcpSocket) {
+    pub(crate) fn note(mut self, index: u32, socket: &mut TcpSocket) {
         self.call(index, socket);
         let events = socket.connection.take_events();
         if !events.is_empty() && socket.owner == Owner::Application {
@@ -112,7 +110,7 @@ impl TcpSocket {
 
     /// Does the host's memory have to hear of the last step?
     #[inline(always)]
-    fn concerns(&self, memory: &Memory) -> bool {
+    pub(crate) fn concerns(&self, memory: &Memory) -> bool {
         self.connection.buffer_memory() != self.held || memory.is_awaited()
     }
 
@@ -120,81 +118,5 @@ impl TcpSocket {
     #[inline(always)]
     fn is_elsewhere(&self) -> bool {
         self.connection.state() != self.state || self.state == State::Closed
-    }
-}
-
-impl Stack {
-    /// Does what a step of a connection makes necessary. To be called after each.
-    pub(crate) fn settle(&mut self, index: u32) {
-        if let Some(socket) = self.sockets.tcp_at(index)
-            && concerned!(self).settle(index, socket) == Settled::Not
-        {
-            self.follow(index);
-        }
-    }
-
-    /// The same for a connection that has just been opened: it has its SYN to send, and nothing else has happened to it.
-    #[inline(never)]
-    pub(crate) fn call_newcomer(&mut self, index: u32) {
-        if let Some(socket) = self.sockets.awake_at(index) {
-            concerned!(self).call(index, socket);
-        }
-    }
-
-    /// The same for a step after which there is more to be done than to send and to read.
-    #[cold]
-    pub(crate) fn follow(&mut self, index: u32) {
-        let Some(mut socket) = self.sockets.tcp_at(index) else { return };
-        if socket.concerns(&self.memory) {
-            self.follow_memory(index);
-            let Some(same) = self.sockets.tcp_at(index) else { return };
-            socket = same;
-        }
-        if socket.retired {
-            return;
-        }
-        let events = socket.connection.events();
-        concerned!(self).note(index, socket);
-        let (before, state) = (socket.state, socket.connection.state());
-        socket.state = state;
-        let waits_until =
-            if state == State::TimeWait { socket.connection.waits_until() } else { None };
-        if waits_until.is_none() {
-            socket.arm(index, &mut self.timers);
-        }
-        if events.intersects(OF_THE_WAY) {
-            self.follow_way(index, events);
-        }
-        if before != state || state == State::Closed {
-            self.follow_change(index, (before, state));
-        }
-        if let Some(end) = waits_until {
-            self.queue_for_end(index, end);
-        }
-    }
-
-    /// What a connection has found out of the way to its peer.
-    #[cold]
-    fn follow_way(&mut self, index: u32, events: Events) {
-        let Some(socket) = self.sockets.tcp_at(index) else { return };
-        let (connection, peer) = (&socket.connection, *socket.peer.ip());
-        let is_silent =
-            events.contains(Events::TROUBLE) && connection.trouble() == Some(Trouble::Silent);
-        if events.contains(Events::PATH_MTU) {
-            // What one connection has found out is worth remembering for the next.
-            let (mtu, is_estimated) = (connection.path_mtu(), connection.is_path_mtu_estimated());
-            self.path_mtus.note(self.now, peer, mtu, is_estimated);
-        }
-        if is_silent {
-            self.doubt_way_to(peer);
-        }
-    }
-
-    /// RFC 9293 §3.8.3 (b): a peer that answers nothing is negative advice about the neighbour on the
-    /// way to it, which is asked whether it is still there.
-    fn doubt_way_to(&mut self, peer: Ipv4Addr) {
-        if let Some(route) = self.routes.lookup(peer) {
-            self.neighbors.doubt(self.now, route.next_hop(peer));
-        }
     }
 }

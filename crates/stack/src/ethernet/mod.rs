@@ -1,0 +1,3 @@
+//! Neighbours on an Ethernet, and the ARP requests that find them.
+
+pub(crate) mod neighbor;

@@ -1,0 +1,82 @@
+//! ARP packets: what they teach, and what they are answered with (RFC 826, RFC 5227).
+
+use crate::ethernet::neighbor::Question;
+use crate::link::arrival::{Arrival, is_possible_sender};
+use crate::stack::Stack;
+use crate::tx::Reply;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use linerate_units::Instant;
+use linerate_wire::{ArpOperation, ArpPacket, IcmpError, MacAddress, Quote, Unreachable};
+
+impl Stack {
+    pub(crate) fn handle_arp(&mut self, arrival: Arrival<'_>, bytes: &[u8]) {
+        let packet = match ArpPacket::parse(bytes) {
+            Ok(packet) if is_possible_sender(packet.sender_mac) => packet,
+            _ => {
+                self.neighbors.counters().in_errors += 1;
+                return;
+            }
+        };
+        self.neighbors.counters().in_packets += 1;
+        if self.interface.is_ours(packet.sender_ip) {
+            // Somebody claims an address of ours. We keep it (RFC 5227 §2.4 c), and say so by counting.
+            self.neighbors.counters().conflicts +=
+                u64::from(packet.sender_mac != self.interface.mac);
+            return;
+        }
+        let asks_for_us = packet.operation == ArpOperation::Request
+            && self.interface.addresses.iter().any(|own| own.address() == packet.target_ip);
+        // A probe has no sender yet, and what claims to be a neighbour must have a neighbour's address.
+        if self.interface.is_on_link(packet.sender_ip)
+            && self.interface.is_possible_source(packet.sender_ip)
+        {
+            self.neighbors.learn(arrival.at, packet.sender_ip, packet.sender_mac, asks_for_us);
+        }
+        // The first shard answers for all.
+        if asks_for_us && self.shard.is_first() {
+            let reply = packet.reply(self.interface.mac);
+            let emit = |bytes: &mut [u8]| {
+                reply.emit(bytes);
+            };
+            let kept =
+                self.replies.push_with(Reply::Arp(packet.sender_mac), ArpPacket::LENGTH, emit);
+            self.neighbors.counters().out_replies += u64::from(kept);
+            self.counted.transmit.drops += u64::from(!kept);
+        }
+        self.call_replies();
+    }
+
+    /// The question as a packet, and whom it is sent to.
+    pub(crate) fn arp_request(&self, question: &Question) -> (ArpPacket, MacAddress) {
+        let source =
+            self.interface.source_towards(question.address).unwrap_or(Ipv4Addr::UNSPECIFIED);
+        let request = ArpPacket::request(self.interface.mac, source, question.address);
+        (request, question.station.unwrap_or(MacAddress::BROADCAST))
+    }
+
+    /// Lets one timer of the neighbours expire, if one is due. What waited for a neighbour that did
+    /// not answer is reported to the sockets that sent it, as a router would.
+    #[inline]
+    pub(crate) fn handle_neighbor_timeout(&mut self, now: Instant) -> bool {
+        let Some(given_up) = self.neighbors.handle_timeout(now) else { return false };
+        self.report_given_up(now, &given_up);
+        self.call_replies();
+        true
+    }
+
+    #[inline(never)]
+    fn report_given_up(&mut self, now: Instant, given_up: &[Vec<u8>]) {
+        for packet in given_up {
+            self.counted.ip.out_discards += 1;
+            if let Ok(quote) = Quote::parse(packet) {
+                self.handle_report(
+                    now,
+                    quote.header.source,
+                    IcmpError::Unreachable(Unreachable::Host),
+                    &quote,
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Echo requests of this host: which answers are awaited, so that nobody can fill the application's
+//! queue with answers to questions that were never asked.
+
+use crate::error::Error;
+use crate::event::{EchoError, EchoReply, Event};
+use crate::ip::Arrived;
+use crate::stack::Stack;
+use core::net::{Ipv4Addr, SocketAddrV4};
+use linerate_units::Instant;
+use linerate_wire::{Echo, IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote};
+
+impl Stack {
+    /// Asks `destination` whether it is there, with `data` to be sent back. The answer comes as
+    /// [`Event::EchoReply`], a problem on the way as [`Event::EchoError`].
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if too much waits for the link; [`Error::MessageTooLong`]; or why there
+    /// is no way to the destination.
+    pub fn echo_send(
+        &mut self,
+        now: Instant,
+        destination: Ipv4Addr,
+        identifier: u16,
+        sequence: u16,
+        data: &[u8],
+    ) -> Result<(), Error> {
+        self.pass_time(now);
+        if destination.is_multicast() || destination.is_unspecified() {
+            return Err(Error::InvalidDestination(SocketAddrV4::new(destination, 0)));
+        }
+        let way = self.way_to(now, destination)?;
+        let limit = way.mtu.saturating_sub(Ipv4Header::LENGTH + IcmpMessage::HEADER_LENGTH);
+        if data.len() > limit {
+            return Err(Error::MessageTooLong { limit });
+        }
+        let header = Ipv4Header::new(way.source, destination, Protocol::ICMP);
+        let message = IcmpMessage::EchoRequest(Echo { identifier, sequence, data });
+        if !self.send_icmp(&header, &message) {
+            return Err(Error::WouldBlock);
+        }
+        self.counted.icmp.out_echos += 1;
+        self.echoes.note(destination, identifier);
+        Ok(())
+    }
+
+    /// Tells the application of an answer that it awaits.
+    pub(crate) fn handle_echo_reply(&mut self, arrived: &Arrived<'_>, echo: &Echo<'_>) {
+        let source = arrived.header.source;
+        let awaited = [source, Ipv4Addr::BROADCAST];
+        if !awaited.iter().any(|&destination| self.echoes.awaits(destination, echo.identifier)) {
+            return;
+        }
+        let reply = EchoReply {
+            source,
+            identifier: echo.identifier,
+            sequence: echo.sequence,
+            data: echo.data.to_vec(),
+            ttl: arrived.header.ttl,
+            arrived: arrived.arrival.at,
+        };
+        self.note_echo(Event::EchoReply(reply));
+    }
+
+    /// Tells the application of a problem that its request met.
+    pub(crate) fn handle_echo_report(
+        &mut self,
+        reporter: Ipv4Addr,
+        error: IcmpError,
+        quote: &Quote<'_>,
+    ) {
+        let Some((identifier, sequence)) = quote.echo_request() else { return };
+        let destination = quote.header.destination;
+        if self.echoes.awaits(destination, identifier) {
+            let error = EchoError { reporter, destination, identifier, sequence, error };
+            self.note_echo(Event::EchoError(error));
+        }
+    }
+
+    fn note_echo(&mut self, event: Event) {
+        self.counted.ip.in_discards += u64::from(!self.events.note_echo(event));
+    }
+}

@@ -1,0 +1,119 @@
+//! ICMP messages: questions answered, errors sent and errors believed (RFC 792, RFC 1122 §3.2.2).
+
+use crate::ip::Arrived;
+use crate::stack::Stack;
+use core::net::Ipv4Addr;
+use linerate_units::Instant;
+use linerate_wire::{Echo, IcmpError, IcmpMessage, Ipv4Header, Malformed, Protocol, Quote};
+
+impl Stack {
+    pub(crate) fn handle_icmp(&mut self, arrived: &Arrived<'_>) {
+        let counted = &mut self.counted.icmp;
+        counted.in_messages += 1;
+        let message = match IcmpMessage::parse(arrived.payload) {
+            Ok(message) => message,
+            Err(malformed) => {
+                counted.in_errors += 1;
+                counted.in_checksum_errors +=
+                    u64::from(matches!(malformed, Malformed::Checksum { .. }));
+                return;
+            }
+        };
+        match message {
+            IcmpMessage::EchoRequest(echo) => {
+                counted.in_echos += 1;
+                self.answer_echo(arrived, echo);
+            }
+            IcmpMessage::EchoReply(echo) => {
+                counted.in_echo_replies += 1;
+                self.handle_echo_reply(arrived, &echo);
+            }
+            IcmpMessage::Error { error, quote } => {
+                self.count_error(error);
+                self.handle_report(arrived.arrival.at, arrived.header.source, error, &quote);
+            }
+            IcmpMessage::Other { .. } => {}
+        }
+    }
+
+    /// The data of a request comes back in the reply (RFC 1122 §3.2.2.6), from the address that was
+    /// asked.
+    fn answer_echo(&mut self, arrived: &Arrived<'_>, echo: Echo<'_>) {
+        let mut source = arrived.header.destination;
+        if arrived.to_everyone {
+            match self.interface.source_towards(arrived.header.source) {
+                Some(own) if self.answer_broadcast_echo => source = own,
+                _ => return,
+            }
+        }
+        let header = Ipv4Header::new(source, arrived.header.source, Protocol::ICMP);
+        let kept = self.send_icmp(&header, &IcmpMessage::EchoReply(echo));
+        self.counted.icmp.out_echo_replies += u64::from(kept);
+    }
+
+    /// Tells the sender of a packet why it came to nothing, unless that would answer what nobody may
+    /// answer (RFC 1122 §3.2.2: broadcasts; fragments never come so far, and errors are not asked
+    /// about), or there have been too many such errors.
+    pub(crate) fn answer_with_error(&mut self, arrived: &Arrived<'_>, error: IcmpError) {
+        if arrived.to_everyone {
+            return;
+        }
+        if !self.icmp_errors.take(arrived.arrival.at) {
+            self.counted.icmp.out_rate_limited += 1;
+            return;
+        }
+        let Ok(quote) = Quote::of(arrived.bytes) else { return };
+        let header =
+            Ipv4Header::new(arrived.header.destination, arrived.header.source, Protocol::ICMP);
+        let kept = self.send_icmp(&header, &IcmpMessage::Error { error, quote });
+        self.counted.icmp.out_unreachables += u64::from(kept);
+    }
+
+    /// Has the host send a message; false if too much waits already.
+    pub(crate) fn send_icmp(&mut self, header: &Ipv4Header, message: &IcmpMessage<'_>) -> bool {
+        let emit = |bytes: &mut [u8]| {
+            message.emit(bytes);
+        };
+        let kept = self.send_packet(header, message.length(), emit);
+        self.counted.icmp.out_messages += u64::from(kept);
+        self.counted.icmp.out_errors += u64::from(!kept);
+        kept
+    }
+
+    /// A packet of ours is said to have met a problem: the socket that sent it is told.
+    pub(crate) fn handle_report(
+        &mut self,
+        now: Instant,
+        reporter: Ipv4Addr,
+        error: IcmpError,
+        quote: &Quote<'_>,
+    ) {
+        let ignored = matches!(error, IcmpError::SourceQuench | IcmpError::Redirect { .. });
+        if ignored || !self.interface.is_ours(quote.header.source) {
+            return;
+        }
+        match quote.header.protocol {
+            Protocol::TCP => self.handle_segment_report(now, error, quote),
+            Protocol::UDP => self.handle_datagram_report(now, error, quote),
+            Protocol::ICMP => self.handle_echo_report(reporter, error, quote),
+            _ => {}
+        }
+    }
+
+    const fn count_error(&mut self, error: IcmpError) {
+        let counted = &mut self.counted.icmp;
+        match error {
+            IcmpError::Unreachable(_) | IcmpError::FragmentationNeeded { .. } => {
+                counted.in_unreachables += 1;
+            }
+            IcmpError::TimeExceeded(_) => counted.in_time_exceeded += 1,
+            IcmpError::ParameterProblem { .. }
+            | IcmpError::OptionMissing
+            | IcmpError::BadLength => {
+                counted.in_parameter_problems += 1;
+            }
+            IcmpError::Redirect { .. } => counted.in_redirects += 1,
+            IcmpError::SourceQuench => counted.in_source_quenches += 1,
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! IPv4 packets: which of them are for us (RFC 1122 §3.2.1), the way that ours take, and the host's
+//! own ones.
+//!
+//! Fragments are counted and dropped: this host does not reassemble. It asks its peers not to need
+//! that: everything it sends says "don't fragment", and its TCP announces what fits its link.
+
+use crate::error::Error;
+use crate::ip::Arrived;
+use crate::ip::Course;
+use crate::ip::LOCAL_MTU;
+use crate::ip::Way;
+use crate::ip::interface::Audience;
+use crate::link::arrival::Arrival;
+use crate::ready::Sender;
+use crate::stack::Stack;
+use crate::tx::Reply;
+use core::net::Ipv4Addr;
+use linerate_units::Instant;
+use linerate_wire::{IcmpError, Ipv4Header, Ipv4Packet, Protocol, Unreachable};
+
+impl Stack {
+    /// Takes in a packet from the link, or from this host itself.
+    pub(crate) fn handle_packet(&mut self, arrival: Arrival<'_>, bytes: &[u8]) {
+        self.counted.ip.in_receives += 1;
+        let Ok(packet) = Ipv4Packet::parse(bytes) else {
+            self.counted.ip.in_header_errors += 1;
+            return;
+        };
+        let header = packet.header;
+        let Some(to_everyone) = self.judge_addresses(arrival, &header) else { return };
+        if header.is_fragment() {
+            self.counted.ip.reassembly_required += 1;
+            self.counted.ip.reassembly_failures += 1;
+            return;
+        }
+        self.deliver(&Arrived { arrival, header, payload: packet.payload, bytes, to_everyone });
+    }
+
+    /// Is a packet for us, and can it come from where it says? If so, is it for all hosts?
+    fn judge_addresses(&mut self, arrival: Arrival<'_>, header: &Ipv4Header) -> Option<bool> {
+        let pair = header.addresses();
+        let is_plain = !arrival.local && !arrival.to_all_stations;
+        // Packets come in trains: the answer is that of the packet before, mostly.
+        if is_plain && self.flow_cache.hosts == Some(pair) {
+            return Some(false);
+        }
+        let is_strange = !arrival.local
+            && (!self.interface.is_possible_source(header.source)
+                || header.destination.is_loopback());
+        if is_strange {
+            self.counted.ip.in_header_errors += 1;
+            return None;
+        }
+        let audience = self.interface.audience(header.destination);
+        // A frame for all stations with a packet for one host is a fault of its sender (RFC 1122
+        // §3.3.6: silently discarded).
+        if audience == Audience::Others || (arrival.to_all_stations && audience == Audience::Us) {
+            self.counted.ip.in_address_errors += 1;
+            return None;
+        }
+        if is_plain && audience == Audience::Us {
+            self.flow_cache.hosts = Some(pair);
+        }
+        Some(audience == Audience::Everyone)
+    }
+
+    fn deliver(&mut self, arrived: &Arrived<'_>) {
+        if arrived.header.protocol != Protocol::TCP {
+            // It may be about the connection whose acknowledgement waits, and is not answered before that has been heard.
+            self.flush_coalesced();
+        }
+        match arrived.header.protocol {
+            Protocol::TCP => self.handle_tcp(arrived),
+            Protocol::UDP => self.handle_datagram(arrived),
+            Protocol::ICMP => self.handle_icmp(arrived),
+            _ => {
+                self.counted.ip.in_unknown_protocols += 1;
+                self.answer_with_error(arrived, IcmpError::Unreachable(Unreachable::Protocol));
+                return;
+            }
+        }
+        self.counted.ip.in_delivers += 1;
+    }
+
+    /// The way to a destination: this host itself, all hosts on the link, or along a route.
+    #[inline(never)]
+    pub(crate) fn way_to(&mut self, now: Instant, destination: Ipv4Addr) -> Result<Way, Error> {
+        match self.known_course(destination) {
+            Some(course) => self.way_along(now, &course),
+            None => self.find_way_to(now, destination),
+        }
+    }
+
+    /// The same for one that was not asked for last.
+    #[inline(never)]
+    fn find_way_to(&mut self, now: Instant, destination: Ipv4Addr) -> Result<Way, Error> {
+        let interface = &self.interface;
+        if interface.is_ours(destination) {
+            return Ok(Way::unlimited(destination, LOCAL_MTU));
+        }
+        if interface.audience(destination) == Audience::Everyone {
+            let source = interface.source_towards(destination).ok_or(Error::NoAddress)?;
+            return Ok(Way::unlimited(source, interface.capabilities.mtu));
+        }
+        let course = self.find_course(destination).ok_or(Error::NoRoute(destination))?;
+        self.way_along(now, &course)
+    }
+
+    #[inline(always)]
+    fn way_along(&self, now: Instant, course: &Course) -> Result<Way, Error> {
+        let known = self.path_mtus.get(now, course.destination);
+        let link_mtu =
+            self.interface.capabilities.mtu.min(course.mtu.unwrap_or(LOCAL_MTU)).min(LOCAL_MTU);
+        Ok(Way {
+            source: course.source.ok_or(Error::NoAddress)?,
+            mtu: known.map_or(link_mtu, |known| known.mtu.min(link_mtu)),
+            link_mtu,
+            is_estimated: known.is_some_and(|known| known.is_estimated),
+            window_clamp: course.window_clamp,
+        })
+    }
+
+    /// Where packets for `destination` go, if that was asked last, and no route has changed since: connections to
+    /// one host come in trains, and each asks when it is opened, and when it speaks first.
+    #[inline]
+    pub(crate) fn known_course(&self, destination: Ipv4Addr) -> Option<Course> {
+        let holds = |course: &Course| {
+            course.destination == destination && course.routes == self.routes.generation()
+        };
+        self.course.filter(holds)
+    }
+
+    /// The same, looked up, for a destination that is not everyone; that of another host is remembered.
+    pub(crate) fn find_course(&mut self, destination: Ipv4Addr) -> Option<Course> {
+        let route = self.routes.lookup(destination)?;
+        let next_hop = route.next_hop(destination);
+        let course = Course {
+            destination,
+            routes: self.routes.generation(),
+            next_hop,
+            source: self.interface.source_towards(next_hop),
+            mtu: route.mtu,
+            window_clamp: route.window_clamp,
+        };
+        if !self.interface.is_ours(destination) {
+            self.course = Some(course);
+        }
+        Some(course)
+    }
+
+    /// Has the host itself send a packet, of which `write` writes the `length` bytes of payload. False
+    /// if too many wait already.
+    pub(crate) fn send_packet(
+        &mut self,
+        header: &Ipv4Header,
+        length: usize,
+        write: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        let whole = Ipv4Header::LENGTH + length;
+        let emit = |bytes: &mut [u8]| {
+            header.emit(length, bytes);
+            write(&mut bytes[Ipv4Header::LENGTH..]);
+        };
+        let kept = if self.interface.is_ours(header.destination) {
+            self.local_ready.push(Sender::Replies);
+            self.local.push_with((), whole, emit)
+        } else {
+            self.ready.push(Sender::Replies);
+            self.replies.push_with(Reply::Packet, whole, emit)
+        };
+        self.counted.ip.out_requests += 1;
+        self.counted.ip.out_discards += u64::from(!kept);
+        kept
+    }
+
+    /// Takes in packets that this host has sent to itself, at most `budget`; returns how many.
+    pub fn handle_local(&mut self, now: Instant, budget: usize) -> usize {
+        self.pass_time(now);
+        let arrival = Arrival {
+            at: self.now,
+            verified: true,
+            joined: None,
+            memory: None,
+            to_all_stations: false,
+            local: true,
+        };
+        let steps = (0..budget).take_while(|_| self.handle_next_local(now, arrival)).count();
+        self.flush_coalesced();
+        steps
+    }
+
+    /// Are there, or may there be, packets from this host to itself?
+    pub(crate) const fn has_local(&self) -> bool {
+        !self.local_ready.is_empty()
+    }
+
+    /// False if there are none.
+    fn handle_next_local(&mut self, now: Instant, arrival: Arrival<'_>) -> bool {
+        match self.local_ready.turn() {
+            Some(Sender::Socket(index)) => self.transmit_local(now, arrival, index),
+            Some(Sender::Replies) => self.handle_local_packet(arrival),
+            None => return false,
+        }
+        true
+    }
+
+    fn handle_local_packet(&mut self, arrival: Arrival<'_>) {
+        let next = self.local.pop();
+        if self.local.is_empty() {
+            self.local_ready.remove(Sender::Replies);
+        }
+        if let Some(((), packet)) = next {
+            self.handle_packet(arrival, &packet);
+            self.local.give_back(packet);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A listener that keeps nothing of a SYN: it answers with a cookie, and a connection begins when the
+//! peer's acknowledgement brings it back (RFC 4987 §3.6).
+//!
+//! The SYN-ACK is written by a connection that lives only for that, and the connection that begins is
+//! made from the same SYN, as the cookie remembers it: so the two agree, whatever was left out.
+
+use crate::ip::Arrived;
+use crate::stack::Stack;
+use crate::tcp::Owner;
+use crate::tcp::listen::SynCookies;
+use crate::tcp::listen::syn_cookie::{Kept, PERIOD};
+use linerate_tcp::{Connection, EcnRule, Open, Seeds};
+use linerate_wire::{Segment, TcpFlags, TcpHeader};
+
+impl Stack {
+    /// Answers a SYN with a cookie.
+    #[cold]
+    pub(super) fn answer_with_cookie(
+        &mut self,
+        arrived: &Arrived<'_>,
+        index: u32,
+        syn: &Segment<'_>,
+    ) {
+        let now = arrived.arrival.at;
+        let (local, peer) = arrived.ends(syn);
+        let Ok(way) = self.way_to(now, *peer.ip()) else {
+            self.drop_syn(index);
+            return;
+        };
+        let rules = self.rules_of(index);
+        let config = self.tcp_configs.shared(rules).clone();
+        let is_accurate =
+            config.accurate_ecn != EcnRule::Off && syn.flags().asks_for_accurate_ecn();
+        let kept = Kept::of(syn, config.timestamps, is_accurate);
+        let offset = self.numbers.timestamp_offset(local, peer);
+        let seeds = Seeds {
+            initial_sequence: self.cookies.make(now, local, peer, &kept),
+            timestamp_offset: kept.timestamp_offset(offset, now),
+        };
+        let path = way.path();
+        let mut field = [0; 40];
+        let remembered = kept.syn(syn, is_accurate, &mut field);
+        let mut bytes = [0; TcpHeader::MAX_LENGTH];
+        let mut connection = Connection::accept(config, path, seeds, &remembered, now);
+        connection.note_codepoint_of_syn(arrived.header.type_of_service.ecn());
+        let Some(sent) = connection.poll_transmit(now, &mut bytes) else { return };
+        self.answer_segment(arrived, syn, &bytes[..sent.length], sent.sum);
+        self.counted.tcp_extra.syn_cookies_sent += 1;
+        if let Some(listener) = self.sockets.listener_at(index) {
+            listener.cookie_sent = Some(now);
+            listener.counted.cookies_sent += 1;
+        }
+    }
+
+    /// An acknowledgement without a connection may bring back a cookie of this listener, and open its
+    /// connection. False if it does not, and belongs to nobody.
+    #[cold]
+    pub(crate) fn take_cookie(
+        &mut self,
+        arrived: &Arrived<'_>,
+        index: u32,
+        ack: &Segment<'_>,
+    ) -> bool {
+        if !self.expects_cookies(arrived, index) || ack.flags().contains(TcpFlags::SYN) {
+            return false;
+        }
+        let (local, peer) = arrived.ends(ack);
+        let Some(kept) = self.cookies.read(arrived.arrival.at, local, peer, ack) else {
+            self.refuse_cookie(index, false);
+            return false;
+        };
+        if !self.has_accept_room(index) {
+            // The cookie stays good: the peer sends it again with its data.
+            self.count_overflow(index);
+            return true;
+        }
+        let way = self.way_to(arrived.arrival.at, *peer.ip());
+        let (Ok(way), Ok(())) = (way, self.sockets.has_room()) else {
+            self.drop_syn(index);
+            return true;
+        };
+        if !self.cookies.take(local, peer, ack.ack - 1) {
+            self.refuse_cookie(index, true);
+            return false;
+        }
+        let rules = self.rules_of(index);
+        let mut field = [0; 40];
+        // Only who was answered so counts like this (RFC 9768 §5.1).
+        let may_be =
+            self.tcp_configs.shared(rules).accurate_ecn != EcnRule::Off && !kept.keeps_ecn();
+        let syn = kept.syn(ack, may_be && ack.flags().ace() >= 2, &mut field);
+        let ecn = arrived.header.type_of_service.ecn();
+        let (owner, iss) = (Owner::HalfOpen(index), Some(ack.ack - 1));
+        let connection =
+            self.insert_tcp(owner, (local, peer), &way, rules, Open::Passive, iss).index();
+        if let Some(socket) = self.sockets.tcp_at(connection) {
+            socket.connection.learn_from_cookie((&syn, ack, ecn), arrived.arrival.at);
+        }
+        self.counted.tcp.passive_opens += 1;
+        self.counted.tcp_extra.syn_cookies_received += 1;
+        if let Some(listener) = self.sockets.listener_at(index) {
+            listener.counted.cookies_taken += 1;
+        }
+        self.settle(connection);
+        true
+    }
+
+    /// Can there be cookies of this listener on their way? Otherwise it need not look at acknowledgements
+    /// that belong to nobody, and a forger has nothing to guess.
+    fn expects_cookies(&mut self, arrived: &Arrived<'_>, index: u32) -> bool {
+        let Some(listener) = self.sockets.listener_at(index) else { return false };
+        let recently =
+            listener.cookie_sent.is_some_and(|sent| arrived.arrival.at.since(sent) < PERIOD * 2);
+        listener.options.syn_cookies != SynCookies::Never && recently
+    }
+
+    fn refuse_cookie(&mut self, index: u32, replayed: bool) {
+        self.counted.tcp_extra.syn_cookies_failed += 1;
+        if let Some(listener) = self.sockets.listener_at(index) {
+            let counted = &mut listener.counted;
+            let which =
+                if replayed { &mut counted.cookies_replayed } else { &mut counted.cookies_refused };
+            *which += 1;
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Coalescing of segments that arrive together: GRO of data, and batches of acknowledgements.
+//!
+//! The segments of a GRO run differ in nothing but their numbers. Their data are written to their place in
+//! the receive buffer while the checksums are verified, and the connection is told of all at once. The next
+//! batch of frames may continue the run of the one before, after one question to the connection.
+//!
+//! The last of a batch of acknowledgements says all that the others did, so the connection is given the
+//! last one and their number. To the sender it is as if the path had lost the others, and its window grows
+//! as if it had not.
+//!
+//! Nothing waits for longer than the batch of frames it came with, nor for a frame that does not belong to
+//! the run: that finds connection and host as if each segment had been handled by itself.
+
+use crate::demux::Flow;
+use crate::handle::TcpHandle;
+use crate::link::PlainFrame;
+use crate::rx::coalesce::Coalesced;
+use crate::rx::coalesce::Kind;
+use crate::rx::coalesce::has_memory;
+use crate::rx::flow_cache::LinkHeader;
+use crate::stack::Stack;
+use crate::tcp::settle::{Settled, concerned};
+use linerate_tcp::{AckRun, Run};
+use linerate_units::Instant;
+use linerate_wire::{NextAck, Segment};
+
+impl Stack {
+    /// Handles `frame`, and those that come `after` it, as long as each continues the run. Returns the first
+    /// that does not.
+    #[inline(always)]
+    pub(super) fn continue_run<'a>(
+        &mut self,
+        now: Instant,
+        frame: PlainFrame<'a>,
+        after: &mut impl Iterator<Item = PlainFrame<'a>>,
+    ) -> Option<PlainFrame<'a>> {
+        if self.coalesced.as_ref().is_some_and(Coalesced::is_data) {
+            self.continue_data(now, frame, after)
+        } else {
+            self.continue_acks(now, frame, after)
+        }
+    }
+
+    #[inline(never)]
+    fn continue_data<'a>(
+        &mut self,
+        now: Instant,
+        frame: PlainFrame<'a>,
+        after: &mut impl Iterator<Item = PlainFrame<'a>>,
+    ) -> Option<PlainFrame<'a>> {
+        let other =
+            if self.expects_data() { self.take_data(now, frame, after) } else { Some(frame) };
+        if other.is_some() {
+            self.end_data_run();
+        }
+        other
+    }
+
+    /// Do segments of the run wait? If all were handled with the last batch, may it go on: is the connection
+    /// still the one that was looked up last, and does it expect the next segment?
+    #[inline(always)]
+    fn expects_data(&mut self) -> bool {
+        let Some(Coalesced { handle, kind: Kind::Data { run, next, is_resumed } }) =
+            &mut self.coalesced
+        else {
+            return false;
+        };
+        if run.count() > 0 {
+            return true;
+        }
+        let index = handle.index();
+        if self.flows.last(Flow::of_packet(&next.ends())) == Some(index)
+            && let Some(socket) = self.sockets.awake_at(index)
+            && self.memory.has_supplied(socket)
+            && has_memory(&self.memory, socket)
+            && run.resume(&socket.connection, next.next_header())
+        {
+            *is_resumed = true;
+            return true;
+        }
+        false
+    }
+
+    /// Handles the frames of a GRO run. Nothing else happens to the host meanwhile, so host and connection
+    /// are asked once, and each frame for its link header, its difference from the one before, and its sum.
+    #[inline(always)]
+    fn take_data<'a>(
+        &mut self,
+        now: Instant,
+        frame: PlainFrame<'a>,
+        after: &mut impl Iterator<Item = PlainFrame<'a>>,
+    ) -> Option<PlainFrame<'a>> {
+        let medium = self.interface.capabilities.medium;
+        let link = LinkHeader::of(medium, self.flow_cache.link_header.as_ref());
+        let (Some(Coalesced { handle, kind: Kind::Data { run, next, .. } }), Some(link)) =
+            (&mut self.coalesced, link)
+        else {
+            return Some(frame);
+        };
+        let Some(socket) = self.sockets.awake_at(handle.index()) else { return Some(frame) };
+        let waits = run.count() > 0;
+        let mut count = 0;
+        let mut room = run.place_of_next(&mut socket.connection);
+        // All segments of a run have one time of arrival: none may come after this one.
+        let until = |time: Instant| if time < now { time } else { Instant::NEVER };
+        let mut latest = until(self.now);
+        let PlainFrame { mut bytes, mut arrived } = frame;
+        let other = loop {
+            if arrived > latest && !waits && count == 0 {
+                self.now = arrived.min(now);
+                latest = until(self.now);
+            }
+            if arrived <= latest
+                && let Some(packet) = link.strip(bytes)
+                && let Some(packet) = next.read(packet)
+                && packet.data.len() <= room.len()
+                && let (place, rest) = core::mem::take(&mut room).split_at_mut(packet.data.len())
+                && next.take(packet, place)
+            {
+                room = rest;
+                count += 1;
+            } else {
+                break Some(PlainFrame { bytes, arrived });
+            }
+            match after.next() {
+                Some(next) => (bytes, arrived) = (next.bytes, next.arrived),
+                None => break None,
+            }
+        };
+        run.extend(count);
+        let frame = medium.header_length() + next.packet_length();
+        self.flow_cache.hits += u64::from(count);
+        self.counted.receive.bytes += u64::from(count) * frame as u64;
+        self.pass_time(self.now);
+        other
+    }
+
+    /// Handles acknowledgements as long as each has the header of the one before and acknowledges more.
+    #[inline(never)]
+    fn continue_acks<'a>(
+        &mut self,
+        now: Instant,
+        frame: PlainFrame<'a>,
+        after: &mut impl Iterator<Item = PlainFrame<'a>>,
+    ) -> Option<PlainFrame<'a>> {
+        let medium = self.interface.capabilities.medium;
+        let link = LinkHeader::of(medium, self.flow_cache.link_header.as_ref());
+        let (Some(Coalesced { kind: Kind::Acks { run, next, at }, .. }), Some(link)) =
+            (&mut self.coalesced, link)
+        else {
+            return Some(frame);
+        };
+        let before = run.count();
+        let mut time = self.now;
+        let PlainFrame { mut bytes, mut arrived } = frame;
+        let other = loop {
+            if let Some(packet) = link.strip(bytes)
+                && let Some(later) = next.read(packet)
+                && run.extend(later.ack())
+            {
+                next.take(later);
+                time = time.max(arrived.min(now));
+                *at = time;
+                self.counted.receive.bytes += bytes.len() as u64;
+            } else {
+                break Some(PlainFrame { bytes, arrived });
+            }
+            match after.next() {
+                Some(next) => (bytes, arrived) = (next.bytes, next.arrived),
+                None => break None,
+            }
+        };
+        self.flow_cache.hits += u64::from(run.count() - before);
+        self.pass_time(time);
+        other
+    }
+
+    /// Keeps `segment`, an unmarked one without data for a connection that is awake, until the batch of
+    /// frames is over or something else comes, if it is an acknowledgement that may wait. If not, nothing
+    /// waits any more. `next` makes the header that the next one is compared with.
+    #[inline(always)]
+    pub(crate) fn coalesce_ack(
+        &mut self,
+        index: u32,
+        next: impl Fn() -> Option<NextAck>,
+        segment: &Segment<'_>,
+    ) -> bool {
+        if let Some(Coalesced { handle, kind: Kind::Acks { run, next: known, at } }) =
+            &mut self.coalesced
+            && handle.index() == index
+            && let Some(socket) = self.sockets.awake_at(index)
+            && AckRun::begin(&socket.connection, segment).is_some()
+            && run.extend(segment.ack)
+            && let Some(next) = next()
+        {
+            (*known, *at) = (next, self.now);
+            return true;
+        }
+        self.flush_coalesced();
+        if let Some((handle, socket)) = self.sockets.awake_entry(index)
+            && let Some(run) = AckRun::begin(&socket.connection, segment)
+            && let Some(next) = next()
+        {
+            self.coalesced =
+                Some(Coalesced { handle, kind: Kind::Acks { run, next, at: self.now } });
+            return true;
+        }
+        false
+    }
+
+    /// Tells the connection of the segments that wait.
+    #[inline]
+    pub(crate) fn flush_coalesced(&mut self) {
+        if self.coalesced.as_ref().is_some_and(Coalesced::waits) {
+            self.deliver_coalesced();
+        }
+    }
+
+    /// Tells the connection of the data that wait, and ends their run.
+    #[inline]
+    pub(crate) fn end_data_run(&mut self) {
+        if self.coalesced.as_ref().is_some_and(Coalesced::is_data) {
+            self.flush_coalesced();
+            self.coalesced = None;
+        }
+    }
+
+    #[inline(never)]
+    fn deliver_coalesced(&mut self) {
+        match &mut self.coalesced {
+            Some(Coalesced { kind: Kind::Data { .. }, .. }) => self.deliver_data(),
+            Some(Coalesced { handle, kind: Kind::Acks { run, next, at } }) => {
+                let (handle, run, next, at) = (*handle, *run, *next, *at);
+                self.coalesced = None;
+                self.deliver_acks(handle, run, &next, at);
+            }
+            None => {}
+        }
+    }
+
+    #[inline(always)]
+    fn deliver_data(&mut self) {
+        let Some(Coalesced { handle, kind: Kind::Data { run, next, is_resumed } }) =
+            &mut self.coalesced
+        else {
+            return;
+        };
+        let index = handle.index();
+        let mut settled = Settled::Yes;
+        if let Some(last) = next.last_segment()
+            && let Some(socket) = self.sockets.awake_at(index)
+        {
+            let _ = socket.connection.handle_run(self.now, Run::Data(*run), &last);
+            settled = concerned!(self).settle(index, socket);
+        }
+        // In a dialogue no run goes on.
+        let is_one = run.count() == 1 && !*is_resumed;
+        *run = run.handled();
+        if is_one {
+            self.coalesced = None;
+        }
+        if settled == Settled::Not {
+            self.follow(index);
+        }
+    }
+
+    #[inline(always)]
+    fn deliver_acks(&mut self, handle: TcpHandle, run: AckRun, next: &NextAck, at: Instant) {
+        let index = handle.index();
+        if self.sockets.tcp_handle(index) != Some(handle) {
+            return;
+        }
+        if let Some(socket) = self.sockets.tcp_at(index) {
+            let Some(last) = next.last_segment() else { return };
+            self.memory.supply(socket);
+            let disposition = socket.connection.handle_run(at, Run::Acks(run), &last);
+            self.follow_segment(at, index, disposition);
+        }
+    }
+}

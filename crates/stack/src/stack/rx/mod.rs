@@ -1,0 +1,128 @@
+//! Frames that arrive. Each takes one of three routes: it [continues a run](coalesce), it is an ordinary
+//! segment of the [cached flow](flow_cache), or it is an exception that goes through the parsers.
+
+mod coalesce;
+mod flow_cache;
+mod prefetch;
+
+use crate::link::arrival::Arrival;
+use crate::link::arrival::LONG;
+use crate::link::arrival::is_possible_sender;
+use crate::link::{Medium, PlainFrame, RxFrame};
+use crate::stack::Stack;
+use linerate_units::Instant;
+use linerate_wire::{EtherType, EthernetFrame};
+
+impl Stack {
+    /// Takes in a frame that arrived.
+    pub fn handle_frame(&mut self, now: Instant, frame: RxFrame<'_>) {
+        self.handle_frame_of_batch(now, &frame);
+        self.flush_coalesced();
+    }
+
+    /// Takes in a frame that others may follow at once.
+    #[inline]
+    pub(crate) fn handle_frame_of_batch(&mut self, now: Instant, frame: &RxFrame<'_>) {
+        match frame.as_plain() {
+            Some(frame) => self.handle_batch(now, core::iter::once(frame)),
+            None => {
+                self.end_data_run();
+                self.handle_frame_with_metadata(now, frame);
+            }
+        }
+    }
+
+    /// Takes in `frames` without metadata, which others may follow at once. Segments may wait for those until
+    /// [`flush_coalesced`](Self::flush_coalesced).
+    #[inline(always)]
+    pub(crate) fn handle_batch<'a>(
+        &mut self,
+        now: Instant,
+        mut frames: impl Iterator<Item = PlainFrame<'a>>,
+    ) {
+        while let Some(frame) = frames.next() {
+            if self.coalesced.is_none() {
+                self.handle_plain_frame(now, frame.bytes, frame.arrived);
+                continue;
+            }
+            // Moved there and back, or all frames would be asked for through memory.
+            let mut after = frames;
+            let other = self.continue_run(now, frame, &mut after);
+            frames = after;
+            let Some(PlainFrame { bytes, arrived }) = other else { return };
+            self.handle_plain_frame(now, bytes, arrived);
+        }
+    }
+
+    #[inline(never)]
+    fn handle_plain_frame(&mut self, now: Instant, bytes: &[u8], arrived: Instant) {
+        // The stamp of the link says better than `now` when the frame came, but no later call may
+        // see an earlier time than this one.
+        self.pass_time(arrived.min(now));
+        self.counted.receive.bytes += bytes.len() as u64;
+        match self.find_cached_flow(bytes) {
+            Some((index, packet)) if packet.segment().len() < LONG => {
+                self.handle_cached_flow(bytes, None, index, packet);
+            }
+            Some((index, packet)) => self.handle_cached_data(bytes, index, packet),
+            None => self.handle_other_flow(&RxFrame::plain(bytes, self.now)),
+        }
+    }
+
+    #[inline(never)]
+    fn handle_frame_with_metadata(&mut self, now: Instant, frame: &RxFrame<'_>) {
+        self.pass_time(frame.arrived.min(now));
+        self.counted.receive.bytes += frame.bytes.len() as u64;
+        match self.find_cached_flow(frame.bytes) {
+            Some((index, packet)) => {
+                self.handle_cached_flow(frame.bytes, Some(frame), index, packet);
+            }
+            None => self.handle_other_flow(frame),
+        }
+    }
+
+    /// Judges a frame from its first byte on.
+    #[inline(never)]
+    pub(crate) fn handle_exception(&mut self, frame: &RxFrame<'_>) {
+        self.counted.receive.packets += 1;
+        let arrival = Arrival::of(frame, self.now);
+        match self.interface.capabilities.medium {
+            Medium::Ip => self.handle_packet(arrival, frame.bytes),
+            Medium::Ethernet => self.handle_ethernet(arrival, frame.bytes),
+        }
+    }
+
+    fn handle_ethernet(&mut self, mut arrival: Arrival<'_>, bytes: &[u8]) {
+        let Ok(frame) = EthernetFrame::parse(bytes) else {
+            self.counted.receive.errors += 1;
+            self.counted.receive.frame += 1;
+            return;
+        };
+        let header = frame.header;
+        if header.destination != self.interface.mac {
+            if !header.destination.is_multicast() {
+                self.counted.receive.drops += 1;
+                return;
+            }
+            self.counted.receive.multicast += 1;
+            arrival.to_all_stations = true;
+        }
+        if !header.tags.is_untagged() || !is_possible_sender(header.source) {
+            self.counted.receive.drops += 1;
+            return;
+        }
+        match header.ether_type {
+            EtherType::IPV4 => {
+                if !arrival.to_all_stations {
+                    self.flow_cache.link_header = bytes.first_chunk().copied();
+                }
+                self.handle_packet(arrival, frame.payload);
+            }
+            EtherType::ARP => {
+                self.flush_coalesced();
+                self.handle_arp(arrival, frame.payload);
+            }
+            _ => self.counted.receive.drops += 1,
+        }
+    }
+}

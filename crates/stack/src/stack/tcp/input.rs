@@ -1,0 +1,261 @@
+//! A segment arrives: whose is it? (RFC 9293 §3.10.7)
+
+use crate::demux::Flow;
+use crate::icmp::reported_mtu;
+use crate::ip::Arrived;
+use crate::stack::Stack;
+use crate::tcp::Owner;
+use crate::tcp::settle::{Settled, concerned};
+use alloc::sync::Arc;
+use core::net::SocketAddrV4;
+use linerate_tcp::{
+    Disposition, IcmpReport, ListenVerdict, Refusal, Reset, judge_listen, judge_unconnected,
+};
+use linerate_units::Instant;
+use linerate_wire::{
+    Ecn, IcmpError, Ipv4Header, NextAck, Protocol, Quote, Segment, Sum, TcpFlags, TcpHeader,
+    Unreachable,
+};
+
+impl Stack {
+    pub(crate) fn handle_tcp(&mut self, arrived: &Arrived<'_>) {
+        self.counted.tcp.in_segments += 1;
+        let Ok(mut segment) = Segment::parse(arrived.payload) else {
+            self.counted.tcp.in_errors += 1;
+            return;
+        };
+        segment.joined = arrived.arrival.joined;
+        if segment.joined.is_some() {
+            self.counted.tcp.in_segments += u64::from(segment.count() - 1);
+        }
+        if !arrived.arrival.verified {
+            let pseudo = arrived.header.pseudo_header(arrived.payload.len());
+            if !(pseudo + Sum::of(arrived.payload)).is_valid() {
+                self.counted.tcp.in_errors += 1;
+                self.counted.tcp.in_checksum_errors += 1;
+                return;
+            }
+        }
+        // RFC 9293 MUST-57: a segment to many is silently discarded.
+        if arrived.to_everyone {
+            return;
+        }
+        self.handle_flow(arrived, &segment);
+    }
+
+    /// A segment that is intact: whose is it?
+    #[inline(always)]
+    pub(crate) fn handle_flow(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
+        let (local, peer) = arrived.ends(segment);
+        match self.flows.lookup(Flow::new(local, peer)) {
+            Some(index) => self.handle_connection_segment(arrived, index, segment),
+            None => self.handle_unconnected(arrived, segment),
+        }
+    }
+
+    fn handle_connection_segment(
+        &mut self,
+        arrived: &Arrived<'_>,
+        index: u32,
+        segment: &Segment<'_>,
+    ) {
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        if let Owner::HalfOpen(listener) = socket.owner
+            && !self.may_complete(arrived.arrival.at, (index, listener), segment)
+        {
+            return;
+        }
+        let ecn = arrived.header.type_of_service.ecn();
+        let may_wait = segment.payload.is_empty() && ecn == Ecn::NotEct;
+        if may_wait && self.coalesce_ack(index, || NextAck::after_segment(arrived.payload), segment)
+        {
+            return;
+        }
+        self.flush_coalesced();
+        let disposition = self.give_segment(index, segment, ecn, arrived.arrival.memory);
+        if disposition == Disposition::OpenAgain {
+            self.counted.tcp_extra.time_wait_recycled += 1;
+            self.retire(index);
+            self.handle_unconnected(arrived, segment);
+        }
+    }
+
+    /// Gives a segment to its connection, with the codepoint of its packet, and the memory that it lies in if
+    /// that may be kept, and does what that makes necessary.
+    #[inline(never)]
+    pub(crate) fn give_segment(
+        &mut self,
+        index: u32,
+        segment: &Segment<'_>,
+        ecn: Ecn,
+        memory: Option<&Arc<[u8]>>,
+    ) -> Disposition {
+        let now = self.now;
+        let Some(socket) = self.sockets.tcp_at(index) else { return Disposition::Accepted };
+        self.memory.supply(socket);
+        let connection = &mut socket.connection;
+        let disposition = if ecn == Ecn::NotEct && memory.is_none() {
+            connection.handle_segment(now, segment)
+        } else {
+            self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
+            connection.handle_segment_with(now, segment, ecn, memory)
+        };
+        if disposition == Disposition::Accepted {
+            if concerned!(self).settle(index, socket) == Settled::Not {
+                self.follow(index);
+            }
+        } else if disposition != Disposition::OpenAgain {
+            self.follow_segment(now, index, disposition);
+        }
+        disposition
+    }
+
+    /// What becomes of a segment that its connection has taken, or has not.
+    pub(crate) fn follow_segment(&mut self, now: Instant, index: u32, disposition: Disposition) {
+        if disposition != Disposition::Accepted {
+            self.note_disposition(now, index, disposition);
+        }
+        self.settle(index);
+    }
+
+    /// Counts what its connection has not taken, and limits the answers to it.
+    #[cold]
+    fn note_disposition(&mut self, now: Instant, index: u32, disposition: Disposition) {
+        match disposition {
+            Disposition::Accepted | Disposition::OpenAgain | Disposition::DataRefused => {}
+            Disposition::NoMemory => self.refuse_memory(),
+            Disposition::Duplicate => self.limit_challenges(now, index),
+            Disposition::Refused(refusal) => {
+                self.counted.tcp_extra.time_wait_resets +=
+                    u64::from(refusal == Refusal::ResetInTimeWait);
+                self.limit_challenges(now, index);
+            }
+        }
+    }
+
+    /// Withholds a challenge if the host has sent too many (RFC 5961 §7).
+    fn limit_challenges(&mut self, now: Instant, index: u32) {
+        let Some(socket) = self.sockets.tcp_at(index) else { return };
+        if !socket.connection.owes_challenge() {
+            return;
+        }
+        if self.challenges.take(now) {
+            self.counted.tcp_extra.challenges += 1;
+        } else {
+            socket.connection.withhold_challenge();
+            self.counted.tcp_extra.challenges_limited += 1;
+        }
+    }
+
+    /// A segment for which there is no connection: it may be for a listener, else it is told so.
+    fn handle_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
+        self.flush_coalesced();
+        let (local, _) = arrived.ends(segment);
+        let Some(listener) = self.listener_at(local) else {
+            if let Some(reset) = judge_unconnected(segment) {
+                self.send_reset(arrived, segment, &reset);
+            }
+            return;
+        };
+        match judge_listen(segment) {
+            ListenVerdict::Ignore => {}
+            ListenVerdict::Reset(_) if self.take_cookie(arrived, listener, segment) => {}
+            ListenVerdict::Reset(reset) => self.send_reset(arrived, segment, &reset),
+            ListenVerdict::Open => self.open_half(arrived, listener, segment),
+        }
+    }
+
+    /// Answers a segment with a reset, unless there have been too many of these.
+    #[cold]
+    fn send_reset(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>, reset: &Reset) {
+        if !self.resets.take(arrived.arrival.at) {
+            self.counted.tcp_extra.resets_limited += 1;
+            return;
+        }
+        let mut bytes = [0; Reset::LONGEST];
+        let sent = reset.emit(&mut bytes);
+        let kept = self.answer_segment(arrived, segment, &bytes[..sent.length], sent.sum);
+        self.counted.tcp.out_resets += u64::from(kept);
+    }
+
+    /// Has the host send `answer`, a segment with its ports and checksum zero and the sum `sum`, to
+    /// where `segment` came from. False if too much waits already.
+    pub(crate) fn answer_segment(
+        &mut self,
+        arrived: &Arrived<'_>,
+        segment: &Segment<'_>,
+        answer: &[u8],
+        sum: Sum,
+    ) -> bool {
+        let header =
+            Ipv4Header::new(arrived.header.destination, arrived.header.source, Protocol::TCP);
+        let kept = self.send_packet(&header, answer.len(), |bytes| {
+            bytes.copy_from_slice(answer);
+            let sum =
+                TcpHeader::fill_ports(bytes, segment.destination_port, segment.source_port, sum);
+            TcpHeader::fill_checksum(bytes, header.pseudo_header(answer.len()), sum);
+        });
+        self.counted.tcp.out_segments += u64::from(kept);
+        kept
+    }
+
+    /// May a segment of a half-open connection have its effect? While the accept queue is full, the
+    /// acknowledgement that would complete the handshake is ignored, as Linux does: the peer sends it again
+    /// with its data, and there may be room by then. The same if the listener waits for data.
+    pub(crate) fn may_complete(
+        &mut self,
+        now: Instant,
+        (connection, listener): (u32, u32),
+        segment: &Segment<'_>,
+    ) -> bool {
+        let flags = segment.flags();
+        if !flags.contains(TcpFlags::ACK) || flags.contains(TcpFlags::RST) {
+            return true;
+        }
+        if !self.has_accept_room(listener) {
+            self.count_overflow(listener);
+            return false;
+        }
+        !self.is_deferred(now, (connection, listener), segment)
+    }
+
+    /// The network reports a problem with a segment of ours: its connection is told, which judges
+    /// whether the report can be true (RFC 5927 §4).
+    pub(crate) fn handle_segment_report(
+        &mut self,
+        now: Instant,
+        error: IcmpError,
+        quote: &Quote<'_>,
+    ) {
+        let (Some((source_port, destination_port)), Some(quoted)) =
+            (quote.ports(), quote.tcp_seq())
+        else {
+            return;
+        };
+        let local = SocketAddrV4::new(quote.header.source, source_port);
+        let peer = SocketAddrV4::new(quote.header.destination, destination_port);
+        let index = self.flows.get(Flow::new(local, peer));
+        if let Some(index) = index {
+            self.wake(index);
+        }
+        let Some((index, socket)) =
+            index.and_then(|index| Some((index, self.sockets.tcp_at(index)?)))
+        else {
+            self.counted.tcp_extra.unmatched_icmps += 1;
+            return;
+        };
+        let connection = &mut socket.connection;
+        match error {
+            IcmpError::FragmentationNeeded { next_hop_mtu } => {
+                let Some(mtu) = reported_mtu(next_hop_mtu, quote) else { return };
+                let mtu_payload = mtu.saturating_sub(Ipv4Header::LENGTH);
+                connection.handle_icmp(now, IcmpReport::PacketTooBig { quoted, mtu_payload });
+            }
+            IcmpError::Unreachable(Unreachable::Port | Unreachable::Protocol) => {
+                connection.handle_icmp(now, IcmpReport::HardError { quoted });
+            }
+            _ => connection.handle_icmp(now, IcmpReport::SoftError { quoted }),
+        }
+        self.settle(index);
+    }
+}

@@ -1,0 +1,201 @@
+//! UDP sockets: datagrams in and out, each in a bounded queue (RFC 768, RFC 1122 §4.1).
+
+mod calls;
+
+use crate::demux::Flow;
+use crate::error::Error;
+use crate::event::UdpEvent;
+use crate::icmp::reported_mtu;
+use crate::ip::Arrived;
+use crate::ip::interface::Audience;
+use crate::ready::Sender;
+use crate::sockets::Socket;
+use crate::stack::Stack;
+use crate::tx::Turned;
+use crate::udp::UdpOptions;
+use crate::udp::UdpSocket;
+use crate::udp::data_limit;
+use core::net::{Ipv4Addr, SocketAddrV4};
+use linerate_units::Instant;
+use linerate_wire::{
+    IcmpError, Ipv4Header, Malformed, Protocol, Quote, Sum, UdpDatagram, UdpHeader, Unreachable,
+};
+
+impl Stack {
+    pub(crate) fn handle_datagram(&mut self, arrived: &Arrived<'_>) {
+        let datagram = match UdpDatagram::parse(arrived.payload) {
+            Ok(datagram) => datagram,
+            Err(malformed) => return self.count_malformed_datagram(malformed),
+        };
+        if !arrived.arrival.verified {
+            let pseudo = arrived.header.pseudo_header(datagram.length());
+            if let Err(malformed) = datagram.verify_checksum(pseudo) {
+                return self.count_malformed_datagram(malformed);
+            }
+        }
+        let local = SocketAddrV4::new(arrived.header.destination, datagram.header.destination_port);
+        let remote = SocketAddrV4::new(arrived.header.source, datagram.header.source_port);
+        let Some(index) = self.udp_socket_for(local, remote) else {
+            self.counted.udp.no_ports += 1;
+            self.answer_with_error(arrived, IcmpError::Unreachable(Unreachable::Port));
+            return;
+        };
+        let Some(socket) = self.sockets.udp_at(index) else { return };
+        if socket.received.push(remote, datagram.payload) {
+            self.counted.udp.in_datagrams += 1;
+            self.events.note(index, UdpEvent::Readable.bit());
+        } else {
+            self.counted.udp.in_errors += 1;
+            self.counted.udp.receive_buffer_errors += 1;
+        }
+    }
+
+    fn count_malformed_datagram(&mut self, malformed: Malformed) {
+        self.counted.udp.in_errors += 1;
+        self.counted.udp.in_checksum_errors +=
+            u64::from(matches!(malformed, Malformed::Checksum { .. }));
+    }
+
+    /// The socket that talks from `local` with `remote`: one bound to that address, else one bound
+    /// to all.
+    fn udp_socket_for(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> {
+        let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, local.port());
+        let talks = |stack: &mut Self, index: &u32| {
+            stack.sockets.udp_at(*index).is_some_and(|socket| socket.talks_with(remote))
+        };
+        let exact = self.datagrams.lookup(Flow::bound(local)).filter(|index| talks(self, index));
+        exact.or_else(|| {
+            self.datagrams.lookup(Flow::bound(anywhere)).filter(|index| talks(self, index))
+        })
+    }
+
+    /// The network reports a problem with a datagram of ours: its socket is told, whether it is
+    /// connected or not (RFC 1122 §4.1.3.3).
+    pub(crate) fn handle_datagram_report(
+        &mut self,
+        now: Instant,
+        error: IcmpError,
+        quote: &Quote<'_>,
+    ) {
+        let Some((source_port, destination_port)) = quote.ports() else { return };
+        let local = SocketAddrV4::new(quote.header.source, source_port);
+        let remote = SocketAddrV4::new(quote.header.destination, destination_port);
+        let Some(index) = self.udp_socket_for(local, remote) else { return };
+        let error = match error {
+            IcmpError::Unreachable(Unreachable::Port) => Error::Refused,
+            IcmpError::FragmentationNeeded { next_hop_mtu } => {
+                let Some(mtu) = reported_mtu(next_hop_mtu, quote) else { return };
+                self.path_mtus.note(now, *remote.ip(), mtu, false);
+                Error::MessageTooLong { limit: data_limit(mtu) }
+            }
+            _ => Error::Unreachable,
+        };
+        if let Some(socket) = self.sockets.udp_at(index) {
+            socket.error = Some(error);
+            self.events.note(index, UdpEvent::Error.bit());
+        }
+    }
+
+    /// Has the socket send `data` from `source`; the way and its limits have been judged. False if
+    /// too much waits already.
+    pub(crate) fn queue_datagram(
+        &mut self,
+        index: u32,
+        source: Ipv4Addr,
+        remote: SocketAddrV4,
+        data: &[u8],
+    ) -> bool {
+        let is_local = self.interface.is_ours(*remote.ip());
+        let Some(socket) = self.sockets.udp_at(index) else { return false };
+        let header = Ipv4Header::new(source, *remote.ip(), Protocol::UDP);
+        let ports = UdpHeader { source_port: socket.local.port(), destination_port: remote.port() };
+        let length = UdpHeader::LENGTH + data.len();
+        let emit = |packet: &mut [u8]| {
+            let (head, datagram) = packet.split_at_mut(Ipv4Header::LENGTH);
+            header.emit(length, head);
+            ports.emit(data.len(), datagram);
+            datagram[UdpHeader::LENGTH..].copy_from_slice(data);
+            UdpHeader::fill_checksum(datagram, header.pseudo_header(length), Sum::of(datagram));
+        };
+        let queue = if is_local { &mut self.local } else { &mut socket.to_send };
+        let kept = queue.push_with((), Ipv4Header::LENGTH + length, emit);
+        if !kept && !is_local {
+            socket.starved = true;
+            self.counted.udp.send_buffer_errors += 1;
+            return false;
+        }
+        // What this host has no room to receive from itself is lost, as it would be on a wire.
+        self.counted.ip.out_discards += u64::from(!kept);
+        self.counted.udp.out_datagrams += 1;
+        self.counted.ip.out_requests += 1;
+        if is_local {
+            self.local_ready.push(Sender::Replies);
+        } else {
+            self.ready.push(Sender::Socket(index));
+        }
+        true
+    }
+
+    /// Sends the next datagram of a socket.
+    pub(crate) fn transmit_datagram(
+        &mut self,
+        now: Instant,
+        index: u32,
+        frame: &mut [u8],
+    ) -> Turned {
+        let Some(socket) = self.sockets.udp_at(index) else { return Turned::Nothing };
+        let Some(((), packet)) = socket.to_send.pop() else { return Turned::Nothing };
+        if core::mem::take(&mut socket.starved) {
+            self.events.note(index, UdpEvent::Writable.bit());
+        }
+        if socket.to_send.is_empty() {
+            self.ready.remove(Sender::Socket(index));
+        }
+        let turned = self.route_packet(now, &packet, frame);
+        if let Some(socket) = self.sockets.udp_at(index) {
+            socket.to_send.give_back(packet);
+        }
+        turned
+    }
+
+    /// May a socket that is bound to `bound` send to this address, from which one of ours, and how much at a time?
+    pub(crate) fn judge_way(
+        &mut self,
+        now: Instant,
+        bound: Ipv4Addr,
+        remote: SocketAddrV4,
+        broadcast: bool,
+    ) -> Result<(Ipv4Addr, usize), Error> {
+        let address = *remote.ip();
+        if remote.port() == 0 || address.is_multicast() || address.is_unspecified() {
+            return Err(Error::InvalidDestination(remote));
+        }
+        if self.interface.audience(address) == Audience::Everyone && !broadcast {
+            return Err(Error::BroadcastForbidden(address));
+        }
+        let way = self.way_to(now, address)?;
+        let source = if bound.is_unspecified() { way.source } else { bound };
+        self.interface.judge_source(source, address)?;
+        Ok((source, data_limit(way.mtu)))
+    }
+
+    pub(crate) fn check_udp(&self, index: u32, socket: &UdpSocket) {
+        socket.received.check();
+        socket.to_send.check();
+        let found = self.datagrams.get(Flow::bound(socket.local));
+        assert_eq!(found, Some(index), "each socket is found by what it is bound to");
+        let waits = !socket.to_send.is_empty();
+        assert!(
+            !waits || self.ready.contains(Sender::Socket(index)),
+            "a socket with datagrams wants to send"
+        );
+    }
+
+    /// Makes a socket that is bound to `local`, which is free.
+    pub(crate) fn insert_udp(&mut self, local: SocketAddrV4, options: &UdpOptions) -> u32 {
+        let socket = Socket::Udp(alloc::boxed::Box::new(UdpSocket::new(local, options)));
+        let index = self.sockets.insert(socket).index();
+        self.datagrams.insert(Flow::bound(local), index);
+        index
+    }
+}
