@@ -85,6 +85,14 @@ mod virtio;
 mod wait;
 pub mod xdp;
 
+/// Has glibc's allocator return its free memory to the operating system, in all threads of the
+/// process. It takes milliseconds for each 100 MB, during which allocations of other threads may
+/// wait. So call it when much less memory is in use than before, as `linerate-sockets` does. With
+/// another C library, or if the program has a global allocator of its own, this has no effect.
+pub fn return_free_memory() {
+    sys::allocator::trim();
+}
+
 pub use any::{AnyLink, LinkSpec, OpenError, ParseLinkError};
 pub use capture::Capture;
 pub use clock::{ManualClock, MonotonicClock, time_of_day};

@@ -151,6 +151,7 @@ mod builder;
 #[cfg(doctest)]
 mod documents;
 mod error;
+mod freed_memory;
 mod gate;
 mod net;
 mod patience;

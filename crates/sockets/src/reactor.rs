@@ -1,9 +1,10 @@
 //! The one thread that turns a host, or a shard of one: frames in, timers, frames out, and sleep until there is more.
 
 use crate::error::End;
+use crate::freed_memory::FreedMemory;
 use crate::shared::{Shared, State};
 use crate::waiters::SocketId;
-use linerate_link::{Readiness, Waiter};
+use linerate_link::{Readiness, Waiter, return_free_memory};
 use linerate_stack::{Budget, Link};
 use parking_lot::MutexGuard;
 use std::sync::Arc;
@@ -23,6 +24,9 @@ pub struct Activity {
     pub rings: u64,
     /// Times that a thread of the application waited for a socket.
     pub waits: u64,
+    /// Bytes of buffers that were freed, and that the allocator was asked to return to the operating
+    /// system.
+    pub returned_bytes: u64,
 }
 
 /// The thread's own part.
@@ -43,6 +47,7 @@ impl Activity {
             sleeps: self.sleeps + other.sleeps,
             rings: self.rings + other.rings,
             waits: self.waits + other.waits,
+            returned_bytes: self.returned_bytes + other.returned_bytes,
         }
     }
 }
@@ -59,6 +64,7 @@ impl<L: Link + Readiness> Reactor<L> {
     }
 
     fn turn_to_the_end(shared: &Shared, link: &mut L, waiter: &mut Waiter, budget: Budget) -> End {
+        let mut freed_memory = FreedMemory::new();
         loop {
             let mut state = shared.lock();
             if let Some(end) = state.end {
@@ -80,6 +86,7 @@ impl<L: Link + Readiness> Reactor<L> {
             };
             state.activity.turns += 1;
             state.last = turn;
+            freed_memory.note(now, state.stack.buffer_memory());
             state.hand_out_events();
             shared.turned().notify_all();
             if turn.more {
@@ -89,7 +96,12 @@ impl<L: Link + Readiness> Reactor<L> {
             }
             state.activity.sleeps += 1;
             drop(state);
-            if let Err(error) = waiter.wait(link, turn.next) {
+            if let Some(freed) = freed_memory.take_due(now) {
+                // Without the lock: it takes milliseconds.
+                return_free_memory();
+                shared.lock().activity.returned_bytes += freed as u64;
+            }
+            if let Err(error) = waiter.wait(link, turn.next.min(freed_memory.deadline())) {
                 shared.lock().leaving.get_or_insert(End::Wait(error));
             }
         }

@@ -1,6 +1,7 @@
 //! All unsafe code of this crate: memory shared between threads, and system calls that access raw
 //! memory. Each file has a safe interface.
 
+pub(crate) mod allocator;
 mod barrier;
 pub(crate) mod bpf;
 pub(crate) mod ethtool;
