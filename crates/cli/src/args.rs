@@ -13,7 +13,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
-/// TCP at line rate in user space, and the experiment that shows where the rest of the line rate went.
+/// TCP at line rate in user space, and the experiment that shows where the rest of the line rate
+/// went.
 #[derive(Debug, Parser)]
 #[command(name = "linerate", version, max_term_width = 100)]
 struct Cli {
@@ -51,7 +52,8 @@ pub(crate) enum Parsed {
     Text(String),
 }
 
-/// Reads the command line. A wrong one becomes a single line that says what is wrong and what helps.
+/// Reads the command line. A wrong one becomes a single line that says what is wrong and what
+/// helps.
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
     let words: Vec<OsString> = words.into_iter().collect();
     let command = numbers_may_be_negative(Cli::command());
@@ -153,7 +155,8 @@ mod tests {
         }
     }
 
-    /// Clap fills lines up to the terminal's width; lines that are cut by hand as well would be cut twice.
+    /// Clap fills lines up to the terminal's width; lines that are cut by hand as well would be cut
+    /// twice.
     #[test]
     fn what_stands_below_the_flags_is_cut_by_the_terminal_alone() {
         fn look_at(command: &clap::Command) {

@@ -80,8 +80,9 @@ pub(crate) fn style() -> Style {
     Style { colour, width: width.max(20) }
 }
 
-/// Files of results that were asked for. Whether they can be written is found out before the work, not after it;
-/// `cannot` says what it means if not. Whatever ends the work, no file is there then that was not there before.
+/// Files of results that were asked for. Whether they can be written is found out before the work,
+/// not after it; `cannot` says what it means if not. Whatever ends the work, no file is there then
+/// that was not there before.
 pub(crate) fn can_be_written<'a>(
     paths: impl IntoIterator<Item = &'a Path>,
     cannot: impl Fn(&Path, io::Error) -> Failure,
@@ -106,8 +107,8 @@ fn try_to_open(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses to write two results into one file, or one over what is read or `kept`. A device or a pipe takes whatever
-/// comes.
+/// Refuses to write two results into one file, or one over what is read or `kept`. A device or a
+/// pipe takes whatever comes.
 pub(crate) fn are_apart<'a>(
     written: impl IntoIterator<Item = &'a Path>,
     kept: impl IntoIterator<Item = &'a Path>,
@@ -145,7 +146,8 @@ fn place(path: &Path) -> PathBuf {
     fs::canonicalize(path).ok().or_else(to_come).unwrap_or_else(|| path.to_owned())
 }
 
-/// Writes what `make` makes, if there is a file for it; `cannot` says what it means if the system does not.
+/// Writes what `make` makes, if there is a file for it; `cannot` says what it means if the system
+/// does not.
 pub(crate) fn write_file(
     path: Option<&Path>,
     make: impl FnOnce() -> String,
@@ -155,7 +157,8 @@ pub(crate) fn write_file(
     fs::write(path, make()).map_err(|error| cannot(path, error))
 }
 
-/// A file of results, or a capture, that the system does not take, where the work can be done again.
+/// A file of results, or a capture, that the system does not take, where the work can be done
+/// again.
 #[expect(clippy::needless_pass_by_value, reason = "the form that is asked for above")]
 pub(crate) fn cannot_write(path: &Path, error: io::Error) -> Failure {
     Failure::input(format!("{} cannot be written ({error}): name a file that can", path.display()))

@@ -44,8 +44,9 @@ impl AddressArgs {
 /// A service by the kernel's TCP, or by linerate's on an interface.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OwnHostArgs {
-    /// By linerate's TCP on an interface, beside the kernel: by a packet socket (packet:NAME), at its driver by
-    /// AF_XDP (xdp:NAME, or xdp:NAME:QUEUE), or behind a TAP device (tap:NAME) [default: by the kernel's TCP]
+    /// By linerate's TCP on an interface, beside the kernel: by a packet socket (packet:NAME), at
+    /// its driver by AF_XDP (xdp:NAME, or xdp:NAME:QUEUE), or behind a TAP device (tap:NAME)
+    /// [default: by the kernel's TCP]
     #[arg(long, value_name = "LINK")]
     on: Option<LinkSpec>,
 

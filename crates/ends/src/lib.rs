@@ -1,7 +1,7 @@
 //! The two ends of a measured transfer: source, sink, and the control connection between them.
 //!
-//! An end writes or reads over a socket of the kernel's or of a linerate host, counts what its TCP tells, and says
-//! how it ended. Plans, benches and reports are not known here.
+//! An end writes or reads over a socket of the kernel's or of a linerate host, counts what its TCP
+//! tells, and says how it ended. Plans, benches and reports are not known here.
 
 #![forbid(unsafe_code)]
 

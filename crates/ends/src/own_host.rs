@@ -1,4 +1,5 @@
-//! A host of linerate's own on an interface of the kernel's: where it is, and the link that it gets.
+//! A host of linerate's own on an interface of the kernel's: where it is, and the link that it
+//! gets.
 
 use crate::serde_text;
 use linerate_link::{AnyLink, LinkSpec, OpenError};

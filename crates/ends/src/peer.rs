@@ -52,7 +52,8 @@ impl FromStr for Peer {
     }
 }
 
-/// The two parts of `HOST:PORT`, `[HOST]:PORT` or `HOST`; none if the brackets are in the wrong place.
+/// The two parts of `HOST:PORT`, `[HOST]:PORT` or `HOST`; none if the brackets are in the wrong
+/// place.
 fn host_and_port(text: &str) -> Option<(&str, Option<&str>)> {
     if let Some(inside) = text.strip_prefix('[') {
         let (host, rest) = inside.split_once(']')?;

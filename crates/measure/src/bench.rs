@@ -14,8 +14,8 @@ pub trait Bench {
     /// times as a run does, with no protocol. `None` if the bench has a line rate to be measured
     /// against, or no way of leaving the protocol out.
     ///
-    /// Called before the first run, perhaps several times, with the largest buffers of the plan: the
-    /// moment to refuse what will not be granted, rather than in the middle of a night.
+    /// Called before the first run, perhaps several times, with the largest buffers of the plan:
+    /// the moment to refuse what will not be granted, rather than in the middle of a night.
     ///
     /// # Errors
     /// As [`Bench::run`].

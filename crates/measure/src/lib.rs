@@ -1,7 +1,8 @@
 //! Measures a sweep: plans, engines that carry the bytes, runs, and the folder that keeps them.
 //!
-//! A [`Plan`] decides every byte of an experiment. A [`Bench`] carries out one transfer and reports its outcome.
-//! [`make_runs`] makes the runs of a plan in random order and appends each to a [`Store`].
+//! A [`Plan`] decides every byte of an experiment. A [`Bench`] carries out one transfer and reports
+//! its outcome. [`make_runs`] makes the runs of a plan in random order and appends each to a
+//! [`Store`].
 //!
 //! A whole experiment, four cells of it, on linerate's own TCP:
 //!

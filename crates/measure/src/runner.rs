@@ -18,8 +18,8 @@ const FLOOR_TIME: Duration = Duration::from_millis(500);
 /// Where a floor takes long there are at least so many, and where it takes no time at most.
 const FEWEST_FLOORS: usize = 5;
 const MOST_FLOORS: usize = 200;
-/// Each floor carries as much as a run of the plan, and no more than this: a run of any length is cut short by its
-/// time, a floor by nothing.
+/// Each floor carries as much as a run of the plan, and no more than this: a run of any length is
+/// cut short by its time, a floor by nothing.
 const FLOOR_BYTES: u64 = 8 << 20;
 
 /// Whoever watches the night.

@@ -41,8 +41,8 @@ fn marks_match(expected: IpMarks, came: IpMarks) -> bool {
     }
 }
 
-/// The same options, in whatever order and however filled up: stacks differ in that, and no peer may
-/// mind (RFC 9293 §3.2).
+/// The same options, in whatever order and however filled up: stacks differ in that, and no peer
+/// may mind (RFC 9293 §3.2).
 fn options_match(expected: &SegmentOptions, came: &SegmentOptions, settings: &Settings) -> bool {
     let (SegmentOptions::List(expected), SegmentOptions::List(came)) = (expected, came) else {
         return true;

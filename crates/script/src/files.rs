@@ -89,9 +89,9 @@ impl ScriptFile {
 }
 
 impl ScriptFiles {
-    /// Reads the scripts that are meant by `paths`: files, and every `*.pkt` of folders and of the folders
-    /// in them, in the order of their names. A file that is no script does not keep others from being
-    /// read.
+    /// Reads the scripts that are meant by `paths`: files, and every `*.pkt` of folders and of the
+    /// folders in them, in the order of their names. A file that is no script does not keep others
+    /// from being read.
     ///
     /// # Errors
     /// [`FileError`]: the first of `paths` that does not exist, or a folder without any script.

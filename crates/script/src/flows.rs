@@ -22,8 +22,8 @@ pub(crate) struct Flows {
     listened: bool,
     /// Calls that open a connection of which no SYN has been seen yet.
     connecting: usize,
-    /// What goes over the wire as cookies, by what the script calls them: those that the host gives may be
-    /// called anything, those that the peer gives are called what they are.
+    /// What goes over the wire as cookies, by what the script calls them: those that the host gives
+    /// may be called anything, those that the peer gives are called what they are.
     cookies: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -89,8 +89,8 @@ impl Flows {
         self.connecting += 1;
     }
 
-    /// Does a packet of the host belong to the connection that `expected` is about? Packetdrill skips
-    /// those of others. A packet that cannot be read concerns everything.
+    /// Does a packet of the host belong to the connection that `expected` is about? Packetdrill
+    /// skips those of others. A packet that cannot be read concerns everything.
     pub(crate) fn concerns(&self, packet: &[u8], expected: &Segment) -> bool {
         let Ok(packet) = Ipv4Packet::parse(packet) else { return true };
         let Ok(live) = linerate_wire::Segment::parse(packet.payload) else { return true };
@@ -212,8 +212,8 @@ impl Flows {
         ))
     }
 
-    /// Is `came` the beginning of what the script writes as one segment although it takes several? Only
-    /// what is larger than the peer's MSS is written so.
+    /// Is `came` the beginning of what the script writes as one segment although it takes several?
+    /// Only what is larger than the peer's MSS is written so.
     pub(crate) fn is_burst(&self, expected: &Segment, came: &Segment) -> bool {
         let mss = self.current.map_or(UNSAID_MSS, |current| self.list[current].mss);
         !self.settings.strict_segments
@@ -223,8 +223,8 @@ impl Flows {
             && came.length < expected.length
     }
 
-    /// A packet of the host in the script's words. `expected` is what the script has in its place, from
-    /// which it is learnt what the host's timestamps and cookies are called.
+    /// A packet of the host in the script's words. `expected` is what the script has in its place,
+    /// from which it is learnt what the host's timestamps and cookies are called.
     ///
     /// # Errors
     /// What is wrong with the packet.
@@ -304,8 +304,8 @@ impl Flow {
         }
     }
 
-    /// The stamp that the host sent where the script says `echo`; between those that were seen, as far
-    /// from the first as the script says.
+    /// The stamp that the host sent where the script says `echo`; between those that were seen, as
+    /// far from the first as the script says.
     fn echo_to_live(&self, echo: u32) -> u32 {
         match (self.stamps.get(&echo), self.first_stamp) {
             (Some(live), _) => *live,
@@ -359,8 +359,8 @@ impl Flow {
     }
 }
 
-/// The script's name for a cookie of the host. One without a name takes that which the script has in its
-/// place.
+/// The script's name for a cookie of the host. One without a name takes that which the script has
+/// in its place.
 fn cookie_to_script(
     cookie: Vec<u8>,
     expected: &[SegmentOption],

@@ -8,7 +8,8 @@ use linerate_units::Duration;
 pub(crate) trait Machine {
     /// The longest that something without a time is waited for.
     const PATIENCE: Duration;
-    /// Are its timers so coarse that a moment may be off by a share of the time since the last event?
+    /// Are its timers so coarse that a moment may be off by a share of the time since the last
+    /// event?
     const COARSE: bool;
 
     /// The present.
@@ -26,8 +27,8 @@ pub(crate) trait Machine {
     /// Sets the host up.
     fn set(&mut self, setting: &Setting) -> Result<(), Trouble>;
 
-    /// Begins a call; a socket that comes of it is called `name` from then on. `None`: it waits. There
-    /// is one call at a time.
+    /// Begins a call; a socket that comes of it is called `name` from then on. `None`: it waits.
+    /// There is one call at a time.
     fn begin(&mut self, call: &Call, name: i32, may_wait: bool) -> Result<Option<Answer>, Trouble>;
 
     /// The end of the call that waits, for which time goes by until `until` at the latest.

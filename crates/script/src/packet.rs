@@ -14,8 +14,8 @@ pub(crate) struct Captured {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Segments that wait to be expected; a script that leaves more of them has lost its way long ago, and
-/// those beyond are not kept.
+/// Segments that wait to be expected; a script that leaves more of them has lost its way long ago,
+/// and those beyond are not kept.
 pub(crate) const MOST_CAPTURED: usize = 100_000;
 
 /// The kind of experimental options (RFC 4727), and the number of that of Fast Open (RFC 6994).

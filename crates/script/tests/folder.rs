@@ -33,7 +33,8 @@ fn a_script_ends_the_same_every_time() {
     }
 }
 
-/// A script is read by people before it is run: it says which rule it is about, and where that stands.
+/// A script is read by people before it is run: it says which rule it is about, and where that
+/// stands.
 #[test]
 fn every_script_opens_with_its_rule() {
     for file in all() {

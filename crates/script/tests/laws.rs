@@ -1,5 +1,5 @@
-//! Whatever the text is, reading it ends with a script or with a line that says why not, and running a
-//! script ends, too.
+//! Whatever the text is, reading it ends with a script or with a line that says why not, and
+//! running a script ends, too.
 
 use linerate_script::{Options, Script, run_on_stack};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};

@@ -1,7 +1,8 @@
 //! The scripts of this repository against the kernel of this machine, in networks of their own.
 //!
-//! Real time is not judged here: what is sent and in which order is what the kernel and linerate must
-//! agree on, and a busy machine cannot change that. `linerate script compare` judges moments, too.
+//! Real time is not judged here: what is sent and in which order is what the kernel and linerate
+//! must agree on, and a busy machine cannot change that. `linerate script compare` judges moments,
+//! too.
 
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
@@ -12,8 +13,8 @@ use std::path::Path;
 
 /// Longer scripts are for people with patience.
 const LONGEST: Duration = Duration::from_millis(250);
-/// Behaviours in which real time decides nothing: a machine that stood still for a moment does not change
-/// what is right in them.
+/// Behaviours in which real time decides nothing: a machine that stood still for a moment does not
+/// change what is right in them.
 const TIMELESS: [&str; 13] = [
     "challenge-ack",
     "close",
@@ -29,7 +30,8 @@ const TIMELESS: [&str; 13] = [
     "timestamps",
     "window",
 ];
-/// What a script says at its head if Linux does something else than it asks for, and why that may be.
+/// What a script says at its head if Linux does something else than it asks for, and why that may
+/// be.
 const DIFFERS: &str = "// Linux differs: ";
 
 #[test]

@@ -1,4 +1,5 @@
-//! Small tools: echo requests from linerate's own host, and a doctor that says what this machine can do.
+//! Small tools: echo requests from linerate's own host, and a doctor that says what this machine
+//! can do.
 
 #![forbid(unsafe_code)]
 

@@ -13,7 +13,8 @@ use crate::args::Command;
 use crate::interrupt::on_signals;
 use crate::output::Failure;
 
-/// Does what was asked for. Each command gets its flags and, if it can stop in order, the wish to stop.
+/// Does what was asked for. Each command gets its flags and, if it can stop in order, the wish to
+/// stop.
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Sweep(args) => sweep::run(args, &on_signals()?),

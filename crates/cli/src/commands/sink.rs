@@ -25,8 +25,8 @@ all bytes, in the time from the first of them to the last, whether connections o
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SinkArgs {
-    /// Where to listen: ADDR:PORT (IPv6 in brackets), or a port of all addresses; port 0 takes one that
-    /// is free
+    /// Where to listen: ADDR:PORT (IPv6 in brackets), or a port of all addresses; port 0 takes one
+    /// that is free
     #[arg(long, value_name = "ADDR:PORT", default_value_t = ListenAt::Everywhere(Peer::DEFAULT_PORT))]
     listen: ListenAt,
 

@@ -1,12 +1,13 @@
-//! `linerate dump`: captures of either format, whole and damaged, to readers that stay and that leave.
+//! `linerate dump`: captures of either format, whole and damaged, to readers that stay and that
+//! leave.
 
 use crate::support::{finished, linerate, run};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-/// A pcap file of the little-endian kind with one ARP request in it, seen `count` times a millisecond
-/// apart.
+/// A pcap file of the little-endian kind with one ARP request in it, seen `count` times a
+/// millisecond apart.
 fn capture(count: u32) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {

@@ -115,7 +115,8 @@ fn kernels_sink(far: &Network) -> Background {
     far.run(move || Background::start(&["sink", "--listen", &listen]))
 }
 
-/// A sweep by linerate's TCP on `link` to the sink at `address`; what it has written to its JSON file.
+/// A sweep by linerate's TCP on `link` to the sink at `address`; what it has written to its JSON
+/// file.
 fn sweep_on(link: &str, address: &str, further: &[&str]) -> Value {
     let directory = TempDir::new().unwrap();
     let words = "--send-buffers 1,40 --receive-buffers 2,40 --repeat 1 --bytes 2000000 --verify --json r.json";
@@ -175,7 +176,8 @@ fn a_sweep_of_our_tcp_crosses_the_cable_by_a_packet_socket() {
 fn a_sweep_of_our_tcp_crosses_the_cable_between_its_drivers() {
     isolated_test_of_root(|| {
         let far = far_network();
-        // Of the kernel at the other end the cable would have to complete checksums, which it does not.
+        // Of the kernel at the other end the cable would have to complete checksums, which it does
+        // not.
         let words = ["sink", "--on", "xdp:right", "--address", OURS_FAR];
         let mut sink = far.run(move || Background::start(&words));
         let address = sink.address().to_string();
@@ -186,8 +188,8 @@ fn a_sweep_of_our_tcp_crosses_the_cable_between_its_drivers() {
     });
 }
 
-/// What the last line says of a sweep across the interface `left` to which, after its first run, such a `change`
-/// is made.
+/// What the last line says of a sweep across the interface `left` to which, after its first run,
+/// such a `change` is made.
 fn told_after(change: impl FnOnce(KernelInterface) -> Result<(), InterfaceError>) -> String {
     let far = far_network();
     let mut sink = kernels_sink(&far);

@@ -18,7 +18,8 @@ const SMALL: [&str; 10] = [
     "--quiet",
 ];
 
-/// The command says one line, which begins with `error: ` and holds `says`, and leaves nothing behind.
+/// The command says one line, which begins with `error: ` and holds `says`, and leaves nothing
+/// behind.
 fn refused(words: &[&str], says: &str) {
     let directory = TempDir::new().unwrap();
     let line = fail(directory.path(), words, 2);

@@ -1,4 +1,5 @@
-//! The `linerate` command as a test runs it: to its end, or in the background until it is interrupted.
+//! The `linerate` command as a test runs it: to its end, or in the background until it is
+//! interrupted.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Lines};

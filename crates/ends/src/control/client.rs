@@ -31,8 +31,9 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects by `network` to the sink at `peer`, trying each of its addresses in turn. The control connection
-    /// sends packets of `mtu` bytes at most, so that [`Remote::segment_payload`] can tell what fits one.
+    /// Connects by `network` to the sink at `peer`, trying each of its addresses in turn. The
+    /// control connection sends packets of `mtu` bytes at most, so that [`Remote::segment_payload`]
+    /// can tell what fits one.
     ///
     /// # Errors
     /// The peer cannot be reached, is no linerate, or takes nobody more.
@@ -88,8 +89,8 @@ impl Remote {
         &self.description
     }
 
-    /// The receive buffer that the sink's kernel would grant for `receive_buffer` bytes, in bytes as
-    /// it counts them.
+    /// The receive buffer that the sink's kernel would grant for `receive_buffer` bytes, in bytes
+    /// as it counts them.
     ///
     /// # Errors
     /// The conversation broke off.
@@ -100,8 +101,8 @@ impl Remote {
         }
     }
 
-    /// The shortest round trip of a question and its answer so far: what the sink says is about half
-    /// of it old when it is heard.
+    /// The shortest round trip of a question and its answer so far: what the sink says is about
+    /// half of it old when it is heard.
     #[must_use]
     pub const fn shortest_round_trip(&self) -> Duration {
         self.round_trip

@@ -1,4 +1,5 @@
-//! Lines over a connection whose other end may be anybody: limited in length, and in time as a whole.
+//! Lines over a connection whose other end may be anybody: limited in length, and in time as a
+//! whole.
 
 use crate::socket::Stream;
 use serde::Serialize;

@@ -20,7 +20,8 @@ pub(crate) enum Request {
     },
     /// What time is it? Answered by [`Reply::Time`].
     Time {},
-    /// Get ready for a run. Answered by [`Reply::Opened`], then [`Reply::Ready`], then [`Reply::Done`].
+    /// Get ready for a run. Answered by [`Reply::Opened`], then [`Reply::Ready`], then
+    /// [`Reply::Done`].
     Open(RunSpec),
     /// End the run that is under way now. Answered by its [`Reply::Done`].
     Stop {},
@@ -100,7 +101,8 @@ pub enum SinkTcp {
 }
 
 impl SinkTcp {
-    /// How many times what was asked for a buffer is when it is read back: the kernel counts its own overhead.
+    /// How many times what was asked for a buffer is when it is read back: the kernel counts its
+    /// own overhead.
     #[must_use]
     pub const fn granted_per_asked(self) -> u64 {
         match self {
@@ -142,7 +144,8 @@ pub struct Report {
     pub ended: Ended,
     /// Bytes read.
     pub bytes: u64,
-    /// From having read the first byte to having read the last one, in nanoseconds of the sink's clock.
+    /// From having read the first byte to having read the last one, in nanoseconds of the sink's
+    /// clock.
     pub span_nanos: u64,
     /// Where the first wrong byte was, if what arrived was compared and one was wrong.
     pub wrong_at: Option<u64>,
@@ -151,10 +154,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the report, if a sink that was sent `sent` bytes and asked to read `asked` can have made it.
+    /// Returns the report, if a sink that was sent `sent` bytes and asked to read `asked` can have
+    /// made it.
     ///
     /// # Errors
-    /// [`ControlError::WrongCount`] if it reports more bytes than were sent, or completion with another count.
+    /// [`ControlError::WrongCount`] if it reports more bytes than were sent, or completion with
+    /// another count.
     pub fn checked(self, sent: u64, asked: u64) -> Result<Self, ControlError> {
         let whole = self.ended == Ended::Complete;
         if self.bytes > sent || (whole && self.bytes != asked) {

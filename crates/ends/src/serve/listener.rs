@@ -17,8 +17,8 @@ const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 pub enum ListenAt {
     /// At this address only.
     Address(SocketAddr),
-    /// At this port of every address of the machine: IPv6 and IPv4, or IPv4 alone where the kernel has
-    /// no IPv6. Port 0 lets the kernel choose.
+    /// At this port of every address of the machine: IPv6 and IPv4, or IPv4 alone where the kernel
+    /// has no IPv6. Port 0 lets the kernel choose.
     Everywhere(u16),
 }
 

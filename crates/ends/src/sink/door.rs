@@ -1,7 +1,7 @@
 //! The receive buffer of the listening socket, which one run at a time may set.
 //!
-//! A connection's window scale and first window are decided by the listening socket's buffer when the
-//! SYN arrives; set on the accepted socket it would be too late. So a run takes its turn at the
+//! A connection's window scale and first window are decided by the listening socket's buffer when
+//! the SYN arrives; set on the accepted socket it would be too late. So a run takes its turn at the
 //! door: it sets the buffer, its data connection comes in, and the buffer is given back to the
 //! kernel's tuning. A plain peer that comes in meanwhile gets the run's buffer; it has no wishes.
 

@@ -78,7 +78,8 @@ impl Served {
 }
 
 impl Summary {
-    /// From the first byte of all connections to the last: they may come at the same time, or with pauses between them.
+    /// From the first byte of all connections to the last: they may come at the same time, or with
+    /// pauses between them.
     #[must_use]
     pub fn span(&self) -> Duration {
         self.came.map_or(Duration::ZERO, |(first, last)| last.saturating_duration_since(first))

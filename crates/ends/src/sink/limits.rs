@@ -11,7 +11,8 @@ pub struct Limits {
     pub sessions: usize,
     /// A plain peer that has been silent for so long is let go.
     pub idle: Duration,
-    /// A run whose data connection has not come for so long is given up, and lets others through the door.
+    /// A run whose data connection has not come for so long is given up, and lets others through
+    /// the door.
     pub arrival: Duration,
 }
 

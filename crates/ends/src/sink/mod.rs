@@ -1,8 +1,8 @@
 //! `linerate sink`: takes bytes from anybody and throws them away, and lets a sweep on another
 //! machine decide how they are received.
 //!
-//! Whoever connects says by its first bytes what it is, see [`crate::control`]. One thread serves one
-//! connection; how many there may be is limited, and who comes too many is told so and counted.
+//! Whoever connects says by its first bytes what it is, see [`crate::control`]. One thread serves
+//! one connection; how many there may be is limited, and who comes too many is told so and counted.
 
 mod data;
 mod discard;
@@ -104,8 +104,8 @@ fn serve_one(stream: &Stream, peer: SocketAddr, _place: Place<'_>, shared: &Shar
     }
 }
 
-/// Reads until the first bytes have said what the connection is for. One that began as ours begin and
-/// then fell silent stays undecided.
+/// Reads until the first bytes have said what the connection is for. One that began as ours begin
+/// and then fell silent stays undecided.
 fn hear(mut stream: &Stream, first: &mut Vec<u8>, shared: &Shared<'_>) -> Opening {
     let mut deadline = Instant::now() + shared.limits.idle;
     loop {

@@ -134,8 +134,8 @@ fn a_byte_that_is_wrong_is_found() {
     assert_eq!((report.bytes, report.wrong_at), (9_000, Some(8_000)));
 }
 
-/// The lines of a control connection that opens a run `opens` times, one after the other, without ever coming for it,
-/// and then has no more to say.
+/// The lines of a control connection that opens a run `opens` times, one after the other, without
+/// ever coming for it, and then has no more to say.
 fn opened_in_vain(limits: Limits, opens: usize) -> Vec<String> {
     let sink = Running::start(limits);
     let mut control = sink.dial();

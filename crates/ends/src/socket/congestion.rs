@@ -61,8 +61,8 @@ impl Congestion {
         self.choose_by(wanted, try_out)
     }
 
-    /// The same; `try_out` says what the kernel makes of a name. It may load a module for it, so that
-    /// the list of those that are loaded is not the last word.
+    /// The same; `try_out` says what the kernel makes of a name. It may load a module for it, so
+    /// that the list of those that are loaded is not the last word.
     fn choose_by(
         &self,
         wanted: Option<&str>,

@@ -12,7 +12,8 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::io;
 use std::net::SocketAddr;
 
-/// A listening socket of the kernel's, or of a host of linerate's own with the rules of what it accepts.
+/// A listening socket of the kernel's, or of a host of linerate's own with the rules of what it
+/// accepts.
 #[derive(Debug)]
 pub(crate) enum Listening {
     Kernel(std::net::TcpListener),
@@ -50,7 +51,8 @@ impl Listening {
         }
     }
 
-    /// The next connection, and who opened it; a pause (see [`super::pause::is_pause`]) if nobody does for a while.
+    /// The next connection, and who opened it; a pause (see [`super::pause::is_pause`]) if nobody
+    /// does for a while.
     pub(crate) fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
         match self {
             Self::Kernel(listener) => {
@@ -73,8 +75,8 @@ impl Listening {
         }
     }
 
-    /// Sets what the next connections will have, and says what receive buffer was granted, as it reads back. The
-    /// largest segment of linerate's own hosts is the interface's affair.
+    /// Sets what the next connections will have, and says what receive buffer was granted, as it
+    /// reads back. The largest segment of linerate's own hosts is the interface's affair.
     pub(crate) fn set_receive(
         &self,
         buffer: Option<u64>,

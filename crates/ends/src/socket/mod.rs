@@ -1,5 +1,6 @@
-//! Sockets as the laboratory uses them, the kernel's and those of a host of linerate's own: opened with every
-//! option set and read back, filled and drained against a deadline, and asked what they saw.
+//! Sockets as the laboratory uses them, the kernel's and those of a host of linerate's own: opened
+//! with every option set and read back, filled and drained against a deadline, and asked what they
+//! saw.
 
 mod congestion;
 mod counters;

@@ -58,7 +58,8 @@ impl Network {
         Self::on(host, mac, link, &Config::default(), drop).map_err(NetworkError::Begin)
     }
 
-    /// The same on a link that is there, with rules for its connections; `epilogue` gets the link at the end.
+    /// The same on a link that is there, with rules for its connections; `epilogue` gets the link
+    /// at the end.
     ///
     /// # Errors
     /// The error of the system, if it grants no thread, descriptor or random number.
@@ -93,7 +94,8 @@ impl Network {
         }
     }
 
-    /// Returns why the link of a host of linerate's own carries nothing any more; `None` if it does, or ended otherwise.
+    /// Returns why the link of a host of linerate's own carries nothing any more; `None` if it
+    /// does, or ended otherwise.
     pub fn lost_link(&self) -> Option<LinkError> {
         match self {
             Self::Own(own) => match own.net.end() {
@@ -192,7 +194,8 @@ fn start<L: Link + Readiness + Send + 'static>(
     Net::builder(link, stack).when_ended(epilogue).start()
 }
 
-/// A locally administered one, for one host; five random bytes tell it from others on the same network.
+/// A locally administered one, for one host; five random bytes tell it from others on the same
+/// network.
 fn any_station() -> io::Result<[u8; 6]> {
     let mut mac = [0x02; 6];
     // So few bytes are never given in part.

@@ -17,10 +17,12 @@ const LEAST_SEGMENT: u16 = 88;
 const MOST_SEGMENT: u16 = 32_767;
 /// How many times what was asked for the kernel counts.
 pub(super) const DOUBLING: u64 = 2;
-/// The largest buffer that a kernel grants, in bytes as they are asked for: what it counts is a signed integer of 32 bits.
+/// The largest buffer that a kernel grants, in bytes as they are asked for: what it counts is a
+/// signed integer of 32 bits.
 const MOST_BUFFER: u64 = i32::MAX as u64 / DOUBLING;
 
-/// What is set on a socket before it connects or listens; what is none stays as the kernel likes it.
+/// What is set on a socket before it connects or listens; what is none stays as the kernel likes
+/// it.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `SO_SNDBUF`, in bytes as asked for.
@@ -81,7 +83,8 @@ pub fn grant_send(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
     Ok(sockopt::socket_send_buffer_size(&socket)? as u64)
 }
 
-/// How much of a send buffer the kernel grants, in bytes as they are asked for: tried on a socket of its own.
+/// How much of a send buffer the kernel grants, in bytes as they are asked for: tried on a socket
+/// of its own.
 pub(crate) fn would_grant_send(bytes: u64) -> io::Result<u64> {
     let trial = net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
     Ok(grant_send(&trial, bytes)? / DOUBLING)
@@ -96,7 +99,8 @@ pub fn grant_receive(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
     Ok(sockopt::socket_recv_buffer_size(&socket)? as u64)
 }
 
-/// What to do about a buffer of so many bytes that is more than `limit`, a setting of the kernel `there`.
+/// What to do about a buffer of so many bytes that is more than `limit`, a setting of the kernel
+/// `there`.
 pub fn remedy_for_buffer(bytes: u64, limit: &str, there: &str) -> String {
     if bytes > MOST_BUFFER {
         return format!("no kernel grants more than {MOST_BUFFER}; ask for less");
@@ -111,8 +115,8 @@ fn clamped(bytes: u64) -> usize {
     usize::try_from(bytes.min(MOST)).unwrap_or(usize::MAX)
 }
 
-/// The MSS option with which packets to and from `address` have `mtu` bytes at most, within what the
-/// kernel takes.
+/// The MSS option with which packets to and from `address` have `mtu` bytes at most, within what
+/// the kernel takes.
 pub fn max_segment(address: SocketAddr, mtu: u16) -> u16 {
     let headers = if address.is_ipv4() { 20 + 20 } else { 40 + 20 };
     mtu.saturating_sub(headers).clamp(LEAST_SEGMENT, MOST_SEGMENT)

@@ -69,8 +69,8 @@ impl Stream {
         each!(self, stream => stream.shutdown(how))
     }
 
-    /// The send buffer as it reads back, in bytes: the kernel's count its own overhead, and are about twice what
-    /// was asked for.
+    /// The send buffer as it reads back, in bytes: the kernel's count its own overhead, and are
+    /// about twice what was asked for.
     ///
     /// # Errors
     /// The error of the system.

@@ -182,7 +182,8 @@ fn hear(mut stream: &Stream, silence: Sender<()>, guests: &Guests) {
     drop(silence);
 }
 
-/// Waits until the peer has closed its side, which it does when it has read everything; not for long.
+/// Waits until the peer has closed its side, which it does when it has read everything; not for
+/// long.
 fn await_silence(silent: &Receiver<()>, guests: &Guests) {
     let until = Instant::now() + FAREWELL;
     while Instant::now() < until && !guests.are_leaving() {

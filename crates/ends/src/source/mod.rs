@@ -1,8 +1,8 @@
-//! `linerate source`: makes bytes as fast as they are taken, for a sink it connects to or for whoever
-//! connects.
+//! `linerate source`: makes bytes as fast as they are taken, for a sink it connects to or for
+//! whoever connects.
 //!
-//! Plain peers get the characters of RFC 864 and not a byte besides. A linerate sink can be asked to
-//! compare: then the bytes are those of a pattern that knows each byte's place.
+//! Plain peers get the characters of RFC 864 and not a byte besides. A linerate sink can be asked
+//! to compare: then the bytes are those of a pattern that knows each byte's place.
 
 mod error;
 mod fountain;

@@ -28,8 +28,8 @@ const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct Delivered {
     /// Bytes.
     pub bytes: u64,
-    /// From the first write to the word, or the sign, that the last byte was read; to the last write
-    /// if there was none.
+    /// From the first write to the word, or the sign, that the last byte was read; to the last
+    /// write if there was none.
     pub time: Duration,
     /// Has the sink read them all, as far as one can know: it said so, or it closed after the end?
     pub confirmed: bool,
@@ -132,7 +132,8 @@ fn unable(peer: &Peer, error: ControlError) -> SourceError {
 }
 
 /// Closes the writing side and waits for the sink to close its own, which it does when it has read
-/// everything. A sink that takes no more bytes, or keeps the connection open, is not waited for long.
+/// everything. A sink that takes no more bytes, or keeps the connection open, is not waited for
+/// long.
 fn saw_the_end(mut stream: &Stream) -> bool {
     if stream.shutdown(Shutdown::Write).and_then(|()| stream.set_read_timeout(Some(SLICE))).is_err()
     {

@@ -1,9 +1,10 @@
-//! The character generator of RFC 864: lines of 72 printable characters, each shifted by one against
-//! the line before.
+//! The character generator of RFC 864: lines of 72 printable characters, each shifted by one
+//! against the line before.
 
 use std::sync::LazyLock;
 
-/// Printable characters of ASCII without the space, which follows them: the RFC's example begins so.
+/// Printable characters of ASCII without the space, which follows them: the RFC's example begins
+/// so.
 const PRINTABLE: std::ops::RangeInclusive<u8> = b'!'..=b'~';
 /// Characters of a line, without its end.
 const LINE: usize = 72;

@@ -3,10 +3,10 @@
 
 /// An endless run of bytes that a seed decides.
 ///
-/// The bytes are those of the words w(0), w(1) … in little-endian order, where w(n) is n, moved by the
-/// seed, times an odd constant, and folded over itself: no two words are equal, and a shift by any
-/// distance changes nearly every byte. From one word to the next it is an addition, cheap enough to
-/// stand beside a memory copy.
+/// The bytes are those of the words w(0), w(1) … in little-endian order, where w(n) is n, moved by
+/// the seed, times an odd constant, and folded over itself: no two words are equal, and a shift by
+/// any distance changes nearly every byte. From one word to the next it is an addition, cheap
+/// enough to stand beside a memory copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     seed: u64,
@@ -69,7 +69,8 @@ impl Pattern {
             wrong |= head != &self.word(index)[offset..offset + head.len()];
             (rest, index) = (tail, index.wrapping_add(1));
         }
-        // Differences are gathered by blocks, so that the loop inside has no way out and is unrolled.
+        // Differences are gathered by blocks, so that the loop inside has no way out and is
+        // unrolled.
         for block in rest.chunks(64 * WORD) {
             let mut difference = 0;
             let words = block.chunks_exact(WORD);

@@ -1,8 +1,8 @@
 //! Where the two ends of a transfer inside this process work: each on a CPU of its own.
 //!
-//! Left alone, the scheduler puts two threads that keep waking each other now on one CPU, where they
-//! share a cache, now on two, where each waits for the other's interrupt. The two are a factor of ten
-//! apart, and a cell would show which it was rather than what its buffers do.
+//! Left alone, the scheduler puts two threads that keep waking each other now on one CPU, where
+//! they share a cache, now on two, where each waits for the other's interrupt. The two are a factor
+//! of ten apart, and a cell would show which it was rather than what its buffers do.
 
 use rustix::process::getpid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -15,8 +15,8 @@ pub(crate) enum Seat {
 }
 
 impl Seat {
-    /// Ties the calling thread to its CPU. Where the process may use only one, or may not choose, the
-    /// thread stays where the scheduler puts it.
+    /// Ties the calling thread to its CPU. Where the process may use only one, or may not choose,
+    /// the thread stays where the scheduler puts it.
     pub(crate) fn take(self) {
         let Some([first, second]) = two_cpus() else { return };
         let mut own = CpuSet::new();

@@ -1,6 +1,7 @@
-//! linerate's TCP on an interface of the kernel's, to a `linerate sink` on another machine: by a packet socket, at
-//! the driver, or behind a TAP device. The host has a thread of its own and serves the whole night, also the
-//! control connection; the source is a program that uses its sockets.
+//! linerate's TCP on an interface of the kernel's, to a `linerate sink` on another machine: by a
+//! packet socket, at the driver, or behind a TAP device. The host has a thread of its own and
+//! serves the whole night, also the control connection; the source is a program that uses its
+//! sockets.
 
 use crate::bench::{Bench, RunRequest};
 use crate::bench_error::BenchError;
@@ -39,7 +40,8 @@ struct Way {
 }
 
 impl Way {
-    /// What is behind `error`: what befalls our end of the way looks like a peer that does not answer.
+    /// What is behind `error`: what befalls our end of the way looks like a peer that does not
+    /// answer.
     fn blame(&self, error: BenchError) -> BenchError {
         let interface = self.interface.name().to_owned();
         if let Some(source) = self.network.lost_link() {
@@ -55,11 +57,12 @@ impl Way {
 }
 
 impl InterfaceBench {
-    /// The bench for `plan`, with the frames of the whole night written to `capture` if there is one.
+    /// The bench for `plan`, with the frames of the whole night written to `capture` if there is
+    /// one.
     ///
     /// # Errors
-    /// If the interface cannot be had, has another MTU than the plan, leads to no sink, or one of the TCPs does not
-    /// grant what the plan asks for.
+    /// If the interface cannot be had, has another MTU than the plan, leads to no sink, or one of
+    /// the TCPs does not grant what the plan asks for.
     ///
     /// # Panics
     /// If the plan is for another bench, and so has no interface or no peer.

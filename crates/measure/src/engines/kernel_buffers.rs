@@ -1,8 +1,9 @@
 //! What the kernel grants of the plan's buffers, asked before the first run.
 //!
 //! The kernel doubles what is asked for, because it counts its own overhead against it; it silently
-//! clips the wish to a limit of the machine, and silently raises a small one to a floor. The clipping
-//! would make two cells of the plan the same cell, so it is refused; the floor is written down.
+//! clips the wish to a limit of the machine, and silently raises a small one to a floor. The
+//! clipping would make two cells of the plan the same cell, so it is refused; the floor is written
+//! down.
 
 use crate::bench_error::BenchError;
 use crate::engines::remote_sink::Far;

@@ -14,8 +14,8 @@ pub(crate) struct Interface {
 const ETHERNET: u64 = 1;
 
 impl Interface {
-    /// The interface that the main routing table leads through, towards `address`. Rules that choose
-    /// another table are not looked at.
+    /// The interface that the main routing table leads through, towards `address`. Rules that
+    /// choose another table are not looked at.
     pub(crate) fn towards(address: IpAddr) -> Option<Self> {
         let name = match address {
             IpAddr::V4(address) => ipv4_route(&read("/proc/thread-self/net/route")?, address),
@@ -76,8 +76,8 @@ fn ipv4_route(table: &str, address: Ipv4Addr) -> Option<String> {
     longest(table, row)
 }
 
-/// The same of /proc/net/ipv6_route: destination, its length, source, its length, next hop, metric, two
-/// counts, flags, name.
+/// The same of /proc/net/ipv6_route: destination, its length, source, its length, next hop, metric,
+/// two counts, flags, name.
 fn ipv6_route(table: &str, address: Ipv6Addr) -> Option<String> {
     let row = |line: &str| {
         let mut words = line.split_whitespace();

@@ -1,11 +1,11 @@
 //! A `linerate sink` on another machine, and one transfer to it.
 //!
 //! The two machines have two clocks. The run is timed by the source's: from its first write to the
-//! sink's word that the last byte has been read, less half of the shortest round trip, which is what
-//! that word took to come back. The error is at most half a round trip more or less, if the way back
-//! takes all of it or nothing. Both bounds that hold without any such assumption are written down:
-//! at least what passed at the sink from its first byte to its last, at most what passed at the
-//! source until the word was there.
+//! sink's word that the last byte has been read, less half of the shortest round trip, which is
+//! what that word took to come back. The error is at most half a round trip more or less, if the
+//! way back takes all of it or nothing. Both bounds that hold without any such assumption are
+//! written down: at least what passed at the sink from its first byte to its last, at most what
+//! passed at the source until the word was there.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -113,7 +113,8 @@ fn open_data(
     Ok(stream)
 }
 
-/// The sink's word, and when it was heard. A sink that has not said it when the time is up is asked for it.
+/// The sink's word, and when it was heard. A sink that has not said it when the time is up is asked
+/// for it.
 fn await_report(
     remote: &mut Remote,
     peer: &Peer,

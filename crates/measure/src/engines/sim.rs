@@ -93,8 +93,8 @@ impl SimBench {
         if self.config.timestamps { TIMESTAMPS } else { 0 }
     }
 
-    /// On a bus the acknowledgements share the wire; counted as the mail of 1988 does, a minimum frame with its gap
-    /// for each packet at most.
+    /// On a bus the acknowledgements share the wire; counted as the mail of 1988 does, a minimum
+    /// frame with its gap for each packet at most.
     fn framing(&self) -> Framing {
         let framing = Framing::ethernet(self.options());
         if self.blueprint.is_shared() {

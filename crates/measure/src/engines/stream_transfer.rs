@@ -22,7 +22,8 @@ pub(crate) struct Carried {
 }
 
 impl Carried {
-    /// From the first write to the sink having read the last byte, or having given up waiting for it.
+    /// From the first write to the sink having read the last byte, or having given up waiting for
+    /// it.
     pub(crate) fn time(&self) -> linerate_units::Duration {
         let end = match (self.taken.ended, self.taken.last) {
             (Ended::Complete, Some(last)) => last,
@@ -55,7 +56,8 @@ pub(crate) fn carry(
             let given =
                 outflow.give(near, |began, now| over.load(Ordering::Relaxed) || late(began, now));
             if given.error.is_some() {
-                // The sink then finds the end of the stream, and need not wait for its time to be up.
+                // The sink then finds the end of the stream, and need not wait for its time to be
+                // up.
                 let _ = near.shutdown(std::net::Shutdown::Both);
             }
             given
@@ -85,8 +87,8 @@ pub(crate) fn outflow(request: &RunRequest) -> Outflow {
     Outflow { bytes: request.bytes, write_size: request.write_size, contents }
 }
 
-/// What the sink does. Its time begins with the first byte, which the source may be late with, since threads begin when
-/// the machine has time for them.
+/// What the sink does. Its time begins with the first byte, which the source may be late with,
+/// since threads begin when the machine has time for them.
 pub(crate) fn intake(request: &RunRequest) -> Intake {
     let max_time = Duration::from(request.max_time);
     Intake {

@@ -8,8 +8,8 @@ use linerate_units::Duration;
 use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// A plan as somebody asks for it. Each field is right by itself; [`Plan::new`](crate::Plan::new) checks that they fit
-/// together.
+/// A plan as somebody asks for it. Each field is right by itself; [`Plan::new`](crate::Plan::new)
+/// checks that they fit together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Draft {
@@ -65,8 +65,8 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Returns the experiment of 1988 on this bench: every pair of buffers from 1 to 17 packets, four runs of 8 MiB
-    /// each, in random order.
+    /// Returns the experiment of 1988 on this bench: every pair of buffers from 1 to 17 packets,
+    /// four runs of 8 MiB each, in random order.
     ///
     /// # Panics
     /// Never: the constants are valid.

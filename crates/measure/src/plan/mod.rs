@@ -108,8 +108,8 @@ impl Plan {
     }
 }
 
-/// Whether super-frames pass is part of every plan whose link can have them. Across the bench's own TAP device they
-/// do not unless that is wanted: they are no packets of the experiment's size.
+/// Whether super-frames pass is part of every plan whose link can have them. Across the bench's own
+/// TAP device they do not unless that is wanted: they are no packets of the experiment's size.
 fn settle_offloads(draft: &mut Draft) -> Result<(), PlanError> {
     let link = draft.host.as_ref().map(|host| &host.link);
     match (draft.on, link) {

@@ -6,7 +6,8 @@ use linerate_sim_tools::{ScenarioError, load};
 use std::num::NonZeroU32;
 
 impl Draft {
-    /// Returns the experiment of 1988 on the machines of a scenario, with the scenario's packet, write and read sizes.
+    /// Returns the experiment of 1988 on the machines of a scenario, with the scenario's packet,
+    /// write and read sizes.
     ///
     /// # Errors
     /// As [`load`], or if the scenario has no bulk transfer.

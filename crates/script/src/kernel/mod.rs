@@ -1,5 +1,5 @@
-//! The kernel of this machine as the machine that a script examines: real sockets in a network of their
-//! own, a TUN device on which the script is the rest of the world, and real time.
+//! The kernel of this machine as the machine that a script examines: real sockets in a network of
+//! their own, a TUN device on which the script is the rest of the world, and real time.
 
 mod calls;
 mod polling;
@@ -47,8 +47,8 @@ pub enum KernelError {
     Exhausted(String),
 }
 
-/// Runs a script against this machine's kernel, in a new network that is gone afterwards. The process must
-/// be root of the network that it is in, as it is after
+/// Runs a script against this machine's kernel, in a new network that is gone afterwards. The
+/// process must be root of the network that it is in, as it is after
 /// [`enter_private_network`](linerate_link::namespace::enter_private_network).
 ///
 /// # Errors

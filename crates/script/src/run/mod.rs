@@ -15,8 +15,8 @@ use linerate_units::Duration;
 
 /// Packets that a report holds; scripts that make more have gone wrong.
 const TRACED: usize = 10_000;
-/// How long after its time a packet that did not come is still waited for, so that it can be said when it
-/// came.
+/// How long after its time a packet that did not come is still waited for, so that it can be said
+/// when it came.
 const GRACE: Duration = Duration::from_millis(500);
 /// The same where moments are not judged at all.
 const UNTIMED_GRACE: Duration = Duration::from_secs(10);

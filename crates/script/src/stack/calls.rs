@@ -22,7 +22,8 @@ pub(super) const ZERO_COPY: i64 = 0x400_0000;
 pub(super) const FAST_OPEN: i64 = 0x2000_0000;
 
 impl StackMachine {
-    /// Does what a call asks for. `None`: it waits, and is to be tried again when something has happened.
+    /// Does what a call asks for. `None`: it waits, and is to be tried again when something has
+    /// happened.
     pub(super) fn attempt(&mut self, call: &Call, name: i32, began: Duration) -> Option<Answer> {
         let answer = match call {
             Call::Socket { nonblocking } => Ok(self.socket(name, *nonblocking)),
@@ -269,8 +270,8 @@ impl StackMachine {
     }
 
     /// Does `close` wait until the peer has acknowledged everything, the FIN too (`SO_LINGER`)? The
-    /// application holds the connection until then. Data that nobody will read ends the wait: `close`
-    /// answers it with a RST.
+    /// application holds the connection until then. Data that nobody will read ends the wait:
+    /// `close` answers it with a RST.
     fn lingers(&mut self, fd: i32, began: Duration) -> bool {
         let Ok(handle) = self.handle(fd) else { return false };
         let Ok(connection) = self.connection(fd) else { return false };

@@ -1,5 +1,5 @@
-//! The error queue of a socket: completions of `MSG_ZEROCOPY`, and the timestamps of data that was sent,
-//! left the host or was acknowledged (`SO_TIMESTAMPING`).
+//! The error queue of a socket: completions of `MSG_ZEROCOPY`, and the timestamps of data that was
+//! sent, left the host or was acknowledged (`SO_TIMESTAMPING`).
 
 use super::StackMachine;
 use crate::machine::{Answer, Machine, Output};
@@ -84,8 +84,8 @@ impl ErrorQueue {
         Self { zero_copy: self.zero_copy, ..Self::default() }
     }
 
-    /// Bytes were written: `memory` if they are shared, `control` if the call says what to timestamp.
-    /// With the last bytes of a call its number is used up.
+    /// Bytes were written: `memory` if they are shared, `control` if the call says what to
+    /// timestamp. With the last bytes of a call its number is used up.
     fn note_write(
         &mut self,
         taken: usize,
@@ -113,8 +113,8 @@ impl ErrorQueue {
         }
     }
 
-    /// Takes note of how much is unsent and unacknowledged at the moment `at`; true if there is more to
-    /// read now.
+    /// Takes note of how much is unsent and unacknowledged at the moment `at`; true if there is
+    /// more to read now.
     fn advance(&mut self, at: Duration, unsent: u64, unacknowledged: u64) -> bool {
         let sent = self.written.saturating_sub(unsent);
         let acknowledged = self.written.saturating_sub(unacknowledged);
@@ -139,7 +139,8 @@ impl ErrorQueue {
         self.notices.len() > before
     }
 
-    /// A write was carried out. It is told together with the one before it if nobody has read that yet.
+    /// A write was carried out. It is told together with the one before it if nobody has read that
+    /// yet.
     fn complete(&mut self, id: u32) {
         match self.notices.back_mut() {
             Some(Notice::ZeroCopy(_, last)) if *last == id || last.wrapping_add(1) == id => {

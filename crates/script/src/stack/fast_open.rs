@@ -1,5 +1,5 @@
-//! TCP Fast Open as the sockets of BSD have it (RFC 7413 appendix A): a write that opens its connection, and
-//! a listener that says how many may be opened so at a time.
+//! TCP Fast Open as the sockets of BSD have it (RFC 7413 appendix A): a write that opens its
+//! connection, and a listener that says how many may be opened so at a time.
 
 use super::StackMachine;
 use super::calls::DONT_WAIT;
@@ -87,7 +87,8 @@ impl StackMachine {
         })
     }
 
-    /// Tells a listener how many it may have opened fast. Nobody has come to it yet, so it is made anew.
+    /// Tells a listener how many it may have opened fast. Nobody has come to it yet, so it is made
+    /// anew.
     pub(super) fn set_fast_open(&mut self, fd: i32, wanted: usize) -> Result<(), Errno> {
         let Some(Socket::Listener { handle, options, .. }) = self.sockets.get(fd) else {
             return Err(Errno::INVAL);
@@ -100,8 +101,8 @@ impl StackMachine {
         self.listen_at(fd, local, &options)
     }
 
-    /// `MSG_FASTOPEN`: opens the connection and gives its SYN as much as that can bring. A call that waits
-    /// writes the rest when the peer has answered.
+    /// `MSG_FASTOPEN`: opens the connection and gives its SYN as much as that can bring. A call
+    /// that waits writes the rest when the peer has answered.
     pub(super) fn write_fast(&mut self, transfer: &Transfer) -> Option<Result<Answer, Errno>> {
         if !self.fast_open.client {
             return Some(Err(Errno::OPNOTSUPP));
@@ -144,8 +145,8 @@ impl StackMachine {
         }
     }
 
-    /// Opens a connection whose SYN brings the first write. Without a cookie the SYN asks for one and
-    /// leaves at once; true if it waits.
+    /// Opens a connection whose SYN brings the first write. Without a cookie the SYN asks for one
+    /// and leaves at once; true if it waits.
     pub(super) fn open_at_write(
         &mut self,
         fd: i32,
@@ -159,7 +160,8 @@ impl StackMachine {
         if self.connection(fd)?.room_on_syn() == 0 {
             return Ok(false);
         }
-        // There is a cookie. The SYN has not left yet, so nothing tells the peer of the first attempt.
+        // There is a cookie. The SYN has not left yet, so nothing tells the peer of the first
+        // attempt.
         let handle = self.handle(fd)?;
         self.host.stack_mut().tcp_abort(self.now, handle).map_err(errno)?;
         let usual = SocketAddrV4::new(self.remote, self.ports.1);

@@ -1,10 +1,12 @@
-//! What Linux's `struct tcp_info` calls the numbers of a connection. Times are microseconds, those since
-//! something happened milliseconds, windows segments. The table is that of [`linerate_tcp::Information`].
+//! What Linux's `struct tcp_info` calls the numbers of a connection. Times are microseconds, those
+//! since something happened milliseconds, windows segments. The table is that of
+//! [`linerate_tcp::Information`].
 
 use linerate_tcp::{AccurateEcn, Connection, Information, State};
 use linerate_units::{Duration, Instant};
 
-/// The field `name` at this moment, without its prefix `tcpi_`; none for what this host does not count.
+/// The field `name` at this moment, without its prefix `tcpi_`; none for what this host does not
+/// count.
 pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option<u64> {
     let information = connection.information();
     let statistics = connection.statistics();

@@ -24,8 +24,8 @@ impl StackMachine {
         Some(Ok(Answer { result: Ok(value), output: Output::Events(found) }))
     }
 
-    /// May a call that began at `began` wait any longer? Its timeout is in milliseconds, negative for
-    /// no end.
+    /// May a call that began at `began` wait any longer? Its timeout is in milliseconds, negative
+    /// for no end.
     pub(super) fn is_before(&self, timeout: i64, began: Duration) -> bool {
         let limit = u64::try_from(timeout).ok().map(|millis| began + Duration::from_millis(millis));
         limit.is_none_or(|limit| self.now.since(self.begin) < limit)
@@ -52,7 +52,8 @@ impl StackMachine {
                 let has_notices = queue.is_some_and(ErrorQueue::is_readable);
                 let ended = connection.is_at_end_of_stream();
                 let closed = state == State::Closed;
-                // What was accepted before its handshake was complete can be written to (RFC 7413 §4.2).
+                // What was accepted before its handshake was complete can be written to (RFC 7413
+                // §4.2).
                 let opening = *connecting && matches!(state, State::SynSent | State::SynReceived);
                 let both = closed
                     || ended && matches!(state, State::TimeWait | State::LastAck | State::Closing);

@@ -139,7 +139,8 @@ fn set_route(
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     const ALWAYS: [(&str, &[&str]); 14] = [
         ("tcp_ecn_fallback", &["1"]),
-        // When counts of bytes are told is said by RFC 9768 §3.2.3.3, and not by how often a round trip.
+        // When counts of bytes are told is said by RFC 9768 §3.2.3.3, and not by how often a round
+        // trip.
         ("tcp_ecn_option", &["1"]),
         ("tcp_ecn_option_beacon", &["1"]),
         ("tcp_early_retrans", &["3", "4"]),
@@ -161,8 +162,8 @@ fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// `least default most`: a buffer that begins with the default and may grow to the most. The least is what
-/// Linux keeps under pressure; linerate's budget sees to that.
+/// `least default most`: a buffer that begins with the default and may grow to the most. The least
+/// is what Linux keeps under pressure; linerate's budget sees to that.
 fn buffer(value: &str) -> Option<BufferSize> {
     let sizes: Option<Vec<u32>> = value.split_whitespace().map(|size| size.parse().ok()).collect();
     match sizes?[..] {
@@ -174,8 +175,8 @@ fn buffer(value: &str) -> Option<BufferSize> {
     }
 }
 
-/// How long so many retries last (tcp_timer.c of Linux: `retransmits_timed_out` counts from the least
-/// RTO, whatever the RTO is).
+/// How long so many retries last (tcp_timer.c of Linux: `retransmits_timed_out` counts from the
+/// least RTO, whatever the RTO is).
 const fn patience(retries: u32) -> Duration {
     if retries <= MOST_DOUBLINGS {
         return Duration::from_millis(((2 << retries) - 1) * RTO_MIN_MILLIS);

@@ -3,7 +3,8 @@
 use super::SyntaxError;
 use linerate_units::Duration;
 
-/// Nothing nests deeper: a script is written by hand, and one that is not must not exhaust the stack.
+/// Nothing nests deeper: a script is written by hand, and one that is not must not exhaust the
+/// stack.
 const DEEPEST: u32 = 24;
 /// The latest moment that a script can name; so that no sum of moments overflows.
 const LATEST_SECONDS: u64 = 10_000_000;
@@ -211,7 +212,8 @@ impl<'a> Cursor<'a> {
         result
     }
 
-    /// Takes a list up to `close`, whose items are separated by commas; the opening bracket is taken.
+    /// Takes a list up to `close`, whose items are separated by commas; the opening bracket is
+    /// taken.
     pub(super) fn list<T>(
         &mut self,
         close: &str,

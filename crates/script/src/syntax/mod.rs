@@ -1,5 +1,5 @@
-//! The language: what a script may say. Reading it touches no machine, and whatever cannot be obeyed
-//! is refused here, with its line, before anything is run.
+//! The language: what a script may say. Reading it touches no machine, and whatever cannot be
+//! obeyed is refused here, with its line, before anything is run.
 
 mod call;
 mod code;

@@ -1,6 +1,6 @@
 //! The names of numbers in system calls. The numbers are those of Linux on most processors
-//! (<asm-generic/socket.h>, <linux/tcp.h>, <asm-generic/errno.h>); what a name stands for on another
-//! one, the kernel machine does not ask.
+//! (<asm-generic/socket.h>, <linux/tcp.h>, <asm-generic/errno.h>); what a name stands for on
+//! another one, the kernel machine does not ask.
 
 use core::fmt;
 

@@ -198,7 +198,8 @@ pub(super) fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, S
     Ok(segment)
 }
 
-/// A number in front of `>` is a port. A digit alone is a flag: what the three bits of accurate ECN count.
+/// A number in front of `>` is a port. A digit alone is a flag: what the three bits of accurate ECN
+/// count.
 fn begins_with_ports(cursor: &mut Cursor<'_>) -> bool {
     cursor.peek();
     let rest = cursor.rest();

@@ -12,8 +12,8 @@ use std::net::Ipv4Addr;
 pub struct Settings {
     /// What a moment may be off.
     pub tolerance: Duration,
-    /// What a moment may be off in per mille of the time since the event before, where a kernel's timers
-    /// are that coarse.
+    /// What a moment may be off in per mille of the time since the event before, where a kernel's
+    /// timers are that coarse.
     pub tolerance_per_mille: u64,
     /// Bytes of the largest IP packet on the link.
     pub mtu: u16,
@@ -114,7 +114,8 @@ impl Settings {
             "define" => {
                 self.definitions.add(value).map_err(|what| cursor.error(what))?;
             }
-            // The link that is made has no gateway, the echoes that were not seen are always scaled.
+            // The link that is made has no gateway, the echoes that were not seen are always
+            // scaled.
             "gateway_ip" | "netmask_ip" | "tcp_ts_ecr_scaled" => {}
             _ => {
                 return Err(cursor.error(format!(

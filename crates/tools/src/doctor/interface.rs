@@ -1,5 +1,5 @@
-//! What `ping --on packet:NAME` and `--on xdp:NAME` need: to share an interface with the kernel. Ordinary users may
-//! not, which is as it should be.
+//! What `ping --on packet:NAME` and `--on xdp:NAME` need: to share an interface with the kernel.
+//! Ordinary users may not, which is as it should be.
 
 use super::finding::Finding;
 use linerate_link::packet::PacketError;

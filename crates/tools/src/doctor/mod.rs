@@ -1,4 +1,5 @@
-//! `linerate doctor`: what this machine can do, what that means for which command, and what would help.
+//! `linerate doctor`: what this machine can do, what that means for which command, and what would
+//! help.
 
 mod finding;
 mod interface;

@@ -7,7 +7,8 @@ use linerate_ends::serve::{ListenAt, ListenError, Listener};
 use linerate_ends::socket::{Congestion, Network, Options};
 use linerate_units::Bytes;
 
-/// Since this release the kernel does everything that is asked of it: `SO_BUF_LOCK` is the youngest.
+/// Since this release the kernel does everything that is asked of it: `SO_BUF_LOCK` is the
+/// youngest.
 const WANTED: (u32, u32) = (5, 14);
 /// The largest buffer of the experiment of 1988, on a path of 1,500 bytes.
 const NEEDED: u64 = 17 * 1_460;

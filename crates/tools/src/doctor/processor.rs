@@ -112,7 +112,8 @@ fn judge_clock(source: &str, cost: Duration) -> Finding {
 fn cost_of_reading() -> Duration {
     let readings: Vec<Instant> = (0..READINGS).map(|_| Instant::now()).collect();
     let steps = readings.windows(2).map(|pair| pair[1] - pair[0]);
-    // A coarse clock stands still between its ticks; the whole of the readings still tells their cost.
+    // A coarse clock stands still between its ticks; the whole of the readings still tells their
+    // cost.
     let whole =
         (readings[READINGS - 1] - readings[0]) / u32::try_from(READINGS).unwrap_or(u32::MAX);
     steps.filter(|step| !step.is_zero()).min().unwrap_or(whole).min(whole)

@@ -55,7 +55,8 @@ pub enum PingError {
     Wait(#[from] WaitError),
 }
 
-/// Asks, and tells that the first request has gone, and each answer as it comes; what it was all together is returned.
+/// Asks, and tells that the first request has gone, and each answer as it comes; what it was all
+/// together is returned.
 ///
 /// # Errors
 /// [`PingError`]: the destination cannot be asked, or the link broke.
@@ -95,7 +96,8 @@ pub fn ping<L: Link + Readiness>(
     }
 }
 
-/// Sends a request; one for which the host has no room counts as sent and lost, as on any full link.
+/// Sends a request; one for which the host has no room counts as sent and lost, as on any full
+/// link.
 fn ask<L: Link>(
     host: &mut Host<L>,
     tally: &mut Tally,
@@ -132,8 +134,9 @@ fn reply_to(
 ) -> Option<Answer> {
     /// Type, code, checksum, identifier and sequence number.
     const ICMP_HEADER: usize = 8;
-    // To a host nothing happens later than its turn began. What came while it turned, perhaps to a request of the same
-    // turn, was there when the turn was over: anything earlier could be no time at all.
+    // To a host nothing happens later than its turn began. What came while it turned, perhaps to a
+    // request of the same turn, was there when the turn was over: anything earlier could be no time
+    // at all.
     let arrived = if reply.arrived < turned.start { reply.arrived } else { turned.end };
     let met = tally.answer(reply.sequence, arrived)?;
     let same = data.iter().zip(&reply.data).take_while(|(sent, came)| sent == came).count();

@@ -99,7 +99,8 @@ fn what_cannot_be_asked_is_refused() {
     assert!(matches!(error, PingError::Refused(Error::NoRoute(_))), "{error}");
 }
 
-/// A host's time stands still while it turns; an answer that comes in the turn of its request took some all the same.
+/// A host's time stands still while it turns; an answer that comes in the turn of its request took
+/// some all the same.
 #[test]
 fn an_answer_within_one_turn_is_there_when_the_turn_is_over() {
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);

@@ -34,13 +34,13 @@ pub(crate) struct PingArgs {
     pub(super) host: String,
 
     /// Where linerate's host lives: on a TAP device in a private network (tap), on one that exists
-    /// (tap:NAME), or beside the kernel on an interface: by a packet socket (packet:NAME), or at its driver by
-    /// AF_XDP (xdp:NAME, or xdp:NAME:QUEUE)
+    /// (tap:NAME), or beside the kernel on an interface: by a packet socket (packet:NAME), or at
+    /// its driver by AF_XDP (xdp:NAME, or xdp:NAME:QUEUE)
     #[arg(long, value_name = "LINK", default_value = "tap")]
     pub(super) on: On,
 
-    /// The address of linerate's host and the length of its network's prefix [default: the neighbour of
-    /// HOST, in a private network]
+    /// The address of linerate's host and the length of its network's prefix [default: the
+    /// neighbour of HOST, in a private network]
     #[arg(long, value_name = "ADDR/LENGTH", value_parser = cidr)]
     pub(super) address: Option<Ipv4Cidr>,
 

@@ -1,5 +1,5 @@
-//! `linerate ping`: echo requests from linerate's own host to the kernel, or to whoever is behind an
-//! interface.
+//! `linerate ping`: echo requests from linerate's own host to the kernel, or to whoever is behind
+//! an interface.
 
 mod args;
 mod place;
@@ -49,7 +49,8 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Asks from a host on `link`, which is called `name`, as the station that the link has, or one of its own.
+    /// Asks from a host on `link`, which is called `name`, as the station that the link has, or one
+    /// of its own.
     fn on<L: Link + Readiness>(
         &self,
         name: &str,
@@ -98,7 +99,8 @@ fn ask<L: Link + Readiness>(
         }
     };
     let tell = |answer: &Answer| {
-        // Whoever no longer reads the lines may still want the frames; without them nobody wants anything.
+        // Whoever no longer reads the lines may still want the frames; without them nobody wants
+        // anything.
         if !args.quiet && !matches!(print_if_read(&line(answer)), Ok(true)) && args.pcap.is_none() {
             interrupt.raise();
         }

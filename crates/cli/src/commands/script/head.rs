@@ -14,7 +14,8 @@ pub(super) struct HeadArgs {
     /// Do not judge PSH: stacks differ in where a burst ends
     #[arg(long = "ignore_push")]
     ignore_push: bool,
-    /// Take each segment of a script for one on the wire, also where it is larger than the peer's MSS
+    /// Take each segment of a script for one on the wire, also where it is larger than the peer's
+    /// MSS
     #[arg(long = "strict_segments")]
     strict_segments: bool,
 }

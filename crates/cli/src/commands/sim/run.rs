@@ -47,7 +47,8 @@ pub(crate) struct RunArgs {
     /// Write the frames of this wire only
     #[arg(long, value_name = "NAME", requires = "pcap")]
     wire: Option<String>,
-    /// Write who held what when to this file (wires, processors, buses, rings): a picture, or its spans as JSON
+    /// Write who held what when to this file (wires, processors, buses, rings): a picture, or its
+    /// spans as JSON
     #[arg(long, value_name = "FILE.svg|FILE.json", value_parser = timeline_file)]
     timeline: Option<PathBuf>,
     /// From when on

@@ -36,8 +36,9 @@ pub(crate) struct SweepArgs {
 
     /// Whose TCP: linerate's at both ends (stack), linerate's against the kernel's (tap), the
     /// kernel's (kernel), linerate's on the machines of a scenario in virtual time (sim:NAME or
-    /// sim:FILE.toml, see `linerate sim list`), or linerate's on an interface to a HOST: by a packet socket
-    /// (packet:NAME), at its driver by AF_XDP (xdp:NAME or xdp:NAME:QUEUE), behind a TAP device (tap:NAME)
+    /// sim:FILE.toml, see `linerate sim list`), or linerate's on an interface to a HOST: by a
+    /// packet socket (packet:NAME), at its driver by AF_XDP (xdp:NAME or xdp:NAME:QUEUE), behind a
+    /// TAP device (tap:NAME)
     /// [default: stack, or kernel with a HOST]
     #[arg(long, value_name = "BENCH", value_parser = on, help_heading = "What is measured")]
     on: Option<On>,
@@ -53,8 +54,9 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_enum, help_heading = "What is measured")]
     direction: Option<Way>,
 
-    /// Whether linerate's link takes super-frames of many segments, and frames without checksums: --on tap, tap:NAME
-    /// or packet:NAME [default: off --on tap, where frames then are packets of the plan, on elsewhere]
+    /// Whether linerate's link takes super-frames of many segments, and frames without checksums:
+    /// --on tap, tap:NAME or packet:NAME [default: off --on tap, where frames then are packets of
+    /// the plan, on elsewhere]
     #[arg(long, value_enum, help_heading = "How it is sent")]
     offloads: Option<Switch>,
 
@@ -103,8 +105,8 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "BYTES", value_parser = mtu, help_heading = "How it is sent")]
     mtu: Option<u16>,
 
-    /// The sender's congestion control: tahoe, reno, new-reno, cubic, bbr or a fixed window (fixed:SEGMENTS) of
-    /// linerate's TCP, or one of the kernel's
+    /// The sender's congestion control: tahoe, reno, new-reno, cubic, bbr or a fixed window
+    /// (fixed:SEGMENTS) of linerate's TCP, or one of the kernel's
     #[arg(long, value_name = "NAME", help_heading = "How it is sent")]
     congestion: Option<String>,
 
@@ -218,7 +220,8 @@ impl SweepArgs {
         Plan::new(draft).map_err(|error| Failure::input(error.to_string()))
     }
 
-    /// linerate's host on an interface, if there is to be one: that of `kept`, with what was asked for.
+    /// linerate's host on an interface, if there is to be one: that of `kept`, with what was asked
+    /// for.
     fn host(&self, kept: Option<&OwnHost>) -> Result<Option<OwnHost>, Failure> {
         let link =
             self.on.as_ref().map_or_else(|| kept.map(|host| &host.link), |on| on.link.as_ref());

@@ -17,8 +17,8 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Finds out before the night, not after it, whether the files can be written, and would overwrite neither each
-    /// other nor the scenario nor what is kept in `folder`.
+    /// Finds out before the night, not after it, whether the files can be written, and would
+    /// overwrite neither each other nor the scenario nor what is kept in `folder`.
     pub(super) fn open(args: &'a SweepArgs, plan: &Plan, folder: &Path) -> Result<Self, Failure> {
         let [json, csv, svg, pcap] =
             [&args.json, &args.csv, &args.svg, &args.pcap].map(Option::as_deref);

@@ -36,7 +36,8 @@ pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure
     report(&night.store, &night.files)
 }
 
-/// What a night needs: where its runs are kept, what carries their bytes, and where its report goes.
+/// What a night needs: where its runs are kept, what carries their bytes, and where its report
+/// goes.
 struct Night<'a> {
     store: Store,
     /// None if all runs are made.
@@ -45,7 +46,8 @@ struct Night<'a> {
 }
 
 impl<'a> Night<'a> {
-    /// Files and folder are made when the bench is there: a plan that is refused leaves nothing behind.
+    /// Files and folder are made when the bench is there: a plan that is refused leaves nothing
+    /// behind.
     fn begin(args: &'a SweepArgs) -> Result<Self, Failure> {
         if let Some(folder) = &args.resume {
             let store = Store::resume(folder)?;

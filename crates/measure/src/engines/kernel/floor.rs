@@ -1,9 +1,9 @@
 //! The loopback's floor: the same bytes between the same two threads, without TCP.
 //!
 //! The way without the protocol is a socket pair of the kernel (`AF_UNIX`): the same `write` and
-//! `read` calls of the same sizes, the same two copies (into the kernel and out of it), and no sums,
-//! as the loopback device has none either; no TCP, no IP, no device, no acknowledgements. Its buffers
-//! are the kernel's own: the plan's would be part of the protocol.
+//! `read` calls of the same sizes, the same two copies (into the kernel and out of it), and no
+//! sums, as the loopback device has none either; no TCP, no IP, no device, no acknowledgements. Its
+//! buffers are the kernel's own: the plan's would be part of the protocol.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -29,8 +29,8 @@ pub(crate) fn measure(request: &RunRequest, interrupt: &Interrupt) -> Result<Flo
     })
 }
 
-/// The type says TCP, but all it does is read, write and wait, the same for every stream of the kernel;
-/// so the transfer's own loops carry the floor.
+/// The type says TCP, but all it does is read, write and wait, the same for every stream of the
+/// kernel; so the transfer's own loops carry the floor.
 fn stream(end: UnixStream) -> Stream {
     TcpStream::from(OwnedFd::from(end)).into()
 }

@@ -1,11 +1,12 @@
 //! The kernel's TCP at both ends: over the loopback of this machine, or to a `linerate sink` on
 //! another one.
 //!
-//! Every connection has its options set before its handshake: `SO_SNDBUF` at the sender, `SO_RCVBUF`
-//! at the receiver, `TCP_CONGESTION` by name even if it is the default, and `TCP_MAXSEG`, so that a
-//! packet of the plan is a packet: the loopback's own MTU is 65,536. What the kernel makes of small
-//! receive buffers stays as it is: it sends no segment larger than half of the largest window it has
-//! seen, so with a buffer of one packet the segments are halves (`snd_mss` among the counters).
+//! Every connection has its options set before its handshake: `SO_SNDBUF` at the sender,
+//! `SO_RCVBUF` at the receiver, `TCP_CONGESTION` by name even if it is the default, and
+//! `TCP_MAXSEG`, so that a packet of the plan is a packet: the loopback's own MTU is 65,536. What
+//! the kernel makes of small receive buffers stays as it is: it sends no segment larger than half
+//! of the largest window it has seen, so with a buffer of one packet the segments are halves
+//! (`snd_mss` among the counters).
 
 mod floor;
 mod loopback;
@@ -39,8 +40,8 @@ enum To {
 }
 
 impl KernelBench {
-    /// The bench for `plan`. Everything that the kernel of either machine would refuse in the middle
-    /// of the night is refused here.
+    /// The bench for `plan`. Everything that the kernel of either machine would refuse in the
+    /// middle of the night is refused here.
     ///
     /// # Errors
     /// The peer cannot be used, the kernel does not know the congestion control, the MTU cannot be

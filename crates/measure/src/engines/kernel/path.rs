@@ -1,4 +1,5 @@
-//! What lies between the two ends: the interface, its framing and rate, and how much a segment carries.
+//! What lies between the two ends: the interface, its framing and rate, and how much a segment
+//! carries.
 
 use super::loopback;
 use super::pins::Pins;
@@ -84,8 +85,8 @@ fn trial(pins: &Pins) -> io::Result<u32> {
     kernel_tcp::max_segment(&stream)
 }
 
-/// Bytes of headers that every segment carries beyond IPv4's and TCP's bare ones: the TCP options, and
-/// what an IPv6 header is longer.
+/// Bytes of headers that every segment carries beyond IPv4's and TCP's bare ones: the TCP options,
+/// and what an IPv6 header is longer.
 fn options_length(pins: &Pins, address: SocketAddr, payload: u32) -> u32 {
     /// Timestamps, aligned: the only option of a data segment of the kernel's.
     const TIMESTAMPS: u32 = 12;

@@ -45,8 +45,9 @@ impl<L: Link + Readiness> End<L> {
         self.host.stack_mut()
     }
 
-    /// Moves frames and timers as far as they go at `now`. If there was nothing to move, waits until
-    /// there is, or until a little later. To be called after the application has done what it could.
+    /// Moves frames and timers as far as they go at `now`. If there was nothing to move, waits
+    /// until there is, or until a little later. To be called after the application has done what it
+    /// could.
     ///
     /// # Errors
     /// If the link or the system fails.

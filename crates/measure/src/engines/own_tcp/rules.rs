@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 /// IPv4 and TCP headers without options.
 const HEADERS: u16 = 20 + 20;
-/// Less is no packet that a TCP can work with: every host takes 576 bytes (RFC 791), and options and
-/// headers take up to a hundred.
+/// Less is no packet that a TCP can work with: every host takes 576 bytes (RFC 791), and options
+/// and headers take up to a hundred.
 const LEAST_MTU: u16 = 128;
 
 /// The rules of all connections of a sweep.

@@ -12,8 +12,8 @@ use linerate_tcp::{Config, State};
 use linerate_units::{Duration, Instant};
 use std::net::SocketAddrV4;
 
-/// A peer that does not take part in the end of the connection is not waited for any longer after the
-/// time of the run is up.
+/// A peer that does not take part in the end of the connection is not waited for any longer after
+/// the time of the run is up.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Writes the bytes of a transfer.
@@ -151,8 +151,8 @@ impl<'a> Source<'a> {
         Ok(Given { began: self.transfer.began(), counters, send_buffer: send_buffer as u64 })
     }
 
-    /// Answers the peer's FIN, so that the connection ends in order for both. It comes when the sink has
-    /// read everything, which may take it as long as the run may.
+    /// Answers the peer's FIN, so that the connection ends in order for both. It comes when the
+    /// sink has read everything, which may take it as long as the run may.
     fn see_to_the_end<L: Link + Readiness>(
         &self,
         end: &mut End<L>,

@@ -11,8 +11,8 @@ use linerate_units::{Clock, Duration, Instant};
 use std::hint::spin_loop;
 use std::io;
 
-/// The most looks before a sleep, some fifty microseconds: longer than an end that sleeps needs to wake
-/// up, so that one end that looks is enough to keep both awake.
+/// The most looks before a sleep, some fifty microseconds: longer than an end that sleeps needs to
+/// wake up, so that one end that looks is enough to keep both awake.
 const MOST: u32 = 2_500;
 /// So many waits after looking has stopped to pay, it is tried again.
 const SECOND_CHANCE: u32 = 64;

@@ -41,8 +41,8 @@ impl Wrapping {
     /// The link alone again; the capture waits for the next run.
     ///
     /// # Errors
-    /// [`BenchError::Capture`] if not all frames could be written down: a night is not worth its morning
-    /// without them.
+    /// [`BenchError::Capture`] if not all frames could be written down: a night is not worth its
+    /// morning without them.
     pub(crate) fn take_off<L>(&mut self, dressed: WrappedLink<L>) -> Result<L, BenchError> {
         match dressed {
             WrappedLink::Bare(link) => Ok(link),

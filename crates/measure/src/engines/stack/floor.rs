@@ -3,8 +3,8 @@
 //!
 //! Each byte is copied into a send buffer, from there into a frame and summed on the way, summed in
 //! the frame on the other side, copied into a receive buffer, and from there to the reader: four
-//! copies and two sums, as in a run. There are no headers to make or to read, no acknowledgements, no
-//! timers and no connections; what holds the writer back is the ring.
+//! copies and two sums, as in a run. There are no headers to make or to read, no acknowledgements,
+//! no timers and no connections; what holds the writer back is the ring.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -45,8 +45,8 @@ pub(crate) fn measure(
         });
         (joined(writer), joined(reader))
     });
-    // A writer that stopped early is the reason why the reader found the link down, and the other way
-    // round; nobody who was interrupted is to blame.
+    // A writer that stopped early is the reason why the reader found the link down, and the other
+    // way round; nobody who was interrupted is to blame.
     let (began, ended) = match (began, ended) {
         (Err(BenchError::Interrupted), _) | (_, Err(BenchError::Interrupted)) => {
             return Err(BenchError::Interrupted);

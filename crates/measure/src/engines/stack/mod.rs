@@ -1,5 +1,5 @@
-//! linerate's TCP at both ends: two hosts, each with a thread of its own, on the two ends of a link in
-//! memory. It needs no privileges and no network.
+//! linerate's TCP at both ends: two hosts, each with a thread of its own, on the two ends of a link
+//! in memory. It needs no privileges and no network.
 //!
 //! Each run has new hosts and a new link, so that none inherits anything from another.
 
@@ -41,7 +41,8 @@ impl StackBench {
     /// The bench for `plan`, with its frames written to `capture` if there is one.
     ///
     /// # Errors
-    /// If the plan names a profile or a congestion control that there is not, or sizes that cannot be.
+    /// If the plan names a profile or a congestion control that there is not, or sizes that cannot
+    /// be.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let rules = Rules::new(plan, plan.congestion.as_deref())?;
         Ok(Self { rules, dressing: Wrapping::new(rules.impairments(), capture) })
@@ -135,8 +136,8 @@ impl Rules {
     }
 }
 
-/// What both ends say together, and the source's link. Of two errors the one of the end that was not
-/// merely left alone.
+/// What both ends say together, and the source's link. Of two errors the one of the end that was
+/// not merely left alone.
 fn outcome<N>(
     given: Result<(Given, N), BenchError>,
     taken: Result<Taken, BenchError>,

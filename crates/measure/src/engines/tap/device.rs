@@ -8,8 +8,8 @@ use std::net::Ipv4Addr;
 pub(crate) const OURS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 pub(crate) const KERNEL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 
-/// Frames that the kernel may send ahead of our reading. What a window of the plan's size holds fits;
-/// the kernel drops more without a word, and a drop is no part of the experiment.
+/// Frames that the kernel may send ahead of our reading. What a window of the plan's size holds
+/// fits; the kernel drops more without a word, and a drop is no part of the experiment.
 pub(crate) const QUEUE: u32 = 20_000;
 
 /// A new device in the network of this process, on which the kernel has its address.

@@ -1,6 +1,7 @@
 //! linerate's TCP against the kernel's, across a TAP device. linerate's host has a thread, the
 //! kernel's socket another one; the network must be one of our own (see
-//! [`linerate_link::namespace::enter_private_network`]), because the kernel gets an address and routes.
+//! [`linerate_link::namespace::enter_private_network`]), because the kernel gets an address and
+//! routes.
 
 mod device;
 mod floor;
@@ -38,11 +39,12 @@ pub struct TapBench {
 }
 
 impl TapBench {
-    /// The bench for `plan`, with its frames written to `capture` if there is one. The device is made
-    /// in the network of this process, which should be one of its own.
+    /// The bench for `plan`, with its frames written to `capture` if there is one. The device is
+    /// made in the network of this process, which should be one of its own.
     ///
     /// # Errors
-    /// If the plan asks for what linerate's TCP or the kernel's will not grant, or there can be no device.
+    /// If the plan asks for what linerate's TCP or the kernel's will not grant, or there can be no
+    /// device.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let direction = plan.direction.unwrap_or(Direction::ToKernel);
         let (ours, kernel_congestion) = match direction {

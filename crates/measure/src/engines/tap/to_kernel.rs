@@ -68,8 +68,8 @@ struct Received {
 fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, BenchError> {
     let ending = transfer.ending();
     let stream = Stream::from(accept(listener, transfer)?);
-    // Dropped before the stream, whose unread bytes reset the connection: a source that sees the reset
-    // must find the transfer over.
+    // Dropped before the stream, whose unread bytes reset the connection: a source that sees the
+    // reset must find the transfer over.
     let _ending = ending;
     let intake = intake(transfer.request);
     let taken = intake.take(&stream, b"", || transfer.interrupt.is_raised() || transfer.is_over());

@@ -87,7 +87,8 @@ fn retransmissions_take(retries: u32) -> Duration {
     Duration::from_secs(doubled + rest)
 }
 
-/// The patience with a handshake after so many retransmissions of the SYN: it begins with the first.
+/// The patience with a handshake after so many retransmissions of the SYN: it begins with the
+/// first.
 pub(in crate::stack) fn handshake_patience(retries: u32) -> Duration {
     retransmissions_take(retries).abs_diff(retransmissions_take(0))
 }
@@ -100,7 +101,8 @@ pub(super) fn syn_retries(value: &OptionValue) -> Result<Duration, Errno> {
     }
 }
 
-/// `TCP_DEFER_ACCEPT`: Linux waits for as many retransmissions of the SYN-ACK as take so many seconds.
+/// `TCP_DEFER_ACCEPT`: Linux waits for as many retransmissions of the SYN-ACK as take so many
+/// seconds.
 pub(super) fn defer_accept(value: &OptionValue) -> Result<Option<Duration>, Errno> {
     let seconds = u64::try_from(number(value)?).unwrap_or(0);
     let mut retries = 0;

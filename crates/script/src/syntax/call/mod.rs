@@ -63,8 +63,8 @@ pub struct Transfer {
     pub data: Option<Vec<u8>>,
     /// Where to (`sendto`).
     pub address: Option<SocketAddrV4>,
-    /// Control messages: those that are sent, or that should be received; `None` if the script does not
-    /// say.
+    /// Control messages: those that are sent, or that should be received; `None` if the script does
+    /// not say.
     pub control: Option<Vec<ControlMessage>>,
 }
 

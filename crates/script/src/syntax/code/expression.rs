@@ -41,7 +41,8 @@ impl Expression {
         Self::read_joined(cursor, "and", Self::read_not, Self::All)
     }
 
-    /// Parts with `word` between them, which become one by `join`; one that is alone stays what it is.
+    /// Parts with `word` between them, which become one by `join`; one that is alone stays what it
+    /// is.
     fn read_joined(
         cursor: &mut Cursor<'_>,
         word: &str,
@@ -73,7 +74,8 @@ impl Expression {
         Ok(if rest.is_empty() { first } else { Self::Chain(Box::new(first), rest) })
     }
 
-    /// What is joined by operators of the first of `levels`, which bind the least, and by those of the others.
+    /// What is joined by operators of the first of `levels`, which bind the least, and by those of
+    /// the others.
     fn read_arithmetic(
         cursor: &mut Cursor<'_>,
         levels: &[&[&'static str]],

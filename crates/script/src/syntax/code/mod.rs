@@ -1,5 +1,6 @@
-//! `%{ assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd }%`: the part of Python that scripts use to judge a
-//! connection. There are numbers, comparisons, sums and texts, and nothing that could do anything.
+//! `%{ assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd }%`: the part of Python that scripts use to judge
+//! a connection. There are numbers, comparisons, sums and texts, and nothing that could do
+//! anything.
 
 mod expression;
 mod names;

@@ -1,5 +1,5 @@
-//! Shell lines: those that set a sysctl or a property of the route are understood, those that cannot
-//! matter are skipped with a note, and all others are refused. No shell ever runs.
+//! Shell lines: those that set a sysctl or a property of the route are understood, those that
+//! cannot matter are skipped with a note, and all others are refused. No shell ever runs.
 
 mod network;
 mod words;
@@ -21,8 +21,8 @@ pub struct Setting {
     pub name: String,
     /// `1`.
     pub value: String,
-    /// It stands in a list of settings for many scripts, most of which need only some of them: a host
-    /// that does not have it says so and goes on.
+    /// It stands in a list of settings for many scripts, most of which need only some of them: a
+    /// host that does not have it says so and goes on.
     pub from_list: bool,
 }
 
@@ -135,8 +135,8 @@ fn read_sysctl(words: &[&str], line: u32, steps: &mut Vec<ShellStep>) -> Result<
     }
 }
 
-/// A shell script beside the packet script, such as the `defaults.sh` of a suite: it may do what a line
-/// may do.
+/// A shell script beside the packet script, such as the `defaults.sh` of a suite: it may do what a
+/// line may do.
 fn read_script(
     script: &str,
     line: u32,

@@ -27,7 +27,8 @@ pub(crate) fn receive_all(
         match socket.recv(&mut block) {
             Ok(length) => {
                 if request.verify {
-                    // A dropped datagram moves those behind it; only the time of the comparison counts.
+                    // A dropped datagram moves those behind it; only the time of the comparison
+                    // counts.
                     let _ = pattern.verify(read, &block[..length]);
                 }
                 read += length as u64;

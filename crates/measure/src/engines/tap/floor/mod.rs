@@ -2,10 +2,10 @@
 //!
 //! linerate's end writes or reads bare frames; the kernel's end is a UDP socket, the least of a
 //! protocol that the kernel has on such a device. As in a run each byte is copied into a buffer of
-//! the sender's and from there into a frame, crosses the device, and is copied out of the frame and to
-//! its reader, four copies in all; as in a run both ends sum it. There are no acknowledgements, no
-//! timers and no connections: what keeps the sender from running ahead is a counter that both threads
-//! see.
+//! the sender's and from there into a frame, crosses the device, and is copied out of the frame and
+//! to its reader, four copies in all; as in a run both ends sum it. There are no acknowledgements,
+//! no timers and no connections: what keeps the sender from running ahead is a counter that both
+//! threads see.
 
 mod frames;
 mod kernel;

@@ -84,8 +84,8 @@ impl<'a> Pace<'a> {
         Ok(())
     }
 
-    /// Waits until less than a window is under way of the `sent` bytes. Returns what of them has to be
-    /// sent again, because it cannot be under way any more.
+    /// Waits until less than a window is under way of the `sent` bytes. Returns what of them has to
+    /// be sent again, because it cannot be under way any more.
     ///
     /// # Errors
     /// As for [`Pace::check`].
