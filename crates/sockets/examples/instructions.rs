@@ -1,14 +1,15 @@
-//! One work of a TCP, an amount of it, in one thread and in virtual time: made to be counted by
-//! callgrind, which counts the same each time.
+//! Workloads of TCP, in one thread and in virtual time. Callgrind counts their instructions, with
+//! the same result each time.
 //!
 //! ```sh
 //! cargo xtask instructions
 //! ```
 //!
-//! The difference between two amounts, divided by the difference in units, leaves out what is done
+//! The first argument is the workload, the second the amount. The difference between two amounts,
+//! divided by the difference in units, leaves out the instructions of the set-up.
 //! once. The first argument is the work, the second the amount.
 
-#![allow(clippy::print_stdout, reason = "what was done is what this program says")]
+#![allow(clippy::print_stdout, reason = "the result is the output of this program")]
 
 use linerate_link::memory::pair_with_clock;
 use linerate_link::{Impair, ManualClock, MemoryConfig, MemoryLink};
@@ -21,16 +22,16 @@ use linerate_wire::{MacAddress, Segment, SeqNum};
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// What the application writes and reads at a time.
+/// Bytes that the application writes and reads at a time.
 const PIECE: usize = 64 << 10;
-/// A turn of the two ends.
+/// Virtual time between two turns of the hosts.
 const TURN: Duration = Duration::from_micros(10);
-/// Frames that the link holds each way.
+/// Frames that the link holds in each direction.
 const BATCH: usize = 64;
-/// Frames that are under way at most on a path of ten milliseconds.
-const UNDER_WAY: usize = 4_096;
-/// How long they are.
-const WAY: Duration = Duration::from_millis(5);
+/// Frames in flight at most on a path with a delay.
+const IN_FLIGHT: usize = 4_096;
+/// The delay of such a path in one direction.
+const ONE_WAY_DELAY: Duration = Duration::from_millis(5);
 const PATH: Path = Path::ipv4(1_500);
 const PORT: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 9);
 
@@ -43,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let amount = amount.parse()?;
     let done = match work.as_str() {
-        // The second is the same, of which only what `deliver_data` leads to is counted.
+        // One workload: of `data-arm`, only the callees of `deliver_data` are counted.
         "connection" | "data-arm" => connection(amount),
         "bulk" => Pair::new(2)?.bulk(amount)?,
         "bulk-acks" => {
@@ -52,26 +53,26 @@ fn main() -> Result<(), Box<dyn Error>> {
         "bulk-batch" => Pair::new(BATCH)?.bulk(amount)?,
         "ping-pong" => Pair::new(BATCH)?.ping_pong(amount)?,
         "connect" => Pair::new(BATCH)?.connect(amount)?,
-        "path" => Pair::far_apart("")?.bulk_far_away(amount)?,
-        "path-loss" => Pair::far_apart("rx.loss=1%")?.bulk_far_away(amount)?,
+        "path" => Pair::with_delay("")?.delayed_bulk(amount)?,
+        "path-loss" => Pair::with_delay("rx.loss=1%")?.delayed_bulk(amount)?,
         _ => return Err(format!("there is no work called {work}").into()),
     };
-    // The exact number of units, which a bulk transfer may pass.
+    // The exact number of units. A bulk transfer may exceed the amount.
     println!("{done}");
     Ok(())
 }
 
-/// A bulk transfer between two connections with nothing between them, in segments.
+/// A bulk transfer between two connections without a link. Returns the number of segments.
 fn connection(amount: u64) -> u64 {
     let (mut sender, mut receiver) = handshake();
     let mut now = Instant::ZERO;
-    let (piece, mut heard) = (vec![7; PIECE], vec![0; PIECE]);
+    let (piece, mut received) = (vec![7; PIECE], vec![0; PIECE]);
     while receiver.statistics().segments_received < amount {
         sender.write(now, &piece).expect("an open connection");
         carry(now, &mut sender, &mut receiver);
-        while receiver.read(now, &mut heard).is_ok_and(|count| count > 0) {
-            // Or a compiler that sees all of it leaves out the copy.
-            std::hint::black_box(&heard);
+        while receiver.read(now, &mut received).is_ok_and(|count| count > 0) {
+            // Without this, an optimising compiler removes the copy.
+            std::hint::black_box(&received);
         }
         carry(now, &mut receiver, &mut sender);
         now += TURN;
@@ -92,27 +93,27 @@ fn handshake() -> (Connection, Connection) {
     (sender, receiver)
 }
 
-/// Everything that `from` has to say reaches `to`.
+/// Delivers all segments that `from` has to send to `to`.
 fn carry(now: Instant, from: &mut Connection, to: &mut Connection) {
     let mut frame = [0; 1_480];
     while let Some(sent) = from.poll_transmit(now, &mut frame) {
         let segment = Segment::parse(&frame[..sent.length]).expect("a segment");
-        hear(now, to, &segment);
-        // The segments of a burst, as a host writes them: the same header with the next number.
+        deliver(now, to, &segment);
+        // Further segments of a burst: the same header with another sequence number.
         while let Some(next) = from.poll_burst(now) {
             let frame = &mut frame[..sent.header + next.length as usize];
             for number in 0..next.segments {
                 let seq = next.seq + next.length * number;
                 from.copy_of_burst(seq, &mut frame[sent.header..]);
                 frame[4..8].copy_from_slice(&seq.number().to_be_bytes());
-                hear(now, to, &Segment::parse(frame).expect("a segment"));
+                deliver(now, to, &Segment::parse(frame).expect("a segment"));
             }
             from.note_burst(next.segments);
         }
     }
 }
 
-fn hear(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
+fn deliver(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
     if segment.payload.is_empty() {
         let _ = to.handle_segment(now, segment);
     } else {
@@ -120,7 +121,8 @@ fn hear(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
     }
 }
 
-/// A function of its own, so that what data take is counted apart from what their acknowledgements take.
+/// Processes data segments. A separate function, so that their instructions are counted apart from
+/// those of acknowledgements.
 #[inline(never)]
 fn deliver_data(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
     let _ = to.handle_segment(now, segment);
@@ -129,7 +131,7 @@ fn deliver_data(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
 type Near = MemoryLink<ManualClock>;
 type Far = Impair<Near, ManualClock>;
 
-/// Two hosts on a memory link, or on what the right one's link makes of it.
+/// Two hosts at the ends of a memory link. The right end can be impaired.
 struct Pair<L> {
     left: Host<Near>,
     right: Host<L>,
@@ -138,12 +140,12 @@ struct Pair<L> {
 }
 
 impl Pair<Near> {
-    /// The right host takes in so many frames before it may answer.
+    /// Creates hosts. The right one receives `frames_before_answer` frames before it may answer.
     fn new(frames_before_answer: usize) -> Result<Self, Box<dyn Error>> {
         Self::with(&Config::modern(), frames_before_answer)
     }
 
-    /// The same with such a TCP.
+    /// Creates hosts with this TCP configuration.
     fn with(rules: &Config, frames_before_answer: usize) -> Result<Self, Box<dyn Error>> {
         let clock = ManualClock::new(Instant::ZERO);
         let config = MemoryConfig { capacity: BATCH, ..MemoryConfig::default() };
@@ -156,33 +158,33 @@ impl Pair<Near> {
 }
 
 impl Pair<Far> {
-    /// Between the hosts lies a path that does so to what the right one receives and sends.
-    fn far_apart(impairments: &str) -> Result<Self, Box<dyn Error>> {
+    /// Creates hosts whose right link is impaired, in both directions.
+    fn with_delay(impairments: &str) -> Result<Self, Box<dyn Error>> {
         let clock = ManualClock::new(Instant::ZERO);
-        let config = MemoryConfig { capacity: UNDER_WAY, ..MemoryConfig::default() };
+        let config = MemoryConfig { capacity: IN_FLIGHT, ..MemoryConfig::default() };
         let (left, right) = pair_with_clock(config, clock.clone())?;
         let right = Impair::with_clock(right, impairments.parse()?, 1, clock.clone());
         let rules = &Config::modern();
-        let (left, mut right) = (host(1, left, rules, UNDER_WAY)?, host(2, right, rules, 2)?);
+        let (left, mut right) = (host(1, left, rules, IN_FLIGHT)?, host(2, right, rules, 2)?);
         let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default())?;
         Ok(Self { left, right, listener, clock })
     }
 
-    /// A bulk transfer in which all that one end sends arrives at the other some time later.
-    fn bulk_far_away(&mut self, amount: u64) -> Outcome {
+    /// A bulk transfer in which data arrives after the delay of the path.
+    fn delayed_bulk(&mut self, amount: u64) -> Outcome {
         let (client, server) = self.open()?;
-        let (piece, mut heard) = (vec![7; PIECE], vec![0; PIECE]);
+        let (piece, mut received) = (vec![7; PIECE], vec![0; PIECE]);
         let mut read = 0;
         while read < amount * 1_448 {
-            self.clock.advance(WAY);
+            self.clock.advance(ONE_WAY_DELAY);
             let now = self.clock.now();
             turn(&mut self.left, now)?;
             while self.left.stack_mut().tcp_write(now, client, &piece)? > 0 {}
             turn(&mut self.left, now)?;
-            self.clock.advance(WAY);
+            self.clock.advance(ONE_WAY_DELAY);
             let now = self.clock.now();
             while turn(&mut self.right, now)? > 0 {
-                while let Ok(count) = self.right.stack_mut().tcp_read(now, server, &mut heard) {
+                while let Ok(count) = self.right.stack_mut().tcp_read(now, server, &mut received) {
                     read += count as u64;
                 }
             }
@@ -192,7 +194,7 @@ impl Pair<Far> {
 }
 
 impl<L: Link> Pair<L> {
-    /// The next instant.
+    /// Advances the clock by a turn, and returns the time.
     fn later(&self) -> Instant {
         self.clock.advance(TURN);
         self.clock.now()
@@ -211,24 +213,24 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    /// A bulk transfer, in data segments.
+    /// A bulk transfer. The unit is a data segment.
     fn bulk(&mut self, amount: u64) -> Outcome {
         let (client, server) = self.open()?;
-        let (piece, mut heard) = (vec![7; PIECE], vec![0; PIECE]);
-        let received =
+        let (piece, mut received) = (vec![7; PIECE], vec![0; PIECE]);
+        let segments =
             |host: &Host<L>| host.stack().tcp(server).map(|end| end.statistics().segments_received);
-        while received(&self.right).is_some_and(|received| received < amount) {
+        while segments(&self.right).is_some_and(|received| received < amount) {
             let now = self.later();
             while self.left.stack_mut().tcp_write(now, client, &piece)? > 0 {}
             turn(&mut self.left, now)?;
             while turn(&mut self.right, now)? > 0 {
-                while self.right.stack_mut().tcp_read(now, server, &mut heard).is_ok() {}
+                while self.right.stack_mut().tcp_read(now, server, &mut received).is_ok() {}
             }
         }
-        received(&self.right).ok_or_else(|| "the connection is gone".into())
+        segments(&self.right).ok_or_else(|| "the connection is gone".into())
     }
 
-    /// One byte there and one byte back.
+    /// Sends one byte to the other host and one byte back.
     fn ping_pong(&mut self, amount: u64) -> Outcome {
         let (client, server) = self.open()?;
         let now = self.later();
@@ -246,7 +248,7 @@ impl<L: Link> Pair<L> {
         Ok(amount)
     }
 
-    /// Connections that the server closes first, and then the client.
+    /// Opens and closes connections. The server closes first.
     fn connect(&mut self, amount: u64) -> Outcome {
         for _ in 0..amount {
             let (client, server) = self.open()?;
@@ -269,20 +271,20 @@ fn host<L: Link>(
 ) -> Result<Host<L>, Box<dyn Error>> {
     let address = format!("192.0.2.{number}/24").parse()?;
     let mut config = StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, number]), address);
-    // Or the connections of a run would be kept, and every new one would find more of them.
+    // With the usual MSL, TIME-WAIT records would accumulate during a run.
     config.tcp = Config { msl: Duration::from_millis(1), ..*rules };
     let budget = Budget { receive, ..Budget::default() };
     Ok(Host::new(Stack::new(config, [number; 32]), link).with_budget(budget))
 }
 
-/// One turn of a host, and how many frames it took in.
+/// Executes one turn of a host, and returns the number of frames received.
 fn turn(host: &mut Host<impl Link>, now: Instant) -> Result<usize, Box<dyn Error>> {
     let turn = host.turn(now)?;
     while host.stack_mut().poll_event().is_some() {}
     Ok(turn.received)
 }
 
-/// One byte from one application to the other.
+/// Passes one byte from one application to the other.
 fn pass_byte(
     now: Instant,
     (from, writer): (&mut Host<impl Link>, TcpHandle),

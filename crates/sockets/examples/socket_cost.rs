@@ -1,9 +1,9 @@
-//! What a transfer and a round trip cost through these sockets, over a cable of memory between two
-//! networks of this process: `cargo run --release -p linerate-sockets --example socket_cost`.
+//! Measures bulk transfers and round trips through these sockets, over a memory link between two
+//! networks in this process: `cargo run --release -p linerate-sockets --example socket_cost`.
 //!
-//! Each figure is the median of several rounds, with the least and the most.
+//! Each figure is the median of several rounds, with the minimum and the maximum.
 
-#![allow(clippy::print_stdout, reason = "figures are what it is for")]
+#![allow(clippy::print_stdout, reason = "figures are the output of this program")]
 
 use linerate_link::memory::{MemoryConfig, pair};
 use linerate_sockets::{Budget, Net, StackConfig, TcpStream};
@@ -14,7 +14,7 @@ use std::time::Instant;
 
 const ROUNDS: usize = 11;
 const BYTES: usize = 256 << 20;
-const BALLS: u32 = 20_000;
+const ROUND_TRIPS: u32 = 20_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("median of {ROUNDS} rounds (least, most)");
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (mut near, mut far) = connection(&left, &right)?;
         print(
             &format!("µs of a round trip of one byte, {spins} spins"),
-            &rounds(|| rally(&mut near, &mut far))?,
+            &rounds(|| round_trips(&mut near, &mut far))?,
         );
     }
     Ok(())
@@ -66,8 +66,8 @@ fn print(what: &str, figures: &[f64]) {
     println!("{what}: {:.1} ({:.1}, {:.1})", figures[ROUNDS / 2], figures[0], figures[ROUNDS - 1]);
 }
 
-/// Megabytes a second.
-#[allow(clippy::cast_precision_loss, reason = "a figure for people")]
+/// Transfers data. Returns megabytes per second.
+#[allow(clippy::cast_precision_loss, reason = "the figure is rounded for display")]
 fn transfer(left: &Net, right: &Net) -> Result<f64, Box<dyn Error>> {
     let (mut near, mut far) = connection(left, right)?;
     let start = Instant::now();
@@ -85,21 +85,21 @@ fn transfer(left: &Net, right: &Net) -> Result<f64, Box<dyn Error>> {
     Ok(BYTES as f64 / seconds / 1e6)
 }
 
-/// Microseconds a round trip.
-fn rally(near: &mut TcpStream, far: &mut TcpStream) -> Result<f64, Box<dyn Error>> {
+/// Exchanges single bytes. Returns microseconds per round trip.
+fn round_trips(near: &mut TcpStream, far: &mut TcpStream) -> Result<f64, Box<dyn Error>> {
     let start = Instant::now();
     thread::scope(|scope| {
         let partner = scope.spawn(|| {
-            let mut ball = [0];
-            (0..BALLS)
-                .try_for_each(|_| near.read_exact(&mut ball).and_then(|()| near.write_all(&ball)))
+            let mut byte = [0];
+            (0..ROUND_TRIPS)
+                .try_for_each(|_| near.read_exact(&mut byte).and_then(|()| near.write_all(&byte)))
         });
-        let mut ball = [7];
-        for _ in 0..BALLS {
-            far.write_all(&ball)?;
-            far.read_exact(&mut ball)?;
+        let mut byte = [7];
+        for _ in 0..ROUND_TRIPS {
+            far.write_all(&byte)?;
+            far.read_exact(&mut byte)?;
         }
         partner.join().map_err(|_| "the partner panicked")??;
-        Ok(start.elapsed().as_secs_f64() * 1e6 / f64::from(BALLS))
+        Ok(start.elapsed().as_secs_f64() * 1e6 / f64::from(ROUND_TRIPS))
     })
 }

@@ -1,10 +1,11 @@
-//! Addresses as `std::net` takes them, for a host that speaks IPv4.
+//! Conversion of the addresses that `std::net` accepts to IPv4.
 
 use crate::error::Error;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4, ToSocketAddrs};
 
-/// Tries what `addresses` stands for one after the other, as `std::net` does; the last failure counts.
+/// Calls `attempt` with each resolved address until one succeeds, as `std::net` does. Returns the
+/// last failure if all fail.
 pub(crate) fn try_each<T>(
     addresses: impl ToSocketAddrs,
     mut attempt: impl FnMut(SocketAddrV4) -> io::Result<T>,
@@ -23,7 +24,7 @@ pub(crate) fn try_each<T>(
     Err(failure.unwrap_or_else(|| unsupported.into()))
 }
 
-/// The address in the words of IPv4, if it has any: `::ffff:192.0.2.1` does.
+/// Returns the IPv4 address. IPv4-mapped IPv6 addresses (`::ffff:192.0.2.1`) are converted.
 pub(crate) fn ipv4(address: SocketAddr) -> Result<SocketAddrV4, Error> {
     match address {
         SocketAddr::V4(address) => Ok(address),
@@ -40,30 +41,30 @@ mod tests {
     use std::io::ErrorKind;
     use std::net::Ipv4Addr;
 
-    fn found(addresses: impl ToSocketAddrs) -> io::Result<SocketAddrV4> {
+    fn first_ipv4(addresses: impl ToSocketAddrs) -> io::Result<SocketAddrV4> {
         try_each(addresses, Ok)
     }
 
     #[test]
-    fn an_address_of_ipv4_in_any_clothes_is_taken() {
+    fn ipv4_addresses_are_accepted_in_every_notation() {
         let expected = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80);
-        assert_eq!(found("192.0.2.1:80").unwrap(), expected);
-        assert_eq!(found((Ipv4Addr::new(192, 0, 2, 1), 80)).unwrap(), expected);
-        assert_eq!(found("[::ffff:192.0.2.1]:80").unwrap(), expected);
+        assert_eq!(first_ipv4("192.0.2.1:80").unwrap(), expected);
+        assert_eq!(first_ipv4((Ipv4Addr::new(192, 0, 2, 1), 80)).unwrap(), expected);
+        assert_eq!(first_ipv4("[::ffff:192.0.2.1]:80").unwrap(), expected);
         let both = ["[2001:db8::1]:80".parse().unwrap(), SocketAddr::V4(expected)];
-        assert_eq!(found(&both[..]).unwrap(), expected);
+        assert_eq!(first_ipv4(&both[..]).unwrap(), expected);
     }
 
     #[test]
-    fn ipv6_and_nothing_at_all_are_refused_in_words() {
-        let error = found("[2001:db8::1]:80").unwrap_err();
+    fn ipv6_addresses_and_empty_lists_are_rejected() {
+        let error = first_ipv4("[2001:db8::1]:80").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("[2001:db8::1]:80 is an IPv6 address"), "{error}");
-        assert_eq!(found(&[][..]).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(first_ipv4(&[][..]).unwrap_err().kind(), ErrorKind::InvalidInput);
     }
 
     #[test]
-    fn the_last_failure_counts_and_the_first_success() {
+    fn the_first_success_or_the_last_failure_is_returned() {
         let addresses: Vec<SocketAddr> =
             (1..=3).map(|port| ([192, 0, 2, 1], port).into()).collect();
         let refuse =

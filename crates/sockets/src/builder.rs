@@ -1,5 +1,5 @@
-//! How a network of one's own is made: a link, a host on it, and the thread that turns the host, or a shard of
-//! the host and a thread for each queue of the link.
+//! Construction of a network: a link, a host on it, and the thread that drives the host. On a link
+//! with several queues, each queue gets a shard of the host and a thread.
 
 use crate::error::Error;
 use crate::net::Net;
@@ -15,20 +15,20 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
-/// A network that is about to start.
+/// The configuration of a network that has not started yet.
 pub struct Builder<L> {
-    /// One at least.
+    /// At least one.
     queues: Vec<L>,
     config: StackConfig,
     seed: Option<[u8; 32]>,
     name: String,
     budget: Budget,
     spins: u32,
-    epilogue: Box<dyn FnMut(L) + Send>,
+    on_end: Box<dyn FnMut(L) + Send>,
 }
 
 impl<L: Link + Readiness + Send + 'static> Builder<L> {
-    /// A host of this configuration, on `link`.
+    /// Creates a builder for a host with this configuration on `link`.
     #[must_use]
     pub fn new(link: L, config: StackConfig) -> Self {
         Self {
@@ -38,30 +38,37 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
             name: "linerate".to_owned(),
             budget: Budget::default(),
             spins: 0,
-            epilogue: Box::new(drop),
+            on_end: Box::new(drop),
         }
     }
 
-    /// Draws everything that others must not be able to guess (sequence numbers, ports, the keys of
-    /// tables) from `seed`, for what has to be repeated. Without this it is drawn from the operating
-    /// system.
+    /// Sets the seed of everything that peers must not be able to guess: sequence numbers, ports,
+    /// and
+    /// the keys of hash tables. A fixed seed makes runs repeatable. By default the seed comes from
+    /// the
+    /// operating system.
     #[must_use]
     pub fn seed(self, seed: [u8; 32]) -> Self {
         Self { seed: Some(seed), ..self }
     }
 
-    /// Further queues of the same link. Each gets a shard: a host of its own with a thread of its own, which
-    /// shares nothing with the others. Connections are spread over them, those that are opened here by turns
-    /// and those that arrive by a hash of both ends, and listeners accept from all; UDP sockets live on the
-    /// first one. The limits of the configuration are divided among them.
+    /// Adds further queues of the same link.
+    ///
+    /// Each queue gets a shard: a host with its own thread, which shares nothing with the other
+    /// shards.
+    /// Outgoing connections are assigned to shards in rotation, incoming ones by a hash of their
+    /// addresses and ports. Listeners accept from all shards; UDP sockets live on the first shard.
+    /// The
+    /// limits of the configuration are divided among the shards.
     #[must_use]
     pub fn queues(mut self, further: impl IntoIterator<Item = L>) -> Self {
         self.queues.extend(further);
         self
     }
 
-    /// The name of the thread, up to the first zero byte; the system shows 15 bytes of it. Those of several shards
-    /// have a number behind.
+    /// Sets the name of the thread, up to the first zero byte. The system shows its first 15 bytes.
+    /// The
+    /// threads of several shards have a number appended.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Self {
         let mut name = name.into();
@@ -69,36 +76,41 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         Self { name, ..self }
     }
 
-    /// How much the thread does before others get the lock, one of each kind at least. More is a little faster in
-    /// bulk, less lets the threads of the application wait less.
+    /// Sets the work of one turn, that is while the thread holds the lock: at least one item of
+    /// each
+    /// kind. A larger budget is slightly faster for bulk transfers, a smaller one makes application
+    /// threads wait less.
     #[must_use]
     pub fn budget(self, Budget { receive, timers, transmit }: Budget) -> Self {
-        // With nothing of one kind it would turn for ever, and come to nothing.
+        // With a budget of zero, the thread would turn for ever without making progress.
         let budget =
             Budget { receive: receive.max(1), timers: timers.max(1), transmit: transmit.max(1) };
         Self { budget, ..self }
     }
 
-    /// Has the thread look so often for something to do, a few nanoseconds each, before it sleeps: worth
-    /// it where it has a core for itself.
+    /// Sets how many times the thread polls for work before it sleeps; each poll takes a few
+    /// nanoseconds. Polling pays off if the thread has a core for itself.
     #[must_use]
     pub fn spins(self, spins: u32) -> Self {
         Self { spins, ..self }
     }
 
-    /// Gives the link back when the network has ended, on its thread, and of several queues each: to finish a
-    /// capture, or to ask a link what it has counted. Without this it is dropped.
+    /// Sets a function that receives the link when the network has ended, for instance to finish a
+    /// capture or to read the link's counters. It runs on the thread of the network, once for each
+    /// queue. By default the link is dropped.
     #[must_use]
-    pub fn when_ended(self, epilogue: impl FnMut(L) + Send + 'static) -> Self {
-        Self { epilogue: Box::new(epilogue), ..self }
+    pub fn when_ended(self, on_end: impl FnMut(L) + Send + 'static) -> Self {
+        Self { on_end: Box::new(on_end), ..self }
     }
 
     /// Starts the threads.
     ///
     /// # Errors
-    /// What the operating system says if it grants no random numbers, no descriptor or no thread;
-    /// `InvalidInput` for more queues than a host can have shards, or a link that is narrower than
-    /// [`SMALLEST_MTU`].
+    /// The error of the operating system if it provides no random numbers, no descriptor or no
+    /// thread;
+    /// `InvalidInput` for more queues than a host can have shards, or for a link whose MTU is
+    /// smaller
+    /// than [`SMALLEST_MTU`].
     pub fn start(mut self) -> io::Result<Net> {
         let seed = self.seed.map_or_else(draw_seed, Ok)?;
         let mut queues = std::mem::take(&mut self.queues);
@@ -122,18 +134,18 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         self.start_on(links, seed, watches, ShardLink::into_queue)
     }
 
-    /// A host or shard on each of `links`, which `give_back` makes what the application has given.
+    /// Starts a host or shard on each of `links`. `into_queue` recovers the application's link.
     fn start_on<M: Link + Readiness + Send + 'static>(
         self,
         links: impl Iterator<Item = (M, Shard)>,
         seed: [u8; 32],
         watches: Vec<HandoverWatch>,
-        give_back: impl Fn(M) -> L + Copy + Send + 'static,
+        into_queue: impl Fn(M) -> L + Copy + Send + 'static,
     ) -> io::Result<Net> {
         let mut begun = Vec::new();
         for (link, shard) in links {
             if link.capabilities().mtu < SMALLEST_MTU {
-                // A host that has something to send and cannot would turn for ever.
+                // A host that can never send what it has queued would turn for ever.
                 return Err(Error::NarrowLink(link.capabilities().mtu).into());
             }
             let waiter = Waiter::new().map_err(io::Error::other)?.with_spins(self.spins);
@@ -144,19 +156,19 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
             begun.push((shared, link, waiter, shard));
         }
         let shards: Arc<[_]> = begun.iter().map(|(shared, ..)| Arc::clone(shared)).collect();
-        // From here on whoever fails takes down what has started.
+        // From here on, dropping `net` on failure stops the threads that have started.
         let net = Net::new(Arc::clone(&shards), watches);
-        let epilogue = Arc::new(Mutex::new(self.epilogue));
+        let on_end = Arc::new(Mutex::new(self.on_end));
         for (shared, link, waiter, shard) in begun {
-            let (epilogue, shards) = (Arc::clone(&epilogue), Arc::clone(&shards));
+            let (on_end, shards) = (Arc::clone(&on_end), Arc::clone(&shards));
             let reactor = Reactor { shared, link, waiter, budget: self.budget, shards };
             let name = match shard {
                 Shard::ONLY => self.name.clone(),
                 Shard { number, .. } => format!("{}-{number}", self.name),
             };
-            net.keep(thread::Builder::new().name(name).spawn(move || {
-                let link = give_back(reactor.run());
-                epilogue.lock()(link);
+            net.add_thread(thread::Builder::new().name(name).spawn(move || {
+                let link = into_queue(reactor.run());
+                on_end.lock()(link);
             })?);
         }
         Ok(net)
@@ -172,7 +184,7 @@ fn draw_seed() -> io::Result<[u8; 32]> {
     Ok(seed)
 }
 
-/// The seed is a secret.
+/// Omits the seed, which is a secret.
 impl<L: fmt::Debug> fmt::Debug for Builder<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut fields = f.debug_struct("Builder");

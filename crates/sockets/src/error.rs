@@ -1,5 +1,5 @@
-//! Why a call on a socket failed: a sentence for each cause, under the kind of error by which a
-//! program written for `std::net` knows it.
+//! Errors of socket calls: one variant for each cause, mapped to the [`ErrorKind`] that `std::net`
+//! reports for it.
 
 use linerate_link::WaitError;
 use linerate_stack::{LinkError, SMALLEST_MTU};
@@ -8,85 +8,89 @@ use std::net::{SocketAddr, SocketAddrV6};
 use std::time::Duration;
 use thiserror::Error;
 
-/// What is inside of the [`io::Error`] that a socket returns ([`io::Error::get_ref`]).
+/// The error inside the [`io::Error`] that a socket returns ([`io::Error::get_ref`]).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// What the host, the peer or the network says.
+    /// An error of the host, the peer or the network.
     #[error(transparent)]
     Host(#[from] linerate_stack::Error),
-    /// Nothing arrived, or no room came, within the time that the application had set. `std::net`
-    /// reports this as [`ErrorKind::WouldBlock`] on Unix, and so does this.
+    /// The timeout that the application set has expired. `std::net` reports this as
+    /// [`ErrorKind::WouldBlock`] on Unix, and so does this crate.
     #[error(
         "nothing happened within the socket's timeout of {0:?}: try again, or set a longer one"
     )]
     TimedOut(Duration),
-    /// The peer has not answered within the time that the application allowed.
+    /// The peer did not answer within the connection timeout that the application set.
     #[error(
-        "{peer} did not answer within {within:?}: it is down, or something between drops what is sent"
+        "{peer} did not answer within {within:?}: it is down, or something between drops packets"
     )]
     ConnectTimedOut {
-        /// Who was called.
+        /// The address of the peer.
         peer: SocketAddr,
-        /// How long was waited.
+        /// The connection timeout.
         within: Duration,
     },
-    /// The application gave an address of IPv6.
-    #[error("{0} is an IPv6 address, and this host speaks IPv4 only: give an IPv4 address")]
+    /// The application gave an IPv6 address.
+    #[error("{0} is an IPv6 address, and this host supports IPv4 only: give an IPv4 address")]
     Ipv6(SocketAddrV6),
-    /// The application gave no address at all.
-    #[error("no address was given: give one at least")]
+    /// The application gave no address.
+    #[error("no address was given: give at least one")]
     NoAddress,
-    /// The application set a timeout of no time.
+    /// The application set a timeout of zero.
     #[error(
-        "a timeout of zero is none: give `None` to wait without end, or set the socket to non-blocking"
+        "a timeout of zero is invalid: give `None` to wait without limit, or set the socket to \
+         non-blocking"
     )]
     ZeroTimeout,
-    /// The application, or the machine, gave a link in whose packets no segment fits.
+    /// The MTU of the link is too small for a segment.
     #[error(
-        "a link with an MTU of {0} bytes is too narrow for a host: give it {SMALLEST_MTU} at least"
+        "a link with an MTU of {0} bytes is too narrow for a host: give it at least {SMALLEST_MTU}"
     )]
     NarrowLink(usize),
-    /// The application has ended the listener while it was waiting for a connection.
-    #[error("the application has shut this listener down: it accepts no more")]
+    /// The application shut the listener down while a thread waited for a connection.
+    #[error("the application has shut this listener down: it accepts no more connections")]
     ListenerShutDown,
-    /// Closed sockets still had something to send when the application's patience was at its end.
+    /// Closed sockets still had data to send when the timeout expired.
     #[error(
-        "closed sockets still had data to send after {0:?}, and it is lost: their peers did not take it in that time"
+        "closed sockets still had data to send after {0:?}, and it is lost: their peers did not \
+         acknowledge it in that time"
     )]
     Unfinished(Duration),
-    /// The host runs no longer.
+    /// The host has stopped.
     #[error(transparent)]
     Ended(#[from] End),
 }
 
-/// Why the host of a [`Net`](crate::Net) runs no longer. All its sockets have ended with it.
+/// The reason why the host of a [`Net`](crate::Net) has stopped. All its sockets have ended with
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum End {
-    /// The application has ended it.
-    #[error("the application has shut this network down: make a new one to go on")]
+    /// The application shut it down.
+    #[error("the application has shut this network down: create a new one to go on")]
     ShutDown,
-    /// Its link carries no more frames. The machine is at fault, or who runs it.
+    /// The link carries no more frames. The cause is the machine or its administrator.
     #[error("the machine took the link away, and every socket has ended with it: {0}")]
     Link(#[from] LinkError),
-    /// The machine does not let it wait.
+    /// The operating system refused to wait for the link.
     #[error(
         "the machine does not let this network wait for its link, and every socket has ended: {0}"
     )]
     Wait(#[from] WaitError),
-    /// It has met a case that must not be.
+    /// A thread of the network panicked, which is a bug of linerate.
     #[error(
-        "the thread of this network has panicked: that is a bug of linerate, please report what it printed"
+        "a thread of this network has panicked: that is a bug of linerate, please report what it \
+         printed"
     )]
     Panicked,
 }
 
 impl Error {
-    /// Is it that there is nothing yet?
+    /// Would the call have to wait?
     pub(crate) const fn is_would_block(&self) -> bool {
         matches!(self, Self::Host(linerate_stack::Error::WouldBlock))
     }
 
-    /// The kind by which a program knows it.
+    /// Returns the kind that a program written for `std::net` expects.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {
@@ -140,7 +144,7 @@ const fn kind_of_ended(error: linerate_tcp::Error) -> ErrorKind {
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        // A program that polls gets this often: without a message it costs no memory.
+        // Polling programs get this error often; without a message it needs no allocation.
         if error.is_would_block() {
             ErrorKind::WouldBlock.into()
         } else {

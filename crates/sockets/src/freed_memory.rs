@@ -13,7 +13,7 @@ const WORTHWHILE: usize = 16 << 20;
 /// Connections that open meanwhile use the memory again, which saves a page fault for each 4 KiB.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// What the buffers of a host have freed since memory was last returned.
+/// The bytes that the buffers of a host have freed since memory was last returned.
 #[derive(Debug)]
 pub(crate) struct FreedMemory {
     /// The most bytes that the buffers have held since then.

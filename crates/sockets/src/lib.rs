@@ -1,12 +1,14 @@
-//! Blocking sockets with the shapes of `std::net`, on a network of the program's own.
+//! Blocking sockets with the API of `std::net`, on a network inside the program.
 //!
-//! A [`Net`] is one host on one link, and one thread that turns it: frames in, timers, frames out. A link of
-//! several queues can have a thread and a shard of the host for each ([`Builder::queues`]).
-//! Where `std::net` has free functions, a `Net` has methods; what they return is used like what
-//! `std::net` returns, down to the kinds of errors. This crate knows threads, wake-ups and the errors of
-//! `std`, and neither an async runtime nor what TCP does inside.
+//! A [`Net`] is one host on one link, and a thread that drives it: receive frames, run timers,
+//! transmit frames. A link with several queues can have a thread and a shard of the host for each
+//! queue ([`Builder::queues`]). `Net` has methods in place of the free functions of `std::net`.
+//! They
+//! return types that are used like those of `std::net`, including the kinds of errors. This crate
+//! is about threads, wake-ups and the errors of `std`; it has no async runtime and does not depend
+//! on the internals of TCP.
 //!
-//! Two networks at the ends of one cable, which is memory here, and no privileges needed:
+//! Two networks at the ends of a cable in memory, which needs no privileges:
 //!
 //! ```
 //! use linerate_link::memory::{MemoryConfig, pair};
@@ -20,38 +22,40 @@
 //! let server = Net::builder(left, one).name("server").start()?;
 //! let client = Net::builder(right, two).name("client").start()?;
 //!
-//! // A server that sends back whatever it reads, as it would be written over `std::net`.
+//! // An echo server, written as for `std::net`.
 //! let listener = server.bind("10.0.0.1:7")?;
 //! let echo = thread::spawn(move || -> io::Result<u64> {
 //!     let (mut stream, _peer) = listener.accept()?;
 //!     io::copy(&mut stream.try_clone()?, &mut stream)
 //! });
 //!
-//! // A client that says a word, says that it was its last, and hears all of it again.
+//! // A client that sends some bytes, closes its sending direction, and reads the echo.
 //! let mut stream = client.connect("10.0.0.1:7")?;
 //! stream.write_all(b"line rate")?;
 //! stream.shutdown(std::net::Shutdown::Write)?;
-//! let mut heard = String::new();
-//! stream.read_to_string(&mut heard)?;
-//! assert_eq!(heard, "line rate");
+//! let mut received = String::new();
+//! stream.read_to_string(&mut received)?;
+//! assert_eq!(received, "line rate");
 //! assert_eq!(echo.join().unwrap()?, 9);
 //!
-//! // A mistake is answered as the system's sockets would answer it.
+//! // Errors have the kinds that the system's sockets report.
 //! let refused = client.connect("10.0.0.1:8").unwrap_err();
 //! assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
 //!
-//! // With the last `Net` its thread ends; nothing keeps running.
+//! // Dropping the last `Net` ends its thread.
 //! drop((server, client));
-//! assert_eq!(stream.read(&mut [0])?, 0, "what had arrived can still be read");
+//! assert_eq!(stream.read(&mut [0])?, 0, "received data can still be read");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # A link of one's own
+//! # Custom links
 //!
-//! Whatever carries packets can be a link, if it never waits and has a descriptor to wait for: the tunnel of a VPN,
-//! the queue of a virtual machine. It implements [`Link`](linerate_stack::Link), which moves frames, and
-//! [`Readiness`](linerate_link::Readiness), which says what to wait for. Here a datagram between two sockets is an IP
-//! packet; and one of the hosts has rules of TCP that are not the usual ones.
+//! Everything that carries packets can be a link if it never blocks and has a file descriptor to
+//! wait for: a VPN tunnel, the queue of a virtual machine. It implements
+//! [`Link`](linerate_stack::Link), which moves frames, and
+//! [`Readiness`](linerate_link::Readiness), which provides the descriptor. In this example a
+//! datagram between two sockets carries an IP packet, and one host uses a different congestion
+//! control.
 //!
 //! ```
 //! use linerate_link::{MonotonicClock, Readiness};
@@ -72,10 +76,16 @@
 //! }
 //!
 //! impl Link for Tunnel {
-//!     fn receive(&mut self, budget: usize, mut on_frame: impl FnMut(RxFrame<'_>)) -> Result<usize, LinkError> {
+//!     fn receive(
+//!         &mut self,
+//!         budget: usize,
+//!         mut on_frame: impl FnMut(RxFrame<'_>),
+//!     ) -> Result<usize, LinkError> {
 //!         for received in 0..budget {
 //!             match self.socket.recv(&mut self.packet) {
-//!                 Ok(length) => on_frame(RxFrame::plain(&self.packet[..length], MonotonicClock.now())),
+//!                 Ok(length) => {
+//!                     on_frame(RxFrame::plain(&self.packet[..length], MonotonicClock.now()));
+//!                 }
 //!                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(received),
 //!                 Err(_) => return Err(LinkError::Down),
 //!             }
@@ -93,7 +103,7 @@
 //!             let Some(frame) = fill(&mut self.packet) else { return Ok(sent) };
 //!             match self.socket.send(&self.packet[..frame.length]) {
 //!                 Ok(_) => {}
-//!                 // Lost, as on any full link: TCP sends it again.
+//!                 // The packet is lost, as on any full link. TCP retransmits it.
 //!                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
 //!                     self.is_full = true;
 //!                     return Ok(sent + 1);
@@ -124,7 +134,7 @@
 //!     Ok::<_, std::io::Error>(Tunnel { socket, packet: [0; MTU], is_full: false })
 //! };
 //! let (left, right) = UnixDatagram::pair()?;
-//! // No frame has a station on such a link; the host is asked for its own all the same.
+//! // An IP link carries no MAC addresses, but a host needs one in any case.
 //! let one = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
 //! let mut two = StackConfig::new("02:00:00:00:00:02".parse()?, "10.0.0.2/24".parse()?);
 //! two.tcp.congestion = CongestionName::Bbr;
@@ -151,15 +161,15 @@ mod builder;
 #[cfg(doctest)]
 mod documents;
 mod error;
+mod event_count;
 mod freed_memory;
-mod gate;
 mod net;
-mod patience;
 mod reactor;
 mod shared;
 mod socket;
 mod tcp_listener;
 mod tcp_stream;
+mod timeouts;
 mod udp_socket;
 mod waiters;
 
@@ -171,7 +181,7 @@ pub use tcp_listener::{Incoming, TcpListener};
 pub use tcp_stream::TcpStream;
 pub use udp_socket::UdpSocket;
 
-// What these sockets are configured with, and what they tell of themselves.
+// Types of configuration, and of counters.
 pub use linerate_link::shard::Handovers;
 pub use linerate_stack::{
     Budget, ConnectOptions, Counters, Limits, ListenOptions, ListenStatistics, NeighborLimits,

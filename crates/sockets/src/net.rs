@@ -1,13 +1,13 @@
-//! A network of one's own, and what `std::net` does with free functions: connect, bind, listen.
+//! A network, and the operations for which `std::net` has free functions: connect, bind, listen.
 
 use crate::address::{ipv4, try_each};
 use crate::builder::Builder;
 use crate::error::{End, Error};
-use crate::patience::Limit;
 use crate::reactor::Activity;
 use crate::shared::Shared;
 use crate::tcp_listener::TcpListener;
 use crate::tcp_stream::TcpStream;
+use crate::timeouts::WaitLimit;
 use crate::udp_socket::UdpSocket;
 use linerate_link::Readiness;
 use linerate_link::shard::{HandoverWatch, Handovers};
@@ -25,18 +25,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// One host on one link, and the thread that turns it, or a thread for each shard. Clones are the same network.
+/// A host on a link, and the thread that drives it, or a thread for each shard. Clones refer to the
+/// same network.
 ///
-/// The network lives as long as a clone of this does, or until [`Net::shutdown`]. Then its thread ends,
-/// its connections are reset, and every call on one of its sockets, also one that is waiting, fails with
-/// an error that says so. Sockets alone do not keep it alive.
+/// The network exists until [`Net::shutdown`], or until the last clone is dropped. Then its threads
+/// end, its connections are reset, and every call on one of its sockets fails with
+/// [`ErrorKind::NetworkDown`](io::ErrorKind::NetworkDown), including calls that are waiting.
+/// Sockets
+/// alone do not keep the network alive.
 #[derive(Clone)]
 pub struct Net {
     running: Arc<Running>,
 }
 
 impl Net {
-    /// Begins a network: a host of this configuration, on `link`.
+    /// Creates a builder for a network: a host with this configuration on `link`.
     pub fn builder<L: Link + Readiness + Send + 'static>(
         link: L,
         config: StackConfig,
@@ -44,32 +47,34 @@ impl Net {
         Builder::new(link, config)
     }
 
-    /// The network of these shards, whose threads are still to be started, by [`Net::keep`].
+    /// Creates the network of these shards. Their threads are started later ([`Net::add_thread`]).
     pub(crate) fn new(shards: Arc<[Arc<Shared>]>, watches: Vec<HandoverWatch>) -> Self {
         let (threads, next) = (Mutex::default(), AtomicUsize::new(0));
         Self { running: Arc::new(Running { shards, watches, threads, next }) }
     }
 
-    /// Keeps a thread that turns one of the shards, to wait for its end.
-    pub(crate) fn keep(&self, thread: JoinHandle<()>) {
+    /// Adds the thread of a shard, to be joined at the end.
+    pub(crate) fn add_thread(&self, thread: JoinHandle<()>) {
         self.running.threads.lock().push(thread);
     }
 
-    /// Opens a connection, to the first of `addresses` that answers. A name is looked up by the
-    /// operating system, over its network and not over this one.
+    /// Opens a connection to the first of `addresses` that answers. The operating system resolves
+    /// names, over its own network.
     ///
     /// # Errors
-    /// `ConnectionRefused` if nothing listens there, `TimedOut` if nobody answers within the time that
-    /// the configuration allows, `NetworkUnreachable` without a route, `HostUnreachable` if the network
-    /// says so, `Unsupported` for IPv6.
+    /// `ConnectionRefused` if nothing listens there, `TimedOut` without an answer within the time
+    /// that
+    /// the configuration allows, `NetworkUnreachable` without a route, `HostUnreachable` if the
+    /// network
+    /// reports so, `Unsupported` for IPv6.
     pub fn connect(&self, addresses: impl ToSocketAddrs) -> io::Result<TcpStream> {
         self.connect_with(addresses, &ConnectOptions::default())
     }
 
-    /// Opens a connection from an address, or with TCP rules, of the application's choice.
+    /// Opens a connection with options, such as a local address or a TCP configuration.
     ///
     /// # Errors
-    /// As for [`Net::connect`]; `AddrInUse` or `AddrNotAvailable` for the chosen address.
+    /// Those of [`Net::connect`]; `AddrInUse` or `AddrNotAvailable` for the local address.
     pub fn connect_with(
         &self,
         addresses: impl ToSocketAddrs,
@@ -78,26 +83,30 @@ impl Net {
         Ok(self.connect_with_data(addresses, options, &[])?.0)
     }
 
-    /// Opens a connection with its first bytes written already, and says how many of them there was room
-    /// for. With [`ConnectOptions::fast_open`] they leave with the SYN if the server has been met before, and
-    /// its answer is back one round trip earlier (RFC 7413). If the first of `addresses` does not answer, the
-    /// next gets the same bytes.
+    /// Opens a connection whose send buffer already holds `first`. Returns how many bytes of
+    /// `first`
+    /// fitted.
+    ///
+    /// With [`ConnectOptions::fast_open`] they are sent with the SYN if a cookie of the server is
+    /// cached, which saves a round trip (RFC 7413). If the first of `addresses` does not answer,
+    /// the
+    /// next one gets the same bytes.
     ///
     /// # Errors
-    /// As for [`Net::connect_with`].
+    /// Those of [`Net::connect_with`].
     pub fn connect_with_data(
         &self,
         addresses: impl ToSocketAddrs,
         options: &ConnectOptions,
         first: &[u8],
     ) -> io::Result<(TcpStream, usize)> {
-        try_each(addresses, |peer| Ok(self.open(peer, options, first, Limit::Endless)?))
+        try_each(addresses, |peer| Ok(self.open(peer, options, first, WaitLimit::Forever)?))
     }
 
-    /// Opens a connection, and gives up after `timeout`.
+    /// Opens a connection, or fails after `timeout`.
     ///
     /// # Errors
-    /// As for [`Net::connect`]; `TimedOut` after `timeout`; `InvalidInput` for a timeout of zero.
+    /// Those of [`Net::connect`]; `TimedOut` after `timeout`; `InvalidInput` for a timeout of zero.
     pub fn connect_timeout(
         &self,
         address: &SocketAddr,
@@ -108,16 +117,16 @@ impl Net {
         }
         let peer = ipv4(*address)?;
         let options = ConnectOptions::default();
-        Ok(self.open(peer, &options, &[], Limit::Within(timeout))?.0)
+        Ok(self.open(peer, &options, &[], WaitLimit::Within(timeout))?.0)
     }
 
-    /// Opens a connection on the next shard, or on the one that its port belongs to.
+    /// Opens a connection on the next shard in rotation, or on the one that owns the local port.
     fn open(
         &self,
         peer: SocketAddrV4,
         options: &ConnectOptions,
         first: &[u8],
-        limit: Limit,
+        limit: WaitLimit,
     ) -> Result<(TcpStream, usize), Error> {
         let shards = &self.running.shards;
         let next = self.running.next.fetch_add(1, Ordering::Relaxed) % shards.len();
@@ -129,8 +138,8 @@ impl Net {
         }
     }
 
-    /// Listens for connections at the first of `addresses` that can be had. Port zero asks for a port
-    /// that is free.
+    /// Listens for connections at the first usable address of `addresses`. Port zero selects a free
+    /// port.
     ///
     /// # Errors
     /// `AddrInUse`, `AddrNotAvailable` if the host has no such address, `Unsupported` for IPv6.
@@ -138,10 +147,10 @@ impl Net {
         self.bind_with(addresses, &ListenOptions::default())
     }
 
-    /// Listens with queues, or TCP rules, of the application's choice.
+    /// Listens with options, such as the lengths of queues or a TCP configuration.
     ///
     /// # Errors
-    /// As for [`Net::bind`].
+    /// Those of [`Net::bind`].
     pub fn bind_with(
         &self,
         addresses: impl ToSocketAddrs,
@@ -150,19 +159,19 @@ impl Net {
         try_each(addresses, |local| TcpListener::open(&self.running.shards, local, options))
     }
 
-    /// Makes a UDP socket at the first of `addresses` that can be had. Port zero asks for a port that is
-    /// free.
+    /// Opens a UDP socket at the first usable address of `addresses`. Port zero selects a free
+    /// port.
     ///
     /// # Errors
-    /// As for [`Net::bind`].
+    /// Those of [`Net::bind`].
     pub fn bind_udp(&self, addresses: impl ToSocketAddrs) -> io::Result<UdpSocket> {
         self.bind_udp_with(addresses, &UdpOptions::default())
     }
 
-    /// Makes a UDP socket with queues of the application's choice.
+    /// Opens a UDP socket with options, such as the lengths of its queues.
     ///
     /// # Errors
-    /// As for [`Net::bind`].
+    /// Those of [`Net::bind`].
     pub fn bind_udp_with(
         &self,
         addresses: impl ToSocketAddrs,
@@ -171,13 +180,13 @@ impl Net {
         try_each(addresses, |local| UdpSocket::open(self.first(), local, options))
     }
 
-    /// The addresses of the host.
+    /// Returns the addresses of the host.
     #[must_use]
     pub fn addresses(&self) -> &[Ipv4Cidr] {
         &self.first().addresses
     }
 
-    /// What the host has counted, in the words of /proc/net/snmp.
+    /// Returns the counters of the host, named as in /proc/net/snmp.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -189,51 +198,53 @@ impl Net {
         Ok(sum)
     }
 
-    /// How many shards the host has, each with a thread.
+    /// Returns the number of shards, each of which has a thread.
     #[must_use]
     pub fn shards(&self) -> usize {
         self.running.shards.len()
     }
 
-    /// What each shard has had to do with frames of the others; nothing where there is one only.
+    /// Returns, for each shard, the counters of frames exchanged with other shards. Empty if there
+    /// is
+    /// only one shard.
     #[must_use]
     pub fn handovers(&self) -> Vec<Handovers> {
         self.running.watches.iter().map(HandoverWatch::look).collect()
     }
 
-    /// What the threads of the network have done so far.
+    /// Returns the activity of all threads of the network.
     #[must_use]
     pub fn activity(&self) -> Activity {
         let of = |shard: &Arc<Shared>| shard.lock().activity;
-        self.running.shards.iter().map(of).fold(Activity::default(), Activity::and)
+        self.running.shards.iter().map(of).fold(Activity::default(), Activity::plus)
     }
 
-    /// Why the network runs no longer, if that is so.
+    /// Returns the reason why the network has stopped, if it has.
     #[must_use]
     pub fn end(&self) -> Option<End> {
         self.running.shards.iter().find_map(|shard| shard.lock().end)
     }
 
-    /// Ends the network at once: resets its connections and ends its thread. When this returns, nothing
-    /// of it runs any more. What a closed socket still had to send is lost; see [`Net::finish`].
+    /// Stops the network at once: resets its connections and joins its threads. Data that closed
+    /// sockets still had to send is lost; [`Net::finish`] sends it first.
     pub fn shutdown(&self) {
         self.running.shutdown();
     }
 
-    /// Ends the network when closed sockets have nothing more to send. What is not closed is reset.
+    /// Stops the network when closed sockets have nothing more to send. Open sockets are reset.
     ///
     /// # Errors
-    /// `TimedOut` if that took longer than `patience`; the network has ended all the same.
-    pub fn finish(&self, patience: Duration) -> io::Result<()> {
-        let deadline = Instant::now().checked_add(patience);
+    /// `TimedOut` if that took longer than `timeout`; the network is stopped in any case.
+    pub fn finish(&self, timeout: Duration) -> io::Result<()> {
+        let deadline = Instant::now().checked_add(timeout);
         let shards = self.running.shards.iter();
-        let quiet: Result<Vec<_>, _> =
+        let is_idle: Result<Vec<_>, _> =
             shards.map(|shard| shard.wait_for_orphans(deadline)).collect();
         self.shutdown();
-        if quiet?.contains(&false) { Err(Error::Unfinished(patience).into()) } else { Ok(()) }
+        if is_idle?.contains(&false) { Err(Error::Unfinished(timeout).into()) } else { Ok(()) }
     }
 
-    /// The shard that has everything that is no connection.
+    /// Returns the shard that holds everything except connections and listeners.
     fn first(&self) -> &Arc<Shared> {
         &self.running.shards[usize::from(FIRST_SHARD)]
     }
@@ -245,23 +256,23 @@ impl fmt::Debug for Net {
     }
 }
 
-/// The network while somebody holds it.
+/// A running network. Dropping it stops the network.
 struct Running {
-    /// The host, or its shards; one at least.
+    /// The host, or its shards: at least one.
     shards: Arc<[Arc<Shared>]>,
     watches: Vec<HandoverWatch>,
-    /// Held while the threads are joined, so that whoever comes second returns no earlier.
+    /// Locked while the threads are joined, so that a concurrent `shutdown` returns after them.
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Connections opened: each shard has its turn.
+    /// Number of connections opened, which selects the next shard.
     next: AtomicUsize,
 }
 
 impl Running {
     fn shutdown(&self) {
         let mut threads = self.threads.lock();
-        self.shards.iter().for_each(|shard| shard.leave(End::ShutDown));
+        self.shards.iter().for_each(|shard| shard.request_stop(End::ShutDown));
         for thread in threads.drain(..) {
-            // A panic was told to everybody who has a socket.
+            // A panic has been reported to the users of all sockets.
             let _ = thread.join();
         }
     }

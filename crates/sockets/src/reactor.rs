@@ -1,4 +1,5 @@
-//! The one thread that turns a host, or a shard of one: frames in, timers, frames out, and sleep until there is more.
+//! The thread that drives a host or a shard: receive frames, run timers, transmit frames, and sleep
+//! until there is more to do.
 
 use crate::error::End;
 use crate::freed_memory::FreedMemory;
@@ -10,42 +11,41 @@ use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::thread;
 
-/// Turns in which the resets of an ending network may leave.
-const LAST_TURNS: usize = 64;
+/// Maximum number of turns that send the resets of a network that stops.
+const FINAL_TURNS: usize = 64;
 
-/// What a network's threads have done so far: how much of it was work, and how much waking each other.
+/// Counters of the threads of a network: how much they worked, and how often they woke each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// Turns of the host.
     pub turns: u64,
     /// Times that the reactor had nothing to do and waited for its link.
     pub sleeps: u64,
-    /// Times that a thread of the application had work for the reactor.
-    pub rings: u64,
-    /// Times that a thread of the application waited for a socket.
+    /// Times that an application thread woke the reactor because it had work for it.
+    pub wake_ups: u64,
+    /// Times that an application thread waited for a socket.
     pub waits: u64,
-    /// Bytes of buffers that were freed, and that the allocator was asked to return to the operating
-    /// system.
+    /// Bytes of freed buffers that the allocator was asked to return to the operating system.
     pub returned_bytes: u64,
 }
 
-/// The thread's own part.
+/// The state of the thread.
 pub(crate) struct Reactor<L> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) link: L,
     pub(crate) waiter: Waiter,
     pub(crate) budget: Budget,
-    /// All shards of the host. What ends one of them ends all: what comes for it finds nobody.
+    /// All shards of the host. If one stops, all stop: packets for a missing shard would be lost.
     pub(crate) shards: Arc<[Arc<Shared>]>,
 }
 
 impl Activity {
-    /// What two threads have done together.
-    pub(crate) const fn and(self, other: Self) -> Self {
+    /// Returns the sum of the counters.
+    pub(crate) const fn plus(self, other: Self) -> Self {
         Self {
             turns: self.turns + other.turns,
             sleeps: self.sleeps + other.sleeps,
-            rings: self.rings + other.rings,
+            wake_ups: self.wake_ups + other.wake_ups,
             waits: self.waits + other.waits,
             returned_bytes: self.returned_bytes + other.returned_bytes,
         }
@@ -53,44 +53,46 @@ impl Activity {
 }
 
 impl<L: Link + Readiness> Reactor<L> {
-    /// Turns the host until the application ends it or the link fails; returns the link.
+    /// Drives the host until the application stops it or the link fails. Returns the link.
     pub(crate) fn run(mut self) -> L {
-        let obituary = Obituary { shared: &self.shared, shards: &self.shards };
-        let end =
-            Self::turn_to_the_end(&self.shared, &mut self.link, &mut self.waiter, self.budget);
-        drop(obituary);
-        leave_together(&self.shared, &self.shards, end);
+        let guard = PanicGuard { shared: &self.shared, shards: &self.shards };
+        let end = Self::run_loop(&self.shared, &mut self.link, &mut self.waiter, self.budget);
+        drop(guard);
+        stop_other_shards(&self.shared, &self.shards, end);
         self.link
     }
 
-    fn turn_to_the_end(shared: &Shared, link: &mut L, waiter: &mut Waiter, budget: Budget) -> End {
+    fn run_loop(shared: &Shared, link: &mut L, waiter: &mut Waiter, budget: Budget) -> End {
         let mut freed_memory = FreedMemory::new();
         loop {
             let mut state = shared.lock();
             if let Some(end) = state.end {
                 return end;
             }
-            if let Some(why) = state.leaving {
-                Self::take_leave(&mut state, link, budget);
-                // Before anybody else has the lock, who would find a connection that was aborted and not hear why.
-                state.finish(why, shared.turned());
+            if let Some(why) = state.stop_reason {
+                Self::abort_sockets(&mut state, link, budget);
+                // The lock is kept, so that no other thread can see an aborted connection without
+                // the
+                // reason.
+                state.mark_ended(why, shared.turned());
                 return why;
             }
             let now = state.now();
             let turn = match state.stack.turn(link, budget, now) {
                 Ok(turn) => turn,
                 Err(error) => {
-                    state.leaving = Some(End::Link(error));
+                    state.stop_reason = Some(End::Link(error));
                     continue;
                 }
             };
             state.activity.turns += 1;
             state.last = turn;
             freed_memory.note(now, state.stack.buffer_memory());
-            state.hand_out_events();
+            state.dispatch_events();
             shared.turned().notify_all();
             if turn.more {
-                // Whoever waits for the lock gets it now, and not when the host runs out of work.
+                // A fair unlock lets waiting threads continue now, and not when the host runs out
+                // of work.
                 MutexGuard::unlock_fair(state);
                 continue;
             }
@@ -102,17 +104,17 @@ impl<L: Link + Readiness> Reactor<L> {
                 shared.lock().activity.returned_bytes += freed as u64;
             }
             if let Err(error) = waiter.wait(link, turn.next.min(freed_memory.deadline())) {
-                shared.lock().leaving.get_or_insert(End::Wait(error));
+                shared.lock().stop_reason.get_or_insert(End::Wait(error));
             }
         }
     }
 
-    /// Ends all sockets, and tells the peers as far as the link has room for it.
-    fn take_leave(state: &mut State, link: &mut L, budget: Budget) {
+    /// Aborts all sockets, and sends the resets as far as the link has room for them.
+    fn abort_sockets(state: &mut State, link: &mut L, budget: Budget) {
         let now = state.now();
         let sockets: Vec<_> = state.registry.sockets().collect();
         for socket in sockets {
-            // What has arrived stays, to be read. One that was closed before needs no end.
+            // Received data can still be read. Errors mean that the socket was closed before.
             let _ = match socket {
                 SocketId::Tcp(handle) => {
                     state.stack.tcp_configure(now, handle, |connection| connection.abort(now))
@@ -122,7 +124,7 @@ impl<L: Link + Readiness> Reactor<L> {
             };
         }
         state.stack.tcp_abort_orphans(now);
-        for _ in 0..LAST_TURNS {
+        for _ in 0..FINAL_TURNS {
             match state.stack.turn(link, budget, now) {
                 Ok(turn) if turn.more => {}
                 _ => break,
@@ -131,22 +133,25 @@ impl<L: Link + Readiness> Reactor<L> {
     }
 }
 
-/// Has the other shards end, too.
-fn leave_together(own: &Arc<Shared>, shards: &[Arc<Shared>], why: End) {
-    shards.iter().filter(|shard| !Arc::ptr_eq(shard, own)).for_each(|shard| shard.leave(why));
+/// Requests the other shards to stop.
+fn stop_other_shards(own: &Arc<Shared>, shards: &[Arc<Shared>], why: End) {
+    shards
+        .iter()
+        .filter(|shard| !Arc::ptr_eq(shard, own))
+        .for_each(|shard| shard.request_stop(why));
 }
 
-/// Tells everybody who waits if the thread ends by a panic; they would wait for ever.
-struct Obituary<'a> {
+/// Wakes all waiting threads if the reactor panics; they would wait for ever otherwise.
+struct PanicGuard<'a> {
     shared: &'a Arc<Shared>,
     shards: &'a [Arc<Shared>],
 }
 
-impl Drop for Obituary<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.shared.finish(End::Panicked);
-            leave_together(self.shared, self.shards, End::Panicked);
+            self.shared.mark_ended(End::Panicked);
+            stop_other_shards(self.shared, self.shards, End::Panicked);
         }
     }
 }

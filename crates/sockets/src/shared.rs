@@ -1,19 +1,19 @@
-//! What the reactor and the threads of the application share: one host under one lock.
+//! The state that the reactor and the application threads share: one host behind one lock.
 //!
-//! The discipline of the lock:
+//! Rules of locking:
 //!
-//! 1. There is one [`Mutex`], around the host (of several shards: around each) and everything about it. Every
-//!    condition variable belongs to it. No other lock is taken while it is held, but the one inside of a
-//!    [`Gate`](crate::gate::Gate), which is the last of all; no thread holds those of two shards.
-//! 2. Nobody sleeps with it, but on a condition variable, which lets go of it: the reactor waits for its
-//!    link without it.
-//! 3. An application's thread has it as an [`Access`]. Before that lets go of the lock, whatever the host
-//!    has to tell is handed to whom it concerns; and if the host now has something to do that the
-//!    reactor does not know of, the doorbell rings. So there is no way to change the host and forget
-//!    to say so.
-//! 4. A thread looks whether it has to wait, and begins to wait, without letting go in between; and events
-//!    are handed out by who holds the lock. So no wake-up falls between the two.
-//! 5. The reactor gives the lock to whoever waits for it after each turn, and a turn has a budget.
+//! 1. One [`Mutex`] protects the host (of several shards: each one) and its registry. Every
+//!    condition variable belongs to it. The only lock that is taken while it is held is that of an
+//!    [`EventCount`](crate::event_count::EventCount), the last in the lock order. No thread holds
+//!    the locks of two shards.
+//! 2. No thread blocks while it holds the lock, except on a condition variable, which releases it.
+//!    The reactor releases it before it waits for its link.
+//! 3. Application threads hold the lock as an [`Access`]. Before it is released, the events of the
+//!    host are dispatched to the sockets' waiters; if the host has new work that the reactor does
+//!    not know of, the doorbell is rung. So no change to the host can be forgotten.
+//! 4. A thread checks its condition and begins to wait without releasing the lock in between, and
+//!    events are dispatched under the lock. So no wake-up is lost.
+//! 5. After each turn the reactor passes the lock to a waiting thread. The budget bounds a turn.
 
 use crate::error::{End, Error};
 use crate::reactor::Activity;
@@ -26,7 +26,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 use std::{thread, time};
 
-/// Before the first turn, which comes at once.
+/// The state before the first turn, which follows immediately.
 const NOT_YET: Turn = Turn {
     received: 0,
     transmitted: 0,
@@ -36,28 +36,28 @@ const NOT_YET: Turn = Turn {
     blocked: false,
 };
 
-/// One host, for everybody who uses it.
+/// A host, shared by the reactor and the application threads.
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// Told after each turn, for those who wait for something that is no event of a socket.
+    /// Notified after each turn, for conditions that are not events of a socket.
     turned: Condvar,
     doorbell: Doorbell,
-    /// The addresses of the host, which stay the same.
+    /// The addresses of the host, which do not change.
     pub(crate) addresses: Vec<Ipv4Cidr>,
 }
 
-/// What is under the lock.
+/// The data behind the lock.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) stack: Stack,
     pub(crate) registry: Registry,
     pub(crate) activity: Activity,
-    /// What came of the last turn, and when the reactor turns the host again by itself.
+    /// The result of the last turn, with the time of the next turn that the reactor has scheduled.
     pub(crate) last: Turn,
-    /// Why the reactor is to end: the application wants it, the link is gone, or another shard has ended.
-    pub(crate) leaving: Option<End>,
-    /// Why the reactor has ended, if it has. Nothing happens to the host any more.
+    /// The reason why the reactor has to stop: the application, the link, or another shard.
+    pub(crate) stop_reason: Option<End>,
+    /// The reason why the reactor has stopped, if it has. The host does not change any more.
     pub(crate) end: Option<End>,
 }
 
@@ -69,56 +69,59 @@ impl Shared {
             registry: Registry::default(),
             activity: Activity::default(),
             last: NOT_YET,
-            leaving: None,
+            stop_reason: None,
             end: None,
         };
         Self { state: Mutex::new(state), turned: Condvar::new(), doorbell, addresses }
     }
 
-    /// The host, for an application's thread.
+    /// Locks the host for an application thread.
     ///
     /// # Errors
-    /// [`End::Panicked`], after which the host is not to be touched. In all other cases sockets may still
-    /// be asked for what they have.
+    /// [`End::Panicked`]: the host may be inconsistent. After any other end, sockets can still be
+    /// read.
     pub(crate) fn access(&self) -> Result<Access<'_>, Error> {
         let state = self.state.lock();
         match state.end {
             Some(End::Panicked) => Err(End::Panicked.into()),
             _ => Ok(Access {
                 state,
-                bell: BellRope { doorbell: &self.doorbell, pulled: false },
+                wake_up: DoorbellGuard { doorbell: &self.doorbell, is_due: false },
                 turned: &self.turned,
-                began_in_panic: thread::panicking(),
+                was_panicking: thread::panicking(),
             }),
         }
     }
 
-    /// The host, for the reactor.
+    /// Locks the host for the reactor.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
 
-    /// Told after each turn.
+    /// Returns the condition that is notified after each turn.
     pub(crate) const fn turned(&self) -> &Condvar {
         &self.turned
     }
 
-    /// Has the reactor end, for this reason unless there is one already.
-    pub(crate) fn leave(&self, why: End) {
+    /// Requests the reactor to stop. An earlier reason is kept.
+    pub(crate) fn request_stop(&self, why: End) {
         if let Ok(mut access) = self.access() {
-            access.leaving.get_or_insert(why);
+            access.stop_reason.get_or_insert(why);
         }
     }
 
-    /// Waits until closed sockets have nothing more to say; false if that takes too long.
+    /// Waits until closed sockets have nothing more to send. Returns false if `deadline` passes
+    /// before.
     ///
     /// # Errors
-    /// Why the host has ended before.
+    /// The reason why the host has stopped before.
     pub(crate) fn wait_for_orphans(&self, deadline: Option<time::Instant>) -> Result<bool, Error> {
         let mut access = self.access()?;
         let mut in_time = true;
         loop {
-            // Whose packets those are nobody can tell any more. For a neighbour they wait for seconds at most.
+            // Queued packets do not say whether their socket is closed. They wait for an ARP reply,
+            // which
+            // takes a few seconds at most.
             if access.stack.orphans() == 0 && !access.stack.holds_packets() {
                 return Ok(true);
             }
@@ -130,55 +133,55 @@ impl Shared {
         }
     }
 
-    /// The reactor has ended without a farewell: everybody is woken to hear why.
-    pub(crate) fn finish(&self, end: End) {
-        self.lock().finish(end, &self.turned);
+    /// Marks the host as stopped after a panic of the reactor, and wakes all waiting threads.
+    pub(crate) fn mark_ended(&self, end: End) {
+        self.lock().mark_ended(end, &self.turned);
     }
 }
 
 impl State {
-    /// The time, now that the lock is held: it never goes back from one holder to the next.
+    /// Returns the time. It never goes back between two holders of the lock.
     #[allow(clippy::unused_self, reason = "having the state is having the lock")]
     pub(crate) fn now(&self) -> Instant {
         MonotonicClock.now()
     }
 
-    /// Wakes whom the host has something to tell.
-    pub(crate) fn hand_out_events(&mut self) {
+    /// Dispatches the events of the host to the waiting threads.
+    pub(crate) fn dispatch_events(&mut self) {
         while let Some(event) = self.stack.poll_event() {
-            self.registry.hand_out(&event, &self.stack);
+            self.registry.dispatch(&event, &self.stack);
         }
     }
 
-    /// Ends everything, and wakes everybody to hear why.
-    pub(crate) fn finish(&mut self, end: End, turned: &Condvar) {
+    /// Marks the host as stopped, and wakes all waiting threads.
+    pub(crate) fn mark_ended(&mut self, end: End, turned: &Condvar) {
         self.end.get_or_insert(end);
-        self.registry.wake_everybody();
+        self.registry.wake_all_sockets();
         turned.notify_all();
     }
 
-    /// Why nothing will happen any more, if that is so.
+    /// Returns an error if the host has stopped.
     pub(crate) fn check_running(&self) -> Result<(), Error> {
         self.end.map_or(Ok(()), |end| Err(end.into()))
     }
 }
 
-/// The host in the hands of an application's thread.
+/// The locked host in an application thread.
 pub(crate) struct Access<'a> {
-    // Dropped in this order: whom the bell wakes finds the lock free.
+    // Dropped in this order: the reactor, woken by the doorbell, finds the lock free.
     state: MutexGuard<'a, State>,
-    bell: BellRope<'a>,
+    wake_up: DoorbellGuard<'a>,
     turned: &'a Condvar,
-    /// Was the thread panicking before? Sockets are closed then, too.
-    began_in_panic: bool,
+    /// Was the thread panicking when it took the lock? Unwinding closes sockets.
+    was_panicking: bool,
 }
 
 impl Access<'_> {
-    /// Waits until it is told on `condvar` or `deadline` passes; the latter is answered with false.
-    /// It may return true for no reason.
+    /// Waits for `condvar`, at most until `deadline`. Returns false if the deadline has passed. May
+    /// return true spuriously.
     pub(crate) fn wait(&mut self, condvar: &Condvar, deadline: Option<time::Instant>) -> bool {
-        self.settle();
-        self.bell.ring();
+        self.publish_changes();
+        self.wake_up.ring();
         self.state.activity.waits += 1;
         match deadline {
             Some(deadline) => !condvar.wait_until(&mut self.state, deadline).timed_out(),
@@ -189,14 +192,15 @@ impl Access<'_> {
         }
     }
 
-    fn settle(&mut self) {
-        self.state.hand_out_events();
+    /// Dispatches events, and notes whether the reactor has to be woken.
+    fn publish_changes(&mut self) {
+        self.state.dispatch_events();
         let state = &self.state;
         if state.end.is_none()
-            && (state.leaving.is_some() || state.stack.wants_turn_since(&state.last))
+            && (state.stop_reason.is_some() || state.stack.wants_turn_since(&state.last))
         {
-            self.state.activity.rings += 1;
-            self.bell.pulled = true;
+            self.state.activity.wake_ups += 1;
+            self.wake_up.is_due = true;
         }
     }
 }
@@ -216,31 +220,31 @@ impl DerefMut for Access<'_> {
 
 impl Drop for Access<'_> {
     fn drop(&mut self) {
-        if thread::panicking() && !self.began_in_panic {
-            // The host has panicked in these hands, and is not to be touched by anybody any more.
-            self.state.finish(End::Panicked, self.turned);
-            self.bell.pulled = true;
+        if thread::panicking() && !self.was_panicking {
+            // The panic happened while this thread held the host, which may be inconsistent.
+            self.state.mark_ended(End::Panicked, self.turned);
+            self.wake_up.is_due = true;
         } else {
-            self.settle();
+            self.publish_changes();
         }
     }
 }
 
-/// Rings the doorbell when it is let go of, if it has to be rung.
-struct BellRope<'a> {
+/// Rings the doorbell when it is dropped, if that is due.
+struct DoorbellGuard<'a> {
     doorbell: &'a Doorbell,
-    pulled: bool,
+    is_due: bool,
 }
 
-impl BellRope<'_> {
+impl DoorbellGuard<'_> {
     fn ring(&mut self) {
-        if std::mem::take(&mut self.pulled) {
+        if std::mem::take(&mut self.is_due) {
             self.doorbell.ring();
         }
     }
 }
 
-impl Drop for BellRope<'_> {
+impl Drop for DoorbellGuard<'_> {
     fn drop(&mut self) {
         self.ring();
     }
@@ -249,7 +253,7 @@ impl Drop for BellRope<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patience::Side;
+    use crate::timeouts::Direction;
     use crate::waiters::SocketId;
     use linerate_link::Waiter;
     use linerate_stack::StackConfig;
@@ -262,18 +266,18 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_has_panicked_in_somebody_s_hands_is_taken_from_all() {
+    fn a_panic_under_the_lock_ends_the_host_for_all_threads() {
         let shared = shared();
         let waiting = {
             let mut access = shared.access().unwrap();
             let handle =
                 access.stack.udp_bind("10.0.0.1:9".parse().unwrap(), &Default::default()).unwrap();
-            let waiters = access.registry.enter(SocketId::Udp(handle));
+            let waiters = access.registry.register(SocketId::Udp(handle));
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 let mut access = shared.access().unwrap();
                 while access.end.is_none() {
-                    access.wait(waiters.of(Side::Read), None);
+                    access.wait(waiters.of(Direction::Read), None);
                 }
                 access.end
             })

@@ -1,9 +1,9 @@
-//! What sockets of all kinds have in common: a handle of the host's, a place to wait, and patience.
+//! The common part of all sockets: a handle of the host, waiting threads, and timeouts.
 
 use crate::error::Error;
-use crate::gate::Gate;
-use crate::patience::{Limit, Patience, Side};
+use crate::event_count::EventCount;
 use crate::shared::{Access, Shared, State};
+use crate::timeouts::{Direction, Timeouts, WaitLimit};
 use crate::waiters::{SocketId, Waiters};
 use linerate_stack::{Error as HostError, Stack};
 use linerate_units::Instant;
@@ -11,52 +11,52 @@ use std::fmt;
 use std::sync::Arc;
 use std::time;
 
-/// A socket of one kind, by its handle on the host.
+/// A host's handle of a socket of one kind.
 pub(crate) trait Handle: Copy + fmt::Debug {
-    /// The same among sockets of all kinds.
+    /// Returns the identifier among sockets of all kinds.
     fn id(self) -> SocketId;
 
-    /// Is there something for one more thread that waits on this side? If that cannot be told, yes.
-    fn has_more(self, stack: &Stack, side: Side) -> bool;
+    /// Is there more to do for another waiting thread? True if that is unknown.
+    fn has_more(self, stack: &Stack, direction: Direction) -> bool;
 
-    /// Lets go of it.
+    /// Closes the socket.
     fn close(self, access: &mut Access<'_>, shared: &Shared);
 }
 
-/// A socket. The last clone of what holds it closes it.
+/// A socket, which is closed when it is dropped.
 pub(crate) struct Socket<H: Handle> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) handle: H,
-    pub(crate) patience: Patience,
+    pub(crate) timeouts: Timeouts,
     waiters: Arc<Waiters>,
 }
 
 impl<H: Handle> Socket<H> {
-    /// The socket of a handle that the host has just given.
+    /// Creates the socket of a new handle.
     pub(crate) fn new(shared: &Arc<Shared>, state: &mut State, handle: H) -> Self {
-        let waiters = state.registry.enter(handle.id());
-        Self::waited_for_by(waiters, shared, handle)
+        let waiters = state.registry.register(handle.id());
+        Self::with_waiters(waiters, shared, handle)
     }
 
-    /// One of several sockets, for which threads wait at `gate`.
-    pub(crate) fn behind(
-        gate: &Arc<Gate>,
+    /// Creates the socket of one shard of several, whose events also go to `events`.
+    pub(crate) fn with_events(
+        events: &Arc<EventCount>,
         shared: &Arc<Shared>,
         state: &mut State,
         handle: H,
     ) -> Self {
-        let waiters = state.registry.enter_by(handle.id(), Arc::clone(gate));
-        Self::waited_for_by(waiters, shared, handle)
+        let waiters = state.registry.register_with(handle.id(), Arc::clone(events));
+        Self::with_waiters(waiters, shared, handle)
     }
 
-    fn waited_for_by(waiters: Arc<Waiters>, shared: &Arc<Shared>, handle: H) -> Self {
-        Self { shared: Arc::clone(shared), handle, patience: Patience::default(), waiters }
+    fn with_waiters(waiters: Arc<Waiters>, shared: &Arc<Shared>, handle: H) -> Self {
+        Self { shared: Arc::clone(shared), handle, timeouts: Timeouts::default(), waiters }
     }
 
-    /// Does something that never has to wait.
+    /// Executes `step`, which never waits.
     ///
     /// # Errors
-    /// What `step` says, or why the host is not to be touched.
+    /// The error of `step`, or that of [`Shared::access`].
     pub(crate) fn call<T, E: Into<Error>>(
         &self,
         step: impl FnOnce(&mut Stack, Instant) -> Result<T, E>,
@@ -66,10 +66,10 @@ impl<H: Handle> Socket<H> {
         step(&mut access.stack, now).map_err(Into::into)
     }
 
-    /// Does something that concerns every thread that waits for this socket: all of them look again.
+    /// Executes `step`, and wakes all threads that wait for this socket, to check their conditions.
     ///
     /// # Errors
-    /// As for [`Socket::call`].
+    /// Those of [`Socket::call`].
     pub(crate) fn call_and_wake<T, E: Into<Error>>(
         &self,
         step: impl FnOnce(&mut Stack, Instant) -> Result<T, E>,
@@ -81,36 +81,36 @@ impl<H: Handle> Socket<H> {
         done
     }
 
-    /// Does something as soon as it can be done, within the socket's own limit.
+    /// Executes `attempt` as soon as it does not have to wait, within the socket's timeout.
     ///
     /// # Errors
-    /// As for [`Socket::block_within`].
+    /// Those of [`Socket::block_within`].
     pub(crate) fn block<T>(
         &self,
-        side: Side,
+        direction: Direction,
         attempt: impl FnMut(&mut State, Instant) -> Result<T, HostError>,
     ) -> Result<T, Error> {
-        self.block_within(side, self.patience.limit(side), attempt)
+        self.block_within(direction, self.timeouts.limit(direction), attempt)
     }
 
-    /// Repeats `attempt` until it answers something else than `WouldBlock`, and waits in between.
+    /// Repeats `attempt` until its result is not `WouldBlock`, and waits in between.
     ///
     /// # Errors
-    /// What `attempt` says; `WouldBlock` or [`Error::TimedOut`] when patience is at its end; why the
-    /// host has ended.
+    /// The error of `attempt`; `WouldBlock` or [`Error::TimedOut`] at the limit; the reason why the
+    /// host has stopped.
     pub(crate) fn block_within<T>(
         &self,
-        side: Side,
-        limit: Limit,
+        direction: Direction,
+        limit: WaitLimit,
         attempt: impl FnMut(&mut State, Instant) -> Result<T, HostError>,
     ) -> Result<T, Error> {
-        let (access, outcome) = self.wait(side, limit, attempt)?;
-        if self.handle.has_more(&access.stack, side) {
-            // The rest is for the next thread that waits, if there is any.
-            self.waiters.of(side).notify_one();
+        let (access, outcome) = self.wait(direction, limit, attempt)?;
+        if self.handle.has_more(&access.stack, direction) {
+            // One event may stand for several items: the next waiting thread takes the rest.
+            self.waiters.of(direction).notify_one();
         }
         match (outcome, access.end) {
-            // What the end of the network did to the socket is told as that end.
+            // The network has aborted the socket: report why the network has stopped.
             (Err(HostError::Closed | HostError::Tcp(linerate_tcp::Error::Aborted)), Some(end)) => {
                 Err(end.into())
             }
@@ -118,18 +118,19 @@ impl<H: Handle> Socket<H> {
         }
     }
 
-    /// Waits until `attempt` answers.
+    /// Waits until `attempt` has a result, which is returned with the lock held.
     fn wait<T>(
         &self,
-        side: Side,
-        limit: Limit,
+        direction: Direction,
+        limit: WaitLimit,
         mut attempt: impl FnMut(&mut State, Instant) -> Result<T, HostError>,
     ) -> Result<(Access<'_>, Result<T, HostError>), Error> {
         let mut access = self.shared.access()?;
         let mut deadline = None;
         loop {
-            if side == Side::Write {
-                // What had arrived can still be read, but what is written now would never leave.
+            if direction == Direction::Write {
+                // Received data can still be read, but data that is written now would never be
+                // sent.
                 access.check_running()?;
             }
             let now = access.now();
@@ -139,17 +140,17 @@ impl<H: Handle> Socket<H> {
             }
             access.check_running()?;
             match (limit, deadline) {
-                (Limit::None, _) => return Err(HostError::WouldBlock.into()),
-                (Limit::Within(timeout), None) => {
+                (WaitLimit::NoWait, _) => return Err(HostError::WouldBlock.into()),
+                (WaitLimit::Within(timeout), None) => {
                     deadline = time::Instant::now().checked_add(timeout);
                 }
-                // The deadline had passed before this attempt.
-                (Limit::Within(timeout), Some(at)) if at <= time::Instant::now() => {
+                // The last attempt was made after the deadline.
+                (WaitLimit::Within(timeout), Some(at)) if at <= time::Instant::now() => {
                     return Err(Error::TimedOut(timeout));
                 }
-                (Limit::Within(_) | Limit::Endless, _) => {}
+                (WaitLimit::Within(_) | WaitLimit::Forever, _) => {}
             }
-            access.wait(self.waiters.of(side), deadline);
+            access.wait(self.waiters.of(direction), deadline);
         }
     }
 }
@@ -158,8 +159,8 @@ impl<H: Handle> Drop for Socket<H> {
     fn drop(&mut self) {
         if let Ok(mut access) = self.shared.access() {
             self.handle.close(&mut access, &self.shared);
-            // Not before: one that lingers ends with the network as the others do.
-            access.registry.leave(self.handle.id());
+            // A socket that lingers stays registered, so that a stopping network aborts it.
+            access.registry.remove(self.handle.id());
         }
     }
 }
@@ -168,7 +169,7 @@ impl<H: Handle> fmt::Debug for Socket<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Socket")
             .field("handle", &self.handle)
-            .field("patience", &self.patience)
+            .field("timeouts", &self.timeouts)
             .finish()
     }
 }

@@ -1,11 +1,11 @@
 //! A listener that is used like `std::net::TcpListener`.
 
 use crate::error::Error;
-use crate::gate::Gate;
-use crate::patience::{Limit, Patience, Side};
+use crate::event_count::EventCount;
 use crate::shared::{Access, Shared};
 use crate::socket::{Handle, Socket};
 use crate::tcp_stream::TcpStream;
+use crate::timeouts::{Direction, Timeouts, WaitLimit};
 use crate::waiters::SocketId;
 use linerate_stack::{
     Error as HostError, ListenHandle, ListenOptions, ListenStatistics, Stack, TcpHandle,
@@ -17,38 +17,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A place at which connections arrive. The last clone to go ends it; connections that nobody has
-/// accepted are then reset.
+/// A listener for incoming connections. Dropping the last clone closes it, and resets connections
+/// that have not been accepted.
 #[derive(Debug)]
 pub struct TcpListener {
-    doors: Arc<Doors>,
+    listeners: Arc<ShardListeners>,
 }
 
-/// One listener on each shard of the host, one at least, all at the same address.
+/// The listeners of all shards, at the same address. There is at least one.
 #[derive(Debug)]
-struct Doors {
+struct ShardListeners {
     sockets: Vec<Socket<ListenHandle>>,
-    /// Where threads wait for all of them.
-    gate: Arc<Gate>,
-    patience: Patience,
-    /// Which of them is looked at first: each has its turn.
+    /// Counts new connections on all shards.
+    events: Arc<EventCount>,
+    timeouts: Timeouts,
+    /// Selects the listener that is examined first, in rotation.
     next: AtomicUsize,
 }
 
-impl Doors {
-    /// The one whose shard decided which port is free. It was opened first, and closes last.
+impl ShardListeners {
+    /// Returns the listener whose shard selected the port. It is opened first and closed last.
     fn first(&self) -> &Socket<ListenHandle> {
         &self.sockets[0]
     }
 
-    fn in_turn(&self) -> impl Iterator<Item = &Socket<ListenHandle>> {
+    /// Returns all listeners, starting with the next one in rotation.
+    fn round_robin(&self) -> impl Iterator<Item = &Socket<ListenHandle>> {
         let begin = self.next.fetch_add(1, Ordering::Relaxed);
         (0..self.sockets.len())
             .map(move |step| &self.sockets[begin.wrapping_add(step) % self.sockets.len()])
     }
 }
 
-impl Drop for Doors {
+impl Drop for ShardListeners {
     fn drop(&mut self) {
         while self.sockets.pop().is_some() {}
     }
@@ -67,10 +68,10 @@ impl TcpListener {
             fast_open: options.fast_open.map(part),
             ..*options
         };
-        let mut doors = Doors {
+        let mut listeners = ShardListeners {
             sockets: Vec::new(),
-            gate: Arc::default(),
-            patience: Patience::default(),
+            events: Arc::default(),
+            timeouts: Timeouts::default(),
             next: AtomicUsize::new(0),
         };
         for shared in shards {
@@ -78,139 +79,152 @@ impl TcpListener {
             access.check_running()?;
             let handle = access.stack.tcp_listen(local, &options).map_err(Error::from)?;
             local = access.stack.tcp_listen_addr(handle).map_err(Error::from)?;
-            doors.sockets.push(Socket::behind(&doors.gate, shared, &mut access, handle));
+            listeners.sockets.push(Socket::with_events(
+                &listeners.events,
+                shared,
+                &mut access,
+                handle,
+            ));
         }
-        Ok(Self { doors: Arc::new(doors) })
+        Ok(Self { listeners: Arc::new(listeners) })
     }
 
-    /// Waits for the next connection, and returns it with the address of its peer.
+    /// Waits for the next connection, and returns it with the peer's address.
     ///
     /// # Errors
-    /// `WouldBlock` in non-blocking mode if there is none, or if none has come in the time that
-    /// [`TcpListener::set_timeout`] gives; `InvalidInput` after [`TcpListener::shutdown`]; `NetworkDown` when the
-    /// network has ended.
+    /// `WouldBlock` in non-blocking mode or after the timeout ([`TcpListener::set_timeout`]);
+    /// `InvalidInput` after [`TcpListener::shutdown`]; `NetworkDown` when the network has stopped.
     pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let Doors { gate, patience, .. } = &*self.doors;
-        let (limit, begun) = (patience.limit(Side::Read), Instant::now());
+        let ShardListeners { events, timeouts, .. } = &*self.listeners;
+        let (limit, begun) = (timeouts.limit(Direction::Read), Instant::now());
         let deadline = match limit {
-            Limit::None => Some(begun),
-            // A time beyond measure is no limit.
-            Limit::Within(time) => begun.checked_add(time),
-            Limit::Endless => None,
+            WaitLimit::NoWait => Some(begun),
+            // A deadline that the clock cannot represent is no limit.
+            WaitLimit::Within(time) => begun.checked_add(time),
+            WaitLimit::Forever => None,
         };
         loop {
-            let seen = gate.openings();
-            for door in self.doors.in_turn() {
-                if let Some((socket, peer)) = take_next(door)? {
-                    // One opening stands for all connections that came since the last.
-                    gate.open();
+            let seen = events.count();
+            for listener in self.listeners.round_robin() {
+                if let Some((socket, peer)) = accept_next(listener)? {
+                    // One event may stand for several connections: wake the next waiting thread.
+                    events.notify_one();
                     return Ok((TcpStream::accepted(socket), peer.into()));
                 }
             }
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Err(Error::Host(HostError::WouldBlock).into());
             }
-            self.doors.first().shared.lock().activity.waits += 1;
-            gate.wait(seen, deadline);
+            self.listeners.first().shared.lock().activity.waits += 1;
+            events.wait(seen, deadline);
         }
     }
 
-    /// The connections that arrive, without end.
+    /// Returns an endless iterator over incoming connections.
     #[must_use]
     pub const fn incoming(&self) -> Incoming<'_> {
         Incoming { listener: self }
     }
 
-    /// Ends the listener although there are clones of it, or threads that wait for a connection: they
-    /// get an error. `std::net` has no word for this.
+    /// Closes the listener although it has clones or waiting threads, which get an error.
+    /// `std::net`
+    /// has no such function.
     ///
     /// # Errors
-    /// `NotConnected` if it was ended before.
+    /// `NotConnected` if it was closed before.
     pub fn shutdown(&self) -> io::Result<()> {
-        for door in self.doors.sockets.iter().rev() {
-            door.call_and_wake(|stack, now| stack.tcp_listen_close(now, door.handle))?;
+        for listener in self.listeners.sockets.iter().rev() {
+            listener.call_and_wake(|stack, now| stack.tcp_listen_close(now, listener.handle))?;
         }
         Ok(())
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     ///
     /// # Errors
     /// `NotConnected` after [`TcpListener::shutdown`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        let door = self.doors.first();
-        Ok(door.call(|stack, _| stack.tcp_listen_addr(door.handle))?.into())
+        let listener = self.listeners.first();
+        Ok(listener.call(|stack, _| stack.tcp_listen_addr(listener.handle))?.into())
     }
 
-    /// How many connections wait, and what the listener has counted: SYNs that were dropped, cookies.
+    /// Returns the number of waiting connections and the listener's counters, such as those of
+    /// dropped
+    /// SYNs and of SYN cookies.
     ///
     /// # Errors
     /// `NotConnected` after [`TcpListener::shutdown`].
     pub fn statistics(&self) -> io::Result<ListenStatistics> {
         let mut sum = ListenStatistics::default();
-        for door in &self.doors.sockets {
-            sum += door.call(|stack, _| stack.tcp_listen_statistics(door.handle))?;
+        for listener in &self.listeners.sockets {
+            sum += listener.call(|stack, _| stack.tcp_listen_statistics(listener.handle))?;
         }
         Ok(sum)
     }
 
-    /// The same listener once more. The non-blocking mode is common to all clones.
+    /// Clones the listener. Clones share the timeout and the non-blocking mode.
     ///
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
     pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { doors: Arc::clone(&self.doors) })
+        Ok(Self { listeners: Arc::clone(&self.listeners) })
     }
 
-    /// Lets [`TcpListener::accept`] fail with `WouldBlock` instead of waiting. Connections that it
-    /// accepts wait as usual.
+    /// Makes [`TcpListener::accept`] fail with `WouldBlock` instead of waiting. Accepted
+    /// connections
+    /// are not affected.
     ///
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
-        self.doors.patience.set_nonblocking(nonblocking);
+        self.listeners.timeouts.set_nonblocking(nonblocking);
         Ok(())
     }
 
-    /// How long [`TcpListener::accept`] may wait; `None` for ever. One that takes longer fails with `WouldBlock`.
-    /// It is common to all clones. `std::net` has no word for this, the system has `SO_RCVTIMEO`.
+    /// Sets the timeout of [`TcpListener::accept`], which then fails with `WouldBlock`; `None`
+    /// waits
+    /// without limit. Clones share it. `std::net` has no such function; the system has
+    /// `SO_RCVTIMEO`.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
     pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        Ok(self.doors.patience.set_timeout(Side::Read, timeout)?)
+        Ok(self.listeners.timeouts.set_timeout(Direction::Read, timeout)?)
     }
 
-    /// Has connections whose SYN arrives from now on keep to `config`, or to the host's rules: how large their
-    /// buffers are decides the first window and the window's scale, so that it is too late on the stream.
+    /// Sets the configuration of connections whose SYN arrives from now on; `None` selects that of
+    /// the
+    /// host. The size of the receive buffer, for example, determines the first window and the
+    /// window
+    /// scale, so it must be known before the SYN-ACK is sent.
     ///
     /// # Errors
     /// `NotConnected` after [`TcpListener::shutdown`].
     pub fn set_config(&self, config: Option<Config>) -> io::Result<()> {
-        for door in &self.doors.sockets {
-            door.call(|stack, _| stack.tcp_listen_configure(door.handle, config))?;
+        for listener in &self.listeners.sockets {
+            listener.call(|stack, _| stack.tcp_listen_configure(listener.handle, config))?;
         }
         Ok(())
     }
 }
 
-/// The connection that has waited longest at one of the doors.
-fn take_next(
-    door: &Socket<ListenHandle>,
+/// Accepts the connection that has waited longest on one shard.
+fn accept_next(
+    listener: &Socket<ListenHandle>,
 ) -> Result<Option<(Socket<TcpHandle>, SocketAddrV4)>, Error> {
-    let mut access = door.shared.access()?;
-    if let Some((handle, peer)) = access.stack.tcp_accept(door.handle) {
-        return Ok(Some((Socket::new(&door.shared, &mut access, handle), peer)));
+    let mut access = listener.shared.access()?;
+    if let Some((handle, peer)) = access.stack.tcp_accept(listener.handle) {
+        return Ok(Some((Socket::new(&listener.shared, &mut access, handle), peer)));
     }
     access.check_running()?;
-    match access.stack.tcp_listen_addr(door.handle) {
+    match access.stack.tcp_listen_addr(listener.handle) {
         Ok(_) => Ok(None),
         Err(_) => Err(Error::ListenerShutDown),
     }
 }
 
-/// The connections that arrive at a listener. It never ends by itself; after the end of the network
-/// each is an error.
+/// An iterator over incoming connections. It never ends; when the network has stopped, every item
+/// is an error.
 #[derive(Debug)]
 pub struct Incoming<'a> {
     listener: &'a TcpListener,
@@ -229,14 +243,14 @@ impl Handle for ListenHandle {
         SocketId::Listen(self)
     }
 
-    /// Nobody waits for one alone.
-    fn has_more(self, _: &Stack, _: Side) -> bool {
+    /// Threads wait for the listeners of all shards ([`EventCount`]), never for one.
+    fn has_more(self, _: &Stack, _: Direction) -> bool {
         true
     }
 
     fn close(self, access: &mut Access<'_>, _: &Shared) {
         let now = access.now();
-        // It may have been shut down already.
+        // Fails if the listener was shut down already.
         let _ = access.stack.tcp_listen_close(now, self);
     }
 }

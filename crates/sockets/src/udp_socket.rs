@@ -2,9 +2,9 @@
 
 use crate::address::try_each;
 use crate::error::Error;
-use crate::patience::Side;
 use crate::shared::{Access, Shared, State};
 use crate::socket::{Handle, Socket};
+use crate::timeouts::Direction;
 use crate::waiters::SocketId;
 use linerate_stack::{Error as HostError, Stack, UdpHandle, UdpOptions};
 use linerate_units::Instant;
@@ -13,10 +13,10 @@ use std::net::{SocketAddr, SocketAddrV4, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A UDP socket. What it was told to send leaves although it is dropped, as far as the host has room for it.
+/// A UDP socket. Queued datagrams are sent although the socket is dropped.
 ///
-/// A call of one that is connected fails with what the network has reported about a datagram sent
-/// before, such as `ConnectionRefused`.
+/// Calls on a connected socket fail with errors that the network reported about earlier datagrams,
+/// such as `ConnectionRefused`.
 #[derive(Debug)]
 pub struct UdpSocket {
     socket: Arc<Socket<UdpHandle>>,
@@ -34,20 +34,22 @@ impl UdpSocket {
         Ok(Self { socket: Arc::new(Socket::new(shared, &mut access, handle)) })
     }
 
-    /// Waits for a datagram; returns how many bytes of it were copied, and who sent it. What does not
-    /// fit into the buffer is lost.
+    /// Waits for a datagram. Returns the number of bytes copied, and the sender. Bytes that do not
+    /// fit
+    /// into the buffer are discarded.
     ///
     /// # Errors
-    /// `WouldBlock` in non-blocking mode or after the timeout; what the network has reported about this
-    /// socket; `NetworkDown` when the network has ended.
+    /// `WouldBlock` in non-blocking mode or after the timeout; an error that the network reported
+    /// about
+    /// this socket; `NetworkDown` when the network has stopped.
     pub fn recv_from(&self, into: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.receive(|state, _| state.stack.udp_receive_from(self.socket.handle, into))
     }
 
-    /// Does what [`UdpSocket::recv_from`] does, and leaves the datagram where it is.
+    /// Copies a datagram like [`UdpSocket::recv_from`], but leaves it in the queue.
     ///
     /// # Errors
-    /// As for [`UdpSocket::recv_from`].
+    /// Those of [`UdpSocket::recv_from`].
     pub fn peek_from(&self, into: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.receive(|state, _| state.stack.udp_peek_from(self.socket.handle, into))
     }
@@ -55,15 +57,15 @@ impl UdpSocket {
     /// Waits for a datagram from the peer.
     ///
     /// # Errors
-    /// As for [`UdpSocket::recv_from`].
+    /// Those of [`UdpSocket::recv_from`].
     pub fn recv(&self, into: &mut [u8]) -> io::Result<usize> {
         self.recv_from(into).map(|(length, _)| length)
     }
 
-    /// Does what [`UdpSocket::recv`] does, and leaves the datagram where it is.
+    /// Copies a datagram like [`UdpSocket::recv`], but leaves it in the queue.
     ///
     /// # Errors
-    /// As for [`UdpSocket::recv_from`].
+    /// Those of [`UdpSocket::recv_from`].
     pub fn peek(&self, into: &mut [u8]) -> io::Result<usize> {
         self.peek_from(into).map(|(length, _)| length)
     }
@@ -72,15 +74,15 @@ impl UdpSocket {
         &self,
         attempt: impl FnMut(&mut State, Instant) -> Result<(usize, SocketAddrV4), HostError>,
     ) -> io::Result<(usize, SocketAddr)> {
-        let (length, from) = self.socket.block(Side::Read, attempt)?;
+        let (length, from) = self.socket.block(Direction::Read, attempt)?;
         Ok((length, from.into()))
     }
 
-    /// Sends a datagram to the first of `addresses`, and waits if the host has too many that wait for
-    /// the link.
+    /// Sends a datagram to the first of `addresses`. Waits while the queue of unsent packets is
+    /// full.
     ///
     /// # Errors
-    /// `InvalidInput` for a datagram that is too long or a destination that cannot be; `WouldBlock` in
+    /// `InvalidInput` for a datagram that is too long or an invalid destination; `WouldBlock` in
     /// non-blocking mode or after the timeout; `NetworkUnreachable` without a route.
     pub fn send_to(&self, data: &[u8], addresses: impl ToSocketAddrs) -> io::Result<usize> {
         let handle = self.socket.handle;
@@ -91,7 +93,8 @@ impl UdpSocket {
     /// Sends a datagram to the peer.
     ///
     /// # Errors
-    /// `NotConnected` without a peer; what the network has reported since the last call; as for
+    /// `NotConnected` without a peer; an error that the network reported since the last call; those
+    /// of
     /// [`UdpSocket::send_to`].
     pub fn send(&self, data: &[u8]) -> io::Result<usize> {
         let handle = self.socket.handle;
@@ -103,22 +106,23 @@ impl UdpSocket {
         data: &[u8],
         attempt: impl FnMut(&mut State, Instant) -> Result<(), HostError>,
     ) -> io::Result<usize> {
-        self.socket.block(Side::Write, attempt)?;
+        self.socket.block(Direction::Write, attempt)?;
         Ok(data.len())
     }
 
-    /// Names the peer: only its datagrams arrive from now on, and [`UdpSocket::send`] sends to it. Of
-    /// several addresses the first that can be sent to is taken.
+    /// Sets the peer: the socket receives only its datagrams, and [`UdpSocket::send`] sends to it.
+    /// The
+    /// first valid address of `addresses` is taken.
     ///
     /// # Errors
-    /// `NetworkUnreachable` without a route; `InvalidInput` for an address that cannot be sent to.
+    /// `NetworkUnreachable` without a route; `InvalidInput` for an invalid destination.
     pub fn connect(&self, addresses: impl ToSocketAddrs) -> io::Result<()> {
         try_each(addresses, |peer| {
             Ok(self.socket.call(|stack, now| stack.udp_connect(now, self.socket.handle, peer))?)
         })
     }
 
-    /// The peer.
+    /// Returns the address and port of the peer.
     ///
     /// # Errors
     /// `NotConnected` if there is none.
@@ -126,7 +130,7 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, _| stack.udp_peer_addr(self.socket.handle))?.into())
     }
 
-    /// What the socket is bound to.
+    /// Returns the address and port on this host.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -134,7 +138,7 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, _| stack.udp_local_addr(self.socket.handle))?.into())
     }
 
-    /// The same socket once more. Timeouts and the non-blocking mode are common to all clones.
+    /// Clones the socket. Clones share the timeouts and the non-blocking mode.
     ///
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
@@ -142,48 +146,48 @@ impl UdpSocket {
         Ok(Self { socket: Arc::clone(&self.socket) })
     }
 
-    /// How long receiving may wait; `None` for ever.
+    /// Sets the timeout of receiving; `None` waits without limit.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        Ok(self.socket.patience.set_timeout(Side::Read, timeout)?)
+        Ok(self.socket.timeouts.set_timeout(Direction::Read, timeout)?)
     }
 
-    /// How long sending may wait for room; `None` for ever.
+    /// Sets the timeout of sending; `None` waits without limit.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
     pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        Ok(self.socket.patience.set_timeout(Side::Write, timeout)?)
+        Ok(self.socket.timeouts.set_timeout(Direction::Write, timeout)?)
     }
 
-    /// How long receiving may wait.
+    /// Returns the timeout of receiving.
     ///
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
     pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
-        Ok(self.socket.patience.timeout(Side::Read))
+        Ok(self.socket.timeouts.timeout(Direction::Read))
     }
 
-    /// How long sending may wait for room.
+    /// Returns the timeout of sending.
     ///
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
     pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
-        Ok(self.socket.patience.timeout(Side::Write))
+        Ok(self.socket.timeouts.timeout(Direction::Write))
     }
 
-    /// Lets calls that would wait fail with `WouldBlock` instead.
+    /// Makes calls that would wait fail with `WouldBlock` instead.
     ///
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
-        self.socket.patience.set_nonblocking(nonblocking);
+        self.socket.timeouts.set_nonblocking(nonblocking);
         Ok(())
     }
 
-    /// Allows or forbids sending to all hosts of a network.
+    /// Allows or forbids sending to broadcast addresses.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -191,7 +195,7 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, _| stack.udp_set_broadcast(self.socket.handle, broadcast))?)
     }
 
-    /// May the socket send to all hosts of a network?
+    /// Is sending to broadcast addresses allowed?
     ///
     /// # Errors
     /// If the network has panicked.
@@ -199,7 +203,7 @@ impl UdpSocket {
         Ok(self.socket.call(|stack, _| stack.udp_broadcast(self.socket.handle))?)
     }
 
-    /// Takes what the network has reported about a datagram of this socket.
+    /// Takes the error that the network reported about a datagram of this socket.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -214,16 +218,16 @@ impl Handle for UdpHandle {
         SocketId::Udp(self)
     }
 
-    fn has_more(self, stack: &Stack, side: Side) -> bool {
-        match side {
-            Side::Read => stack.udp_is_readable(self).unwrap_or(false),
-            // One event of room stands for all that were refused.
-            Side::Write => true,
+    fn has_more(self, stack: &Stack, direction: Direction) -> bool {
+        match direction {
+            Direction::Read => stack.udp_is_readable(self).unwrap_or(false),
+            // One event may stand for several sends that were refused for lack of room.
+            Direction::Write => true,
         }
     }
 
     fn close(self, access: &mut Access<'_>, _: &Shared) {
-        // It cannot fail: nobody else has this handle.
+        // Cannot fail: the handle is not shared.
         let _ = access.stack.udp_close(self);
     }
 }

@@ -1,20 +1,20 @@
-//! Bytes into a connection and out of it, one lock for as much of them as there is room for.
+//! Reading and writing a connection. One call moves up to 256 KiB under one lock.
 
 use super::TcpStream;
-use crate::patience::Side;
+use crate::timeouts::Direction;
 use bytes::Bytes;
 use linerate_stack::Error as HostError;
 use linerate_tcp::Connection;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 
-/// Bytes that one call copies at most while it has the host to itself.
+/// Maximum number of bytes that one call copies while it holds the lock.
 const LARGEST_COPY: usize = 256 << 10;
 
 impl TcpStream {
-    /// Copies what there is to read without taking it; otherwise as a read.
+    /// Copies data like a read, but leaves it in the receive buffer.
     ///
     /// # Errors
-    /// As for reading.
+    /// Those of a read.
     pub fn peek(&self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() {
             return Ok(0);
@@ -23,11 +23,12 @@ impl TcpStream {
         let into = &mut into[..length];
         Ok(self
             .socket
-            .block(Side::Read, |state, _| state.stack.tcp_peek(self.socket.handle, into))?)
+            .block(Direction::Read, |state, _| state.stack.tcp_peek(self.socket.handle, into))?)
     }
 
-    /// Writes as much of `data` as there is room for without copying it, and takes that off its front; how much.
-    /// The memory of `data` is kept until the peer has acknowledged them; pieces of less than 4 KiB are copied.
+    /// Writes a prefix of `data` without copying it, and removes it from `data`. Returns its
+    /// length.
+    /// The memory is referenced until the peer has acknowledged it. Pieces below 4 KiB are copied.
     ///
     /// ```no_run
     /// use bytes::{Buf, Bytes};
@@ -41,11 +42,11 @@ impl TcpStream {
     /// ```
     ///
     /// # Errors
-    /// As for writing.
+    /// Those of a write.
     pub fn write_shared(&self, data: &mut Bytes) -> io::Result<usize> {
         let handle = self.socket.handle;
         let is_nothing = data.is_empty();
-        Ok(self.socket.block(Side::Write, |state, now| {
+        Ok(self.socket.block(Direction::Write, |state, now| {
             match state.stack.tcp_write_shared(now, handle, data)? {
                 0 if !is_nothing => Err(HostError::WouldBlock),
                 count => Ok(count),
@@ -53,26 +54,29 @@ impl TcpStream {
         })?)
     }
 
-    /// Reads up to `most` bytes; none only at the end, or if none are wanted. Over a link that lets go of its
-    /// memory, as TAP with offloads does, they are not copied: they are a part of that memory, up to twice as
-    /// large, which is kept for as long as they are.
+    /// Reads up to `most` bytes; an empty result means the end of the stream, or that `most` is
+    /// zero.
+    ///
+    /// On links that hand over their memory, such as TAP with offloads, the data is not copied. It
+    /// then
+    /// keeps a buffer of up to twice its size alive.
     ///
     /// # Errors
-    /// As for reading.
+    /// Those of a read.
     pub fn read_shared(&self, most: usize) -> io::Result<Bytes> {
         let (handle, most) = (self.socket.handle, most.min(LARGEST_COPY));
         Ok(self
             .socket
-            .block(Side::Read, |state, now| state.stack.tcp_read_shared(now, handle, most))?)
+            .block(Direction::Read, |state, now| state.stack.tcp_read_shared(now, handle, most))?)
     }
 
-    /// Reads into the buffers in their order, as far as there is something.
+    /// Reads into the buffers in their order, as far as there is data.
     fn receive(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         if buffers.iter().all(|buffer| buffer.is_empty()) {
             return Ok(0);
         }
         let handle = self.socket.handle;
-        Ok(self.socket.block(Side::Read, |state, now| {
+        Ok(self.socket.block(Direction::Read, |state, now| {
             let mut read = 0;
             for buffer in buffers.iter_mut().filter(|buffer| !buffer.is_empty()) {
                 let wanted = buffer.len().min(LARGEST_COPY - read);
@@ -89,34 +93,35 @@ impl TcpStream {
         })?)
     }
 
-    /// Writes `data` as [`Write::write`] does, and says that more follows (`MSG_MORE`): a segment that is not full
-    /// waits for it, until a write does not say so, the peer acknowledges something, or nothing has been in
-    /// flight for a retransmission timeout.
+    /// Writes `data` like [`Write::write`], and announces that more follows (`MSG_MORE`). A partial
+    /// segment is held back until a write without this flag, an acknowledgement, or a
+    /// retransmission
+    /// timeout without data in flight.
     ///
     /// # Errors
-    /// As for writing.
+    /// Those of a write.
     pub fn write_more(&self, data: &[u8]) -> io::Result<usize> {
         self.send(&[IoSlice::new(data)], Some(Connection::expect_more))
     }
 
-    /// Writes `data` as [`Write::write`] does, and ends a record if all of it was written (`MSG_EOR`): no segment
-    /// has data from both sides of the boundary.
+    /// Writes `data` like [`Write::write`], and ends a record if all of it was written (`MSG_EOR`):
+    /// no
+    /// segment contains data from both sides of the boundary.
     ///
     /// # Errors
-    /// As for writing.
+    /// Those of a write.
     pub fn write_record(&self, data: &[u8]) -> io::Result<usize> {
         self.send(&[IoSlice::new(data)], Some(Connection::end_record))
     }
 
-    /// Writes the pieces in their order, as far as there is room, and marks the end of what was written if it
-    /// was all of them.
+    /// Writes the pieces in their order, as far as there is room. Calls `mark` if all were written.
     fn send(&self, pieces: &[IoSlice<'_>], mark: Option<fn(&mut Connection)>) -> io::Result<usize> {
         let handle = self.socket.handle;
         let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
         let is_nothing = wanted == 0;
-        Ok(self.socket.block(Side::Write, |state, now| {
+        Ok(self.socket.block(Direction::Write, |state, now| {
             let mut written = 0;
-            // Nothing at all is written, too: the connection may have ended, which has to be said.
+            // An empty write is attempted too: it fails if the connection has ended.
             for piece in pieces.iter().filter(|piece| is_nothing || !piece.is_empty()) {
                 let piece = &piece[..piece.len().min(LARGEST_COPY - written)];
                 let count = state.stack.tcp_write(now, handle, piece)?;
@@ -152,7 +157,7 @@ impl Write for &TcpStream {
         self.send(pieces, None)
     }
 
-    /// Nothing is held back here; what waits in the host's buffer is on its way.
+    /// Does nothing: the host sends the data in its send buffer by itself.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

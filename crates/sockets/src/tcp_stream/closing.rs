@@ -1,8 +1,8 @@
-//! How the last clone of a connection lets go of it.
+//! Closing a connection when its last clone is dropped, with `SO_LINGER`.
 
-use crate::patience::Side;
 use crate::shared::{Access, Shared};
 use crate::socket::Handle;
+use crate::timeouts::Direction;
 use crate::waiters::SocketId;
 use linerate_stack::{Stack, TcpHandle};
 use linerate_tcp::State;
@@ -13,17 +13,17 @@ impl Handle for TcpHandle {
         SocketId::Tcp(self)
     }
 
-    fn has_more(self, stack: &Stack, side: Side) -> bool {
-        stack.tcp(self).is_some_and(|connection| match side {
-            Side::Read => connection.readable_bytes() > 0 || connection.is_at_end_of_stream(),
-            Side::Write => connection.writable_bytes() > 0 || !connection.state().may_write(),
+    fn has_more(self, stack: &Stack, direction: Direction) -> bool {
+        stack.tcp(self).is_some_and(|connection| match direction {
+            Direction::Read => connection.readable_bytes() > 0 || connection.is_at_end_of_stream(),
+            Direction::Write => connection.writable_bytes() > 0 || !connection.state().may_write(),
         })
     }
 
     fn close(self, access: &mut Access<'_>, shared: &Shared) {
         let is_in_time = wait_for_acknowledgement(self, access, shared);
         let now = access.now();
-        // Neither can fail: nobody else has this handle.
+        // Cannot fail: the handle is not shared.
         let _ = if is_in_time {
             access.stack.tcp_close(now, self)
         } else {
@@ -32,12 +32,12 @@ impl Handle for TcpHandle {
     }
 }
 
-/// Waits, if the application has asked for that, until the peer has acknowledged everything including
-/// our end; false if the time it has allowed is over.
+/// If the application has set a linger time, waits until the peer has acknowledged everything
+/// including our FIN. Returns false if the time is over before.
 fn wait_for_acknowledgement(handle: TcpHandle, access: &mut Access<'_>, shared: &Shared) -> bool {
     let Some(linger) = linger_of(handle, &access.stack) else { return true };
     let now = access.now();
-    // It can be shut down already; then that is what is waited for.
+    // Fails if the direction is shut down already, which is the same for the wait.
     let _ = access.stack.tcp_shutdown_write(now, handle);
     let deadline = time::Instant::now().checked_add(linger);
     let mut in_time = true;
@@ -47,7 +47,7 @@ fn wait_for_acknowledgement(handle: TcpHandle, access: &mut Access<'_>, shared: 
     !has_unacknowledged(handle, &access.stack)
 }
 
-/// How long to wait. What was received and not read resets the connection anyway.
+/// Returns the linger time. There is none if unread data resets the connection in any case.
 fn linger_of(handle: TcpHandle, stack: &Stack) -> Option<Duration> {
     let connection = stack.tcp(handle).filter(|connection| connection.readable_bytes() == 0)?;
     let linger: Duration = connection.linger()?.into();

@@ -1,14 +1,14 @@
-//! A TCP connection that is used like `std::net::TcpStream`: opened, asked and set up here and in `rare`, read
-//! and written in `bytes`, let go of in `closing`.
+//! A TCP connection that is used like `std::net::TcpStream`. Opening and options are here, more
+//! options in `uncommon_options`, reading and writing in `bytes`, the end in `closing`.
 
 mod bytes;
 mod closing;
-mod rare;
+mod uncommon_options;
 
 use crate::error::Error;
-use crate::patience::{Limit, Side};
 use crate::shared::Shared;
 use crate::socket::Socket;
+use crate::timeouts::{Direction, WaitLimit};
 use linerate_stack::{ConnectOptions, Error as HostError, Stack, TcpHandle};
 use linerate_tcp::{Connection, Information, KeepAlive, State, Statistics};
 use std::io;
@@ -18,24 +18,27 @@ use std::time::Duration;
 
 /// A TCP connection.
 ///
-/// It means what it means in `std::net`: clones are one connection, one thread can read `&TcpStream`
-/// while another writes it, a read of `Ok(0)` is the end, and the last clone to go closes. Three things
-/// differ. An error that ended the connection stays its error, where a kernel tells it once and then
-/// shows what looks like a clean end. One write takes 256 KiB at most. There is no file descriptor, and no
-/// `ttl` of one socket.
+/// It behaves like `std::net::TcpStream`: clones refer to one connection, one thread can read
+/// `&TcpStream` while another writes to it, a read of `Ok(0)` is the end of the stream, and
+/// dropping
+/// the last clone closes the connection. There are three differences. An error that ended the
+/// connection is reported by every later call, while a kernel reports it once and then a clean end.
+/// One write takes at most 256 KiB. There is no file descriptor, and no per-socket `ttl`.
 #[derive(Debug)]
 pub struct TcpStream {
     socket: Arc<Socket<TcpHandle>>,
 }
 
 impl TcpStream {
-    /// Opens a connection to `peer`, whose first bytes are written before its SYN leaves; how many.
+    /// Opens a connection to `peer`, with `first` in the send buffer before the SYN leaves. Returns
+    /// how
+    /// many bytes of `first` fitted.
     pub(crate) fn open(
         shared: &Arc<Shared>,
         peer: SocketAddrV4,
         options: &ConnectOptions,
         first: &[u8],
-        limit: Limit,
+        limit: WaitLimit,
     ) -> Result<(Self, usize), Error> {
         let (socket, taken) = {
             let mut access = shared.access()?;
@@ -46,24 +49,24 @@ impl TcpStream {
             (socket, access.stack.tcp_write(now, handle, first))
         };
         let taken = taken.map_err(Error::from)?;
-        let opened = socket.block_within(Side::Write, limit, |state, _| {
+        let opened = socket.block_within(Direction::Write, limit, |state, _| {
             outcome_of_opening(&state.stack, socket.handle)
         });
         match (opened, limit) {
             (Ok(()), _) => Ok((Self { socket: Arc::new(socket) }, taken)),
-            (Err(Error::TimedOut(_)), Limit::Within(within)) => {
+            (Err(Error::TimedOut(_)), WaitLimit::Within(within)) => {
                 Err(Error::ConnectTimedOut { peer: peer.into(), within })
             }
             (Err(error), _) => Err(error),
         }
     }
 
-    /// A connection that was accepted.
+    /// Wraps an accepted connection.
     pub(crate) fn accepted(socket: Socket<TcpHandle>) -> Self {
         Self { socket: Arc::new(socket) }
     }
 
-    /// The address and port of the peer.
+    /// Returns the address and port of the peer.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -72,7 +75,7 @@ impl TcpStream {
         Ok(peer.into())
     }
 
-    /// The address and port on this host.
+    /// Returns the address and port on this host.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -81,7 +84,7 @@ impl TcpStream {
         Ok(local.into())
     }
 
-    /// The same connection once more. Timeouts and the non-blocking mode are common to all clones.
+    /// Clones the stream. Clones share the timeouts and the non-blocking mode.
     ///
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
@@ -89,12 +92,14 @@ impl TcpStream {
         Ok(Self { socket: Arc::clone(&self.socket) })
     }
 
-    /// Closes one direction or both. A closed sending direction ends with what was written; threads that
-    /// wait for a closed receiving direction wake up and read its end. What the peer sends after that is
-    /// thrown away.
+    /// Closes one direction or both. Closing the sending direction sends a FIN after the written
+    /// data.
+    /// Closing the receiving direction wakes threads that wait to read; they see the end of the
+    /// stream.
+    /// Data that the peer sends after that is discarded.
     ///
     /// # Errors
-    /// `NotConnected` if the connection is over.
+    /// `NotConnected` if the connection has ended.
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         let handle = self.socket.handle;
         Ok(self.socket.call_and_wake(|stack, now| {
@@ -111,51 +116,53 @@ impl TcpStream {
         })?)
     }
 
-    /// How long a read may wait; `None` for ever. A read that takes longer fails with `WouldBlock`, as in
-    /// `std::net` on Unix.
+    /// Sets the timeout of reads; `None` waits without limit. A read that takes longer fails with
+    /// `WouldBlock`, as in `std::net` on Unix.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        Ok(self.socket.patience.set_timeout(Side::Read, timeout)?)
+        Ok(self.socket.timeouts.set_timeout(Direction::Read, timeout)?)
     }
 
-    /// How long a write may wait for room; `None` for ever. A write that takes longer fails with
+    /// Sets the timeout of writes; `None` waits without limit. A write that takes longer fails with
     /// `WouldBlock`.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
     pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        Ok(self.socket.patience.set_timeout(Side::Write, timeout)?)
+        Ok(self.socket.timeouts.set_timeout(Direction::Write, timeout)?)
     }
 
-    /// How long a read may wait.
+    /// Returns the timeout of reads.
     ///
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
     pub fn read_timeout(&self) -> io::Result<Option<Duration>> {
-        Ok(self.socket.patience.timeout(Side::Read))
+        Ok(self.socket.timeouts.timeout(Direction::Read))
     }
 
-    /// How long a write may wait.
+    /// Returns the timeout of writes.
     ///
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
     pub fn write_timeout(&self) -> io::Result<Option<Duration>> {
-        Ok(self.socket.patience.timeout(Side::Write))
+        Ok(self.socket.timeouts.timeout(Direction::Write))
     }
 
-    /// Lets calls that would wait fail with `WouldBlock` instead. A call that waits already goes on.
+    /// Makes calls that would wait fail with `WouldBlock` instead. A call that is already waiting
+    /// is
+    /// not affected.
     ///
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
-        self.socket.patience.set_nonblocking(nonblocking);
+        self.socket.timeouts.set_nonblocking(nonblocking);
         Ok(())
     }
 
-    /// Sends segments that are not full at once, without Nagle's wait for the acknowledgement of what
-    /// went before.
+    /// Disables Nagle's algorithm: partial segments are sent at once, although earlier data is
+    /// unacknowledged (`TCP_NODELAY`).
     ///
     /// # Errors
     /// If the network has panicked.
@@ -163,16 +170,17 @@ impl TcpStream {
         self.configure(|connection| connection.set_no_delay(nodelay))
     }
 
-    /// Are segments that are not full sent at once?
+    /// Is Nagle's algorithm disabled?
     ///
     /// # Errors
     /// If the network has panicked.
     pub fn nodelay(&self) -> io::Result<bool> {
-        self.look(Connection::no_delay)
+        self.inspect(Connection::no_delay)
     }
 
-    /// Fixes the size of the send buffer (`SO_SNDBUF`), which grows with the path otherwise. A thread that waits for
-    /// room finds it in one that has become larger.
+    /// Fixes the size of the send buffer (`SO_SNDBUF`), which is tuned automatically otherwise.
+    /// Threads
+    /// that wait for room in a buffer that has become larger continue.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -183,8 +191,10 @@ impl TcpStream {
         })?)
     }
 
-    /// Fixes the size of the receive buffer (`SO_RCVBUF`), which grows with what is read otherwise. A size
-    /// that the first window shall keep to is set in the configuration with which the stream is opened.
+    /// Fixes the size of the receive buffer (`SO_RCVBUF`), which is tuned automatically otherwise.
+    /// To
+    /// limit the first window too, set the size in the configuration before the connection is
+    /// opened.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -192,25 +202,28 @@ impl TcpStream {
         self.configure(|connection| connection.set_receive_buffer(bytes))
     }
 
-    /// Bytes that can be in the send buffer now.
+    /// Returns the current size of the send buffer in bytes.
     ///
     /// # Errors
     /// If the network has panicked.
     pub fn send_buffer(&self) -> io::Result<usize> {
-        self.look(Connection::send_buffer)
+        self.inspect(Connection::send_buffer)
     }
 
-    /// Bytes that can be in the receive buffer now.
+    /// Returns the current size of the receive buffer in bytes.
     ///
     /// # Errors
     /// If the network has panicked.
     pub fn receive_buffer(&self) -> io::Result<usize> {
-        self.look(Connection::receive_buffer)
+        self.inspect(Connection::receive_buffer)
     }
 
-    /// How long closing waits until the peer has acknowledged everything. `None`, the rule: not at all,
-    /// and the host goes on sending without the application. Zero: closing resets the connection, and
-    /// what was not sent is lost. Else closing waits, and resets the connection if that was too short.
+    /// Sets how long closing waits until the peer has acknowledged everything (`SO_LINGER`).
+    ///
+    /// `None`, the default, does not wait; the host sends the remaining data in the background.
+    /// Zero
+    /// resets the connection, and unsent data is lost. Otherwise closing waits, and resets the
+    /// connection if the time was too short.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -218,15 +231,15 @@ impl TcpStream {
         self.configure(|connection| connection.set_linger(linger.map(Into::into)))
     }
 
-    /// How long closing waits until the peer has acknowledged everything.
+    /// Returns how long closing waits until the peer has acknowledged everything.
     ///
     /// # Errors
     /// If the network has panicked.
     pub fn linger(&self) -> io::Result<Option<Duration>> {
-        Ok(self.look(Connection::linger)?.map(Into::into))
+        Ok(self.inspect(Connection::linger)?.map(Into::into))
     }
 
-    /// Asks a silent peer for a sign of life, and ends the connection with `TimedOut` without one.
+    /// Probes an idle peer, and ends the connection with `TimedOut` if it does not answer.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -238,17 +251,18 @@ impl TcpStream {
         })?)
     }
 
-    /// How a silent peer is asked for a sign of life, if it is.
+    /// Returns the keep-alive settings, if probes are enabled.
     ///
     /// # Errors
     /// If the network has panicked.
     pub fn keep_alive(&self) -> io::Result<Option<KeepAlive>> {
-        self.look(Connection::keep_alive)
+        self.inspect(Connection::keep_alive)
     }
 
-    /// Ends the connection with `TimedOut` when what was written has not been acknowledged for so long,
-    /// whether the peer is silent or keeps its window closed. `None`, the rule, leaves a silent peer a
-    /// quarter of an hour. (`TCP_USER_TIMEOUT`.)
+    /// Ends the connection with `TimedOut` when written data has been unacknowledged for `timeout`,
+    /// whether the peer is silent or keeps its window closed (`TCP_USER_TIMEOUT`). By default a
+    /// silent
+    /// peer has a quarter of an hour.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.
@@ -263,53 +277,53 @@ impl TcpStream {
         })?)
     }
 
-    /// How long what was written may stay unacknowledged, if that was said by the application, or by the
-    /// peer where the configuration lets it.
+    /// Returns the user timeout that the application set, or that the peer requested where the
+    /// configuration allows it (RFC 5482).
     ///
     /// # Errors
     /// If the network has panicked.
     pub fn user_timeout(&self) -> io::Result<Option<Duration>> {
-        Ok(self.look(Connection::user_timeout)?.map(Into::into))
+        Ok(self.inspect(Connection::user_timeout)?.map(Into::into))
     }
 
-    /// Why the connection ended, unless both ends agreed to it. Taking it does not make it go away.
+    /// Returns the error that ended the connection, if there is one. It is kept for later calls.
     ///
     /// # Errors
     /// If the network has panicked.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        let error = self.look(Connection::error)?;
+        let error = self.inspect(Connection::error)?;
         Ok(error.map(|error| Error::Host(HostError::Tcp(error)).into()))
     }
 
-    /// Where the connection stands.
+    /// Returns the state of the connection.
     ///
     /// # Errors
     /// If the network has panicked.
     pub fn state(&self) -> io::Result<State> {
-        self.look(Connection::state)
+        self.inspect(Connection::state)
     }
 
-    /// What the connection has counted.
+    /// Returns the counters of the connection.
     ///
     /// # Errors
     /// If the network has panicked.
     pub fn statistics(&self) -> io::Result<Statistics> {
-        self.look(|connection| connection.statistics().clone())
+        self.inspect(|connection| connection.statistics().clone())
     }
 
-    /// How the connection stands, in numbers, as `TCP_INFO` tells of a kernel's.
+    /// Returns a snapshot of the connection's variables, like `TCP_INFO`.
     ///
     /// # Errors
     /// If the network has panicked.
     pub fn information(&self) -> io::Result<Information> {
-        self.look(Connection::information)
+        self.inspect(Connection::information)
     }
 
-    fn look<T>(&self, question: impl FnOnce(&Connection) -> T) -> io::Result<T> {
+    fn inspect<T>(&self, getter: impl FnOnce(&Connection) -> T) -> io::Result<T> {
         let handle = self.socket.handle;
         Ok(self
             .socket
-            .call(|stack, _| stack.tcp(handle).as_deref().map(question).ok_or(HostError::Closed))?)
+            .call(|stack, _| stack.tcp(handle).as_deref().map(getter).ok_or(HostError::Closed))?)
     }
 
     fn configure(&self, change: impl FnOnce(&mut Connection)) -> io::Result<()> {
@@ -318,12 +332,12 @@ impl TcpStream {
     }
 }
 
-/// What has become of a connection that was asked for.
+/// Returns the result of opening a connection: `WouldBlock` while it is in progress.
 fn outcome_of_opening(stack: &Stack, handle: TcpHandle) -> Result<(), HostError> {
     let connection = stack.tcp(handle).ok_or(HostError::Closed)?;
     match connection.state() {
         State::SynSent | State::SynReceived => Err(HostError::WouldBlock),
-        // One that was opened and has ended since was opened: what it has is to be read.
+        // The connection was opened and has ended since. Its data can be read.
         State::Closed => connection.error().map_or(Ok(()), |error| Err(error.into())),
         _ => Ok(()),
     }

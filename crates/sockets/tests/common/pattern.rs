@@ -1,25 +1,26 @@
-//! Bytes that each depend on their position, so that a byte that is lost, doubled or moved is found.
+//! A byte pattern that depends on the position, so that lost, duplicated or moved bytes are
+//! detected.
 
 use std::io::{Read, Write};
 
-/// A prime, so that no power of two is a period.
+/// A prime, so that no power of two is a multiple of the period.
 const PERIOD: usize = 65_521;
 
-/// What is written and read at once, and not a multiple of anything.
+/// Bytes per write and read. Not a multiple of any buffer size.
 const PIECE: usize = 60_007;
 
-/// The bytes of every position, twice the period long, so that any piece is one slice of it.
+/// Returns two periods of the pattern, so that any piece is a slice of them.
 fn table() -> Vec<u8> {
     (0..2 * PERIOD).map(|at| (((at % PERIOD) * 2_654_435_761) >> 7).to_le_bytes()[0]).collect()
 }
 
-/// The slice of `table` that begins at `position`.
+/// Returns the slice of `table` for the pattern at `position`.
 fn at(table: &[u8], position: u64, length: usize) -> &[u8] {
     let start = usize::try_from(position % PERIOD as u64).unwrap();
     &table[start..start + length]
 }
 
-/// Writes the first `bytes` of the pattern.
+/// Writes the first `bytes` bytes of the pattern.
 pub(crate) fn send(mut to: impl Write, bytes: u64) {
     let table = table();
     let mut sent = 0;
@@ -30,7 +31,8 @@ pub(crate) fn send(mut to: impl Write, bytes: u64) {
     }
 }
 
-/// Reads to the end, which must be the first `bytes` of the pattern and no more.
+/// Reads to the end of the stream, and checks that the data is the first `bytes` bytes of the
+/// pattern.
 pub(crate) fn receive(mut from: impl Read, bytes: u64) {
     let table = table();
     let mut piece = vec![0; PIECE];

@@ -1,7 +1,7 @@
-//! A program as it is written for `std::net`, to be compiled over the sockets of whoever asks.
+//! A program for `std::net`, compiled over two implementations of sockets.
 
-/// A store of words that speaks lines of text, one thread a client; and a client. Not a letter of it
-/// knows whose sockets it uses.
+/// A key-value store with a text protocol and a thread for each client, and a client. Its text does
+/// not depend on the implementation of sockets.
 macro_rules! store {
     ($name:ident, $listener:ty, $stream:ty) => {
         pub(crate) mod $name {
@@ -19,13 +19,13 @@ macro_rules! store {
                     for stream in listener.incoming().take(clients) {
                         let stream = stream?;
                         let words = &words;
-                        scope.spawn(move || talk(&stream, words));
+                        scope.spawn(move || serve_client(&stream, words));
                     }
                     Ok(())
                 })
             }
 
-            fn talk(stream: &$stream, words: &Words) -> io::Result<()> {
+            fn serve_client(stream: &$stream, words: &Words) -> io::Result<()> {
                 stream.set_nodelay(true)?;
                 stream.set_read_timeout(Some(Duration::from_secs(60)))?;
                 let mut answers = BufWriter::new(stream.try_clone()?);
@@ -57,8 +57,8 @@ macro_rules! store {
                 let mut answers = BufReader::new(stream.try_clone()?).lines();
                 questions
                     .iter()
-                    .map(|question| {
-                        writeln!(&stream, "{question}")?;
+                    .map(|request| {
+                        writeln!(&stream, "{request}")?;
                         answers.next().unwrap_or_else(|| Err(io::ErrorKind::UnexpectedEof.into()))
                     })
                     .collect()
@@ -70,7 +70,7 @@ macro_rules! store {
 store!(over_the_system, std::net::TcpListener, std::net::TcpStream);
 store!(over_linerate, linerate_sockets::TcpListener, linerate_sockets::TcpStream);
 
-/// Some put, some get, and one that the store does not understand.
+/// Returns requests: some put, some get, and one is invalid.
 pub(crate) fn questions() -> Vec<String> {
     let put = (0..500).map(|number| format!("put word{number} meaning{number}"));
     let get = (0..=500).map(|number| format!("get word{number}"));

@@ -1,16 +1,18 @@
-//! The goodput of our sender beside that of the kernel's, with the same congestion control and over
-//! the same impaired path to the same kernel's receiver, by turns. It takes minutes and measures on a
-//! real clock, so it runs only on request, and reports rather than judges:
+//! Compares the goodput of our sender and of the kernel's, with the same congestion control, over
+//! the same impaired path, to the same receiver in the kernel. The senders alternate. The
+//! comparison takes minutes and measures on a real clock, so it runs only on request and asserts
+//! nothing:
 //!
 //! ```text
 //! LINERATE_AGAINST_KERNEL=6 cargo test --release -p linerate-sockets --test reality against -- \
 //!     --nocapture
 //! ```
 //!
-//! The number is how often each cell is repeated. `LINERATE_AGAINST_CONTROL=bbr` and
-//! `LINERATE_AGAINST_RTT=10ms` restrict the cells. The kernel sends from a network of its own through
-//! a TAP device whose frames this process carries to the receiver's; the delay, the loss and the rate
-//! of the path are those of one `Impair` at the receiver's device, for our frames as for the kernel's.
+//! The number is the number of runs of each cell. `LINERATE_AGAINST_CONTROL=bbr` and
+//! `LINERATE_AGAINST_RTT=10ms` restrict the cells. The kernel's sender is in a namespace of its
+//! own;
+//! this process forwards the frames between its TAP device and that of the receiver. One `Impair`
+//! at the receiver's device sets the delay, the loss and the rate of the path for both senders.
 
 use crate::kernel::{KERNEL, OURS, network_with, open_tap};
 use crate::setting;
@@ -30,7 +32,7 @@ use std::{fs, thread, time};
 /// The congestion controls. The `bbr` of Linux 6.18 is BBRv1.
 const CONTROLS: [&str; 2] = ["cubic", "bbr"];
 const ROUND_TRIPS: [&str; 3] = ["100us", "10ms", "100ms"];
-/// Impairments of frames in both directions. Reordered frames are overtaken by ten others.
+/// Impairments of frames in both directions. A reordered frame is overtaken by ten others.
 const IMPAIRMENTS: [&str; 6] = [
     "loss=0%",
     "loss=0.1%",
@@ -40,26 +42,26 @@ const IMPAIRMENTS: [&str; 6] = [
     "reorder=2%,reorder-by=10,reorder-within=4ms",
 ];
 
-/// The narrowest part of the path, and what may wait in front of it.
+/// The bottleneck of the path, and the queue in front of it.
 const LINE: &str = "rate=100Mb/s,queue=256KiB";
 
-/// How long a transfer lasts.
+/// Duration of a transfer.
 const SPAN: time::Duration = time::Duration::from_secs(3);
 
-/// What a transfer came to: bytes a second, and what its sender has counted.
+/// The result of a transfer: bytes per second, and counters of the sender.
 struct Outcome {
     goodput: f64,
     counters: String,
 }
 
 #[test]
-fn our_goodput_against_the_kernel_s_cell_by_cell() {
+fn compare_our_goodput_with_the_kernels() {
     let repeats = setting::<u64>("LINERATE_AGAINST_KERNEL", "0");
     if repeats == 0 {
         return;
     }
     isolated_test(|| {
-        // A transfer must not use what an earlier one has learnt of the path.
+        // A transfer must not use the metrics that the kernel cached for an earlier one.
         fs::write("/proc/sys/net/ipv4/tcp_no_metrics_save", "1").unwrap();
         let repeats = setting::<u64>("LINERATE_AGAINST_KERNEL", "0");
         println!(
@@ -91,21 +93,21 @@ fn kernel_has(control: &str) -> bool {
     available.unwrap().split_whitespace().any(|name| name == control)
 }
 
-/// Prints the median of the paired ratios, the least and the largest: with six repeats the true median
-/// lies between them 97 times of a hundred.
+/// Prints the median, the minimum and the maximum of the paired ratios. With six pairs, the true
+/// median lies between minimum and maximum with a probability of 97 %.
 fn compare(control: &str, round_trip: &str, impairment: &str, repeats: u64) {
     let delay = Duration::from_nanos(round_trip.parse::<Duration>().unwrap().as_nanos() / 2);
-    let way = format!("delay={}us,{impairment},{LINE}", delay.as_micros());
+    let path = format!("delay={}us,{impairment},{LINE}", delay.as_micros());
     let (mut ratios, mut ours, mut kernels) = (Vec::new(), Vec::new(), Vec::new());
     let mut last = None;
     for seed in 0..repeats {
-        // The senders take turns to begin, so that neither always has the warmer machine.
+        // The order alternates, so that the state of the machine favours neither.
         let (mine, theirs) = if seed % 2 == 0 {
-            let mine = we_send(control, &way, seed);
-            (mine, the_kernel_sends(control, &way, seed))
+            let mine = we_send(control, &path, seed);
+            (mine, the_kernel_sends(control, &path, seed))
         } else {
-            let theirs = the_kernel_sends(control, &way, seed);
-            (we_send(control, &way, seed), theirs)
+            let theirs = the_kernel_sends(control, &path, seed);
+            (we_send(control, &path, seed), theirs)
         };
         ratios.push(mine.goodput / theirs.goodput);
         ours.push(mine.goodput);
@@ -129,8 +131,8 @@ fn compare(control: &str, round_trip: &str, impairment: &str, repeats: u64) {
     }
 }
 
-fn we_send(control: &str, way: &str, seed: u64) -> Outcome {
-    let impaired = |tap| Impair::new(tap, way.parse().unwrap(), seed);
+fn we_send(control: &str, path: &str, seed: u64) -> Outcome {
+    let impaired = |tap| Impair::new(tap, path.parse().unwrap(), seed);
     let (net, interface) = network_with(impaired, |config| {
         config.tcp.send_buffer = (4 << 20).into();
         config.tcp.congestion = control.parse().unwrap();
@@ -145,7 +147,8 @@ fn we_send(control: &str, way: &str, seed: u64) -> Outcome {
     });
     let (counted, info) = (ours.statistics().unwrap(), ours.information().unwrap());
     let counters = format!(
-        "sent again {}, fast recoveries {}, undone {}, duplicates {}, timeouts {}, cwnd {}, srtt {:?}",
+        "retransmitted {}, fast recoveries {}, undone {}, duplicates {}, timeouts {}, cwnd {}, \
+         srtt {:?}",
         counted.retransmitted_segments,
         counted.fast_retransmissions,
         counted.spurious_recoveries,
@@ -155,14 +158,14 @@ fn we_send(control: &str, way: &str, seed: u64) -> Outcome {
         info.smoothed_round_trip
     );
     drop((ours, net));
-    // The device goes with the last holder of the link; its name is free again then.
+    // Dropping the last owner of the link removes the device, whose name is then free again.
     drop(interface);
     Outcome { goodput, counters }
 }
 
-fn the_kernel_sends(control: &str, way: &str, seed: u64) -> Outcome {
+fn the_kernel_sends(control: &str, path: &str, seed: u64) -> Outcome {
     let tap = open_tap().expect("a device");
-    let mut near = Impair::new(tap, way.parse().unwrap(), seed);
+    let mut near = Impair::new(tap, path.parse().unwrap(), seed);
     let network = Network::new().unwrap();
     let mut far = network.run(|| {
         let tap = Tap::open(&TapConfig {
@@ -193,7 +196,7 @@ fn the_kernel_sends(control: &str, way: &str, seed: u64) -> Outcome {
         let info = TcpInfo::of(&sender).unwrap();
         let field = |name| info.field(name).unwrap_or_default();
         let counters = format!(
-            "sent again {}, lost now {}, cwnd {} segments, srtt {} us",
+            "retransmitted {}, lost now {}, cwnd {} segments, srtt {} us",
             field("total_retrans"),
             field("lost"),
             field("snd_cwnd"),
@@ -204,8 +207,8 @@ fn the_kernel_sends(control: &str, way: &str, seed: u64) -> Outcome {
     })
 }
 
-/// The congestion control is chosen before the handshake: a connection that began with BBR, which may be
-/// the machine's default, is paced for the rest of its life.
+/// Connects with this congestion control. It is chosen before the handshake: a connection that
+/// starts with BBR, a possible default of the machine, is paced for the rest of its life.
 fn connect_with(control: &str, address: SocketAddr) -> TcpStream {
     let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     sockopt::set_tcp_congestion(&socket, control).unwrap();
@@ -213,12 +216,13 @@ fn connect_with(control: &str, address: SocketAddr) -> TcpStream {
     TcpStream::from(socket)
 }
 
-/// Zeros, as long as they are taken.
+/// Writes zeros until the connection is closed.
 fn write_until_closed(mut to: impl Write) {
     while to.write_all(&[0; 60_000]).is_ok() {}
 }
 
-/// Bytes a second since `start`, when the connection was asked for.
+/// Reads for the duration of a transfer. Returns bytes per second since `start`, the time of the
+/// connection request.
 fn read_for_a_while(mut from: &TcpStream, start: time::Instant) -> f64 {
     from.set_read_timeout(Some(time::Duration::from_millis(100))).unwrap();
     let (mut piece, mut read) = (vec![0; 1 << 18], 0_u64);
@@ -228,13 +232,13 @@ fn read_for_a_while(mut from: &TcpStream, start: time::Instant) -> f64 {
             Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
         }
     }
-    #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
+    #[allow(clippy::cast_precision_loss, reason = "the figure is rounded for display")]
     let goodput = read as f64 / start.elapsed().as_secs_f64();
-    // What is unread resets the connection, and so ends the sender.
+    // Unread data resets the connection, which stops the sender.
     goodput
 }
 
-/// Carries frames between the receiver's device, with what impairs it, and the sender's.
+/// Forwards frames between the impaired device of the receiver and the device of the sender.
 fn carry(near: &mut Impair<Tap>, far: &mut Tap, over: &AtomicBool) {
     let (mut there, mut back) = (VecDeque::new(), VecDeque::new());
     while !over.load(Ordering::Relaxed) {
@@ -254,7 +258,8 @@ fn fill(queue: &mut VecDeque<Vec<u8>>, bytes: &mut [u8]) -> Option<TxFrame> {
     Some(TxFrame::whole(frame.len()))
 }
 
-/// Until a device has a frame, or one that is under way arrives, or it is time to look whether it is over.
+/// Waits until a device has a frame, a delayed frame is due, or it is time to check for the end of
+/// the transfer.
 fn wait(near: &Impair<Tap>, far: &Tap) {
     let now = linerate_link::MonotonicClock.now();
     let left = near.next_deadline().since(now).min(Duration::from_millis(20)).as_nanos();
@@ -263,6 +268,6 @@ fn wait(near: &Impair<Tap>, far: &Tap) {
         PollFd::from_borrowed_fd(far.fd(), PollFlags::IN),
     ];
     let time = Timespec { tv_sec: 0, tv_nsec: i64::try_from(left).unwrap() };
-    // A signal is as good as a frame: it is looked for.
+    // After a signal the devices are examined as after a frame.
     let _ = poll(&mut fds, Some(&time));
 }

@@ -1,4 +1,4 @@
-//! Short exchanges with the kernel: who speaks, who hangs up, and how it is told.
+//! Short exchanges with the kernel: requests and answers, closing, resets, keep-alive probes.
 
 use crate::kernel::{KERNEL, OURS, assert_content, network};
 use crate::store::{over_linerate, over_the_system, questions};
@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 #[test]
-fn a_program_written_for_std_serves_the_kernel_and_is_served_by_it() {
+fn a_program_for_std_net_works_as_server_and_as_client_of_the_kernel() {
     isolated_test(|| {
         let Some((net, _)) = network() else { return };
         let ours = net.bind((OURS, 80)).unwrap();
@@ -31,35 +31,35 @@ fn a_program_written_for_std_serves_the_kernel_and_is_served_by_it() {
 }
 
 #[test]
-fn both_can_hang_up_first_and_hear_the_other_out() {
+fn either_end_can_close_first_and_still_read() {
     isolated_test(|| {
         let Some((net, _)) = network() else { return };
         let listener = TcpListener::bind((KERNEL, 80)).unwrap();
-        let mut heard = String::new();
+        let mut received = String::new();
         let mut ours = net.connect((KERNEL, 80)).unwrap();
         let mut kernels = listener.accept().unwrap().0;
-        ours.write_all(b"question").unwrap();
+        ours.write_all(b"request").unwrap();
         ours.shutdown(Shutdown::Write).unwrap();
-        kernels.read_to_string(&mut heard).unwrap();
+        kernels.read_to_string(&mut received).unwrap();
         kernels.write_all(b" and answer").unwrap();
         drop(kernels);
-        ours.read_to_string(&mut heard).unwrap();
+        ours.read_to_string(&mut received).unwrap();
 
         let mut ours = net.connect((KERNEL, 80)).unwrap();
         let mut kernels = listener.accept().unwrap().0;
-        kernels.write_all(b", question").unwrap();
+        kernels.write_all(b", request").unwrap();
         kernels.shutdown(Shutdown::Write).unwrap();
-        ours.read_to_string(&mut heard).unwrap();
+        ours.read_to_string(&mut received).unwrap();
         ours.write_all(b" and answer").unwrap();
         drop(ours);
-        kernels.read_to_string(&mut heard).unwrap();
-        assert_eq!(heard, "question and answer, question and answer");
+        kernels.read_to_string(&mut received).unwrap();
+        assert_eq!(received, "request and answer, request and answer");
         assert_content();
     });
 }
 
 #[test]
-fn where_nobody_listens_both_are_refused() {
+fn a_port_without_a_listener_refuses_connections() {
     isolated_test(|| {
         let Some((net, _)) = network() else { return };
         assert_eq!(net.connect((KERNEL, 81)).unwrap_err().kind(), ErrorKind::ConnectionRefused);
@@ -71,7 +71,7 @@ fn where_nobody_listens_both_are_refused() {
 }
 
 #[test]
-fn a_reset_by_either_is_a_reset_to_the_other() {
+fn a_reset_by_one_end_is_an_error_at_the_other() {
     isolated_test(|| {
         let Some((net, _)) = network() else { return };
         let listener = TcpListener::bind((KERNEL, 80)).unwrap();
@@ -82,7 +82,7 @@ fn a_reset_by_either_is_a_reset_to_the_other() {
             kernels.write_all(b"unread").unwrap();
             kernels.peek(&mut [0]).unwrap();
             ours.peek(&mut [0]).unwrap();
-            // Whoever throws away what it has not read resets.
+            // Dropping a stream with unread data resets the connection.
             let kind = if ours_resets {
                 drop(ours);
                 loop {
@@ -106,36 +106,36 @@ fn a_reset_by_either_is_a_reset_to_the_other() {
 }
 
 #[test]
-fn datagrams_go_both_ways_and_so_do_refusals() {
+fn datagrams_and_port_unreachable_errors_pass_in_both_directions() {
     isolated_test(|| {
         let Some((net, _)) = network() else { return };
         let ours = net.bind_udp((OURS, 9)).unwrap();
         let kernels = UdpSocket::bind((KERNEL, 9)).unwrap();
         ours.connect((KERNEL, 9)).unwrap();
         kernels.connect((OURS, 9)).unwrap();
-        let mut heard = [0; 2_000];
+        let mut received = [0; 2_000];
         for length in [0, 1, 512, 1_472] {
             assert_eq!(ours.send(&vec![1; length]).unwrap(), length);
-            assert_eq!(kernels.recv(&mut heard).unwrap(), length);
+            assert_eq!(kernels.recv(&mut received).unwrap(), length);
             assert_eq!(kernels.send(&vec![2; length]).unwrap(), length);
             assert_eq!(
-                ours.recv_from(&mut heard).unwrap(),
+                ours.recv_from(&mut received).unwrap(),
                 (length, kernels.local_addr().unwrap())
             );
         }
         assert_eq!(ours.send(&[0; 1_473]).unwrap_err().kind(), ErrorKind::InvalidInput);
         ours.connect((KERNEL, 10)).unwrap();
-        ours.send(b"anybody?").unwrap();
-        assert_eq!(ours.recv(&mut heard).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        ours.send(b"anyone?").unwrap();
+        assert_eq!(ours.recv(&mut received).unwrap_err().kind(), ErrorKind::ConnectionRefused);
         kernels.connect((OURS, 10)).unwrap();
-        kernels.send(b"anybody?").unwrap();
-        assert_eq!(kernels.recv(&mut heard).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        kernels.send(b"anyone?").unwrap();
+        assert_eq!(kernels.recv(&mut received).unwrap_err().kind(), ErrorKind::ConnectionRefused);
         assert_content();
     });
 }
 
 #[test]
-fn many_connections_of_both_kinds_at_once() {
+fn connections_opened_by_both_ends_work_at_the_same_time() {
     isolated_test(|| {
         const CONNECTIONS: usize = 50;
         let Some((net, _)) = network() else { return };
@@ -145,19 +145,19 @@ fn many_connections_of_both_kinds_at_once() {
             for _ in 0..CONNECTIONS {
                 scope.spawn(|| {
                     let mut stream = TcpStream::connect((OURS, 80)).unwrap();
-                    let mut heard = String::new();
+                    let mut received = String::new();
                     stream.write_all(b"from the kernel").unwrap();
                     stream.shutdown(Shutdown::Write).unwrap();
-                    stream.read_to_string(&mut heard).unwrap();
-                    assert_eq!(heard, "from the kernel");
+                    stream.read_to_string(&mut received).unwrap();
+                    assert_eq!(received, "from the kernel");
                 });
                 scope.spawn(|| {
                     let mut stream = net.connect((KERNEL, 80)).unwrap();
-                    let mut heard = String::new();
+                    let mut received = String::new();
                     stream.write_all(b"to the kernel").unwrap();
                     stream.shutdown(Shutdown::Write).unwrap();
-                    stream.read_to_string(&mut heard).unwrap();
-                    assert_eq!(heard, "to the kernel");
+                    stream.read_to_string(&mut received).unwrap();
+                    assert_eq!(received, "to the kernel");
                 });
             }
             for stream in ours.incoming().take(CONNECTIONS) {
@@ -177,18 +177,18 @@ fn many_connections_of_both_kinds_at_once() {
     });
 }
 
-/// The client asks with four bytes and `says_no_more`, the server answers with the same and is gone.
+/// The client sends four bytes and calls `says_no_more`; the server echoes them and closes.
 fn ask_once<C: Read + Write>(
     mut client: C,
     mut server: impl Read + Write,
     number: u32,
-    says_no_more: impl FnOnce(&C) -> io::Result<()>,
+    close_sending: impl FnOnce(&C) -> io::Result<()>,
 ) {
-    let mut heard = [0; 4];
+    let mut received = [0; 4];
     client.write_all(&number.to_be_bytes()).unwrap();
-    says_no_more(&client).unwrap();
-    server.read_exact(&mut heard).unwrap();
-    server.write_all(&heard).unwrap();
+    close_sending(&client).unwrap();
+    server.read_exact(&mut received).unwrap();
+    server.write_all(&received).unwrap();
     assert_eq!(server.read(&mut [0]).unwrap(), 0);
     drop(server);
     let mut answer = Vec::new();
@@ -196,10 +196,10 @@ fn ask_once<C: Read + Write>(
     assert_eq!(answer, number.to_be_bytes());
 }
 
-/// Each with its own handshake, a question, an answer, and an end on both sides; every second one is
-/// opened by the kernel.
+/// Each connection has a handshake, a request, an answer and a close on both sides. Every second
+/// one is opened by the kernel.
 #[test]
-fn a_thousand_short_connections_one_after_the_other() {
+fn a_thousand_short_connections_succeed() {
     isolated_test(|| {
         let Some((net, _)) = network() else { return };
         let ours = net.bind((OURS, 80)).unwrap();
@@ -220,22 +220,22 @@ fn a_thousand_short_connections_one_after_the_other() {
     });
 }
 
-/// A silent peer is asked after 0.6 s, and given up when two questions were not answered. Linux answers
-/// one such question in half a second and no more (`tcp_invalid_ratelimit`).
-const IMPATIENT: KeepAlive = KeepAlive {
+/// Probes after 0.6 s of silence, and gives up after two unanswered probes. Linux answers at most
+/// one probe in half a second (`tcp_invalid_ratelimit`).
+const KEEP_ALIVE: KeepAlive = KeepAlive {
     idle: units::Duration::from_millis(600),
     interval: units::Duration::from_millis(600),
     probes: 2,
 };
 
 #[test]
-fn the_kernel_answers_our_keep_alive_probes_until_it_is_gone() {
+fn the_kernel_answers_our_keep_alive_probes() {
     isolated_test(|| {
         let Some((net, interface)) = network() else { return };
         let listener = TcpListener::bind((KERNEL, 80)).unwrap();
         let mut ours = net.connect((KERNEL, 80)).unwrap();
         let mut kernels = listener.accept().unwrap().0;
-        ours.set_keep_alive(Some(IMPATIENT)).unwrap();
+        ours.set_keep_alive(Some(KEEP_ALIVE)).unwrap();
         ours.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
         assert!(matches!(
             ours.read(&mut [0]).unwrap_err().kind(),
@@ -243,10 +243,10 @@ fn the_kernel_answers_our_keep_alive_probes_until_it_is_gone() {
         ));
         assert!(ours.statistics().unwrap().keep_alive_probes >= 2);
         kernels.write_all(b"here").unwrap();
-        let mut heard = [0; 4];
-        ours.read_exact(&mut heard).unwrap();
-        assert_eq!(&heard, b"here");
-        // Its cable is cut: nobody says anything any more.
+        let mut received = [0; 4];
+        ours.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"here");
+        // With the interface down, neither end receives anything.
         interface.set_down().unwrap();
         ours.set_read_timeout(None).unwrap();
         let error = ours.read(&mut [0]).unwrap_err();
@@ -255,30 +255,30 @@ fn the_kernel_answers_our_keep_alive_probes_until_it_is_gone() {
 }
 
 #[test]
-fn we_answer_the_kernel_s_keep_alive_probes() {
+fn we_answer_the_keep_alive_probes_of_the_kernel() {
     isolated_test(|| {
         let Some((net, _)) = network() else { return };
         let listener = TcpListener::bind((KERNEL, 80)).unwrap();
         let mut ours = net.connect((KERNEL, 80)).unwrap();
         let mut kernels = listener.accept().unwrap().0;
         sockopt::set_socket_keepalive(&kernels, true).unwrap();
-        // The shortest that the kernel knows: a second, and then it gives up at the first silence.
+        // The shortest interval of the kernel is a second.
         sockopt::set_tcp_keepidle(&kernels, Duration::from_secs(1)).unwrap();
         sockopt::set_tcp_keepintvl(&kernels, Duration::from_secs(1)).unwrap();
         sockopt::set_tcp_keepcnt(&kernels, 1).unwrap();
         kernels.set_read_timeout(Some(Duration::from_millis(3_500))).unwrap();
         assert_eq!(kernels.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
-        assert!(ours.statistics().unwrap().segments_received >= 3, "the kernel has not asked");
+        assert!(ours.statistics().unwrap().segments_received >= 3, "the kernel sent no probe");
         ours.write_all(b"here").unwrap();
-        let mut heard = [0; 4];
-        kernels.read_exact(&mut heard).unwrap();
-        assert_eq!(&heard, b"here");
+        let mut received = [0; 4];
+        kernels.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"here");
         assert_content();
     });
 }
 
 #[test]
-fn a_device_that_is_taken_away_ends_everything_with_the_machine_s_name_on_it() {
+fn removing_the_device_ends_all_sockets_with_an_error_that_names_the_machine() {
     isolated_test(|| {
         let Some((net, interface)) = network() else { return };
         let listener = TcpListener::bind((KERNEL, 80)).unwrap();

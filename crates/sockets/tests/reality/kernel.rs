@@ -1,4 +1,4 @@
-//! A network of ours, and the kernel at the other end of its TAP device.
+//! A network on a TAP device, with the kernel at the other end.
 
 use linerate_link::namespace::skip_test;
 use linerate_link::tap::TapError;
@@ -8,32 +8,33 @@ use linerate_stack::Link;
 use std::fs;
 use std::net::Ipv4Addr;
 
-/// The kernel's address.
+/// The address of the kernel.
 pub(crate) const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// Ours.
+/// The address of our host.
 pub(crate) const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
-/// A network on a TAP device, and the kernel's end of it. `None` if this machine has no such devices,
-/// which is said aloud.
+/// Returns a network on a TAP device without offloads, and the kernel's interface. Returns `None`,
+/// with a message, if this machine has no TAP devices.
 pub(crate) fn network() -> Option<(Net, KernelInterface)> {
     network_over(|tap| tap)
 }
 
-/// A TAP device without offloads whose other end the kernel has taken up: its frames are those of a wire.
+/// Opens a TAP device without offloads, and configures the kernel's end. Its frames have the sizes
+/// of Ethernet frames.
 pub(crate) fn open_tap() -> Option<Tap> {
     let tap = open(&TapConfig { offloads: false, ..TapConfig::default() })?;
-    take_up(&tap, KERNEL);
+    configure_kernel_end(&tap, KERNEL);
     Some(tap)
 }
 
-/// The same with offloads.
+/// Opens a TAP device with offloads, and configures the kernel's end.
 pub(crate) fn open_with_offloads() -> Option<Tap> {
     let tap = open(&TapConfig::default())?;
-    take_up(&tap, KERNEL);
+    configure_kernel_end(&tap, KERNEL);
     Some(tap)
 }
 
-/// A TAP device.
+/// Opens a TAP device, or reports that the test is skipped.
 pub(crate) fn open(config: &TapConfig) -> Option<Tap> {
     match Tap::open(config) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
@@ -44,22 +45,22 @@ pub(crate) fn open(config: &TapConfig) -> Option<Tap> {
     }
 }
 
-/// The kernel takes up the other end of a device.
-pub(crate) fn take_up(tap: &Tap, address: Ipv4Addr) {
+/// Configures the kernel's end of a device.
+pub(crate) fn configure_kernel_end(tap: &Tap, address: Ipv4Addr) {
     let interface = tap.interface();
     interface.disable_ipv6().unwrap();
     interface.add_address(address, 24).unwrap();
     interface.set_up().unwrap();
 }
 
-/// The same, with something around the device.
+/// Returns a network on a link that `around` makes of the TAP device.
 pub(crate) fn network_over<L: Link + Readiness + Send + 'static>(
     around: impl FnOnce(Tap) -> L,
 ) -> Option<(Net, KernelInterface)> {
     network_with(around, |_| {})
 }
 
-/// The same, with another configuration.
+/// Returns a network with another configuration.
 pub(crate) fn network_with<L: Link + Readiness + Send + 'static>(
     around: impl FnOnce(Tap) -> L,
     configure: impl FnOnce(&mut StackConfig),
@@ -67,14 +68,14 @@ pub(crate) fn network_with<L: Link + Readiness + Send + 'static>(
     Some(network_on(open_tap()?, around, configure))
 }
 
-/// The same, on a device with offloads: super-frames go whole both ways.
+/// Returns a network on a device with offloads, which carries GSO frames in both directions.
 pub(crate) fn network_with_offloads<L: Link + Readiness + Send + 'static>(
     around: impl FnOnce(Tap) -> L,
 ) -> Option<(Net, KernelInterface)> {
     Some(network_on(open_with_offloads()?, around, |_| {}))
 }
 
-/// A network on this device.
+/// Returns a network on this device.
 pub(crate) fn network_on<L: Link + Readiness + Send + 'static>(
     tap: Tap,
     around: impl FnOnce(Tap) -> L,
@@ -87,35 +88,35 @@ pub(crate) fn network_on<L: Link + Readiness + Send + 'static>(
     (Net::builder(around(tap), config).start().unwrap(), interface)
 }
 
-/// The largest frame of a wire, in bytes.
+/// Bytes of the largest frame on an Ethernet cable.
 pub(crate) const WIRE: u64 = 1_514;
 
-/// Bytes in a frame of the link, on the whole: received, and sent. More than [`WIRE`] says that there were
-/// super-frames, however fast the machine was.
+/// Returns the average sizes of received and of sent frames, in bytes. More than [`WIRE`] proves
+/// that there were GSO frames, however fast the machine is.
 pub(crate) fn frame_sizes(net: &Net) -> [u64; 2] {
     let counted = net.counters().unwrap();
     let received = counted.receive.bytes / counted.receive.packets;
     [received, counted.transmit.bytes / counted.transmit.packets]
 }
 
-/// The kernel has seen nothing malformed and no wrong checksum.
+/// Asserts that the kernel received no malformed segment and no wrong checksum.
 pub(crate) fn assert_content() {
     let snmp = fs::read_to_string("/proc/net/snmp").unwrap();
     for complaint in ["Ip InHdrErrors", "Tcp InCsumErrors", "Udp InCsumErrors", "Icmp InErrors"] {
         assert_eq!(counter(&snmp, complaint), 0, "{complaint}");
     }
-    // A SYN that a bad cable has doubled may come when the connection is open. The kernel answers it by a challenge
-    // (RFC 5961 §4.2), and counts it in both places.
+    // A SYN that the impaired link duplicated may arrive on the open connection. The kernel answers
+    // with a challenge ACK (RFC 5961 §4.2), and counts it as both.
     let challenges =
         counter(&fs::read_to_string("/proc/net/netstat").unwrap(), "TcpExt TCPSYNChallenge");
     let errors = counter(&snmp, "Tcp InErrs");
     assert!(
         errors <= challenges,
-        "Tcp InErrs {errors}, of which {challenges} at most were a second SYN"
+        "Tcp InErrs {errors}, of which at most {challenges} were duplicate SYNs"
     );
 }
 
-/// The counter of this protocol and name.
+/// Returns a counter by its protocol and name.
 fn counter(snmp: &str, wanted: &str) -> u64 {
     let (protocol, name) = wanted.split_once(' ').unwrap();
     let mut lines =

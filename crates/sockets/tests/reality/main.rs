@@ -1,20 +1,23 @@
-//! The kernel of this machine as the peer: its TCP and its UDP, over a TAP device in a network that each
-//! test makes for itself. Where the machine forbids that, the tests say aloud that they were skipped, and
-//! fail where the environment has `CI=true`.
+//! The kernel of this machine as the peer: its TCP and UDP, over a TAP device in a network
+//! namespace
+//! that each test creates. Where the machine forbids that, the tests print that they are skipped,
+//! and fail if the environment has `CI=true`.
 //!
-//! Beside the kernel's CUBIC our sender is measured only when that is asked for: see `against`.
+//! The comparison with the kernel's sender runs only on request: see `against`.
 //!
-//! How much is transferred, and how long a receiver stands still, can be set:
+//! The size of transfers, and the time for which a receiver stalls, can be set:
 //!
 //! ```text
-//! LINERATE_TRANSFER_BYTES=1GiB LINERATE_STALL=60s cargo test --release -p linerate-sockets --test reality
+//! LINERATE_TRANSFER_BYTES=1GiB LINERATE_STALL=60s \
+//!     cargo test --release -p linerate-sockets --test reality
 //! ```
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
-#![allow(clippy::print_stdout, reason = "helpers of tests print as tests do")]
+#![allow(clippy::unwrap_used, reason = "test helpers unwrap as tests do")]
+#![allow(clippy::print_stdout, reason = "test helpers print as tests do")]
 
 mod against;
 mod conversations;
+mod isn_recorder;
 mod kernel;
 mod marks;
 mod offloads;
@@ -23,7 +26,6 @@ mod paths;
 #[path = "../common/pattern.rs"]
 mod pattern;
 mod queues;
-mod spy;
 #[path = "../common/store.rs"]
 mod store;
 mod transfers;
@@ -31,7 +33,7 @@ mod transfers;
 use std::env;
 use std::str::FromStr;
 
-/// What the environment says, or else `usual`.
+/// Returns the value of an environment variable, or a default.
 fn setting<T: FromStr<Err: std::fmt::Display>>(name: &str, usual: &str) -> T {
     let text = env::var(name).unwrap_or_else(|_| usual.to_owned());
     text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error}"))

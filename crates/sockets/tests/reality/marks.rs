@@ -1,4 +1,4 @@
-//! Congestion marks that a router on the way sets (RFC 3168), in both directions.
+//! ECN marks set by a router (RFC 3168), in both directions.
 
 use crate::kernel::{assert_content, network_with};
 use crate::transfers::{download, from_kernel, to_kernel, upload};
@@ -10,7 +10,7 @@ use std::fs;
 const BYTES: u64 = 8 << 20;
 
 #[test]
-fn marks_reduce_the_sender_s_window_on_either_side_and_lose_nothing() {
+fn marks_reduce_the_window_of_either_sender_without_loss() {
     isolated_test(|| {
         fs::write("/proc/sys/net/ipv4/tcp_ecn", "1").unwrap();
         let router = |link| Impair::new(link, "mark=2%".parse().unwrap(), 3_168);
@@ -26,10 +26,10 @@ fn marks_reduce_the_sender_s_window_on_either_side_and_lose_nothing() {
         let (ours, kernels) = from_kernel(&net);
         download(&ours, &kernels, BYTES);
         assert!(ours.statistics().unwrap().marked_segments > 0);
-        // The kernel's window is what our echoes make it: it says whether it has heard them.
+        // The kernel's congestion window depends on the marks that our ACKs report.
         let info = linerate_link::kernel_tcp::TcpInfo::of(&kernels).unwrap();
         if let Some(marked) = info.field("delivered_ce") {
-            assert!(marked > 0, "the kernel has heard of no mark");
+            assert!(marked > 0, "no mark was reported to the kernel");
         }
         assert_content();
     });

@@ -1,13 +1,13 @@
-//! A TAP device with offloads: super-frames of up to 64 KiB go whole between the kernel and us, and are cut
-//! where a wire is in the way.
+//! A TAP device with offloads: GSO frames of up to 64 KiB pass between the kernel and us, and are
+//! segmented where the path requires it.
 
 use crate::kernel::{
-    KERNEL, OURS, WIRE, assert_content, frame_sizes, network_on, network_with_offloads, open,
-    open_with_offloads, take_up,
+    KERNEL, OURS, WIRE, assert_content, configure_kernel_end, frame_sizes, network_on,
+    network_with_offloads, open, open_with_offloads,
 };
 use crate::paths::{BEHIND, ROUTER, route_behind, send_through_a_narrowing_path};
 use crate::pattern;
-use crate::transfers::{bad_cable, download, from_kernel, to_kernel, upload};
+use crate::transfers::{download, from_kernel, impaired_link, to_kernel, upload};
 use bytes::Bytes;
 use linerate_link::TapConfig;
 use linerate_link::namespace::isolated_test;
@@ -20,7 +20,7 @@ use std::{fs, io, thread};
 const BYTES: u64 = 32 << 20;
 
 #[test]
-fn what_the_kernel_sends_arrives_in_super_frames() {
+fn the_kernel_sends_us_gso_frames() {
     isolated_test(|| {
         let Some((net, _)) = network_with_offloads(|tap| tap) else { return };
         let (ours, kernels) = from_kernel(&net);
@@ -36,7 +36,7 @@ fn what_the_kernel_sends_arrives_in_super_frames() {
 }
 
 #[test]
-fn what_we_send_arrives_in_super_frames() {
+fn we_send_the_kernel_gso_frames() {
     isolated_test(|| {
         let Some((net, _)) = network_with_offloads(|tap| tap) else { return };
         let (ours, kernels) = to_kernel(&net);
@@ -48,7 +48,7 @@ fn what_we_send_arrives_in_super_frames() {
     });
 }
 
-/// An end of ours that copies nothing.
+/// A stream that is read and written without copying.
 struct Shared<'a>(&'a TcpStream);
 
 impl Write for Shared<'_> {
@@ -69,15 +69,14 @@ impl Read for Shared<'_> {
     }
 }
 
-/// Both directions at once, in memory that is shared with the application, over a device with offloads and
-/// one without.
+/// Both directions at once, without copying, with and without offloads.
 #[test]
-fn what_is_shared_gets_there_and_back() {
+fn zero_copy_reads_and_writes_carry_all_data() {
     isolated_test(|| {
         for offloads in [true, false] {
             let config = TapConfig { offloads, ..TapConfig::default() };
             let Some(tap) = open(&config) else { return };
-            take_up(&tap, KERNEL);
+            configure_kernel_end(&tap, KERNEL);
             let (net, _) = network_on(tap, |tap| tap, |_| ());
             let (ours, kernels) = to_kernel(&net);
             thread::scope(|scope| {
@@ -98,7 +97,7 @@ fn what_is_shared_gets_there_and_back() {
 }
 
 #[test]
-fn a_direction_that_is_closed_leaves_the_other_one_open() {
+fn a_closed_direction_leaves_the_other_open() {
     isolated_test(|| {
         let Some((net, _)) = network_with_offloads(|tap| tap) else { return };
         let (ours, kernels) = to_kernel(&net);
@@ -112,7 +111,7 @@ fn a_direction_that_is_closed_leaves_the_other_one_open() {
 }
 
 #[test]
-fn both_directions_at_once_get_what_was_sent() {
+fn simultaneous_transfers_in_both_directions_arrive() {
     isolated_test(|| {
         let Some((net, _)) = network_with_offloads(|tap| tap) else { return };
         let (ours, kernels) = to_kernel(&net);
@@ -124,14 +123,14 @@ fn both_directions_at_once_get_what_was_sent() {
     });
 }
 
-/// What is lost there is lost frame by frame: a super-frame is cut before.
+/// The impaired link drops single frames, so GSO frames are segmented before it.
 #[test]
-fn over_a_bad_cable_frames_are_those_of_a_wire_and_everything_arrives() {
+fn gso_frames_are_segmented_before_an_impaired_link() {
     isolated_test(|| {
-        let Some((net, _)) = network_with_offloads(bad_cable) else { return };
+        let Some((net, _)) = network_with_offloads(impaired_link) else { return };
         let (ours, kernels) = to_kernel(&net);
         upload(&ours, &kernels, BYTES);
-        assert!(ours.statistics().unwrap().retransmitted_segments > 0, "the cable was too good");
+        assert!(ours.statistics().unwrap().retransmitted_segments > 0, "no segment was lost");
         let (ours, kernels) = from_kernel(&net);
         download(&ours, &kernels, BYTES);
         let counted = ours.statistics().unwrap();
@@ -143,7 +142,7 @@ fn over_a_bad_cable_frames_are_those_of_a_wire_and_everything_arrives() {
 }
 
 #[test]
-fn a_path_that_becomes_narrower_gets_smaller_segments() {
+fn a_shrinking_path_mtu_reduces_the_segment_size() {
     isolated_test(|| {
         let Some(tap) = open_with_offloads() else { return };
         let (net, _) = network_on(tap, |tap| tap, route_behind);
@@ -152,17 +151,18 @@ fn a_path_that_becomes_narrower_gets_smaller_segments() {
     });
 }
 
-/// The kernel forwards between two of ours: it cuts the super-frames of the one for the other, and completes
-/// their checksums, so that whatever our header says wrongly would be seen here.
+/// The kernel forwards between two of our hosts. It segments the GSO frames of one for the other
+/// and
+/// completes their checksums, so that every error in our GSO header would show.
 #[test]
-fn the_kernel_cuts_our_super_frames_for_a_host_that_takes_none() {
+fn the_kernel_segments_our_gso_frames_for_a_host_without_offloads() {
     isolated_test(|| {
         let Some(tap) = open_with_offloads() else { return };
         let (near, _) = network_on(tap, |tap| tap, route_behind);
         let Some(tap) = open(&TapConfig { offloads: false, ..TapConfig::default() }) else {
             return;
         };
-        take_up(&tap, ROUTER);
+        configure_kernel_end(&tap, ROUTER);
         fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
         let mut config =
             StackConfig::new("02:00:00:00:00:09".parse().unwrap(), "10.9.0.2/24".parse().unwrap());
@@ -182,7 +182,7 @@ fn the_kernel_cuts_our_super_frames_for_a_host_that_takes_none() {
             });
         };
         across(&ours, &theirs);
-        // Before it sends nothing but acknowledgements, which are small.
+        // Frames sent before this are small: only acknowledgements.
         let sent = frame_sizes(&near)[1];
         assert!(sent > WIRE, "{sent} bytes a frame");
         across(&theirs, &ours);

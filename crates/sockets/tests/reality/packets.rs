@@ -1,5 +1,5 @@
-//! An interface that we share with the kernel, by a packet socket or at its driver: one end of a virtual cable. At
-//! the other, in another network, is the kernel.
+//! An interface shared with the kernel, through a packet socket or AF_XDP: one end of a veth pair.
+//! The kernel is at the other end, in another namespace.
 
 use crate::kernel::{KERNEL, OURS, WIRE, frame_sizes};
 use crate::pattern;
@@ -13,12 +13,12 @@ use std::thread;
 
 const BYTES: u64 = 32 << 20;
 
-/// One end of a cable is ours and called `near`, and in this network the kernel has the other.
+/// Creates a veth pair: `near` is our end, the kernel has the other one in the returned namespace.
 fn cable() -> Network {
     Network::behind_cable(["near", "far"], KERNEL).unwrap().1
 }
 
-/// Our host on this link.
+/// Starts our host on this link.
 fn network<L: Link + Readiness + Send + 'static>(link: L, mac: [u8; 6]) -> Net {
     let config = StackConfig::new(MacAddress::new(mac), format!("{OURS}/24").parse().unwrap());
     Net::builder(link, config).start().unwrap()
@@ -31,9 +31,9 @@ fn by_packets(offloads: bool) -> (Net, Network) {
     (network(link, mac), kernels)
 }
 
-/// Both ways over one connection, one after the other; the bytes that a frame with data has on the whole, received and
-/// sent.
-fn there_and_back((net, kernels): (Net, Network)) -> [u64; 2] {
+/// Transfers in both directions over one connection, one after the other. Returns the average sizes
+/// of received and of sent frames that carry data, in bytes.
+fn transfer_both_directions((net, kernels): (Net, Network)) -> [u64; 2] {
     let listener = kernels.run(|| TcpListener::bind((KERNEL, 0)).unwrap());
     let ours = net.connect(listener.local_addr().unwrap()).unwrap();
     let theirs: TcpStream = listener.accept().unwrap().0;
@@ -59,30 +59,30 @@ fn there_and_back((net, kernels): (Net, Network)) -> [u64; 2] {
 }
 
 #[test]
-fn with_offloads_super_frames_go_whole_both_ways() {
+fn with_offloads_gso_frames_pass_in_both_directions() {
     isolated_test(|| {
-        let sizes = there_and_back(by_packets(true));
+        let sizes = transfer_both_directions(by_packets(true));
         assert!(sizes.iter().all(|&size| size > WIRE), "{sizes:?}");
     });
 }
 
 #[test]
-fn without_offloads_each_frame_is_one_that_a_wire_could_carry() {
+fn without_offloads_no_frame_exceeds_the_mtu() {
     isolated_test(|| {
-        let sizes = there_and_back(by_packets(false));
+        let sizes = transfer_both_directions(by_packets(false));
         assert!(sizes[1] <= WIRE, "{sizes:?}");
     });
 }
 
 #[test]
-fn at_its_driver_bytes_go_both_ways_past_the_kernel_on_our_side() {
+fn af_xdp_carries_both_directions_past_the_kernel_on_our_side() {
     isolated_test_of_root(|| {
         let kernels = cable();
-        // The kernel would leave its checksums to a cable that completes none.
+        // A veth pair does not complete checksums, so the kernel has to compute them.
         kernels.run(|| KernelInterface::named("far").unwrap().set_checksum_offload(false).unwrap());
         let link = XdpLink::open(&XdpConfig::new("near", OURS)).unwrap();
         let mac = link.mac();
-        let sizes = there_and_back((network(link, mac), kernels));
+        let sizes = transfer_both_directions((network(link, mac), kernels));
         assert!(sizes.iter().all(|&size| size <= WIRE), "{sizes:?}");
     });
 }

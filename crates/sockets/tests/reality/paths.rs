@@ -1,5 +1,6 @@
-//! A path that becomes narrower while data flows over it: a router says so (RFC 1191), or nobody does (RFC
-//! 4821), and the transfer goes on with smaller segments.
+//! A path whose MTU shrinks during a transfer. With ICMP messages (RFC 1191) and without (RFC
+//! 4821),
+//! the transfer continues with smaller segments.
 
 use crate::kernel::{KERNEL, assert_content, network_over, network_with};
 use crate::pattern;
@@ -13,18 +14,19 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener};
 use std::{fs, thread};
 
-/// The two ends of the cable behind the router.
+/// The addresses at both ends of the cable behind the router.
 pub(crate) const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
 pub(crate) const BEHIND: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 
 const BYTES: u64 = 16 << 20;
 
-/// Our packets for the network behind the kernel go to the kernel.
+/// Routes packets for the network behind the kernel to the kernel.
 pub(crate) fn route_behind(config: &mut StackConfig) {
     config.routes.push(Route::via("10.9.0.0/24".parse().unwrap(), KERNEL));
 }
 
-/// Sends `bytes` to a network behind the kernel, whose cable becomes narrower in the middle of it.
+/// Sends `bytes` bytes to a network behind the kernel, whose cable's MTU shrinks during the
+/// transfer.
 pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
     let network = Network::new().unwrap();
     let (near, far) = KernelInterface::create_veth("near", "far").unwrap();
@@ -43,7 +45,7 @@ pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
     });
     let ours = net.connect((BEHIND, 80)).unwrap();
     let mut kernels = listener.accept().unwrap().0;
-    // The whole path carries 1,500 bytes so far.
+    // At first the whole path carries 1,500 bytes.
     (&ours).write_all(b"hello").unwrap();
     kernels.read_exact(&mut [0; 5]).unwrap();
     assert_eq!(ours.information().unwrap().effective_mss, 1_448);
@@ -52,7 +54,7 @@ pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
             pattern::send(&ours, bytes);
             ours.shutdown(Shutdown::Write).unwrap();
         });
-        // Half a window has been read when the router's cable shrinks: much more is to come.
+        // Half a window has been read when the MTU shrinks, so most of the data follows after it.
         kernels.peek(&mut [0; 1]).unwrap();
         near.set_mtu(Bytes::new(900)).unwrap();
         pattern::receive(&kernels, bytes);
@@ -61,7 +63,7 @@ pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
 }
 
 #[test]
-fn a_path_that_becomes_narrower_in_the_middle_of_a_transfer_gets_smaller_segments() {
+fn a_path_mtu_that_shrinks_during_a_transfer_reduces_the_segment_size() {
     isolated_test(|| {
         let Some((net, _)) = network_with(|tap| tap, route_behind) else { return };
         send_through_a_narrowing_path(&net, BYTES);
@@ -69,9 +71,9 @@ fn a_path_that_becomes_narrower_in_the_middle_of_a_transfer_gets_smaller_segment
     });
 }
 
-/// Packets of more than 1,400 bytes vanish in the middle of a transfer.
+/// Packets above 1,400 bytes are dropped silently from the middle of a transfer on.
 #[test]
-fn a_path_that_swallows_large_packets_from_the_middle_of_a_transfer_on_gets_smaller_segments() {
+fn a_path_mtu_black_hole_during_a_transfer_reduces_the_segment_size() {
     isolated_test(|| {
         let narrow = "tx.longest=1414,tx.longest-after=3000".parse().unwrap();
         let Some((net, _)) = network_over(|tap| Impair::new(tap, narrow, 1)) else { return };
@@ -80,10 +82,10 @@ fn a_path_that_swallows_large_packets_from_the_middle_of_a_transfer_on_gets_smal
         upload(&ours, &listener.accept().unwrap().0, BYTES);
         let counted = ours.statistics().unwrap();
         assert!(counted.black_holes > 0, "{counted:?}");
-        // How far a search has come by then is a matter of time.
+        // The progress of the search depends on timing.
         let path_mtu = ours.information().unwrap().path_mtu;
         assert!(path_mtu <= 1_400, "{path_mtu}");
-        // A connection that comes after knows from the first segment on.
+        // A later connection starts with the cached path MTU.
         let next = net.connect((KERNEL, 80)).unwrap();
         assert_eq!(next.information().unwrap().path_mtu, path_mtu);
         assert_content();

@@ -1,6 +1,6 @@
-//! A TAP device of several queues: a shard of our host on each, and the kernel at the other end.
+//! A TAP device with several queues: a shard of our host on each, and the kernel at the other end.
 
-use crate::kernel::{assert_content, take_up};
+use crate::kernel::{assert_content, configure_kernel_end};
 use crate::transfers::{download, from_kernel, to_kernel, upload};
 use linerate_link::namespace::{isolated_test, skip_test};
 use linerate_link::tap::TapError;
@@ -10,7 +10,8 @@ use linerate_sockets::{Net, StackConfig};
 const QUEUES: usize = 3;
 const BYTES: u64 = 4 << 20;
 
-/// A host with a shard for each queue of a device; `None` where there are no devices, which is said aloud.
+/// Starts a host with a shard for each queue of a device. Returns `None`, with a message, if this
+/// machine has no TAP devices.
 fn network(offloads: bool) -> Option<Net> {
     let queues = match Tap::open_queues(&TapConfig { offloads, ..TapConfig::default() }, QUEUES) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
@@ -19,7 +20,7 @@ fn network(offloads: bool) -> Option<Net> {
         }
         opened => opened.unwrap(),
     };
-    take_up(&queues[0], crate::kernel::KERNEL);
+    configure_kernel_end(&queues[0], crate::kernel::KERNEL);
     let config =
         StackConfig::new("02:00:00:00:00:02".parse().unwrap(), "10.0.0.2/24".parse().unwrap());
     let mut queues = queues.into_iter();
@@ -27,7 +28,8 @@ fn network(offloads: bool) -> Option<Net> {
     Some(Net::builder(first, config).queues(queues).start().unwrap())
 }
 
-/// Twice as many connections as there are shards, which are opened by both ends and used in both directions.
+/// Opens twice as many connections as there are shards, from both ends, and transfers data in both
+/// directions.
 fn exchange(net: &Net) {
     let ours: Vec<_> = (0..QUEUES).flat_map(|_| [to_kernel(net), from_kernel(net)]).collect();
     for (ours, kernels) in &ours {
@@ -49,7 +51,7 @@ fn exchange(net: &Net) {
 }
 
 #[test]
-fn every_connection_finds_its_shard_whatever_queue_the_kernel_chooses() {
+fn every_connection_reaches_its_shard_whatever_queue_the_kernel_chooses() {
     isolated_test(|| {
         if let Some(net) = network(false) {
             exchange(&net);
@@ -58,7 +60,7 @@ fn every_connection_finds_its_shard_whatever_queue_the_kernel_chooses() {
 }
 
 #[test]
-fn super_frames_find_it_too() {
+fn gso_frames_reach_their_shard() {
     isolated_test(|| {
         if let Some(net) = network(true) {
             exchange(&net);

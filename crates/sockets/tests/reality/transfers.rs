@@ -1,9 +1,9 @@
-//! Long transfers to and from the kernel, over good cables and bad ones.
+//! Long transfers to and from the kernel, over perfect and over impaired links.
 
+use crate::isn_recorder::{IsnRecorder, Recorded};
 use crate::kernel::{KERNEL, OURS, assert_content, network, network_over};
 use crate::pattern;
 use crate::setting;
-use crate::spy::{Noted, Spy};
 use linerate_link::namespace::isolated_test;
 use linerate_link::{Impair, Tap};
 use linerate_sockets::{Net, TcpStream};
@@ -12,26 +12,26 @@ use std::net::Shutdown;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::{net, thread, time};
 
-/// How much is transferred each way.
+/// Returns the number of bytes to transfer in each direction.
 fn bytes() -> u64 {
     setting::<Bytes>("LINERATE_TRANSFER_BYTES", "64MiB").count()
 }
 
-/// A connection that we open: our end and the kernel's.
+/// Opens a connection to the kernel. Returns our end and the kernel's.
 pub(crate) fn to_kernel(net: &Net) -> (TcpStream, net::TcpStream) {
     let listener = net::TcpListener::bind((KERNEL, 0)).unwrap();
     let ours = net.connect(listener.local_addr().unwrap()).unwrap();
     (ours, listener.accept().unwrap().0)
 }
 
-/// A connection that the kernel opens: our end and the kernel's.
+/// Accepts a connection that the kernel opens. Returns our end and the kernel's.
 pub(crate) fn from_kernel(net: &Net) -> (TcpStream, net::TcpStream) {
     let listener = net.bind((OURS, 0)).unwrap();
     let kernels = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     (listener.accept().unwrap().0, kernels)
 }
 
-/// We send so many bytes and close.
+/// Transfers `bytes` bytes from us to the kernel.
 pub(crate) fn upload(ours: &TcpStream, kernels: &net::TcpStream, bytes: u64) {
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -42,7 +42,7 @@ pub(crate) fn upload(ours: &TcpStream, kernels: &net::TcpStream, bytes: u64) {
     });
 }
 
-/// The kernel does.
+/// Transfers `bytes` bytes from the kernel to us.
 pub(crate) fn download(ours: &TcpStream, kernels: &net::TcpStream, bytes: u64) {
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -53,12 +53,12 @@ pub(crate) fn download(ours: &TcpStream, kernels: &net::TcpStream, bytes: u64) {
     });
 }
 
-/// Transfers, says for people who ask (`--nocapture`) how it went, and has the kernel be content.
+/// Runs a transfer, prints its rate and counters (`--nocapture`), and checks the kernel's counters.
 fn report(net: &Net, what: &str, ours: &TcpStream, bytes: u64, transfer: impl FnOnce()) {
     let start = time::Instant::now();
     transfer();
     let seconds = start.elapsed().as_secs_f64();
-    #[allow(clippy::cast_precision_loss, reason = "a figure for people")]
+    #[allow(clippy::cast_precision_loss, reason = "the figure is rounded for display")]
     let rate = bytes as f64 / seconds / 1e6;
     println!("{what}: {} in {seconds:.2} s, {rate:.1} MB/s", Bytes::new(bytes));
     println!("{:#?}\n{:?}", ours.statistics().unwrap(), net.activity());
@@ -66,7 +66,7 @@ fn report(net: &Net, what: &str, ours: &TcpStream, bytes: u64, transfer: impl Fn
 }
 
 #[test]
-fn the_kernel_receives_what_we_send() {
+fn the_kernel_receives_all_data() {
     isolated_test(|| {
         let Some((net, _)) = network() else { return };
         let (ours, kernels) = to_kernel(&net);
@@ -76,7 +76,7 @@ fn the_kernel_receives_what_we_send() {
 }
 
 #[test]
-fn we_receive_what_the_kernel_sends() {
+fn we_receive_all_data() {
     isolated_test(|| {
         let Some((net, _)) = network() else { return };
         let (ours, kernels) = from_kernel(&net);
@@ -85,28 +85,30 @@ fn we_receive_what_the_kernel_sends() {
     });
 }
 
-/// A cable that loses, doubles and reorders one frame in a hundred of each direction.
-pub(crate) fn bad_cable(tap: Tap) -> Impair<Tap> {
+/// A link that loses, duplicates and reorders 1 % of the frames of each direction.
+pub(crate) fn impaired_link(tap: Tap) -> Impair<Tap> {
     let impairments = "loss=1%,duplicate=1%,reorder=1%,reorder-by=3,reorder-within=2ms";
     Impair::new(tap, impairments.parse().unwrap(), 1988)
 }
 
 #[test]
-fn the_kernel_receives_what_we_send_over_a_bad_cable() {
+fn the_kernel_receives_all_data_over_an_impaired_link() {
     isolated_test(|| {
-        let Some((net, _)) = network_over(bad_cable) else { return };
+        let Some((net, _)) = network_over(impaired_link) else { return };
         let (ours, kernels) = to_kernel(&net);
-        report(&net, "to the kernel, badly", &ours, bytes(), || upload(&ours, &kernels, bytes()));
-        assert!(ours.statistics().unwrap().retransmitted_segments > 0, "the cable was too good");
+        report(&net, "to the kernel, impaired", &ours, bytes(), || {
+            upload(&ours, &kernels, bytes());
+        });
+        assert!(ours.statistics().unwrap().retransmitted_segments > 0, "no segment was lost");
     });
 }
 
 #[test]
-fn we_receive_what_the_kernel_sends_over_a_bad_cable() {
+fn we_receive_all_data_over_an_impaired_link() {
     isolated_test(|| {
-        let Some((net, _)) = network_over(bad_cable) else { return };
+        let Some((net, _)) = network_over(impaired_link) else { return };
         let (ours, kernels) = from_kernel(&net);
-        report(&net, "from the kernel, badly", &ours, bytes(), || {
+        report(&net, "from the kernel, impaired", &ours, bytes(), || {
             download(&ours, &kernels, bytes());
         });
         let statistics = ours.statistics().unwrap();
@@ -114,50 +116,54 @@ fn we_receive_what_the_kernel_sends_over_a_bad_cable() {
     });
 }
 
-/// So much is transferred across the end of sequence space.
+/// Bytes of a transfer that crosses the end of sequence space.
 const ACROSS: u64 = 32 << 20;
 
-/// Opens connections until one begins shortly before the end of sequence space, on our side (0) or the
-/// kernel's (1).
-fn shortly_before_the_end(net: &Net, noted: &Noted, side: usize) -> (TcpStream, net::TcpStream) {
+/// Opens connections until one starts shortly before the end of sequence space, on our side (0) or
+/// on the kernel's (1).
+fn shortly_before_the_end(
+    net: &Net,
+    recorded: &Recorded,
+    side: usize,
+) -> (TcpStream, net::TcpStream) {
     loop {
         let (ours, kernels) = to_kernel(net);
         let port = ours.local_addr().unwrap().port();
-        let number = noted.lock().unwrap()[&port][side].unwrap();
+        let number = recorded.lock().unwrap()[&port][side].unwrap();
         if u64::from(number) > (1 << 32) - ACROSS / 2 {
             return (ours, kernels);
         }
-        // A reset leaves nothing behind on either side.
+        // A reset leaves no TIME-WAIT state on either side.
         ours.set_linger(Some(time::Duration::ZERO)).unwrap();
     }
 }
 
 #[test]
-fn sequence_numbers_go_through_zero_in_both_directions() {
+fn sequence_numbers_wrap_in_both_directions() {
     isolated_test(|| {
-        let noted = Noted::default();
-        let spied = |link| Spy { link, noted: Noted::clone(&noted) };
+        let recorded = Recorded::default();
+        let spied = |link| IsnRecorder { link, recorded: Recorded::clone(&recorded) };
         let Some((net, _)) = network_over(spied) else { return };
-        let (ours, kernels) = shortly_before_the_end(&net, &noted, 0);
+        let (ours, kernels) = shortly_before_the_end(&net, &recorded, 0);
         upload(&ours, &kernels, ACROSS);
-        let (ours, kernels) = shortly_before_the_end(&net, &noted, 1);
+        let (ours, kernels) = shortly_before_the_end(&net, &recorded, 1);
         download(&ours, &kernels, ACROSS);
         assert_content();
     });
 }
 
-/// More than the buffers of both ends hold.
+/// Bytes of a transfer that exceeds the buffers of both ends.
 const MORE_THAN_FITS: u64 = 16 << 20;
 
-/// Lets time pass: nobody sends on the channel.
-fn stand_still() {
+/// Waits for the stall time. Nothing is ever sent on the channel.
+fn stall() {
     let stall: Duration = setting("LINERATE_STALL", "5s");
     let (_sender, receiver) = channel::<()>();
     assert_eq!(receiver.recv_timeout(stall.into()), Err(RecvTimeoutError::Timeout));
 }
 
 #[test]
-fn a_receiver_that_stands_still_for_long_gets_everything_afterwards() {
+fn a_receiver_that_stalls_gets_all_data_afterwards() {
     isolated_test(|| {
         let Some((net, _)) = network() else { return };
         let (up, kernels_down) = to_kernel(&net);
@@ -171,7 +177,7 @@ fn a_receiver_that_stands_still_for_long_gets_everything_afterwards() {
                 pattern::send(&kernels_up, MORE_THAN_FITS);
                 kernels_up.shutdown(Shutdown::Write).unwrap();
             });
-            stand_still();
+            stall();
             scope.spawn(|| pattern::receive(&kernels_down, MORE_THAN_FITS));
             pattern::receive(&down, MORE_THAN_FITS);
         });

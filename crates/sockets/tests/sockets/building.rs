@@ -1,4 +1,4 @@
-//! A network is what its builder was told, as far as that can be.
+//! The options of a network's builder.
 
 use crate::networks::{LEFT, RIGHT, cable, config};
 use linerate_link::Readiness;
@@ -11,13 +11,13 @@ use std::sync::mpsc;
 use std::thread;
 
 #[test]
-fn its_threads_have_its_name_and_the_numbers_of_its_shards() {
+fn threads_have_the_name_of_the_network_and_the_number_of_their_shard() {
     let (sender, names) = mpsc::channel();
     let tell = move |_| sender.send(thread::current().name().unwrap().to_owned()).unwrap();
     let (one, _other) = cable();
     let (two, _others) = queues(MemoryConfig::default(), 2).unwrap();
     let mut two = two.into_iter();
-    // A name of the system's ends with a zero byte, whatever the application has behind it.
+    // A thread name of the system ends at a zero byte.
     drop(
         Net::builder(one, config(LEFT)).name("one\0more").when_ended(tell.clone()).start().unwrap(),
     );
@@ -29,21 +29,21 @@ fn its_threads_have_its_name_and_the_numbers_of_its_shards() {
 }
 
 #[test]
-fn without_a_budget_it_does_one_thing_at_a_time() {
+fn a_budget_of_zero_is_raised_to_one() {
     let (left, right) = cable();
     let nothing = Budget { receive: 0, timers: 0, transmit: 0 };
     let left = Net::builder(left, config(LEFT)).budget(nothing).start().unwrap();
     let right = Net::builder(right, config(RIGHT)).start().unwrap();
     let _listener = left.bind((LEFT, 80)).unwrap();
     right.connect((LEFT, 80)).unwrap();
-    // It comes to an end with what there is to do.
+    // The thread finishes its work and sleeps.
     let before = left.activity().sleeps;
     while left.activity().sleeps == before {
         thread::yield_now();
     }
 }
 
-/// The end of a cable that calls itself narrower than it is.
+/// An end of a cable with a small MTU.
 struct Narrow(MemoryLink, usize);
 
 impl Link for Narrow {
@@ -75,7 +75,7 @@ impl Readiness for Narrow {
 }
 
 #[test]
-fn a_link_in_whose_packets_no_segment_fits_is_refused() {
+fn a_link_whose_mtu_is_too_small_for_a_segment_is_refused() {
     let [one, other] = <[_; 2]>::from(cable());
     Net::builder(Narrow(one, SMALLEST_MTU), config(LEFT)).start().unwrap();
     let error = Net::builder(Narrow(other, SMALLEST_MTU - 1), config(RIGHT)).start().unwrap_err();

@@ -1,4 +1,4 @@
-//! UDP sockets carry datagrams as those of `std::net` do.
+//! UDP sockets behave like those of `std::net`.
 
 use crate::networks::{LEFT, RIGHT, networks};
 use linerate_sockets::{Net, UdpOptions, UdpSocket};
@@ -12,37 +12,37 @@ fn sockets(left: &Net, right: &Net) -> (UdpSocket, UdpSocket) {
 }
 
 #[test]
-fn a_datagram_arrives_with_its_sender_and_can_be_answered() {
+fn a_datagram_arrives_with_the_address_of_its_sender() {
     let (left, right) = networks();
     let (near, far) = sockets(&left, &right);
-    let mut heard = [0; 64];
+    let mut received = [0; 64];
     for number in 0..100_u8 {
         assert_eq!(far.send_to(&[number; 9], near.local_addr().unwrap()).unwrap(), 9);
-        let (length, from) = near.recv_from(&mut heard).unwrap();
-        assert_eq!((&heard[..length], from), (&[number; 9][..], far.local_addr().unwrap()));
-        near.send_to(&heard[..length], from).unwrap();
-        assert_eq!(far.recv_from(&mut heard).unwrap(), (9, near.local_addr().unwrap()));
+        let (length, from) = near.recv_from(&mut received).unwrap();
+        assert_eq!((&received[..length], from), (&[number; 9][..], far.local_addr().unwrap()));
+        near.send_to(&received[..length], from).unwrap();
+        assert_eq!(far.recv_from(&mut received).unwrap(), (9, near.local_addr().unwrap()));
     }
 }
 
 #[test]
-fn a_peek_leaves_the_datagram_and_a_small_buffer_loses_its_rest() {
+fn a_peek_leaves_the_datagram_and_a_small_buffer_truncates_it() {
     let (left, right) = networks();
     let (near, far) = sockets(&left, &right);
     far.send_to(b"datagram", near.local_addr().unwrap()).unwrap();
-    let mut heard = [0; 4];
-    assert_eq!(near.peek_from(&mut heard).unwrap().0, 4);
-    // Sent now and not before: the first one may have had to wait for the neighbour's address.
+    let mut received = [0; 4];
+    assert_eq!(near.peek_from(&mut received).unwrap().0, 4);
+    // Sent now and not earlier: the first datagram may have waited for ARP.
     far.send_to(b"next", near.local_addr().unwrap()).unwrap();
-    assert_eq!(near.peek(&mut heard).unwrap(), 4);
-    assert_eq!(near.recv(&mut heard).unwrap(), 4);
-    assert_eq!(&heard, b"data");
-    assert_eq!(near.recv(&mut heard).unwrap(), 4);
-    assert_eq!(&heard, b"next");
+    assert_eq!(near.peek(&mut received).unwrap(), 4);
+    assert_eq!(near.recv(&mut received).unwrap(), 4);
+    assert_eq!(&received, b"data");
+    assert_eq!(near.recv(&mut received).unwrap(), 4);
+    assert_eq!(&received, b"next");
 }
 
 #[test]
-fn a_socket_with_a_peer_hears_of_its_refusal() {
+fn a_connected_socket_reports_that_its_peer_refused_a_datagram() {
     let (left, right) = networks();
     let (near, far) = sockets(&left, &right);
     let address = near.local_addr().unwrap();
@@ -53,26 +53,26 @@ fn a_socket_with_a_peer_hears_of_its_refusal() {
     far.send(b"hello").unwrap();
     assert_eq!(near.recv(&mut [0; 9]).unwrap(), 5);
     drop(near);
-    far.send(b"anybody?").unwrap();
+    far.send(b"anyone?").unwrap();
     assert_eq!(far.recv(&mut [0; 9]).unwrap_err().kind(), ErrorKind::ConnectionRefused);
-    assert!(far.take_error().unwrap().is_none(), "it was told");
+    assert!(far.take_error().unwrap().is_none(), "the error was reported");
 }
 
 #[test]
-fn a_socket_with_a_peer_hears_nobody_else() {
+fn a_connected_socket_receives_only_from_its_peer() {
     let (left, right) = networks();
     let (near, far) = sockets(&left, &right);
     let other = left.bind_udp((LEFT, 0)).unwrap();
     far.connect(near.local_addr().unwrap()).unwrap();
     other.send_to(b"other", far.local_addr().unwrap()).unwrap();
     near.send_to(b"peer", far.local_addr().unwrap()).unwrap();
-    let mut heard = [0; 9];
-    assert_eq!(far.recv(&mut heard).unwrap(), 4);
-    assert_eq!(&heard[..4], b"peer");
+    let mut received = [0; 9];
+    assert_eq!(far.recv(&mut received).unwrap(), 4);
+    assert_eq!(&received[..4], b"peer");
 }
 
 #[test]
-fn nothing_in_time_would_block() {
+fn receiving_would_block_after_the_timeout() {
     let (left, right) = networks();
     let (near, _far) = sockets(&left, &right);
     near.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
@@ -84,7 +84,7 @@ fn nothing_in_time_would_block() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused() {
+fn invalid_datagrams_and_destinations_are_refused() {
     let (left, right) = networks();
     let (near, far) = sockets(&left, &right);
     let to = near.local_addr().unwrap();
@@ -99,19 +99,19 @@ fn what_cannot_be_sent_is_refused() {
     assert_eq!(kind(far.send_to(b"?", (LEFT, 0))), ErrorKind::InvalidInput);
     assert_eq!(kind(far.send_to(b"?", "192.0.2.1:9")), ErrorKind::NetworkUnreachable);
     assert_eq!(kind(far.send_to(b"?", "[::1]:9")), ErrorKind::Unsupported);
-    let everybody = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 255), 9));
-    assert_eq!(kind(far.send_to(b"?", everybody)), ErrorKind::PermissionDenied);
+    let broadcast = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 255), 9));
+    assert_eq!(kind(far.send_to(b"?", broadcast)), ErrorKind::PermissionDenied);
     far.set_broadcast(true).unwrap();
     assert!(far.broadcast().unwrap());
-    assert_eq!(far.send_to(b"all", everybody).unwrap(), 3);
+    assert_eq!(far.send_to(b"all", broadcast).unwrap(), 3);
 }
 
 #[test]
-fn a_sender_that_is_faster_than_the_link_waits_for_it() {
+fn a_sender_waits_while_the_link_is_busy() {
     const DATAGRAMS: usize = 5_000;
     let (left, right) = networks();
     let near = left.bind_udp((LEFT, 0)).unwrap();
-    // Room for two at a time, so that waiting is the rule.
+    // Room for two datagrams, so that most sends wait.
     let options = UdpOptions { send_bytes: 3_000, ..UdpOptions::default() };
     let far = right.bind_udp_with((RIGHT, 0), &options).unwrap();
     let to = near.local_addr().unwrap();
@@ -128,13 +128,13 @@ fn a_sender_that_is_faster_than_the_link_waits_for_it() {
 }
 
 #[test]
-fn a_sender_to_its_own_host_never_waits_and_what_is_too_much_is_lost() {
+fn a_sender_to_its_own_host_never_waits_and_excess_datagrams_are_dropped() {
     const DATAGRAMS: usize = 3_000;
     let (left, _right) = networks();
     let [from, to] = [(); 2].map(|()| left.bind_udp((LEFT, 0)).unwrap());
     from.set_nonblocking(true).unwrap();
     let address = to.local_addr().unwrap();
-    // Thrice what the host holds of packets to itself.
+    // Three times the capacity of the host's loopback queue.
     for _ in 0..DATAGRAMS {
         from.send_to(&[1; 1_000], address).unwrap();
     }
@@ -142,23 +142,23 @@ fn a_sender_to_its_own_host_never_waits_and_what_is_too_much_is_lost() {
 }
 
 #[test]
-fn what_was_sent_leaves_although_its_socket_is_dropped() {
+fn queued_datagrams_are_sent_although_the_socket_is_dropped() {
     let (left, right) = networks();
     let near = left.bind_udp((LEFT, 0)).unwrap();
-    let mut heard = [0; 9];
-    // To a neighbour that has to be asked for first, and to one that is known.
+    let mut received = [0; 9];
+    // To a neighbour that needs an ARP request, and to a known one.
     for word in [b"one", b"two"] {
         let far = right.bind_udp((RIGHT, 0)).unwrap();
         let from = far.local_addr().unwrap();
         far.send_to(word, near.local_addr().unwrap()).unwrap();
         drop(far);
-        assert_eq!(near.recv_from(&mut heard).unwrap(), (3, from));
-        assert_eq!(&heard[..3], word);
+        assert_eq!(near.recv_from(&mut received).unwrap(), (3, from));
+        assert_eq!(&received[..3], word);
     }
 }
 
 #[test]
-fn a_patient_end_lets_a_datagram_leave_whose_way_has_to_be_found() {
+fn finish_sends_a_datagram_that_waits_for_arp() {
     let (left, right) = networks();
     let near = left.bind_udp((LEFT, 0)).unwrap();
     right.bind_udp((RIGHT, 0)).unwrap().send_to(b"word", near.local_addr().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! When a network ends, everybody hears of it and nothing is left.
+//! When a network ends, all waiting calls and all peers are informed, and nothing is left over.
 
 use crate::networks::{ByHand, LEFT, RIGHT, cable, config, connection, networks, until_waits};
 use linerate_link::Readiness;
@@ -14,14 +14,15 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-/// Has a thread wait in each way in which one can, ends the network, and returns what they heard.
-fn what_waiting_threads_hear(net: &Net, other: &Net, end: impl FnOnce()) -> Vec<ErrorKind> {
+/// Starts a thread for each kind of blocking call, ends the network, and returns the threads'
+/// errors.
+fn errors_of_waiting_threads(net: &Net, other: &Net, end: impl FnOnce()) -> Vec<ErrorKind> {
     let (near, far) = connection(net, other);
     let listener = net.bind((LEFT, 0)).unwrap();
     let datagrams = net.bind_udp((LEFT, 0)).unwrap();
     let (stuffed, unread) = connection(net, other);
     let before = net.activity().waits;
-    let heard = thread::scope(|scope| {
+    let received = thread::scope(|scope| {
         let threads = [
             scope.spawn(|| (&near).read(&mut [0]).unwrap_err().kind()),
             scope.spawn(|| listener.accept().unwrap_err().kind()),
@@ -34,33 +35,33 @@ fn what_waiting_threads_hear(net: &Net, other: &Net, end: impl FnOnce()) -> Vec<
                 }
             }),
         ];
-        // Nothing that they wait for comes, so each of them waits once at least.
+        // None of the awaited events happens, so every thread waits at least once.
         until_waits(net, before + 4);
         end();
         threads.map(|thread| thread.join().unwrap()).to_vec()
     });
     drop((far, unread));
-    heard
+    received
 }
 
 #[test]
-fn everybody_who_waits_is_woken_when_the_application_ends_the_network() {
+fn shutdown_wakes_all_waiting_threads() {
     let (left, right) = networks();
-    let heard = what_waiting_threads_hear(&left, &right, || left.shutdown());
-    assert_eq!(heard, [ErrorKind::NetworkDown; 4]);
+    let errors = errors_of_waiting_threads(&left, &right, || left.shutdown());
+    assert_eq!(errors, [ErrorKind::NetworkDown; 4]);
     assert_eq!(left.end(), Some(End::ShutDown));
     left.shutdown();
     let error = left.bind((LEFT, 0)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NetworkDown);
     assert_eq!(
         error.to_string(),
-        "the application has shut this network down: make a new one to go on"
+        "the application has shut this network down: create a new one to go on"
     );
     assert!(left.connect((RIGHT, 1)).is_err() && left.bind_udp((LEFT, 0)).is_err());
 }
 
 #[test]
-fn the_peers_of_a_network_that_ends_are_told() {
+fn shutdown_resets_connections() {
     let (left, right) = networks();
     let (_near, mut far) = connection(&left, &right);
     let listener = left.bind((LEFT, 0)).unwrap();
@@ -71,26 +72,26 @@ fn the_peers_of_a_network_that_ends_are_told() {
 }
 
 #[test]
-fn everybody_who_waits_is_woken_when_the_link_is_gone() {
+fn a_failing_link_wakes_all_waiting_threads() {
     let (left, right) = networks();
     let mut right = Some(right);
     let other = right.clone().unwrap();
-    let heard = what_waiting_threads_hear(&left, &other.clone(), || {
+    let errors = errors_of_waiting_threads(&left, &other.clone(), || {
         right.take();
         other.shutdown();
     });
-    // Those with a peer may hear the peer's last word before that of the link.
-    for kind in [heard[0], heard[3]] {
+    // Threads with a peer may see the peer's reset before the failure of the link.
+    for kind in [errors[0], errors[3]] {
         assert!(matches!(kind, ErrorKind::NetworkDown | ErrorKind::ConnectionReset), "{kind}");
     }
-    assert_eq!(heard[1..3], [ErrorKind::NetworkDown; 2]);
+    assert_eq!(errors[1..3], [ErrorKind::NetworkDown; 2]);
     let error = left.connect((RIGHT, 1)).unwrap_err();
     assert!(error.to_string().starts_with("the machine took the link away"), "{error}");
     assert_eq!(left.end(), Some(End::Link(LinkError::Down)));
 }
 
 #[test]
-fn the_last_net_to_go_ends_the_network_and_gives_the_link_back() {
+fn dropping_the_last_net_ends_the_network_and_returns_the_link() {
     let (link, other) = cable();
     let (sender, ended) = mpsc::channel();
     let net = Net::builder(link, config(LEFT));
@@ -100,14 +101,14 @@ fn the_last_net_to_go_ends_the_network_and_gives_the_link_back() {
     drop(net);
     assert_eq!(clone.end(), None);
     drop(clone);
-    // Its thread has ended when the drop returns, so it must be there.
+    // The thread has ended when the drop returns, so the link has been sent.
     assert_eq!(ended.try_recv().unwrap().capabilities().mtu, 1_500);
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::NetworkDown);
     drop(other);
 }
 
 #[test]
-fn a_patient_end_waits_for_what_closed_sockets_have_to_send() {
+fn finish_waits_until_closed_sockets_have_sent_their_data() {
     const BYTES: usize = 200_000;
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
@@ -115,10 +116,10 @@ fn a_patient_end_waits_for_what_closed_sockets_have_to_send() {
     drop(far);
     thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            let mut heard = Vec::new();
-            near.read_to_end(&mut heard).unwrap();
+            let mut received = Vec::new();
+            near.read_to_end(&mut received).unwrap();
             drop(near);
-            heard.len()
+            received.len()
         });
         right.finish(Duration::from_secs(600)).unwrap();
         assert_eq!(reader.join().unwrap(), BYTES);
@@ -127,7 +128,7 @@ fn a_patient_end_waits_for_what_closed_sockets_have_to_send() {
 }
 
 #[test]
-fn a_patient_end_is_not_patient_for_ever() {
+fn finish_gives_up_after_its_timeout() {
     let (left, right) = networks();
     let (near, mut far) = connection(&left, &right);
     far.write_all(b"the peer does not close").unwrap();
@@ -139,7 +140,7 @@ fn a_patient_end_is_not_patient_for_ever() {
 }
 
 #[test]
-fn a_thread_that_panics_closes_its_sockets_as_any_other() {
+fn a_panicking_application_thread_closes_its_sockets() {
     let (left, right) = networks();
     let (near, mut far) = connection(&left, &right);
     let panicked = thread::spawn(move || {
@@ -147,13 +148,13 @@ fn a_thread_that_panics_closes_its_sockets_as_any_other() {
         panic!("this panic is part of a test");
     });
     assert!(panicked.join().is_err());
-    let mut heard = String::new();
-    far.read_to_string(&mut heard).unwrap();
-    assert_eq!(heard, "oh");
+    let mut received = String::new();
+    far.read_to_string(&mut received).unwrap();
+    assert_eq!(received, "oh");
     assert_eq!(left.end(), None);
 }
 
-/// A link with a fault, which shows when it is switched on.
+/// A link with a fault that can be switched on.
 struct Broken {
     link: MemoryLink,
     shows: Arc<AtomicBool>,
@@ -205,7 +206,7 @@ impl Readiness for Broken {
 }
 
 #[test]
-fn a_bug_in_the_network_s_thread_leaves_nobody_waiting() {
+fn a_panic_of_the_reactor_wakes_all_waiting_threads() {
     let (link, right) = cable();
     let shows = Arc::new(AtomicBool::new(false));
     let broken = Broken {
@@ -215,22 +216,22 @@ fn a_bug_in_the_network_s_thread_leaves_nobody_waiting() {
     };
     let left = Net::builder(broken, config(LEFT)).start().unwrap();
     let right = Net::builder(right, config(RIGHT)).start().unwrap();
-    let heard = what_waiting_threads_hear(&left, &right, || {
+    let errors = errors_of_waiting_threads(&left, &right, || {
         shows.store(true, Ordering::Relaxed);
         right.shutdown();
     });
-    assert_eq!(heard[1..3], [ErrorKind::Other; 2]);
+    assert_eq!(errors[1..3], [ErrorKind::Other; 2]);
     assert_eq!(left.end(), Some(End::Panicked));
     let error = left.bind((LEFT, 0)).unwrap_err();
     assert!(error.to_string().contains("that is a bug of linerate"), "{error}");
 }
 
 #[test]
-fn nothing_is_taken_by_the_sockets_of_a_network_that_has_ended() {
+fn sockets_of_an_ended_network_accept_no_data() {
     let (link, right) = cable();
     let shows = Arc::new(AtomicBool::new(false));
     let broken = Broken { link, shows: Arc::clone(&shows), fault: || LinkError::Down };
-    // The link is kept, so that the other end of it is not gone as well.
+    // The link is kept, so that its other end does not fail as well.
     let (sender, kept) = mpsc::channel();
     let gone =
         Net::builder(broken, config(LEFT)).when_ended(move |link| sender.send(link).unwrap());
@@ -242,7 +243,7 @@ fn nothing_is_taken_by_the_sockets_of_a_network_that_has_ended() {
     at_left.connect(at_right.local_addr().unwrap()).unwrap();
     at_right.connect(at_left.local_addr().unwrap()).unwrap();
     shows.store(true, Ordering::Relaxed);
-    // A frame, so that the link is looked at.
+    // A frame makes the reactor use the link.
     at_right.send(b"!").unwrap();
     while gone.end().is_none() {
         thread::yield_now();
@@ -265,10 +266,10 @@ fn nothing_is_taken_by_the_sockets_of_a_network_that_has_ended() {
 }
 
 #[test]
-fn the_peers_of_connections_that_are_still_being_closed_are_told_too() {
+fn shutdown_resets_connections_that_are_still_closing() {
     let (left, right) = cable();
     let mut left = ByHand::new(left);
-    // The link is kept, so that what the right says last is still there.
+    // The link is kept, so that the last frames of the right host are not lost.
     let (sender, kept) = mpsc::channel();
     let right =
         Net::builder(right, config(RIGHT)).when_ended(move |link| sender.send(link).unwrap());
@@ -276,7 +277,7 @@ fn the_peers_of_connections_that_are_still_being_closed_are_told_too() {
     let (from_closed, closed) = left.accept(&right);
     let (from_lingering, lingering) = left.accept(&right);
     lingering.set_linger(Some(Duration::from_secs(600))).unwrap();
-    // Nobody hears, and nobody acknowledges, that they are closed.
+    // The left host is not driven, so the FINs are not acknowledged.
     drop(closed);
     thread::scope(|scope| {
         let before = right.activity().waits;

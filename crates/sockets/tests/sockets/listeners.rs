@@ -1,6 +1,6 @@
-//! Listeners accept as those of `std::net` do.
+//! Listeners behave like those of `std::net`.
 
-use crate::networks::{LEFT, NOBODY, RIGHT, networks};
+use crate::networks::{ABSENT, LEFT, RIGHT, networks};
 use linerate_sockets::{BufferSize, Config, ListenOptions, SynCookies};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 #[test]
-fn nobody_listens_there() {
+fn a_port_without_a_listener_refuses_connections() {
     let (_left, right) = networks();
     let error = right.connect((LEFT, 9)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
@@ -17,7 +17,7 @@ fn nobody_listens_there() {
 }
 
 #[test]
-fn an_address_is_given_once_and_only_if_it_is_ours() {
+fn an_address_can_be_bound_once_and_must_be_local() {
     let (left, _right) = networks();
     let listener = left.bind((LEFT, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -27,13 +27,13 @@ fn an_address_is_given_once_and_only_if_it_is_ours() {
     let again = left.bind(address).unwrap();
     drop(left.bind((LEFT, 0)).unwrap());
     assert_eq!(again.local_addr().unwrap(), address);
-    assert_eq!(left.bind((NOBODY, 80)).unwrap_err().kind(), ErrorKind::AddrNotAvailable);
+    assert_eq!(left.bind((ABSENT, 80)).unwrap_err().kind(), ErrorKind::AddrNotAvailable);
     assert_eq!(left.bind("[::]:80").unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(left.connect("[2001:db8::1]:80").unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
 #[test]
-fn of_several_addresses_the_first_that_answers_is_taken() {
+fn the_first_of_several_addresses_that_answers_is_used() {
     let (left, right) = networks();
     let listener = left.bind((LEFT, 80)).unwrap();
     let addresses = [SocketAddr::from((LEFT, 79)), SocketAddr::from((LEFT, 80))];
@@ -42,14 +42,14 @@ fn of_several_addresses_the_first_that_answers_is_taken() {
 }
 
 #[test]
-fn a_network_without_a_way_says_so() {
+fn connecting_without_a_route_fails() {
     let (left, _right) = networks();
     let error = left.connect("192.0.2.1:80").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NetworkUnreachable);
 }
 
 #[test]
-fn a_host_can_call_itself() {
+fn a_host_can_connect_to_itself() {
     let (left, _right) = networks();
     let listener = left.bind("0.0.0.0:80").unwrap();
     for address in ["10.0.0.1:80", "127.0.0.1:80"] {
@@ -57,21 +57,21 @@ fn a_host_can_call_itself() {
         let (mut near, _) = listener.accept().unwrap();
         far.write_all(b"me").unwrap();
         drop(far);
-        let mut heard = String::new();
-        near.read_to_string(&mut heard).unwrap();
-        assert_eq!(heard, "me");
+        let mut received = String::new();
+        near.read_to_string(&mut received).unwrap();
+        assert_eq!(received, "me");
     }
 }
 
 #[test]
-fn a_full_backlog_keeps_callers_waiting_until_there_is_room() {
+fn connections_beyond_the_backlog_wait_until_there_is_room() {
     let (left, right) = networks();
     let options = ListenOptions { backlog: 2, ..ListenOptions::default() };
     let listener = left.bind_with((LEFT, 0), &options).unwrap();
     let address = listener.local_addr().unwrap();
     let waiting = [(); 2].map(|()| right.connect(address).unwrap());
     let error = loop {
-        // One more may be counted as open by its own end only.
+        // One more connection may be open on the client's direction only.
         match right.connect_timeout(&address, Duration::from_millis(20)) {
             Ok(_) => {}
             Err(error) => break error,
@@ -87,22 +87,22 @@ fn a_full_backlog_keeps_callers_waiting_until_there_is_room() {
 }
 
 #[test]
-fn a_listener_that_gives_cookies_serves_as_any_other_and_tells_of_them() {
+fn a_listener_with_syn_cookies_accepts_and_counts_them() {
     let (left, right) = networks();
     let options = ListenOptions { syn_cookies: SynCookies::Always, ..ListenOptions::default() };
     let listener = left.bind_with((LEFT, 0), &options).unwrap();
     let mut far = right.connect(listener.local_addr().unwrap()).unwrap();
     far.write_all(b"cookie").unwrap();
     far.shutdown(Shutdown::Write).unwrap();
-    let mut heard = String::new();
-    listener.accept().unwrap().0.read_to_string(&mut heard).unwrap();
-    assert_eq!(heard, "cookie");
+    let mut received = String::new();
+    listener.accept().unwrap().0.read_to_string(&mut received).unwrap();
+    assert_eq!(received, "cookie");
     let counted = listener.statistics().unwrap();
     assert_eq!((counted.syns_kept, counted.cookies_taken, counted.acceptable), (0, 1, 0));
 }
 
 #[test]
-fn a_listener_that_waits_for_data_lets_its_program_wait_as_long() {
+fn a_listener_with_deferred_accept_waits_for_data() {
     let (left, right) = networks();
     let defer_accept = Some(Duration::from_secs(100).into());
     let options = ListenOptions { defer_accept, ..ListenOptions::default() };
@@ -115,13 +115,13 @@ fn a_listener_that_waits_for_data_lets_its_program_wait_as_long() {
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
     listener.set_nonblocking(false).unwrap();
     far.write_all(b"question").unwrap();
-    let mut heard = [0; 8];
-    listener.accept().unwrap().0.read_exact(&mut heard).unwrap();
-    assert_eq!(&heard, b"question");
+    let mut received = [0; 8];
+    listener.accept().unwrap().0.read_exact(&mut received).unwrap();
+    assert_eq!(&received, b"question");
 }
 
 #[test]
-fn a_listener_that_is_shut_down_sends_its_waiting_threads_home() {
+fn shutting_a_listener_down_wakes_waiting_threads() {
     let (left, right) = networks();
     let listener = left.bind((LEFT, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -136,7 +136,7 @@ fn a_listener_that_is_shut_down_sends_its_waiting_threads_home() {
 }
 
 #[test]
-fn connections_that_nobody_accepted_are_reset_with_their_listener() {
+fn connections_not_yet_accepted_are_reset_when_the_listener_is_dropped() {
     let (left, right) = networks();
     let listener = left.bind((LEFT, 0)).unwrap();
     let mut far = right.connect(listener.local_addr().unwrap()).unwrap();
@@ -145,14 +145,14 @@ fn connections_that_nobody_accepted_are_reset_with_their_listener() {
 }
 
 #[test]
-fn two_hundred_callers_at_once_are_each_answered_for_themselves() {
-    const CALLERS: u32 = 200;
+fn two_hundred_simultaneous_clients_each_get_their_answer() {
+    const CLIENTS: u32 = 200;
     let (left, right) = networks();
     let listener = left.bind((LEFT, 0)).unwrap();
     let address = listener.local_addr().unwrap();
-    let start = Barrier::new(CALLERS as usize);
+    let start = Barrier::new(CLIENTS as usize);
     thread::scope(|scope| {
-        for number in 0..CALLERS {
+        for number in 0..CLIENTS {
             let (right, start) = (&right, &start);
             scope.spawn(move || {
                 start.wait();
@@ -164,21 +164,21 @@ fn two_hundred_callers_at_once_are_each_answered_for_themselves() {
                 assert_eq!(u32::from_be_bytes(answer), number + 1);
             });
         }
-        for stream in listener.incoming().take(CALLERS as usize) {
+        for stream in listener.incoming().take(CLIENTS as usize) {
             let mut stream = stream.unwrap();
             scope.spawn(move || {
-                let mut question = [0; 4];
-                stream.read_exact(&mut question).unwrap();
-                let answer = u32::from_be_bytes(question) + 1;
+                let mut request = [0; 4];
+                stream.read_exact(&mut request).unwrap();
+                let answer = u32::from_be_bytes(request) + 1;
                 stream.write_all(&answer.to_be_bytes()).unwrap();
-                assert_eq!(stream.read(&mut question).unwrap(), 0);
+                assert_eq!(stream.read(&mut request).unwrap(), 0);
             });
         }
     });
 }
 
 #[test]
-fn waiting_for_a_connection_ends_when_its_time_is_over() {
+fn accept_fails_after_its_timeout() {
     let (left, right) = networks();
     let listener = left.bind((LEFT, 80)).unwrap();
     assert_eq!(
@@ -193,7 +193,7 @@ fn waiting_for_a_connection_ends_when_its_time_is_over() {
 }
 
 #[test]
-fn rules_that_change_are_those_of_connections_to_come() {
+fn a_changed_configuration_applies_to_later_connections() {
     let (left, right) = networks();
     let listener = left.bind((LEFT, 80)).unwrap();
     let next = || {

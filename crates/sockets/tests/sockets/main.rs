@@ -1,6 +1,6 @@
 //! Two networks in one process, and programs that use them like `std::net`.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
+#![allow(clippy::unwrap_used, reason = "test helpers unwrap as tests do")]
 
 mod building;
 mod datagrams;

@@ -1,4 +1,4 @@
-//! Two networks at the ends of one cable of memory.
+//! Two networks at the ends of a memory link.
 
 use linerate_link::MonotonicClock;
 use linerate_link::memory::{MemoryConfig, MemoryLink, pair};
@@ -12,8 +12,8 @@ use std::thread;
 
 pub(crate) const LEFT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub(crate) const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-/// Nobody has it.
-pub(crate) const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 77);
+/// An address that no host has.
+pub(crate) const ABSENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 77);
 
 pub(crate) fn config(address: Ipv4Addr) -> StackConfig {
     let mac = format!("02:00:00:00:00:{:02x}", address.octets()[3]);
@@ -28,7 +28,7 @@ pub(crate) fn networks() -> (Net, Net) {
     networks_with(|_| ())
 }
 
-/// Both configured in the same way.
+/// Creates two networks whose configurations are changed alike.
 pub(crate) fn networks_with(change: impl Fn(&mut StackConfig)) -> (Net, Net) {
     let (left, right) = cable();
     let [left, right] =
@@ -40,7 +40,7 @@ pub(crate) fn networks_with(change: impl Fn(&mut StackConfig)) -> (Net, Net) {
     (left, right)
 }
 
-/// A connection from the right to the left: the ends of the left and of the right.
+/// Opens a connection from the right to the left. Returns the left and the right end.
 pub(crate) fn connection(left: &Net, right: &Net) -> (TcpStream, TcpStream) {
     let listener = left.bind((LEFT, 0)).unwrap();
     let far = right.connect(listener.local_addr().unwrap()).unwrap();
@@ -49,21 +49,21 @@ pub(crate) fn connection(left: &Net, right: &Net) -> (TcpStream, TcpStream) {
     (near, far)
 }
 
-/// Passes the time until threads of the application have waited `waits` times in all.
+/// Waits until application threads have waited `waits` times in total.
 pub(crate) fn until_waits(net: &Net, waits: u64) {
     while net.activity().waits < waits {
         thread::yield_now();
     }
 }
 
-/// A host at an end of a cable that does nothing but what a test has it do: until then nothing is heard there.
+/// A host without a thread: it receives and sends only when a test calls `turn`.
 pub(crate) struct ByHand {
     host: Host<MemoryLink>,
     listener: ListenHandle,
 }
 
 impl ByHand {
-    /// The left one, which listens.
+    /// Creates the left host, which listens.
     pub(crate) fn new(link: MemoryLink) -> Self {
         let mut stack = Stack::new(config(LEFT), [1; 32]);
         let listener =
@@ -71,7 +71,7 @@ impl ByHand {
         Self { host: Host::new(stack, link), listener }
     }
 
-    /// A connection from the right, which is opened meanwhile: its end here and the other.
+    /// Accepts a connection from the right. Returns both ends.
     pub(crate) fn accept(&mut self, right: &Net) -> (TcpHandle, TcpStream) {
         thread::scope(|scope| {
             let opening = scope.spawn(|| right.connect((LEFT, 80)).unwrap());
@@ -86,7 +86,7 @@ impl ByHand {
         })
     }
 
-    /// Hears all that has been said, and answers.
+    /// Receives all frames that have arrived, and answers them.
     pub(crate) fn turn(&mut self) {
         while self.host.turn(MonotonicClock.now()).unwrap().more {}
     }

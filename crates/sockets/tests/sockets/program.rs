@@ -1,4 +1,4 @@
-//! A program written for `std::net`, over the system's sockets and over these.
+//! A program for `std::net`, over the system's sockets and over these.
 
 use crate::networks::{LEFT, networks};
 use crate::store::{over_linerate, over_the_system, questions};
@@ -24,7 +24,7 @@ fn ask_over_linerate() -> io::Result<Vec<String>> {
 }
 
 #[test]
-fn a_program_written_for_std_does_the_same_over_these_sockets() {
+fn a_program_for_std_net_has_the_same_results_over_these_sockets() {
     let answers = ask_over_linerate().unwrap();
     assert_eq!(answers, ask_over_the_system().unwrap());
     assert_eq!(answers[999..], ["meaning499", "?", "what?"]);

@@ -1,4 +1,5 @@
-//! A network of several shards, each with a queue of the link and a thread, is used as one of one.
+//! A network with several shards, each with a queue of the link and a thread, is used like any
+//! other.
 
 use crate::networks::{LEFT, RIGHT, config, until_waits};
 use crate::pattern;
@@ -19,14 +20,16 @@ fn builder(links: Vec<MemoryLink>, address: Ipv4Addr, seed: u8) -> Builder<Memor
     Net::builder(links.next().unwrap(), config(address)).queues(links).seed([seed; 32])
 }
 
-/// Two networks whose secrets differ, so that neither sends a flow to the queue where the other looks for it.
+/// Creates networks whose hash keys differ, so that neither sends a flow to the queue that the
+/// other
+/// expects.
 fn networks() -> (Net, Net) {
     let (left, right) = queues(MemoryConfig::default(), SHARDS).unwrap();
     (builder(left, LEFT, 1).start().unwrap(), builder(right, RIGHT, 2).start().unwrap())
 }
 
 #[test]
-fn many_connections_carry_their_bytes_over_all_shards() {
+fn connections_on_all_shards_carry_their_data() {
     const CONNECTIONS: u64 = 12;
     let (left, right) = networks();
     let listener = left.bind((LEFT, 0)).unwrap();
@@ -54,11 +57,11 @@ fn many_connections_carry_their_bytes_over_all_shards() {
     assert_eq!(right.counters().unwrap().tcp.active_opens, CONNECTIONS);
     assert_eq!(listener.statistics().unwrap().syns_kept, CONNECTIONS);
     let given: u64 = left.handovers().iter().map(|shard| shard.given).sum();
-    assert!(given > 0, "their secrets differ");
+    assert!(given > 0, "the hash keys differ, so frames change shards");
 }
 
 #[test]
-fn a_port_of_the_application_s_choice_is_found_on_its_shard() {
+fn a_chosen_local_port_selects_its_shard() {
     let (left, right) = networks();
     let listener = left.bind((LEFT, 80)).unwrap();
     for port in 5_000..5_012 {
@@ -73,7 +76,7 @@ fn a_port_of_the_application_s_choice_is_found_on_its_shard() {
 }
 
 #[test]
-fn an_address_is_given_once_among_all_shards() {
+fn an_address_can_be_bound_once_among_all_shards() {
     let (left, _right) = networks();
     let listener = left.bind((LEFT, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -83,7 +86,7 @@ fn an_address_is_given_once_among_all_shards() {
 }
 
 #[test]
-fn a_host_of_shards_calls_itself_and_is_asked_by_datagrams() {
+fn a_host_with_shards_connects_to_itself_and_answers_datagrams() {
     let (left, right) = networks();
     let listener = left.bind("0.0.0.0:80").unwrap();
     for _ in 0..2 * SHARDS {
@@ -96,15 +99,15 @@ fn a_host_of_shards_calls_itself_and_is_asked_by_datagrams() {
     for _ in 0..8 {
         let asking = right.bind_udp((RIGHT, 0)).unwrap();
         asking.send_to(b"name?", (LEFT, 53)).unwrap();
-        let mut question = [0; 9];
-        let (_, from) = asked.recv_from(&mut question).unwrap();
+        let mut request = [0; 9];
+        let (_, from) = asked.recv_from(&mut request).unwrap();
         asked.send_to(b"an answer", from).unwrap();
-        assert_eq!(asking.recv(&mut question).unwrap(), 9);
+        assert_eq!(asking.recv(&mut request).unwrap(), 9);
     }
 }
 
 #[test]
-fn whoever_waits_for_a_connection_hears_that_the_listener_or_the_network_has_ended() {
+fn accept_fails_when_the_listener_or_the_network_ends() {
     let (left, _right) = networks();
     let listener = left.bind((LEFT, 80)).unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -126,7 +129,7 @@ fn whoever_waits_for_a_connection_hears_that_the_listener_or_the_network_has_end
 }
 
 #[test]
-fn a_queue_that_is_gone_ends_the_whole_network_and_every_queue_is_given_back() {
+fn a_failing_queue_ends_the_network_and_returns_every_queue() {
     let (mut left, right) = queues(MemoryConfig::default(), SHARDS).unwrap();
     let (sender, given_back) = mpsc::channel();
     let net = builder(right, RIGHT, 2)

@@ -1,4 +1,4 @@
-//! Streams carry bytes as those of `std::net` do.
+//! Streams behave like those of `std::net`.
 
 use crate::networks::{
     ByHand, LEFT, RIGHT, cable, config, connection, networks, networks_with, until_waits,
@@ -11,21 +11,21 @@ use std::thread;
 use std::time::Duration;
 
 #[test]
-fn what_is_said_is_heard_on_both_sides() {
+fn data_passes_in_both_directions() {
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
-    let mut heard = [0; 5];
+    let mut received = [0; 5];
     for _ in 0..1_000 {
         far.write_all(b"hello").unwrap();
-        near.read_exact(&mut heard).unwrap();
-        near.write_all(&heard).unwrap();
-        far.read_exact(&mut heard).unwrap();
-        assert_eq!(&heard, b"hello");
+        near.read_exact(&mut received).unwrap();
+        near.write_all(&received).unwrap();
+        far.read_exact(&mut received).unwrap();
+        assert_eq!(&received, b"hello");
     }
 }
 
 #[test]
-fn the_addresses_of_one_end_are_those_of_the_other() {
+fn both_ends_report_the_same_addresses() {
     let (left, right) = networks();
     let (near, far) = connection(&left, &right);
     assert_eq!(near.local_addr().unwrap(), far.peer_addr().unwrap());
@@ -34,7 +34,7 @@ fn the_addresses_of_one_end_are_those_of_the_other() {
 }
 
 #[test]
-fn a_long_transfer_in_both_directions_at_once_arrives_byte_for_byte() {
+fn a_long_transfer_in_both_directions_at_once_arrives_intact() {
     const BYTES: u64 = 64 << 20;
     let (left, right) = networks();
     let (near, far) = connection(&left, &right);
@@ -54,16 +54,16 @@ fn a_long_transfer_in_both_directions_at_once_arrives_byte_for_byte() {
 }
 
 #[test]
-fn a_direction_can_be_closed_and_the_other_used_on() {
+fn closing_one_direction_leaves_the_other_usable() {
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
-    far.write_all(b"question").unwrap();
+    far.write_all(b"request").unwrap();
     far.shutdown(Shutdown::Write).unwrap();
     assert_eq!(far.write(b"more").unwrap_err().kind(), ErrorKind::BrokenPipe);
-    let mut question = String::new();
-    near.read_to_string(&mut question).unwrap();
-    assert_eq!(question, "question");
-    assert_eq!(near.read(&mut [0]).unwrap(), 0, "the end stays the end");
+    let mut request = String::new();
+    near.read_to_string(&mut request).unwrap();
+    assert_eq!(request, "request");
+    assert_eq!(near.read(&mut [0]).unwrap(), 0, "the end of the stream is permanent");
     near.write_all(b"answer").unwrap();
     drop(near);
     let mut answer = String::new();
@@ -72,7 +72,7 @@ fn a_direction_can_be_closed_and_the_other_used_on() {
 }
 
 #[test]
-fn a_reader_that_waits_is_woken_when_its_direction_is_closed() {
+fn a_waiting_reader_is_woken_when_its_direction_is_closed() {
     let (left, right) = networks();
     let (near, far) = connection(&left, &right);
     thread::scope(|scope| {
@@ -84,7 +84,7 @@ fn a_reader_that_waits_is_woken_when_its_direction_is_closed() {
 }
 
 #[test]
-fn a_writer_that_waits_is_woken_when_its_direction_is_closed() {
+fn a_waiting_writer_is_woken_when_its_direction_is_closed() {
     let (left, right) = networks();
     let (near, far) = connection(&left, &right);
     thread::scope(|scope| {
@@ -95,7 +95,7 @@ fn a_writer_that_waits_is_woken_when_its_direction_is_closed() {
                 }
             }
         });
-        // Nobody reads, so it fills the buffers of both ends, and then it waits.
+        // The peer does not read, so the writer fills the buffers of both ends and then waits.
         while far.information().unwrap().send_window > 0 {
             thread::yield_now();
         }
@@ -106,7 +106,7 @@ fn a_writer_that_waits_is_woken_when_its_direction_is_closed() {
 }
 
 #[test]
-fn a_writer_that_waits_finds_room_in_a_buffer_that_becomes_larger() {
+fn a_waiting_writer_continues_when_its_buffer_grows() {
     const SMALL: usize = 10_000;
     let (left, right) = cable();
     let mut left = ByHand::new(left);
@@ -114,7 +114,7 @@ fn a_writer_that_waits_finds_room_in_a_buffer_that_becomes_larger() {
     rules.tcp.send_buffer = SMALL.into();
     let right = Net::builder(right, rules).start().unwrap();
     let (_near, mut far) = left.accept(&right);
-    // It is not heard, so nothing else makes room.
+    // The peer's host is not driven, so no acknowledgement makes room.
     assert_eq!(far.write(&[9; SMALL]).unwrap(), SMALL);
     let before = right.activity().waits;
     thread::scope(|scope| {
@@ -126,7 +126,7 @@ fn a_writer_that_waits_finds_room_in_a_buffer_that_becomes_larger() {
 }
 
 #[test]
-fn to_read_or_write_nothing_waits_for_nothing() {
+fn empty_reads_and_writes_do_not_wait() {
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
     assert_eq!(near.read(&mut []).unwrap(), 0);
@@ -140,19 +140,19 @@ fn to_read_or_write_nothing_waits_for_nothing() {
 }
 
 #[test]
-fn a_peek_leaves_the_bytes_where_they_are() {
+fn a_peek_leaves_the_data_in_the_buffer() {
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
     far.write_all(b"twice").unwrap();
-    let mut heard = [0; 5];
-    assert!(near.peek(&mut heard).unwrap() > 0);
-    heard = [0; 5];
-    near.read_exact(&mut heard).unwrap();
-    assert_eq!(&heard, b"twice");
+    let mut received = [0; 5];
+    assert!(near.peek(&mut received).unwrap() > 0);
+    received = [0; 5];
+    near.read_exact(&mut received).unwrap();
+    assert_eq!(&received, b"twice");
 }
 
 #[test]
-fn pieces_are_written_and_read_in_their_order() {
+fn vectored_reads_and_writes_keep_the_order() {
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
     let pieces = [IoSlice::new(b"in"), IoSlice::new(b""), IoSlice::new(b" pieces")];
@@ -170,7 +170,7 @@ fn pieces_are_written_and_read_in_their_order() {
 }
 
 #[test]
-fn one_write_takes_a_quarter_of_a_mebibyte_at_most_and_the_rest_by_and_by() {
+fn one_write_takes_at_most_256_kib() {
     let (left, right) = networks_with(|config| config.tcp.send_buffer = (4 << 20).into());
     let (near, mut far) = connection(&left, &right);
     assert_eq!(far.write(&vec![1; 1 << 20]).unwrap(), 256 << 10);
@@ -178,12 +178,12 @@ fn one_write_takes_a_quarter_of_a_mebibyte_at_most_and_the_rest_by_and_by() {
 }
 
 #[test]
-fn what_the_peer_throws_away_unread_resets_the_connection_and_stays_an_error() {
+fn a_reset_by_a_peer_that_discards_data_is_a_permanent_error() {
     let (left, right) = networks();
     let (near, mut far) = connection(&left, &right);
     far.write_all(b"unread").unwrap();
-    let mut heard = [0; 6];
-    while near.peek(&mut heard).unwrap() < 6 {}
+    let mut received = [0; 6];
+    while near.peek(&mut received).unwrap() < 6 {}
     drop(near);
     for _ in 0..2 {
         assert_eq!(far.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
@@ -195,24 +195,24 @@ fn what_the_peer_throws_away_unread_resets_the_connection_and_stays_an_error() {
 }
 
 #[test]
-fn what_had_arrived_before_a_reset_is_read_before_it_is_told() {
+fn data_received_before_a_reset_is_read_before_the_error() {
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
     near.write_all(b"last words").unwrap();
-    let mut heard = [0; 10];
-    while far.peek(&mut heard).unwrap() < 10 {}
+    let mut received = [0; 10];
+    while far.peek(&mut received).unwrap() < 10 {}
     near.set_linger(Some(Duration::ZERO)).unwrap();
     drop(near);
     while far.take_error().unwrap().is_none() {
         thread::yield_now();
     }
-    far.read_exact(&mut heard).unwrap();
-    assert_eq!(&heard, b"last words");
-    assert_eq!(far.read(&mut heard).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    far.read_exact(&mut received).unwrap();
+    assert_eq!(&received, b"last words");
+    assert_eq!(far.read(&mut received).unwrap_err().kind(), ErrorKind::ConnectionReset);
 }
 
 #[test]
-fn a_close_that_lingers_returns_when_the_peer_has_everything() {
+fn a_lingering_close_returns_when_all_data_is_acknowledged() {
     const BYTES: usize = 100_000;
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
@@ -220,21 +220,21 @@ fn a_close_that_lingers_returns_when_the_peer_has_everything() {
     far.write_all(&[9; BYTES]).unwrap();
     drop(far);
     near.set_nonblocking(true).unwrap();
-    let mut heard = vec![0; BYTES + 1];
+    let mut received = vec![0; BYTES + 1];
     let mut length = 0;
     while length < BYTES {
-        // Nothing is under way any more: there is no waiting for it.
-        length += near.read(&mut heard[length..]).unwrap();
+        // All data has arrived, so these reads do not wait.
+        length += near.read(&mut received[length..]).unwrap();
     }
-    assert_eq!(near.read(&mut heard).unwrap(), 0);
+    assert_eq!(near.read(&mut received).unwrap(), 0);
 }
 
 #[test]
-fn a_close_that_lingers_in_vain_resets_the_connection() {
+fn a_lingering_close_resets_the_connection_after_its_timeout() {
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
     far.set_nonblocking(true).unwrap();
-    // More than both buffers hold, and nobody reads.
+    // More data than both buffers hold, and the peer does not read.
     while far.write(&[9; 100_000]).is_ok() || far.information().unwrap().send_window > 0 {}
     far.set_linger(Some(Duration::from_millis(1))).unwrap();
     drop(far);
@@ -242,7 +242,7 @@ fn a_close_that_lingers_in_vain_resets_the_connection() {
 }
 
 #[test]
-fn options_are_what_they_were_set_to() {
+fn options_return_the_values_they_were_set_to() {
     let (left, right) = networks();
     let (_near, far) = connection(&left, &right);
     assert!(!far.nodelay().unwrap());
@@ -262,7 +262,7 @@ fn options_are_what_they_were_set_to() {
 }
 
 #[test]
-fn each_connection_can_have_its_own_rules() {
+fn a_connection_can_have_its_own_configuration() {
     let (left, right) = networks();
     let tahoe = Config { receive_buffer: 8_192.into(), ..Profile::BsdTahoe.config() };
     let options = ListenOptions { config: Some(tahoe), ..ListenOptions::default() };
@@ -281,15 +281,16 @@ fn each_connection_can_have_its_own_rules() {
     drop(near);
 }
 
-/// Two networks whose hosts hold corked data back for an hour, so that no machine is too slow for a test.
-fn patient() -> (Net, Net) {
+/// Creates networks that hold corked data back for an hour, so that no test depends on the speed of
+/// the machine.
+fn networks_with_long_timeouts() -> (Net, Net) {
     let hour = Duration::from_secs(3_600).into();
     networks_with(|config| config.tcp = Config { persist: (hour, hour), ..Config::modern() })
 }
 
 #[test]
-fn what_is_corked_leaves_together() {
-    let (left, right) = patient();
+fn corked_writes_leave_together() {
+    let (left, right) = networks_with_long_timeouts();
     let (mut near, mut far) = connection(&left, &right);
     near.set_cork(true).unwrap();
     assert!(near.cork().unwrap());
@@ -299,26 +300,26 @@ fn what_is_corked_leaves_together() {
     near.read_exact(&mut [0]).unwrap();
     assert_eq!(near.information().unwrap().unsent, 2);
     near.set_cork(false).unwrap();
-    let mut heard = [0; 8];
-    assert_eq!(far.read(&mut heard).unwrap(), 2);
+    let mut received = [0; 8];
+    assert_eq!(far.read(&mut received).unwrap(), 2);
 }
 
 #[test]
-fn what_more_follows_leaves_with_it() {
-    let (left, right) = patient();
+fn a_write_with_more_to_follow_leaves_with_the_next() {
+    let (left, right) = networks_with_long_timeouts();
     let (mut near, mut far) = connection(&left, &right);
     assert_eq!(near.write_more(b"head").unwrap(), 4);
     far.write_all(b"x").unwrap();
     near.read_exact(&mut [0]).unwrap();
     assert_eq!(near.information().unwrap().unsent, 4);
     near.write_all(b"body").unwrap();
-    let mut heard = [0; 16];
-    assert_eq!(far.read(&mut heard).unwrap(), 8);
+    let mut received = [0; 16];
+    assert_eq!(far.read(&mut received).unwrap(), 8);
 }
 
 #[test]
-fn records_leave_in_segments_of_their_own() {
-    let (left, right) = patient();
+fn records_are_sent_in_separate_segments() {
+    let (left, right) = networks_with_long_timeouts();
     let (near, mut far) = connection(&left, &right);
     near.set_cork(true).unwrap();
     for record in [&b"one"[..], b"two", b"three"] {
@@ -330,7 +331,7 @@ fn records_leave_in_segments_of_their_own() {
 }
 
 #[test]
-fn no_more_is_taken_than_may_be_unsent() {
+fn the_limit_of_unsent_data_blocks_writes() {
     let buffers =
         Config { send_buffer: (1 << 20).into(), receive_buffer: 50_000.into(), ..Config::modern() };
     let (left, right) = networks_with(|config| config.tcp = buffers);
@@ -339,7 +340,7 @@ fn no_more_is_taken_than_may_be_unsent() {
     assert_eq!(near.unsent_low_water().unwrap(), Some(1_000));
     near.set_nonblocking(true).unwrap();
     let mut written = 0;
-    // The peer reads nothing, so its window is what there is room for.
+    // The peer does not read, so its window equals the free space of its buffer.
     while near.information().unwrap().send_window > 0 || near.information().unwrap().unsent < 1_000
     {
         written += (&near).write(&[7; 4_096]).unwrap_or(0);
@@ -350,12 +351,12 @@ fn no_more_is_taken_than_may_be_unsent() {
 }
 
 #[test]
-fn the_patience_of_the_host_with_a_stream_that_was_dropped_is_kept() {
+fn the_fin_wait_2_timeout_of_a_dropped_stream_can_be_set() {
     let (left, right) = networks();
     let (near, _far) = connection(&left, &right);
-    let usual = near.orphan_patience().unwrap();
-    near.set_orphan_patience(Some(Duration::from_secs(3))).unwrap();
-    assert_eq!(near.orphan_patience().unwrap(), Duration::from_secs(3));
-    near.set_orphan_patience(None).unwrap();
-    assert_eq!(near.orphan_patience().unwrap(), usual);
+    let usual = near.orphan_timeout().unwrap();
+    near.set_orphan_timeout(Some(Duration::from_secs(3))).unwrap();
+    assert_eq!(near.orphan_timeout().unwrap(), Duration::from_secs(3));
+    near.set_orphan_timeout(None).unwrap();
+    assert_eq!(near.orphan_timeout().unwrap(), usual);
 }

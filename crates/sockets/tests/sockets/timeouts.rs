@@ -1,6 +1,6 @@
-//! Calls that would wait too long, or must not wait at all, fail with the right word.
+//! Calls that time out, or that must not wait, fail with the right error.
 
-use crate::networks::{LEFT, NOBODY, connection, networks};
+use crate::networks::{ABSENT, LEFT, connection, networks};
 use linerate_sockets::Error;
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::time::Duration;
 const SHORT: Duration = Duration::from_millis(1);
 
 #[test]
-fn a_read_that_takes_too_long_would_block() {
+fn a_read_would_block_after_its_timeout() {
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
     near.set_read_timeout(Some(SHORT)).unwrap();
@@ -24,7 +24,7 @@ fn a_read_that_takes_too_long_would_block() {
 }
 
 #[test]
-fn a_write_for_which_there_is_no_room_in_time_would_block() {
+fn a_write_would_block_after_its_timeout() {
     let (left, right) = networks();
     let (_near, mut far) = connection(&left, &right);
     far.set_write_timeout(Some(SHORT)).unwrap();
@@ -37,7 +37,7 @@ fn a_write_for_which_there_is_no_room_in_time_would_block() {
 }
 
 #[test]
-fn what_nobody_reads_for_longer_than_the_user_timeout_ends_the_connection() {
+fn unread_data_ends_the_connection_after_the_user_timeout() {
     let (left, right) = networks();
     let (_near, mut far) = connection(&left, &right);
     far.set_user_timeout(Some(SHORT)).unwrap();
@@ -51,7 +51,7 @@ fn what_nobody_reads_for_longer_than_the_user_timeout_ends_the_connection() {
 }
 
 #[test]
-fn a_timeout_of_no_time_is_refused() {
+fn a_zero_timeout_is_refused() {
     let (left, right) = networks();
     let (near, _far) = connection(&left, &right);
     let kind = |error: std::io::Error| error.kind();
@@ -73,15 +73,15 @@ fn a_timeout_of_no_time_is_refused() {
 }
 
 #[test]
-fn a_call_to_somebody_who_does_not_answer_times_out() {
+fn connecting_to_an_absent_host_times_out() {
     let (_left, right) = networks();
-    let error = right.connect_timeout(&SocketAddr::from((NOBODY, 80)), SHORT).unwrap_err();
+    let error = right.connect_timeout(&SocketAddr::from((ABSENT, 80)), SHORT).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert!(error.to_string().starts_with("10.0.0.77:80 did not answer within 1ms"), "{error}");
 }
 
 #[test]
-fn without_patience_nothing_waits() {
+fn non_blocking_calls_do_not_wait() {
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
     near.set_nonblocking(true).unwrap();
@@ -94,16 +94,16 @@ fn without_patience_nothing_waits() {
         }
     };
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
-    assert!(error.get_ref().is_none(), "it is told often, and costs no memory");
+    assert!(error.get_ref().is_none(), "a frequent error needs no allocation");
     near.set_nonblocking(false).unwrap();
     near.shutdown(std::net::Shutdown::Write).unwrap();
-    let mut heard = Vec::new();
-    far.read_to_end(&mut heard).unwrap();
-    assert_eq!(heard, vec![5; written]);
+    let mut received = Vec::new();
+    far.read_to_end(&mut received).unwrap();
+    assert_eq!(received, vec![5; written]);
 }
 
 #[test]
-fn without_patience_a_listener_answers_at_once() {
+fn a_non_blocking_accept_does_not_wait() {
     let (left, right) = networks();
     let listener = left.bind((LEFT, 0)).unwrap();
     listener.set_nonblocking(true).unwrap();

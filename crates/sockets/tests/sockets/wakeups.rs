@@ -1,4 +1,4 @@
-//! Nobody sleeps through what he waits for, and nobody is woken for what is another's.
+//! No wake-up is lost, and events wake no more threads than necessary.
 
 use crate::networks::{LEFT, connection, networks, until_waits};
 use std::io::{ErrorKind, Read, Write};
@@ -6,32 +6,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 #[test]
-fn a_ball_goes_to_and_fro_and_nobody_misses_it() {
+fn no_wake_up_is_lost_in_many_round_trips() {
     const ROUNDS: u64 = 20_000;
     let (left, right) = networks();
     let (mut near, mut far) = connection(&left, &right);
     let before = (left.activity().waits, right.activity().waits);
     thread::scope(|scope| {
         scope.spawn(move || {
-            let mut ball = [0];
+            let mut byte = [0];
             for _ in 0..ROUNDS {
-                near.read_exact(&mut ball).unwrap();
-                near.write_all(&ball).unwrap();
+                near.read_exact(&mut byte).unwrap();
+                near.write_all(&byte).unwrap();
             }
         });
-        let mut ball = [7];
+        let mut byte = [7];
         for _ in 0..ROUNDS {
-            far.write_all(&ball).unwrap();
-            far.read_exact(&mut ball).unwrap();
+            far.write_all(&byte).unwrap();
+            far.read_exact(&mut byte).unwrap();
         }
     });
-    // One for each ball, at most; a thread that was quick had not to wait at all.
+    // At most one wait for each byte; a fast thread does not wait at all.
     assert!(left.activity().waits - before.0 <= ROUNDS, "{:?}", left.activity());
     assert!(right.activity().waits - before.1 <= ROUNDS, "{:?}", right.activity());
 }
 
 #[test]
-fn an_event_wakes_one_thread_of_many() {
+fn an_event_wakes_one_of_many_threads() {
     const DATAGRAMS: u64 = 2_000;
     const READERS: u64 = 16;
     let (left, right) = networks();
@@ -42,7 +42,7 @@ fn an_event_wakes_one_thread_of_many() {
     thread::scope(|scope| {
         for _ in 0..READERS {
             scope.spawn(|| {
-                // An empty datagram sends a reader home.
+                // An empty datagram ends a reader.
                 while near.recv(&mut [0]).unwrap() > 0 {
                     taken.fetch_add(1, Ordering::Relaxed);
                 }
@@ -59,13 +59,15 @@ fn an_event_wakes_one_thread_of_many() {
             far.send(&[]).unwrap();
         }
     });
-    // Each datagram wakes one reader, who waits again. If each woke all, it would be sixteen times that.
+    // Each datagram wakes one reader, which waits again. Waking all readers would mean sixteen
+    // times
+    // as many waits.
     let waits = left.activity().waits;
     assert!(waits <= 2 * (DATAGRAMS + 2 * READERS), "{waits} waits for {DATAGRAMS} datagrams");
 }
 
 #[test]
-fn many_readers_and_writers_of_one_stream_share_it_to_the_end() {
+fn many_readers_and_writers_share_one_stream() {
     const BYTES: usize = 4 << 20;
     const THREADS: usize = 8;
     let (left, right) = networks();
@@ -97,7 +99,7 @@ fn many_readers_and_writers_of_one_stream_share_it_to_the_end() {
 }
 
 #[test]
-fn many_threads_that_accept_get_each_connection_once() {
+fn many_accepting_threads_get_each_connection_once() {
     const CALLS: usize = 400;
     const ACCEPTORS: usize = 8;
     let (left, right) = networks();
@@ -122,9 +124,9 @@ fn many_threads_that_accept_get_each_connection_once() {
     assert_eq!(accepted.into_inner(), CALLS as u64);
 }
 
-/// What comes with one turn of the host is one event, however much it is.
+/// All connections that arrive in one turn of the host are a single event.
 #[test]
-fn of_many_that_accept_one_each_none_waits_while_a_connection_does() {
+fn no_accepting_thread_waits_while_a_connection_is_queued() {
     const ACCEPTORS: usize = 8;
     let (left, right) = networks();
     let listener = left.bind((LEFT, 0)).unwrap();
@@ -140,16 +142,16 @@ fn of_many_that_accept_one_each_none_waits_while_a_connection_does() {
 }
 
 #[test]
-fn who_waits_for_a_datagram_hears_that_the_peer_refuses_what_another_sends() {
+fn a_waiting_receiver_gets_the_error_of_another_threads_send() {
     let (_left, right) = networks();
     let far = right.bind_udp("0.0.0.0:0").unwrap();
-    // Nobody is there.
+    // Nothing is bound to this port.
     far.connect((LEFT, 9)).unwrap();
     thread::scope(|scope| {
         let before = right.activity().waits;
         let reader = scope.spawn(|| far.recv(&mut [0]).unwrap_err().kind());
         until_waits(&right, before + 1);
-        far.send(b"anybody?").unwrap();
+        far.send(b"anyone?").unwrap();
         assert_eq!(reader.join().unwrap(), ErrorKind::ConnectionRefused);
     });
 }
@@ -161,13 +163,13 @@ fn an_idle_network_sleeps() {
     far.write_all(b"x").unwrap();
     near.read_exact(&mut [0]).unwrap();
     let before = left.activity();
-    // Questions that change nothing need no turn.
+    // Calls that change nothing need no turn.
     for _ in 0..10_000 {
         near.information().unwrap();
         near.statistics().unwrap();
         left.counters().unwrap();
     }
     let after = left.activity();
-    assert_eq!(after.rings, before.rings);
+    assert_eq!(after.wake_ups, before.wake_ups);
     assert!(after.turns - before.turns < 100, "{before:?} {after:?}");
 }

@@ -1,4 +1,4 @@
-//! A link that notes with which sequence numbers connections begin.
+//! A link that records the initial sequence numbers of connections.
 
 use linerate_link::Readiness;
 use linerate_stack::{Capabilities, Link, LinkError, RxFrame, TxFrame};
@@ -6,16 +6,16 @@ use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
-/// The initial sequence numbers by our port: ours and the peer's.
-pub(crate) type Noted = Arc<Mutex<HashMap<u16, [Option<u32>; 2]>>>;
+/// The initial sequence numbers, ours and the peer's, by our port.
+pub(crate) type Recorded = Arc<Mutex<HashMap<u16, [Option<u32>; 2]>>>;
 
-/// The link `L`, with the SYNs of both directions noted.
-pub(crate) struct Spy<L> {
+/// A link that records the SYNs of both directions.
+pub(crate) struct IsnRecorder<L> {
     pub(crate) link: L,
-    pub(crate) noted: Noted,
+    pub(crate) recorded: Recorded,
 }
 
-/// Ports and sequence number of a SYN in an Ethernet frame without options of IP.
+/// Returns the ports and the sequence number of a SYN in an Ethernet frame without IP options.
 fn syn(frame: &[u8]) -> Option<(u16, u16, u32)> {
     let is_tcp = frame.get(12..15) == Some(&[8, 0, 0x45]) && frame.get(23) == Some(&6);
     let segment =
@@ -24,7 +24,7 @@ fn syn(frame: &[u8]) -> Option<(u16, u16, u32)> {
     Some((port(0), port(2), u32::from_be_bytes(segment[4..8].try_into().unwrap())))
 }
 
-impl<L: Link> Link for Spy<L> {
+impl<L: Link> Link for IsnRecorder<L> {
     fn receive(
         &mut self,
         budget: usize,
@@ -32,7 +32,7 @@ impl<L: Link> Link for Spy<L> {
     ) -> Result<usize, LinkError> {
         self.link.receive(budget, |frame| {
             if let Some((_, ours, number)) = syn(frame.bytes) {
-                self.noted.lock().unwrap().entry(ours).or_default()[1] = Some(number);
+                self.recorded.lock().unwrap().entry(ours).or_default()[1] = Some(number);
             }
             on_frame(frame);
         })
@@ -46,7 +46,7 @@ impl<L: Link> Link for Spy<L> {
         self.link.transmit(budget, |bytes| {
             let frame = fill(bytes)?;
             if let Some((ours, _, number)) = syn(&bytes[..frame.length]) {
-                self.noted.lock().unwrap().entry(ours).or_default()[0] = Some(number);
+                self.recorded.lock().unwrap().entry(ours).or_default()[0] = Some(number);
             }
             Some(frame)
         })
@@ -57,7 +57,7 @@ impl<L: Link> Link for Spy<L> {
     }
 }
 
-impl<L: Readiness> Readiness for Spy<L> {
+impl<L: Readiness> Readiness for IsnRecorder<L> {
     fn fd(&self) -> BorrowedFd<'_> {
         self.link.fd()
     }
