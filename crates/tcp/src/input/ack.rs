@@ -75,7 +75,7 @@ impl Connection {
     }
 
     /// The acknowledgement of our SYN completes the handshake.
-    fn take_ack_of_syn(&mut self, now: Instant, segment: Valid<'_>) {
+    pub(super) fn take_ack_of_syn(&mut self, now: Instant, segment: Valid<'_>) {
         // Of an end that has opened, too, at the same time.
         if self.fast_open.is_some() {
             self.settle_data_of_syn(segment.ack);
@@ -128,7 +128,7 @@ impl Connection {
         let blocks = blocks.filter(|blocks| !blocks.is_empty());
         if blocks.is_none()
             && self.is_untroubled()
-            && (!advances || self.process_ack_in_order(now, segment, count, may_grow))
+            && (!advances || self.process_ack_of_untroubled(now, segment, count, may_grow))
         {
             return;
         }
@@ -142,6 +142,33 @@ impl Connection {
             Some(blocks) => self.take_blocks(now, blocks, &mut news),
             None => self.judge_news(now, &news, None),
         }
+    }
+
+    /// Processes a predicted acknowledgement of something new, which stands for `count`. A connection that
+    /// predicts its next header misses nothing.
+    #[inline(always)]
+    pub(super) fn process_predicted_ack(&mut self, now: Instant, segment: Valid<'_>, count: u32) {
+        if !self.agreement.selective_acks
+            || !self.process_ack_in_order(now, segment.ack, count, true)
+        {
+            self.process_ack(now, segment, count, None, true);
+        }
+    }
+
+    /// Processes an acknowledgement of something new while nothing is missing, if that is short: of our SYN
+    /// or FIN alone, or of data in order. False, and nothing has happened, if it is neither.
+    #[inline]
+    fn process_ack_of_untroubled(
+        &mut self,
+        now: Instant,
+        segment: Valid<'_>,
+        count: u32,
+        may_grow: bool,
+    ) -> bool {
+        if self.expectation.header() == 0 {
+            return self.acknowledge_control_alone(now, segment);
+        }
+        self.process_ack_in_order(now, segment.ack, count, may_grow)
     }
 
     /// Processes an acknowledgement of something new from a peer that sends no selective ones.

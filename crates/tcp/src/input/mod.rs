@@ -107,12 +107,9 @@ impl Connection {
             return disposition;
         }
         self.count_joined(segment);
-        self.statistics.prediction.count_miss(MissReason::Mark, segment);
-        self.slow(|connection| {
-            let disposition = connection.handle_unpredicted(now, segment);
-            connection.take_codepoint(segment, ecn, disposition);
-            disposition
-        })
+        let disposition = self.take_unpredicted(now, segment, Some(MissReason::Mark));
+        self.slow(|connection| connection.take_codepoint(segment, ecn, disposition));
+        disposition
     }
 
     /// One that a link has made of several.
@@ -139,17 +136,29 @@ impl Connection {
             Prediction::Both { segment, stamp, length } => {
                 self.take_predicted_both(now, segment, stamp, length, piece)
             }
-            Prediction::Miss => self.take_unpredicted(now, segment),
+            Prediction::Miss => self.take_unpredicted(now, segment, None),
         }
     }
 
+    /// Takes a segment that was not predicted, for this reason if it is known.
     #[inline(never)]
-    fn take_unpredicted(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
-        self.statistics.prediction.count_miss(why_it_missed(self, segment), segment);
+    fn take_unpredicted(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        reason: Option<MissReason>,
+    ) -> Disposition {
+        let reason = reason.unwrap_or_else(|| why_it_missed(self, segment));
+        self.statistics.prediction.count_miss(reason, segment);
         self.slow(|connection| connection.handle_unpredicted(now, segment))
     }
 
+    #[inline(always)]
     fn handle_unpredicted(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+        if let Some(control) = self.predict_control(segment) {
+            self.apply_control(now, &control);
+            return Disposition::Accepted;
+        }
         match self.validate(now, segment) {
             Ok(verdict) => self.apply(now, verdict),
             Err(refused) => self.refuse(now, segment, refused),

@@ -21,7 +21,7 @@ impl Connection {
         let stamp = Timestamps::alone(segment.options).unwrap_or_default();
         self.take_stamp(now, segment.seq, stamp.value);
         if acked > 0 {
-            self.process_ack(now, segment, count, None, true);
+            self.process_predicted_ack(now, segment, count);
         }
         self.update_window(segment);
         Disposition::Accepted
@@ -52,6 +52,19 @@ impl Connection {
         }
         self.receiver.buffer.write_last(segment.payload);
         Disposition::Accepted
+    }
+
+    /// The data arm, not inlined.
+    #[inline(never)]
+    pub(super) fn take_predicted_data_apart(
+        &mut self,
+        now: Instant,
+        segment: Valid<'_>,
+        stamp: u32,
+        length: u32,
+        piece: u32,
+    ) -> Disposition {
+        self.take_predicted_data(now, segment, stamp, length, piece)
     }
 
     /// The end of that where an acknowledgement may be due, or a round trip measured.
@@ -100,7 +113,7 @@ impl Connection {
     ) -> Disposition {
         self.statistics.prediction.both += 1;
         self.take_stamp(now, self.rcv.nxt, stamp);
-        self.process_ack(now, segment, 1, None, true);
+        self.process_predicted_ack(now, segment, 1);
         self.update_window(segment);
         if !self.receiver.buffer.has_place_for_next(segment.payload.len()) {
             return self.take_predicted_text(now, segment, length, piece);

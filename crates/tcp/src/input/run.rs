@@ -36,6 +36,18 @@ pub struct AckRun {
     count: u32,
 }
 
+/// A run of one segment, whose data are still in its frame because they are too short to be summed while
+/// they are copied.
+#[derive(Clone, Copy, Debug)]
+pub struct ShortRun {
+    /// The timestamp; of no meaning where none are used.
+    stamp: u32,
+    /// Bytes of data.
+    length: u32,
+    /// It acknowledges something new, too.
+    acknowledges: bool,
+}
+
 /// Segments that [`Connection::handle_run`] takes as one.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
@@ -43,6 +55,8 @@ pub enum Run {
     Data(DataRun),
     /// Acknowledgements.
     Acks(AckRun),
+    /// One segment with data.
+    Short(ShortRun),
 }
 
 impl DataRun {
@@ -152,6 +166,23 @@ impl AckRun {
     }
 }
 
+impl ShortRun {
+    /// Begins, and ends, a run with `segment`, if it is predicted to bring data.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(connection: &Connection, segment: &Segment<'_>) -> Option<Self> {
+        match predict(connection, segment) {
+            Prediction::Data { stamp, length, .. } => {
+                Some(Self { stamp, length, acknowledges: false })
+            }
+            Prediction::Both { stamp, length, .. } => {
+                Some(Self { stamp, length, acknowledges: true })
+            }
+            Prediction::Ack { .. } | Prediction::Miss => None,
+        }
+    }
+}
+
 impl Connection {
     /// Takes a run, the header of whose last segment is `last`.
     ///
@@ -167,6 +198,21 @@ impl Connection {
                 Disposition::Accepted
             }
             Run::Acks(run) => self.handle_acks(now, last, run.count),
+            Run::Short(run) => self.handle_short(now, run, last),
+        }
+    }
+
+    #[inline(always)]
+    fn handle_short(&mut self, now: Instant, run: ShortRun, last: &Segment<'_>) -> Disposition {
+        let ShortRun { stamp, length, acknowledges } = run;
+        self.statistics.segments_received += 1;
+        // A copy, so that the given one need not be in memory before it is known to be predicted.
+        let segment = Segment { source_port: 0, destination_port: 0, urgent: 0, ..*last };
+        let segment = predicted_before(self, &segment);
+        if acknowledges {
+            self.take_predicted_both(now, segment, stamp, length, length)
+        } else {
+            self.take_predicted_data_apart(now, segment, stamp, length, length)
         }
     }
 

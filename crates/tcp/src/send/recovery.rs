@@ -34,28 +34,24 @@ pub(crate) struct News<'a> {
 }
 
 impl Connection {
-    /// Processes an acknowledgement of something new while nothing is missing, if that is short: of our SYN
-    /// or FIN alone, or of data that were sent once and are all still in the scoreboard as they left. False,
-    /// and nothing has happened, if it is neither.
-    #[inline]
+    /// Processes an acknowledgement of a part or all of the flight, in a connection that predicts its next
+    /// header, if it is an acknowledgement of data that were sent once and are still in the scoreboard as
+    /// they left. False, and nothing has happened, if not.
+    #[inline(never)]
     pub(crate) fn process_ack_in_order(
         &mut self,
         now: Instant,
-        segment: Valid<'_>,
+        ack: SeqNum,
         count: u32,
         may_grow: bool,
     ) -> bool {
-        let ack = segment.ack;
-        if self.expectation.header() == 0 {
-            return self.acknowledge_control_alone(now, segment);
-        }
         self.land::<true>(now, ack, count, may_grow)
             || self.take_landing_of_part(now, ack, count, may_grow)
     }
 
     /// Takes the acknowledgement of our SYN or of our FIN, if that alone was in flight and nothing is missing. It is no
     /// data: it tells of the round trip, and the window does not grow for it (RFC 5681 §3.1).
-    fn acknowledge_control_alone(&mut self, now: Instant, segment: Valid<'_>) -> bool {
+    pub(crate) fn acknowledge_control_alone(&mut self, now: Instant, segment: Valid<'_>) -> bool {
         let is_syn = self.snd.una == self.snd.iss;
         let departed = if is_syn {
             let is_alone = segment.ack == self.snd.iss + 1;

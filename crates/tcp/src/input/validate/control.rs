@@ -1,0 +1,78 @@
+//! Prediction of segments without data that open and close a connection: those that acknowledge our SYN
+//! or FIN, and the peer's FIN.
+//!
+//! The checks ask two dozen questions of each such segment. In nearly all of them every answer is the
+//! usual one, which fewer questions can establish: like header prediction, these ask no less than the
+//! checks, so a predicted segment is valid.
+
+use super::Valid;
+use crate::options::before;
+use crate::{Connection, State};
+use linerate_wire::{Segment, TcpFlags, Timestamps};
+
+/// The bits of data offset and flags that may differ from an acknowledgement.
+const OPTIONAL: u16 = TcpFlags::PSH.bits() | TcpFlags::FIN.bits();
+
+/// A segment without data, next in order, that opens or closes a connection and means nothing else.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::input) struct Control<'a> {
+    pub(in crate::input) segment: Valid<'a>,
+    /// Whether it acknowledges all that is in flight. If not, nothing new.
+    pub(in crate::input) advances: bool,
+    /// Whether it has the FIN, which no other came before.
+    pub(in crate::input) has_fin: bool,
+    /// Its timestamps, where both ends use them.
+    pub(in crate::input) timestamps: Option<Timestamps>,
+}
+
+impl Connection {
+    /// Predicts what `segment` does to a connection that is being opened or closed; `None` if the checks
+    /// must look at it.
+    #[inline(always)]
+    pub(in crate::input) fn predict_control<'a>(
+        &self,
+        segment: &'a Segment<'a>,
+    ) -> Option<Control<'a>> {
+        let is_plain = segment.offset_and_flags & !OPTIONAL == self.plain_header()
+            && segment.payload.is_empty()
+            && segment.seq == self.rcv.nxt;
+        if !is_plain || !self.expects_no_feedback() {
+            return None;
+        }
+        let has_fin = segment.flags().contains(TcpFlags::FIN);
+        let advances = segment.ack != self.snd.una;
+        let is_expected = match self.state {
+            State::SynReceived => advances,
+            State::SynSent | State::TimeWait | State::Closed => false,
+            _ => true,
+        };
+        // A duplicate acknowledgement, one of a part of the flight, or a FIN beyond a hole.
+        let is_odd =
+            if advances { segment.ack != self.snd.max } else { !has_fin && self.snd.flight() > 0 };
+        let is_beyond =
+            has_fin && (self.receiver.fin.is_some() || !self.receiver.assembler.is_empty());
+        if !is_expected || is_odd || is_beyond {
+            return None;
+        }
+        let mut timestamps = None;
+        if self.timestamps.on {
+            let alone = Timestamps::alone(segment.options)?;
+            if before(alone.value, self.timestamps.recent) {
+                return None;
+            }
+            timestamps = Some(alone);
+        }
+        Some(Control { segment: Valid(segment), advances, has_fin, timestamps })
+    }
+
+    /// Whether nothing is missing, measured or tried of which an acknowledgement could bring news.
+    #[inline(always)]
+    fn expects_no_feedback(&self) -> bool {
+        self.preferences.header_prediction
+            && self.agreement.selective_acks
+            && !self.ecn.is_accurate()
+            && !self.config.user_timeout_option
+            && !self.sender.path.is_asking()
+            && self.is_untroubled()
+    }
+}
