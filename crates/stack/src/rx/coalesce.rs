@@ -14,9 +14,9 @@
 use crate::handle::TcpHandle;
 use crate::tcp::TcpSocket;
 use crate::tcp::memory::Memory;
-use linerate_tcp::{AckRun, DataRun};
+use linerate_tcp::{AckRun, Connection, DataRun};
 use linerate_units::Instant;
-use linerate_wire::{NextAck, NextPacket, PlainPacket, Sum};
+use linerate_wire::{NextAck, NextPacket, PlainPacket, Segment, Sum};
 
 /// Segments of one connection that wait for others of their run.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +60,20 @@ impl Coalesced {
         let next = NextPacket::after(packet, data)?;
         let run = DataRun::begin(&socket.connection, next.length());
         Some(Self { handle, kind: Kind::Data { run, next, is_resumed: false } })
+    }
+
+    /// Begins a batch of acknowledgements with `segment`, an unmarked one without data that has
+    /// come at `at`, if others may follow it. `next` makes the header that the next one is compared
+    /// with.
+    #[inline(always)]
+    pub(crate) fn begin_acks(
+        (handle, connection): (TcpHandle, &Connection),
+        at: Instant,
+        next: impl Fn() -> Option<NextAck>,
+        segment: &Segment<'_>,
+    ) -> Option<Self> {
+        let run = AckRun::begin(connection, segment)?;
+        Some(Self { handle, kind: Kind::Acks { run, next: next()?, at } })
     }
 
     /// Does it hold segments that the connection has not been told of?

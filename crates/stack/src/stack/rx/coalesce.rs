@@ -197,15 +197,13 @@ impl Stack {
             return true;
         }
         self.flush_coalesced();
-        if let Some((handle, socket)) = self.sockets.awake_entry(index)
-            && let Some(run) = AckRun::begin(&socket.connection, segment)
-            && let Some(next) = next()
-        {
-            self.coalesced =
-                Some(Coalesced { handle, kind: Kind::Acks { run, next, at: self.now } });
-            return true;
-        }
-        false
+        let Some((handle, socket)) = self.sockets.awake_entry(index) else { return false };
+        let whose = (handle, &socket.connection);
+        let Some(begun) = Coalesced::begin_acks(whose, self.now, next, segment) else {
+            return false;
+        };
+        self.coalesced = Some(begun);
+        true
     }
 
     /// Tells the connection of the segments that wait.

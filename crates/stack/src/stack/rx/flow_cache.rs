@@ -1,10 +1,11 @@
-//! The flow cache: a frame with the link header, addresses and ports of the frame before is for the same
-//! connection.
+//! The flow cache: a frame with the link header, addresses and ports of the frame before is for the
+//! same connection.
 //!
-//! What was checked of these headers for one frame holds for the next, so they are compared and not judged
-//! again, and lead straight to the connection. What differs from frame to frame is checked as ever: lengths,
-//! fragmentation, both checksums. Nothing is changed before a frame is known to be good. Any frame can also
-//! take the way of exceptions, through the parsers; tests give every frame to a twin that knows no other.
+//! What was checked of these headers for one frame holds for the next, so they are compared and not
+//! judged again, and lead straight to the connection. What differs from frame to frame is checked
+//! as ever: lengths, fragmentation, both checksums. Nothing is changed before a frame is known to
+//! be good. Any frame can also take the way of exceptions, through the parsers; tests give every
+//! frame to a twin that knows no other.
 
 use crate::demux::Flow;
 use crate::ip::Arrived;
@@ -15,7 +16,7 @@ use crate::rx::flow_cache::LinkHeader;
 use crate::stack::Stack;
 use crate::tcp::Owner;
 use crate::tcp::settle::{Settled, concerned};
-use linerate_tcp::{DataRun, Run, State};
+use linerate_tcp::{DataRun, Disposition, Run, ShortRun, State};
 use linerate_wire::{Ecn, NextAck, PlainPacket, Segment};
 
 impl Stack {
@@ -29,9 +30,9 @@ impl Stack {
         Some((self.flows.last(Flow::of_packet(&packet.ends()))?, packet))
     }
 
-    /// Handles a packet of the cached flow in the frame `bytes`, which has no metadata, and which is long
-    /// enough for its data to be summed while they are copied. Predicted data are written to their place
-    /// before the checksum is known to be right, and count only if it is.
+    /// Handles a packet of the cached flow in the frame `bytes`, which has no metadata, and which
+    /// is long enough for its data to be summed while they are copied. Predicted data are written
+    /// to their place before the checksum is known to be right, and count only if it is.
     #[inline(never)]
     pub(super) fn handle_cached_data(&mut self, bytes: &[u8], index: u32, packet: PlainPacket<'_>) {
         if packet.type_of_service().ecn() == Ecn::NotEct
@@ -59,65 +60,145 @@ impl Stack {
             }
             return;
         }
-        self.handle_cached_flow(bytes, None, index, packet);
+        self.handle_cached_flow(bytes, index, packet);
     }
 
-    /// Handles a packet of the cached flow in the frame `bytes`. `frame` has its metadata, if there are any.
-    /// If anything is unusual about it, it takes the way of exceptions.
+    /// Handles a packet of the cached flow in the frame `bytes`, which has no metadata. If anything
+    /// is unusual about it, it takes the way of exceptions.
+    ///
+    /// Short data are given to the connection right here, with what was parsed still in registers.
+    /// Other segments are parsed again where they are needed, which costs less than to write this
+    /// one to memory.
     #[inline(never)]
-    pub(super) fn handle_cached_flow(
+    pub(super) fn handle_cached_flow(&mut self, bytes: &[u8], index: u32, packet: PlainPacket<'_>) {
+        if !packet.is_intact() {
+            return self.handle_plain_exception(bytes);
+        }
+        // A compact connection is unpacked on the way of exceptions.
+        let Some((handle, socket)) = self.sockets.awake_entry(index) else {
+            return self.handle_plain_exception(bytes);
+        };
+        if let Owner::HalfOpen(listener) = socket.owner {
+            let frame = RxFrame::plain(bytes, self.now);
+            return self.give_half_open((index, listener), &frame, packet);
+        }
+        if socket.state == State::TimeWait {
+            return self.handle_plain_exception(bytes);
+        }
+        let Ok(segment) = Segment::parse(packet.segment()) else {
+            return self.handle_plain_exception(bytes);
+        };
+        self.flow_cache.hits += 1;
+        if packet.type_of_service().ecn() != Ecn::NotEct || self.coalesced.is_some() {
+            return self.give_unusual(index, &RxFrame::plain(bytes, self.now), packet);
+        }
+        let whose = (handle, &socket.connection);
+        if segment.payload.is_empty() {
+            let next = || NextAck::after(&packet);
+            self.coalesced = Coalesced::begin_acks(whose, self.now, next, &segment);
+            if self.coalesced.is_none() {
+                self.give_unpredicted(index, packet);
+            }
+            return;
+        }
+        self.memory.supply(socket);
+        let Some(run) = ShortRun::of(&socket.connection, &segment) else {
+            return self.give_unpredicted(index, packet);
+        };
+        let disposition = socket.connection.handle_run(self.now, Run::Short(run), &segment);
+        if disposition != Disposition::Accepted {
+            self.follow_segment(self.now, index, disposition);
+        } else if concerned!(self).settle(index, socket) == Settled::Not {
+            self.follow(index);
+        }
+    }
+
+    /// Handles a packet of the cached flow in `frame`, which has metadata.
+    #[inline(never)]
+    pub(super) fn handle_cached_flow_with_metadata(
         &mut self,
-        bytes: &[u8],
-        frame: Option<&RxFrame<'_>>,
+        frame: &RxFrame<'_>,
         index: u32,
         packet: PlainPacket<'_>,
     ) {
-        let is_verified = frame.is_some_and(|frame| frame.checksum != RxChecksum::Unverified);
-        if (!is_verified && !packet.is_intact()) || !self.is_for_open_connection(index, &packet) {
-            return match frame {
-                Some(frame) => self.handle_exception(frame),
-                None => self.handle_exception(&RxFrame::plain(bytes, self.now)),
-            };
+        let is_intact = frame.checksum != RxChecksum::Unverified || packet.is_intact();
+        let socket = self.sockets.awake_at(index).filter(|socket| socket.state != State::TimeWait);
+        let is_segment = Segment::parse(packet.segment()).is_ok();
+        let Some(socket) = socket.filter(|_| is_intact && is_segment) else {
+            return self.handle_exception(frame);
+        };
+        if let Owner::HalfOpen(listener) = socket.owner {
+            return self.give_half_open((index, listener), frame, packet);
         }
         self.flow_cache.hits += 1;
-        let Ok(mut segment) = Segment::parse(packet.segment()) else { return };
-        let memory = frame.and_then(|frame| frame.memory);
-        segment.joined = frame.and_then(|frame| frame.segment);
-        if self.may_be_withheld(index, &segment) {
+        self.give_unusual(index, frame, packet);
+    }
+
+    /// Handles a frame without metadata as an exception.
+    #[cold]
+    fn handle_plain_exception(&mut self, bytes: &[u8]) {
+        self.handle_exception(&RxFrame::plain(bytes, self.now));
+    }
+
+    /// Gives the segment in `frame` to a connection that is half open, unless its listener does not
+    /// let it complete the handshake.
+    #[inline(never)]
+    fn give_half_open(
+        &mut self,
+        (index, listener): (u32, u32),
+        frame: &RxFrame<'_>,
+        packet: PlainPacket<'_>,
+    ) {
+        let Ok(segment) = Segment::parse(packet.segment()) else {
+            return self.handle_exception(frame);
+        };
+        self.flow_cache.hits += 1;
+        if !self.may_complete(self.now, (index, listener), &segment) {
             return;
         }
+        let is_marked = packet.type_of_service().ecn() != Ecn::NotEct;
+        if frame.as_plain().is_some() && !is_marked && self.coalesced.is_none() {
+            self.give_unpredicted(index, packet);
+        } else {
+            self.give_unusual(index, frame, packet);
+        }
+    }
+
+    /// Gives the segment in `frame` to its connection: it has metadata or a codepoint, or others
+    /// wait before it.
+    #[inline(never)]
+    fn give_unusual(&mut self, index: u32, frame: &RxFrame<'_>, packet: PlainPacket<'_>) {
+        let Ok(mut segment) = Segment::parse(packet.segment()) else { return };
+        segment.joined = frame.segment;
         let ecn = packet.type_of_service().ecn();
         let may_wait = segment.payload.is_empty() && ecn == Ecn::NotEct;
         if may_wait && self.coalesce_ack(index, || NextAck::after(&packet), &segment) {
             return;
         }
-        if !may_wait {
-            self.flush_coalesced();
-        }
+        self.flush_coalesced();
         if segment.joined.is_some() {
             self.counted.tcp.in_segments += u64::from(segment.count() - 1);
         }
-        let _ = self.give_segment(index, &segment, ecn, memory);
+        let _ = self.give_segment(index, &segment, ecn, frame.memory);
     }
 
-    /// Is the connection awake and not in TIME-WAIT, and the packet a segment?
-    #[inline(always)]
-    fn is_for_open_connection(&mut self, index: u32, packet: &PlainPacket<'_>) -> bool {
-        // A compact connection is unpacked on the way of exceptions.
-        let Some(socket) = self.sockets.awake_at(index) else { return false };
-        socket.state != State::TimeWait && Segment::parse(packet.segment()).is_ok()
+    /// Gives a segment that is not predicted, and has neither metadata nor a codepoint, to its
+    /// connection, which is awake.
+    #[inline(never)]
+    fn give_unpredicted(&mut self, index: u32, packet: PlainPacket<'_>) {
+        let Ok(segment) = Segment::parse(packet.segment()) else { return };
+        let Some(socket) = self.sockets.awake_at(index) else { return };
+        self.memory.supply(socket);
+        let disposition = socket.connection.handle_segment(self.now, &segment);
+        if disposition != Disposition::Accepted {
+            self.follow_segment(self.now, index, disposition);
+        } else if concerned!(self).settle(index, socket) == Settled::Not {
+            self.follow(index);
+        }
     }
 
-    /// Is the connection half open, and does its listener not let the segment complete the handshake?
-    #[inline(always)]
-    fn may_be_withheld(&mut self, index: u32, segment: &Segment<'_>) -> bool {
-        let owner = self.sockets.awake_at(index).map(|socket| socket.owner);
-        let Some(Owner::HalfOpen(listener)) = owner else { return false };
-        !self.may_complete(self.now, (index, listener), segment)
-    }
-
-    /// Handles a frame of another flow than the cached one. If its packet goes between the same two hosts,
-    /// link header and addresses need not be checked.
+    /// Handles a frame of another flow than the cached one. If its packet goes between the same two
+    /// hosts, link header and addresses need not be checked.
     #[inline(never)]
     pub(super) fn handle_other_flow(&mut self, frame: &RxFrame<'_>) {
         let is_between =

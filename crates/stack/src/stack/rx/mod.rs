@@ -62,7 +62,7 @@ impl Stack {
         self.counted.receive.bytes += bytes.len() as u64;
         match self.find_cached_flow(bytes) {
             Some((index, packet)) if packet.segment().len() < LONG => {
-                self.handle_cached_flow(bytes, None, index, packet);
+                self.handle_cached_flow(bytes, index, packet);
             }
             Some((index, packet)) => self.handle_cached_data(bytes, index, packet),
             None => self.handle_other_flow(&RxFrame::plain(bytes, self.now)),
@@ -74,9 +74,7 @@ impl Stack {
         self.pass_time(frame.arrived.min(now));
         self.counted.receive.bytes += frame.bytes.len() as u64;
         match self.find_cached_flow(frame.bytes) {
-            Some((index, packet)) => {
-                self.handle_cached_flow(frame.bytes, Some(frame), index, packet);
-            }
+            Some((index, packet)) => self.handle_cached_flow_with_metadata(frame, index, packet),
             None => self.handle_other_flow(frame),
         }
     }

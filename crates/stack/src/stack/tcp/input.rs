@@ -94,12 +94,8 @@ impl Stack {
         let Some(socket) = self.sockets.tcp_at(index) else { return Disposition::Accepted };
         self.memory.supply(socket);
         let connection = &mut socket.connection;
-        let disposition = if ecn == Ecn::NotEct && memory.is_none() {
-            connection.handle_segment(now, segment)
-        } else {
-            self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
-            connection.handle_segment_with(now, segment, ecn, memory)
-        };
+        self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
+        let disposition = connection.handle_segment_with(now, segment, ecn, memory);
         if disposition == Disposition::Accepted {
             if concerned!(self).settle(index, socket) == Settled::Not {
                 self.follow(index);

@@ -1,9 +1,9 @@
-//! Prediction of segments without data that open and close a connection: those that acknowledge our SYN
-//! or FIN, and the peer's FIN.
+//! Prediction of segments without data that open and close a connection: those that acknowledge our
+//! SYN or FIN, and the peer's FIN.
 //!
-//! The checks ask two dozen questions of each such segment. In nearly all of them every answer is the
-//! usual one, which fewer questions can establish: like header prediction, these ask no less than the
-//! checks, so a predicted segment is valid.
+//! The checks ask two dozen questions of each such segment. In nearly all of them every answer is
+//! the usual one, which fewer questions can establish: like header prediction, these ask no less
+//! than the checks, so a predicted segment is valid.
 
 use super::Valid;
 use crate::options::before;
@@ -26,8 +26,8 @@ pub(in crate::input) struct Control<'a> {
 }
 
 impl Connection {
-    /// Predicts what `segment` does to a connection that is being opened or closed; `None` if the checks
-    /// must look at it.
+    /// Predicts what `segment` does to a connection that is being opened or closed; `None` if the
+    /// checks must look at it.
     #[inline(always)]
     pub(in crate::input) fn predict_control<'a>(
         &self,
