@@ -1,4 +1,4 @@
-//! What a host is told once, when it is made: who it is, and how much it may hold.
+//! The configuration of a host, and its limits.
 
 use crate::ethernet::neighbor::NeighborLimits;
 use crate::ip::route::Route;
@@ -8,40 +8,40 @@ use core::num::NonZeroU16;
 use core::ops::RangeInclusive;
 use linerate_wire::{Ipv4Cidr, MacAddress};
 
-/// Everything that a host is configured with.
+/// The configuration of a host.
 #[derive(Clone, Debug)]
 pub struct StackConfig {
-    /// The address of its interface. A link that carries bare IP packets does not use it.
+    /// The MAC address of the interface. Links that carry IP packets without a link header ignore
+    /// it.
     pub mac: MacAddress,
-    /// Its addresses, each with the network that it is on. Every network gets a direct route.
+    /// The addresses of the host, with their networks. Each network gets a direct route.
     pub addresses: Vec<Ipv4Cidr>,
-    /// Routes beyond the networks of its addresses; one to the same destinations takes the place of
-    /// the direct route, for a clamp or an MTU.
+    /// Further routes. A route to the network of an address replaces its direct route, for example
+    /// to set a window clamp or an MTU.
     pub routes: Vec<Route>,
-    /// Ports for conversations whose application does not ask for one (RFC 6335: 49152 to 65535;
-    /// a wider range is harder to guess).
+    /// The range of ephemeral ports (RFC 6335: 49152 to 65535; a wider range is harder to guess).
     pub ephemeral_ports: RangeInclusive<u16>,
-    /// Answer echo requests to all hosts of a network (RFC 1122 §3.2.2.6 leaves it to the host). Off,
-    /// this host cannot be used to amplify a flood.
+    /// Answer broadcast echo requests? RFC 1122 §3.2.2.6 leaves this to the host. Disabled by
+    /// default, so that the host cannot be used to amplify a flood.
     pub answer_broadcast_echo: bool,
-    /// Take a frame with the header of the frame before straight to the same connection? Off, every frame is
-    /// judged from its first byte on, which does the same.
+    /// Enable the flow cache, which delivers a frame with the same headers as the previous one
+    /// directly to its connection? Behaviour is the same without it.
     pub frame_prediction: bool,
-    /// Count packets with segments up in IPv4's identification, as 4.3BSD did? Off, it is zero, because nobody may make
-    /// fragments of them (RFC 6864 §4.1). On, compression of headers on a serial line says nothing of it where it would
-    /// say three bytes that it stays (RFC 1144 §3.2.2), but whoever hears the host can count how much it sends to others,
-    /// and each segment of a burst is chosen by itself.
+    /// Count packets with TCP segments in the IPv4 identification, as 4.3BSD did? Otherwise it is
+    /// zero, because they cannot be fragmented (RFC 6864 §4.1). Counting saves three bytes a packet
+    /// with header compression on serial lines (RFC 1144 §3.2.2), but reveals to any observer how
+    /// many packets the host sends to others, and prevents bursts.
     pub count_packets: bool,
-    /// The rules of TCP connections that do not get their own.
+    /// The default configuration of TCP connections.
     pub tcp: linerate_tcp::Config,
-    /// How much the host may hold, and how often it may answer.
+    /// The limits of the host.
     pub limits: Limits,
-    /// Which shard of the host this is, if several stacks with one seed share its link.
+    /// The shard of the host that this is, if several stacks with the same seed share a link.
     pub shard: Shard,
 }
 
 impl StackConfig {
-    /// A host with this address, all else as usual.
+    /// Creates the configuration of a host with one address, and defaults otherwise.
     #[must_use]
     pub fn new(mac: MacAddress, address: Ipv4Cidr) -> Self {
         Self {
@@ -59,45 +59,44 @@ impl StackConfig {
     }
 }
 
-/// The limits of a host. Every queue has one, so that nothing a peer sends makes it grow without end.
+/// The limits of a host. Each queue has one, so that no peer can make it grow without bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Sockets, with connections that no application holds any more.
+    /// Sockets, including orphaned connections.
     pub sockets: usize,
-    /// Connections in TIME-WAIT; of more, the oldest ends early.
+    /// Connections in TIME-WAIT; the oldest is ended early beyond this limit.
     pub time_wait: usize,
-    /// Connections that no application holds any more and that have not ended; one that would be one
-    /// more is reset.
+    /// Connections that no application holds and that have not ended; a further one is reset.
     pub orphans: usize,
-    /// Bytes of memory that the buffers of all connections hold together, 8 KiB at least. One that has moved
-    /// nothing yet gets a seventeenth of it at most, one that has gets a half. When it runs short, buffers
-    /// lose what nothing lies in, stop growing, and lose what lies beyond holes; writers wait for their turn.
+    /// Bytes of buffer memory of all connections together, at least 8 KiB. A connection that has
+    /// transferred nothing may hold a seventeenth of it, and any other a half. When memory runs
+    /// short, buffers release unused memory, stop growing, and drop out-of-order data, and writers
+    /// have to wait.
     pub buffer_bytes: usize,
-    /// Neighbours, and what waits for them.
+    /// The limits of the ARP cache.
     pub neighbors: NeighborLimits,
-    /// Destinations whose path MTU is remembered.
+    /// Destinations in the path-MTU cache.
     pub path_mtus: usize,
-    /// Servers whose Fast Open cookie is remembered, and ports of servers that have refused it.
+    /// Servers in the cache of Fast Open cookies, and server ports that have refused Fast Open.
     pub fast_open_servers: usize,
-    /// Bytes of replies (ARP, ICMP, resets) that wait for the link, and of datagrams of closed sockets.
+    /// Bytes of queued replies (ARP, ICMP, resets), and of datagrams of closed sockets.
     pub reply_bytes: usize,
-    /// Bytes of packets from this host to itself that wait to be received.
+    /// Bytes of queued packets from this host to itself.
     pub local_bytes: usize,
-    /// ICMP errors a second (RFC 1812 §4.3.2.8), and how many more after a quiet time.
+    /// ICMP errors per second (RFC 1812 §4.3.2.8), and the burst beyond that.
     pub icmp_errors: (u32, u32),
-    /// Resets for connections that do not exist a second, and how many more after a quiet time.
+    /// Resets for unknown connections per second, and the burst beyond that.
     pub resets: (u32, u32),
-    /// Challenge acknowledgements (RFC 5961) a second, of all connections together; the number of each
-    /// second is drawn from around this one. Each connection has its own limit besides
+    /// Challenge ACKs (RFC 5961) per second, for all connections together. The limit of each second
+    /// is drawn at random around this number. Each connection has an additional limit
     /// ([`linerate_tcp::Config::challenge_interval`]).
     pub challenges: u32,
-    /// Echo replies and errors about echo requests that wait for the application.
+    /// Queued echo replies and errors about echo requests.
     pub echo_events: usize,
 }
 
 impl Limits {
-    /// What each of `shards` may have, so that together they have what one host has; at least one of
-    /// everything.
+    /// Divides the limits among `shards` shards. Each gets at least one of everything.
     #[must_use]
     pub fn among(self, shards: NonZeroU16) -> Self {
         let count = usize::from(shards.get());
@@ -114,7 +113,7 @@ impl Limits {
             icmp_errors: rate(self.icmp_errors),
             resets: rate(self.resets),
             challenges: self.challenges.div_ceil(u32::from(shards.get())),
-            // What is about the link, and not about connections, each of them needs whole.
+            // Limits of the link, rather than of connections, apply to each shard in full.
             ..self
         }
     }

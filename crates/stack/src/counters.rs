@@ -1,25 +1,27 @@
-//! What a host has counted, in the words of /proc/net/snmp, /proc/net/netstat and /proc/net/dev, so
-//! that whoever knows those knows these.
+//! The counters of a host, with the names of /proc/net/snmp, /proc/net/netstat and /proc/net/dev.
 
 use core::fmt;
 use core::ops::AddAssign;
 
-/// Declares a group of counters: a struct of numbers, and the word that the kernel has for each.
+/// Declares a group of counters: a struct of numbers, with the kernel's name for each.
 macro_rules! counters {
-    ($(#[$about:meta])* $group:ident $title:literal { $($(#[$sense:meta])* $field:ident $word:literal,)* }) => {
-        $(#[$about])*
+
+    ($(#[$group_docs:meta])* $group:ident $title:literal {
+        $($(#[$field_docs:meta])* $field:ident $name:literal,)*
+    }) => {
+        $(#[$group_docs])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct $group {
-            $($(#[$sense])* pub $field: u64,)*
+            $($(#[$field_docs])* pub $field: u64,)*
         }
 
         impl $group {
-            /// The name in front of the group's line.
+            /// The title of the group's lines.
             pub const TITLE: &'static str = $title;
 
-            /// Each word with its number, in the order of the line.
-            pub fn words(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$(($word, self.$field),)*].into_iter()
+            /// Returns the name and value of each counter, in the order of the line.
+            pub fn names(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$(($name, self.$field),)*].into_iter()
             }
         }
 
@@ -29,13 +31,13 @@ macro_rules! counters {
             }
         }
 
-        /// Two lines, words and numbers, as in the kernel's files.
+        /// Formats two lines, names and values, as in the kernel's files.
         impl fmt::Display for $group {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(concat!($title, ":"))?;
-                self.words().try_for_each(|(word, _)| write!(f, " {word}"))?;
+                self.names().try_for_each(|(name, _)| write!(f, " {name}"))?;
                 f.write_str(concat!("\n", $title, ":"))?;
-                self.words().try_for_each(|(_, number)| write!(f, " {number}"))
+                self.names().try_for_each(|(_, number)| write!(f, " {number}"))
             }
         }
     };
@@ -44,27 +46,27 @@ macro_rules! counters {
 counters! {
     /// The line `Ip:` of /proc/net/snmp (RFC 4293).
     IpCounters "Ip" {
-        /// Packets from the link or from this host itself, whatever became of them.
+        /// Packets received from the link or from this host itself, valid or not.
         in_receives "InReceives",
-        /// Packets whose header broke a rule: version, lengths, checksum, an impossible source.
+        /// Packets with an invalid header: version, lengths, checksum, source address.
         in_header_errors "InHdrErrors",
-        /// Packets for somebody else. This host forwards nothing.
+        /// Packets for other hosts. This host does not forward.
         in_address_errors "InAddrErrors",
-        /// Packets of a protocol that nobody here speaks.
+        /// Packets of a transport protocol that this host does not support.
         in_unknown_protocols "InUnknownProtos",
-        /// Packets that a limit of this host dropped.
+        /// Received packets that were dropped at a limit of this host.
         in_discards "InDiscards",
-        /// Packets handed to TCP, UDP or ICMP.
+        /// Packets passed to TCP, UDP or ICMP.
         in_delivers "InDelivers",
-        /// Packets that TCP, UDP and ICMP wanted to send.
+        /// Packets that TCP, UDP and ICMP submitted for sending.
         out_requests "OutRequests",
-        /// Packets of ours that a limit of this host dropped.
+        /// Packets to send that were dropped at a limit of this host.
         out_discards "OutDiscards",
-        /// Packets of ours that no route leads on.
+        /// Packets to send without a route.
         out_no_routes "OutNoRoutes",
-        /// Fragments that arrived. This host reassembles none.
+        /// Received fragments. This host does not reassemble.
         reassembly_required "ReasmReqds",
-        /// Fragments that were dropped because they cannot be reassembled.
+        /// Fragments dropped because they cannot be reassembled.
         reassembly_failures "ReasmFails",
     }
 }
@@ -72,9 +74,9 @@ counters! {
 counters! {
     /// The line `Icmp:` of /proc/net/snmp.
     IcmpCounters "Icmp" {
-        /// Messages that arrived, with those that were wrong.
+        /// Received messages, including invalid ones.
         in_messages "InMsgs",
-        /// Messages that broke a rule.
+        /// Received messages that were invalid.
         in_errors "InErrors",
         /// Among these, messages with a wrong checksum.
         in_checksum_errors "InCsumErrors",
@@ -84,25 +86,25 @@ counters! {
         in_time_exceeded "InTimeExcds",
         /// Parameter problem.
         in_parameter_problems "InParmProbs",
-        /// Source quench; ignored (RFC 6633).
+        /// Source quench, which is ignored (RFC 6633).
         in_source_quenches "InSrcQuenchs",
-        /// Redirect; ignored.
+        /// Redirect, which is ignored.
         in_redirects "InRedirects",
         /// Echo requests.
         in_echos "InEchos",
         /// Echo replies.
         in_echo_replies "InEchoReps",
-        /// Messages that were sent.
+        /// Sent messages.
         out_messages "OutMsgs",
-        /// Messages that were not sent for want of room.
+        /// Messages that were dropped because the reply queue was full.
         out_errors "OutErrors",
-        /// Errors that were not sent because there had been too many.
+        /// Errors that the rate limit suppressed.
         out_rate_limited "OutRateLimitGlobal",
-        /// Destination unreachable.
+        /// Sent destination unreachable.
         out_unreachables "OutDestUnreachs",
-        /// Echo requests.
+        /// Sent echo requests.
         out_echos "OutEchos",
-        /// Echo replies.
+        /// Sent echo replies.
         out_echo_replies "OutEchoReps",
     }
 }
@@ -110,25 +112,25 @@ counters! {
 counters! {
     /// The line `Tcp:` of /proc/net/snmp (RFC 4022).
     TcpCounters "Tcp" {
-        /// Connections that an application began to open.
+        /// Connections opened by an application of this host.
         active_opens "ActiveOpens",
-        /// Connections that a peer began to open.
+        /// Connections opened by a peer.
         passive_opens "PassiveOpens",
-        /// Handshakes that came to nothing.
+        /// Failed handshakes.
         attempt_failures "AttemptFails",
-        /// Connections that were reset, by either side.
+        /// Connections that were reset by either side.
         established_resets "EstabResets",
-        /// Connections that are open now: ESTABLISHED or CLOSE-WAIT.
+        /// Connections in ESTABLISHED or CLOSE-WAIT.
         currently_established "CurrEstab",
-        /// Segments that arrived, with those that were wrong.
+        /// Received segments, including invalid ones.
         in_segments "InSegs",
-        /// Segments that were sent, with those sent again.
+        /// Sent segments, including retransmissions.
         out_segments "OutSegs",
-        /// Segments that were sent again.
+        /// Retransmitted segments.
         retransmitted_segments "RetransSegs",
-        /// Segments that broke a rule.
+        /// Received segments that were invalid.
         in_errors "InErrs",
-        /// Segments that carried a reset.
+        /// Sent segments with RST.
         out_resets "OutRsts",
         /// Among `InErrs`, segments with a wrong checksum.
         in_checksum_errors "InCsumErrors",
@@ -138,17 +140,17 @@ counters! {
 counters! {
     /// The line `Udp:` of /proc/net/snmp (RFC 4113).
     UdpCounters "Udp" {
-        /// Datagrams that a socket received.
+        /// Datagrams delivered to a socket.
         in_datagrams "InDatagrams",
-        /// Datagrams for a port that no socket has.
+        /// Datagrams for a port without a socket.
         no_ports "NoPorts",
-        /// Datagrams that were wrong or that a full socket dropped.
+        /// Datagrams that were invalid, or dropped by a full socket.
         in_errors "InErrors",
-        /// Datagrams that were sent.
+        /// Sent datagrams.
         out_datagrams "OutDatagrams",
-        /// Among `InErrors`, datagrams that a full socket dropped.
+        /// Among `InErrors`, datagrams dropped by a full receive queue.
         receive_buffer_errors "RcvbufErrors",
-        /// Datagrams that an application could not send for want of room.
+        /// Datagrams of the application that were refused by a full send queue.
         send_buffer_errors "SndbufErrors",
         /// Among `InErrors`, datagrams with a wrong checksum.
         in_checksum_errors "InCsumErrors",
@@ -158,138 +160,139 @@ counters! {
 counters! {
     /// Some of the line `TcpExt:` of /proc/net/netstat.
     TcpExtraCounters "TcpExt" {
-        /// Times that an accept queue was full.
+        /// SYNs or connections dropped because an accept queue was full.
         listen_overflows "ListenOverflows",
         /// SYNs and half-open connections that a listener dropped.
         listen_drops "ListenDrops",
-        /// Among these, the half-open connections that a newer SYN took the place of.
+        /// Among these, half-open connections that were replaced by a newer SYN.
         half_open_recycled "TCPReqQFullRecycled",
-        /// SYNs that were answered by a cookie.
+        /// SYNs answered with a SYN cookie.
         syn_cookies_sent "SyncookiesSent",
-        /// Connections that a cookie has opened.
+        /// Connections opened by a SYN cookie.
         syn_cookies_received "SyncookiesRecv",
-        /// Acknowledgements that should have brought a cookie and did not, or one that was used before.
+        /// Acknowledgements without a valid SYN cookie, or with one that was used before.
         syn_cookies_failed "SyncookiesFailed",
-        /// Connections of ours whose data was taken from the SYN (RFC 7413).
+        /// Outgoing connections whose SYN data was acknowledged (RFC 7413).
         fast_opens_active "TCPFastOpenActive",
-        /// Tries of ours that came to nothing: no cookie, data not taken, or no answer.
+        /// Outgoing attempts of Fast Open that failed: no cookie, data not acknowledged, or no
+        /// answer.
         fast_opens_refused "TCPFastOpenActiveFail",
-        /// Connections of ours that did not try, because that had come to nothing of late.
+        /// Outgoing connections without Fast Open, because of recent failures.
         fast_opens_withheld "TCPFastOpenBlackhole",
-        /// Servers that were forgotten to remember others.
+        /// Servers evicted from the cache of Fast Open cookies.
         fast_opens_forgotten "FastOpenForgotten",
-        /// Connections that a peer has opened with a good cookie.
+        /// Incoming connections opened with a valid Fast Open cookie.
         fast_opens_passive "TCPFastOpenPassive",
-        /// SYNs with a cookie that was not, or no longer, good.
+        /// SYNs with an invalid or expired Fast Open cookie.
         fast_opens_with_wrong_cookie "TCPFastOpenPassiveFail",
-        /// Among those with a good one, SYNs whose cookie was made with the key before.
+        /// Among the valid ones, SYNs whose cookie was made with the previous key.
         fast_opens_by_previous_key "TCPFastOpenPassiveAltKey",
-        /// SYNs that were treated as any other because too many connections waited that were opened fast.
+        /// SYNs handled without Fast Open, because too many such connections were pending.
         fast_open_overflows "TCPFastOpenListenOverflow",
-        /// SYNs that asked for a cookie.
+        /// SYNs that requested a Fast Open cookie.
         fast_open_cookies_asked "TCPFastOpenCookieReqd",
-        /// Connections whose TIME-WAIT was cut short because there were too many.
+        /// Connections whose TIME-WAIT was ended early at the limit.
         time_wait_overflows "TCPTimeWaitOverflow",
         /// SYNs that opened a new incarnation of a connection in TIME-WAIT.
         time_wait_recycled "TWRecycled",
         /// Times that the memory for buffers ran short.
         memory_pressures "TCPMemoryPressures",
-        /// Times that a connection lost what lay beyond holes, to give its memory to others.
+        /// Times that out-of-order data of a connection was dropped to free memory.
         pruned "OfoPruned",
-        /// Segments whose data was refused for want of memory.
+        /// Segments whose data was refused for lack of memory.
         memory_refusals "TCPRcvQDrop",
-        /// Times that an application had to wait for memory to write into.
+        /// Times that an application had to wait for memory to write.
         memory_waits "TCPMemoryWaits",
-        /// Resets of connections in TIME-WAIT, which were ignored (RFC 1337).
+        /// Resets for connections in TIME-WAIT, which were ignored (RFC 1337).
         time_wait_resets "TimeWaitResets",
-        /// Challenge acknowledgements (RFC 5961), and answers to empty segments from outside the window.
+        /// Challenge ACKs (RFC 5961), and answers to empty segments outside the window.
         challenges "TCPChallengeACK",
-        /// Of these, the ones that were not sent because there had been too many.
+        /// Challenge ACKs that the rate limit suppressed.
         challenges_limited "ChallengesLimited",
-        /// Resets for no connection that were not sent because there had been too many.
+        /// Resets for unknown connections that the rate limit suppressed.
         resets_limited "ResetsLimited",
-        /// Connections reset because no application held them and there were too many of these.
+        /// Orphaned connections that were reset at the limit.
         orphans_reset "TCPAbortOnOrphans",
-        /// ICMP errors about segments of connections that do not exist.
+        /// ICMP errors about segments of unknown connections.
         unmatched_icmps "UnmatchedIcmps",
-        /// Segments of connections whose packet bore a congestion mark.
+        /// Segments in packets with an ECN congestion mark.
         marked_segments "MarkedSegs",
-        /// Segments whose connection was that of the segment before.
+        /// Segments of the same connection as the previous segment.
         flow_repeats "FlowRepeats",
-        /// Segments whose connection was asked for.
+        /// Segments whose connection was looked up.
         flow_lookups "FlowLookups",
     }
 }
 
 counters! {
-    /// Address resolution; the words of `lnstat arp_cache` where it has one.
+    /// Address resolution, with the names of `lnstat arp_cache` where they exist.
     NeighborCounters "Arp" {
-        /// ARP packets that arrived and were about IPv4 on Ethernet.
+        /// Received ARP packets for IPv4 on Ethernet.
         in_packets "InPackets",
-        /// ARP packets that broke a rule.
+        /// Received ARP packets that were invalid.
         in_errors "InErrors",
-        /// Requests that were sent.
+        /// Sent requests.
         out_requests "OutRequests",
-        /// Replies that were sent.
+        /// Sent replies.
         out_replies "OutReplies",
-        /// Packets from another station that claims an address of ours (RFC 5227).
+        /// Packets in which another host claims one of our addresses (RFC 5227).
         conflicts "Conflicts",
-        /// Neighbours whose link address changed.
+        /// Neighbours whose MAC address changed.
         changes "Changes",
         /// Neighbours that did not answer.
         failures "ResFailed",
-        /// Packets dropped because too many waited for the same neighbour.
+        /// Packets dropped because the queue of an unresolved neighbour was full.
         queue_drops "UnresolvedDiscards",
-        /// Neighbours that could not be asked, or were forgotten, because there were too many.
+        /// Neighbours that were not requested, or were evicted, at a limit.
         table_overflows "TableFulls",
     }
 }
 
 counters! {
-    /// Frames that arrived, in the words of /proc/net/dev.
+    /// Received frames, with the names of /proc/net/dev.
     ReceiveCounters "Receive" {
-        /// Bytes of frames, headers counted.
+        /// Bytes of frames, including headers.
         bytes "bytes",
         /// Frames.
         packets "packets",
-        /// Frames that broke a rule of the medium.
+        /// Frames that were invalid on the medium.
         errors "errs",
-        /// Frames that nobody here wanted, or that a limit dropped.
+        /// Frames that were not for this host, or were dropped at a limit.
         drops "drop",
         /// Frames lost to an overrun of the hardware.
         fifo "fifo",
-        /// Among the errors, frames of a wrong length.
+        /// Among the errors, frames of an invalid length.
         frame "frame",
         /// Compressed frames.
         compressed "compressed",
-        /// Frames for a group of stations.
+        /// Frames to a multicast MAC address.
         multicast "multicast",
     }
 }
 
 counters! {
-    /// Frames that were sent, in the words of /proc/net/dev.
+    /// Sent frames, with the names of /proc/net/dev.
     TransmitCounters "Transmit" {
-        /// Bytes of frames, headers counted.
+        /// Bytes of frames, including headers.
         bytes "bytes",
         /// Frames.
         packets "packets",
-        /// Frames that the link could not send.
+        /// Frames that the link failed to send.
         errors "errs",
-        /// Frames that a limit of this host dropped.
+        /// Frames that were dropped at a limit of this host.
         drops "drop",
         /// Frames lost to an underrun of the hardware.
         fifo "fifo",
         /// Collisions.
         collisions "colls",
-        /// Frames lost with the carrier.
+        /// Frames lost because the carrier was lost.
         carrier "carrier",
         /// Compressed frames.
         compressed "compressed",
     }
 }
 
-/// Everything that a host has counted.
+/// All counters of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// IP.
@@ -304,14 +307,14 @@ pub struct Counters {
     pub tcp_extra: TcpExtraCounters,
     /// Address resolution.
     pub neighbor: NeighborCounters,
-    /// Frames that arrived.
+    /// Received frames.
     pub receive: ReceiveCounters,
-    /// Frames that were sent.
+    /// Sent frames.
     pub transmit: TransmitCounters,
 }
 
-/// What several shards of one host have counted together. What is given to each of them, such as ARP, each
-/// has counted.
+/// Adds the counters of another shard. Packets that are passed to all shards, such as ARP, are
+/// counted by each.
 impl AddAssign for Counters {
     fn add_assign(&mut self, other: Self) {
         self.ip += other.ip;
@@ -325,7 +328,7 @@ impl AddAssign for Counters {
     }
 }
 
-/// The groups as the kernel's files have them, two lines each.
+/// Formats the groups as in the kernel's files, two lines each.
 impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n{}\n{}\n{}", self.ip, self.icmp, self.tcp, self.udp)?;
@@ -340,18 +343,18 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn a_group_prints_its_words_above_its_numbers() {
+    fn a_group_is_formatted_as_names_above_values() {
         let udp = UdpCounters { in_datagrams: 7, no_ports: 1, ..UdpCounters::default() };
         assert_eq!(
             udp.to_string(),
             "Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors InCsumErrors\n\
              Udp: 7 1 0 0 0 0 0"
         );
-        assert_eq!(udp.words().next(), Some(("InDatagrams", 7)));
+        assert_eq!(udp.names().next(), Some(("InDatagrams", 7)));
     }
 
     #[test]
-    fn shards_count_together() {
+    fn counters_of_shards_are_added() {
         let one = UdpCounters { in_datagrams: 7, no_ports: 1, ..UdpCounters::default() };
         let mut sum = Counters { udp: one, ..Counters::default() };
         sum += Counters {
@@ -363,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_prints_in_pairs_of_lines_with_as_many_numbers_as_words() {
+    fn each_group_is_formatted_with_as_many_values_as_names() {
         let text = Counters::default().to_string();
         let lines: alloc::vec::Vec<_> = text.lines().map(|line| line.split(' ').count()).collect();
         assert_eq!(lines.len(), 16);

@@ -1,83 +1,86 @@
-//! Why a call on a host failed.
+//! The errors of calls on a host.
 
 use core::net::{Ipv4Addr, SocketAddrV4};
 use thiserror::Error;
 
-/// What went wrong, and whose doing it was.
+/// The reason why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// The application uses a handle that it has closed.
+    /// The application uses a closed handle.
     #[error("this handle was closed: the application must not use it any more")]
     Closed,
-    /// Nothing there yet, or no room yet. Come back after the event that announces a change.
+    /// No data or no room yet. Try again after the next event of the socket.
     #[error("not now: try again after the next event of this socket")]
     WouldBlock,
-    /// Another socket of this host has the address, or this conversation exists already.
+    /// Another socket has the address, or the connection exists already.
     #[error("{0} is in use: choose another port, or wait until the other socket is gone")]
     AddressInUse(SocketAddrV4),
-    /// The application asks for an address that this host does not have.
+    /// The address does not belong to this host.
     #[error("{0} is no address of this host: choose one of its own, or 0.0.0.0")]
     AddressNotOurs(Ipv4Addr),
-    /// The socket is bound to an address by which a host knows itself, and speaks with nobody else.
+    /// The socket is bound to a loopback address, and the destination is another host.
     #[error(
-        "from {0} a host speaks with itself alone: bind the socket to another of its addresses, or to 0.0.0.0"
+        "{0} is a loopback address, which reaches only this host: bind the socket to another \
+         address, or to 0.0.0.0"
     )]
     Loopback(Ipv4Addr),
-    /// The host has no address to speak from.
+    /// The host has no address to send from.
     #[error("the host has no address: give it one in its configuration")]
     NoAddress,
-    /// No route leads to the destination.
-    #[error("no route leads to {0}: add one to the host's configuration")]
+    /// No route to the destination.
+    #[error("no route to {0}: add one to the host's configuration")]
     NoRoute(Ipv4Addr),
-    /// The destination cannot be spoken to: port zero, a group, or nobody in particular.
-    #[error("{0} cannot be spoken to: give the address of one host and a port that is not zero")]
+    /// The destination is invalid: port zero, a multicast group, or the unspecified address.
+    #[error(
+        "{0} is not a valid destination: give the address of one host and a port that is not zero"
+    )]
     InvalidDestination(SocketAddrV4),
-    /// The destination is every host of a network, and the application has not allowed that.
+    /// The destination is a broadcast address, and the application has not allowed broadcasts.
     #[error("{0} is a broadcast address: allow broadcasts on the socket first")]
     BroadcastForbidden(Ipv4Addr),
-    /// The connection belongs to another shard of this host, which the link gives its segments to.
+    /// The connection belongs to another shard of this host, which receives its segments.
     #[error(
-        "a connection from {local} belongs to shard {shard}: open it there, or leave the port to the host"
+        "a connection from {local} belongs to shard {shard}: open it there, or leave the choice of \
+         the port to the host"
     )]
     OtherShard {
-        /// The address that was asked for.
+        /// The requested local address.
         local: SocketAddrV4,
         /// The number of the shard.
         shard: u16,
     },
-    /// Every ephemeral port has a conversation with this destination.
+    /// All ephemeral ports are in use for connections to this destination.
     #[error(
         "all ephemeral ports are in use towards {0}: close connections, or widen the range of ports"
     )]
     PortsExhausted(SocketAddrV4),
-    /// The host has as many sockets as it may have.
+    /// The host has reached its limit of sockets.
     #[error("the host has {limit} sockets already: close some, or raise its limit")]
     TooManySockets {
-        /// Sockets that the host may have.
+        /// The limit of sockets.
         limit: usize,
     },
-    /// The datagram does not fit a packet of this path, and this host sends no fragments; or there is never room for
-    /// it among what its socket may have to send.
+    /// The datagram exceeds the MTU of the path, as this host does not fragment, or the send queue.
     #[error("the datagram is too long: {limit} bytes fit")]
     MessageTooLong {
-        /// Bytes of data that fit.
+        /// The largest size that fits, in bytes.
         limit: usize,
     },
-    /// The socket has no peer to send to.
+    /// The socket has no peer.
     #[error("the socket is not connected: name the destination")]
     NotConnected,
-    /// The peer's host said that nobody has the port.
-    #[error("the peer refused: nothing has that port")]
+    /// The peer's host reported that the port is closed.
+    #[error("the peer refused: the port is closed")]
     Refused,
-    /// The network or the peer's host said that the destination cannot be reached.
+    /// A router or the peer's host reported that the destination is unreachable.
     #[error("the network reports that the destination cannot be reached")]
     Unreachable,
-    /// What happened to the connection.
+    /// An error of the connection.
     #[error(transparent)]
     Tcp(linerate_tcp::Error),
 }
 
-/// That there is nothing yet is said with the same word for sockets of all kinds.
+/// Maps `WouldBlock` to the error that all kinds of sockets share.
 impl From<linerate_tcp::Error> for Error {
     fn from(error: linerate_tcp::Error) -> Self {
         match error {

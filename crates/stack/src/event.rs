@@ -1,5 +1,5 @@
-//! What happened that an application may want to know, in a queue that cannot grow: each socket
-//! stands in it once, with one bit for each kind of event.
+//! Events for the application, in a queue of bounded size: each socket is in it at most once, with
+//! a bit for each kind of event.
 
 use crate::collections::list::{Links, List};
 use crate::handle::{ListenHandle, TcpHandle, UdpHandle};
@@ -11,77 +11,78 @@ use linerate_tcp::Event as TcpEvent;
 use linerate_units::Instant;
 use linerate_wire::IcmpError;
 
-/// One thing that happened. Events of one kind and one socket are merged until they are polled.
+/// An event. Events of the same kind and socket are merged until they are polled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// To a connection.
+    /// An event of a connection.
     Tcp(TcpHandle, TcpEvent),
     /// A connection can be accepted.
     Incoming(ListenHandle),
-    /// To a UDP socket.
+    /// An event of a UDP socket.
     Udp(UdpHandle, UdpEvent),
-    /// Somebody answered an echo request of this host.
+    /// A reply to an echo request of this host.
     EchoReply(EchoReply),
-    /// An echo request of this host met a problem.
+    /// An ICMP error, or a timeout of ARP, about an echo request of this host.
     EchoError(EchoError),
 }
 
-/// What happened to a UDP socket.
+/// An event of a UDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UdpEvent {
-    /// There is a datagram to receive.
+    /// A datagram can be received.
     Readable,
-    /// There is room to send again, after a refusal for want of it.
+    /// A datagram can be sent again, after one was refused because the send queue was full.
     Writable,
-    /// The network reported a problem with a datagram that the socket sent.
+    /// The network has reported an error about a sent datagram.
     Error,
 }
 
-/// The answer to an echo request.
+/// The reply to an echo request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EchoReply {
-    /// Who answered.
+    /// The source of the reply.
     pub source: Ipv4Addr,
     /// The identifier of the request.
     pub identifier: u16,
     /// The sequence number of the request.
     pub sequence: u16,
-    /// What came back; the data of the request, if nothing changed it.
+    /// The returned data, which a correct host does not change.
     pub data: Vec<u8>,
-    /// Routers that the answer might still have passed.
+    /// The TTL of the received packet.
     pub ttl: u8,
-    /// When the answer arrived.
+    /// Time of arrival.
     pub arrived: Instant,
 }
 
-/// The problem that an echo request met.
+/// An error about an echo request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EchoError {
-    /// Who reports it; this host itself if the neighbour did not answer.
+    /// The source of the report; this host itself if the neighbour did not answer.
     pub reporter: Ipv4Addr,
-    /// Where the request was going.
+    /// The destination of the request.
     pub destination: Ipv4Addr,
     /// The identifier of the request.
     pub identifier: u16,
     /// The sequence number of the request.
     pub sequence: u16,
-    /// The problem.
+    /// The error.
     pub error: IcmpError,
 }
 
-/// Events that wait to be polled.
+/// The queue of events.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     links: Links,
     waiting: List,
-    /// One bit for each kind of event, by socket. Invariant: not zero exactly for those in `waiting`.
+    /// The pending kinds of events by socket, one bit each. Invariant: nonzero exactly for the
+    /// sockets in `waiting`.
     kinds: Vec<u8>,
     echoes: VecDeque<Event>,
     echo_limit: usize,
 }
 
 impl EventQueue {
-    /// Nothing has happened.
+    /// Creates an empty queue.
     pub(crate) const fn new(echo_limit: usize) -> Self {
         Self {
             links: Links::new(),
@@ -92,11 +93,10 @@ impl EventQueue {
         }
     }
 
-    /// Notes what happened to a socket: a bit for each kind, one at least.
+    /// Adds events of a socket: at least one bit of `kinds` is set.
     #[inline]
     pub(crate) fn note(&mut self, socket: u32, kinds: u8) {
         match self.kinds.get_mut(socket as usize) {
-            // It waits already.
             Some(known) if *known != 0 => *known |= kinds,
             Some(known) => {
                 *known = kinds;
@@ -112,7 +112,7 @@ impl EventQueue {
         self.note(socket, kinds);
     }
 
-    /// Notes an event of this host as a whole; false if too many wait already.
+    /// Adds an event of the host. Returns false if the queue is full.
     pub(crate) fn note_echo(&mut self, event: Event) -> bool {
         let fits = self.echoes.len() < self.echo_limit;
         if fits {
@@ -121,7 +121,7 @@ impl EventQueue {
         fits
     }
 
-    /// Forgets what happened to a socket that nobody holds any more.
+    /// Removes the events of a closed socket.
     pub(crate) fn forget(&mut self, socket: u32) {
         if self.links.contains(socket) {
             cold_path();
@@ -130,13 +130,14 @@ impl EventQueue {
         }
     }
 
-    /// Has nothing happened that was not told?
+    /// Is the queue empty?
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.echoes.is_empty()
     }
 
-    /// Takes the next event of a socket: the lowest kind of the socket that has waited longest.
+    /// Removes and returns the next event of a socket: the lowest kind of the socket that was
+    /// queued first.
     #[inline]
     pub(crate) fn poll_socket(&mut self) -> Option<(u32, u8)> {
         let socket = self.waiting.first()?;
@@ -150,25 +151,25 @@ impl EventQueue {
         Some((socket, kind))
     }
 
-    /// Takes the next event of the host as a whole.
+    /// Removes and returns the next event of the host.
     #[inline(never)]
     pub(crate) fn poll_echo(&mut self) -> Option<Event> {
         self.echoes.pop_front()
     }
 
-    /// The sockets that have events.
+    /// Returns the sockets with pending events.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = u32> + '_ {
         self.links.iter(&self.waiting)
     }
 }
 
-/// The bit of [`Event::Incoming`] in the queue. Those of a connection are the connection's own.
+/// The bit of [`Event::Incoming`]. The bits of a connection's events are defined by [`TcpEvent`].
 pub(crate) const INCOMING: u8 = 1;
 
 impl UdpEvent {
     const ALL: [Self; 3] = [Self::Readable, Self::Writable, Self::Error];
 
-    /// Its bit in the queue.
+    /// Returns the bit of this kind in the queue.
     pub(crate) const fn bit(self) -> u8 {
         1 << self as u8
     }
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_of_a_socket_are_merged_and_come_in_order() {
+    fn events_of_a_socket_are_merged_and_polled_in_order() {
         let mut queue = EventQueue::new(1);
         for (socket, kind) in [(7, 2), (3, 0), (7, 0), (7, 2)] {
             queue.note(socket, 1 << kind);
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_nobody_holds_has_no_events() {
+    fn a_removed_socket_has_no_events() {
         let mut queue = EventQueue::new(1);
         queue.note(1, 0b10);
         queue.note(2, 0b10);
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_found_by_its_number() {
+    fn every_kind_maps_to_its_bit_and_back() {
         for (number, event) in (0..).zip(UdpEvent::ALL) {
             assert_eq!((UdpEvent::of(number), event.bit()), (Some(event), 1 << number));
         }

@@ -2,22 +2,24 @@
 
 use crate::collections::slab::Key;
 
-/// Names a TCP connection. One that the application has let go of names nothing any more, even if its
-/// place is used again.
+/// The handle of a TCP connection. It becomes invalid when the application closes it, even if its
+/// slot is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TcpHandle(pub(crate) Key);
 
 impl TcpHandle {
-    /// The place of the connection. Another one may have it later.
+    /// Returns the slot of the connection, which can be reused later.
     pub(crate) const fn index(self) -> u32 {
         self.0.index()
     }
 }
 
-/// Names a listener. One that was closed names nothing any more, even if its place is used again.
+/// The handle of a listener. It becomes invalid when the listener is closed, even if its slot is
+/// reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenHandle(pub(crate) Key);
 
-/// Names a UDP socket. One that was closed names nothing any more, even if its place is used again.
+/// The handle of a UDP socket. It becomes invalid when the socket is closed, even if its slot is
+/// reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UdpHandle(pub(crate) Key);

@@ -1,4 +1,4 @@
-//! A host on its link, and the loop that moves frames in, timers, and frames out.
+//! A host on its link, and its event loop.
 
 use crate::link::{Link, LinkError};
 use crate::stack::Stack;
@@ -14,54 +14,55 @@ pub struct Host<L> {
 }
 
 impl<L: Link> Host<L> {
-    /// Puts a host on its link.
+    /// Attaches a host to its link.
     pub fn new(mut stack: Stack, link: L) -> Self {
         stack.attach(link.capabilities());
         Self { stack, link, budget: Budget::default() }
     }
 
-    /// The same host with another budget for its turns.
+    /// Sets the budget of a turn.
     #[must_use]
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Does what there is to do at `now`, within the budget: frames in, timers, frames out. It never
-    /// waits.
+    /// Performs one turn at `now`: receives frames, runs timers and sends frames, within the
+    /// budget. Never waits.
     ///
-    /// On a link with super-frames frames go out first: what the ones that came in call for leaves with the next
-    /// turn, which is due at once ([`Turn::more`]). Its acknowledgements then tell of what the application has read
-    /// in between, so that the peer goes on with frames as full as the window lets them be.
+    /// On a link with segmentation offload, sending comes first. Responses to the received frames
+    /// leave in the next turn, which is due immediately ([`Turn::more`]). Their acknowledgements
+    /// then cover the data that the application has read in between, which keeps the peer's window
+    /// open and its frames large.
     ///
     /// # Errors
-    /// [`LinkError`] if the link cannot carry frames. Timers have been served all the same, so the
-    /// call can be repeated, and connections that hear nothing give up in their time.
+    /// [`LinkError`] if the link cannot carry frames. Timers have run nevertheless, so the call can
+    /// be repeated, and connections time out as usual.
     pub fn turn(&mut self, now: Instant) -> Result<Turn, LinkError> {
         self.stack.turn(&mut self.link, self.budget, now)
     }
 
-    /// The host without its link.
+    /// Returns the stack of the host.
     pub const fn stack(&self) -> &Stack {
         &self.stack
     }
 
-    /// The host without its link, to be used by applications.
+    /// Returns the stack of the host, for calls of the application.
     pub const fn stack_mut(&mut self) -> &mut Stack {
         &mut self.stack
     }
 
-    /// The link.
+    /// Returns the link.
     pub const fn link(&self) -> &L {
         &self.link
     }
 
-    /// The link, to be waited for.
+    /// Returns the link, for example to wait for it.
     pub const fn link_mut(&mut self) -> &mut L {
         &mut self.link
     }
 
-    /// Takes host and link apart.
+    /// Returns the stack and the link.
     pub fn into_parts(self) -> (Stack, L) {
         (self.stack, self.link)
     }

@@ -1,9 +1,9 @@
-//! The secrets of a host, each drawn from its seed for one purpose, so that what one of them gives
-//! away about itself says nothing about another.
+//! Keys for the secret hashes of a host. Each is derived from the seed for one purpose, so that
+//! information about one reveals nothing about the others.
 
 use siphasher::sip::{SipHasher13, SipHasher24};
 
-/// Keys for the hashes that a peer must not be able to predict.
+/// The seed from which all keys are derived.
 #[derive(Clone, Copy)]
 pub(crate) struct Keys {
     seed: [u8; 32],
@@ -14,17 +14,17 @@ impl Keys {
         Self { seed }
     }
 
-    /// A fast keyed hash, for tables whose keys a peer chooses.
+    /// Returns a fast keyed hash for tables whose keys a peer can choose.
     pub(crate) fn table(&self, purpose: &str) -> SipHasher13 {
         SipHasher13::new_with_keys(self.draw(purpose, 0), self.draw(purpose, 1))
     }
 
-    /// A keyed hash whose values a peer gets to see: sequence numbers, ports.
+    /// Returns a keyed hash whose output is visible to a peer: sequence numbers, ports.
     pub(crate) fn visible(&self, purpose: &str) -> SipHasher24 {
         SipHasher24::new_with_keys(self.draw(purpose, 0), self.draw(purpose, 1))
     }
 
-    /// One number for a purpose; all 256 bits of the seed count.
+    /// Derives a number for a purpose, from all 256 bits of the seed.
     pub(crate) fn draw(&self, purpose: &str, index: u8) -> u64 {
         let halves = self.seed.as_chunks::<16>().0;
         halves.iter().zip([0, 128]).fold(0, |number, (half, side)| {
@@ -36,7 +36,7 @@ impl Keys {
     }
 }
 
-/// Secrets are not printed.
+/// Hides the seed.
 impl core::fmt::Debug for Keys {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Keys(..)")

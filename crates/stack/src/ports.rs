@@ -5,22 +5,23 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 use core::ops::RangeInclusive;
 use siphasher::sip::SipHasher24;
 
-/// Counters that connections to different destinations share. With more of them, less is seen of
-/// how often this host connects to others.
+/// Number of counters, which are shared by connections to different destinations. More counters
+/// reveal less about how often this host connects to others.
 const TABLE_LENGTH: usize = 64;
 
-/// Where the search for a free port begins.
+/// The selection of ephemeral ports.
 #[derive(Debug)]
 pub(crate) struct Ports {
     range: RangeInclusive<u16>,
     hasher: SipHasher24,
-    /// The destination that was asked for last, from where, and its hash: the next one is likely to be the same.
+    /// The last destination, its local address, and their hash. Consecutive connections often have
+    /// the same destination.
     last: Option<(Ipv4Addr, SocketAddrV4, u64)>,
     table: [u32; TABLE_LENGTH],
 }
 
 impl Ports {
-    /// Ports out of `range`, under the secrets of a host.
+    /// Creates the selection from `range`, with the secrets of a host.
     pub(crate) fn new(range: RangeInclusive<u16>, keys: &Keys) -> Self {
         let mut table = [0; TABLE_LENGTH];
         for (index, counter) in (0..).zip(&mut table) {
@@ -31,9 +32,9 @@ impl Ports {
         Self { range, hasher: keys.visible("ports"), last: None, table }
     }
 
-    /// A port for a conversation of `local` with `remote` that is not `taken`; `None` if all are.
-    /// Ports to one destination come in sequence, so that one is not used again before all others
-    /// have been, and begin at a place that only this host knows.
+    /// Returns a port for a connection of `local` to `remote` that is not `taken`; `None` if all
+    /// are. Ports to one destination are sequential from an unpredictable start, so that a port is
+    /// reused only after all others.
     //= rfc6056#3.3.4
     pub(crate) fn choose(
         &mut self,
@@ -41,7 +42,7 @@ impl Ports {
         remote: SocketAddrV4,
         mut taken: impl FnMut(u16) -> bool,
     ) -> Option<u16> {
-        // F and G of the RFC: the halves of a keyed hash say nothing of each other.
+        // F and G of the RFC are the halves of a keyed hash, which are independent.
         let hash = self.hash(local, remote);
         let offset = hash >> 32;
         #[allow(clippy::cast_possible_truncation, reason = "less than the length of the table")]
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn another_secret_begins_elsewhere() {
+    fn another_seed_starts_at_another_port() {
         let firsts: Vec<_> =
             (0..8).map(|seed| ports(seed).choose(LOCAL, REMOTE, |_| false)).collect();
         assert!(firsts.iter().any(|&first| first != firsts[0]));
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_in_between_changes_nothing() {
+    fn another_destination_does_not_change_the_hash() {
         let (mut alone, mut between) = (ports(1), ports(1));
         let hash = alone.hash(LOCAL, REMOTE);
         assert_ne!(between.hash(LOCAL, SocketAddrV4::new(*REMOTE.ip(), 81)), hash);
@@ -115,9 +116,9 @@ mod tests {
         assert_eq!(alone.hash(LOCAL, REMOTE), hash);
     }
 
-    /// What connections to others take says nothing here, as long as no counter is shared.
+    /// Connections to other destinations must not be visible here, unless they share the counter.
     #[test]
-    fn each_destination_has_a_sequence_of_its_own() {
+    fn each_destination_has_its_own_sequence() {
         let mut ports = ports(1);
         let counter = |ports: &mut Ports, to| ports.hash(LOCAL, to) % TABLE_LENGTH as u64;
         let own = counter(&mut ports, REMOTE);
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn destinations_that_share_a_counter_begin_at_different_places() {
+    fn destinations_with_a_shared_counter_start_at_different_ports() {
         let own = ports(1).hash(LOCAL, REMOTE) % TABLE_LENGTH as u64;
         let at = |port| SocketAddrV4::new(*REMOTE.ip(), port);
         let shares = |&to: &SocketAddrV4| ports(1).hash(LOCAL, to) % TABLE_LENGTH as u64 == own;
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn each_two_addresses_have_sequences_of_their_own() {
+    fn each_pair_of_addresses_has_its_own_sequence() {
         let mut ports = ports(1);
         let other = Ipv4Addr::new(192, 0, 2, 9);
         assert_ne!(ports.hash(LOCAL, REMOTE), ports.hash(other, REMOTE));
@@ -153,9 +154,10 @@ mod tests {
         );
     }
 
-    /// RFC 6056 §3.3.4: the table is filled with random numbers, or all would see how young the host is.
+    /// RFC 6056 §3.3.4: the table is filled with random numbers. Zeros would reveal the uptime of
+    /// the host.
     #[test]
-    fn the_counters_begin_anywhere() {
+    fn the_counters_start_at_random() {
         let (mut one, other) = (ports(1).table, ports(2).table);
         assert_ne!(one, other);
         one.sort_unstable();
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_was_given_back_is_not_given_out_at_once() {
+    fn a_returned_port_is_not_reused_at_once() {
         let mut ports = ports(1);
         let first = ports.choose(LOCAL, REMOTE, |_| false);
         assert!((0..99).all(|_| ports.choose(LOCAL, REMOTE, |_| false) != first));

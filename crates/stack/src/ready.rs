@@ -1,22 +1,22 @@
-//! Whose turn it is to send: a ring in which everyone who wants to send stands once.
+//! The ring of senders: a round-robin schedule in which each sender is at most once.
 //!
-//! Each gets a few frames and then goes to the back, so that nobody starves, whoever else sends how
-//! much. The replies of the host itself (ARP, ICMP, resets) are one of those in the ring: a flood of
-//! questions gets its share of the link and no more.
+//! A sender may send a few frames before the next has its turn, so that no sender starves. The
+//! replies of the host itself (ARP, ICMP, resets) are one of the senders, so a flood of requests
+//! takes only one share of the link.
 
 use crate::collections::list::{Links, List};
 use core::hint::cold_path;
 
-/// Frames that a sender may send in one turn. A few in a row keep its memory warm, and the receiver's
-/// question "the same flow as before?" answered with yes.
-const FRAMES_A_TURN: u32 = 4;
+/// Frames that a sender may send in a turn. Several consecutive frames keep its state in the
+/// processor's caches, and hit the one-entry cache of the receiver.
+const FRAMES_PER_TURN: u32 = 4;
 
-/// Someone who wants to send.
+/// A sender in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
-    /// The host itself.
+    /// The replies of the host itself.
     Replies,
-    /// The socket with this number.
+    /// The socket with this index.
     Socket(u32),
 }
 
@@ -36,22 +36,22 @@ impl Sender {
     }
 }
 
-/// The ring.
+/// The ring of senders with frames to send.
 #[derive(Debug)]
 pub(crate) struct Ready {
     links: Links,
     ring: List,
-    /// Frames that the one at the front has had in this turn.
-    had: u32,
+    /// Frames sent by the front of the ring in its turn.
+    sent: u32,
 }
 
 impl Ready {
-    /// Nobody wants to send.
+    /// Creates an empty ring.
     pub(crate) const fn new() -> Self {
-        Self { links: Links::new(), ring: List::EMPTY, had: 0 }
+        Self { links: Links::new(), ring: List::EMPTY, sent: 0 }
     }
 
-    /// Puts a sender at the back, unless it stands in the ring already.
+    /// Adds a sender at the back, unless it is in the ring.
     #[inline]
     pub(crate) fn push(&mut self, sender: Sender) {
         if !self.contains(sender) {
@@ -59,70 +59,72 @@ impl Ready {
         }
     }
 
-    /// Who may send a frame now. One that has had its frames goes to the back first.
+    /// Returns the sender of the next frame. A sender that has used its turn moves to the back
+    /// first.
     #[inline]
     pub(crate) fn turn(&mut self) -> Option<Sender> {
-        if self.had >= FRAMES_A_TURN {
+        if self.sent >= FRAMES_PER_TURN {
             cold_path();
             self.end_turn();
         }
         let item = self.ring.first()?;
-        self.had += 1;
+        self.sent += 1;
         Some(Sender::of(item))
     }
 
     #[inline(never)]
     fn end_turn(&mut self) {
-        self.had = 0;
+        self.sent = 0;
         if let Some(item) = self.links.pop_front(&mut self.ring) {
             self.links.push_back(&mut self.ring, item);
         }
     }
 
-    /// How many frames more `sender` may send in this turn. Who stands alone has no end of it.
+    /// Returns how many further frames `sender` may send in its turn, without limit if it is the
+    /// only sender.
     pub(crate) fn left_to(&self, sender: Sender) -> u32 {
         if !self.ring.begins_with(sender.item()) {
             return 0;
         }
-        if self.ring.len() == 1 { u32::MAX } else { FRAMES_A_TURN.saturating_sub(self.had) }
+        if self.ring.len() == 1 { u32::MAX } else { FRAMES_PER_TURN.saturating_sub(self.sent) }
     }
 
-    /// The one whose turn it is has sent so many frames more than it was asked for.
+    /// Counts further frames of the front of the ring.
     pub(crate) const fn count(&mut self, frames: u32) {
-        self.had = self.had.saturating_add(frames);
+        self.sent = self.sent.saturating_add(frames);
     }
 
-    /// Takes out a sender that wants to send no more.
+    /// Removes a sender without frames to send.
     #[inline]
     pub(crate) fn remove(&mut self, sender: Sender) {
         if self.ring.begins_with(sender.item()) {
-            self.had = 0;
+            self.sent = 0;
             self.links.remove(&mut self.ring, sender.item());
         } else {
-            self.leave_out_of_turn(sender);
+            self.remove_behind_front(sender);
         }
     }
 
-    /// Somebody whose turn it is not wants to send no more.
+    /// Removes a sender that is not at the front.
     #[cold]
-    fn leave_out_of_turn(&mut self, sender: Sender) {
+    fn remove_behind_front(&mut self, sender: Sender) {
         if self.contains(sender) {
             self.links.remove(&mut self.ring, sender.item());
         }
     }
 
-    /// Does the sender stand in the ring?
+    /// Is the sender in the ring?
     #[inline]
     pub(crate) fn contains(&self, sender: Sender) -> bool {
         self.links.contains(sender.item())
     }
 
-    /// Does nobody want to send?
+    /// Is the ring empty?
     pub(crate) const fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }
 
-    /// Everyone in the ring.
+    /// Returns all senders in the ring.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Sender> + '_ {
         self.links.iter(&self.ring).map(Sender::of)
     }
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_gets_the_same_number_of_frames() {
+    fn senders_take_equal_turns() {
         let mut ready = ring(3);
         let turns: Vec<_> = (0..16 * 5).filter_map(|_| ready.turn()).collect();
         for sender in [Sender::Replies, Sender::Socket(0), Sender::Socket(1), Sender::Socket(2)] {
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_early_does_not_shorten_the_turn_of_the_next() {
+    fn a_removed_sender_does_not_shorten_the_next_turn() {
         let mut ready = ring(2);
         assert_eq!(ready.turn(), Some(Sender::Replies));
         ready.remove(Sender::Replies);
@@ -160,24 +162,24 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_lasts_as_long_as_a_turn_or_as_long_as_nobody_else_wants_to_send() {
+    fn a_burst_is_limited_to_a_turn_unless_alone() {
         let mut ready = ring(1);
         assert_eq!(ready.turn(), Some(Sender::Replies));
         assert_eq!(
             (ready.left_to(Sender::Replies), ready.left_to(Sender::Socket(0))),
-            (FRAMES_A_TURN - 1, 0)
+            (FRAMES_PER_TURN - 1, 0)
         );
-        ready.count(FRAMES_A_TURN - 1);
+        ready.count(FRAMES_PER_TURN - 1);
         assert_eq!(ready.left_to(Sender::Replies), 0);
         ready.remove(Sender::Socket(0));
-        assert_eq!(ready.left_to(Sender::Replies), u32::MAX, "nobody waits for its end");
+        assert_eq!(ready.left_to(Sender::Replies), u32::MAX, "it is the only sender");
         ready.push(Sender::Socket(0));
         assert_eq!(ready.left_to(Sender::Replies), 0);
         assert_eq!(ready.turn(), Some(Sender::Socket(0)));
     }
 
     #[test]
-    fn to_ask_twice_gives_one_place() {
+    fn a_sender_is_in_the_ring_at_most_once() {
         let mut ready = ring(1);
         ready.push(Sender::Socket(0));
         assert_eq!(ready.iter().count(), 2);

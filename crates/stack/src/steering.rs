@@ -1,16 +1,16 @@
-//! Which shard of a host a frame is for, where several share a link. Each is a [`crate::Stack`] of its own
-//! and knows nothing of the others; what belongs together has to meet in one.
+//! Steering: selects the shard of a host for a received frame. Each shard is a separate
+//! [`crate::Stack`], without shared state, so all frames of a connection must reach the same one.
 //!
-//! | what | goes to |
+//! | frame | shard |
 //! |---|---|
-//! | a TCP segment | the shard of its flow: a keyed hash of both ends, the same for both directions |
-//! | an ICMP error about a segment of ours | the shard of the flow that it quotes |
-//! | a fragment | the shard of its packet, by what RFC 791 reassembles by |
-//! | ARP | all shards: each keeps its own neighbours, and only the first one answers |
-//! | everything else: UDP, echoes, what is broken | the first shard |
+//! | a TCP segment | by the keyed hash of its flow, equal for both directions |
+//! | an ICMP error about one of our segments | by the flow that it quotes |
+//! | a fragment | by the fields that identify its datagram (RFC 791) |
+//! | ARP | all shards: each has its own neighbours, and only the first answers |
+//! | all others: UDP, echoes, invalid packets | the first shard |
 //!
-//! Fragments come together and no further: their packet has to be steered anew by whoever reassembles it,
-//! and this host does not.
+//! The fragments of a datagram reach one shard, but reassembly would have to steer the datagram
+//! again. This host does not reassemble.
 
 use crate::keys::Keys;
 use crate::link::Medium;
@@ -18,34 +18,34 @@ use core::net::SocketAddrV4;
 use core::num::NonZeroU16;
 use siphasher::sip::SipHasher13;
 
-/// The number of the shard that takes what belongs to no connection.
+/// The number of the shard that handles everything without a connection.
 pub const FIRST_SHARD: u16 = 0;
 
 const ETHERNET_HEADER: usize = 14;
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
 
-/// Which of how many shards of a host a stack is.
+/// The number of a shard, among the shards of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Its number, less than `count`.
+    /// The number of the shard, less than `count`.
     pub number: u16,
-    /// How many there are.
+    /// The number of shards.
     pub count: NonZeroU16,
 }
 
 impl Shard {
-    /// The one shard of a host that has no others.
+    /// The only shard of a host.
     pub const ONLY: Self = Self { number: FIRST_SHARD, count: NonZeroU16::MIN };
 
-    /// Is this the shard that answers for the host as a whole?
+    /// Is this the shard that handles everything without a connection?
     #[must_use]
     pub const fn is_first(self) -> bool {
         self.number == FIRST_SHARD
     }
 }
 
-/// Whom a frame is for.
+/// The destination of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steered {
     /// The shard of this number.
@@ -54,18 +54,18 @@ pub enum Steered {
     ToAll,
 }
 
-/// Decides for the shards of one host. All of them, and their links, have to be made with the same seed.
+/// The steering of a host. All shards and their links must use the same seed.
 #[derive(Clone, Debug)]
 pub struct Steering {
     hasher: SipHasher13,
     shards: NonZeroU16,
-    /// The flow of the segment before, and its shard: bulk data comes in trains.
+    /// The flow of the previous segment, and its shard. Bulk data arrives in runs of one flow.
     last: ([u8; 12], u16),
 }
 
 impl Steering {
-    /// The decision among `shards`, under the secrets of a host: who cannot guess them cannot send all
-    /// flows to one shard.
+    /// Creates the steering of `shards` shards. A peer that does not know the seed cannot direct
+    /// all flows to one shard.
     #[must_use]
     pub fn new(seed: [u8; 32], shards: NonZeroU16) -> Self {
         Self::with_keys(&Keys::new(seed), shards)
@@ -73,17 +73,17 @@ impl Steering {
 
     pub(crate) fn with_keys(keys: &Keys, shards: NonZeroU16) -> Self {
         let hasher = keys.table("shards");
-        let nobody = [0; 12];
-        Self { hasher, shards, last: (nobody, shard_of(&hasher, shards, &nobody)) }
+        let none = [0; 12];
+        Self { hasher, shards, last: (none, shard_of(&hasher, shards, &none)) }
     }
 
-    /// Among how many is decided.
+    /// Returns the number of shards.
     #[must_use]
     pub const fn shards(&self) -> NonZeroU16 {
         self.shards
     }
 
-    /// The shard of the connection between two ends, whichever of them is ours.
+    /// Returns the shard of a connection. The order of the ends does not matter.
     #[inline]
     #[must_use]
     pub fn of_connection(&self, one: SocketAddrV4, other: SocketAddrV4) -> u16 {
@@ -96,7 +96,7 @@ impl Steering {
         shard_of(&self.hasher, self.shards, &key(one, other))
     }
 
-    /// Whom a frame that has arrived is for.
+    /// Returns the shard of a received frame.
     pub fn steer(&mut self, medium: Medium, frame: &[u8]) -> Steered {
         if self.shards == NonZeroU16::MIN {
             return Steered::To(FIRST_SHARD);
@@ -111,7 +111,7 @@ impl Steering {
 
     fn steer_packet(&mut self, packet: &[u8]) -> Steered {
         let shard = Head::of(packet).and_then(|head| match head {
-            Head { fragment: true, .. } => {
+            Head { is_fragment: true, .. } => {
                 Some(shard_of(&self.hasher, self.shards, &head.reassembly_key()))
             }
             Head { protocol: TCP, .. } => self.of_segment(&head),
@@ -130,7 +130,7 @@ impl Steering {
     }
 }
 
-/// Every shard gets as many of the hashes as any other, whatever their number.
+/// Returns the shard of a key. Hashes are distributed evenly for any number of shards.
 fn shard_of(hasher: &SipHasher13, shards: NonZeroU16, key: &[u8; 12]) -> u16 {
     if shards == NonZeroU16::MIN {
         return FIRST_SHARD;
@@ -140,7 +140,7 @@ fn shard_of(hasher: &SipHasher13, shards: NonZeroU16, key: &[u8; 12]) -> u16 {
     shard
 }
 
-/// Both ends, 48 bits each, in an order that does not depend on the direction.
+/// Returns both ends, of 48 bits each, in an order that is independent of the direction.
 fn key(one: u64, other: u64) -> [u8; 12] {
     let (less, more) = (one.min(other), one.max(other));
     let mut key = [0; 12];
@@ -149,13 +149,13 @@ fn key(one: u64, other: u64) -> [u8; 12] {
     key
 }
 
-/// What is looked at of an IPv4 packet. Whether it is a valid one is for the shard to judge.
+/// The fields of an IPv4 header that determine the shard. They are not validated here.
 #[derive(Clone, Copy, Debug)]
 struct Head<'a> {
     addresses: [u8; 8],
     identification: [u8; 2],
-    /// Is it a part of a packet, the first one or a later one?
-    fragment: bool,
+    /// Is it a fragment of a datagram?
+    is_fragment: bool,
     protocol: u8,
     payload: &'a [u8],
 }
@@ -184,14 +184,14 @@ impl<'a> Head<'a> {
         Some(Self {
             addresses: *addresses,
             identification: [id_0, id_1],
-            // "More fragments", or an offset.
-            fragment: u16::from_be_bytes([place_0, place_1]) & 0x3fff != 0,
+            // The flag "more fragments", and the fragment offset.
+            is_fragment: u16::from_be_bytes([place_0, place_1]) & 0x3fff != 0,
             protocol,
             payload: packet.get(length..)?,
         })
     }
 
-    /// Both addresses, and the ports behind the header; `None` without ports.
+    /// Returns the key of both addresses and ports; `None` if the ports are missing.
     fn flow_key(&self) -> Option<[u8; 12]> {
         let [a, b, c, d, e, f, g, h] = self.addresses;
         let &[i, j, k, l] = self.payload.first_chunk()?;
@@ -211,12 +211,12 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The head of the segment that an ICMP error quotes.
+/// Parses the segment that an ICMP error quotes.
 fn quoted(message: &[u8]) -> Option<Head<'_>> {
-    // Unreachable, source quench, redirect, time exceeded, parameter problem.
+    // Types: unreachable, source quench, redirect, time exceeded, parameter problem.
     let is_error = matches!(message.first()?, 3 | 4 | 5 | 11 | 12);
     let head = Head::of(message.get(8..)?)?;
-    (is_error && head.protocol == TCP && !head.fragment).then_some(head)
+    (is_error && head.protocol == TCP && !head.is_fragment).then_some(head)
 }
 
 #[cfg(test)]

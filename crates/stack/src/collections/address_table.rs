@@ -1,4 +1,4 @@
-//! From addresses that a peer can choose to small numbers, under a secret hash.
+//! A hash table from addresses that a peer can choose to small numbers, keyed with a secret.
 
 use core::net::Ipv4Addr;
 use hashbrown::HashTable;
@@ -12,12 +12,12 @@ pub(crate) struct AddressTable {
 }
 
 impl AddressTable {
-    /// A table without an address.
+    /// Creates an empty table.
     pub(crate) const fn new(hasher: SipHasher13) -> Self {
         Self { hasher, table: HashTable::new() }
     }
 
-    /// The number of an address.
+    /// Returns the number of an address.
     #[inline]
     pub(crate) fn get(&self, address: Ipv4Addr) -> Option<u32> {
         if self.table.is_empty() { None } else { self.find(address) }
@@ -28,7 +28,7 @@ impl AddressTable {
         self.table.find(self.hash(address), |entry| entry.0 == address).map(|entry| entry.1)
     }
 
-    /// Gives an address that is not in the table its number.
+    /// Inserts an address that is not in the table, with its number.
     pub(crate) fn insert(&mut self, address: Ipv4Addr, number: u32) {
         debug_assert!(self.get(address).is_none(), "an address has one number");
         let hasher = self.hasher;
@@ -36,14 +36,14 @@ impl AddressTable {
             .insert_unique(self.hash(address), (address, number), |entry| hash(&hasher, entry.0));
     }
 
-    /// Forgets an address.
+    /// Removes an address.
     pub(crate) fn remove(&mut self, address: Ipv4Addr) {
         if let Ok(entry) = self.table.find_entry(self.hash(address), |entry| entry.0 == address) {
             entry.remove();
         }
     }
 
-    /// How many addresses there are.
+    /// Returns the number of addresses.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
@@ -63,7 +63,7 @@ mod tests {
     use crate::keys::Keys;
 
     #[test]
-    fn addresses_come_and_go() {
+    fn inserted_addresses_are_found_until_removed() {
         let mut table = AddressTable::new(Keys::new([3; 32]).table("addresses"));
         for number in 0..200 {
             table.insert(Ipv4Addr::from_bits(number * 7), number);

@@ -1,14 +1,15 @@
-//! Doubly linked lists through arrays: to join, to leave and to be found in costs O(1), and no
-//! allocation per move. An item is a small number, and in one list at a time.
+//! Doubly linked lists over an array of links, like an intrusive list. Push, remove and membership
+//! are O(1), without allocation per operation. An item is a small number, and is in at most one
+//! list at a time.
 
 use alloc::vec::Vec;
 
-/// No item: the end of a list.
+/// Terminator of a list.
 const END: u32 = u32::MAX;
-/// What `previous` says of an item that is in no list.
+/// Value of `previous` for an item that is in no list.
 const OUTSIDE: u32 = u32::MAX - 1;
 
-/// Both ends of a list whose items hang together in [`Links`].
+/// The head and tail of a list whose items are linked by [`Links`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     first: u32,
@@ -17,7 +18,7 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// A list of nothing.
+    /// The empty list.
     pub(crate) const EMPTY: Self = Self { first: END, last: END, length: 0 };
 
     /// The item at the front.
@@ -30,23 +31,23 @@ impl List {
         if self.last == END { None } else { Some(self.last) }
     }
 
-    /// The only item.
-    pub(crate) const fn alone(&self) -> Option<u32> {
+    /// Returns the item, if the list has exactly one.
+    pub(crate) const fn only(&self) -> Option<u32> {
         if self.length == 1 { Some(self.first) } else { None }
     }
 
-    /// Is the item the one at the front?
+    /// Is this item at the front?
     #[inline]
     pub(crate) const fn begins_with(&self, item: u32) -> bool {
         self.first == item
     }
 
-    /// How many items it has.
+    /// Returns the number of items.
     pub(crate) const fn len(&self) -> usize {
         self.length as usize
     }
 
-    /// Has it no item?
+    /// Is the list empty?
     pub(crate) const fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -58,14 +59,14 @@ struct Node {
     next: u32,
 }
 
-/// Who follows whom, for the items of any number of lists.
+/// The links between the items of any number of lists.
 #[derive(Debug)]
 pub(crate) struct Links {
     nodes: Vec<Node>,
 }
 
 impl Links {
-    /// No item in any list.
+    /// Creates links of no items.
     pub(crate) const fn new() -> Self {
         Self { nodes: Vec::new() }
     }
@@ -76,7 +77,8 @@ impl Links {
         self.nodes.get(item as usize).is_some_and(|node| node.previous != OUTSIDE)
     }
 
-    /// Puts an item that is in no list at the back of `list`, which is empty more often than not.
+    /// Appends an item, which must be in no list. Inlined for the most frequent case, an empty
+    /// list.
     #[inline]
     pub(crate) fn push_back(&mut self, list: &mut List, item: u32) {
         debug_assert!(!self.contains(item), "an item is in one list at a time");
@@ -85,12 +87,12 @@ impl Links {
                 *node = Node { previous: END, next: END };
                 *list = List { first: item, last: item, length: 1 };
             }
-            _ => self.push_behind(list, item),
+            _ => self.append(list, item),
         }
     }
 
     #[inline(never)]
-    fn push_behind(&mut self, list: &mut List, item: u32) {
+    fn append(&mut self, list: &mut List, item: u32) {
         self.make_room_for(item);
         self.nodes[item as usize] = Node { previous: list.last, next: END };
         match list.last {
@@ -101,10 +103,10 @@ impl Links {
         list.length += 1;
     }
 
-    /// Takes an item out of `list`, which must be the one that it is in.
+    /// Removes an item from `list`, which must be the list that contains it.
     #[inline]
     pub(crate) fn remove(&mut self, list: &mut List, item: u32) {
-        debug_assert!(self.contains(item), "only what is in a list can leave it");
+        debug_assert!(self.contains(item), "a removed item is in a list");
         match self.nodes.get_mut(item as usize) {
             Some(node) if list.length == 1 => {
                 node.previous = OUTSIDE;
@@ -129,7 +131,7 @@ impl Links {
         list.length -= 1;
     }
 
-    /// Takes the item at the front of `list`.
+    /// Removes and returns the item at the front of `list`.
     #[inline]
     pub(crate) fn pop_front(&mut self, list: &mut List) -> Option<u32> {
         let first = list.first()?;
@@ -138,7 +140,7 @@ impl Links {
         node.previous = OUTSIDE;
         list.first = next;
         list.length -= 1;
-        // The end of the list is no item's number.
+        // `END` is not a valid index, so the lookup fails at the end of the list.
         match self.nodes.get_mut(next as usize) {
             Some(next) => next.previous = END,
             None => list.last = END,
@@ -187,7 +189,11 @@ mod tests {
                         links.remove(&mut lists[list], item);
                         model[list].retain(|&other| other != item);
                     }
-                    (2, _) => prop_assert_eq!(links.pop_front(&mut lists[which]), model[which].pop_front()),
+
+                    (2, _) => {
+                        let popped = links.pop_front(&mut lists[which]);
+                        prop_assert_eq!(popped, model[which].pop_front());
+                    }
                     _ => {}
                 }
                 for (list, model) in lists.iter().zip(&model) {

@@ -1,44 +1,43 @@
-//! Packets that wait: in the order in which they came, bounded in bytes, in memory that is used
-//! again.
+//! A FIFO queue of packets, limited in bytes, with a free list of buffers.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// What a packet costs beside its bytes, so that empty ones cannot fill the memory either.
+/// Bytes charged for a packet beside its content, so that empty packets are limited too.
 const OVERHEAD: usize = 64;
 
-/// Buffers kept for the packets to come.
+/// Buffers in the free list.
 const SPARE: usize = 16;
 
 /// A queue of packets, each with a tag.
 #[derive(Debug)]
 pub(crate) struct PacketQueue<T> {
     packets: VecDeque<(T, Vec<u8>)>,
-    /// Invariant: the sum of what the packets cost, at most `limit`.
+    /// The cost of all packets together. Invariant: at most `limit`.
     cost: usize,
     limit: usize,
     spare: Vec<Vec<u8>>,
 }
 
 impl<T> PacketQueue<T> {
-    /// A queue for packets of `limit` bytes together.
+    /// Creates a queue for packets that cost at most `limit` bytes together.
     pub(crate) const fn new(limit: usize) -> Self {
         Self { packets: VecDeque::new(), cost: 0, limit, spare: Vec::new() }
     }
 
-    /// The same, and one with room for a packet of `length` bytes in any case.
+    /// Creates a queue with this limit, raised if needed to fit one packet of `length` bytes.
     pub(crate) const fn with_room_for(length: usize, limit: usize) -> Self {
         let least = length + OVERHEAD;
         Self::new(if limit > least { limit } else { least })
     }
 
-    /// Bytes of the largest packet for which there is room when no other waits.
+    /// Returns the length of the largest packet that fits into an empty queue.
     pub(crate) const fn largest(&self) -> usize {
         self.limit.saturating_sub(OVERHEAD)
     }
 
-    /// Puts a packet of `length` bytes, which `write` writes, at the back. False if there is no room
-    /// for it; `write` is not asked then.
+    /// Appends a packet of `length` bytes, whose content `write` writes. Returns false, without a
+    /// call of `write`, if the queue is full.
     pub(crate) fn push_with(
         &mut self,
         tag: T,
@@ -57,43 +56,43 @@ impl<T> PacketQueue<T> {
         true
     }
 
-    /// Puts a copy of a packet at the back. False if there is no room for it.
+    /// Appends a copy of a packet. Returns false if the queue is full.
     pub(crate) fn push(&mut self, tag: T, packet: &[u8]) -> bool {
         self.push_with(tag, packet.len(), |bytes| bytes.copy_from_slice(packet))
     }
 
-    /// The packet at the front.
+    /// Returns the packet at the front.
     pub(crate) fn front(&self) -> Option<(&T, &[u8])> {
         self.packets.front().map(|(tag, packet)| (tag, packet.as_slice()))
     }
 
-    /// Takes the packet at the front; [`PacketQueue::give_back`] its buffer after use.
+    /// Removes the packet at the front. Return its buffer with [`PacketQueue::recycle`].
     pub(crate) fn pop(&mut self) -> Option<(T, Vec<u8>)> {
         let (tag, packet) = self.packets.pop_front()?;
         self.cost -= packet.len() + OVERHEAD;
         Some((tag, packet))
     }
 
-    /// Drops the packet at the front, and keeps its buffer.
+    /// Removes the packet at the front and recycles its buffer.
     pub(crate) fn drop_front(&mut self) {
         if let Some((_, buffer)) = self.pop() {
-            self.give_back(buffer);
+            self.recycle(buffer);
         }
     }
 
-    /// Takes back the buffer of a packet that was popped.
-    pub(crate) fn give_back(&mut self, buffer: Vec<u8>) {
+    /// Puts a buffer on the free list, which avoids an allocation for a later packet.
+    pub(crate) fn recycle(&mut self, buffer: Vec<u8>) {
         if self.spare.len() < SPARE {
             self.spare.push(buffer);
         }
     }
 
-    /// Does none wait?
+    /// Is the queue empty?
     pub(crate) fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
 
-    /// Panics if the cost is not what the packets say.
+    /// Panics if an invariant is broken.
     pub(crate) fn check(&self) {
         let cost: usize = self.packets.iter().map(|(_, packet)| packet.len() + OVERHEAD).sum();
         assert_eq!(self.cost, cost, "the cost is the sum of what the packets cost");
@@ -107,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_leave_in_order_and_no_more_enter_than_fit() {
+    fn packets_leave_in_order_and_a_full_queue_refuses() {
         let mut queue = PacketQueue::new(3 * OVERHEAD + 10);
         assert!(queue.push('a', b"12345") && queue.push('b', b"") && queue.push('c', b"67890"));
         assert!(!queue.push('d', b""));
@@ -122,12 +121,12 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_was_given_back_is_used_again() {
+    fn a_recycled_buffer_is_reused() {
         let mut queue = PacketQueue::new(1_000);
         assert!(queue.push((), &[1; 100]));
         let ((), buffer) = queue.pop().unwrap();
         let memory = buffer.as_ptr();
-        queue.give_back(buffer);
+        queue.recycle(buffer);
         assert!(queue.push((), &[2; 50]));
         assert_eq!(queue.front().unwrap().1.as_ptr(), memory);
     }

@@ -1,11 +1,11 @@
-//! Things with small numbers that are used again, and keys that know whether the thing is still the
-//! one that they were made for.
+//! A slab: values at small indices that are reused, and generational keys that become invalid when
+//! their value is removed.
 
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The place of a thing, and which of the things that were there in turn: one word, since names are passed on through
-/// memory, and what was written in two pieces is waited for.
+/// The index of a value, and the generation of its slot. Both are in one word: keys are passed
+/// through memory, and a load of two separately stored halves would stall on store forwarding.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(u64);
 
@@ -15,7 +15,7 @@ impl Key {
         Self(u64::from(index) << 32 | u64::from(generation))
     }
 
-    /// The place.
+    /// Returns the index.
     #[inline]
     pub(crate) const fn index(self) -> u32 {
         (self.0 >> 32) as u32
@@ -34,7 +34,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Places for things.
+/// Storage for values with stable indices.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
@@ -48,87 +48,85 @@ struct Slot<T> {
 }
 
 impl<T> Slab<T> {
-    /// No things.
+    /// Creates an empty slab.
     pub(crate) const fn new() -> Self {
         Self { slots: Vec::new(), free: Vec::new() }
     }
 
-    /// Gives a thing a place: the one that was left last, whose memory is warm.
-    pub(crate) fn insert(&mut self, thing: T) -> Key {
+    /// Stores a value in the slot that was freed last, which is most likely in the processor's
+    /// cache.
+    pub(crate) fn insert(&mut self, value: T) -> Key {
         let index = self.free.pop().unwrap_or_else(|| self.make_slot());
         let slot = &mut self.slots[index as usize];
-        slot.content = Some(thing);
+        slot.content = Some(value);
         Key::new(index, slot.generation)
     }
 
-    /// Takes a thing out. Keys that were made for it fit nothing any more.
+    /// Removes a value, and invalidates its keys.
     pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
         let slot = self.slots.get_mut(index as usize)?;
-        let thing = slot.content.take()?;
+        let value = slot.content.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(index);
-        Some(thing)
+        Some(value)
     }
 
-    /// The thing at a place, whichever it is.
+    /// Returns the value at an index, of any generation.
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
         self.slots.get(index as usize)?.content.as_ref()
     }
 
-    /// The thing at a place, whichever it is, to change.
+    /// Returns the value at an index, of any generation, for writing.
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index as usize)?.content.as_mut()
     }
 
-    /// The thing that the key was made for, if it is still there.
+    /// Returns the value of a key, unless it was removed.
     #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<&T> {
         let slot = self.slots.get(key.index() as usize)?;
         if slot.generation == key.generation() { slot.content.as_ref() } else { None }
     }
 
-    /// The same, to change.
+    /// Returns the value of a key for writing, unless it was removed.
     #[inline]
     pub(crate) fn find_mut(&mut self, key: Key) -> Option<&mut T> {
         let slot = self.slots.get_mut(key.index() as usize)?;
         if slot.generation == key.generation() { slot.content.as_mut() } else { None }
     }
 
-    /// The thing at a place, and its key.
+    /// Returns the value at an index, with its key.
     #[inline]
     pub(crate) fn entry(&self, index: u32) -> Option<(Key, &T)> {
         let slot = self.slots.get(index as usize)?;
-        slot.content.as_ref().map(|thing| (Key::new(index, slot.generation), thing))
+        slot.content.as_ref().map(|value| (Key::new(index, slot.generation), value))
     }
 
-    /// The same, to change.
+    /// Returns the value at an index for writing, with its key.
     #[inline]
     pub(crate) fn entry_mut(&mut self, index: u32) -> Option<(Key, &mut T)> {
         let slot = self.slots.get_mut(index as usize)?;
         let generation = slot.generation;
-        slot.content.as_mut().map(|thing| (Key::new(index, generation), thing))
+        slot.content.as_mut().map(|value| (Key::new(index, generation), value))
     }
 
-    /// The key of the thing at a place.
+    /// Returns the key of the value at an index.
     pub(crate) fn key(&self, index: u32) -> Option<Key> {
         self.entry(index).map(|(key, _)| key)
     }
 
-    /// How many things there are.
+    /// Returns the number of values.
     pub(crate) const fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Every thing with its place.
+    /// Returns all values with their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         (0..).zip(&self.slots).filter_map(|(index, slot)| Some((index, slot.content.as_ref()?)))
     }
 
     fn make_slot(&mut self) -> u32 {
-        #[allow(
-            clippy::cast_possible_truncation,
-            reason = "limits keep the things to far fewer than 2^32"
-        )]
+        #[allow(clippy::cast_possible_truncation, reason = "limits keep the values far below 2^32")]
         let index = self.slots.len() as u32;
         self.slots.push(Slot { generation: 0, content: None });
         index
@@ -140,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_fits_only_the_thing_that_it_was_made_for() {
+    fn a_key_of_a_removed_value_is_invalid() {
         let mut slab = Slab::new();
         let first = slab.insert('a');
         let second = slab.insert('b');
@@ -153,7 +151,7 @@ mod tests {
             [None, Some(&'b'), Some(&'c')]
         );
         assert_eq!(slab.key(third.index()), Some(third));
-        assert_eq!(slab.iter().map(|(_, thing)| *thing).collect::<alloc::string::String>(), "cb");
+        assert_eq!(slab.iter().map(|(_, value)| *value).collect::<alloc::string::String>(), "cb");
         assert_eq!((slab.len(), slab.get(9)), (2, None));
     }
 }

@@ -1,33 +1,33 @@
-//! When each of many timers is due, at a cost that does not depend on how many there are.
+//! A hierarchical timer wheel, with amortised constant cost per timer.
 //!
-//! Nine levels of 64 slots: a slot of the lowest level is one tick, a slot of each further level is
-//! all slots of the level below. A timer lies at the level of the highest digit (of 6 bits) in
-//! which its tick differs from the present one, and moves down as that time comes near, so it is
-//! touched at most nine times whatever happens. All levels together span 2^64 nanoseconds.
+//! Nine levels of 64 slots: a slot of the lowest level is one tick, and a slot of each further
+//! level spans all slots of the level below. A timer is at the level of the highest digit (of 6
+//! bits) in which its tick differs from the current one, and moves down as its time approaches. It
+//! is moved at most nine times. All levels together span 2^64 nanoseconds.
 //!
-//! Timers are armed lazily. A deadline that moves later costs nothing: the timer stays where it is,
-//! comes due at the old time, and its owner arms it anew for the time that holds then. Transport
-//! timers move later with nearly every segment and expire nearly never.
+//! Timers are armed lazily. Moving a deadline later costs nothing: the timer stays in its slot,
+//! expires at the old time, and its owner arms it again for the current deadline. Transport timers
+//! are postponed by nearly every segment and hardly ever expire.
 
 use crate::collections::list::{Links, List};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use linerate_units::Instant;
 
-/// A tick is 2^10 ns. A timer is never early, and late by less than a tick.
+/// A tick is 2^10 ns. A timer is never early, and at most a tick late.
 const TICK_BITS: u32 = 10;
 const DIGIT_BITS: u32 = 6;
 const SLOTS: usize = 1 << DIGIT_BITS;
 const LEVELS: usize = 9;
 const LAST_TICK: u64 = u64::MAX >> TICK_BITS;
 
-/// A timer's name: whatever stands for a small number.
+/// The identifier of a timer, with a small number for each.
 pub(crate) trait TimerId: Copy {
-    /// The number of this timer, no other's.
+    /// Returns the number of this timer.
     fn number(self) -> u32;
 
-    /// The timer with that number.
-    fn numbered(number: u32) -> Self;
+    /// Returns the timer with this number.
+    fn from_number(number: u32) -> Self;
 }
 
 impl TimerId for u32 {
@@ -37,25 +37,25 @@ impl TimerId for u32 {
     }
 
     #[inline]
-    fn numbered(number: u32) -> Self {
+    fn from_number(number: u32) -> Self {
         number
     }
 }
 
-/// The timers of things that have a small number each.
+/// A timer wheel for timers that are identified by small numbers.
 #[derive(Debug)]
 pub(crate) struct TimerWheel<Id = u32> {
-    /// The present, in ticks. Invariant: every armed timer of a tick up to here is in `due`.
+    /// The current tick. Invariant: every armed timer of a tick up to this one is in `due`.
     elapsed: u64,
-    /// Before that there is certainly nothing; [`Instant::NEVER`] if there is nothing at all. Asked in every
-    /// turn, so it is kept.
+    /// No timer expires before this time; [`Instant::NEVER`] if none is armed. Cached, because
+    /// every turn of the host reads it.
     next: Instant,
     levels: [Level; LEVELS],
     due: List,
     links: Links,
     timers: Vec<Timer>,
-    names: PhantomData<Id>,
-    /// How often a timer was put in its place.
+    ids: PhantomData<Id>,
+    /// The number of times that a timer was put into a slot.
     #[cfg(test)]
     placed: u64,
 }
@@ -69,7 +69,7 @@ struct Level {
 
 #[derive(Clone, Copy, Debug)]
 struct Timer {
-    /// [`Instant::NEVER`] if the timer is not armed.
+    /// Time of expiry; [`Instant::NEVER`] if the timer is not armed.
     deadline: Instant,
     place: Place,
 }
@@ -81,7 +81,7 @@ enum Place {
 }
 
 impl<Id: TimerId> TimerWheel<Id> {
-    /// A wheel with no timer armed.
+    /// Creates a wheel without armed timers.
     pub(crate) const fn new() -> Self {
         const LEVEL: Level = Level { occupied: 0, slots: [List::EMPTY; SLOTS] };
         Self {
@@ -91,30 +91,31 @@ impl<Id: TimerId> TimerWheel<Id> {
             due: List::EMPTY,
             links: Links::new(),
             timers: Vec::new(),
-            names: PhantomData,
+            ids: PhantomData,
             #[cfg(test)]
             placed: 0,
         }
     }
 
-    /// Makes sure that timer `id` comes due at `deadline` or earlier. One that is armed for an
-    /// earlier time stays as it is.
+    /// Arms timer `id` to expire no later than `deadline`. A timer with an earlier deadline keeps
+    /// it.
     #[inline]
     pub(crate) fn arm(&mut self, id: Id, deadline: Instant) {
         if deadline < self.deadline(id) {
-            self.hasten(id.number(), deadline);
+            self.move_earlier(id.number(), deadline);
         }
     }
 
-    /// What comes due earlier than it would have can only bring the first time nearer.
+    /// Moves a timer to an earlier deadline. An earlier deadline can only lower `next`, so no
+    /// search is needed.
     #[inline(never)]
-    fn hasten(&mut self, id: u32, deadline: Instant) {
+    fn move_earlier(&mut self, id: u32, deadline: Instant) {
         self.take_out(id);
         let start = self.place(id, deadline);
         self.next = self.next.min(Instant::from_nanos(start << TICK_BITS));
     }
 
-    /// Has timer `id` come due at `deadline`, whatever it was armed for before.
+    /// Arms timer `id` to expire at `deadline`, and replaces its previous deadline.
     pub(crate) fn set(&mut self, id: Id, deadline: Instant) {
         if deadline == Instant::NEVER {
             self.disarm(id);
@@ -129,14 +130,14 @@ impl<Id: TimerId> TimerWheel<Id> {
         self.find_next();
     }
 
-    /// Takes the timer out of the wheel.
+    /// Disarms the timer.
     pub(crate) fn disarm(&mut self, id: Id) {
         if self.take_out(id.number()) {
             self.find_next();
         }
     }
 
-    /// Takes the timer out of the wheel, if it is armed; whether it was.
+    /// Removes the timer from its slot, if it is armed. Returns whether it was.
     #[inline(always)]
     fn take_out(&mut self, id: u32) -> bool {
         let timer = match self.timers.get_mut(id as usize) {
@@ -158,30 +159,30 @@ impl<Id: TimerId> TimerWheel<Id> {
         true
     }
 
-    /// When timer `id` will come due; [`Instant::NEVER`] if it is not armed.
+    /// Returns the deadline of timer `id`; [`Instant::NEVER`] if it is not armed.
     #[inline]
     pub(crate) fn deadline(&self, id: Id) -> Instant {
         self.timers.get(id.number() as usize).map_or(Instant::NEVER, |timer| timer.deadline)
     }
 
-    /// Takes one timer that is due at `now`, until there is no more.
+    /// Removes and returns a timer that is due at `now`, or `None` if there is none left.
     pub(crate) fn expire(&mut self, now: Instant) -> Option<Id> {
         self.advance(now.as_nanos() >> TICK_BITS);
         let id = self.links.pop_front(&mut self.due);
         self.find_next();
         let id = id?;
         self.timers[id as usize].deadline = Instant::NEVER;
-        Some(Id::numbered(id))
+        Some(Id::from_number(id))
     }
 
-    /// The time before which [`TimerWheel::expire`] certainly has nothing. It can be earlier than
-    /// the first deadline by a slot of that timer's level; calling `expire` then brings it nearer.
+    /// Returns a time before which no timer expires. It can be earlier than the first deadline by
+    /// the width of that timer's slot; [`TimerWheel::expire`] then narrows it.
     #[inline]
     pub(crate) const fn next(&self) -> Instant {
         self.next
     }
 
-    /// Brings the present to `tick`, slot by occupied slot, until timers are due.
+    /// Advances the current tick to `tick`, over each occupied slot, until timers are due.
     fn advance(&mut self, tick: u64) {
         while self.due.is_empty() {
             match self.first_slot() {
@@ -197,9 +198,9 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// The occupied slot that begins first, and the tick at which it begins. Slots of a lower level
-    /// all begin before those of a higher one, because a timer lies at the level of the highest
-    /// digit that is still to change.
+    /// Returns the occupied slot that begins first, and its first tick. Slots of a lower level
+    /// begin before those of a higher one, because a timer is at the level of the highest digit
+    /// that is still to change.
     fn first_slot(&self) -> Option<(usize, usize, u64)> {
         let level = self.levels.iter().position(|level| level.occupied != 0)?;
         let slot = self.levels[level].occupied.trailing_zeros();
@@ -217,21 +218,23 @@ impl<Id: TimerId> TimerWheel<Id> {
         self.next = tick.map_or(Instant::NEVER, |tick| Instant::from_nanos(tick << TICK_BITS));
     }
 
-    /// Moves each timer of a slot that has begun to where it belongs now. One that is alone in it comes before all others:
-    /// the present passes on, at most to `tick`, and the levels below are left out.
+    /// Redistributes the timers of a slot that has begun. A timer that is alone in its slot is the
+    /// next of all, so the current tick advances to its deadline (at most to `tick`), and the timer
+    /// skips the levels below.
     fn empty_slot(&mut self, level: usize, slot: usize, tick: u64) {
         let level = &mut self.levels[level];
         level.occupied &= !(1 << slot);
         let mut list = core::mem::replace(&mut level.slots[slot], List::EMPTY);
-        if let Some(alone) = list.alone() {
-            self.elapsed = tick_of(self.timers[alone as usize].deadline).min(tick);
+        if let Some(only) = list.only() {
+            self.elapsed = tick_of(self.timers[only as usize].deadline).min(tick);
         }
         while let Some(id) = self.links.pop_front(&mut list) {
             self.place(id, self.timers[id as usize].deadline);
         }
     }
 
-    /// Puts a timer that is in no list where its deadline says, and says at which tick that place begins.
+    /// Puts a timer that is in no list into the slot of its deadline. Returns the first tick of
+    /// that slot.
     #[inline(always)]
     fn place(&mut self, id: u32, deadline: Instant) -> u64 {
         #[cfg(test)]
@@ -267,12 +270,12 @@ impl Place {
     }
 }
 
-/// The first tick that is no earlier.
+/// Returns the first tick that is not before the deadline.
 fn tick_of(deadline: Instant) -> u64 {
     deadline.as_nanos().div_ceil(1 << TICK_BITS).min(LAST_TICK)
 }
 
-/// How far the digit of a level is from the bottom of a tick.
+/// Returns the position of a level's digit in a tick, in bits.
 #[allow(clippy::cast_possible_truncation, reason = "nine levels")]
 const fn digit_shift(level: usize) -> u32 {
     level as u32 * DIGIT_BITS
@@ -290,7 +293,7 @@ mod tests {
         Instant::from_nanos(nanos)
     }
 
-    /// Everything due at `now`, in the order of the numbers.
+    /// Expires all timers that are due at `now`, and returns them in the order of their numbers.
     fn expired(wheel: &mut TimerWheel, now: u64) -> Vec<u32> {
         let mut ids: Vec<_> = core::iter::from_fn(|| wheel.expire(at(now))).collect();
         ids.sort_unstable();
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_time_can_be_armed() {
+    fn the_first_and_the_last_instant_can_be_armed() {
         let mut wheel = TimerWheel::new();
         wheel.arm(0, at(0));
         wheel.arm(1, at(u64::MAX - 1));
@@ -328,16 +331,16 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_the_next_time_reaches_a_far_deadline_in_few_steps() {
+    fn a_distant_deadline_is_reached_in_few_steps() {
         let mut wheel = TimerWheel::new();
         wheel.arm(0, at(3_600_000_000_000));
         let steps = (0..100).take_while(|_| wheel.expire(wheel.next()).is_none()).count();
         assert!(steps < LEVELS, "{steps}");
     }
 
-    /// Or who slept until the next time would be woken for nothing, after a long silence over and over.
+    /// An imprecise `next` would wake a waiting host repeatedly without a timer to run.
     #[test]
-    fn after_a_silence_what_is_near_is_known_to_the_tick() {
+    fn after_idle_time_a_near_deadline_is_exact_to_the_tick() {
         let mut wheel = TimerWheel::<u32>::new();
         let silence = 3_600_000_000_000 / TICK * TICK;
         assert_eq!(expired(&mut wheel, silence), []);
@@ -345,11 +348,11 @@ mod tests {
         assert_eq!(wheel.next(), at(silence + 3 * TICK));
     }
 
-    /// What O(1) means here: of a million timers each is touched at most once for each level, as one alone is.
+    /// Checks the constant cost: each of a million timers is moved at most once per level.
     #[test]
-    fn a_million_timers_come_due_in_their_time_and_are_each_touched_a_few_times() {
+    fn a_million_timers_expire_in_order_at_constant_cost_each() {
         const MANY: u32 = 1_000_000;
-        // From a millisecond to a minute away, no two alike, in no order.
+        // Distinct deadlines between a millisecond and a minute, in no order.
         let deadline =
             |id: u32| at(1_000_000 + u64::from(id.wrapping_mul(2_654_435_761) % MANY) * 60_000);
         let mut wheel = TimerWheel::new();
@@ -360,7 +363,7 @@ mod tests {
                 core::iter::repeat_with(|| wheel.expire(wheel.next())).flatten().next().unwrap();
             assert!(
                 deadline(id) >= last - Duration::from_nanos(TICK),
-                "timers come due in their order"
+                "timers expire in the order of their deadlines"
             );
             last = deadline(id);
         }
@@ -370,8 +373,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list of deadlines: what the wheel says is due is what the list says, up to the
-        /// length of a tick.
+        /// Compares the wheel with a list of deadlines. Both agree within the length of a tick.
         #[test]
         fn the_wheel_agrees_with_a_list(
             steps in prop::collection::vec((0_u32..20, 0_u32..42, any::<u64>(), 0_u8..6), 1..300),
@@ -392,7 +394,9 @@ mod tests {
                         list[id as usize] = u64::MAX;
                     }
                     3 => {
-                        let deadline = if magnitude == 0 { u64::MAX } else { now.saturating_add(span) };
+
+                        let deadline =
+                            if magnitude == 0 { u64::MAX } else { now.saturating_add(span) };
                         wheel.set(id, at(deadline));
                         list[id as usize] = deadline;
                     }
@@ -402,7 +406,9 @@ mod tests {
                             prop_assert!(list[id as usize] <= now, "early");
                             list[id as usize] = u64::MAX;
                         }
-                        prop_assert!(list.iter().all(|&deadline| deadline > now.saturating_sub(TICK)), "late");
+
+                        let earliest = now.saturating_sub(TICK);
+                        prop_assert!(list.iter().all(|&deadline| deadline > earliest), "late");
                     }
                 }
                 let first = list.iter().copied().min().unwrap_or(u64::MAX);

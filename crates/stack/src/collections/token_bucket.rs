@@ -1,33 +1,33 @@
-//! How often something may happen that a peer can provoke.
+//! A token bucket, which limits the rate of what a peer can provoke.
 
 use linerate_units::{Duration, Instant};
 
-/// So many a second, and a few more after a quiet time.
+/// A rate limit with an allowance for bursts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenBucket {
     interval: Duration,
-    /// How far `full_at` may be ahead of the present.
+    /// The longest time by which `full_at` may be in the future.
     depth: Duration,
-    /// When the bucket will be full again if nothing more is taken.
+    /// The time at which the bucket is full again, if no further token is taken.
     full_at: Instant,
 }
 
 impl TokenBucket {
-    /// `per_second` tokens a second, of which `burst` can be saved up. Nothing flows at a rate of
-    /// zero.
+    /// Creates a bucket that gains `per_second` tokens a second and holds up to `burst`. A rate of
+    /// zero allows nothing.
     pub(crate) fn new(per_second: u32, burst: u32) -> Self {
         let interval = Duration::from_secs(1) / u64::from(per_second);
         Self { interval, depth: interval * u64::from(burst), full_at: Instant::ZERO }
     }
 
-    /// Takes a token, if one is there.
+    /// Takes a token, if there is one. Returns whether there was.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         let full_at = self.full_at.max(now) + self.interval;
-        let there = self.interval != Duration::MAX && full_at.since(now) <= self.depth;
-        if there {
+        let is_available = self.interval != Duration::MAX && full_at.since(now) <= self.depth;
+        if is_available {
             self.full_at = full_at;
         }
-        there
+        is_available
     }
 }
 

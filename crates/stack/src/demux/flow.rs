@@ -1,10 +1,10 @@
-//! The flow of a packet: addresses and ports of both ends, and their hash.
+//! The flow of a packet: the addresses and ports of both ends.
 
 use core::hash::Hasher;
 use core::net::{Ipv4Addr, SocketAddrV4};
 
-/// Both ends of a conversation, as they stand in a packet that arrives: theirs, then ours. What is bound on one side
-/// only has 0.0.0.0 and port 0 on the other.
+/// The addresses and ports of a connection, in the order of a received packet: remote end first. A
+/// listener or unconnected socket has 0.0.0.0 and port 0 as its remote end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
     addresses: u64,
@@ -12,7 +12,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// The flow between an address of ours and one of theirs.
+    /// Creates the flow between a local and a remote end.
     pub(crate) fn new(local: SocketAddrV4, remote: SocketAddrV4) -> Self {
         let mut ends = [0; 12];
         ends[..4].copy_from_slice(&remote.ip().octets());
@@ -22,7 +22,7 @@ impl Flow {
         Self::of_packet(&ends)
     }
 
-    /// The flow of a packet that has arrived, and bears these addresses and ports.
+    /// Reads the flow from the addresses and ports of a received packet.
     #[inline(always)]
     pub(crate) fn of_packet(ends: &[u8; 12]) -> Self {
         let (words, rest) = ends.as_chunks::<8>();
@@ -30,13 +30,13 @@ impl Flow {
         Self { addresses: u64::from_ne_bytes(words[0]), ports: u32::from_ne_bytes(ports[0]) }
     }
 
-    /// The addresses, as they stand there.
+    /// Returns the addresses in the order of a received packet.
     pub(crate) const fn addresses(&self) -> [u8; 8] {
         self.addresses.to_ne_bytes()
     }
 
-    /// Its hash, in two words, by a hasher that was just made of its keys: nothing was written to that before, and so
-    /// nothing has to be asked.
+    /// Hashes the flow with a new hasher. It writes two integers: the compiler then drops the
+    /// hasher's check for buffered bytes.
     #[inline(always)]
     pub(crate) fn hash_by(self, mut hasher: impl Hasher) -> u64 {
         hasher.write_u64(self.addresses);
@@ -44,21 +44,23 @@ impl Flow {
         hasher.finish()
     }
 
-    /// What is bound at an address of ours and talks to anyone.
+    /// Returns the flow of a socket that is bound to `local` and has no peer.
     pub(crate) fn bound(local: SocketAddrV4) -> Self {
         Self::new(local, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))
     }
 }
 
-/// Under what the table has a flow, in as few bytes as do, since each connection keeps its own.
+/// The hash of a flow in the demultiplexing table. It has 32 bits, because each connection stores
+/// its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowHash(pub(crate) u32);
 
 impl FlowHash {
-    /// Of no flow.
+    /// A placeholder for packets without a flow.
     pub(crate) const NONE: Self = Self(0);
 
-    /// For the table, which begins to look where the lower bits say, and tells its entries apart by the upper ones.
+    /// Widens the hash for the table, which selects a bucket by the lower bits and compares tags of
+    /// the upper ones.
     pub(crate) fn wide(self) -> u64 {
         u64::from(self.0) << 32 | u64::from(self.0)
     }

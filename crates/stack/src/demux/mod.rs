@@ -1,12 +1,12 @@
-//! Which socket a packet is for: a table with a secret hash, and one question that is asked before
-//! it, "the same flow as the packet before?".
+//! Demultiplexing: finds the socket of a packet, in a hash table with a secret key, and with a
+//! one-entry cache in front of it.
 //!
-//! Bulk data comes in trains, so the question is answered with yes nearly always and saves the
-//! hash. Where it is not, a lookup costs the same for one flow and for a million; a peer who could
-//! predict the hash could make them all collide, and does not know the key.
+//! Bulk data arrives in runs of one flow, so the cache hits nearly always and avoids the hash. A
+//! miss costs the same with one flow as with a million. A peer does not know the key, so it cannot
+//! choose flows that collide.
 //!
-//! A flow that begins is asked for, found missing and entered, and its next packet comes soon: so what was
-//! hashed last is remembered, found or not, and who was entered last is who comes next.
+//! A new flow is looked up, not found and inserted, and its next packet follows soon. So the last
+//! hash is kept, whether or not it was found, and an inserted flow enters the cache.
 
 pub(crate) mod flow;
 pub(crate) mod prefetch;
@@ -23,27 +23,28 @@ struct Entry {
     socket: u32,
 }
 
-/// What the last lookup found before a packet was foreseen.
+/// The previous content of the one-entry cache, to be restored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Before(Option<Entry>);
 
-/// From flows to sockets.
+/// A table from flows to sockets.
 #[derive(Debug)]
 pub(crate) struct Demux {
     hasher: SipHasher13,
     table: HashTable<Entry>,
-    /// What the last successful lookup found, or what was entered since. Invariant: an entry of the table.
+    /// The result of the last successful lookup, or the last inserted entry. Invariant: in the
+    /// table.
     last: Option<Entry>,
-    /// The flow that was hashed last, and its hash.
+    /// The last hashed flow, and its hash.
     hashed: Option<(Flow, FlowHash)>,
-    /// The packets that come next.
+    /// The flows of the batch that is being received.
     prefetch: LookupPrefetch,
     repeats: u64,
     lookups: u64,
 }
 
 impl Demux {
-    /// A table without a flow.
+    /// Creates an empty table.
     pub(crate) const fn new(hasher: SipHasher13) -> Self {
         Self {
             hasher,
@@ -56,7 +57,7 @@ impl Demux {
         }
     }
 
-    /// The socket of an arrived packet.
+    /// Returns the socket of a received packet.
     pub(crate) fn lookup(&mut self, flow: Flow) -> Option<u32> {
         if let Some(socket) = self.last(flow) {
             self.lookups += 1;
@@ -67,72 +68,71 @@ impl Demux {
         if self.table.is_empty() {
             return None;
         }
-        let own = self.hash(flow);
-        let found = self.find(own, flow)?;
+        let key = self.hash(flow);
+        let found = self.find(key, flow)?;
         self.last = Some(found);
         Some(found.socket)
     }
 
-    /// The socket of an arrived packet, if that of the packet before was of the same flow. Nothing is counted: who
-    /// asks this first counts what it answers.
+    /// Returns the socket of a flow, if it is in the one-entry cache. Counts nothing; the caller
+    /// counts the packets that it handles.
     #[inline]
     pub(crate) fn last(&self, flow: Flow) -> Option<u32> {
         self.last.filter(|last| last.flow == flow).map(|last| last.socket)
     }
 
-    /// The socket of a flow that is not the one of an arrived packet.
+    /// Returns the socket of a flow, without effect on the cache.
     #[inline]
     pub(crate) fn get(&self, flow: Flow) -> Option<u32> {
-        if self.table.is_empty() { None } else { self.get_among(flow) }
+        if self.table.is_empty() { None } else { self.get_from_table(flow) }
     }
 
     #[inline(never)]
-    fn get_among(&self, flow: Flow) -> Option<u32> {
+    fn get_from_table(&self, flow: Flow) -> Option<u32> {
         self.last(flow)
             .or_else(|| self.find(hash(&self.hasher, flow), flow).map(|entry| entry.socket))
     }
 
-    /// Does nobody have the flow? It is perhaps about to be entered.
+    /// Is the flow absent? Its hash is kept, because an insertion is likely to follow.
     #[inline]
     pub(crate) fn is_free(&mut self, flow: Flow) -> bool {
-        self.table.is_empty() || self.is_free_among(flow)
+        self.table.is_empty() || self.is_absent_from_table(flow)
     }
 
     #[inline(never)]
-    fn is_free_among(&mut self, flow: Flow) -> bool {
-        let own = self.hash(flow);
-        self.find(own, flow).is_none()
+    fn is_absent_from_table(&mut self, flow: Flow) -> bool {
+        let key = self.hash(flow);
+        self.find(key, flow).is_none()
     }
 
-    /// Leads `flow` to `socket`; false if it leads to one already.
+    /// Inserts `flow` with its socket. Returns false if the flow exists.
     pub(crate) fn insert(&mut self, flow: Flow, socket: u32) -> bool {
-        let own = self.hash(flow);
-        if self.find(own, flow).is_some() {
+        let key = self.hash(flow);
+        if self.find(key, flow).is_some() {
             return false;
         }
-        self.insert_hashed(own, flow, socket);
+        self.insert_hashed(key, flow, socket);
         true
     }
 
-    /// The same by whoever has asked already whether the flow [is free](Demux::is_free), or looked it up in vain, and
-    /// knows what [`Demux::hash`] says of it.
-    pub(crate) fn insert_hashed(&mut self, own: FlowHash, flow: Flow, socket: u32) {
-        debug_assert!(self.find(own, flow).is_none(), "a flow leads to one socket");
+    /// Inserts `flow`, which is known to be [absent](Demux::is_free), with its hash.
+    pub(crate) fn insert_hashed(&mut self, key: FlowHash, flow: Flow, socket: u32) {
+        debug_assert!(self.find(key, flow).is_none(), "a flow leads to one socket");
         let (hasher, entry) = (&self.hasher, Entry { flow, socket });
-        self.table.insert_unique(own.wide(), entry, |entry| hash(hasher, entry.flow).wide());
+        self.table.insert_unique(key.wide(), entry, |entry| hash(hasher, entry.flow).wide());
         self.last = Some(entry);
     }
 
-    /// Forgets `flow` if it leads to `socket`.
+    /// Removes `flow` if it belongs to `socket`.
     pub(crate) fn remove(&mut self, flow: Flow, socket: u32) {
-        let own = self.hash(flow);
-        self.remove_hashed(own, flow, socket);
+        let key = self.hash(flow);
+        self.remove_hashed(key, flow, socket);
     }
 
-    /// The same by whoever has kept what [`Demux::hash`] says of `flow`.
-    pub(crate) fn remove_hashed(&mut self, own: FlowHash, flow: Flow, socket: u32) {
+    /// Removes `flow`, with its hash, if it belongs to `socket`.
+    pub(crate) fn remove_hashed(&mut self, key: FlowHash, flow: Flow, socket: u32) {
         let matches = |entry: &Entry| entry.flow == flow && entry.socket == socket;
-        if let Ok(entry) = self.table.find_entry(own.wide(), matches) {
+        if let Ok(entry) = self.table.find_entry(key.wide(), matches) {
             entry.remove();
         }
         if self.last.is_some_and(|last| last.flow == flow) {
@@ -141,72 +141,73 @@ impl Demux {
         self.prefetch.forget_flow(flow);
     }
 
-    /// A packet has come, perhaps of this flow, behind those that were noted before.
+    /// Adds a frame of the next batch, with its flow if it is a TCP segment.
     #[inline]
     pub(crate) fn note_coming(&mut self, flow: Option<Flow>) {
         self.prefetch.note(flow);
     }
 
-    /// Looks up what was noted, if that is of several flows: each socket that is found is shown to `look`, which says
-    /// whether its packets may be taken for such of a known flow.
+    /// Looks up the added frames, if they belong to several flows, and prefetches the sockets that
+    /// are found. `look` reads a socket, and returns whether its packets may use the flow cache.
     pub(crate) fn look_up_coming(&mut self, look: impl Fn(u32) -> bool) -> bool {
-        let trains = self.prefetch.trains();
-        if trains.len() < 2 {
+        let runs = self.prefetch.runs();
+        if runs.len() < 2 {
             self.prefetch.forget();
             return false;
         }
-        // One question after the other for all of them, so that no answer has to be waited for; and apart from the
-        // hashes, which are so long that the processor sees few of the questions at a time.
-        for train in &mut *trains {
-            train.hash = train.flow.map_or(FlowHash::NONE, |flow| hash(&self.hasher, flow));
+        // All lookups are issued in one loop, so that their cache misses overlap. Hashing has a
+        // loop of its own: a hash is so long that the out-of-order window would hold few lookups at
+        // a time.
+        for run in &mut *runs {
+            run.hash = run.flow.map_or(FlowHash::NONE, |flow| hash(&self.hasher, flow));
         }
-        for train in &mut *trains {
-            let find = |flow| self.table.find(train.hash.wide(), |entry| entry.flow == flow);
-            train.socket = train.flow.and_then(find).map(|entry| entry.socket);
+        for run in &mut *runs {
+            let find = |flow| self.table.find(run.hash.wide(), |entry| entry.flow == flow);
+            run.socket = run.flow.and_then(find).map(|entry| entry.socket);
         }
-        for train in trains {
-            train.socket = train.socket.filter(|&socket| look(socket));
+        for run in runs {
+            run.socket = run.socket.filter(|&socket| look(socket));
         }
         true
     }
 
-    /// A packet of this flow has its turn: if that was foreseen, and it is not the flow of the packet before, it is
-    /// `last` from now on. What was, so that it can be again.
+    /// Advances to the next frame of the batch. If its socket was found, and differs from the
+    /// cached one, the socket enters the one-entry cache. Returns the replaced entry.
     pub(crate) fn turn_to_foreseen(&mut self, flow: Option<Flow>) -> Option<Before> {
-        let train = self.prefetch.step();
-        let (flow, socket) = (flow?, train?.socket?);
-        if train?.flow != Some(flow) || self.last(flow).is_some() {
+        let run = self.prefetch.step();
+        let (flow, socket) = (flow?, run?.socket?);
+        if run?.flow != Some(flow) || self.last(flow).is_some() {
             return None;
         }
         Some(Before(self.last.replace(Entry { flow, socket })))
     }
 
-    /// The packet was none for that connection after all.
+    /// Restores the one-entry cache after a frame that was not handled as predicted.
     pub(crate) fn turn_back(&mut self, before: Before) {
         self.last = before.0;
     }
 
-    /// Is the packet that has its turn the last before one of another flow?
+    /// Is the current frame the last one before a frame of another flow?
     pub(crate) fn turns_away(&self) -> bool {
         self.prefetch.changes()
     }
 
-    /// Nothing more comes.
+    /// Ends the batch.
     pub(crate) fn forget_coming(&mut self) {
         self.prefetch.forget();
     }
 
-    /// Is nothing more to come?
+    /// Is no batch in progress?
     pub(crate) const fn foresees_nothing(&self) -> bool {
         self.prefetch.is_empty()
     }
 
-    /// How many flows there are.
+    /// Returns the number of flows.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Lookups answered by "the same flow as the packet before", of how many.
+    /// Returns the number of hits of the one-entry cache, and the number of lookups.
     pub(crate) const fn repeats(&self) -> (u64, u64) {
         (self.repeats, self.lookups)
     }
@@ -215,7 +216,7 @@ impl Demux {
         self.table.find(hash.wide(), |entry| entry.flow == flow).copied()
     }
 
-    /// Under what the table has `flow`.
+    /// Returns the hash of `flow`.
     pub(crate) fn hash(&mut self, flow: Flow) -> FlowHash {
         let known = self.hashed.filter(|hashed| hashed.0 == flow);
         let (_, hash) = known.unwrap_or_else(|| (flow, hash(&self.hasher, flow)));
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_is_hashed_once() {
+    fn a_run_is_hashed_once() {
         let mut demux = demux();
         assert!(demux.insert(flow(1), 10) && demux.insert(flow(2), 20));
         for _ in 0..9 {
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_packet_of_a_flow_that_was_just_entered_is_none_to_be_hashed_for() {
+    fn a_lookup_after_an_insertion_needs_no_hash() {
         let mut demux = demux();
         assert!(demux.is_free(flow(1)) && demux.insert(flow(1), 10) && !demux.is_free(flow(1)));
         assert_eq!((demux.lookup(flow(1)), demux.repeats()), (Some(10), (1, 1)));
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_left_is_not_found_by_the_question_either() {
+    fn a_removed_flow_is_not_found_in_the_cache() {
         let mut demux = demux();
         assert!(demux.insert(flow(1), 10));
         assert_eq!(demux.lookup(flow(1)), Some(10));
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_four_parts_of_a_flow_all_count() {
+    fn flows_differ_in_each_address_and_port() {
         let at = |address: u8, port| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, address), port);
         let flows = [
             Flow::new(at(1, 1), at(2, 2)),
@@ -295,10 +296,10 @@ mod tests {
         }
     }
 
-    /// Or a lookup would cost as much as there are flows: the table begins to look where the lower bits say, and compares
-    /// the upper seven before it asks for a flow.
+    /// The table would degrade to linear search otherwise: it selects a bucket by the lower bits,
+    /// and compares the upper seven before the flow.
     #[test]
-    fn hashes_spread_in_the_lower_bits_and_in_the_upper_ones() {
+    fn hashes_spread_in_lower_and_upper_bits() {
         let mut demux = demux();
         let hashes: Vec<u64> = (0..1_024).map(|port| demux.hash(flow(port)).wide()).collect();
         let distinct = |part: fn(u64) -> u64| {
@@ -307,13 +308,13 @@ mod tests {
             parts.dedup();
             parts.len()
         };
-        // Of 1,024 places that many balls leave about a third empty.
+        // With 1,024 random hashes, about a third of as many buckets stays empty.
         assert!(distinct(|hash| hash % 1_024) > 512);
         assert!(distinct(|hash| hash >> 57) > 96);
     }
 
-    /// What comes is what was noted: whoever is known is found by the question alone.
-    fn come_true(noted: &[Option<u16>]) {
+    /// Checks that announced frames with known flows are found in the one-entry cache.
+    fn check_announced(noted: &[Option<u16>]) {
         let mut demux = demux();
         for port in 0..3 {
             assert!(demux.insert(flow(port), port.into()));
@@ -321,9 +322,9 @@ mod tests {
         for &port in noted {
             demux.note_coming(port.map(flow));
         }
-        let trains = noted.chunk_by(PartialEq::eq).count();
-        assert_eq!(demux.look_up_coming(|socket| socket != 2), trains > 1);
-        if trains < 2 {
+        let runs = noted.chunk_by(PartialEq::eq).count();
+        assert_eq!(demux.look_up_coming(|socket| socket != 2), runs > 1);
+        if runs < 2 {
             return assert!(
                 demux.turn_to_foreseen(noted.first().copied().flatten().map(flow)).is_none()
             );
@@ -339,7 +340,7 @@ mod tests {
             assert_eq!(
                 turned.is_some(),
                 is_expected,
-                "who is asked for, and is there, unless it is there already"
+                "a known flow enters the cache, unless it is there already"
             );
             if let Some(turned) = turned {
                 assert_eq!(demux.last(flow(port)), Some(port.into()));
@@ -356,15 +357,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_foreseen_is_known_when_it_comes(
+        fn announced_flows_are_found_in_the_cache(
             noted in prop::collection::vec(prop::option::of(0_u16..4), 0..12),
         ) {
-            come_true(&noted);
+            check_announced(&noted);
         }
 
-        /// Whatever comes instead, and whoever leaves or is entered meanwhile: nobody is led to who is gone.
+        /// Whatever arrives instead, and whichever flows are inserted or removed meanwhile, no flow
+        /// leads to a removed socket.
         #[test]
-        fn what_was_foreseen_does_not_have_to_come_true(
+        fn an_unexpected_sequence_never_finds_a_removed_socket(
             noted in prop::collection::vec(prop::option::of(0_u16..4), 2..12),
             come in prop::collection::vec((0_u16..4, any::<bool>()), 1..16),
         ) {
@@ -398,7 +400,11 @@ mod tests {
         }
 
         #[test]
-        fn the_table_agrees_with_a_list(steps in prop::collection::vec((0_u16..8, 0_u8..4), 0..100)) {
+
+        #[test]
+        fn the_table_agrees_with_a_list(
+            steps in prop::collection::vec((0_u16..8, 0_u8..4), 0..100),
+        ) {
             let (mut demux, mut list) = (demux(), Vec::<(u16, u32)>::new());
             for (number, (port, step)) in (0..).zip(steps) {
                 let known = list.iter().find(|entry| entry.0 == port).map(|entry| entry.1);

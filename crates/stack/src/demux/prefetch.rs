@@ -1,106 +1,104 @@
-//! Frames that have come together, seen before the first of them is handled: whose they are.
+//! Lookup prefetch: the flows of all frames of a batch are looked up before the first is handled.
 //!
-//! A host with very many connections has hardly any of them in the processor's caches. If it comes to a
-//! connection when its frame has its turn, it waits for the table of flows, then for what that leads to, then for
-//! the connection, and all of that again for the next. So the flows of all frames of a batch are looked up
-//! together, and their connections are touched: the processor waits for all of them at once. And each frame is
-//! one of a known flow when it has its turn, as the frames of a train are.
+//! With very many connections, hardly any are in the processor's caches. Handling a frame then
+//! stalls on the flow table, on the socket and on the connection, one after the other, and again
+//! for each frame. Looking up all frames of a batch first, and touching their connections, overlaps
+//! these cache misses. Each frame then hits the one-entry cache, like the frames of a single flow.
 //!
-//! Nothing that is foreseen has to come true: it is a guess about who is asked for next, which is compared
-//! with who is.
+//! A prefetched lookup is a prediction: it is compared with the flow of the frame that arrives.
 
 use super::flow::{Flow, FlowHash};
 use crate::link::Medium;
 use alloc::vec::Vec;
 use linerate_wire::PlainPacket;
 
-/// With fewer connections than these nothing is looked ahead for: they are at hand.
+/// Prefetch starts at this number of connections; fewer stay in the caches.
 pub(crate) const MANY: usize = 16;
 
-/// Frames of one flow, one behind the other.
+/// Consecutive frames of one flow in a batch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Train {
-    /// `None` for what does not belong to any connection.
+pub(crate) struct FlowRun {
+    /// `None` for frames that are not TCP segments.
     pub(crate) flow: Option<Flow>,
-    /// Under what the table of flows would have it.
+    /// The hash of the flow.
     pub(crate) hash: FlowHash,
-    /// The connection, once it was found.
+    /// The socket, if the lookup found one.
     pub(crate) socket: Option<u32>,
     frames: usize,
 }
 
-/// The frames of a batch.
+/// The frames of a batch, as runs of equal flows.
 #[derive(Debug)]
 pub(crate) struct LookupPrefetch {
-    trains: Vec<Train>,
-    /// The train whose frames come next but those of the present one.
+    runs: Vec<FlowRun>,
+    /// The index of the run after the current one.
     next: usize,
-    /// Frames of the present train that are still to come.
-    left: usize,
+    /// Remaining frames of the current run.
+    remaining: usize,
 }
 
 impl LookupPrefetch {
-    /// Nothing is foreseen.
+    /// Creates an empty batch.
     pub(crate) const fn new() -> Self {
-        Self { trains: Vec::new(), next: 0, left: 0 }
+        Self { runs: Vec::new(), next: 0, remaining: 0 }
     }
 
-    /// A frame follows those that were noted, perhaps of this flow.
+    /// Adds a frame to the batch, with its flow if it is a TCP segment.
     #[inline]
     pub(crate) fn note(&mut self, flow: Option<Flow>) {
-        match self.trains.last_mut() {
-            Some(train) if train.flow == flow => train.frames += 1,
-            _ => self.trains.push(Train { flow, hash: FlowHash::NONE, socket: None, frames: 1 }),
+        match self.runs.last_mut() {
+            Some(run) if run.flow == flow => run.frames += 1,
+            _ => self.runs.push(FlowRun { flow, hash: FlowHash::NONE, socket: None, frames: 1 }),
         }
     }
 
-    /// Every train, to be looked up.
-    pub(crate) fn trains(&mut self) -> &mut [Train] {
-        &mut self.trains
+    /// Returns all runs of the batch, for the lookup.
+    pub(crate) fn runs(&mut self) -> &mut [FlowRun] {
+        &mut self.runs
     }
 
-    /// A frame has its turn: its train, if it is the first of one.
-    pub(crate) fn step(&mut self) -> Option<Train> {
-        if self.left > 0 {
-            self.left -= 1;
+    /// Advances to the next frame. Returns its run if it is the first of one.
+    pub(crate) fn step(&mut self) -> Option<FlowRun> {
+        if self.remaining > 0 {
+            self.remaining -= 1;
             return None;
         }
-        let train = *self.trains.get(self.next)?;
+        let run = *self.runs.get(self.next)?;
         self.next += 1;
-        self.left = train.frames - 1;
-        Some(train)
+        self.remaining = run.frames - 1;
+        Some(run)
     }
 
-    /// Is the frame that has its turn the last of its train, and another one follows?
+    /// Is the current frame the last of its run, and followed by another run?
     pub(crate) fn changes(&self) -> bool {
-        self.left == 0 && self.next < self.trains.len()
+        self.remaining == 0 && self.next < self.runs.len()
     }
 
-    /// The connection of this flow is gone.
+    /// Removes the socket of a flow that was removed from the table.
     pub(crate) fn forget_flow(&mut self, flow: Flow) {
-        for train in &mut self.trains[self.next..] {
-            if train.flow == Some(flow) {
-                train.socket = None;
+        for run in &mut self.runs[self.next..] {
+            if run.flow == Some(flow) {
+                run.socket = None;
             }
         }
     }
 
-    /// Is nothing foreseen?
+    /// Is there no batch?
     pub(crate) const fn is_empty(&self) -> bool {
-        self.trains.is_empty()
+        self.runs.is_empty()
     }
 
-    /// All that was foreseen has come, or nobody wants to know any more.
+    /// Ends the batch.
     #[inline]
     pub(crate) fn forget(&mut self) {
-        if !self.trains.is_empty() {
-            *self = Self { trains: core::mem::take(&mut self.trains), ..Self::new() };
-            self.trains.clear();
+        if !self.runs.is_empty() {
+            *self = Self { runs: core::mem::take(&mut self.runs), ..Self::new() };
+            self.runs.clear();
         }
     }
 }
 
-/// Where the flow of a TCP segment stands in a frame like nearly all. Nothing is verified.
+/// Reads the flow of a TCP segment from a frame with the common header layout. Verifies nothing.
 #[inline(always)]
 pub(crate) fn flow_of(medium: Medium, frame: &[u8]) -> Option<Flow> {
     let packet = frame.get(medium.header_length()..)?;
@@ -113,7 +111,7 @@ mod tests {
     use core::net::{Ipv4Addr, SocketAddrV4};
 
     #[test]
-    fn trains_are_stepped_through_frame_by_frame() {
+    fn steps_return_each_run_at_its_first_frame() {
         let at = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let flow = |port| Some(Flow::new(at(80), at(port)));
         let mut prefetch = LookupPrefetch::new();
@@ -121,16 +119,16 @@ mod tests {
             prefetch.note(flow(port));
         }
         prefetch.note(None);
-        prefetch.trains()[0].socket = Some(10);
-        prefetch.trains()[1].socket = Some(20);
-        assert_eq!(prefetch.step().map(|train| train.socket), Some(Some(10)));
+        prefetch.runs()[0].socket = Some(10);
+        prefetch.runs()[1].socket = Some(20);
+        assert_eq!(prefetch.step().map(|run| run.socket), Some(Some(10)));
         assert!(!prefetch.changes());
         assert!(prefetch.step().is_none() && prefetch.changes());
         prefetch.forget_flow(Flow::new(at(80), at(2)));
-        assert_eq!(prefetch.step().map(|train| train.socket), Some(None));
-        assert_eq!(prefetch.step().map(|train| train.flow), Some(None));
+        assert_eq!(prefetch.step().map(|run| run.socket), Some(None));
+        assert_eq!(prefetch.step().map(|run| run.flow), Some(None));
         assert!(prefetch.step().is_none() && !prefetch.changes());
         prefetch.forget();
-        assert!(prefetch.trains().is_empty());
+        assert!(prefetch.runs().is_empty());
     }
 }

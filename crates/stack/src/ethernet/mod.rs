@@ -1,3 +1,3 @@
-//! Neighbours on an Ethernet, and the ARP requests that find them.
+//! Ethernet: neighbours and address resolution by ARP.
 
 pub(crate) mod neighbor;

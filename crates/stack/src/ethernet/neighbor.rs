@@ -1,14 +1,14 @@
-//! Which station on the link has which IP address: the ARP cache (RFC 826, RFC 1122 §2.3.2).
+//! The ARP cache: the MAC address of each IP address on the link (RFC 826, RFC 1122 §2.3.2).
 //!
-//! A neighbour is *unresolved* until it answers, *reachable* for half a minute after each sign of
-//! it, then *stale*: used as before, but at its first use it is *probed*, and forgotten if it does not
-//! answer. Every question is asked at most once a second, as long as there is room to remember the
-//! neighbours that were asked for. What a station says unasked changes
-//! an entry that exists and makes none; a station that asks for us becomes a neighbour, because we
-//! are about to answer it.
+//! A neighbour is *unresolved* until it answers, *reachable* for 30 seconds after each packet that
+//! confirms it, and then *stale*. A stale neighbour remains in use, but its first use starts
+//! *probing* it, and a neighbour that does not answer is removed. At most one request a second is
+//! sent for each neighbour, as long as the cache has room for all that are requested. Unsolicited
+//! ARP packets update existing entries and create none. A host that requests our address gets an
+//! entry, because we are about to answer it.
 //!
-//! Whoever remembers the answer of a lookup remembers [`Neighbors::generation`] with it, and looks
-//! up again when that has moved.
+//! A caller that caches the result of a lookup stores [`Neighbors::generation`] with it, and
+//! repeats the lookup when the generation has changed.
 
 use crate::collections::address_table::AddressTable;
 use crate::collections::list::{Links, List};
@@ -22,25 +22,26 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::MacAddress;
 use siphasher::sip::SipHasher13;
 
-/// Between two questions for the same neighbour (RFC 1122 §2.3.2.1: at most one a second).
+/// Interval between requests for a neighbour (RFC 1122 §2.3.2.1: at most one a second).
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Questions without an answer after which a neighbour counts as gone.
-const QUESTIONS: u8 = 3;
-/// How long a sign of a neighbour counts.
+/// Unanswered requests after which a neighbour is considered gone.
+const MAX_REQUESTS: u8 = 3;
+/// Time for which a confirmed neighbour counts as reachable.
 const REACHABLE: Duration = Duration::from_secs(30);
-/// How long a neighbour whom nobody needs is remembered after that.
+/// Time for which an unused stale neighbour is kept.
 const STALE: Duration = Duration::from_secs(60);
 
-/// How many neighbours there can be, and how much may wait for them.
+/// The limits of the ARP cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighborLimits {
-    /// Neighbours remembered. One more takes the place of one that was never used, or of the one
-    /// whose use lies back the longest.
+    /// Entries of the cache. A new neighbour beyond this limit replaces one that was never used, or
+    /// the least recently used one.
     pub entries: usize,
-    /// Among them, neighbours that have not answered yet. One more is not asked, and packets to it
-    /// are dropped, so that packets with invented sources cannot make us ask without limit.
+    /// Entries that have not answered yet. No request is sent for a neighbour beyond this limit,
+    /// and packets to it are dropped. Otherwise packets with forged sources could provoke requests
+    /// without limit.
     pub unresolved: usize,
-    /// Bytes of packets that wait for one neighbour's answer.
+    /// Bytes of packets queued for the answer of one neighbour.
     pub waiting_bytes: usize,
 }
 
@@ -50,13 +51,13 @@ impl Default for NeighborLimits {
     }
 }
 
-/// A question to be sent.
+/// An ARP request to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Question {
-    /// The address in question.
+pub(crate) struct ArpRequest {
+    /// The requested address.
     pub(crate) address: Ipv4Addr,
-    /// The station that had it last, to be asked alone; `None` asks all.
-    pub(crate) station: Option<MacAddress>,
+    /// The last known MAC address, for a unicast request; `None` to broadcast.
+    pub(crate) mac: Option<MacAddress>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,35 +72,36 @@ enum State {
 struct Neighbor {
     address: Ipv4Addr,
     state: State,
-    /// Invariant: zero, and without meaning, exactly while the state is unresolved.
-    station: MacAddress,
+    /// Invariant: zero exactly while the state is unresolved.
+    mac: MacAddress,
     /// Was it ever looked up?
     used: bool,
-    /// Questions since the last sign of it.
-    asked: u8,
-    /// When the state ends.
+    /// Requests sent since the neighbour was last confirmed.
+    requests_sent: u8,
+    /// The time at which the state ends.
     expires: Instant,
-    waiting: PacketQueue<()>,
+    queued: PacketQueue<()>,
 }
 
-/// The neighbours of one interface.
+/// The ARP cache of an interface.
 #[derive(Debug)]
 pub(crate) struct Neighbors {
     table: AddressTable,
     entries: Slab<Neighbor>,
-    /// Where the neighbour was that was looked up last; another one, or none, may be there now.
+    /// The index of the entry found by the last lookup. The slot may be empty or reused by now.
     last: u32,
     timers: TimerWheel,
-    /// Each entry is in one of these three, in the order of its coming or its last lookup.
+    /// Links of `unresolved`, `unused` and `used`. Each entry is in one of them, ordered by its
+    /// creation or last lookup.
     order: Links,
     unresolved: List,
     unused: List,
     used: List,
-    asking: Links,
-    /// Entries whose question is to be sent.
-    questions: List,
-    releasing: Links,
-    /// Entries with a station and with packets that waited for it.
+    request_links: Links,
+    /// Entries with a request to send.
+    requests: List,
+    release_links: Links,
+    /// Entries with a MAC address and queued packets.
     released: List,
     generation: u64,
     limits: NeighborLimits,
@@ -107,7 +109,7 @@ pub(crate) struct Neighbors {
 }
 
 impl Neighbors {
-    /// No neighbours yet.
+    /// Creates an empty cache.
     pub(crate) fn new(limits: NeighborLimits, hasher: SipHasher13) -> Self {
         Self {
             table: AddressTable::new(hasher),
@@ -118,9 +120,9 @@ impl Neighbors {
             unresolved: List::EMPTY,
             unused: List::EMPTY,
             used: List::EMPTY,
-            asking: Links::new(),
-            questions: List::EMPTY,
-            releasing: Links::new(),
+            request_links: Links::new(),
+            requests: List::EMPTY,
+            release_links: Links::new(),
             released: List::EMPTY,
             generation: 0,
             limits,
@@ -128,18 +130,17 @@ impl Neighbors {
         }
     }
 
-    /// The station that has `address`. If it is not known, or has not been heard of for long, it is
-    /// asked for.
+    /// Returns the MAC address of `address`. An unknown or stale neighbour is requested.
     pub(crate) fn lookup(&mut self, now: Instant, address: Ipv4Addr) -> Option<MacAddress> {
         let is_last = self.entries.get(self.last).is_some_and(|entry| entry.address == address);
         let found = if is_last { Some(self.last) } else { self.table.get(address) };
         let Some(index) = found else {
-            self.begin(now, address);
+            self.resolve(now, address);
             return None;
         };
         self.last = index;
         let entry = self.entries.get_mut(index)?;
-        let (state, station) = (entry.state, entry.station);
+        let (state, mac) = (entry.state, entry.mac);
         match state {
             State::Unresolved => return None,
             State::Reachable | State::Probed => {}
@@ -149,55 +150,56 @@ impl Neighbors {
             self.leave_order(index);
             self.join_order(index, true);
         }
-        Some(station)
+        Some(mac)
     }
 
-    /// Keeps a packet until `address`, which a lookup has just not found, has answered.
-    pub(crate) fn wait(&mut self, address: Ipv4Addr, packet: &[u8]) {
+    /// Queues a packet until `address`, whose lookup has just failed, is resolved.
+    pub(crate) fn enqueue(&mut self, address: Ipv4Addr, packet: &[u8]) {
         let entry = self.table.get(address).and_then(|index| self.entries.get_mut(index));
-        let kept = entry.is_some_and(|entry| entry.waiting.push((), packet));
+        let kept = entry.is_some_and(|entry| entry.queued.push((), packet));
         self.counters.queue_drops += u64::from(!kept);
     }
 
-    /// Takes in that `station` says it has `address`. If `asked_for_us`, it becomes a neighbour.
+    /// Records that `mac` has `address`. If the packet requested our address, a missing entry is
+    /// created.
     pub(crate) fn learn(
         &mut self,
         now: Instant,
         address: Ipv4Addr,
-        station: MacAddress,
-        asked_for_us: bool,
+        mac: MacAddress,
+        is_request_for_us: bool,
     ) {
         let Some(index) = self.table.get(address) else {
-            if asked_for_us {
-                self.add(now, address, State::Reachable, station);
+            if is_request_for_us {
+                self.add(now, address, State::Reachable, mac);
             }
             return;
         };
         let Some(entry) = self.entries.get_mut(index) else { return };
         let was = core::mem::replace(&mut entry.state, State::Reachable);
-        let before = core::mem::replace(&mut entry.station, station);
-        entry.asked = 0;
+        let before = core::mem::replace(&mut entry.mac, mac);
+        entry.requests_sent = 0;
         entry.expires = now + REACHABLE;
-        let (expires, waits) = (entry.expires, !entry.waiting.is_empty());
+        let (expires, has_queued) = (entry.expires, !entry.queued.is_empty());
         self.timers.arm(index, expires);
         if was == State::Unresolved {
             self.order.remove(&mut self.unresolved, index);
             self.join_order(index, true);
-        } else if before != station {
+        } else if before != mac {
             self.counters.changes += 1;
             self.generation += 1;
         }
-        if waits && !self.releasing.contains(index) {
-            self.releasing.push_back(&mut self.released, index);
+        if has_queued && !self.release_links.contains(index) {
+            self.release_links.push_back(&mut self.released, index);
         }
-        if self.asking.contains(index) {
-            self.asking.remove(&mut self.questions, index);
+        if self.request_links.contains(index) {
+            self.request_links.remove(&mut self.requests, index);
         }
     }
 
-    /// Whoever speaks through `address` hears nothing: it is asked at its next use, although it gave a
-    /// sign of itself lately, unless that was within the last second.
-    pub(crate) fn doubt(&mut self, now: Instant, address: Ipv4Addr) {
+    /// Reports that a connection through `address` makes no progress. The neighbour is probed at
+    /// its next use, even if it is reachable, unless it was confirmed within the last second.
+    pub(crate) fn suspect(&mut self, now: Instant, address: Ipv4Addr) {
         let Some(index) = self.table.get(address) else { return };
         let Some(entry) = self.entries.get_mut(index) else { return };
         if entry.state == State::Reachable && entry.expires + INTERVAL <= now + REACHABLE {
@@ -205,8 +207,8 @@ impl Neighbors {
         }
     }
 
-    /// Lets one timer that is due at `now` expire, and returns what waited for a neighbour that did
-    /// not answer. `None` when no timer is due any more.
+    /// Runs one timer that is due at `now`, and returns the queued packets of a neighbour that did
+    /// not answer. Returns `None` if no timer is due.
     #[inline]
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> Option<Vec<Vec<u8>>> {
         if now < self.timers.next() {
@@ -226,7 +228,7 @@ impl Neighbors {
         match entry.state {
             State::Reachable => self.become_stale(now, index),
             State::Stale => drop(self.forget(index)),
-            state @ (State::Unresolved | State::Probed) if entry.asked < QUESTIONS => {
+            state @ (State::Unresolved | State::Probed) if entry.requests_sent < MAX_REQUESTS => {
                 self.ask(now, index, state);
             }
             State::Unresolved | State::Probed => {
@@ -237,62 +239,64 @@ impl Neighbors {
         Vec::new()
     }
 
-    /// The time before which [`Neighbors::handle_timeout`] certainly has nothing to do.
+    /// Returns a time before which [`Neighbors::handle_timeout`] has nothing to do.
     #[inline]
     pub(crate) const fn poll_timeout(&self) -> Instant {
         self.timers.next()
     }
 
-    /// Takes the next question to be sent. The last one goes to all stations, in case the
-    /// neighbour has moved to another one.
-    pub(crate) fn poll_question(&mut self) -> Option<Question> {
-        let index = self.asking.pop_front(&mut self.questions)?;
+    /// Removes and returns the next request to send. The last request to a neighbour is broadcast,
+    /// in case its address has moved to another host.
+    pub(crate) fn poll_request(&mut self) -> Option<ArpRequest> {
+        let index = self.request_links.pop_front(&mut self.requests)?;
         let entry = self.entries.get(index)?;
-        let alone = entry.state == State::Probed && entry.asked < QUESTIONS;
+        let unicast = entry.state == State::Probed && entry.requests_sent < MAX_REQUESTS;
         self.counters.out_requests += 1;
-        Some(Question { address: entry.address, station: alone.then_some(entry.station) })
+        Some(ArpRequest { address: entry.address, mac: unicast.then_some(entry.mac) })
     }
 
-    /// Takes the next packet whose neighbour has answered.
+    /// Removes and returns the next packet whose neighbour is resolved.
     pub(crate) fn poll_released(&mut self) -> Option<(MacAddress, Vec<u8>)> {
         let index = self.released.first()?;
         let entry = self.entries.get_mut(index)?;
-        let packet = entry.waiting.pop();
-        let station = entry.station;
-        if entry.waiting.is_empty() {
-            self.releasing.remove(&mut self.released, index);
+        let packet = entry.queued.pop();
+        let mac = entry.mac;
+        if entry.queued.is_empty() {
+            self.release_links.remove(&mut self.released, index);
         }
-        packet.map(|((), packet)| (station, packet))
+        packet.map(|((), packet)| (mac, packet))
     }
 
-    /// Is there a question or a packet to be sent?
+    /// Is there a request or a packet to send?
     #[inline]
     pub(crate) const fn wants_transmit(&self) -> bool {
-        !self.questions.is_empty() || !self.released.is_empty()
+        !self.requests.is_empty() || !self.released.is_empty()
     }
 
-    /// Does a packet wait for an answer?
-    pub(crate) fn is_waited_for(&self) -> bool {
-        let waits = |index| self.entries.get(index).is_some_and(|entry| !entry.waiting.is_empty());
-        self.order.iter(&self.unresolved).any(waits)
+    /// Is a packet queued for an unresolved neighbour?
+    pub(crate) fn has_queued_packets(&self) -> bool {
+        let has_queued =
+            |index| self.entries.get(index).is_some_and(|entry| !entry.queued.is_empty());
+        self.order.iter(&self.unresolved).any(has_queued)
     }
 
-    /// Grows whenever a lookup that found a station may have a new answer.
+    /// Returns a number that grows whenever a successful lookup may have another result.
     pub(crate) const fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// What was counted here.
-    pub(crate) const fn counters(&mut self) -> &mut NeighborCounters {
+    /// Returns the counters, for writing.
+    pub(crate) const fn counters_mut(&mut self) -> &mut NeighborCounters {
         &mut self.counters
     }
 
-    /// What was counted here, to be read.
-    pub(crate) const fn counted(&self) -> &NeighborCounters {
+    /// Returns the counters.
+    pub(crate) const fn counters(&self) -> &NeighborCounters {
         &self.counters
     }
 
-    /// Whoever uses the neighbour looks it up again, and thereby has it probed.
+    /// Makes a neighbour stale. The new generation forces its users to look it up again, which
+    /// probes it.
     fn become_stale(&mut self, now: Instant, index: u32) {
         if let Some(entry) = self.entries.get_mut(index) {
             entry.state = State::Stale;
@@ -302,8 +306,8 @@ impl Neighbors {
         }
     }
 
-    /// Makes a new entry and asks for it, if there may be one more.
-    fn begin(&mut self, now: Instant, address: Ipv4Addr) {
+    /// Creates an unresolved entry and requests it, within the limit.
+    fn resolve(&mut self, now: Instant, address: Ipv4Addr) {
         if self.unresolved.len() >= self.limits.unresolved {
             self.counters.table_overflows += 1;
             return;
@@ -312,13 +316,14 @@ impl Neighbors {
         self.ask(now, index, State::Unresolved);
     }
 
-    fn add(&mut self, now: Instant, address: Ipv4Addr, state: State, station: MacAddress) -> u32 {
+    fn add(&mut self, now: Instant, address: Ipv4Addr, state: State, mac: MacAddress) -> u32 {
         if self.entries.len() >= self.limits.entries.max(self.limits.unresolved + 1) {
             self.make_room();
         }
         let expires = now + REACHABLE;
-        let waiting = PacketQueue::new(self.limits.waiting_bytes);
-        let entry = Neighbor { address, state, station, used: false, asked: 0, expires, waiting };
+        let queued = PacketQueue::new(self.limits.waiting_bytes);
+        let entry =
+            Neighbor { address, state, mac, used: false, requests_sent: 0, expires, queued };
         let index = self.entries.insert(entry).index();
         self.table.insert(address, index);
         self.timers.arm(index, expires);
@@ -326,8 +331,8 @@ impl Neighbors {
         index
     }
 
-    /// Forgets a neighbour that nobody has used, or the one whose use lies back the longest. There is
-    /// one, because the unresolved ones are limited to fewer than all.
+    /// Removes the oldest unused neighbour, or else the least recently used one. There always is
+    /// one, because the limit of unresolved neighbours is below that of all.
     fn make_room(&mut self) {
         if let Some(index) = self.unused.first().or_else(|| self.used.first()) {
             self.counters.table_overflows += 1;
@@ -335,34 +340,34 @@ impl Neighbors {
         }
     }
 
-    /// Has the question sent, and waits a second for the answer.
+    /// Schedules a request, and waits a second for the answer.
     fn ask(&mut self, now: Instant, index: u32, state: State) {
         let Some(entry) = self.entries.get_mut(index) else { return };
         entry.state = state;
-        entry.asked += 1;
+        entry.requests_sent += 1;
         entry.expires = now + INTERVAL;
         self.timers.arm(index, entry.expires);
-        if !self.asking.contains(index) {
-            self.asking.push_back(&mut self.questions, index);
+        if !self.request_links.contains(index) {
+            self.request_links.push_back(&mut self.requests, index);
         }
     }
 
-    /// Removes an entry from everything, and returns the packets that waited for it.
+    /// Removes an entry from all lists, and returns its queued packets.
     fn forget(&mut self, index: u32) -> Vec<Vec<u8>> {
         self.timers.disarm(index);
         self.leave_order(index);
-        if self.asking.contains(index) {
-            self.asking.remove(&mut self.questions, index);
+        if self.request_links.contains(index) {
+            self.request_links.remove(&mut self.requests, index);
         }
-        if self.releasing.contains(index) {
-            self.releasing.remove(&mut self.released, index);
+        if self.release_links.contains(index) {
+            self.release_links.remove(&mut self.released, index);
         }
         let Some(mut entry) = self.entries.remove(index) else { return Vec::new() };
         self.table.remove(entry.address);
         if entry.state != State::Unresolved {
             self.generation += 1;
         }
-        core::iter::from_fn(|| entry.waiting.pop()).map(|((), packet)| packet).collect()
+        core::iter::from_fn(|| entry.queued.pop()).map(|((), packet)| packet).collect()
     }
 
     fn join_order(&mut self, index: u32, used: bool) {
@@ -395,7 +400,7 @@ impl Neighbors {
         assert_eq!(
             self.unresolved.len() + self.unused.len() + self.used.len(),
             all,
-            "and in one order"
+            "each neighbour is in one list"
         );
         assert!(
             self.unresolved.len() <= self.limits.unresolved,
@@ -406,15 +411,15 @@ impl Neighbors {
             "neighbours are limited"
         );
         for (index, entry) in self.entries.iter() {
-            entry.waiting.check();
+            entry.queued.check();
             assert_eq!(self.table.get(entry.address), Some(index), "each neighbour is found");
-            assert!(self.timers.deadline(index) <= entry.expires, "each neighbour's state ends");
+            assert!(self.timers.deadline(index) <= entry.expires, "each neighbour has a timer");
             assert_eq!(
-                entry.station == MacAddress::ZERO,
+                entry.mac == MacAddress::ZERO,
                 entry.state == State::Unresolved,
                 "{entry:?}"
             );
-            assert!(entry.asked <= QUESTIONS, "{entry:?}");
+            assert!(entry.requests_sent <= MAX_REQUESTS, "{entry:?}");
         }
     }
 }

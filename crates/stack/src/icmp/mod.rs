@@ -1,23 +1,23 @@
-//! Echo requests of this host whose replies are expected. Other replies are dropped, so that no peer
-//! can fill the queue of an application.
+//! Outstanding echo requests of this host. Unexpected replies are dropped, so that no peer can fill
+//! the event queue of an application.
 
 use crate::ip::path_mtu::plausible;
 use alloc::collections::VecDeque;
 use core::net::Ipv4Addr;
 use linerate_wire::Quote;
 
-/// Destinations and identifiers whose answers are awaited at the same time.
+/// Flows of echo requests that are remembered.
 const FLOWS: usize = 64;
 
-/// Which destinations have been asked by which programs lately.
+/// The destinations and identifiers of recent echo requests.
 #[derive(Debug, Default)]
 pub(crate) struct EchoFlows {
     flows: VecDeque<(Ipv4Addr, u16)>,
 }
 
 impl EchoFlows {
-    pub(crate) fn note(&mut self, destination: Ipv4Addr, identifier: u16) {
-        if !self.awaits(destination, identifier) {
+    pub(crate) fn insert(&mut self, destination: Ipv4Addr, identifier: u16) {
+        if !self.contains(destination, identifier) {
             if self.flows.len() == FLOWS {
                 self.flows.pop_front();
             }
@@ -25,12 +25,12 @@ impl EchoFlows {
         }
     }
 
-    pub(crate) fn awaits(&self, destination: Ipv4Addr, identifier: u16) -> bool {
+    pub(crate) fn contains(&self, destination: Ipv4Addr, identifier: u16) -> bool {
         self.flows.contains(&(destination, identifier))
     }
 }
 
-/// The MTU that a report about a quoted packet asks for, as far as it can be believed.
+/// Returns the MTU that an ICMP error about a quoted packet reports, if it is plausible.
 pub(crate) fn reported_mtu(next_hop_mtu: u16, quote: &Quote<'_>) -> Option<usize> {
     let sent = quote
         .bytes()
@@ -44,13 +44,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_of_too_many_flows_is_awaited_no_more() {
+    fn the_oldest_flow_is_evicted_at_the_limit() {
         let mut flows = EchoFlows::default();
         for identifier in 0..=64 {
-            flows.note(Ipv4Addr::LOCALHOST, identifier);
-            flows.note(Ipv4Addr::LOCALHOST, identifier);
+            flows.insert(Ipv4Addr::LOCALHOST, identifier);
+            flows.insert(Ipv4Addr::LOCALHOST, identifier);
         }
-        assert!(!flows.awaits(Ipv4Addr::LOCALHOST, 0) && flows.awaits(Ipv4Addr::LOCALHOST, 1));
-        assert!(!flows.awaits(Ipv4Addr::UNSPECIFIED, 1));
+        assert!(!flows.contains(Ipv4Addr::LOCALHOST, 0) && flows.contains(Ipv4Addr::LOCALHOST, 1));
+        assert!(!flows.contains(Ipv4Addr::UNSPECIFIED, 1));
     }
 }

@@ -1,4 +1,4 @@
-//! Who this host is on its link: its station, its addresses, and what the link can do.
+//! The interface of the host: its MAC address, IP addresses, and the capabilities of its link.
 
 use crate::error::Error;
 use crate::link::{Capabilities, Medium, SMALLEST_MTU};
@@ -6,27 +6,27 @@ use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use linerate_wire::{Ipv4Cidr, MacAddress};
 
-/// What a link is taken for until it is attached.
+/// The assumed capabilities until a link is attached.
 const UNATTACHED: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
 
-/// The interface of a host.
+/// The network interface of a host.
 #[derive(Debug)]
 pub(crate) struct Interface {
     pub(crate) mac: MacAddress,
     pub(crate) addresses: Vec<Ipv4Cidr>,
     pub(crate) capabilities: Capabilities,
-    /// What follows from them for each frame.
+    /// The frame sizes derived from the capabilities.
     pub(crate) frames: Frames,
 }
 
-/// What the frames of a link are like.
+/// The frame sizes of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frames {
-    /// Bytes of the medium's header.
+    /// Bytes of the link header.
     pub(crate) header: usize,
-    /// Bytes that an offered frame has at least.
+    /// The smallest size of an offered frame, in bytes.
     pub(crate) least: usize,
-    /// Bytes of it that may be filled.
+    /// The usable bytes of an offered frame.
     pub(crate) room: usize,
 }
 
@@ -39,14 +39,14 @@ impl Frames {
     }
 }
 
-/// Whom an address means, as seen from this host.
+/// The destination of a packet, relative to this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// This host alone.
+    /// This host.
     Us,
-    /// Every host of a network that this one belongs to.
-    Everyone,
-    /// Somebody else, or a group that this host is not in.
+    /// All hosts of one of our networks.
+    Broadcast,
+    /// Another host, or a multicast group that this host has not joined.
     Others,
 }
 
@@ -55,21 +55,21 @@ impl Interface {
         Self { mac, addresses, capabilities: UNATTACHED, frames: Frames::of(&UNATTACHED) }
     }
 
-    /// The interface is on a link that can do this.
+    /// Attaches the interface to a link.
     pub(crate) const fn attach(&mut self, capabilities: Capabilities) {
         self.capabilities = capabilities;
         self.frames = Frames::of(&capabilities);
     }
 
-    /// Is it an address of this host? 127.0.0.0/8 always is (RFC 1122 §3.2.1.3).
+    /// Is this an address of this host? All of 127.0.0.0/8 is (RFC 1122 §3.2.1.3).
     pub(crate) fn is_ours(&self, address: Ipv4Addr) -> bool {
         self.addresses.iter().any(|own| own.address() == address) || address.is_loopback()
     }
 
-    /// May an application that has chosen `own` send from it to `destination`? It must be an address of this host, and
-    /// one of the loopback network must not appear outside (RFC 1122 §3.2.1.3).
+    /// Checks that an application may send from `own` to `destination`. The source must be an
+    /// address of this host, and a loopback address must not leave it (RFC 1122 §3.2.1.3).
     #[inline(never)]
-    pub(crate) fn judge_source(&self, own: Ipv4Addr, destination: Ipv4Addr) -> Result<(), Error> {
+    pub(crate) fn check_source(&self, own: Ipv4Addr, destination: Ipv4Addr) -> Result<(), Error> {
         if !self.is_ours(own) {
             return Err(Error::AddressNotOurs(own));
         }
@@ -77,37 +77,38 @@ impl Interface {
         if own.is_loopback() && leaves { Err(Error::Loopback(own)) } else { Ok(()) }
     }
 
-    /// Whom a packet to `address` is for.
+    /// Classifies a destination address.
     pub(crate) fn audience(&self, address: Ipv4Addr) -> Audience {
         if self.is_ours(address) {
             return Audience::Us;
         }
         let is_all = |own: &Ipv4Cidr| own.broadcast() == Some(address);
         if address.is_broadcast() || self.addresses.iter().any(is_all) {
-            return Audience::Everyone;
+            return Audience::Broadcast;
         }
         Audience::Others
     }
 
-    /// Can a packet come from this address? Not from a group, from nobody in particular, or from
-    /// ourselves (RFC 1122 §3.2.1.3).
+    /// Is this a valid source of a received packet? Multicast, unspecified, broadcast and our own
+    /// addresses are not (RFC 1122 §3.2.1.3).
     ///
-    /// The lowest address of a network is a host's like any other, although that section lets no host have it: it was
-    /// kept free for 4.2BSD, which meant all hosts by it, and nobody does any more. Linux treats it so since 5.14, and
-    /// whoever refused it would not hear a neighbour that has it. In [`audience`](Self::audience) it is one host, too.
+    /// The lowest address of a network is accepted as a host address, contrary to that section. It
+    /// was reserved for 4.2BSD, which used it as a broadcast address and is no longer in use. Linux
+    /// accepts it since version 5.14; a host that refuses it could not reach such a neighbour.
+    /// [`audience`](Self::audience) treats it as a host address, too.
     pub(crate) fn is_possible_source(&self, address: Ipv4Addr) -> bool {
         !address.is_multicast()
             && !address.is_unspecified()
             && self.audience(address) == Audience::Others
     }
 
-    /// Is `address` on the link, next to one of ours?
+    /// Is `address` in the network of one of our addresses?
     pub(crate) fn is_on_link(&self, address: Ipv4Addr) -> bool {
         self.addresses.iter().any(|own| own.contains(address))
     }
 
-    /// The address of ours to speak from when the next hop is `next_hop`: the one in its network,
-    /// else the first.
+    /// Returns the source address for packets to `next_hop`: our address in its network, or else
+    /// our first one.
     pub(crate) fn source_towards(&self, next_hop: Ipv4Addr) -> Option<Ipv4Addr> {
         if self.is_ours(next_hop) {
             return Some(next_hop);
@@ -128,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_means_us_everyone_or_others() {
+    fn addresses_are_classified_as_ours_broadcast_or_others() {
         let interface = interface();
         for (address, audience) in [
             ([192, 0, 2, 1], Audience::Us),
             ([127, 3, 2, 1], Audience::Us),
-            ([192, 0, 2, 255], Audience::Everyone),
-            ([10, 1, 255, 255], Audience::Everyone),
-            ([255, 255, 255, 255], Audience::Everyone),
+            ([192, 0, 2, 255], Audience::Broadcast),
+            ([10, 1, 255, 255], Audience::Broadcast),
+            ([255, 255, 255, 255], Audience::Broadcast),
             ([192, 0, 2, 2], Audience::Others),
             ([224, 0, 0, 1], Audience::Others),
         ] {
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_comes_from_one_other_host() {
+    fn a_source_must_be_a_unicast_address_of_another_host() {
         let interface = interface();
         assert!(interface.is_possible_source([198, 51, 100, 7].into()));
         for source in
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_address_of_a_network_is_another_hosts() {
+    fn the_lowest_address_of_a_network_is_a_host_address() {
         let interface = interface();
         for lowest in [[192, 0, 2, 0], [10, 1, 0, 0]] {
             assert!(interface.is_possible_source(lowest.into()));
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_source_is_the_neighbour_of_the_next_hop() {
+    fn the_source_is_in_the_network_of_the_next_hop() {
         let interface = interface();
         assert_eq!(interface.source_towards([10, 1, 9, 9].into()), Some([10, 1, 0, 1].into()));
         assert_eq!(interface.source_towards([198, 51, 100, 7].into()), Some([192, 0, 2, 1].into()));

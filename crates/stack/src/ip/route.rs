@@ -1,55 +1,55 @@
-//! Which way a packet leaves: the route of the longest prefix, and what it says of the path.
+//! The routing table, with longest-prefix match.
 
 use alloc::collections::BTreeMap;
 use core::net::Ipv4Addr;
 use linerate_wire::Ipv4Cidr;
 
-/// A way to some destinations.
+/// A route to a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The destinations.
     pub destination: Ipv4Cidr,
-    /// The router that takes the packets; `None` if the destinations are on the link themselves.
+    /// The router that forwards the packets; `None` if the destinations are on the link.
     pub gateway: Option<Ipv4Addr>,
-    /// The largest window that connections over this route offer, bytes. It protects a machine on
-    /// the way whose memory holds no more.
+    /// The largest window in bytes that connections over this route offer. It protects a machine on
+    /// the path with little memory.
     pub window_clamp: Option<u32>,
-    /// Bytes of the largest IP packet, if that is less than the link carries.
+    /// The size of the largest IP packet in bytes, if it is smaller than the MTU of the link.
     pub mtu: Option<usize>,
 }
 
 impl Route {
-    /// The route to destinations on the link.
+    /// Creates a route to destinations on the link.
     #[must_use]
     pub const fn direct(destination: Ipv4Cidr) -> Self {
         Self { destination, gateway: None, window_clamp: None, mtu: None }
     }
 
-    /// The route to destinations behind a router.
+    /// Creates a route to destinations behind a router.
     #[must_use]
     pub const fn via(destination: Ipv4Cidr, gateway: Ipv4Addr) -> Self {
         Self { gateway: Some(gateway), ..Self::direct(destination) }
     }
 
-    /// Whose link address a packet to `destination` is sent to.
+    /// Returns the neighbour to which packets for `destination` are sent.
     #[must_use]
     pub fn next_hop(&self, destination: Ipv4Addr) -> Ipv4Addr {
         self.gateway.unwrap_or(destination)
     }
 }
 
-/// All routes of a host.
+/// The routing table of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    /// By prefix length and network.
+    /// The routes by prefix length and network.
     routes: BTreeMap<(u8, u32), Route>,
-    /// One bit for each prefix length that occurs, so that a lookup tries no other.
+    /// A bit for each prefix length that occurs, so that a lookup tries no others.
     prefix_lengths: u64,
     generation: u64,
 }
 
 impl Routes {
-    /// Adds a route, in place of the one to the same destinations.
+    /// Adds a route, which replaces a route to the same destinations.
     pub(crate) fn insert(&mut self, route: Route) {
         let prefix_length = route.destination.prefix_length();
         self.routes.insert((prefix_length, route.destination.network().to_bits()), route);
@@ -68,7 +68,7 @@ impl Routes {
         Some(removed)
     }
 
-    /// The route of the longest prefix that contains `destination`.
+    /// Returns the route with the longest prefix that contains `destination`.
     pub(crate) fn lookup(&self, destination: Ipv4Addr) -> Option<&Route> {
         let mut untried = self.prefix_lengths;
         while let Some(longest) = untried.checked_ilog2() {
@@ -83,12 +83,12 @@ impl Routes {
         None
     }
 
-    /// Grows whenever a lookup may have a new answer.
+    /// Returns a number that grows whenever a lookup may have another result.
     pub(crate) const fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Panics if the bits of the prefix lengths are not those of the routes.
+    /// Panics if an invariant is broken.
     pub(crate) fn check(&self) {
         let bits =
             self.routes.keys().fold(0, |bits, &(prefix_length, _)| bits | 1 << prefix_length);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_moves_the_generation_and_a_removed_route_uncovers_the_one_below() {
+    fn changes_increase_the_generation_and_removal_uncovers_a_shorter_prefix() {
         let mut routes = Routes::default();
         routes.insert(via("0.0.0.0/0", 1));
         routes.insert(via("192.0.2.0/24", 2));
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_route_takes_no_other_of_its_length_or_of_the_next_with_it() {
+    fn removal_keeps_other_routes_of_equal_and_longer_prefixes() {
         let mut routes = Routes::default();
         for (destination, hop) in
             [("192.0.2.0/24", 1), ("198.51.100.0/24", 2), ("192.0.2.128/25", 3)]
         {
             let before = routes.generation();
             routes.insert(via(destination, hop));
-            assert!(routes.generation() > before, "what leads there now may be nearer");
+            assert!(routes.generation() > before, "a new route may be more specific");
         }
         assert!(routes.remove("192.0.2.0/24".parse().unwrap()).is_some());
         assert_eq!(gateway(&routes, [198, 51, 100, 1]), Some(2));

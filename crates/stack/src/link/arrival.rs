@@ -1,4 +1,4 @@
-//! What the host knows of a frame that has arrived, apart from its bytes.
+//! The metadata of a received frame.
 
 use crate::link::{RxChecksum, RxFrame};
 use alloc::sync::Arc;
@@ -6,37 +6,37 @@ use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::MacAddress;
 
-/// Data of segments that are shorter are summed before they are copied.
+/// Data of shorter segments is summed before it is copied, in a separate pass.
 pub(crate) const LONG: usize = 256;
 
-/// How a packet came to us.
+/// The metadata of a received packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival<'a> {
-    /// When.
+    /// Time of arrival.
     pub(crate) at: Instant,
-    /// Does the link vouch for the checksum inside?
-    pub(crate) verified: bool,
-    /// If it is a super-frame: bytes of payload in each of its segments.
-    pub(crate) joined: Option<NonZeroU16>,
-    /// The memory that it lies in, if it may be kept there.
+    /// Has the link verified the transport checksum?
+    pub(crate) is_verified: bool,
+    /// For a GRO frame: bytes of payload in each of its segments.
+    pub(crate) segment_size: Option<NonZeroU16>,
+    /// The memory of the frame, if the host may keep it.
     pub(crate) memory: Option<&'a Arc<[u8]>>,
-    /// Was the frame for all stations?
-    pub(crate) to_all_stations: bool,
-    /// Did it come from this host itself?
-    pub(crate) local: bool,
+    /// Was the frame sent to a broadcast or multicast MAC address?
+    pub(crate) is_link_broadcast: bool,
+    /// Was it sent by this host itself?
+    pub(crate) is_local: bool,
 }
 
 impl<'a> Arrival<'a> {
-    /// That of a packet in `frame`, which has come at this time from a link, and to this station alone.
+    /// Creates the metadata of a unicast frame from the link.
     #[inline(always)]
     pub(crate) fn of(frame: &RxFrame<'a>, at: Instant) -> Self {
-        let verified = frame.checksum != RxChecksum::Unverified;
-        let (joined, memory) = (frame.segment, frame.memory);
-        Self { at, verified, joined, memory, to_all_stations: false, local: false }
+        let is_verified = frame.checksum != RxChecksum::Unverified;
+        let (segment_size, memory) = (frame.segment, frame.memory);
+        Self { at, is_verified, segment_size, memory, is_link_broadcast: false, is_local: false }
     }
 }
 
-/// Can a frame come from this station? Not from a group, and not from nobody.
-pub(crate) fn is_possible_sender(station: MacAddress) -> bool {
-    !station.is_multicast() && station != MacAddress::ZERO
+/// Is this a valid source of a frame? A multicast address and zero are not.
+pub(crate) fn is_possible_sender(mac: MacAddress) -> bool {
+    !mac.is_multicast() && mac != MacAddress::ZERO
 }

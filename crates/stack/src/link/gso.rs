@@ -1,5 +1,5 @@
-//! A super-frame becomes the frames that a wire carries, and a checksum that was left to hardware is completed: for links
-//! that are that hardware, or stand for it.
+//! Software segmentation: splits a GSO frame into the frames of the wire, and completes partial
+//! checksums, for links that emulate a NIC.
 
 use crate::link::{Medium, PartialChecksum, RxChecksum, RxFrame};
 use linerate_wire::{
@@ -7,8 +7,8 @@ use linerate_wire::{
     checksum,
 };
 
-/// Hands `frame` to `on_frame`, in as many pieces as it was joined from, with their checksums. What is no
-/// TCP over IPv4 stays in one.
+/// Passes the segments of `frame` to `on_frame`, with complete checksums. A frame that is not TCP
+/// over IPv4 is passed unchanged.
 pub fn segment_gso_frame(
     frame: RxFrame<'_>,
     medium: Medium,
@@ -27,38 +27,38 @@ pub fn segment_gso_frame(
                 ..frame
             });
         }
-        _ => match Joined::parse(&frame, medium) {
-            Some(joined) => joined.cut(frame, on_frame),
+        _ => match GsoFrame::parse(&frame, medium) {
+            Some(gso_frame) => gso_frame.cut(frame, on_frame),
             None => on_frame(frame),
         },
     }
 }
 
-/// Completes a checksum whose field holds the sum of the pseudo-header.
+/// Completes a checksum whose field contains the sum of the pseudo-header.
 fn complete(bytes: &mut [u8], place: PartialChecksum) {
     let (start, at) =
         (usize::from(place.start), usize::from(place.start) + usize::from(place.offset));
     let Some(sum) = bytes.get(start..).map(Sum::of) else { return };
     if let Some(field) = bytes.get_mut(at..at + 2) {
-        // Zero would say of UDP that there is no checksum, and means the same as its opposite elsewhere.
+        // A UDP checksum of zero means that there is none. All ones are equivalent for UDP and TCP.
         let checksum = Some(sum.finish()).filter(|&checksum| checksum != 0).unwrap_or(u16::MAX);
         field.copy_from_slice(&checksum.to_be_bytes());
     }
 }
 
-/// Where the parts of a super-frame lie.
-struct Joined<'a> {
-    /// Bytes in front of the IP packet.
+/// The parsed headers of a GSO frame.
+struct GsoFrame<'a> {
+    /// Bytes before the IP packet.
     ip: usize,
-    /// Bytes in front of the TCP segment.
+    /// Bytes before the TCP segment.
     tcp: usize,
     packet: Ipv4Packet<'a>,
     segment: Segment<'a>,
-    /// Bytes of data in each piece.
+    /// Bytes of payload in each segment.
     size: usize,
 }
 
-impl<'a> Joined<'a> {
+impl<'a> GsoFrame<'a> {
     fn parse(frame: &RxFrame<'a>, medium: Medium) -> Option<Self> {
         let size = usize::from(frame.segment?.get());
         let bytes = match medium {
@@ -84,18 +84,18 @@ impl<'a> Joined<'a> {
         let count = data.len().div_ceil(self.size).max(1);
         for index in 0..count {
             let from = index * self.size;
-            let piece = &data[from..data.len().min(from + self.size)];
-            let mut bytes = [&frame.bytes[..headers], piece].concat();
+            let segment_bytes = &data[from..data.len().min(from + self.size)];
+            let mut bytes = [&frame.bytes[..headers], segment_bytes].concat();
             self.correct(&mut bytes, index, from, index + 1 == count);
             let checksum = RxChecksum::Verified;
             on_frame(RxFrame { bytes: &bytes, checksum, segment: None, memory: None, ..frame });
         }
     }
 
-    /// Makes the headers of the super-frame those of the piece that begins `from` bytes into the data.
+    /// Adapts the headers to the segment whose payload begins at `from`.
     #[allow(
         clippy::cast_possible_truncation,
-        reason = "a piece is a part of a packet of 65,535 bytes at most"
+        reason = "a segment is a part of a packet of at most 65,535 bytes"
     )]
     fn correct(&self, bytes: &mut [u8], index: usize, from: usize, is_last: bool) {
         let header = &self.packet.header;
@@ -110,7 +110,8 @@ impl<'a> Joined<'a> {
         let seq: SeqNum = self.segment.seq + from as u32;
         segment[4..8].copy_from_slice(&seq.number().to_be_bytes());
         let mut flags = self.segment.flags();
-        // With AE it is a part of a counter, which every piece bears (RFC 9768 §3.3.4).
+        // With AE set, CWR is a bit of the ACE counter, which every segment carries (RFC 9768
+        // §3.3.4).
         if index > 0 && !flags.contains(TcpFlags::AE) {
             flags.remove(TcpFlags::CWR);
         }
@@ -144,8 +145,8 @@ mod tests {
     const FLAGS: TcpFlags =
         TcpFlags::ACK.union(TcpFlags::PSH).union(TcpFlags::FIN).union(TcpFlags::CWR);
 
-    /// A frame with `data` bytes of data, whose checksum was not completed.
-    fn super_frame(medium: Medium, data: usize) -> Vec<u8> {
+    /// Returns a GSO frame with `data` bytes of payload and a partial checksum.
+    fn gso_frame(medium: Medium, data: usize) -> Vec<u8> {
         let (source, destination) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2));
         let mut bytes = vec![0; medium.header_length() + Ipv4Header::LENGTH + TcpHeader::LENGTH];
         if medium == Medium::Ethernet {
@@ -171,24 +172,27 @@ mod tests {
 
     fn pieces(frame: RxFrame<'_>, medium: Medium) -> Vec<Vec<u8>> {
         let mut pieces = Vec::new();
-        segment_gso_frame(frame, medium, |piece| {
-            assert_eq!((piece.checksum, piece.segment), (RxChecksum::Verified, None));
-            pieces.push(piece.bytes.to_vec());
+        segment_gso_frame(frame, medium, |segment_bytes| {
+            assert_eq!(
+                (segment_bytes.checksum, segment_bytes.segment),
+                (RxChecksum::Verified, None)
+            );
+            pieces.push(segment_bytes.bytes.to_vec());
         });
         pieces
     }
 
     #[test]
-    fn a_super_frame_becomes_the_frames_of_its_segments() {
+    fn a_gso_frame_is_split_into_its_segments() {
         for medium in [Medium::Ethernet, Medium::Ip] {
-            let bytes = super_frame(medium, 250);
+            let bytes = gso_frame(medium, 250);
             let frame =
                 RxFrame { segment: NonZeroU16::new(100), ..RxFrame::plain(&bytes, Instant::ZERO) };
             let pieces = pieces(frame, medium);
             assert_eq!(pieces.len(), 3);
             let mut data = Vec::new();
-            for (piece, identification) in pieces.iter().zip([u16::MAX, 0, 1]) {
-                let packet = Ipv4Packet::parse(&piece[medium.header_length()..]).unwrap();
+            for (segment_bytes, identification) in pieces.iter().zip([u16::MAX, 0, 1]) {
+                let packet = Ipv4Packet::parse(&segment_bytes[medium.header_length()..]).unwrap();
                 assert_eq!(packet.header.identification, identification);
                 let pseudo = packet.header.pseudo_header(packet.payload.len());
                 assert_eq!(TcpHeader::verify_checksum(packet.payload, pseudo), Ok(()));
@@ -208,8 +212,8 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_that_was_left_out_is_completed() {
-        let mut bytes = super_frame(Medium::Ip, 33);
+    fn a_partial_checksum_is_completed() {
+        let mut bytes = gso_frame(Medium::Ip, 33);
         let packet = Ipv4Packet::parse(&bytes).unwrap();
         let pseudo = packet.header.pseudo_header(packet.payload.len());
         let at = Ipv4Header::LENGTH + TcpHeader::CHECKSUM_OFFSET;
@@ -221,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_super_frame_of_tcp_passes_as_it_is() {
-        let mut bytes = super_frame(Medium::Ip, 250);
+    fn a_gso_frame_that_is_not_tcp_passes_unchanged() {
+        let mut bytes = gso_frame(Medium::Ip, 250);
         bytes[9] = 17;
         let segment = NonZeroU16::new(100);
         let frame = RxFrame { segment, ..RxFrame::plain(&bytes, Instant::ZERO) };
         let mut seen = 0;
-        segment_gso_frame(frame, Medium::Ip, |piece| {
-            assert_eq!((piece.bytes, piece.segment), (&*bytes, segment));
+        segment_gso_frame(frame, Medium::Ip, |segment_bytes| {
+            assert_eq!((segment_bytes.bytes, segment_bytes.segment), (&*bytes, segment));
             seen += 1;
         });
         assert_eq!(seen, 1);

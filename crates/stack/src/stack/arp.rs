@@ -1,6 +1,6 @@
 //! ARP packets: what they teach, and what they are answered with (RFC 826, RFC 5227).
 
-use crate::ethernet::neighbor::Question;
+use crate::ethernet::neighbor::ArpRequest;
 use crate::link::arrival::{Arrival, is_possible_sender};
 use crate::stack::Stack;
 use crate::tx::Reply;
@@ -14,14 +14,14 @@ impl Stack {
         let packet = match ArpPacket::parse(bytes) {
             Ok(packet) if is_possible_sender(packet.sender_mac) => packet,
             _ => {
-                self.neighbors.counters().in_errors += 1;
+                self.neighbors.counters_mut().in_errors += 1;
                 return;
             }
         };
-        self.neighbors.counters().in_packets += 1;
+        self.neighbors.counters_mut().in_packets += 1;
         if self.interface.is_ours(packet.sender_ip) {
             // Somebody claims an address of ours. We keep it (RFC 5227 §2.4 c), and say so by counting.
-            self.neighbors.counters().conflicts +=
+            self.neighbors.counters_mut().conflicts +=
                 u64::from(packet.sender_mac != self.interface.mac);
             return;
         }
@@ -41,18 +41,18 @@ impl Stack {
             };
             let kept =
                 self.replies.push_with(Reply::Arp(packet.sender_mac), ArpPacket::LENGTH, emit);
-            self.neighbors.counters().out_replies += u64::from(kept);
+            self.neighbors.counters_mut().out_replies += u64::from(kept);
             self.counted.transmit.drops += u64::from(!kept);
         }
         self.call_replies();
     }
 
-    /// The question as a packet, and whom it is sent to.
-    pub(crate) fn arp_request(&self, question: &Question) -> (ArpPacket, MacAddress) {
+    /// The request as a packet, and whom it is sent to.
+    pub(crate) fn arp_request(&self, request: &ArpRequest) -> (ArpPacket, MacAddress) {
         let source =
-            self.interface.source_towards(question.address).unwrap_or(Ipv4Addr::UNSPECIFIED);
-        let request = ArpPacket::request(self.interface.mac, source, question.address);
-        (request, question.station.unwrap_or(MacAddress::BROADCAST))
+            self.interface.source_towards(request.address).unwrap_or(Ipv4Addr::UNSPECIFIED);
+        let packet = ArpPacket::request(self.interface.mac, source, request.address);
+        (packet, request.mac.unwrap_or(MacAddress::BROADCAST))
     }
 
     /// Lets one timer of the neighbours expire, if one is due. What waited for a neighbour that did

@@ -28,18 +28,18 @@ impl Stack {
         if destination.is_multicast() || destination.is_unspecified() {
             return Err(Error::InvalidDestination(SocketAddrV4::new(destination, 0)));
         }
-        let way = self.way_to(now, destination)?;
-        let limit = way.mtu.saturating_sub(Ipv4Header::LENGTH + IcmpMessage::HEADER_LENGTH);
+        let path = self.path_to(now, destination)?;
+        let limit = path.mtu.saturating_sub(Ipv4Header::LENGTH + IcmpMessage::HEADER_LENGTH);
         if data.len() > limit {
             return Err(Error::MessageTooLong { limit });
         }
-        let header = Ipv4Header::new(way.source, destination, Protocol::ICMP);
+        let header = Ipv4Header::new(path.source, destination, Protocol::ICMP);
         let message = IcmpMessage::EchoRequest(Echo { identifier, sequence, data });
         if !self.send_icmp(&header, &message) {
             return Err(Error::WouldBlock);
         }
         self.counted.icmp.out_echos += 1;
-        self.echoes.note(destination, identifier);
+        self.echoes.insert(destination, identifier);
         Ok(())
     }
 
@@ -47,7 +47,7 @@ impl Stack {
     pub(crate) fn handle_echo_reply(&mut self, arrived: &Arrived<'_>, echo: &Echo<'_>) {
         let source = arrived.header.source;
         let awaited = [source, Ipv4Addr::BROADCAST];
-        if !awaited.iter().any(|&destination| self.echoes.awaits(destination, echo.identifier)) {
+        if !awaited.iter().any(|&destination| self.echoes.contains(destination, echo.identifier)) {
             return;
         }
         let reply = EchoReply {
@@ -70,7 +70,7 @@ impl Stack {
     ) {
         let Some((identifier, sequence)) = quote.echo_request() else { return };
         let destination = quote.header.destination;
-        if self.echoes.awaits(destination, identifier) {
+        if self.echoes.contains(destination, identifier) {
             let error = EchoError { reporter, destination, identifier, sequence, error };
             self.note_echo(Event::EchoError(error));
         }

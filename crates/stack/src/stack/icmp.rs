@@ -40,7 +40,7 @@ impl Stack {
     /// asked.
     fn answer_echo(&mut self, arrived: &Arrived<'_>, echo: Echo<'_>) {
         let mut source = arrived.header.destination;
-        if arrived.to_everyone {
+        if arrived.is_broadcast {
             match self.interface.source_towards(arrived.header.source) {
                 Some(own) if self.answer_broadcast_echo => source = own,
                 _ => return,
@@ -55,7 +55,7 @@ impl Stack {
     /// answer (RFC 1122 §3.2.2: broadcasts; fragments never come so far, and errors are not asked
     /// about), or there have been too many such errors.
     pub(crate) fn answer_with_error(&mut self, arrived: &Arrived<'_>, error: IcmpError) {
-        if arrived.to_everyone {
+        if arrived.is_broadcast {
             return;
         }
         if !self.icmp_errors.take(arrived.arrival.at) {

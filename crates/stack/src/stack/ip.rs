@@ -6,9 +6,9 @@
 
 use crate::error::Error;
 use crate::ip::Arrived;
-use crate::ip::Course;
+use crate::ip::CachedRoute;
 use crate::ip::LOCAL_MTU;
-use crate::ip::Way;
+use crate::ip::PathInfo;
 use crate::ip::interface::Audience;
 use crate::link::arrival::Arrival;
 use crate::ready::Sender;
@@ -27,24 +27,24 @@ impl Stack {
             return;
         };
         let header = packet.header;
-        let Some(to_everyone) = self.judge_addresses(arrival, &header) else { return };
+        let Some(is_broadcast) = self.judge_addresses(arrival, &header) else { return };
         if header.is_fragment() {
             self.counted.ip.reassembly_required += 1;
             self.counted.ip.reassembly_failures += 1;
             return;
         }
-        self.deliver(&Arrived { arrival, header, payload: packet.payload, bytes, to_everyone });
+        self.deliver(&Arrived { arrival, header, payload: packet.payload, bytes, is_broadcast });
     }
 
     /// Is a packet for us, and can it come from where it says? If so, is it for all hosts?
     fn judge_addresses(&mut self, arrival: Arrival<'_>, header: &Ipv4Header) -> Option<bool> {
         let pair = header.addresses();
-        let is_plain = !arrival.local && !arrival.to_all_stations;
+        let is_plain = !arrival.is_local && !arrival.is_link_broadcast;
         // Packets come in trains: the answer is that of the packet before, mostly.
         if is_plain && self.flow_cache.hosts == Some(pair) {
             return Some(false);
         }
-        let is_strange = !arrival.local
+        let is_strange = !arrival.is_local
             && (!self.interface.is_possible_source(header.source)
                 || header.destination.is_loopback());
         if is_strange {
@@ -54,14 +54,14 @@ impl Stack {
         let audience = self.interface.audience(header.destination);
         // A frame for all stations with a packet for one host is a fault of its sender (RFC 1122
         // §3.3.6: silently discarded).
-        if audience == Audience::Others || (arrival.to_all_stations && audience == Audience::Us) {
+        if audience == Audience::Others || (arrival.is_link_broadcast && audience == Audience::Us) {
             self.counted.ip.in_address_errors += 1;
             return None;
         }
         if is_plain && audience == Audience::Us {
             self.flow_cache.hosts = Some(pair);
         }
-        Some(audience == Audience::Everyone)
+        Some(audience == Audience::Broadcast)
     }
 
     fn deliver(&mut self, arrived: &Arrived<'_>) {
@@ -84,57 +84,61 @@ impl Stack {
 
     /// The way to a destination: this host itself, all hosts on the link, or along a route.
     #[inline(never)]
-    pub(crate) fn way_to(&mut self, now: Instant, destination: Ipv4Addr) -> Result<Way, Error> {
-        match self.known_course(destination) {
-            Some(course) => self.way_along(now, &course),
-            None => self.find_way_to(now, destination),
+    pub(crate) fn path_to(
+        &mut self,
+        now: Instant,
+        destination: Ipv4Addr,
+    ) -> Result<PathInfo, Error> {
+        match self.cached_route_to(destination) {
+            Some(route) => self.path_along(now, &route),
+            None => self.find_path_to(now, destination),
         }
     }
 
     /// The same for one that was not asked for last.
     #[inline(never)]
-    fn find_way_to(&mut self, now: Instant, destination: Ipv4Addr) -> Result<Way, Error> {
+    fn find_path_to(&mut self, now: Instant, destination: Ipv4Addr) -> Result<PathInfo, Error> {
         let interface = &self.interface;
         if interface.is_ours(destination) {
-            return Ok(Way::unlimited(destination, LOCAL_MTU));
+            return Ok(PathInfo::unlimited(destination, LOCAL_MTU));
         }
-        if interface.audience(destination) == Audience::Everyone {
+        if interface.audience(destination) == Audience::Broadcast {
             let source = interface.source_towards(destination).ok_or(Error::NoAddress)?;
-            return Ok(Way::unlimited(source, interface.capabilities.mtu));
+            return Ok(PathInfo::unlimited(source, interface.capabilities.mtu));
         }
-        let course = self.find_course(destination).ok_or(Error::NoRoute(destination))?;
-        self.way_along(now, &course)
+        let route = self.find_route(destination).ok_or(Error::NoRoute(destination))?;
+        self.path_along(now, &route)
     }
 
     #[inline(always)]
-    fn way_along(&self, now: Instant, course: &Course) -> Result<Way, Error> {
-        let known = self.path_mtus.get(now, course.destination);
+    fn path_along(&self, now: Instant, route: &CachedRoute) -> Result<PathInfo, Error> {
+        let known = self.path_mtus.get(now, route.destination);
         let link_mtu =
-            self.interface.capabilities.mtu.min(course.mtu.unwrap_or(LOCAL_MTU)).min(LOCAL_MTU);
-        Ok(Way {
-            source: course.source.ok_or(Error::NoAddress)?,
+            self.interface.capabilities.mtu.min(route.mtu.unwrap_or(LOCAL_MTU)).min(LOCAL_MTU);
+        Ok(PathInfo {
+            source: route.source.ok_or(Error::NoAddress)?,
             mtu: known.map_or(link_mtu, |known| known.mtu.min(link_mtu)),
             link_mtu,
             is_estimated: known.is_some_and(|known| known.is_estimated),
-            window_clamp: course.window_clamp,
+            window_clamp: route.window_clamp,
         })
     }
 
     /// Where packets for `destination` go, if that was asked last, and no route has changed since: connections to
     /// one host come in trains, and each asks when it is opened, and when it speaks first.
     #[inline]
-    pub(crate) fn known_course(&self, destination: Ipv4Addr) -> Option<Course> {
-        let holds = |course: &Course| {
-            course.destination == destination && course.routes == self.routes.generation()
+    pub(crate) fn cached_route_to(&self, destination: Ipv4Addr) -> Option<CachedRoute> {
+        let holds = |route: &CachedRoute| {
+            route.destination == destination && route.routes == self.routes.generation()
         };
-        self.course.filter(holds)
+        self.cached_route.filter(holds)
     }
 
     /// The same, looked up, for a destination that is not everyone; that of another host is remembered.
-    pub(crate) fn find_course(&mut self, destination: Ipv4Addr) -> Option<Course> {
+    pub(crate) fn find_route(&mut self, destination: Ipv4Addr) -> Option<CachedRoute> {
         let route = self.routes.lookup(destination)?;
         let next_hop = route.next_hop(destination);
-        let course = Course {
+        let route = CachedRoute {
             destination,
             routes: self.routes.generation(),
             next_hop,
@@ -143,9 +147,9 @@ impl Stack {
             window_clamp: route.window_clamp,
         };
         if !self.interface.is_ours(destination) {
-            self.course = Some(course);
+            self.cached_route = Some(route);
         }
-        Some(course)
+        Some(route)
     }
 
     /// Has the host itself send a packet, of which `write` writes the `length` bytes of payload. False
@@ -178,11 +182,11 @@ impl Stack {
         self.pass_time(now);
         let arrival = Arrival {
             at: self.now,
-            verified: true,
-            joined: None,
+            is_verified: true,
+            segment_size: None,
             memory: None,
-            to_all_stations: false,
-            local: true,
+            is_link_broadcast: false,
+            is_local: true,
         };
         let steps = (0..budget).take_while(|_| self.handle_next_local(now, arrival)).count();
         self.flush_coalesced();
@@ -211,7 +215,7 @@ impl Stack {
         }
         if let Some(((), packet)) = next {
             self.handle_packet(arrival, &packet);
-            self.local.give_back(packet);
+            self.local.recycle(packet);
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::ethernet::neighbor::Neighbors;
 use crate::event::{Event, EventQueue};
 use crate::handle::ListenHandle;
 use crate::icmp::EchoFlows;
-use crate::ip::Course;
+use crate::ip::CachedRoute;
 use crate::ip::identification::Identification;
 use crate::ip::interface::Interface;
 use crate::ip::path_mtu::PathMtus;
@@ -65,7 +65,7 @@ pub struct Stack {
     pub(crate) interface: Interface,
     pub(crate) flow_cache: FlowCache,
     /// Where packets for the destination go that was asked for last.
-    pub(crate) course: Option<Course>,
+    pub(crate) cached_route: Option<CachedRoute>,
     /// Segments that wait for others of their run, or the run of data that the last frames have brought.
     /// Invariant: while data wait, nothing else has happened to the host.
     pub(crate) coalesced: Option<Coalesced>,
@@ -144,7 +144,7 @@ impl Stack {
         Self {
             interface: Interface::new(config.mac, config.addresses),
             flow_cache: FlowCache::new(config.frame_prediction),
-            course: None,
+            cached_route: None,
             coalesced: None,
             routes,
             neighbors: Neighbors::new(limits.neighbors, keys.table("neighbours")),
@@ -272,7 +272,7 @@ impl Stack {
     /// What the host has counted.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        let mut counters = Counters { neighbor: *self.neighbors.counted(), ..self.counted };
+        let mut counters = Counters { neighbor: *self.neighbors.counters(), ..self.counted };
         let predicted = self.flow_cache.hits;
         counters.receive.packets += predicted;
         counters.ip.in_receives += predicted;
@@ -300,7 +300,7 @@ impl Stack {
     /// for a neighbour's answer?
     #[must_use]
     pub fn holds_packets(&self) -> bool {
-        self.has_replies() || self.neighbors.is_waited_for()
+        self.has_replies() || self.neighbors.has_queued_packets()
     }
 
     /// Judges every invariant of the host and of its parts. For tests and fuzzers: it looks at

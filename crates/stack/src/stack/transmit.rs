@@ -1,6 +1,6 @@
 //! The link offers an empty frame: who fills it, and with what header in front.
 
-use crate::ip::Course;
+use crate::ip::CachedRoute;
 use crate::ip::interface::Audience;
 use crate::link::{Medium, TxFrame, ZeroCopyFrame};
 use crate::ready::Sender;
@@ -151,7 +151,7 @@ impl Stack {
 
     /// Questions for neighbours go first, then packets whose neighbour has answered, then replies.
     fn transmit_reply(&mut self, now: Instant, frame: &mut [u8]) -> Turned {
-        if let Some(question) = self.neighbors.poll_question() {
+        if let Some(question) = self.neighbors.poll_request() {
             let (request, station) = self.arp_request(&question);
             let at = self.emit_ethernet(station, EtherType::ARP, frame);
             return Turned::Frame(TxFrame::whole(at + request.emit(&mut frame[at..])));
@@ -168,7 +168,7 @@ impl Stack {
                 Turned::Frame(TxFrame::whole(at + packet.len()))
             }
         };
-        self.replies.give_back(packet);
+        self.replies.recycle(packet);
         turned
     }
 
@@ -184,14 +184,14 @@ impl Stack {
         if self.interface.capabilities.medium == Medium::Ip {
             return Station::Known(MacAddress::ZERO);
         }
-        let course = match self.known_course(destination) {
-            Some(course) => Some(course),
-            None if self.interface.audience(destination) == Audience::Everyone => {
+        let route = match self.cached_route_to(destination) {
+            Some(route) => Some(route),
+            None if self.interface.audience(destination) == Audience::Broadcast => {
                 return Station::Known(MacAddress::BROADCAST);
             }
-            None => self.find_course(destination),
+            None => self.find_route(destination),
         };
-        let Some(Course { next_hop, .. }) = course else { return Station::NoRoute };
+        let Some(CachedRoute { next_hop, .. }) = route else { return Station::NoRoute };
         let station = self.neighbors.lookup(now, next_hop);
         self.call_replies();
         station.map_or(Station::Asked(next_hop), Station::Known)
@@ -216,7 +216,7 @@ impl Stack {
                 Turned::Frame(TxFrame::whole(at + packet.len()))
             }
             Station::Asked(next_hop) => {
-                self.neighbors.wait(next_hop, packet);
+                self.neighbors.enqueue(next_hop, packet);
                 Turned::Elsewhere
             }
             Station::NoRoute => {

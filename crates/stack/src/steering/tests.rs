@@ -27,9 +27,8 @@ fn segment(from: SocketAddrV4, to: SocketAddrV4) -> Vec<u8> {
 }
 
 fn framed(ether_type: EtherType, packet: &[u8]) -> Vec<u8> {
-    let station = MacAddress::new([2, 0, 0, 0, 0, 1]);
-    let header =
-        EthernetHeader { destination: station, source: station, tags: VlanTags::NONE, ether_type };
+    let mac = MacAddress::new([2, 0, 0, 0, 0, 1]);
+    let header = EthernetHeader { destination: mac, source: mac, tags: VlanTags::NONE, ether_type };
     let mut bytes = Vec::from([0; ETHERNET_HEADER]);
     header.emit(&mut bytes);
     bytes.extend_from_slice(packet);
@@ -54,15 +53,24 @@ proptest! {
             let packet = if back { segment(other, one) } else { segment(one, other) };
             let owner = Steered::To(steering.of_connection(one, other));
             prop_assert_eq!(steering.steer(Medium::Ip, &packet), owner);
-            prop_assert_eq!(steering.steer(Medium::Ethernet, &framed(EtherType::IPV4, &packet)), owner);
+
+            let frame = framed(EtherType::IPV4, &packet);
+            prop_assert_eq!(steering.steer(Medium::Ethernet, &frame), owner);
         }
     }
 
     #[test]
-    fn an_error_about_a_segment_goes_where_its_flow_is(ours in end(), peer in end(), router in any::<u32>()) {
+
+    fn an_icmp_error_reaches_the_shard_of_its_flow(
+        ours in end(), peer in end(), router in any::<u32>(),
+    ) {
         let mut steering = steering(8);
         let sent = segment(ours, peer);
-        for error in [IcmpError::Unreachable(Unreachable::Host), IcmpError::FragmentationNeeded { next_hop_mtu: 900 }] {
+
+        for error in [
+            IcmpError::Unreachable(Unreachable::Host),
+            IcmpError::FragmentationNeeded { next_hop_mtu: 900 },
+        ] {
             let message = IcmpMessage::Error { error, quote: Quote::of(&sent).unwrap() };
             let mut bytes = vec![0; message.length()];
             message.emit(&mut bytes);
@@ -73,26 +81,39 @@ proptest! {
     }
 
     #[test]
-    fn all_fragments_of_a_packet_meet(from in end(), to in end(), id in any::<u16>(), offsets in prop::collection::vec(0_u16..8_192, 1..9)) {
+
+    fn all_fragments_of_a_datagram_reach_one_shard(
+        from in end(),
+        to in end(),
+        id in any::<u16>(),
+        offsets in prop::collection::vec(0_u16..8_192, 1..9),
+    ) {
         let mut steering = steering(8);
-        let mut where_to = offsets.iter().map(|offset| {
-            // The first one has ports, later ones have data in their place.
+        let mut shards = offsets.iter().map(|offset| {
+            // The first fragment contains the ports, later ones contain data at their position.
             let mut fragment = if *offset == 0 { segment(from, to) } else { segment(to, from) };
             if *offset != 0 {
-                fragment = packet(*from.ip(), *to.ip(), Protocol::TCP, &offset.to_be_bytes().repeat(5));
+
+                let data = offset.to_be_bytes().repeat(5);
+                fragment = packet(*from.ip(), *to.ip(), Protocol::TCP, &data);
             }
             fragment[4..6].copy_from_slice(&id.to_be_bytes());
             fragment[6..8].copy_from_slice(&(0x2000 | offset).to_be_bytes());
             steering.steer(Medium::Ip, &fragment)
         });
-        let first = where_to.next();
-        prop_assert!(where_to.all(|shard| Some(shard) == first));
+        let first = shards.next();
+        prop_assert!(shards.all(|shard| Some(shard) == first));
     }
 
     #[test]
-    fn whatever_arrives_goes_to_a_shard_that_exists(bytes in prop::collection::vec(any::<u8>(), 0..90), shards in 1_u16..5, begins_well: bool) {
+
+    fn any_bytes_reach_an_existing_shard(
+        bytes in prop::collection::vec(any::<u8>(), 0..90),
+        shards in 1_u16..5,
+        is_ipv4: bool,
+    ) {
         let mut bytes = bytes;
-        if begins_well && bytes.len() > 24 {
+        if is_ipv4 && bytes.len() > 24 {
             bytes[12..15].copy_from_slice(&[8, 0, 0x45]);
         }
         for medium in [Medium::Ethernet, Medium::Ip] {
@@ -116,7 +137,7 @@ fn flows_are_spread_evenly() {
 }
 
 #[test]
-fn what_belongs_to_no_connection_goes_to_the_first_shard_and_what_all_must_know_to_all() {
+fn frames_without_a_connection_reach_the_first_shard_and_arp_reaches_all() {
     let mut steering = steering(8);
     let [from, to] = [1, 2].map(|last| Ipv4Addr::new(192, 0, 2, last));
     let mut echo = [0; 16];
@@ -135,7 +156,7 @@ fn what_belongs_to_no_connection_goes_to_the_first_shard_and_what_all_must_know_
 }
 
 #[test]
-fn another_secret_spreads_flows_in_another_way() {
+fn another_seed_distributes_flows_differently() {
     let server = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80);
     let shards = |seed: u8| {
         let steering = Steering::new([seed; 32], NonZeroU16::new(8).unwrap());

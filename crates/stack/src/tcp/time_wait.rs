@@ -33,7 +33,7 @@ impl TimerId for TcpTimer {
     }
 
     #[inline]
-    fn numbered(number: u32) -> Self {
+    fn from_number(number: u32) -> Self {
         number.checked_sub(1).map_or(Self::Queue, Self::Of)
     }
 }

@@ -5,19 +5,20 @@ use crate::error::Error;
 use core::net::SocketAddrV4;
 use linerate_wire::{Ipv4Header, UdpHeader};
 
-/// Bytes of a packet before the data of its datagram.
+/// Bytes of the IP and UDP headers.
 const HEADERS: usize = Ipv4Header::LENGTH + UdpHeader::LENGTH;
 
-/// How a UDP socket is made.
+/// The options of a UDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpOptions {
-    /// Bytes of received datagrams that wait for the application; more are dropped. A datagram counts
-    /// 64 bytes beside its data.
+    /// Limit of the receive queue in bytes; datagrams beyond it are dropped. A datagram counts 64
+    /// bytes beside its data.
     pub receive_bytes: usize,
-    /// Bytes of datagrams that wait for the link; more are refused. A datagram counts 92 bytes beside
-    /// its data. There is always room for an empty one, and one that is larger than all of this is too long.
+    /// Limit of the send queue in bytes; datagrams beyond it are refused. A datagram counts 92
+    /// bytes beside its data. An empty datagram always fits into an empty queue. A datagram that
+    /// exceeds the limit alone is too long.
     pub send_bytes: usize,
-    /// May the socket send to all hosts of a network?
+    /// May the socket send to broadcast addresses?
     pub broadcast: bool,
 }
 
@@ -33,13 +34,13 @@ pub(crate) struct UdpSocket {
     pub(crate) local: SocketAddrV4,
     pub(crate) peer: Option<SocketAddrV4>,
     pub(crate) broadcast: bool,
-    /// Datagrams with their senders.
+    /// Received datagrams with their senders.
     pub(crate) received: PacketQueue<SocketAddrV4>,
-    /// Finished packets.
+    /// Packets ready to be sent.
     pub(crate) to_send: PacketQueue<()>,
-    /// Was a datagram refused for want of room, and no event told of room since?
-    pub(crate) starved: bool,
-    /// What the network has reported, until it is asked for.
+    /// Was a datagram refused because the send queue was full, without a writable event since then?
+    pub(crate) wants_writable: bool,
+    /// An error reported by the network, for the next call of the application.
     pub(crate) error: Option<Error>,
 }
 
@@ -51,18 +52,18 @@ impl UdpSocket {
             broadcast: options.broadcast,
             received: PacketQueue::new(options.receive_bytes),
             to_send: PacketQueue::with_room_for(HEADERS, options.send_bytes),
-            starved: false,
+            wants_writable: false,
             error: None,
         }
     }
 
-    /// Does it talk with `remote`? One that is connected talks with its peer alone.
-    pub(crate) fn talks_with(&self, remote: SocketAddrV4) -> bool {
+    /// Does it exchange datagrams with `remote`? A connected socket does so with its peer only.
+    pub(crate) fn accepts(&self, remote: SocketAddrV4) -> bool {
         self.peer.is_none_or(|peer| peer == remote)
     }
 }
 
-/// Bytes of data in the largest datagram of a packet of `mtu` bytes.
+/// Returns the data in the largest datagram of a packet of `mtu` bytes.
 pub(crate) const fn data_limit(mtu: usize) -> usize {
     mtu.saturating_sub(HEADERS)
 }

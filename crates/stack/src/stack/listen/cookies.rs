@@ -23,7 +23,7 @@ impl Stack {
     ) {
         let now = arrived.arrival.at;
         let (local, peer) = arrived.ends(syn);
-        let Ok(way) = self.way_to(now, *peer.ip()) else {
+        let Ok(path_info) = self.path_to(now, *peer.ip()) else {
             self.drop_syn(index);
             return;
         };
@@ -37,7 +37,7 @@ impl Stack {
             initial_sequence: self.cookies.make(now, local, peer, &kept),
             timestamp_offset: kept.timestamp_offset(offset, now),
         };
-        let path = way.path();
+        let path = path_info.tcp_path();
         let mut field = [0; 40];
         let remembered = kept.syn(syn, is_accurate, &mut field);
         let mut bytes = [0; TcpHeader::MAX_LENGTH];
@@ -74,8 +74,8 @@ impl Stack {
             self.count_overflow(index);
             return true;
         }
-        let way = self.way_to(arrived.arrival.at, *peer.ip());
-        let (Ok(way), Ok(())) = (way, self.sockets.has_room()) else {
+        let path_info = self.path_to(arrived.arrival.at, *peer.ip());
+        let (Ok(path_info), Ok(())) = (path_info, self.sockets.has_room()) else {
             self.drop_syn(index);
             return true;
         };
@@ -92,7 +92,7 @@ impl Stack {
         let ecn = arrived.header.type_of_service.ecn();
         let (owner, iss) = (Owner::HalfOpen(index), Some(ack.ack - 1));
         let connection =
-            self.insert_tcp(owner, (local, peer), &way, rules, Open::Passive, iss).index();
+            self.insert_tcp(owner, (local, peer), &path_info, rules, Open::Passive, iss).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
             socket.connection.learn_from_cookie((&syn, ack, ecn), arrived.arrival.at);
         }

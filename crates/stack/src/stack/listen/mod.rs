@@ -201,8 +201,8 @@ impl Stack {
         admission: Admission,
     ) {
         let (local, peer) = arrived.ends(syn);
-        let way = self.way_to(arrived.arrival.at, *peer.ip());
-        let (Ok(way), Ok(())) = (way, self.sockets.has_room()) else {
+        let path_info = self.path_to(arrived.arrival.at, *peer.ip());
+        let (Ok(path_info), Ok(())) = (path_info, self.sockets.has_room()) else {
             self.drop_syn(index);
             return;
         };
@@ -212,7 +212,7 @@ impl Stack {
         let now = arrived.arrival.at;
         let owner = Owner::HalfOpen(index);
         let connection =
-            self.insert_tcp(owner, (local, peer), &way, rules, Open::Passive, None).index();
+            self.insert_tcp(owner, (local, peer), &path_info, rules, Open::Passive, None).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
             let opening = &mut socket.connection;
             opening.learn_from_syn(syn, now);

@@ -209,7 +209,7 @@ impl Stack {
         let arrival = Arrival::of(frame, self.now);
         if !self.flow_cache.is_enabled
             || frame.segment.is_some()
-            || (!arrival.verified && !packet.is_intact())
+            || (!arrival.is_verified && !packet.is_intact())
         {
             return self.handle_exception(frame);
         }
@@ -222,7 +222,7 @@ impl Stack {
         let bytes = &frame.bytes[self.interface.capabilities.medium.header_length()..];
         let (header, payload) = (packet.header(), packet.segment());
         self.handle_flow(
-            &Arrived { arrival, header, payload, bytes, to_everyone: false },
+            &Arrived { arrival, header, payload, bytes, is_broadcast: false },
             &segment,
         );
         self.counted.ip.in_delivers += 1;

@@ -103,7 +103,7 @@ impl Stack {
                 return;
             }
             self.counted.receive.multicast += 1;
-            arrival.to_all_stations = true;
+            arrival.is_link_broadcast = true;
         }
         if !header.tags.is_untagged() || !is_possible_sender(header.source) {
             self.counted.receive.drops += 1;
@@ -111,7 +111,7 @@ impl Stack {
         }
         match header.ether_type {
             EtherType::IPV4 => {
-                if !arrival.to_all_stations {
+                if !arrival.is_link_broadcast {
                     self.flow_cache.link_header = bytes.first_chunk().copied();
                 }
                 self.handle_packet(arrival, frame.payload);

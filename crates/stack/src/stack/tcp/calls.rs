@@ -33,15 +33,15 @@ impl Stack {
         self.pass_time(now);
         let audience = self.interface.audience(*remote.ip());
         let is_nobody = remote.port() == 0 || remote.ip().is_unspecified();
-        if audience == Audience::Everyone || is_nobody || remote.ip().is_multicast() {
+        if audience == Audience::Broadcast || is_nobody || remote.ip().is_multicast() {
             return Err(Error::InvalidDestination(remote));
         }
-        let way = self.way_to(now, *remote.ip())?;
+        let path = self.path_to(now, *remote.ip())?;
         self.sockets.has_room()?;
         let wanted = options.local.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
-        let address = if wanted.ip().is_unspecified() { way.source } else { *wanted.ip() };
-        if address != way.source {
-            self.interface.judge_source(address, *remote.ip())?;
+        let address = if wanted.ip().is_unspecified() { path.source } else { *wanted.ip() };
+        if address != path.source {
+            self.interface.check_source(address, *remote.ip())?;
         }
         // What this host sends to itself stays in the shard, whoever's flow it would be on the link.
         let is_local = audience == Audience::Us;
@@ -50,7 +50,7 @@ impl Stack {
         let rules = self.tcp_configs.choose(options.config.as_ref());
         let offer = if options.fast_open { self.offer_fast_open(now, local, remote) } else { None };
         let handle =
-            self.insert_tcp(Owner::Application, (local, remote), &way, rules, Open::Active, None);
+            self.insert_tcp(Owner::Application, (local, remote), &path, rules, Open::Active, None);
         if let Some(offer) = offer
             && let Some(socket) = self.sockets.tcp_at(handle.index())
         {

@@ -24,11 +24,11 @@ impl Stack {
             self.counted.tcp.in_errors += 1;
             return;
         };
-        segment.joined = arrived.arrival.joined;
+        segment.joined = arrived.arrival.segment_size;
         if segment.joined.is_some() {
             self.counted.tcp.in_segments += u64::from(segment.count() - 1);
         }
-        if !arrived.arrival.verified {
+        if !arrived.arrival.is_verified {
             let pseudo = arrived.header.pseudo_header(arrived.payload.len());
             if !(pseudo + Sum::of(arrived.payload)).is_valid() {
                 self.counted.tcp.in_errors += 1;
@@ -37,7 +37,7 @@ impl Stack {
             }
         }
         // RFC 9293 MUST-57: a segment to many is silently discarded.
-        if arrived.to_everyone {
+        if arrived.is_broadcast {
             return;
         }
         self.handle_flow(arrived, &segment);

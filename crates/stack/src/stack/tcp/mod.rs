@@ -11,7 +11,7 @@ mod time_wait;
 
 use crate::demux::Flow;
 use crate::handle::TcpHandle;
-use crate::ip::Way;
+use crate::ip::PathInfo;
 use crate::ready::Sender;
 use crate::stack::Stack;
 use crate::tcp::Owner;
@@ -36,12 +36,12 @@ impl Stack {
         &mut self,
         owner: Owner,
         (local, peer): (SocketAddrV4, SocketAddrV4),
-        way: &Way,
+        path_info: &PathInfo,
         rules: Rules,
         open: Open,
         iss: Option<SeqNum>,
     ) -> TcpHandle {
-        let path = way.path();
+        let path = path_info.tcp_path();
         let now = self.now;
         let flow = Flow::new(local, peer);
         let seeds = Seeds {

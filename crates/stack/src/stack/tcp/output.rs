@@ -135,7 +135,7 @@ impl Stack {
             // All that follows from it is that the connection has had its turn, and may have a deadline: its memory
             // and its state are what they were, and there is nothing that its application would want to know.
             let length = socket.headers.complete(medium, &sent, frame);
-            if self.identification.counts() {
+            if self.identification.is_counting() {
                 self.identification.write(&mut frame[medium..], 1);
             }
             self.counted.ip.out_requests += 1;
@@ -167,7 +167,7 @@ impl Stack {
             Finish::Link => socket.headers.complete_but_for_checksum(medium, &sent, frame),
         };
         let segments = if finish == Finish::Host { 1 } else { sent.segments() };
-        if self.identification.counts() {
+        if self.identification.is_counting() {
             self.identification.write(&mut frame[medium..], segments);
         }
         if finish == Finish::Link
@@ -205,7 +205,7 @@ impl Stack {
         // A burst for a link that cuts it takes the turns of all its segments.
         ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
         // The headers of a burst say all the same.
-        if socket.is_local || self.identification.counts() {
+        if socket.is_local || self.identification.is_counting() {
             return;
         }
         if socket.connection.is_in_burst() {

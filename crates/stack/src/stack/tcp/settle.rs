@@ -74,15 +74,15 @@ impl Stack {
             self.path_mtus.note(self.now, peer, mtu, is_estimated);
         }
         if is_silent {
-            self.doubt_way_to(peer);
+            self.suspect_path_to(peer);
         }
     }
 
     /// RFC 9293 §3.8.3 (b): a peer that answers nothing is negative advice about the neighbour on the
     /// way to it, which is asked whether it is still there.
-    fn doubt_way_to(&mut self, peer: Ipv4Addr) {
+    fn suspect_path_to(&mut self, peer: Ipv4Addr) {
         if let Some(route) = self.routes.lookup(peer) {
-            self.neighbors.doubt(self.now, route.next_hop(peer));
+            self.neighbors.suspect(self.now, route.next_hop(peer));
         }
     }
 }

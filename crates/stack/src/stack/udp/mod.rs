@@ -27,7 +27,7 @@ impl Stack {
             Ok(datagram) => datagram,
             Err(malformed) => return self.count_malformed_datagram(malformed),
         };
-        if !arrived.arrival.verified {
+        if !arrived.arrival.is_verified {
             let pseudo = arrived.header.pseudo_header(datagram.length());
             if let Err(malformed) = datagram.verify_checksum(pseudo) {
                 return self.count_malformed_datagram(malformed);
@@ -61,7 +61,7 @@ impl Stack {
     fn udp_socket_for(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> {
         let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, local.port());
         let talks = |stack: &mut Self, index: &u32| {
-            stack.sockets.udp_at(*index).is_some_and(|socket| socket.talks_with(remote))
+            stack.sockets.udp_at(*index).is_some_and(|socket| socket.accepts(remote))
         };
         let exact = self.datagrams.lookup(Flow::bound(local)).filter(|index| talks(self, index));
         exact.or_else(|| {
@@ -120,7 +120,7 @@ impl Stack {
         let queue = if is_local { &mut self.local } else { &mut socket.to_send };
         let kept = queue.push_with((), Ipv4Header::LENGTH + length, emit);
         if !kept && !is_local {
-            socket.starved = true;
+            socket.wants_writable = true;
             self.counted.udp.send_buffer_errors += 1;
             return false;
         }
@@ -145,7 +145,7 @@ impl Stack {
     ) -> Turned {
         let Some(socket) = self.sockets.udp_at(index) else { return Turned::Nothing };
         let Some(((), packet)) = socket.to_send.pop() else { return Turned::Nothing };
-        if core::mem::take(&mut socket.starved) {
+        if core::mem::take(&mut socket.wants_writable) {
             self.events.note(index, UdpEvent::Writable.bit());
         }
         if socket.to_send.is_empty() {
@@ -153,7 +153,7 @@ impl Stack {
         }
         let turned = self.route_packet(now, &packet, frame);
         if let Some(socket) = self.sockets.udp_at(index) {
-            socket.to_send.give_back(packet);
+            socket.to_send.recycle(packet);
         }
         turned
     }
@@ -170,13 +170,13 @@ impl Stack {
         if remote.port() == 0 || address.is_multicast() || address.is_unspecified() {
             return Err(Error::InvalidDestination(remote));
         }
-        if self.interface.audience(address) == Audience::Everyone && !broadcast {
+        if self.interface.audience(address) == Audience::Broadcast && !broadcast {
             return Err(Error::BroadcastForbidden(address));
         }
-        let way = self.way_to(now, address)?;
-        let source = if bound.is_unspecified() { way.source } else { bound };
-        self.interface.judge_source(source, address)?;
-        Ok((source, data_limit(way.mtu)))
+        let path = self.path_to(now, address)?;
+        let source = if bound.is_unspecified() { path.source } else { bound };
+        self.interface.check_source(source, address)?;
+        Ok((source, data_limit(path.mtu)))
     }
 
     pub(crate) fn check_udp(&self, index: u32, socket: &UdpSocket) {
