@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{Error, Event, Limits, Medium, UdpOptions};
+use linerate_testkit::transfer::{established, listen};
 use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
 use linerate_wire::{
@@ -165,6 +166,32 @@ fn a_narrow_path_is_remembered_within_reason() {
     }
     let other = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 3), 9);
     assert_eq!(pair.stack(Side::Left).udp_send_to(now, socket, other, &[0; 1_472]), Ok(()));
+}
+
+/// Whoever knows two ports can forge a report about a datagram, and nothing shows whether it is true. A
+/// connection finds out by itself, and the report is forgotten after ten minutes (RFC 1191 §6.3).
+#[test]
+fn a_report_about_a_datagram_makes_no_segment_smaller() {
+    let mut pair = pair();
+    let listener = listen(&mut pair);
+    let socket = SocketAddrV4::new(LEFT, 5);
+    let handle = pair.stack(Side::Left).udp_bind(socket, &UdpOptions::default()).unwrap();
+    let peer = SocketAddrV4::new(RIGHT, 9);
+    let sent = datagram(socket, peer, &[0; 1_472]);
+    let error = IcmpError::FragmentationNeeded { next_hop_mtu: 600 };
+    answers(
+        &mut pair,
+        icmp(RIGHT, LEFT, &IcmpMessage::Error { error, quote: Quote::of(&sent).unwrap() }),
+    );
+    let (left, right) = established(&mut pair, listener);
+    let now = pair.now;
+    assert_eq!(pair.stack(Side::Left).tcp(left).unwrap().effective_mss(), 1_448);
+    assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().effective_mss(), 1_448);
+    let refused = pair.stack(Side::Left).udp_send_to(now, handle, peer, &[0; 1_472]);
+    assert_eq!(refused, Err(Error::MessageTooLong { limit: 572 }));
+    pair.run_for(Duration::from_secs(600));
+    let now = pair.now;
+    assert_eq!(pair.stack(Side::Left).udp_send_to(now, handle, peer, &[0; 1_472]), Ok(()));
 }
 
 #[test]

@@ -294,6 +294,10 @@ fn a_narrow_path_cuts_segments_and_is_remembered_for_the_next_connection() {
     host.turn(now).unwrap();
     let segment = host.link_mut().fetch().unwrap();
     assert!(Segment::parse(&segment[20..]).unwrap().payload.len() == 1_448);
+    // The clock of the timestamps moves on, so that an echo tells which copy of the data has arrived.
+    pair.run_for(Duration::from_millis(2));
+    let now = pair.now;
+    let host = pair.host(Side::Left);
     let error = IcmpError::FragmentationNeeded { next_hop_mtu: 1_200 };
     let message = IcmpMessage::Error { error, quote: Quote::of(&segment).unwrap() };
     let mut report = vec![0; 20 + message.length()];
@@ -303,8 +307,11 @@ fn a_narrow_path_cuts_segments_and_is_remembered_for_the_next_connection() {
         .emit(message.length(), &mut report);
     message.emit(&mut report[20..]);
     host.link_mut().put(now, report);
+    let before = connect(&mut pair);
     pair.run_for(Duration::from_millis(1));
     assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().effective_mss(), 1_200 - 52);
+    let before = pair.stack(Side::Left).tcp(before).unwrap();
+    assert_eq!(before.effective_mss(), 1_448, "opened before anything showed that it is true");
     let next = connect(&mut pair);
     pair.run_for(Duration::from_millis(1));
     assert_eq!(pair.stack(Side::Left).tcp(next).unwrap().effective_mss(), 1_200 - 52);

@@ -184,6 +184,14 @@ impl Connection {
         known.saturating_add(self.path.ip_header.into()).max(self.sender.path.effective() as usize)
     }
 
+    /// Is there evidence for [`Connection::path_mtu`]? There is none yet while segments are smaller because
+    /// a router has asked for that, or because large ones were lost in silence, and neither the loss of
+    /// a larger one nor the arrival of a smaller one has shown that this was right (RFC 5927 §7.2).
+    #[must_use]
+    pub fn is_path_mtu_confirmed(&self) -> bool {
+        self.sender.path.is_confirmed()
+    }
+
     /// Is it not known yet whether the path would take a larger packet than [`Connection::path_mtu`]?
     #[must_use]
     pub fn is_path_mtu_estimated(&self) -> bool {

@@ -60,8 +60,15 @@ pub struct Statistics {
     /// Times that segments became smaller again because too many of the larger ones were lost (RFC 4821
     /// §7.8).
     pub path_sizes_withdrawn: u64,
-    /// Routers' reports about the path's width that waited for a sign that they were true (RFC 5927 §7.2).
+    /// Reports of a narrow path that had to wait until the segment that they quote was found lost (RFC
+    /// 5927 §7.2).
     pub reports_held: u64,
+    /// Reports of a narrow path that made segments smaller.
+    pub reports_applied: u64,
+    /// Reports of a narrow path that were disproved by what arrived.
+    pub reports_disproved: u64,
+    /// Reports of a narrow path without effect: what they quote would have fitted, or another one waits.
+    pub reports_ignored: u64,
     /// Duplicate acknowledgements received.
     pub duplicate_acks: u64,
     /// Segments whose data lay beyond a hole.
@@ -133,6 +140,9 @@ packed!(Statistics {
     black_holes,
     path_sizes_withdrawn,
     reports_held,
+    reports_applied,
+    reports_disproved,
+    reports_ignored,
     duplicate_acks,
     out_of_order_segments,
     duplicate_segments,

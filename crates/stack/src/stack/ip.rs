@@ -95,7 +95,19 @@ impl Stack {
         }
     }
 
-    /// The same for one that was not asked for last.
+    /// Returns the path to a destination for datagrams, which are no larger than routers have reported,
+    /// either.
+    pub(crate) fn datagram_path_to(
+        &mut self,
+        now: Instant,
+        destination: Ipv4Addr,
+    ) -> Result<PathInfo, Error> {
+        let path = self.path_to(now, destination)?;
+        let reported = self.path_mtus.reported(now, destination);
+        Ok(PathInfo { mtu: reported.map_or(path.mtu, |mtu| mtu.min(path.mtu)), ..path })
+    }
+
+    /// Looks up the way to a destination that was not asked for last.
     #[inline(never)]
     fn find_path_to(&mut self, now: Instant, destination: Ipv4Addr) -> Result<PathInfo, Error> {
         let interface = &self.interface;
@@ -112,14 +124,14 @@ impl Stack {
 
     #[inline(always)]
     fn path_along(&self, now: Instant, route: &CachedRoute) -> Result<PathInfo, Error> {
-        let known = self.path_mtus.get(now, route.destination);
+        let found = self.path_mtus.found(now, route.destination);
         let link_mtu =
             self.interface.capabilities.mtu.min(route.mtu.unwrap_or(LOCAL_MTU)).min(LOCAL_MTU);
         Ok(PathInfo {
             source: route.source.ok_or(Error::NoAddress)?,
-            mtu: known.map_or(link_mtu, |known| known.mtu.min(link_mtu)),
+            mtu: found.map_or(link_mtu, |found| found.mtu().min(link_mtu)),
             link_mtu,
-            is_estimated: known.is_some_and(|known| known.is_estimated),
+            is_estimated: found.is_some_and(|found| found.is_estimated),
             window_clamp: route.window_clamp,
         })
     }

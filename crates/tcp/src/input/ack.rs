@@ -48,7 +48,8 @@ impl Connection {
             self.on_duplicate_ack();
         }
         if self.sender.path.is_asking() {
-            self.judge_path(now, before);
+            let echo = self.timestamps.of(&segment).map(|timestamps| timestamps.echo);
+            self.judge_path(now, before, echo);
         }
         self.update_window(segment);
         if advanced || duplicate {

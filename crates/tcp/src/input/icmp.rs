@@ -1,8 +1,6 @@
 //! What a network error means that quotes one of our segments (RFC 5461, RFC 5927, RFC 1191).
 
 use crate::event::Events;
-use crate::receive::saturated;
-use crate::send::path_mtu::Belief;
 use crate::{Connection, Error, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
@@ -55,7 +53,7 @@ impl Connection {
                 self.events |= Events::TROUBLE;
             }
             IcmpReport::PacketTooBig { mtu_payload, .. } => {
-                self.judge_report(now, quoted, mtu_payload);
+                self.judge_size_report(now, quoted, mtu_payload);
             }
         }
     }
@@ -65,23 +63,6 @@ impl Connection {
             State::SynSent => self.end(Some(Error::Refused)),
             State::SynReceived => self.end(Some(Error::Unreachable)),
             _ => {}
-        }
-    }
-
-    /// A router says that the segment was too large. Whoever forges that can make segments no smaller than
-    /// every path takes, and while segments of their present size arrive, not even that: then the report
-    /// waits until the one that it quotes is not answered in time (RFC 5927 §7.2).
-    fn judge_report(&mut self, now: Instant, quoted: SeqNum, mtu_payload: usize) {
-        let size = saturated(mtu_payload.saturating_add(self.path.ip_header.into()))
-            .max(self.least_path_mtu());
-        match self.sender.path.judge_report(quoted, size, self.snd.una) {
-            Belief::None => {}
-            Belief::Now => self.shrink_to(size, now),
-            Belief::OfProbe => self.fail_probe(size, now),
-            Belief::Later => {
-                self.statistics.reports_held += 1;
-                self.sender.path.hold(quoted, size);
-            }
         }
     }
 }

@@ -119,16 +119,17 @@ impl Connection {
         (fits || pipe == 0 || self.sender.loss.retransmit_due).then_some(piece)
     }
 
-    /// New data if the peer's window allows it, else the last segment once more (RFC 8985 §7.3).
+    /// New data if the peer's window allows it, else the last segment once more (RFC 8985 §7.3). While a
+    /// report of a narrow path waits, the probe is one that would pass there: if it arrives and others
+    /// do not, the report is true.
     fn choose_tail_probe(&self) -> Piece {
-        let room =
-            self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una).min(self.segment_room());
+        let most = self.segment_room().saturating_sub(self.excess_by_report()).max(1);
+        let room = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una).min(most);
         if room > 0 && self.sender.has_unsent(self.snd.nxt) {
             return self.piece(self.snd.nxt, room);
         }
         let (una, end) = (self.snd.una, self.snd.nxt);
         let left = self.sender.scoreboard.last_unacknowledged().map_or(una, |last| last.left);
-        let most = self.segment_room();
         let seq = self.start_of_last_record(if end - left > most { end - most } else { left }, end);
         self.piece(seq, end - seq)
     }

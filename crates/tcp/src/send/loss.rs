@@ -119,7 +119,6 @@ impl Connection {
     /// The retransmission timer has expired.
     pub(crate) fn on_retransmission_timer(&mut self, now: Instant) {
         if self.sender.loss.probes_tail {
-            self.believe_held_report(now);
             self.probe_tail(now);
         } else {
             self.on_retransmission_timeout(now);
@@ -147,7 +146,7 @@ impl Connection {
             self.withdraw_early_data();
             return;
         }
-        if !self.believe_held_report(now) {
+        if !self.apply_report_of_oldest(now) {
             self.judge_path_at_timeout(now);
         }
         if self.agreement.selective_acks {

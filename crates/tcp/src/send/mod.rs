@@ -10,6 +10,7 @@ pub(crate) mod loss;
 pub(crate) mod pacing;
 pub(crate) mod path_mtu;
 pub(crate) mod path_probe;
+mod path_report;
 mod probe;
 mod prr;
 mod rack;

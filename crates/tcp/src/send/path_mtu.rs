@@ -4,10 +4,15 @@
 //! Sizes are bytes of IP packets, headers counted (RFC 4821 §5.1). Nothing is sent and no window is changed
 //! here: `path_probe.rs` does what is decided.
 
+mod report;
+
+pub(crate) use report::{Belief, Finding};
+
 use crate::rest::pack::{packed, packed_enum};
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
+use report::{Believed, Held};
 
 /// When a connection looks for the largest packet by itself, without the routers' help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,12 +73,14 @@ struct Trial {
     left: SeqNum,
     right: SeqNum,
     size: u32,
+    /// What a report says would pass in its place. It counts only if the probe is found lost.
+    reported: Option<u32>,
     /// It is lost, and nothing else is so far. If nothing is until something beyond this number has arrived,
     /// which left after what the probe carried had left again, its size was the reason.
     missing_until: Option<SeqNum>,
 }
 
-packed!(Trial { left, right, size, missing_until });
+packed!(Trial { left, right, size, reported, missing_until });
 
 /// What has become of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,28 +114,6 @@ struct Raised {
 
 packed!(Raised { before, at, tally, is_good });
 
-/// A report that waits for a sign that it is true.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
-    quoted: SeqNum,
-    size: u32,
-}
-
-packed!(Held { quoted, size });
-
-/// What a report of a router is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Belief {
-    /// Nothing: it asks for no less than what is sent.
-    None,
-    /// Nothing of that size has ever arrived: the path is being found out, and the router knows.
-    Now,
-    /// Segments of that size have arrived: it must be seen that this one does not (RFC 5927 §7.2).
-    Later,
-    /// It is about the probe, which was meant to find out just that.
-    OfProbe,
-}
-
 /// What is known of the path's width.
 ///
 /// Invariant: `effective ≤ limit`.
@@ -144,11 +129,14 @@ pub(crate) struct PathMtu {
     /// The end of the first full segment of the present size, and whether it is known to have arrived.
     first_full: Option<SeqNum>,
     proven: bool,
+    /// The largest size before the present one that is known to have arrived, or that a report has
+    /// brought it down to (maxsizeacked of RFC 5927 §7.2).
+    passed: u32,
     /// Something is odd about the path, or may be. Most paths never need it.
     search: Option<Box<Search>>,
 }
 
-packed!(PathMtu { effective, limit, rule, can_probe, first_full, proven, search });
+packed!(PathMtu { effective, limit, rule, can_probe, first_full, proven, passed, search });
 
 /// A search, and what else is not certain of a path.
 ///
@@ -168,6 +156,10 @@ struct Search {
     trial: Option<Trial>,
     raised: Option<Raised>,
     held: Option<Held>,
+    believed: Option<Believed>,
+    /// Segments are smaller by a report, although larger ones had arrived before: a probe of that size
+    /// asks whether they still do.
+    contradicted: bool,
     /// Segments are smaller since the path let none through, and nothing is acknowledged yet: whether their
     /// size was the reason is not known.
     unconfirmed: bool,
@@ -184,6 +176,8 @@ packed!(Search {
     trial,
     raised,
     held,
+    believed,
+    contradicted,
     unconfirmed,
     suspect
 });
@@ -198,6 +192,7 @@ impl PathMtu {
             can_probe: false,
             first_full: None,
             proven: false,
+            passed: 0,
             search: None,
         }
     }
@@ -251,9 +246,20 @@ impl PathMtu {
         self.search.as_deref().is_some_and(searches)
     }
 
+    /// Is there no doubt that packets have to be as small as they are? Otherwise they are smaller by a
+    /// report, or after a full stop, and no evidence was seen yet that their size was the reason.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        let is_doubtful = |search: &Search| {
+            search.unconfirmed || search.contradicted || search.believed.is_some()
+        };
+        !self.search.as_deref().is_some_and(is_doubtful)
+    }
+
     /// Does an answer to come tell something of the path?
     pub(crate) fn is_asking(&self) -> bool {
-        self.search.as_deref().is_some_and(|search| search.trial.is_some() || search.unconfirmed)
+        self.search.as_deref().is_some_and(|search| {
+            search.trial.is_some() || search.unconfirmed || search.believed.is_some()
+        })
     }
 
     /// Is there anything that time or acknowledgements may change?
@@ -293,8 +299,6 @@ impl PathMtu {
         if is_proven {
             search.low = search.low.max(effective);
         }
-        // A report of what has arrived was false.
-        search.held = search.held.filter(|held| !una.after(held.quoted));
         search.ready = None;
         if search.trial.is_some() || now < search.next_probe {
             return false;
@@ -314,7 +318,7 @@ impl PathMtu {
     pub(crate) fn depart(&mut self, left: SeqNum, right: SeqNum) {
         let search = self.search();
         if let Some(size) = search.ready.take() {
-            search.trial = Some(Trial { left, right, size, missing_until: None });
+            search.trial = Some(Trial { left, right, size, reported: None, missing_until: None });
         }
     }
 
@@ -365,37 +369,49 @@ impl PathMtu {
         match trial.missing_until {
             None if !una.before(trial.right) => {
                 let search = self.search();
-                (search.trial, search.suspect) = (None, None);
+                (search.trial, search.suspect, search.contradicted) = (None, None, false);
                 // One that was raised and not judged since may be too much, too.
                 let doubtful = search.raised.filter(|raised| !raised.is_good);
                 let before = doubtful.map_or(before, |raised| raised.before);
                 search.raised = Some(Raised { before, at: now, tally, is_good: false });
                 search.low = trial.size;
+                self.passed = self.passed.max(trial.size);
                 self.use_size(trial.size);
                 self.search_from(now);
                 Some(Outcome::Passed)
             }
             Some(until) if una.after(until) => {
-                self.fail(trial.size, now + pause);
+                self.fail(&trial, now, now + pause);
                 Some(Outcome::Failed)
             }
             _ => None,
         }
     }
 
-    /// §7.6.2.
-    fn fail(&mut self, size: u32, next: Instant) {
+    /// The probe was lost for its size (§7.6.2). What a report says would have passed is tried next.
+    fn fail(&mut self, trial: &Trial, now: Instant, next: Instant) {
         let effective = self.effective;
         let search = self.search();
-        (search.trial, search.suspect) = (None, None);
-        search.high = (size - 1).max(effective);
-        self.search_from(next);
+        let was_contradicted = core::mem::take(&mut search.contradicted);
+        search.high = trial.reported.unwrap_or(trial.size - 1).max(effective);
+        search.trial = None;
+        search.suspect = trial.reported.filter(|&size| is_worth_a_probe(effective, size));
+        if was_contradicted {
+            // The report was true: no larger packet leaves for ten minutes (RFC 1191 §6.3).
+            self.search().suspect = None;
+            self.rest(now);
+        } else {
+            self.search_from(next);
+        }
     }
 
     fn use_size(&mut self, size: u32) {
+        if self.proven {
+            self.passed = self.passed.max(self.effective);
+        }
         (self.effective, self.first_full, self.proven) = (size, None, false);
         let search = self.search();
-        (search.ready, search.held) = (None, None);
+        (search.ready, search.held, search.believed) = (None, None, None);
     }
 
     /// Something was lost. If much was since the size was raised, or judged last, the path has parts of different
@@ -425,7 +441,7 @@ impl PathMtu {
         let Some(trial) = self.trial().copied() else { return false };
         let is_first = trial.missing_until.is_none() && una == trial.left;
         if is_first {
-            self.fail(trial.size, next);
+            self.fail(&trial, now, next);
         } else {
             let search = self.search();
             (search.trial, search.next_probe) = (None, next);
@@ -454,7 +470,7 @@ impl PathMtu {
         let search = self.search();
         search.low = size;
         search.suspect = search.suspect.max(Some(before));
-        search.raised = None;
+        (search.raised, search.contradicted) = (None, false);
         search.unconfirmed = true;
         self.search_from(now);
         true
@@ -477,50 +493,6 @@ impl PathMtu {
     /// Has a segment of the present size arrived?
     fn is_proven(&self, una: SeqNum) -> bool {
         self.proven || self.first_full.is_some_and(|end| !end.after(una))
-    }
-
-    /// A router says that of the packet that began with `quoted` only `size` bytes would pass.
-    pub(crate) fn judge_report(&self, quoted: SeqNum, size: u32, una: SeqNum) -> Belief {
-        let of_probe =
-            self.trial().is_some_and(|trial| quoted == trial.left && trial.missing_until.is_none());
-        if of_probe && size >= self.effective {
-            Belief::OfProbe
-        } else if size >= self.effective {
-            Belief::None
-        } else if self.is_proven(una) {
-            Belief::Later
-        } else {
-            Belief::Now
-        }
-    }
-
-    /// The report waits until the segment that it quotes times out, or arrives.
-    pub(crate) fn hold(&mut self, quoted: SeqNum, size: u32) {
-        self.search().held = Some(Held { quoted, size });
-    }
-
-    /// The segment at `una` has not been answered in time: what was reported of it, or of a later one, and
-    /// has not been refuted.
-    pub(crate) fn take_held(&mut self, una: SeqNum) -> Option<u32> {
-        let held = self.search.as_deref_mut()?.held.take()?;
-        (!una.after(held.quoted)).then_some(held.size)
-    }
-
-    /// The report is true: no larger packet leaves for the next ten minutes (RFC 1191 §6.3).
-    pub(crate) fn believe(&mut self, size: u32, now: Instant) {
-        self.use_size(size);
-        let search = self.search();
-        *search = Search { low: search.low.min(size), ..Search::new(size) };
-        if self.rule != PathSearch::Off {
-            self.rest(now);
-        }
-    }
-
-    /// The probe is too large, and a router says what would not be: where the probe was.
-    pub(crate) fn fail_by_report(&mut self, size: u32, next: Instant) -> Option<(SeqNum, SeqNum)> {
-        let trial = *self.trial()?;
-        self.fail(trial.size.min(size + 1), next);
-        Some((trial.left, trial.right))
     }
 
     pub(crate) fn check(&self) {
@@ -548,6 +520,8 @@ impl Search {
             trial: None,
             raised: None,
             held: None,
+            believed: None,
+            contradicted: false,
             unconfirmed: false,
             suspect: None,
         }
@@ -567,9 +541,13 @@ impl Search {
         if to == limit {
             return (from < to).then_some(to);
         }
-        let left = to - from;
-        (left >= LEAST_GAIN.max(from / LEAST_SHARE)).then_some(from + left.div_ceil(2))
+        is_worth_a_probe(from, to).then_some(from + (to - from).div_ceil(2))
     }
+}
+
+/// Would packets of up to `to` bytes, in place of `from`, be worth a probe?
+fn is_worth_a_probe(from: u32, to: u32) -> bool {
+    to.saturating_sub(from) >= LEAST_GAIN.max(from / LEAST_SHARE)
 }
 
 impl Trial {

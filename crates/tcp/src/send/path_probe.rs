@@ -7,7 +7,6 @@
 use super::duplicates::DUPLICATE_THRESHOLD;
 use super::loss::R1;
 use super::path_mtu::{Bounds, Outcome, Tally};
-use super::scoreboard::Verdict;
 use crate::Connection;
 use crate::ecn::Past;
 use crate::event::Events;
@@ -16,10 +15,8 @@ use crate::receive::saturated;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{SeqNum, TcpHeader};
 
-/// What every path takes, IP header included: what each host of today can reassemble, and what IPv6 asks
-/// of each link.
-const LEAST_IPV4: u32 = 576;
-const LEAST_IPV6: u32 = 1_280;
+/// Bytes of the packet that IPv6 asks each link to take, IP header included (RFC 8200 §5).
+pub(super) const LEAST_IPV6: u32 = 1_280;
 
 /// May the next segment with new data be a probe?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +30,6 @@ pub(crate) enum Probing {
 }
 
 impl Connection {
-    /// The least path MTU believed of a report.
-    pub(crate) const fn least_path_mtu(&self) -> u32 {
-        if self.path.ip_header > IPV4_HEADER { LEAST_IPV6 } else { LEAST_IPV4 }
-    }
-
     /// The peer takes segments of `peer_mss`: that bounds what the path may be asked for.
     pub(crate) fn begin_path_search(&mut self, peer_mss: u32, now: Instant) {
         let limit = peer_mss + self.fixed_headers();
@@ -56,7 +48,7 @@ impl Connection {
     }
 
     /// Headers of a segment without options.
-    fn fixed_headers(&self) -> u32 {
+    pub(super) fn fixed_headers(&self) -> u32 {
         u32::from(self.path.ip_header) + saturated(TcpHeader::LENGTH)
     }
 
@@ -130,6 +122,7 @@ impl Connection {
     /// Nothing more leaves now: time, or what has arrived, may let a probe leave next.
     pub(crate) fn watch_path(&mut self, now: Instant) {
         let una = self.snd.una;
+        self.look_for_arrival_of_reported(None);
         if self.sender.path.watch(now, una) && !self.sender.path.is_widest() {
             // The end of a search is news for who comes next.
             self.events |= Events::PATH_MTU;
@@ -137,18 +130,30 @@ impl Connection {
     }
 
     /// An acknowledgement has come while it could tell something of the path.
-    pub(crate) fn judge_path(&mut self, now: Instant, before: SeqNum) {
+    pub(crate) fn judge_path(&mut self, now: Instant, before: SeqNum, echo: Option<u32>) {
         if self.sender.path.confirm(self.snd.una.after(before)) {
             self.events |= Events::PATH_MTU;
         }
+        self.judge_believed_report(now, before, echo);
+        let was_confirmed = self.sender.path.is_confirmed();
         let pause = self.pause_after_failure();
         match self.sender.path.judge_probe(self.snd.una, now, pause, self.tally()) {
             Some(Outcome::Passed) => {
                 self.statistics.path_probes_passed += 1;
                 self.resize_segments();
             }
-            Some(Outcome::Failed) => self.statistics.path_probes_failed += 1,
+            Some(Outcome::Failed) => {
+                self.statistics.path_probes_failed += 1;
+                self.tell_of_confirmation(was_confirmed);
+            }
             None => {}
+        }
+    }
+
+    /// A report that is known to be true now, and was not before, is news for who comes next.
+    fn tell_of_confirmation(&mut self, was_confirmed: bool) {
+        if !was_confirmed && self.sender.path.is_confirmed() {
+            self.events |= Events::PATH_MTU;
         }
     }
 
@@ -179,8 +184,10 @@ impl Connection {
     /// it may be many small segments: the stop must last twice as long.
     pub(crate) fn judge_path_at_timeout(&mut self, now: Instant) {
         let (una, pause) = (self.snd.una, self.pause_after_failure());
+        let was_confirmed = self.sender.path.is_confirmed();
         if self.sender.path.on_timeout(una, now, pause) {
             self.statistics.path_probes_failed += 1;
+            self.tell_of_confirmation(was_confirmed);
         }
         // An outage says little of the size: what is found lost by this timeout counts when it is judged next.
         self.doubt_path(now);
@@ -197,39 +204,5 @@ impl Connection {
             self.sender.silent_since = now;
             self.resize_segments();
         }
-    }
-
-    /// The segment at `snd.una` was not answered in time: true if a report explains it, and all that was
-    /// sent goes again in segments that fit.
-    pub(crate) fn believe_held_report(&mut self, now: Instant) -> bool {
-        let Some(size) = self.sender.path.take_held(self.snd.una) else { return false };
-        self.shrink_to(size, now);
-        true
-    }
-
-    /// The path takes packets of `size`: send what was lost again, cut anew. No congestion caused this, so
-    /// the window stays (RFC 1191 §6.5), in segments (RFC 5681 §3.1).
-    pub(crate) fn shrink_to(&mut self, size: u32, now: Instant) {
-        self.sender.path.believe(size, now);
-        self.resize_segments();
-        if self.state.sends_data() {
-            if self.agreement.selective_acks {
-                self.sender.scoreboard.mark_lost(|_| Verdict::Lost);
-            } else {
-                self.snd.nxt = self.snd.una;
-            }
-        }
-    }
-
-    /// A router says that the probe is too large: what it carried goes again at once.
-    pub(crate) fn fail_probe(&mut self, size: u32, now: Instant) {
-        let next = now + self.pause_after_failure();
-        let Some((left, right)) = self.sender.path.fail_by_report(size, next) else { return };
-        self.statistics.path_probes_failed += 1;
-        self.sender.scoreboard.mark_lost(|stretch| {
-            let is_probe = !stretch.left.before(left) && !stretch.right.after(right);
-            if is_probe { Verdict::Lost } else { Verdict::Keep }
-        });
-        self.output_due = true;
     }
 }

@@ -8,7 +8,7 @@ use super::loss::{Loss, Phase};
 use super::probe::TailProbe;
 use super::prr::Prr;
 use super::rack::{Rack, Tolerance};
-use super::scoreboard::{Landing, Stretch, Verdict};
+use super::scoreboard::{Fate, Landing, Stretch, Verdict};
 use crate::Connection;
 use crate::congestion::{Acknowledged, FastRecovery};
 use crate::input::validate::Valid;
@@ -157,7 +157,12 @@ impl Connection {
         if let Some(block) = duplicate {
             self.note_duplicate(block);
         }
-        let lost = if untroubled { 0 } else { self.detect_losses(now) };
+        let lost = if untroubled {
+            0
+        } else {
+            self.look_for_arrival_of_reported(Some(&news.delivery));
+            self.detect_losses(now)
+        };
         let ack = self.reckon(now, news, round_trip, lost);
         if untroubled {
             self.sender.congestion.on_progress(&ack, news.limited);
@@ -313,8 +318,9 @@ impl Connection {
     }
 
     /// RACK_detect_loss (RFC 8985 §6.2 step 5): how many bytes. The timer looks again at what may yet
-    /// arrive.
+    /// arrive. None were lost by congestion if they show that a report of a narrow path is true.
     pub(crate) fn detect_losses(&mut self, now: Instant) -> u32 {
+        let is_report_open = self.is_reported(Fate::InFlight);
         let tolerance = self.tolerance();
         let mut wait = Duration::ZERO;
         let lost = self.mark_lost(|rack, stretch| rack.judge(now, stretch, &tolerance, &mut wait));
@@ -322,6 +328,10 @@ impl Connection {
             self.timers.set(Timer::Reorder, now, wait);
         } else {
             self.timers.clear(Timer::Reorder);
+        }
+        if is_report_open && self.is_reported(Fate::Lost) {
+            self.apply_held_report(now);
+            return 0;
         }
         lost
     }

@@ -379,6 +379,11 @@ impl Scoreboard {
         self.lost = 0;
     }
 
+    /// The stretch that `seq` lies in.
+    pub(crate) fn stretch_at(&self, seq: SeqNum) -> Option<&Stretch> {
+        self.stretches.ending_after(seq).next().filter(|stretch| !stretch.left.after(seq))
+    }
+
     /// Has the peer acknowledged up to a stretch that it had named, without taking it? It has thrown
     /// data away that it had (RFC 2018 §8).
     pub(crate) fn is_reneged(&self) -> bool {

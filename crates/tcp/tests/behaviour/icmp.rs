@@ -176,35 +176,190 @@ fn a_report_is_not_believed_while_segments_of_that_size_arrive() {
     host.send(". 1:1(0) ack 8761");
     host.pass_time(secs(10));
     assert_eq!(host.connection.effective_mss(), 1_460);
-    assert_eq!(host.connection.statistics().reports_held, 8);
     // What was refuted has no effect on what is lost later.
     host.write(1_460);
     host.expect("P. 8761:10221(1460) ack 1");
+    let counted = host.connection.statistics();
+    assert_eq!((counted.reports_held, counted.reports_ignored), (1, 7), "one waits at a time");
+    assert_eq!((counted.reports_disproved, counted.reports_applied), (1, 0));
     host.expect_after(ms(200), "P. 8761:10221(1460) ack 1");
 }
 
+/// Segments sent since the last look: where they begin, and how long they are.
+fn sent(host: &mut Script) -> Vec<(u32, u32)> {
+    host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect()
+}
+
+/// The tail probe is small enough for the reported path. Its arrival shows that the large segments before
+/// it are lost, the quoted one among them.
 #[test]
-fn a_report_takes_effect_when_the_segment_that_it_is_about_is_not_answered_in_time() {
+fn a_report_takes_effect_when_the_segment_that_it_quotes_is_found_lost() {
     let mut host = proven(ms(10));
     let before = host.connection.information();
     report(&mut host, too_big(1_020), 2_921);
-    host.pass_time(ms(10));
+    host.pass_time(ms(19));
     host.expect_nothing();
+    host.pass_time(ms(1));
+    assert_eq!(sent(&mut host), [(7_761, 1_000)], "a small tail probe after two round trips");
+    assert_eq!(host.connection.effective_mss(), 1_460, "nothing is known yet");
     host.pass_time(ms(10));
-    let again: Vec<_> =
-        host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect();
-    assert_eq!(
-        again[..3],
-        [(2_921, 1_000), (3_921, 1_000), (4_921, 1_000)],
-        "after two round trips"
-    );
-    assert_eq!(again.len(), 6);
+    host.send(". 1:1(0) ack 2921 sack 7761-8761");
+    let again = sent(&mut host);
+    assert_eq!(again[..3], [(2_921, 1_000), (3_921, 1_000), (4_921, 1_000)]);
+    assert_eq!(again.len(), 5);
     let after = host.connection.information();
     assert_eq!((after.effective_mss, after.path_mtu), (1_000, 1_040));
     let segments = [&before, &after].map(|it| it.congestion_window / it.effective_mss);
     assert_eq!(segments[0], segments[1], "no congestion caused this");
     host.send(". 1:1(0) ack 8761");
-    assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
+    let counted = host.connection.statistics();
+    assert_eq!((counted.retransmission_timeouts, counted.fast_retransmissions), (0, 0));
+    assert_eq!((counted.reports_held, counted.reports_applied), (1, 1));
+}
+
+/// The tail of the flight is lost, and a forged report quotes a segment that is not.
+#[test]
+fn the_loss_of_another_segment_is_no_evidence_for_a_report() {
+    let mut host = proven(ms(10));
+    report(&mut host, too_big(600), 2_921);
+    host.pass_time(ms(20));
+    assert_eq!(sent(&mut host), [(8_181, 580)]);
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 5841 sack 8181-8761");
+    assert_eq!(sent(&mut host), [(5_841, 1_460), (7_301, 880)]);
+    let counted = host.connection.statistics();
+    assert_eq!((counted.reports_disproved, counted.reports_applied), (1, 0));
+    assert_eq!(host.connection.effective_mss(), 1_460);
+}
+
+/// A segment is lost by congestion, and a forged report quotes it.
+#[test]
+fn larger_segments_that_left_later_and_arrive_disprove_a_report() {
+    let mut host = proven(ms(10));
+    report(&mut host, too_big(600), 2_921);
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 2921 sack 4381-5841");
+    assert_eq!(host.connection.statistics().reports_disproved, 1);
+    // What is known by now contradicts this one before it has to wait.
+    report(&mut host, too_big(600), 2_921);
+    host.send(". 1:1(0) ack 2921 sack 4381-7301");
+    host.send(". 1:1(0) ack 2921 sack 4381-8761");
+    assert_eq!(sent(&mut host), [(2_921, 1_460)]);
+    let counted = host.connection.statistics();
+    assert_eq!((counted.reports_disproved, counted.reports_applied), (2, 0));
+}
+
+/// Timeouts of other segments are no evidence, either.
+#[test]
+fn a_timeout_of_another_segment_leaves_a_report_waiting() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    host.write(1_460);
+    host.take_sent();
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 1461");
+    host.write(2_920);
+    assert_eq!(sent(&mut host), [(1_461, 1_460), (2_921, 1_460)]);
+    report(&mut host, too_big(1_020), 2_921);
+    host.expect_after(ms(200), ". 1461:2921(1460) ack 1");
+    assert_eq!(host.connection.effective_mss(), 1_460);
+    host.send(". 1:1(0) ack 4381");
+    host.write(1_460);
+    host.expect("P. 4381:5841(1460) ack 1");
+    assert_eq!(host.connection.statistics().reports_disproved, 1);
+}
+
+/// What is quoted had room on the path that the report describes.
+#[test]
+fn a_report_about_a_segment_that_would_have_fitted_is_ignored() {
+    let mut host = Script::established(&Config::modern(), SYN_ACK);
+    host.write(500);
+    host.expect("P. 1:501(500) ack 1");
+    report(&mut host, too_big(600), 1);
+    host.expect_nothing();
+    assert_eq!(host.connection.effective_mss(), 1_460);
+    assert_eq!(host.connection.statistics().reports_ignored, 1);
+}
+
+/// Established with a peer that names what it has, and data of which nothing has arrived yet; the clock of
+/// the timestamps has moved on since it left.
+fn unproven(options: &str) -> Script {
+    let mut host = Script::connect(&Config::modern());
+    host.take_sent();
+    host.pass_time(ms(10));
+    host.send(&format!("S. 0:0(0) ack 1 win 65535 mss 1460 sackOK{options}"));
+    host.take_sent();
+    host.write(14_480);
+    host.take_sent();
+    host.pass_time(ms(5));
+    host
+}
+
+/// RFC 3522 §3.2: the echo tells that the original has arrived.
+#[test]
+fn a_report_believed_at_once_is_taken_back_when_the_original_arrives() {
+    let mut host = unproven(" ts 100 1");
+    let stamp = host.stamp_at(host.now);
+    report(&mut host, too_big(600), 1);
+    assert_eq!(host.connection.effective_mss(), 568);
+    assert!(!host.connection.is_path_mtu_confirmed());
+    host.take_sent();
+    host.pass_time(ms(5));
+    host.send(&format!(". 1:1(0) ack 1449 ts 110 {}", stamp - 5));
+    assert_eq!(host.connection.effective_mss(), 1_448);
+    assert!(host.connection.is_path_mtu_confirmed());
+    // Now that so much has passed, nothing less is believed at once.
+    report(&mut host, too_big(600), 1_449);
+    assert_eq!(host.connection.effective_mss(), 1_448);
+    assert_eq!(host.connection.statistics().reports_disproved, 1);
+}
+
+#[test]
+fn a_report_believed_at_once_is_confirmed_when_a_smaller_segment_arrives() {
+    let mut host = unproven(" ts 100 1");
+    let stamp = host.stamp_at(host.now);
+    report(&mut host, too_big(600), 1);
+    host.take_sent();
+    host.pass_time(ms(10));
+    host.send(&format!(". 1:1(0) ack 569 ts 110 {stamp}"));
+    assert_eq!(host.connection.effective_mss(), 568);
+    assert!(host.connection.is_path_mtu_confirmed());
+}
+
+/// Without timestamps nothing tells which copy has arrived. One probe asks whether segments have to be
+/// small.
+#[test]
+fn where_nothing_tells_whether_a_report_was_true_one_probe_asks_at_once() {
+    for passes in [true, false] {
+        let mut host = unproven("");
+        report(&mut host, too_big(1_000), 1);
+        assert_eq!(host.connection.effective_mss(), 980);
+        host.take_sent();
+        host.pass_time(ms(10));
+        host.send(". 1:1(0) ack 14481");
+        assert!(!host.connection.is_path_mtu_confirmed());
+        host.write(980);
+        host.expect("P. 14481:15461(980) ack 1");
+        host.write(14_480);
+        let sent = sent(&mut host);
+        assert_eq!(sent[..2], [(15_461, 1_460), (16_921, 980)]);
+        host.pass_time(ms(10));
+        if passes {
+            host.send(". 1:1(0) ack 16921");
+        } else {
+            host.send(". 1:1(0) ack 15461 sack 16921-19861");
+            host.take_sent();
+            host.pass_time(ms(10));
+            host.send(". 1:1(0) ack 29941");
+        }
+        assert_eq!(host.connection.effective_mss(), if passes { 1_460 } else { 980 });
+        assert!(host.connection.is_path_mtu_confirmed());
+        // RFC 1191 §6.3: no other one in the next minutes.
+        host.take_sent();
+        host.pass_time(secs(60));
+        host.write(20_000);
+        host.take_sent();
+        assert_eq!(host.connection.statistics().path_probes, 1);
+    }
 }
 
 /// With a peer that cannot name what it has, the timeout itself.

@@ -383,19 +383,47 @@ fn a_probe_that_times_out_is_cut_up_and_counts_as_lost_for_its_size() {
     assert_eq!(host.connection.information().congestion_window, 1_000);
 }
 
-/// RFC 4821 §7.6.2: a router's report about the probe is as good.
+/// A router says of the probe, which begins with `relative`, that only so much behind the IP header would
+/// have passed.
+fn report_of_probe(host: &mut Script, relative: u32, mtu_payload: usize) {
+    let quoted = host.number(relative);
+    let report = linerate_tcp::IcmpReport::PacketTooBig { quoted, mtu_payload };
+    host.application(|connection, now| connection.handle_icmp(now, report));
+}
+
+/// RFC 4821 §7.6.2, RFC 5927 §7.2: a report about the probe counts when the probe is found lost. What it
+/// names is tried next.
 #[test]
-fn a_report_about_the_probe_ends_it_at_once_and_costs_no_window() {
+fn a_report_about_a_probe_that_is_lost_names_the_next_size() {
     let mut host = probed(&NEW_RENO);
     let before = host.connection.information().congestion_window;
-    let quoted = host.number(1);
-    let report = linerate_tcp::IcmpReport::PacketTooBig { quoted, mtu_payload: 1_200 };
-    host.application(|connection, now| connection.handle_icmp(now, report));
+    report_of_probe(&mut host, 1, 1_200);
+    host.expect_nothing();
+    assert_eq!(host.connection.statistics().path_probes_failed, 0);
+    host.send(". 1:1(0) ack 1 sack 1241-9241");
     host.expect(". 1:1001(1000) ack 1");
     host.expect(". 1001:1241(240) ack 1");
-    assert_eq!(host.connection.information().congestion_window, before);
+    assert!(host.connection.information().congestion_window >= before);
     assert_eq!(host.connection.effective_mss(), 1_000, "what is known to pass still does");
+    while host.connection.statistics().path_probes < 2 {
+        host.write(5_000);
+        acknowledge_all(&mut host);
+    }
     assert_eq!(host.connection.statistics().path_probes_failed, 1);
+    acknowledge_all(&mut host);
+    assert_eq!(host.connection.path_mtu(), 1_220);
+}
+
+#[test]
+fn a_forged_report_about_a_probe_that_arrives_has_no_effect() {
+    let mut host = probed(&NEW_RENO);
+    for mtu_payload in [1_200, 1_025, 500] {
+        report_of_probe(&mut host, 1, mtu_payload);
+    }
+    host.expect_nothing();
+    host.send(". 1:1(0) ack 1241");
+    assert_eq!(host.connection.effective_mss(), 1_240);
+    assert_eq!(host.connection.statistics().path_probes_failed, 0);
 }
 
 /// The path is asked for less, and the peer for an answer as long as ever (R2).
@@ -636,14 +664,18 @@ fn a_size_that_passes_is_news_once() {
 #[test]
 fn the_end_of_a_search_is_news_where_more_was_possible() {
     let mut host = probed(&NEW_RENO);
-    let quoted = host.number(1);
     // Less than eight bytes are left to be found.
-    let report = linerate_tcp::IcmpReport::PacketTooBig { quoted, mtu_payload: 1_025 };
-    host.application(|connection, now| connection.handle_icmp(now, report));
+    report_of_probe(&mut host, 1, 1_025);
+    host.send(". 1:1(0) ack 1 sack 1241-9241");
     host.take_sent();
     assert!(!tells_of_path(&mut host), "segments are what they were");
     assert!(host.connection.is_path_mtu_estimated());
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 10241");
+    host.take_sent();
     host.pass_time(ms(200));
+    host.write(1_000);
+    host.take_sent();
     host.send(". 1:1(0) ack 9241");
     host.take_sent();
     assert!(!host.connection.is_path_mtu_estimated());
@@ -706,24 +738,6 @@ fn a_stop_behind_which_large_segments_have_arrived_must_last_twice_as_long() {
     }
 }
 
-/// RFC 4821 §7.6.2: what left before the probe and after it is not known to be lost.
-#[test]
-fn a_report_about_the_probe_sends_nothing_else_again() {
-    let mut host = searching(&NEW_RENO);
-    host.write(2_000);
-    assert_eq!(host.take_sent().len(), 2);
-    host.write(18_000);
-    host.expect(". 2001:3241(1240) ack 1");
-    assert_eq!(host.take_sent().len(), 6);
-    let quoted = host.number(2_001);
-    let report = linerate_tcp::IcmpReport::PacketTooBig { quoted, mtu_payload: 1_200 };
-    host.application(|connection, now| connection.handle_icmp(now, report));
-    host.expect(". 2001:3001(1000) ack 1");
-    host.expect(". 3001:3241(240) ack 1");
-    host.expect_nothing();
-}
-
-/// A window that has never room for a probe and what must follow is not waited for.
 #[test]
 fn a_peer_with_a_small_window_gets_its_segments_without_delay() {
     let mut host = searching(&NEW_RENO);

@@ -68,10 +68,11 @@ impl Stack {
         let (connection, peer) = (&socket.connection, *socket.peer.ip());
         let is_silent =
             events.contains(Events::TROUBLE) && connection.trouble() == Some(Trouble::Silent);
-        if events.contains(Events::PATH_MTU) {
-            // What one connection has found out is worth remembering for the next.
+        if events.contains(Events::PATH_MTU) && connection.is_path_mtu_confirmed() {
+            // What one connection has found out is worth remembering for the next. What a router has only
+            // said may be forged, and would harm all of them.
             let (mtu, is_estimated) = (connection.path_mtu(), connection.is_path_mtu_estimated());
-            self.path_mtus.note(self.now, peer, mtu, is_estimated);
+            self.path_mtus.note_found(self.now, peer, mtu, is_estimated);
         }
         if is_silent {
             self.suspect_path_to(peer);

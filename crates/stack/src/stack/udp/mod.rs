@@ -85,7 +85,7 @@ impl Stack {
             IcmpError::Unreachable(Unreachable::Port) => Error::Refused,
             IcmpError::FragmentationNeeded { next_hop_mtu } => {
                 let Some(mtu) = reported_mtu(next_hop_mtu, quote) else { return };
-                self.path_mtus.note(now, *remote.ip(), mtu, false);
+                self.path_mtus.note_reported(now, *remote.ip(), mtu);
                 Error::MessageTooLong { limit: data_limit(mtu) }
             }
             _ => Error::Unreachable,
@@ -173,7 +173,7 @@ impl Stack {
         if self.interface.audience(address) == Audience::Broadcast && !broadcast {
             return Err(Error::BroadcastForbidden(address));
         }
-        let path = self.path_to(now, address)?;
+        let path = self.datagram_path_to(now, address)?;
         let source = if bound.is_unspecified() { path.source } else { bound };
         self.interface.check_source(source, address)?;
         Ok((source, data_limit(path.mtu)))

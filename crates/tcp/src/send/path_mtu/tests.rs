@@ -1,4 +1,6 @@
+use super::report::Finding;
 use super::*;
+use crate::send::delivery::{DeliveryAccount, Newest};
 
 const NOW: Instant = Instant::ZERO;
 const PAUSE: Duration = Duration::from_secs(1);
@@ -14,6 +16,18 @@ fn path(rule: PathSearch, bounds: Bounds) -> PathMtu {
     path.begin(rule, &bounds, false, true, NOW);
     path.check();
     path
+}
+
+/// A report that is believed at once, about a segment at `quoted`.
+fn believe(path: &mut PathMtu, quoted: u32, size: u32) {
+    path.believe((seq(quoted), size), seq(quoted), (0, 1), NOW);
+}
+
+/// Something that has left as `order` and ends at `end` has arrived.
+fn arrival(order: u64, end: u32) -> Newest {
+    let mut departure = DeliveryAccount::new(NOW).depart(NOW, true, false, 0);
+    departure.order = order;
+    Newest { departure, end: seq(end) }
 }
 
 /// Searches a path that takes packets of `width`, and returns the sizes tried, until the search ends.
@@ -185,7 +199,7 @@ fn a_full_stop_of_small_segments_skips_what_would_not_make_them_smaller() {
 fn switched_off_nothing_is_searched_and_no_full_stop_judged() {
     let mut path = path(PathSearch::Off, ETHERNET);
     assert!(!path.on_full_stop(1_460, &ETHERNET, NOW));
-    path.believe(1_300, NOW);
+    believe(&mut path, 0, 1_300);
     assert!(!path.watch(NOW + RAISE_AFTER * 2, seq(0)));
     assert_eq!((path.effective(), path.ready()), (1_300, None));
 }
@@ -194,43 +208,150 @@ fn switched_off_nothing_is_searched_and_no_full_stop_judged() {
 #[test]
 fn a_report_is_believed_at_once_only_while_nothing_of_that_size_has_arrived() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
-    assert_eq!(path.judge_report(seq(0), 1_500, seq(0)), Belief::None);
-    assert_eq!(path.judge_report(seq(0), 1_400, seq(0)), Belief::Now);
+    let judge = |path: &PathMtu, size, una| path.judge_report(seq(una), 9_000, size, seq(una));
+    assert_eq!(judge(&path, 1_500, 0), Belief::None);
+    assert_eq!(judge(&path, 1_400, 0), Belief::Now);
     path.note_full(seq(1_460), seq(0));
-    assert_eq!(path.judge_report(seq(0), 1_400, seq(0)), Belief::Now);
-    assert_eq!(path.judge_report(seq(1_460), 1_400, seq(1_460)), Belief::Later);
+    assert_eq!(judge(&path, 1_400, 0), Belief::Now);
+    assert_eq!(judge(&path, 1_400, 1_460), Belief::Later);
     path.note_full(seq(1 << 31), seq(1_460));
-    assert_eq!(
-        path.judge_report(seq(0), 1_400, seq(3 << 30)),
-        Belief::Later,
-        "half the circle later, too"
-    );
-    path.hold(seq(1_460), 1_400);
-    assert!(path.is_awake());
-    path.watch(NOW, seq(1_461));
-    assert_eq!(path.take_held(seq(1_461)), None, "the segment has arrived: the report was false");
-    path.hold(seq(3_000), 1_400);
-    assert_eq!(path.take_held(seq(3_000)), Some(1_400));
+    assert_eq!(judge(&path, 1_400, 3 << 30), Belief::Later, "half the circle later, too");
+    assert_eq!(path.judge_report(seq(1_460), 1_400, 1_400, seq(1_460)), Belief::None, "it fitted");
+    path.hold(seq(1_460), 1_400, 1, seq(2_920));
+    assert_eq!(judge(&path, 1_400, 1_460), Belief::None, "one waits at a time");
+}
+
+#[test]
+fn a_report_that_waits_is_disproved_by_the_quoted_segment_and_by_larger_ones_that_left_later() {
+    for (una, newest, bytes, is_disproved) in [
+        (1_460, None, 0, false),
+        (1_461, None, 0, true),
+        (1_460, Some((7, 2_920)), 1_460, false),
+        (1_460, Some((7, 4_380)), 1_460, true),
+        (1_460, Some((8, 4_380)), 1_460, true),
+        (1_460, Some((8, 4_380)), 1_400, false),
+        (1_460, Some((6, 4_380)), 1_460, false),
+    ] {
+        let mut path = path(PathSearch::WhenNarrow, ETHERNET);
+        path.hold(seq(1_460), 1_400, 7, seq(2_920));
+        let newest = newest.map(|(order, end)| arrival(order, end));
+        assert_eq!(path.disprove(seq(una), newest.as_ref(), bytes), is_disproved, "{newest:?}");
+        assert_eq!(path.held_size(), (!is_disproved).then_some(1_400));
+        assert_eq!(path.is_awake(), !is_disproved, "a path that shows nothing odd costs nothing");
+        assert!(!path.disprove(seq(3_000), None, 0) || !is_disproved, "once");
+    }
+}
+
+#[test]
+fn a_report_that_is_applied_although_more_had_passed_is_asked_about_by_one_probe() {
+    for is_true in [true, false] {
+        let mut path = path(PathSearch::WhenNarrow, ETHERNET);
+        path.note_full(seq(1_460), seq(0));
+        path.hold(seq(1_460), 1_300, 1, seq(2_920));
+        assert!(path.apply_held(seq(1_460), NOW));
+        path.check();
+        assert_eq!((path.effective(), path.is_confirmed()), (1_300, false));
+        path.watch(NOW, seq(1_460));
+        assert_eq!(path.ready(), Some(1_500), "as large as what had passed");
+        path.depart(seq(100), seq(200));
+        if is_true {
+            path.miss_probe(seq(300));
+        }
+        assert!(path.judge_probe(seq(301), NOW, PAUSE, NOTHING).is_some());
+        path.check();
+        assert!(path.is_confirmed());
+        assert_eq!(path.effective(), if is_true { 1_300 } else { 1_500 });
+        path.watch(NOW + RAISE_AFTER - Duration::from_nanos(1), seq(1_460));
+        assert_eq!(path.ready(), None);
+    }
+}
+
+/// RFC 5927 §7.2: what a report has brought the size down to is not undercut at once by the next.
+#[test]
+fn after_a_report_was_applied_a_smaller_one_waits() {
+    let mut path = path(PathSearch::WhenNarrow, ETHERNET);
+    path.note_full(seq(1_460), seq(0));
+    path.hold(seq(1_460), 1_400, 1, seq(2_920));
+    assert!(path.apply_held(seq(1_460), NOW));
+    assert_eq!(path.judge_report(seq(1_460), 9_000, 1_300, seq(1_460)), Belief::Later);
+}
+
+#[test]
+fn where_no_probe_can_ask_what_a_report_has_made_of_the_size_stays_without_evidence() {
+    for (rule, can_probe) in [(PathSearch::Off, true), (PathSearch::WhenNarrow, false)] {
+        let mut path = PathMtu::new(1_500, 1_500);
+        path.begin(rule, &ETHERNET, false, can_probe, NOW);
+        path.note_full(seq(1_460), seq(0));
+        path.hold(seq(1_460), 1_300, 1, seq(2_920));
+        assert!(path.apply_held(seq(1_460), NOW));
+        path.watch(NOW + Duration::from_secs(300), seq(1_460));
+        assert_eq!((path.ready(), path.is_confirmed()), (None, false));
+        path.check();
+    }
+}
+
+/// RFC 3522 §3.2: an echo from before the report answers the original, if nothing before that was open.
+#[test]
+fn the_echo_tells_whether_a_report_was_true_that_was_believed_at_once() {
+    for (stamps, from, echo, finding) in [
+        ((10, 20), 0, Some(20), Finding::Confirmed),
+        ((10, 20), 0, Some(19), Finding::Disproved),
+        ((10, 20), u32::MAX, Some(19), Finding::Open),
+        ((20, 20), 0, Some(20), Finding::Open),
+        ((10, 20), 0, Some(0), Finding::Open),
+        ((10, 20), 0, None, Finding::Open),
+    ] {
+        let mut path = path(PathSearch::WhenNarrow, ETHERNET);
+        path.believe((seq(0), 1_300), seq(0), stamps, NOW);
+        assert!(path.is_asking() && !path.is_confirmed());
+        assert_eq!(path.judge_believed((seq(from), seq(0)), echo, NOW), None, "not yet");
+        assert_eq!(path.judge_believed((seq(from), seq(1)), echo, NOW), Some(finding));
+        path.check();
+        let size = if finding == Finding::Disproved { 1_500 } else { 1_300 };
+        assert_eq!((path.effective(), path.is_confirmed()), (size, finding != Finding::Open));
+        path.watch(NOW, seq(1));
+        let probe = (finding == Finding::Open).then_some(1_500);
+        assert_eq!(path.ready(), probe, "{finding:?}");
+    }
 }
 
 #[test]
 fn after_a_report_larger_packets_are_tried_in_ten_minutes_and_not_before() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
-    path.believe(1_400, NOW);
+    believe(&mut path, 0, 1_400);
     path.watch(NOW + RAISE_AFTER - Duration::from_nanos(1), seq(0));
     assert_eq!((path.ready(), path.is_estimated()), (None, false));
     path.watch(NOW + RAISE_AFTER, seq(0));
     assert_eq!(path.ready(), Some(1_420));
 }
 
+/// RFC 5927 §7.2: a report about the probe counts if the probe is lost.
 #[test]
-fn a_report_about_the_probe_ends_the_search_where_it_says() {
+fn a_report_about_a_lost_probe_is_where_the_search_goes_on() {
+    for is_lost_by_timeout in [false, true] {
+        let mut path = path(PathSearch::Always, ETHERNET);
+        path.watch(NOW, seq(0));
+        path.depart(seq(7), seq(1_417));
+        path.hold_of_probe(1_200);
+        if is_lost_by_timeout {
+            assert!(path.on_timeout(seq(7), NOW, Duration::ZERO));
+        } else {
+            path.miss_probe(seq(3_000));
+            path.judge_probe(seq(3_001), NOW, Duration::ZERO, NOTHING);
+        }
+        assert_eq!(path.search().high, 1_200);
+        assert_eq!(search(&mut path, 1_200, NOW), [1_200]);
+    }
+}
+
+#[test]
+fn a_report_about_a_probe_that_arrives_is_forgotten() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
     path.depart(seq(7), seq(1_417));
-    assert_eq!(path.judge_report(seq(7), 1_200, seq(0)), Belief::OfProbe);
-    assert_eq!(path.fail_by_report(1_200, NOW), Some((seq(7), seq(1_417))));
-    assert_eq!(search(&mut path, 1_200, NOW), [1_132, 1_166, 1_183]);
+    path.hold_of_probe(1_200);
+    assert_eq!(path.judge_probe(seq(1_417), NOW, PAUSE, NOTHING), Some(Outcome::Passed));
+    assert_eq!(search(&mut path, 1_500, NOW), COMMON[1..7]);
 }
 
 /// RFC 4821 §7.8.
@@ -333,7 +454,7 @@ fn a_small_peer_bounds_the_search_from_above_and_below() {
 fn what_a_router_has_said_of_the_syn_lets_no_probe_be_larger_than_the_peer_takes() {
     for rule in [PathSearch::Off, PathSearch::WhenNarrow, PathSearch::Always] {
         let mut path = PathMtu::new(1_500, 1_500);
-        path.believe(1_300, NOW);
+        believe(&mut path, 0, 1_300);
         path.begin(rule, &Bounds { limit: 1_200, ..ETHERNET }, false, true, NOW);
         path.check();
         let tried =
@@ -359,15 +480,8 @@ fn what_a_search_that_had_not_ended_has_found_is_known_to_pass() {
 #[test]
 fn a_report_that_waits_is_no_search() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
-    path.hold(seq(0), 1_400);
+    path.hold(seq(0), 1_400, 1, seq(1_460));
     assert!(path.is_awake() && !path.is_estimated() && !path.is_asking());
-}
-
-#[test]
-fn a_report_of_what_has_arrived_is_false_whoever_asks_first() {
-    let mut path = path(PathSearch::WhenNarrow, ETHERNET);
-    path.hold(seq(1_460), 1_400);
-    assert_eq!(path.take_held(seq(1_461)), None);
 }
 
 /// What the question was about is over.
@@ -375,20 +489,10 @@ fn a_report_of_what_has_arrived_is_false_whoever_asks_first() {
 fn another_size_forgets_the_probe_and_the_report_that_waited() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
-    path.hold(seq(1_460), 1_000);
+    path.hold(seq(1_460), 1_000, 1, seq(2_920));
     assert_eq!(path.ready(), Some(1_280));
     assert!(path.on_full_stop(1_460, &ETHERNET, NOW));
-    assert_eq!((path.ready(), path.take_held(seq(0))), (None, None));
-}
-
-#[test]
-fn nothing_of_another_size_has_arrived_yet() {
-    let mut path = path(PathSearch::WhenNarrow, ETHERNET);
-    path.note_full(seq(1_460), seq(0));
-    path.note_full(seq(2_920), seq(1_460));
-    assert_eq!(path.judge_report(seq(2_920), 1_400, seq(1_460)), Belief::Later);
-    path.believe(1_400, NOW);
-    assert_eq!(path.judge_report(seq(2_920), 1_300, seq(1_460)), Belief::Now);
+    assert_eq!((path.ready(), path.held_size()), (None, None));
 }
 
 #[test]
@@ -429,39 +533,26 @@ fn a_duplicate_of_something_else_does_not_find_the_probe() {
 
 /// RFC 5927 §7.2: a report counts for the packet that it quotes.
 #[test]
-fn a_report_is_about_the_probe_only_while_that_is_under_way() {
+fn a_report_is_about_the_probe_if_it_quotes_that_and_names_less_that_may_pass() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
     path.depart(seq(7), seq(1_247));
-    assert_eq!(path.judge_report(seq(7), 1_064, seq(0)), Belief::OfProbe);
-    assert_eq!(
-        path.judge_report(seq(7), 1_063, seq(0)),
-        Belief::Now,
-        "it says that less than ever passes"
-    );
-    assert_eq!(path.judge_report(seq(1_247), 1_200, seq(0)), Belief::None);
-    path.miss_probe(seq(5_000));
-    assert_eq!(path.judge_report(seq(7), 1_200, seq(0)), Belief::None);
+    let judge = |quoted, size| path.judge_report(seq(quoted), 9_000, size, seq(0));
+    assert_eq!([judge(7, 1_064), judge(7, 1_279)], [Belief::OfProbe; 2]);
+    assert_eq!(judge(7, 1_063), Belief::None, "less than what passes says nothing of the probe");
+    assert_eq!(judge(7, 1_280), Belief::None, "the probe has no more");
+    assert_eq!(judge(1_247, 1_200), Belief::None, "what is no probe is smaller");
 }
 
 #[test]
 fn a_report_leaves_what_is_known_to_pass_and_proves_no_more() {
     let mut path = path(PathSearch::Always, ETHERNET);
-    path.believe(1_000, NOW);
+    believe(&mut path, 0, 1_000);
     assert_eq!((path.search().low, path.search().high), (0, 1_000));
     path.search().low = 700;
-    path.believe(900, NOW);
+    believe(&mut path, 0, 900);
     assert_eq!((path.search().low, path.search().high), (700, 900));
     path.check();
-}
-
-#[test]
-fn what_a_report_about_the_probe_names_may_pass() {
-    let mut path = path(PathSearch::Always, ETHERNET);
-    path.watch(NOW, seq(0));
-    path.depart(seq(7), seq(1_247));
-    path.fail_by_report(1_200, NOW);
-    assert_eq!(path.search().high, 1_200);
 }
 
 #[test]
