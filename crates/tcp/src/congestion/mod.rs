@@ -13,7 +13,7 @@ mod reno;
 mod tahoe;
 mod window;
 
-use crate::rest::pack::{Pack, Packer, Unpacker, packed};
+use crate::rest::pack::{Pack, Packer, Unpacker, packed, packed_enum};
 use bbr::Bbr;
 use cubic::Cubic;
 use fixed::Fixed;
@@ -27,59 +27,69 @@ use core::fmt;
 use core::str::FromStr;
 use linerate_units::{Bytes, Duration, Instant, Rate};
 use linerate_wire::SeqNum;
-use thiserror::Error;
 
-/// The controllers there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CongestionName {
-    /// 4.3BSD Tahoe, 1988: every loss begins slow start again.
-    Tahoe,
-    /// 4.3BSD Reno, 1990: fast recovery until the first new acknowledgement.
-    Reno,
-    /// RFC 6582: fast recovery until everything that was in flight at the loss is acknowledged.
-    NewReno,
-    /// RFC 9438: back to the window of the last loss along a cubic curve, with HyStart++ (RFC 9406)
-    /// for the first slow start.
-    Cubic,
-    /// draft-ietf-ccwg-bbr-06: as fast as the path was measured to deliver, paced. It needs a peer that
-    /// sends selective acknowledgements; without one, the default takes its place.
-    Bbr,
-    /// A window of so many segments, whatever happens: for experiments.
-    Fixed(u16),
+/// Declares [`CongestionName`], its list and its texts at once, so that none of them can lack a controller.
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident = $text:literal),* $(,)?) => {
+        /// The controllers there are.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum CongestionName {
+            $($(#[$doc])* $name,)*
+            /// A window of so many segments, whatever happens: for experiments.
+            Fixed(u16),
+        }
+
+        impl CongestionName {
+            /// All of them that control congestion, in the order of their history.
+            pub const ALL: [Self; [$($text),*].len()] = [$(Self::$name),*];
+
+            const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                    Self::Fixed(_) => "fixed",
+                }
+            }
+        }
+    };
 }
 
-impl CongestionName {
-    /// All of them that control congestion, in the order of their history.
-    pub const ALL: [Self; 5] = [Self::Tahoe, Self::Reno, Self::NewReno, Self::Cubic, Self::Bbr];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Tahoe => "tahoe",
-            Self::Reno => "reno",
-            Self::NewReno => "new-reno",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-            Self::Fixed(_) => "fixed",
-        }
-    }
+names! {
+    /// 4.3BSD Tahoe, 1988: every loss begins slow start again.
+    Tahoe = "tahoe",
+    /// 4.3BSD Reno, 1990: fast recovery until the first new acknowledgement.
+    Reno = "reno",
+    /// RFC 6582: fast recovery until everything that was in flight at the loss is acknowledged.
+    NewReno = "new-reno",
+    /// RFC 9438: back to the window of the last loss along a cubic curve, with HyStart++ (RFC 9406)
+    /// for the first slow start.
+    Cubic = "cubic",
+    /// draft-ietf-ccwg-bbr-06: as fast as the path was measured to deliver, paced. It needs a peer that
+    /// sends selective acknowledgements; without one, the default takes its place.
+    Bbr = "bbr",
 }
 
 impl fmt::Display for CongestionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
-        match self {
-            Self::Fixed(segments) => write!(f, ":{segments}"),
-            _ => Ok(()),
-        }
+        if let Self::Fixed(segments) = self { write!(f, ":{segments}") } else { Ok(()) }
     }
 }
 
 /// No controller has this name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "no congestion control of this name: use tahoe, reno, new-reno, cubic, bbr, or fixed:SEGMENTS"
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownCongestion;
+
+impl fmt::Display for UnknownCongestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no congestion control of this name: use ")?;
+        for name in CongestionName::ALL {
+            write!(f, "{name}, ")?;
+        }
+        f.write_str("or fixed:SEGMENTS")
+    }
+}
+
+impl core::error::Error for UnknownCongestion {}
 
 impl FromStr for CongestionName {
     type Err = UnknownCongestion;
@@ -277,44 +287,40 @@ pub(crate) enum Congestion {
     Fixed(Fixed),
 }
 
+/// The variant of a [`Congestion`], as a compact connection stores it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Cubic,
+    Bbr,
+    NewReno,
+    Reno,
+    Tahoe,
+    Fixed,
+}
+
+packed_enum!(Kind { Cubic, Bbr, NewReno, Reno, Tahoe, Fixed });
+
+// Neither direction compiles without an arm for each controller.
 impl Pack for Congestion {
     fn pack(&self, into: &mut Packer<'_>) {
         match self {
-            Self::Cubic(cubic) => {
-                0_u8.pack(into);
-                cubic.pack(into);
-            }
-            Self::Bbr(bbr) => {
-                1_u8.pack(into);
-                bbr.pack(into);
-            }
-            Self::NewReno(new_reno) => {
-                2_u8.pack(into);
-                new_reno.pack(into);
-            }
-            Self::Reno(reno) => {
-                3_u8.pack(into);
-                reno.pack(into);
-            }
-            Self::Tahoe(tahoe) => {
-                4_u8.pack(into);
-                tahoe.pack(into);
-            }
-            Self::Fixed(fixed) => {
-                5_u8.pack(into);
-                fixed.pack(into);
-            }
-        }
+            Self::Cubic(cubic) => (Kind::Cubic.pack(into), cubic.pack(into)),
+            Self::Bbr(bbr) => (Kind::Bbr.pack(into), bbr.pack(into)),
+            Self::NewReno(new_reno) => (Kind::NewReno.pack(into), new_reno.pack(into)),
+            Self::Reno(reno) => (Kind::Reno.pack(into), reno.pack(into)),
+            Self::Tahoe(tahoe) => (Kind::Tahoe.pack(into), tahoe.pack(into)),
+            Self::Fixed(fixed) => (Kind::Fixed.pack(into), fixed.pack(into)),
+        };
     }
 
     fn unpack(from: &mut Unpacker<'_>) -> Self {
-        match u8::unpack(from) {
-            1 => Self::Bbr(Pack::unpack(from)),
-            2 => Self::NewReno(Pack::unpack(from)),
-            3 => Self::Reno(Pack::unpack(from)),
-            4 => Self::Tahoe(Pack::unpack(from)),
-            5 => Self::Fixed(Pack::unpack(from)),
-            _ => Self::Cubic(Pack::unpack(from)),
+        match Kind::unpack(from) {
+            Kind::Cubic => Self::Cubic(Pack::unpack(from)),
+            Kind::Bbr => Self::Bbr(Pack::unpack(from)),
+            Kind::NewReno => Self::NewReno(Pack::unpack(from)),
+            Kind::Reno => Self::Reno(Pack::unpack(from)),
+            Kind::Tahoe => Self::Tahoe(Pack::unpack(from)),
+            Kind::Fixed => Self::Fixed(Pack::unpack(from)),
         }
     }
 }
@@ -462,6 +468,23 @@ mod tests {
             assert_eq!(wrong.parse::<CongestionName>(), Err(UnknownCongestion), "{wrong}");
         }
         assert_eq!("vegas".parse::<CongestionName>(), Err(UnknownCongestion));
+        assert_eq!(
+            UnknownCongestion.to_string(),
+            "no congestion control of this name: use tahoe, reno, new-reno, cubic, bbr, or fixed:SEGMENTS"
+        );
+    }
+
+    #[test]
+    fn every_controller_comes_back_from_a_compact_connection_as_itself() {
+        let config = crate::Config::modern().into();
+        for name in CongestionName::ALL.into_iter().chain([CongestionName::Fixed(16)]) {
+            let congestion = Congestion::new(name, 1_000, 10, false, 7);
+            let mut packer = Packer::new(&config);
+            congestion.pack(&mut packer);
+            let bytes = packer.finish().expect("nothing is known here");
+            let back = Congestion::unpack(&mut Unpacker::new(&config, &bytes));
+            assert_eq!(back, congestion, "{name}");
+        }
     }
 
     #[test]
