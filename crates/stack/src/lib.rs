@@ -1,10 +1,10 @@
-//! One host: IP, ARP, ICMP, UDP, many TCP connections, and what it asks of a link.
+//! One host, sans-IO: IP, ARP, ICMP, UDP, many TCP connections, and the trait of its link.
 //!
-//! Time, randomness and bytes come in as arguments. Nothing here knows about file descriptors,
-//! threads, any particular link, or that a simulator exists.
+//! Time, randomness and bytes are arguments. This crate does not use file descriptors, threads, or
+//! any particular link.
 //!
-//! A host speaks one grammar: getters, `handle_*` for what came in, plain verbs for the application,
-//! `poll_*` for what goes out. Two of them, and a hand that carries frames, are a network:
+//! Getters return state, `handle_*` take input, plain verbs are calls of applications, and `poll_*`
+//! return output. Two hosts and a loop that carries frames form a network:
 //!
 //! ```
 //! use linerate_stack::{ConnectOptions, Event, ListenOptions, RxFrame, Stack, StackConfig};
@@ -15,30 +15,32 @@
 //! let host = |number: u8, address: &str| {
 //!     let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
 //!     // A real host draws its seed from the system; the same seed gives the same bytes.
-//!     Ok::<_, Box<dyn std::error::Error>>(Stack::new(StackConfig::new(mac, address.parse()?), [number; 32]))
+//!     let config = StackConfig::new(mac, address.parse()?);
+//!     Ok::<_, Box<dyn std::error::Error>>(Stack::new(config, [number; 32]))
 //! };
 //! let mut here = host(1, "192.0.2.1/24")?;
 //! let mut there = host(2, "192.0.2.2/24")?;
 //! let mut now = Instant::ZERO;
 //!
-//! // The hand: whatever one host sends arrives at the other, until both are silent.
+//! // Carries the frames of each host to the other, until both have nothing to send.
 //! fn carry<'a>(now: Instant, mut from: &'a mut Stack, mut to: &'a mut Stack) {
-//!     let (mut frame, mut silent) = ([0; 1_514], 0);
-//!     while silent < 2 {
-//!         silent += 1;
+//!     let (mut frame, mut idle) = ([0; 1_514], 0);
+//!     while idle < 2 {
+//!         idle += 1;
 //!         while let Some(sent) = from.poll_transmit(now, &mut frame) {
 //!             let bytes = &frame[..sent.length];
 //!             to.handle_frame(now, RxFrame::plain(bytes, now));
-//!             silent = 0;
+//!             idle = 0;
 //!         }
 //!         core::mem::swap(&mut from, &mut to);
 //!     }
 //! }
 //!
-//! // A ping, for which the hosts find each other by ARP first.
+//! // An echo request, for which the hosts resolve each other by ARP first.
 //! here.echo_send(now, "192.0.2.2".parse()?, 7, 1, b"are you there?")?;
 //! carry(now, &mut here, &mut there);
-//! assert!(matches!(here.poll_event(), Some(Event::EchoReply(reply)) if reply.data == b"are you there?"));
+//! let reply = here.poll_event();
+//! assert!(matches!(reply, Some(Event::EchoReply(reply)) if reply.data == b"are you there?"));
 //!
 //! // A connection.
 //! let address = "192.0.2.2:80".parse()?;
@@ -46,12 +48,13 @@
 //! let client = here.tcp_connect(now, address, &ConnectOptions::default())?;
 //! here.tcp_write(now, client, b"line rate")?;
 //! carry(now, &mut here, &mut there);
-//! let (server, _peer) = there.tcp_accept(listener).ok_or("nobody came")?;
-//! let mut heard = [0; 16];
-//! assert_eq!(there.tcp_read(now, server, &mut heard)?, 9);
-//! assert_eq!(&heard[..9], b"line rate");
+//! let (server, _peer) = there.tcp_accept(listener).ok_or("no connection")?;
+//! let mut received = [0; 16];
+//! assert_eq!(there.tcp_read(now, server, &mut received)?, 9);
+//! assert_eq!(&received[..9], b"line rate");
 //!
-//! // Time passes only when it is told. A peer that is silent is asked again after a second.
+//! // Time advances only as told. A segment without an acknowledgement is sent again after a
+//! second.
 //! here.tcp_close(now, client)?;
 //! let mut lost = [0; 1_514];
 //! while here.poll_transmit(now, &mut lost).is_some() {}
@@ -67,8 +70,8 @@
 //! # }
 //! ```
 //!
-//! On a real link the hand is [`Host::turn`], the one loop: frames in, timers, frames out. Whoever
-//! implements [`Link`] can put a host on it.
+//! On a real link, [`Host::turn`] is the loop: it receives frames, runs timers and sends frames.
+//! Implement [`Link`] to attach a host to another kind of link.
 
 #![no_std]
 #![forbid(unsafe_code)]

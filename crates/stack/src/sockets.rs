@@ -1,87 +1,88 @@
-//! The sockets of a host: their places, and the handles by which an application knows them.
+//! The sockets of a host, in one slab, and their handles.
 
 use crate::collections::slab::{Key, Slab};
 use crate::error::Error;
 use crate::event::{Event, UdpEvent};
 use crate::handle::{ListenHandle, TcpHandle, UdpHandle};
 use crate::tcp::listen::Listener;
-use crate::tcp::{Owner, RestingSocket, Seen, TcpSocket};
+use crate::tcp::{CompactSocket, Owner, TcpSocket, TcpView};
 use crate::udp::UdpSocket;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use linerate_tcp::{Event as TcpEvent, Waiting};
 use linerate_units::Instant;
 
-/// A socket of any kind. They share one space of numbers, so that timers, turns and events need no
-/// further word to say whose they are.
+/// A socket of any kind. All kinds share one index space, so that timers, senders and events
+/// identify a socket by one number.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(Box<TcpSocket>),
-    /// A connection to which nothing happens.
-    Resting(Box<RestingSocket>),
-    /// One in TIME-WAIT that nobody holds.
-    Waiting(Box<RestingSocket<Waiting>>),
+    /// A connection without activity, in compact form.
+    Compact(Box<CompactSocket>),
+    /// An orphaned connection in TIME-WAIT, as a record.
+    TimeWait(Box<CompactSocket<Waiting>>),
     Listen(Box<Listener>),
     Udp(Box<UdpSocket>),
 }
 
 impl Socket {
-    /// The connection, if it is one.
-    pub(crate) fn as_tcp(&self) -> Option<Seen<'_>> {
+    /// Returns the connection, if the socket is one.
+    pub(crate) fn as_tcp(&self) -> Option<TcpView<'_>> {
         match self {
-            Self::Tcp(socket) => Some(Seen::Awake(socket)),
-            Self::Resting(socket) => Some(Seen::Resting(socket.look())),
-            Self::Waiting(socket) => Some(Seen::Resting(socket.look())),
+            Self::Tcp(socket) => Some(TcpView::Full(socket)),
+            Self::Compact(socket) => Some(TcpView::Unpacked(socket.view())),
+            Self::TimeWait(socket) => Some(TcpView::Unpacked(socket.view())),
             Self::Listen(_) | Self::Udp(_) => None,
         }
     }
 
-    /// Who holds the connection, if it is one.
+    /// Returns the owner of the connection, if the socket is one.
     const fn owner(&self) -> Option<Owner> {
         match self {
             Self::Tcp(socket) => Some(socket.owner),
-            Self::Resting(socket) => Some(socket.owner()),
-            Self::Waiting(socket) => Some(socket.owner()),
+            Self::Compact(socket) => Some(socket.owner()),
+            Self::TimeWait(socket) => Some(socket.owner()),
             Self::Listen(_) | Self::Udp(_) => None,
         }
     }
 
-    /// The connection, awake, if it is one.
+    /// Returns the connection in full form, if the socket is one.
     #[inline]
-    fn awake(&mut self, now: Instant) -> Option<&mut TcpSocket> {
-        if let Self::Tcp(socket) = self { Some(socket) } else { self.wake(now) }
+    fn unpack(&mut self, now: Instant) -> Option<&mut TcpSocket> {
+        if let Self::Tcp(socket) = self { Some(socket) } else { self.unpack_compact(now) }
     }
 
     #[cold]
-    fn wake(&mut self, now: Instant) -> Option<&mut TcpSocket> {
+    fn unpack_compact(&mut self, now: Instant) -> Option<&mut TcpSocket> {
         match self {
-            Self::Resting(socket) => *self = Self::Tcp(socket.wake(now)),
-            Self::Waiting(socket) => *self = Self::Tcp(socket.wake(now)),
+            Self::Compact(socket) => *self = Self::Tcp(socket.unpack(now)),
+            Self::TimeWait(socket) => *self = Self::Tcp(socket.unpack(now)),
             Self::Tcp(_) | Self::Listen(_) | Self::Udp(_) => {}
         }
         if let Self::Tcp(socket) = self { Some(socket) } else { None }
     }
 }
 
-/// Places in memory that are kept for connections to come.
+/// Allocations of full sockets that are kept for reuse.
 const SPARE: usize = 4;
 
-/// The same of records of connections in TIME-WAIT, which end by the dozen.
+/// Allocations of TIME-WAIT records that are kept for reuse. They expire in groups, hence more.
 const SPARE_RECORDS: usize = 32;
 
-/// All sockets of a host.
+/// The sockets of a host.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     slab: Slab<Socket>,
     limit: usize,
-    /// The places in memory of connections that are over, for those that come next: they are warm, and too large for
-    /// an allocator to hand out at once. Invariant: at most [`SPARE`], and none holds memory for buffers.
+    /// A free list of full sockets. Reused memory is in the processor's caches, and an allocation
+    /// of this size is slow. Invariant: at most [`SPARE`], and none holds buffer memory.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<TcpSocket>>,
-    /// The same of what is kept in TIME-WAIT. Invariant: at most [`SPARE_RECORDS`].
+    /// A free list of TIME-WAIT records. Invariant: at most [`SPARE_RECORDS`].
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
-    spare_records: Vec<Box<RestingSocket<Waiting>>>,
-    /// The latest time that the host has been told: who is woken may rest again after a while.
+    spare_records: Vec<Box<CompactSocket<Waiting>>>,
+    /// The latest time that the host has been given. An unpacked connection needs it to become idle
+    /// again.
     pub(crate) now: Instant,
 }
 
@@ -101,7 +102,7 @@ impl Sockets {
     pub(crate) fn event(&self, index: u32, kind: u8) -> Option<Event> {
         let (key, socket) = self.entry(index)?;
         Some(match socket {
-            Socket::Tcp(_) | Socket::Resting(_) | Socket::Waiting(_) => {
+            Socket::Tcp(_) | Socket::Compact(_) | Socket::TimeWait(_) => {
                 Event::Tcp(TcpHandle(key), *TcpEvent::ALL.get(usize::from(kind))?)
             }
             Socket::Listen(_) => Event::Incoming(ListenHandle(key)),
@@ -109,7 +110,7 @@ impl Sockets {
         })
     }
 
-    /// May there be one socket more?
+    /// [`Error::TooManySockets`] if the limit is reached.
     pub(crate) const fn has_room(&self) -> Result<(), Error> {
         if self.slab.len() < self.limit {
             Ok(())
@@ -122,13 +123,13 @@ impl Sockets {
         self.slab.insert(socket)
     }
 
-    /// The place in memory of a connection that is over, which is still in it.
+    /// Returns an allocation from the free list. It still contains an ended connection.
     #[inline(always)]
     pub(crate) fn take_spare(&mut self) -> Option<Box<TcpSocket>> {
         self.spare.pop()
     }
 
-    /// A new connection.
+    /// Inserts a new connection.
     #[inline(always)]
     pub(crate) fn insert_tcp(&mut self, socket: Box<TcpSocket>) -> TcpHandle {
         TcpHandle(self.insert(Socket::Tcp(socket)))
@@ -147,7 +148,7 @@ impl Sockets {
             {
                 self.spare.push(socket);
             }
-            Socket::Waiting(record) if self.spare_records.len() < SPARE_RECORDS => {
+            Socket::TimeWait(record) if self.spare_records.len() < SPARE_RECORDS => {
                 self.spare_records.push(record);
             }
             _ => {}
@@ -158,7 +159,7 @@ impl Sockets {
         self.slab.get(index)
     }
 
-    /// The socket with this number, and the key to it.
+    /// Returns the socket at this index, with its key.
     #[inline]
     pub(crate) fn entry(&self, index: u32) -> Option<(Key, &Socket)> {
         self.slab.entry(index)
@@ -168,117 +169,118 @@ impl Sockets {
         self.slab.iter()
     }
 
-    /// The name by which an application knows the connection with this number.
+    /// Returns the handle of the connection at this index.
     pub(crate) fn tcp_handle(&self, index: u32) -> Option<TcpHandle> {
         self.slab.get(index)?.owner().and_then(|_| self.slab.key(index).map(TcpHandle))
     }
 
-    /// The name by which an application knows the listener with this number.
+    /// Returns the handle of the listener at this index.
     pub(crate) fn listen_handle(&self, index: u32) -> Option<ListenHandle> {
         matches!(self.slab.get(index)?, Socket::Listen(_))
             .then(|| self.slab.key(index).map(ListenHandle))?
     }
 
-    /// The name by which an application knows the UDP socket with this number.
+    /// Returns the handle of the UDP socket at this index.
     pub(crate) fn udp_handle(&self, index: u32) -> Option<UdpHandle> {
         matches!(self.slab.get(index)?, Socket::Udp(_))
             .then(|| self.slab.key(index).map(UdpHandle))?
     }
 
-    /// The connection with this number, whoever holds it.
+    /// Returns the connection at this index, unpacked, with any owner.
     #[inline]
     pub(crate) fn tcp_at(&mut self, index: u32) -> Option<&mut TcpSocket> {
-        self.slab.get_mut(index)?.awake(self.now)
+        self.slab.get_mut(index)?.unpack(self.now)
     }
 
-    /// The connection with this number, if it does not rest.
+    /// Returns the connection at this index, unless it is compact.
     #[inline]
-    pub(crate) fn awake_at(&mut self, index: u32) -> Option<&mut TcpSocket> {
+    pub(crate) fn full_at(&mut self, index: u32) -> Option<&mut TcpSocket> {
         if let Some(Socket::Tcp(socket)) = self.slab.get_mut(index) { Some(socket) } else { None }
     }
 
-    /// The same, and the name by which an application knows it.
+    /// Returns the connection at this index with its handle, unless it is compact.
     #[inline]
-    pub(crate) fn awake_entry(&mut self, index: u32) -> Option<(TcpHandle, &mut TcpSocket)> {
+    pub(crate) fn full_entry(&mut self, index: u32) -> Option<(TcpHandle, &mut TcpSocket)> {
         let (key, socket) = self.slab.entry_mut(index)?;
         if let Socket::Tcp(socket) = socket { Some((TcpHandle(key), socket)) } else { None }
     }
 
-    /// The connection with this number rests, as `resting`.
-    pub(crate) fn put_to_rest(&mut self, index: u32, resting: Socket) {
+    /// Replaces the connection at this index by its compact form.
+    pub(crate) fn replace_by_compact(&mut self, index: u32, compact: Socket) {
         if let Some(socket) = self.slab.get_mut(index) {
-            let awake = core::mem::replace(socket, resting);
-            self.keep_spare(awake);
+            let full = core::mem::replace(socket, compact);
+            self.keep_spare(full);
         }
     }
 
-    /// Of the connection with this number only that is kept which TIME-WAIT needs, if that is all that is left of it: when
-    /// it is over.
+    /// Replaces the connection at this index by a TIME-WAIT record, if nothing else needs to be
+    /// kept. Returns the end of its TIME-WAIT.
     #[inline(always)]
-    pub(crate) fn put_to_wait(&mut self, index: u32) -> Option<Instant> {
+    pub(crate) fn replace_by_record(&mut self, index: u32) -> Option<Instant> {
         let place = self.slab.get_mut(index)?;
         let Socket::Tcp(socket) = place else { return None };
         let record = match self.spare_records.last_mut() {
-            Some(spare) => spare.keep(socket).then(|| self.spare_records.pop())?,
-            None => RestingSocket::<Waiting>::of(socket),
+            Some(spare) => spare.overwrite(socket).then(|| self.spare_records.pop())?,
+            None => CompactSocket::<Waiting>::of(socket),
         }?;
         let end = record.deadline();
-        let awake = core::mem::replace(place, Socket::Waiting(record));
-        self.keep_spare(awake);
+        let full = core::mem::replace(place, Socket::TimeWait(record));
+        self.keep_spare(full);
         Some(end)
     }
 
-    /// When TIME-WAIT of the connection with this number is over, if nothing else is kept of it.
-    pub(crate) fn waits_until(&self, index: u32) -> Option<Instant> {
-        if let Some(Socket::Waiting(socket)) = self.slab.get(index) {
+    /// Returns the end of TIME-WAIT, if the socket at this index is a TIME-WAIT record.
+    pub(crate) fn time_wait_end(&self, index: u32) -> Option<Instant> {
+        if let Some(Socket::TimeWait(socket)) = self.slab.get(index) {
             Some(socket.deadline())
         } else {
             None
         }
     }
 
-    /// The listener with this number.
+    /// Returns the listener at this index.
     pub(crate) fn listener_at(&mut self, index: u32) -> Option<&mut Listener> {
         match self.slab.get_mut(index)? {
             Socket::Listen(listener) => Some(listener),
-            Socket::Tcp(_) | Socket::Resting(_) | Socket::Waiting(_) | Socket::Udp(_) => None,
+            Socket::Tcp(_) | Socket::Compact(_) | Socket::TimeWait(_) | Socket::Udp(_) => None,
         }
     }
 
-    /// The UDP socket with this number.
+    /// Returns the UDP socket at this index.
     pub(crate) fn udp_at(&mut self, index: u32) -> Option<&mut UdpSocket> {
         match self.slab.get_mut(index)? {
             Socket::Udp(socket) => Some(socket),
-            Socket::Tcp(_) | Socket::Resting(_) | Socket::Waiting(_) | Socket::Listen(_) => None,
+            Socket::Tcp(_) | Socket::Compact(_) | Socket::TimeWait(_) | Socket::Listen(_) => None,
         }
     }
 
-    /// The connection of an application.
-    pub(crate) fn tcp(&self, handle: TcpHandle) -> Result<Seen<'_>, Error> {
+    /// Returns the connection of an application.
+    pub(crate) fn tcp(&self, handle: TcpHandle) -> Result<TcpView<'_>, Error> {
         let socket =
             self.slab.find(handle.0).filter(|socket| socket.owner() == Some(Owner::Application));
         socket.and_then(Socket::as_tcp).ok_or(Error::Closed)
     }
 
-    /// The connection of an application with its number, to change.
+    /// Returns the connection of an application for writing, unpacked, with its index.
     #[inline]
     pub(crate) fn tcp_mut(&mut self, handle: TcpHandle) -> Result<(u32, &mut TcpSocket), Error> {
-        match self.slab.find_mut(handle.0).and_then(|socket| socket.awake(self.now)) {
+        match self.slab.find_mut(handle.0).and_then(|socket| socket.unpack(self.now)) {
             Some(socket) if socket.owner == Owner::Application => Ok((handle.0.index(), socket)),
             _ => Err(Error::Closed),
         }
     }
 
-    /// The connection of an application, if it does not rest. Nothing is to be followed of one that was looked at only.
+    /// Returns the connection of an application, unless it is compact. Only for reading: no
+    /// dispatch follows.
     #[inline]
-    pub(crate) fn awake_of(&self, handle: TcpHandle) -> Option<&TcpSocket> {
+    pub(crate) fn full_tcp(&self, handle: TcpHandle) -> Option<&TcpSocket> {
         match self.slab.find(handle.0) {
             Some(Socket::Tcp(socket)) if socket.owner == Owner::Application => Some(socket),
             _ => None,
         }
     }
 
-    /// The listener of an application.
+    /// Returns the listener of an application.
     pub(crate) fn listener(&self, handle: ListenHandle) -> Result<&Listener, Error> {
         match self.slab.find(handle.0) {
             Some(Socket::Listen(listener)) => Ok(listener),
@@ -286,7 +288,7 @@ impl Sockets {
         }
     }
 
-    /// The listener of an application with its number, to change.
+    /// Returns the listener of an application for writing, with its index.
     pub(crate) fn listener_mut(
         &mut self,
         handle: ListenHandle,
@@ -297,7 +299,7 @@ impl Sockets {
         }
     }
 
-    /// The UDP socket of an application.
+    /// Returns the UDP socket of an application.
     pub(crate) fn udp(&self, handle: UdpHandle) -> Result<&UdpSocket, Error> {
         match self.slab.find(handle.0) {
             Some(Socket::Udp(socket)) => Ok(socket),
@@ -305,7 +307,7 @@ impl Sockets {
         }
     }
 
-    /// The UDP socket of an application with its number, to change.
+    /// Returns the UDP socket of an application for writing, with its index.
     pub(crate) fn udp_mut(&mut self, handle: UdpHandle) -> Result<(u32, &mut UdpSocket), Error> {
         match self.slab.find_mut(handle.0) {
             Some(Socket::Udp(socket)) => Ok((handle.0.index(), socket)),

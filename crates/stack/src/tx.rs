@@ -1,48 +1,48 @@
-//! What is sent next: replies of the host itself, zero-copy payloads, and resolved next hops.
+//! The outcomes and parameters of transmission: replies, scatter-gather, next hops.
 
 use crate::link::TxFrame;
 use core::net::Ipv4Addr;
 use linerate_tcp::Lent;
 use linerate_wire::MacAddress;
 
-/// Something that the host itself has to send.
+/// A queued reply of the host itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reply {
     /// An IP packet.
     Packet,
-    /// An ARP packet to this station.
+    /// An ARP packet to this MAC address.
     Arp(MacAddress),
 }
 
-/// Where the data of the frame that is written are.
+/// The use of scatter-gather for the current frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Gathering {
-    /// In the frame: nobody gathers.
-    Unwanted,
-    /// In the frame, but they need not be.
-    Wanted,
-    /// In the send buffer of this connection.
-    Of(u32, Lent),
+pub(crate) enum ScatterGather {
+    /// The payload is in the frame.
+    Off,
+    /// The payload may stay in the send buffer.
+    Allowed,
+    /// The payload is in the send buffer of this connection.
+    Payload(u32, Lent),
 }
 
-/// What became of a sender's turn.
+/// The outcome of a sender's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turned {
-    /// It wrote a frame.
+pub(crate) enum TransmitOutcome {
+    /// A frame was written.
     Frame(TxFrame),
-    /// It had a packet, which waits for a neighbour now, or had to be dropped.
-    Elsewhere,
-    /// It had nothing.
+    /// The packet was queued for its neighbour, or dropped.
+    QueuedOrDropped,
+    /// There was nothing to send.
     Nothing,
 }
 
-/// The station that a packet is sent to.
+/// The link address of a packet's next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Station {
-    /// This one; without meaning where the medium has no stations.
-    Known(MacAddress),
-    /// That of the neighbour with this address, which has been asked.
-    Asked(Ipv4Addr),
-    /// None: no route leads on.
+pub(crate) enum NextHop {
+    /// The MAC address; unused on links without link addresses.
+    Mac(MacAddress),
+    /// The neighbour with this address is being resolved.
+    Resolving(Ipv4Addr),
+    /// There is no route.
     NoRoute,
 }

@@ -169,7 +169,7 @@ fn frames(now: Instant, stack: &mut Stack, room: usize) -> Vec<Vec<u8>> {
 fn gather(now: Instant, stack: &mut Stack, frame: &mut [u8]) -> Option<TxFrame> {
     let offloads = stack.capabilities().offloads;
     frame.fill(0x5a);
-    let ZeroCopyFrame { frame: mut next, rest } = stack.poll_transmit_to_gather(now, frame)?;
+    let ZeroCopyFrame { frame: mut next, rest } = stack.poll_transmit_zero_copy(now, frame)?;
     let headers = next.length;
     for part in rest {
         frame[next.length..next.length + part.len()].copy_from_slice(part);

@@ -588,7 +588,7 @@ enum TrainStep {
     Wait(u64),
     Read,
     /// The client has said all.
-    Finish(usize),
+    CompletedBy(usize),
     /// The servers have, while the client may go on.
     Shut(usize),
     /// The servers reset a connection while there may be more of it on its way.
@@ -674,7 +674,7 @@ fn train_step() -> impl Strategy<Value = TrainStep> {
         1 => (0_u64..3_000_000).prop_map(TrainStep::Wait),
         1 => (0_u64..300_000_000).prop_map(TrainStep::Wait),
         4 => Just(TrainStep::Read),
-        1 => (0_usize..40).prop_map(TrainStep::Finish),
+        1 => (0_usize..40).prop_map(TrainStep::CompletedBy),
         1 => (0_usize..20).prop_map(TrainStep::Shut),
         1 => (0_usize..40).prop_map(TrainStep::Abort),
         8 => (changes, turn, any::<bool>(), happens)
@@ -730,7 +730,7 @@ proptest! {
                     }
                 }
                 TrainStep::Read => scene.read(),
-                TrainStep::Finish(number) => {
+                TrainStep::CompletedBy(number) => {
                     if let Some(&handle) = scene.opened.get(number) {
                         let _ = scene.client.tcp_shutdown_write(now, handle);
                     }

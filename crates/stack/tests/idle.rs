@@ -53,7 +53,7 @@ impl Crowd {
     }
 
     /// Lets `span` go by, and both hosts do in it what there is to do.
-    fn pass_time(&mut self, span: Duration) {
+    fn advance_clock(&mut self, span: Duration) {
         let end = self.now + span;
         while self.now < end {
             self.now = end.min(self.now + Duration::from_millis(10));
@@ -114,7 +114,7 @@ impl Crowd {
                     .tcp_write(self.now, pair[end], &[7; 2_000])
                     .expect("room");
             }
-            self.pass_time(Duration::from_millis(50));
+            self.advance_clock(Duration::from_millis(50));
             for pair in pairs {
                 let read =
                     self.hosts[1 - end].stack_mut().tcp_read(self.now, pair[1 - end], &mut heard);
@@ -156,7 +156,7 @@ fn a_connection_in_time_wait_takes_at_most_256_bytes_beside_its_numbers() -> usi
     crowd.hosts.iter().for_each(|host| host.stack().check());
     let waiting = MEMORY.current_usage();
     // A minute, and the sixteenth of it by which the queue may be late.
-    crowd.pass_time(Duration::from_secs(64));
+    crowd.advance_clock(Duration::from_secs(64));
     crowd.hosts.iter().for_each(|host| host.stack().check());
     let each = (waiting - MEMORY.current_usage()) / pairs.len();
     assert!((64..=256 - MARGIN / 2).contains(&each), "{each} bytes");
@@ -197,7 +197,7 @@ fn of_many_that_are_accepted_late_only_the_last_are_awake() {
         }
         while crowd.turn() {}
     }
-    crowd.pass_time(Duration::from_secs(5));
+    crowd.advance_clock(Duration::from_secs(5));
     let before = MEMORY.current_usage();
     let accepted = core::iter::from_fn(|| crowd.hosts[1].stack_mut().tcp_accept(listener)).count();
     assert_eq!(accepted, count);
@@ -212,7 +212,7 @@ fn an_idle_connection_takes_at_most_512_bytes_whatever_it_has_lived_through() ->
     // What a host keeps of which nothing belongs to a connection.
     let first = crowd.open();
     crowd.converse(&first);
-    crowd.pass_time(Duration::from_secs(5));
+    crowd.advance_clock(Duration::from_secs(5));
     let before = MEMORY.current_usage();
     while pairs.len() < CONNECTIONS {
         let opened = crowd.open();
@@ -220,7 +220,7 @@ fn an_idle_connection_takes_at_most_512_bytes_whatever_it_has_lived_through() ->
         pairs.extend(opened);
     }
     let busy = (MEMORY.current_usage() - before) / (2 * pairs.len());
-    crowd.pass_time(Duration::from_secs(5));
+    crowd.advance_clock(Duration::from_secs(5));
     let idle = (MEMORY.current_usage() - before) / (2 * pairs.len());
     assert!(idle + MARGIN <= IDLE, "{idle} bytes");
     crowd.hosts.iter().for_each(|host| host.stack().check());
@@ -228,7 +228,7 @@ fn an_idle_connection_takes_at_most_512_bytes_whatever_it_has_lived_through() ->
     for pairs in pairs.chunks(BATCH) {
         crowd.converse(pairs);
     }
-    crowd.pass_time(Duration::from_secs(5));
+    crowd.advance_clock(Duration::from_secs(5));
     let again = (MEMORY.current_usage() - before) / (2 * pairs.len());
     assert!(again + MARGIN <= IDLE, "{again} bytes after the second conversation");
     [busy, idle]

@@ -335,16 +335,16 @@ mod tests {
                 continue;
             };
             let before = demux.last.map(|last| last.flow);
-            let turned = demux.turn_to_foreseen(Some(flow(port)));
+            let outcome = demux.turn_to_foreseen(Some(flow(port)));
             let is_expected = port < 2 && before != Some(flow(port));
             assert_eq!(
-                turned.is_some(),
+                outcome.is_some(),
                 is_expected,
                 "a known flow enters the cache, unless it is there already"
             );
-            if let Some(turned) = turned {
+            if let Some(outcome) = outcome {
                 assert_eq!(demux.last(flow(port)), Some(port.into()));
-                demux.turn_back(turned);
+                demux.turn_back(outcome);
                 assert_eq!(demux.last.map(|last| last.flow), before);
             }
             let next = noted.get(at + 1);

@@ -94,5 +94,5 @@ impl Coalesced {
 /// Is there memory for the data of the connection, whatever comes before it is told of them?
 #[inline(always)]
 pub(crate) fn has_memory(memory: &Memory, socket: &TcpSocket) -> bool {
-    socket.granted.is_for_good() && !memory.is_awaited()
+    socket.granted.is_final() && !memory.is_awaited()
 }

@@ -1,4 +1,4 @@
-//! ARP packets: what they teach, and what they are answered with (RFC 826, RFC 5227).
+//! ARP packets: what the host learns from them, and its replies (RFC 826, RFC 5227).
 
 use crate::ethernet::neighbor::ArpRequest;
 use crate::link::arrival::{Arrival, is_possible_sender};
@@ -20,20 +20,20 @@ impl Stack {
         };
         self.neighbors.counters_mut().in_packets += 1;
         if self.interface.is_ours(packet.sender_ip) {
-            // Somebody claims an address of ours. We keep it (RFC 5227 §2.4 c), and say so by counting.
+            // Another host claims our address. We defend it only by counting (RFC 5227 §2.4 c).
             self.neighbors.counters_mut().conflicts +=
                 u64::from(packet.sender_mac != self.interface.mac);
             return;
         }
         let asks_for_us = packet.operation == ArpOperation::Request
             && self.interface.addresses.iter().any(|own| own.address() == packet.target_ip);
-        // A probe has no sender yet, and what claims to be a neighbour must have a neighbour's address.
+        // A probe has no sender address, and a neighbour must be in one of our networks.
         if self.interface.is_on_link(packet.sender_ip)
             && self.interface.is_possible_source(packet.sender_ip)
         {
             self.neighbors.learn(arrival.at, packet.sender_ip, packet.sender_mac, asks_for_us);
         }
-        // The first shard answers for all.
+        // Every shard receives the request, so only the first one replies.
         if asks_for_us && self.shard.is_first() {
             let reply = packet.reply(self.interface.mac);
             let emit = |bytes: &mut [u8]| {
@@ -44,10 +44,10 @@ impl Stack {
             self.neighbors.counters_mut().out_replies += u64::from(kept);
             self.counted.transmit.drops += u64::from(!kept);
         }
-        self.call_replies();
+        self.schedule_replies();
     }
 
-    /// The request as a packet, and whom it is sent to.
+    /// Returns the ARP packet of a request, and its destination.
     pub(crate) fn arp_request(&self, request: &ArpRequest) -> (ArpPacket, MacAddress) {
         let source =
             self.interface.source_towards(request.address).unwrap_or(Ipv4Addr::UNSPECIFIED);
@@ -55,19 +55,19 @@ impl Stack {
         (packet, request.mac.unwrap_or(MacAddress::BROADCAST))
     }
 
-    /// Lets one timer of the neighbours expire, if one is due. What waited for a neighbour that did
-    /// not answer is reported to the sockets that sent it, as a router would.
+    /// Runs one timer of the ARP cache, if one is due. Packets to a neighbour that did not answer
+    /// are reported to their sockets as unreachable, like a router would.
     #[inline]
     pub(crate) fn handle_neighbor_timeout(&mut self, now: Instant) -> bool {
-        let Some(given_up) = self.neighbors.handle_timeout(now) else { return false };
-        self.report_given_up(now, &given_up);
-        self.call_replies();
+        let Some(unresolved) = self.neighbors.handle_timeout(now) else { return false };
+        self.report_unresolved(now, &unresolved);
+        self.schedule_replies();
         true
     }
 
     #[inline(never)]
-    fn report_given_up(&mut self, now: Instant, given_up: &[Vec<u8>]) {
-        for packet in given_up {
+    fn report_unresolved(&mut self, now: Instant, unresolved: &[Vec<u8>]) {
+        for packet in unresolved {
             self.counted.ip.out_discards += 1;
             if let Ok(quote) = Quote::parse(packet) {
                 self.handle_report(

@@ -1,5 +1,4 @@
-//! Echo requests of this host: which answers are awaited, so that nobody can fill the application's
-//! queue with answers to questions that were never asked.
+//! Echo requests of the application, and the delivery of replies and errors.
 
 use crate::error::Error;
 use crate::event::{EchoError, EchoReply, Event};
@@ -10,12 +9,12 @@ use linerate_units::Instant;
 use linerate_wire::{Echo, IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote};
 
 impl Stack {
-    /// Asks `destination` whether it is there, with `data` to be sent back. The answer comes as
-    /// [`Event::EchoReply`], a problem on the way as [`Event::EchoError`].
+    /// Sends an echo request with `data` to `destination`. The reply arrives as
+    /// [`Event::EchoReply`], an error as [`Event::EchoError`].
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if too much waits for the link; [`Error::MessageTooLong`]; or why there
-    /// is no way to the destination.
+    /// [`Error::WouldBlock`] if the reply queue is full; [`Error::MessageTooLong`]; or the reason
+    /// why there is no path to the destination.
     pub fn echo_send(
         &mut self,
         now: Instant,
@@ -24,7 +23,7 @@ impl Stack {
         sequence: u16,
         data: &[u8],
     ) -> Result<(), Error> {
-        self.pass_time(now);
+        self.advance_clock(now);
         if destination.is_multicast() || destination.is_unspecified() {
             return Err(Error::InvalidDestination(SocketAddrV4::new(destination, 0)));
         }
@@ -43,11 +42,11 @@ impl Stack {
         Ok(())
     }
 
-    /// Tells the application of an answer that it awaits.
+    /// Reports an expected reply to the application.
     pub(crate) fn handle_echo_reply(&mut self, arrived: &Arrived<'_>, echo: &Echo<'_>) {
         let source = arrived.header.source;
-        let awaited = [source, Ipv4Addr::BROADCAST];
-        if !awaited.iter().any(|&destination| self.echoes.contains(destination, echo.identifier)) {
+        let expected = [source, Ipv4Addr::BROADCAST];
+        if !expected.iter().any(|&destination| self.echoes.contains(destination, echo.identifier)) {
             return;
         }
         let reply = EchoReply {
@@ -61,7 +60,7 @@ impl Stack {
         self.note_echo(Event::EchoReply(reply));
     }
 
-    /// Tells the application of a problem that its request met.
+    /// Reports an error about an echo request to the application.
     pub(crate) fn handle_echo_report(
         &mut self,
         reporter: Ipv4Addr,

@@ -1,5 +1,5 @@
-//! What a client of TCP Fast Open brings, and what it remembers of servers (RFC 7413 §4.1.3). What a server
-//! gives is made in `cookie`; whom it lets in stands in `listen/fast_open`.
+//! TCP Fast Open of clients: cookies offered in a SYN, and the cache of servers (RFC 7413 §4.1.3).
+//! Cookies for clients are made in `tcp/fast_open/cookie.rs` and accepted in `listen/fast_open.rs`.
 
 use crate::stack::Stack;
 use crate::tcp::fast_open::cookie::FastOpenKeys;
@@ -8,8 +8,8 @@ use linerate_tcp::{FastOpenLesson, FastOpenOffer};
 use linerate_units::Instant;
 
 impl Stack {
-    /// What a connection that is about to open tries: to bring the cookie that is remembered, or to get one,
-    /// or neither where that has failed of late.
+    /// Returns the Fast Open option of a connection that is about to be opened: the cached cookie,
+    /// or a request for one. Returns `None` if Fast Open to the server has failed recently.
     #[cold]
     pub(crate) fn offer_fast_open(
         &mut self,
@@ -22,16 +22,16 @@ impl Stack {
         offer
     }
 
-    /// The keys with which this host makes Fast Open cookies, where several hosts share them behind one
-    /// address; `None`, the rule, for keys of its own, a new one every hour.
+    /// Sets the keys of Fast Open cookies, for several hosts behind one address. `None`, the
+    /// default, selects own keys, which are replaced every hour.
     pub const fn set_fast_open_keys(&mut self, keys: Option<FastOpenKeys>) {
-        self.mint.choose(keys);
+        self.fast_open_cookies.set_keys(keys);
     }
 
-    /// The SYN of a connection has been answered, or given up: what that shows is remembered.
+    /// Caches what the end of a connection's SYN exchange has shown about the server.
     #[inline]
     pub(crate) fn learn_fast_open(&mut self, index: u32) {
-        if let Some(socket) = self.sockets.awake_at(index)
+        if let Some(socket) = self.sockets.full_at(index)
             && let Some(lesson) = socket.connection.fast_open_lesson()
         {
             let ends = (socket.local, socket.peer);

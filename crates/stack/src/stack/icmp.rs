@@ -1,4 +1,4 @@
-//! ICMP messages: questions answered, errors sent and errors believed (RFC 792, RFC 1122 §3.2.2).
+//! ICMP messages: echo replies, and errors received and sent (RFC 792, RFC 1122 §3.2.2).
 
 use crate::ip::Arrived;
 use crate::stack::Stack;
@@ -36,8 +36,8 @@ impl Stack {
         }
     }
 
-    /// The data of a request comes back in the reply (RFC 1122 §3.2.2.6), from the address that was
-    /// asked.
+    /// Replies with the data of the request, from the address that was requested (RFC 1122
+    /// §3.2.2.6).
     fn answer_echo(&mut self, arrived: &Arrived<'_>, echo: Echo<'_>) {
         let mut source = arrived.header.destination;
         if arrived.is_broadcast {
@@ -51,9 +51,9 @@ impl Stack {
         self.counted.icmp.out_echo_replies += u64::from(kept);
     }
 
-    /// Tells the sender of a packet why it came to nothing, unless that would answer what nobody may
-    /// answer (RFC 1122 §3.2.2: broadcasts; fragments never come so far, and errors are not asked
-    /// about), or there have been too many such errors.
+    /// Sends an ICMP error about a packet, within the rate limit. Packets to a broadcast address
+    /// must not cause errors (RFC 1122 §3.2.2); fragments and ICMP errors do not reach this
+    /// function.
     pub(crate) fn answer_with_error(&mut self, arrived: &Arrived<'_>, error: IcmpError) {
         if arrived.is_broadcast {
             return;
@@ -69,7 +69,7 @@ impl Stack {
         self.counted.icmp.out_unreachables += u64::from(kept);
     }
 
-    /// Has the host send a message; false if too much waits already.
+    /// Queues a message. Returns false if the queue is full.
     pub(crate) fn send_icmp(&mut self, header: &Ipv4Header, message: &IcmpMessage<'_>) -> bool {
         let emit = |bytes: &mut [u8]| {
             message.emit(bytes);
@@ -80,7 +80,7 @@ impl Stack {
         kept
     }
 
-    /// A packet of ours is said to have met a problem: the socket that sent it is told.
+    /// Passes a received ICMP error to the socket that sent the quoted packet.
     pub(crate) fn handle_report(
         &mut self,
         now: Instant,
@@ -88,8 +88,8 @@ impl Stack {
         error: IcmpError,
         quote: &Quote<'_>,
     ) {
-        let ignored = matches!(error, IcmpError::SourceQuench | IcmpError::Redirect { .. });
-        if ignored || !self.interface.is_ours(quote.header.source) {
+        let is_ignored = matches!(error, IcmpError::SourceQuench | IcmpError::Redirect { .. });
+        if is_ignored || !self.interface.is_ours(quote.header.source) {
             return;
         }
         match quote.header.protocol {

@@ -1,8 +1,7 @@
-//! IPv4 packets: which of them are for us (RFC 1122 §3.2.1), the way that ours take, and the host's
-//! own ones.
+//! IPv4: received packets (RFC 1122 §3.2.1), paths, and the packets of the host itself.
 //!
-//! Fragments are counted and dropped: this host does not reassemble. It asks its peers not to need
-//! that: everything it sends says "don't fragment", and its TCP announces what fits its link.
+//! Received fragments are counted and dropped: this host does not reassemble. It avoids them by
+//! sending with DF and by announcing an MSS that fits its link.
 
 use crate::error::Error;
 use crate::ip::Arrived;
@@ -19,7 +18,7 @@ use linerate_units::Instant;
 use linerate_wire::{IcmpError, Ipv4Header, Ipv4Packet, Protocol, Unreachable};
 
 impl Stack {
-    /// Takes in a packet from the link, or from this host itself.
+    /// Handles a packet from the link, or from this host itself.
     pub(crate) fn handle_packet(&mut self, arrival: Arrival<'_>, bytes: &[u8]) {
         self.counted.ip.in_receives += 1;
         let Ok(packet) = Ipv4Packet::parse(bytes) else {
@@ -27,7 +26,7 @@ impl Stack {
             return;
         };
         let header = packet.header;
-        let Some(is_broadcast) = self.judge_addresses(arrival, &header) else { return };
+        let Some(is_broadcast) = self.check_addresses(arrival, &header) else { return };
         if header.is_fragment() {
             self.counted.ip.reassembly_required += 1;
             self.counted.ip.reassembly_failures += 1;
@@ -36,24 +35,25 @@ impl Stack {
         self.deliver(&Arrived { arrival, header, payload: packet.payload, bytes, is_broadcast });
     }
 
-    /// Is a packet for us, and can it come from where it says? If so, is it for all hosts?
-    fn judge_addresses(&mut self, arrival: Arrival<'_>, header: &Ipv4Header) -> Option<bool> {
+    /// Checks the addresses of a packet. Returns whether its destination is a broadcast address, or
+    /// `None` if the packet is not for this host or its source is invalid.
+    fn check_addresses(&mut self, arrival: Arrival<'_>, header: &Ipv4Header) -> Option<bool> {
         let pair = header.addresses();
         let is_plain = !arrival.is_local && !arrival.is_link_broadcast;
-        // Packets come in trains: the answer is that of the packet before, mostly.
+        // Packets arrive in runs of one flow, so the result is usually that of the previous packet.
         if is_plain && self.flow_cache.hosts == Some(pair) {
             return Some(false);
         }
-        let is_strange = !arrival.is_local
+        let is_invalid = !arrival.is_local
             && (!self.interface.is_possible_source(header.source)
                 || header.destination.is_loopback());
-        if is_strange {
+        if is_invalid {
             self.counted.ip.in_header_errors += 1;
             return None;
         }
         let audience = self.interface.audience(header.destination);
-        // A frame for all stations with a packet for one host is a fault of its sender (RFC 1122
-        // §3.3.6: silently discarded).
+        // A broadcast frame with a packet to a unicast address is silently discarded (RFC 1122
+        // §3.3.6).
         if audience == Audience::Others || (arrival.is_link_broadcast && audience == Audience::Us) {
             self.counted.ip.in_address_errors += 1;
             return None;
@@ -66,7 +66,8 @@ impl Stack {
 
     fn deliver(&mut self, arrived: &Arrived<'_>) {
         if arrived.header.protocol != Protocol::TCP {
-            // It may be about the connection whose acknowledgement waits, and is not answered before that has been heard.
+            // The packet may be an ICMP error about a connection with a coalesced ACK, so the ACK
+            // comes first.
             self.flush_coalesced();
         }
         match arrived.header.protocol {
@@ -82,7 +83,7 @@ impl Stack {
         self.counted.ip.in_delivers += 1;
     }
 
-    /// The way to a destination: this host itself, all hosts on the link, or along a route.
+    /// Returns the path to a destination: local, broadcast, or along a route.
     #[inline(never)]
     pub(crate) fn path_to(
         &mut self,
@@ -95,8 +96,7 @@ impl Stack {
         }
     }
 
-    /// Returns the path to a destination for datagrams, which are no larger than routers have reported,
-    /// either.
+    /// Returns the path to a destination for datagrams, with the MTU that routers have reported.
     pub(crate) fn datagram_path_to(
         &mut self,
         now: Instant,
@@ -107,7 +107,7 @@ impl Stack {
         Ok(PathInfo { mtu: reported.map_or(path.mtu, |mtu| mtu.min(path.mtu)), ..path })
     }
 
-    /// Looks up the way to a destination that was not asked for last.
+    /// Returns the path to a destination that is not in the route cache.
     #[inline(never)]
     fn find_path_to(&mut self, now: Instant, destination: Ipv4Addr) -> Result<PathInfo, Error> {
         let interface = &self.interface;
@@ -136,8 +136,8 @@ impl Stack {
         })
     }
 
-    /// Where packets for `destination` go, if that was asked last, and no route has changed since: connections to
-    /// one host come in trains, and each asks when it is opened, and when it speaks first.
+    /// Returns the cached route to `destination`, if the routing table has not changed. Several
+    /// connections to one host are often opened in a row, and each looks up the route twice.
     #[inline]
     pub(crate) fn cached_route_to(&self, destination: Ipv4Addr) -> Option<CachedRoute> {
         let holds = |route: &CachedRoute| {
@@ -146,7 +146,8 @@ impl Stack {
         self.cached_route.filter(holds)
     }
 
-    /// The same, looked up, for a destination that is not everyone; that of another host is remembered.
+    /// Looks up the route to a destination other than broadcast. The route to another host is
+    /// cached.
     pub(crate) fn find_route(&mut self, destination: Ipv4Addr) -> Option<CachedRoute> {
         let route = self.routes.lookup(destination)?;
         let next_hop = route.next_hop(destination);
@@ -164,34 +165,34 @@ impl Stack {
         Some(route)
     }
 
-    /// Has the host itself send a packet, of which `write` writes the `length` bytes of payload. False
-    /// if too many wait already.
+    /// Queues a packet of the host itself, whose `length` bytes of payload `write` writes. Returns
+    /// false if the queue is full.
     pub(crate) fn send_packet(
         &mut self,
         header: &Ipv4Header,
         length: usize,
         write: impl FnOnce(&mut [u8]),
     ) -> bool {
-        let whole = Ipv4Header::LENGTH + length;
+        let total = Ipv4Header::LENGTH + length;
         let emit = |bytes: &mut [u8]| {
             header.emit(length, bytes);
             write(&mut bytes[Ipv4Header::LENGTH..]);
         };
         let kept = if self.interface.is_ours(header.destination) {
             self.local_ready.push(Sender::Replies);
-            self.local.push_with((), whole, emit)
+            self.local.push_with((), total, emit)
         } else {
             self.ready.push(Sender::Replies);
-            self.replies.push_with(Reply::Packet, whole, emit)
+            self.replies.push_with(Reply::Packet, total, emit)
         };
         self.counted.ip.out_requests += 1;
         self.counted.ip.out_discards += u64::from(!kept);
         kept
     }
 
-    /// Takes in packets that this host has sent to itself, at most `budget`; returns how many.
+    /// Handles up to `budget` packets that this host has sent to itself, and returns their number.
     pub fn handle_local(&mut self, now: Instant, budget: usize) -> usize {
-        self.pass_time(now);
+        self.advance_clock(now);
         let arrival = Arrival {
             at: self.now,
             is_verified: true,
@@ -205,12 +206,12 @@ impl Stack {
         steps
     }
 
-    /// Are there, or may there be, packets from this host to itself?
+    /// Can there be packets from this host to itself?
     pub(crate) const fn has_local(&self) -> bool {
         !self.local_ready.is_empty()
     }
 
-    /// False if there are none.
+    /// Handles one packet. Returns false if there is none.
     fn handle_next_local(&mut self, now: Instant, arrival: Arrival<'_>) -> bool {
         match self.local_ready.turn() {
             Some(Sender::Socket(index)) => self.transmit_local(now, arrival, index),

@@ -125,7 +125,7 @@ impl Stack {
             let Some(socket) = self.sockets.tcp_at(index) else { continue };
             self.memory.supply(socket);
             if socket.owner == Owner::Application && socket.connection.prepare_to_write(self.now) {
-                self.timers.arm(TcpTimer::Of(index), socket.connection.poll_timeout());
+                self.timers.arm(TcpTimer::Connection(index), socket.connection.poll_timeout());
                 self.events.note(index, Events::WRITABLE.bits());
                 self.count_memory(index);
             }

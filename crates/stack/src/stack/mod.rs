@@ -1,5 +1,5 @@
-//! The host: its parts, its construction and its views. The protocols act on it in the submodules; their
-//! state is in the folders beside this one, which know nothing of [`Stack`].
+//! The host: its state, its construction and its getters. The submodules implement the protocols;
+//! their state is in the modules beside this one, which do not use [`Stack`].
 
 mod arp;
 mod echo;
@@ -42,13 +42,13 @@ use crate::steering::{Shard, Steering};
 use crate::tcp::burst::BurstHeaders;
 use crate::tcp::challenge_limit::ChallengeLimit;
 use crate::tcp::fast_open::FastOpenCache;
-use crate::tcp::fast_open::cookie::FastOpenMint;
-use crate::tcp::isn::InitialNumbers;
+use crate::tcp::fast_open::cookie::FastOpenCookies;
+use crate::tcp::isn::IsnGenerator;
 use crate::tcp::listen::syn_cookie::CookieJar;
 use crate::tcp::memory::Memory;
 use crate::tcp::warm_memory::WarmMemory;
 use crate::tcp::{HostHeaders, TcpConfigs, TcpTimer, TimeWait};
-use crate::tx::{Gathering, Reply};
+use crate::tx::{Reply, ScatterGather};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::hint::cold_path;
@@ -56,63 +56,64 @@ use core::net::Ipv4Addr;
 use linerate_units::Instant;
 use linerate_wire::Ipv4Cidr;
 
-/// One host: it takes frames, time and the wishes of applications, and gives frames and events.
+/// One host, sans-IO: it takes frames, the time and calls of applications, and returns frames and
+/// events.
 ///
-/// It speaks one grammar: getters, `handle_*` for what came in, plain verbs for the application,
-/// `poll_*` for what goes out. [`crate::Host`] joins it with a link.
+/// Getters return state, `handle_*` take input, plain verbs are calls of applications, and `poll_*`
+/// return output. [`crate::Host`] combines a stack with a link.
 #[derive(Debug)]
 pub struct Stack {
     pub(crate) interface: Interface,
     pub(crate) flow_cache: FlowCache,
-    /// Where packets for the destination go that was asked for last.
+    /// The result of the last route lookup for another host.
     pub(crate) cached_route: Option<CachedRoute>,
-    /// Segments that wait for others of their run, or the run of data that the last frames have brought.
-    /// Invariant: while data wait, nothing else has happened to the host.
+    /// Segments that are being coalesced, or the GRO run that the last frames belong to. Invariant:
+    /// while data is held back, nothing else happens to the host.
     pub(crate) coalesced: Option<Coalesced>,
     pub(crate) routes: Routes,
     pub(crate) neighbors: Neighbors,
     pub(crate) path_mtus: PathMtus,
     pub(crate) sockets: Sockets,
-    /// Connections by both their ends.
+    /// Connections, by both ends.
     pub(crate) flows: Demux,
-    /// Listeners by what they are bound to.
+    /// Listeners, by their bound address.
     pub(crate) listeners: Demux,
-    /// UDP sockets by what they are bound to.
+    /// UDP sockets, by their bound address.
     pub(crate) datagrams: Demux,
     pub(crate) udp_ports: Ports,
     pub(crate) tcp_ports: Ports,
-    pub(crate) numbers: InitialNumbers,
+    pub(crate) isn: IsnGenerator,
     pub(crate) shard: Shard,
-    /// Which connections are this shard's.
+    /// The assignment of connections to shards.
     pub(crate) steering: Steering,
     pub(crate) cookies: CookieJar,
-    pub(crate) mint: FastOpenMint,
+    pub(crate) fast_open_cookies: FastOpenCookies,
     pub(crate) fast_opens: FastOpenCache,
-    /// Connections that were opened fast and whose handshake is not complete, with the listener that counts
-    /// them: no more than its limit each.
+    /// Connections opened by Fast Open whose handshake is incomplete, with their listener, which
+    /// limits their number.
     pub(crate) pending_fast: BTreeMap<u32, ListenHandle>,
     pub(crate) tcp_configs: TcpConfigs,
-    /// When connections want to be looked after.
+    /// The timers of connections.
     pub(crate) timers: TimerWheel<TcpTimer>,
-    /// Connections stand in one queue at a time: `time_wait`, or one of a listener.
+    /// Links of `time_wait` and of the queues of listeners. A connection is in at most one of them.
     pub(crate) queues: Links,
     pub(crate) time_wait: TimeWait,
     pub(crate) orphans: usize,
-    /// Who wants to send to the link.
+    /// The senders of the link.
     pub(crate) ready: Ready,
-    /// What segments have in IPv4's identification.
+    /// The identification of packets with TCP segments.
     pub(crate) identification: Identification,
-    /// What stands in front of the segments of the connection that was opened last, but for its ports.
+    /// The header template of the host pair of the last opened connection.
     pub(crate) recent_headers: HostHeaders,
-    /// The headers of the burst that leaves.
+    /// The headers of the current burst.
     pub(crate) burst: BurstHeaders,
-    /// Where the data of the frame are that leaves, if not in it.
-    pub(crate) gathering: Gathering,
-    /// Who wants to send to this host itself.
+    /// The use of scatter-gather for the current frame.
+    pub(crate) scatter_gather: ScatterGather,
+    /// The senders of packets to this host itself.
     pub(crate) local_ready: Ready,
-    /// Where segments from this host to itself are written.
+    /// A buffer for segments from this host to itself.
     pub(crate) scratch: Vec<u8>,
-    /// What the host itself has to send to the link.
+    /// Packets of the host itself to the link.
     pub(crate) replies: PacketQueue<Reply>,
     /// Packets from this host to itself.
     pub(crate) local: PacketQueue<()>,
@@ -124,16 +125,15 @@ pub struct Stack {
     pub(crate) answer_broadcast_echo: bool,
     pub(crate) limits: Limits,
     pub(crate) memory: Memory,
-    /// Memory for buffers of connections that have their turn among many.
+    /// The pool of recently used buffer memory.
     pub(crate) warm_memory: WarmMemory,
     pub(crate) counted: Counters,
-    /// The latest time that the host has been told.
+    /// The latest time that the host has been given.
     pub(crate) now: Instant,
 }
 
 impl Stack {
-    /// A host. Everything about it that others must not be able to guess is drawn from `seed`: the
-    /// same seed, the same bytes.
+    /// Creates a host. All secrets are derived from `seed`; equal seeds give equal output.
     #[must_use]
     pub fn new(config: StackConfig, seed: [u8; 32]) -> Self {
         let keys = Keys::new(seed);
@@ -155,11 +155,11 @@ impl Stack {
             datagrams: Demux::new(keys.table("datagrams")),
             udp_ports: Ports::new(config.ephemeral_ports.clone(), &keys),
             tcp_ports: Ports::new(config.ephemeral_ports, &keys),
-            numbers: InitialNumbers::new(&keys),
+            isn: IsnGenerator::new(&keys),
             shard: config.shard,
             steering: Steering::with_keys(&keys, config.shard.count),
             cookies: CookieJar::new(&keys),
-            mint: FastOpenMint::new(&keys),
+            fast_open_cookies: FastOpenCookies::new(&keys),
             fast_opens: FastOpenCache::new(limits.fast_open_servers, &keys),
             pending_fast: BTreeMap::new(),
             tcp_configs: TcpConfigs::new(&config.tcp),
@@ -171,7 +171,7 @@ impl Stack {
             identification: Identification::new(config.count_packets),
             recent_headers: HostHeaders::new(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED),
             burst: BurstHeaders::new(),
-            gathering: Gathering::Unwanted,
+            scatter_gather: ScatterGather::Off,
             local_ready: Ready::new(),
             scratch: Vec::new(),
             replies: PacketQueue::new(limits.reply_bytes),
@@ -190,36 +190,36 @@ impl Stack {
         }
     }
 
-    /// Tells the host what its link can do. [`crate::Host::new`] does; sockets should be opened
-    /// after it.
+    /// Sets the capabilities of the link. [`crate::Host::new`] does this; sockets should be opened
+    /// afterwards.
     pub const fn attach(&mut self, capabilities: Capabilities) {
         self.interface.attach(capabilities);
     }
 
-    /// Adds a route, in place of the one to the same destinations. Connections take their packets
-    /// along it from now on; their window clamp and MTU stay what they were.
+    /// Adds a route, which replaces a route to the same destinations. Existing connections use it
+    /// for their packets, but keep their window clamp and MTU.
     pub fn add_route(&mut self, route: Route) {
         self.routes.insert(route);
     }
 
-    /// Removes the route to exactly these destinations, if there is one.
+    /// Removes the route to exactly these destinations.
     pub fn remove_route(&mut self, destination: Ipv4Cidr) -> Option<Route> {
         self.routes.remove(destination)
     }
 
-    /// The addresses of the host.
+    /// Returns the addresses of the host.
     #[must_use]
     pub fn addresses(&self) -> &[Ipv4Cidr] {
         &self.interface.addresses
     }
 
-    /// What the host's link can do.
+    /// Returns the capabilities of the link.
     #[must_use]
     pub const fn capabilities(&self) -> Capabilities {
         self.interface.capabilities
     }
 
-    /// The next thing that an application may want to know.
+    /// Removes and returns the next event.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         if self.events.is_empty() { None } else { self.next_event() }
@@ -228,16 +228,15 @@ impl Stack {
     #[inline]
     fn next_event(&mut self) -> Option<Event> {
         match self.events.poll_socket() {
-            // Only sockets that exist have events, and they are of their kind.
             Some((index, kind)) => self.sockets.event(index, kind),
             None => self.events.poll_echo(),
         }
     }
 
-    /// Lets timers that are due at `now` expire, at most `budget` of them, and returns how many did.
+    /// Runs up to `budget` timers that are due at `now`, and returns their number.
     #[inline]
     pub fn handle_timeout(&mut self, now: Instant, budget: usize) -> usize {
-        self.pass_time(now);
+        self.advance_clock(now);
         if now < self.poll_timeout() {
             return 0;
         }
@@ -255,21 +254,22 @@ impl Stack {
         expired
     }
 
-    /// When [`Stack::handle_timeout`] must be called at the latest; [`Instant::NEVER`] if not at all.
+    /// Returns the latest time of the next call of [`Stack::handle_timeout`]; [`Instant::NEVER`] if
+    /// none is needed.
     #[inline]
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         self.neighbors.poll_timeout().min(self.timers.next())
     }
 
-    /// Is there a frame to be sent? (It may turn out that it waits for a neighbour's answer.)
+    /// Is there a frame to send? It may turn out to wait for ARP.
     #[inline]
     #[must_use]
     pub fn wants_transmit(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// What the host has counted.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let mut counters = Counters { neighbor: *self.neighbors.counters(), ..self.counted };
@@ -284,30 +284,30 @@ impl Stack {
         counters
     }
 
-    /// How often a flow was counted as that of the frame before.
+    /// Returns the number of segments of the same flow as the previous one.
     pub(crate) const fn flow_repeats(&self) -> u64 {
         self.flows.repeats().0 + self.flow_cache.hits
     }
 
-    /// Connections that no application holds any more and that have not ended: they still have something
-    /// to send, or wait for their peers to close too.
+    /// Returns the number of orphans: connections that no application holds, but that have not
+    /// ended.
     #[must_use]
     pub const fn orphans(&self) -> usize {
         self.orphans
     }
 
-    /// Has the host anything to send that is no socket's: replies, datagrams of closed sockets, or packets that wait
-    /// for a neighbour's answer?
+    /// Has the host packets to send that belong to no socket: replies, datagrams of closed sockets,
+    /// or packets that wait for ARP?
     #[must_use]
     pub fn holds_packets(&self) -> bool {
         self.has_replies() || self.neighbors.has_queued_packets()
     }
 
-    /// Judges every invariant of the host and of its parts. For tests and fuzzers: it looks at
-    /// everything.
+    /// Checks the invariants of the host and of its parts. Visits everything, so it is meant for
+    /// tests and fuzzers.
     ///
     /// # Panics
-    /// If one is broken.
+    /// If an invariant is broken.
     pub fn check(&self) {
         self.routes.check();
         self.neighbors.check();
@@ -315,30 +315,31 @@ impl Stack {
         self.fast_opens.check();
         self.replies.check();
         self.local.check();
-        assert!(self.burst.is_told(), "each connection knows what has left of it");
+        assert!(self.burst.is_committed(), "the frames of a burst are committed");
         assert!(
             self.coalesced.as_ref().is_none_or(|run| !run.waits()),
-            "nothing waits for longer than its batch"
+            "coalesced segments are flushed after each batch"
         );
-        assert!(self.flows.foresees_nothing(), "nor is anything foreseen beyond it");
-        let called = self.ready.contains(Sender::Replies);
-        assert!(called || !self.has_replies(), "what the host has to send stands in the ring");
-        let called = self.local_ready.contains(Sender::Replies);
+        assert!(self.flows.foresees_nothing(), "a lookup prefetch ends with its batch");
+        let is_scheduled = self.ready.contains(Sender::Replies);
+
+        assert!(is_scheduled || !self.has_replies(), "replies are in the ring of senders");
+        let is_scheduled = self.local_ready.contains(Sender::Replies);
         assert!(
-            called || self.local.is_empty(),
-            "what the host has to send to itself stands in its ring"
+            is_scheduled || self.local.is_empty(),
+            "local packets are in the ring of local senders"
         );
         for sender in self.ready.iter().chain(self.local_ready.iter()) {
             let Sender::Socket(index) = sender else { continue };
-            assert!(self.sockets.get(index).is_some(), "only sockets that exist want to send");
+            assert!(self.sockets.get(index).is_some(), "senders are existing sockets");
         }
         for index in self.events.sockets() {
-            assert!(self.sockets.get(index).is_some(), "only sockets that exist have events");
+            assert!(self.sockets.get(index).is_some(), "events are of existing sockets");
         }
         for (index, socket) in self.sockets.iter() {
             match socket {
                 Socket::Tcp(socket) => self.check_tcp(index, socket),
-                Socket::Resting(_) | Socket::Waiting(_) => {
+                Socket::Compact(_) | Socket::TimeWait(_) => {
                     socket.as_tcp().iter().for_each(|socket| self.check_tcp(index, socket));
                 }
                 Socket::Listen(listener) => self.check_listener(index, listener),
@@ -350,13 +351,13 @@ impl Stack {
         assert_eq!(
             self.datagrams.len() + self.listeners.len(),
             bound,
-            "each other socket is bound once"
+            "each listener and UDP socket is bound once"
         );
     }
 
-    /// Time never goes back, whatever stamps the link puts on frames.
+    /// Advances the clock of the host. It never goes back, even if the link's time stamps do.
     #[inline]
-    pub(crate) fn pass_time(&mut self, now: Instant) {
+    pub(crate) fn advance_clock(&mut self, now: Instant) {
         self.now = self.now.max(now);
         self.sockets.now = self.now;
     }

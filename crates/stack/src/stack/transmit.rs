@@ -1,4 +1,4 @@
-//! The link offers an empty frame: who fills it, and with what header in front.
+//! Transmission: selects the sender of the next frame, and writes its link header.
 
 use crate::ip::CachedRoute;
 use crate::ip::interface::Audience;
@@ -6,82 +6,90 @@ use crate::link::{Medium, TxFrame, ZeroCopyFrame};
 use crate::ready::Sender;
 use crate::sockets::Socket;
 use crate::stack::Stack;
-use crate::stack::tcp::output::Plainly;
-use crate::tx::Gathering;
+use crate::stack::tcp::output::SegmentOutcome;
+use crate::tx::NextHop;
 use crate::tx::Reply;
-use crate::tx::Station;
-use crate::tx::Turned;
+use crate::tx::ScatterGather;
+use crate::tx::TransmitOutcome;
 use core::net::Ipv4Addr;
 use linerate_units::Instant;
 use linerate_wire::{EtherType, EthernetHeader, MacAddress, VlanTags};
 
 impl Stack {
-    /// Writes the next frame that is to be sent into `frame`, which has room for the largest one of the
-    /// link (with a packet of [`crate::SMALLEST_MTU`] bytes at least), and says how long it is. `None` if there
-    /// is nothing to send.
+    /// Writes the next frame into `frame`, which has room for the largest frame of the link (at
+    /// least a packet of [`crate::SMALLEST_MTU`] bytes), and returns its metadata. Returns `None`
+    /// if there is nothing to send.
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
-        self.pass_time(now);
+        self.advance_clock(now);
         if !self.wants_transmit() {
             return None;
         }
         let frame = self.transmit_next(now, frame);
-        self.tell_of_burst();
+        self.commit_burst();
         frame
     }
 
-    /// The same for a link that gathers: the data of a large frame stay where they are, and are lent.
-    pub fn poll_transmit_to_gather(
+    /// Writes the next frame like [`Stack::poll_transmit`], but leaves the data of a large frame in
+    /// the send buffer. For links with scatter-gather.
+    pub fn poll_transmit_zero_copy(
         &mut self,
         now: Instant,
         frame: &mut [u8],
     ) -> Option<ZeroCopyFrame<'_>> {
-        self.gathering = Gathering::Wanted;
+        self.scatter_gather = ScatterGather::Allowed;
         let frame = self.poll_transmit(now, frame);
-        let gathering = core::mem::replace(&mut self.gathering, Gathering::Unwanted);
+        let placement = core::mem::replace(&mut self.scatter_gather, ScatterGather::Off);
         let frame = frame?;
-        let rest = match gathering {
-            Gathering::Of(index, data) => self.sockets.tcp_at(index)?.connection.lent(data),
-            Gathering::Wanted | Gathering::Unwanted => [&[][..]; 2],
+        let rest = match placement {
+            ScatterGather::Payload(index, data) => {
+                self.sockets.tcp_at(index)?.connection.lent(data)
+            }
+            ScatterGather::Allowed | ScatterGather::Off => [&[][..]; 2],
         };
-        let beside: usize = rest.iter().map(|part| part.len()).sum();
-        self.counted.transmit.bytes += beside as u64;
+        let zero_copy_bytes: usize = rest.iter().map(|part| part.len()).sum();
+        self.counted.transmit.bytes += zero_copy_bytes as u64;
         Some(ZeroCopyFrame { frame, rest })
     }
 
-    /// The same at the time that the host was told last, for whoever asks for one frame after the other; then,
-    /// and before anything else, [`Stack::tell_of_burst`] is to be called.
+    /// Writes the next frame at the current time of the host, for a caller that sends several
+    /// frames. [`Stack::commit_burst`] must be called after the last frame, and before anything
+    /// else.
     #[inline]
     pub(crate) fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
-        if self.burst.goes_on()
-            && let Some(length) = self.next_of_burst(frame)
+        if self.burst.has_next()
+            && let Some(length) = self.write_next_of_burst(frame)
         {
             return Some(TxFrame::whole(length));
         }
-        self.transmit_chosen(now, frame)
+        self.transmit_next_sender(now, frame)
     }
 
     #[inline(always)]
-    pub(crate) fn transmit_chosen(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
+    pub(crate) fn transmit_next_sender(
+        &mut self,
+        now: Instant,
+        frame: &mut [u8],
+    ) -> Option<TxFrame> {
         if frame.len() < self.interface.frames.least {
-            // A link that does not keep its promise gets nothing.
+            // The link offers less room than its capabilities promise, so it gets nothing.
             return None;
         }
-        if self.burst.is_somebodys()
-            && let Some(length) = self.go_on_with_burst(now, frame)
+        if self.burst.has_owner()
+            && let Some(length) = self.continue_burst(now, frame)
         {
             return Some(TxFrame::whole(length));
         }
         loop {
             let sender = self.ready.turn()?;
-            let plainly = match sender {
-                Sender::Socket(index) => self.transmit_plainly(now, index, frame),
-                Sender::Replies => Plainly::Not,
+            let segment = match sender {
+                Sender::Socket(index) => self.transmit_common_segment(now, index, frame),
+                Sender::Replies => SegmentOutcome::NotReady,
             };
-            let frame = match plainly {
-                Plainly::Frame(frame) => return Some(self.count_frame(frame)),
-                Plainly::Nothing => self.pass_by(sender),
-                Plainly::Not => self.transmit_of(now, sender, frame),
+            let frame = match segment {
+                SegmentOutcome::Frame(frame) => return Some(self.count_frame(frame)),
+                SegmentOutcome::Nothing => self.remove_idle_sender(sender),
+                SegmentOutcome::NotReady => self.transmit_from_sender(now, sender, frame),
             };
             if frame.is_some() {
                 return frame;
@@ -89,12 +97,12 @@ impl Stack {
         }
     }
 
-    /// The next frame of a burst that was interrupted, if it goes on.
+    /// Writes the next frame of an interrupted burst, if the burst can be continued.
     #[inline(never)]
-    fn go_on_with_burst(&mut self, now: Instant, frame: &mut [u8]) -> Option<usize> {
-        self.tell_of_burst();
+    fn continue_burst(&mut self, now: Instant, frame: &mut [u8]) -> Option<usize> {
+        self.commit_burst();
         if self.resume_burst(now, frame.len())
-            && let Some(length) = self.next_of_burst(frame)
+            && let Some(length) = self.write_next_of_burst(frame)
         {
             return Some(length);
         }
@@ -102,9 +110,9 @@ impl Stack {
         None
     }
 
-    /// The sender whose turn it is has nothing to send.
+    /// Removes a sender without frames to send from the ring.
     #[inline(never)]
-    fn pass_by(&mut self, sender: Sender) -> Option<TxFrame> {
+    fn remove_idle_sender(&mut self, sender: Sender) -> Option<TxFrame> {
         self.ready.remove(sender);
         None
     }
@@ -114,9 +122,9 @@ impl Stack {
         !self.replies.is_empty() || self.neighbors.wants_transmit()
     }
 
-    /// Gives the host its own place in the ring if it has something to send. To be called after whatever may
-    /// have made a reply, a question for a neighbour, or an end of waiting for one.
-    pub(crate) fn call_replies(&mut self) {
+    /// Adds the host itself to the ring of senders, if it has something to send. Must be called
+    /// after anything that may queue a reply or an ARP request, or resolve a neighbour.
+    pub(crate) fn schedule_replies(&mut self) {
         if self.has_replies() {
             self.ready.push(Sender::Replies);
         }
@@ -129,107 +137,120 @@ impl Stack {
         frame
     }
 
-    /// What the sender has, whatever that is, if it is for the link.
+    /// Sends the next frame of a sender, in the general case.
     #[inline(never)]
-    fn transmit_of(&mut self, now: Instant, sender: Sender, frame: &mut [u8]) -> Option<TxFrame> {
-        let turned = match sender {
+    fn transmit_from_sender(
+        &mut self,
+        now: Instant,
+        sender: Sender,
+        frame: &mut [u8],
+    ) -> Option<TxFrame> {
+        let outcome = match sender {
             Sender::Replies => self.transmit_reply(now, frame),
             Sender::Socket(index) => match self.sockets.get(index) {
                 Some(Socket::Tcp(_)) => self.transmit_segment(now, index, frame),
                 Some(Socket::Udp(_)) => self.transmit_datagram(now, index, frame),
-                Some(Socket::Resting(_) | Socket::Waiting(_) | Socket::Listen(_)) | None => {
-                    Turned::Nothing
+                Some(Socket::Compact(_) | Socket::TimeWait(_) | Socket::Listen(_)) | None => {
+                    TransmitOutcome::Nothing
                 }
             },
         };
-        match turned {
-            Turned::Frame(frame) => Some(self.count_frame(frame)),
-            Turned::Elsewhere => None,
-            Turned::Nothing => self.pass_by(sender),
+        match outcome {
+            TransmitOutcome::Frame(frame) => Some(self.count_frame(frame)),
+            TransmitOutcome::QueuedOrDropped => None,
+            TransmitOutcome::Nothing => self.remove_idle_sender(sender),
         }
     }
 
-    /// Questions for neighbours go first, then packets whose neighbour has answered, then replies.
-    fn transmit_reply(&mut self, now: Instant, frame: &mut [u8]) -> Turned {
-        if let Some(question) = self.neighbors.poll_request() {
-            let (request, station) = self.arp_request(&question);
-            let at = self.emit_ethernet(station, EtherType::ARP, frame);
-            return Turned::Frame(TxFrame::whole(at + request.emit(&mut frame[at..])));
+    /// Sends ARP requests first, then packets whose neighbour was resolved, then replies.
+    fn transmit_reply(&mut self, now: Instant, frame: &mut [u8]) -> TransmitOutcome {
+        if let Some(request) = self.neighbors.poll_request() {
+            let (packet, mac) = self.arp_request(&request);
+            let at = self.emit_ethernet(mac, EtherType::ARP, frame);
+            return TransmitOutcome::Frame(TxFrame::whole(at + packet.emit(&mut frame[at..])));
         }
-        if let Some((station, packet)) = self.neighbors.poll_released() {
-            return self.frame_packet(Station::Known(station), &packet, frame);
+        if let Some((mac, packet)) = self.neighbors.poll_released() {
+            return self.frame_packet(NextHop::Mac(mac), &packet, frame);
         }
-        let Some((reply, packet)) = self.replies.pop() else { return Turned::Nothing };
-        let turned = match reply {
+        let Some((reply, packet)) = self.replies.pop() else { return TransmitOutcome::Nothing };
+        let outcome = match reply {
             Reply::Packet => self.route_packet(now, &packet, frame),
-            Reply::Arp(station) => {
-                let at = self.emit_ethernet(station, EtherType::ARP, frame);
+            Reply::Arp(mac) => {
+                let at = self.emit_ethernet(mac, EtherType::ARP, frame);
                 frame[at..at + packet.len()].copy_from_slice(&packet);
-                Turned::Frame(TxFrame::whole(at + packet.len()))
+                TransmitOutcome::Frame(TxFrame::whole(at + packet.len()))
             }
         };
         self.replies.recycle(packet);
-        turned
+        outcome
     }
 
-    /// Sends a finished packet along its route.
-    pub(crate) fn route_packet(&mut self, now: Instant, packet: &[u8], frame: &mut [u8]) -> Turned {
-        let Some(&[a, b, c, d]) = packet.get(16..20) else { return Turned::Elsewhere };
-        let station = self.station_for(now, Ipv4Addr::new(a, b, c, d));
-        self.frame_packet(station, packet, frame)
+    /// Sends a complete packet along its route.
+    pub(crate) fn route_packet(
+        &mut self,
+        now: Instant,
+        packet: &[u8],
+        frame: &mut [u8],
+    ) -> TransmitOutcome {
+        let Some(&[a, b, c, d]) = packet.get(16..20) else {
+            return TransmitOutcome::QueuedOrDropped;
+        };
+        let next_hop = self.resolve_next_hop(now, Ipv4Addr::new(a, b, c, d));
+        self.frame_packet(next_hop, packet, frame)
     }
 
-    /// The station to which packets for `destination` are sent now.
-    pub(crate) fn station_for(&mut self, now: Instant, destination: Ipv4Addr) -> Station {
+    /// Returns the link address of the next hop towards `destination`, and requests an unresolved
+    /// one.
+    pub(crate) fn resolve_next_hop(&mut self, now: Instant, destination: Ipv4Addr) -> NextHop {
         if self.interface.capabilities.medium == Medium::Ip {
-            return Station::Known(MacAddress::ZERO);
+            return NextHop::Mac(MacAddress::ZERO);
         }
         let route = match self.cached_route_to(destination) {
             Some(route) => Some(route),
             None if self.interface.audience(destination) == Audience::Broadcast => {
-                return Station::Known(MacAddress::BROADCAST);
+                return NextHop::Mac(MacAddress::BROADCAST);
             }
             None => self.find_route(destination),
         };
-        let Some(CachedRoute { next_hop, .. }) = route else { return Station::NoRoute };
-        let station = self.neighbors.lookup(now, next_hop);
-        self.call_replies();
-        station.map_or(Station::Asked(next_hop), Station::Known)
+        let Some(CachedRoute { next_hop: neighbor, .. }) = route else { return NextHop::NoRoute };
+        let mac = self.neighbors.lookup(now, neighbor);
+        self.schedule_replies();
+        mac.map_or(NextHop::Resolving(neighbor), NextHop::Mac)
     }
 
-    /// Puts a finished packet into the frame, or where it has to wait.
+    /// Writes a complete packet into the frame, or queues it for its neighbour.
     pub(crate) fn frame_packet(
         &mut self,
-        station: Station,
+        next_hop: NextHop,
         packet: &[u8],
         frame: &mut [u8],
-    ) -> Turned {
-        match station {
-            Station::Known(station) => {
-                let at = self.emit_ethernet(station, EtherType::IPV4, frame);
+    ) -> TransmitOutcome {
+        match next_hop {
+            NextHop::Mac(mac) => {
+                let at = self.emit_ethernet(mac, EtherType::IPV4, frame);
                 let Some(room) = frame.get_mut(at..at + packet.len()) else {
-                    // Only if the link has become narrower since the packet was made.
+                    // The MTU of the link has decreased since the packet was queued.
                     self.counted.ip.out_discards += 1;
-                    return Turned::Elsewhere;
+                    return TransmitOutcome::QueuedOrDropped;
                 };
                 room.copy_from_slice(packet);
-                Turned::Frame(TxFrame::whole(at + packet.len()))
+                TransmitOutcome::Frame(TxFrame::whole(at + packet.len()))
             }
-            Station::Asked(next_hop) => {
-                self.neighbors.enqueue(next_hop, packet);
-                Turned::Elsewhere
+            NextHop::Resolving(neighbor) => {
+                self.neighbors.enqueue(neighbor, packet);
+                TransmitOutcome::QueuedOrDropped
             }
-            Station::NoRoute => {
+            NextHop::NoRoute => {
                 self.counted.ip.out_no_routes += 1;
-                Turned::Elsewhere
+                TransmitOutcome::QueuedOrDropped
             }
         }
     }
 
-    /// Writes the medium's header, and says where the packet begins.
+    /// Writes the link header, and returns the offset of the packet.
     pub(crate) fn emit_ethernet(
         &self,
-        station: MacAddress,
+        destination: MacAddress,
         ether_type: EtherType,
         frame: &mut [u8],
     ) -> usize {
@@ -237,8 +258,7 @@ impl Stack {
             Medium::Ip => 0,
             Medium::Ethernet => {
                 let source = self.interface.mac;
-                EthernetHeader { destination: station, source, tags: VlanTags::NONE, ether_type }
-                    .emit(frame)
+                EthernetHeader { destination, source, tags: VlanTags::NONE, ether_type }.emit(frame)
             }
         }
     }

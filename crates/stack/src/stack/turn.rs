@@ -1,4 +1,4 @@
-//! One turn of a host on its link: frames in, timers, frames out.
+//! A turn of a host on its link: receive frames, run timers, send frames.
 
 use crate::link::{
     FrameSink, FrameSlots, FrameSource, Link, LinkError, PlainFrame, RxFrame, TxFrame,
@@ -8,14 +8,14 @@ use crate::stack::Stack;
 use core::hint::cold_path;
 use linerate_units::Instant;
 
-/// How much one turn does of each kind before it returns.
+/// The limits of one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Frames taken in from the link, and as many from the host to itself.
+    /// Frames to receive from the link, and packets to handle from the host to itself.
     pub receive: usize,
-    /// Timers.
+    /// Timers to run.
     pub timers: usize,
-    /// Frames given to the link.
+    /// Frames to send to the link.
     pub transmit: usize,
 }
 
@@ -25,31 +25,31 @@ impl Default for Budget {
     }
 }
 
-/// What a turn has done, and when the next one is due.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Frames taken in.
+    /// Received frames.
     pub received: usize,
-    /// Frames given to the link.
+    /// Sent frames.
     pub transmitted: usize,
     /// Timers that expired.
     pub timers: usize,
-    /// When to turn again at the latest, if nothing arrives and no application wants anything before;
-    /// [`Instant::NEVER`] if never.
+    /// The latest time of the next turn, if no frame arrives and no application acts before;
+    /// [`Instant::NEVER`] if none is needed.
     pub next: Instant,
-    /// A budget ran out: turn again at once.
+    /// Was a budget exhausted? Then the next turn is due immediately.
     pub more: bool,
-    /// There may be frames to be sent, and the link had no room: turn again when it has.
+    /// Were frames left because the link had no room? Then the next turn is due when it has.
     pub blocked: bool,
 }
 
-/// A host at a time at which its link brings it frames, or asks it for some.
-pub(crate) struct Turning<'a> {
+/// A host during a turn, as the sink and the source of its link's frames.
+pub(crate) struct HostTurn<'a> {
     pub(crate) stack: &'a mut Stack,
     pub(crate) now: Instant,
 }
 
-impl FrameSink for Turning<'_> {
+impl FrameSink for HostTurn<'_> {
     fn take(&mut self, frame: RxFrame<'_>) {
         self.stack.handle_frame_of_batch(self.now, &frame);
     }
@@ -60,7 +60,7 @@ impl FrameSink for Turning<'_> {
     }
 }
 
-impl FrameSource for Turning<'_> {
+impl FrameSource for HostTurn<'_> {
     #[inline]
     fn now(&self) -> Instant {
         self.now
@@ -77,17 +77,17 @@ impl FrameSource for Turning<'_> {
     }
 
     fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>> {
-        self.stack.poll_transmit_to_gather(self.now, frame)
+        self.stack.poll_transmit_zero_copy(self.now, frame)
     }
 
     #[inline(always)]
     fn fill_all(&mut self, slots: &mut impl FrameSlots) {
-        let Turning { stack, now } = self;
+        let HostTurn { stack, now } = self;
         while stack.wants_transmit() {
-            let is_filled = if stack.burst.goes_on() {
-                stack.fill_with_burst(slots)
+            let is_filled = if stack.burst.has_next() {
+                stack.fill_from_burst(slots)
             } else {
-                slots.offer(|frame| stack.transmit_chosen(*now, frame))
+                slots.offer(|frame| stack.transmit_next_sender(*now, frame))
             };
             if !is_filled {
                 return;
@@ -97,8 +97,8 @@ impl FrameSource for Turning<'_> {
 }
 
 impl Stack {
-    /// Does what [`Host::turn`](crate::Host::turn) does, for a host that is kept apart from its link.
-    /// Threads that share a host under a lock wait for the link without holding that lock.
+    /// Performs a turn like [`Host::turn`](crate::Host::turn), for a host that is separate from its
+    /// link. Threads that share a host under a lock can then wait for the link without the lock.
     ///
     /// # Errors
     /// As for [`Host::turn`](crate::Host::turn).
@@ -109,22 +109,23 @@ impl Stack {
         budget: Budget,
         now: Instant,
     ) -> Result<Turn, LinkError> {
-        if self.capabilities().offloads.gso_max_size > 0 || self.looks_ahead() {
-            // Part by part: a whole budget would go through memory in every turn.
-            return self.turn_otherwise(
+        if self.capabilities().offloads.gso_max_size > 0 || self.prefetches_lookups() {
+            // The budget is passed as scalars, which stay in registers; a struct would go through
+            // memory.
+            return self.turn_with_offload_or_prefetch(
                 link,
                 (budget.receive, budget.timers, budget.transmit),
                 now,
             );
         }
-        let received = self.receive_unforeseen(link, budget.receive, now);
-        self.pass(received, link, budget, now)
+        let received = self.receive_without_prefetch(link, budget.receive, now);
+        self.run_timers_and_transmit(received, link, budget, now)
     }
 
-    /// The same on a link with super-frames: frames out, and only then frames in, and timers. Or of a host with so many
-    /// connections that it looks ahead.
+    /// Performs a turn on a link with segmentation offload, or of a host with lookup prefetch. With
+    /// offload, sending comes first.
     #[inline(never)]
-    fn turn_otherwise(
+    fn turn_with_offload_or_prefetch(
         &mut self,
         link: &mut impl Link,
         (receive, timers, transmit): (usize, usize, usize),
@@ -133,85 +134,100 @@ impl Stack {
         let budget = Budget { receive, timers, transmit };
         if self.capabilities().offloads.gso_max_size == 0 {
             let received = self.receive(link, receive, now);
-            return self.pass(received, link, budget, now);
+            return self.run_timers_and_transmit(received, link, budget, now);
         }
-        let nothing = self.receive(link, 0, now);
-        let out = self.pass(nothing, link, Budget { receive: 0, timers: 0, transmit }, now);
+        let unreceived = self.receive(link, 0, now);
+        let sent = self.run_timers_and_transmit(
+            unreceived,
+            link,
+            Budget { receive: 0, timers: 0, transmit },
+            now,
+        );
         let received = self.receive(link, receive, now);
-        let turn = self.pass(received, link, Budget { transmit: 0, ..budget }, now)?;
-        let Turn { transmitted, blocked, .. } = out?;
+        let turn =
+            self.run_timers_and_transmit(received, link, Budget { transmit: 0, ..budget }, now)?;
+        let Turn { transmitted, blocked, .. } = sent?;
         let Turn { received, timers, .. } = turn;
-        let spent =
+        let is_exhausted =
             received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
-        let more = spent || self.has_local() || (self.wants_transmit() && !blocked);
+        let more = is_exhausted || self.has_local() || (self.wants_transmit() && !blocked);
         let next = if more { now } else { self.poll_timeout() };
         Ok(Turn { transmitted, blocked, next, more, ..turn })
     }
 
-    /// Frames in, of which something may be known before they are taken in.
+    /// Receives frames, with lookup prefetch if it is enabled.
     fn receive(
         &mut self,
         link: &mut impl Link,
         budget: usize,
         now: Instant,
     ) -> Result<usize, LinkError> {
-        if self.looks_ahead() {
-            self.receive_foreseen(link, budget, now)
+        if self.prefetches_lookups() {
+            self.receive_with_prefetch(link, budget, now)
         } else {
-            self.receive_unforeseen(link, budget, now)
+            self.receive_without_prefetch(link, budget, now)
         }
     }
 
-    /// Frames in, each of which is looked at when it has its turn.
+    /// Receives frames without lookup prefetch.
     #[inline(always)]
-    fn receive_unforeseen(
+    fn receive_without_prefetch(
         &mut self,
         link: &mut impl Link,
         budget: usize,
         now: Instant,
     ) -> Result<usize, LinkError> {
         self.warm_memory.end();
-        link.receive_into(budget, &mut Turning { stack: self, now })
+        link.receive_into(budget, &mut HostTurn { stack: self, now })
     }
 
-    /// Frames were taken in: timers, and frames out.
+    /// Completes a turn after the frames were received: runs timers and sends frames.
     #[inline(always)]
-    fn pass(
+    fn run_timers_and_transmit(
         &mut self,
         received: Result<usize, LinkError>,
         link: &mut impl Link,
         budget: Budget,
         now: Instant,
     ) -> Result<Turn, LinkError> {
-        // Asked at once, so that nothing has to be kept of an error that there hardly ever is.
+        // An early return keeps the rare error out of the variables of the common path.
         let received = match received {
             Ok(received) => received,
             Err(error) => {
-                return Err(self.serve_without_link(budget.receive, budget.timers, now, error));
+                return Err(self.run_timers_without_link(
+                    budget.receive,
+                    budget.timers,
+                    now,
+                    error,
+                ));
             }
         };
-        let (local, timers) = self.serve(budget.receive, budget.timers, now);
+        let (local, timers) = self.run_local_and_timers(budget.receive, budget.timers, now);
         let transmitted =
-            match link.transmit_from(budget.transmit, &mut Turning { stack: self, now }) {
+            match link.transmit_from(budget.transmit, &mut HostTurn { stack: self, now }) {
                 Ok(transmitted) => transmitted,
                 Err(error) => {
-                    self.tell_of_burst();
+                    self.commit_burst();
                     return Err(error);
                 }
             };
-        self.tell_of_burst();
-        let spent =
+        self.commit_burst();
+        let is_exhausted =
             received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
-        let more = spent || local > 0 || self.has_local();
+        let more = is_exhausted || local > 0 || self.has_local();
         let blocked = transmitted < budget.transmit && self.wants_transmit();
         let next = if more { now } else { self.poll_timeout() };
         Ok(Turn { received, transmitted, timers, next, more, blocked })
     }
 
-    /// What there is to do between frames in and frames out: how many packets the host had for itself, and how many
-    /// timers expired.
+    /// Handles packets from the host to itself, and runs timers. Returns the number of each.
     #[inline(always)]
-    fn serve(&mut self, receive: usize, timers: usize, now: Instant) -> (usize, usize) {
+    fn run_local_and_timers(
+        &mut self,
+        receive: usize,
+        timers: usize,
+        now: Instant,
+    ) -> (usize, usize) {
         self.flush_coalesced();
         let mut local = 0;
         if self.has_local() {
@@ -221,21 +237,21 @@ impl Stack {
         (local, self.handle_timeout(now, timers))
     }
 
-    /// The same in a turn without frames: the link cannot carry any, for this reason.
+    /// Runs timers although the link failed with `error`, which is returned.
     #[cold]
-    fn serve_without_link(
+    fn run_timers_without_link(
         &mut self,
         receive: usize,
         timers: usize,
         now: Instant,
         error: LinkError,
     ) -> LinkError {
-        self.serve(receive, timers, now);
+        self.run_local_and_timers(receive, timers, now);
         error
     }
 
-    /// Has anything come up since the turn `last` that should not wait for the one it announces?
-    /// Frames for which the link had no room can only wait for that.
+    /// Is another turn due before the one that `last` announced? Frames that the link had no room
+    /// for do not count: they have to wait for the link.
     #[must_use]
     pub fn wants_turn_since(&self, last: &Turn) -> bool {
         let can_send = self.wants_transmit() && !last.blocked;

@@ -15,7 +15,7 @@ impl Stack {
             self.coalesced.as_ref().is_none_or(|run| !run.waits()),
             "nothing lies in a buffer of which its connection does not know"
         );
-        if let Some(socket) = self.sockets.awake_at(index) {
+        if let Some(socket) = self.sockets.full_at(index) {
             self.warm_memory.lend_to_receive(socket);
         }
     }
@@ -23,7 +23,7 @@ impl Stack {
     /// They have had it.
     #[inline]
     pub(crate) fn take_memory_back(&mut self, index: u32) {
-        if let Some(socket) = self.sockets.awake_at(index) {
+        if let Some(socket) = self.sockets.full_at(index) {
             self.warm_memory.take_back_sent(socket);
         }
     }

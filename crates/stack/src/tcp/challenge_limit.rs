@@ -1,47 +1,46 @@
-//! How many challenge acknowledgements the host may send in a second (RFC 5961 §7).
+//! The rate limit of challenge ACKs, for all connections together (RFC 5961 §7).
 //!
-//! A limit that all connections share says something about each of them: who can spend all but one of a
-//! known number on a connection of his own learns, from whether the last one comes, if his forgery hit
-//! somebody else's (Cao et al., USENIX Security 2016). So the number is another one every second, and
-//! nobody outside can compute it.
+//! A shared, known limit is a side channel: an attacker spends all but one of the budget on its own
+//! connection, and sees from the last answer whether a forged segment has hit another connection
+//! (Cao et al., USENIX Security 2016). So the limit of each second is random.
 
 use linerate_units::{Duration, Instant};
 use siphasher::sip::SipHasher24;
 
-/// So many a second, more or less.
+/// A random limit for each second.
 #[derive(Debug)]
 pub(crate) struct ChallengeLimit {
     hasher: SipHasher24,
-    usual: u32,
-    /// The second that `left` is for.
+    mean: u32,
+    /// The second to which `left` applies.
     second: u64,
     left: u32,
 }
 
 impl ChallengeLimit {
-    /// About `usual` a second; none if that is zero.
-    pub(crate) const fn new(usual: u32, hasher: SipHasher24) -> Self {
-        Self { hasher, usual, second: u64::MAX, left: 0 }
+    /// Creates a limit of about `mean` per second; zero allows none.
+    pub(crate) const fn new(mean: u32, hasher: SipHasher24) -> Self {
+        Self { hasher, mean, second: u64::MAX, left: 0 }
     }
 
-    /// May one more be sent?
+    /// Takes one from the budget of the current second. Returns whether there was one.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         let second = now.as_nanos() / Duration::from_secs(1).as_nanos();
         if second != self.second {
             self.second = second;
             self.left = self.draw(second);
         }
-        let may = self.left > 0;
+        let is_allowed = self.left > 0;
         self.left = self.left.saturating_sub(1);
-        may
+        is_allowed
     }
 
-    /// From half of the usual number up to half as many more.
+    /// Draws the limit of a second, between 50 % and 150 % of the mean.
     fn draw(&self, second: u64) -> u32 {
         #[allow(clippy::cast_possible_truncation, reason = "any bits will do")]
         let noise = self.hasher.hash(&second.to_be_bytes()) as u32;
-        let spread = noise.checked_rem(self.usual.saturating_add(1)).unwrap_or(0);
-        self.usual.div_ceil(2).saturating_add(spread)
+        let spread = noise.checked_rem(self.mean.saturating_add(1)).unwrap_or(0);
+        self.mean.div_ceil(2).saturating_add(spread)
     }
 }
 
@@ -51,14 +50,14 @@ mod tests {
     use crate::keys::Keys;
     use alloc::vec::Vec;
 
-    fn taken(usual: u32, seed: u8, second: u64) -> usize {
-        let mut limit = ChallengeLimit::new(usual, Keys::new([seed; 32]).visible("challenges"));
+    fn taken(mean: u32, seed: u8, second: u64) -> usize {
+        let mut limit = ChallengeLimit::new(mean, Keys::new([seed; 32]).visible("challenges"));
         let now = Instant::ZERO + Duration::from_secs(second);
         (0..1_000).filter(|_| limit.take(now)).count()
     }
 
     #[test]
-    fn the_number_of_a_second_is_around_the_usual_one_and_unlike_the_next() {
+    fn limits_vary_around_the_mean() {
         let numbers: Vec<_> = (0..50).map(|second| taken(100, 1, second)).collect();
         assert!(numbers.iter().all(|number| (50..=150).contains(number)), "{numbers:?}");
         let mut different = numbers.clone();
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_none() {
+    fn a_mean_of_zero_allows_none() {
         assert_eq!(taken(0, 1, 1), 0);
     }
 }

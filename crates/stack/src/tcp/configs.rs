@@ -1,53 +1,53 @@
-//! The rules of the host's connections, kept once for all that have the same.
+//! The shared configurations of connections: one copy for all connections with equal ones.
 
 use linerate_tcp::{Config, SharedConfig};
 
-/// The host's own rules, and those that somebody else has last asked for: a program that has rules of its
-/// own mostly has one kind of them.
+/// The default configuration, and the last one that an application has chosen. An application that
+/// sets its own usually sets the same for all of its connections.
 #[derive(Debug)]
 pub(crate) struct TcpConfigs {
-    usual: SharedConfig,
+    default: SharedConfig,
     last: Option<(Config, SharedConfig)>,
 }
 
-/// The rules of a connection that is about to be opened.
+/// The configuration of a connection that is about to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rules {
-    /// The host's own.
-    Usual,
-    /// Those that were asked for last.
+pub(crate) enum ConfigChoice {
+    /// The default of the host.
+    Default,
+    /// The one that was chosen last.
     Last,
 }
 
 impl TcpConfigs {
-    /// The rules of connections for which nobody has asked for others.
-    pub(crate) fn new(usual: &Config) -> Self {
-        Self { usual: usual.into(), last: None }
+    /// Creates the store with the default configuration.
+    pub(crate) fn new(default: &Config) -> Self {
+        Self { default: default.into(), last: None }
     }
 
-    /// The rules of a connection for which `own` were asked for, if any were.
+    /// Selects a configuration: `own`, or the default without one.
     #[inline]
-    pub(crate) fn choose(&mut self, own: Option<&Config>) -> Rules {
+    pub(crate) fn choose(&mut self, own: Option<&Config>) -> ConfigChoice {
         match own {
-            Some(own) => self.choose_by_wish(own),
-            None => Rules::Usual,
+            Some(own) => self.choose_own(own),
+            None => ConfigChoice::Default,
         }
     }
 
     #[inline(never)]
-    fn choose_by_wish(&mut self, own: &Config) -> Rules {
-        if self.last.as_ref().is_none_or(|(wish, _)| wish != own) {
+    fn choose_own(&mut self, own: &Config) -> ConfigChoice {
+        if self.last.as_ref().is_none_or(|(last_config, _)| last_config != own) {
             self.last = Some((*own, SharedConfig::from(own)));
         }
-        Rules::Last
+        ConfigChoice::Last
     }
 
-    /// The rules that were just chosen.
+    /// Returns the selected configuration.
     #[inline]
-    pub(crate) fn shared(&self, rules: Rules) -> &SharedConfig {
+    pub(crate) fn shared(&self, rules: ConfigChoice) -> &SharedConfig {
         match (rules, &self.last) {
-            (Rules::Last, Some((_, last))) => last,
-            (Rules::Last, None) | (Rules::Usual, _) => &self.usual,
+            (ConfigChoice::Last, Some((_, last))) => last,
+            (ConfigChoice::Last, None) | (ConfigChoice::Default, _) => &self.default,
         }
     }
 }

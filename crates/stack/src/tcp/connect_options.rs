@@ -1,18 +1,17 @@
-//! Options of a TCP connection that is opened.
+//! The options of an outgoing TCP connection.
 
 use core::net::SocketAddrV4;
 use linerate_tcp::Config;
 
-/// How a connection is opened.
+/// The options of an outgoing TCP connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ConnectOptions {
-    /// The address and port to speak from. 0.0.0.0 leaves the address to the host, and port zero the
-    /// port.
+    /// The local address and port. 0.0.0.0 leaves the address to the host, and port zero the port.
     pub local: Option<SocketAddrV4>,
-    /// The rules of the connection, if not those of the host's configuration.
+    /// The configuration, if it differs from the default of the host.
     pub config: Option<Config>,
-    /// Bring what is written before the SYN leaves with the SYN, if the server has given a cookie before, and
-    /// else ask it for one (TCP Fast Open, RFC 7413). The server may get it twice, so this is only for
-    /// requests to which that makes no difference (§6.1).
+    /// Use TCP Fast Open (RFC 7413)? The SYN then carries the data that is written before it
+    /// leaves, if the server has granted a cookie, and otherwise requests a cookie. The server may
+    /// receive the data twice, so the request must be idempotent (§6.1).
     pub fast_open: bool,
 }

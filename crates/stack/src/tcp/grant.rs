@@ -1,6 +1,6 @@
-//! The buffer memory that a connection has been granted by its host, and lent.
+//! Buffer memory granted to a connection, and buffers from the pool.
 
-/// The grant of buffer memory that a connection knows (see [`Memory`](super::memory::Memory)).
+/// The last grant of buffer memory to a connection (see [`Memory`](super::memory::Memory)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Granted {
     pub(crate) changes: u64,
@@ -8,17 +8,17 @@ pub(crate) struct Granted {
 }
 
 impl Granted {
-    /// Nothing was granted yet.
+    /// No grant yet.
     pub(crate) const NOTHING: Self = Self { changes: u64::MAX, has_moved: false };
 
-    /// Does it stay the same, until something changes that others hold, too?
+    /// Does the grant hold until memory changes for other connections too?
     #[inline(always)]
-    pub(crate) const fn is_for_good(self) -> bool {
+    pub(crate) const fn is_final(self) -> bool {
         self.has_moved
     }
 }
 
-/// Which of its buffers a connection was lent memory for. No more than a guess: a buffer may have grown since.
+/// The buffers that use memory of the pool. Only a hint: a buffer may have been reallocated since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lent {
     pub(crate) to_send: bool,

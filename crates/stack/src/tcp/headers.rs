@@ -1,7 +1,7 @@
-//! What stands in front of every segment of a connection: built once, completed by its lengths and
-//! checksums.
+//! The header template of a connection: link, IP and ports, completed for each segment by its
+//! length and checksums.
 
-use super::NOWHERE;
+use super::UNRESOLVED;
 use crate::link::{PartialChecksum, TxChecksum, TxFrame};
 use core::net::{Ipv4Addr, SocketAddrV4};
 use core::num::NonZeroU8;
@@ -13,42 +13,42 @@ use linerate_wire::{
 
 const IP: usize = EthernetHeader::LENGTH;
 const TCP: usize = IP + Ipv4Header::LENGTH;
-/// As far as the ports.
+/// Offset of the end of the ports.
 const LENGTH: usize = TCP + 4;
-/// As far as the header of TCP has no options.
+/// Offset of the end of a TCP header without options.
 const FIXED: usize = TCP + TcpHeader::LENGTH;
 
-/// Bytes of the packet that nearly always comes first.
+/// Length of a SYN packet, which is nearly always the first.
 #[allow(clippy::cast_possible_truncation, reason = "it is a short one")]
 const SYN_PACKET: u16 = (Ipv4Header::LENGTH + TcpHeader::LENGTH + TcpOptions::SYN_LENGTH) as u16;
 
-/// The two bits of the type of service that tell of congestion.
+/// The ECN bits of the type of service.
 const ECN: u8 = Ecn::Ce as u8;
 const CHECKSUM: usize = TCP + TcpHeader::CHECKSUM_OFFSET;
 
-/// The headers of one direction of a conversation.
+/// The header template of one direction of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
-    /// Ethernet, IP and ports, of the last packet: the next has the same, unless it is of another length, or
-    /// bears another mark.
+    /// Ethernet header, IP header and ports of the last packet. The next packet has the same,
+    /// unless its length or its codepoint differs.
     bytes: [u8; LENGTH],
-    /// How long it was, and its codepoint.
+    /// Length and codepoint of the last packet.
     last: (u16, Ecn),
-    /// Over the IP header in `bytes`, without length, codepoint and checksum.
+    /// Sum of the IP header in `bytes`, without length, codepoint and checksum.
     ip_sum: Sum,
-    /// Over the ports and a pseudo-header that says zero bytes.
+    /// Sum of the ports and of a pseudo-header with zero length.
     tcp_sum: Sum,
-    /// The same for the length of the last packet.
+    /// Sum of the ports and of the pseudo-header with the last packet's length.
     segment_sum: Sum,
 }
 
 impl Headers {
-    /// The headers of what goes from `local` to `peer`, to no station yet.
+    /// Creates the headers from `local` to `peer`, without MAC addresses.
     pub(crate) fn new(local: SocketAddrV4, peer: SocketAddrV4) -> Self {
         Self::between(*local.ip(), *peer.ip()).with_ports(local.port(), peer.port())
     }
 
-    /// The headers of all conversations between two hosts, with no ports yet.
+    /// Creates the headers between two hosts, without ports.
     fn between(local: Ipv4Addr, peer: Ipv4Addr) -> Self {
         let mut bytes = [0; LENGTH];
         Ipv4Header::new(local, peer, Protocol::TCP).emit(0, &mut bytes[IP..]);
@@ -56,12 +56,12 @@ impl Headers {
         let last = (0, Ecn::NotEct);
         let mut headers =
             Self { bytes, last, ip_sum: Sum::default(), tcp_sum, segment_sum: tcp_sum };
-        headers.sum_anew();
-        headers.fit_anew((SYN_PACKET, Ecn::NotEct));
+        headers.recompute_ip_sum();
+        headers.refit((SYN_PACKET, Ecn::NotEct));
         headers
     }
 
-    /// The same with these ports, where there were none.
+    /// Adds ports to headers without ports.
     pub(crate) fn with_ports(mut self, local: u16, peer: u16) -> Self {
         self.bytes[TCP..TCP + 2].copy_from_slice(&local.to_be_bytes());
         self.bytes[TCP + 2..].copy_from_slice(&peer.to_be_bytes());
@@ -70,8 +70,8 @@ impl Headers {
         self
     }
 
-    /// The next packet is of no length that is known.
-    fn sum_anew(&mut self) {
+    /// Recomputes the sum of the IP header after a change, and invalidates the last length.
+    fn recompute_ip_sum(&mut self) {
         let ip = &mut self.bytes[IP..TCP];
         ip[1] &= !ECN;
         ip[2..4].fill(0);
@@ -80,39 +80,38 @@ impl Headers {
         self.last = (0, Ecn::NotEct);
     }
 
-    /// Names the stations on the link.
-    pub(crate) fn set_stations(&mut self, source: MacAddress, destination: MacAddress) {
+    /// Sets the MAC addresses.
+    pub(crate) fn set_mac_addresses(&mut self, source: MacAddress, destination: MacAddress) {
         let ether_type = EtherType::IPV4;
         EthernetHeader { destination, source, tags: VlanTags::NONE, ether_type }
             .emit(&mut self.bytes);
     }
 
-    /// Says how routers are to treat the packets. The two bits of congestion are the connection's.
+    /// Sets the type of service. The ECN bits remain those of the connection.
     pub(crate) fn set_type_of_service(&mut self, type_of_service: TypeOfService) {
         self.bytes[IP + 1] = type_of_service.byte();
-        self.sum_anew();
+        self.recompute_ip_sum();
     }
 
-    /// Says how many routers the packets may pass.
+    /// Sets the time to live.
     pub(crate) fn set_ttl(&mut self, ttl: NonZeroU8) {
         self.bytes[IP + 8] = ttl.get();
-        self.sum_anew();
+        self.recompute_ip_sum();
     }
 
-    /// How routers are to treat the packets, and how many they may pass, to be kept for
-    /// [`Headers::set_service`].
+    /// Returns the type of service and the time to live, for [`Headers::set_service`].
     pub(crate) const fn service(&self) -> [u8; 2] {
         [self.bytes[IP + 1] & !ECN, self.bytes[IP + 8]]
     }
 
-    /// Says both of it again.
+    /// Sets the type of service and the time to live.
     pub(crate) fn set_service(&mut self, [type_of_service, ttl]: [u8; 2]) {
         (self.bytes[IP + 1], self.bytes[IP + 8]) = (type_of_service, ttl);
-        self.sum_anew();
+        self.recompute_ip_sum();
     }
 
-    /// Completes a frame in which a segment has been written behind the room for the headers, of
-    /// which the medium takes `medium` bytes: all of Ethernet's or none. Returns the frame's length.
+    /// Completes a frame in which a segment was written after room for the headers. The link header
+    /// has `medium` bytes: that of Ethernet, or zero. Returns the length of the frame.
     ///
     /// # Panics
     /// If the segment is not in the frame.
@@ -122,13 +121,14 @@ impl Headers {
         self.write(medium, sent.length, (self.segment_sum + sent.sum).finish(), frame)
     }
 
-    /// The same for a link that completes the checksum: its field holds the sum over the pseudo-header. Data that
-    /// are to be gathered are not in the frame, and not in its length.
+    /// Completes a frame like [`Headers::complete`], for a link that completes the checksum. The
+    /// checksum field contains the sum of the pseudo-header. Zero-copy data is not in the frame and
+    /// not counted in its length.
     ///
     /// # Panics
     /// If the segment is not in the frame.
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
-    pub(crate) fn complete_but_for_checksum(
+    pub(crate) fn complete_with_partial_checksum(
         &mut self,
         medium: usize,
         sent: &Transmit,
@@ -136,11 +136,11 @@ impl Headers {
     ) -> TxFrame {
         self.fit(sent);
         let &[a, b, c, d] = self.ports();
-        // Taken off again, by adding the complement.
+        // Subtracts the ports by adding their complement.
         let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let pseudo = self.segment_sum.add_u16(!source).add_u16(!destination);
-        let elsewhere = sent.lent.map_or(0, |data| data.length());
-        let length = self.write(medium, sent.length, !pseudo.finish(), frame) - elsewhere;
+        let zero_copy = sent.lent.map_or(0, |data| data.length());
+        let length = self.write(medium, sent.length, !pseudo.finish(), frame) - zero_copy;
         let start = (medium + Ipv4Header::LENGTH) as u16;
         let offset = TcpHeader::CHECKSUM_OFFSET as u16;
         let checksum = TxChecksum::Partial(PartialChecksum { start, offset });
@@ -148,28 +148,29 @@ impl Headers {
     }
 
     const fn ports(&self) -> &[u8; 4] {
-        self.bytes.last_chunk().expect("they are the last four bytes")
+        self.bytes.last_chunk().expect("the ports are the last four bytes")
     }
 
-    /// The sum of a segment of `length` bytes whose header is `header` behind the ports.
+    /// Returns the sum of a segment of `length` bytes, whose TCP header after the ports is
+    /// `header`.
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
     pub(crate) fn sum_of(&self, length: usize, header: &[u8]) -> Sum {
         (self.tcp_sum + Sum::of(header)).add_u16(length as u16)
     }
 
-    /// Makes the headers those of the segment that is `sent`.
+    /// Adapts the headers to the length and codepoint of a segment.
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
     #[inline(always)]
     fn fit(&mut self, sent: &Transmit) {
         let next = ((Ipv4Header::LENGTH + sent.length) as u16, sent.ecn);
         if self.last != next {
-            self.fit_anew(next);
+            self.refit(next);
         }
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "a header has twenty bytes")]
     #[inline(never)]
-    fn fit_anew(&mut self, next: (u16, Ecn)) {
+    fn refit(&mut self, next: (u16, Ecn)) {
         self.last = next;
         let (total, ecn) = (next.0, next.1 as u8);
         self.segment_sum = self.tcp_sum.add_u16(total - Ipv4Header::LENGTH as u16);
@@ -180,8 +181,7 @@ impl Headers {
         ip[10..12].copy_from_slice(&ip_checksum.to_be_bytes());
     }
 
-    /// Writes everything that is not the connection's in front of a segment of `length` bytes, with this
-    /// checksum of TCP.
+    /// Writes the headers before a segment of `length` bytes, with this TCP checksum.
     #[inline(always)]
     pub(crate) fn write(
         &self,
@@ -204,7 +204,7 @@ impl Headers {
         total
     }
 
-    /// The same where what stands before the IP header is `before` bytes shorter.
+    /// Writes the headers where the link header is `before` bytes shorter.
     #[cold]
     fn write_to_other_medium(&self, before: usize, checksum: [u8; 2], frame: &mut [u8]) {
         frame[..LENGTH - before].copy_from_slice(&self.bytes[before..]);
@@ -212,37 +212,47 @@ impl Headers {
     }
 }
 
-/// The headers of the two hosts between which a connection was opened last: the next is likely to be opened between
-/// the same, by who connects as by who is connected to.
+/// The headers between the two hosts of the last opened connection. The next connection is likely
+/// to be between the same hosts, on a client and on a server.
 #[derive(Debug)]
 pub(crate) struct HostHeaders {
     hosts: [Ipv4Addr; 2],
     headers: Headers,
-    /// The generation of routes and neighbours for which the station in `headers` is right, or [`NOWHERE`].
-    hop: u64,
+    /// The generation of routes and neighbours at which `headers` got its MAC address, or
+    /// [`UNRESOLVED`].
+    next_hop_generation: u64,
 }
 
 impl HostHeaders {
-    /// The headers of what goes from `local` to `peer`, to no station yet.
+    /// Creates the headers from `local` to `peer`, without MAC addresses.
     #[cold]
     pub(crate) fn new(local: Ipv4Addr, peer: Ipv4Addr) -> Self {
-        Self { hosts: [local, peer], headers: Headers::between(local, peer), hop: NOWHERE }
+        Self {
+            hosts: [local, peer],
+            headers: Headers::between(local, peer),
+            next_hop_generation: UNRESOLVED,
+        }
     }
 
-    /// Are they those of a conversation between these two?
+    /// Are the headers those between these two hosts?
     pub(crate) fn are_between(&self, local: SocketAddrV4, peer: SocketAddrV4) -> bool {
         self.hosts == [*local.ip(), *peer.ip()]
     }
 
-    /// The headers of such a conversation, and the generation for which their station is right.
+    /// Returns the headers of a connection, and the generation of their MAC address.
     pub(crate) fn with_ports(&self, local: u16, peer: u16) -> (Headers, u64) {
-        (self.headers.with_ports(local, peer), self.hop)
+        (self.headers.with_ports(local, peer), self.next_hop_generation)
     }
 
-    /// In the generation `hop` packets go from `source` to `destination` on the link.
-    pub(crate) fn set_stations(&mut self, source: MacAddress, destination: MacAddress, hop: u64) {
-        self.headers.set_stations(source, destination);
-        self.hop = hop;
+    /// Sets the MAC addresses, which were resolved in `next_hop_generation`.
+    pub(crate) fn set_mac_addresses(
+        &mut self,
+        source: MacAddress,
+        destination: MacAddress,
+        next_hop_generation: u64,
+    ) {
+        self.headers.set_mac_addresses(source, destination);
+        self.next_hop_generation = next_hop_generation;
     }
 }
 
@@ -253,12 +263,12 @@ mod tests {
     use linerate_wire::{EthernetFrame, Ipv4Packet, Segment};
 
     #[test]
-    fn a_completed_frame_says_who_speaks_and_that_it_is_whole() {
+    fn a_completed_frame_has_valid_addresses_and_checksums() {
         let local = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 40_001);
         let peer = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 2), 80);
-        let stations = (MacAddress::new([2, 0, 0, 0, 0, 1]), MacAddress::new([2, 0, 0, 0, 0, 2]));
+        let macs = (MacAddress::new([2, 0, 0, 0, 0, 1]), MacAddress::new([2, 0, 0, 0, 0, 2]));
         let mut headers = Headers::new(local, peer);
-        headers.set_stations(stations.0, stations.1);
+        headers.set_mac_addresses(macs.0, macs.1);
         for medium in [0, EthernetHeader::LENGTH] {
             let mut frame = [0xa5; 100];
             let segment = &mut frame[medium + 20..medium + 47];
@@ -276,7 +286,7 @@ mod tests {
             assert_eq!(length, medium + 47);
             if medium > 0 {
                 let header = EthernetFrame::parse(&frame).unwrap().header;
-                assert_eq!((header.source, header.destination), stations);
+                assert_eq!((header.source, header.destination), macs);
                 assert_eq!(header.ether_type, EtherType::IPV4);
             }
             let packet = Ipv4Packet::parse(&frame[medium..length]).unwrap();

@@ -1,5 +1,4 @@
-//! Initial sequence numbers that a third party cannot guess (RFC 6528), and the offset that hides
-//! the clock in timestamps (RFC 7323 §5.4).
+//! Unpredictable initial sequence numbers (RFC 6528) and timestamp offsets (RFC 7323 §5.4).
 
 use crate::demux::Flow;
 use crate::keys::Keys;
@@ -8,17 +7,17 @@ use linerate_units::Instant;
 use linerate_wire::SeqNum;
 use siphasher::sip::SipHasher24;
 
-/// Where the numbers of connections begin.
+/// The generator of initial sequence numbers and timestamp offsets.
 #[derive(Debug)]
-pub(crate) struct InitialNumbers {
+pub(crate) struct IsnGenerator {
     sequence: SipHasher24,
     timestamp: SipHasher24,
-    /// The two hosts whose offset was asked for last, and that offset.
+    /// The last pair of hosts, and its offset.
     last_offset: Option<([Ipv4Addr; 2], u32)>,
 }
 
-impl InitialNumbers {
-    /// Numbers under the secrets of a host.
+impl IsnGenerator {
+    /// Creates the generator with the keys of a host.
     pub(crate) fn new(keys: &Keys) -> Self {
         Self {
             sequence: keys.visible("initial sequence numbers"),
@@ -27,9 +26,9 @@ impl InitialNumbers {
         }
     }
 
-    /// ISN = M + F(localip, localport, remoteip, remoteport, secretkey), where M counts every four
-    /// microseconds: the numbers of one four-tuple only ever grow, so that a new incarnation of it
-    /// does not take old segments for its own, and say nothing about those of another.
+    /// Returns M + F(localip, localport, remoteip, remoteport, secretkey), where M is a 4 µs clock.
+    /// The numbers of one four-tuple increase with time, so that a new incarnation does not accept
+    /// old segments. They reveal nothing about other four-tuples.
     //= rfc6528#3
     pub(crate) fn sequence(&self, now: Instant, flow: Flow) -> SeqNum {
         let (one, other) = self.sequence.keys();
@@ -37,8 +36,8 @@ impl InitialNumbers {
         SeqNum::new(low_half(now.as_nanos() / 4_000)) + low_half(hash)
     }
 
-    /// What is added to the clock in timestamps. It is the same for all connections of two hosts,
-    /// so that the timestamps of a new incarnation are later than those of the one before it.
+    /// Returns the offset of the timestamp clock. It is constant for a pair of hosts, so that the
+    /// timestamps of a new incarnation are later than those of the previous one.
     pub(crate) fn timestamp_offset(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> u32 {
         let hosts = [*local.ip(), *remote.ip()];
         if let Some((_, offset)) = self.last_offset.filter(|last| last.0 == hosts) {
@@ -68,36 +67,32 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_of_a_four_tuple_grow_by_one_in_four_microseconds() {
-        let numbers = InitialNumbers::new(&Keys::new([1; 32]));
+    fn the_isn_of_a_four_tuple_grows_by_one_in_four_microseconds() {
+        let isn = IsnGenerator::new(&Keys::new([1; 32]));
         let begin = Instant::ZERO + Duration::from_secs(9_000);
-        let first = numbers.sequence(begin, Flow::new(at(1, 80), at(2, 5_000)));
+        let first = isn.sequence(begin, Flow::new(at(1, 80), at(2, 5_000)));
         let later =
-            numbers.sequence(begin + Duration::from_millis(1), Flow::new(at(1, 80), at(2, 5_000)));
+            isn.sequence(begin + Duration::from_millis(1), Flow::new(at(1, 80), at(2, 5_000)));
         assert_eq!(later - first, 250);
     }
 
     #[test]
-    fn another_four_tuple_or_another_secret_gives_unrelated_numbers() {
-        let numbers = InitialNumbers::new(&Keys::new([1; 32]));
-        let other = InitialNumbers::new(&Keys::new([2; 32]));
-        let number = numbers.sequence(Instant::ZERO, Flow::new(at(1, 80), at(2, 5_000)));
-        assert_ne!(number, numbers.sequence(Instant::ZERO, Flow::new(at(1, 80), at(2, 5_001))));
-        assert_ne!(number, numbers.sequence(Instant::ZERO, Flow::new(at(2, 5_000), at(1, 80))));
+    fn another_four_tuple_or_seed_gives_unrelated_numbers() {
+        let isn = IsnGenerator::new(&Keys::new([1; 32]));
+        let other = IsnGenerator::new(&Keys::new([2; 32]));
+        let number = isn.sequence(Instant::ZERO, Flow::new(at(1, 80), at(2, 5_000)));
+        assert_ne!(number, isn.sequence(Instant::ZERO, Flow::new(at(1, 80), at(2, 5_001))));
+        assert_ne!(number, isn.sequence(Instant::ZERO, Flow::new(at(2, 5_000), at(1, 80))));
         assert_ne!(number, other.sequence(Instant::ZERO, Flow::new(at(1, 80), at(2, 5_000))));
     }
 
     #[test]
-    fn the_timestamps_of_two_hosts_have_one_offset_whatever_the_ports() {
-        let mut numbers = InitialNumbers::new(&Keys::new([1; 32]));
-        let offset = numbers.timestamp_offset(at(1, 80), at(2, 5_000));
-        assert_eq!(offset, numbers.timestamp_offset(at(1, 81), at(2, 9)));
-        assert_ne!(offset, numbers.timestamp_offset(at(1, 80), at(3, 5_000)));
-        assert_ne!(
-            offset,
-            numbers.timestamp_offset(at(4, 80), at(2, 5_000)),
-            "of another address of ours"
-        );
-        assert_eq!(offset, numbers.timestamp_offset(at(1, 80), at(2, 5_000)));
+    fn two_hosts_have_one_timestamp_offset_for_all_ports() {
+        let mut isn = IsnGenerator::new(&Keys::new([1; 32]));
+        let offset = isn.timestamp_offset(at(1, 80), at(2, 5_000));
+        assert_eq!(offset, isn.timestamp_offset(at(1, 81), at(2, 9)));
+        assert_ne!(offset, isn.timestamp_offset(at(1, 80), at(3, 5_000)));
+        assert_ne!(offset, isn.timestamp_offset(at(4, 80), at(2, 5_000)), "another local address");
+        assert_eq!(offset, isn.timestamp_offset(at(1, 80), at(2, 5_000)));
     }
 }

@@ -175,7 +175,7 @@ impl Memory {
     }
 
     /// A connection was opened. The newcomer that is none any more, if there are too many.
-    pub(crate) fn welcome(&mut self, connection: u32) -> Option<u32> {
+    pub(crate) fn handle_newcomer(&mut self, connection: u32) -> Option<u32> {
         if !self.holders.contains(connection) {
             self.holders.push_back(&mut self.classes[NEW], connection);
         }
@@ -296,15 +296,17 @@ mod tests {
     fn the_oldest_of_too_many_newcomers_is_none_any_more_and_who_holds_something_is_none_either() {
         let mut memory = Memory::new(1_000_000);
         let limit = u32::try_from(NEWCOMERS).unwrap();
-        assert!((0..limit).all(|connection| memory.welcome(connection).is_none()));
-        assert_eq!((memory.welcome(3), memory.welcome(limit)), (None, Some(0)));
+        assert!((0..limit).all(|connection| memory.handle_newcomer(connection).is_none()));
+        assert_eq!((memory.handle_newcomer(3), memory.handle_newcomer(limit)), (None, Some(0)));
         memory.follow(1, 0, 4_096);
         memory.follow(1, 4_096, 0);
         memory.forget(2, 0);
         assert!(
-            [limit + 1, limit + 2].iter().all(|&connection| memory.welcome(connection).is_none())
+            [limit + 1, limit + 2]
+                .iter()
+                .all(|&connection| memory.handle_newcomer(connection).is_none())
         );
-        assert_eq!(memory.welcome(limit + 3), Some(3));
+        assert_eq!(memory.handle_newcomer(limit + 3), Some(3));
         memory.check_newcomers(|_| Some(0));
     }
 

@@ -1,24 +1,24 @@
-//! The state of TCP in a host: sockets of connections and of listeners, the headers of their segments,
-//! initial sequence numbers, TIME-WAIT records, and TCP Fast Open. `stack::tcp` acts on it.
+//! The TCP state of a host: sockets, listeners, header templates, initial sequence numbers,
+//! TIME-WAIT and Fast Open. `stack::tcp` implements the protocol with it.
 
 pub(crate) mod burst;
 pub(crate) mod challenge_limit;
+pub(crate) mod compact;
 pub(crate) mod configs;
 pub(crate) mod connect_options;
+pub(crate) mod dispatch;
 pub(crate) mod fast_open;
 pub(crate) mod grant;
 pub(crate) mod headers;
 pub(crate) mod isn;
 pub(crate) mod listen;
 pub(crate) mod memory;
-pub(crate) mod resting;
-pub(crate) mod settle;
 pub(crate) mod time_wait;
 pub(crate) mod warm_memory;
 
-pub(crate) use configs::{Rules, TcpConfigs};
+pub(crate) use compact::{CompactSocket, TcpView};
+pub(crate) use configs::{ConfigChoice, TcpConfigs};
 pub(crate) use headers::HostHeaders;
-pub(crate) use resting::{RestingSocket, Seen};
 pub(crate) use time_wait::{TcpTimer, TimeWait};
 
 use crate::demux::FlowHash;
@@ -30,104 +30,106 @@ use linerate_tcp::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::prefetch_through;
 
-/// Who holds a connection.
+/// The owner of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// An application.
     Application,
-    /// Nobody any more: it ends by itself.
-    Nobody,
-    /// The listener with this number, while the handshake goes on.
+    /// None: the application has closed it, and it has not ended yet.
+    Orphan,
+    /// The listener at this index, during the handshake.
     HalfOpen(u32),
-    /// The listener with this number, until an application accepts it.
+    /// The listener at this index, until an application accepts the connection.
     Acceptable(u32),
 }
 
-/// No generation of routes and neighbours.
-const NOWHERE: u64 = u64::MAX;
+/// The generation of a MAC address that was never resolved.
+const UNRESOLVED: u64 = u64::MAX;
 
-/// A connection and what the host keeps beside it, of which what every segment needs comes first.
+/// A connection and its state in the host. The fields that every segment needs come first.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct TcpSocket {
     pub(crate) headers: Headers,
-    /// The generation of routes and neighbours for which the station in `headers` is right, or [`NOWHERE`].
-    pub(crate) hop: u64,
-    /// What the connection was last told of memory holds for this.
+    /// The generation of routes and neighbours at which `headers` got its MAC address, or
+    /// [`UNRESOLVED`].
+    pub(crate) next_hop_generation: u64,
+    /// The state of memory at the last grant to the connection.
     pub(crate) granted: Granted,
-    /// Bytes of memory that the host knows its buffers to hold.
+    /// Bytes of buffer memory that the host has accounted to the connection.
     pub(crate) held: usize,
-    /// Its timer comes due by then, or nobody knows: [`Instant::NEVER`]. So the wheel is asked only for an earlier time.
+    /// The timer expires at this time or earlier; [`Instant::NEVER`] if unknown. Avoids a lookup in
+    /// the timer wheel unless the deadline is earlier.
     pub(crate) armed: Instant,
     pub(crate) owner: Owner,
-    /// Bytes of the largest segment that the connection may want to write.
+    /// Bytes of the largest segment that the connection may write.
     pub(crate) room: u32,
     /// Is the peer this host itself?
     pub(crate) is_local: bool,
-    /// The state in which the host has last seen the connection.
+    /// The state of the connection that the host has last dispatched.
     pub(crate) state: State,
-    /// Has it left the network, and stays only for what its application may still read?
-    pub(crate) retired: bool,
-    /// Which of its buffers were lent warm memory.
+    /// Has the connection left the tables, and stays only until the application has read its data?
+    pub(crate) is_retired: bool,
+    /// The buffers that use memory of the pool.
     pub(crate) lent: Lent,
     pub(crate) local: SocketAddrV4,
     pub(crate) connection: Connection,
     pub(crate) peer: SocketAddrV4,
-    /// Under what the table of flows has it: when it ends, long after it was hashed.
+    /// The hash of the connection in the flow table, which is needed again when it ends.
     pub(crate) flow_hash: FlowHash,
 }
 
-/// Is a connection in this state open in the sense of `CurrEstab`?
+/// Does `CurrEstab` count a connection in this state?
 pub(crate) const fn is_open(state: State) -> bool {
     matches!(state, State::Established | State::CloseWait)
 }
 
 impl TcpSocket {
-    /// Fetches what a segment that arrives is going to need. May it come from a link? What a host sends to itself
-    /// does not.
-    pub(crate) fn warm(&self) -> bool {
+    /// Prefetches the data that a received segment needs. Returns whether its segments can come
+    /// from the link, unlike those of a connection of the host with itself.
+    pub(crate) fn prefetch(&self) -> bool {
         prefetch_through(&self.headers, &self.local);
         self.connection.warm();
         !self.is_local && !self.local.ip().is_loopback()
     }
 
-    /// Fetches what a segment that leaves is going to need, and the acknowledgement of that.
+    /// Prefetches the data that sending a segment and receiving its acknowledgement need.
     #[inline]
-    pub(crate) fn warm_to_send(&self) {
+    pub(crate) fn prefetch_for_transmit(&self) {
         prefetch_through(&self.headers, &self.local);
         self.connection.warm_to_send();
     }
 
-    /// A connection, beside which nothing is kept yet.
+    /// Creates a socket for a connection, with all other fields empty.
     #[cold]
-    pub(crate) fn around(connection: Connection) -> Self {
-        let nobody = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+    pub(crate) fn with_empty_state(connection: Connection) -> Self {
+        let unspecified = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
         Self {
-            headers: Headers::new(nobody, nobody),
-            hop: NOWHERE,
+            headers: Headers::new(unspecified, unspecified),
+            next_hop_generation: UNRESOLVED,
             granted: Granted::NOTHING,
             held: 0,
             armed: Instant::NEVER,
-            owner: Owner::Nobody,
+            owner: Owner::Orphan,
             room: 0,
             is_local: false,
             state: connection.state(),
-            retired: false,
+            is_retired: false,
             lent: Lent::default(),
-            local: nobody,
+            local: unspecified,
             connection,
-            peer: nobody,
+            peer: unspecified,
             flow_hash: FlowHash::NONE,
         }
     }
 
-    /// Is the connection open in the sense of `CurrEstab`?
+    /// Does `CurrEstab` count the connection?
     pub(crate) fn is_established(&self) -> bool {
-        !self.retired && is_open(self.state)
+        !self.is_retired && is_open(self.state)
     }
 
-    /// Is it a connection that nobody holds, and that still does more than wait for its end?
+    /// Is it an orphan: owned by nothing, and not in TIME-WAIT?
     pub(crate) fn is_orphan(&self) -> bool {
-        !self.retired && self.owner == Owner::Nobody && self.state != State::TimeWait
+        !self.is_retired && self.owner == Owner::Orphan && self.state != State::TimeWait
     }
 }

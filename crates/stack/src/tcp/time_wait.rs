@@ -1,26 +1,26 @@
-//! Connections in TIME-WAIT, in the order in which they end, and one timer for nearly all of them.
+//! The queue of connections in TIME-WAIT, with one timer for nearly all of them.
 //!
-//! They end in the order in which they have come, as long as each waits for as long as the one before it. So whoever
-//! is kept as nothing but what TIME-WAIT needs stands in the queue without a timer of its own: the queue's comes
-//! due a little after the first of them may end, and ends all that may end by then. To wait for a little longer
-//! costs nothing but the record; TIME-WAIT is never shorter than it has to be (RFC 9293 §3.6.1).
+//! Connections end in the order in which they entered TIME-WAIT, as long as all have the same
+//! duration. So a TIME-WAIT record needs no timer of its own: the timer of the queue expires a
+//! little after the end of the first record, and removes all that have ended. A longer wait costs
+//! only memory; TIME-WAIT is never shorter than required (RFC 9293 §3.6.1).
 
 use crate::collections::list::List;
 use crate::collections::timer_wheel::TimerId;
 use linerate_units::{Duration, Instant};
 
-/// How much longer than it has to be TIME-WAIT may be, as a part of it.
-const LONGER: u64 = 16;
-/// Connections that end at a time: as long as others may have to wait.
-pub(crate) const AT_A_TIME: usize = 16;
+/// TIME-WAIT may be extended by this fraction.
+const EXTENSION_DIVISOR: u64 = 16;
+/// Connections that are ended by one expiry, to limit its duration.
+pub(crate) const ENDS_PER_EXPIRY: usize = 16;
 
-/// Whose timer it is.
+/// The timers of TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TcpTimer {
-    /// The queue's.
+    /// The timer of the TIME-WAIT queue.
     Queue,
-    /// That of the connection with this number.
-    Of(u32),
+    /// The timer of the connection at this index.
+    Connection(u32),
 }
 
 impl TimerId for TcpTimer {
@@ -28,36 +28,42 @@ impl TimerId for TcpTimer {
     fn number(self) -> u32 {
         match self {
             Self::Queue => 0,
-            Self::Of(index) => index + 1,
+            Self::Connection(index) => index + 1,
         }
     }
 
     #[inline]
     fn from_number(number: u32) -> Self {
-        number.checked_sub(1).map_or(Self::Queue, Self::Of)
+        number.checked_sub(1).map_or(Self::Queue, Self::Connection)
     }
 }
 
-/// The queue of those in TIME-WAIT.
+/// The queue of connections in TIME-WAIT.
 #[derive(Debug)]
 pub(crate) struct TimeWait {
-    /// All of them. Invariant: those that have no timer of their own stand there in the order of their ends.
+    /// All connections in TIME-WAIT. Invariant: the records are in the order of their ends.
     pub(crate) list: List,
-    /// When the last of those ends that have no timer of their own.
+    /// The end of the last record.
     pub(crate) latest: Instant,
-    /// How long after the end of the first the queue's timer comes due.
-    pub(crate) late: Duration,
-    /// How many were passed over since somebody came, went, or was found to do nothing but wait. All of them: nobody does.
-    pub(crate) passed: usize,
+    /// The delay of the timer of the queue after the end of the first record.
+    pub(crate) delay: Duration,
+    /// Entries skipped since a record was added, removed or found; if all were skipped, there is no
+    /// record to end.
+    pub(crate) skipped: usize,
 }
 
 impl TimeWait {
-    /// Nobody waits; it takes so long as a rule.
+    /// Creates an empty queue. TIME-WAIT usually lasts for `span`.
     pub(crate) fn new(span: Duration) -> Self {
-        Self { list: List::EMPTY, latest: Instant::ZERO, late: span / LONGER, passed: 0 }
+        Self {
+            list: List::EMPTY,
+            latest: Instant::ZERO,
+            delay: span / EXTENSION_DIVISOR,
+            skipped: 0,
+        }
     }
 
-    /// How many wait.
+    /// Returns the number of connections.
     pub(crate) const fn len(&self) -> usize {
         self.list.len()
     }

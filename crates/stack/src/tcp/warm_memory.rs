@@ -55,7 +55,7 @@ impl WarmMemory {
         if self.is_on && !socket.lent.to_send {
             // Its segment leaves when others have been written to, too, and its acknowledgement comes when they have
             // left: all that both need is fetched meanwhile.
-            socket.warm_to_send();
+            socket.prefetch_for_transmit();
             socket.lent.to_send =
                 self.lend(|memory| socket.connection.exchange_send_memory(memory));
         }

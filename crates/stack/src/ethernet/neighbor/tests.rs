@@ -25,7 +25,7 @@ fn at(seconds: u64) -> Instant {
 }
 
 /// Runs all timers up to `now`, and returns the number of dropped packets.
-fn pass_time(neighbors: &mut Neighbors, now: Instant) -> usize {
+fn advance_clock(neighbors: &mut Neighbors, now: Instant) -> usize {
     core::iter::from_fn(|| neighbors.handle_timeout(now)).map(|packets| packets.len()).sum()
 }
 
@@ -71,7 +71,7 @@ fn requests_are_a_second_apart_and_end_after_three() {
     let mut neighbors = neighbors();
     let mut sent = Vec::new();
     for now in (0..30).map(|tenth| Instant::ZERO + Duration::from_millis(100 * tenth)) {
-        pass_time(&mut neighbors, now);
+        advance_clock(&mut neighbors, now);
         neighbors.lookup(now, address(1));
         neighbors.enqueue(address(1), b"");
         sent.extend(requests(&mut neighbors).iter().map(|_| now));
@@ -79,7 +79,7 @@ fn requests_are_a_second_apart_and_end_after_three() {
     assert_eq!(sent.len(), 3);
     assert_eq!(neighbors.counters().out_requests, 3);
     assert!(sent.windows(2).all(|pair| pair[1].since(pair[0]) >= INTERVAL));
-    assert_eq!(pass_time(&mut neighbors, at(4)), 6, "the queued packets are dropped");
+    assert_eq!(advance_clock(&mut neighbors, at(4)), 6, "the queued packets are dropped");
     assert_eq!(neighbors.counters().failures, 1);
     assert_eq!(neighbors.poll_timeout(), Instant::NEVER);
 }
@@ -148,18 +148,18 @@ fn confirming_a_known_mac_address_keeps_the_generation() {
 fn confirmation_resets_the_request_count() {
     let mut neighbors = neighbors();
     neighbors.lookup(at(0), address(1));
-    pass_time(&mut neighbors, at(2));
+    advance_clock(&mut neighbors, at(2));
     assert_eq!(
         neighbors.entries.iter().map(|(_, entry)| entry.requests_sent).collect::<Vec<_>>(),
         [2]
     );
     neighbors.learn(at(2), address(1), mac(1), false);
-    pass_time(&mut neighbors, at(33));
+    advance_clock(&mut neighbors, at(33));
     for now in [33, 35, 37] {
-        pass_time(&mut neighbors, at(now));
+        advance_clock(&mut neighbors, at(now));
         assert_eq!(neighbors.lookup(at(now), address(1)), Some(mac(1)), "at {now} s");
     }
-    pass_time(&mut neighbors, at(39));
+    advance_clock(&mut neighbors, at(39));
     assert_eq!(neighbors.lookup(at(39), address(1)), None);
 }
 
@@ -170,17 +170,17 @@ fn a_neighbour_in_use_is_probed_by_unicast_and_then_by_broadcast() {
     assert_eq!(neighbors.lookup(at(29), address(1)), Some(mac(1)));
     assert_eq!(requests(&mut neighbors), []);
     let before = neighbors.generation();
-    pass_time(&mut neighbors, at(31));
+    advance_clock(&mut neighbors, at(31));
     assert!(neighbors.generation() > before, "users repeat their lookup");
 
     assert_eq!(neighbors.lookup(at(31), address(1)), Some(mac(1)));
     let alone = ArpRequest { address: address(1), mac: Some(mac(1)) };
     for (now, request) in [(31, alone), (33, alone), (35, to_all(1))] {
-        pass_time(&mut neighbors, at(now));
+        advance_clock(&mut neighbors, at(now));
         assert_eq!(requests(&mut neighbors), [request]);
         assert_eq!(neighbors.lookup(at(now), address(1)), Some(mac(1)));
     }
-    pass_time(&mut neighbors, at(37));
+    advance_clock(&mut neighbors, at(37));
     assert_eq!(neighbors.lookup(at(37), address(1)), None);
     assert_eq!(neighbors.counters().failures, 1);
 }
@@ -189,8 +189,8 @@ fn a_neighbour_in_use_is_probed_by_unicast_and_then_by_broadcast() {
 fn an_unused_neighbour_is_removed_without_a_request() {
     let mut neighbors = neighbors();
     neighbors.learn(at(0), address(1), mac(1), true);
-    pass_time(&mut neighbors, at(31));
-    pass_time(&mut neighbors, at(92));
+    advance_clock(&mut neighbors, at(31));
+    advance_clock(&mut neighbors, at(92));
     neighbors.check();
     assert_eq!((neighbors.table.len(), neighbors.counters().out_requests), (0, 0));
 }
@@ -218,11 +218,11 @@ fn a_full_table_evicts_unused_then_least_recently_used_entries() {
 fn removal_changes_the_generation_only_if_resolved() {
     let mut neighbors = neighbors();
     neighbors.learn(at(0), address(1), mac(1), true);
-    pass_time(&mut neighbors, at(31));
+    advance_clock(&mut neighbors, at(31));
     neighbors.lookup(at(31), address(1));
     let before = neighbors.generation();
     for now in [33, 35, 37] {
-        pass_time(&mut neighbors, at(now));
+        advance_clock(&mut neighbors, at(now));
     }
     assert_eq!(neighbors.table.len(), 0);
     assert!(neighbors.generation() > before, "the entry was resolved");
@@ -230,7 +230,7 @@ fn removal_changes_the_generation_only_if_resolved() {
     let before = neighbors.generation();
     neighbors.lookup(at(40), address(2));
     for now in [42, 44, 46] {
-        pass_time(&mut neighbors, at(now));
+        advance_clock(&mut neighbors, at(now));
     }
     assert_eq!(
         (neighbors.table.len(), neighbors.generation()),
@@ -244,7 +244,7 @@ fn a_pending_request_is_removed_with_its_neighbour() {
     let mut neighbors = neighbors();
     neighbors.lookup(at(0), address(1));
     for now in [2, 4, 6] {
-        pass_time(&mut neighbors, at(now));
+        advance_clock(&mut neighbors, at(now));
     }
     assert_eq!((neighbors.table.len(), neighbors.wants_transmit()), (0, false));
 }
@@ -342,7 +342,7 @@ proptest! {
                 3 => while neighbors.poll_released().is_some() {},
                 _ => {
                     now += Duration::from_millis(wait * wait / 40);
-                    pass_time(&mut neighbors, now);
+                    advance_clock(&mut neighbors, now);
                 }
             }
             neighbors.check();

@@ -32,7 +32,7 @@ impl Stack {
         let is_accurate =
             config.accurate_ecn != EcnRule::Off && syn.flags().asks_for_accurate_ecn();
         let kept = Kept::of(syn, config.timestamps, is_accurate);
-        let offset = self.numbers.timestamp_offset(local, peer);
+        let offset = self.isn.timestamp_offset(local, peer);
         let seeds = Seeds {
             initial_sequence: self.cookies.make(now, local, peer, &kept),
             timestamp_offset: kept.timestamp_offset(offset, now),
@@ -101,7 +101,7 @@ impl Stack {
         if let Some(listener) = self.sockets.listener_at(index) {
             listener.counted.cookies_taken += 1;
         }
-        self.settle(connection);
+        self.dispatch_step(connection);
         true
     }
 

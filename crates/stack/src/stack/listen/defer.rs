@@ -19,11 +19,11 @@ impl Stack {
         let patience =
             self.sockets.listener_at(index).and_then(|listener| listener.options.defer_accept);
         let Some(patience) = patience else { return false };
-        let Some(socket) = self.sockets.awake_at(connection) else { return false };
+        let Some(socket) = self.sockets.full_at(connection) else { return false };
         if !socket.connection.defer_handshake(now, segment, patience) {
             return false;
         }
-        self.settle(connection);
+        self.dispatch_step(connection);
         if let Some(listener) = self.sockets.listener_at(index) {
             listener.counted.deferred += 1;
         }

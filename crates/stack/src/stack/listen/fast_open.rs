@@ -10,7 +10,7 @@ use crate::handle::ListenHandle;
 use crate::ip::Arrived;
 use crate::sockets::Socket;
 use crate::stack::Stack;
-use crate::tcp::fast_open::cookie::Worth;
+use crate::tcp::fast_open::cookie::CookieValidity;
 use crate::tcp::listen::fast_open::Admission;
 use linerate_tcp::Error;
 use linerate_wire::Segment;
@@ -35,18 +35,20 @@ impl Stack {
         }
         let (server, client) = (arrived.header.destination, arrived.header.source);
         // The answer bears the option that the client knows.
-        let cookie = Some(self.mint.make(now, server, client).carried(brought.is_experimental()));
+        let cookie = Some(
+            self.fast_open_cookies.make(now, server, client).carried(brought.is_experimental()),
+        );
         if brought.is_request() {
             counted.fast_open_cookies_asked += 1;
             return Admission::Ordinary(cookie);
         }
-        match self.mint.judge(now, server, client, &brought) {
-            Worth::Current => Admission::Fast(None),
-            Worth::Previous => {
+        match self.fast_open_cookies.validate(now, server, client, &brought) {
+            CookieValidity::Current => Admission::Fast(None),
+            CookieValidity::Previous => {
                 counted.fast_opens_by_previous_key += 1;
                 Admission::Fast(cookie)
             }
-            Worth::Nothing => {
+            CookieValidity::Invalid => {
                 counted.fast_opens_with_wrong_cookie += 1;
                 Admission::Ordinary(cookie)
             }

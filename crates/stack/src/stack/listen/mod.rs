@@ -24,7 +24,7 @@ use crate::tcp::listen::ListenOptions;
 use crate::tcp::listen::ListenStatistics;
 use crate::tcp::listen::Listener;
 use crate::tcp::listen::fast_open::{Admission, Pending};
-use crate::tcp::{Owner, Rules};
+use crate::tcp::{ConfigChoice, Owner};
 use alloc::boxed::Box;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use linerate_tcp::{Config, Events, Open};
@@ -89,8 +89,8 @@ impl Stack {
         let (_, listener) = self.sockets.listener_mut(handle).ok()?;
         let index = self.queues.pop_front(&mut listener.acceptable)?;
         self.wake(index);
-        self.welcome(index);
-        let (handle, socket) = self.sockets.awake_entry(index)?;
+        self.handle_newcomer(index);
+        let (handle, socket) = self.sockets.full_entry(index)?;
         socket.owner = Owner::Application;
         let (connection, peer) = (&socket.connection, socket.peer);
         // Nobody was told of what happened before there was anybody to tell.
@@ -141,7 +141,7 @@ impl Stack {
     /// # Errors
     /// [`Error::Closed`] if it was ended before.
     pub fn tcp_listen_close(&mut self, now: Instant, handle: ListenHandle) -> Result<(), Error> {
-        self.pass_time(now);
+        self.advance_clock(now);
         let (index, listener) = self.sockets.listener_mut(handle)?;
         let local = listener.local;
         while let Some(connection) = self.next_of(index) {
@@ -233,14 +233,14 @@ impl Stack {
         self.counted.tcp.passive_opens += 1;
         if is_fast {
             self.enter_pending(index, connection);
-            self.settle(connection);
+            self.dispatch_step(connection);
         } else {
-            self.call_newcomer(connection);
+            self.schedule_opened(connection);
         }
     }
 
     /// The rules of a listener's connections.
-    fn rules_of(&mut self, index: u32) -> Rules {
+    fn rules_of(&mut self, index: u32) -> ConfigChoice {
         let own =
             self.sockets.listener_at(index).and_then(|listener| listener.options.config.as_ref());
         self.tcp_configs.choose(own)

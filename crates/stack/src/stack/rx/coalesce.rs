@@ -19,7 +19,7 @@ use crate::rx::coalesce::Kind;
 use crate::rx::coalesce::has_memory;
 use crate::rx::flow_cache::LinkHeader;
 use crate::stack::Stack;
-use crate::tcp::settle::{Settled, concerned};
+use crate::tcp::dispatch::{Dispatched, step_effects};
 use linerate_tcp::{AckRun, Run};
 use linerate_units::Instant;
 use linerate_wire::{NextAck, Segment};
@@ -70,7 +70,7 @@ impl Stack {
         }
         let index = handle.index();
         if self.flows.last(Flow::of_packet(&next.ends())) == Some(index)
-            && let Some(socket) = self.sockets.awake_at(index)
+            && let Some(socket) = self.sockets.full_at(index)
             && self.memory.has_supplied(socket)
             && has_memory(&self.memory, socket)
             && run.resume(&socket.connection, next.next_header())
@@ -97,7 +97,7 @@ impl Stack {
         else {
             return Some(frame);
         };
-        let Some(socket) = self.sockets.awake_at(handle.index()) else { return Some(frame) };
+        let Some(socket) = self.sockets.full_at(handle.index()) else { return Some(frame) };
         let waits = run.count() > 0;
         let mut count = 0;
         let mut room = run.place_of_next(&mut socket.connection);
@@ -131,7 +131,7 @@ impl Stack {
         let frame = medium.header_length() + next.packet_length();
         self.flow_cache.hits += u64::from(count);
         self.counted.receive.bytes += u64::from(count) * frame as u64;
-        self.pass_time(self.now);
+        self.advance_clock(self.now);
         other
     }
 
@@ -171,7 +171,7 @@ impl Stack {
             }
         };
         self.flow_cache.hits += u64::from(run.count() - before);
-        self.pass_time(time);
+        self.advance_clock(time);
         other
     }
 
@@ -188,7 +188,7 @@ impl Stack {
         if let Some(Coalesced { handle, kind: Kind::Acks { run, next: known, at } }) =
             &mut self.coalesced
             && handle.index() == index
-            && let Some(socket) = self.sockets.awake_at(index)
+            && let Some(socket) = self.sockets.full_at(index)
             && AckRun::begin(&socket.connection, segment).is_some()
             && run.extend(segment.ack)
             && let Some(next) = next()
@@ -197,7 +197,7 @@ impl Stack {
             return true;
         }
         self.flush_coalesced();
-        let Some((handle, socket)) = self.sockets.awake_entry(index) else { return false };
+        let Some((handle, socket)) = self.sockets.full_entry(index) else { return false };
         let whose = (handle, &socket.connection);
         let Some(begun) = Coalesced::begin_acks(whose, self.now, next, segment) else {
             return false;
@@ -244,12 +244,12 @@ impl Stack {
             return;
         };
         let index = handle.index();
-        let mut settled = Settled::Yes;
+        let mut settled = Dispatched::Fully;
         if let Some(last) = next.last_segment()
-            && let Some(socket) = self.sockets.awake_at(index)
+            && let Some(socket) = self.sockets.full_at(index)
         {
             let _ = socket.connection.handle_run(self.now, Run::Data(*run), &last);
-            settled = concerned!(self).settle(index, socket);
+            settled = step_effects!(self).dispatch(index, socket);
         }
         // In a dialogue no run goes on.
         let is_one = run.count() == 1 && !*is_resumed;
@@ -257,8 +257,8 @@ impl Stack {
         if is_one {
             self.coalesced = None;
         }
-        if settled == Settled::Not {
-            self.follow(index);
+        if settled == Dispatched::Partly {
+            self.dispatch_slowly(index);
         }
     }
 
@@ -272,7 +272,7 @@ impl Stack {
             let Some(last) = next.last_segment() else { return };
             self.memory.supply(socket);
             let disposition = socket.connection.handle_run(at, Run::Acks(run), &last);
-            self.follow_segment(at, index, disposition);
+            self.finish_segment(at, index, disposition);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::rx::coalesce::Coalesced;
 use crate::rx::flow_cache::LinkHeader;
 use crate::stack::Stack;
 use crate::tcp::Owner;
-use crate::tcp::settle::{Settled, concerned};
+use crate::tcp::dispatch::{Dispatched, step_effects};
 use linerate_tcp::{DataRun, Disposition, Run, ShortRun, State};
 use linerate_wire::{Ecn, NextAck, PlainPacket, Segment};
 
@@ -37,7 +37,7 @@ impl Stack {
     pub(super) fn handle_cached_data(&mut self, bytes: &[u8], index: u32, packet: PlainPacket<'_>) {
         if packet.type_of_service().ecn() == Ecn::NotEct
             && self.coalesced.is_none()
-            && let Some((handle, socket)) = self.sockets.awake_entry(index)
+            && let Some((handle, socket)) = self.sockets.full_entry(index)
             && !matches!(socket.owner, Owner::HalfOpen(_))
             && let Ok(segment) = Segment::parse(packet.segment())
             && let Some(place) = DataRun::place_of_first(&mut socket.connection, &segment)
@@ -55,8 +55,8 @@ impl Stack {
             let Ok(segment) = Segment::parse(packet.segment()) else { return };
             let run = Run::Data(DataRun::begin(&socket.connection, segment.payload.len()));
             let _ = socket.connection.handle_run(self.now, run, &segment);
-            if concerned!(self).settle(index, socket) == Settled::Not {
-                self.follow(index);
+            if step_effects!(self).dispatch(index, socket) == Dispatched::Partly {
+                self.dispatch_slowly(index);
             }
             return;
         }
@@ -75,7 +75,7 @@ impl Stack {
             return self.handle_plain_exception(bytes);
         }
         // A compact connection is unpacked on the way of exceptions.
-        let Some((handle, socket)) = self.sockets.awake_entry(index) else {
+        let Some((handle, socket)) = self.sockets.full_entry(index) else {
             return self.handle_plain_exception(bytes);
         };
         if let Owner::HalfOpen(listener) = socket.owner {
@@ -107,9 +107,9 @@ impl Stack {
         };
         let disposition = socket.connection.handle_run(self.now, Run::Short(run), &segment);
         if disposition != Disposition::Accepted {
-            self.follow_segment(self.now, index, disposition);
-        } else if concerned!(self).settle(index, socket) == Settled::Not {
-            self.follow(index);
+            self.finish_segment(self.now, index, disposition);
+        } else if step_effects!(self).dispatch(index, socket) == Dispatched::Partly {
+            self.dispatch_slowly(index);
         }
     }
 
@@ -122,7 +122,7 @@ impl Stack {
         packet: PlainPacket<'_>,
     ) {
         let is_intact = frame.checksum != RxChecksum::Unverified || packet.is_intact();
-        let socket = self.sockets.awake_at(index).filter(|socket| socket.state != State::TimeWait);
+        let socket = self.sockets.full_at(index).filter(|socket| socket.state != State::TimeWait);
         let is_segment = Segment::parse(packet.segment()).is_ok();
         let Some(socket) = socket.filter(|_| is_intact && is_segment) else {
             return self.handle_exception(frame);
@@ -179,7 +179,7 @@ impl Stack {
         if segment.joined.is_some() {
             self.counted.tcp.in_segments += u64::from(segment.count() - 1);
         }
-        let _ = self.give_segment(index, &segment, ecn, frame.memory);
+        let _ = self.deliver_segment(index, &segment, ecn, frame.memory);
     }
 
     /// Gives a segment that is not predicted, and has neither metadata nor a codepoint, to its
@@ -187,13 +187,13 @@ impl Stack {
     #[inline(never)]
     fn give_unpredicted(&mut self, index: u32, packet: PlainPacket<'_>) {
         let Ok(segment) = Segment::parse(packet.segment()) else { return };
-        let Some(socket) = self.sockets.awake_at(index) else { return };
+        let Some(socket) = self.sockets.full_at(index) else { return };
         self.memory.supply(socket);
         let disposition = socket.connection.handle_segment(self.now, &segment);
         if disposition != Disposition::Accepted {
-            self.follow_segment(self.now, index, disposition);
-        } else if concerned!(self).settle(index, socket) == Settled::Not {
-            self.follow(index);
+            self.finish_segment(self.now, index, disposition);
+        } else if step_effects!(self).dispatch(index, socket) == Dispatched::Partly {
+            self.dispatch_slowly(index);
         }
     }
 

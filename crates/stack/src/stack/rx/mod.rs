@@ -58,7 +58,7 @@ impl Stack {
     fn handle_plain_frame(&mut self, now: Instant, bytes: &[u8], arrived: Instant) {
         // The stamp of the link says better than `now` when the frame came, but no later call may
         // see an earlier time than this one.
-        self.pass_time(arrived.min(now));
+        self.advance_clock(arrived.min(now));
         self.counted.receive.bytes += bytes.len() as u64;
         match self.find_cached_flow(bytes) {
             Some((index, packet)) if packet.segment().len() < LONG => {
@@ -71,7 +71,7 @@ impl Stack {
 
     #[inline(never)]
     fn handle_frame_with_metadata(&mut self, now: Instant, frame: &RxFrame<'_>) {
-        self.pass_time(frame.arrived.min(now));
+        self.advance_clock(frame.arrived.min(now));
         self.counted.receive.bytes += frame.bytes.len() as u64;
         match self.find_cached_flow(frame.bytes) {
             Some((index, packet)) => self.handle_cached_flow_with_metadata(frame, index, packet),

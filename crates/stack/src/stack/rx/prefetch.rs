@@ -14,13 +14,13 @@ use crate::demux::prefetch::flow_of;
 use crate::link::{Link, LinkError, RxFrame};
 use crate::sockets::Socket;
 use crate::stack::Stack;
-use crate::stack::turn::Turning;
+use crate::stack::turn::HostTurn;
 use linerate_units::Instant;
 
 impl Stack {
     /// Are there so many connections, those in TIME-WAIT not counted, that it is worth to look ahead?
     #[inline]
-    pub(crate) fn looks_ahead(&self) -> bool {
+    pub(crate) fn prefetches_lookups(&self) -> bool {
         let flows = self.flows.len();
         // Most hosts have so few that nothing else need be asked.
         flows >= MANY && flows - self.time_wait.len() >= MANY && self.flow_cache.is_enabled
@@ -28,7 +28,7 @@ impl Stack {
 
     /// Takes in what `link` has, and looks at it before that.
     #[inline(never)]
-    pub(crate) fn receive_foreseen(
+    pub(crate) fn receive_with_prefetch(
         &mut self,
         link: &mut impl Link,
         budget: usize,
@@ -37,7 +37,7 @@ impl Stack {
         let (flows, medium) = (&mut self.flows, self.interface.capabilities.medium);
         link.peek(budget, |frame| flows.note_coming(flow_of(medium, frame)));
         if !self.look_up_coming() {
-            return link.receive_into(budget, &mut Turning { stack: self, now });
+            return link.receive_into(budget, &mut HostTurn { stack: self, now });
         }
         self.warm_memory.begin();
         let received = link.receive(budget, |frame| self.handle_foreseen(now, frame));
@@ -82,7 +82,7 @@ impl Stack {
     fn look_up_coming(&mut self) -> bool {
         let sockets = &self.sockets;
         self.flows.look_up_coming(|index| match sockets.get(index) {
-            Some(Socket::Tcp(socket)) => socket.warm(),
+            Some(Socket::Tcp(socket)) => socket.prefetch(),
             _ => false,
         })
     }

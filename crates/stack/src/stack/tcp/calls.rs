@@ -1,4 +1,4 @@
-//! What an application can do with TCP connections.
+//! The calls of applications on TCP connections.
 
 use crate::demux::Flow;
 use crate::error::Error;
@@ -7,9 +7,9 @@ use crate::ip::interface::Audience;
 use crate::sockets::{Socket, Sockets};
 use crate::stack::Stack;
 use crate::tcp::connect_options::ConnectOptions;
-use crate::tcp::settle::{Settled, concerned};
+use crate::tcp::dispatch::{Dispatched, step_effects};
 use crate::tcp::warm_memory::WarmMemory;
-use crate::tcp::{Owner, Seen, TcpSocket};
+use crate::tcp::{Owner, TcpSocket, TcpView};
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::net::{Ipv4Addr, SocketAddrV4};
@@ -19,21 +19,22 @@ use linerate_units::Instant;
 use linerate_wire::TypeOfService;
 
 impl Stack {
-    /// Opens a connection. [`linerate_tcp::Event::Connected`] tells when the peer has answered, and
-    /// [`linerate_tcp::Event::Closed`] if it has not.
+    /// Opens a connection. [`linerate_tcp::Event::Connected`] or [`linerate_tcp::Event::Closed`]
+    /// reports the result of the handshake.
     ///
     /// # Errors
-    /// Why there is no way to `remote`, no port to speak from, or no room for one socket more.
+    /// The reason why the destination is invalid or without a route, no port is available, or the
+    /// limit of sockets is reached.
     pub fn tcp_connect(
         &mut self,
         now: Instant,
         remote: SocketAddrV4,
         options: &ConnectOptions,
     ) -> Result<TcpHandle, Error> {
-        self.pass_time(now);
+        self.advance_clock(now);
         let audience = self.interface.audience(*remote.ip());
-        let is_nobody = remote.port() == 0 || remote.ip().is_unspecified();
-        if audience == Audience::Broadcast || is_nobody || remote.ip().is_multicast() {
+        let is_unspecified = remote.port() == 0 || remote.ip().is_unspecified();
+        if audience == Audience::Broadcast || is_unspecified || remote.ip().is_multicast() {
             return Err(Error::InvalidDestination(remote));
         }
         let path = self.path_to(now, *remote.ip())?;
@@ -43,7 +44,8 @@ impl Stack {
         if address != path.source {
             self.interface.check_source(address, *remote.ip())?;
         }
-        // What this host sends to itself stays in the shard, whoever's flow it would be on the link.
+        // Connections of the host with itself stay in this shard, independent of the steering of
+        // the link.
         let is_local = audience == Audience::Us;
         let local =
             self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote, is_local)?;
@@ -57,11 +59,11 @@ impl Stack {
             socket.connection.try_fast_open(offer);
         }
         self.counted.tcp.active_opens += 1;
-        self.call_newcomer(handle.index());
+        self.schedule_opened(handle.index());
         Ok(handle)
     }
 
-    /// The port that was asked for, if no conversation with `remote` has it; else one that nobody has.
+    /// Returns the requested port, unless a connection to `remote` uses it, or else a free one.
     fn choose_tcp_port(
         &mut self,
         local: SocketAddrV4,
@@ -72,33 +74,34 @@ impl Stack {
         let (flows, listeners) = (&mut self.flows, &self.listeners);
         let owner = |port| self.steering.of_connection(at(port), remote);
         let is_others = |port| !is_local && owner(port) != self.shard.number;
-        // A connection with itself would be a simultaneous open that nobody asked for.
-        let mut talks = |port| at(port) == remote || !flows.is_free(Flow::new(at(port), remote));
+        // A connection with itself would be a simultaneous open, which no application wants.
+        let mut is_connected =
+            |port| at(port) == remote || !flows.is_free(Flow::new(at(port), remote));
         if local.port() != 0 {
             return match () {
                 () if is_others(local.port()) => {
                     Err(Error::OtherShard { local, shard: owner(local.port()) })
                 }
-                () if talks(local.port()) => Err(Error::AddressInUse(local)),
+                () if is_connected(local.port()) => Err(Error::AddressInUse(local)),
                 () => Ok(local),
             };
         }
         let anywhere = |port| SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
-        let listens = |port| {
+        let has_listener = |port| {
             [at(port), anywhere(port)]
                 .iter()
                 .any(|&local| listeners.get(Flow::bound(local)).is_some())
         };
-        let is_taken = |port| is_others(port) || talks(port) || listens(port);
+        let is_taken = |port| is_others(port) || is_connected(port) || has_listener(port);
         let port = self.tcp_ports.choose(*local.ip(), remote, is_taken);
         port.map(at).ok_or(Error::PortsExhausted(remote))
     }
 
-    /// Adds `data` to what the connection sends, and returns how much of it there was room for.
-    /// `Ok(0)` for data that is not empty means: come back after [`linerate_tcp::Event::Writable`].
+    /// Adds `data` to the send buffer, and returns the number of bytes that fit. `Ok(0)` for data
+    /// that is not empty means that the buffer is full; [`linerate_tcp::Event::Writable`] follows.
     ///
     /// # Errors
-    /// [`Error::Closed`], or why the connection takes no more data.
+    /// [`Error::Closed`], or the reason why the connection takes no more data.
     pub fn tcp_write(
         &mut self,
         now: Instant,
@@ -109,11 +112,11 @@ impl Stack {
         self.write_by(now, handle, is_refused, move |connection| connection.write(now, data))
     }
 
-    /// Sends data whose last byte is urgent, which RFC 6093 advises against; otherwise as
+    /// Sends data whose last byte is urgent, which RFC 6093 advises against. Otherwise like
     /// [`Stack::tcp_write`].
     ///
     /// # Errors
-    /// As [`Stack::tcp_write`].
+    /// Like [`Stack::tcp_write`].
     pub fn tcp_write_urgent(
         &mut self,
         now: Instant,
@@ -124,7 +127,8 @@ impl Stack {
         self.write_by(now, handle, is_refused, |connection| connection.write_urgent(now, data))
     }
 
-    /// Writes in some way to a connection; `is_refused` says of how much that was whether there was no room.
+    /// Performs a write of any kind. `is_refused` tells from the written count whether there was no
+    /// room.
     pub(super) fn write_by(
         &mut self,
         now: Instant,
@@ -132,8 +136,8 @@ impl Stack {
         is_refused: impl FnOnce(usize) -> bool,
         write: impl FnOnce(&mut Connection) -> Result<usize, linerate_tcp::Error>,
     ) -> Result<usize, Error> {
-        self.pass_time(now);
-        let taken = self.use_connection(
+        self.advance_clock(now);
+        let taken = self.with_buffers(
             |sockets| sockets.tcp_mut(handle),
             |warm, socket| {
                 warm.lend_to_send(socket);
@@ -146,8 +150,8 @@ impl Stack {
         Ok(taken)
     }
 
-    /// An application could write nothing. If its buffer is empty all the same it waits for the memory of
-    /// others; while there is anything in it, the acknowledgement of that tells that there is room.
+    /// Handles a refused write. With an empty send buffer, the connection lacks memory and waits
+    /// for it. Otherwise the next acknowledgement makes room.
     #[cold]
     fn wait_to_write(&mut self, handle: TcpHandle) -> Result<(), Error> {
         let (index, socket) = self.sockets.tcp_mut(handle)?;
@@ -157,10 +161,11 @@ impl Stack {
         Ok(())
     }
 
-    /// Takes received bytes; `Ok(0)` for a buffer that is not empty is the end of the stream.
+    /// Reads received data; `Ok(0)` for a buffer that is not empty is the end of the stream.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if nothing is there yet; [`Error::Closed`]; or why the connection ended.
+    /// [`Error::WouldBlock`] if there is no data yet; [`Error::Closed`]; or the reason why the
+    /// connection ended.
     #[inline]
     pub fn tcp_read(
         &mut self,
@@ -171,7 +176,7 @@ impl Stack {
         self.read_by(now, handle, !into.is_empty(), move |connection| connection.read(now, into))
     }
 
-    /// Reads in some way from a connection, of which its application wants some bytes or none.
+    /// Performs a read of any kind. `wants_some` tells whether the application requests any bytes.
     #[inline]
     pub(super) fn read_by<R>(
         &mut self,
@@ -180,37 +185,39 @@ impl Stack {
         wants_some: bool,
         read: impl FnOnce(&mut Connection) -> Result<R, linerate_tcp::Error>,
     ) -> Result<R, Error> {
-        self.pass_time(now);
-        let Some(socket) = self.sockets.awake_of(handle) else {
-            return self.read_at_rest(handle, read);
+        self.advance_clock(now);
+        let Some(socket) = self.sockets.full_tcp(handle) else {
+            return self.read_compact(handle, read);
         };
         if socket.connection.has_nothing_to_read() && wants_some {
-            // Nothing follows from that: who reads all that there is asks once more than there is something.
+            // A fast path without dispatch: an application that reads until `WouldBlock` fails once
+            // per batch of data.
             return Err(Error::WouldBlock);
         }
-        self.read_what_is_there(handle.index(), read)
+        self.read_full(handle.index(), read)
     }
 
-    /// Reads from a connection that is woken for it, if it may be read from.
+    /// Reads from a compact connection, if it exists. Reading unpacks it.
     #[cold]
-    fn read_at_rest<R>(
+    fn read_compact<R>(
         &mut self,
         handle: TcpHandle,
         read: impl FnOnce(&mut Connection) -> Result<R, linerate_tcp::Error>,
     ) -> Result<R, Error> {
         let (index, _) = self.sockets.tcp_mut(handle)?;
-        self.read_what_is_there(index, read)
+        self.read_full(index, read)
     }
 
-    /// Reads from the connection with this number, which is awake and which the application holds.
+    /// Reads from the connection at this index, which is not compact and belongs to the
+    /// application.
     #[inline(never)]
-    fn read_what_is_there<R>(
+    fn read_full<R>(
         &mut self,
         index: u32,
         read: impl FnOnce(&mut Connection) -> Result<R, linerate_tcp::Error>,
     ) -> Result<R, Error> {
-        self.use_connection(
-            |sockets| Ok((index, sockets.awake_at(index).ok_or(Error::Closed)?)),
+        self.with_buffers(
+            |sockets| Ok((index, sockets.full_at(index).ok_or(Error::Closed)?)),
             |warm, socket| {
                 let result = read(&mut socket.connection);
                 warm.take_back_read(socket);
@@ -219,9 +226,9 @@ impl Stack {
         )
     }
 
-    /// Reads from a connection or writes to it, and does what follows from that.
+    /// Performs a read or write, and dispatches the step.
     #[inline(always)]
-    fn use_connection<R>(
+    fn with_buffers<R>(
         &mut self,
         find: impl FnOnce(&mut Sockets) -> Result<(u32, &mut TcpSocket), Error>,
         step: impl FnOnce(&mut WarmMemory, &mut TcpSocket) -> Result<R, linerate_tcp::Error>,
@@ -229,21 +236,21 @@ impl Stack {
         let (index, socket) = find(&mut self.sockets)?;
         self.memory.supply(socket);
         let result = step(&mut self.warm_memory, socket);
-        if concerned!(self).settle_use(index, socket) == Settled::Not {
-            self.follow(index);
+        if step_effects!(self).dispatch_read_or_write(index, socket) == Dispatched::Partly {
+            self.dispatch_slowly(index);
         }
         Ok(result?)
     }
 
-    /// Copies received bytes without taking them; otherwise as [`Stack::tcp_read`].
+    /// Copies received data without removing it. Otherwise like [`Stack::tcp_read`].
     ///
     /// # Errors
-    /// As [`Stack::tcp_read`].
+    /// Like [`Stack::tcp_read`].
     pub fn tcp_peek(&self, handle: TcpHandle, into: &mut [u8]) -> Result<usize, Error> {
         Ok(self.sockets.tcp(handle)?.connection.peek(into)?)
     }
 
-    /// Closes the sending direction; reading goes on.
+    /// Closes the sending direction. Reading remains possible.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -253,7 +260,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Closes the receiving direction: what arrives is thrown away.
+    /// Closes the receiving direction. Data that arrives is dropped.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -261,13 +268,13 @@ impl Stack {
         self.with_connection(now, handle, |connection| connection.shutdown_read(now))
     }
 
-    /// Lets go of the connection. What was written is still sent, as its linger time allows; there
-    /// can be so many such connections, beyond which they are reset at once.
+    /// Closes the connection and its handle. Written data is still sent, within the linger time.
+    /// Beyond the limit of orphans, the connection is reset instead.
     ///
     /// # Errors
-    /// [`Error::Closed`] if the application has let go before.
+    /// [`Error::Closed`] if the handle was already closed.
     pub fn tcp_close(&mut self, now: Instant, handle: TcpHandle) -> Result<(), Error> {
-        self.pass_time(now);
+        self.advance_clock(now);
         let has_room = self.orphans < self.limits.orphans;
         let (index, socket) = self.sockets.tcp_mut(handle)?;
         if !has_room && socket.connection.state() != linerate_tcp::State::TimeWait {
@@ -279,12 +286,12 @@ impl Stack {
         Ok(())
     }
 
-    /// Resets the connection and lets go of it.
+    /// Resets the connection and closes its handle.
     ///
     /// # Errors
-    /// [`Error::Closed`] if the application has let go before.
+    /// [`Error::Closed`] if the handle was already closed.
     pub fn tcp_abort(&mut self, now: Instant, handle: TcpHandle) -> Result<(), Error> {
-        self.pass_time(now);
+        self.advance_clock(now);
         let (index, socket) = self.sockets.tcp_mut(handle)?;
         socket.connection.abort(now);
         socket.connection.close(now);
@@ -292,10 +299,10 @@ impl Stack {
         Ok(())
     }
 
-    /// Resets the connections that no application holds any more: the host leaves the network, and their peers would
-    /// wait for the rest in vain.
+    /// Resets all orphans. A host that leaves the network calls this, so that its peers do not wait
+    /// for the rest.
     pub fn tcp_abort_orphans(&mut self, now: Instant) {
-        self.pass_time(now);
+        self.advance_clock(now);
         let is_orphan = |socket: &Socket| socket.as_tcp().is_some_and(|socket| socket.is_orphan());
         let orphans =
             self.sockets.iter().filter(|(_, socket)| is_orphan(socket)).map(|(index, _)| index);
@@ -303,21 +310,21 @@ impl Stack {
             if let Some(socket) = self.sockets.tcp_at(index) {
                 socket.connection.abort(now);
             }
-            self.settle(index);
+            self.dispatch_step(index);
         }
     }
 
-    /// The connection, to be asked how it is; one at rest is unpacked for that. `None` if the application has
-    /// let go of it.
+    /// Returns the connection for reading. A compact one is unpacked into a copy. Returns `None` if
+    /// the handle is closed.
     #[must_use]
     pub fn tcp(&self, handle: TcpHandle) -> Option<Cow<'_, Connection>> {
         Some(match self.sockets.tcp(handle).ok()? {
-            Seen::Awake(socket) => Cow::Borrowed(&socket.connection),
-            Seen::Resting(socket) => Cow::Owned(socket.connection),
+            TcpView::Full(socket) => Cow::Borrowed(&socket.connection),
+            TcpView::Unpacked(socket) => Cow::Owned(socket.connection),
         })
     }
 
-    /// Changes options of the connection.
+    /// Calls a function that changes options of the connection, and dispatches the change.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -330,9 +337,8 @@ impl Stack {
         self.with_connection(now, handle, change)
     }
 
-    /// Says how routers are to treat what the connection sends from now on (RFC 9293 §3.9.1.9). A
-    /// program does best to say it once, before the connection has sent anything: packets of
-    /// different kinds overtake each other.
+    /// Sets the type of service of segments from now on (RFC 9293 §3.9.1.9). It should be set
+    /// before the connection sends, because packets of different classes can overtake each other.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -343,25 +349,24 @@ impl Stack {
     ) -> Result<(), Error> {
         let (index, socket) = self.sockets.tcp_mut(handle)?;
         socket.headers.set_type_of_service(type_of_service);
-        self.settle(index);
+        self.dispatch_step(index);
         self.burst.forget();
         Ok(())
     }
 
-    /// Says how many routers what the connection sends from now on may pass (RFC 9293 §3.9.2); 64
-    /// unless this was called.
+    /// Sets the time to live of segments from now on (RFC 9293 §3.9.2). The default is 64.
     ///
     /// # Errors
     /// [`Error::Closed`].
     pub fn tcp_set_ttl(&mut self, handle: TcpHandle, ttl: NonZeroU8) -> Result<(), Error> {
         let (index, socket) = self.sockets.tcp_mut(handle)?;
         socket.headers.set_ttl(ttl);
-        self.settle(index);
+        self.dispatch_step(index);
         self.burst.forget();
         Ok(())
     }
 
-    /// The address and port that the connection speaks from.
+    /// Returns the local address and port.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -369,7 +374,7 @@ impl Stack {
         Ok(self.sockets.tcp(handle)?.local)
     }
 
-    /// The address and port of the peer.
+    /// Returns the address and port of the peer.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -377,7 +382,7 @@ impl Stack {
         Ok(self.sockets.tcp(handle)?.peer)
     }
 
-    /// Does something with a connection, and what follows from it.
+    /// Performs a step of a connection, and dispatches it.
     #[inline]
     pub(super) fn with_connection<R>(
         &mut self,
@@ -385,12 +390,12 @@ impl Stack {
         handle: TcpHandle,
         step: impl FnOnce(&mut Connection) -> R,
     ) -> Result<R, Error> {
-        self.pass_time(now);
+        self.advance_clock(now);
         let (index, socket) = self.sockets.tcp_mut(handle)?;
         self.memory.supply(socket);
         let result = step(&mut socket.connection);
-        if concerned!(self).settle(index, socket) == Settled::Not {
-            self.follow(index);
+        if step_effects!(self).dispatch(index, socket) == Dispatched::Partly {
+            self.dispatch_slowly(index);
         }
         Ok(result)
     }

@@ -1,11 +1,11 @@
-//! A segment arrives: whose is it? (RFC 9293 §3.10.7)
+//! TCP input: finds the connection or listener of a segment (RFC 9293 §3.10.7).
 
 use crate::demux::Flow;
 use crate::icmp::reported_mtu;
 use crate::ip::Arrived;
 use crate::stack::Stack;
 use crate::tcp::Owner;
-use crate::tcp::settle::{Settled, concerned};
+use crate::tcp::dispatch::{Dispatched, step_effects};
 use alloc::sync::Arc;
 use core::net::SocketAddrV4;
 use linerate_tcp::{
@@ -36,14 +36,14 @@ impl Stack {
                 return;
             }
         }
-        // RFC 9293 MUST-57: a segment to many is silently discarded.
+        // RFC 9293 MUST-57: a broadcast segment is silently discarded.
         if arrived.is_broadcast {
             return;
         }
         self.handle_flow(arrived, &segment);
     }
 
-    /// A segment that is intact: whose is it?
+    /// Passes an intact segment to its connection or listener.
     #[inline(always)]
     pub(crate) fn handle_flow(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         let (local, peer) = arrived.ends(segment);
@@ -66,13 +66,14 @@ impl Stack {
             return;
         }
         let ecn = arrived.header.type_of_service.ecn();
-        let may_wait = segment.payload.is_empty() && ecn == Ecn::NotEct;
-        if may_wait && self.coalesce_ack(index, || NextAck::after_segment(arrived.payload), segment)
+        let can_coalesce = segment.payload.is_empty() && ecn == Ecn::NotEct;
+        if can_coalesce
+            && self.coalesce_ack(index, || NextAck::after_segment(arrived.payload), segment)
         {
             return;
         }
         self.flush_coalesced();
-        let disposition = self.give_segment(index, segment, ecn, arrived.arrival.memory);
+        let disposition = self.deliver_segment(index, segment, ecn, arrived.arrival.memory);
         if disposition == Disposition::OpenAgain {
             self.counted.tcp_extra.time_wait_recycled += 1;
             self.retire(index);
@@ -80,10 +81,10 @@ impl Stack {
         }
     }
 
-    /// Gives a segment to its connection, with the codepoint of its packet, and the memory that it lies in if
-    /// that may be kept, and does what that makes necessary.
+    /// Passes a segment to its connection, with the ECN codepoint of its packet, and its memory if
+    /// that may be kept. Dispatches the step.
     #[inline(never)]
-    pub(crate) fn give_segment(
+    pub(crate) fn deliver_segment(
         &mut self,
         index: u32,
         segment: &Segment<'_>,
@@ -97,26 +98,26 @@ impl Stack {
         self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
         let disposition = connection.handle_segment_with(now, segment, ecn, memory);
         if disposition == Disposition::Accepted {
-            if concerned!(self).settle(index, socket) == Settled::Not {
-                self.follow(index);
+            if step_effects!(self).dispatch(index, socket) == Dispatched::Partly {
+                self.dispatch_slowly(index);
             }
         } else if disposition != Disposition::OpenAgain {
-            self.follow_segment(now, index, disposition);
+            self.finish_segment(now, index, disposition);
         }
         disposition
     }
 
-    /// What becomes of a segment that its connection has taken, or has not.
-    pub(crate) fn follow_segment(&mut self, now: Instant, index: u32, disposition: Disposition) {
+    /// Counts a refused segment, and dispatches the step.
+    pub(crate) fn finish_segment(&mut self, now: Instant, index: u32, disposition: Disposition) {
         if disposition != Disposition::Accepted {
-            self.note_disposition(now, index, disposition);
+            self.handle_disposition(now, index, disposition);
         }
-        self.settle(index);
+        self.dispatch_step(index);
     }
 
-    /// Counts what its connection has not taken, and limits the answers to it.
+    /// Counts a refused segment, and limits the answers to it.
     #[cold]
-    fn note_disposition(&mut self, now: Instant, index: u32, disposition: Disposition) {
+    fn handle_disposition(&mut self, now: Instant, index: u32, disposition: Disposition) {
         match disposition {
             Disposition::Accepted | Disposition::OpenAgain | Disposition::DataRefused => {}
             Disposition::NoMemory => self.refuse_memory(),
@@ -129,7 +130,7 @@ impl Stack {
         }
     }
 
-    /// Withholds a challenge if the host has sent too many (RFC 5961 §7).
+    /// Withholds a challenge ACK beyond the limit of the host (RFC 5961 §7).
     fn limit_challenges(&mut self, now: Instant, index: u32) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         if !socket.connection.owes_challenge() {
@@ -143,7 +144,7 @@ impl Stack {
         }
     }
 
-    /// A segment for which there is no connection: it may be for a listener, else it is told so.
+    /// Handles a segment without a connection: passes it to a listener, or answers with a reset.
     fn handle_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         self.flush_coalesced();
         let (local, _) = arrived.ends(segment);
@@ -161,7 +162,7 @@ impl Stack {
         }
     }
 
-    /// Answers a segment with a reset, unless there have been too many of these.
+    /// Answers a segment with a reset, within the rate limit.
     #[cold]
     fn send_reset(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>, reset: &Reset) {
         if !self.resets.take(arrived.arrival.at) {
@@ -174,8 +175,8 @@ impl Stack {
         self.counted.tcp.out_resets += u64::from(kept);
     }
 
-    /// Has the host send `answer`, a segment with its ports and checksum zero and the sum `sum`, to
-    /// where `segment` came from. False if too much waits already.
+    /// Queues `answer` to the source of `segment`. The ports and the checksum of `answer` are zero,
+    /// and `sum` is its sum. Returns false if the queue is full.
     pub(crate) fn answer_segment(
         &mut self,
         arrived: &Arrived<'_>,
@@ -195,9 +196,9 @@ impl Stack {
         kept
     }
 
-    /// May a segment of a half-open connection have its effect? While the accept queue is full, the
-    /// acknowledgement that would complete the handshake is ignored, as Linux does: the peer sends it again
-    /// with its data, and there may be room by then. The same if the listener waits for data.
+    /// May a segment of a half-open connection have its effect? While the accept queue is full, or
+    /// the listener waits for data, the acknowledgement that completes the handshake is ignored, as
+    /// in Linux. The peer retransmits it with its data.
     pub(crate) fn may_complete(
         &mut self,
         now: Instant,
@@ -215,8 +216,8 @@ impl Stack {
         !self.is_deferred(now, (connection, listener), segment)
     }
 
-    /// The network reports a problem with a segment of ours: its connection is told, which judges
-    /// whether the report can be true (RFC 5927 §4).
+    /// Passes an ICMP error about a segment to its connection, which checks whether the error is
+    /// plausible (RFC 5927 §4).
     pub(crate) fn handle_segment_report(
         &mut self,
         now: Instant,
@@ -252,6 +253,6 @@ impl Stack {
             }
             _ => connection.handle_icmp(now, IcmpReport::SoftError { quoted }),
         }
-        self.settle(index);
+        self.dispatch_step(index);
     }
 }

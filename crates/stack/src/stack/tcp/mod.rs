@@ -1,13 +1,13 @@
-//! TCP connections of a host: how they are opened, placed in the tables, and removed.
+//! TCP connections: creation, state changes and removal.
 
 mod burst;
 mod calls;
+mod compact;
+pub(super) mod dispatch;
 mod input;
-mod lend;
 pub(super) mod output;
-mod resting;
-pub(super) mod settle;
 mod time_wait;
+mod zero_copy;
 
 use crate::demux::Flow;
 use crate::handle::TcpHandle;
@@ -16,7 +16,7 @@ use crate::ready::Sender;
 use crate::stack::Stack;
 use crate::tcp::Owner;
 use crate::tcp::TcpSocket;
-use crate::tcp::configs::Rules;
+use crate::tcp::configs::ConfigChoice;
 use crate::tcp::grant::Lent;
 use crate::tcp::headers::HostHeaders;
 use crate::tcp::is_open;
@@ -29,15 +29,16 @@ use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
 impl Stack {
-    /// Opens a connection, in the place of one that is over if there is one: a connection is more than a kilobyte, and
-    /// each move of it costs as much as two hashes. Whoever asks for that tells it of its SYN where it stays then, and
-    /// settles it. It begins with `iss`, or with a number that nobody can guess. Nobody has its flow yet.
+    /// Opens a connection, in an allocation of the free list if there is one: a connection is
+    /// larger than 1 KiB, and moving it costs as much as two hashes. The caller schedules its SYN,
+    /// or passes it the received one, and dispatches that step. `iss` overrides the generated
+    /// initial sequence number. The flow must be free.
     pub(crate) fn insert_tcp(
         &mut self,
         owner: Owner,
         (local, peer): (SocketAddrV4, SocketAddrV4),
         path_info: &PathInfo,
-        rules: Rules,
+        rules: ConfigChoice,
         open: Open,
         iss: Option<SeqNum>,
     ) -> TcpHandle {
@@ -45,8 +46,8 @@ impl Stack {
         let now = self.now;
         let flow = Flow::new(local, peer);
         let seeds = Seeds {
-            initial_sequence: iss.unwrap_or_else(|| self.numbers.sequence(now, flow)),
-            timestamp_offset: self.numbers.timestamp_offset(local, peer),
+            initial_sequence: iss.unwrap_or_else(|| self.isn.sequence(now, flow)),
+            timestamp_offset: self.isn.timestamp_offset(local, peer),
         };
         let is_local = self.interface.is_ours(*peer.ip());
         let recent = &mut self.recent_headers;
@@ -61,7 +62,7 @@ impl Stack {
                 spare.connection.reopen(config, path, seeds, open, now);
                 spare
             }
-            None => Box::new(TcpSocket::around(Connection::open(
+            None => Box::new(TcpSocket::with_empty_state(Connection::open(
                 config.clone(),
                 path,
                 seeds,
@@ -69,41 +70,41 @@ impl Stack {
                 now,
             ))),
         };
-        // Every field is named, for the compiler to ask for one that is new: in a place that is used again, one that is
-        // forgotten would go on with what it was to the connection before.
+        // All fields are named, so that the compiler reports a new one. A forgotten field would
+        // keep the value of the previous connection.
         let TcpSocket {
             headers,
-            hop,
-            granted: told,
+            next_hop_generation,
+            granted: granted_field,
             held,
             armed,
-            owner: holder,
+            owner: owner_field,
             room,
-            is_local: is_here,
+            is_local: is_local_field,
             state,
-            retired,
+            is_retired,
             lent,
-            local: this_end,
+            local: local_field,
             connection,
-            peer: that_end,
-            flow_hash: hash,
+            peer: peer_field,
+            flow_hash: flow_hash_field,
         } = &mut *socket;
         connection.grant_memory(grant);
-        (*headers, *hop) = recent.with_ports(local.port(), peer.port());
-        (*told, *held, *lent) = (granted, 0, Lent::default());
-        (*this_end, *that_end, *hash) = (local, peer, flow_hash);
-        (*holder, *state, *retired) = (owner, connection.state(), false);
+        (*headers, *next_hop_generation) = recent.with_ports(local.port(), peer.port());
+        (*granted_field, *held, *lent) = (granted, 0, Lent::default());
+        (*local_field, *peer_field, *flow_hash_field) = (local, peer, flow_hash);
+        (*owner_field, *state, *is_retired) = (owner, connection.state(), false);
         *room = u32::try_from(path.link_payload).unwrap_or(u32::MAX);
-        *is_here = is_local;
+        *is_local_field = is_local;
         *armed = Instant::NEVER;
         let handle = self.sockets.insert_tcp(socket);
         self.flows.insert_hashed(flow_hash, flow, handle.index());
         handle
     }
 
-    /// A connection has gone from one state to another, or is about to leave the network.
+    /// Handles a change of state, or the end of a connection.
     #[inline(always)]
-    fn follow_change(&mut self, index: u32, (before, state): (State, State)) {
+    fn handle_state_change(&mut self, index: u32, (before, state): (State, State)) {
         if matches!(before, State::SynSent | State::SynReceived) && state != before {
             self.leave_handshake(index, (before, state));
         }
@@ -111,22 +112,22 @@ impl Stack {
         match (is_open(before), is_open(state)) {
             (false, true) => {
                 *established += 1;
-                return self.welcome(index);
+                return self.handle_newcomer(index);
             }
             (true, false) => *established -= 1,
             _ => {}
         }
         match state {
             State::TimeWait if before != state => self.enter_time_wait(index),
-            State::Closed => self.follow_end(index, before),
+            State::Closed => self.handle_end(index, before),
             _ => {}
         }
     }
 
-    /// A connection is over, and leaves the network when it has nothing to send any more.
+    /// Handles the end of a connection, which leaves the tables when it has nothing left to send.
     #[inline(never)]
-    fn follow_end(&mut self, index: u32, before: State) {
-        let Some(socket) = self.sockets.awake_at(index) else { return };
+    fn handle_end(&mut self, index: u32, before: State) {
+        let Some(socket) = self.sockets.full_at(index) else { return };
         let (is_over, is_orphan) = (socket.connection.is_released(), socket.is_orphan());
         self.counted.tcp.established_resets += u64::from(is_open(before));
         if before == State::TimeWait {
@@ -135,11 +136,11 @@ impl Stack {
             self.orphans += usize::from(is_orphan);
         }
         if is_over {
-            self.retire_awake(index);
+            self.retire_full(index);
         }
     }
 
-    /// What the end of a handshake shows, and who waited for it.
+    /// Handles the end of a handshake: informs the listener and the Fast Open cache.
     #[inline(never)]
     fn leave_handshake(&mut self, index: u32, (before, state): (State, State)) {
         match before {
@@ -149,18 +150,18 @@ impl Stack {
         }
         self.counted.tcp.attempt_failures += u64::from(state == State::Closed);
         if state.is_synchronized()
-            && let Some(socket) = self.sockets.awake_at(index)
+            && let Some(socket) = self.sockets.full_at(index)
             && let Owner::HalfOpen(listener) = socket.owner
         {
             self.complete_handshake(listener, index);
         }
     }
 
-    /// Connections in TIME-WAIT are limited; of too many, the one that has waited longest ends.
+    /// Adds a connection to the TIME-WAIT queue. Beyond the limit, the oldest is ended.
     #[inline]
     fn enter_time_wait(&mut self, index: u32) {
         let is_orphan =
-            self.sockets.awake_at(index).is_some_and(|socket| socket.owner == Owner::Nobody);
+            self.sockets.full_at(index).is_some_and(|socket| socket.owner == Owner::Orphan);
         self.orphans -= usize::from(is_orphan);
         self.queues.push_back(&mut self.time_wait.list, index);
         if self.time_wait.len() > self.limits.time_wait {
@@ -176,19 +177,19 @@ impl Stack {
         }
     }
 
-    /// Takes a connection off the network. Its memory stays as long as an application holds it.
+    /// Removes a connection from the tables. Its data stays as long as an application holds it.
     ///
-    /// Its timer stays where it is, too, and comes due once more: for nobody, or for whoever has the place by then, who is
-    /// asked for its own deadline as ever. Places are used again at once, so who comes next finds the timer armed for
-    /// an earlier time than it needs, and has nothing to arm.
+    /// Its timer stays armed and expires once more, for no connection or for the next one in the
+    /// slot, which then checks its own deadline. Slots are reused soon, so the next connection
+    /// usually finds a timer that is early enough, and need not arm one.
     pub(crate) fn retire(&mut self, index: u32) {
-        if !self.end_waiting(index) {
-            self.retire_awake(index);
+        if !self.end_record(index) {
+            self.retire_full(index);
         }
     }
 
-    fn retire_awake(&mut self, index: u32) {
-        let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.retired) else {
+    fn retire_full(&mut self, index: u32) {
+        let Some(socket) = self.sockets.tcp_at(index).filter(|socket| !socket.is_retired) else {
             return;
         };
         let (was_established, was_orphan) = (socket.is_established(), socket.is_orphan());
@@ -200,7 +201,7 @@ impl Stack {
             cold_path();
             ready.remove(Sender::Socket(index));
         }
-        socket.retired = true;
+        socket.is_retired = true;
         self.counted.tcp.currently_established -= u64::from(was_established);
         self.orphans -= usize::from(was_orphan);
         self.flows.remove_hashed(flow_hash, flow, index);
@@ -217,40 +218,40 @@ impl Stack {
         }
     }
 
-    /// Nobody needs the connection any more.
+    /// Frees a connection.
     fn drop_connection(&mut self, index: u32) {
         self.forget_memory(index);
         self.sockets.remove(index);
     }
 
-    /// An application lets go of a connection, which has been told how to end.
+    /// Releases a connection from its application, after the connection was closed or aborted.
     pub(crate) fn release(&mut self, index: u32) {
         self.events.forget(index);
         self.memory.stop_waiting(index);
         let Some(socket) = self.sockets.tcp_at(index) else { return };
-        socket.owner = Owner::Nobody;
-        if socket.retired {
+        socket.owner = Owner::Orphan;
+        if socket.is_retired {
             cold_path();
             self.drop_connection(index);
             return;
         }
         self.orphans += usize::from(socket.is_orphan());
         if socket.state == State::TimeWait {
-            self.settle_in_time_wait(index);
+            self.dispatch_in_time_wait(index);
         } else {
-            self.follow(index);
+            self.dispatch_slowly(index);
         }
     }
 
-    /// Lets one timer of a connection expire, if one is due.
+    /// Runs one timer of a connection, if one is due.
     #[inline]
     pub(crate) fn handle_connection_timeout(&mut self, now: Instant) -> bool {
         if now < self.timers.next() {
             return false;
         }
         match self.timers.expire(now) {
-            Some(TcpTimer::Of(index)) => self.expire_connection(now, index),
-            Some(TcpTimer::Queue) => self.end_queued(now),
+            Some(TcpTimer::Connection(index)) => self.expire_connection(now, index),
+            Some(TcpTimer::Queue) => self.end_due_records(now),
             None => return false,
         }
         true
@@ -258,19 +259,20 @@ impl Stack {
 
     #[inline(never)]
     fn expire_connection(&mut self, now: Instant, index: u32) {
-        if let Some(end) = self.sockets.waits_until(index) {
-            // Or the timer is of its busy life, and another one has been armed since.
+        if let Some(end) = self.sockets.time_wait_end(index) {
+            // Otherwise the timer was armed before the connection became a record, and a later one
+            // is armed.
             if end <= now {
-                self.end_waiting(index);
+                self.end_record(index);
             }
             return;
         }
-        // The deadline may have moved later since the timer was armed; then it is armed anew, and that is all: little of
-        // the connection is touched, which may not be at hand.
-        if let Some(socket) = self.sockets.awake_at(index) {
+        // The deadline may have moved later since the timer was armed. Then it is only armed again,
+        // which touches little memory of a connection that may not be cached.
+        if let Some(socket) = self.sockets.full_at(index) {
             socket.armed = Instant::NEVER;
             if let Some(deadline) = socket.connection.deadline_after(now) {
-                self.timers.arm(TcpTimer::Of(index), deadline);
+                self.timers.arm(TcpTimer::Connection(index), deadline);
                 socket.armed = deadline;
                 return;
             }
@@ -278,50 +280,54 @@ impl Stack {
         if let Some(socket) = self.sockets.tcp_at(index) {
             socket.connection.handle_timeout(now);
         }
-        self.settle(index);
-        self.let_rest(index);
+        self.dispatch_step(index);
+        self.pack_if_idle(index);
     }
 
-    /// Judges the invariants of one connection and its place in the host.
+    /// Checks the invariants of a connection, and of its state in the host.
     pub(crate) fn check_tcp(&self, index: u32, socket: &TcpSocket) {
         socket.connection.check();
-        assert_eq!(socket.held, socket.connection.buffer_memory(), "the host follows what is held");
+        assert_eq!(
+            socket.held,
+            socket.connection.buffer_memory(),
+            "the host accounts for all memory"
+        );
         self.memory.check_granted(socket);
-        if socket.retired {
-            assert_eq!(socket.owner, Owner::Application, "only an application keeps what is over");
+        if socket.is_retired {
+            assert_eq!(
+                socket.owner,
+                Owner::Application,
+                "only an application keeps an ended connection"
+            );
             return;
         }
         let flow = Flow::new(socket.local, socket.peer);
         assert_eq!(self.flows.get(flow), Some(index), "each connection is found by its flow");
-        assert_eq!(
-            socket.state,
-            socket.connection.state(),
-            "the host has followed each connection"
-        );
+        assert_eq!(socket.state, socket.connection.state(), "each change of state was dispatched");
         let ready = if socket.is_local { &self.local_ready } else { &self.ready };
-        let waits = socket.connection.wants_transmit();
+        let is_sender = socket.connection.wants_transmit();
         assert!(
-            !waits || ready.contains(Sender::Socket(index)),
-            "who wants to send stands in the ring"
+            !is_sender || ready.contains(Sender::Socket(index)),
+            "a connection with data to send is in the ring"
         );
         self.check_timer(index, socket);
-        assert!(socket.connection.events().is_empty(), "what has happened was noted");
-        assert!(!socket.connection.is_released(), "what is over has left");
+        assert!(socket.connection.events().is_empty(), "all events were noted");
+        assert!(!socket.connection.is_released(), "an ended connection has left the tables");
     }
 
-    /// Judges what the host has counted of its connections.
+    /// Checks the counts of connections.
     pub(crate) fn check_connections(&self) {
         let connections = || self.sockets.iter().filter_map(|(_, socket)| socket.as_tcp());
         let count = |is: fn(&TcpSocket) -> bool| connections().filter(|socket| is(socket)).count();
-        assert_eq!(self.flows.len(), count(|socket| !socket.retired), "flows are connections");
+        assert_eq!(self.flows.len(), count(|socket| !socket.is_retired), "flows are connections");
         self.memory.check(connections().map(|socket| socket.held));
         let held = |index| Some(self.sockets.get(index)?.as_tcp()?.held);
         self.memory.check_newcomers(held);
         assert_eq!(self.orphans, count(TcpSocket::is_orphan), "orphans are counted");
         assert_eq!(
             self.time_wait.len(),
-            count(|socket| !socket.retired && socket.state == State::TimeWait),
-            "connections in TIME-WAIT stand in their queue"
+            count(|socket| !socket.is_retired && socket.state == State::TimeWait),
+            "connections in TIME-WAIT are in their queue"
         );
         assert!(self.time_wait.len() <= self.limits.time_wait, "TIME-WAIT is limited");
         let established = count(TcpSocket::is_established) as u64;

@@ -1,4 +1,4 @@
-//! What an application can do with UDP.
+//! The calls of applications on UDP sockets.
 
 use crate::demux::Flow;
 use crate::error::Error;
@@ -11,8 +11,8 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 use linerate_units::Instant;
 
 impl Stack {
-    /// Makes a socket at an address of this host, or at 0.0.0.0 for all of them. Port zero asks for
-    /// an ephemeral port.
+    /// Creates a socket that is bound to an address of this host, or to 0.0.0.0 for all of them.
+    /// Port zero selects an ephemeral port.
     ///
     /// # Errors
     /// [`Error::AddressNotOurs`], [`Error::AddressInUse`], [`Error::PortsExhausted`] or
@@ -47,21 +47,21 @@ impl Stack {
         port.map(|port| SocketAddrV4::new(*local.ip(), port)).ok_or(Error::PortsExhausted(anyone))
     }
 
-    /// Names the peer: [`Stack::udp_send`] sends to it, datagrams of others are refused, and what
-    /// the network reports is told by the next call.
+    /// Sets the peer: [`Stack::udp_send`] sends to it, and datagrams of others are refused. Errors
+    /// that the network reports are returned by the next call.
     ///
     /// # Errors
-    /// [`Error::Closed`], or why the peer cannot be sent to.
+    /// [`Error::Closed`], or the reason why the destination is invalid.
     pub fn udp_connect(
         &mut self,
         now: Instant,
         handle: UdpHandle,
         peer: SocketAddrV4,
     ) -> Result<(), Error> {
-        self.pass_time(now);
+        self.advance_clock(now);
         let socket = self.sockets.udp(handle)?;
         let (bound, broadcast) = (*socket.local.ip(), socket.broadcast);
-        self.judge_way(now, bound, peer, broadcast)?;
+        self.check_destination(now, bound, peer, broadcast)?;
         self.sockets.udp_mut(handle)?.1.peer = Some(peer);
         Ok(())
     }
@@ -69,8 +69,8 @@ impl Stack {
     /// Sends a datagram to the peer of a connected socket.
     ///
     /// # Errors
-    /// [`Error::NotConnected`], what the network has reported since the last call, or as
-    /// [`Stack::udp_send_to`].
+    /// [`Error::NotConnected`], an error that the network has reported since the last call, or one
+    /// of [`Stack::udp_send_to`].
     pub fn udp_send(&mut self, now: Instant, handle: UdpHandle, data: &[u8]) -> Result<(), Error> {
         let (_, socket) = self.sockets.udp_mut(handle)?;
         let peer = socket.peer.ok_or(Error::NotConnected)?;
@@ -83,8 +83,8 @@ impl Stack {
     /// Sends a datagram to `remote`.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if too much waits for the link; a [`crate::UdpEvent::Writable`] tells
-    /// when there is room. [`Error::MessageTooLong`], or why `remote` cannot be sent to.
+    /// [`Error::WouldBlock`] if the send queue is full; [`crate::UdpEvent::Writable`] follows when
+    /// it has room. [`Error::MessageTooLong`], or the reason why the destination is invalid.
     pub fn udp_send_to(
         &mut self,
         now: Instant,
@@ -92,13 +92,13 @@ impl Stack {
         remote: SocketAddrV4,
         data: &[u8],
     ) -> Result<(), Error> {
-        self.pass_time(now);
+        self.advance_clock(now);
         let (index, socket) = self.sockets.udp_mut(handle)?;
         let (bound, broadcast) = (*socket.local.ip(), socket.broadcast);
-        // One for which there is never room would be waited with for ever.
-        let longest = data_limit(socket.to_send.largest());
-        let (source, limit) = self.judge_way(now, bound, remote, broadcast)?;
-        let limit = limit.min(longest);
+        // A datagram that never fits must not block: no event would end the wait.
+        let largest = data_limit(socket.to_send.largest());
+        let (source, limit) = self.check_destination(now, bound, remote, broadcast)?;
+        let limit = limit.min(largest);
         if data.len() > limit {
             return Err(Error::MessageTooLong { limit });
         }
@@ -109,11 +109,12 @@ impl Stack {
         }
     }
 
-    /// Takes the next received datagram: returns how many bytes of it were copied to `into`, and who
-    /// sent it. What does not fit is lost.
+    /// Receives the next datagram: copies it to `into`, and returns the number of copied bytes and
+    /// the sender. Bytes that do not fit are lost.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if there is none; of a connected socket, what the network has reported.
+    /// [`Error::WouldBlock`] if there is none; for a connected socket, an error that the network
+    /// has reported.
     pub fn udp_receive_from(
         &mut self,
         handle: UdpHandle,
@@ -124,10 +125,10 @@ impl Stack {
         Ok(received)
     }
 
-    /// Copies the next received datagram as [`Stack::udp_receive_from`] does, and leaves it there.
+    /// Copies the next datagram like [`Stack::udp_receive_from`], without removing it.
     ///
     /// # Errors
-    /// As [`Stack::udp_receive_from`].
+    /// Like [`Stack::udp_receive_from`].
     pub fn udp_peek_from(
         &mut self,
         handle: UdpHandle,
@@ -145,7 +146,7 @@ impl Stack {
         Ok((length, from))
     }
 
-    /// Takes what the network has reported about a datagram of this socket.
+    /// Removes and returns the error that the network has reported about a datagram of this socket.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -153,7 +154,7 @@ impl Stack {
         Ok(self.sockets.udp_mut(handle)?.1.error.take())
     }
 
-    /// Allows or forbids the socket to send to all hosts of a network.
+    /// Allows or forbids the socket to send to broadcast addresses.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -162,7 +163,7 @@ impl Stack {
         Ok(())
     }
 
-    /// May the socket send to all hosts of a network?
+    /// May the socket send to broadcast addresses?
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -170,7 +171,7 @@ impl Stack {
         Ok(self.sockets.udp(handle)?.broadcast)
     }
 
-    /// What the socket is bound to.
+    /// Returns the address that the socket is bound to.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -178,7 +179,7 @@ impl Stack {
         Ok(self.sockets.udp(handle)?.local)
     }
 
-    /// The peer of a connected socket.
+    /// Returns the peer of a connected socket.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::NotConnected`].
@@ -195,11 +196,11 @@ impl Stack {
         Ok(!socket.received.is_empty() || (socket.peer.is_some() && socket.error.is_some()))
     }
 
-    /// Closes the socket. What it was told to send the host sends all the same, as far as it has room for that among
-    /// its replies; datagrams that were not received are lost.
+    /// Closes the socket. Queued datagrams are still sent, as far as they fit into the reply queue.
+    /// Received datagrams that were not read are lost.
     ///
     /// # Errors
-    /// [`Error::Closed`] if it was closed before.
+    /// [`Error::Closed`] if it was already closed.
     pub fn udp_close(&mut self, handle: UdpHandle) -> Result<(), Error> {
         let (index, socket) = self.sockets.udp_mut(handle)?;
         let local = socket.local;
@@ -211,7 +212,7 @@ impl Stack {
         self.ready.remove(Sender::Socket(index));
         self.events.forget(index);
         self.sockets.remove(index);
-        self.call_replies();
+        self.schedule_replies();
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! UDP sockets: datagrams in and out, each in a bounded queue (RFC 768, RFC 1122 §4.1).
+//! UDP: received and sent datagrams (RFC 768, RFC 1122 §4.1).
 
 mod calls;
 
@@ -11,7 +11,7 @@ use crate::ip::interface::Audience;
 use crate::ready::Sender;
 use crate::sockets::Socket;
 use crate::stack::Stack;
-use crate::tx::Turned;
+use crate::tx::TransmitOutcome;
 use crate::udp::UdpOptions;
 use crate::udp::UdpSocket;
 use crate::udp::data_limit;
@@ -56,21 +56,21 @@ impl Stack {
             u64::from(matches!(malformed, Malformed::Checksum { .. }));
     }
 
-    /// The socket that talks from `local` with `remote`: one bound to that address, else one bound
-    /// to all.
+    /// Returns the socket for a datagram from `remote` to `local`: one that is bound to that
+    /// address, or else one that is bound to all.
     fn udp_socket_for(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> {
         let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, local.port());
-        let talks = |stack: &mut Self, index: &u32| {
+        let accepts = |stack: &mut Self, index: &u32| {
             stack.sockets.udp_at(*index).is_some_and(|socket| socket.accepts(remote))
         };
-        let exact = self.datagrams.lookup(Flow::bound(local)).filter(|index| talks(self, index));
+        let exact = self.datagrams.lookup(Flow::bound(local)).filter(|index| accepts(self, index));
         exact.or_else(|| {
-            self.datagrams.lookup(Flow::bound(anywhere)).filter(|index| talks(self, index))
+            self.datagrams.lookup(Flow::bound(anywhere)).filter(|index| accepts(self, index))
         })
     }
 
-    /// The network reports a problem with a datagram of ours: its socket is told, whether it is
-    /// connected or not (RFC 1122 §4.1.3.3).
+    /// Passes a received ICMP error to the socket that sent the datagram, connected or not (RFC
+    /// 1122 §4.1.3.3).
     pub(crate) fn handle_datagram_report(
         &mut self,
         now: Instant,
@@ -96,8 +96,8 @@ impl Stack {
         }
     }
 
-    /// Has the socket send `data` from `source`; the way and its limits have been judged. False if
-    /// too much waits already.
+    /// Queues `data` from `source`, after the destination and the size were checked. Returns false
+    /// if the queue is full.
     pub(crate) fn queue_datagram(
         &mut self,
         index: u32,
@@ -124,7 +124,7 @@ impl Stack {
             self.counted.udp.send_buffer_errors += 1;
             return false;
         }
-        // What this host has no room to receive from itself is lost, as it would be on a wire.
+        // A datagram to this host that does not fit its queue is lost, like on a link.
         self.counted.ip.out_discards += u64::from(!kept);
         self.counted.udp.out_datagrams += 1;
         self.counted.ip.out_requests += 1;
@@ -142,24 +142,25 @@ impl Stack {
         now: Instant,
         index: u32,
         frame: &mut [u8],
-    ) -> Turned {
-        let Some(socket) = self.sockets.udp_at(index) else { return Turned::Nothing };
-        let Some(((), packet)) = socket.to_send.pop() else { return Turned::Nothing };
+    ) -> TransmitOutcome {
+        let Some(socket) = self.sockets.udp_at(index) else { return TransmitOutcome::Nothing };
+        let Some(((), packet)) = socket.to_send.pop() else { return TransmitOutcome::Nothing };
         if core::mem::take(&mut socket.wants_writable) {
             self.events.note(index, UdpEvent::Writable.bit());
         }
         if socket.to_send.is_empty() {
             self.ready.remove(Sender::Socket(index));
         }
-        let turned = self.route_packet(now, &packet, frame);
+        let outcome = self.route_packet(now, &packet, frame);
         if let Some(socket) = self.sockets.udp_at(index) {
             socket.to_send.recycle(packet);
         }
-        turned
+        outcome
     }
 
-    /// May a socket that is bound to `bound` send to this address, from which one of ours, and how much at a time?
-    pub(crate) fn judge_way(
+    /// Checks that a socket that is bound to `bound` may send to this address. Returns the source
+    /// address, and the largest size of a datagram.
+    pub(crate) fn check_destination(
         &mut self,
         now: Instant,
         bound: Ipv4Addr,
@@ -184,14 +185,14 @@ impl Stack {
         socket.to_send.check();
         let found = self.datagrams.get(Flow::bound(socket.local));
         assert_eq!(found, Some(index), "each socket is found by what it is bound to");
-        let waits = !socket.to_send.is_empty();
+        let has_datagrams = !socket.to_send.is_empty();
         assert!(
-            !waits || self.ready.contains(Sender::Socket(index)),
-            "a socket with datagrams wants to send"
+            !has_datagrams || self.ready.contains(Sender::Socket(index)),
+            "a socket with datagrams is in the ring"
         );
     }
 
-    /// Makes a socket that is bound to `local`, which is free.
+    /// Creates a socket that is bound to `local`, which is free.
     pub(crate) fn insert_udp(&mut self, local: SocketAddrV4, options: &UdpOptions) -> u32 {
         let socket = Socket::Udp(alloc::boxed::Box::new(UdpSocket::new(local, options)));
         let index = self.sockets.insert(socket).index();

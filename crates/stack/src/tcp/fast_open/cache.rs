@@ -1,7 +1,7 @@
-//! The servers that a client has tried Fast Open with: their cookies, by address, and for each port that it
-//! came to nothing at, how long it is left alone (RFC 7413 §4.1.3).
+//! The cache of Fast Open clients: the cookies of servers by address, and for each server port with
+//! failures the time until which Fast Open is not tried (RFC 7413 §4.1.3).
 
-use super::recent::Recent;
+use super::lru_cache::LruCache;
 use crate::demux::Flow;
 use crate::keys::Keys;
 use core::net::SocketAddrV4;
@@ -9,45 +9,46 @@ use linerate_tcp::{FastOpenLesson, FastOpenOffer};
 use linerate_units::{Duration, Instant};
 use linerate_wire::FastOpenCookie;
 
-/// How long a port is left alone that has refused once.
+/// The pause after the first failure of a port.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Each refusal in a row doubles the pause, up to so many times: to nearly three days.
+/// Each consecutive failure doubles the pause, up to this number of times: to nearly three days.
 const MOST_DOUBLINGS: u32 = 12;
 
-/// What a server has given.
+/// The data granted by a server.
 #[derive(Clone, Copy, Debug)]
 struct Server {
     cookie: FastOpenCookie,
     mss: Option<u16>,
 }
 
-/// What a port has refused.
+/// The failures of a server port.
 #[derive(Clone, Copy, Debug)]
 struct Refusals {
-    in_a_row: u32,
+    consecutive: u32,
     paused_until: Instant,
 }
 
-/// Servers of Fast Open, and ports that will have none of it.
+/// Servers with cookies, and ports with failures.
 #[derive(Debug)]
 pub(crate) struct FastOpenCache {
-    /// A cookie is for one address of ours and one of the server's, whatever the ports.
-    servers: Recent<Server>,
-    /// It is allowed port by port, so it is refused that way too, or by something on the way there.
-    refusals: Recent<Refusals>,
+    /// A cookie is valid for a local and a server address, and for all ports.
+    servers: LruCache<Server>,
+    /// Servers and middleboxes can refuse Fast Open for each port separately.
+    refusals: LruCache<Refusals>,
 }
 
 impl FastOpenCache {
-    /// Room for so many servers, and as many ports that have refused.
+    /// Creates a cache for `limit` servers, and as many ports with failures.
     pub(crate) fn new(limit: usize, keys: &Keys) -> Self {
         Self {
-            servers: Recent::new(limit, keys.table("Fast Open servers")),
-            refusals: Recent::new(limit, keys.table("Fast Open refusals")),
+            servers: LruCache::new(limit, keys.table("Fast Open servers")),
+            refusals: LruCache::new(limit, keys.table("Fast Open refusals")),
         }
     }
 
-    /// What to try with a connection from `local` to `peer`; `None` for nothing, for now.
+    /// Returns the option for a connection from `local` to `peer`; `None` while Fast Open is
+    /// paused.
     pub(crate) fn offer(
         &mut self,
         now: Instant,
@@ -64,7 +65,7 @@ impl FastOpenCache {
         })
     }
 
-    /// Takes in what a try has shown; how many servers had to be forgotten for it.
+    /// Updates the cache with the result of an attempt. Returns the number of evicted entries.
     pub(crate) fn learn(
         &mut self,
         now: Instant,
@@ -73,21 +74,21 @@ impl FastOpenCache {
         lesson: &FastOpenLesson,
     ) -> u64 {
         let (host, port) = (host_of(local, peer), port_of(local, peer));
-        let mut forgotten = false;
+        let mut evicted = false;
         if let Some(cookie) = lesson.cookie {
-            forgotten = self.servers.put(host, Server { cookie, mss: lesson.mss });
+            evicted = self.servers.put(host, Server { cookie, mss: lesson.mss });
         } else if let Some(known) = self.servers.get(host) {
             known.mss = lesson.mss.or(known.mss);
         }
         if lesson.refused {
-            let in_a_row = self.refusals.get(port).map_or(0, |refusals| refusals.in_a_row);
-            let paused_until = now + FIRST_PAUSE * (1 << in_a_row.min(MOST_DOUBLINGS));
-            let refusals = Refusals { in_a_row: in_a_row.saturating_add(1), paused_until };
-            forgotten |= self.refusals.put(port, refusals);
+            let consecutive = self.refusals.get(port).map_or(0, |refusals| refusals.consecutive);
+            let paused_until = now + FIRST_PAUSE * (1 << consecutive.min(MOST_DOUBLINGS));
+            let refusals = Refusals { consecutive: consecutive.saturating_add(1), paused_until };
+            evicted |= self.refusals.put(port, refusals);
         } else if let Some(refusals) = self.refusals.get(port) {
-            refusals.in_a_row = 0;
+            refusals.consecutive = 0;
         }
-        u64::from(forgotten)
+        u64::from(evicted)
     }
 
     /// Panics if an invariant is broken.
@@ -97,12 +98,12 @@ impl FastOpenCache {
     }
 }
 
-/// Both addresses.
+/// Returns the key of a server: both addresses.
 fn host_of(local: SocketAddrV4, peer: SocketAddrV4) -> Flow {
     Flow::new(SocketAddrV4::new(*local.ip(), 0), SocketAddrV4::new(*peer.ip(), 0))
 }
 
-/// Both addresses and the server's port; ours is another one each time.
+/// Returns the key of a server port: both addresses and the server's port.
 fn port_of(local: SocketAddrV4, peer: SocketAddrV4) -> Flow {
     Flow::new(SocketAddrV4::new(*local.ip(), 0), peer)
 }
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
     use core::net::Ipv4Addr;
 
-    const NEWS: FastOpenLesson =
+    const LESSON: FastOpenLesson =
         FastOpenLesson { cookie: None, mss: None, accepted: false, refused: false };
 
     fn at(address: u8, port: u16) -> SocketAddrV4 {
@@ -128,11 +129,11 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_for_both_addresses_and_every_port() {
+    fn a_cookie_is_valid_for_two_addresses_and_all_ports() {
         let (mut cache, now) = (cache(), Instant::ZERO);
         assert_eq!(cache.offer(now, at(1, 5_000), at(9, 80)), Some(FastOpenOffer::Request));
-        let news = FastOpenLesson { cookie: cookie(7), mss: Some(1_400), ..NEWS };
-        cache.learn(now, at(1, 5_000), at(9, 80), &news);
+        let lesson = FastOpenLesson { cookie: cookie(7), mss: Some(1_400), ..LESSON };
+        cache.learn(now, at(1, 5_000), at(9, 80), &lesson);
         let known = Some(FastOpenOffer::Data { cookie: cookie(7).unwrap(), mss: Some(1_400) });
         assert_eq!(cache.offer(now, at(1, 5_001), at(9, 80)), known);
         assert_eq!(cache.offer(now, at(1, 5_001), at(9, 443)), known);
@@ -141,11 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_cookie_and_segment_size_count() {
+    fn the_latest_cookie_and_mss_are_used() {
         let (mut cache, now) = (cache(), Instant::ZERO);
         for (byte, mss) in [(1, Some(1_400)), (2, Some(1_300)), (3, None)] {
-            let news = FastOpenLesson { cookie: cookie(byte), mss, ..NEWS };
-            cache.learn(now, at(1, 1), at(9, 80), &news);
+            let lesson = FastOpenLesson { cookie: cookie(byte), mss, ..LESSON };
+            cache.learn(now, at(1, 1), at(9, 80), &lesson);
         }
         let known = |mss| Some(FastOpenOffer::Data { cookie: cookie(3).unwrap(), mss });
         assert_eq!(cache.offer(now, at(1, 1), at(9, 80)), known(None));
@@ -153,18 +154,18 @@ mod tests {
             now,
             at(1, 1),
             at(9, 80),
-            &FastOpenLesson { mss: Some(900), accepted: true, ..NEWS },
+            &FastOpenLesson { mss: Some(900), accepted: true, ..LESSON },
         );
         assert_eq!(cache.offer(now, at(1, 1), at(9, 80)), known(Some(900)));
-        // One that says nothing of it this time takes what it took.
-        cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { accepted: true, ..NEWS });
+        // A server without an MSS option this time keeps the cached MSS.
+        cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { accepted: true, ..LESSON });
         assert_eq!(cache.offer(now, at(1, 1), at(9, 80)), known(Some(900)));
     }
 
     #[test]
-    fn a_port_that_refuses_is_left_alone_for_longer_each_time() {
+    fn each_failure_of_a_port_doubles_its_pause() {
         let mut cache = cache();
-        let refused = FastOpenLesson { refused: true, ..NEWS };
+        let refused = FastOpenLesson { refused: true, ..LESSON };
         let mut now = Instant::ZERO;
         for minutes in [1, 2, 4, 8] {
             cache.learn(now, at(1, 1), at(9, 80), &refused);
@@ -172,7 +173,7 @@ mod tests {
             assert_eq!(cache.offer(now, at(1, 2), at(9, 80)), None);
             assert!(
                 cache.offer(now, at(1, 2), at(9, 443)).is_some(),
-                "another port is another matter"
+                "other ports are independent"
             );
             assert_eq!(
                 cache.offer(now + (pause - Duration::from_nanos(1)), at(1, 2), at(9, 80)),
@@ -181,17 +182,17 @@ mod tests {
             now += pause;
             assert!(cache.offer(now, at(1, 2), at(9, 80)).is_some());
         }
-        // Once is enough to be trusted again.
-        cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { accepted: true, ..NEWS });
+        // A single success resets the pause.
+        cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { accepted: true, ..LESSON });
         cache.learn(now, at(1, 1), at(9, 80), &refused);
         assert!(cache.offer(now + FIRST_PAUSE, at(1, 2), at(9, 80)).is_some());
     }
 
     #[test]
-    fn however_often_a_port_refuses_the_pause_ends() {
+    fn the_pause_is_bounded() {
         let (mut cache, now) = (cache(), Instant::ZERO);
         for _ in 0..100 {
-            cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { refused: true, ..NEWS });
+            cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { refused: true, ..LESSON });
         }
         let day = Duration::from_secs(24 * 60 * 60);
         assert_eq!(cache.offer(now + day * 2, at(1, 2), at(9, 80)), None);
@@ -199,25 +200,25 @@ mod tests {
     }
 
     #[test]
-    fn the_server_that_was_not_asked_for_longest_makes_room() {
+    fn the_least_recently_used_server_is_evicted() {
         let (mut cache, now) = (cache(), Instant::ZERO);
-        let news = FastOpenLesson { cookie: cookie(7), ..NEWS };
-        let forgotten: u64 =
-            (0..4).map(|server| cache.learn(now, at(1, 1), at(server, 80), &news)).sum();
-        assert_eq!(forgotten, 0);
+        let lesson = FastOpenLesson { cookie: cookie(7), ..LESSON };
+        let evicted: u64 =
+            (0..4).map(|server| cache.learn(now, at(1, 1), at(server, 80), &lesson)).sum();
+        assert_eq!(evicted, 0);
         let is_known = |cache: &mut FastOpenCache, server| {
             matches!(cache.offer(now, at(1, 1), at(server, 80)), Some(FastOpenOffer::Data { .. }))
         };
         assert!(is_known(&mut cache, 0));
-        assert_eq!(cache.learn(now, at(1, 1), at(4, 80), &news), 1);
+        assert_eq!(cache.learn(now, at(1, 1), at(4, 80), &lesson), 1);
         cache.check();
         assert!(!is_known(&mut cache, 1));
         assert!([0, 2, 3, 4].into_iter().all(|server| is_known(&mut cache, server)));
-        // Of ports that refuse there are not more, either.
-        let refused = FastOpenLesson { refused: true, ..NEWS };
-        let forgotten =
+        // Ports with failures are limited, too.
+        let refused = FastOpenLesson { refused: true, ..LESSON };
+        let evicted =
             [1, 2, 3, 4, 1, 5].map(|port| cache.learn(now, at(1, 1), at(0, port), &refused));
-        assert_eq!(forgotten, [0, 0, 0, 0, 0, 1]);
+        assert_eq!(evicted, [0, 0, 0, 0, 0, 1]);
         cache.check();
     }
 }

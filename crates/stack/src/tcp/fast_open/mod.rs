@@ -1,8 +1,8 @@
-//! What a client of TCP Fast Open brings, and what it remembers of servers (RFC 7413 §4.1.3). What a server
-//! gives is made in `cookie`; whom it lets in stands in `listen/fast_open`.
+//! The state of TCP Fast Open: the cache of a client (RFC 7413 §4.1.3), and the cookies of a
+//! server. `listen/fast_open.rs` accepts cookies.
 
 mod cache;
 pub(crate) mod cookie;
-mod recent;
+mod lru_cache;
 
 pub(crate) use cache::FastOpenCache;

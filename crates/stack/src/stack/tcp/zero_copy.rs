@@ -1,5 +1,4 @@
-//! The socket buffers of a connection without copies: lent to its application, or made of memory that it
-//! shares.
+//! Zero-copy access to the socket buffers of a connection: in place, or by shared memory.
 
 use crate::error::Error;
 use crate::handle::TcpHandle;
@@ -9,13 +8,13 @@ use core::cell::Cell;
 use linerate_units::Instant;
 
 impl Stack {
-    /// Has `fill` write up to `wanted` bytes straight into the send buffer, and returns how many it has
-    /// written: an application that makes its data, or gets them from something that fills a slice, saves the
-    /// copy of [`Stack::tcp_write`].
+    /// Calls `fill` to write up to `wanted` bytes directly into the send buffer, and returns the
+    /// number of written bytes. Saves the copy of [`Stack::tcp_write`] for an application that
+    /// generates its data, or reads it from a source that fills a slice.
     ///
-    /// `fill` may be lent fewer bytes, but at least one, with anything in them; what it claims to have written
-    /// beyond what it was lent it has not. Without any room it is not called, and `Ok(0)` means: come back
-    /// after [`linerate_tcp::Event::Writable`].
+    /// `fill` gets a slice of at least one byte, with arbitrary content, which may be shorter than
+    /// `wanted`. A result beyond its length is truncated. Without room, `fill` is not called and
+    /// the result is `Ok(0)`; [`linerate_tcp::Event::Writable`] follows.
     ///
     /// ```
     /// # use linerate_stack::{Error, Stack, TcpHandle};
@@ -31,7 +30,7 @@ impl Stack {
     /// ```
     ///
     /// # Errors
-    /// As [`Stack::tcp_write`].
+    /// Like [`Stack::tcp_write`].
     pub fn tcp_write_with(
         &mut self,
         now: Instant,
@@ -52,11 +51,13 @@ impl Stack {
         )
     }
 
-    /// Shows received bytes to `take` where they lie, and takes as many as it says, which is returned: an
-    /// application that looks at its data, or hands them on, saves the copy of [`Stack::tcp_read`].
+    /// Passes received data to `take` in the receive buffer, removes as many bytes as `take`
+    /// returns, and returns that number. Saves the copy of [`Stack::tcp_read`] for an application
+    /// that parses its data, or passes it on.
     ///
-    /// `take` is lent the first bytes that there are, which may be fewer than all, and none only at the end of
-    /// the stream; what it claims to have taken beyond them it has not. What it does not take it is lent again.
+    /// `take` gets the first contiguous bytes, which may be fewer than all, and an empty slice only
+    /// at the end of the stream. A result beyond the length is truncated. Bytes that are not taken
+    /// are passed again.
     ///
     /// ```
     /// # use linerate_stack::{Error, Stack, TcpHandle};
@@ -72,7 +73,7 @@ impl Stack {
     /// ```
     ///
     /// # Errors
-    /// As [`Stack::tcp_read`]; `take` is not called then.
+    /// Like [`Stack::tcp_read`]; `take` is not called then.
     pub fn tcp_read_with(
         &mut self,
         now: Instant,
@@ -82,16 +83,19 @@ impl Stack {
         self.read_by(now, handle, true, |connection| connection.read_with(now, take))
     }
 
-    /// Adds as much of `data` as there is room for to what the connection sends, and takes that off its front;
-    /// how much. Nothing is copied: `data` are kept, and read where they are whenever they leave, until the peer
-    /// has acknowledged them. Only pieces of less than 4 KiB are copied, and all while memory is short.
+    /// Adds `data` to the send buffer without a copy, as far as it fits, and removes that part from
+    /// `data`. Returns the number of bytes. The buffer keeps a reference until the peer has
+    /// acknowledged the data. Pieces of less than 4 KiB are copied, and all pieces while memory is
+    /// short.
     ///
     /// ```
     /// # use bytes::Bytes;
     /// # use linerate_stack::{Error, Stack, TcpHandle};
     /// # use linerate_units::Instant;
-    /// /// Many can be sent the same page, which is in memory once.
-    /// fn serve(stack: &mut Stack, now: Instant, readers: &[TcpHandle], page: &Bytes) -> Result<(), Error> {
+    /// /// Sends one page in memory to many readers.
+    /// fn serve(
+    ///     stack: &mut Stack, now: Instant, readers: &[TcpHandle], page: &Bytes,
+    /// ) -> Result<(), Error> {
     ///     for &reader in readers {
     ///         let mut rest = page.clone();
     ///         stack.tcp_write_shared(now, reader, &mut rest)?;
@@ -101,7 +105,7 @@ impl Stack {
     /// ```
     ///
     /// # Errors
-    /// As [`Stack::tcp_write`].
+    /// Like [`Stack::tcp_write`].
     pub fn tcp_write_shared(
         &mut self,
         now: Instant,
@@ -113,13 +117,13 @@ impl Stack {
         self.write_by(now, handle, is_refused, |connection| connection.write_shared(now, data))
     }
 
-    /// Takes up to `most` received bytes; none only at the end of the stream, or if none are wanted. A link that
-    /// lets go of its memory, as TAP with offloads does, has them arrive without a copy, and then this makes none
-    /// either: who holds them holds the memory of the whole frame that they came in, up to twice as much.
-    /// Else they are a copy.
+    /// Removes and returns up to `most` bytes of received data; none only at the end of the stream,
+    /// or for `most` = 0. On a link that shares its memory, such as TAP with offloads, the data is
+    /// not copied. The result then keeps the memory of whole frames, up to twice its length. On
+    /// other links it is a copy.
     ///
     /// # Errors
-    /// As [`Stack::tcp_read`].
+    /// Like [`Stack::tcp_read`].
     pub fn tcp_read_shared(
         &mut self,
         now: Instant,

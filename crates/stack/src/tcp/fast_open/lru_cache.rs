@@ -1,25 +1,25 @@
-//! A memory of what was used lately: of too much, what was not used for longest is forgotten.
+//! A cache of limited size, which evicts the least recently used entry.
 
 use crate::collections::list::{Links, List};
 use crate::demux::{Demux, Flow};
 use alloc::vec::Vec;
 use siphasher::sip::SipHasher13;
 
-/// What is remembered of flows.
+/// A map from flows to values, with eviction.
 ///
-/// Invariant: each entry is in the table, and in the order.
+/// Invariant: each entry is in the table and in the order.
 #[derive(Debug)]
-pub(crate) struct Recent<T> {
+pub(crate) struct LruCache<T> {
     table: Demux,
     entries: Vec<(Flow, T)>,
     links: Links,
-    /// The entries, what was used last at the back.
+    /// The entries, the most recently used at the back.
     order: List,
     limit: usize,
 }
 
-impl<T> Recent<T> {
-    /// Nothing, and room for `limit`.
+impl<T> LruCache<T> {
+    /// Creates a cache for `limit` entries.
     pub(crate) fn new(limit: usize, hasher: SipHasher13) -> Self {
         Self {
             table: Demux::new(hasher),
@@ -30,7 +30,7 @@ impl<T> Recent<T> {
         }
     }
 
-    /// What is remembered of `flow`, which is used by this.
+    /// Returns the value of `flow`, and marks it as used.
     pub(crate) fn get(&mut self, flow: Flow) -> Option<&mut T> {
         let place = self.table.get(flow)?;
         self.links.remove(&mut self.order, place);
@@ -38,23 +38,22 @@ impl<T> Recent<T> {
         self.entries.get_mut(place as usize).map(|entry| &mut entry.1)
     }
 
-    /// Remembers `thing` of `flow`; true if another flow had to be forgotten for it.
-    pub(crate) fn put(&mut self, flow: Flow, thing: T) -> bool {
+    /// Inserts or replaces the value of `flow`. Returns whether another entry was evicted.
+    pub(crate) fn put(&mut self, flow: Flow, value: T) -> bool {
         if let Some(known) = self.get(flow) {
-            *known = thing;
+            *known = value;
             return false;
         }
         let is_full = self.entries.len() >= self.limit;
         let oldest = if is_full { self.links.pop_front(&mut self.order) } else { None };
         let place = match oldest {
             Some(place) => {
-                let forgotten =
-                    core::mem::replace(&mut self.entries[place as usize], (flow, thing));
-                self.table.remove(forgotten.0, place);
+                let evicted = core::mem::replace(&mut self.entries[place as usize], (flow, value));
+                self.table.remove(evicted.0, place);
                 place
             }
             None => {
-                self.entries.push((flow, thing));
+                self.entries.push((flow, value));
                 #[allow(clippy::cast_possible_truncation, reason = "the limit is a small number")]
                 {
                     (self.entries.len() - 1) as u32
@@ -68,9 +67,9 @@ impl<T> Recent<T> {
 
     /// Panics if an invariant is broken.
     pub(crate) fn check(&self) {
-        assert!(self.entries.len() <= self.limit, "what is remembered is limited");
+        assert!(self.entries.len() <= self.limit, "entries are limited");
         assert_eq!(self.table.len(), self.entries.len(), "each entry is in the table");
-        assert_eq!(self.order.len(), self.entries.len(), "each entry has its place in the order");
+        assert_eq!(self.order.len(), self.entries.len(), "each entry is in the order");
         for (place, (flow, _)) in (0..).zip(&self.entries) {
             assert_eq!(self.table.get(*flow), Some(place), "each entry is found");
         }
@@ -90,16 +89,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_agrees_with_a_list(steps in prop::collection::vec((0_u16..8, any::<bool>()), 0..200)) {
-            let mut recent = Recent::new(4, Keys::new([3; 32]).table("recent"));
+
+        fn the_cache_agrees_with_a_list(
+            steps in prop::collection::vec((0_u16..8, any::<bool>()), 0..200),
+        ) {
+            let mut recent = LruCache::new(4, Keys::new([3; 32]).table("recent"));
             let mut list = Vec::<(u16, usize)>::new();
             for (time, (number, puts)) in steps.into_iter().enumerate() {
-                let known = list.iter().position(|entry| entry.0 == number).map(|at| list.remove(at));
+
+                let position = list.iter().position(|entry| entry.0 == number);
+                let known = position.map(|at| list.remove(at));
                 if puts {
-                    let forgets = known.is_none() && list.len() == 4;
-                    list.drain(..usize::from(forgets));
+                    let evicts = known.is_none() && list.len() == 4;
+                    list.drain(..usize::from(evicts));
                     list.push((number, time));
-                    prop_assert_eq!(recent.put(flow(number), time), forgets);
+                    prop_assert_eq!(recent.put(flow(number), time), evicts);
                 } else {
                     list.extend(known);
                     prop_assert_eq!(recent.get(flow(number)).copied(), known.map(|entry| entry.1));

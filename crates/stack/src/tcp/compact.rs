@@ -1,0 +1,176 @@
+//! Compact forms of a socket: an idle connection in a fifth of the memory, and a TIME-WAIT record
+//! in a tenth. Any change unpacks it, and any reader gets an unpacked copy.
+
+use super::{Owner, TcpSocket, headers::Headers};
+use crate::demux::{Flow, FlowHash};
+use crate::tcp::grant::Granted;
+use alloc::boxed::Box;
+use core::net::SocketAddrV4;
+use core::ops::Deref;
+use linerate_tcp::{Connection, MemoryGrant, Resting, State, Waiting};
+use linerate_units::Instant;
+
+/// A connection in compact form.
+pub(crate) trait CompactConnection {
+    /// Returns an unpacked copy of the connection.
+    fn view(&self) -> Connection;
+    /// Unpacks the connection for a step.
+    fn unpack(&self, now: Instant) -> Connection;
+}
+
+impl CompactConnection for Resting {
+    fn view(&self) -> Connection {
+        self.look()
+    }
+
+    fn unpack(&self, now: Instant) -> Connection {
+        self.wake(now)
+    }
+}
+
+impl CompactConnection for Waiting {
+    fn view(&self) -> Connection {
+        self.look()
+    }
+
+    fn unpack(&self, now: Instant) -> Connection {
+        self.wake(now)
+    }
+}
+
+/// A [`TcpSocket`] in compact form.
+#[derive(Debug)]
+pub(crate) struct CompactSocket<C = Resting> {
+    connection: C,
+    pub(crate) fields: SocketFields,
+}
+
+/// The fields of a [`TcpSocket`] that are kept with its connection.
+#[derive(Debug)]
+pub(crate) struct SocketFields {
+    owner: Owner,
+    local: SocketAddrV4,
+    peer: SocketAddrV4,
+    pub(crate) flow_hash: FlowHash,
+    room: u32,
+    /// Type of service and time to live.
+    service: [u8; 2],
+    is_local: bool,
+    state: State,
+}
+
+impl CompactSocket {
+    /// Packs `socket`, if its connection can be packed.
+    pub(crate) fn of(socket: &mut TcpSocket) -> Option<Self> {
+        // The host grants memory again before each step that may take some.
+        socket.connection.grant_memory(MemoryGrant::UNLIMITED);
+        socket.granted = Granted::NOTHING;
+        Some(Self { connection: socket.connection.rest()?, fields: SocketFields::of(socket) })
+    }
+}
+
+impl CompactSocket<Waiting> {
+    /// Creates a TIME-WAIT record of `socket`, if it is an orphan without anything else to keep.
+    #[cold]
+    pub(crate) fn of(socket: &TcpSocket) -> Option<Box<Self>> {
+        let connection = socket.connection.wait_out().filter(|_| socket.is_only_in_time_wait())?;
+        Some(Box::new(Self { connection, fields: SocketFields::of(socket) }))
+    }
+
+    /// Overwrites an ended record. Returns false, without a change, if there is more to keep.
+    #[inline(always)]
+    pub(crate) fn overwrite(&mut self, socket: &TcpSocket) -> bool {
+        let is_kept =
+            socket.is_only_in_time_wait() && socket.connection.wait_out_in(&mut self.connection);
+        if is_kept {
+            self.fields = SocketFields::of(socket);
+        }
+        is_kept
+    }
+
+    /// Returns the end of TIME-WAIT.
+    pub(crate) const fn deadline(&self) -> Instant {
+        self.connection.deadline()
+    }
+
+    pub(crate) fn flow(&self) -> Flow {
+        Flow::new(self.fields.local, self.fields.peer)
+    }
+}
+
+impl TcpSocket {
+    /// Does only TIME-WAIT keep the socket? The connection itself decides whether it has nothing
+    /// left to send.
+    fn is_only_in_time_wait(&self) -> bool {
+        self.owner == Owner::Orphan && !self.is_retired && self.held == 0
+    }
+}
+
+impl SocketFields {
+    #[inline(always)]
+    pub(crate) fn of(socket: &TcpSocket) -> Self {
+        Self {
+            owner: socket.owner,
+            local: socket.local,
+            peer: socket.peer,
+            flow_hash: socket.flow_hash,
+            room: socket.room,
+            service: socket.headers.service(),
+            is_local: socket.is_local,
+            state: socket.state,
+        }
+    }
+}
+
+impl<C: CompactConnection> CompactSocket<C> {
+    /// Returns the owner.
+    pub(crate) const fn owner(&self) -> Owner {
+        self.fields.owner
+    }
+
+    /// Unpacks the socket. Its MAC address is resolved again by its next segment.
+    fn unpack_with(&self, connection: Connection) -> TcpSocket {
+        let kept = &self.fields;
+        let mut headers = Headers::new(kept.local, kept.peer);
+        headers.set_service(kept.service);
+        TcpSocket {
+            owner: kept.owner,
+            local: kept.local,
+            peer: kept.peer,
+            flow_hash: kept.flow_hash,
+            headers,
+            room: kept.room,
+            is_local: kept.is_local,
+            state: kept.state,
+            ..TcpSocket::with_empty_state(connection)
+        }
+    }
+
+    #[cold]
+    pub(crate) fn unpack(&self, now: Instant) -> Box<TcpSocket> {
+        Box::new(self.unpack_with(self.connection.unpack(now)))
+    }
+
+    /// Returns an unpacked copy of the socket.
+    pub(crate) fn view(&self) -> Box<TcpSocket> {
+        Box::new(self.unpack_with(self.connection.view()))
+    }
+}
+
+/// A connection for reading, unpacked if it was compact.
+#[derive(Debug)]
+pub(crate) enum TcpView<'a> {
+    Full(&'a TcpSocket),
+    Unpacked(Box<TcpSocket>),
+}
+
+impl Deref for TcpView<'_> {
+    type Target = TcpSocket;
+
+    fn deref(&self) -> &TcpSocket {
+        match self {
+            Self::Full(socket) => socket,
+            Self::Unpacked(socket) => socket,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Post-step dispatch: the work of the host after each step of a connection. It schedules the
+//! sender, arms the timer, notes events, and accounts for memory and state.
+//!
+//! Most steps change only what can be sent and read. So the fast path needs a few comparisons on
+//! the socket of the step, and the slow path handles everything else.
+
+use super::TcpSocket;
+use crate::collections::timer_wheel::TimerWheel;
+use crate::event::EventQueue;
+use crate::ready::{Ready, Sender};
+use crate::tcp::memory::Memory;
+use crate::tcp::{Owner, TcpTimer};
+use core::hint::cold_path;
+use linerate_tcp::{Events, State};
+
+/// Events about the path to the peer, which concern the host rather than the application.
+pub(crate) const PATH_EVENTS: Events = Events::TROUBLE.union(Events::PATH_MTU);
+
+/// The parts of a host that a step can affect.
+pub(crate) struct StepEffects<'a> {
+    pub(crate) memory: &'a Memory,
+    pub(crate) ready: &'a mut Ready,
+    pub(crate) local_ready: &'a mut Ready,
+    pub(crate) timers: &'a mut TimerWheel<TcpTimer>,
+    pub(crate) events: &'a mut EventQueue,
+}
+
+/// Borrows these parts of a host, while its sockets are in use.
+macro_rules! step_effects {
+    ($stack:expr) => {
+        $crate::tcp::dispatch::StepEffects {
+            memory: &$stack.memory,
+            ready: &mut $stack.ready,
+            local_ready: &mut $stack.local_ready,
+            timers: &mut $stack.timers,
+            events: &mut $stack.events,
+        }
+    };
+}
+pub(crate) use step_effects;
+
+/// Is the dispatch of a step complete?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Dispatched {
+    /// Yes.
+    Fully,
+    /// No: [`Stack::dispatch_slowly`] has to be called.
+    Partly,
+}
+
+impl StepEffects<'_> {
+    /// Dispatches a step of the connection at this index.
+    #[inline(always)]
+    pub(crate) fn dispatch(self, index: u32, socket: &mut TcpSocket) -> Dispatched {
+        if socket.changes_memory(self.memory)
+            || socket.has_changed_state()
+            || socket.connection.events().intersects(PATH_EVENTS)
+        {
+            return Dispatched::Partly;
+        }
+        socket.arm(index, self.timers);
+        self.note(index, socket);
+        Dispatched::Fully
+    }
+
+    /// Dispatches a read or write of the application. It leaves the state unchanged, and causes no
+    /// events.
+    #[inline(always)]
+    pub(crate) fn dispatch_read_or_write(
+        mut self,
+        index: u32,
+        socket: &mut TcpSocket,
+    ) -> Dispatched {
+        if socket.changes_memory(self.memory) || socket.state == State::Closed {
+            return Dispatched::Partly;
+        }
+        debug_assert!(!socket.has_changed_state() && socket.connection.events().is_empty());
+        socket.arm(index, self.timers);
+        self.schedule(index, socket);
+        Dispatched::Fully
+    }
+
+    /// Adds the connection to the ring of senders, if it wants to send.
+    #[inline(always)]
+    pub(crate) fn schedule(&mut self, index: u32, socket: &TcpSocket) {
+        if socket.connection.wants_transmit() {
+            let ready = if socket.is_local { &mut *self.local_ready } else { &mut *self.ready };
+            ready.push(Sender::Socket(index));
+        }
+    }
+
+    /// Adds the connection to the ring of senders, and notes its events for the application.
+    #[inline(always)]
+    pub(crate) fn note(mut self, index: u32, socket: &mut TcpSocket) {
+        self.schedule(index, socket);
+        let events = socket.connection.take_events();
+        if !events.is_empty() && socket.owner == Owner::Application {
+            self.events.note(index, events.bits());
+        }
+    }
+}
+
+impl TcpSocket {
+    /// Arms the timer of the connection, if its deadline is earlier.
+    #[inline(always)]
+    pub(crate) fn arm(&mut self, index: u32, timers: &mut TimerWheel<TcpTimer>) {
+        let deadline = self.connection.earliest_timeout();
+        if deadline < self.armed {
+            cold_path();
+            timers.arm(TcpTimer::Connection(index), deadline);
+            self.armed = deadline;
+        }
+    }
+
+    /// Must the memory accounting be updated?
+    #[inline(always)]
+    pub(crate) fn changes_memory(&self, memory: &Memory) -> bool {
+        self.connection.buffer_memory() != self.held || memory.is_awaited()
+    }
+
+    /// Has the state changed, or has the connection ended?
+    #[inline(always)]
+    fn has_changed_state(&self) -> bool {
+        self.connection.state() != self.state || self.state == State::Closed
+    }
+}
