@@ -1,5 +1,5 @@
-//! BBR between two hosts, over a line with a queue in front of it: what it finds, how it shares, and what
-//! losses do to it.
+//! BBR between two hosts over a bottleneck with a queue: throughput, fairness, and the response to
+//! losses.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -26,7 +26,7 @@ fn long_queue(congestion: CongestionName) -> Pair {
     })
 }
 
-/// Transfers without an end between the two hosts, as many as there are.
+/// Opens this number of connections with endless transfers.
 fn endless(pair: &mut Pair, count: usize) -> Vec<(TcpHandle, Transfer)> {
     let listener = listen(pair);
     (0..count)
@@ -51,7 +51,7 @@ fn information(pair: &mut Pair, handle: TcpHandle) -> Information {
 }
 
 #[test]
-fn it_fills_the_line_and_leaves_the_queue_empty_where_cubic_fills_both() {
+fn bbr_fills_the_link_but_not_the_queue() {
     let mut round_trips = Vec::new();
     for congestion in [CongestionName::Bbr, CongestionName::Cubic] {
         let mut pair = long_queue(congestion);
@@ -67,7 +67,7 @@ fn it_fills_the_line_and_leaves_the_queue_empty_where_cubic_fills_both() {
 }
 
 #[test]
-fn a_fiftieth_lost_does_not_stop_it_as_it_stops_reno() {
+fn two_percent_loss_does_not_stop_bbr() {
     let goodput = |congestion| {
         let buffer = Bytes::new(4 << 20);
         Cell { round_trip: ms(10), loss: 20, buffer, congestion }.run(1).goodput
@@ -77,13 +77,13 @@ fn a_fiftieth_lost_does_not_stop_it_as_it_stops_reno() {
 }
 
 #[test]
-fn two_share_the_line_and_one_that_comes_late_gets_its_part() {
+fn a_late_flow_gets_its_share() {
     let mut pair = long_queue(CongestionName::Bbr);
     let mut transfers = endless(&mut pair, 2);
     let mut late = transfers.split_off(1);
     run(&mut pair, &mut transfers, Duration::from_secs(8));
     transfers.append(&mut late);
-    // The first round trips that the late one sees hold the other's queue, until both have drained it.
+    // The first round trips of the late flow include the other's queue, until both have drained it.
     run(&mut pair, &mut transfers, Duration::from_secs(22));
     let before: Vec<_> = transfers.iter().map(|(_, transfer)| transfer.read()).collect();
     run(&mut pair, &mut transfers, Duration::from_secs(20));
@@ -96,9 +96,9 @@ fn two_share_the_line_and_one_that_comes_late_gets_its_part() {
     assert!(round_trip < ms(140), "{round_trip}");
 }
 
-/// As for losses: no more stays in flight than was delivered of late.
+/// Marks have the effect of losses: the data in flight is limited to what was delivered recently.
 #[test]
-fn marks_take_what_the_window_has_to_spare() {
+fn ecn_marks_reduce_the_window() {
     let mut pair = long_queue(CongestionName::Bbr);
     let mut transfers = endless(&mut pair, 1);
     run(&mut pair, &mut transfers, Duration::from_secs(4));

@@ -1,4 +1,5 @@
-//! Bursts: segments that leave one after the other, whoever cuts them, and what may happen between two.
+//! Bursts: consecutive segments with one header template, with and without offloads, and
+//! interruptions of a burst.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,8 +25,8 @@ const MEDIUM: usize = 14;
 const TCP: usize = MEDIUM + Ipv4Header::LENGTH;
 const MSS: u32 = 1_448;
 
-/// Two hosts and what lies between them, in the hands of the test.
-struct Hands {
+/// Two hosts and the frames between them, which the test carries.
+struct Hosts {
     now: Instant,
     here: Stack,
     there: Stack,
@@ -33,13 +34,13 @@ struct Hands {
     server: TcpHandle,
 }
 
-impl Hands {
-    /// An open connection over a link that does so much for the client's host.
+impl Hosts {
+    /// Creates a connection over a link of the client with these offloads.
     fn new(offloads: Offloads) -> Self {
         Self::with(offloads, false, 1 << 20)
     }
 
-    /// The same with such a send buffer; or the hosts count their packets.
+    /// Creates a connection with this send buffer; `count_packets` sets the option of the hosts.
     fn with(offloads: Offloads, count_packets: bool, send_buffer: usize) -> Self {
         let rules = Config {
             send_buffer: send_buffer.into(),
@@ -49,7 +50,7 @@ impl Hands {
         Self::by(&rules, offloads, count_packets)
     }
 
-    /// The same between two TCPs with these rules.
+    /// Creates a connection between hosts with this configuration of TCP.
     fn by(rules: &Config, offloads: Offloads, count_packets: bool) -> Self {
         let host = |side: Side| {
             let mut config = side.config();
@@ -74,12 +75,12 @@ impl Hands {
         assert_eq!(self.here.tcp_write(self.now, self.client, &data), Ok(bytes));
     }
 
-    /// As many frames as the client's link has room for.
+    /// Returns the frames of the client, as many as its link has room for.
     fn send(&mut self, room: usize) -> Vec<Vec<u8>> {
         frames(self.now, &mut self.here, room)
     }
 
-    /// Sends so that much is in flight, and all of it arrives: from now on the window lets bursts go.
+    /// Fills the pipe and delivers everything, so that the windows allow bursts.
     fn warm_up(&mut self) {
         self.write(100 * MSS as usize);
         for _ in 0..8 {
@@ -99,7 +100,7 @@ impl Hands {
         data
     }
 
-    /// These frames of the client's arrive, are read, and are acknowledged.
+    /// Delivers these frames of the client, which are read and acknowledged.
     fn deliver(&mut self, frames_of_client: &[Vec<u8>]) {
         for frame in frames_of_client {
             self.there.handle_frame(self.now, RxFrame::plain(frame, self.now));
@@ -110,7 +111,7 @@ impl Hands {
         }
     }
 
-    /// All that the client has to send, and its acknowledgement, take so long each.
+    /// Carries all frames of the client, and the answers, with this latency each.
     fn exchange(&mut self, latency: Duration) {
         let sent = self.send(usize::MAX);
         self.now += latency;
@@ -125,21 +126,21 @@ impl Hands {
         }
     }
 
-    /// The client's host has sent three frames of a burst when this `happens`; then all that follows.
+    /// Calls `happens` after three frames of a burst, and returns the frames that follow.
     fn interrupted(happens: impl Fn(&mut Self)) -> (Self, Vec<Vec<u8>>) {
-        let mut hands = Self::new(Offloads::NONE);
-        hands.warm_up();
-        hands.write(9 * MSS as usize);
-        let first = hands.send(3);
-        assert!(hands.here.tcp(hands.client).unwrap().is_in_burst());
-        happens(&mut hands);
-        hands.here.check();
-        let next = hands.send(usize::MAX);
+        let mut hosts = Self::new(Offloads::NONE);
+        hosts.warm_up();
+        hosts.write(9 * MSS as usize);
+        let first = hosts.send(3);
+        assert!(hosts.here.tcp(hosts.client).unwrap().is_in_burst());
+        happens(&mut hosts);
+        hosts.here.check();
+        let next = hosts.send(usize::MAX);
         for frame in first.iter().chain(&next) {
-            hands.there.handle_frame(hands.now, RxFrame::plain(frame, hands.now));
+            hosts.there.handle_frame(hosts.now, RxFrame::plain(frame, hosts.now));
         }
-        assert_eq!(hands.there.counters().tcp.in_errors, 0, "a checksum is wrong");
-        (hands, next)
+        assert_eq!(hosts.there.counters().tcp.in_errors, 0, "a checksum is wrong");
+        (hosts, next)
     }
 }
 
@@ -147,7 +148,8 @@ fn segment(frame: &[u8]) -> Segment<'_> {
     Segment::parse(Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().payload).unwrap()
 }
 
-/// What a host has to send, cut and summed as its link does it, which gathers every other frame.
+/// Returns the frames of a host, segmented and summed as by its link. Every other one uses
+/// scatter-gather.
 fn frames(now: Instant, stack: &mut Stack, room: usize) -> Vec<Vec<u8>> {
     let mut frame = vec![0xa5; stack.capabilities().room()];
     let mut sent = Vec::new();
@@ -155,18 +157,17 @@ fn frames(now: Instant, stack: &mut Stack, room: usize) -> Vec<Vec<u8>> {
         let next = if sent.len() % 2 == 0 {
             stack.poll_transmit(now, &mut frame)
         } else {
-            gather(now, stack, &mut frame)
+            assemble_zero_copy(now, stack, &mut frame)
         };
         let Some(next) = next else { break };
         stack.check();
-        sent.extend(cut(&frame[..next.length], next));
+        sent.extend(segment_frame(&frame[..next.length], next));
     }
     sent
 }
 
-/// Puts what a host lends to where it would have written it. It lends large data, and only where it does
-/// not have to sum.
-fn gather(now: Instant, stack: &mut Stack, frame: &mut [u8]) -> Option<TxFrame> {
+/// Assembles a scatter-gather frame. Zero-copy requires large data and checksum offload.
+fn assemble_zero_copy(now: Instant, stack: &mut Stack, frame: &mut [u8]) -> Option<TxFrame> {
     let offloads = stack.capabilities().offloads;
     frame.fill(0x5a);
     let ZeroCopyFrame { frame: mut next, rest } = stack.poll_transmit_zero_copy(now, frame)?;
@@ -175,19 +176,19 @@ fn gather(now: Instant, stack: &mut Stack, frame: &mut [u8]) -> Option<TxFrame> 
         frame[next.length..next.length + part.len()].copy_from_slice(part);
         next.length += part.len();
     }
-    let is_lent = next.length > headers;
-    assert!(!is_lent || headers <= TCP + TcpHeader::MAX_LENGTH && offloads.checksums);
+    let is_zero_copy = next.length > headers;
+    assert!(!is_zero_copy || headers <= TCP + TcpHeader::MAX_LENGTH && offloads.checksums);
     assert!(
-        is_lent || next.length < TCP + 2_048 || !offloads.checksums,
+        is_zero_copy || next.length < TCP + 2_048 || !offloads.checksums,
         "{} bytes were copied",
         next.length
     );
     Some(next)
 }
 
-/// The link's work: each segment has the headers of the whole, its own number, lengths and checksums, and PSH
-/// and FIN only if it is the last.
-fn cut(frame: &[u8], sent: TxFrame) -> Vec<Vec<u8>> {
+/// Segments a GSO frame: each segment gets its own sequence number, lengths and checksums, and only
+/// the last keeps PSH and FIN.
+fn segment_frame(frame: &[u8], sent: TxFrame) -> Vec<Vec<u8>> {
     let TxChecksum::Partial(partial) = sent.checksum else { return vec![frame.to_vec()] };
     assert_eq!(
         (usize::from(partial.start), usize::from(partial.offset)),
@@ -206,7 +207,7 @@ fn cut(frame: &[u8], sent: TxFrame) -> Vec<Vec<u8>> {
     assert_eq!(
         field,
         !pseudo(frame.len() - TCP).finish(),
-        "the sum of the pseudo-header is in its place"
+        "the checksum field holds the sum of the pseudo-header"
     );
     (0..count)
         .map(|index| {
@@ -234,7 +235,8 @@ fn cut(frame: &[u8], sent: TxFrame) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Whatever both hosts have to send reaches the other, if it `passes`, until both are silent; what was sent.
+/// Carries all frames in both directions, if they pass `passes`, until both hosts are idle. Returns
+/// the frames of the first host.
 fn carry(
     now: Instant,
     here: &mut Stack,
@@ -260,45 +262,45 @@ fn carry(
     }
 }
 
-/// Whether the host sums and cuts, or leaves the sums to its link, or the cutting too: the same frames are on
-/// the wire at the same time, also when some of them are lost there.
+/// With no offload, checksum offload or segmentation offload, the same frames are on the wire at
+/// the same times, with and without loss.
 #[test]
-fn a_link_that_cuts_puts_on_the_wire_what_the_host_would_have() {
+fn offloads_put_the_same_frames_on_the_wire() {
     let plain = Offloads::NONE;
     let sums = Offloads { checksums: true, gso_max_size: 0 };
     let small = Offloads { checksums: true, gso_max_size: 9_000 };
     let large = Offloads { checksums: true, gso_max_size: 65_535 };
     for lost_of_a_hundred in [0, 1, 7] {
         let transfer = |offloads| {
-            let mut hands = Hands::new(offloads);
-            let (mut wire, mut heard, mut random) = (Vec::new(), 0, 7_u32);
+            let mut hosts = Hosts::new(offloads);
+            let (mut wire, mut received, mut random) = (Vec::new(), 0, 7_u32);
             for round in 0..4_000 {
                 if round < 10 {
-                    hands.write(40_000);
+                    hosts.write(40_000);
                 }
-                let Hands { now, here, there, .. } = &mut hands;
+                let Hosts { now, here, there, .. } = &mut hosts;
                 wire.extend(carry(*now, here, there, |frame| {
                     random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                     segment(frame).payload.is_empty()
                         || random >> 16 >= 65_536 / 100 * lost_of_a_hundred
                 }));
-                heard += hands.read().len();
-                if heard == 400_000 {
+                received += hosts.read().len();
+                if received == 400_000 {
                     break;
                 }
-                hands.now += Duration::from_millis(5);
-                hands.here.handle_timeout(hands.now, 9);
-                hands.there.handle_timeout(hands.now, 9);
+                hosts.now += Duration::from_millis(5);
+                hosts.here.handle_timeout(hosts.now, 9);
+                hosts.there.handle_timeout(hosts.now, 9);
             }
-            assert_eq!(heard, 400_000, "{offloads:?}, {lost_of_a_hundred} % lost");
-            let counters = hands.here.counters();
+            assert_eq!(received, 400_000, "{offloads:?}, {lost_of_a_hundred} % lost");
+            let counters = hosts.here.counters();
             (wire, counters.tcp.out_segments, counters.transmit.packets)
         };
         let (expected, segments, packets) = transfer(plain);
         for offloads in [sums, small, large] {
             let (wire, counted, handed_over) = transfer(offloads);
             assert!(wire == expected, "{offloads:?}, {lost_of_a_hundred} % lost");
-            assert_eq!(counted, segments, "every segment counts, whoever has cut it");
+            assert_eq!(counted, segments, "each segment of a GSO frame is counted");
             let is_fewer =
                 if offloads == sums { handed_over == packets } else { handed_over < packets };
             assert!(is_fewer, "{handed_over} frames, {packets} otherwise: {offloads:?}");
@@ -307,11 +309,11 @@ fn a_link_that_cuts_puts_on_the_wire_what_the_host_would_have() {
 }
 
 #[test]
-fn a_host_that_counts_its_packets_counts_each_by_one_whoever_cuts_them_and_others_say_zero() {
+fn identification_counts_each_segment_or_is_zero() {
     let numbers = |offloads, counts: bool| -> Vec<u16> {
-        let mut hands = Hands::with(offloads, counts, 1 << 20);
-        hands.write(20 * MSS as usize);
-        let Hands { now, here, there, .. } = &mut hands;
+        let mut hosts = Hosts::with(offloads, counts, 1 << 20);
+        hosts.write(20 * MSS as usize);
+        let Hosts { now, here, there, .. } = &mut hosts;
         let sent = carry(*now, here, there, |_| true);
         assert_eq!(there.counters().ip.in_header_errors, 0, "a checksum is wrong");
         sent.iter()
@@ -321,7 +323,7 @@ fn a_host_that_counts_its_packets_counts_each_by_one_whoever_cuts_them_and_other
     let large = Offloads { checksums: true, gso_max_size: 65_535 };
     let counted = numbers(Offloads::NONE, true);
     let first = counted[0];
-    assert!(counted.len() >= 20 && first > 0, "the handshake had the first ones");
+    assert!(counted.len() >= 20 && first > 0, "the handshake used the first numbers");
     assert!(
         counted.iter().zip(first..).all(|(&number, expected)| number == expected),
         "{counted:?}"
@@ -331,11 +333,11 @@ fn a_host_that_counts_its_packets_counts_each_by_one_whoever_cuts_them_and_other
 }
 
 #[test]
-fn a_burst_is_one_segment_after_the_other_and_only_the_last_is_pushed() {
-    let mut hands = Hands::new(Offloads::NONE);
-    hands.warm_up();
-    hands.write(9 * MSS as usize + 10);
-    let sent = hands.send(usize::MAX);
+fn only_the_last_segment_of_a_burst_has_psh() {
+    let mut hosts = Hosts::new(Offloads::NONE);
+    hosts.warm_up();
+    hosts.write(9 * MSS as usize + 10);
+    let sent = hosts.send(usize::MAX);
     let first = segment(&sent[0]).seq;
     for (index, frame) in sent.iter().enumerate() {
         let segment = segment(frame);
@@ -346,32 +348,32 @@ fn a_burst_is_one_segment_after_the_other_and_only_the_last_is_pushed() {
 }
 
 #[test]
-fn a_link_that_is_full_gets_the_rest_when_it_has_room() {
-    let (mut hands, next) = Hands::interrupted(|_| ());
+fn a_burst_continues_when_the_link_has_room() {
+    let (mut hosts, next) = Hosts::interrupted(|_| ());
     assert_eq!(next.len(), 6);
-    assert_eq!(hands.read().len(), 9 * MSS as usize);
+    assert_eq!(hosts.read().len(), 9 * MSS as usize);
 }
 
-/// What leaves later leaves with the time at which it does.
+/// Timestamps are those of the actual transmission.
 #[test]
-fn the_rest_of_a_burst_that_leaves_later_says_when() {
-    let (mut hands, next) = Hands::interrupted(|hands| hands.now += Duration::from_millis(7));
+fn a_continued_burst_has_current_timestamps() {
+    let (mut hosts, next) = Hosts::interrupted(|hosts| hosts.now += Duration::from_millis(7));
     let stamps = |frame: &Vec<u8>| segment(frame).options().timestamps.unwrap().value;
     let (first, fourth) = (stamps(&next[0]), stamps(&next[5]));
     assert_eq!(first, fourth);
-    let early = Hands::interrupted(|_| ()).1;
+    let early = Hosts::interrupted(|_| ()).1;
     assert_eq!(stamps(&early[0]) + 7, first);
-    assert_eq!(hands.read().len(), 9 * MSS as usize);
+    assert_eq!(hosts.read().len(), 9 * MSS as usize);
 }
 
-/// What has arrived meanwhile is acknowledged by the next segment, as ever.
+/// The next segment of the burst acknowledges the received data.
 #[test]
-fn data_that_arrives_between_two_segments_of_a_burst_is_acknowledged_by_the_second() {
-    let before = Hands::interrupted(|_| ()).1;
-    let (_, next) = Hands::interrupted(|hands| {
-        hands.there.tcp_write(hands.now, hands.server, &[7; 10]).unwrap();
-        for frame in frames(hands.now, &mut hands.there, 9) {
-            hands.here.handle_frame(hands.now, RxFrame::plain(&frame, hands.now));
+fn a_burst_acknowledges_data_received_in_between() {
+    let before = Hosts::interrupted(|_| ()).1;
+    let (_, next) = Hosts::interrupted(|hosts| {
+        hosts.there.tcp_write(hosts.now, hosts.server, &[7; 10]).unwrap();
+        for frame in frames(hosts.now, &mut hosts.there, 9) {
+            hosts.here.handle_frame(hosts.now, RxFrame::plain(&frame, hosts.now));
         }
     });
     assert_eq!(segment(&next[0]).ack, segment(&before[0]).ack + 10);
@@ -380,46 +382,46 @@ fn data_that_arrives_between_two_segments_of_a_burst_is_acknowledged_by_the_seco
 }
 
 #[test]
-fn acknowledgements_of_a_part_of_a_burst_let_the_rest_go_on_behind_it() {
-    let mut hands = Hands::new(Offloads::NONE);
-    hands.warm_up();
-    hands.write(9 * MSS as usize);
+fn a_burst_continues_after_acknowledgements_of_its_first_part() {
+    let mut hosts = Hosts::new(Offloads::NONE);
+    hosts.warm_up();
+    hosts.write(9 * MSS as usize);
     let mut expected = None;
     for _ in 0..4 {
-        for frame in hands.send(2) {
+        for frame in hosts.send(2) {
             assert_eq!(segment(&frame).seq, expected.unwrap_or_else(|| segment(&frame).seq));
             expected = Some(segment(&frame).seq + MSS);
-            hands.there.handle_frame(hands.now, RxFrame::plain(&frame, hands.now));
+            hosts.there.handle_frame(hosts.now, RxFrame::plain(&frame, hosts.now));
         }
-        for frame in frames(hands.now, &mut hands.there, 9) {
-            hands.here.handle_frame(hands.now, RxFrame::plain(&frame, hands.now));
+        for frame in frames(hosts.now, &mut hosts.there, 9) {
+            hosts.here.handle_frame(hosts.now, RxFrame::plain(&frame, hosts.now));
         }
     }
-    assert_eq!(hands.here.counters().tcp.retransmitted_segments, 0);
+    assert_eq!(hosts.here.counters().tcp.retransmitted_segments, 0);
 }
 
 #[test]
-fn a_reset_in_the_middle_of_a_burst_is_the_last_word() {
+fn a_reset_ends_a_burst() {
     let (_, next) =
-        Hands::interrupted(|hands| hands.here.tcp_abort(hands.now, hands.client).unwrap());
+        Hosts::interrupted(|hosts| hosts.here.tcp_abort(hosts.now, hosts.client).unwrap());
     assert_eq!(next.len(), 1);
     assert!(segment(&next[0]).flags().contains(TcpFlags::RST));
 }
 
 #[test]
-fn an_end_in_the_middle_of_a_burst_is_said_by_its_last_segment() {
+fn a_close_within_a_burst_sets_fin_on_the_last_segment() {
     let (_, next) =
-        Hands::interrupted(|hands| hands.here.tcp_shutdown_write(hands.now, hands.client).unwrap());
+        Hosts::interrupted(|hosts| hosts.here.tcp_shutdown_write(hosts.now, hosts.client).unwrap());
     let fins: Vec<bool> =
         next.iter().map(|frame| segment(frame).flags().contains(TcpFlags::FIN)).collect();
     assert_eq!(fins, [false, false, false, false, false, true]);
 }
 
 #[test]
-fn headers_that_change_in_the_middle_of_a_burst_have_changed_for_the_next_segment() {
-    let (_, next) = Hands::interrupted(|hands| {
-        hands.here.tcp_set_ttl(hands.client, NonZeroU8::new(9).unwrap()).unwrap();
-        hands.here.tcp_set_type_of_service(hands.client, TypeOfService::from_byte(0xb8)).unwrap();
+fn new_header_options_apply_within_a_burst() {
+    let (_, next) = Hosts::interrupted(|hosts| {
+        hosts.here.tcp_set_ttl(hosts.client, NonZeroU8::new(9).unwrap()).unwrap();
+        hosts.here.tcp_set_type_of_service(hosts.client, TypeOfService::from_byte(0xb8)).unwrap();
     });
     assert_eq!(next.len(), 6);
     for frame in next {
@@ -428,40 +430,40 @@ fn headers_that_change_in_the_middle_of_a_burst_have_changed_for_the_next_segmen
     }
 }
 
-/// The station of a hop that is none any more gets no further segment.
+/// Segments must not be sent to the MAC address of a previous next hop.
 #[test]
-fn a_route_that_changes_in_the_middle_of_a_burst_is_taken_at_once() {
+fn a_route_change_applies_within_a_burst() {
     let gateway = Ipv4Addr::new(192, 0, 2, 77);
-    let mut hands = Hands::new(Offloads { checksums: true, gso_max_size: 65_535 });
-    hands.warm_up();
-    hands.here.add_route(Route::via("192.0.2.2/32".parse().unwrap(), gateway));
-    hands.write(9 * MSS as usize);
-    let next = hands.send(usize::MAX);
-    assert_eq!(next.len(), 1, "a question for the gateway");
+    let mut hosts = Hosts::new(Offloads { checksums: true, gso_max_size: 65_535 });
+    hosts.warm_up();
+    hosts.here.add_route(Route::via("192.0.2.2/32".parse().unwrap(), gateway));
+    hosts.write(9 * MSS as usize);
+    let next = hosts.send(usize::MAX);
+    assert_eq!(next.len(), 1, "an ARP request for the gateway");
     assert_eq!(EthernetFrame::parse(&next[0]).unwrap().header.ether_type, EtherType::ARP);
-    let (hands, next) = Hands::interrupted(|hands| {
-        hands.here.remove_route("192.0.2.0/24".parse().unwrap()).unwrap();
+    let (hosts, next) = Hosts::interrupted(|hosts| {
+        hosts.here.remove_route("192.0.2.0/24".parse().unwrap()).unwrap();
     });
     assert!(next.is_empty());
-    assert_eq!(hands.here.counters().ip.out_no_routes, 6);
+    assert_eq!(hosts.here.counters().ip.out_no_routes, 6);
 }
 
-/// A router has found the segments too large; those after its report are smaller.
+/// After the ICMP error of a router, segments are smaller.
 #[test]
-fn a_path_that_becomes_narrower_in_the_middle_of_a_burst_gets_smaller_segments() {
-    let mut hands = Hands::new(Offloads::NONE);
-    hands.write(9 * MSS as usize);
-    let first = hands.send(3);
+fn a_smaller_path_mtu_applies_within_a_burst() {
+    let mut hosts = Hosts::new(Offloads::NONE);
+    hosts.write(9 * MSS as usize);
+    let first = hosts.send(3);
     let error = IcmpError::FragmentationNeeded { next_hop_mtu: 1_000 };
     let report = IcmpMessage::Error { error, quote: Quote::of(&first[0][MEDIUM..]).unwrap() };
-    // The stations do not matter to who takes it.
+    // The MAC addresses of the report do not matter.
     let mut frame = first[0].clone();
     frame[..6].copy_from_slice(&first[0][6..12]);
     let length = report.emit(&mut frame[TCP..]);
     let header = Ipv4Header::new(Side::Right.address(), Side::Left.address(), Protocol::ICMP);
     header.emit(length, &mut frame[MEDIUM..]);
-    hands.here.handle_frame(hands.now, RxFrame::plain(&frame[..TCP + length], hands.now));
-    let next = hands.send(usize::MAX);
+    hosts.here.handle_frame(hosts.now, RxFrame::plain(&frame[..TCP + length], hosts.now));
+    let next = hosts.send(usize::MAX);
     assert!(
         !next.is_empty() && next.iter().all(|frame| frame.len() <= 1_000 + MEDIUM),
         "{}",
@@ -471,70 +473,64 @@ fn a_path_that_becomes_narrower_in_the_middle_of_a_burst_gets_smaller_segments()
 
 const LARGE: Offloads = Offloads { checksums: true, gso_max_size: 65_535 };
 
-/// A connection over a link that cuts, whose windows let the whole send buffer go, and whose writer has been refused
-/// after a round trip of twice `latency`; what has left.
-fn refused(latency: Duration) -> (Hands, Vec<Vec<u8>>) {
-    let mut hands = Hands::with(LARGE, false, 256 << 10);
+/// Opens a connection with segmentation offload, whose windows admit the whole send buffer, and
+/// whose writer was refused. The round trip takes twice `latency`. Returns the frames that were
+/// sent.
+fn refused(latency: Duration) -> (Hosts, Vec<Vec<u8>>) {
+    let mut hosts = Hosts::with(LARGE, false, 256 << 10);
     for _ in 0..24 {
-        hands.here.tcp_write(hands.now, hands.client, &[7; 1 << 20]).unwrap();
-        hands.exchange(latency);
+        hosts.here.tcp_write(hosts.now, hosts.client, &[7; 1 << 20]).unwrap();
+        hosts.exchange(latency);
     }
-    while hands.here.tcp(hands.client).unwrap().unacknowledged_bytes() > 0 {
-        hands.exchange(latency);
+    while hosts.here.tcp(hosts.client).unwrap().unacknowledged_bytes() > 0 {
+        hosts.exchange(latency);
     }
-    assert_eq!(hands.here.tcp_write(hands.now, hands.client, &[7; 1 << 20]), Ok(256 << 10));
-    let sent = hands.send(usize::MAX);
-    (hands, sent)
+    assert_eq!(hosts.here.tcp_write(hosts.now, hosts.client, &[7; 1 << 20]), Ok(256 << 10));
+    let sent = hosts.send(usize::MAX);
+    (hosts, sent)
 }
 
-/// A frame that others cut has 45 segments, and costs nearly as much with fewer. So a segment and 56 bytes wait for
-/// what will be written as soon as an acknowledgement makes room.
+/// A GSO frame has up to 45 segments, and costs nearly as much with fewer. So a rest of one segment
+/// and 56 bytes waits for the data that the writer adds after the next acknowledgement.
 #[test]
-fn the_end_of_what_was_written_waits_while_its_writer_has_more_and_a_frame_is_in_flight() {
-    let (mut hands, sent) = refused(Duration::from_micros(50));
+fn a_partial_gso_frame_waits_for_a_refused_writer() {
+    let (mut hosts, sent) = refused(Duration::from_micros(50));
     assert_eq!(sent.len(), 4 * 45);
     let (first, second) = sent.split_at(90);
-    hands.deliver(first);
-    assert!(
-        hands.send(usize::MAX).is_empty(),
-        "nothing was written, and more will be acknowledged"
-    );
-    assert_eq!(hands.here.tcp_write(hands.now, hands.client, &[7; 1 << 20]), Ok(90 * MSS as usize));
-    let grown = hands.send(usize::MAX);
+    hosts.deliver(first);
+    assert!(hosts.send(usize::MAX).is_empty(), "the rest waits for the writer");
+    assert_eq!(hosts.here.tcp_write(hosts.now, hosts.client, &[7; 1 << 20]), Ok(90 * MSS as usize));
+    let grown = hosts.send(usize::MAX);
     assert_eq!(grown.len(), 90);
-    hands.deliver(second);
-    hands.deliver(&grown);
-    assert_eq!(
-        hands.send(usize::MAX).len(),
-        2,
-        "the writer does not come, and nothing is in flight"
-    );
+    hosts.deliver(second);
+    hosts.deliver(&grown);
+    assert_eq!(hosts.send(usize::MAX).len(), 2, "the rest leaves when nothing is in flight");
 }
 
 #[test]
-fn nothing_waits_for_a_writer_who_was_not_refused_nor_for_a_far_peer() {
-    let (mut hands, sent) = refused(Duration::from_micros(50));
-    hands.deliver(&sent);
-    hands.exchange(Duration::ZERO);
-    hands.write(49 * MSS as usize);
-    assert_eq!(hands.send(usize::MAX).len(), 49);
+fn a_partial_gso_frame_leaves_at_once_otherwise() {
+    let (mut hosts, sent) = refused(Duration::from_micros(50));
+    hosts.deliver(&sent);
+    hosts.exchange(Duration::ZERO);
+    hosts.write(49 * MSS as usize);
+    assert_eq!(hosts.send(usize::MAX).len(), 49);
     assert_eq!(refused(Duration::from_millis(2)).1.len(), 4 * 45 + 2);
 }
 
-/// Each gets four frames and then lets the other send, in bursts or not.
+/// Two senders take turns of four frames, with bursts too.
 #[test]
-fn a_burst_ends_where_the_turn_of_another_begins() {
-    let mut hands = Hands::new(Offloads::NONE);
-    hands.warm_up();
+fn a_burst_ends_with_the_turn_of_its_sender() {
+    let mut hosts = Hosts::new(Offloads::NONE);
+    hosts.warm_up();
     let address = SocketAddrV4::new(Side::Right.address(), 10);
-    let listener = hands.there.tcp_listen(address, &ListenOptions::default()).unwrap();
-    let other = hands.here.tcp_connect(hands.now, address, &ConnectOptions::default()).unwrap();
-    let Hands { now, here, there, .. } = &mut hands;
+    let listener = hosts.there.tcp_listen(address, &ListenOptions::default()).unwrap();
+    let other = hosts.here.tcp_connect(hosts.now, address, &ConnectOptions::default()).unwrap();
+    let Hosts { now, here, there, .. } = &mut hosts;
     carry(*now, here, there, |_| true);
     there.tcp_accept(listener).unwrap();
-    hands.write(9 * MSS as usize);
-    hands.here.tcp_write(hands.now, other, &[1; 9 * MSS as usize]).unwrap();
-    let sent = hands.send(usize::MAX);
+    hosts.write(9 * MSS as usize);
+    hosts.here.tcp_write(hosts.now, other, &[1; 9 * MSS as usize]).unwrap();
+    let sent = hosts.send(usize::MAX);
     let ports: Vec<u16> = sent.iter().map(|frame| segment(frame).destination_port).collect();
     assert_eq!(ports, [9, 9, 9, 9, 10, 10, 10, 10, 9, 9, 9, 9, 10, 10, 10, 10, 9, 10]);
     let number = |port| move |frame: &&Vec<u8>| segment(frame).destination_port == port;
@@ -545,30 +541,31 @@ fn a_burst_ends_where_the_turn_of_another_begins() {
     }
 }
 
-/// A server that acknowledges in pairs, and to which so many segments have come at once.
-fn before_a_row(segments: usize, count_packets: bool) -> Hands {
+/// Creates a server without delayed ACKs beyond two segments, which has received this number of
+/// segments.
+fn before_ack_batch(segments: usize, count_packets: bool) -> Hosts {
     let rules = Config {
         stretch_acks: false,
         send_buffer: (1 << 20).into(),
         receive_buffer: (1 << 20).into(),
         ..Config::modern()
     };
-    let mut hands = Hands::by(&rules, Offloads::NONE, count_packets);
-    hands.warm_up();
-    hands.come(segments);
-    hands
+    let mut hosts = Hosts::by(&rules, Offloads::NONE, count_packets);
+    hosts.warm_up();
+    hosts.receive_segments(segments);
+    hosts
 }
 
-impl Hands {
-    /// So many segments come to the server, which says nothing yet.
-    fn come(&mut self, segments: usize) {
+impl Hosts {
+    /// Delivers segments to the server, without its answers.
+    fn receive_segments(&mut self, segments: usize) {
         self.write(segments * MSS as usize);
         for frame in self.send(usize::MAX) {
             self.there.handle_frame(self.now, RxFrame::plain(&frame, self.now));
         }
     }
 
-    /// What the server has to say to a link that asks for frame after frame, and has room for so many.
+    /// Returns the frames of the server, sent to a link that takes up to `room` frames.
     fn answer_at_once(&mut self, room: usize) -> Vec<Vec<u8>> {
         let mut link = TestLink::new(self.there.capabilities(), room);
         self.there.turn(&mut link, Budget::default(), self.now).unwrap();
@@ -577,18 +574,18 @@ impl Hands {
     }
 }
 
-/// A link that offers several frames at a time gets a burst in one loop, and one that asks for each the same, wherever the
-/// link is full.
+/// A burst that is written in one loop, for a link with several frames at a time, equals single
+/// frames, wherever the link is full.
 #[test]
-fn a_burst_that_is_written_in_a_loop_is_what_would_have_been_written_one_by_one() {
+fn a_burst_in_a_loop_equals_single_frames() {
     for medium in [Medium::Ethernet, Medium::Ip] {
         for (room, rest) in [(1, 64), (2, 3), (7, 64), (64, 1)] {
             let [mut asked, mut filled] = [(); 2].map(|()| {
-                let mut hands = Hands::new(Offloads::NONE);
-                hands.warm_up();
-                hands.here.attach(Capabilities::new(medium, 1_500));
-                hands.write(19 * MSS as usize + 100);
-                hands
+                let mut hosts = Hosts::new(Offloads::NONE);
+                hosts.warm_up();
+                hosts.here.attach(Capabilities::new(medium, 1_500));
+                hosts.write(19 * MSS as usize + 100);
+                hosts
             });
             for room in [room, rest, 64] {
                 let one_by_one: Vec<Vec<u8>> = asked.send(room);
@@ -600,59 +597,59 @@ fn a_burst_that_is_written_in_a_loop_is_what_would_have_been_written_one_by_one(
                 assert_eq!(asked.here.counters(), filled.here.counters());
             }
             let [one, other] = [&asked, &filled]
-                .map(|hands| hands.here.tcp(hands.client).unwrap().statistics().clone());
+                .map(|hosts| hosts.here.tcp(hosts.client).unwrap().statistics().clone());
             assert_eq!(one, other);
         }
     }
 }
 
-/// A link that asks for frame after frame gets the acknowledgements of a row without a question for each. They are what
-/// a host says that is asked for each, wherever the link is full, and whatever comes then.
+/// An ACK batch, which is written without a decision for each frame, equals single
+/// acknowledgements, wherever the link is full and whatever follows.
 #[test]
-fn a_row_of_acknowledgements_is_what_would_have_been_said_one_by_one() {
+fn an_ack_batch_equals_single_acknowledgements() {
     for (segments, room, more) in (1..14).flat_map(|segments| {
         [(segments, 1, 0), (segments, 3, 4), (segments, 2, 1), (segments, 64, 0)]
     }) {
-        let [mut asked, mut filled] = [(); 2].map(|()| before_a_row(segments, false));
+        let [mut asked, mut filled] = [(); 2].map(|()| before_ack_batch(segments, false));
         let mut one_by_one = frames(asked.now, &mut asked.there, room);
-        let mut in_a_row = filled.answer_at_once(room);
-        for hands in [&mut asked, &mut filled] {
-            hands.now += Duration::from_millis(1);
+        let mut in_a_batch = filled.answer_at_once(room);
+        for hosts in [&mut asked, &mut filled] {
+            hosts.now += Duration::from_millis(1);
             if more > 0 {
-                hands.come(more);
+                hosts.receive_segments(more);
             }
         }
         one_by_one.extend(frames(asked.now, &mut asked.there, usize::MAX));
-        in_a_row.extend(filled.answer_at_once(64));
-        assert!(one_by_one == in_a_row, "{segments} segments, room for {room}, then {more}");
+        in_a_batch.extend(filled.answer_at_once(64));
+        assert!(one_by_one == in_a_batch, "{segments} segments, room for {room}, then {more}");
         assert_eq!(asked.there.counters(), filled.there.counters());
         let [one, other] = [&asked, &filled]
-            .map(|hands| hands.there.tcp(hands.server).unwrap().statistics().clone());
+            .map(|hosts| hosts.there.tcp(hosts.server).unwrap().statistics().clone());
         assert_eq!(one, other);
     }
 }
 
 #[test]
-fn each_acknowledgement_of_a_row_tells_of_two_segments_and_all_offer_the_same_window() {
-    let mut hands = before_a_row(9, false);
-    let answers = hands.answer_at_once(64);
-    let says = |frame: &Vec<u8>| (segment(frame).ack, segment(frame).window);
-    let said: Vec<(SeqNum, u16)> = answers.iter().map(says).collect();
-    assert_eq!(said.len(), 5);
-    let scale = hands.there.tcp(hands.server).unwrap().information().receive_shift;
+fn an_ack_batch_covers_two_segments_each_with_one_window_edge() {
+    let mut hosts = before_ack_batch(9, false);
+    let answers = hosts.answer_at_once(64);
+    let acknowledged = |frame: &Vec<u8>| (segment(frame).ack, segment(frame).window);
+    let acknowledgements: Vec<(SeqNum, u16)> = answers.iter().map(acknowledged).collect();
+    assert_eq!(acknowledgements.len(), 5);
+    let scale = hosts.there.tcp(hosts.server).unwrap().information().receive_shift;
     let edge = |(ack, window): (SeqNum, u16)| ack + (u32::from(window) << scale);
-    for (number, pair) in said.windows(2).enumerate() {
+    for (number, pair) in acknowledgements.windows(2).enumerate() {
         assert_eq!(pair[1].0 - pair[0].0, if number < 3 { 2 * MSS } else { MSS });
-        // But for what the scale cuts off.
-        assert!(edge(pair[1]) + (1 << scale) - edge(pair[0]) < 2 << scale, "{said:?}");
+        // Windows are rounded by the scale.
+        assert!(edge(pair[1]) + (1 << scale) - edge(pair[0]) < 2 << scale, "{acknowledgements:?}");
     }
 }
 
-/// Numbers of packets differ from each to the next, which a row does not.
+/// The identification differs in each packet, which a batch does not support.
 #[test]
-fn a_host_that_counts_its_packets_counts_its_acknowledgements() {
-    let mut hands = before_a_row(8, true);
-    let answers = hands.answer_at_once(64);
+fn acknowledgements_are_counted_in_the_identification() {
+    let mut hosts = before_ack_batch(8, true);
+    let answers = hosts.answer_at_once(64);
     let numbers = answers
         .iter()
         .map(|frame| Ipv4Packet::parse(&frame[MEDIUM..]).unwrap().header.identification);
@@ -661,20 +658,20 @@ fn a_host_that_counts_its_packets_counts_its_acknowledgements() {
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
 }
 
-/// Each gets four frames and then lets the other send, with rows as with bursts.
+/// Two senders take turns of four frames, with ACK batches too.
 #[test]
-fn a_row_ends_where_the_turn_of_another_begins() {
-    let mut hands = before_a_row(0, false);
+fn an_ack_batch_ends_with_the_turn_of_its_sender() {
+    let mut hosts = before_ack_batch(0, false);
     let address = SocketAddrV4::new(Side::Right.address(), 10);
-    let listener = hands.there.tcp_listen(address, &ListenOptions::default()).unwrap();
-    let other = hands.here.tcp_connect(hands.now, address, &ConnectOptions::default()).unwrap();
-    let Hands { now, here, there, .. } = &mut hands;
+    let listener = hosts.there.tcp_listen(address, &ListenOptions::default()).unwrap();
+    let other = hosts.here.tcp_connect(hosts.now, address, &ConnectOptions::default()).unwrap();
+    let Hosts { now, here, there, .. } = &mut hosts;
     carry(*now, here, there, |_| true);
     let (accepted, _) = there.tcp_accept(listener).unwrap();
-    hands.there.tcp_write(hands.now, accepted, &[1; 6 * MSS as usize]).unwrap();
-    hands.come(12);
-    assert!(hands.here.tcp(other).is_some());
+    hosts.there.tcp_write(hosts.now, accepted, &[1; 6 * MSS as usize]).unwrap();
+    hosts.receive_segments(12);
+    assert!(hosts.here.tcp(other).is_some());
     let ports =
-        hands.answer_at_once(64).iter().map(|frame| segment(frame).source_port).collect::<Vec<_>>();
+        hosts.answer_at_once(64).iter().map(|frame| segment(frame).source_port).collect::<Vec<_>>();
     assert_eq!(ports, [10, 10, 10, 10, 9, 9, 9, 9, 10, 10, 9, 9]);
 }

@@ -1,5 +1,5 @@
-//! TCP Fast Open between hosts (RFC 7413): cookies that are given, brought and refused, whom a listener lets
-//! in, and what a client remembers.
+//! TCP Fast Open between hosts (RFC 7413): cookies, the limits of listeners, and the cache of
+//! clients.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -21,7 +21,7 @@ use std::cell::RefCell;
 use std::net::SocketAddrV4;
 use std::rc::Rc;
 
-/// One way takes 50 ms, so that a round trip can be told from the work of the hosts.
+/// With 50 ms in each direction, round trips dominate the time.
 const ROUND_TRIP: Duration = Duration::from_millis(100);
 
 fn pair() -> Pair {
@@ -36,7 +36,7 @@ fn listen(pair: &mut Pair, limit: usize) -> ListenHandle {
     pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap()
 }
 
-/// A client that wants to be fast, and has said this much when its SYN leaves.
+/// Opens a connection with Fast Open, and writes data before its SYN leaves.
 fn connect(pair: &mut Pair, data: &[u8]) -> TcpHandle {
     let now = pair.now;
     let options = ConnectOptions { fast_open: true, ..ConnectOptions::default() };
@@ -51,10 +51,10 @@ fn accept(pair: &mut Pair, listener: ListenHandle) -> Option<TcpHandle> {
 }
 
 fn read(pair: &mut Pair, side: Side, handle: TcpHandle) -> Vec<u8> {
-    let (now, mut heard) = (pair.now, vec![0; 100_000]);
-    let count = pair.stack(side).tcp_read(now, handle, &mut heard).unwrap_or(0);
-    heard.truncate(count);
-    heard
+    let (now, mut received) = (pair.now, vec![0; 100_000]);
+    let count = pair.stack(side).tcp_read(now, handle, &mut received).unwrap_or(0);
+    received.truncate(count);
+    received
 }
 
 fn statistics(pair: &mut Pair, listener: ListenHandle) -> ListenStatistics {
@@ -65,8 +65,8 @@ fn counted(pair: &mut Pair, side: Side) -> TcpExtraCounters {
     pair.stack(side).counters().tcp_extra
 }
 
-/// A first connection, with which the client gets its cookie, comes and goes.
-fn introduce(pair: &mut Pair, listener: ListenHandle) {
+/// Opens and closes a first connection, which gives the client its cookie.
+fn first_connection(pair: &mut Pair, listener: ListenHandle) {
     let client = connect(pair, b"");
     pair.run_for(ROUND_TRIP * 2);
     let server = accept(pair, listener).unwrap();
@@ -82,23 +82,23 @@ fn close(pair: &mut Pair, client: TcpHandle, server: TcpHandle) {
     pair.run_for(ROUND_TRIP);
 }
 
-/// Every segment that one side sends: its flags, bytes of data, and cookie.
+/// The segments of one side: flags, length of the data, and cookie.
 type Log = Rc<RefCell<Vec<(TcpFlags, usize, Option<FastOpenCookie>)>>>;
 
-fn overheard(pair: &mut Pair, side: Side) -> Log {
+fn record(pair: &mut Pair, side: Side) -> Log {
     let log = Log::default();
-    let heard = Rc::clone(&log);
+    let received = Rc::clone(&log);
     pair.observe(move |_, from, packet| {
         if from == side {
             let segment = Segment::parse(&packet[20..]).unwrap();
             let cookie = segment.options().fast_open;
-            heard.borrow_mut().push((segment.flags(), segment.payload.len(), cookie));
+            received.borrow_mut().push((segment.flags(), segment.payload.len(), cookie));
         }
     });
     log
 }
 
-/// A SYN with data and this option, from wherever.
+/// Returns a SYN from a forged source, with a cookie and data.
 fn forged(source: SocketAddrV4, cookie: &[u8], data: usize) -> Vec<u8> {
     let fast_open = FastOpenCookie::new(cookie);
     with_options(source, data, |field| {
@@ -132,12 +132,12 @@ fn with_options(
     packet
 }
 
-/// The cookie of an address that nobody has, from a server whose keys are known to the thief.
+/// A key that is known to the attacker.
 const STOLEN_KEY: [u8; 16] = [9; 16];
 
-/// The cookie that the server gives to `source`, asked for in its name.
-fn stolen(pair: &mut Pair, source: SocketAddrV4) -> FastOpenCookie {
-    let log = overheard(pair, Side::Right);
+/// Returns the cookie of the server for `source`, requested with a forged source address.
+fn stolen_cookie(pair: &mut Pair, source: SocketAddrV4) -> FastOpenCookie {
+    let log = record(pair, Side::Right);
     let asking = SocketAddrV4::new(*source.ip(), source.port() + 1);
     put(pair, forged(asking, &[], 0));
     pair.run_for(Duration::from_millis(1));
@@ -146,7 +146,7 @@ fn stolen(pair: &mut Pair, source: SocketAddrV4) -> FastOpenCookie {
 }
 
 #[test]
-fn the_first_connection_gets_a_cookie_and_the_second_saves_a_round_trip() {
+fn the_second_connection_saves_a_round_trip() {
     let mut pair = pair();
     let listener = listen(&mut pair, 4);
     let mut times = Vec::new();
@@ -181,10 +181,10 @@ fn the_first_connection_gets_a_cookie_and_the_second_saves_a_round_trip() {
 }
 
 #[test]
-fn a_listener_that_was_not_told_to_ignores_the_option_and_the_client_asks_no_more_for_a_while() {
+fn a_listener_without_fast_open_pauses_the_client() {
     let mut pair = pair();
     let listener = pair.stack(Side::Right).tcp_listen(SERVER, &ListenOptions::default()).unwrap();
-    let log = overheard(&mut pair, Side::Left);
+    let log = record(&mut pair, Side::Left);
     for wait in [Duration::ZERO, Duration::ZERO, Duration::from_secs(60)] {
         pair.run_for(wait);
         let client = connect(&mut pair, b"question");
@@ -203,11 +203,11 @@ fn a_listener_that_was_not_told_to_ignores_the_option_and_the_client_asks_no_mor
 }
 
 #[test]
-fn a_connection_that_was_not_told_to_is_never_fast() {
+fn a_connection_without_the_option_does_not_use_fast_open() {
     let mut pair = pair();
     let listener = listen(&mut pair, 4);
-    introduce(&mut pair, listener);
-    let log = overheard(&mut pair, Side::Left);
+    first_connection(&mut pair, listener);
+    let log = record(&mut pair, Side::Left);
     let now = pair.now;
     let stack = pair.stack(Side::Left);
     let client = stack.tcp_connect(now, SERVER, &ConnectOptions::default()).unwrap();
@@ -219,11 +219,11 @@ fn a_connection_that_was_not_told_to_is_never_fast() {
 }
 
 #[test]
-fn a_cookie_that_is_too_old_is_replaced_in_passing() {
+fn an_old_cookie_is_replaced() {
     let mut pair = pair();
     let listener = listen(&mut pair, 4);
-    introduce(&mut pair, listener);
-    // In the next period it is still good, and answered with a new one; two periods after that it is not.
+    first_connection(&mut pair, listener);
+    // In the next period, the cookie is accepted and replaced. Two periods later, it is invalid.
     for (hours, fast, by_previous, wrong) in [(1, 1, 1, 0), (2, 1, 1, 1), (0, 2, 1, 1)] {
         pair.run_for(Duration::from_secs(3_600) * hours);
         let client = connect(&mut pair, b"question");
@@ -240,7 +240,7 @@ fn a_cookie_that_is_too_old_is_replaced_in_passing() {
 }
 
 #[test]
-fn servers_that_share_a_key_know_each_others_cookies() {
+fn servers_with_a_shared_key_make_equal_cookies() {
     let cookie_of = |keys: Option<FastOpenKeys>, seed| {
         let mut pair =
             Pair::new(&Setup { medium: Medium::Ip, seed, ..Setup::default() }, |_, config| {
@@ -248,7 +248,7 @@ fn servers_that_share_a_key_know_each_others_cookies() {
             });
         pair.stack(Side::Right).set_fast_open_keys(keys);
         listen(&mut pair, 4);
-        stolen(&mut pair, invented(1))
+        stolen_cookie(&mut pair, invented(1))
     };
     let shared = Some(FastOpenKeys { current: STOLEN_KEY, previous: None });
     assert_eq!(cookie_of(shared, 1), cookie_of(shared, 2));
@@ -256,13 +256,13 @@ fn servers_that_share_a_key_know_each_others_cookies() {
 }
 
 #[test]
-fn a_flood_with_good_cookies_fills_its_places_and_the_service_goes_on_without_it() {
+fn a_flood_with_valid_cookies_is_limited_and_others_connect() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8);
-    introduce(&mut pair, listener);
+    first_connection(&mut pair, listener);
     let flood: Vec<_> = (0..200).map(invented).collect();
-    let cookies: Vec<_> = flood.iter().map(|&source| stolen(&mut pair, source)).collect();
-    let answers = overheard(&mut pair, Side::Right);
+    let cookies: Vec<_> = flood.iter().map(|&source| stolen_cookie(&mut pair, source)).collect();
+    let answers = record(&mut pair, Side::Right);
     for (source, cookie) in flood.iter().zip(&cookies) {
         put(&mut pair, forged(*source, cookie.as_bytes(), 500));
     }
@@ -271,12 +271,8 @@ fn a_flood_with_good_cookies_fills_its_places_and_the_service_goes_on_without_it
     assert_eq!((counted.fast_opens_passive, counted.fast_open_overflows), (8, 192));
     assert_eq!(statistics(&mut pair, listener).pending_fast, 8);
     let sent: usize = answers.borrow().iter().map(|(_, data, _)| data).sum();
-    assert_eq!(
-        (answers.borrow().len(), sent),
-        (200, 0),
-        "an answer each, and no more than a SYN-ACK"
-    );
-    // An honest client is served all the same, only not so fast.
+    assert_eq!((answers.borrow().len(), sent), (200, 0), "one SYN-ACK each");
+    // An honest client connects by the normal handshake.
     for _ in 0..8 {
         accept(&mut pair, listener).unwrap();
     }
@@ -288,14 +284,14 @@ fn a_flood_with_good_cookies_fills_its_places_and_the_service_goes_on_without_it
 }
 
 #[test]
-fn resets_of_a_flood_do_not_make_room_for_more_of_it_before_a_minute_has_passed() {
+fn resets_count_against_the_limit_for_a_minute() {
     let mut pair = pair();
     let listener = listen(&mut pair, 4);
     let flood: Vec<_> = (0..20).map(invented).collect();
-    let cookies: Vec<_> = flood.iter().map(|&source| stolen(&mut pair, source)).collect();
+    let cookies: Vec<_> = flood.iter().map(|&source| stolen_cookie(&mut pair, source)).collect();
     pair.run_for(Duration::from_secs(200));
     let reset = |pair: &mut Pair, source: SocketAddrV4| {
-        // The data ends at 501: the owner of the address has not asked for this connection.
+        // The data ends at 501. The owner of the address resets the unknown connection.
         put(pair, forged::forged(source, TcpFlags::RST, 502, 0));
         pair.run_for(Duration::from_micros(1));
     };
@@ -315,10 +311,10 @@ fn resets_of_a_flood_do_not_make_room_for_more_of_it_before_a_minute_has_passed(
 }
 
 #[test]
-fn a_handshake_that_ends_well_makes_room_at_once() {
+fn a_completed_handshake_frees_its_place() {
     let mut pair = pair();
     let listener = listen(&mut pair, 1);
-    introduce(&mut pair, listener);
+    first_connection(&mut pair, listener);
     for fast in 1..=5 {
         let client = connect(&mut pair, b"question");
         pair.run_for(ROUND_TRIP * 2);
@@ -329,19 +325,19 @@ fn a_handshake_that_ends_well_makes_room_at_once() {
     }
 }
 
-/// The right host takes what has arrived, in no time.
+/// Runs a turn of the right host without delay.
 fn turn(pair: &mut Pair) {
     let now = pair.now;
     pair.host(Side::Right).turn(now).unwrap();
     pair.stack(Side::Right).check();
 }
 
-/// RFC 7413 §5.1: what is held against a client is the reset of a host that has not asked.
+/// RFC 7413 §5.1: only a reset from the client's address counts against the limit.
 #[test]
-fn a_fast_connection_that_its_application_aborts_makes_room_at_once() {
+fn an_aborted_connection_frees_its_place() {
     let mut pair = pair();
     let listener = listen(&mut pair, 1);
-    let cookie = stolen(&mut pair, invented(1));
+    let cookie = stolen_cookie(&mut pair, invented(1));
     put(&mut pair, forged(invented(1), cookie.as_bytes(), 500));
     turn(&mut pair);
     let server = accept(&mut pair, listener).unwrap();
@@ -352,10 +348,10 @@ fn a_fast_connection_that_its_application_aborts_makes_room_at_once() {
 }
 
 #[test]
-fn a_reset_counts_for_a_minute_to_the_nanosecond() {
+fn a_reset_counts_for_exactly_a_minute() {
     let mut pair = pair();
     let listener = listen(&mut pair, 1);
-    let cookie = stolen(&mut pair, invented(1));
+    let cookie = stolen_cookie(&mut pair, invented(1));
     let source = |port| SocketAddrV4::new(*invented(1).ip(), port);
     put(&mut pair, forged(source(1), cookie.as_bytes(), 500));
     turn(&mut pair);
@@ -371,9 +367,9 @@ fn a_reset_counts_for_a_minute_to_the_nanosecond() {
     }
 }
 
-/// It stands in the accept queue, and needs no place among those that are half open.
+/// The connection is in the accept queue, so it takes no place in the SYN queue.
 #[test]
-fn a_syn_that_is_let_in_fast_takes_nobody_s_place_in_a_full_syn_queue() {
+fn a_fast_open_takes_no_place_in_the_syn_queue() {
     let mut pair = pair();
     let syn_cookies = SynCookies::Never;
     let options = ListenOptions {
@@ -383,8 +379,8 @@ fn a_syn_that_is_let_in_fast_takes_nobody_s_place_in_a_full_syn_queue() {
         ..ListenOptions::default()
     };
     let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
-    let cookie = stolen(&mut pair, invented(1));
-    assert_eq!(statistics(&mut pair, listener).half_open, 1, "who has asked for the cookie");
+    let cookie = stolen_cookie(&mut pair, invented(1));
+    assert_eq!(statistics(&mut pair, listener).half_open, 1, "the request for the cookie");
     put(&mut pair, forged(invented(1), cookie.as_bytes(), 500));
     turn(&mut pair);
     let counted = statistics(&mut pair, listener);
@@ -392,10 +388,10 @@ fn a_syn_that_is_let_in_fast_takes_nobody_s_place_in_a_full_syn_queue() {
 }
 
 #[test]
-fn a_flood_with_wrong_cookies_opens_nothing_and_each_is_told_the_right_one() {
+fn wrong_cookies_open_nothing_and_get_a_new_cookie() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8);
-    let answers = overheard(&mut pair, Side::Right);
+    let answers = record(&mut pair, Side::Right);
     for number in 0..200 {
         put(&mut pair, forged(invented(number), &[number.to_be_bytes()[1]; 8], 500));
     }
@@ -413,10 +409,10 @@ fn a_flood_with_wrong_cookies_opens_nothing_and_each_is_told_the_right_one() {
 }
 
 #[test]
-fn an_option_of_an_odd_or_impossible_length_is_no_option() {
+fn an_option_of_invalid_length_is_ignored() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8);
-    let answers = overheard(&mut pair, Side::Right);
+    let answers = record(&mut pair, Side::Right);
     for length in [1_u8, 2, 3, 5, 7, 9, 15, 17, 18, 30] {
         let source = invented(u16::from(length));
         let packet = with_options(source, 100, |field| {
@@ -436,13 +432,13 @@ fn an_option_of_an_odd_or_impossible_length_is_no_option() {
 }
 
 #[test]
-fn while_a_listener_gives_syn_cookies_it_lets_in_nobody_fast() {
+fn syn_cookies_disable_fast_open() {
     for syn_cookies in [SynCookies::UnderPressure, SynCookies::Always] {
         let mut pair = pair();
         let options =
             ListenOptions { fast_open: Some(100), syn_backlog: 4, ..ListenOptions::default() };
         let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
-        introduce(&mut pair, listener);
+        first_connection(&mut pair, listener);
         if syn_cookies == SynCookies::Always {
             let now = pair.now;
             pair.stack(Side::Right).tcp_listen_close(now, listener).unwrap();
@@ -464,11 +460,11 @@ fn while_a_listener_gives_syn_cookies_it_lets_in_nobody_fast() {
 }
 
 #[test]
-fn fast_connections_stand_in_the_accept_queue_and_find_it_full() {
+fn fast_connections_are_limited_by_the_accept_queue() {
     let mut pair = pair();
     let options = ListenOptions { fast_open: Some(100), backlog: 3, ..ListenOptions::default() };
     let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
-    introduce(&mut pair, listener);
+    first_connection(&mut pair, listener);
     let clients: Vec<_> = (0..5).map(|_| connect(&mut pair, b"question")).collect();
     pair.run_for(ROUND_TRIP);
     let now = statistics(&mut pair, listener);
@@ -485,17 +481,17 @@ fn fast_connections_stand_in_the_accept_queue_and_find_it_full() {
 }
 
 #[test]
-fn a_listener_can_end_while_its_fast_connections_wait() {
+fn a_listener_can_close_with_pending_fast_connections() {
     let mut pair = pair();
     let listener = listen(&mut pair, 100);
-    introduce(&mut pair, listener);
+    first_connection(&mut pair, listener);
     let clients: Vec<_> = (0..3).map(|_| connect(&mut pair, b"question")).collect();
     pair.run_for(ROUND_TRIP / 2);
-    // One is accepted already, and is the application's.
+    // The application has accepted one of the connections.
     let server = accept(&mut pair, listener).unwrap();
     let now = pair.now;
     pair.stack(Side::Right).tcp_listen_close(now, listener).unwrap();
-    // Another takes the place of the first.
+    // A new listener replaces the first.
     let other = listen(&mut pair, 100);
     pair.run_for(ROUND_TRIP * 2);
     assert_eq!(pair.stack(Side::Right).tcp(server).unwrap().state(), State::Established);
@@ -507,10 +503,10 @@ fn a_listener_can_end_while_its_fast_connections_wait() {
 }
 
 #[test]
-fn a_path_that_drops_syns_with_data_costs_one_timeout_and_is_not_tried_again_for_a_while() {
+fn a_path_that_drops_fast_syns_costs_one_timeout_per_pause() {
     let mut pair = pair();
     let listener = listen(&mut pair, 4);
-    introduce(&mut pair, listener);
+    first_connection(&mut pair, listener);
     pair.set_filter(|_, side, packet| {
         let segment = Segment::parse(&packet[20..]).unwrap();
         let is_fast = segment.flags() == TcpFlags::SYN && segment.options().fast_open.is_some();
@@ -538,24 +534,24 @@ fn a_path_that_drops_syns_with_data_costs_one_timeout_and_is_not_tried_again_for
 }
 
 #[test]
-fn the_segment_size_of_the_server_is_remembered_with_its_cookie() {
+fn the_mss_of_the_server_is_cached_with_its_cookie() {
     let mut pair = pair();
     let listener = listen(&mut pair, 4);
-    let log = overheard(&mut pair, Side::Left);
-    introduce(&mut pair, listener);
+    let log = record(&mut pair, Side::Left);
+    first_connection(&mut pair, listener);
     connect(&mut pair, &[7; 3_000]);
     pair.run_for(ROUND_TRIP);
     let syns: Vec<_> =
         log.borrow().iter().filter(|(flags, ..)| *flags == TcpFlags::SYN).copied().collect();
-    // Of 1460, 32 are the options.
+    // The options take 32 of the 1,460 bytes.
     assert_eq!(syns.iter().map(|syn| syn.1).collect::<Vec<_>>(), [0, 1_428]);
 }
 
 #[test]
-fn an_answer_of_many_segments_leaves_before_the_handshake_is_complete() {
+fn data_is_sent_before_the_handshake_completes() {
     let mut pair = pair();
     let listener = listen(&mut pair, 4);
-    introduce(&mut pair, listener);
+    first_connection(&mut pair, listener);
     let client = connect(&mut pair, b"question");
     assert!(pair.run_until(ROUND_TRIP, |pair| statistics(pair, listener).acceptable > 0));
     let server = accept(&mut pair, listener).unwrap();
@@ -569,10 +565,10 @@ fn an_answer_of_many_segments_leaves_before_the_handshake_is_complete() {
 }
 
 #[test]
-fn a_doubled_syn_opens_a_second_connection_only_after_the_first_is_forgotten() {
+fn a_duplicate_syn_opens_no_second_connection_while_the_first_exists() {
     let mut pair = pair();
     let listener = listen(&mut pair, 4);
-    introduce(&mut pair, listener);
+    first_connection(&mut pair, listener);
     let packets = Rc::new(RefCell::new(Vec::new()));
     let kept = Rc::clone(&packets);
     pair.observe(move |_, side, packet| {
@@ -589,7 +585,7 @@ fn a_doubled_syn_opens_a_second_connection_only_after_the_first_is_forgotten() {
     assert!(accept(&mut pair, listener).is_none());
     assert_eq!(read(&mut pair, Side::Right, server), b"question");
     close(&mut pair, client, server);
-    // The danger that an application agrees to (§2.1): its server hears the request once more.
+    // The replay that the application accepts (§2.1): the server receives the request twice.
     put(&mut pair, syn);
     pair.run_for(Duration::from_millis(1));
     let replayed = accept(&mut pair, listener).unwrap();
@@ -597,10 +593,10 @@ fn a_doubled_syn_opens_a_second_connection_only_after_the_first_is_forgotten() {
 }
 
 #[test]
-fn a_cookie_of_another_address_opens_nothing() {
+fn a_cookie_of_another_address_is_invalid() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8);
-    let cookie = stolen(&mut pair, invented(1));
+    let cookie = stolen_cookie(&mut pair, invented(1));
     put(&mut pair, forged(invented(2), cookie.as_bytes(), 100));
     pair.run_for(Duration::from_millis(1));
     assert_eq!(statistics(&mut pair, listener).opened_fast, 0);
@@ -610,12 +606,12 @@ fn a_cookie_of_another_address_opens_nothing() {
 }
 
 #[test]
-fn data_beyond_any_segment_size_is_taken_as_far_as_there_is_room() {
+fn syn_data_beyond_the_buffer_is_truncated() {
     let mut pair = pair();
     let config = Some(Config { receive_buffer: 1_000.into(), ..Config::modern() });
     let options = ListenOptions { fast_open: Some(8), config, ..ListenOptions::default() };
     let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
-    let cookie = stolen(&mut pair, invented(1));
+    let cookie = stolen_cookie(&mut pair, invented(1));
     put(&mut pair, forged(invented(1), cookie.as_bytes(), 9_000));
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
@@ -623,11 +619,11 @@ fn data_beyond_any_segment_size_is_taken_as_far_as_there_is_room() {
 }
 
 #[test]
-fn a_client_that_is_told_that_nobody_is_there_takes_it_for_a_refusal() {
-    for told_by_icmp in [false, true] {
+fn a_refused_connection_pauses_fast_open() {
+    for is_icmp in [false, true] {
         let mut pair = pair();
         connect(&mut pair, b"question");
-        if told_by_icmp {
+        if is_icmp {
             let now = pair.now;
             let host = pair.host(Side::Left);
             host.turn(now).unwrap();
@@ -642,7 +638,7 @@ fn a_client_that_is_told_that_nobody_is_there_takes_it_for_a_refusal() {
             host.link_mut().put(now, report);
             host.turn(now).unwrap();
         } else {
-            // The host answers with a reset: nobody listens there.
+            // A host without a listener answers with a reset.
             pair.run_for(ROUND_TRIP * 2);
         }
         assert_eq!(counted(&mut pair, Side::Left).fast_opens_refused, 1);
@@ -651,8 +647,7 @@ fn a_client_that_is_told_that_nobody_is_there_takes_it_for_a_refusal() {
     }
 }
 
-/// Each request is read once and in order, and so is its answer, whatever the network loses or delivers in
-/// another order.
+/// Each request and its answer arrive once and in order, with loss and reordering.
 #[test]
 fn requests_and_answers_arrive_once_over_a_lossy_path() {
     let mut fast = 0;
@@ -664,14 +659,14 @@ fn requests_and_answers_arrive_once_over_a_lossy_path() {
         for request in 0_u8..10 {
             let length = usize::from(request) * 400 + 1;
             let client = connect(&mut pair, &vec![request; length]);
-            let (mut server, mut heard, mut answer) = (None, Vec::new(), Vec::new());
+            let (mut server, mut received, mut answer) = (None, Vec::new(), Vec::new());
             let done = pair.run_until(Duration::from_secs(100), |pair| {
                 server = server.or_else(|| accept(pair, listener));
                 let Some(server) = server else { return false };
-                heard.extend(read(pair, Side::Right, server));
-                if heard.len() == length && answer.is_empty() {
+                received.extend(read(pair, Side::Right, server));
+                if received.len() == length && answer.is_empty() {
                     let now = pair.now;
-                    let _ = pair.stack(Side::Right).tcp_write(now, server, &heard);
+                    let _ = pair.stack(Side::Right).tcp_write(now, server, &received);
                     let _ = pair.stack(Side::Right).tcp_shutdown_write(now, server);
                 }
                 answer.extend(read(pair, Side::Left, client));
@@ -679,7 +674,7 @@ fn requests_and_answers_arrive_once_over_a_lossy_path() {
             });
             assert!(done, "seed {seed}, request {request}");
             assert_eq!(
-                (&heard, &answer),
+                (&received, &answer),
                 (&vec![request; length], &vec![request; length]),
                 "seed {seed}"
             );
@@ -695,12 +690,13 @@ fn requests_and_answers_arrive_once_over_a_lossy_path() {
     assert!(fast > 80, "{fast} of 200 connections were fast");
 }
 
-/// Clients from before RFC 7413 know an experimental option (kind 254, 0xF989): they are answered by it.
+/// Clients from before RFC 7413 use an experimental option (kind 254, 0xF989), and get the same in
+/// return.
 #[test]
-fn a_client_that_knows_only_the_experimental_option_gets_its_cookie_and_is_let_in() {
+fn the_experimental_option_is_supported() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8);
-    let log = overheard(&mut pair, Side::Right);
+    let log = record(&mut pair, Side::Right);
     let (client, experimental) = (invented(1), FastOpenCookie::REQUEST.carried(true));
     let syn = |source, cookie, data| {
         with_options(source, data, |field| {
@@ -717,7 +713,7 @@ fn a_client_that_knows_only_the_experimental_option_gets_its_cookie_and_is_let_i
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
     assert_eq!(read(&mut pair, Side::Right, server), [7; 100]);
-    // The cookie is the same by whichever option it comes.
+    // The cookie is independent of the option that carries it.
     let third = SocketAddrV4::new(*client.ip(), client.port() + 2);
     put(&mut pair, forged(third, given.as_bytes(), 50));
     pair.run_for(Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! A host as a whole: its link, its limits, and that it does the same again.
+//! A host as a whole: its link, its limits, and its determinism.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -18,8 +18,8 @@ fn at(side: Side, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(side.address(), port)
 }
 
-/// Everything that two hosts send during a transfer over a bad wire.
-fn conversation(seed: u64) -> Vec<(u64, Vec<u8>)> {
+/// Records all frames of a transfer over a bad network.
+fn record_transfer(seed: u64) -> Vec<(u64, Vec<u8>)> {
     let network = Network {
         loss: 50,
         duplication: 50,
@@ -50,15 +50,15 @@ fn conversation(seed: u64) -> Vec<(u64, Vec<u8>)> {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_at_the_same_times() {
-    let first = conversation(42);
+fn equal_seeds_give_equal_frames_at_equal_times() {
+    let first = record_transfer(42);
     assert!(first.len() > 60, "{}", first.len());
-    assert!(first == conversation(42), "two runs with one seed differ");
-    assert!(first != conversation(43), "the seed changes nothing");
+    assert!(first == record_transfer(42), "two runs with one seed differ");
+    assert!(first != record_transfer(43), "the seed changes nothing");
 }
 
 #[test]
-fn a_link_that_is_down_is_an_error_and_no_end() {
+fn a_host_continues_after_a_link_failure() {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
     let listener =
         pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default());
@@ -75,7 +75,7 @@ fn a_link_that_is_down_is_an_error_and_no_end() {
 }
 
 #[test]
-fn a_host_has_as_many_sockets_as_it_may_and_no_more() {
+fn sockets_are_limited() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.sockets = 3);
     let now = pair.now;
     let stack = pair.stack(Side::Left);
@@ -86,7 +86,7 @@ fn a_host_has_as_many_sockets_as_it_may_and_no_more() {
     assert_eq!(stack.udp_bind(at(Side::Left, 3), &UdpOptions::default()), Err(full));
     assert_eq!(stack.tcp_listen(at(Side::Left, 3), &ListenOptions::default()), Err(full));
     assert_eq!(stack.tcp_connect(now, at(Side::Right, 9), &ConnectOptions::default()), Err(full));
-    // A peer gets no place either, and is not answered.
+    // A SYN of a peer is not answered either.
     let options = ConnectOptions::default();
     pair.stack(Side::Right).tcp_connect(now, at(Side::Left, 2), &options).unwrap();
     pair.run_for(Duration::from_millis(500));
@@ -96,7 +96,7 @@ fn a_host_has_as_many_sockets_as_it_may_and_no_more() {
 }
 
 #[test]
-fn one_orphan_too_many_is_reset() {
+fn an_orphan_beyond_the_limit_is_reset() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.orphans = 2);
     let listener =
         pair.stack(Side::Right).tcp_listen(at(Side::Right, 9), &ListenOptions::default());
@@ -107,7 +107,7 @@ fn one_orphan_too_many_is_reset() {
     }
     pair.run_for(Duration::from_millis(10));
     let now = pair.now;
-    // The peers of these do not close, so they stay in FIN-WAIT-2.
+    // The peers do not close, so these connections remain in FIN-WAIT-2.
     while let Some((server, _)) = pair.stack(Side::Right).tcp_accept(listener.unwrap()) {
         pair.stack(Side::Right).tcp_close(now, server).unwrap();
     }
@@ -117,7 +117,7 @@ fn one_orphan_too_many_is_reset() {
 }
 
 #[test]
-fn a_host_that_leaves_tells_the_peers_of_connections_that_nobody_holds() {
+fn aborting_orphans_resets_their_peers() {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
     let now = pair.now;
     let listener =
@@ -148,9 +148,9 @@ fn a_host_that_leaves_tells_the_peers_of_connections_that_nobody_holds() {
     assert_eq!(stack.tcp(held).unwrap().state(), State::Established);
 }
 
-/// All options are there: timestamps, and blocks of what has arrived behind holes.
+/// Segments carry timestamps and SACK blocks.
 #[test]
-fn a_link_need_not_be_wider_than_headers_with_all_options_and_eight_bytes() {
+fn the_smallest_mtu_carries_a_transfer_with_all_options() {
     let network = Network { loss: 50, ..Setup::default().network };
     for medium in [Medium::Ethernet, Medium::Ip] {
         let mut pair =
@@ -171,12 +171,12 @@ fn a_link_need_not_be_wider_than_headers_with_all_options_and_eight_bytes() {
 }
 
 #[test]
-fn a_turn_keeps_to_its_budget_and_says_that_there_is_more() {
+fn a_turn_keeps_its_budget_and_reports_more_work() {
     let mut pair = Pair::new(&Setup { capacity: 3, ..Setup::default() }, |_, _| {});
     let now = pair.now;
     let socket =
         pair.stack(Side::Left).udp_bind(at(Side::Left, 1), &UdpOptions::default()).unwrap();
-    // Let the left host know the right one.
+    // Resolves the neighbour.
     pair.stack(Side::Left).echo_send(now, Side::Right.address(), 1, 1, b"").unwrap();
     pair.run_for(Duration::from_millis(1));
     let now = pair.now;
@@ -203,7 +203,7 @@ fn a_turn_keeps_to_its_budget_and_says_that_there_is_more() {
 }
 
 #[test]
-fn a_flood_of_echo_requests_leaves_a_connection_its_share() {
+fn an_echo_flood_leaves_a_connection_its_share() {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
     let listener = pair.stack(Side::Left).tcp_listen(at(Side::Left, 9), &ListenOptions::default());
     let now = pair.now;
@@ -235,12 +235,12 @@ fn a_flood_of_echo_requests_leaves_a_connection_its_share() {
 }
 
 #[test]
-fn an_address_that_nobody_has_is_nobodys() {
+fn a_destination_without_a_route_is_an_error() {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
     let now = pair.now;
-    let nobody = Ipv4Addr::new(198, 51, 100, 1);
+    let unknown = Ipv4Addr::new(198, 51, 100, 1);
     assert_eq!(
-        pair.stack(Side::Left).echo_send(now, nobody, 1, 1, b""),
-        Err(Error::NoRoute(nobody))
+        pair.stack(Side::Left).echo_send(now, unknown, 1, 1, b""),
+        Err(Error::NoRoute(unknown))
     );
 }

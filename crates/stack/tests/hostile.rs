@@ -1,4 +1,4 @@
-//! Nothing that arrives can panic a host, break its invariants, or make it grow without bound.
+//! Arbitrary frames cannot panic a host, break its invariants, or make it grow without bound.
 
 use linerate_testkit::Side;
 use linerate_testkit::hostile::{busy_host, feed, mend_checksums, real_frames};
@@ -9,17 +9,17 @@ use proptest::sample::Index;
 
 const BEGIN: Instant = Instant::from_nanos(2_000_000_000_000);
 
-/// How a frame is spoilt: which one, which bytes become what, and where it is cut off.
-type Spoilt = (Index, Vec<(Index, u8)>, Option<Index>);
+/// A modification of a frame: the index of the frame, overwritten bytes, and a truncation.
+type Modification = (Index, Vec<(Index, u8)>, Option<Index>);
 
-fn spoilt() -> impl Strategy<Value = Spoilt> {
+fn modification() -> impl Strategy<Value = Modification> {
     let changes = prop::collection::vec(any::<(Index, u8)>(), 0..4);
     (any::<Index>(), changes, prop::option::weighted(0.2, any::<Index>()))
 }
 
-/// One of the real frames, for the right host whoever it was for, and nearly right: its checksums fit,
-/// so that it gets as deep as frames can.
-fn spoil(real: &[Vec<u8>], (which, changes, end): &Spoilt) -> Vec<u8> {
+/// Returns a recorded frame with modifications, addressed to the right host and with valid
+/// checksums, so that it passes the first checks.
+fn modify(real: &[Vec<u8>], (which, changes, end): &Modification) -> Vec<u8> {
     let mut frame = which.get(real).clone();
     frame[..6].copy_from_slice(&Side::Right.mac().octets());
     for (place, value) in changes {
@@ -35,8 +35,12 @@ fn spoil(real: &[Vec<u8>], (which, changes, end): &Spoilt) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn noise_breaks_nothing(
-        frames in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..120), 0_u64..100_000), 1..60),
+    fn random_bytes_break_nothing(
+
+        frames in prop::collection::vec(
+            (prop::collection::vec(any::<u8>(), 0..120), 0_u64..100_000),
+            1..60,
+        ),
     ) {
         let mut host = busy_host();
         let mut now = BEGIN;
@@ -47,19 +51,22 @@ proptest! {
     }
 
     #[test]
-    fn nearly_real_frames_break_nothing(frames in prop::collection::vec((spoilt(), 0_u64..3_000_000), 1..80)) {
+
+    fn modified_frames_break_nothing(
+        frames in prop::collection::vec((modification(), 0_u64..3_000_000), 1..80),
+    ) {
         let real = real_frames();
         let mut host = busy_host();
         let mut now = BEGIN;
         for (how, wait) in &frames {
             now += Duration::from_micros(*wait);
-            feed(&mut host, now, spoil(&real, how));
+            feed(&mut host, now, modify(&real, how));
         }
     }
 }
 
 #[test]
-fn real_frames_are_of_every_kind() {
+fn recorded_frames_cover_every_protocol() {
     let frames = real_frames();
     let kinds: Vec<_> = frames
         .iter()

@@ -1,4 +1,4 @@
-//! Echo, and errors: who is told, and who is not.
+//! Echo requests, and ICMP errors sent and received.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -12,7 +12,7 @@ use linerate_wire::{
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Hosts without stations, so that a test can write packets and nothing else.
+/// Creates hosts without Ethernet, so that tests write IP packets directly.
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {})
 }
@@ -41,7 +41,7 @@ fn datagram(source: SocketAddrV4, destination: SocketAddrV4, data: &[u8]) -> Vec
     packet(*source.ip(), *destination.ip(), Protocol::UDP, &bytes)
 }
 
-/// Has a packet arrive at the left host, and returns what it sends.
+/// Delivers a packet to the left host, and returns its answers.
 fn answers(pair: &mut Pair, packet: Vec<u8>) -> Vec<Vec<u8>> {
     let now = pair.now;
     let host = pair.host(Side::Left);
@@ -64,7 +64,7 @@ fn echo_request(destination: Ipv4Addr) -> Vec<u8> {
 }
 
 #[test]
-fn an_echo_comes_back_with_its_data_from_the_address_that_was_asked() {
+fn an_echo_reply_has_the_data_and_address_of_its_request() {
     let answers = answers(&mut pair(), echo_request(LEFT));
     let reply = Ipv4Packet::parse(&answers[0]).unwrap();
     assert_eq!((reply.header.source, reply.header.destination), (LEFT, RIGHT));
@@ -73,7 +73,7 @@ fn an_echo_comes_back_with_its_data_from_the_address_that_was_asked() {
 }
 
 #[test]
-fn an_echo_to_all_hosts_is_answered_only_by_who_was_told_to() {
+fn a_broadcast_echo_is_answered_only_if_enabled() {
     let to_all = Ipv4Addr::new(192, 0, 2, 255);
     assert_eq!(answers(&mut pair(), echo_request(to_all)).len(), 0);
     let mut willing = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
@@ -84,10 +84,10 @@ fn an_echo_to_all_hosts_is_answered_only_by_who_was_told_to() {
 }
 
 #[test]
-fn a_datagram_for_nobody_and_a_protocol_that_nobody_speaks_are_answered_with_an_error() {
-    let lost = datagram(SocketAddrV4::new(RIGHT, 5), SocketAddrV4::new(LEFT, 9), b"hello?");
-    let strange = packet(RIGHT, LEFT, Protocol::new(132), b"an SCTP chunk");
-    for (packet, reason) in [(lost, Unreachable::Port), (strange, Unreachable::Protocol)] {
+fn an_unknown_port_or_protocol_is_answered_with_an_error() {
+    let unreachable = datagram(SocketAddrV4::new(RIGHT, 5), SocketAddrV4::new(LEFT, 9), b"hello?");
+    let unknown = packet(RIGHT, LEFT, Protocol::new(132), b"an SCTP chunk");
+    for (packet, reason) in [(unreachable, Unreachable::Port), (unknown, Unreachable::Protocol)] {
         let answers = answers(&mut pair(), packet.clone());
         let answer = Ipv4Packet::parse(&answers[0]).unwrap();
         let quote = Quote::of(&packet).unwrap();
@@ -97,7 +97,7 @@ fn a_datagram_for_nobody_and_a_protocol_that_nobody_speaks_are_answered_with_an_
 }
 
 #[test]
-fn broadcasts_fragments_and_wrong_checksums_are_answered_with_silence() {
+fn broadcasts_fragments_and_corrupt_packets_get_no_error() {
     let mut pair = pair();
     let remote = SocketAddrV4::new(RIGHT, 5);
     let to_all = datagram(remote, SocketAddrV4::new(Ipv4Addr::BROADCAST, 9), b"hello all");
@@ -122,10 +122,10 @@ fn errors_are_sent_at_a_limited_rate() {
     let mut pair = Pair::new(&setup, |_, config| {
         config.limits = Limits { icmp_errors: (10, 5), ..config.limits };
     });
-    let lost = datagram(SocketAddrV4::new(RIGHT, 5), SocketAddrV4::new(LEFT, 9), b"hello?");
+    let unreachable = datagram(SocketAddrV4::new(RIGHT, 5), SocketAddrV4::new(LEFT, 9), b"hello?");
     let mut sent = 0;
     for _ in 0..100 {
-        sent += answers(&mut pair, lost.clone()).len();
+        sent += answers(&mut pair, unreachable.clone()).len();
     }
     assert_eq!(sent, 5);
     assert_eq!(pair.stack(Side::Left).counters().icmp.out_rate_limited, 95);
@@ -148,7 +148,7 @@ fn an_error_about_a_datagram_reaches_the_socket_that_sent_it() {
 }
 
 #[test]
-fn a_narrow_path_is_remembered_within_reason() {
+fn a_reported_path_mtu_is_kept_if_plausible() {
     let mut pair = pair();
     let now = pair.now;
     let stack = pair.stack(Side::Left);
@@ -195,7 +195,7 @@ fn a_report_about_a_datagram_makes_no_segment_smaller() {
 }
 
 #[test]
-fn echo_replies_that_nobody_asked_for_are_no_events() {
+fn unexpected_echo_replies_cause_no_events() {
     let mut pair = pair();
     let now = pair.now;
     let reply = IcmpMessage::EchoReply(Echo { identifier: 7, sequence: 1, data: b"spam" });
@@ -206,7 +206,7 @@ fn echo_replies_that_nobody_asked_for_are_no_events() {
         answers(&mut pair, icmp(RIGHT, LEFT, &reply));
     }
     let events = std::iter::from_fn(|| pair.stack(Side::Left).poll_event()).count();
-    assert_eq!(events, 64, "and those that were asked for are bounded");
+    assert_eq!(events, 64, "expected replies are limited");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_host_answers_itself() {
 }
 
 #[test]
-fn each_message_that_arrives_is_counted_as_what_it_is() {
+fn received_messages_are_counted_by_type() {
     let mut pair = pair();
     let sent = datagram(SocketAddrV4::new(LEFT, 5), SocketAddrV4::new(RIGHT, 9), b"hello?");
     let echo = Echo { identifier: 1, sequence: 2, data: b"" };
@@ -258,18 +258,18 @@ fn each_message_that_arrives_is_counted_as_what_it_is() {
     assert_eq!(
         (counted.in_errors, counted.in_checksum_errors),
         (2, 1),
-        "one of them is only short"
+        "the other one is truncated"
     );
 }
 
 #[test]
-fn each_message_that_leaves_is_counted_and_so_is_what_found_no_room() {
+fn sent_and_dropped_messages_are_counted() {
     let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
         config.limits = Limits { reply_bytes: 600, ..config.limits };
     });
-    let lost = datagram(SocketAddrV4::new(RIGHT, 5), SocketAddrV4::new(LEFT, 9), b"hello?");
+    let unreachable = datagram(SocketAddrV4::new(RIGHT, 5), SocketAddrV4::new(LEFT, 9), b"hello?");
     answers(&mut pair, echo_request(LEFT));
-    answers(&mut pair, lost.clone());
+    answers(&mut pair, unreachable.clone());
     let counted = pair.stack(Side::Left).counters().icmp;
     assert_eq!((counted.out_messages, counted.out_errors), (2, 0));
     assert_eq!((counted.out_echo_replies, counted.out_unreachables), (1, 1));
@@ -277,7 +277,7 @@ fn each_message_that_leaves_is_counted_and_so_is_what_found_no_room() {
     let now = pair.now;
     for _ in 0..20 {
         pair.host(Side::Left).link_mut().put(now, echo_request(LEFT));
-        pair.host(Side::Left).link_mut().put(now, lost.clone());
+        pair.host(Side::Left).link_mut().put(now, unreachable.clone());
     }
     pair.host(Side::Left).turn(now).unwrap();
     let counted = pair.stack(Side::Left).counters().icmp;
@@ -286,9 +286,9 @@ fn each_message_that_leaves_is_counted_and_so_is_what_found_no_room() {
     assert_eq!(counted.out_echo_replies + counted.out_unreachables, counted.out_messages);
 }
 
-/// RFC 6633 §4 of quenches; a redirect is for who routes.
+/// RFC 6633 §4 for source quench; redirects are ignored, because the host does not route.
 #[test]
-fn quenches_redirects_and_reports_of_others_packets_reach_no_socket() {
+fn ignored_and_unrelated_errors_reach_no_socket() {
     let mut pair = pair();
     let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 5);
     let socket = pair.stack(Side::Left).udp_bind(anywhere, &UdpOptions::default()).unwrap();
@@ -304,7 +304,7 @@ fn quenches_redirects_and_reports_of_others_packets_reach_no_socket() {
         let sent = datagram(SocketAddrV4::new(sender, 5), SocketAddrV4::new(RIGHT, 9), b"hello?");
         let quote = Quote::of(&sent).unwrap();
         answers(&mut pair, icmp(RIGHT, LEFT, &IcmpMessage::Error { error, quote }));
-        let heard = pair.stack(Side::Left).udp_take_error(socket).unwrap();
-        assert_eq!(heard, told, "{error:?} about a packet of {sender}");
+        let reported = pair.stack(Side::Left).udp_take_error(socket).unwrap();
+        assert_eq!(reported, told, "{error:?} about a packet of {sender}");
     }
 }

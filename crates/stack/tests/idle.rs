@@ -1,5 +1,5 @@
-//! What a connection takes to which nothing happens: everything that a host keeps for it, as the allocator
-//! of this program counts it. It is a program of its own, because all that it allocates is counted.
+//! The memory of idle connections, as counted by the allocator. This is a separate program, because
+//! all of its allocations are counted.
 
 use linerate_stack::{
     Capabilities, ConnectOptions, Host, ListenHandle, ListenOptions, Medium, Stack, TcpHandle,
@@ -12,27 +12,27 @@ use std::net::SocketAddrV4;
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// What an idle established connection may take, at each end.
+/// Limit of an idle established connection, in bytes at each end.
 const IDLE: usize = 512;
 
 const CONNECTIONS: usize = 10_000;
-/// Connections that are opened and used at a time.
+/// Connections that are opened and used together.
 const BATCH: usize = 64;
 
-/// The newest connections, which stay awake.
-const AWAKE: usize = 1_024;
+/// The newest connections, which are not compacted.
+const FULL: usize = 1_024;
 
-/// What allocators add to each piece: a connection at rest has two.
+/// The overhead of the allocator: a compact connection has two allocations.
 const MARGIN: usize = 2 * 16;
 
-/// Two hosts on a wire that takes no time.
-struct Crowd {
+/// Two hosts on a link without latency.
+struct Hosts {
     hosts: [Host<TestLink>; 2],
     listener: ListenHandle,
     now: Instant,
 }
 
-impl Crowd {
+impl Hosts {
     fn new() -> Self {
         let mut hosts = Side::BOTH.map(|side| {
             let capabilities = Capabilities::new(Medium::Ethernet, 1_500);
@@ -43,16 +43,16 @@ impl Crowd {
         });
         let listener = hosts[1]
             .stack_mut()
-            .tcp_listen(Self::door(), &ListenOptions::default())
+            .tcp_listen(Self::address(), &ListenOptions::default())
             .expect("a free port");
         Self { hosts, listener, now: Instant::ZERO + Duration::from_secs(1) }
     }
 
-    const fn door() -> SocketAddrV4 {
+    const fn address() -> SocketAddrV4 {
         SocketAddrV4::new(Side::Right.address(), 9)
     }
 
-    /// Lets `span` go by, and both hosts do in it what there is to do.
+    /// Advances the clock by `span`, with turns of both hosts.
     fn advance_clock(&mut self, span: Duration) {
         let end = self.now + span;
         while self.now < end {
@@ -61,7 +61,7 @@ impl Crowd {
         }
     }
 
-    /// Lets each host have a turn; true if anything went from one to the other.
+    /// Runs a turn of each host. Returns whether a frame was carried or more work is due.
     fn turn(&mut self) -> bool {
         let mut moved = false;
         for from in [0, 1] {
@@ -76,8 +76,8 @@ impl Crowd {
         moved
     }
 
-    /// Two seconds go by, in which nobody looks at what rests.
-    fn only_those_awake_have_timers(&mut self) {
+    /// Advances the clock by two seconds: only full connections may have timers that expire.
+    fn assert_only_full_connections_have_timers(&mut self) {
         self.now += Duration::from_secs(2);
         for host in &mut self.hosts {
             let (stack, mut timers) = (host.stack_mut(), 0);
@@ -85,7 +85,7 @@ impl Crowd {
                 stack.handle_timeout(self.now, 1);
                 timers += 1;
             }
-            assert!((1..=AWAKE + BATCH).contains(&timers), "{timers} timers");
+            assert!((1..=FULL + BATCH).contains(&timers), "{timers} timers");
         }
     }
 
@@ -94,7 +94,9 @@ impl Crowd {
         let left: Vec<_> = (0..BATCH)
             .map(|_| {
                 let stack = self.hosts[0].stack_mut();
-                stack.tcp_connect(now, Self::door(), &ConnectOptions::default()).expect("a way")
+                stack
+                    .tcp_connect(now, Self::address(), &ConnectOptions::default())
+                    .expect("a route")
             })
             .collect();
         while self.turn() {}
@@ -104,9 +106,9 @@ impl Crowd {
         left.into_iter().zip(right).map(|(left, right)| [left, right]).collect()
     }
 
-    /// Each end says something, and hears what the other has said.
-    fn converse(&mut self, pairs: &[[TcpHandle; 2]]) {
-        let mut heard = [0; 4_096];
+    /// Each end sends data, which the other reads.
+    fn exchange_data(&mut self, pairs: &[[TcpHandle; 2]]) {
+        let mut received = [0; 4_096];
         for end in [0, 1] {
             for pair in pairs {
                 self.hosts[end]
@@ -116,119 +118,126 @@ impl Crowd {
             }
             self.advance_clock(Duration::from_millis(50));
             for pair in pairs {
-                let read =
-                    self.hosts[1 - end].stack_mut().tcp_read(self.now, pair[1 - end], &mut heard);
-                assert_eq!(read.expect("what was said"), 2_000);
+                let read = self.hosts[1 - end].stack_mut().tcp_read(
+                    self.now,
+                    pair[1 - end],
+                    &mut received,
+                );
+                assert_eq!(read.expect("the data"), 2_000);
             }
         }
     }
 }
 
-/// One after the other, because all memory of this program is counted.
+/// The cases run one after the other, because all memory of the program is counted.
 #[test]
 fn an_idle_connection_takes_little_memory() {
-    let [busy, idle] = an_idle_connection_takes_at_most_512_bytes_whatever_it_has_lived_through();
+    let [busy, idle] = idle_connections_take_at_most_512_bytes();
     println!("{idle} bytes for an idle connection, {busy} soon after a conversation");
-    let waiting = a_connection_in_time_wait_takes_at_most_256_bytes_beside_its_numbers();
+    let waiting = time_wait_records_take_at_most_256_bytes();
     println!("{waiting} bytes for one in TIME-WAIT");
-    let silent = of_many_that_are_opened_at_once_only_the_last_are_awake();
+    let silent = only_the_last_opened_connections_are_full();
     println!("{silent} bytes for a connection of many that have just been opened");
-    of_many_that_are_accepted_late_only_the_last_are_awake();
+    only_the_last_accepted_connections_are_full();
 }
 
-/// The server's ends close first, and wait; the clients' are gone.
-fn a_connection_in_time_wait_takes_at_most_256_bytes_beside_its_numbers() -> usize {
-    let mut crowd = Crowd::new();
-    let mut pairs = crowd.open();
+/// The ends of the server close first, and enter TIME-WAIT.
+fn time_wait_records_take_at_most_256_bytes() -> usize {
+    let mut hosts_under_test = Hosts::new();
+    let mut pairs = hosts_under_test.open();
     while pairs.len() < CONNECTIONS {
-        pairs.extend(crowd.open());
+        pairs.extend(hosts_under_test.open());
     }
     let hosts = [1, 0];
     for end in hosts {
         for pair in &pairs {
-            crowd.hosts[end]
+            hosts_under_test.hosts[end]
                 .stack_mut()
-                .tcp_close(crowd.now, pair[end])
+                .tcp_close(hosts_under_test.now, pair[end])
                 .expect("an open connection");
         }
-        while crowd.turn() {}
+        while hosts_under_test.turn() {}
     }
-    crowd.hosts.iter().for_each(|host| host.stack().check());
+    hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
     let waiting = MEMORY.current_usage();
-    // A minute, and the sixteenth of it by which the queue may be late.
-    crowd.advance_clock(Duration::from_secs(64));
-    crowd.hosts.iter().for_each(|host| host.stack().check());
+    // A minute, and the extension of a sixteenth.
+    hosts_under_test.advance_clock(Duration::from_secs(64));
+    hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
     let each = (waiting - MEMORY.current_usage()) / pairs.len();
     assert!((64..=256 - MARGIN / 2).contains(&each), "{each} bytes");
     each
 }
 
-fn of_many_that_are_opened_at_once_only_the_last_are_awake() -> usize {
-    let mut crowd = Crowd::new();
-    let mut pairs = crowd.open();
+fn only_the_last_opened_connections_are_full() -> usize {
+    let mut hosts_under_test = Hosts::new();
+    let mut pairs = hosts_under_test.open();
     let before = MEMORY.current_usage();
     while pairs.len() < CONNECTIONS {
-        pairs.extend(crowd.open());
+        pairs.extend(hosts_under_test.open());
     }
     let silent = (MEMORY.current_usage() - before) / (2 * pairs.len());
-    // No time has passed. A thousand are awake, in two and a half kilobytes each.
-    assert!(silent + MARGIN <= IDLE + AWAKE * 2_560 / CONNECTIONS, "{silent} bytes");
-    crowd.hosts.iter().for_each(|host| host.stack().check());
-    crowd.only_those_awake_have_timers();
-    // Those that rest hear and speak, as the others do.
+    // No time has passed. 1,024 connections are full, with 2.5 KiB each.
+    assert!(silent + MARGIN <= IDLE + FULL * 2_560 / CONNECTIONS, "{silent} bytes");
+    hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
+    hosts_under_test.assert_only_full_connections_have_timers();
+    // Compact connections transfer data like the others.
     for pairs in [&pairs[..BATCH], &pairs[pairs.len() - BATCH..]] {
-        crowd.converse(pairs);
+        hosts_under_test.exchange_data(pairs);
     }
-    crowd.hosts.iter().for_each(|host| host.stack().check());
+    hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
     silent
 }
 
-/// They were at rest, and accepting wakes them.
-fn of_many_that_are_accepted_late_only_the_last_are_awake() {
-    let mut crowd = Crowd::new();
-    let door = SocketAddrV4::new(Side::Right.address(), 10);
+/// The connections are compact, and accepting unpacks them.
+fn only_the_last_accepted_connections_are_full() {
+    let mut hosts_under_test = Hosts::new();
+    let address = SocketAddrV4::new(Side::Right.address(), 10);
     let options = ListenOptions { backlog: CONNECTIONS, ..ListenOptions::default() };
-    let listener = crowd.hosts[1].stack_mut().tcp_listen(door, &options).expect("a free port");
+    let listener =
+        hosts_under_test.hosts[1].stack_mut().tcp_listen(address, &options).expect("a free port");
     let count = CONNECTIONS / BATCH * BATCH;
     for _ in 0..count / BATCH {
         for _ in 0..BATCH {
-            let stack = crowd.hosts[0].stack_mut();
-            stack.tcp_connect(crowd.now, door, &ConnectOptions::default()).expect("a way");
+            let stack = hosts_under_test.hosts[0].stack_mut();
+            stack
+                .tcp_connect(hosts_under_test.now, address, &ConnectOptions::default())
+                .expect("a route");
         }
-        while crowd.turn() {}
+        while hosts_under_test.turn() {}
     }
-    crowd.advance_clock(Duration::from_secs(5));
+    hosts_under_test.advance_clock(Duration::from_secs(5));
     let before = MEMORY.current_usage();
-    let accepted = core::iter::from_fn(|| crowd.hosts[1].stack_mut().tcp_accept(listener)).count();
+    let accepted =
+        core::iter::from_fn(|| hosts_under_test.hosts[1].stack_mut().tcp_accept(listener)).count();
     assert_eq!(accepted, count);
     let each = MEMORY.current_usage().saturating_sub(before) / count;
-    assert!(each <= AWAKE * 2_560 / CONNECTIONS, "{each} bytes more");
-    crowd.hosts.iter().for_each(|host| host.stack().check());
+    assert!(each <= FULL * 2_560 / CONNECTIONS, "{each} bytes more");
+    hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
 }
 
-fn an_idle_connection_takes_at_most_512_bytes_whatever_it_has_lived_through() -> [usize; 2] {
-    let mut crowd = Crowd::new();
+fn idle_connections_take_at_most_512_bytes() -> [usize; 2] {
+    let mut hosts_under_test = Hosts::new();
     let mut pairs = Vec::with_capacity(CONNECTIONS + BATCH);
-    // What a host keeps of which nothing belongs to a connection.
-    let first = crowd.open();
-    crowd.converse(&first);
-    crowd.advance_clock(Duration::from_secs(5));
+    // Allocations of the hosts that belong to no connection.
+    let first = hosts_under_test.open();
+    hosts_under_test.exchange_data(&first);
+    hosts_under_test.advance_clock(Duration::from_secs(5));
     let before = MEMORY.current_usage();
     while pairs.len() < CONNECTIONS {
-        let opened = crowd.open();
-        crowd.converse(&opened);
+        let opened = hosts_under_test.open();
+        hosts_under_test.exchange_data(&opened);
         pairs.extend(opened);
     }
     let busy = (MEMORY.current_usage() - before) / (2 * pairs.len());
-    crowd.advance_clock(Duration::from_secs(5));
+    hosts_under_test.advance_clock(Duration::from_secs(5));
     let idle = (MEMORY.current_usage() - before) / (2 * pairs.len());
     assert!(idle + MARGIN <= IDLE, "{idle} bytes");
-    crowd.hosts.iter().for_each(|host| host.stack().check());
-    // They are all still there.
+    hosts_under_test.hosts.iter().for_each(|host| host.stack().check());
+    // All connections still work.
     for pairs in pairs.chunks(BATCH) {
-        crowd.converse(pairs);
+        hosts_under_test.exchange_data(pairs);
     }
-    crowd.advance_clock(Duration::from_secs(5));
+    hosts_under_test.advance_clock(Duration::from_secs(5));
     let again = (MEMORY.current_usage() - before) / (2 * pairs.len());
     assert!(again + MARGIN <= IDLE, "{again} bytes after the second conversation");
     [busy, idle]

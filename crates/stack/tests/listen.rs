@@ -1,4 +1,4 @@
-//! Listeners: their queues, their limits, and what a flood does to them.
+//! Listeners: their queues and limits, and the effect of floods.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -20,15 +20,15 @@ fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {})
 }
 
-/// A pair with a route to everywhere, so that the answers to invented addresses leave.
-fn pair_with_a_way_to_all() -> Pair {
+/// Creates a pair with a default route, so that answers to invented addresses leave.
+fn pair_with_default_route() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
         config.routes.push(linerate_stack::Route::direct("0.0.0.0/0".parse().unwrap()));
     })
 }
 
 fn listen(pair: &mut Pair, backlog: usize, syn_backlog: usize) -> ListenHandle {
-    // What happens with cookies is told in `syn_cookies`.
+    // `syn_cookies` tests the behaviour with cookies.
     let syn_cookies = SynCookies::Never;
     let options = ListenOptions { backlog, syn_backlog, syn_cookies, ..ListenOptions::default() };
     pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap()
@@ -40,13 +40,13 @@ fn connect(pair: &mut Pair) -> TcpHandle {
 }
 
 #[test]
-fn a_flood_of_syns_stays_within_its_limit_and_lets_an_honest_peer_in() {
-    let mut pair = pair_with_a_way_to_all();
+fn a_syn_flood_is_limited_and_honest_peers_connect() {
+    let mut pair = pair_with_default_route();
     let listener = listen(&mut pair, 8, 32);
     let mut connected = 0;
     for number in 0..2_000 {
         put(&mut pair, forged(invented(number), TcpFlags::SYN, 1, 0));
-        // In every hundredth moment somebody honest knocks, whose round trip takes 0.1 ms.
+        // One in a hundred SYNs is of an honest peer, with a round trip of 0.1 ms.
         if number % 100 == 0 {
             connect(&mut pair);
         }
@@ -62,18 +62,19 @@ fn a_flood_of_syns_stays_within_its_limit_and_lets_an_honest_peer_in() {
 }
 
 #[test]
-fn a_full_accept_queue_takes_nobody_in_until_somebody_was_accepted() {
+fn a_full_accept_queue_ignores_handshakes_until_an_accept() {
     let mut pair = pair();
     let listener = listen(&mut pair, 2, 32);
     let clients: Vec<_> = (0..5).map(|_| connect(&mut pair)).collect();
     pair.run_for(Duration::from_millis(100));
-    // All five shook hands as far as they can know; the last acknowledgement of three was ignored.
+    // All five have completed the handshake from their side. The last acknowledgement of three was
+    // ignored.
     for &client in &clients {
         assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().state(), State::Established);
     }
     assert_eq!(pair.stack(Side::Right).counters().tcp.currently_established, 2);
     assert!(pair.stack(Side::Right).counters().tcp_extra.listen_overflows >= 3);
-    // One more does not even get an answer to its SYN.
+    // The SYN of a further one is not answered.
     let late = connect(&mut pair);
     pair.run_for(Duration::from_millis(100));
     assert_eq!(pair.stack(Side::Left).tcp(late).unwrap().state(), State::SynSent);
@@ -86,8 +87,8 @@ fn a_full_accept_queue_takes_nobody_in_until_somebody_was_accepted() {
 }
 
 #[test]
-fn a_syn_queue_holds_as_many_as_it_may_and_then_the_newest_takes_the_place_of_the_oldest() {
-    let mut pair = pair_with_a_way_to_all();
+fn a_full_syn_queue_replaces_the_oldest_entry() {
+    let mut pair = pair_with_default_route();
     let listener = listen(&mut pair, 8, 3);
     for (number, half_open, recycled) in [(0, 1, 0), (1, 2, 0), (2, 3, 0), (3, 3, 1), (4, 3, 2)] {
         put(&mut pair, forged(invented(number), TcpFlags::SYN, 1, 0));
@@ -104,7 +105,7 @@ fn a_syn_queue_holds_as_many_as_it_may_and_then_the_newest_takes_the_place_of_th
 }
 
 #[test]
-fn a_syn_that_finds_the_accept_queue_full_is_counted_as_dropped() {
+fn a_syn_at_a_full_accept_queue_is_counted_as_dropped() {
     let mut pair = pair();
     let listener = listen(&mut pair, 1, 8);
     connect(&mut pair);
@@ -118,7 +119,7 @@ fn a_syn_that_finds_the_accept_queue_full_is_counted_as_dropped() {
 }
 
 #[test]
-fn a_listener_without_room_has_room_for_one() {
+fn a_backlog_of_zero_admits_one_connection() {
     let mut pair = pair();
     let listener = listen(&mut pair, 0, 0);
     connect(&mut pair);
@@ -127,7 +128,7 @@ fn a_listener_without_room_has_room_for_one() {
 }
 
 #[test]
-fn nobody_listens_at_an_address_that_is_not_his() {
+fn a_listener_needs_an_address_of_the_host() {
     let mut pair = pair();
     let other = Ipv4Addr::new(192, 0, 2, 9);
     let options = ListenOptions::default();
@@ -136,7 +137,7 @@ fn nobody_listens_at_an_address_that_is_not_his() {
 }
 
 #[test]
-fn a_listener_s_rules_are_those_of_syns_from_then_on() {
+fn a_new_configuration_applies_to_later_syns() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8, 8);
     let silent = Config { timestamps: false, ..Config::modern() };
@@ -153,7 +154,7 @@ fn a_listener_s_rules_are_those_of_syns_from_then_on() {
 }
 
 #[test]
-fn what_happened_before_the_accept_is_told_after_it() {
+fn events_before_the_accept_follow_it() {
     let mut pair = pair();
     let listener = listen(&mut pair, 2, 2);
     let client = connect(&mut pair);
@@ -171,7 +172,7 @@ fn what_happened_before_the_accept_is_told_after_it() {
 }
 
 #[test]
-fn a_connection_that_has_come_to_rest_before_it_is_accepted_is_like_any_other() {
+fn a_compact_connection_can_be_accepted() {
     let mut pair = pair();
     let listener = listen(&mut pair, 2, 2);
     let client = connect(&mut pair);
@@ -180,12 +181,12 @@ fn a_connection_that_has_come_to_rest_before_it_is_accepted_is_like_any_other() 
     let now = pair.now;
     assert_eq!(pair.stack(Side::Right).tcp_write(now, server, b"late"), Ok(4));
     pair.run_for(Duration::from_millis(1));
-    let (now, mut heard) = (pair.now, [0; 8]);
-    assert_eq!(pair.stack(Side::Left).tcp_read(now, client, &mut heard), Ok(4));
+    let (now, mut received) = (pair.now, [0; 8]);
+    assert_eq!(pair.stack(Side::Left).tcp_read(now, client, &mut received), Ok(4));
 }
 
 #[test]
-fn who_gives_up_before_the_accept_is_not_accepted() {
+fn a_connection_reset_before_the_accept_is_not_accepted() {
     let mut pair = pair();
     let listener = listen(&mut pair, 2, 2);
     let client = connect(&mut pair);
@@ -198,7 +199,7 @@ fn who_gives_up_before_the_accept_is_not_accepted() {
 }
 
 #[test]
-fn a_listener_that_ends_resets_who_waits() {
+fn closing_a_listener_resets_its_connections() {
     let mut pair = pair();
     let listener = listen(&mut pair, 2, 2);
     let client = connect(&mut pair);
@@ -217,7 +218,7 @@ fn a_listener_that_ends_resets_who_waits() {
 }
 
 #[test]
-fn a_listener_at_all_addresses_leaves_those_that_have_their_own() {
+fn a_specific_listener_precedes_a_wildcard_listener() {
     let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
         config.addresses.push("198.51.100.1/24".parse().unwrap());
     });
@@ -246,7 +247,7 @@ fn resets_are_sent_at_a_limited_rate() {
 }
 
 #[test]
-fn reports_reach_the_connection_that_they_quote_and_no_other() {
+fn icmp_errors_reach_only_the_quoted_connection() {
     let mut pair = pair();
     let client = connect(&mut pair);
     let now = pair.now;
@@ -262,10 +263,10 @@ fn reports_reach_the_connection_that_they_quote_and_no_other() {
         message.emit(&mut bytes[20..]);
         bytes
     };
-    // A report about a sequence number that was never sent proves nothing.
+    // A report about a sequence number that was not sent is ignored.
     let mut forged = syn.clone();
     forged[24..28].copy_from_slice(&7_u32.to_be_bytes());
-    // One about another port is about no connection of ours.
+    // A report about another port is about no connection.
     let mut strange = syn.clone();
     strange[20] ^= 1;
     for (quoted, state) in
@@ -282,7 +283,7 @@ fn reports_reach_the_connection_that_they_quote_and_no_other() {
 }
 
 #[test]
-fn a_narrow_path_cuts_segments_and_is_remembered_for_the_next_connection() {
+fn a_reported_path_mtu_applies_to_this_and_later_connections() {
     let mut pair = pair();
     let listener = listen(&mut pair, 2, 2);
     let client = connect(&mut pair);
@@ -301,7 +302,7 @@ fn a_narrow_path_cuts_segments_and_is_remembered_for_the_next_connection() {
     let error = IcmpError::FragmentationNeeded { next_hop_mtu: 1_200 };
     let message = IcmpMessage::Error { error, quote: Quote::of(&segment).unwrap() };
     let mut report = vec![0; 20 + message.length()];
-    // A router tells, not the peer.
+    // The report comes from a router, not from the peer.
     let router = Ipv4Addr::new(192, 0, 2, 254);
     Ipv4Header::new(router, Side::Left.address(), Protocol::ICMP)
         .emit(message.length(), &mut report);
@@ -318,16 +319,16 @@ fn a_narrow_path_cuts_segments_and_is_remembered_for_the_next_connection() {
 }
 
 #[test]
-fn challenges_of_all_connections_together_have_a_limit() {
+fn challenge_acks_are_limited_for_all_connections_together() {
     let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
         config.limits.challenges = 10;
-        // With timestamps, forgeries without them are not even challenged.
+        // With timestamps, forged segments without them are dropped without a challenge.
         config.tcp.timestamps = false;
     });
     let listener = listen(&mut pair, 100, 100);
     let clients: Vec<_> = (0..50).map(|_| connect(&mut pair)).collect();
     pair.run_for(Duration::from_millis(1));
-    // A SYN inside a connection is a forgery, whatever its number.
+    // A SYN within a connection is a forgery, with any number.
     for client in clients {
         let local = pair.stack(Side::Left).tcp_local_addr(client).unwrap();
         put(&mut pair, forged(local, TcpFlags::SYN, 1, 0));
@@ -339,10 +340,10 @@ fn challenges_of_all_connections_together_have_a_limit() {
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }
 
-/// A listener that waits for data for so long, and a client that has shaken hands as far as it knows.
-fn deferring(patience: Duration) -> (Pair, ListenHandle, TcpHandle) {
+/// Creates a listener with deferred accept, and a client that is established from its side.
+fn deferring(wait_for_data: Duration) -> (Pair, ListenHandle, TcpHandle) {
     let mut pair = pair();
-    let options = ListenOptions { defer_accept: Some(patience), ..ListenOptions::default() };
+    let options = ListenOptions { defer_accept: Some(wait_for_data), ..ListenOptions::default() };
     let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
     let client = connect(&mut pair);
     pair.run_for(Duration::from_millis(100));
@@ -351,7 +352,7 @@ fn deferring(patience: Duration) -> (Pair, ListenHandle, TcpHandle) {
 }
 
 #[test]
-fn a_listener_that_waits_for_data_accepts_a_connection_when_they_come() {
+fn a_deferred_connection_is_accepted_when_data_arrives() {
     let (mut pair, listener, client) = deferring(Duration::from_secs(30));
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_none());
     let counted = pair.stack(Side::Right).tcp_listen_statistics(listener).unwrap();
@@ -361,13 +362,13 @@ fn a_listener_that_waits_for_data_accepts_a_connection_when_they_come() {
     pair.stack(Side::Left).tcp_write(now, client, b"question").unwrap();
     pair.run_for(Duration::from_millis(100));
     let (server, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
-    let (now, mut heard) = (pair.now, [0; 8]);
-    assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut heard), Ok(8));
+    let (now, mut received) = (pair.now, [0; 8]);
+    assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut received), Ok(8));
     assert_eq!(pair.stack(Side::Right).counters().tcp.retransmitted_segments, 0);
 }
 
 #[test]
-fn a_listener_that_waits_for_data_waits_for_so_long_and_asks_once_more() {
+fn a_deferred_connection_is_accepted_after_the_timeout() {
     let (mut pair, listener, _) = deferring(Duration::from_secs(3));
     pair.run_for(Duration::from_millis(2_800));
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_none());
@@ -378,7 +379,7 @@ fn a_listener_that_waits_for_data_waits_for_so_long_and_asks_once_more() {
 }
 
 #[test]
-fn a_peer_that_closes_without_a_word_is_accepted_although_the_listener_waits_for_data() {
+fn a_deferred_connection_is_accepted_on_a_fin() {
     let (mut pair, listener, client) = deferring(Duration::from_secs(30));
     let now = pair.now;
     pair.stack(Side::Left).tcp_shutdown_write(now, client).unwrap();
@@ -386,9 +387,9 @@ fn a_peer_that_closes_without_a_word_is_accepted_although_the_listener_waits_for
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }
 
-/// Who connects and says nothing takes a place in the SYN queue, of which there are so many.
+/// A connection without data takes a place in the SYN queue.
 #[test]
-fn connections_that_wait_for_data_are_limited_as_any_that_are_half_open() {
+fn deferred_connections_are_limited_by_the_syn_queue() {
     let mut pair = pair();
     let options = ListenOptions {
         defer_accept: Some(Duration::from_secs(30)),

@@ -1,5 +1,5 @@
-//! The grid of goodput over round-trip time, loss, buffers and congestion control is the reviewed one,
-//! and obeys the laws that a reviewer would look for first.
+//! The table of goodput over round-trip time, loss, buffers and congestion control: compares it
+//! with the reviewed copy, and checks single cells.
 
 use linerate_tcp::{Config, CongestionName};
 use linerate_testkit::loss_grid::{Cell, LossGrid};
@@ -11,27 +11,27 @@ use std::sync::LazyLock;
 static GRID: LazyLock<LossGrid> = LazyLock::new(LossGrid::measure);
 
 #[test]
-fn the_grid_is_the_one_that_was_reviewed() {
+fn the_grid_equals_the_reviewed_copy() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/loss-grid.txt");
     let reviewed = fs::read_to_string(path).expect("docs/loss-grid.txt is kept");
     let measured = GRID.to_string();
     assert!(
         measured == reviewed,
-        "`cargo xtask grid` writes docs/loss-grid.txt anew, to be reviewed as a difference:\n{measured}"
+        "run `cargo xtask grid`, and review the difference of docs/loss-grid.txt:\n{measured}"
     );
 }
 
-/// What smoltcp publishes of itself (the snapshot of its `netsim` test) for buffers of 32 KiB on a path
-/// of 100 ms: thousandths lost, bytes a second. Its path is of any width, the one here is not.
+/// Published figures of smoltcp (the snapshot of its `netsim` test) for buffers of 32 KiB on a path
+/// of 100 ms: losses per thousand, bytes per second. Its path has no bandwidth limit.
 ///
-/// Its 219,671 at 1 % is missing: that is a window that is never reduced. One that answers each loss as
-/// RFC 5681 asks has 1.22/√p segments on average (RFC 3649 §2), which is 177 kB/s here, and CUBIC
-/// answers no less where Reno would do as well (RFC 9438 §4.3). BBR, which does not answer single losses,
-/// passes it.
+/// Its 219,671 B/s at 1 % loss is missing, because that window is never reduced. A window that
+/// responds to each loss according to RFC 5681 has 1.22/√p segments on average (RFC 3649 §2), which
+/// is 177 kB/s here; CUBIC is no less conservative where Reno performs as well (RFC 9438 §4.3). BBR
+/// does not respond to single losses, and exceeds the figure.
 const PUBLISHED: [(u32, u64); 3] = [(0, 322_945), (50, 76_626), (100, 37_775)];
 
 #[test]
-fn a_long_path_with_small_buffers_carries_more_than_smoltcp_publishes() {
+fn small_buffers_on_a_long_path_exceed_smoltcp() {
     for (loss, published) in PUBLISHED {
         let (round_trip, congestion) = (Duration::from_millis(100), Config::modern().congestion);
         let cell = Cell { round_trip, loss, buffer: Bytes::new(32 << 10), congestion };
@@ -41,7 +41,7 @@ fn a_long_path_with_small_buffers_carries_more_than_smoltcp_publishes() {
 }
 
 #[test]
-fn one_segment_lost_of_a_hundred_leaves_bbr_more_than_a_window_that_is_never_reduced() {
+fn bbr_at_one_percent_loss_exceeds_a_fixed_window() {
     let (round_trip, congestion) = (Duration::from_millis(100), CongestionName::Bbr);
     let goodput =
         Cell { round_trip, loss: 10, buffer: Bytes::new(32 << 10), congestion }.median().goodput;

@@ -1,5 +1,5 @@
-//! The memory for the buffers of all connections has a limit, and who makes the host hold data for nothing
-//! loses it first. After every step of every test the host's own check asserts the limit.
+//! The limit of buffer memory: connections that waste memory lose it first. The invariants of the
+//! host, which include the limit, are checked after every step.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -15,7 +15,7 @@ const SERVER: SocketAddrV4 = SocketAddrV4::new(Side::Right.address(), 9);
 /// The first byte of a segment that the network never delivers.
 const LOST: u8 = 0xaa;
 
-/// A pair whose right host may hold so much.
+/// Creates a pair whose right host has this limit of buffer memory.
 fn pair(buffer_bytes: usize) -> (Pair, ListenHandle) {
     let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |side, config| {
         if side == Side::Right {
@@ -31,7 +31,7 @@ fn pair(buffer_bytes: usize) -> (Pair, ListenHandle) {
     (pair, listener)
 }
 
-/// A connection: its left end and its right one.
+/// Opens a connection, and returns its left and its right end.
 fn connection(pair: &mut Pair, listener: ListenHandle) -> (TcpHandle, TcpHandle) {
     let now = pair.now;
     let near = pair.stack(Side::Left).tcp_connect(now, SERVER, &ConnectOptions::default()).unwrap();
@@ -44,7 +44,7 @@ fn write(pair: &mut Pair, side: Side, handle: TcpHandle, data: &[u8]) -> usize {
     pair.stack(side).tcp_write(now, handle, data).unwrap()
 }
 
-/// Data whose first segment never arrives.
+/// Returns data whose first segment is always lost.
 fn holed() -> Vec<u8> {
     let mut data = vec![1; 14_000];
     data[0] = LOST;
@@ -52,7 +52,7 @@ fn holed() -> Vec<u8> {
 }
 
 #[test]
-fn who_sends_what_lies_beyond_holes_cannot_take_the_memory_of_others() {
+fn out_of_order_data_cannot_exhaust_the_memory() {
     let (mut pair, listener) = pair(256 << 10);
     let attackers: Vec<_> = (0..60).map(|_| connection(&mut pair, listener)).collect();
     for &(attacker, _) in &attackers {
@@ -64,23 +64,23 @@ fn who_sends_what_lies_beyond_holes_cannot_take_the_memory_of_others() {
     assert!(counters.pruned > 0 && counters.memory_refusals > 0, "{counters}");
     assert!(pair.stack(Side::Right).buffer_memory() <= 256 << 10);
 
-    // An honest peer gets all of its data through, while theirs goes on.
+    // An honest peer transfers all of its data during the attack.
     let (honest, server) = connection(&mut pair, listener);
-    let (mut sent, mut heard) = (0, 0);
+    let (mut sent, mut received) = (0, 0);
     let mut into = [0; 8_192];
     let done = pair.run_until(Duration::from_secs(20), |pair| {
         let now = pair.now;
         sent += write(pair, Side::Left, honest, &vec![2; 500_000 - sent]);
         while let Ok(count @ 1..) = pair.stack(Side::Right).tcp_read(now, server, &mut into) {
-            heard += count;
+            received += count;
         }
-        heard == 500_000
+        received == 500_000
     });
-    assert!(done, "{heard} bytes arrived");
+    assert!(done, "{received} bytes arrived");
 }
 
 #[test]
-fn what_was_acknowledged_is_never_taken_away() {
+fn acknowledged_data_is_never_dropped() {
     let (mut pair, listener) = pair(700 << 10);
     let (near, far) = connection(&mut pair, listener);
     assert_eq!(write(&mut pair, Side::Left, near, &[3; 30_000]), 30_000);
@@ -97,7 +97,7 @@ fn what_was_acknowledged_is_never_taken_away() {
     assert!(into[..30_000].iter().all(|&byte| byte == 3));
 }
 
-/// Connections whose right end has written all that there is memory for, into a network that loses it.
+/// Opens connections that write as much as memory allows, into a network that loses it.
 fn hogs(pair: &mut Pair, listener: ListenHandle) -> Vec<TcpHandle> {
     let mut hogs = Vec::new();
     loop {
@@ -110,8 +110,8 @@ fn hogs(pair: &mut Pair, listener: ListenHandle) -> Vec<TcpHandle> {
     }
 }
 
-/// So many connections whose right end has something to write, and gets no memory for it; and the hogs that
-/// have it.
+/// Opens connections that have data to write and get no memory, because others hold it. Returns
+/// both groups.
 fn waiting(
     pair: &mut Pair,
     listener: ListenHandle,
@@ -125,14 +125,14 @@ fn waiting(
     (writers, hogs)
 }
 
-/// The right end of a connection is no more.
+/// Resets the right end of a connection.
 fn abort(pair: &mut Pair, far: TcpHandle) {
     let now = pair.now;
     pair.stack(Side::Right).tcp_abort(now, far).unwrap();
 }
 
-/// Those that are told on the right that they can write.
-fn told(pair: &mut Pair) -> Vec<TcpHandle> {
+/// Returns the right connections with a writable event.
+fn writable(pair: &mut Pair) -> Vec<TcpHandle> {
     let next = || pair.stack(Side::Right).poll_event();
     let writable = |event| match event {
         Event::Tcp(handle, TcpEvent::Writable) => Some(handle),
@@ -142,7 +142,7 @@ fn told(pair: &mut Pair) -> Vec<TcpHandle> {
 }
 
 #[test]
-fn the_first_who_writes_gets_no_more_than_a_part_and_the_last_a_little() {
+fn the_first_writer_gets_a_part_and_the_last_a_minimum() {
     let (mut pair, listener) = pair(160 << 10);
     let mut left = 160 << 10;
     let written: Vec<_> = (0..17)
@@ -158,23 +158,24 @@ fn the_first_who_writes_gets_no_more_than_a_part_and_the_last_a_little() {
 }
 
 #[test]
-fn writers_for_whom_there_is_no_memory_are_told_in_their_order_when_there_is_some() {
+fn waiting_writers_get_memory_in_order() {
     let (mut pair, listener) = pair(32 << 10);
     let (writers, mut hogs) = waiting(&mut pair, listener, 3);
     pair.run_for(Duration::from_millis(1));
-    told(&mut pair);
-    // Nobody is told before there is some, however long that takes.
+    writable(&mut pair);
+    // No event comes before there is memory.
     pair.run_for(Duration::from_secs(10));
-    assert_eq!(told(&mut pair), []);
+    assert_eq!(writable(&mut pair), []);
     assert_eq!(pair.stack(Side::Right).counters().tcp_extra.memory_waits, 4);
-    // Each hog holds 4 KiB: enough for one. Who asks again in vain keeps its place.
+    // Each of the others holds 4 KiB, enough for one writer. A repeated attempt keeps its place in
+    // the queue.
     let end = |pair: &mut Pair, hog| {
         abort(pair, hog);
-        told(pair)
+        writable(pair)
     };
     assert_eq!(write(&mut pair, Side::Right, writers[0], &[LOST; 6]), 0);
     assert_eq!(end(&mut pair, hogs.pop().unwrap()), [writers[0]]);
-    // What it was told of is its own, also when another one asks first.
+    // Announced memory is reserved, even if another writer tries first.
     assert_eq!(write(&mut pair, Side::Right, writers[1], &[LOST; 6]), 0);
     assert_eq!(write(&mut pair, Side::Right, writers[0], &[LOST; 6]), 6);
     assert_eq!(end(&mut pair, hogs.pop().unwrap()), [writers[1]]);
@@ -185,45 +186,45 @@ fn writers_for_whom_there_is_no_memory_are_told_in_their_order_when_there_is_som
 }
 
 #[test]
-fn who_was_told_and_does_not_write_keeps_others_waiting_for_a_second_at_most() {
+fn an_unused_reservation_expires_after_a_second() {
     let (mut pair, listener) = pair(32 << 10);
     let (writers, mut hogs) = waiting(&mut pair, listener, 2);
-    told(&mut pair);
+    writable(&mut pair);
     abort(&mut pair, hogs.pop().unwrap());
-    assert_eq!(told(&mut pair), [writers[0]]);
+    assert_eq!(writable(&mut pair), [writers[0]]);
     pair.run_for(Duration::from_millis(1_001));
-    assert_eq!(told(&mut pair), [writers[1]]);
+    assert_eq!(writable(&mut pair), [writers[1]]);
 }
 
 #[test]
-fn who_waits_and_lets_go_waits_no_longer() {
+fn a_closed_writer_leaves_the_queue() {
     let (mut pair, listener) = pair(32 << 10);
     let (writers, mut hogs) = waiting(&mut pair, listener, 2);
-    told(&mut pair);
+    writable(&mut pair);
     let now = pair.now;
     pair.stack(Side::Right).tcp_close(now, writers[0]).unwrap();
     abort(&mut pair, hogs.pop().unwrap());
-    assert_eq!(told(&mut pair), [writers[1]]);
+    assert_eq!(writable(&mut pair), [writers[1]]);
 }
 
-/// It rests after a while, as others do, and nobody wakes it for what it does not want any more.
+/// It becomes compact after a while, and must not be unpacked for memory that it no longer needs.
 #[test]
-fn who_waits_and_says_that_it_writes_no_more_waits_no_longer() {
+fn a_writer_that_shuts_down_leaves_the_queue() {
     let (mut pair, listener) = pair(32 << 10);
     let (writers, mut hogs) = waiting(&mut pair, listener, 2);
     let now = pair.now;
     pair.stack(Side::Right).tcp_shutdown_write(now, writers[0]).unwrap();
     pair.run_for(Duration::from_secs(3));
-    told(&mut pair);
+    writable(&mut pair);
     abort(&mut pair, hogs.pop().unwrap());
     pair.stack(Side::Right).check();
-    assert_eq!(told(&mut pair), [writers[1]]);
+    assert_eq!(writable(&mut pair), [writers[1]]);
 }
 
-/// Twenty connections write as fast as they can, and there is memory for sixteen at most: each has its turn
-/// again and again, and none is told that it can write when it cannot.
+/// Twenty connections write at full speed, with memory for at most sixteen. Each must make
+/// progress, and events must not be spurious.
 #[test]
-fn writers_that_never_stop_do_not_starve_each_other() {
+fn continuous_writers_do_not_starve_each_other() {
     let (mut pair, listener) = pair(64 << 10);
     let ends: Vec<_> = (0..20).map(|_| connection(&mut pair, listener)).collect();
     let mut sent: Vec<usize> = vec![0; ends.len()];
@@ -231,7 +232,7 @@ fn writers_that_never_stop_do_not_starve_each_other() {
     for (index, &(_, far)) in ends.iter().enumerate() {
         sent[index] += write(&mut pair, Side::Right, far, &data);
     }
-    told(&mut pair);
+    writable(&mut pair);
     let mut into = [0; 100_000];
     let mut wakes = 0;
     for _ in 0..1_000 {
@@ -242,7 +243,7 @@ fn writers_that_never_stop_do_not_starve_each_other() {
             {
             }
         }
-        for writer in told(&mut pair) {
+        for writer in writable(&mut pair) {
             let index = ends.iter().position(|&(_, far)| far == writer).unwrap();
             sent[index] += write(&mut pair, Side::Right, writer, &data);
             wakes += 1;
@@ -250,12 +251,12 @@ fn writers_that_never_stop_do_not_starve_each_other() {
     }
     let (least, most) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
     assert!(*least > 100_000 && *most < 4 * least, "{sent:?}");
-    // One for what is acknowledged, and one for a wait: no more than a few a segment.
+    // One event for an acknowledgement, and one for a wait: a few for each segment.
     assert!(wakes < sent.iter().sum::<usize>() / 300, "{wakes} wakes for {sent:?}");
 }
 
 #[test]
-fn an_established_connection_that_is_idle_holds_nothing() {
+fn an_idle_connection_holds_no_buffer_memory() {
     let (mut pair, listener) = pair(1 << 20);
     for _ in 0..20 {
         let (near, far) = connection(&mut pair, listener);

@@ -1,4 +1,4 @@
-//! Hosts find each other on Ethernet.
+//! Address resolution on Ethernet between two hosts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -16,7 +16,7 @@ fn pair() -> Pair {
     Pair::new(&Setup::default(), |_, _| {})
 }
 
-/// Every ARP packet that anybody sends.
+/// Records every ARP packet, with its sender.
 fn watch_arp(pair: &mut Pair) -> Rc<RefCell<Vec<(Side, MacAddress, ArpPacket)>>> {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&seen);
@@ -58,7 +58,7 @@ fn arp_frame(destination: MacAddress, packet: &ArpPacket) -> Vec<u8> {
 }
 
 #[test]
-fn one_question_and_one_answer_teach_both_sides() {
+fn one_request_and_one_reply_resolve_both_sides() {
     let mut pair = pair();
     let arp = watch_arp(&mut pair);
     for sequence in 0..3 {
@@ -67,14 +67,14 @@ fn one_question_and_one_answer_teach_both_sides() {
     }
     assert_eq!(echo_replies(&mut pair), [0, 1, 2]);
     let seen = arp.borrow();
-    let asked = &seen[0];
+    let request = &seen[0];
     assert_eq!(
-        (asked.0, asked.1, asked.2.operation),
+        (request.0, request.1, request.2.operation),
         (Side::Left, MacAddress::BROADCAST, ArpOperation::Request)
     );
-    let answered = &seen[1];
-    assert_eq!((answered.0, answered.1), (Side::Right, Side::Left.mac()));
-    assert_eq!(seen.len(), 2, "the one that was asked knows who asked");
+    let reply = &seen[1];
+    assert_eq!((reply.0, reply.1), (Side::Right, Side::Left.mac()));
+    assert_eq!(seen.len(), 2, "the request resolves its sender");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn packets_for_a_silent_neighbour_are_bounded_and_reported_after_three_seconds()
     let dropped = pair.stack(Side::Left).counters().neighbor.queue_drops;
     assert!(dropped > 800, "{dropped}");
     pair.run_for(Duration::from_secs(4));
-    assert_eq!(arp.borrow().len(), 3, "one question a second, three in all");
+    assert_eq!(arp.borrow().len(), 3, "one request a second, three in all");
 
     let events: Vec<_> = std::iter::from_fn(|| pair.stack(Side::Left).poll_event()).collect();
     assert_eq!(events.len(), 64, "the queue of the application is bounded too");
@@ -99,7 +99,7 @@ fn packets_for_a_silent_neighbour_are_bounded_and_reported_after_three_seconds()
 }
 
 #[test]
-fn a_neighbour_that_moves_to_another_station_is_followed() {
+fn a_neighbour_that_changes_its_mac_address_is_followed() {
     let mut pair = pair();
     ping(&mut pair, Side::Right.address(), 0);
     pair.run_for(Duration::from_millis(1));
@@ -107,8 +107,8 @@ fn a_neighbour_that_moves_to_another_station_is_followed() {
     let announcement = ArpPacket::request(moved, Side::Right.address(), Side::Right.address());
     let now = pair.now;
     pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &announcement));
-    let stations = Rc::new(RefCell::new(Vec::new()));
-    let log = Rc::clone(&stations);
+    let destinations = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&destinations);
     pair.observe(move |_, side, bytes| {
         if side == Side::Left {
             log.borrow_mut().push(EthernetFrame::parse(bytes).unwrap().header.destination);
@@ -117,12 +117,12 @@ fn a_neighbour_that_moves_to_another_station_is_followed() {
     pair.run_for(Duration::from_millis(1));
     ping(&mut pair, Side::Right.address(), 1);
     pair.run_for(Duration::from_millis(1));
-    assert_eq!(*stations.borrow(), [moved]);
+    assert_eq!(*destinations.borrow(), [moved]);
     assert_eq!(pair.stack(Side::Left).counters().neighbor.changes, 1);
 }
 
 #[test]
-fn a_neighbour_is_probed_when_it_is_used_after_a_while_and_never_lost() {
+fn a_used_neighbour_is_probed_and_kept() {
     let mut pair = pair();
     let arp = watch_arp(&mut pair);
     for second in 0..100 {
@@ -130,19 +130,19 @@ fn a_neighbour_is_probed_when_it_is_used_after_a_while_and_never_lost() {
         pair.run_for(Duration::from_secs(1));
     }
     assert_eq!(echo_replies(&mut pair).len(), 64);
-    let questions: Vec<_> = arp
+    let requests: Vec<_> = arp
         .borrow()
         .iter()
         .filter(|(_, _, packet)| packet.operation == ArpOperation::Request)
         .copied()
         .collect();
-    let alone = questions.iter().filter(|(_, to, _)| !to.is_broadcast()).count();
-    assert!((2..=8).contains(&alone), "{questions:?}");
+    let unicast = requests.iter().filter(|(_, to, _)| !to.is_broadcast()).count();
+    assert!((2..=8).contains(&unicast), "{requests:?}");
     assert_eq!(pair.stack(Side::Left).counters().neighbor.failures, 0);
 }
 
 #[test]
-fn somebody_who_claims_our_address_is_counted_and_not_believed() {
+fn an_address_conflict_is_counted_and_ignored() {
     let mut pair = pair();
     let thief = MacAddress::new([2, 0, 0, 0, 0, 66]);
     let now = pair.now;
@@ -152,7 +152,7 @@ fn somebody_who_claims_our_address_is_counted_and_not_believed() {
     ] {
         pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &claim));
     }
-    // A probe for our address is answered, and teaches nothing.
+    // A probe for our address is answered, and creates no entry.
     let probe = ArpPacket::request(thief, Ipv4Addr::UNSPECIFIED, Side::Left.address());
     pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &probe));
     let arp = watch_arp(&mut pair);
@@ -162,26 +162,26 @@ fn somebody_who_claims_our_address_is_counted_and_not_believed() {
 }
 
 #[test]
-fn a_stranger_from_another_network_is_no_neighbour() {
+fn a_sender_from_another_network_is_no_neighbour() {
     let mut pair = pair();
-    let stranger = ArpPacket::request(
+    let foreign = ArpPacket::request(
         MacAddress::new([2, 0, 0, 0, 0, 66]),
         Ipv4Addr::new(198, 51, 100, 1),
         Side::Left.address(),
     );
     let now = pair.now;
-    pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &stranger));
+    pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &foreign));
     pair.run_for(Duration::from_millis(1));
     assert_eq!(pair.stack(Side::Left).poll_timeout(), linerate_units::Instant::NEVER);
 }
 
 #[test]
-fn a_station_that_can_be_none_teaches_nothing_and_counts_as_an_error() {
+fn an_invalid_sender_mac_address_is_an_error() {
     let mut pair = pair();
     let now = pair.now;
-    for nobody in [MacAddress::BROADCAST, MacAddress::new([1, 0, 94, 0, 0, 1]), MacAddress::ZERO] {
-        let question = ArpPacket::request(nobody, Side::Right.address(), Side::Left.address());
-        let mut frame = arp_frame(Side::Left.mac(), &question);
+    for sender in [MacAddress::BROADCAST, MacAddress::new([1, 0, 94, 0, 0, 1]), MacAddress::ZERO] {
+        let request = ArpPacket::request(sender, Side::Right.address(), Side::Left.address());
+        let mut frame = arp_frame(Side::Left.mac(), &request);
         frame[6..12].copy_from_slice(&Side::Right.mac().octets());
         pair.host(Side::Left).link_mut().put(now, frame);
     }
@@ -194,12 +194,12 @@ fn a_station_that_can_be_none_teaches_nothing_and_counts_as_an_error() {
     pair.run_for(Duration::from_millis(10));
     assert_eq!(echo_replies(&mut pair), [0]);
     let counted = pair.stack(Side::Left).counters().neighbor;
-    assert_eq!((counted.in_errors, counted.in_packets), (3, 1), "the answer to our question");
+    assert_eq!((counted.in_errors, counted.in_packets), (3, 1), "the reply to our request");
 }
 
-/// Bridges bring it back to us.
+/// A bridge can send our own packet back.
 #[test]
-fn what_we_say_of_ourselves_is_no_conflict() {
+fn our_own_announcement_is_no_conflict() {
     let mut pair = pair();
     let now = pair.now;
     let own = ArpPacket::request(Side::Left.mac(), Side::Left.address(), Side::Left.address());
@@ -209,26 +209,26 @@ fn what_we_say_of_ourselves_is_no_conflict() {
     assert_eq!((counted.in_packets, counted.conflicts), (1, 0));
 }
 
-/// RFC 1122 §3.2.1.3: no host has it.
+/// RFC 1122 §3.2.1.3: a broadcast address belongs to no host.
 #[test]
-fn who_claims_the_address_of_all_hosts_is_no_neighbour() {
+fn a_broadcast_address_is_no_neighbour() {
     let mut pair = pair();
     let now = pair.now;
-    let (stranger, all) = (MacAddress::new([2, 0, 0, 0, 0, 66]), Ipv4Addr::new(192, 0, 2, 255));
-    let question = ArpPacket::request(stranger, all, Side::Left.address());
-    pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &question));
+    let (foreign, all) = (MacAddress::new([2, 0, 0, 0, 0, 66]), Ipv4Addr::new(192, 0, 2, 255));
+    let request = ArpPacket::request(foreign, all, Side::Left.address());
+    pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &request));
     pair.run_for(Duration::from_millis(1));
     assert_eq!(pair.stack(Side::Left).poll_timeout(), linerate_units::Instant::NEVER);
 }
 
 #[test]
-fn answers_for_which_there_is_no_room_are_counted_as_dropped() {
+fn replies_beyond_the_queue_limit_are_counted() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.reply_bytes = 600);
     let now = pair.now;
-    let question =
+    let request =
         ArpPacket::request(Side::Right.mac(), Side::Right.address(), Side::Left.address());
     for _ in 0..20 {
-        pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &question));
+        pair.host(Side::Left).link_mut().put(now, arp_frame(MacAddress::BROADCAST, &request));
     }
     pair.host(Side::Left).turn(now).unwrap();
     let counters = pair.stack(Side::Left).counters();
@@ -237,7 +237,7 @@ fn answers_for_which_there_is_no_room_are_counted_as_dropped() {
 }
 
 #[test]
-fn packets_that_are_given_up_are_counted() {
+fn packets_to_an_unresolved_neighbour_are_counted_as_discarded() {
     let mut pair = pair();
     for sequence in 0..3 {
         ping(&mut pair, Ipv4Addr::new(192, 0, 2, 77), sequence);

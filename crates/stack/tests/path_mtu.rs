@@ -1,5 +1,5 @@
-//! What a host learns of a path that swallows large packets in silence, and what its next connection makes of
-//! that (RFC 4821 §5.2).
+//! Path-MTU discovery over a black hole, and the cache that later connections start from (RFC 4821
+//! §5.2).
 
 use linerate_stack::Medium;
 use linerate_tcp::Statistics;
@@ -7,7 +7,7 @@ use linerate_testkit::transfer::{Transfer, established, listen};
 use linerate_testkit::{Fate, Pair, Setup, Side};
 use linerate_units::Duration;
 
-/// Two hosts, and packets of more than `width` bytes that vanish between them.
+/// Creates two hosts, between which packets of more than `width` bytes are lost.
 fn pair(mtu: usize, width: usize) -> Pair {
     let setup = Setup { medium: Medium::Ip, mtu, ..Setup::default() };
     let mut pair = Pair::new(&setup, |_, _| {});
@@ -15,8 +15,8 @@ fn pair(mtu: usize, width: usize) -> Pair {
     pair
 }
 
-/// Sends so much from left to right over a new connection; what the sender has counted, and the largest packet
-/// that it believes in.
+/// Transfers data from left to right over a new connection. Returns the statistics of the sender,
+/// and its path MTU.
 fn transfer(
     pair: &mut Pair,
     listener: linerate_stack::ListenHandle,
@@ -24,13 +24,16 @@ fn transfer(
 ) -> (Statistics, usize) {
     let (left, right) = established(pair, listener);
     let mut transfer = Transfer::new((Side::Left, left), (Side::Right, right), bytes);
-    assert!(pair.run_until(Duration::from_secs(600), |pair| transfer.advance(pair)), "it arrives");
+    assert!(
+        pair.run_until(Duration::from_secs(600), |pair| transfer.advance(pair)),
+        "the transfer ends"
+    );
     let connection = pair.stack(Side::Left).tcp(left).expect("an application holds it");
     (connection.statistics().clone(), connection.path_mtu())
 }
 
 #[test]
-fn what_a_search_has_found_is_where_the_next_connection_begins() {
+fn the_next_connection_starts_with_the_path_mtu_found() {
     let mut pair = pair(1_500, 1_400);
     let listener = listen(&mut pair);
     let (first, found) = transfer(&mut pair, listener, 20_000_000);
@@ -43,7 +46,7 @@ fn what_a_search_has_found_is_where_the_next_connection_begins() {
 }
 
 #[test]
-fn a_search_that_has_not_ended_is_taken_up_by_the_next_connection() {
+fn the_next_connection_continues_an_unfinished_search() {
     let mut pair = pair(1_500, 1_400);
     let listener = listen(&mut pair);
     let (first, found) = transfer(&mut pair, listener, 3_000);
@@ -54,10 +57,10 @@ fn a_search_that_has_not_ended_is_taken_up_by_the_next_connection() {
     assert!(next.path_probes_failed > 0);
 }
 
-/// Ten minutes later nothing is known any more (RFC 1191 §6.3), and the next connection finds out what the path
-/// takes now.
+/// The cached path MTU expires after ten minutes (RFC 1191 §6.3), and the next connection searches
+/// again.
 #[test]
-fn what_was_found_is_forgotten_in_time() {
+fn a_path_mtu_expires() {
     let mut pair = pair(1_500, 1_400);
     let listener = listen(&mut pair);
     transfer(&mut pair, listener, 20_000_000);
@@ -68,7 +71,7 @@ fn what_was_found_is_forgotten_in_time() {
 }
 
 #[test]
-fn a_jumbo_link_before_an_ethernet_that_says_nothing_is_found_out() {
+fn a_black_hole_behind_a_jumbo_link_is_detected() {
     let mut pair = pair(9_000, 1_500);
     let listener = listen(&mut pair);
     let (counted, found) = transfer(&mut pair, listener, 50_000_000);

@@ -19,12 +19,12 @@ use std::rc::Rc;
 const LEFT: Ipv4Addr = Side::Left.address();
 const RIGHT: Ipv4Addr = Side::Right.address();
 const SERVER: SocketAddrV4 = SocketAddrV4::new(RIGHT, 9);
-/// A second network that both hosts are on.
+/// A second network of both hosts.
 const LEFT_TOO: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 const RIGHT_TOO: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 2);
 
-/// Hosts without stations, so that a test can write packets and nothing else; each has an address
-/// in two networks.
+/// Creates hosts without Ethernet, so that tests write IP packets directly. Each has an address in
+/// two networks.
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |side, config| {
         let second = if side == Side::Left { LEFT_TOO } else { RIGHT_TOO };
@@ -49,10 +49,10 @@ fn established(pair: &mut Pair) -> (TcpHandle, TcpHandle) {
     (left, pair.stack(Side::Right).tcp_accept(listener).unwrap().0)
 }
 
-/// Packets with their senders.
+/// Packets, with their senders.
 type Record = Rc<RefCell<Vec<(Side, Vec<u8>)>>>;
 
-/// Everything that is sent from now on, with its sender.
+/// Records every packet from now on.
 fn record(pair: &mut Pair) -> Record {
     let packets = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&packets);
@@ -60,7 +60,7 @@ fn record(pair: &mut Pair) -> Record {
     packets
 }
 
-/// A packet with a SYN for port 9 and a checksum that fits.
+/// Returns a packet with a SYN to port 9 and a valid checksum.
 fn syn(source: Ipv4Addr, destination: Ipv4Addr) -> Vec<u8> {
     segment(source, destination, &[], b"", TcpFlags::SYN, 1, 0)
 }
@@ -94,7 +94,7 @@ fn segment(
     packet
 }
 
-/// Has a packet arrive at a host, and returns what it sends at once.
+/// Delivers a packet to a host, and returns its immediate answers.
 fn answers(pair: &mut Pair, side: Side, packet: Vec<u8>) -> Vec<Vec<u8>> {
     let now = pair.now;
     let host = pair.host(side);
@@ -104,7 +104,7 @@ fn answers(pair: &mut Pair, side: Side, packet: Vec<u8>) -> Vec<Vec<u8>> {
     std::iter::from_fn(|| host.link_mut().fetch()).collect()
 }
 
-/// A router reports `error` about `packet` to its sender.
+/// Returns an ICMP error of a router about `packet`.
 fn report(error: IcmpError, packet: &[u8]) -> Vec<u8> {
     let message = IcmpMessage::Error { error, quote: Quote::of(packet).unwrap() };
     let router = Ipv4Addr::new(192, 0, 2, 254);
@@ -119,9 +119,9 @@ fn events(pair: &mut Pair, side: Side) -> Vec<Event> {
     std::iter::from_fn(|| pair.stack(side).poll_event()).collect()
 }
 
-/// MUST-2: the handshake, data, its end, and resets for nobody.
+/// MUST-2, for the handshake, data, FIN, and resets without a connection.
 #[test]
-fn every_segment_that_leaves_has_a_checksum_that_fits() {
+fn every_sent_segment_has_a_valid_checksum() {
     let mut pair = pair();
     let packets = record(&mut pair);
     connect(&mut pair, SocketAddrV4::new(RIGHT, 7));
@@ -151,9 +151,9 @@ fn every_segment_that_leaves_has_a_checksum_that_fits() {
     );
 }
 
-/// MUST-3: any one bit changed, and the segment has no effect.
+/// MUST-3: a segment with any single bit changed has no effect.
 #[test]
-fn a_segment_whose_checksum_does_not_fit_is_discarded() {
+fn a_segment_with_an_invalid_checksum_is_discarded() {
     let mut pair = pair();
     listen(&mut pair, SERVER);
     let good = syn(LEFT, RIGHT);
@@ -164,14 +164,14 @@ fn a_segment_whose_checksum_does_not_fit_is_discarded() {
     }
     let counters = pair.stack(Side::Right).counters().tcp;
     assert_eq!(counters.passive_opens, 0);
-    // Changed data offsets make some of them no segments at all.
+    // Some of them have an invalid data offset.
     assert_eq!(counters.in_errors, 160);
     assert_eq!(answers(&mut pair, Side::Right, good).len(), 1);
 }
 
-/// MUST-8, MUST-9, SHLD-1: the same four-tuple later, and another host at the same moment.
+/// MUST-8, MUST-9, SHLD-1: the same four-tuple later, and another host at the same time.
 #[test]
-fn initial_numbers_follow_the_clock_and_a_secret() {
+fn initial_sequence_numbers_follow_the_clock_and_a_secret() {
     let first_number = |seed, wait| {
         let mut pair =
             Pair::new(&Setup { medium: Medium::Ip, seed, ..Setup::default() }, |_, _| {});
@@ -198,16 +198,16 @@ fn initial_numbers_follow_the_clock_and_a_secret() {
     );
 }
 
-/// MUST-11: the listener is what a passive attempt goes back to.
+/// MUST-11: a failed passive open returns to LISTEN.
 #[test]
-fn a_reset_attempt_leaves_its_listener_listening() {
+fn a_reset_of_a_half_open_connection_keeps_the_listener() {
     let mut pair = pair();
     let listener = listen(&mut pair, SERVER);
     let answer = answers(&mut pair, Side::Right, syn(LEFT, RIGHT)).pop().unwrap();
     assert!(Segment::parse(&answer[20..]).unwrap().flags().contains(TcpFlags::SYN | TcpFlags::ACK));
     let reset = segment(LEFT, RIGHT, &[], b"", TcpFlags::RST, 2, 0);
     assert!(answers(&mut pair, Side::Right, reset).is_empty());
-    assert_eq!(events(&mut pair, Side::Right), [], "the application never hears of it");
+    assert_eq!(events(&mut pair, Side::Right), [], "the application gets no event");
     connect(&mut pair, SERVER);
     pair.run_for(Duration::from_millis(1));
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
@@ -215,7 +215,7 @@ fn a_reset_attempt_leaves_its_listener_listening() {
 
 /// MUST-41.
 #[test]
-fn listening_again_is_refused_and_changes_nothing() {
+fn a_second_listener_is_refused_without_effect() {
     let mut pair = pair();
     let listener = listen(&mut pair, SERVER);
     let first = connect(&mut pair, SERVER);
@@ -232,9 +232,9 @@ fn listening_again_is_refused_and_changes_nothing() {
 
 /// MUST-42.
 #[test]
-fn a_port_can_be_listened_on_while_a_connection_opens_from_it() {
+fn a_listener_can_share_the_port_of_an_opening_connection() {
     let mut pair = pair();
-    // SYN-RECEIVED, of a listener that is no more for all other addresses; and SYN-SENT.
+    // One connection in SYN-RECEIVED, of another listener, and one in SYN-SENT.
     let second = SocketAddrV4::new(RIGHT_TOO, 9);
     listen(&mut pair, second);
     assert_eq!(answers(&mut pair, Side::Right, syn(LEFT_TOO, RIGHT_TOO)).len(), 1);
@@ -251,9 +251,10 @@ fn a_port_can_be_listened_on_while_a_connection_opens_from_it() {
     assert_eq!(pair.stack(Side::Right).tcp(opening).unwrap().state(), State::SynSent);
 }
 
-/// MUST-43, MUST-44: an address of ours that the application names, else the one that IP chooses.
+/// MUST-43, MUST-44: a local address that the application specifies, or else the one that IP
+/// selects.
 #[test]
-fn the_local_address_is_the_one_that_was_asked_for_or_the_one_next_to_the_peer() {
+fn the_local_address_is_specified_or_in_the_network_of_the_next_hop() {
     let mut pair = pair();
     let listener = listen(&mut pair, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9));
     for (remote, asked, source) in [
@@ -273,9 +274,9 @@ fn the_local_address_is_the_one_that_was_asked_for_or_the_one_next_to_the_peer()
     }
 }
 
-/// MUST-45: also when a route would now choose another.
+/// MUST-45, even if a route would now select another address.
 #[test]
-fn a_connection_speaks_from_one_address_all_its_life() {
+fn a_connection_keeps_its_source_address() {
     let mut pair = pair();
     let listener = listen(&mut pair, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9));
     let packets = record(&mut pair);
@@ -303,7 +304,7 @@ fn a_connection_speaks_from_one_address_all_its_life() {
 
 /// MUST-57.
 #[test]
-fn a_syn_to_many_is_discarded_in_silence() {
+fn a_broadcast_or_multicast_syn_is_silently_discarded() {
     let mut pair = pair();
     listen(&mut pair, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9));
     let many = [
@@ -321,9 +322,9 @@ fn a_syn_to_many_is_discarded_in_silence() {
     assert_eq!(answers(&mut pair, Side::Right, syn(LEFT, RIGHT)).len(), 1);
 }
 
-/// MUST-63: from a group, from everyone, from nobody, from this host itself.
+/// MUST-63: multicast, broadcast, unspecified, loopback and own addresses.
 #[test]
-fn a_syn_from_an_impossible_address_is_ignored() {
+fn a_syn_from_an_invalid_source_is_ignored() {
     let mut pair = pair();
     listen(&mut pair, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9));
     let impossible = [
@@ -343,9 +344,9 @@ fn a_syn_from_an_impossible_address_is_ignored() {
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 0);
 }
 
-/// MUST-58, MUST-59: what arrives together is acknowledged together.
+/// MUST-58, MUST-59: segments that arrive together are acknowledged together.
 #[test]
-fn segments_that_wait_together_are_all_processed_before_one_acknowledgement_leaves() {
+fn segments_of_a_batch_are_acknowledged_once() {
     let mut pair = pair();
     listen(&mut pair, SERVER);
     let answer = answers(&mut pair, Side::Right, syn(LEFT, RIGHT)).pop().unwrap();
@@ -362,9 +363,9 @@ fn segments_that_wait_together_are_all_processed_before_one_acknowledgement_leav
     assert_eq!(Segment::parse(&sent[0][20..]).unwrap().ack, SeqNum::new(2_002));
 }
 
-/// MUST-50: Record Route, Timestamp, a source route that has been travelled, and one of nobody's.
+/// MUST-50: Record Route, Timestamp, a completed source route, and an unknown option.
 #[test]
-fn options_of_ip_change_nothing() {
+fn ip_options_have_no_effect() {
     let record_route = [7, 7, 4, 0, 0, 0, 0, 0];
     let timestamp = [68, 8, 5, 0, 0, 0, 0, 0];
     let source_route = [131, 7, 8, 192, 0, 2, 254, 0];
@@ -382,10 +383,10 @@ fn options_of_ip_change_nothing() {
     }
 }
 
-/// MUST-48, MUST-49, SHLD-21, SHLD-22: each connection has its own, unchanged from the SYN to the
-/// acknowledgements, and can change them.
+/// MUST-48, MUST-49, SHLD-21, SHLD-22: each connection has its own settings from the SYN on, and
+/// can change them.
 #[test]
-fn a_connection_says_how_it_is_to_be_treated_and_how_far_it_may_go() {
+fn type_of_service_and_ttl_are_set_per_connection() {
     let mut pair = pair();
     let listener = listen(&mut pair, SERVER);
     let packets = record(&mut pair);
@@ -419,7 +420,11 @@ fn a_connection_says_how_it_is_to_be_treated_and_how_far_it_may_go() {
         let acknowledged: Vec<_> = packets.borrow().clone();
         assert_eq!(seen(Side::Left), [(byte, ttl)]);
         *packets.borrow_mut() = acknowledged;
-        assert_eq!(seen(Side::Right), [(0x28, 255)], "acknowledgements are the other end's");
+        assert_eq!(
+            seen(Side::Right),
+            [(0x28, 255)],
+            "acknowledgements have the settings of their sender"
+        );
     }
     let now = pair.now;
     pair.stack(Side::Left).tcp_write(now, other, b"as usual").unwrap();
@@ -427,9 +432,9 @@ fn a_connection_says_how_it_is_to_be_treated_and_how_far_it_may_go() {
     assert_eq!(seen(Side::Left), [(0, 64)]);
 }
 
-/// MUST-54, MUST-56, SHLD-25, MUST-47: each kind of soft error, before and after the handshake.
+/// MUST-54, MUST-56, SHLD-25, MUST-47: each soft error, during and after the handshake.
 #[test]
-fn soft_errors_are_told_and_end_nothing() {
+fn soft_errors_are_reported_and_end_no_connection() {
     let soft = [
         IcmpError::Unreachable(Unreachable::Net),
         IcmpError::Unreachable(Unreachable::Host),
@@ -468,9 +473,9 @@ fn soft_errors_are_told_and_end_nothing() {
     }
 }
 
-/// SHLD-26, as far as it goes: hard errors end an attempt to open, and no open connection.
+/// SHLD-26 in part: hard errors end a connection attempt, but no open connection.
 #[test]
-fn hard_errors_end_an_attempt_to_open() {
+fn hard_errors_end_a_connection_attempt() {
     for error in [Unreachable::Protocol, Unreachable::Port] {
         let mut pair = pair();
         let opening = connect(&mut pair, SERVER);
@@ -485,7 +490,7 @@ fn hard_errors_end_an_attempt_to_open() {
 
 /// MUST-55.
 #[test]
-fn a_source_quench_is_discarded_in_silence() {
+fn a_source_quench_is_silently_discarded() {
     let mut pair = pair();
     let (left, _) = established(&mut pair);
     let now = pair.now;
@@ -502,31 +507,31 @@ fn a_source_quench_is_discarded_in_silence() {
     assert_eq!(pair.stack(Side::Left).counters().icmp.in_source_quenches, 1);
 }
 
-/// MUST-20 (b): at R1, the neighbour that was heard a moment ago is asked whether it is still there.
+/// MUST-20 (b): at R1, the next hop is probed, although it was confirmed recently.
 #[test]
-fn a_peer_that_does_not_answer_casts_doubt_on_the_neighbour_in_between() {
+fn an_unresponsive_peer_causes_a_probe_of_the_next_hop() {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
     let (left, _) = established(&mut pair);
     pair.run_for(Duration::from_secs(2));
     let log = Rc::new(RefCell::new(Vec::new()));
-    let questions = Rc::clone(&log);
+    let requests = Rc::clone(&log);
     pair.observe(move |now, side, bytes| {
         let frame = EthernetFrame::parse(bytes).unwrap();
-        let asks = frame.header.ether_type == EtherType::ARP
+        let is_request = frame.header.ether_type == EtherType::ARP
             && ArpPacket::parse(frame.payload).unwrap().target_ip == RIGHT;
-        if side == Side::Left && asks {
-            questions.borrow_mut().push(now);
+        if side == Side::Left && is_request {
+            requests.borrow_mut().push(now);
         }
     });
     let start = pair.now;
-    pair.stack(Side::Left).tcp_write(start, left, b"is anybody there?").unwrap();
-    // Segments are lost from now on, and so are the answers to ARP: the cable is cut.
+    pair.stack(Side::Left).tcp_write(start, left, b"are you there?").unwrap();
+    // The link loses all frames from now on, including ARP replies.
     pair.wire.network.loss = 1_000;
     pair.run_for(Duration::from_secs(5));
-    let asked = log.borrow().first().copied().expect("the neighbour is asked");
+    let asked = log.borrow().first().copied().expect("the neighbour is probed");
     let retransmissions = pair.stack(Side::Left).counters().tcp.retransmitted_segments;
     assert!(retransmissions >= 3);
-    // 200, 400 and 800 ms, well before the half minute for which a sign of life counts.
+    // 200 + 400 + 800 ms, well before the 30 s for which a neighbour counts as reachable.
     let after = asked.since(start).as_millis();
     assert_eq!(after, 1_400);
 }

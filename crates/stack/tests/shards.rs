@@ -1,4 +1,4 @@
-//! A host that is several stacks: each has its own connections, and together they look like one.
+//! A host of several stacks: each has its own connections, and together they appear as one host.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -21,7 +21,7 @@ fn config(number: u8) -> StackConfig {
     StackConfig::new(mac, format!("192.0.2.{number}/24").parse().unwrap())
 }
 
-/// The shards of the host under test, and a host that is one.
+/// Creates the shards of the host under test, and a host without shards.
 fn hosts() -> (Vec<Stack>, Stack) {
     let shards = (0..SHARDS.get()).map(|number| {
         let limits = Limits::default().among(SHARDS);
@@ -33,21 +33,21 @@ fn hosts() -> (Vec<Stack>, Stack) {
     (shards.collect(), Stack::new(config(2), [2; 32]))
 }
 
-/// Carries frames between the shards' link, which steers, and the other host, until all are silent; how many
-/// frames the shards have sent.
+/// Carries frames between the shards, with steering, and the other host, until all are idle.
+/// Returns the number of frames from the shards.
 fn carry(shards: &mut [Stack], other: &mut Stack) -> usize {
     let mut steering = Steering::new(SEED, SHARDS);
-    let (mut frame, mut sent, mut silent) = ([0; 1_514], 0, false);
-    while !silent {
-        silent = true;
+    let (mut frame, mut sent, mut idle) = ([0; 1_514], 0, false);
+    while !idle {
+        idle = true;
         for shard in shards.iter_mut() {
             while let Some(out) = shard.poll_transmit(NOW, &mut frame) {
                 other.handle_frame(NOW, RxFrame::plain(&frame[..out.length], NOW));
-                (sent, silent) = (sent + 1, false);
+                (sent, idle) = (sent + 1, false);
             }
         }
         while let Some(back) = other.poll_transmit(NOW, &mut frame) {
-            silent = false;
+            idle = false;
             let frame = RxFrame::plain(&frame[..back.length], NOW);
             match steering.steer(Medium::Ethernet, frame.bytes) {
                 Steered::To(shard) => shards[usize::from(shard)].handle_frame(NOW, frame),
@@ -62,7 +62,7 @@ fn carry(shards: &mut [Stack], other: &mut Stack) -> usize {
 }
 
 #[test]
-fn every_shard_opens_connections_whose_segments_come_back_to_it() {
+fn segments_return_to_the_shard_that_opened_the_connection() {
     let (mut shards, mut server) = hosts();
     let listener = server.tcp_listen(SERVER, &ListenOptions::default()).unwrap();
     let clients: Vec<_> = (0..20)
@@ -102,7 +102,7 @@ fn a_listener_on_every_shard_gets_every_connection_once() {
 }
 
 #[test]
-fn a_port_that_belongs_to_another_shard_is_refused_and_the_shard_named() {
+fn a_port_of_another_shard_is_refused() {
     let (mut shards, _) = hosts();
     let local = SocketAddrV4::new(HERE, 5_000);
     let owner = Steering::new(SEED, SHARDS).of_connection(local, SERVER);
@@ -116,10 +116,10 @@ fn a_port_that_belongs_to_another_shard_is_refused_and_the_shard_named() {
 }
 
 #[test]
-fn a_question_for_a_neighbour_is_answered_once_and_teaches_all() {
+fn an_arp_request_is_answered_once_and_learnt_by_all_shards() {
     let (mut shards, mut server) = hosts();
-    server.echo_send(NOW, HERE, 1, 1, b"who is there?").unwrap();
-    // One answer to the question and one to the echo.
+    server.echo_send(NOW, HERE, 1, 1, b"are you there?").unwrap();
+    // One ARP reply and one echo reply.
     assert_eq!(carry(&mut shards, &mut server), 2);
     assert_eq!(server.counters().icmp.in_echo_replies, 1);
     let answers: Vec<_> =
@@ -130,13 +130,13 @@ fn a_question_for_a_neighbour_is_answered_once_and_teaches_all() {
         shard.tcp_connect(NOW, SERVER, &ConnectOptions::default()).unwrap();
     }
     carry(&mut shards, &mut server);
-    let questions: Vec<_> =
+    let requests: Vec<_> =
         shards.iter().map(|shard| shard.counters().neighbor.out_requests).collect();
-    assert_eq!(questions, [0; 4], "all have learnt it from the question");
+    assert_eq!(requests, [0; 4], "all shards have learnt from the request");
 }
 
 #[test]
-fn what_a_host_sends_to_itself_stays_in_the_shard() {
+fn loopback_connections_stay_in_their_shard() {
     let (mut shards, _) = hosts();
     for shard in &mut shards {
         let local = SocketAddrV4::new(HERE, 80);
@@ -148,7 +148,7 @@ fn what_a_host_sends_to_itself_stays_in_the_shard() {
 }
 
 #[test]
-fn a_cookie_is_good_in_the_shard_that_its_flow_belongs_to() {
+fn a_syn_cookie_is_valid_in_the_shard_of_its_flow() {
     let (mut shards, mut client) = hosts();
     let local = SocketAddrV4::new(HERE, 80);
     let options = ListenOptions {
@@ -170,10 +170,10 @@ fn a_cookie_is_good_in_the_shard_that_its_flow_belongs_to() {
 }
 
 #[test]
-fn the_limits_of_a_host_are_shared_and_nobody_gets_nothing() {
-    let whole = Limits { challenges: 2, orphans: 3, ..Limits::default() };
-    let part = whole.among(SHARDS);
+fn limits_are_divided_with_a_minimum_of_one() {
+    let all = Limits { challenges: 2, orphans: 3, ..Limits::default() };
+    let part = all.among(SHARDS);
     assert_eq!((part.challenges, part.orphans, part.sockets), (1, 1, 16_384));
-    assert_eq!(part.buffer_bytes * 4, whole.buffer_bytes);
-    assert_eq!(whole.among(NonZeroU16::MIN), whole);
+    assert_eq!(part.buffer_bytes * 4, all.buffer_bytes);
+    assert_eq!(all.among(NonZeroU16::MIN), all);
 }

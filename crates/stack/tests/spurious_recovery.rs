@@ -1,5 +1,5 @@
-//! Which recoveries a sender undoes (RFC 3522, RFC 3708): none over a path that loses at random and keeps the order,
-//! and the spurious ones over a path that reorders.
+//! Detection of spurious recoveries (RFC 3522, RFC 3708): none on a path with random loss and
+//! without reordering, and nearly all on a path that reorders.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -15,8 +15,8 @@ const CONTROLS: [CongestionName; 3] =
 /// Bytes of a transfer.
 const AMOUNT: usize = 20_000_000;
 
-/// What both ends of one transfer have counted over 200 Mbit/s and 20 ms, where data has the accidents of `network`
-/// and acknowledgements have none.
+/// Runs a transfer over 200 Mbit/s and 20 ms with the impairments of `network` for data. Returns
+/// the statistics of both ends.
 fn transfer(congestion: CongestionName, network: Network) -> [Statistics; 2] {
     let line = Line { rate: Rate::from_bits_per_second(200_000_000), queue: 8 << 20 };
     let network = Network { line: Some(line), latency: Duration::from_millis(10), ..network };
@@ -38,10 +38,10 @@ fn counted(pair: &mut Pair, side: Side, handle: TcpHandle) -> Statistics {
     pair.stack(side).tcp(handle).unwrap().statistics().clone()
 }
 
-/// RFC 3522 §3.2: an acknowledgement of anything but the retransmission of the oldest segment proves nothing. Every
-/// retransmission repairs a loss here, so that no recovery is spurious.
+/// RFC 3522 §3.2: only an acknowledgement of the oldest retransmission is evidence. All
+/// retransmissions repair a loss here, so no recovery is spurious.
 #[test]
-fn where_every_retransmission_repairs_a_loss_no_recovery_is_undone() {
+fn recoveries_from_real_losses_are_not_undone() {
     for congestion in CONTROLS {
         for loss in [10, 50] {
             let [sender, receiver] =
@@ -55,9 +55,9 @@ fn where_every_retransmission_repairs_a_loss_no_recovery_is_undone() {
     }
 }
 
-/// A segment of fifty comes up to 20 ms late, which is longer than the reordering window, and nothing is lost.
+/// A segment of fifty is up to 20 ms late, beyond the reordering window, and none is lost.
 #[test]
-fn where_segments_are_late_and_none_is_lost_recoveries_are_undone() {
+fn recoveries_from_reordering_are_undone() {
     for congestion in CONTROLS {
         let lateness = Duration::from_millis(20);
         let network = Network { reordering: 20, lateness, ..Network::clean(Duration::ZERO) };

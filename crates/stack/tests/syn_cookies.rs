@@ -1,4 +1,4 @@
-//! SYN cookies: a listener that keeps nothing, and what a flood, a forger and a slow network make of it.
+//! SYN cookies: stateless listeners under floods, forgeries and late acknowledgements.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -16,7 +16,7 @@ use linerate_wire::{Ecn, Ipv4Packet, Segment, Sum, TcpFlags, TcpHeader};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A pair whose answers to invented addresses leave.
+/// Creates a pair with a default route, so that answers to invented addresses leave.
 fn pair() -> Pair {
     Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
         config.routes.push(Route::direct("0.0.0.0/0".parse().unwrap()));
@@ -47,14 +47,14 @@ fn statistics(pair: &mut Pair, listener: ListenHandle) -> ListenStatistics {
     pair.stack(Side::Right).tcp_listen_statistics(listener).unwrap()
 }
 
-/// Fills a queue of this many half-open connections.
+/// Fills the SYN queue with this number of half-open connections.
 fn fill(pair: &mut Pair, count: u16) {
     (0..count).for_each(|number| put(pair, forged(invented(number), TcpFlags::SYN, 1, 0)));
     pair.run_for(Duration::from_micros(1));
 }
 
-/// Every packet that the left host sends.
-fn overheard(pair: &mut Pair) -> Rc<RefCell<Vec<Vec<u8>>>> {
+/// Records every packet of the left host.
+fn record(pair: &mut Pair) -> Rc<RefCell<Vec<Vec<u8>>>> {
     let packets = Rc::new(RefCell::new(Vec::new()));
     let log = Rc::clone(&packets);
     pair.observe(move |_, side, packet| {
@@ -65,9 +65,10 @@ fn overheard(pair: &mut Pair) -> Rc<RefCell<Vec<Vec<u8>>>> {
     packets
 }
 
-/// A client with these rules has heard the SYN-ACK, and its acknowledgement, which is returned, got lost.
+/// Opens a connection up to the client's final ACK, which is lost. Returns the client and that
+/// packet.
 fn lost_acknowledgement(pair: &mut Pair, config: &Config) -> (TcpHandle, Vec<u8>) {
-    let packets = overheard(pair);
+    let packets = record(pair);
     let client = connect_with(pair, config);
     assert!(pair.run_until(Duration::from_millis(1), |pair| {
         pair.stack(Side::Left).tcp(client).unwrap().state() == State::Established
@@ -78,7 +79,7 @@ fn lost_acknowledgement(pair: &mut Pair, config: &Config) -> (TcpHandle, Vec<u8>
     (client, lost)
 }
 
-/// The packet with these flags in place of its own.
+/// Returns the packet with other flags.
 fn with_flags(mut packet: Vec<u8>, flags: TcpFlags) -> Vec<u8> {
     let pseudo = Ipv4Packet::parse(&packet).unwrap().header.pseudo_header(packet.len() - 20);
     let [words, low] = flags.bits().to_be_bytes();
@@ -90,8 +91,8 @@ fn with_flags(mut packet: Vec<u8>, flags: TcpFlags) -> Vec<u8> {
     packet
 }
 
-/// The packet as if it bore this codepoint.
-fn bearing(mut packet: Vec<u8>, ecn: Ecn) -> Vec<u8> {
+/// Returns the packet with another ECN codepoint.
+fn with_ecn(mut packet: Vec<u8>, ecn: Ecn) -> Vec<u8> {
     let mut header = Ipv4Packet::parse(&packet).unwrap().header;
     header.type_of_service = header.type_of_service.with_ecn(ecn);
     header.emit(packet.len() - 20, &mut packet);
@@ -99,12 +100,12 @@ fn bearing(mut packet: Vec<u8>, ecn: Ecn) -> Vec<u8> {
 }
 
 #[test]
-fn a_flood_faster_than_any_queue_shuts_nobody_out() {
+fn honest_peers_connect_during_a_flood() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8, SynCookies::UnderPressure);
     let mut connected = 0;
     for number in 0..5_000 {
-        // Fifty in each of the honest peers' round trips.
+        // Fifty in each round trip of the honest peers.
         put(&mut pair, forged(invented(number), TcpFlags::SYN, 1, 0));
         if number % 250 == 0 {
             connect(&mut pair);
@@ -126,19 +127,19 @@ fn a_flood_faster_than_any_queue_shuts_nobody_out() {
 }
 
 #[test]
-fn a_listener_that_always_gives_cookies_keeps_nothing_of_any_syn() {
+fn a_listener_that_always_sends_cookies_stores_no_syn() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8, SynCookies::Always);
     fill(&mut pair, 500);
     let counted = statistics(&mut pair, listener);
     assert_eq!((counted.half_open, counted.syns_kept, counted.cookies_sent), (0, 0, 500));
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 0);
-    // There is no timer either that would ever do something about them.
+    // No timer exists for them either.
     assert_eq!(pair.stack(Side::Right).poll_timeout(), linerate_units::Instant::NEVER);
 }
 
 #[test]
-fn a_connection_by_cookie_is_the_one_that_a_kept_syn_would_have_made() {
+fn a_connection_by_cookie_equals_one_by_a_stored_syn() {
     let information = |cookies| {
         let mut pair = pair();
         let listener = listen(&mut pair, 8, cookies);
@@ -149,10 +150,10 @@ fn a_connection_by_cookie_is_the_one_that_a_kept_syn_would_have_made() {
         pair.stack(Side::Left).tcp_write(now, client, &[7; 30_000]).unwrap();
         pair.stack(Side::Right).tcp_write(now, server, &[8; 30_000]).unwrap();
         pair.run_for(Duration::from_millis(100));
-        let mut heard = vec![0; 40_000];
+        let mut received = vec![0; 40_000];
         let now = pair.now;
-        assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut heard), Ok(30_000));
-        assert_eq!(pair.stack(Side::Left).tcp_read(now, client, &mut heard), Ok(30_000));
+        assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut received), Ok(30_000));
+        assert_eq!(pair.stack(Side::Left).tcp_read(now, client, &mut received), Ok(30_000));
         assert_eq!(
             statistics(&mut pair, listener).cookies_taken,
             u64::from(cookies == SynCookies::Always)
@@ -168,7 +169,7 @@ fn a_connection_by_cookie_is_the_one_that_a_kept_syn_would_have_made() {
 }
 
 #[test]
-fn a_peer_without_timestamps_gets_a_connection_without_their_companions() {
+fn without_timestamps_a_cookie_loses_the_options() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8, SynCookies::Always);
     let client = connect_with(&mut pair, &Config { timestamps: false, ..Config::modern() });
@@ -181,9 +182,10 @@ fn a_peer_without_timestamps_gets_a_connection_without_their_companions() {
     }
 }
 
-/// RFC 7323 §3.2: who was not answered with timestamps sends none, and a cookie has no place for the rest.
+/// RFC 7323 §3.2: without timestamps in the SYN-ACK the peer sends none, so the cookie cannot hold
+/// the options.
 #[test]
-fn a_listener_without_timestamps_keeps_none_in_a_cookie() {
+fn a_listener_without_timestamps_stores_no_options_in_a_cookie() {
     let mut pair = pair();
     let config = Some(Config { timestamps: false, ..Config::modern() });
     let options =
@@ -200,7 +202,7 @@ fn a_listener_without_timestamps_keeps_none_in_a_cookie() {
 }
 
 #[test]
-fn a_connection_that_a_cookie_opens_is_counted_as_opened() {
+fn a_connection_by_cookie_is_a_passive_open() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8, SynCookies::Always);
     connect(&mut pair);
@@ -209,9 +211,10 @@ fn a_connection_that_a_cookie_opens_is_counted_as_opened() {
     assert_eq!(pair.stack(Side::Right).counters().tcp.passive_opens, 1);
 }
 
-/// Nothing is looked at that comes when no cookie can be on its way: a forger has nothing to guess.
+/// Acknowledgements are checked only while a cookie can be outstanding, which limits the guesses of
+/// an attacker.
 #[test]
-fn acknowledgements_are_looked_at_for_two_periods_after_a_cookie_has_left() {
+fn acknowledgements_are_checked_for_two_periods_after_a_cookie() {
     for (seconds, refused) in [(127, 1), (129, 0)] {
         let mut pair = pair();
         let listener = listen(&mut pair, 8, SynCookies::Always);
@@ -224,13 +227,13 @@ fn acknowledgements_are_looked_at_for_two_periods_after_a_cookie_has_left() {
 }
 
 #[test]
-fn a_cookie_tells_nothing_of_the_round_trip() {
+fn the_timestamp_of_a_cookie_is_no_round_trip_sample() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8, SynCookies::Always);
     connect(&mut pair);
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
-    // Up to 63 ms of its timestamp were options.
+    // The low bits of its timestamp held options, which is an error of up to 63 ms.
     let measured = |pair: &mut Pair| {
         pair.stack(Side::Right).tcp(server).unwrap().information().smoothed_round_trip
     };
@@ -242,14 +245,14 @@ fn a_cookie_tells_nothing_of_the_round_trip() {
 }
 
 #[test]
-fn data_opens_the_connection_if_the_acknowledgement_before_it_was_lost() {
+fn data_opens_the_connection_after_a_lost_ack() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8, SynCookies::Always);
     let client = connect(&mut pair);
     assert!(pair.run_until(Duration::from_millis(1), |pair| {
         pair.stack(Side::Left).tcp(client).unwrap().state() == State::Established
     }));
-    // The acknowledgement has left when the client was turned; it gets lost.
+    // The acknowledgement has left with the client's turn, and is lost.
     while pair.wire.arrive(linerate_units::Instant::NEVER).is_some() {}
     pair.run_for(Duration::from_millis(1));
     assert!(accept(&mut pair, listener).is_none());
@@ -257,16 +260,16 @@ fn data_opens_the_connection_if_the_acknowledgement_before_it_was_lost() {
     pair.stack(Side::Left).tcp_write(now, client, b"question").unwrap();
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
-    let mut heard = [0; 16];
+    let mut received = [0; 16];
     let now = pair.now;
-    assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut heard), Ok(8));
+    assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut received), Ok(8));
 }
 
 #[test]
-fn a_forged_acknowledgement_opens_nothing_and_is_answered_by_a_reset() {
+fn a_forged_ack_is_answered_by_a_reset() {
     let mut pair = pair();
     let listener = listen(&mut pair, 2, SynCookies::UnderPressure);
-    // While no cookie is out, nobody looks for one.
+    // Without outstanding cookies, acknowledgements are not checked.
     put(&mut pair, forged(invented(7), TcpFlags::ACK, 2, 77));
     pair.run_for(Duration::from_millis(1));
     assert_eq!(statistics(&mut pair, listener).cookies_refused, 0);
@@ -282,13 +285,13 @@ fn a_forged_acknowledgement_opens_nothing_and_is_answered_by_a_reset() {
 }
 
 #[test]
-fn an_acknowledgement_that_comes_after_two_minutes_is_refused() {
+fn a_cookie_expires_after_two_minutes() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8, SynCookies::Always);
     let (client, late) = lost_acknowledgement(&mut pair, &Config::modern());
     assert_eq!(Segment::parse(&late[20..]).unwrap().flags(), TcpFlags::ACK);
     pair.run_for(Duration::from_secs(130));
-    // Others have asked meanwhile, so that the listener does look.
+    // A new SYN keeps the listener checking.
     fill(&mut pair, 1);
     put(&mut pair, late);
     pair.run_for(Duration::from_millis(1));
@@ -298,10 +301,10 @@ fn an_acknowledgement_that_comes_after_two_minutes_is_refused() {
 }
 
 #[test]
-fn a_cookie_that_comes_again_after_its_connection_opens_no_other() {
+fn a_replayed_cookie_is_refused() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8, SynCookies::Always);
-    let packets = overheard(&mut pair);
+    let packets = record(&mut pair);
     let client = connect(&mut pair);
     pair.run_for(Duration::from_millis(1));
     let server = accept(&mut pair, listener).unwrap();
@@ -317,7 +320,7 @@ fn a_cookie_that_comes_again_after_its_connection_opens_no_other() {
 }
 
 #[test]
-fn a_full_accept_queue_leaves_the_cookie_good() {
+fn a_full_accept_queue_keeps_the_cookie_valid() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8, SynCookies::Always);
     let clients: Vec<_> = (0..6).map(|_| connect(&mut pair)).collect();
@@ -333,31 +336,32 @@ fn a_full_accept_queue_leaves_the_cookie_good() {
     assert_eq!(statistics(&mut pair, listener).acceptable, 2);
 }
 
-/// RFC 9768 §5.1: a cookie need not keep that the peer has asked for accurate ECN. Its acknowledgement shows it.
+/// RFC 9768 §5.1: the cookie need not store the request for accurate ECN. The acknowledgement shows
+/// it.
 #[test]
-fn a_connection_by_cookie_is_in_the_mode_of_ecn_that_was_agreed_on() {
-    for (asks, takes, classic, accurate) in [
+fn a_connection_by_cookie_has_the_negotiated_ecn_mode() {
+    for (client_rule, server_rule, classic, accurate) in [
         (EcnRule::Request, EcnRule::Accept, true, true),
         (EcnRule::Request, EcnRule::Off, true, false),
         (EcnRule::Off, EcnRule::Accept, false, false),
     ] {
         for timestamps in [true, false] {
             let mut pair = pair();
-            let config = Config { accurate_ecn: takes, ..Config::modern() };
+            let config = Config { accurate_ecn: server_rule, ..Config::modern() };
             let options = ListenOptions {
                 syn_cookies: SynCookies::Always,
                 config: Some(config),
                 ..ListenOptions::default()
             };
             let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
-            let config = Config { accurate_ecn: asks, timestamps, ..Config::modern() };
+            let config = Config { accurate_ecn: client_rule, timestamps, ..Config::modern() };
             let client = connect_with(&mut pair, &config);
             pair.run_for(Duration::from_millis(1));
             let server = accept(&mut pair, listener).unwrap();
             let both = [(Side::Left, client), (Side::Right, server)];
             for (side, handle) in both {
                 let information = pair.stack(side).tcp(handle).unwrap().information();
-                // Without timestamps a cookie has no room for the mode of RFC 3168.
+                // Without timestamps, a cookie has no room for the ECN mode of RFC 3168.
                 let expected = (accurate || (classic && timestamps), accurate);
                 assert_eq!(
                     (information.ecn, information.accurate_ecn.is_some()),
@@ -369,11 +373,15 @@ fn a_connection_by_cookie_is_in_the_mode_of_ecn_that_was_agreed_on() {
     }
 }
 
-/// A listener with this rule of the accurate mode has answered with a cookie, and an acknowledgement brings it
-/// with other flags than the client's: is the connection in a mode of ECN then, and is that the accurate one?
-fn modes_by_acknowledgement(takes: EcnRule, client: &Config, flags: TcpFlags) -> (bool, bool) {
+/// Opens a connection by a cookie, whose acknowledgement has other flags than the client's. Returns
+/// whether ECN, and accurate ECN, are in use.
+fn modes_by_acknowledgement(
+    server_rule: EcnRule,
+    client: &Config,
+    flags: TcpFlags,
+) -> (bool, bool) {
     let mut pair = pair();
-    let config = Some(Config { accurate_ecn: takes, ..Config::modern() });
+    let config = Some(Config { accurate_ecn: server_rule, ..Config::modern() });
     let options =
         ListenOptions { syn_cookies: SynCookies::Always, config, ..ListenOptions::default() };
     let listener = pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
@@ -385,28 +393,28 @@ fn modes_by_acknowledgement(takes: EcnRule, client: &Config, flags: TcpFlags) ->
     (information.ecn, information.accurate_ecn.is_some())
 }
 
-/// RFC 9768 §5.1: an acknowledgement that answers the SYN-ACK of the accurate mode shows that it was asked for,
-/// and none can where no such SYN-ACK is ever sent.
+/// RFC 9768 §5.1: an acknowledgement with the answer to a SYN-ACK of accurate ECN shows that it was
+/// requested, but only if the listener sends such SYN-ACKs.
 #[test]
-fn flags_of_an_acknowledgement_lead_to_accurate_ecn_only_where_the_listener_takes_it() {
+fn ack_flags_enable_accurate_ecn_only_if_the_listener_supports_it() {
     let client = Config { ecn: EcnRule::Off, ..Config::modern() };
-    for (takes, ace, modes) in [
+    for (server_rule, ace, modes) in [
         (EcnRule::Off, 2, (false, false)),
         (EcnRule::Accept, 2, (true, true)),
         (EcnRule::Accept, 1, (false, false)),
     ] {
         let flags = TcpFlags::ACK | TcpFlags::of_ace(ace);
         assert_eq!(
-            modes_by_acknowledgement(takes, &client, flags),
+            modes_by_acknowledgement(server_rule, &client, flags),
             modes,
-            "{takes:?}, with the counter {ace}"
+            "{server_rule:?}, with the counter {ace}"
         );
     }
 }
 
-/// RFC 9768 §5.1: only a SYN that asked for less needs keeping, and what was kept is not overruled.
+/// RFC 9768 §5.1: a stored request for the ECN of RFC 3168 is not overruled.
 #[test]
-fn a_cookie_that_keeps_the_ecn_of_rfc_3168_leads_to_no_accurate_ecn_whatever_acknowledges_it() {
+fn a_cookie_with_classic_ecn_is_not_overruled_by_ack_flags() {
     let client = Config { ecn: EcnRule::Request, ..Config::modern() };
     for ace in 0..8 {
         let flags = TcpFlags::ACK | TcpFlags::of_ace(ace);
@@ -415,10 +423,10 @@ fn a_cookie_that_keeps_the_ecn_of_rfc_3168_leads_to_no_accurate_ecn_whatever_ack
     }
 }
 
-/// RFC 9293 §3.10.7.2: an acknowledgement that finds a listener is answered by a reset, and one that opens
-/// as well can be nobody's third step of a handshake.
+/// RFC 9293 §3.10.7.2: an acknowledgement in LISTEN is answered by a reset. One with SYN set cannot
+/// be the third step of a handshake.
 #[test]
-fn an_acknowledgement_that_is_a_syn_as_well_brings_back_no_cookie() {
+fn a_syn_ack_carries_no_cookie() {
     let mut pair = pair();
     let listener = listen(&mut pair, 8, SynCookies::Always);
     let (_, lost) = lost_acknowledgement(&mut pair, &Config::modern());
@@ -427,29 +435,29 @@ fn an_acknowledgement_that_is_a_syn_as_well_brings_back_no_cookie() {
     let counted = statistics(&mut pair, listener);
     assert_eq!((counted.cookies_taken, counted.cookies_refused), (0, 0));
     assert_eq!(pair.stack(Side::Right).counters().tcp.out_resets, 1);
-    // It was good otherwise.
+    // The packet is valid otherwise.
     put(&mut pair, lost);
     pair.run_for(Duration::from_micros(1));
     assert_eq!(statistics(&mut pair, listener).cookies_taken, 1);
 }
 
-/// RFC 9768 §3.1.1, table 2: the answer tells which codepoint the SYN bore when it came.
+/// RFC 9768 §3.1.1, table 2: the SYN-ACK reports the codepoint of the received SYN.
 #[test]
-fn the_codepoint_of_a_syn_is_told_whether_it_is_kept_or_answered_by_a_cookie() {
+fn the_codepoint_of_a_syn_is_reported_with_and_without_a_cookie() {
     for cookies in [SynCookies::Never, SynCookies::Always] {
-        for (ecn, told) in [(Ecn::NotEct, 2), (Ecn::Ect1, 3), (Ecn::Ect0, 4), (Ecn::Ce, 6)] {
+        for (ecn, reported) in [(Ecn::NotEct, 2), (Ecn::Ect1, 3), (Ecn::Ect0, 4), (Ecn::Ce, 6)] {
             let mut pair = pair();
             let config = Some(Config { accurate_ecn: EcnRule::Accept, ..Config::modern() });
             let options =
                 ListenOptions { syn_cookies: cookies, config, ..ListenOptions::default() };
             pair.stack(Side::Right).tcp_listen(SERVER, &options).unwrap();
-            put(&mut pair, bearing(forged(invented(1), TcpFlags::SYN | TcpFlags::ACE, 1, 0), ecn));
+            put(&mut pair, with_ecn(forged(invented(1), TcpFlags::SYN | TcpFlags::ACE, 1, 0), ecn));
             let now = pair.now;
             let host = pair.host(Side::Right);
             host.turn(now).unwrap();
             let answer = host.link_mut().fetch().unwrap();
             let flags = Segment::parse(&answer[20..]).unwrap().flags();
-            assert_eq!(flags.ace(), told, "of {ecn:?}, {cookies:?}");
+            assert_eq!(flags.ace(), reported, "of {ecn:?}, {cookies:?}");
         }
     }
 }

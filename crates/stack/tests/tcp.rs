@@ -1,4 +1,4 @@
-//! Connections between two hosts.
+//! TCP connections between two hosts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -26,7 +26,7 @@ fn connect(pair: &mut Pair, remote: SocketAddrV4) -> TcpHandle {
     pair.stack(Side::Left).tcp_connect(now, remote, &ConnectOptions::default()).unwrap()
 }
 
-/// Both ends close their connection: the right one first, which then waits.
+/// Closes both ends, the right one first, which then enters TIME-WAIT.
 fn close(pair: &mut Pair, left: TcpHandle, right: TcpHandle) {
     for (side, end) in [(Side::Right, right), (Side::Left, left)] {
         let now = pair.now;
@@ -40,7 +40,7 @@ fn events(pair: &mut Pair, side: Side) -> Vec<Event> {
 }
 
 #[test]
-fn who_reads_for_nothing_of_a_connection_at_rest_leaves_it_one_that_is_looked_after() {
+fn a_read_from_a_compact_connection_keeps_the_invariants() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let (left, _) = established(&mut pair, listener);
@@ -51,7 +51,7 @@ fn who_reads_for_nothing_of_a_connection_at_rest_leaves_it_one_that_is_looked_af
 }
 
 #[test]
-fn a_connection_that_has_rested_has_its_packets_treated_as_before() {
+fn an_unpacked_connection_keeps_its_header_options() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let (left, _) = established(&mut pair, listener);
@@ -72,7 +72,7 @@ fn a_connection_that_has_rested_has_its_packets_treated_as_before() {
 }
 
 #[test]
-fn a_connection_opens_carries_both_ways_and_closes() {
+fn a_connection_opens_transfers_in_both_directions_and_closes() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let (left, right) = established(&mut pair, listener);
@@ -101,13 +101,13 @@ fn a_connection_opens_carries_both_ways_and_closes() {
         assert_eq!(
             pair.stack(side).poll_timeout(),
             linerate_units::Instant::NEVER,
-            "nothing is left"
+            "no timer is left"
         );
     }
     let counters = pair.stack(Side::Right).counters().tcp_extra;
     assert!(
         counters.flow_repeats * 10 > counters.flow_lookups * 9,
-        "trains are hashed once: {counters}"
+        "runs of one flow are hashed once: {counters}"
     );
 }
 
@@ -147,9 +147,9 @@ fn a_transfer_survives_loss_duplication_and_reordering() {
     }
 }
 
-/// RFC 3168: the IP header of new data says that it may be marked, and a mark finds its way back.
+/// RFC 3168: new data is sent as ECN-capable, and marks are echoed to the sender.
 #[test]
-fn a_router_that_marks_slows_a_transfer_down_and_loses_nothing_of_it() {
+fn ecn_marks_slow_a_transfer_down_without_loss() {
     for medium in [Medium::Ethernet, Medium::Ip] {
         let setup = Setup { medium, ..Setup::default() };
         let mut pair = Pair::new(&setup, |side, config| {
@@ -159,7 +159,8 @@ fn a_router_that_marks_slows_a_transfer_down_and_loses_nothing_of_it() {
         let (left, right) = established(&mut pair, listener);
         let treatment = TypeOfService::from_byte(0xbb);
         pair.stack(Side::Left).tcp_set_type_of_service(left, treatment).unwrap();
-        // Acknowledgements may not be marked, so routers drop them, which does little harm.
+        // Acknowledgements are not ECN-capable, so they are dropped instead of marked, which does
+        // little harm.
         pair.wire.network.marking = 20;
         let seen = Rc::new(RefCell::new(Vec::new()));
         let log = Rc::clone(&seen);
@@ -189,7 +190,7 @@ fn a_router_that_marks_slows_a_transfer_down_and_loses_nothing_of_it() {
 }
 
 #[test]
-fn a_link_without_stations_and_one_with_little_room_carry_connections_too() {
+fn links_without_ethernet_and_with_little_room_carry_connections() {
     let setup = Setup { medium: Medium::Ip, mtu: 576, capacity: 2, ..Setup::default() };
     let mut pair = Pair::new(&setup, |_, _| {});
     let listener = listen(&mut pair);
@@ -208,7 +209,7 @@ fn a_host_connects_to_itself() {
         let client = stack.tcp_connect(now, here, &ConnectOptions::default()).unwrap();
         pair.run_for(Duration::from_millis(1));
         let (server, _) = pair.stack(Side::Left).tcp_accept(listener).unwrap();
-        // Nothing happens for so long that both ends rest.
+        // Both ends become compact after a time without activity.
         pair.run_for(Duration::from_secs(5));
         pair.stack(Side::Left).check();
         let mut transfer = Transfer::new((Side::Left, client), (Side::Left, server), 1 << 20);
@@ -261,7 +262,7 @@ fn a_route_clamps_window_and_segments() {
 }
 
 #[test]
-fn a_moved_neighbour_is_followed_in_the_middle_of_a_transfer() {
+fn a_changed_mac_address_is_followed_within_a_transfer() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let (left, right) = established(&mut pair, listener);
@@ -279,8 +280,8 @@ fn a_moved_neighbour_is_followed_in_the_middle_of_a_transfer() {
     announcement.emit(&mut frame[begin..]);
     let now = pair.now;
     pair.host(Side::Left).link_mut().put(now, frame);
-    let stations = Rc::new(RefCell::new(Vec::new()));
-    let log = Rc::clone(&stations);
+    let destinations = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&destinations);
     pair.observe(move |_, side, bytes| {
         if side == Side::Left {
             let header = linerate_wire::EthernetFrame::parse(bytes).unwrap().header;
@@ -288,9 +289,9 @@ fn a_moved_neighbour_is_followed_in_the_middle_of_a_transfer() {
         }
     });
     pair.run_for(Duration::from_millis(1));
-    pair.stack(Side::Left).tcp_write(now, left, b"to your new station").unwrap();
-    // Nobody has that station, so the segment is sent again and again, at ever greater distances, until
-    // the neighbour has become stale, was probed in vain, and all stations were asked.
+    pair.stack(Side::Left).tcp_write(now, left, b"to your new address").unwrap();
+    // The MAC address does not exist, so the segment is retransmitted until the neighbour has
+    // become stale, was probed in vain, and was requested by broadcast.
     let mut into = [0; 64];
     let mut read = 0;
     assert!(pair.run_until(Duration::from_secs(200), |pair| {
@@ -298,12 +299,12 @@ fn a_moved_neighbour_is_followed_in_the_middle_of_a_transfer() {
         read = pair.stack(Side::Right).tcp_read(now, right, &mut into).unwrap_or(0);
         read > 0
     }));
-    assert_eq!(&into[..read], b"to your new station");
-    assert_eq!(stations.borrow()[0], moved);
+    assert_eq!(&into[..read], b"to your new address");
+    assert_eq!(destinations.borrow()[0], moved);
 }
 
 #[test]
-fn an_unreachable_neighbour_is_a_soft_error_and_a_missing_route_a_plain_no() {
+fn an_unresolved_neighbour_is_a_soft_error_and_a_missing_route_a_hard_one() {
     let mut pair = pair();
     let now = pair.now;
     let far = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 9);
@@ -316,7 +317,7 @@ fn an_unreachable_neighbour_is_a_soft_error_and_a_missing_route_a_plain_no() {
 }
 
 #[test]
-fn the_same_connection_opens_again_out_of_time_wait() {
+fn a_connection_in_time_wait_is_reopened_by_a_syn() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let local = at(Side::Left, 5_000);
@@ -332,10 +333,10 @@ fn the_same_connection_opens_again_out_of_time_wait() {
     assert_eq!(pair.stack(Side::Right).counters().tcp_extra.time_wait_recycled, 4);
 }
 
-/// A connection that is over leaves its timer to whoever has its place next: that one does nothing at the old time, and
-/// all at its own.
+/// A connection that ends leaves its timer in the wheel for the next one in its slot. That one
+/// ignores the old expiry, and its own deadlines hold.
 #[test]
-fn who_comes_to_the_place_of_another_is_timed_as_in_a_fresh_one() {
+fn a_reused_slot_does_not_change_the_timers() {
     let syns = |follows: bool| {
         let mut pair = pair();
         if follows {
@@ -344,7 +345,7 @@ fn who_comes_to_the_place_of_another_is_timed_as_in_a_fresh_one() {
             close(&mut pair, left, right);
             assert!(
                 pair.stack(Side::Left).poll_timeout() < pair.now + Duration::from_secs(1),
-                "it was left"
+                "the timer was left"
             );
         }
         let left = Rc::new(RefCell::new(Vec::new()));
@@ -365,10 +366,10 @@ fn who_comes_to_the_place_of_another_is_timed_as_in_a_fresh_one() {
     assert_eq!(after, fresh);
 }
 
-/// One that waits for less than those before it ends in its time, and none ends early; so does one that its
-/// application let go of only after others had come.
+/// A connection with a shorter TIME-WAIT than those before it ends in time, and none ends early. So
+/// does one that its application released after others had entered.
 #[test]
-fn every_connection_in_time_wait_ends_in_its_time() {
+fn each_connection_in_time_wait_ends_on_time() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let seconds = Duration::from_secs;
@@ -408,8 +409,8 @@ fn every_connection_in_time_wait_ends_in_its_time() {
         pair.run_for(ends[number].since(pair.now));
         let now = pair.now;
         let again = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options(number));
-        assert_eq!(again, Err(Error::AddressInUse(locals[number])), "{number} waits");
-        // Those that wait in one queue may wait a sixteenth longer.
+        assert_eq!(again, Err(Error::AddressInUse(locals[number])), "{number} is in TIME-WAIT");
+        // Records in the queue may be extended by a sixteenth.
         let longer = Duration::from_millis(if number == 2 { 10 } else { 1_900 });
         pair.run_for(longer);
         if number == 2 {
@@ -425,7 +426,7 @@ fn every_connection_in_time_wait_ends_in_its_time() {
 }
 
 #[test]
-fn too_many_connections_in_time_wait_end_the_oldest() {
+fn the_limit_of_time_wait_ends_the_oldest() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.time_wait = 3);
     let listener = listen(&mut pair);
     for _ in 0..5 {
@@ -440,7 +441,7 @@ fn too_many_connections_in_time_wait_end_the_oldest() {
 }
 
 #[test]
-fn ephemeral_ports_run_out_with_an_error_and_ports_in_use_are_left_alone() {
+fn exhausted_ephemeral_ports_are_an_error_and_used_ports_are_skipped() {
     let mut pair =
         Pair::new(&Setup::default(), |_, config| config.ephemeral_ports = 40_000..=40_004);
     let now = pair.now;
@@ -464,25 +465,25 @@ fn ephemeral_ports_run_out_with_an_error_and_ports_in_use_are_left_alone() {
         &ConnectOptions { local: Some(local), ..ConnectOptions::default() },
     );
     assert_eq!(again, Err(Error::AddressInUse(local)));
-    // Towards another port of the same host there is room for as many.
+    // Another destination port has its own range.
     assert!(stack.tcp_connect(now, at(Side::Right, 10), &ConnectOptions::default()).is_ok());
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_reason() {
+fn invalid_calls_are_refused_with_a_reason() {
     let mut pair = pair();
     let now = pair.now;
     let stack = pair.stack(Side::Left);
-    for nobody in ["192.0.2.255:9", "255.255.255.255:9", "224.0.0.1:9", "0.0.0.0:9", "192.0.2.2:0"]
+    for invalid in ["192.0.2.255:9", "255.255.255.255:9", "224.0.0.1:9", "0.0.0.0:9", "192.0.2.2:0"]
     {
-        let nobody = nobody.parse().unwrap();
-        let refused = stack.tcp_connect(now, nobody, &ConnectOptions::default());
-        assert_eq!(refused, Err(Error::InvalidDestination(nobody)));
+        let invalid = invalid.parse().unwrap();
+        let refused = stack.tcp_connect(now, invalid, &ConnectOptions::default());
+        assert_eq!(refused, Err(Error::InvalidDestination(invalid)));
     }
     let foreign = ConnectOptions { local: Some(at(Side::Right, 0)), ..ConnectOptions::default() };
     let refused = stack.tcp_connect(now, at(Side::Right, 9), &foreign);
     assert_eq!(refused, Err(Error::AddressNotOurs(Side::Right.address())));
-    // RFC 1122 §3.2.1.3 (g): it must not appear outside a host.
+    // RFC 1122 §3.2.1.3 (g): a loopback address must not appear outside a host.
     let loopback = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     let within = ConnectOptions { local: Some(loopback), ..ConnectOptions::default() };
     let refused = stack.tcp_connect(now, at(Side::Right, 9), &within);
@@ -507,13 +508,13 @@ fn an_abort_resets_the_peer() {
     assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().error(), Some(TcpError::Reset));
     let counters = pair.stack(Side::Left).counters().tcp;
     assert_eq!((counters.out_resets, counters.established_resets), (1, 1));
-    // The peer's application has not let go, but the port is free again.
+    // The application of the peer has not closed the handle, but the port is free.
     let options = ConnectOptions { local: Some(at(Side::Right, 9)), ..ConnectOptions::default() };
     assert!(pair.stack(Side::Right).tcp_connect(now, at(Side::Left, 7), &options).is_ok());
 }
 
 #[test]
-fn a_socket_can_have_rules_of_its_own() {
+fn a_socket_can_have_its_own_configuration() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let now = pair.now;

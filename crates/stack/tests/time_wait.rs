@@ -1,5 +1,5 @@
-//! TIME-WAIT: it ends in its time, whoever stands in the queue before it and whatever happens meanwhile, and is looked
-//! after for as long.
+//! TIME-WAIT: each connection ends on time, independent of the others in the queue, and its
+//! invariants hold.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -23,7 +23,7 @@ fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// From this port of the left host, by rules with this MSL in seconds.
+/// Returns options for a connection from this port of the left host, with this MSL in seconds.
 fn options(port: u16, msl: u64) -> ConnectOptions {
     let config = Some(Config { msl: seconds(msl), ..Config::modern() });
     ConnectOptions {
@@ -33,16 +33,23 @@ fn options(port: u16, msl: u64) -> ConnectOptions {
     }
 }
 
-/// Opens a connection from this port: both ends.
+/// Opens a connection from this port, and returns both ends.
 fn open(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64) -> (TcpHandle, TcpHandle) {
-    let (now, door) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
-    let left = pair.stack(Side::Left).tcp_connect(now, door, &options(port, msl)).unwrap();
+    let (now, address) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
+    let left = pair.stack(Side::Left).tcp_connect(now, address, &options(port, msl)).unwrap();
     pair.run_for(Duration::from_millis(10));
     (left, pair.stack(Side::Right).tcp_accept(listener).unwrap().0)
 }
 
-/// A connection from this port is in TIME-WAIT, and its application still holds it, or does not.
-fn wait(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64, is_held: bool) -> TcpHandle {
+/// Brings a connection from this port into TIME-WAIT. `is_held` tells whether its application keeps
+/// the handle.
+fn enter_time_wait(
+    pair: &mut Pair,
+    listener: ListenHandle,
+    port: u16,
+    msl: u64,
+    is_held: bool,
+) -> TcpHandle {
     let (left, right) = open(pair, listener, port, msl);
     let now = pair.now;
     if is_held {
@@ -57,10 +64,10 @@ fn wait(pair: &mut Pair, listener: ListenHandle, port: u16, msl: u64, is_held: b
     left
 }
 
-/// Does a connection from this port still wait?
-fn waits(pair: &mut Pair, port: u16) -> bool {
-    let (now, door) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
-    match pair.stack(Side::Left).tcp_connect(now, door, &options(port, 30)) {
+/// Is the connection from this port still in TIME-WAIT?
+fn is_in_time_wait(pair: &mut Pair, port: u16) -> bool {
+    let (now, address) = (pair.now, SocketAddrV4::new(Side::Right.address(), 9));
+    match pair.stack(Side::Left).tcp_connect(now, address, &options(port, 30)) {
         Ok(handle) => {
             pair.stack(Side::Left).tcp_abort(now, handle).unwrap();
             false
@@ -72,50 +79,54 @@ fn waits(pair: &mut Pair, port: u16) -> bool {
     }
 }
 
-/// How much longer than it has to be TIME-WAIT may be in a queue, and a second.
-const LONGER: Duration = Duration::from_millis(60_000 / 16 + 1_000);
+/// The extension of TIME-WAIT in the queue, and a second of tolerance.
+const EXTENSION: Duration = Duration::from_millis(60_000 / 16 + 1_000);
 
 #[test]
-fn those_who_come_together_end_together_however_many_they_are() {
+fn many_records_end_together() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let ports = 5_000..5_040;
     for port in ports.clone() {
-        wait(&mut pair, listener, port, 30, false);
+        enter_time_wait(&mut pair, listener, port, 30, false);
     }
-    assert!(ports.clone().all(|port| waits(&mut pair, port)));
-    pair.run_for(seconds(60) + LONGER);
-    let left: Vec<u16> = ports.filter(|&port| waits(&mut pair, port)).collect();
+    assert!(ports.clone().all(|port| is_in_time_wait(&mut pair, port)));
+    pair.run_for(seconds(60) + EXTENSION);
+    let left: Vec<u16> = ports.filter(|&port| is_in_time_wait(&mut pair, port)).collect();
     assert_eq!(left, []);
 }
 
-/// They have timers of their own, and stand before those who have not.
+/// Held connections have their own timers, and are in the queue before the others.
 #[test]
-fn those_who_are_held_for_longer_keep_nobody_behind_them_waiting() {
+fn held_connections_do_not_block_the_queue() {
     for held in [1, 40] {
         let mut pair = pair();
         let listener = listen(&mut pair);
         for port in 5_000..5_000 + held {
-            wait(&mut pair, listener, port, 200, true);
+            enter_time_wait(&mut pair, listener, port, 200, true);
         }
-        wait(&mut pair, listener, 6_000, 30, false);
+        enter_time_wait(&mut pair, listener, 6_000, 30, false);
         pair.run_for(seconds(59));
-        assert!(waits(&mut pair, 6_000) && waits(&mut pair, 5_000));
-        pair.run_for(seconds(1) + LONGER);
-        assert!(!waits(&mut pair, 6_000) && waits(&mut pair, 5_000), "behind {held}");
+        assert!(is_in_time_wait(&mut pair, 6_000) && is_in_time_wait(&mut pair, 5_000));
+        pair.run_for(seconds(1) + EXTENSION);
+        assert!(
+            !is_in_time_wait(&mut pair, 6_000) && is_in_time_wait(&mut pair, 5_000),
+            "behind {held}"
+        );
     }
 }
 
-/// Whom an application still holds stands in the queue, too, and has a timer of its own: nobody turns for it.
+/// Connections that an application holds are in the queue, but have their own timers. They must not
+/// cause repeated expiries.
 #[test]
-fn who_is_held_in_time_wait_is_not_asked_again_and_again() {
+fn held_connections_cause_no_repeated_expiries() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     for (port, is_held) in (5_000..).zip([false, true, true]) {
-        wait(&mut pair, listener, port, 30, is_held);
+        enter_time_wait(&mut pair, listener, port, 30, is_held);
         pair.run_for(seconds(20));
     }
-    // The first one's time comes to its end, then those of the others.
+    // The first record ends, and then the held connections.
     let (mut turns, end) = (0, pair.now + seconds(120));
     while pair.now < end {
         let next = pair.stack(Side::Left).poll_timeout().min(end);
@@ -128,17 +139,18 @@ fn who_is_held_in_time_wait_is_not_asked_again_and_again() {
     pair.stack(Side::Left).check();
 }
 
-/// Forty that are held, behind one that has just ended, and so many timers have come due since. Perhaps one stands behind
-/// them that does nothing but wait.
-fn passing_over(timers: usize, is_another_behind: bool) -> (Pair, Vec<TcpHandle>) {
+/// Creates forty held connections behind a record that has just ended, and runs this number of
+/// timers. Optionally, another record is behind them.
+fn skip_held(timers: usize, is_another_behind: bool) -> (Pair, Vec<TcpHandle>) {
     let mut pair = pair();
     let listener = listen(&mut pair);
-    wait(&mut pair, listener, 6_000, 30, false);
-    let held = (5_000..5_040).map(|port| wait(&mut pair, listener, port, 40, true)).collect();
+    enter_time_wait(&mut pair, listener, 6_000, 30, false);
+    let held =
+        (5_000..5_040).map(|port| enter_time_wait(&mut pair, listener, port, 40, true)).collect();
     if is_another_behind {
-        wait(&mut pair, listener, 6_001, 40, false);
+        enter_time_wait(&mut pair, listener, 6_001, 40, false);
     }
-    while waits(&mut pair, 6_000) {
+    while is_in_time_wait(&mut pair, 6_000) {
         let stack = pair.stack(Side::Left);
         let now = stack.poll_timeout();
         stack.handle_timeout(now, 1);
@@ -152,32 +164,32 @@ fn passing_over(timers: usize, is_another_behind: bool) -> (Pair, Vec<TcpHandle>
 }
 
 #[test]
-fn who_is_let_go_while_others_are_passed_over_is_not_forgotten() {
+fn a_connection_released_while_others_are_skipped_ends() {
     for timers in 0..5 {
-        let (mut pair, held) = passing_over(timers, false);
+        let (mut pair, held) = skip_held(timers, false);
         let now = pair.now;
         pair.stack(Side::Left).tcp_close(now, held[0]).unwrap();
-        pair.run_for(seconds(20) + LONGER);
-        assert!(!waits(&mut pair, 5_000), "let go after {timers} timers");
+        pair.run_for(seconds(20) + EXTENSION);
+        assert!(!is_in_time_wait(&mut pair, 5_000), "let go after {timers} timers");
     }
 }
 
-/// Fewer are left then than were passed over.
+/// Fewer entries remain than were skipped.
 #[test]
-fn who_stands_behind_many_that_end_while_they_are_passed_over_is_not_forgotten() {
+fn a_record_behind_skipped_connections_ends() {
     for timers in 0..5 {
-        let (mut pair, held) = passing_over(timers, true);
+        let (mut pair, held) = skip_held(timers, true);
         let now = pair.now;
         for &handle in &held[..30] {
             pair.stack(Side::Left).tcp_abort(now, handle).unwrap();
         }
-        pair.run_for(seconds(20) + LONGER);
-        assert!(!waits(&mut pair, 6_001), "behind those that end after {timers} timers");
+        pair.run_for(seconds(20) + EXTENSION);
+        assert!(!is_in_time_wait(&mut pair, 6_001), "behind those that end after {timers} timers");
     }
 }
 
-/// The right end of a connection, whose left one has closed it and is not told of the right one's FIN: the frame with that,
-/// which the network keeps.
+/// Brings a connection into FIN-WAIT-2, and returns the frame with the peer's FIN, which the
+/// network has lost.
 fn fin_under_way(pair: &mut Pair, listener: ListenHandle, msl: u64) -> Vec<u8> {
     let (left, right) = open(pair, listener, 5_000, msl);
     let now = pair.now;
@@ -199,9 +211,9 @@ fn fin_under_way(pair: &mut Pair, listener: ListenHandle, msl: u64) -> Vec<u8> {
     kept.take()
 }
 
-/// RFC 9293 §3.10.7.4: its time begins anew, and that of nobody else.
+/// RFC 9293 §3.10.7.4: a retransmitted FIN restarts its own TIME-WAIT only.
 #[test]
-fn who_hears_the_fin_again_waits_behind_those_who_have_come_since() {
+fn a_retransmitted_fin_restarts_time_wait() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let fin = fin_under_way(&mut pair, listener, 30);
@@ -209,30 +221,30 @@ fn who_hears_the_fin_again_waits_behind_those_who_have_come_since() {
     pair.host(Side::Left).link_mut().put(now, fin.clone());
     pair.run_for(Duration::from_millis(10));
     pair.set_filter(|_, _, _| None);
-    wait(&mut pair, listener, 5_001, 30, false);
+    enter_time_wait(&mut pair, listener, 5_001, 30, false);
     pair.run_for(seconds(30));
     let now = pair.now;
     pair.host(Side::Left).link_mut().put(now, fin);
-    pair.run_for(seconds(30) + LONGER);
-    assert!(waits(&mut pair, 5_000) && !waits(&mut pair, 5_001));
+    pair.run_for(seconds(30) + EXTENSION);
+    assert!(is_in_time_wait(&mut pair, 5_000) && !is_in_time_wait(&mut pair, 5_001));
     pair.run_for(seconds(30));
-    assert!(!waits(&mut pair, 5_000));
+    assert!(!is_in_time_wait(&mut pair, 5_000));
 }
 
-/// A frame of TCP without IP options, `ahead` bytes later in the sequence space.
+/// Returns a TCP frame without IP options, with the sequence number increased by `ahead`.
 fn moved_ahead(frame: &[u8], ahead: u16) -> Vec<u8> {
     const TCP: usize = 14 + 20;
     let mut moved = frame.to_vec();
     let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
     let seq = u32::from(word(TCP + 4)) << 16 | u32::from(word(TCP + 6));
     moved[TCP + 4..TCP + 8].copy_from_slice(&(seq + u32::from(ahead)).to_be_bytes());
-    // In one's complement a carry between the words of the number adds what it takes away.
+    // In one's complement arithmetic, a carry between the words of the number cancels out.
     let checksum = (u32::from(word(TCP + 16)) + 65_535 - u32::from(ahead)) % 65_535;
     moved[TCP + 16..TCP + 18].copy_from_slice(&checksum.to_be_bytes()[2..]);
     moved
 }
 
-/// RFC 9293 §3.10.7.4 (first): the TIME-WAIT record answers as a whole connection would.
+/// RFC 9293 §3.10.7.4 (first): a TIME-WAIT record answers like a full connection.
 #[test]
 fn a_segment_beyond_the_fin_is_answered_from_the_time_wait_record() {
     let mut pair = pair();
@@ -257,22 +269,22 @@ fn a_segment_beyond_the_fin_is_answered_from_the_time_wait_record() {
     assert!(answers.iter().all(|&answer| answer == answers[0] && answer.0 == TcpFlags::ACK));
 }
 
-/// The link has no room for it, so that it stays awake: whether it stands in the queue, or would end before others there and
-/// has a timer of its own, it ends, also where none of its busy life is left.
+/// Without room on the link, the connection stays unpacked. It must end on time with a place in the
+/// queue, with its own timer, and without an earlier timer.
 #[test]
-fn one_whose_acknowledgement_cannot_leave_ends_in_its_time() {
+fn time_wait_ends_although_the_ack_cannot_leave() {
     for (before, msl) in [(None, 30), (None, 1), (Some(30), 1)] {
         let mut pair = pair();
         let listener = listen(&mut pair);
         if let Some(longer) = before {
-            wait(&mut pair, listener, 5_001, longer, false);
+            enter_time_wait(&mut pair, listener, 5_001, longer, false);
         }
         let fin = fin_under_way(&mut pair, listener, msl);
         let (start, stack) = (pair.now, pair.stack(Side::Left));
         stack.handle_frame(start, RxFrame::plain(&fin, start));
         stack.check();
         assert!(stack.wants_transmit());
-        let end = start + seconds(2 * msl) + LONGER;
+        let end = start + seconds(2 * msl) + EXTENSION;
         while pair.now < end {
             let stack = pair.stack(Side::Left);
             let now = stack.poll_timeout().min(end);
@@ -280,15 +292,18 @@ fn one_whose_acknowledgement_cannot_leave_ends_in_its_time() {
             stack.check();
             pair.now = now;
         }
-        assert!(!pair.stack(Side::Left).wants_transmit(), "who is over has nothing to say");
-        assert!(!waits(&mut pair, 5_000), "after {before:?}");
+        assert!(
+            !pair.stack(Side::Left).wants_transmit(),
+            "an ended connection has nothing to send"
+        );
+        assert!(!is_in_time_wait(&mut pair, 5_000), "after {before:?}");
     }
 }
 
-/// Nothing is kept of it but what TIME-WAIT needs, which is looked at for a report that nobody can believe: the router says
-/// that as much as was sent would pass.
+/// An implausible ICMP error (an MTU of the size sent) about a TIME-WAIT record must keep its
+/// invariants.
 #[test]
-fn a_report_about_a_connection_in_time_wait_leaves_it_one_that_is_looked_after() {
+fn an_icmp_error_keeps_the_invariants_of_a_time_wait_record() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let fin = fin_under_way(&mut pair, listener, 30);

@@ -1,4 +1,4 @@
-//! Datagrams between two hosts.
+//! UDP between two hosts.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -33,7 +33,7 @@ fn receive(
 }
 
 #[test]
-fn a_datagram_goes_there_and_another_comes_back() {
+fn datagrams_are_delivered_in_both_directions() {
     let mut pair = pair();
     let (left, right) = (bind(&mut pair, Side::Left, 5), bind(&mut pair, Side::Right, 9));
     let now = pair.now;
@@ -66,7 +66,7 @@ fn a_full_socket_drops_and_counts() {
 }
 
 #[test]
-fn a_socket_without_room_is_told_when_there_is_room() {
+fn a_refused_sender_gets_an_event_when_there_is_room() {
     let mut pair = pair();
     let options = UdpOptions { send_bytes: 3_000, ..UdpOptions::default() };
     let left = pair.stack(Side::Left).udp_bind(at(Side::Left, 5), &options).unwrap();
@@ -81,9 +81,9 @@ fn a_socket_without_room_is_told_when_there_is_room() {
     assert_eq!(pair.stack(Side::Left).poll_event(), Some(Event::Udp(left, UdpEvent::Writable)));
 }
 
-/// There would be no event to wait for: nothing has to leave first.
+/// No event would follow, because the queue is empty.
 #[test]
-fn a_datagram_for_which_there_is_never_room_is_too_long() {
+fn a_datagram_beyond_the_send_limit_is_too_long() {
     let mut pair = pair();
     let now = pair.now;
     for (send_bytes, limit) in [(1_092, 1_000), (93, 1), (0, 0)] {
@@ -99,7 +99,7 @@ fn a_datagram_for_which_there_is_never_room_is_too_long() {
 }
 
 #[test]
-fn a_connected_socket_hears_its_peer_alone() {
+fn a_connected_socket_receives_only_from_its_peer() {
     let mut pair = pair();
     let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9);
     let right = pair.stack(Side::Right).udp_bind(anywhere, &UdpOptions::default()).unwrap();
@@ -117,7 +117,7 @@ fn a_connected_socket_hears_its_peer_alone() {
 }
 
 #[test]
-fn whom_a_connected_socket_does_not_talk_with_is_heard_at_all_addresses() {
+fn datagrams_of_others_reach_the_socket_at_all_addresses() {
     let mut pair = pair();
     let exact = bind(&mut pair, Side::Right, 9);
     let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9);
@@ -134,7 +134,7 @@ fn whom_a_connected_socket_does_not_talk_with_is_heard_at_all_addresses() {
 }
 
 #[test]
-fn room_is_told_of_once_and_only_to_who_was_refused() {
+fn a_writable_event_follows_each_refusal_once() {
     let mut pair = pair();
     let options = UdpOptions { send_bytes: 1_000, ..UdpOptions::default() };
     let left = pair.stack(Side::Left).udp_bind(at(Side::Left, 5), &options).unwrap();
@@ -156,9 +156,9 @@ fn room_is_told_of_once_and_only_to_who_was_refused() {
     assert_eq!(counters.ip.out_requests, 3);
 }
 
-/// As on a wire: who sends to himself is not told that he does not keep up.
+/// A sender to its own host gets no backpressure, like on a link.
 #[test]
-fn what_a_host_has_no_room_to_send_itself_is_lost_and_counted() {
+fn loopback_datagrams_beyond_the_limit_are_counted() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.local_bytes = 3_000);
     let client = bind(&mut pair, Side::Left, 5);
     let server = bind(&mut pair, Side::Left, 9);
@@ -177,7 +177,7 @@ fn what_a_host_has_no_room_to_send_itself_is_lost_and_counted() {
     assert_eq!((counters.ip.out_discards, counters.udp.out_datagrams), (10 - received, 10));
 }
 
-/// A packet from the right host with a datagram of four bytes for port 9 of the left one.
+/// Returns a packet from the right host, with a datagram of four bytes to port 9 of the left one.
 fn packet() -> Vec<u8> {
     let mut packet = vec![0; 20 + 12];
     let header = Ipv4Header::new(Side::Right.address(), Side::Left.address(), Protocol::UDP);
@@ -188,9 +188,9 @@ fn packet() -> Vec<u8> {
     packet
 }
 
-/// RFC 1122 §3.3.6: whoever sends one host's packet to all stations is answered by none of them.
+/// RFC 1122 §3.3.6: a unicast packet in a broadcast frame is silently discarded.
 #[test]
-fn a_packet_for_one_host_in_a_frame_for_all_stations_is_dropped() {
+fn a_unicast_packet_in_a_broadcast_frame_is_dropped() {
     let mut pair = pair();
     let left = bind(&mut pair, Side::Left, 9);
     let own = Side::Left.mac();
@@ -217,7 +217,7 @@ fn a_packet_for_one_host_in_a_frame_for_all_stations_is_dropped() {
 }
 
 #[test]
-fn what_is_wrong_with_a_datagram_is_counted() {
+fn invalid_datagrams_are_counted_by_cause() {
     let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {});
     let (now, good) = (pair.now, packet());
     let (mut corrupt, mut short) = (good.clone(), good.clone());
@@ -238,7 +238,7 @@ fn what_is_wrong_with_a_datagram_is_counted() {
 }
 
 #[test]
-fn who_cannot_be_sent_to_is_no_peer() {
+fn an_invalid_destination_cannot_be_connected() {
     let mut pair = pair();
     let left = bind(&mut pair, Side::Left, 5);
     let now = pair.now;
@@ -248,9 +248,9 @@ fn who_cannot_be_sent_to_is_no_peer() {
     assert_eq!(stack.udp_peer_addr(left), Err(Error::NotConnected));
 }
 
-/// RFC 1122 §4.1.3.5: the application says from which address it sends.
+/// RFC 1122 §4.1.3.5: the application can specify the source address.
 #[test]
-fn what_a_bound_socket_sends_comes_from_where_it_is_bound() {
+fn a_bound_socket_sends_from_its_address() {
     let mut pair = Pair::new(&Setup::default(), |side, config| {
         if side == Side::Left {
             config.addresses.push("198.51.100.7/32".parse().unwrap());
@@ -266,7 +266,7 @@ fn what_a_bound_socket_sends_comes_from_where_it_is_bound() {
 }
 
 #[test]
-fn a_report_makes_a_connected_socket_readable_and_no_other() {
+fn an_icmp_error_makes_only_a_connected_socket_readable() {
     for connected in [true, false] {
         let mut pair = pair();
         let left = bind(&mut pair, Side::Left, 5);
@@ -284,7 +284,7 @@ fn a_report_makes_a_connected_socket_readable_and_no_other() {
 }
 
 #[test]
-fn what_a_socket_was_told_to_send_leaves_although_it_is_closed_and_it_is_heard_of_no_more() {
+fn queued_datagrams_leave_after_a_close_without_events() {
     let mut pair = pair();
     let (left, right) = (bind(&mut pair, Side::Left, 5), bind(&mut pair, Side::Right, 9));
     let now = pair.now;
@@ -306,7 +306,7 @@ fn what_a_socket_was_told_to_send_leaves_although_it_is_closed_and_it_is_heard_o
 }
 
 #[test]
-fn a_host_holds_what_a_closed_socket_was_told_to_send_until_the_neighbour_has_answered() {
+fn datagrams_of_a_closed_socket_wait_for_arp() {
     let mut pair = pair();
     let (left, right) = (bind(&mut pair, Side::Left, 5), bind(&mut pair, Side::Right, 9));
     let now = pair.now;
@@ -316,7 +316,7 @@ fn a_host_holds_what_a_closed_socket_was_told_to_send_until_the_neighbour_has_an
     stack.udp_close(left).unwrap();
     assert!(stack.holds_packets());
     pair.turn();
-    // It has asked, and nothing is to be sent until the answer is there.
+    // The ARP request has left, and the packet waits for the reply.
     assert!(!pair.stack(Side::Left).wants_transmit() && pair.stack(Side::Left).holds_packets());
     assert!(
         pair.run_until(Duration::from_millis(1), |pair| !pair.stack(Side::Left).holds_packets())
@@ -326,7 +326,7 @@ fn a_host_holds_what_a_closed_socket_was_told_to_send_until_the_neighbour_has_an
 }
 
 #[test]
-fn of_what_closed_sockets_were_told_to_send_no_more_is_kept_than_of_replies() {
+fn datagrams_of_closed_sockets_are_limited_like_replies() {
     let mut pair =
         Pair::new(&Setup::default(), |_, config| config.limits.reply_bytes = 2 * (100 + 92));
     let left = bind(&mut pair, Side::Left, 5);
@@ -340,7 +340,7 @@ fn of_what_closed_sockets_were_told_to_send_no_more_is_kept_than_of_replies() {
 }
 
 #[test]
-fn a_socket_wants_to_send_until_its_last_datagram_has_left() {
+fn a_socket_is_a_sender_until_its_last_datagram_has_left() {
     let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, _| {});
     let left = bind(&mut pair, Side::Left, 5);
     let now = pair.now;
@@ -355,9 +355,9 @@ fn a_socket_wants_to_send_until_its_last_datagram_has_left() {
     }
 }
 
-/// Sockets are known by numbers, and those of closed ones are given out again.
+/// The slots of closed sockets are reused.
 #[test]
-fn a_socket_hears_nothing_of_what_happened_to_a_closed_one_in_its_place() {
+fn a_reused_slot_gets_no_events_of_a_closed_socket() {
     let mut pair = pair();
     let (left, right) = (bind(&mut pair, Side::Left, 5), bind(&mut pair, Side::Right, 9));
     let now = pair.now;
@@ -369,7 +369,7 @@ fn a_socket_hears_nothing_of_what_happened_to_a_closed_one_in_its_place() {
 }
 
 #[test]
-fn broadcasts_need_leave_and_reach_who_listens_on_all_addresses() {
+fn broadcasts_must_be_allowed_and_reach_unbound_sockets() {
     let mut pair = pair();
     let left = bind(&mut pair, Side::Left, 5);
     let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9);
@@ -391,7 +391,7 @@ fn broadcasts_need_leave_and_reach_who_listens_on_all_addresses() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_reason() {
+fn invalid_calls_are_refused_with_a_reason() {
     let mut pair = pair();
     let left = bind(&mut pair, Side::Left, 5);
     let now = pair.now;
@@ -408,10 +408,10 @@ fn what_cannot_be_is_refused_with_its_reason() {
     let far = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 9);
     assert_eq!(stack.udp_send_to(now, left, far, b""), Err(Error::NoRoute(*far.ip())));
     let group = SocketAddrV4::new(Ipv4Addr::new(224, 0, 0, 1), 9);
-    for nobody in [at(Side::Right, 0), group, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9)] {
+    for invalid in [at(Side::Right, 0), group, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9)] {
         assert_eq!(
-            stack.udp_send_to(now, left, nobody, b""),
-            Err(Error::InvalidDestination(nobody))
+            stack.udp_send_to(now, left, invalid, b""),
+            Err(Error::InvalidDestination(invalid))
         );
     }
     let within =
@@ -431,7 +431,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
 }
 
 #[test]
-fn ephemeral_ports_run_out_with_an_error() {
+fn exhausted_ephemeral_ports_are_an_error() {
     let mut pair =
         Pair::new(&Setup::default(), |_, config| config.ephemeral_ports = 40_000..=40_009);
     let stack = pair.stack(Side::Left);
@@ -449,7 +449,7 @@ fn ephemeral_ports_run_out_with_an_error() {
 }
 
 #[test]
-fn a_router_takes_what_is_not_on_the_link() {
+fn packets_to_other_networks_go_to_the_router() {
     let far = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 9);
     let mut pair = Pair::new(&Setup::default(), |side, config| match side {
         Side::Left => {
@@ -470,7 +470,7 @@ fn a_router_takes_what_is_not_on_the_link() {
 }
 
 #[test]
-fn sockets_of_one_host_talk_with_each_other() {
+fn sockets_of_one_host_exchange_datagrams() {
     let mut pair = pair();
     let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9);
     let stack = pair.stack(Side::Left);
@@ -484,7 +484,7 @@ fn sockets_of_one_host_talk_with_each_other() {
 }
 
 #[test]
-fn a_corrupt_datagram_never_arrives() {
+fn a_corrupt_datagram_is_dropped() {
     let network = Network { corruption: 500, ..Setup::default().network };
     let mut pair = Pair::new(&Setup { network, ..Setup::default() }, |_, _| {});
     let (left, right) = (bind(&mut pair, Side::Left, 5), bind(&mut pair, Side::Right, 9));

@@ -83,7 +83,7 @@ impl Connection {
     ///
     /// # Panics
     /// If the two differ.
-    pub fn assert_hears_like(&self, twin: &mut Self) {
+    pub fn assert_behaves_like(&self, twin: &mut Self) {
         twin.receiver.take_leftovers_of(&self.receiver, &self.rcv);
         twin.sender.buffer.take_leftovers_of(&self.sender.buffer);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Buffers of sockets that are lent to their applications.
+//! Zero-copy access of applications to the socket buffers.
 
 use bytes::Bytes;
 use linerate_stack::{Error, Event};
@@ -8,7 +8,7 @@ use linerate_testkit::{Access, Pair, Setup, Side, pattern};
 use linerate_units::Duration;
 
 #[test]
-fn whatever_is_copied_and_whatever_is_made_and_read_in_place_is_one_stream() {
+fn copies_and_zero_copy_calls_form_one_stream() {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
     let listener = listen(&mut pair);
     let (left, right) = established(&mut pair, listener);
@@ -39,9 +39,9 @@ fn whatever_is_copied_and_whatever_is_made_and_read_in_place_is_one_stream() {
     assert!(modes.contains(&Access::InPlace) && modes.contains(&Access::Copied));
 }
 
-/// The same of who shares what he has; and who has nothing to write waits for nothing.
+/// A write of shared data waits for memory, and an empty write does not.
 #[test]
-fn whoever_cannot_share_for_want_of_memory_waits_for_it() {
+fn a_shared_write_without_memory_waits_for_it() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.buffer_bytes = 8 << 10);
     let listener = listen(&mut pair);
     let [(one, _), (two, _), (three, _)] = [(); 3].map(|()| established(&mut pair, listener));
@@ -57,16 +57,16 @@ fn whoever_cannot_share_for_want_of_memory_waits_for_it() {
     let mut data = Bytes::from_static(&[7; 100]);
     assert_eq!(stack.tcp_write_shared(now, three, &mut data), Ok(0));
     assert_eq!(stack.counters().tcp_extra.memory_waits, 1);
-    let told = |pair: &mut Pair| {
+    let is_told = |pair: &mut Pair| {
         pair.stack(Side::Left).poll_event() == Some(Event::Tcp(three, TcpEvent::Writable))
     };
-    assert!(pair.run_until(Duration::from_secs(3), told));
+    assert!(pair.run_until(Duration::from_secs(3), is_told));
 }
 
-/// Whoever could be lent nothing is told when there is something; whoever was lent room and did not use it,
-/// is not, and holds no place in the queue.
+/// A writer without memory gets an event when there is some. A writer that got room and did not use
+/// it gets none, and has no place in the queue.
 #[test]
-fn whoever_cannot_be_lent_memory_waits_for_it() {
+fn an_in_place_write_without_memory_waits_for_it() {
     let mut pair = Pair::new(&Setup::default(), |_, config| config.limits.buffer_bytes = 8 << 10);
     let listener = listen(&mut pair);
     let [(one, _), (two, _), (three, _)] = [(); 3].map(|()| established(&mut pair, listener));
@@ -77,13 +77,16 @@ fn whoever_cannot_be_lent_memory_waits_for_it() {
     assert_eq!(stack.tcp_write_with(now, two, 4_000, |_| 0), Ok(0));
     assert_eq!(stack.tcp_write_with(now, two, 4_000, |room| room.len()), Ok(4_000));
     assert_eq!(stack.counters().tcp_extra.memory_waits, 0);
-    assert_eq!(stack.tcp_write_with(now, three, 4_000, |_| unreachable!("there is none")), Ok(0));
+    assert_eq!(
+        stack.tcp_write_with(now, three, 4_000, |_| unreachable!("there is no memory")),
+        Ok(0)
+    );
     assert_eq!(stack.counters().tcp_extra.memory_waits, 1);
     stack.check();
-    let told = |pair: &mut Pair| {
+    let is_told = |pair: &mut Pair| {
         pair.stack(Side::Left).poll_event() == Some(Event::Tcp(three, TcpEvent::Writable))
     };
-    assert!(pair.run_until(Duration::from_secs(3), told));
+    assert!(pair.run_until(Duration::from_secs(3), is_told));
     let now = pair.now;
     assert!(pair.stack(Side::Left).tcp_write_with(now, three, 100, |room| room.len()).unwrap() > 0);
 }

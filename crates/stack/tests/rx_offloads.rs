@@ -1,5 +1,4 @@
-//! Frames of which the link knows more than their bytes say: checksums that were never completed, and
-//! segments that were joined to one.
+//! Frames with metadata of the link: partial checksums, and GRO frames.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -15,8 +14,8 @@ use std::rc::Rc;
 const TCP: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
 const DATA: usize = 1_000;
 
-/// Two hosts with a connection, and a frame with data for the right one whose checksum was not completed.
-/// It is still on its way.
+/// Returns two hosts with a connection, and a frame with data for the right one, which has a
+/// partial checksum and has not arrived.
 fn with_an_incomplete_frame() -> (Pair, TcpHandle, Vec<u8>) {
     let mut pair = Pair::new(&Setup::default(), |_, _| {});
     let listener = listen(&mut pair);
@@ -52,7 +51,7 @@ fn partial() -> RxChecksum {
 }
 
 #[test]
-fn data_whose_checksum_was_left_to_the_link_is_taken_only_if_the_link_says_so() {
+fn a_partial_checksum_is_accepted_only_with_metadata() {
     let (mut pair, right, frame) = with_an_incomplete_frame();
     arrive(&mut pair, frame.clone(), RxChecksum::Unverified, None);
     assert_eq!(pair.stack(Side::Right).counters().tcp.in_checksum_errors, 1);
@@ -63,7 +62,7 @@ fn data_whose_checksum_was_left_to_the_link_is_taken_only_if_the_link_says_so() 
 }
 
 #[test]
-fn a_super_frame_is_one_frame_of_the_link_and_as_many_segments_as_the_peer_has_sent() {
+fn a_gro_frame_counts_as_one_frame_and_many_segments() {
     let (mut pair, right, frame) = with_an_incomplete_frame();
     let before = pair.stack(Side::Right).counters();
     arrive(&mut pair, frame, partial(), NonZeroU16::new(100));
@@ -74,10 +73,10 @@ fn a_super_frame_is_one_frame_of_the_link_and_as_many_segments_as_the_peer_has_s
     assert_eq!(pair.stack(Side::Right).tcp(right).unwrap().statistics().prediction.data, 1);
 }
 
-/// Where a link has super-frames their acknowledgement leaves with the next turn, which is due at once: an
-/// application that reads in between has it offer the whole window, and one that does not holds it up no longer.
+/// On a link with segmentation offload, the acknowledgement leaves in the next turn, which is due
+/// immediately. An application that reads in between makes it announce the whole window.
 #[test]
-fn what_super_frames_call_for_leaves_when_the_application_has_had_its_turn() {
+fn the_ack_of_a_gro_frame_follows_the_read_of_the_application() {
     let offered = [true, false].map(|reads| {
         let (mut pair, right, frame) = with_an_incomplete_frame();
         let now = pair.now;
@@ -95,6 +94,6 @@ fn what_super_frames_call_for_leaves_when_the_application_has_had_its_turn() {
         assert_eq!((turn.received, turn.transmitted, turn.more), (0, 1, false));
         host.stack().tcp(right).unwrap().information().receive_window as usize
     });
-    // A window is told in units of its scale.
+    // A window is rounded to its scale.
     assert!((offered[0] - offered[1]).abs_diff(DATA) < 128, "{offered:?}");
 }

@@ -1,5 +1,6 @@
-//! Acknowledgements that come in one batch are judged as one, and nothing else changes: the window grows as
-//! it would have, duplicates stay duplicates, and nobody waits beyond the batch.
+//! ACK batches: acknowledgements that arrive together are processed as one. The congestion window
+//! grows as for single ones, duplicates remain duplicates, and no acknowledgement waits beyond its
+//! batch.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
@@ -14,7 +15,8 @@ use linerate_wire::{Ipv4Packet, MacAddress, Sum};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 80);
-/// Frames that the server takes in before it answers: so it answers every other segment.
+/// Frames that the server receives before each answer, so that it acknowledges every second
+/// segment.
 const BEFORE_ANSWER: usize = 2;
 
 fn host(number: u8, congestion: CongestionName, receive: usize) -> Host<TestLink> {
@@ -29,7 +31,7 @@ fn host(number: u8, congestion: CongestionName, receive: usize) -> Host<TestLink
     })
 }
 
-/// A client with a connection to a server, and what has happened between them so far.
+/// A client with a connection to a server.
 struct Scene {
     now: Instant,
     client: Host<TestLink>,
@@ -48,13 +50,13 @@ impl Scene {
         scene
     }
 
-    /// What the client has to say, a while later; then the server's answers, all at once.
+    /// Carries all frames of the client, and all answers in one batch.
     fn exchange(&mut self) {
         let answers = self.answers();
-        self.hear(answers);
+        self.deliver(answers);
     }
 
-    /// What the client has to say arrives, and the server answers: with one frame for each two.
+    /// Delivers all frames of the client, and returns the answers: one for every two frames.
     fn answers(&mut self) -> Vec<Vec<u8>> {
         self.client.turn(self.now).unwrap();
         self.now += Duration::from_millis(5);
@@ -68,7 +70,7 @@ impl Scene {
         std::iter::from_fn(|| self.server.link_mut().fetch()).collect()
     }
 
-    fn hear(&mut self, frames: Vec<Vec<u8>>) {
+    fn deliver(&mut self, frames: Vec<Vec<u8>>) {
         for frame in frames {
             self.client.link_mut().put(self.now, frame);
         }
@@ -100,13 +102,13 @@ fn open(client: &mut Host<TestLink>) -> TcpHandle {
 }
 
 #[test]
-fn the_last_of_a_batch_stands_for_all_of_them() {
+fn the_last_ack_of_a_batch_covers_all() {
     let mut scene = Scene::new(CongestionName::Cubic);
     scene.write(10 * 1_448);
     let answers = scene.answers();
     assert_eq!(answers.len(), 5);
     let before = scene.statistics();
-    scene.hear(answers);
+    scene.deliver(answers);
     let after = scene.statistics();
     assert_eq!(after.segments_received - before.segments_received, 5);
     assert_eq!(after.prediction.acks - before.prediction.acks, 5);
@@ -115,18 +117,18 @@ fn the_last_of_a_batch_stands_for_all_of_them() {
 }
 
 #[test]
-fn the_window_grows_as_if_each_had_been_judged() {
+fn the_window_grows_as_for_single_acks() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
         let [together, apart] = [true, false].map(|together| {
             let mut scene = Scene::new(congestion);
-            // More than the window ever is, so that all of it is used.
+            // More than the congestion window, so that it is fully used.
             scene.write(40 * 1_448);
             for _ in 0..2 {
                 let answers = scene.answers();
                 if together {
-                    scene.hear(answers);
+                    scene.deliver(answers);
                 } else {
-                    answers.into_iter().for_each(|answer| scene.hear(vec![answer]));
+                    answers.into_iter().for_each(|answer| scene.deliver(vec![answer]));
                 }
             }
             (scene.information().congestion_window, scene.statistics().acks_superseded)
@@ -137,21 +139,21 @@ fn the_window_grows_as_if_each_had_been_judged() {
 }
 
 #[test]
-fn a_duplicate_is_judged_for_itself() {
+fn a_duplicate_ack_is_not_coalesced() {
     let mut scene = Scene::new(CongestionName::Cubic);
     scene.write(10 * 1_448);
     let mut answers = scene.answers();
     answers.insert(2, answers[1].clone());
     let before = scene.statistics();
-    scene.hear(answers);
+    scene.deliver(answers);
     let after = scene.statistics();
-    // The first two are one, then comes what says nothing new, and then the last three.
+    // The first two are coalesced, then comes the duplicate, then the last three.
     assert_eq!(after.duplicate_acks - before.duplicate_acks, 1);
     assert_eq!(after.acks_superseded - before.acks_superseded, 1 + 2);
     assert_eq!(after.bytes_acknowledged - before.bytes_acknowledged, 10 * 1_448);
 }
 
-/// The same frame with another number acknowledged, and the checksum that follows from it.
+/// Returns the frame with another acknowledgement number and a valid checksum.
 fn acknowledging(mut frame: Vec<u8>, more: u32) -> Vec<u8> {
     const TCP: usize = 14 + 20;
     let ack = frame[TCP + 8..].first_chunk_mut().unwrap();
@@ -165,33 +167,33 @@ fn acknowledging(mut frame: Vec<u8>, more: u32) -> Vec<u8> {
 }
 
 #[test]
-fn what_acknowledges_more_than_was_sent_stands_for_none_of_the_others() {
+fn an_ack_of_unsent_data_does_not_replace_others() {
     let mut scene = Scene::new(CongestionName::Cubic);
     scene.write(10 * 1_448);
     let mut answers = scene.answers();
     answers.push(acknowledging(answers[4].clone(), 1));
     let before = scene.statistics();
-    scene.hear(answers);
+    scene.deliver(answers);
     let after = scene.statistics();
     assert_eq!(after.bytes_acknowledged - before.bytes_acknowledged, 10 * 1_448);
     assert_eq!(after.acks_superseded - before.acks_superseded, 4);
 }
 
 #[test]
-fn what_is_not_intact_stands_for_none_of_the_others() {
+fn a_corrupt_ack_does_not_replace_others() {
     let mut scene = Scene::new(CongestionName::Cubic);
     scene.write(10 * 1_448);
     let mut answers = scene.answers();
     answers[3][14 + 20 + 11] ^= 1;
     let before = scene.statistics();
-    scene.hear(answers);
+    scene.deliver(answers);
     let after = scene.statistics();
     assert_eq!(after.acks_superseded - before.acks_superseded, 3);
     assert_eq!(scene.client.stack().counters().tcp.in_checksum_errors, 1);
 }
 
 #[test]
-fn acknowledgements_of_two_connections_wait_for_none_of_the_other() {
+fn acks_of_two_connections_are_not_coalesced() {
     let mut scene = Scene::new(CongestionName::Cubic);
     let first = scene.handle;
     scene.handle = open(&mut scene.client);
@@ -203,7 +205,7 @@ fn acknowledgements_of_two_connections_wait_for_none_of_the_other() {
     scene.write(4 * 1_448);
     let of_second = scene.answers();
     let (left, right) = (of_first.into_iter(), of_second.into_iter());
-    scene.hear(left.zip(right).flat_map(|(left, right)| [left, right]).collect());
+    scene.deliver(left.zip(right).flat_map(|(left, right)| [left, right]).collect());
     for handle in [first, second] {
         scene.handle = handle;
         let counted = scene.statistics();

@@ -1,6 +1,5 @@
-//! Transfers between two hosts, each of which survives an accident to any one frame: the 1st is
-//! spoilt, then the 2nd, the 3rd … until a transfer comes through untouched. A host drops what its
-//! checksums do not vouch for, so a wrong bit must cost no more than a loss.
+//! Faults of single frames: the n-th frame of a transfer is damaged or lost, for each n until a
+//! transfer is not affected. A damaged frame fails a checksum, so it must cost no more than a loss.
 
 use linerate_testkit::transfer::{established, listen};
 use linerate_testkit::{Fate, Line, Network, Pair, Setup, Side, Transfer};
@@ -11,7 +10,7 @@ use std::rc::Rc;
 
 const BYTES: usize = 30_000;
 
-/// Where a bit of a frame is turned over: places that mean something, and checksums themselves.
+/// The bytes of a frame in which a bit is inverted: significant fields, and the checksums.
 const PLACES: [(&str, usize); 12] = [
     ("version and header length", IP),
     ("total length", IP + 3),
@@ -29,7 +28,7 @@ const PLACES: [(&str, usize); 12] = [
 const IP: usize = EthernetHeader::LENGTH;
 const TCP: usize = IP + Ipv4Header::LENGTH;
 
-/// 10 ms there and back, and 0.12 ms a frame.
+/// A path with 10 ms of round-trip time, and 0.12 ms per frame.
 fn pair(nth: u32) -> Pair {
     let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 1 << 20 };
     let network = Network { line: Some(line), ..Network::clean(Duration::from_millis(5)) };
@@ -39,8 +38,8 @@ fn pair(nth: u32) -> Pair {
     })
 }
 
-/// How long a transfer in both directions takes when `accident` decides about the nth segment of a
-/// side; whether there was such a segment; and how many frames both hosts found wrong.
+/// Runs a transfer in both directions, in which `accident` decides about the n-th segment of a
+/// side. Returns its duration, whether there was such a segment, and the number of invalid frames.
 fn transfer_with(
     from: Side,
     nth: u32,
@@ -50,7 +49,7 @@ fn transfer_with(
     let happened = Rc::new(Cell::new(false));
     let (happening, mut seen) = (Rc::clone(&happened), 0);
     pair.set_filter(move |_, side, frame| {
-        // ARP has no checksum, and who asks again is not TCP.
+        // ARP has no checksum, and its retries are not part of TCP.
         seen += u32::from(side == from && frame.len() > TCP + TcpHeader::LENGTH);
         let hit = side == from && seen == nth && !happening.get();
         happening.set(happening.get() || hit);
@@ -70,39 +69,39 @@ fn transfer_with(
         back.read()
     );
     let took = pair.now.since(start);
-    // What is still under way arrives, too.
+    // Frames in flight still arrive.
     pair.run_for(Duration::from_secs(1));
-    let wrong = Side::BOTH.map(|side| {
+    let invalid = Side::BOTH.map(|side| {
         let counters = pair.stack(side).counters();
         let ip = counters.ip.in_header_errors
             + counters.ip.in_address_errors
             + counters.ip.reassembly_required;
         ip + counters.ip.in_unknown_protocols + counters.tcp.in_errors + counters.receive.errors
     });
-    (took, happened.get(), wrong.iter().sum())
+    (took, happened.get(), invalid.iter().sum())
 }
 
-/// Segments of the handshake: one second, and a slow start from one segment with a timeout of 3 s.
-fn patience(nth: u32) -> Duration {
+/// Segments of the handshake cost a second, and slow start from one segment after a timeout of 3 s.
+fn allowed_delay(nth: u32) -> Duration {
     Duration::from_millis(if nth <= 2 { 1_100 } else { 300 })
 }
 
 #[test]
-fn a_wrong_bit_anywhere_in_any_one_segment_costs_no_more_than_a_loss() {
+fn a_bit_error_in_any_segment_costs_no_more_than_a_loss() {
     let (clean, _, _) = transfer_with(Side::Left, u32::MAX, |_| Fate::Arrive);
     for from in Side::BOTH {
         for (name, place) in PLACES {
             for nth in 1.. {
                 let bit = move |frame: &[u8]| place.min(frame.len() - 1) as u64 * 8;
-                let (took, happened, wrong) =
+                let (took, happened, invalid) =
                     transfer_with(from, nth, move |frame| Fate::Spoil(bit(frame)));
                 assert!(
-                    took <= clean + patience(nth),
+                    took <= clean + allowed_delay(nth),
                     "{name} of {from:?}'s segment {nth} costs {}",
                     took - clean
                 );
                 assert_eq!(
-                    wrong,
+                    invalid,
                     u64::from(happened),
                     "{name} of {from:?}'s segment {nth} is counted once"
                 );
@@ -116,13 +115,13 @@ fn a_wrong_bit_anywhere_in_any_one_segment_costs_no_more_than_a_loss() {
 }
 
 #[test]
-fn the_loss_of_any_one_segment_costs_no_more_between_hosts() {
+fn the_loss_of_any_segment_costs_at_most_a_timeout() {
     let (clean, _, _) = transfer_with(Side::Left, u32::MAX, |_| Fate::Arrive);
     for from in Side::BOTH {
         for nth in 1.. {
             let (took, happened, _) = transfer_with(from, nth, |_| Fate::Lose);
             assert!(
-                took <= clean + patience(nth),
+                took <= clean + allowed_delay(nth),
                 "{from:?}'s segment {nth} costs {}",
                 took - clean
             );
