@@ -27,7 +27,7 @@ impl Network {
     }
 
     /// Carries frames in both directions until neither host has one to send.
-    fn settle(&mut self) {
+    fn carry_all(&mut self) {
         let mut frame = [0; 1_514];
         loop {
             let mut frames = Vec::new();
@@ -58,7 +58,7 @@ fn host(number: u8, address: &str) -> Result<Stack, Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     let mut network = Network::new()?;
     network.hosts[0].echo_send(network.now, "192.0.2.2".parse()?, 7, 1, b"ping")?;
-    network.settle();
+    network.carry_all();
     match network.hosts[0].poll_event() {
         Some(Event::EchoReply(reply)) => println!("reply from {}", reply.source),
         other => return Err(format!("expected an echo reply, not {other:?}").into()),
@@ -68,14 +68,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let listener = network.hosts[1].tcp_listen(service, &ListenOptions::default())?;
     let client = network.hosts[0].tcp_connect(network.now, service, &ConnectOptions::default())?;
     network.hosts[0].tcp_write(network.now, client, b"line rate")?;
-    network.settle();
+    network.carry_all();
 
     let mut bytes = [0; 64];
     let (server, peer) = network.hosts[1].tcp_accept(listener).ok_or("no connection")?;
     let length = network.hosts[1].tcp_read(network.now, server, &mut bytes)?;
     println!("{length} bytes from {peer}");
     network.hosts[1].tcp_write(network.now, server, &bytes[..length])?;
-    network.settle();
+    network.carry_all();
 
     let length = network.hosts[0].tcp_read(network.now, client, &mut bytes)?;
     println!("echo: {}", String::from_utf8_lossy(&bytes[..length]));

@@ -347,8 +347,8 @@ mod tests {
         let udp = UdpCounters { in_datagrams: 7, no_ports: 1, ..UdpCounters::default() };
         assert_eq!(
             udp.to_string(),
-            "Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors InCsumErrors\n\
-             Udp: 7 1 0 0 0 0 0"
+            "Udp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors \
+             InCsumErrors\nUdp: 7 1 0 0 0 0 0"
         );
         assert_eq!(udp.names().next(), Some(("InDatagrams", 7)));
     }

@@ -25,7 +25,7 @@ struct Entry {
 
 /// The previous content of the one-entry cache, to be restored.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Before(Option<Entry>);
+pub(crate) struct Replaced(Option<Entry>);
 
 /// A table from flows to sockets.
 #[derive(Debug)]
@@ -143,13 +143,13 @@ impl Demux {
 
     /// Adds a frame of the next batch, with its flow if it is a TCP segment.
     #[inline]
-    pub(crate) fn note_coming(&mut self, flow: Option<Flow>) {
+    pub(crate) fn announce(&mut self, flow: Option<Flow>) {
         self.prefetch.note(flow);
     }
 
     /// Looks up the added frames, if they belong to several flows, and prefetches the sockets that
     /// are found. `look` reads a socket, and returns whether its packets may use the flow cache.
-    pub(crate) fn look_up_coming(&mut self, look: impl Fn(u32) -> bool) -> bool {
+    pub(crate) fn look_up_announced(&mut self, look: impl Fn(u32) -> bool) -> bool {
         let runs = self.prefetch.runs();
         if runs.len() < 2 {
             self.prefetch.forget();
@@ -173,32 +173,32 @@ impl Demux {
 
     /// Advances to the next frame of the batch. If its socket was found, and differs from the
     /// cached one, the socket enters the one-entry cache. Returns the replaced entry.
-    pub(crate) fn turn_to_foreseen(&mut self, flow: Option<Flow>) -> Option<Before> {
+    pub(crate) fn step_to_announced(&mut self, flow: Option<Flow>) -> Option<Replaced> {
         let run = self.prefetch.step();
         let (flow, socket) = (flow?, run?.socket?);
         if run?.flow != Some(flow) || self.last(flow).is_some() {
             return None;
         }
-        Some(Before(self.last.replace(Entry { flow, socket })))
+        Some(Replaced(self.last.replace(Entry { flow, socket })))
     }
 
     /// Restores the one-entry cache after a frame that was not handled as predicted.
-    pub(crate) fn turn_back(&mut self, before: Before) {
+    pub(crate) fn restore(&mut self, before: Replaced) {
         self.last = before.0;
     }
 
     /// Is the current frame the last one before a frame of another flow?
-    pub(crate) fn turns_away(&self) -> bool {
+    pub(crate) fn is_last_of_run(&self) -> bool {
         self.prefetch.changes()
     }
 
     /// Ends the batch.
-    pub(crate) fn forget_coming(&mut self) {
+    pub(crate) fn end_batch(&mut self) {
         self.prefetch.forget();
     }
 
     /// Is no batch in progress?
-    pub(crate) const fn foresees_nothing(&self) -> bool {
+    pub(crate) const fn has_no_batch(&self) -> bool {
         self.prefetch.is_empty()
     }
 
@@ -320,22 +320,22 @@ mod tests {
             assert!(demux.insert(flow(port), port.into()));
         }
         for &port in noted {
-            demux.note_coming(port.map(flow));
+            demux.announce(port.map(flow));
         }
         let runs = noted.chunk_by(PartialEq::eq).count();
-        assert_eq!(demux.look_up_coming(|socket| socket != 2), runs > 1);
+        assert_eq!(demux.look_up_announced(|socket| socket != 2), runs > 1);
         if runs < 2 {
             return assert!(
-                demux.turn_to_foreseen(noted.first().copied().flatten().map(flow)).is_none()
+                demux.step_to_announced(noted.first().copied().flatten().map(flow)).is_none()
             );
         }
         for (at, &port) in noted.iter().enumerate() {
             let Some(port) = port else {
-                assert!(demux.turn_to_foreseen(None).is_none());
+                assert!(demux.step_to_announced(None).is_none());
                 continue;
             };
             let before = demux.last.map(|last| last.flow);
-            let outcome = demux.turn_to_foreseen(Some(flow(port)));
+            let outcome = demux.step_to_announced(Some(flow(port)));
             let is_expected = port < 2 && before != Some(flow(port));
             assert_eq!(
                 outcome.is_some(),
@@ -344,15 +344,15 @@ mod tests {
             );
             if let Some(outcome) = outcome {
                 assert_eq!(demux.last(flow(port)), Some(port.into()));
-                demux.turn_back(outcome);
+                demux.restore(outcome);
                 assert_eq!(demux.last.map(|last| last.flow), before);
             }
             let next = noted.get(at + 1);
-            assert_eq!(demux.turns_away(), next.is_some_and(|&next| next != Some(port)));
+            assert_eq!(demux.is_last_of_run(), next.is_some_and(|&next| next != Some(port)));
             demux.lookup(flow(port));
         }
-        demux.forget_coming();
-        assert!(demux.turn_to_foreseen(Some(flow(0))).is_none());
+        demux.end_batch();
+        assert!(demux.step_to_announced(Some(flow(0))).is_none());
     }
 
     proptest! {
@@ -363,7 +363,7 @@ mod tests {
             check_announced(&noted);
         }
 
-        /// Whatever arrives instead, and whichever flows are inserted or removed meanwhile, no flow
+        /// With any frames instead, and any insertions and removals of flows meanwhile, no flow
         /// leads to a removed socket.
         #[test]
         fn an_unexpected_sequence_never_finds_a_removed_socket(
@@ -376,11 +376,11 @@ mod tests {
                 prop_assert!(demux.insert(flow(port), port.into()));
             }
             for port in noted {
-                demux.note_coming(port.map(flow));
+                demux.announce(port.map(flow));
             }
-            demux.look_up_coming(|_| true);
+            demux.look_up_announced(|_| true);
             for (socket, (port, changes)) in (10..).zip(come) {
-                demux.turn_to_foreseen(Some(flow(port)));
+                demux.step_to_announced(Some(flow(port)));
                 for port in 0..4 {
                     let last = demux.last(flow(port));
                     prop_assert!(last.is_none() || last == list[usize::from(port)]);

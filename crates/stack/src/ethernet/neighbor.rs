@@ -144,7 +144,7 @@ impl Neighbors {
         match state {
             State::Unresolved => return None,
             State::Reachable | State::Probed => {}
-            State::Stale => self.ask(now, index, State::Probed),
+            State::Stale => self.next_holder(now, index, State::Probed),
         }
         if self.used.last() != Some(index) {
             self.leave_order(index);
@@ -229,7 +229,7 @@ impl Neighbors {
             State::Reachable => self.become_stale(now, index),
             State::Stale => drop(self.forget(index)),
             state @ (State::Unresolved | State::Probed) if entry.requests_sent < MAX_REQUESTS => {
-                self.ask(now, index, state);
+                self.next_holder(now, index, state);
             }
             State::Unresolved | State::Probed => {
                 self.counters.failures += 1;
@@ -313,7 +313,7 @@ impl Neighbors {
             return;
         }
         let index = self.add(now, address, State::Unresolved, MacAddress::ZERO);
-        self.ask(now, index, State::Unresolved);
+        self.next_holder(now, index, State::Unresolved);
     }
 
     fn add(&mut self, now: Instant, address: Ipv4Addr, state: State, mac: MacAddress) -> u32 {
@@ -341,7 +341,7 @@ impl Neighbors {
     }
 
     /// Schedules a request, and waits a second for the answer.
-    fn ask(&mut self, now: Instant, index: u32, state: State) {
+    fn next_holder(&mut self, now: Instant, index: u32, state: State) {
         let Some(entry) = self.entries.get_mut(index) else { return };
         entry.state = state;
         entry.requests_sent += 1;

@@ -49,8 +49,8 @@ pub trait Link {
     /// left to send; this call does not call it again then. Each offered frame has room for
     /// [`Capabilities::room`] bytes of arbitrary content.
     ///
-    /// A link without free space offers nothing: a frame that `fill` has written counts as sent, and
-    /// the host does not write it again.
+    /// A link without free space offers nothing: a frame that `fill` has written counts as sent,
+    /// and the host does not write it again.
     ///
     /// # Errors
     /// [`LinkError`] if the link cannot send. The frames filled before the error may be lost, as on

@@ -1,15 +1,16 @@
-//! Coalescing of segments that arrive together: GRO of data, and batches of acknowledgements.
+//! The state of coalescing: a pending GRO run of data, or a pending ACK batch.
 //!
-//! The segments of a GRO run differ in nothing but their numbers. Their data are written to their place in
-//! the receive buffer while the checksums are verified, and the connection is told of all at once. The next
-//! batch of frames may continue the run of the one before, after one question to the connection.
+//! The segments of a GRO run differ only in their sequence numbers and checksums. Their data is
+//! written to its place in the receive buffer while the checksums are verified, and the connection
+//! processes the run once. The next batch of frames can continue the run, if the connection still
+//! expects it.
 //!
-//! The last of a batch of acknowledgements says all that the others did, so the connection is given the
-//! last one and their number. To the sender it is as if the path had lost the others, and its window grows
-//! as if it had not.
+//! The last acknowledgement of a batch covers all others, so the connection processes only the last
+//! one, and their number. It behaves as if the path had lost the others, except that the congestion
+//! window grows for all.
 //!
-//! Nothing waits for longer than the batch of frames it came with, nor for a frame that does not belong to
-//! the run: that finds connection and host as if each segment had been handled by itself.
+//! A pending run is delivered at the end of its batch of frames, and before any frame that does not
+//! continue it. So host and connection behave as if each segment had been processed separately.
 
 use crate::handle::TcpHandle;
 use crate::tcp::TcpSocket;
@@ -18,10 +19,10 @@ use linerate_tcp::{AckRun, Connection, DataRun};
 use linerate_units::Instant;
 use linerate_wire::{NextAck, NextPacket, PlainPacket, Segment, Sum};
 
-/// Segments of one connection that wait for others of their run.
+/// Segments of one connection that are coalesced and not yet delivered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coalesced {
-    /// The connection. Its place may become another's.
+    /// The connection. Its slot may have been reused.
     pub(crate) handle: TcpHandle,
     pub(crate) kind: Kind,
 }
@@ -30,23 +31,23 @@ pub(crate) struct Coalesced {
 pub(crate) enum Kind {
     Data {
         run: DataRun,
-        /// The header of the last segment, and of the next.
+        /// The header of the last segment, from which the next is predicted.
         next: NextPacket,
-        /// The run has begun in an earlier batch of frames.
+        /// Was the run begun in an earlier batch of frames?
         is_resumed: bool,
     },
     Acks {
         run: AckRun,
-        /// The header of the last one, and of the next.
+        /// The header of the last acknowledgement, from which the next is predicted.
         next: NextAck,
-        /// Time of arrival of the last one.
+        /// Time of arrival of the last acknowledgement.
         at: Instant,
     },
 }
 
 impl Coalesced {
-    /// Begins a GRO run with `packet`, which is intact, and whose data, with this sum, are in their place.
-    /// `None` if no other could be coalesced with it.
+    /// Begins a GRO run with `packet`, which is intact, and whose data with this sum is in the
+    /// receive buffer. Returns `None` if no segment could be coalesced with it.
     #[inline(always)]
     pub(crate) fn begin_data(
         memory: &Memory,
@@ -62,9 +63,9 @@ impl Coalesced {
         Some(Self { handle, kind: Kind::Data { run, next, is_resumed: false } })
     }
 
-    /// Begins a batch of acknowledgements with `segment`, an unmarked one without data that has
-    /// come at `at`, if others may follow it. `next` makes the header that the next one is compared
-    /// with.
+    /// Begins an ACK batch with `segment`, which has no data and no congestion mark, and has
+    /// arrived at `at`. Returns `None` if no acknowledgement could be coalesced with it. `next`
+    /// predicts the header of the next one.
     #[inline(always)]
     pub(crate) fn begin_acks(
         (handle, connection): (TcpHandle, &Connection),
@@ -76,9 +77,9 @@ impl Coalesced {
         Some(Self { handle, kind: Kind::Acks { run, next: next()?, at } })
     }
 
-    /// Does it hold segments that the connection has not been told of?
+    /// Are there segments that were not delivered to the connection?
     #[inline(always)]
-    pub(crate) const fn waits(&self) -> bool {
+    pub(crate) const fn is_pending(&self) -> bool {
         match &self.kind {
             Kind::Data { run, .. } => run.count() > 0,
             Kind::Acks { .. } => true,
@@ -91,7 +92,7 @@ impl Coalesced {
     }
 }
 
-/// Is there memory for the data of the connection, whatever comes before it is told of them?
+/// Is there memory for the data of the connection, independent of events before the delivery?
 #[inline(always)]
 pub(crate) fn has_memory(memory: &Memory, socket: &TcpSocket) -> bool {
     socket.granted.is_final() && !memory.is_awaited()

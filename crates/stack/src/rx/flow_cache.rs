@@ -1,10 +1,8 @@
-//! The flow cache: a frame with the link header, addresses and ports of the frame before is for the same
-//! connection.
+//! The state of the flow cache: the headers of the last valid frame.
 //!
-//! What was checked of these headers for one frame holds for the next, so they are compared and not judged
-//! again, and lead straight to the connection. What differs from frame to frame is checked as ever: lengths,
-//! fragmentation, both checksums. Nothing is changed before a frame is known to be good. Any frame can also
-//! take the way of exceptions, through the parsers; tests give every frame to a twin that knows no other.
+//! A frame with the same link header, addresses and ports belongs to the same connection, and these
+//! headers need not be checked again. Lengths, fragmentation and both checksums are checked for
+//! each frame, before it has any effect. The parsers accept the same frames without the cache.
 
 use crate::link::Medium;
 use linerate_wire::EthernetHeader;
@@ -12,8 +10,7 @@ use linerate_wire::EthernetHeader;
 /// An Ethernet header without tags, as in a frame.
 pub(crate) type EthernetBytes = [u8; EthernetHeader::LENGTH];
 
-/// Headers of recent frames for this host alone that were found good. The connection is the one that the
-/// table of flows has found last.
+/// Headers of recent valid unicast frames. The connection is the last result of the flow table.
 #[derive(Debug)]
 pub(crate) struct FlowCache {
     pub(crate) is_enabled: bool,
@@ -21,10 +18,11 @@ pub(crate) struct FlowCache {
     pub(crate) link_header: Option<EthernetBytes>,
     /// Source and destination address of the last packet from the link.
     pub(crate) hosts: Option<[u8; 8]>,
-    /// Frames found in the cache. The host's counters count each of them as a frame, a packet, a segment and
-    /// a lookup.
+    /// Frames found in the cache. The counters of the host count each as a frame, a packet, a
+    /// segment and a lookup.
     pub(crate) hits: u64,
-    /// Hits that only the lookup prefetch has made possible: frames of another flow than the one before.
+    /// Hits that the lookup prefetch has made possible: frames of another flow than the previous
+    /// one.
     pub(crate) prefetched: u64,
 }
 
@@ -34,17 +32,17 @@ impl FlowCache {
     }
 }
 
-/// The link header that frames of the cached flow begin with.
+/// The expected link header of a cached flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LinkHeader<'a> {
-    /// The medium has none.
+    /// The medium has no link header.
     None,
-    /// This one.
+    /// An Ethernet header.
     Ethernet(&'a EthernetBytes),
 }
 
 impl<'a> LinkHeader<'a> {
-    /// Returns `None` if no frame has come before.
+    /// Returns the expected header; `None` if no frame has arrived before.
     #[inline(always)]
     pub(crate) const fn of(medium: Medium, known: Option<&'a EthernetBytes>) -> Option<Self> {
         match (medium, known) {
@@ -54,12 +52,12 @@ impl<'a> LinkHeader<'a> {
         }
     }
 
-    /// Returns the packet behind the header, if the frame begins with that.
+    /// Returns the packet after the link header, if the frame has the expected one.
     #[inline(always)]
     pub(crate) fn strip(self, bytes: &[u8]) -> Option<&[u8]> {
         let Self::Ethernet(known) = self else { return Some(bytes) };
         let (header, packet): (&EthernetBytes, _) = bytes.split_first_chunk()?;
-        // Slices are compared in two words that overlap.
+        // The comparison of slices compiles to two overlapping word comparisons.
         (known.as_slice() == header.as_slice()).then_some(packet)
     }
 }

@@ -1,4 +1,4 @@
-//! State of the receive path: the flow cache, the pending GRO run, and the lookup prefetch.
+//! The state of the receive path: the flow cache and coalescing.
 
 pub(crate) mod coalesce;
 pub(crate) mod flow_cache;

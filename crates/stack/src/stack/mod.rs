@@ -44,7 +44,7 @@ use crate::tcp::challenge_limit::ChallengeLimit;
 use crate::tcp::fast_open::FastOpenCache;
 use crate::tcp::fast_open::cookie::FastOpenCookies;
 use crate::tcp::isn::IsnGenerator;
-use crate::tcp::listen::syn_cookie::CookieJar;
+use crate::tcp::listen::syn_cookie::SynCookieIssuer;
 use crate::tcp::memory::Memory;
 use crate::tcp::warm_memory::WarmMemory;
 use crate::tcp::{HostHeaders, TcpConfigs, TcpTimer, TimeWait};
@@ -86,7 +86,7 @@ pub struct Stack {
     pub(crate) shard: Shard,
     /// The assignment of connections to shards.
     pub(crate) steering: Steering,
-    pub(crate) cookies: CookieJar,
+    pub(crate) cookies: SynCookieIssuer,
     pub(crate) fast_open_cookies: FastOpenCookies,
     pub(crate) fast_opens: FastOpenCache,
     /// Connections opened by Fast Open whose handshake is incomplete, with their listener, which
@@ -158,7 +158,7 @@ impl Stack {
             isn: IsnGenerator::new(&keys),
             shard: config.shard,
             steering: Steering::with_keys(&keys, config.shard.count),
-            cookies: CookieJar::new(&keys),
+            cookies: SynCookieIssuer::new(&keys),
             fast_open_cookies: FastOpenCookies::new(&keys),
             fast_opens: FastOpenCache::new(limits.fast_open_servers, &keys),
             pending_fast: BTreeMap::new(),
@@ -317,10 +317,10 @@ impl Stack {
         self.local.check();
         assert!(self.burst.is_committed(), "the frames of a burst are committed");
         assert!(
-            self.coalesced.as_ref().is_none_or(|run| !run.waits()),
+            self.coalesced.as_ref().is_none_or(|run| !run.is_pending()),
             "coalesced segments are flushed after each batch"
         );
-        assert!(self.flows.foresees_nothing(), "a lookup prefetch ends with its batch");
+        assert!(self.flows.has_no_batch(), "a lookup prefetch ends with its batch");
         let is_scheduled = self.ready.contains(Sender::Replies);
 
         assert!(is_scheduled || !self.has_replies(), "replies are in the ring of senders");

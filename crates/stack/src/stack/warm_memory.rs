@@ -12,7 +12,7 @@ impl Stack {
     #[inline]
     pub(crate) fn lend_memory(&mut self, index: u32) {
         debug_assert!(
-            self.coalesced.as_ref().is_none_or(|run| !run.waits()),
+            self.coalesced.as_ref().is_none_or(|run| !run.is_pending()),
             "nothing lies in a buffer of which its connection does not know"
         );
         if let Some(socket) = self.sockets.full_at(index) {

@@ -1,66 +1,66 @@
-//! The memory that the buffers of all connections hold together: who may take some, who waits for it, and
-//! who gives some back when it runs short.
+//! The buffer memory of all connections: its distribution, the queue of waiting writers, and the
+//! relief when it runs short.
 //!
-//! Connections draw on one budget, and only for data that is there. None may grow beyond a part of what is
-//! free after it has grown (dynamic thresholds, Choudhury and Hahne 1998): a sixteenth, so that it takes many
-//! that hold memory for nothing, each with less than the ones before, to use it up; all of it, if as much
-//! as it holds has gone through it already. Everybody who has nothing may take a little, for as long as there
-//! is any, so that each can say something.
+//! Connections share one budget, and take memory only for actual data. A connection may not grow
+//! beyond a part of the memory that is then free (dynamic thresholds, Choudhury and Hahne 1998).
+//! The part is a sixteenth, so that many idle holders are needed to use the budget up, each with
+//! less than the previous ones. It is all of it for a connection that has already transferred as
+//! much as it holds. A connection without memory may take a minimum as long as there is any.
 //!
-//! When half of the budget is taken, the largest holders give back what nothing lies in, nor did of late.
-//! When three quarters are, or somebody gets nothing, buffers grow no more by themselves, and the largest
-//! holders also lose what lies beyond holes: it was never acknowledged, so its sender still has it. What was
-//! acknowledged is never taken away. So a peer cannot make the host hold more than the budget, however it
-//! orders its segments, and who holds most for nothing loses it first.
+//! Above half of the budget, the largest holders return memory that was not used recently. Above
+//! three quarters, or when a connection gets nothing, automatic growth stops, and the largest
+//! holders also drop out-of-order data, which was not acknowledged and will be sent again.
+//! Acknowledged data is never dropped. So a peer cannot make the host exceed the budget by any
+//! order of segments, and the connections that waste most lose it first.
 //!
-//! Who has something to write, nothing in its buffer whose acknowledgement would wake it, and gets no memory,
-//! waits in a queue, and is given some before anybody else is. While one waits, the others may fill half
-//! of what they hold, and the other half comes free as their peers acknowledge.
+//! A writer without memory, whose buffer is empty, waits in a queue, and is served before others.
+//! While one waits, the others may use half of what they hold; the rest becomes free as their peers
+//! acknowledge.
 //!
-//! A connection itself takes memory, too: four times as much awake as at rest. Who idles rests after a second,
-//! and of those that have held nothing since they were opened, only the last stay awake for so long: however
-//! many are opened at once, and say nothing, they never take that memory all together.
+//! A full connection takes four times the memory of a compact one. An idle connection is packed
+//! after a second. Of new connections without buffer memory only a limited number stays full, so
+//! that many idle connections that are opened together cannot exhaust the memory of the process.
 
 use crate::collections::list::{Links, List};
 use crate::tcp::TcpSocket;
 use crate::tcp::grant::Granted;
 use linerate_tcp::{MemoryGrant, SMALLEST_BUFFER_MEMORY};
 
-/// The smallest budget: what one connection needs in each direction.
+/// The smallest budget: the minimum of one connection in each direction.
 const SMALLEST_BUDGET: usize = 2 * SMALLEST_BUFFER_MEMORY;
 
-/// Holders are sorted by the number of bits in what they hold.
+/// Holders are classified by the number of significant bits of what they hold.
 pub(crate) const CLASSES: usize = usize::BITS as usize + 1;
 
-/// What a connection holds that has moved nothing yet is at most the part of the free memory that this
-/// divides it by.
+/// The divisor of free memory for connections that have not transferred anything.
 const PART: usize = 16;
 
-/// Holders of one class that are asked in one go.
-pub(crate) const ASKED: usize = 4;
+/// Holders of one class that are relieved in one pass.
+pub(crate) const HOLDERS_PER_PASS: usize = 4;
 
-/// How many connections that have held nothing since they were opened stay awake.
+/// The limit of full connections that have never held buffer memory.
 const NEWCOMERS: usize = 1_024;
 
-/// The class of those.
+/// The class of connections without buffer memory.
 const NEW: usize = 0;
 
-/// The budget.
+/// The budget of buffer memory.
 #[derive(Debug)]
 pub(crate) struct Memory {
     limit: usize,
     /// Invariant: the sum over all connections, and at most `limit`.
     held: usize,
-    /// Invariant: each connection that holds something is in its class, and at most [`NEWCOMERS`] are in [`NEW`].
+    /// Invariant: each connection with memory is in its class, and at most [`NEWCOMERS`] are in
+    /// [`NEW`].
     holders: Links,
     pub(crate) classes: [List; CLASSES],
     writers: Links,
-    /// Applications that wait for memory to write into, the first first. Invariant: there is none for anybody
-    /// while one waits.
+    /// Connections whose application waits for memory, in order. Invariant: while there is one, no
+    /// memory is available.
     waiting: List,
-    /// Was it short when it was last looked at?
+    /// Was memory short at the last check?
     pub(crate) was_short: bool,
-    /// How often what there is has changed: a grant is right until the next time.
+    /// The number of changes; a grant is valid until the next one.
     changes: u64,
 }
 
@@ -78,11 +78,12 @@ impl Memory {
         }
     }
 
-    /// What a connection that holds `held` bytes may take now. Has as much gone through it already?
+    /// Returns the grant of a connection that holds `held` bytes. `has_moved` tells whether it has
+    /// transferred as much.
     pub(crate) fn grant(&self, held: usize, has_moved: bool) -> MemoryGrant {
         let part = if has_moved { 1 } else { PART };
         let free = self.limit - self.held;
-        let least = if self.is_out() { 0 } else { SMALLEST_BUFFER_MEMORY };
+        let least = if self.is_exhausted() { 0 } else { SMALLEST_BUFFER_MEMORY };
         MemoryGrant {
             room: in_grant(free.saturating_sub(part * held) / (part + 1)),
             least: in_grant(least),
@@ -91,32 +92,32 @@ impl Memory {
         }
     }
 
-    /// What a connection that holds nothing may take now, and for what that holds.
+    /// Returns the grant of a new connection, and its record.
     pub(crate) fn first_grant(&self) -> (Granted, MemoryGrant) {
         (Granted { changes: self.changes, has_moved: false }, self.grant(0, false))
     }
 
-    /// Lets a connection take what it may now. To be called before each step that may take memory: while it
-    /// holds what it did, and so do all others, the connection knows already.
+    /// Updates the grant of a connection. Must be called before each step that may take memory.
+    /// Cheap as long as no connection has changed what it holds.
     #[inline(always)]
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
-        // What has gone through it grows, so there is no way back from there.
+        // The transferred bytes only grow, so this condition never reverts.
         let Granted { changes, has_moved: knows } = socket.granted;
         if changes != self.changes
             || (!knows && has_moved(socket.held, socket.connection.moved_bytes()))
         {
-            self.supply_anew(socket);
+            self.refresh_grant(socket);
         }
     }
 
-    /// Does the connection know what it may take, if as much has gone through it as it holds?
+    /// Is the grant of the connection up to date, if it has transferred as much as it holds?
     #[inline(always)]
     pub(crate) const fn has_supplied(&self, socket: &TcpSocket) -> bool {
         socket.granted.changes == self.changes
     }
 
     #[cold]
-    fn supply_anew(&self, socket: &mut TcpSocket) {
+    fn refresh_grant(&self, socket: &mut TcpSocket) {
         let has_moved = has_moved(socket.held, socket.connection.moved_bytes());
         let granted = Granted { changes: self.changes, has_moved };
         if socket.granted != granted {
@@ -125,19 +126,19 @@ impl Memory {
         }
     }
 
-    /// Panics if a connection was told of other memory than there is.
+    /// Panics if the grant of a connection is wrong.
     pub(crate) fn check_granted(&self, socket: &TcpSocket) {
         if socket.granted.changes == self.changes {
             let grant = self.grant(socket.held, socket.granted.has_moved);
             assert_eq!(
                 socket.connection.granted_memory(),
                 grant,
-                "a grant is right until something changes"
+                "a grant is valid until the next change"
             );
         }
     }
 
-    /// Bytes that all connections hold.
+    /// Returns the bytes that all connections hold.
     pub(crate) const fn held(&self) -> usize {
         self.held
     }
@@ -150,17 +151,17 @@ impl Memory {
         self.held > self.limit - self.limit / 4
     }
 
-    /// Does somebody wait?
+    /// Does a writer wait?
     pub(crate) const fn is_awaited(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    const fn is_out(&self) -> bool {
+    const fn is_exhausted(&self) -> bool {
         self.limit - self.held < SMALLEST_BUFFER_MEMORY
     }
 
-    /// A connection holds another amount than before.
-    pub(crate) fn follow(&mut self, connection: u32, before: usize, after: usize) {
+    /// Updates the accounting after a change of what a connection holds.
+    pub(crate) fn update(&mut self, connection: u32, before: usize, after: usize) {
         self.changes += 1;
         self.held = self.held - before + after;
         let (from, to) = (class_of(before), class_of(after));
@@ -174,7 +175,7 @@ impl Memory {
         }
     }
 
-    /// A connection was opened. The newcomer that is none any more, if there are too many.
+    /// Adds a new connection. Returns the oldest one beyond the limit, which is to be packed.
     pub(crate) fn handle_newcomer(&mut self, connection: u32) -> Option<u32> {
         if !self.holders.contains(connection) {
             self.holders.push_back(&mut self.classes[NEW], connection);
@@ -185,17 +186,17 @@ impl Memory {
         self.holders.pop_front(&mut self.classes[NEW])
     }
 
-    /// The next holder of a class to be asked; after it all others of the class have their turn.
-    pub(crate) fn ask(&mut self, class: usize) -> Option<u32> {
+    /// Returns the next holder of a class, in rotation.
+    pub(crate) fn next_holder(&mut self, class: usize) -> Option<u32> {
         let next = self.holders.pop_front(&mut self.classes[class])?;
         self.holders.push_back(&mut self.classes[class], next);
         Some(next)
     }
 
-    /// A connection is gone.
+    /// Removes a connection.
     pub(crate) fn forget(&mut self, connection: u32, held: usize) {
         if held > 0 {
-            self.follow(connection, held, 0);
+            self.update(connection, held, 0);
         }
         if self.holders.contains(connection) {
             self.holders.remove(&mut self.classes[NEW], connection);
@@ -203,7 +204,7 @@ impl Memory {
         self.stop_waiting(connection);
     }
 
-    /// Nobody writes to the connection any more.
+    /// Removes a connection from the queue of writers.
     #[inline]
     pub(crate) fn stop_waiting(&mut self, connection: u32) {
         if self.writers.contains(connection) {
@@ -217,7 +218,7 @@ impl Memory {
         self.writers.remove(&mut self.waiting, connection);
     }
 
-    /// An application waits to write to the connection.
+    /// Adds a connection to the queue of writers.
     pub(crate) fn begin_waiting(&mut self, connection: u32) {
         if !self.writers.contains(connection) {
             self.changes += 1;
@@ -225,9 +226,9 @@ impl Memory {
         }
     }
 
-    /// The next that waits, if there is memory for it.
-    pub(crate) fn next_to_serve(&mut self) -> Option<u32> {
-        if self.is_out() {
+    /// Removes and returns the next waiting writer, if there is memory for it.
+    pub(crate) fn next_writer(&mut self) -> Option<u32> {
+        if self.is_exhausted() {
             return None;
         }
         let next = self.writers.pop_front(&mut self.waiting)?;
@@ -235,18 +236,18 @@ impl Memory {
         Some(next)
     }
 
-    /// Panics if the connections do not hold what is said, or more than they may, or somebody waits for
-    /// what there is.
+    /// Panics if the accounting is wrong, the limit is exceeded, or a writer waits although there
+    /// is memory.
     pub(crate) fn check(&self, held: impl Iterator<Item = usize>) {
-        assert_eq!(self.held, held.sum::<usize>(), "what connections hold is counted");
+        assert_eq!(self.held, held.sum::<usize>(), "the bytes of all connections are counted");
         assert!(self.held <= self.limit, "{} bytes of {} are held", self.held, self.limit);
         assert!(
-            self.waiting.is_empty() || self.is_out(),
-            "somebody waits for memory, and there is some"
+            self.waiting.is_empty() || self.is_exhausted(),
+            "a writer waits although there is memory"
         );
     }
 
-    /// Panics if there are too many newcomers, or one that is gone or `holds` something.
+    /// Panics if there are too many newcomers, or one is gone or `holds` memory.
     pub(crate) fn check_newcomers(&self, holds: impl Fn(u32) -> Option<usize>) {
         assert!(self.classes[NEW].len() <= NEWCOMERS, "newcomers are limited");
         for newcomer in self.holders.iter(&self.classes[NEW]) {
@@ -255,17 +256,17 @@ impl Memory {
     }
 }
 
-/// Has as much gone through a connection as it holds?
+/// Has a connection transferred as much as it holds?
 const fn has_moved(held: usize, moved: u64) -> bool {
     moved > 0 && moved >= held as u64
 }
 
-/// More than a buffer can ever want is that.
+/// Saturates: no buffer needs more.
 fn in_grant(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// Zero for nothing.
+/// Returns the class; zero without memory.
 const fn class_of(held: usize) -> usize {
     (usize::BITS - held.leading_zeros()) as usize
 }
@@ -275,31 +276,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holders_are_sorted_by_size_and_asked_in_turn() {
+    fn holders_are_classified_by_size_and_rotate() {
         let mut memory = Memory::new(1_000_000);
-        memory.follow(0, 0, 4_096);
-        memory.follow(1, 0, 8_192);
-        memory.follow(2, 0, 8_192);
+        memory.update(0, 0, 4_096);
+        memory.update(1, 0, 8_192);
+        memory.update(2, 0, 8_192);
         assert_eq!(memory.held(), 20_480);
         let class = class_of(8_192);
         assert_eq!(
-            [memory.ask(class), memory.ask(class), memory.ask(class)],
+            [memory.next_holder(class), memory.next_holder(class), memory.next_holder(class)],
             [Some(1), Some(2), Some(1)]
         );
-        memory.follow(1, 8_192, 4_096);
-        assert_eq!([memory.ask(class), memory.ask(class)], [Some(2), Some(2)]);
+        memory.update(1, 8_192, 4_096);
+        assert_eq!([memory.next_holder(class), memory.next_holder(class)], [Some(2), Some(2)]);
         memory.forget(2, 8_192);
         memory.check([4_096, 4_096].into_iter());
     }
 
     #[test]
-    fn the_oldest_of_too_many_newcomers_is_none_any_more_and_who_holds_something_is_none_either() {
+    fn newcomers_are_limited_and_hold_no_memory() {
         let mut memory = Memory::new(1_000_000);
         let limit = u32::try_from(NEWCOMERS).unwrap();
         assert!((0..limit).all(|connection| memory.handle_newcomer(connection).is_none()));
         assert_eq!((memory.handle_newcomer(3), memory.handle_newcomer(limit)), (None, Some(0)));
-        memory.follow(1, 0, 4_096);
-        memory.follow(1, 4_096, 0);
+        memory.update(1, 0, 4_096);
+        memory.update(1, 4_096, 0);
         memory.forget(2, 0);
         assert!(
             [limit + 1, limit + 2]
@@ -311,29 +312,33 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_much_leaves_sixteen_times_as_much_to_others() {
+    fn a_large_holder_leaves_sixteen_times_as_much_free() {
         let mut memory = Memory::new(1_700_000);
         let least = in_grant(SMALLEST_BUFFER_MEMORY);
         let grant = |memory: &Memory, held, moved| memory.grant(held, has_moved(held, moved));
         let everything = MemoryGrant { room: 100_000, least, tuning: true, is_awaited: false };
         assert_eq!(grant(&memory, 0, 0), everything);
-        memory.follow(0, 0, 100_000);
+        memory.update(0, 0, 100_000);
         assert_eq!((grant(&memory, 100_000, 0).room, grant(&memory, 100_000, 0).least), (0, least));
         assert_eq!(grant(&memory, 0, 0).room, 94_117);
         assert_eq!(grant(&memory, 10_000, 0).room, 84_705);
-        assert_eq!(grant(&memory, 100_000, 100_000).room, 750_000, "it makes use of what it holds");
-        memory.follow(0, 100_000, 1_275_000);
+        assert_eq!(
+            grant(&memory, 100_000, 100_000).room,
+            750_000,
+            "it has transferred what it holds"
+        );
+        memory.update(0, 100_000, 1_275_000);
         assert!(grant(&memory, 0, 0).tuning);
-        memory.follow(0, 1_275_000, 1_275_001);
+        memory.update(0, 1_275_000, 1_275_001);
         assert!(!grant(&memory, 0, 0).tuning);
     }
 
     #[test]
-    fn the_last_bytes_are_for_nobody() {
+    fn the_last_bytes_are_reserved_for_writers() {
         let mut memory = Memory::new(0);
-        memory.follow(0, 0, 4_096);
+        memory.update(0, 0, 4_096);
         assert_eq!(memory.grant(0, false).least, 4_096);
-        memory.follow(1, 0, 2_048);
-        assert_eq!(memory.grant(0, false).least, 0, "those who wait come first");
+        memory.update(1, 0, 2_048);
+        assert_eq!(memory.grant(0, false).least, 0, "waiting writers come first");
     }
 }

@@ -1,14 +1,14 @@
-//! A listener that keeps nothing of a SYN: it answers with a cookie, and a connection begins when the
-//! peer's acknowledgement brings it back (RFC 4987 §3.6).
+//! SYN cookies: a listener answers a SYN without storing it, and creates the connection when the
+//! peer's acknowledgement returns the cookie (RFC 4987 §3.6).
 //!
-//! The SYN-ACK is written by a connection that lives only for that, and the connection that begins is
-//! made from the same SYN, as the cookie remembers it: so the two agree, whatever was left out.
+//! A temporary connection writes the SYN-ACK, and the final connection is created from the SYN as
+//! the cookie has stored it. Both see the same SYN, so they agree about options that were lost.
 
 use crate::ip::Arrived;
 use crate::stack::Stack;
 use crate::tcp::Owner;
 use crate::tcp::listen::SynCookies;
-use crate::tcp::listen::syn_cookie::{Kept, PERIOD};
+use crate::tcp::listen::syn_cookie::{PERIOD, StoredSyn};
 use linerate_tcp::{Connection, EcnRule, Open, Seeds};
 use linerate_wire::{Segment, TcpFlags, TcpHeader};
 
@@ -27,11 +27,11 @@ impl Stack {
             self.drop_syn(index);
             return;
         };
-        let rules = self.rules_of(index);
-        let config = self.tcp_configs.shared(rules).clone();
+        let choice = self.config_of(index);
+        let config = self.tcp_configs.shared(choice).clone();
         let is_accurate =
             config.accurate_ecn != EcnRule::Off && syn.flags().asks_for_accurate_ecn();
-        let kept = Kept::of(syn, config.timestamps, is_accurate);
+        let kept = StoredSyn::of(syn, config.timestamps, is_accurate);
         let offset = self.isn.timestamp_offset(local, peer);
         let seeds = Seeds {
             initial_sequence: self.cookies.make(now, local, peer, &kept),
@@ -52,8 +52,8 @@ impl Stack {
         }
     }
 
-    /// An acknowledgement without a connection may bring back a cookie of this listener, and open its
-    /// connection. False if it does not, and belongs to nobody.
+    /// Opens a connection, if an acknowledgement without a connection returns a valid cookie of
+    /// this listener. Returns false if it does not.
     #[cold]
     pub(crate) fn take_cookie(
         &mut self,
@@ -70,7 +70,7 @@ impl Stack {
             return false;
         };
         if !self.has_accept_room(index) {
-            // The cookie stays good: the peer sends it again with its data.
+            // The cookie remains valid: the peer repeats it with its data.
             self.count_overflow(index);
             return true;
         }
@@ -83,16 +83,16 @@ impl Stack {
             self.refuse_cookie(index, true);
             return false;
         }
-        let rules = self.rules_of(index);
+        let choice = self.config_of(index);
         let mut field = [0; 40];
-        // Only who was answered so counts like this (RFC 9768 §5.1).
+        // Only a peer that was answered so sends these flags (RFC 9768 §5.1).
         let may_be =
-            self.tcp_configs.shared(rules).accurate_ecn != EcnRule::Off && !kept.keeps_ecn();
+            self.tcp_configs.shared(choice).accurate_ecn != EcnRule::Off && !kept.has_classic_ecn();
         let syn = kept.syn(ack, may_be && ack.flags().ace() >= 2, &mut field);
         let ecn = arrived.header.type_of_service.ecn();
         let (owner, iss) = (Owner::HalfOpen(index), Some(ack.ack - 1));
         let connection =
-            self.insert_tcp(owner, (local, peer), &path_info, rules, Open::Passive, iss).index();
+            self.insert_tcp(owner, (local, peer), &path_info, choice, Open::Passive, iss).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
             socket.connection.learn_from_cookie((&syn, ack, ecn), arrived.arrival.at);
         }
@@ -105,21 +105,24 @@ impl Stack {
         true
     }
 
-    /// Can there be cookies of this listener on their way? Otherwise it need not look at acknowledgements
-    /// that belong to nobody, and a forger has nothing to guess.
+    /// Can cookies of this listener be outstanding? Otherwise acknowledgements are not checked,
+    /// which limits the guesses of an attacker.
     fn expects_cookies(&mut self, arrived: &Arrived<'_>, index: u32) -> bool {
         let Some(listener) = self.sockets.listener_at(index) else { return false };
-        let recently =
+        let is_recent =
             listener.cookie_sent.is_some_and(|sent| arrived.arrival.at.since(sent) < PERIOD * 2);
-        listener.options.syn_cookies != SynCookies::Never && recently
+        listener.options.syn_cookies != SynCookies::Never && is_recent
     }
 
-    fn refuse_cookie(&mut self, index: u32, replayed: bool) {
+    fn refuse_cookie(&mut self, index: u32, is_replayed: bool) {
         self.counted.tcp_extra.syn_cookies_failed += 1;
         if let Some(listener) = self.sockets.listener_at(index) {
             let counted = &mut listener.counted;
-            let which =
-                if replayed { &mut counted.cookies_replayed } else { &mut counted.cookies_refused };
+            let which = if is_replayed {
+                &mut counted.cookies_replayed
+            } else {
+                &mut counted.cookies_refused
+            };
             *which += 1;
         }
     }

@@ -1,10 +1,6 @@
-//! Whom a listener lets in by TCP Fast Open (RFC 7413 §4.2.2): who brings a cookie that is good, as long as
-//! not too many wait for the end of their handshake.
+//! TCP Fast Open of listeners (RFC 7413 §4.2.2): accepts SYNs with a valid cookie, within a limit.
 //!
-//! A stolen cookie opens connections from an address that is not the thief's. So those that wait are
-//! limited, and those that are reset while they wait count on for a while: it is their owner's host that
-//! resets them, and without that a flood would be let in as fast as resets come back (§5.1). While a
-//! listener gives SYN cookies it lets in nobody: it is being flooded, and keeps nothing of a SYN.
+//! The reasons for the limit are given in `tcp::listen::fast_open`.
 
 use crate::handle::ListenHandle;
 use crate::ip::Arrived;
@@ -16,9 +12,10 @@ use linerate_tcp::Error;
 use linerate_wire::Segment;
 
 impl Stack {
-    /// Steps 1 to 3 of RFC 7413 §4.2.2, for the listener `index`, which lets in at most `limit` so.
+    /// Performs steps 1 to 3 of RFC 7413 §4.2.2 for the listener `index`, which admits `limit`
+    /// pending connections.
     #[cold]
-    pub(super) fn judge_fast_open(
+    pub(super) fn check_fast_open(
         &mut self,
         arrived: &Arrived<'_>,
         (index, limit): (u32, usize),
@@ -27,22 +24,22 @@ impl Stack {
         const ORDINARY: Admission = Admission::Ordinary(None);
         let now = arrived.arrival.at;
         let Some(listener) = self.sockets.listener_at(index) else { return ORDINARY };
-        let Some(brought) = syn.options().fast_open else { return ORDINARY };
+        let Some(received) = syn.options().fast_open else { return ORDINARY };
         let counted = &mut self.counted.tcp_extra;
         if !listener.pending.has_room(now, limit) {
             counted.fast_open_overflows += 1;
             return ORDINARY;
         }
         let (server, client) = (arrived.header.destination, arrived.header.source);
-        // The answer bears the option that the client knows.
+        // The answer uses the option kind of the request.
         let cookie = Some(
-            self.fast_open_cookies.make(now, server, client).carried(brought.is_experimental()),
+            self.fast_open_cookies.make(now, server, client).carried(received.is_experimental()),
         );
-        if brought.is_request() {
+        if received.is_request() {
             counted.fast_open_cookies_asked += 1;
             return Admission::Ordinary(cookie);
         }
-        match self.fast_open_cookies.validate(now, server, client, &brought) {
+        match self.fast_open_cookies.validate(now, server, client, &received) {
             CookieValidity::Current => Admission::Fast(None),
             CookieValidity::Previous => {
                 counted.fast_opens_by_previous_key += 1;
@@ -55,8 +52,8 @@ impl Stack {
         }
     }
 
-    /// A connection of the listener `index` was opened fast: it waits to be accepted from now on, and for
-    /// the end of its handshake.
+    /// Adds a connection that was opened by Fast Open to the accept queue, and to the pending
+    /// handshakes.
     #[cold]
     pub(super) fn enter_pending(&mut self, index: u32, connection: u32) {
         if let Some(handle) = self.sockets.listen_handle(index) {
@@ -70,8 +67,7 @@ impl Stack {
         self.make_acceptable(index, connection);
     }
 
-    /// The handshake of a connection is over, one way or the other: if it was opened fast, it waits no
-    /// longer.
+    /// Removes a connection whose handshake has ended from the pending ones.
     #[cold]
     pub(crate) fn leave_pending(&mut self, index: u32) {
         let Some(handle) = self.pending_fast.remove(&index) else { return };
@@ -79,13 +75,13 @@ impl Stack {
             .sockets
             .tcp_at(index)
             .is_some_and(|socket| socket.connection.error() == Some(Error::Reset));
-        // The listener may have ended before its connection.
+        // The listener may have been closed before.
         if let Ok((_, listener)) = self.sockets.listener_mut(handle) {
             listener.pending.leave(self.now, was_reset);
         }
     }
 
-    /// How many connections wait that count at the listener.
+    /// Returns the number of pending connections of a listener.
     pub(super) fn count_pending(&self, handle: ListenHandle) -> usize {
         let is_open = |index| self.sockets.get(index).and_then(Socket::as_tcp).is_some();
         self.pending_fast.iter().filter(|&(&index, &at)| at == handle && is_open(index)).count()

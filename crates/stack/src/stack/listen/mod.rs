@@ -1,12 +1,11 @@
-//! Listeners: handshakes that go on, connections that wait to be accepted, and the limits on both.
+//! Listeners: half-open connections, connections to accept, and the limits of both.
 //!
-//! A SYN makes a half-open connection, which stands in the listener's SYN queue. When that is full,
-//! a new SYN is answered by a cookie and not kept (`cookies`), so that a flood of any rate shuts nobody
-//! out. Without cookies it takes the place of the oldest half-open connection (RFC 4987 §3.4): an honest
-//! peer needs its place for one round trip only, and gets it even in a flood, as long as the flood needs
-//! longer than that to fill the queue; to drop the new SYN instead would shut it out for
-//! as long as the flood lasts. When the accept queue is full, new SYNs are dropped, and so is the
-//! acknowledgement that would complete a handshake, as Linux does: the peers try again.
+//! A SYN creates a half-open connection in the SYN queue. When the queue is full, a new SYN is
+//! answered by a SYN cookie and not stored (`cookies`), so that a flood does not exclude others.
+//! Without cookies it replaces the oldest half-open connection (RFC 4987 §3.4): an honest peer
+//! needs its place for one round trip only, while a dropped SYN would exclude it during the whole
+//! flood. When the accept queue is full, new SYNs are dropped, and so are acknowledgements that
+//! would complete a handshake, as in Linux. The peers retry.
 
 mod cookies;
 mod defer;
@@ -32,8 +31,8 @@ use linerate_units::Instant;
 use linerate_wire::Segment;
 
 impl Stack {
-    /// Listens at an address of this host, or at 0.0.0.0 for all of them. [`crate::Event::Incoming`]
-    /// tells when there is something to accept.
+    /// Listens at an address of this host, or at 0.0.0.0 for all of them.
+    /// [`crate::Event::Incoming`] follows when a connection can be accepted.
     ///
     /// # Errors
     /// [`Error::AddressNotOurs`], [`Error::AddressInUse`], [`Error::PortsExhausted`] or
@@ -83,17 +82,17 @@ impl Stack {
         port.map(at).ok_or(Error::PortsExhausted(anyone))
     }
 
-    /// Takes the oldest connection that waits to be accepted, with its peer. `None` if there is none,
-    /// or the listener was closed.
+    /// Returns the oldest connection to accept, with its peer. `None` if there is none, or the
+    /// listener was closed.
     pub fn tcp_accept(&mut self, handle: ListenHandle) -> Option<(TcpHandle, SocketAddrV4)> {
         let (_, listener) = self.sockets.listener_mut(handle).ok()?;
         let index = self.queues.pop_front(&mut listener.acceptable)?;
-        self.wake(index);
+        self.unpack(index);
         self.handle_newcomer(index);
         let (handle, socket) = self.sockets.full_entry(index)?;
         socket.owner = Owner::Application;
         let (connection, peer) = (&socket.connection, socket.peer);
-        // Nobody was told of what happened before there was anybody to tell.
+        // Events before the accept had no receiver, so they are repeated here.
         let mut events = Events::empty();
         events.set(Events::READABLE, connection.readable_bytes() > 0);
         events.set(Events::END_OF_STREAM, connection.is_at_end_of_stream());
@@ -103,7 +102,8 @@ impl Stack {
         Some((handle, peer))
     }
 
-    /// Has connections whose SYN arrives from now on keep to `config`, or to the host's rules.
+    /// Sets the configuration of connections whose SYN arrives from now on; `None` for the default
+    /// of the host.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -117,7 +117,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Where the listener listens.
+    /// Returns the address of the listener.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -125,7 +125,7 @@ impl Stack {
         Ok(self.sockets.listener(handle)?.local)
     }
 
-    /// What the listener has counted, and how it stands.
+    /// Returns the counters and the state of the listener.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -136,15 +136,15 @@ impl Stack {
         Ok(ListenStatistics { half_open, acceptable, pending_fast, ..listener.counted })
     }
 
-    /// Ends a listener. Connections that nobody has accepted are reset.
+    /// Closes a listener, and resets its connections that were not accepted.
     ///
     /// # Errors
-    /// [`Error::Closed`] if it was ended before.
+    /// [`Error::Closed`] if it was already closed.
     pub fn tcp_listen_close(&mut self, now: Instant, handle: ListenHandle) -> Result<(), Error> {
         self.advance_clock(now);
         let (index, listener) = self.sockets.listener_mut(handle)?;
         let local = listener.local;
-        while let Some(connection) = self.next_of(index) {
+        while let Some(connection) = self.pop_connection(index) {
             if let Some(socket) = self.sockets.tcp_at(connection) {
                 socket.connection.abort(now);
             }
@@ -156,22 +156,23 @@ impl Stack {
         Ok(())
     }
 
-    /// Takes any connection of a listener out of its queue.
-    fn next_of(&mut self, index: u32) -> Option<u32> {
+    /// Removes a connection from a queue of a listener.
+    fn pop_connection(&mut self, index: u32) -> Option<u32> {
         let listener = self.sockets.listener_at(index)?;
         let half_open = self.queues.pop_front(&mut listener.half_open);
         half_open.or_else(|| self.queues.pop_front(&mut listener.acceptable))
     }
 
-    /// The listener for connections to `local`: one at that address, else one at all addresses.
+    /// Returns the listener for connections to `local`: one at that address, or else one at all
+    /// addresses.
     pub(crate) fn listener_at(&mut self, local: SocketAddrV4) -> Option<u32> {
         let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, local.port());
         let exact = self.listeners.lookup(Flow::bound(local));
         exact.or_else(|| self.listeners.lookup(Flow::bound(anywhere)))
     }
 
-    /// A SYN asks a listener for a connection.
-    pub(crate) fn open_half(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>) {
+    /// Handles a SYN for a listener.
+    pub(crate) fn handle_syn(&mut self, arrived: &Arrived<'_>, index: u32, syn: &Segment<'_>) {
         if !self.has_accept_room(index) {
             self.count_overflow(index);
             self.drop_syn(index);
@@ -179,21 +180,21 @@ impl Stack {
         }
         let Some(listener) = self.sockets.listener_at(index) else { return };
         let is_full = listener.is_full();
-        if listener.gives_cookies() {
+        if listener.sends_cookies() {
             self.answer_with_cookie(arrived, index, syn);
             return;
         }
         let admission = match listener.options.fast_open {
-            Some(limit) => self.judge_fast_open(arrived, (index, limit), syn),
+            Some(limit) => self.check_fast_open(arrived, (index, limit), syn),
             None => Admission::Ordinary(None),
         };
         if is_full && matches!(admission, Admission::Ordinary(_)) {
             self.recycle_half_open(index);
         }
-        self.keep_syn(arrived, index, syn, admission);
+        self.store_syn(arrived, index, syn, admission);
     }
 
-    fn keep_syn(
+    fn store_syn(
         &mut self,
         arrived: &Arrived<'_>,
         index: u32,
@@ -206,22 +207,22 @@ impl Stack {
             self.drop_syn(index);
             return;
         };
-        let rules = self.rules_of(index);
+        let config = self.config_of(index);
         let (Admission::Ordinary(cookie) | Admission::Fast(cookie)) = admission;
         let is_fast = matches!(admission, Admission::Fast(_));
         let now = arrived.arrival.at;
         let owner = Owner::HalfOpen(index);
         let connection =
-            self.insert_tcp(owner, (local, peer), &path_info, rules, Open::Passive, None).index();
+            self.insert_tcp(owner, (local, peer), &path_info, config, Open::Passive, None).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
-            let opening = &mut socket.connection;
-            opening.learn_from_syn(syn, now);
-            opening.note_codepoint_of_syn(arrived.header.type_of_service.ecn());
+            let connection = &mut socket.connection;
+            connection.learn_from_syn(syn, now);
+            connection.note_codepoint_of_syn(arrived.header.type_of_service.ecn());
             if let Some(cookie) = cookie {
-                opening.give_cookie(cookie);
+                connection.give_cookie(cookie);
             }
             if is_fast {
-                opening.open_fast(syn);
+                connection.open_fast(syn);
             }
         }
         if let Some(listener) = self.sockets.listener_at(index) {
@@ -239,14 +240,14 @@ impl Stack {
         }
     }
 
-    /// The rules of a listener's connections.
-    fn rules_of(&mut self, index: u32) -> ConfigChoice {
+    /// Returns the configuration of a listener's connections.
+    fn config_of(&mut self, index: u32) -> ConfigChoice {
         let own =
             self.sockets.listener_at(index).and_then(|listener| listener.options.config.as_ref());
         self.tcp_configs.choose(own)
     }
 
-    /// Counts a SYN that comes to nothing.
+    /// Counts a dropped SYN.
     #[cold]
     fn drop_syn(&mut self, index: u32) {
         self.counted.tcp_extra.listen_drops += 1;
@@ -255,7 +256,7 @@ impl Stack {
         }
     }
 
-    /// Counts that an accept queue is full.
+    /// Counts an overflow of the accept queue.
     #[cold]
     pub(crate) fn count_overflow(&mut self, index: u32) {
         self.counted.tcp_extra.listen_overflows += 1;
@@ -264,7 +265,7 @@ impl Stack {
         }
     }
 
-    /// Makes room in a full SYN queue.
+    /// Removes the oldest half-open connection, to make room in the SYN queue.
     #[cold]
     fn recycle_half_open(&mut self, index: u32) {
         let Some(listener) = self.sockets.listener_at(index) else { return };
@@ -277,19 +278,19 @@ impl Stack {
         }
     }
 
-    /// May a listener have one connection more to accept?
+    /// Is there room in the accept queue of a listener?
     pub(crate) fn has_accept_room(&mut self, index: u32) -> bool {
         let listener = self.sockets.listener_at(index);
         listener.is_some_and(|listener| listener.acceptable.len() < listener.options.backlog)
     }
 
-    /// The handshake of a half-open connection is complete: it can be accepted.
+    /// Moves a connection with a complete handshake to the accept queue.
     pub(crate) fn complete_handshake(&mut self, index: u32, connection: u32) {
         self.leave_listener(Owner::HalfOpen(index), connection);
         self.make_acceptable(index, connection);
     }
 
-    /// A connection that is in no queue waits to be accepted from now on.
+    /// Adds a connection that is in no queue to the accept queue.
     fn make_acceptable(&mut self, index: u32, connection: u32) {
         if let Some(socket) = self.sockets.tcp_at(connection) {
             socket.owner = Owner::Acceptable(index);
@@ -300,7 +301,7 @@ impl Stack {
         }
     }
 
-    /// Takes a connection out of the queue in which its owner has it, if it is in one.
+    /// Removes a connection from the queue of its owner.
     pub(crate) fn leave_listener(&mut self, owner: Owner, connection: u32) {
         let (Owner::HalfOpen(index) | Owner::Acceptable(index)) = owner else { return };
         let Some(listener) = self.sockets.listener_at(index) else { return };
@@ -313,7 +314,7 @@ impl Stack {
         }
     }
 
-    /// Judges the invariants of a listener.
+    /// Checks the invariants of a listener.
     pub(crate) fn check_listener(&self, index: u32, listener: &Listener) {
         let found = self.listeners.get(Flow::bound(listener.local));
         assert_eq!(found, Some(index), "each listener is found by its address");
@@ -329,7 +330,11 @@ impl Stack {
         ] {
             for connection in self.queues.iter(queue) {
                 let socket = self.sockets.get(connection).and_then(Socket::as_tcp);
-                assert_eq!(socket.map(|socket| socket.owner), Some(owner), "queues hold their own");
+                assert_eq!(
+                    socket.map(|socket| socket.owner),
+                    Some(owner),
+                    "queues contain their own connections"
+                );
             }
         }
     }

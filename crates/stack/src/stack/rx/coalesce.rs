@@ -1,15 +1,6 @@
-//! Coalescing of segments that arrive together: GRO of data, and batches of acknowledgements.
+//! Coalescing of consecutive segments: GRO of data, and ACK batches. See `rx::coalesce` for the
+//! state.
 //!
-//! The segments of a GRO run differ in nothing but their numbers. Their data are written to their place in
-//! the receive buffer while the checksums are verified, and the connection is told of all at once. The next
-//! batch of frames may continue the run of the one before, after one question to the connection.
-//!
-//! The last of a batch of acknowledgements says all that the others did, so the connection is given the
-//! last one and their number. To the sender it is as if the path had lost the others, and its window grows
-//! as if it had not.
-//!
-//! Nothing waits for longer than the batch of frames it came with, nor for a frame that does not belong to
-//! the run: that finds connection and host as if each segment had been handled by itself.
 
 use crate::demux::Flow;
 use crate::handle::TcpHandle;
@@ -25,8 +16,8 @@ use linerate_units::Instant;
 use linerate_wire::{NextAck, Segment};
 
 impl Stack {
-    /// Handles `frame`, and those that come `after` it, as long as each continues the run. Returns the first
-    /// that does not.
+    /// Handles `frame` and those `after` it, as long as they continue the run. Returns the first
+    /// frame that does not.
     #[inline(always)]
     pub(super) fn continue_run<'a>(
         &mut self,
@@ -56,8 +47,8 @@ impl Stack {
         other
     }
 
-    /// Do segments of the run wait? If all were handled with the last batch, may it go on: is the connection
-    /// still the one that was looked up last, and does it expect the next segment?
+    /// Can the run continue? A run without pending segments can, if its connection is still the
+    /// cached one and expects the next segment.
     #[inline(always)]
     fn expects_data(&mut self) -> bool {
         let Some(Coalesced { handle, kind: Kind::Data { run, next, is_resumed } }) =
@@ -81,8 +72,9 @@ impl Stack {
         false
     }
 
-    /// Handles the frames of a GRO run. Nothing else happens to the host meanwhile, so host and connection
-    /// are asked once, and each frame for its link header, its difference from the one before, and its sum.
+    /// Handles the frames of a GRO run. Nothing else happens to the host meanwhile, so connection
+    /// and memory are checked once. For each frame only the link header, the difference from the
+    /// previous one, and the checksum are checked.
     #[inline(always)]
     fn take_data<'a>(
         &mut self,
@@ -98,15 +90,15 @@ impl Stack {
             return Some(frame);
         };
         let Some(socket) = self.sockets.full_at(handle.index()) else { return Some(frame) };
-        let waits = run.count() > 0;
+        let is_pending = run.count() > 0;
         let mut count = 0;
         let mut room = run.place_of_next(&mut socket.connection);
-        // All segments of a run have one time of arrival: none may come after this one.
+        // The segments of a run share one arrival time, so a later one ends the run.
         let until = |time: Instant| if time < now { time } else { Instant::NEVER };
         let mut latest = until(self.now);
         let PlainFrame { mut bytes, mut arrived } = frame;
         let other = loop {
-            if arrived > latest && !waits && count == 0 {
+            if arrived > latest && !is_pending && count == 0 {
                 self.now = arrived.min(now);
                 latest = until(self.now);
             }
@@ -135,7 +127,8 @@ impl Stack {
         other
     }
 
-    /// Handles acknowledgements as long as each has the header of the one before and acknowledges more.
+    /// Handles acknowledgements, as long as each has the header of the previous one and
+    /// acknowledges more.
     #[inline(never)]
     fn continue_acks<'a>(
         &mut self,
@@ -175,9 +168,9 @@ impl Stack {
         other
     }
 
-    /// Keeps `segment`, an unmarked one without data for a connection that is awake, until the batch of
-    /// frames is over or something else comes, if it is an acknowledgement that may wait. If not, nothing
-    /// waits any more. `next` makes the header that the next one is compared with.
+    /// Coalesces `segment`, which has no data and no congestion mark and belongs to a full
+    /// connection, if possible. Otherwise, pending segments are flushed. `next` predicts the header
+    /// of the next acknowledgement.
     #[inline(always)]
     pub(crate) fn coalesce_ack(
         &mut self,
@@ -198,23 +191,23 @@ impl Stack {
         }
         self.flush_coalesced();
         let Some((handle, socket)) = self.sockets.full_entry(index) else { return false };
-        let whose = (handle, &socket.connection);
-        let Some(begun) = Coalesced::begin_acks(whose, self.now, next, segment) else {
+        let connection = (handle, &socket.connection);
+        let Some(begun) = Coalesced::begin_acks(connection, self.now, next, segment) else {
             return false;
         };
         self.coalesced = Some(begun);
         true
     }
 
-    /// Tells the connection of the segments that wait.
+    /// Delivers pending segments to their connection.
     #[inline]
     pub(crate) fn flush_coalesced(&mut self) {
-        if self.coalesced.as_ref().is_some_and(Coalesced::waits) {
+        if self.coalesced.as_ref().is_some_and(Coalesced::is_pending) {
             self.deliver_coalesced();
         }
     }
 
-    /// Tells the connection of the data that wait, and ends their run.
+    /// Delivers pending data, and ends its run.
     #[inline]
     pub(crate) fn end_data_run(&mut self) {
         if self.coalesced.as_ref().is_some_and(Coalesced::is_data) {
@@ -244,20 +237,20 @@ impl Stack {
             return;
         };
         let index = handle.index();
-        let mut settled = Dispatched::Fully;
+        let mut dispatched = Dispatched::Fully;
         if let Some(last) = next.last_segment()
             && let Some(socket) = self.sockets.full_at(index)
         {
             let _ = socket.connection.handle_run(self.now, Run::Data(*run), &last);
-            settled = step_effects!(self).dispatch(index, socket);
+            dispatched = step_effects!(self).dispatch(index, socket);
         }
-        // In a dialogue no run goes on.
+        // A single segment that was not resumed is part of a dialogue, where no run continues.
         let is_one = run.count() == 1 && !*is_resumed;
         *run = run.handled();
         if is_one {
             self.coalesced = None;
         }
-        if settled == Dispatched::Partly {
+        if dispatched == Dispatched::Partly {
             self.dispatch_slowly(index);
         }
     }

@@ -1,5 +1,5 @@
-//! Frames that arrive. Each takes one of three routes: it [continues a run](coalesce), it is an ordinary
-//! segment of the [cached flow](flow_cache), or it is an exception that goes through the parsers.
+//! The receive path. A frame takes one of three routes: it [continues a run](coalesce), it is an
+//! ordinary segment of the [cached flow](flow_cache), or it is an exception for the parsers.
 
 mod coalesce;
 mod flow_cache;
@@ -14,13 +14,13 @@ use linerate_units::Instant;
 use linerate_wire::{EtherType, EthernetFrame};
 
 impl Stack {
-    /// Takes in a frame that arrived.
+    /// Handles a received frame.
     pub fn handle_frame(&mut self, now: Instant, frame: RxFrame<'_>) {
         self.handle_frame_of_batch(now, &frame);
         self.flush_coalesced();
     }
 
-    /// Takes in a frame that others may follow at once.
+    /// Handles a received frame of a batch.
     #[inline]
     pub(crate) fn handle_frame_of_batch(&mut self, now: Instant, frame: &RxFrame<'_>) {
         match frame.as_plain() {
@@ -32,7 +32,7 @@ impl Stack {
         }
     }
 
-    /// Takes in `frames` without metadata, which others may follow at once. Segments may wait for those until
+    /// Handles plain frames of a batch. Segments may be coalesced until
     /// [`flush_coalesced`](Self::flush_coalesced).
     #[inline(always)]
     pub(crate) fn handle_batch<'a>(
@@ -45,7 +45,8 @@ impl Stack {
                 self.handle_plain_frame(now, frame.bytes, frame.arrived);
                 continue;
             }
-            // Moved there and back, or all frames would be asked for through memory.
+            // A copy of the iterator stays in registers; a reference to it would force it into
+            // memory.
             let mut after = frames;
             let other = self.continue_run(now, frame, &mut after);
             frames = after;
@@ -56,8 +57,8 @@ impl Stack {
 
     #[inline(never)]
     fn handle_plain_frame(&mut self, now: Instant, bytes: &[u8], arrived: Instant) {
-        // The stamp of the link says better than `now` when the frame came, but no later call may
-        // see an earlier time than this one.
+        // The arrival time of the link is more precise than `now`, but must not be later: the clock
+        // of the host would run ahead of the next call.
         self.advance_clock(arrived.min(now));
         self.counted.receive.bytes += bytes.len() as u64;
         match self.find_cached_flow(bytes) {
@@ -79,7 +80,7 @@ impl Stack {
         }
     }
 
-    /// Judges a frame from its first byte on.
+    /// Handles a frame by the parsers, without assumptions from previous frames.
     #[inline(never)]
     pub(crate) fn handle_exception(&mut self, frame: &RxFrame<'_>) {
         self.counted.receive.packets += 1;

@@ -10,7 +10,7 @@ use linerate_tcp::{Resting, State};
 
 impl Stack {
     /// Unpacks a connection for an access that may not be a step.
-    pub(crate) fn wake(&mut self, index: u32) {
+    pub(crate) fn unpack(&mut self, index: u32) {
         if matches!(self.sockets.get(index), Some(Socket::Compact(_) | Socket::TimeWait(_))) {
             self.dispatch_step(index);
         }

@@ -33,7 +33,7 @@ impl Stack {
     pub(crate) fn dispatch_slowly(&mut self, index: u32) {
         let Some(mut socket) = self.sockets.tcp_at(index) else { return };
         if socket.changes_memory(&self.memory) {
-            self.follow_memory(index);
+            self.handle_memory_change(index);
             let Some(same) = self.sockets.tcp_at(index) else { return };
             socket = same;
         }

@@ -158,7 +158,7 @@ impl Stack {
             ListenVerdict::Ignore => {}
             ListenVerdict::Reset(_) if self.take_cookie(arrived, listener, segment) => {}
             ListenVerdict::Reset(reset) => self.send_reset(arrived, segment, &reset),
-            ListenVerdict::Open => self.open_half(arrived, listener, segment),
+            ListenVerdict::Open => self.handle_syn(arrived, listener, segment),
         }
     }
 
@@ -233,7 +233,7 @@ impl Stack {
         let peer = SocketAddrV4::new(quote.header.destination, destination_port);
         let index = self.flows.get(Flow::new(local, peer));
         if let Some(index) = index {
-            self.wake(index);
+            self.unpack(index);
         }
         let Some((index, socket)) =
             index.and_then(|index| Some((index, self.sockets.tcp_at(index)?)))

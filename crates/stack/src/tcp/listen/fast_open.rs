@@ -1,36 +1,35 @@
-//! Whom a listener lets in by TCP Fast Open (RFC 7413 §4.2.2): who brings a cookie that is good, as long as
-//! not too many wait for the end of their handshake.
+//! The limit of pending Fast Open connections of a listener (RFC 7413 §4.2.2).
 //!
-//! A stolen cookie opens connections from an address that is not the thief's. So those that wait are
-//! limited, and those that are reset while they wait count on for a while: it is their owner's host that
-//! resets them, and without that a flood would be let in as fast as resets come back (§5.1). While a
-//! listener gives SYN cookies it lets in nobody: it is being flooded, and keeps nothing of a SYN.
+//! An attacker with a stolen cookie can open connections from an address that is not its own. So
+//! the number of pending handshakes is limited. A pending connection that is reset by the owner of
+//! the address counts for another minute; otherwise a flood would be admitted as fast as resets
+//! return (§5.1). A listener that sends SYN cookies admits none, because it is under a flood.
 
 use alloc::collections::VecDeque;
 use linerate_units::{Duration, Instant};
 use linerate_wire::FastOpenCookie;
 
-/// How long a connection that was reset while it waited counts on.
-const MEMORY_OF_RESETS: Duration = Duration::from_secs(60);
+/// The time for which a reset connection counts.
+const RESET_LIFETIME: Duration = Duration::from_secs(60);
 
-/// Connections of one listener that were opened fast and whose handshake is not complete.
+/// The pending Fast Open connections of a listener.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     /// PendingFastOpenRequests (RFC 7413 §4.2), without those that were reset.
     pub(crate) waiting: usize,
-    /// When each of those that were reset counts no longer, the oldest first.
+    /// The times until which reset connections count, the oldest first.
     ///
-    /// Invariant: with those that wait, they are no more than the limit.
+    /// Invariant: together with `waiting`, at most the limit.
     resets: VecDeque<Instant>,
 }
 
 impl Pending {
-    /// How many count now.
+    /// Returns the number of connections that count.
     pub(crate) fn len(&self) -> usize {
         self.waiting + self.resets.len()
     }
 
-    /// Is there a place for one more, at most `limit` in all?
+    /// Is there room for another connection below `limit`?
     pub(crate) fn has_room(&mut self, now: Instant, limit: usize) -> bool {
         while self.resets.front().is_some_and(|&until| until <= now) {
             self.resets.pop_front();
@@ -38,26 +37,26 @@ impl Pending {
         self.len() < limit
     }
 
-    /// One of them waits no longer.
+    /// Removes a connection whose handshake has ended.
     pub(crate) fn leave(&mut self, now: Instant, was_reset: bool) {
         self.waiting -= 1;
         if was_reset {
-            self.resets.push_back(now + MEMORY_OF_RESETS);
+            self.resets.push_back(now + RESET_LIFETIME);
         }
     }
 
-    /// Panics if an invariant is broken; `waiting` is how many connections there are.
+    /// Panics if an invariant is broken; `waiting` is the number of pending connections.
     pub(crate) fn check(&self, waiting: usize, limit: usize) {
         assert_eq!(self.waiting, waiting, "connections that were opened fast are counted");
-        assert!(self.len() <= limit, "and limited");
+        assert!(self.len() <= limit, "connections that were opened fast are limited");
     }
 }
 
-/// What a listener makes of a SYN with the option, or of any other.
+/// The decision about a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// The handshake comes first, as ever; the answer may offer a cookie for the next time.
+    /// An ordinary handshake. The SYN-ACK may carry a cookie for later connections.
     Ordinary(Option<FastOpenCookie>),
-    /// The connection is as good as open; its answer may bring a newer cookie.
+    /// Fast Open. The SYN-ACK may carry a newer cookie.
     Fast(Option<FastOpenCookie>),
 }

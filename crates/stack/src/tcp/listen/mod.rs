@@ -1,4 +1,4 @@
-//! Listeners: their options, their queues and their statistics.
+//! The state of listeners: options, queues and statistics.
 
 pub(crate) mod fast_open;
 pub(crate) mod syn_cookie;
@@ -10,55 +10,56 @@ use fast_open::Pending;
 use linerate_tcp::Config;
 use linerate_units::{Duration, Instant};
 
-/// When a listener answers a SYN with a cookie instead of keeping it (RFC 4987 §3.6).
+/// The condition under which a listener answers a SYN with a cookie (RFC 4987 §3.6).
 ///
-/// A cookie is everything that has to be known of the SYN, in the numbers that the peer's
-/// acknowledgement brings back. It costs something, which is why it is no rule for quiet times: the
-/// SYN-ACK is not sent again if it is lost, the peer's MSS is rounded down to one of eight, and without
-/// timestamps there is no window scaling and no selective acknowledgement.
+/// A SYN cookie stores the SYN in the numbers that the peer's acknowledgement returns. It has a
+/// cost: a lost SYN-ACK is not retransmitted, the peer's MSS is rounded down to one of eight
+/// values, and without timestamps there is no window scaling and no SACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SynCookies {
-    /// Never: of too many SYNs, the oldest makes room for the newest.
+    /// Never: in a full SYN queue, a new SYN replaces the oldest.
     Never,
     /// While the SYN queue is full.
     #[default]
     UnderPressure,
-    /// Always: nothing is kept of any SYN.
+    /// Always: no SYN is stored.
     Always,
 }
 
-/// What a listener has counted, and how it stands.
+/// The counters and the state of a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListenStatistics {
-    /// Handshakes that go on now.
+    /// Current half-open connections.
     pub half_open: usize,
-    /// Connections that wait to be accepted now.
+    /// Current connections to accept.
     pub acceptable: usize,
-    /// SYNs that were kept.
+    /// SYNs that were stored.
     pub syns_kept: u64,
-    /// Half-open connections that a newer SYN took the place of.
+    /// Half-open connections that were replaced by a newer SYN.
     pub recycled: u64,
-    /// SYNs that were dropped: the accept queue was full, or the host had no room or no way back.
+    /// SYNs that were dropped because the accept queue was full, or the host had no socket or no
+    /// route.
     pub dropped: u64,
-    /// Times that the accept queue was full when a handshake would have been complete.
+    /// Handshakes that could not be completed because the accept queue was full.
     pub overflows: u64,
-    /// SYNs that were answered by a cookie.
+    /// SYNs answered by a cookie.
     pub cookies_sent: u64,
-    /// Connections that a cookie has opened.
+    /// Connections opened by a cookie.
     pub cookies_taken: u64,
-    /// Acknowledgements that came while cookies were out and brought none: forged, changed or too old.
+    /// Acknowledgements without a valid cookie while cookies were outstanding: forged or expired.
     pub cookies_refused: u64,
-    /// Cookies that came a second time.
+    /// Cookies that were used a second time.
     pub cookies_replayed: u64,
-    /// Connections that were opened by TCP Fast Open.
+    /// Connections opened by TCP Fast Open.
     pub opened_fast: u64,
-    /// Those of them whose handshake is not complete now, with those that were reset lately before it was.
+    /// Current connections by Fast Open with an incomplete handshake, and those that were reset
+    /// recently.
     pub pending_fast: usize,
-    /// Acknowledgements without data that were ignored because the listener waits for data.
+    /// Acknowledgements without data that were ignored because of deferred accept.
     pub deferred: u64,
 }
 
-/// How the listeners of several shards at one address stand together.
+/// Adds the statistics of another shard's listener at the same address.
 impl AddAssign for ListenStatistics {
     fn add_assign(&mut self, other: Self) {
         self.half_open += other.half_open;
@@ -77,24 +78,24 @@ impl AddAssign for ListenStatistics {
     }
 }
 
-/// How a listener is made.
+/// The options of a listener.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ListenOptions {
-    /// Connections that wait to be accepted.
+    /// Limit of connections to accept.
     pub backlog: usize,
-    /// Handshakes that go on at the same time.
+    /// Limit of half-open connections.
     pub syn_backlog: usize,
-    /// The rules of the connections, if not those of the host's configuration.
+    /// The configuration of connections, if it differs from the default of the host.
     pub config: Option<Config>,
-    /// When a SYN is answered by a cookie.
+    /// The use of SYN cookies.
     pub syn_cookies: SynCookies,
-    /// Let in whoever has been here before without waiting for the end of the handshake, and take the data
-    /// of its SYN (TCP Fast Open, RFC 7413): so many such connections may wait at a time. `None`, the rule,
-    /// lets in nobody so. A SYN that the network has doubled may open a second connection after the first
-    /// is over: only for services to which it makes no difference whether they hear a request twice (§6.1).
+    /// Admit TCP Fast Open (RFC 7413), with this limit of pending handshakes? Connections with a
+    /// valid cookie can then be accepted before the end of the handshake, and the data of their SYN
+    /// is read. A duplicated SYN can open a second connection later, so requests must be idempotent
+    /// (§6.1). `None` disables it.
     pub fast_open: Option<usize>,
-    /// Complete a handshake only when data comes, or after so long since the SYN (`TCP_DEFER_ACCEPT`). A
-    /// handshake by a SYN cookie is completed at once.
+    /// Complete a handshake only when data arrives, or after this time since the SYN
+    /// (`TCP_DEFER_ACCEPT`). A handshake by a SYN cookie is completed immediately.
     pub defer_accept: Option<Duration>,
 }
 
@@ -111,30 +112,30 @@ impl Default for ListenOptions {
     }
 }
 
-/// A listener of this host.
+/// A listener.
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) local: SocketAddrV4,
     pub(crate) options: ListenOptions,
-    /// Connections whose handshake goes on, the oldest first. Invariant: at most the limit.
+    /// Half-open connections, the oldest first. Invariant: at most the limit.
     pub(crate) half_open: List,
-    /// Connections that wait to be accepted, the oldest first. Invariant: at most the limit.
+    /// Connections to accept, the oldest first. Invariant: at most the limit.
     pub(crate) acceptable: List,
-    /// When a cookie was last sent, if one was.
+    /// The time of the last cookie.
     pub(crate) cookie_sent: Option<Instant>,
-    /// Connections that were opened fast.
+    /// Connections by Fast Open with an incomplete handshake.
     pub(crate) pending: Pending,
     pub(crate) counted: ListenStatistics,
 }
 
 impl Listener {
-    /// Is there no place for one half-open connection more?
+    /// Is the SYN queue full?
     pub(crate) const fn is_full(&self) -> bool {
         self.half_open.len() >= self.options.syn_backlog
     }
 
     /// Is the next SYN answered by a cookie?
-    pub(crate) fn gives_cookies(&self) -> bool {
+    pub(crate) fn sends_cookies(&self) -> bool {
         match self.options.syn_cookies {
             SynCookies::Never => false,
             SynCookies::UnderPressure => self.is_full(),
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_the_listeners_of_several_shards_each_number_is_the_sum() {
+    fn statistics_of_shards_are_added() {
         let one = ListenStatistics {
             half_open: 1,
             acceptable: 2,

@@ -1,7 +1,7 @@
-//! SYN cookies: what must be known of a SYN, put where the peer's acknowledgement brings it back (RFC
+//! SYN cookies: the encoding of a SYN in the numbers that the peer's acknowledgement returns (RFC
 //! 4987 §3.6 and appendix A).
 //!
-//! The number of the SYN-ACK is the peer's own number plus
+//! The initial sequence number of the SYN-ACK is the peer's initial sequence number plus
 //!
 //! ```text
 //! 31    27 26 24 23                                             0
@@ -10,12 +10,12 @@
 //! └───────┴─────┴───────────────────────────────────────────────┘
 //! ```
 //!
-//! and the low six bits of its timestamp, if both ends use timestamps, hold window scale, SACK and ECN,
-//! as in Linux. The hash covers them too, so nothing of it can be changed on the way. A forged
-//! acknowledgement is right once in 2^28 times, and each period has a key of its own: a cookie that
-//! somebody has worked out is worth nothing after two minutes.
+//! The low six bits of the timestamp, if both ends use timestamps, contain window scale, SACK and
+//! ECN, as in Linux. The hash covers them, so they cannot be changed. A forged acknowledgement is
+//! accepted with probability 2^-28, and each period has its own key, so a guessed cookie is useless
+//! after two minutes.
 //!
-//! Nothing here knows of listeners or connections; time is an argument.
+//! This module does not depend on listeners or connections; time is an argument.
 
 use crate::keys::Keys;
 use alloc::vec::Vec;
@@ -24,70 +24,70 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpFlags, TcpOptions, Timestamps};
 use siphasher::sip::SipHasher24;
 
-/// How long one key is used to make cookies. They are taken in this period and the next, so an honest
-/// peer has a minute at least.
+/// The lifetime of a key. Cookies are valid in their period and the next, so an honest peer has at
+/// least a minute.
 pub(crate) const PERIOD: Duration = Duration::from_secs(64);
 
-/// The sizes of segments that a cookie can keep, each the largest that does not exceed the peer's: the
-/// least that TCP takes, the default, tunnels and their like, PPPoE, Ethernet, and its jumbo frames.
+/// The MSS values that a cookie can store, rounded down from the peer's: the minimum of TCP, the
+/// default, tunnels, PPPoE, Ethernet, and jumbo frames.
 const SIZES: [u16; 8] = [48, 536, 1_220, 1_300, 1_380, 1_440, 1_460, 8_960];
 
-/// The size of a peer that does not say (RFC 9293 MUST-15).
+/// The MSS of a peer that sends no option (RFC 9293 MUST-15).
 const DEFAULT_SIZE: u16 = 536;
 
-/// Bits of a timestamp that hold options.
-const MARK: u32 = 63;
-/// The shift that stands for "no window scaling" in a mark; the largest real one is fourteen.
+/// The bits of a timestamp that contain options.
+const OPTION_BITS: u32 = 63;
+/// The encoding of "no window scaling"; the largest real shift is fourteen.
 const NO_SCALING: u8 = 15;
 
-/// Cookies that were taken and are remembered, so that they are not taken twice.
-const REMEMBERED: usize = 4_096;
+/// Used cookies that are remembered, to refuse replays.
+const REPLAY_SLOTS: usize = 4_096;
 
-/// The options of a SYN that fit into six bits of a timestamp.
+/// The options of a SYN that are stored in six bits of a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Extras {
+struct CookieOptions {
     window_scale: Option<u8>,
     sack_permitted: bool,
     ecn: bool,
 }
 
-impl Extras {
-    fn mark(self) -> u32 {
+impl CookieOptions {
+    fn bits(self) -> u32 {
         let shift = self.window_scale.map_or(NO_SCALING, |shift| shift.min(14));
         u32::from(shift) | u32::from(self.sack_permitted) << 4 | u32::from(self.ecn) << 5
     }
 
-    fn of_mark(mark: u32) -> Self {
-        let shift = mark.to_le_bytes()[0] & 15;
+    fn from_bits(bits: u32) -> Self {
+        let shift = bits.to_le_bytes()[0] & 15;
         Self {
             window_scale: (shift != NO_SCALING).then_some(shift),
-            sack_permitted: mark & 1 << 4 != 0,
-            ecn: mark & 1 << 5 != 0,
+            sack_permitted: bits & 1 << 4 != 0,
+            ecn: bits & 1 << 5 != 0,
         }
     }
 }
 
-/// What a cookie keeps of a SYN.
+/// The part of a SYN that a cookie stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
-    /// IRS, the peer's initial number.
+pub(crate) struct StoredSyn {
+    /// IRS, the peer's initial sequence number.
     irs: SeqNum,
-    /// Which of [`SIZES`].
+    /// The index in [`SIZES`].
     size: u8,
-    /// Without timestamps there is no place for the other options: they are off.
-    extras: Option<Extras>,
+    /// Without timestamps there is no room for the other options, which are then off.
+    extras: Option<CookieOptions>,
 }
 
-impl Kept {
-    /// What can be kept of `syn`, which is answered with timestamps if `timestamps` says so and it has
-    /// them. A request for accurate ECN, if it `is_accurate`, needs no keeping: what acknowledges the answer
-    /// tells of it (RFC 9768 §5.1).
+impl StoredSyn {
+    /// Returns the part of `syn` that can be stored. `timestamps` tells whether the SYN-ACK may
+    /// have timestamps. A request for accurate ECN (`is_accurate`) needs no storage, because the
+    /// acknowledgement shows it (RFC 9768 §5.1).
     pub(crate) fn of(syn: &Segment<'_>, timestamps: bool, is_accurate: bool) -> Self {
         let options = syn.options();
         let mss = options.mss.unwrap_or(DEFAULT_SIZE);
         let fitting = SIZES.iter().take_while(|&&size| size <= mss).count();
         let ecn = TcpFlags::ECE | TcpFlags::CWR;
-        let extras = Extras {
+        let extras = CookieOptions {
             window_scale: options.window_scale,
             sack_permitted: options.sack_permitted,
             ecn: syn.flags().contains(ecn) && !is_accurate,
@@ -100,8 +100,8 @@ impl Kept {
         }
     }
 
-    /// The offset of a connection's timestamps with which the one that leaves at `now` has the mark in
-    /// its low bits. It is at most 63 ms less than `offset`, so later ones do not go back.
+    /// Returns the timestamp offset with which a timestamp at `now` has the option bits in its low
+    /// bits. It is at most 63 ms less than `offset`, so timestamps do not go back.
     pub(crate) fn timestamp_offset(&self, offset: u32, now: Instant) -> u32 {
         let Some(extras) = self.extras else { return offset };
         #[allow(
@@ -109,12 +109,12 @@ impl Kept {
             reason = "the clock of timestamps is the low half"
         )]
         let clock = offset.wrapping_add(now.as_millis() as u32);
-        offset.wrapping_sub(clock.wrapping_sub(extras.mark()) & MARK)
+        offset.wrapping_sub(clock.wrapping_sub(extras.bits()) & OPTION_BITS)
     }
 
-    /// The SYN as the cookie remembers it, its options written to `field`; `like` is a segment of the
-    /// same peer, for what needs no keeping: ports, window and timestamp; and `is_accurate` says whether it
-    /// asked for accurate ECN.
+    /// Reconstructs the SYN, with its options in `field`. Ports, window and timestamp are taken
+    /// from `like`, a segment of the same peer. `is_accurate` tells whether accurate ECN was
+    /// requested.
     pub(crate) fn syn<'a>(
         &self,
         like: &Segment<'_>,
@@ -130,7 +130,7 @@ impl Kept {
             ..TcpOptions::default()
         };
         let length = options.emit(field);
-        let ecn = match self.keeps_ecn() {
+        let ecn = match self.has_classic_ecn() {
             _ if is_accurate => TcpFlags::ACE,
             true => TcpFlags::ECE | TcpFlags::CWR,
             false => TcpFlags::empty(),
@@ -151,80 +151,85 @@ impl Kept {
         }
     }
 
-    /// Did the SYN ask for the ECN of RFC 3168?
-    pub(crate) fn keeps_ecn(&self) -> bool {
+    /// Did the SYN request the ECN of RFC 3168?
+    pub(crate) fn has_classic_ecn(&self) -> bool {
         self.extras.is_some_and(|extras| extras.ecn)
     }
 
-    /// All of it in the form that the hash covers.
-    fn bytes(self) -> [u8; 6] {
+    /// Returns the stored part in the form that the hash covers.
+    fn to_bytes(self) -> [u8; 6] {
         let [a, b, c, d] = self.irs.number().to_be_bytes();
-        let mark = self.extras.map_or(u8::MAX, |extras| extras.mark().to_le_bytes()[0]);
-        [a, b, c, d, self.size, mark]
+        let bits = self.extras.map_or(u8::MAX, |extras| extras.bits().to_le_bytes()[0]);
+        [a, b, c, d, self.size, bits]
     }
 }
 
-/// Makes cookies, and knows its own again.
+/// The generation and validation of SYN cookies.
 #[derive(Debug)]
-pub(crate) struct CookieJar {
-    /// What the keys of the periods are drawn from.
+pub(crate) struct SynCookieIssuer {
+    /// The key from which the keys of periods are derived.
     secrets: SipHasher24,
-    /// Hashes of the cookies that were taken lately, each at the place that its low bits say. Empty
-    /// until the first.
+    /// Hashes of recently used cookies, at the index of their low bits. Empty until the first use.
     taken: Vec<u64>,
 }
 
-impl CookieJar {
+impl SynCookieIssuer {
     pub(crate) fn new(keys: &Keys) -> Self {
         Self { secrets: keys.visible("SYN cookies"), taken: Vec::new() }
     }
 
-    /// The number of a SYN-ACK from `local` to `peer` that leaves at `now`.
+    /// Returns the sequence number of a SYN-ACK from `local` to `peer` at `now`.
     pub(crate) fn make(
         &self,
         now: Instant,
         local: SocketAddrV4,
         peer: SocketAddrV4,
-        kept: &Kept,
+        kept: &StoredSyn,
     ) -> SeqNum {
         self.make_in(period_at(now), local, peer, kept)
     }
 
-    /// What the cookie that `ack` acknowledges has kept; `None` if it is none of ours, or too old, or
-    /// says something else than it did.
+    /// Returns the stored part of the cookie that `ack` acknowledges; `None` if it is forged,
+    /// changed or expired.
     pub(crate) fn read(
         &self,
         now: Instant,
         local: SocketAddrV4,
         peer: SocketAddrV4,
         ack: &Segment<'_>,
-    ) -> Option<Kept> {
+    ) -> Option<StoredSyn> {
         let irs = ack.seq - 1;
         let bits = (ack.ack - 1) - irs;
         let latest = period_at(now);
         let age = (latest.to_le_bytes()[0].wrapping_sub(bits.to_be_bytes()[0] >> 3)) & 31;
         let period = latest.checked_sub(u64::from(age)).filter(|_| age <= 1)?;
         let echo = ack.options().timestamps.map(|timestamps| timestamps.echo);
-        let extras = echo.map(|echo| Extras::of_mark(echo & MARK));
-        let kept = Kept { irs, size: bits.to_be_bytes()[0] & 7, extras };
+        let extras = echo.map(|echo| CookieOptions::from_bits(echo & OPTION_BITS));
+        let kept = StoredSyn { irs, size: bits.to_be_bytes()[0] & 7, extras };
         (self.make_in(period, local, peer, &kept) == ack.ack - 1).then_some(kept)
     }
 
-    fn make_in(&self, period: u64, local: SocketAddrV4, peer: SocketAddrV4, kept: &Kept) -> SeqNum {
+    fn make_in(
+        &self,
+        period: u64,
+        local: SocketAddrV4,
+        peer: SocketAddrV4,
+        kept: &StoredSyn,
+    ) -> SeqNum {
         kept.irs + (cookie_bits(period, kept.size) | low(self.hash(period, local, peer, kept)))
     }
 
-    /// Notes that the cookie `number` of these two ends is taken; false if it was before. Of those that
-    /// fall on the same place, the latest is remembered.
+    /// Records the use of a cookie. Returns false if it was used before. Of several cookies with
+    /// the same index, the latest is remembered.
     pub(crate) fn take(&mut self, local: SocketAddrV4, peer: SocketAddrV4, number: SeqNum) -> bool {
         let hash = self.secrets.hash(&ends(local, peer, number.number()));
-        self.taken.resize(REMEMBERED, 0);
-        #[allow(clippy::cast_possible_truncation, reason = "the low bits are what is wanted")]
-        let place = hash as usize % REMEMBERED;
+        self.taken.resize(REPLAY_SLOTS, 0);
+        #[allow(clippy::cast_possible_truncation, reason = "the low bits are used")]
+        let place = hash as usize % REPLAY_SLOTS;
         core::mem::replace(&mut self.taken[place], hash) != hash
     }
 
-    fn hash(&self, period: u64, local: SocketAddrV4, peer: SocketAddrV4, kept: &Kept) -> u64 {
+    fn hash(&self, period: u64, local: SocketAddrV4, peer: SocketAddrV4, kept: &StoredSyn) -> u64 {
         let half = |side: u8| {
             let [a, b, c, d, e, f, g, h] = period.to_be_bytes();
             self.secrets.hash(&[a, b, c, d, e, f, g, h, side])
@@ -232,7 +237,7 @@ impl CookieJar {
         let hasher = SipHasher24::new_with_keys(half(0), half(1));
         let mut key = [0; 22];
         key[..16].copy_from_slice(&ends(local, peer, 0));
-        key[16..].copy_from_slice(&kept.bytes());
+        key[16..].copy_from_slice(&kept.to_bytes());
         hasher.hash(&key)
     }
 }
@@ -241,13 +246,13 @@ fn period_at(now: Instant) -> u64 {
     now.as_nanos() / PERIOD.as_nanos()
 }
 
-/// The part of a cookie that is not hash.
+/// Returns the bits of a cookie that are not hash.
 fn cookie_bits(period: u64, size: u8) -> u32 {
     u32::from(period.to_le_bytes()[0] & 31) << 27 | u32::from(size) << 24
 }
 
-/// The part of a hash that fits beside it.
-#[allow(clippy::cast_possible_truncation, reason = "the low bits are what is wanted")]
+/// Returns the bits of a hash that fit into a cookie.
+#[allow(clippy::cast_possible_truncation, reason = "the low bits are used")]
 const fn low(hash: u64) -> u32 {
     hash as u32 & 0x00ff_ffff
 }

@@ -6,16 +6,16 @@ fn at(port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), port)
 }
 
-fn jar() -> CookieJar {
-    CookieJar::new(&Keys::new([3; 32]))
+fn issuer() -> SynCookieIssuer {
+    SynCookieIssuer::new(&Keys::new([3; 32]))
 }
 
 fn after(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// The acknowledgement of the SYN-ACK with the number `cookie`, which echoes what `kept` had it say.
-fn ack<'a>(kept: &Kept, cookie: SeqNum, now: Instant, field: &'a mut [u8; 40]) -> Segment<'a> {
+/// Returns the acknowledgement of the SYN-ACK with the number `cookie`, which echoes its timestamp.
+fn ack<'a>(kept: &StoredSyn, cookie: SeqNum, now: Instant, field: &'a mut [u8; 40]) -> Segment<'a> {
     #[allow(clippy::cast_possible_truncation, reason = "the clock of timestamps is the low half")]
     let echo = kept.timestamp_offset(77, now).wrapping_add(now.as_millis() as u32);
     let timestamps = kept.extras.map(|_| Timestamps { value: 5, echo });
@@ -34,11 +34,11 @@ fn ack<'a>(kept: &Kept, cookie: SeqNum, now: Instant, field: &'a mut [u8; 40]) -
     }
 }
 
-fn kept() -> impl Strategy<Value = Kept> {
+fn kept() -> impl Strategy<Value = StoredSyn> {
     let extras = (prop::option::of(0_u8..15), any::<bool>(), any::<bool>()).prop_map(
-        |(window_scale, sack_permitted, ecn)| Extras { window_scale, sack_permitted, ecn },
+        |(window_scale, sack_permitted, ecn)| CookieOptions { window_scale, sack_permitted, ecn },
     );
-    (any::<u32>(), 0_u8..8, prop::option::of(extras)).prop_map(|(irs, size, extras)| Kept {
+    (any::<u32>(), 0_u8..8, prop::option::of(extras)).prop_map(|(irs, size, extras)| StoredSyn {
         irs: SeqNum::new(irs),
         size,
         extras,
@@ -47,86 +47,97 @@ fn kept() -> impl Strategy<Value = Kept> {
 
 proptest! {
     #[test]
-    fn a_cookie_gives_back_what_it_was_made_of(kept in kept(), millis in 0_u64..10_000_000, later in 0_u64..64) {
+
+    fn a_cookie_returns_its_contents(
+        kept in kept(),
+        millis in 0_u64..10_000_000,
+        later in 0_u64..64,
+    ) {
         let made = Instant::ZERO + Duration::from_millis(millis);
-        let cookie = jar().make(made, at(1), at(2), &kept);
+        let cookie = issuer().make(made, at(1), at(2), &kept);
         let mut field = [0; 40];
         let ack = ack(&kept, cookie, made, &mut field);
         let now = made + Duration::from_secs(later);
-        prop_assert_eq!(jar().read(now, at(1), at(2), &ack), Some(kept));
+        prop_assert_eq!(issuer().read(now, at(1), at(2), &ack), Some(kept));
         let mut field = [0; 40];
         let syn = kept.syn(&ack, false, &mut field);
-        prop_assert_eq!(Kept::of(&syn, true, false), kept);
+        prop_assert_eq!(StoredSyn::of(&syn, true, false), kept);
     }
 
     #[test]
-    fn a_cookie_that_was_changed_in_any_bit_is_none(kept in kept(), bit in 0_u32..32) {
-        let cookie = jar().make(after(1_000), at(1), at(2), &kept);
+    fn a_cookie_with_a_changed_bit_is_invalid(kept in kept(), bit in 0_u32..32) {
+        let cookie = issuer().make(after(1_000), at(1), at(2), &kept);
         let mut field = [0; 40];
-        let whole = ack(&kept, cookie, after(1_000), &mut field);
-        let read = |segment: &Segment<'_>| jar().read(after(1_000), at(1), at(2), segment);
+        let unchanged = ack(&kept, cookie, after(1_000), &mut field);
+        let read = |segment: &Segment<'_>| issuer().read(after(1_000), at(1), at(2), segment);
         let other = |number: SeqNum| SeqNum::new(number.number() ^ 1 << bit);
-        // A wrong number is right once in 2^24 times; these are the same in every run.
-        prop_assert_eq!(read(&Segment { ack: other(whole.ack), ..whole }), None);
-        prop_assert_eq!(read(&Segment { seq: other(whole.seq), ..whole }), None);
+        // A changed number is accepted with probability 2^-24; the cases are the same in every run.
+        prop_assert_eq!(read(&Segment { ack: other(unchanged.ack), ..unchanged }), None);
+        prop_assert_eq!(read(&Segment { seq: other(unchanged.seq), ..unchanged }), None);
     }
 }
 
-const PLAIN: Kept = Kept { irs: SeqNum::new(9), size: 6, extras: None };
+const PLAIN: StoredSyn = StoredSyn { irs: SeqNum::new(9), size: 6, extras: None };
 
 #[test]
-fn a_cookie_is_good_for_its_period_and_the_next() {
-    let cookie = jar().make(after(64), at(1), at(2), &PLAIN);
+fn a_cookie_is_valid_for_its_period_and_the_next() {
+    let cookie = issuer().make(after(64), at(1), at(2), &PLAIN);
     let mut field = [0; 40];
     let ack = ack(&PLAIN, cookie, after(64), &mut field);
-    let is_good = |seconds| jar().read(after(seconds), at(1), at(2), &ack).is_some();
+    let is_good = |seconds| issuer().read(after(seconds), at(1), at(2), &ack).is_some();
     assert!(is_good(64) && is_good(191));
     assert!(!is_good(192), "too old");
     assert!(!is_good(63), "from the future");
-    assert!(!is_good(64 + 32 * 64), "of the same five bits, a turn of the clock later");
+    assert!(!is_good(64 + 32 * 64), "of another period with the same five bits");
 }
 
 #[test]
-fn a_cookie_is_good_for_its_two_ends_and_its_host() {
-    let cookie = jar().make(after(64), at(1), at(2), &PLAIN);
+fn a_cookie_is_valid_for_its_ends_and_host_only() {
+    let cookie = issuer().make(after(64), at(1), at(2), &PLAIN);
     let mut field = [0; 40];
     let ack = ack(&PLAIN, cookie, after(64), &mut field);
-    assert_eq!(jar().read(after(64), at(1), at(3), &ack), None);
-    assert_eq!(jar().read(after(64), at(4), at(2), &ack), None);
-    let other = CookieJar::new(&Keys::new([4; 32]));
+    assert_eq!(issuer().read(after(64), at(1), at(3), &ack), None);
+    assert_eq!(issuer().read(after(64), at(4), at(2), &ack), None);
+    let other = SynCookieIssuer::new(&Keys::new([4; 32]));
     assert_eq!(other.read(after(64), at(1), at(2), &ack), None);
 }
 
 #[test]
-fn a_cookie_is_good_between_its_two_addresses_alone() {
-    let kept = Kept { irs: SeqNum::new(9), size: 3, extras: None };
-    let cookie = jar().make(after(5), at(1), at(2), &kept);
+fn a_cookie_is_valid_for_its_addresses_only() {
+    let kept = StoredSyn { irs: SeqNum::new(9), size: 3, extras: None };
+    let cookie = issuer().make(after(5), at(1), at(2), &kept);
     let mut field = [0; 40];
     let ack = ack(&kept, cookie, after(5), &mut field);
-    let elsewhere = |port| SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 9), port);
-    assert_eq!(jar().read(after(5), at(1), at(2), &ack), Some(kept));
-    assert_eq!(jar().read(after(5), elsewhere(1), at(2), &ack), None);
-    assert_eq!(jar().read(after(5), at(1), elsewhere(2), &ack), None);
+    let other_host = |port| SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 9), port);
+    assert_eq!(issuer().read(after(5), at(1), at(2), &ack), Some(kept));
+    assert_eq!(issuer().read(after(5), other_host(1), at(2), &ack), None);
+    assert_eq!(issuer().read(after(5), at(1), other_host(2), &ack), None);
 }
 
 #[test]
-fn options_that_the_echo_does_not_bring_back_unchanged_spoil_the_cookie() {
-    let extras = Extras { window_scale: Some(7), sack_permitted: true, ecn: false };
-    let kept = Kept { extras: Some(extras), ..PLAIN };
-    let cookie = jar().make(after(64), at(1), at(2), &kept);
+fn a_changed_timestamp_echo_invalidates_the_cookie() {
+    let extras = CookieOptions { window_scale: Some(7), sack_permitted: true, ecn: false };
+    let kept = StoredSyn { extras: Some(extras), ..PLAIN };
+    let cookie = issuer().make(after(64), at(1), at(2), &kept);
     let mut field = [0; 40];
-    let whole = ack(&kept, cookie, after(64), &mut field);
-    let mut changed = whole.options.to_vec();
+    let unchanged = ack(&kept, cookie, after(64), &mut field);
+    let mut changed = unchanged.options.to_vec();
     let last = changed.len() - 1;
     changed[last] ^= 1;
-    assert_eq!(jar().read(after(64), at(1), at(2), &Segment { options: &changed, ..whole }), None);
-    assert_eq!(jar().read(after(64), at(1), at(2), &Segment { options: &[], ..whole }), None);
-    assert_eq!(jar().read(after(64), at(1), at(2), &whole), Some(kept));
+    assert_eq!(
+        issuer().read(after(64), at(1), at(2), &Segment { options: &changed, ..unchanged }),
+        None
+    );
+    assert_eq!(
+        issuer().read(after(64), at(1), at(2), &Segment { options: &[], ..unchanged }),
+        None
+    );
+    assert_eq!(issuer().read(after(64), at(1), at(2), &unchanged), Some(kept));
 }
 
 #[test]
-fn the_size_that_is_kept_never_exceeds_the_peers() {
-    for (said, kept) in [
+fn the_stored_mss_never_exceeds_that_of_the_peer() {
+    for (announced, kept) in [
         (None, 536),
         (Some(20), 48),
         (Some(1_459), 1_440),
@@ -134,30 +145,31 @@ fn the_size_that_is_kept_never_exceeds_the_peers() {
         (Some(65_000), 8_960),
     ] {
         let mut field = [0; 40];
-        let length = TcpOptions { mss: said, ..TcpOptions::default() }.emit(&mut field);
+        let length = TcpOptions { mss: announced, ..TcpOptions::default() }.emit(&mut field);
         let mut unused = [0; 40];
         let syn = Segment {
             options: &field[..length],
             ..ack(&PLAIN, SeqNum::new(0), after(0), &mut unused)
         };
-        assert_eq!(SIZES[usize::from(Kept::of(&syn, true, false).size)], kept);
+        assert_eq!(SIZES[usize::from(StoredSyn::of(&syn, true, false).size)], kept);
     }
 }
 
-/// RFC 7323 §2.3: a larger shift is taken for fourteen.
+/// RFC 7323 §2.3: a larger shift means fourteen.
 #[test]
-fn a_shift_above_fourteen_is_kept_as_fourteen_beside_all_else() {
-    for said in [14, 15, 16, 200, 255] {
-        let extras = Extras { window_scale: Some(said), sack_permitted: false, ecn: false };
-        let kept = Extras { window_scale: Some(14), ..extras };
-        assert_eq!(Extras::of_mark(extras.mark()), kept, "of a shift of {said}");
+fn a_shift_above_fourteen_is_stored_as_fourteen() {
+    for announced in [14, 15, 16, 200, 255] {
+        let extras =
+            CookieOptions { window_scale: Some(announced), sack_permitted: false, ecn: false };
+        let kept = CookieOptions { window_scale: Some(14), ..extras };
+        assert_eq!(CookieOptions::from_bits(extras.bits()), kept, "of a shift of {announced}");
     }
 }
 
 #[test]
 fn a_cookie_is_taken_once() {
-    let mut jar = jar();
-    assert!(jar.take(at(1), at(2), SeqNum::new(7)));
-    assert!(!jar.take(at(1), at(2), SeqNum::new(7)));
-    assert!(jar.take(at(1), at(2), SeqNum::new(8)));
+    let mut issuer = issuer();
+    assert!(issuer.take(at(1), at(2), SeqNum::new(7)));
+    assert!(!issuer.take(at(1), at(2), SeqNum::new(7)));
+    assert!(issuer.take(at(1), at(2), SeqNum::new(8)));
 }
