@@ -9,7 +9,7 @@ use crate::tcp::{CompactSocket, Owner, TcpSocket, TcpView};
 use crate::udp::UdpSocket;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use linerate_tcp::{Event as TcpEvent, Waiting};
+use linerate_tcp::{Event as TcpEvent, TimeWaitRecord};
 use linerate_units::Instant;
 
 /// A socket of any kind. All kinds share one index space, so that timers, senders and events
@@ -20,7 +20,7 @@ pub(crate) enum Socket {
     /// A connection without activity, in compact form.
     Compact(Box<CompactSocket>),
     /// An orphaned connection in TIME-WAIT, as a record.
-    TimeWait(Box<CompactSocket<Waiting>>),
+    TimeWait(Box<CompactSocket<TimeWaitRecord>>),
     Listen(Box<Listener>),
     Udp(Box<UdpSocket>),
 }
@@ -80,7 +80,7 @@ pub(crate) struct Sockets {
     spare: Vec<Box<TcpSocket>>,
     /// A free list of TIME-WAIT records. Invariant: at most [`SPARE_RECORDS`].
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
-    spare_records: Vec<Box<CompactSocket<Waiting>>>,
+    spare_records: Vec<Box<CompactSocket<TimeWaitRecord>>>,
     /// The latest time that the host has been given. An unpacked connection needs it to become idle
     /// again.
     pub(crate) now: Instant,
@@ -221,7 +221,7 @@ impl Sockets {
         let Socket::Tcp(socket) = place else { return None };
         let record = match self.spare_records.last_mut() {
             Some(spare) => spare.overwrite(socket).then(|| self.spare_records.pop())?,
-            None => CompactSocket::<Waiting>::of(socket),
+            None => CompactSocket::<TimeWaitRecord>::of(socket),
         }?;
         let end = record.deadline();
         let full = core::mem::replace(place, Socket::TimeWait(record));

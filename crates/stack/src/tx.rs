@@ -2,7 +2,7 @@
 
 use crate::link::TxFrame;
 use core::net::Ipv4Addr;
-use linerate_tcp::Lent;
+use linerate_tcp::ZeroCopyRange;
 use linerate_wire::MacAddress;
 
 /// A queued reply of the host itself.
@@ -22,7 +22,7 @@ pub(crate) enum ScatterGather {
     /// The payload may stay in the send buffer.
     Allowed,
     /// The payload is in the send buffer of this connection.
-    Payload(u32, Lent),
+    Payload(u32, ZeroCopyRange),
 }
 
 /// The outcome of a sender's turn.

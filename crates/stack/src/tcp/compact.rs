@@ -7,18 +7,18 @@ use crate::tcp::grant::Granted;
 use alloc::boxed::Box;
 use core::net::SocketAddrV4;
 use core::ops::Deref;
-use linerate_tcp::{Connection, MemoryGrant, Resting, State, Waiting};
+use linerate_tcp::{CompactConnection, Connection, MemoryGrant, State, TimeWaitRecord};
 use linerate_units::Instant;
 
 /// A connection in compact form.
-pub(crate) trait CompactConnection {
+pub(crate) trait Compact {
     /// Returns an unpacked copy of the connection.
     fn view(&self) -> Connection;
     /// Unpacks the connection for a step.
     fn unpack(&self, now: Instant) -> Connection;
 }
 
-impl CompactConnection for Resting {
+impl Compact for CompactConnection {
     fn view(&self) -> Connection {
         self.look()
     }
@@ -28,7 +28,7 @@ impl CompactConnection for Resting {
     }
 }
 
-impl CompactConnection for Waiting {
+impl Compact for TimeWaitRecord {
     fn view(&self) -> Connection {
         self.look()
     }
@@ -40,7 +40,7 @@ impl CompactConnection for Waiting {
 
 /// A [`TcpSocket`] in compact form.
 #[derive(Debug)]
-pub(crate) struct CompactSocket<C = Resting> {
+pub(crate) struct CompactSocket<C = CompactConnection> {
     connection: C,
     pub(crate) fields: SocketFields,
 }
@@ -69,7 +69,7 @@ impl CompactSocket {
     }
 }
 
-impl CompactSocket<Waiting> {
+impl CompactSocket<TimeWaitRecord> {
     /// Creates a TIME-WAIT record of `socket`, if it is an orphan without anything else to keep.
     #[cold]
     pub(crate) fn of(socket: &TcpSocket) -> Option<Box<Self>> {
@@ -122,7 +122,7 @@ impl SocketFields {
     }
 }
 
-impl<C: CompactConnection> CompactSocket<C> {
+impl<C: Compact> CompactSocket<C> {
     /// Returns the owner.
     pub(crate) const fn owner(&self) -> Owner {
         self.fields.owner

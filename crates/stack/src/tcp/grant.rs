@@ -20,7 +20,7 @@ impl Granted {
 
 /// The buffers that use memory of the pool. Only a hint: a buffer may have been reallocated since.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lent {
+pub(crate) struct PooledBuffers {
     pub(crate) to_send: bool,
     pub(crate) to_receive: bool,
 }

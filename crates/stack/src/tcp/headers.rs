@@ -139,7 +139,7 @@ impl Headers {
         // Subtracts the ports by adding their complement.
         let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let pseudo = self.segment_sum.add_u16(!source).add_u16(!destination);
-        let zero_copy = sent.lent.map_or(0, |data| data.length());
+        let zero_copy = sent.zero_copy.map_or(0, |data| data.length());
         let length = self.write(medium, sent.length, !pseudo.finish(), frame) - zero_copy;
         let start = (medium + Ipv4Header::LENGTH) as u16;
         let offset = TcpHeader::CHECKSUM_OFFSET as u16;
@@ -279,7 +279,7 @@ mod tests {
                 ecn: Ecn::Ect0,
                 header: 20,
                 cut: None,
-                lent: None,
+                zero_copy: None,
                 kind: Kind::Ordinary,
             };
             let length = headers.complete(medium, &sent, &mut frame);

@@ -23,7 +23,7 @@ pub(crate) use time_wait::{TcpTimer, TimeWait};
 
 use crate::demux::FlowHash;
 use crate::tcp::grant::Granted;
-use crate::tcp::grant::Lent;
+use crate::tcp::grant::PooledBuffers;
 use core::net::{Ipv4Addr, SocketAddrV4};
 use headers::Headers;
 use linerate_tcp::{Connection, State};
@@ -71,7 +71,7 @@ pub(crate) struct TcpSocket {
     /// Has the connection left the tables, and stays only until the application has read its data?
     pub(crate) is_retired: bool,
     /// The buffers that use memory of the pool.
-    pub(crate) lent: Lent,
+    pub(crate) pooled: PooledBuffers,
     pub(crate) local: SocketAddrV4,
     pub(crate) connection: Connection,
     pub(crate) peer: SocketAddrV4,
@@ -115,7 +115,7 @@ impl TcpSocket {
             is_local: false,
             state: connection.state(),
             is_retired: false,
-            lent: Lent::default(),
+            pooled: PooledBuffers::default(),
             local: unspecified,
             connection,
             peer: unspecified,

@@ -52,11 +52,11 @@ impl WarmMemory {
     /// An application is about to write.
     #[inline(always)]
     pub(crate) fn lend_to_send(&mut self, socket: &mut TcpSocket) {
-        if self.is_on && !socket.lent.to_send {
+        if self.is_on && !socket.pooled.to_send {
             // Its segment leaves when others have been written to, too, and its acknowledgement comes when they have
             // left: all that both need is fetched meanwhile.
             socket.prefetch_for_transmit();
-            socket.lent.to_send =
+            socket.pooled.to_send =
                 self.lend(|memory| socket.connection.exchange_send_memory(memory));
         }
     }
@@ -64,8 +64,8 @@ impl WarmMemory {
     /// A segment is about to arrive.
     #[inline]
     pub(crate) fn lend_to_receive(&mut self, socket: &mut TcpSocket) {
-        if !socket.lent.to_receive {
-            socket.lent.to_receive =
+        if !socket.pooled.to_receive {
+            socket.pooled.to_receive =
                 self.lend(|memory| socket.connection.exchange_receive_memory(memory));
         }
     }
@@ -73,8 +73,8 @@ impl WarmMemory {
     /// An application has read.
     #[inline(always)]
     pub(crate) fn take_back_read(&mut self, socket: &mut TcpSocket) {
-        if socket.lent.to_receive {
-            socket.lent.to_receive =
+        if socket.pooled.to_receive {
+            socket.pooled.to_receive =
                 !self.take_back(|memory| socket.connection.exchange_receive_memory(memory));
         }
     }
@@ -82,8 +82,8 @@ impl WarmMemory {
     /// A segment has arrived, perhaps an acknowledgement.
     #[inline]
     pub(crate) fn take_back_sent(&mut self, socket: &mut TcpSocket) {
-        if socket.lent.to_send {
-            socket.lent.to_send =
+        if socket.pooled.to_send {
+            socket.pooled.to_send =
                 !self.take_back(|memory| socket.connection.exchange_send_memory(memory));
         }
     }

@@ -3,7 +3,7 @@
 
 use super::acks::in_field;
 use super::choose::{Choice, Piece, blocks_beside};
-use super::gather::Lent;
+use super::zero_copy::ZeroCopyRange;
 use super::{Finish, Kind, Transmit};
 use crate::ecn::Past;
 use crate::receive::saturated;
@@ -75,7 +75,7 @@ impl Connection {
     ) -> Transmit {
         let length = header + data.length;
         let payload = &mut bytes[header..length];
-        let mut lent = None;
+        let mut zero_copy = None;
         let mut sum = header_sum;
         match finish {
             _ if payload.is_empty() => {}
@@ -83,12 +83,12 @@ impl Connection {
             Finish::Nothing => {
                 sum = header_sum + self.sender.buffer.copy_and_sum(data.seq, payload);
             }
-            Finish::Gather if self.is_worth_gathering(data.seq, data.length) => {
-                lent = Some(Lent { seq: data.seq, length: saturated(data.length) });
+            Finish::Gather if self.is_worth_zero_copy(data.seq, data.length) => {
+                zero_copy = Some(ZeroCopyRange { seq: data.seq, length: saturated(data.length) });
             }
             Finish::Gather | Finish::CutAndSum => self.sender.buffer.copy(data.seq, payload),
         }
-        Transmit { length, sum, ecn, header, cut: data.cut, lent, kind: Kind::Ordinary }
+        Transmit { length, sum, ecn, header, cut: data.cut, zero_copy, kind: Kind::Ordinary }
     }
 
     /// The control bits of our SYN, or of the SYN-ACK.

@@ -4,9 +4,9 @@ pub(crate) mod acks;
 mod build;
 pub(crate) mod burst;
 mod choose;
-pub(crate) mod gather;
 pub(crate) mod predict;
 pub(crate) mod reset;
+pub(crate) mod zero_copy;
 
 use crate::receive::BLOCKS_THAT_FIT;
 use crate::send::Writes;
@@ -14,9 +14,9 @@ use crate::timers::Timer;
 use crate::{Connection, State};
 use choose::{Choice, Piece};
 use core::num::NonZeroU16;
-use gather::Lent;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags};
+use zero_copy::ZeroCopyRange;
 
 /// A segment that was written into a frame.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +32,8 @@ pub struct Transmit {
     pub header: usize,
     /// Data bytes of each segment, where this is a whole burst that is still to be cut: all have as many.
     pub cut: Option<NonZeroU16>,
-    /// The data, where they were not written behind the header but are to be gathered.
-    pub lent: Option<Lent>,
+    /// The data in the send buffer, if it was not written behind the header.
+    pub zero_copy: Option<ZeroCopyRange>,
     /// What it is besides.
     pub kind: Kind,
 }
@@ -59,7 +59,7 @@ impl Transmit {
             ecn: Ecn::NotEct,
             header,
             cut: None,
-            lent: None,
+            zero_copy: None,
             kind: Kind::Ordinary,
         }
     }

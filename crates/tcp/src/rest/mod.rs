@@ -14,14 +14,14 @@ use alloc::boxed::Box;
 use linerate_units::Instant;
 use pack::{Pack, Packer, Unpacker};
 
-pub use waiting::Waiting;
+pub use waiting::TimeWaitRecord;
 
 /// What may be waited for at rest: these timers are seldom, and expire after long.
 const LONG: [Timer; 4] = [Timer::KeepAlive, Timer::TimeWait, Timer::Orphan, Timer::UserTimeout];
 
 /// A connection at rest.
 #[derive(Clone, Debug)]
-pub struct Resting {
+pub struct CompactConnection {
     config: SharedConfig,
     packed: Box<[u8]>,
 }
@@ -30,13 +30,13 @@ impl Connection {
     /// The same connection in a tenth of the memory, if it has been quiet for so long that it is worth
     /// it: a second, as [`Connection::poll_timeout`] makes sure that somebody asks.
     #[must_use]
-    pub fn rest(&self) -> Option<Resting> {
+    pub fn rest(&self) -> Option<CompactConnection> {
         if !self.is_quiet() {
             return None;
         }
         let mut packer = Packer::new(&self.config);
         self.pack(&mut packer);
-        Some(Resting { config: self.config.clone(), packed: packer.finish()? })
+        Some(CompactConnection { config: self.config.clone(), packed: packer.finish()? })
     }
 
     /// Holds it no memory, has it nothing to say, and waits for nothing that could be soon?
@@ -62,7 +62,7 @@ impl Connection {
     }
 }
 
-impl Resting {
+impl CompactConnection {
     /// The connection as it was, to be looked at.
     #[must_use]
     pub fn look(&self) -> Connection {

@@ -14,7 +14,7 @@ use linerate_wire::SeqNum;
 
 /// What is left of a connection that no application holds, in TIME-WAIT.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct TimeWaitRecord {
     config: SharedConfig,
     numbers: Numbers,
 }
@@ -45,13 +45,13 @@ impl Connection {
 
     /// What there is to keep of it in TIME-WAIT, once it has said all and the application has let go.
     #[must_use]
-    pub fn wait_out(&self) -> Option<Waiting> {
-        Some(Waiting { config: self.config.clone(), numbers: self.numbers()? })
+    pub fn wait_out(&self) -> Option<TimeWaitRecord> {
+        Some(TimeWaitRecord { config: self.config.clone(), numbers: self.numbers()? })
     }
 
     /// The same in the place of another record, which is over. False if there is more to keep; then nothing has changed.
     #[inline(always)]
-    pub fn wait_out_in(&self, record: &mut Waiting) -> bool {
+    pub fn wait_out_in(&self, record: &mut TimeWaitRecord) -> bool {
         let Some(numbers) = self.numbers() else { return false };
         if !record.config.is_the_same(&self.config) {
             record.config = self.config.clone();
@@ -80,7 +80,7 @@ impl Connection {
     }
 }
 
-impl Waiting {
+impl TimeWaitRecord {
     /// When TIME-WAIT is over.
     #[must_use]
     pub const fn deadline(&self) -> Instant {

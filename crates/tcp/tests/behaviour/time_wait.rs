@@ -1,7 +1,7 @@
 //! What is kept of a connection in TIME-WAIT that nobody holds answers as the connection would.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, Connection, Disposition, State, Waiting};
+use linerate_tcp::{Config, Connection, Disposition, State, TimeWaitRecord};
 use linerate_testkit::Script;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, TcpFlags, TcpOptions, Timestamps};
@@ -31,7 +31,7 @@ fn after_all(config: &Config, offered: &str, receive_buffer: Option<usize>) -> S
     host
 }
 
-fn kept(host: &Script) -> Waiting {
+fn kept(host: &Script) -> TimeWaitRecord {
     host.connection.wait_out().expect("TIME-WAIT is all that is left")
 }
 

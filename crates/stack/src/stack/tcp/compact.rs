@@ -6,7 +6,7 @@ use crate::stack::Stack;
 use crate::tcp::compact::CompactSocket;
 use crate::tcp::{Owner, TcpSocket, TcpTimer};
 use alloc::boxed::Box;
-use linerate_tcp::{Resting, State};
+use linerate_tcp::{CompactConnection, State};
 
 impl Stack {
     /// Unpacks a connection for an access that may not be a step.
@@ -36,8 +36,8 @@ impl Stack {
             return;
         }
         let deadline = socket.connection.poll_timeout();
-        let Some(resting) = CompactSocket::<Resting>::of(socket) else { return };
-        self.sockets.replace_by_compact(index, Socket::Compact(Box::new(resting)));
+        let Some(compact) = CompactSocket::<CompactConnection>::of(socket) else { return };
+        self.sockets.replace_by_compact(index, Socket::Compact(Box::new(compact)));
         self.burst.forget();
         self.timers.set(TcpTimer::Connection(index), deadline);
     }

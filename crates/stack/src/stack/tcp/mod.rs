@@ -17,7 +17,7 @@ use crate::stack::Stack;
 use crate::tcp::Owner;
 use crate::tcp::TcpSocket;
 use crate::tcp::configs::ConfigChoice;
-use crate::tcp::grant::Lent;
+use crate::tcp::grant::PooledBuffers;
 use crate::tcp::headers::HostHeaders;
 use crate::tcp::is_open;
 use crate::tcp::time_wait::TcpTimer;
@@ -83,7 +83,7 @@ impl Stack {
             is_local: is_local_field,
             state,
             is_retired,
-            lent,
+            pooled,
             local: local_field,
             connection,
             peer: peer_field,
@@ -91,7 +91,7 @@ impl Stack {
         } = &mut *socket;
         connection.grant_memory(grant);
         (*headers, *next_hop_generation) = recent.with_ports(local.port(), peer.port());
-        (*granted_field, *held, *lent) = (granted, 0, Lent::default());
+        (*granted_field, *held, *pooled) = (granted, 0, PooledBuffers::default());
         (*local_field, *peer_field, *flow_hash_field) = (local, peer, flow_hash);
         (*owner_field, *state, *is_retired) = (owner, connection.state(), false);
         *room = u32::try_from(path.link_payload).unwrap_or(u32::MAX);

@@ -164,7 +164,7 @@ impl Stack {
         let sent = match completed_by {
             CompletedBy::Host => socket.connection.poll_unpredicted(now, room),
             CompletedBy::Link if self.scatter_gather == ScatterGather::Allowed => {
-                socket.connection.poll_transmit_to_gather(now, room)
+                socket.connection.poll_transmit_zero_copy(now, room)
             }
             CompletedBy::Link => socket.connection.poll_transmit_uncut(now, room),
         };
@@ -184,7 +184,7 @@ impl Stack {
             self.identification.write(&mut frame[medium..], segments);
         }
         if completed_by == CompletedBy::Link
-            && let Some(data) = sent.lent
+            && let Some(data) = sent.zero_copy
         {
             self.scatter_gather = ScatterGather::Payload(index, data);
         }

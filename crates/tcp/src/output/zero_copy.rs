@@ -1,0 +1,52 @@
+//! Segments whose data stays in the send buffer, for links with scatter-gather.
+
+use super::{Finish, Transmit};
+use crate::Connection;
+use linerate_units::Instant;
+use linerate_wire::SeqNum;
+
+/// Smaller data is copied, which is faster than a reference to it.
+const MIN_LENGTH: usize = 2_048;
+
+/// A range of the send buffer that is the payload of a sent segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZeroCopyRange {
+    pub(super) seq: SeqNum,
+    pub(super) length: u32,
+}
+
+impl ZeroCopyRange {
+    /// Returns the number of bytes.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        self.length as usize
+    }
+}
+
+impl Connection {
+    /// Writes the next segment like [`Connection::poll_transmit_uncut`], for a link with
+    /// scatter-gather. If [`Transmit::zero_copy`] is set, `bytes` contains only the header, and
+    /// [`Connection::zero_copy_data`] returns the data. [`Transmit::length`] includes the data.
+    ///
+    /// # Panics
+    /// Like [`Connection::poll_transmit`].
+    pub fn poll_transmit_zero_copy(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
+        self.poll(now, bytes, Finish::Gather)
+    }
+
+    /// Is scatter-gather better than a copy for this data: is it large, and in few parts?
+    pub(super) fn is_worth_zero_copy(&self, seq: SeqNum, length: usize) -> bool {
+        length >= MIN_LENGTH && self.sender.buffer.parts(seq, length).is_some()
+    }
+
+    /// Returns the data of the segment that was just sent, in up to two slices. Must be called
+    /// before anything else happens to the connection.
+    ///
+    /// # Panics
+    /// If the data is no longer in the send buffer.
+    #[must_use]
+    pub fn zero_copy_data(&self, range: ZeroCopyRange) -> [&[u8]; 2] {
+        let parts = self.sender.buffer.parts(range.seq, range.length());
+        parts.expect("the send buffer contains the data until the next call")
+    }
+}
