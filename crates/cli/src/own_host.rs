@@ -3,7 +3,7 @@
 use crate::output::Failure;
 use clap::Args;
 use linerate_ends::OwnHost;
-use linerate_ends::socket::Network;
+use linerate_ends::socket::{Congestion, Network, check_own_congestion};
 use linerate_link::LinkSpec;
 use linerate_wire::Ipv4Cidr;
 use std::net::Ipv4Addr;
@@ -52,9 +52,25 @@ pub(crate) struct OwnHostArgs {
 
     #[command(flatten)]
     address: AddressArgs,
+
+    /// The congestion control: one of the kernel's, or with --on tahoe, reno, new-reno, cubic, bbr or
+    /// a fixed window (fixed:SEGMENTS) [default: the kernel's, or cubic]
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
 }
 
 impl OwnHostArgs {
+    /// The congestion control that was asked for, which the TCP has that is to use it.
+    pub(crate) fn congestion(&self) -> Result<Option<String>, Failure> {
+        let Some(name) = &self.congestion else { return Ok(None) };
+        let checked = match self.on {
+            None => Congestion::of_this_machine().choose(Some(name)).map(drop),
+            Some(_) => check_own_congestion(name),
+        };
+        checked.map_err(|error| Failure::input(error.to_string()))?;
+        Ok(Some(name.clone()))
+    }
+
     /// The kernel's network, or a new one.
     pub(crate) fn network(&self) -> Result<Network, Failure> {
         match &self.on {

@@ -5,6 +5,7 @@ use crate::own_host::OwnHostArgs;
 use clap::Args;
 use linerate_ends::serve::ListenAt;
 use linerate_ends::sink::{Event, Limits, Served, Service, Sink, Summary};
+use linerate_ends::socket::Options;
 use linerate_ends::{Ended, Interrupt, Peer};
 use linerate_units::{Bytes, Duration, Rate};
 
@@ -40,8 +41,9 @@ pub(crate) struct SinkArgs {
 
 /// Serves until it is interrupted.
 pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let options = Options { congestion: args.host.congestion()?, ..Options::default() };
     let network = args.host.network()?;
-    let sink = Sink::bind(&network, args.listen, Limits::default());
+    let sink = Sink::bind_with(&network, args.listen, &options, Limits::default());
     let sink = sink.map_err(|error| Failure::input(error.to_string()))?;
     let broken = |error| Failure::running(format!("the listening socket broke ({error})"));
     print(&format!("listening at {}\n", sink.local_addr().map_err(broken)?))?;

@@ -20,6 +20,7 @@ Examples:
   linerate source --listen 1900                    for `nc HOST 1900`: characters without end
   linerate source 192.0.2.7 --on packet:eth1 --address 192.0.2.9/24
                                                    sent by linerate's own TCP, as root
+  linerate source 192.0.2.7 --congestion bbr       sent by the kernel's BBR
 
 Plain peers get RFC 864's characters, and not a byte besides. With --verify the bytes are those of a pattern \
 that knows each byte's place.";
@@ -75,6 +76,7 @@ pub(crate) fn run(args: &SourceArgs, interrupt: &Interrupt) -> Result<(), Failur
         max_time: args.seconds,
         write_size: args.write_size,
         send_buffer: args.send_buffer,
+        congestion: args.host.congestion()?,
     };
     let network = &args.host.network()?;
     let outcome = match (args.listen, &args.peer) {

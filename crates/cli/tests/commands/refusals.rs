@@ -68,6 +68,28 @@ fn flags_that_are_wrong_by_themselves() {
 }
 
 #[test]
+fn a_congestion_control_that_there_is_not() {
+    let kernels = "there is no congestion control `vegan`: choose one of ";
+    refused(&["source", "127.0.0.1:1", "--congestion", "vegan"], kernels);
+    refused(&["source", "--listen", "0", "--congestion", "vegan"], kernels);
+    refused(&["sink", "--listen", "127.0.0.1:0", "--congestion", "vegan"], kernels);
+    refused(&["sweep", "--on", "kernel", "--congestion", "vegan"], kernels);
+    // The name is judged before the interface, which is not there.
+    let on = ["--on", "packet:lr-none", "--address", "192.0.2.9/24", "--congestion", "vegan"];
+    let ours = "`vegan`: choose one of tahoe, reno, new-reno, cubic, bbr, fixed:SEGMENTS";
+    for command in [&["source", "192.0.2.7"][..], &["sink"]] {
+        refused(&[command, &on].concat(), ours);
+    }
+    for link in ["packet:lr-none", "xdp:lr-none", "tap"] {
+        let mut words = vec!["sweep", "--on", link, "--congestion", "vegan"];
+        if link != "tap" {
+            words.extend(["--address", "192.0.2.9/24", "192.0.2.7"]);
+        }
+        refused(&words, ours);
+    }
+}
+
+#[test]
 fn flags_that_do_not_fit_together() {
     refused(&["sweep", "--offloads", "on"], "measure --on tap");
     refused(&["sweep", "192.0.2.1", "--on", "stack"], "leave HOST out, or measure --on kernel");

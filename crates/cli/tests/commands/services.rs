@@ -25,7 +25,7 @@ fn a_sink_takes_a_plain_peers_bytes_and_counts_them() {
 
 #[test]
 fn a_source_gives_a_sink_what_it_asks_for() {
-    let mut sink = Background::start(&["sink", "--listen", "127.0.0.1:0"]);
+    let mut sink = Background::start(&["sink", "--listen", "127.0.0.1:0", "--congestion", "reno"]);
     let address = sink.address().to_string();
     let (code, said, _) = run(&["source", &address, "--bytes", "3MiB", "--write-size", "10000"]);
     assert!(code == 0 && said.starts_with("3 MiB in ") && said.contains("closed"), "{said}");
@@ -35,6 +35,9 @@ fn a_source_gives_a_sink_what_it_asks_for() {
         code == 0 && said.starts_with("3 MiB in ") && said.contains("every byte right"),
         "{said}"
     );
+    let (code, said, said_of_errors) =
+        run(&["source", &address, "--bytes", "1MiB", "--congestion", "reno"]);
+    assert!(code == 0 && said.starts_with("1 MiB in "), "{said}{said_of_errors}");
     let (code, said, _) = run(&["source", &address, "--seconds", "1ms", "--verify"]);
     assert!(code == 0 && said.contains("every byte right"), "{said}");
     let (lines, _) = sink.interrupt();

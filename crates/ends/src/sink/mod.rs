@@ -45,7 +45,20 @@ impl Sink {
     /// # Errors
     /// The place cannot be had.
     pub fn bind(network: &Network, place: ListenAt, limits: Limits) -> Result<Self, ListenError> {
-        Ok(Self { listener: Listener::bind(network, place, &Options::default())?, limits })
+        Self::bind_with(network, place, &Options::default(), limits)
+    }
+
+    /// Listens at `place` of `network`, for connections with `options`.
+    ///
+    /// # Errors
+    /// The place cannot be had, or an option.
+    pub fn bind_with(
+        network: &Network,
+        place: ListenAt,
+        options: &Options,
+        limits: Limits,
+    ) -> Result<Self, ListenError> {
+        Ok(Self { listener: Listener::bind(network, place, options)?, limits })
     }
 
     /// Where it listens, with the port that was free if it was left open.

@@ -295,3 +295,12 @@ fn the_end_does_not_wait_for_silent_peers() {
     sink.end();
     drop((silent, begun, data));
 }
+
+#[test]
+fn the_listening_socket_of_a_sink_gets_its_options() {
+    let unknown = Options { congestion: Some("no-such".to_owned()), ..Options::default() };
+    let anywhere = "127.0.0.1:0".parse().unwrap();
+    assert!(Sink::bind_with(&Network::Kernel, anywhere, &unknown, Limits::default()).is_err());
+    let reno = Options { congestion: Some("reno".to_owned()), ..unknown };
+    assert!(Sink::bind_with(&Network::Kernel, anywhere, &reno, Limits::default()).is_ok());
+}

@@ -1,5 +1,7 @@
-//! The kernel's congestion controls: which one a run takes, because the default differs by machine.
+//! Congestion controls by name: linerate's own, and the kernel's, of which a run pins one because the
+//! default differs by machine.
 
+use linerate_tcp::CongestionName;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::fs;
@@ -44,6 +46,30 @@ pub enum CongestionError {
         /// The names that are loaded.
         available: String,
     },
+    /// Linerate's TCP has none of this name.
+    #[error(
+        "linerate's TCP has no congestion control `{name}`: choose one of {available}, fixed:SEGMENTS"
+    )]
+    UnknownToLinerate {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        available: String,
+    },
+}
+
+/// Checks that linerate's TCP has a congestion control `name`.
+///
+/// # Errors
+/// [`CongestionError::UnknownToLinerate`], with the names that could be chosen.
+pub fn check_own_congestion(name: &str) -> Result<(), CongestionError> {
+    match name.parse::<CongestionName>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(CongestionError::UnknownToLinerate {
+            name: name.to_owned(),
+            available: CongestionName::ALL.map(|name| name.to_string()).join(", "),
+        }),
+    }
 }
 
 impl Congestion {

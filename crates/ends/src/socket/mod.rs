@@ -13,7 +13,7 @@ mod own_counters;
 mod pause;
 mod stream;
 
-pub use congestion::{Congestion, CongestionError};
+pub use congestion::{Congestion, CongestionError, check_own_congestion};
 pub use counters::{Sampler, counters};
 pub use intake::{Intake, Taken};
 pub(crate) use listening::Listening;

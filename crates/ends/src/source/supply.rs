@@ -6,7 +6,7 @@ use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 
 /// How much a source gives, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Supply {
     /// Bytes on a connection; none goes on until the peer has enough.
     pub bytes: Option<NonZeroU64>,
@@ -16,6 +16,8 @@ pub struct Supply {
     pub write_size: NonZeroU32,
     /// The socket's send buffer, in bytes as asked for; none leaves it to tune itself.
     pub send_buffer: Option<NonZeroU64>,
+    /// The congestion control by its name; none leaves the usual one.
+    pub congestion: Option<String>,
 }
 
 impl Supply {
@@ -45,5 +47,5 @@ pub(super) fn options(network: &Network, supply: &Supply) -> Result<Options, Sou
             return Err(SourceError::BufferTooLarge { requested, granted, remedy });
         }
     }
-    Ok(Options { send_buffer, ..Options::default() })
+    Ok(Options { send_buffer, congestion: supply.congestion.clone(), ..Options::default() })
 }

@@ -23,6 +23,7 @@ fn supply(bytes: Option<u64>) -> Supply {
         max_time: None,
         write_size: NonZeroU32::new(5_000).unwrap(),
         send_buffer: None,
+        congestion: None,
     }
 }
 
@@ -175,4 +176,18 @@ fn a_buffer_that_the_kernel_clips_is_refused() {
     assert!(matches!(error, SourceError::BufferTooLarge { requested, .. } if requested == 1 << 40));
     let modest = Supply { send_buffer: NonZeroU64::new(10_000), ..supply(Some(1)) };
     Fountain::bind(&Network::Kernel, anywhere(), modest).unwrap();
+}
+
+/// The kernel refuses a socket with a congestion control that it does not know, so the name has come to it.
+#[test]
+fn every_socket_of_a_source_gets_its_congestion_control() {
+    let unknown = Supply { congestion: Some("no-such".to_owned()), ..supply(Some(1)) };
+    let refused = Fountain::bind(&Network::Kernel, anywhere(), unknown.clone()).unwrap_err();
+    assert!(matches!(refused, SourceError::Listen(_)), "{refused}");
+    let sink = Sink::bind(&Network::Kernel, anywhere(), Limits::default()).unwrap();
+    let peer = peer(sink.local_addr().unwrap());
+    let refused = give(&Network::Kernel, &peer, &unknown, &Interrupt::default()).unwrap_err();
+    assert!(matches!(refused, SourceError::Unreachable { .. }), "{refused}");
+    let reno = Supply { congestion: Some("reno".to_owned()), ..supply(Some(1)) };
+    assert!(Fountain::bind(&Network::Kernel, anywhere(), reno).is_ok());
 }
