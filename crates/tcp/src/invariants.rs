@@ -1,6 +1,7 @@
 //! What must hold of a connection after every step; asked by tests, simulators and fuzzers.
 
 use crate::send::Writes;
+use crate::send::loss::Phase;
 use crate::timers::Timer;
 use crate::{Connection, State};
 
@@ -13,6 +14,7 @@ impl Connection {
         if self.state != State::Closed {
             self.sender.check(&self.snd);
             self.check_scoreboard();
+            self.check_frto();
             self.check_window();
             self.check_burst();
             let is_limited = !self.sender.fin() && self.unsent_low_water().is_some();
@@ -123,6 +125,12 @@ impl Connection {
         if self.agreement.selective_acks && self.state.is_synchronized() {
             self.sender.scoreboard.check(self.snd.una, self.snd.nxt);
         }
+    }
+
+    fn check_frto(&self) {
+        let loss = &self.sender.loss;
+        let may_ask = loss.phase == Phase::AfterTimeout || !loss.frto.is_on();
+        assert!(may_ask, "F-RTO is {:?} in {:?}", loss.frto, loss.phase);
     }
 
     fn check_timers(&self) {

@@ -116,7 +116,12 @@ impl Connection {
             una.before(loss.recover) && !una.before(loss.repeated_to) && self.has_sendable();
         match frto.judge_in_order(advanced, may_ask) {
             FrtoVerdict::AskOn | FrtoVerdict::Wait => {}
-            FrtoVerdict::Spurious => self.undo_timeout(now),
+            FrtoVerdict::Spurious => {
+                // An acknowledgement beyond `recover` has ended the recovery already, so that the undo
+                // leaves the state as it is. F-RTO would then call a later acknowledgement spurious.
+                self.sender.loss.frto = Frto::Off;
+                self.undo_timeout(now);
+            }
             FrtoVerdict::Lost => self.believe_timeout(),
         }
     }

@@ -461,6 +461,21 @@ fn what_arrives_in_order_after_a_timeout_takes_it_back() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
+/// RFC 5682 §2.1 step 3 (b): the acknowledgement that shows the timeout to be spurious may also cover
+/// the new data, which ends the recovery. Later acknowledgements answer no timeout.
+#[test]
+fn a_timeout_is_taken_back_once_if_the_proof_covers_the_new_data_too() {
+    let mut host = after_a_timeout();
+    host.send(". 1:1(0) ack 1001");
+    expect_segments(&mut host, 10_001, 2);
+    host.send(". 1:1(0) ack 12001");
+    assert_eq!(host.connection.statistics().spurious_recoveries, 1);
+    host.take_sent();
+    host.send("P. 1:2(1) ack 14001");
+    host.send(". 2:2(0) ack 15001");
+    assert_eq!(host.connection.statistics().spurious_recoveries, 1);
+}
+
 /// RFC 5682 §2.1 step 3 (a): a duplicate says that the rest is missing, and it goes again in slow start, from
 /// no more than three segments.
 #[test]
