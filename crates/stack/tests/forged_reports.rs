@@ -34,7 +34,7 @@ enum Quoted {
     Oldest,
 }
 
-/// A router's message to the left host about `packet`.
+/// Returns the ICMP error of a router about `packet` of the left host.
 fn report(packet: &[u8], next_hop_mtu: u16) -> Vec<u8> {
     let error = IcmpError::FragmentationNeeded { next_hop_mtu };
     let message = IcmpMessage::Error { error, quote: Quote::of(packet).unwrap() };
@@ -46,18 +46,18 @@ fn report(packet: &[u8], next_hop_mtu: u16) -> Vec<u8> {
     report
 }
 
-/// A flow from the left host to the right one that a forger observes.
+/// A flow from the left host to the right one that an attacker observes.
 struct Observed {
     pair: Pair,
     listener: ListenHandle,
     left: TcpHandle,
     right: TcpHandle,
-    /// The first number of the data that the left end has sent, and the one after the last.
+    /// The sequence numbers of the first byte sent by the left end, and after the last.
     sent: Rc<Cell<Option<(SeqNum, SeqNum)>>>,
     /// Bytes written, and read at the other end.
     written: usize,
     read: usize,
-    dice: u64,
+    random_state: u64,
 }
 
 impl Observed {
@@ -84,18 +84,20 @@ impl Observed {
                 seen.set(Some((first, if end.after(last) { end } else { last })));
             }
         });
-        Self { pair, listener, left, right, sent, written: 0, read: 0, dice: 1 }
+        Self { pair, listener, left, right, sent, written: 0, read: 0, random_state: 1 }
     }
 
-    /// A number below `limit` (SplitMix64).
+    /// Returns a number below `limit` (SplitMix64).
     fn below(&mut self, limit: u32) -> u32 {
-        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.dice ^ (self.dice >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.random_state = self.random_state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed =
+            (self.random_state ^ (self.random_state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         u32::try_from((mixed ^ (mixed >> 31)) % u64::from(limit)).unwrap()
     }
 
-    /// A burst is written when the one before has arrived, and what has arrived is read.
+    /// Reads data that has arrived, and writes a burst when the previous one has arrived
+    /// completely.
     fn transfer(&mut self) {
         let (now, mut bytes) = (self.pair.now, [0; 65_536]);
         while let Ok(count @ 1..) =
@@ -114,7 +116,7 @@ impl Observed {
         }
     }
 
-    /// Another connection begins with full segments.
+    /// Opens another connection, which must start with full segments.
     fn open_another(&mut self) {
         let (left, right) = established(&mut self.pair, self.listener);
         let (now, other) = (self.pair.now, self.pair.stack(Side::Left).tcp(left).unwrap());
@@ -124,7 +126,7 @@ impl Observed {
         }
     }
 
-    /// A message that quotes a segment in flight, and says that 68 bytes would pass.
+    /// Delivers a forged error that quotes a segment in flight, with an MTU of 68 bytes.
     fn forge(&mut self, quoted: Quoted) {
         let Some((first, last)) = self.sent.get() else { return };
         let sender = self.pair.stack(Side::Left).tcp(self.left).unwrap();
@@ -154,8 +156,8 @@ impl Observed {
         self.pair.host(Side::Left).link_mut().put(now, report);
     }
 
-    /// The flow goes on for as long as a flood takes, and other connections to the same host are opened
-    /// meanwhile. Returns the number of bytes that the flow has transferred.
+    /// Runs the flow for the duration of a flood, with other connections to the same host. Returns
+    /// the number of bytes that were transferred.
     fn run(&mut self, flood: Option<Quoted>) -> usize {
         for number in 0..MESSAGES {
             if number % (MESSAGES / 10) == 0 {
@@ -164,13 +166,13 @@ impl Observed {
             if let Some(quoted) = flood {
                 self.forge(quoted);
             }
-            self.pass(INTERVAL);
+            self.run_for(INTERVAL);
         }
         self.read
     }
 
-    /// The flow goes on for `span`.
-    fn pass(&mut self, span: Duration) {
+    /// Runs the flow for `span`.
+    fn run_for(&mut self, span: Duration) {
         let end = self.pair.now + span;
         while self.pair.now < end {
             self.pair.turn();
@@ -186,10 +188,11 @@ impl Observed {
 /// Segments per thousand that the path loses.
 const LOSS: u32 = 5;
 
-/// With this seed the flow keeps 96 % of its rate or more. A timeout, or a lost tail, may be taken for the
-/// loss that a forged message waits for; then a single probe finds out that large segments still pass.
+/// With this seed the flow keeps at least 96 % of its rate. A timeout, or a lost tail, may be taken
+/// for the loss that would confirm a report; then a single probe shows that large segments still
+/// pass.
 #[test]
-fn a_flood_of_forged_reports_leaves_a_flow_its_rate_and_the_next_connections_their_segments() {
+fn forged_reports_affect_no_flow_and_no_later_connection() {
     let undisturbed = Observed::new(LOSS).run(None);
     for quoted in [Quoted::Random, Quoted::Oldest] {
         let mut flow = Observed::new(LOSS);
@@ -198,32 +201,32 @@ fn a_flood_of_forged_reports_leaves_a_flow_its_rate_and_the_next_connections_the
         let counted = sender.statistics();
         let what = format!("{read} of {undisturbed} bytes, {quoted:?}: {counted:?}");
         assert!(read * 100 >= undisturbed * 95, "{what}");
-        let judged = counted.reports_held + counted.reports_ignored;
-        assert!(judged > u64::from(MESSAGES / 4), "the messages were judged: {what}");
+        let evaluated = counted.reports_held + counted.reports_ignored;
+        assert!(evaluated > u64::from(MESSAGES / 4), "the messages were evaluated: {what}");
         assert!(counted.reports_disproved > 1_000 && counted.reports_applied < 10, "{what}");
         assert_eq!(sender.effective_mss(), FULL, "{what}");
     }
 }
 
-/// A true report and the loss of what it quotes: the tail probe is small enough to pass, and shows that the
-/// large segments before it are lost.
+/// A true report, and the loss of the quoted segment: the tail probe is small enough to pass, and
+/// shows that the large segments before it are lost.
 #[test]
-fn a_flow_over_a_path_that_becomes_narrower_shrinks_without_a_timeout() {
+fn a_true_report_shrinks_segments_without_a_timeout() {
     let mut flow = Observed::new(0);
     let reports = Rc::new(RefCell::new(Vec::new()));
-    let told = Rc::clone(&reports);
+    let recorded = Rc::clone(&reports);
     let narrow = flow.pair.now + Duration::from_secs(1);
     flow.pair.set_filter(move |now, side, packet| {
         let is_too_long = side == Side::Left && now >= narrow && packet.len() > 1_200;
         if is_too_long {
-            told.borrow_mut().push(report(packet, 1_200));
+            recorded.borrow_mut().push(report(packet, 1_200));
         }
         is_too_long.then_some(Fate::Lose)
     });
     let mut stalled = Duration::ZERO;
     for _ in 0..20_000 {
         let before = flow.read;
-        flow.pass(Duration::from_micros(100));
+        flow.run_for(Duration::from_micros(100));
         let now = flow.pair.now;
         for report in reports.take() {
             flow.pair.host(Side::Left).link_mut().put(now, report);
@@ -232,7 +235,7 @@ fn a_flow_over_a_path_that_becomes_narrower_shrinks_without_a_timeout() {
             stalled = Duration::ZERO;
         } else {
             stalled += Duration::from_micros(100);
-            assert!(stalled < Duration::from_millis(60), "nothing arrives any more");
+            assert!(stalled < Duration::from_millis(60), "the flow has stalled");
         }
     }
     let sender = flow.pair.stack(Side::Left).tcp(flow.left).unwrap();

@@ -168,10 +168,10 @@ fn a_reported_path_mtu_is_kept_if_plausible() {
     assert_eq!(pair.stack(Side::Left).udp_send_to(now, socket, other, &[0; 1_472]), Ok(()));
 }
 
-/// Whoever knows two ports can forge a report about a datagram, and nothing shows whether it is true. A
-/// connection finds out by itself, and the report is forgotten after ten minutes (RFC 1191 §6.3).
+/// An attacker who knows two ports can forge a report about a datagram. Connections search by
+/// themselves, and the report expires after ten minutes (RFC 1191 §6.3).
 #[test]
-fn a_report_about_a_datagram_makes_no_segment_smaller() {
+fn a_report_about_a_datagram_does_not_affect_connections() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let socket = SocketAddrV4::new(LEFT, 5);

@@ -295,7 +295,7 @@ fn a_reported_path_mtu_applies_to_this_and_later_connections() {
     host.turn(now).unwrap();
     let segment = host.link_mut().fetch().unwrap();
     assert!(Segment::parse(&segment[20..]).unwrap().payload.len() == 1_448);
-    // The clock of the timestamps moves on, so that an echo tells which copy of the data has arrived.
+    // Later timestamps, so that their echo shows which copy of the data has arrived.
     pair.run_for(Duration::from_millis(2));
     let now = pair.now;
     let host = pair.host(Side::Left);
@@ -312,7 +312,7 @@ fn a_reported_path_mtu_applies_to_this_and_later_connections() {
     pair.run_for(Duration::from_millis(1));
     assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().effective_mss(), 1_200 - 52);
     let before = pair.stack(Side::Left).tcp(before).unwrap();
-    assert_eq!(before.effective_mss(), 1_448, "opened before anything showed that it is true");
+    assert_eq!(before.effective_mss(), 1_448, "opened before the report was confirmed");
     let next = connect(&mut pair);
     pair.run_for(Duration::from_millis(1));
     assert_eq!(pair.stack(Side::Left).tcp(next).unwrap().effective_mss(), 1_200 - 52);

@@ -1,8 +1,8 @@
-//! The largest packet to a destination: what connections have found out (RFC 4821 §5.2), and what routers
-//! have reported of datagrams (RFC 1191).
+//! The path-MTU cache: results of connections (RFC 4821 §5.2), and reports of routers about
+//! datagrams (RFC 1191).
 //!
-//! Nothing confirms a report about a datagram, and whoever knows two ports can forge one. So it is only an
-//! estimate for datagrams, and connections do not use it.
+//! A report about a datagram cannot be confirmed, and an attacker who knows two ports can forge
+//! one. So reports apply to datagrams only, and connections do not use them.
 
 use crate::collections::address_table::AddressTable;
 use alloc::vec::Vec;
@@ -10,49 +10,50 @@ use core::net::Ipv4Addr;
 use linerate_units::{Duration, Instant};
 use siphasher::sip::SipHasher13;
 
-/// What is known counts for so long; then larger packets are tried again (RFC 1191 §6.3).
+/// Lifetime of an entry; then larger packets are tried again (RFC 1191 §6.3).
 const LIFETIME: Duration = Duration::from_secs(600);
 
-/// Less than this is not believed: it would be an attack on the throughput, or a path that nobody
-/// uses today (RFC 5927 §7.2). Every host can take datagrams of 576 bytes (RFC 791).
-const LEAST: usize = 552;
+/// Smaller reports are raised to this size. They would be an attack on throughput, or describe a
+/// path that is no longer in use (RFC 5927 §7.2). Every host accepts datagrams of 576 bytes (RFC
+/// 791).
+const MIN_MTU: usize = 552;
 
-/// The sizes that occur, for routers that say "too big" and not how big would do (RFC 1191 §7.1).
+/// Common MTUs, for routers that report none (RFC 1191 §7.1).
 const PLATEAUS: [usize; 10] =
-    [65_535, 32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 576, LEAST];
+    [65_535, 32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 576, MIN_MTU];
 
-/// What is known of the largest packets to destinations.
+/// The path-MTU cache of a host.
 #[derive(Debug)]
 pub(crate) struct PathMtus {
-    found: Destinations<Found>,
-    /// Apart from the others, which forged reports cannot evict.
-    reported: Destinations<Aging>,
+    found: DestinationMap<FoundMtu>,
+    /// Separate, so that forged reports cannot evict the results of connections.
+    reported: DestinationMap<ExpiringMtu>,
 }
 
-/// What a connection has found out.
+/// The result of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
-    size: Aging,
-    /// A larger packet may pass, for all that is known.
+pub(crate) struct FoundMtu {
+    size: ExpiringMtu,
+    /// May larger packets pass, because the search has not ended?
     pub(crate) is_estimated: bool,
 }
 
-impl Found {
-    /// Bytes of the largest packet.
+impl FoundMtu {
+    /// Returns the size of the largest packet in bytes.
     pub(crate) const fn mtu(self) -> usize {
         self.size.mtu
     }
 }
 
-/// A size that counts for some time.
+/// A packet size that expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Aging {
-    /// Bytes of the largest packet.
+struct ExpiringMtu {
+    /// The size of the largest packet in bytes.
     mtu: usize,
     expires: Instant,
 }
 
-impl Aging {
+impl ExpiringMtu {
     fn new(mtu: usize, now: Instant) -> Self {
         Self { mtu, expires: now + LIFETIME }
     }
@@ -63,28 +64,28 @@ impl Aging {
 }
 
 impl PathMtus {
-    /// Room for `limit` destinations of each kind.
+    /// Creates a cache for `limit` destinations of each kind.
     pub(crate) fn new(limit: usize, hasher: SipHasher13) -> Self {
         let (found, reported) =
-            (Destinations::new(limit, hasher), Destinations::new(limit, hasher));
+            (DestinationMap::new(limit, hasher), DestinationMap::new(limit, hasher));
         Self { found, reported }
     }
 
-    /// What connections have found out lately of the way to `destination`.
+    /// Returns the result of connections to `destination`, unless it has expired.
     #[inline]
-    pub(crate) fn found(&self, now: Instant, destination: Ipv4Addr) -> Option<Found> {
+    pub(crate) fn found(&self, now: Instant, destination: Ipv4Addr) -> Option<FoundMtu> {
         self.found.get(destination).copied().filter(|found| found.size.is_valid(now))
     }
 
-    /// Bytes of the largest datagram to `destination`, headers counted, as far as routers have reported it
-    /// lately.
+    /// Returns the size of the largest packet with a datagram to `destination`, as reported by
+    /// routers, unless it has expired.
     pub(crate) fn reported(&self, now: Instant, destination: Ipv4Addr) -> Option<usize> {
         let size = self.reported.get(destination).filter(|size| size.is_valid(now))?;
         Some(size.mtu)
     }
 
-    /// Packets to `destination` pass with `mtu` bytes, as a connection has found out; larger ones, too,
-    /// perhaps, if it `is_estimated`.
+    /// Records the result of a connection: packets to `destination` pass with `mtu` bytes. Larger
+    /// ones may pass if it `is_estimated`.
     pub(crate) fn note_found(
         &mut self,
         now: Instant,
@@ -92,54 +93,59 @@ impl PathMtus {
         mtu: usize,
         is_estimated: bool,
     ) {
-        self.found.set(destination, Found { size: Aging::new(mtu, now), is_estimated });
+        self.found.set(destination, FoundMtu { size: ExpiringMtu::new(mtu, now), is_estimated });
     }
 
-    /// A plausible report says that datagrams to `destination` pass with `mtu` bytes.
+    /// Records a plausible report: datagrams to `destination` pass with `mtu` bytes.
     pub(crate) fn note_reported(&mut self, now: Instant, destination: Ipv4Addr, mtu: usize) {
-        self.reported.set(destination, Aging::new(mtu, now));
+        self.reported.set(destination, ExpiringMtu::new(mtu, now));
     }
 
-    /// Panics if a table and what is known do not agree.
+    /// Panics if an invariant is broken.
     pub(crate) fn check(&self) {
         self.found.check();
         self.reported.check();
     }
 }
 
-/// A value for each of some destinations. When there is no room for one more, the oldest makes it.
+/// A bounded map from destinations to values. A new destination evicts the oldest.
 #[derive(Debug)]
-struct Destinations<T> {
+struct DestinationMap<T> {
     table: AddressTable,
-    known: Vec<(Ipv4Addr, T)>,
+    entries: Vec<(Ipv4Addr, T)>,
     limit: usize,
-    /// Where the oldest lies, once there are as many as the limit.
+    /// The index of the oldest entry, once the map is full.
     oldest: usize,
 }
 
-impl<T> Destinations<T> {
+impl<T> DestinationMap<T> {
     fn new(limit: usize, hasher: SipHasher13) -> Self {
-        Self { table: AddressTable::new(hasher), known: Vec::new(), limit: limit.max(1), oldest: 0 }
+        Self {
+            table: AddressTable::new(hasher),
+            entries: Vec::new(),
+            limit: limit.max(1),
+            oldest: 0,
+        }
     }
 
     #[inline]
     fn get(&self, destination: Ipv4Addr) -> Option<&T> {
-        let (_, value) = &self.known[self.table.get(destination)? as usize];
+        let (_, value) = &self.entries[self.table.get(destination)? as usize];
         Some(value)
     }
 
     fn set(&mut self, destination: Ipv4Addr, value: T) {
-        let news = (destination, value);
+        let entry = (destination, value);
         if let Some(place) = self.table.get(destination) {
-            self.known[place as usize] = news;
+            self.entries[place as usize] = entry;
             return;
         }
-        let place = if self.known.len() < self.limit {
-            self.known.push(news);
-            self.known.len() - 1
+        let place = if self.entries.len() < self.limit {
+            self.entries.push(entry);
+            self.entries.len() - 1
         } else {
             let place = self.oldest;
-            let (evicted, _) = core::mem::replace(&mut self.known[place], news);
+            let (evicted, _) = core::mem::replace(&mut self.entries[place], entry);
             self.table.remove(evicted);
             self.oldest = (place + 1) % self.limit;
             place
@@ -149,20 +155,21 @@ impl<T> Destinations<T> {
     }
 
     fn check(&self) {
-        assert!(self.known.len() <= self.limit, "what is known is limited");
-        assert_eq!(self.table.len(), self.known.len(), "each destination is in the table");
-        for (index, (destination, _)) in (0..).zip(&self.known) {
+        assert!(self.entries.len() <= self.limit, "entries are limited");
+        assert_eq!(self.table.len(), self.entries.len(), "each destination is in the table");
+        for (index, (destination, _)) in (0..).zip(&self.entries) {
             assert_eq!(self.table.get(*destination), Some(index), "each destination is found");
         }
     }
 }
 
-/// What a report means for packets of `sent` bytes: `reported` as far as it can be believed, or the
-/// next size that occurs where the router did not say one. `None` if it asks for no less than now.
+/// Returns the packet size that a report about a packet of `sent` bytes asks for: `reported`,
+/// raised to the minimum, or the next smaller common MTU if the router reported none. Returns
+/// `None` if it asks for no less than before.
 pub(crate) fn plausible(reported: usize, sent: usize) -> Option<usize> {
     let wanted = match reported {
         0 => *PLATEAUS.iter().find(|&&plateau| plateau < sent)?,
-        reported => reported.max(LEAST),
+        reported => reported.max(MIN_MTU),
     };
     (wanted < sent).then_some(wanted)
 }
@@ -181,11 +188,11 @@ mod tests {
     }
 
     fn found(mtus: &PathMtus, now: Instant, number: u32) -> Option<usize> {
-        mtus.found(now, address(number)).map(Found::mtu)
+        mtus.found(now, address(number)).map(FoundMtu::mtu)
     }
 
     #[test]
-    fn what_was_found_and_what_was_reported_are_kept_for_ten_minutes() {
+    fn entries_expire_after_ten_minutes() {
         let (mut mtus, end) = (table(4), Instant::ZERO + LIFETIME);
         mtus.note_found(Instant::ZERO, address(1), 1_400, false);
         mtus.note_reported(Instant::ZERO, address(2), 1_300);
@@ -197,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_about_datagrams_replace_nothing_that_connections_have_found() {
+    fn reports_about_datagrams_do_not_affect_connections() {
         let (mut mtus, now) = (table(4), Instant::ZERO);
         mtus.note_found(now, address(1), 1_400, false);
         for number in 0..100 {
@@ -209,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_destination_makes_room() {
+    fn the_oldest_destination_is_evicted() {
         let mut mtus = table(4);
         for number in 0..10 {
             mtus.note_found(Instant::ZERO, address(number), 1_000 + number as usize, false);
@@ -220,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_room_keeps_the_last_destination() {
+    fn a_limit_of_zero_keeps_the_last_destination() {
         let mut mtus = table(0);
         for number in 0..3 {
             mtus.note_found(Instant::ZERO, address(number), 1_000, false);
@@ -229,13 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_believed_within_reason() {
+    fn implausible_reports_are_adjusted_or_refused() {
         assert_eq!(plausible(1_400, 1_500), Some(1_400));
-        assert_eq!(plausible(68, 1_500), Some(LEAST));
+        assert_eq!(plausible(68, 1_500), Some(MIN_MTU));
         assert_eq!(plausible(1_500, 1_500), None);
         assert_eq!(plausible(0, 1_500), Some(1_492));
         assert_eq!(plausible(0, 1_492), Some(1_006));
-        assert_eq!(plausible(0, LEAST), None);
+        assert_eq!(plausible(0, MIN_MTU), None);
         assert_eq!(plausible(68, 300), None);
     }
 }

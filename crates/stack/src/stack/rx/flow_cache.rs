@@ -1,11 +1,5 @@
-//! The flow cache: a frame with the link header, addresses and ports of the frame before is for the
-//! same connection.
-//!
-//! What was checked of these headers for one frame holds for the next, so they are compared and not
-//! judged again, and lead straight to the connection. What differs from frame to frame is checked
-//! as ever: lengths, fragmentation, both checksums. Nothing is changed before a frame is known to
-//! be good. Any frame can also take the way of exceptions, through the parsers; tests give every
-//! frame to a twin that knows no other.
+//! The flow cache: delivers a frame with the same headers as the previous one to the same
+//! connection, without the parsers. See `rx::flow_cache` for the state.
 
 use crate::demux::Flow;
 use crate::ip::Arrived;
@@ -20,7 +14,7 @@ use linerate_tcp::{DataRun, Disposition, Run, ShortRun, State};
 use linerate_wire::{Ecn, NextAck, PlainPacket, Segment};
 
 impl Stack {
-    /// Finds the packet in a frame of the cached flow, and the number of its connection.
+    /// Finds the packet in a frame of the cached flow, and the index of its connection.
     #[inline(always)]
     pub(super) fn find_cached_flow<'a>(&self, bytes: &'a [u8]) -> Option<(u32, PlainPacket<'a>)> {
         let packet = self.packet_on_known_link(bytes)?;
@@ -30,9 +24,9 @@ impl Stack {
         Some((self.flows.last(Flow::of_packet(&packet.ends()))?, packet))
     }
 
-    /// Handles a packet of the cached flow in the frame `bytes`, which has no metadata, and which
-    /// is long enough for its data to be summed while they are copied. Predicted data are written
-    /// to their place before the checksum is known to be right, and count only if it is.
+    /// Handles a packet of the cached flow in the plain frame `bytes`, with enough data to be
+    /// summed while it is copied. Predicted data is written to its place before the checksum is
+    /// verified, and counts only if it is valid.
     #[inline(never)]
     pub(super) fn handle_cached_data(&mut self, bytes: &[u8], index: u32, packet: PlainPacket<'_>) {
         if packet.type_of_service().ecn() == Ecn::NotEct
@@ -51,7 +45,8 @@ impl Stack {
             if self.coalesced.is_some() {
                 return;
             }
-            // Parsed once more: the first parse would have to be kept across the sum.
+            // Parsed again, because keeping the first result during the sum would spill it to
+            // memory.
             let Ok(segment) = Segment::parse(packet.segment()) else { return };
             let run = Run::Data(DataRun::begin(&socket.connection, segment.payload.len()));
             let _ = socket.connection.handle_run(self.now, run, &segment);
@@ -63,24 +58,23 @@ impl Stack {
         self.handle_cached_flow(bytes, index, packet);
     }
 
-    /// Handles a packet of the cached flow in the frame `bytes`, which has no metadata. If anything
-    /// is unusual about it, it takes the way of exceptions.
+    /// Handles a packet of the cached flow in the plain frame `bytes`. Anything unusual is handled
+    /// as an exception.
     ///
-    /// Short data are given to the connection right here, with what was parsed still in registers.
-    /// Other segments are parsed again where they are needed, which costs less than to write this
-    /// one to memory.
+    /// Short data is delivered here, with the parsed segment still in registers. Other segments are
+    /// parsed again where they are needed, which costs less than writing the parsed one to memory.
     #[inline(never)]
     pub(super) fn handle_cached_flow(&mut self, bytes: &[u8], index: u32, packet: PlainPacket<'_>) {
         if !packet.is_intact() {
             return self.handle_plain_exception(bytes);
         }
-        // A compact connection is unpacked on the way of exceptions.
+        // An exception unpacks a compact connection.
         let Some((handle, socket)) = self.sockets.full_entry(index) else {
             return self.handle_plain_exception(bytes);
         };
         if let Owner::HalfOpen(listener) = socket.owner {
             let frame = RxFrame::plain(bytes, self.now);
-            return self.give_half_open((index, listener), &frame, packet);
+            return self.deliver_to_half_open((index, listener), &frame, packet);
         }
         if socket.state == State::TimeWait {
             return self.handle_plain_exception(bytes);
@@ -90,20 +84,20 @@ impl Stack {
         };
         self.flow_cache.hits += 1;
         if packet.type_of_service().ecn() != Ecn::NotEct || self.coalesced.is_some() {
-            return self.give_unusual(index, &RxFrame::plain(bytes, self.now), packet);
+            return self.deliver_unusual(index, &RxFrame::plain(bytes, self.now), packet);
         }
         let whose = (handle, &socket.connection);
         if segment.payload.is_empty() {
             let next = || NextAck::after(&packet);
             self.coalesced = Coalesced::begin_acks(whose, self.now, next, &segment);
             if self.coalesced.is_none() {
-                self.give_unpredicted(index, packet);
+                self.deliver_unpredicted(index, packet);
             }
             return;
         }
         self.memory.supply(socket);
         let Some(run) = ShortRun::of(&socket.connection, &segment) else {
-            return self.give_unpredicted(index, packet);
+            return self.deliver_unpredicted(index, packet);
         };
         let disposition = socket.connection.handle_run(self.now, Run::Short(run), &segment);
         if disposition != Disposition::Accepted {
@@ -128,10 +122,10 @@ impl Stack {
             return self.handle_exception(frame);
         };
         if let Owner::HalfOpen(listener) = socket.owner {
-            return self.give_half_open((index, listener), frame, packet);
+            return self.deliver_to_half_open((index, listener), frame, packet);
         }
         self.flow_cache.hits += 1;
-        self.give_unusual(index, frame, packet);
+        self.deliver_unusual(index, frame, packet);
     }
 
     /// Handles a frame without metadata as an exception.
@@ -140,10 +134,10 @@ impl Stack {
         self.handle_exception(&RxFrame::plain(bytes, self.now));
     }
 
-    /// Gives the segment in `frame` to a connection that is half open, unless its listener does not
-    /// let it complete the handshake.
+    /// Delivers the segment in `frame` to a half-open connection, unless its listener does not let
+    /// it complete the handshake.
     #[inline(never)]
-    fn give_half_open(
+    fn deliver_to_half_open(
         &mut self,
         (index, listener): (u32, u32),
         frame: &RxFrame<'_>,
@@ -158,21 +152,21 @@ impl Stack {
         }
         let is_marked = packet.type_of_service().ecn() != Ecn::NotEct;
         if frame.as_plain().is_some() && !is_marked && self.coalesced.is_none() {
-            self.give_unpredicted(index, packet);
+            self.deliver_unpredicted(index, packet);
         } else {
-            self.give_unusual(index, frame, packet);
+            self.deliver_unusual(index, frame, packet);
         }
     }
 
-    /// Gives the segment in `frame` to its connection: it has metadata or a codepoint, or others
-    /// wait before it.
+    /// Delivers the segment in `frame`, which has metadata or an ECN codepoint, or follows
+    /// coalesced segments.
     #[inline(never)]
-    fn give_unusual(&mut self, index: u32, frame: &RxFrame<'_>, packet: PlainPacket<'_>) {
+    fn deliver_unusual(&mut self, index: u32, frame: &RxFrame<'_>, packet: PlainPacket<'_>) {
         let Ok(mut segment) = Segment::parse(packet.segment()) else { return };
         segment.joined = frame.segment;
         let ecn = packet.type_of_service().ecn();
-        let may_wait = segment.payload.is_empty() && ecn == Ecn::NotEct;
-        if may_wait && self.coalesce_ack(index, || NextAck::after(&packet), &segment) {
+        let can_coalesce = segment.payload.is_empty() && ecn == Ecn::NotEct;
+        if can_coalesce && self.coalesce_ack(index, || NextAck::after(&packet), &segment) {
             return;
         }
         self.flush_coalesced();
@@ -182,10 +176,10 @@ impl Stack {
         let _ = self.deliver_segment(index, &segment, ecn, frame.memory);
     }
 
-    /// Gives a segment that is not predicted, and has neither metadata nor a codepoint, to its
-    /// connection, which is awake.
+    /// Delivers a segment that was not predicted, without metadata and ECN codepoint, to a full
+    /// connection.
     #[inline(never)]
-    fn give_unpredicted(&mut self, index: u32, packet: PlainPacket<'_>) {
+    fn deliver_unpredicted(&mut self, index: u32, packet: PlainPacket<'_>) {
         let Ok(segment) = Segment::parse(packet.segment()) else { return };
         let Some(socket) = self.sockets.full_at(index) else { return };
         self.memory.supply(socket);
@@ -197,8 +191,8 @@ impl Stack {
         }
     }
 
-    /// Handles a frame of another flow than the cached one. If its packet goes between the same two
-    /// hosts, link header and addresses need not be checked.
+    /// Handles a frame of another flow than the cached one. Between the same hosts, link header and
+    /// addresses need not be checked.
     #[inline(never)]
     pub(super) fn handle_other_flow(&mut self, frame: &RxFrame<'_>) {
         let is_between =
@@ -228,7 +222,7 @@ impl Stack {
         self.counted.ip.in_delivers += 1;
     }
 
-    /// Returns the packet in a frame with the link header of the frame before.
+    /// Returns the packet in a frame with the cached link header.
     #[inline(always)]
     fn packet_on_known_link<'a>(&self, bytes: &'a [u8]) -> Option<PlainPacket<'a>> {
         let medium = self.interface.capabilities.medium;
