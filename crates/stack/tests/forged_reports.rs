@@ -1,5 +1,5 @@
-//! Floods of forged "fragmentation needed" messages that quote segments in flight (RFC 5927 §7): the
-//! flow keeps its rate, and the next connections to the same host keep their segments.
+//! Floods of forged "fragmentation needed" errors that quote segments in flight (RFC 5927 §7): the
+//! flow keeps its rate, and later connections to the same host keep their segment size.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
