@@ -3,14 +3,18 @@
 //! segments of a burst may follow.
 //!
 //! Derived values go stale when their sources change. So the fields are private to this module, and they
-//! are written at three places only: [`Connection::slow`] derives them anew whenever the slow path ends,
-//! and the arrival or departure of a segment of the fast path shortens the burst. The fast path changes
+//! are written at three places only: [`Connection::slow`] and [`Connection::slow_control`] derive them
+//! anew whenever the slow path ends, and the arrival or departure of a segment of the fast path shortens
+//! the burst. The fast path changes
 //! nothing that they derive from; [`Connection::check`] compares them with what would be derived now.
 
-use crate::Connection;
 use crate::ecn::Past;
+use crate::input::validate::Valid;
+use crate::input::validate::control::ControlRun;
 use crate::input::validate::predict::expected_header;
 use crate::rest::pack::{Pack, Packer, Unpacker};
+use crate::{Connection, State};
+use linerate_units::Instant;
 
 /// The derived values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +24,8 @@ pub(crate) struct Expectation {
     header: u16,
     /// Full segments of new data that may follow the last one without a new choice.
     burst: u8,
-    /// Nothing is due but new data, the FIN, and the acknowledgement of data that have arrived in order.
+    /// A header is predicted, and nothing is due but new data, the FIN, and the acknowledgement of
+    /// data that have arrived in order.
     is_plain: bool,
 }
 
@@ -29,9 +34,20 @@ impl Expectation {
     pub(crate) const NONE: Self = Self { header: 0, burst: 0, is_plain: false };
 
     /// Derives the expectation of `connection`, after which no burst goes on.
+    #[inline(always)]
     fn of(connection: &Connection) -> Self {
+        match connection.state {
+            State::Established => Self::of_established(connection),
+            _ => Self::NONE,
+        }
+    }
+
+    #[inline(never)]
+    fn of_established(connection: &Connection) -> Self {
         let header = expected_header(connection);
-        Self { header, burst: 0, is_plain: connection.has_only_plain_output() }
+        // A connection that predicts no header asks when it sends, which is once after each slow step.
+        let is_plain = header != 0 && connection.has_only_plain_output();
+        Self { header, burst: 0, is_plain }
     }
 
     /// Returns data offset and flags of the next segment, or 0 if nothing is predicted.
@@ -40,7 +56,8 @@ impl Expectation {
         self.header
     }
 
-    /// Is nothing due but new data, the FIN, and the acknowledgement of data that have arrived in order?
+    /// Is a header predicted, and nothing due but new data, the FIN, and the acknowledgement of data
+    /// that have arrived in order?
     #[inline(always)]
     pub(crate) const fn is_plain(self) -> bool {
         self.is_plain
@@ -78,6 +95,14 @@ impl Connection {
         result
     }
 
+    /// Takes a predicted control segment, which is a step of the slow path. Given to [`Self::slow`] as a
+    /// closure it would not be inlined.
+    #[inline(always)]
+    pub(crate) fn slow_control(&mut self, now: Instant, segment: Valid<'_>, run: ControlRun) {
+        self.take_predicted_control(now, segment, run);
+        self.expectation = Expectation::of(self);
+    }
+
     /// Lets `segments` follow the last one, if there is that many, or no more than that.
     #[inline(always)]
     pub(crate) const fn limit_burst(&mut self, segments: u8) {
@@ -86,13 +111,15 @@ impl Connection {
 
     /// Do segments have the usual options only, and is nothing due but new data, the FIN, and the
     /// acknowledgement of data that have arrived in order?
-    fn has_only_plain_output(&self) -> bool {
+    #[inline(always)]
+    pub(crate) fn has_only_plain_output(&self) -> bool {
         self.timestamps.on
             && self.agreement.selective_acks
             && self.state.is_synchronized()
             && !self.is_anything_special_due()
     }
 
+    #[inline(always)]
     fn is_anything_special_due(&self) -> bool {
         let (sender, loss) = (&self.sender, &self.sender.loss);
         let by_timers = loss.tail_probe_due | sender.probe_due | self.keep_alive_due;

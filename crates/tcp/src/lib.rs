@@ -92,6 +92,7 @@ pub use fast_open::{FastOpenLesson, FastOpenOffer};
 pub use input::icmp::IcmpReport;
 pub use input::listen::{ListenVerdict, judge_listen, judge_unconnected};
 pub use input::run::{AckRun, DataRun, Run, ShortRun};
+pub use input::validate::control::ControlRun;
 pub use input::validate::predict::MissReason;
 pub use input::{Disposition, Refusal};
 pub use memory::MemoryGrant;

@@ -8,8 +8,9 @@ use crate::arrival::arrive;
 use crate::forger::Forger;
 use crate::{Fate, Network, Wire};
 use linerate_tcp::{
-    Acknowledgements, Config, Connection, DataRun, Disposition, Error, Event, FastOpenOffer,
-    ListenVerdict, Path, Refusal, Reset, Seeds, State, Transmit, judge_listen, judge_unconnected,
+    Acknowledgements, Config, Connection, ControlRun, DataRun, Disposition, Error, Event,
+    FastOpenOffer, ListenVerdict, Path, Refusal, Reset, Seeds, ShortRun, State, Transmit,
+    judge_listen, judge_unconnected,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, FastOpenCookie, Segment, SeqNum, TcpHeader, TcpOptions};
@@ -385,8 +386,10 @@ impl Connections {
         // Imitates a link that gives its memory away with the segment.
         let memory: Arc<[u8]> = segment.payload.into();
         let segment = &Segment { payload: &memory, ..*segment };
-        let disposition =
-            arrive(end, &mut twin, |end| end.handle_segment_with(now, segment, ecn, Some(&memory)));
+        let disposition = arrive(end, &mut twin, |end| {
+            let run = (ecn == Ecn::NotEct).then(|| give_as_run(end, now, segment)).flatten();
+            run.unwrap_or_else(|| end.handle_segment_with(now, segment, ecn, Some(&memory)))
+        });
         end.assert_agrees_with(&mut twin);
         if disposition == Disposition::Refused(Refusal::Closed) {
             self.refuse(to, segment);
@@ -419,6 +422,21 @@ impl Connections {
             self.server = Some(server);
         }
     }
+}
+
+/// Gives a short segment to `end` as its host does in a cached flow: as a run of its own, if one is
+/// predicted.
+fn give_as_run(end: &mut Connection, now: Instant, segment: &Segment<'_>) -> Option<Disposition> {
+    /// Longer data come with their memory, as from a link that gives it away.
+    const SHORT: usize = 64;
+    if segment.payload.len() >= SHORT {
+        return None;
+    }
+    if let Some(run) = ControlRun::of(end, segment) {
+        return Some(end.handle_run(now, run, segment));
+    }
+    let run = ShortRun::of(end, segment)?;
+    Some(end.handle_run(now, run, segment))
 }
 
 /// Returns the next segment of `end`. The twin must send an equal segment.

@@ -1,7 +1,6 @@
 //! What a valid segment does to its connection (RFC 9293 §3.10.7), and what a refused one may: be
 //! counted, and answered.
 
-use super::validate::control::Control;
 use super::validate::{Answer, InWindow, Refused, Valid, Verdict};
 use super::{Disposition, Refusal};
 use crate::output::reset::Reset;
@@ -31,29 +30,6 @@ impl Connection {
                 Disposition::Duplicate
             }
             Verdict::OpensAgain => Disposition::OpenAgain,
-        }
-    }
-
-    /// Applies a segment that opens or closes the connection and means nothing else. It does what
-    /// [`Self::apply_in_window`] would, in the same order.
-    #[inline(always)]
-    pub(super) fn apply_control(&mut self, now: Instant, control: &Control<'_>) {
-        let segment = control.segment;
-        self.note_timestamps(now, segment, control.timestamps);
-        self.heard = now;
-        if self.state == State::SynReceived {
-            self.take_ack_of_syn(now, segment);
-        }
-        if control.advances && !self.acknowledge_control_alone(now, segment) {
-            self.process_ack(now, segment, 1, None, true);
-        }
-        self.update_window(segment);
-        if self.sender.is_fin_acknowledged(self.snd.una) {
-            self.on_fin_acknowledged(now);
-        }
-        if control.has_fin && self.state.takes_data() {
-            self.receiver.fin = Some(self.rcv.nxt);
-            self.on_fin(now);
         }
     }
 

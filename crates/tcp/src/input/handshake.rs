@@ -20,7 +20,10 @@ impl Connection {
             if self.ecn.is_accurate() {
                 self.end_accurate_handshake(&segment);
             }
-            self.process_ack(now, segment, 1, None, true);
+            let is_short = self.agreement.selective_acks && self.is_untroubled();
+            if !is_short || !self.acknowledge_control_alone(now, segment) {
+                self.process_ack(now, segment, 1, None, true);
+            }
         } else {
             // Both ends open at the same time (§3.5, figure 7).
             self.state = State::SynReceived;

@@ -155,10 +155,6 @@ impl Connection {
 
     #[inline(always)]
     fn handle_unpredicted(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
-        if let Some(control) = self.predict_control(segment) {
-            self.apply_control(now, &control);
-            return Disposition::Accepted;
-        }
         match self.validate(now, segment) {
             Ok(verdict) => self.apply(now, verdict),
             Err(refused) => self.refuse(now, segment, refused),

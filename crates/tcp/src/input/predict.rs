@@ -4,7 +4,8 @@
 
 use super::Disposition;
 use super::validate::Valid;
-use crate::Connection;
+use super::validate::control::ControlRun;
+use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{SeqNum, Timestamps};
 
@@ -124,6 +125,34 @@ impl Connection {
             self.delay_ack(now);
         }
         Disposition::Accepted
+    }
+
+    /// The control arm. It does what the steps of the slow path would, in the same order.
+    #[inline(always)]
+    pub(crate) fn take_predicted_control(
+        &mut self,
+        now: Instant,
+        segment: Valid<'_>,
+        run: ControlRun,
+    ) {
+        if let Some(timestamps) = run.timestamps {
+            self.timestamps.note(timestamps, segment.seq, self.rcv.acked, now);
+        }
+        self.heard = now;
+        if self.state == State::SynReceived {
+            self.take_ack_of_syn(now, segment);
+        }
+        if run.advances && !self.acknowledge_control_alone(now, segment) {
+            self.process_ack(now, segment, 1, None, true);
+        }
+        self.update_window(segment);
+        if self.sender.is_fin_acknowledged(self.snd.una) {
+            self.on_fin_acknowledged(now);
+        }
+        if run.has_fin && self.state.takes_data() {
+            self.receiver.fin = Some(self.rcv.nxt);
+            self.on_fin(now);
+        }
     }
 
     /// Notes when a segment came, and its timestamp. A predicted one is no older than the last, so it

@@ -5,7 +5,10 @@
 //! the connection in between.
 
 use super::Disposition;
-use super::validate::predict::{Prediction, is_header_predicted, predict, predicted_before};
+use super::validate::control::{self, ControlRun};
+use super::validate::predict::{
+    Prediction, is_header_predicted, predict, predicted_before, why_the_header_differs,
+};
 use crate::Connection;
 use crate::ring::Following;
 use linerate_units::Instant;
@@ -48,15 +51,13 @@ pub struct ShortRun {
     acknowledges: bool,
 }
 
-/// Segments that [`Connection::handle_run`] takes as one.
-#[derive(Clone, Copy, Debug)]
-pub enum Run {
-    /// Data.
-    Data(DataRun),
-    /// Acknowledgements.
-    Acks(AckRun),
-    /// One segment with data.
-    Short(ShortRun),
+/// Segments that [`Connection::handle_run`] takes as one: [`DataRun`], [`AckRun`], [`ShortRun`] or
+/// [`ControlRun`].
+///
+/// A trait and no enumeration, so that only the code for one kind is inlined where a host gives it.
+pub trait Run {
+    /// Gives the run to `connection`, as [`Connection::handle_run`] does.
+    fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition;
 }
 
 impl DataRun {
@@ -172,6 +173,7 @@ impl ShortRun {
     #[must_use]
     pub fn of(connection: &Connection, segment: &Segment<'_>) -> Option<Self> {
         match predict(connection, segment) {
+            _ if segment.joined.is_some() => None,
             Prediction::Data { stamp, length, .. } => {
                 Some(Self { stamp, length, acknowledges: false })
             }
@@ -183,45 +185,70 @@ impl ShortRun {
     }
 }
 
-impl Connection {
-    /// Takes a run, the header of whose last segment is `last`.
-    ///
+impl Run for DataRun {
+    #[inline(always)]
+    fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition {
+        connection.statistics.segments_received += u64::from(self.count);
+        let last = predicted_before(connection, last);
+        connection.take_predicted_data_in_place(now, last, self.length, self.count);
+        Disposition::Accepted
+    }
+}
+
+impl Run for AckRun {
     /// Acknowledgements are judged as one, as if the path had lost all but the last, but they all count
     /// for the growth of the congestion window.
-    #[inline(always)]
-    pub fn handle_run(&mut self, now: Instant, run: Run, last: &Segment<'_>) -> Disposition {
-        match run {
-            Run::Data(DataRun { length, count, .. }) => {
-                self.statistics.segments_received += u64::from(count);
-                let last = predicted_before(self, last);
-                self.take_predicted_data_in_place(now, last, length, count);
-                Disposition::Accepted
-            }
-            Run::Acks(run) => self.handle_acks(now, last, run.count),
-            Run::Short(run) => self.handle_short(now, run, last),
-        }
-    }
-
-    #[inline(always)]
-    fn handle_short(&mut self, now: Instant, run: ShortRun, last: &Segment<'_>) -> Disposition {
-        let ShortRun { stamp, length, acknowledges } = run;
-        self.statistics.segments_received += 1;
-        // A copy, so that the given one need not be in memory before it is known to be predicted.
-        let segment = Segment { source_port: 0, destination_port: 0, urgent: 0, ..*last };
-        let segment = predicted_before(self, &segment);
-        if acknowledges {
-            self.take_predicted_both(now, segment, stamp, length, length)
-        } else {
-            self.take_predicted_data_apart(now, segment, stamp, length, length)
-        }
-    }
-
-    fn handle_acks(&mut self, now: Instant, last: &Segment<'_>, count: u32) -> Disposition {
-        let Prediction::Ack { segment, acked } = predict(self, last) else {
-            return self.handle_segment(now, last);
+    #[inline]
+    fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition {
+        let Prediction::Ack { segment, acked } = predict(connection, last) else {
+            return connection.handle_segment(now, last);
         };
-        self.statistics.segments_received += u64::from(count);
-        self.statistics.acks_superseded += u64::from(count) - 1;
-        self.take_predicted_ack(now, segment, acked, count)
+        connection.statistics.segments_received += u64::from(self.count);
+        connection.statistics.acks_superseded += u64::from(self.count) - 1;
+        connection.take_predicted_ack(now, segment, acked, self.count)
+    }
+}
+
+impl Run for ShortRun {
+    #[inline(always)]
+    fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition {
+        let Self { stamp, length, acknowledges } = self;
+        connection.statistics.segments_received += 1;
+        let segment = own(last);
+        let segment = predicted_before(connection, &segment);
+        if acknowledges {
+            connection.take_predicted_both(now, segment, stamp, length, length)
+        } else {
+            connection.take_predicted_data_apart(now, segment, stamp, length, length)
+        }
+    }
+}
+
+impl Run for ControlRun {
+    #[inline(always)]
+    fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition {
+        connection.statistics.segments_received += 1;
+        let reason = why_the_header_differs(connection, last.flags());
+        connection.statistics.prediction.count_miss(reason, last);
+        let segment = own(last);
+        let segment = control::predicted_before(connection, &self, &segment);
+        connection.slow_control(now, segment, self);
+        Disposition::Accepted
+    }
+}
+
+/// Copies what is read of a predicted segment, so that the given one need not be in memory before it is
+/// known to be predicted.
+#[inline(always)]
+const fn own<'a>(segment: &Segment<'a>) -> Segment<'a> {
+    Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment }
+}
+
+impl Connection {
+    /// Takes a run, the header of whose last segment is `last`. Nothing has happened to the connection
+    /// since the run was begun.
+    #[inline(always)]
+    pub fn handle_run(&mut self, now: Instant, run: impl Run, last: &Segment<'_>) -> Disposition {
+        run.give(self, now, last)
     }
 }

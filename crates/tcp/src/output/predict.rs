@@ -85,7 +85,11 @@ impl Connection {
     fn predict_last_output(&self) -> Option<(Rest, bool)> {
         let is_closing = self.state.is_synchronized() && self.state != State::Established;
         let is_plain = is_closing && self.receiver.assembler.is_empty() && self.is_untroubled();
-        if !self.preferences.header_prediction || !is_plain || !self.is_usual() {
+        if !self.preferences.header_prediction
+            || !is_plain
+            || !self.sends_nothing_again()
+            || !self.has_only_plain_output()
+        {
             return None;
         }
         if !self.sender.has_unsent(self.snd.nxt) {
@@ -103,9 +107,13 @@ impl Connection {
     /// Is nothing due that a header as usual does not say, and nothing to be sent again?
     #[inline(always)]
     pub(super) const fn is_usual(&self) -> bool {
-        self.expectation.is_plain()
-            && self.sender.pacer.is_open()
-            && self.snd.nxt.number() == self.snd.max.number()
+        self.expectation.is_plain() && self.sends_nothing_again()
+    }
+
+    /// Is the pacer open, and nothing to be sent again?
+    #[inline(always)]
+    const fn sends_nothing_again(&self) -> bool {
+        self.sender.pacer.is_open() && self.snd.nxt.number() == self.snd.max.number()
     }
 
     /// Writes the segment that [`Connection::predict_output`] says, and remembers it.

@@ -11,7 +11,7 @@ use crate::rx::coalesce::has_memory;
 use crate::rx::flow_cache::LinkHeader;
 use crate::stack::Stack;
 use crate::tcp::dispatch::{Dispatched, step_effects};
-use linerate_tcp::{AckRun, Run};
+use linerate_tcp::AckRun;
 use linerate_units::Instant;
 use linerate_wire::{NextAck, Segment};
 
@@ -241,7 +241,7 @@ impl Stack {
         if let Some(last) = next.last_segment()
             && let Some(socket) = self.sockets.full_at(index)
         {
-            let _ = socket.connection.handle_run(self.now, Run::Data(*run), &last);
+            let _ = socket.connection.handle_run(self.now, *run, &last);
             dispatched = step_effects!(self).dispatch(index, socket);
         }
         // A single segment that was not resumed is part of a dialogue, where no run continues.
@@ -264,7 +264,7 @@ impl Stack {
         if let Some(socket) = self.sockets.tcp_at(index) {
             let Some(last) = next.last_segment() else { return };
             self.memory.supply(socket);
-            let disposition = socket.connection.handle_run(at, Run::Acks(run), &last);
+            let disposition = socket.connection.handle_run(at, run, &last);
             self.finish_segment(at, index, disposition);
         }
     }

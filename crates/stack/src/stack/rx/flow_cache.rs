@@ -10,7 +10,7 @@ use crate::rx::flow_cache::LinkHeader;
 use crate::stack::Stack;
 use crate::tcp::Owner;
 use crate::tcp::dispatch::{Dispatched, step_effects};
-use linerate_tcp::{DataRun, Disposition, Run, ShortRun, State};
+use linerate_tcp::{ControlRun, DataRun, Disposition, ShortRun, State};
 use linerate_wire::{Ecn, NextAck, PlainPacket, Segment};
 
 impl Stack {
@@ -48,7 +48,7 @@ impl Stack {
             // Parsed again, because keeping the first result during the sum would spill it to
             // memory.
             let Ok(segment) = Segment::parse(packet.segment()) else { return };
-            let run = Run::Data(DataRun::begin(&socket.connection, segment.payload.len()));
+            let run = DataRun::begin(&socket.connection, segment.payload.len());
             let _ = socket.connection.handle_run(self.now, run, &segment);
             if step_effects!(self).dispatch(index, socket) == Dispatched::Partly {
                 self.dispatch_slowly(index);
@@ -73,8 +73,7 @@ impl Stack {
             return self.handle_plain_exception(bytes);
         };
         if let Owner::HalfOpen(listener) = socket.owner {
-            let frame = RxFrame::plain(bytes, self.now);
-            return self.deliver_to_half_open((index, listener), &frame, packet);
+            return self.deliver_to_half_open(bytes, (index, listener), packet);
         }
         if socket.state == State::TimeWait {
             return self.handle_plain_exception(bytes);
@@ -91,7 +90,7 @@ impl Stack {
             let next = || NextAck::after(&packet);
             self.coalesced = Coalesced::begin_acks(whose, self.now, next, &segment);
             if self.coalesced.is_none() {
-                self.deliver_unpredicted(index, packet);
+                self.deliver_plain(index, packet);
             }
             return;
         }
@@ -99,7 +98,7 @@ impl Stack {
         let Some(run) = ShortRun::of(&socket.connection, &segment) else {
             return self.deliver_unpredicted(index, packet);
         };
-        let disposition = socket.connection.handle_run(self.now, Run::Short(run), &segment);
+        let disposition = socket.connection.handle_run(self.now, run, &segment);
         if disposition != Disposition::Accepted {
             self.finish_segment(self.now, index, disposition);
         } else if step_effects!(self).dispatch(index, socket) == Dispatched::Partly {
@@ -118,14 +117,14 @@ impl Stack {
         let is_intact = frame.checksum != RxChecksum::Unverified || packet.is_intact();
         let socket = self.sockets.full_at(index).filter(|socket| socket.state != State::TimeWait);
         let is_segment = Segment::parse(packet.segment()).is_ok();
-        let Some(socket) = socket.filter(|_| is_intact && is_segment) else {
+        let Some(owner) = socket.filter(|_| is_intact && is_segment).map(|socket| socket.owner)
+        else {
             return self.handle_exception(frame);
         };
-        if let Owner::HalfOpen(listener) = socket.owner {
-            return self.deliver_to_half_open((index, listener), frame, packet);
-        }
         self.flow_cache.hits += 1;
-        self.deliver_unusual(index, frame, packet);
+        if self.is_let_in(index, owner, packet) {
+            self.deliver_unusual(index, frame, packet);
+        }
     }
 
     /// Handles a frame without metadata as an exception.
@@ -134,32 +133,39 @@ impl Stack {
         self.handle_exception(&RxFrame::plain(bytes, self.now));
     }
 
-    /// Delivers the segment in `frame` to a half-open connection, unless its listener does not let
-    /// it complete the handshake.
+    /// Gives the segment in a frame without metadata to a connection that is half open, unless its
+    /// listener does not let it complete the handshake.
     #[inline(never)]
     fn deliver_to_half_open(
         &mut self,
+        bytes: &[u8],
         (index, listener): (u32, u32),
-        frame: &RxFrame<'_>,
         packet: PlainPacket<'_>,
     ) {
-        let Ok(segment) = Segment::parse(packet.segment()) else {
-            return self.handle_exception(frame);
-        };
+        if Segment::parse(packet.segment()).is_err() {
+            return self.handle_plain_exception(bytes);
+        }
         self.flow_cache.hits += 1;
-        if !self.may_complete(self.now, (index, listener), &segment) {
+        if !self.is_let_in(index, Owner::HalfOpen(listener), packet) {
             return;
         }
-        let is_marked = packet.type_of_service().ecn() != Ecn::NotEct;
-        if frame.as_plain().is_some() && !is_marked && self.coalesced.is_none() {
-            self.deliver_unpredicted(index, packet);
+        if packet.type_of_service().ecn() != Ecn::NotEct || self.coalesced.is_some() {
+            self.deliver_unusual(index, &RxFrame::plain(bytes, self.now), packet);
         } else {
-            self.deliver_unusual(index, frame, packet);
+            self.deliver_plain(index, packet);
         }
     }
 
-    /// Delivers the segment in `frame`, which has metadata or an ECN codepoint, or follows
-    /// coalesced segments.
+    /// May the segment have its effect, if its connection is half open?
+    #[inline(always)]
+    fn is_let_in(&mut self, index: u32, owner: Owner, packet: PlainPacket<'_>) -> bool {
+        let Owner::HalfOpen(listener) = owner else { return true };
+        let segment = Segment::parse(packet.segment());
+        segment.is_ok_and(|segment| self.may_complete(self.now, (index, listener), &segment))
+    }
+
+    /// Gives the segment in `frame` to its connection: it has metadata or a codepoint, or others
+    /// wait before it.
     #[inline(never)]
     fn deliver_unusual(&mut self, index: u32, frame: &RxFrame<'_>, packet: PlainPacket<'_>) {
         let Ok(mut segment) = Segment::parse(packet.segment()) else { return };
@@ -176,13 +182,26 @@ impl Stack {
         let _ = self.deliver_segment(index, &segment, ecn, frame.memory);
     }
 
-    /// Delivers a segment that was not predicted, without metadata and ECN codepoint, to a full
-    /// connection.
+    /// Gives a segment that has neither metadata nor a codepoint, and of which no data are
+    /// predicted, to its connection, which is awake.
+    #[inline(never)]
+    fn deliver_plain(&mut self, index: u32, packet: PlainPacket<'_>) {
+        let Ok(segment) = Segment::parse(packet.segment()) else { return };
+        let Some(socket) = self.sockets.full_at(index) else { return };
+        self.memory.supply(socket);
+        if let Some(run) = ControlRun::of(&socket.connection, &segment) {
+            let _ = socket.connection.handle_run(self.now, run, &segment);
+            // Nearly always the connection is in another state now.
+            return self.dispatch_slowly(index);
+        }
+        self.deliver_unpredicted(index, packet);
+    }
+
+    /// Gives a segment of which nothing is predicted to its connection, which is awake.
     #[inline(never)]
     fn deliver_unpredicted(&mut self, index: u32, packet: PlainPacket<'_>) {
         let Ok(segment) = Segment::parse(packet.segment()) else { return };
         let Some(socket) = self.sockets.full_at(index) else { return };
-        self.memory.supply(socket);
         let disposition = socket.connection.handle_segment(self.now, &segment);
         if disposition != Disposition::Accepted {
             self.finish_segment(self.now, index, disposition);

@@ -6,6 +6,7 @@
 //! than the checks, so a predicted segment is valid.
 
 use super::Valid;
+use super::predict::is_header_predicted;
 use crate::options::before;
 use crate::{Connection, State};
 use linerate_wire::{Segment, TcpFlags, Timestamps};
@@ -13,30 +14,48 @@ use linerate_wire::{Segment, TcpFlags, Timestamps};
 /// The bits of data offset and flags that may differ from an acknowledgement.
 const OPTIONAL: u16 = TcpFlags::PSH.bits() | TcpFlags::FIN.bits();
 
-/// A segment without data, next in order, that opens or closes a connection and means nothing else.
+/// A run of one segment without data, next in order, that opens or closes a connection and means
+/// nothing else.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::input) struct Control<'a> {
-    pub(in crate::input) segment: Valid<'a>,
-    /// Whether it acknowledges all that is in flight. If not, nothing new.
+pub struct ControlRun {
+    /// It acknowledges all that is in flight. If not, it acknowledges nothing new.
     pub(in crate::input) advances: bool,
-    /// Whether it has the FIN, which no other came before.
+    /// It has the FIN, which no other came before.
     pub(in crate::input) has_fin: bool,
     /// Its timestamps, where both ends use them.
     pub(in crate::input) timestamps: Option<Timestamps>,
 }
 
-impl Connection {
-    /// Predicts what `segment` does to a connection that is being opened or closed; `None` if the
-    /// checks must look at it.
+impl ControlRun {
+    /// Begins, and ends, a run with `segment`, if it is predicted to open or close the connection.
     #[inline(always)]
-    pub(in crate::input) fn predict_control<'a>(
-        &self,
-        segment: &'a Segment<'a>,
-    ) -> Option<Control<'a>> {
+    #[must_use]
+    pub fn of(connection: &Connection, segment: &Segment<'_>) -> Option<Self> {
+        connection.predict_control(segment)
+    }
+}
+
+/// A segment of which [`ControlRun::of`] has made `run`.
+#[inline(always)]
+pub(in crate::input) fn predicted_before<'a>(
+    c: &Connection,
+    _run: &ControlRun,
+    segment: &'a Segment<'a>,
+) -> Valid<'a> {
+    debug_assert!(c.predict_control(segment).is_some(), "{segment:?} was never predicted");
+    Valid(segment)
+}
+
+impl Connection {
+    #[inline(always)]
+    fn predict_control(&self, segment: &Segment<'_>) -> Option<ControlRun> {
         let is_plain = segment.offset_and_flags & !OPTIONAL == self.plain_header()
             && segment.payload.is_empty()
+            && segment.joined.is_none()
             && segment.seq == self.rcv.nxt;
-        if !is_plain || !self.expects_no_feedback() {
+        // Where the header is predicted, the arms of header prediction take the segment.
+        let is_other = is_header_predicted(self, segment.offset_and_flags);
+        if !is_plain || is_other || !self.expects_no_feedback() {
             return None;
         }
         let has_fin = segment.flags().contains(TcpFlags::FIN);
@@ -62,7 +81,7 @@ impl Connection {
             }
             timestamps = Some(alone);
         }
-        Some(Control { segment: Valid(segment), advances, has_fin, timestamps })
+        Some(ControlRun { advances, has_fin, timestamps })
     }
 
     /// Whether nothing is missing, measured or tried of which an acknowledgement could bring news.

@@ -6,7 +6,7 @@
 //! timestamps, not its window, not its options (RFC 5961 §5.2). [`Refused`] says which answer it gets.
 
 mod ack;
-pub(super) mod control;
+pub(crate) mod control;
 mod handshake;
 pub(crate) mod predict;
 mod reset;
