@@ -185,10 +185,10 @@ pub use udp_socket::UdpSocket;
 pub use linerate_link::shard::Handovers;
 pub use linerate_stack::{
     Budget, ConnectOptions, Counters, Limits, ListenOptions, ListenStatistics, NeighborLimits,
-    Route, StackConfig, SynCookies, UdpOptions,
+    RateLimit, Route, StackConfig, SynCookies, UdpOptions,
 };
 pub use linerate_tcp::{
     AckRule, BufferSize, Config, CongestionName, EcnRule, Information, KeepAlive, NagleRule,
-    PacingRule, PathSearch, Profile, RtoLimits, State, Statistics,
+    PacingRule, PathSearch, Profile, RtoLimits, State, Statistics, TimeLimits,
 };
 pub use linerate_wire::{Ipv4Cidr, MacAddress};

@@ -59,6 +59,15 @@ impl StackConfig {
     }
 }
 
+/// The rate at which a host sends packets of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// The number of packets per second in the long run; 0 for none at all.
+    pub per_second: u32,
+    /// The number of packets that may follow immediately after a quiet time.
+    pub burst: u32,
+}
+
 /// The limits of a host. Each queue has one, so that no peer can make it grow without bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -83,10 +92,10 @@ pub struct Limits {
     pub reply_bytes: usize,
     /// Bytes of queued packets from this host to itself.
     pub local_bytes: usize,
-    /// ICMP errors per second (RFC 1812 §4.3.2.8), and the burst beyond that.
-    pub icmp_errors: (u32, u32),
-    /// Resets for unknown connections per second, and the burst beyond that.
-    pub resets: (u32, u32),
+    /// ICMP errors (RFC 1812 §4.3.2.8).
+    pub icmp_errors: RateLimit,
+    /// Resets for unknown connections.
+    pub resets: RateLimit,
     /// Challenge ACKs (RFC 5961) per second, for all connections together. The limit of each second
     /// is drawn at random around this number. Each connection has an additional limit
     /// ([`linerate_tcp::Config::challenge_interval`]).
@@ -101,9 +110,12 @@ impl Limits {
     pub fn among(self, shards: NonZeroU16) -> Self {
         let count = usize::from(shards.get());
         let part = |whole: usize| whole.div_ceil(count);
-        let rate = |(steady, burst): (u32, u32)| {
+        let rate = |limit: RateLimit| {
             let shards = u32::from(shards.get());
-            (steady.div_ceil(shards), burst.div_ceil(shards))
+            RateLimit {
+                per_second: limit.per_second.div_ceil(shards),
+                burst: limit.burst.div_ceil(shards),
+            }
         };
         Self {
             sockets: part(self.sockets),
@@ -131,8 +143,8 @@ impl Default for Limits {
             fast_open_servers: 1_024,
             reply_bytes: 256 << 10,
             local_bytes: 1 << 20,
-            icmp_errors: (1_000, 50),
-            resets: (1_000, 200),
+            icmp_errors: RateLimit { per_second: 1_000, burst: 50 },
+            resets: RateLimit { per_second: 1_000, burst: 200 },
             challenges: 1_000,
             echo_events: 64,
         }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_stack::{Error, Event, Limits, Medium, UdpOptions};
+use linerate_stack::{Error, Event, Limits, Medium, RateLimit, UdpOptions};
 use linerate_testkit::transfer::{established, listen};
 use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
@@ -120,7 +120,8 @@ fn broadcasts_fragments_and_corrupt_packets_get_no_error() {
 fn errors_are_sent_at_a_limited_rate() {
     let setup = Setup { medium: Medium::Ip, ..Setup::default() };
     let mut pair = Pair::new(&setup, |_, config| {
-        config.limits = Limits { icmp_errors: (10, 5), ..config.limits };
+        config.limits =
+            Limits { icmp_errors: RateLimit { per_second: 10, burst: 5 }, ..config.limits };
     });
     let unreachable = datagram(SocketAddrV4::new(RIGHT, 5), SocketAddrV4::new(LEFT, 9), b"hello?");
     let mut sent = 0;

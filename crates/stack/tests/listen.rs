@@ -6,7 +6,8 @@ mod forged;
 
 use forged::{SERVER, forged, invented, put};
 use linerate_stack::{
-    ConnectOptions, Error, Event, ListenHandle, ListenOptions, Medium, SynCookies, TcpHandle,
+    ConnectOptions, Error, Event, ListenHandle, ListenOptions, Medium, RateLimit, SynCookies,
+    TcpHandle,
 };
 use linerate_tcp::{Config, Event as TcpEvent, State};
 use linerate_testkit::{Pair, Setup, Side};
@@ -235,7 +236,7 @@ fn a_specific_listener_precedes_a_wildcard_listener() {
 #[test]
 fn resets_are_sent_at_a_limited_rate() {
     let mut pair = Pair::new(&Setup { medium: Medium::Ip, ..Setup::default() }, |_, config| {
-        config.limits.resets = (10, 5);
+        config.limits.resets = RateLimit { per_second: 10, burst: 5 };
     });
     let lost = forged(SocketAddrV4::new(Side::Left.address(), 7), TcpFlags::ACK, 1, 1);
     for _ in 0..100 {

@@ -27,6 +27,15 @@ pub enum NagleRule {
     Minshall,
 }
 
+/// The smallest and the largest value of a time that the connection determines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeLimits {
+    /// The smallest value.
+    pub min: Duration,
+    /// The largest value.
+    pub max: Duration,
+}
+
 /// Whether a silent peer is asked for a sign of life (RFC 9293 §3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
@@ -130,7 +139,7 @@ pub struct Config {
     /// Limits of the retransmission timeout.
     pub rto: RtoLimits,
     /// Limits of the interval between window probes.
-    pub persist: (Duration, Duration),
+    pub persist: TimeLimits,
     /// R2 (RFC 9293 §3.8.3): a peer that does not acknowledge for so long is given up.
     pub give_up_after: Duration,
     /// The same for a SYN; at least three minutes by the RFC.
@@ -142,7 +151,7 @@ pub struct Config {
     /// 5482: ENABLED). Rare middleboxes drop segments with unknown options.
     pub user_timeout_option: bool,
     /// The least and the largest user timeout that a peer can make us adopt (L_LIMIT, U_LIMIT).
-    pub user_timeout_limits: (Duration, Duration),
+    pub user_timeout_limits: TimeLimits,
     /// The least time between two challenge acknowledgements (RFC 5961 §7), and between two answers to
     /// empty segments from outside the window.
     pub challenge_interval: Duration,
@@ -197,11 +206,14 @@ impl Config {
                 maximum: Duration::from_secs(120),
                 granularity: Duration::from_nanos(1),
             },
-            persist: (Duration::from_millis(200), Duration::from_secs(60)),
+            persist: TimeLimits { min: Duration::from_millis(200), max: Duration::from_secs(60) },
             give_up_after: Duration::from_secs(15 * 60),
             user_timeout: None,
             user_timeout_option: false,
-            user_timeout_limits: (Duration::from_secs(100), Duration::from_secs(3_600)),
+            user_timeout_limits: TimeLimits {
+                min: Duration::from_secs(100),
+                max: Duration::from_secs(3_600),
+            },
             give_up_syn_after: Duration::from_secs(180),
             challenge_interval: Duration::from_millis(100),
             time_wait_outlives_resets: true,
@@ -240,7 +252,7 @@ impl Config {
                 maximum: Duration::from_secs(64),
                 granularity: Duration::from_millis(500),
             },
-            persist: (Duration::from_secs(5), Duration::from_secs(60)),
+            persist: TimeLimits { min: Duration::from_secs(5), max: Duration::from_secs(60) },
             time_wait_outlives_resets: false,
             ..Self::modern()
         }

@@ -82,7 +82,7 @@ mod timers;
 mod user_timeout;
 
 pub use buffer_size::{BufferSize, LARGEST_BUFFER};
-pub use config::{Config, KeepAlive, NagleRule, Profile, UnknownProfile};
+pub use config::{Config, KeepAlive, NagleRule, Profile, TimeLimits, UnknownProfile};
 pub use congestion::{CongestionName, UnknownCongestion};
 pub use connection::Connection;
 pub use ecn::EcnRule;

@@ -5,9 +5,9 @@
 //! expires. A user timeout is kept to the moment by a timer of its own. As with `TCP_USER_TIMEOUT` of
 //! Linux, it counts all data that was written and not acknowledged, also behind a closed window.
 
-use crate::Connection;
 use crate::rest::pack::packed;
 use crate::timers::Timer;
+use crate::{Connection, TimeLimits};
 use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{TcpOptions, UserTimeout};
@@ -52,7 +52,7 @@ impl Connection {
     #[must_use]
     pub fn user_timeout(&self) -> Option<Duration> {
         self.user_timeouts.local.or_else(|| {
-            let (least, most) = self.config.user_timeout_limits;
+            let TimeLimits { min: least, max: most } = self.config.user_timeout_limits;
             let wanted = self.user_timeouts.remote?.max(self.config.give_up_after);
             Some(wanted.max(least).max(self.sender.rtt.timeout(&self.config.rto)).min(most))
         })

@@ -4,7 +4,9 @@ use crate::networks::{
     ByHand, LEFT, RIGHT, cable, config, connection, networks, networks_with, until_waits,
 };
 use crate::pattern;
-use linerate_sockets::{Config, ConnectOptions, KeepAlive, ListenOptions, Net, Profile, State};
+use linerate_sockets::{
+    Config, ConnectOptions, KeepAlive, ListenOptions, Net, Profile, State, TimeLimits,
+};
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
 use std::thread;
@@ -285,7 +287,9 @@ fn a_connection_can_have_its_own_configuration() {
 /// the machine.
 fn networks_with_long_timeouts() -> (Net, Net) {
     let hour = Duration::from_secs(3_600).into();
-    networks_with(|config| config.tcp = Config { persist: (hour, hour), ..Config::modern() })
+    networks_with(|config| {
+        config.tcp = Config { persist: TimeLimits { min: hour, max: hour }, ..Config::modern() }
+    })
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A token bucket, which limits the rate of what a peer can provoke.
 
+use crate::config::RateLimit;
 use linerate_units::{Duration, Instant};
 
 /// A rate limit with an allowance for bursts.
@@ -15,7 +16,7 @@ pub(crate) struct TokenBucket {
 impl TokenBucket {
     /// Creates a bucket that gains `per_second` tokens a second and holds up to `burst`. A rate of
     /// zero allows nothing.
-    pub(crate) fn new(per_second: u32, burst: u32) -> Self {
+    pub(crate) fn new(RateLimit { per_second, burst }: RateLimit) -> Self {
         let interval = Duration::from_secs(1) / u64::from(per_second);
         Self { interval, depth: interval * u64::from(burst), full_at: Instant::ZERO }
     }
@@ -37,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_burst_passes_and_then_the_rate() {
-        let mut bucket = TokenBucket::new(10, 3);
+        let mut bucket = TokenBucket::new(RateLimit { per_second: 10, burst: 3 });
         let taken = |bucket: &mut TokenBucket, ms: u64| {
             let now = Instant::ZERO + Duration::from_millis(ms);
             (0..100).filter(|_| bucket.take(now)).count()
@@ -50,6 +51,6 @@ mod tests {
 
     #[test]
     fn nothing_passes_at_a_rate_of_zero() {
-        assert!(!TokenBucket::new(0, 5).take(Instant::ZERO));
+        assert!(!TokenBucket::new(RateLimit { per_second: 0, burst: 5 }).take(Instant::ZERO));
     }
 }

@@ -11,7 +11,7 @@ pub(crate) mod zero_copy;
 use crate::receive::BLOCKS_THAT_FIT;
 use crate::send::Writes;
 use crate::timers::Timer;
-use crate::{Connection, State};
+use crate::{Connection, State, TimeLimits};
 use choose::{Choice, Piece};
 use core::num::NonZeroU16;
 use linerate_units::{Duration, Instant};
@@ -479,7 +479,7 @@ impl Connection {
     /// The retransmission timeout, doubled for each probe, within the configured limits (RFC 9293
     /// §3.8.6.1).
     fn persist_interval(&self) -> Duration {
-        let (least, most) = self.config.persist;
+        let TimeLimits { min: least, max: most } = self.config.persist;
         let doubled = self.sender.rtt.timeout(&self.config.rto) * (1 << self.sender.probes.min(16));
         doubled.max(least).min(most)
     }

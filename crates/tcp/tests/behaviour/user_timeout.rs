@@ -2,7 +2,7 @@
 //! connection (RFC 9293 §3.9.1.1, RFC 5482).
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, Connection, Error, IcmpReport, KeepAlive, State};
+use linerate_tcp::{Config, Connection, Error, IcmpReport, KeepAlive, State, TimeLimits};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
@@ -236,7 +236,7 @@ fn a_change_that_the_peer_asks_for_later_counts_for_data_that_waits() {
 /// RFC 5482 §3.1: a path so slow that nothing could be repeated within the limit is given the time.
 #[test]
 fn what_is_adopted_is_never_less_than_the_retransmission_timeout() {
-    let limits = (secs(1), secs(3_600));
+    let limits = TimeLimits { min: secs(1), max: secs(3_600) };
     let config = Config { give_up_after: secs(1), user_timeout_limits: limits, ..telling() };
     let mut host = Script::connect(&Config { timestamps: false, ..config });
     host.take_sent();

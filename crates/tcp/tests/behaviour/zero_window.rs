@@ -2,7 +2,7 @@
 //! goes in crumbs.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, Connection, Error, IcmpReport, State};
+use linerate_tcp::{Config, Connection, Error, IcmpReport, State, TimeLimits};
 use linerate_testkit::{Connections, End, Fate, Network, Script, pattern};
 use linerate_wire::TcpFlags;
 use std::cell::Cell;
@@ -157,7 +157,10 @@ fn a_peer_that_goes_on_talking_does_not_put_off_the_probe() {
 /// What probes wait at least is the configuration's, though the retransmission timeout is shorter.
 #[test]
 fn the_first_probe_waits_as_long_as_was_chosen() {
-    let mut host = closed_to(&Config { persist: (secs(5), secs(60)), ..Config::modern() }, "");
+    let mut host = closed_to(
+        &Config { persist: TimeLimits { min: secs(5), max: secs(60) }, ..Config::modern() },
+        "",
+    );
     host.expect_after(secs(5), ". 1001:1002(1) ack 1");
     host.expect_after(secs(5), ". 1001:1002(1) ack 1");
 }
