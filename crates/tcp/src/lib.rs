@@ -83,7 +83,10 @@ mod user_timeout;
 
 pub use buffer_size::{BufferSize, LARGEST_BUFFER};
 pub use config::{Config, KeepAlive, NagleRule, Profile, TimeLimits, UnknownProfile};
-pub use congestion::{CongestionName, UnknownCongestion};
+pub use congestion::{
+    Acknowledged, CongestionName, Controller, CustomCongestion, FastRecovery, Lost, RateSample,
+    UnknownCongestion, Window,
+};
 pub use connection::Connection;
 pub use ecn::EcnRule;
 pub use error::Error;

@@ -5,6 +5,7 @@ use super::curve::Curve;
 use super::hystart::HyStart;
 use super::{Acknowledged, Controller, FastRecovery, Window};
 use crate::rest::pack::packed;
+use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 
 /// β = 7/10 (RFC 9438 §4.6).
@@ -140,6 +141,10 @@ impl Controller for Cubic {
         self.reduce(flight);
         self.w_max = None;
         self.window.restart();
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
     }
 }
 

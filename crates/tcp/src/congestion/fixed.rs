@@ -3,6 +3,7 @@
 
 use super::{Controller, FastRecovery, Window};
 use crate::rest::pack::packed;
+use alloc::boxed::Box;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fixed(Window);
@@ -45,4 +46,8 @@ impl Controller for Fixed {
     fn on_mark(&mut self, _flight: u32) {}
 
     fn on_timeout(&mut self, _flight: u32) {}
+
+    fn boxed_clone(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
 }

@@ -4,8 +4,10 @@
 //! the window.
 
 mod bbr;
+mod controller;
 mod cubic;
 mod curve;
+mod custom;
 mod fixed;
 mod hystart;
 mod new_reno;
@@ -13,20 +15,22 @@ mod reno;
 mod tahoe;
 mod window;
 
-use crate::rest::pack::{Pack, Packer, Unpacker, packed, packed_enum};
+use crate::rest::pack::{Pack, Packer, Unpacker, packed_enum};
 use bbr::Bbr;
+pub use controller::{Acknowledged, Controller, FastRecovery, Lost, RateSample};
 use cubic::Cubic;
+use custom::Custom;
+pub use custom::CustomCongestion;
 use fixed::Fixed;
 use new_reno::NewReno;
 use reno::Reno;
 use tahoe::Tahoe;
-pub(crate) use window::Window;
+pub use window::Window;
 
 use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
-use linerate_units::{Bytes, Duration, Instant, Rate};
-use linerate_wire::SeqNum;
+use linerate_units::{Duration, Rate};
 
 /// Declares [`CongestionName`], its list and its texts at once, so that none of them can lack a controller.
 macro_rules! names {
@@ -37,6 +41,8 @@ macro_rules! names {
             $($(#[$doc])* $name,)*
             /// A window of so many segments, whatever happens: for experiments.
             Fixed(u16),
+            /// One that is defined in another crate.
+            Custom(CustomCongestion),
         }
 
         impl CongestionName {
@@ -47,6 +53,7 @@ macro_rules! names {
                 match self {
                     $(Self::$name => $text,)*
                     Self::Fixed(_) => "fixed",
+                    Self::Custom(custom) => custom.name,
                 }
             }
         }
@@ -108,180 +115,6 @@ impl FromStr for CongestionName {
     }
 }
 
-/// How a controller wants three duplicate acknowledgements to be answered, besides the one segment
-/// that is sent again at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FastRecovery {
-    /// By slow start.
-    None,
-    /// By fast recovery that ends with the first acknowledgement of new data.
-    UntilNewAck,
-    /// By fast recovery that ends when all that was in flight is acknowledged.
-    UntilRecovered,
-}
-
-/// What an acknowledgement of new data says to a controller.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Acknowledged {
-    /// How many new bytes.
-    pub(crate) bytes: u32,
-    /// Acknowledgements that said so: those that come together are judged as one.
-    pub(crate) count: u32,
-    /// SEG.ACK.
-    pub(crate) number: SeqNum,
-    /// One beyond the highest number ever sent.
-    pub(crate) sent: SeqNum,
-    /// When it came.
-    pub(crate) now: Instant,
-    /// SRTT, once there is one.
-    pub(crate) smoothed: Option<Duration>,
-    /// The round trip that this very acknowledgement tells of, if it does.
-    pub(crate) round_trip: Option<Duration>,
-    /// Bytes found lost with it.
-    pub(crate) lost: u32,
-    /// What was in flight after it.
-    pub(crate) in_flight: u32,
-    /// The rate at which the path delivers, if it tells of that: with a peer that sends selective
-    /// acknowledgements.
-    pub(crate) sample: Option<RateSample>,
-}
-
-impl Acknowledged {
-    /// The new bytes, of which each acknowledgement counts for `limit` at most.
-    pub(crate) fn bytes_within(&self, limit: u32) -> u32 {
-        self.bytes.min(limit.saturating_mul(self.count))
-    }
-}
-
-/// Something that left together was found lost. Amounts are bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lost {
-    /// How much.
-    pub(crate) bytes: u32,
-    /// What was in flight when it had left (P.tx_in_flight).
-    pub(crate) in_flight_at_send: u32,
-    /// Found lost since it left, itself counted.
-    pub(crate) since_sent: u64,
-    /// The application was what limited the rate when it left.
-    pub(crate) application_limited: bool,
-}
-
-/// A measurement of the rate at which the path delivers, taken between the departure of a segment and
-/// its acknowledgement (draft-ietf-ccwg-bbr §4.1). Amounts are bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RateSample {
-    /// Delivered in the connection's life until now (C.delivered).
-    pub(crate) delivered: u64,
-    /// The same when the segment left (RS.prior_delivered).
-    pub(crate) prior_delivered: u64,
-    /// How long that took (RS.interval).
-    pub(crate) interval: Duration,
-    /// The application, and not the path, was what limited the rate (RS.is_app_limited).
-    pub(crate) application_limited: bool,
-    /// What was in flight when the segment had left (RS.tx_in_flight).
-    pub(crate) in_flight_at_send: u32,
-    /// Found lost between the two (RS.lost).
-    pub(crate) lost: u64,
-}
-
-packed!(RateSample {
-    delivered,
-    prior_delivered,
-    interval,
-    application_limited,
-    in_flight_at_send,
-    lost
-});
-
-impl RateSample {
-    /// The rate that was measured (RS.delivery_rate).
-    pub(crate) fn rate(self) -> Rate {
-        Rate::of(Bytes::new(self.delivered - self.prior_delivered), self.interval)
-    }
-}
-
-/// What every controller answers. Windows and amounts are bytes; `flight` is what was sent and not
-/// acknowledged when the thing happened.
-pub(crate) trait Controller {
-    /// The window that the controller works on.
-    fn window(&self) -> &Window;
-
-    /// The same, to be changed.
-    fn window_mut(&mut self) -> &mut Window;
-
-    /// What follows a fast retransmission.
-    fn fast_recovery(&self) -> FastRecovery;
-
-    /// Anything was acknowledged, in recovery or not; called before the others.
-    fn on_every_acknowledgement(&mut self, _ack: &Acknowledged) {}
-
-    /// A part of what was in flight was found lost, in recovery or not.
-    fn on_lost(&mut self, _lost: &Lost) {}
-
-    /// Does the controller set the window in recovery? If not, it follows what is delivered down to
-    /// SSTHRESH (RFC 6937).
-    fn governs_recovery(&self) -> bool {
-        false
-    }
-
-    /// All that was lost has been made up for; told to a controller that governs recovery.
-    fn on_recovered(&mut self) {}
-
-    /// What counted as lost was not; told to a controller that governs recovery.
-    fn on_spurious_loss(&mut self) {}
-
-    /// New data was acknowledged outside recovery; `limited` says whether the window was what limited
-    /// us.
-    #[inline]
-    fn on_progress(&mut self, ack: &Acknowledged, limited: bool) {
-        if limited {
-            self.on_acknowledged(ack);
-        } else {
-            self.on_acknowledged_unused(ack);
-        }
-    }
-
-    /// New data was acknowledged outside recovery, and the window was what limited us.
-    fn on_acknowledged(&mut self, ack: &Acknowledged) {
-        self.window_mut().grow(ack);
-    }
-
-    /// New data was acknowledged outside recovery, and the application or the peer was what limited
-    /// us: the window must not grow (RFC 7661 §4.1).
-    fn on_acknowledged_unused(&mut self, _ack: &Acknowledged) {}
-
-    /// Something leaves again, after `idle` without anything in flight.
-    fn on_idle(&mut self, _idle: Duration) {}
-
-    /// Nothing was sent for longer than the retransmission timeout (RFC 5681 §4.1).
-    fn forget_after_idle(&mut self) {
-        self.window_mut().forget_after_idle();
-    }
-
-    /// Something was lost, and the timer has not expired: SSTHRESH comes down. The window follows as
-    /// recovery goes on.
-    fn on_loss(&mut self, flight: u32);
-
-    /// A router has marked a segment where it would have dropped one without ECN (RFC 3168 §6.1.2): the
-    /// window shrinks as for a loss, and nothing has to be sent again. RFC 8511 would let it keep more
-    /// after a mark than after a loss; like Linux's controllers, ours do not. How many were marked makes no
-    /// difference to them.
-    fn on_mark(&mut self, flight: u32) {
-        self.window_mut().reduce_to(flight / 2);
-    }
-
-    /// Nothing is known of the path, or the timer has expired once more: one segment.
-    fn restart(&mut self) {
-        self.window_mut().restart();
-    }
-
-    /// The retransmission timer has expired (RFC 5681 §3.1): one segment, and slow start.
-    fn on_timeout(&mut self, flight: u32) {
-        self.window_mut().halve_threshold(flight);
-        self.window_mut().restart();
-    }
-}
-
 /// The controller of one connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Congestion {
@@ -291,6 +124,7 @@ pub(crate) enum Congestion {
     Cubic(Cubic),
     Bbr(Box<Bbr>),
     Fixed(Fixed),
+    Custom(Custom),
 }
 
 /// The variant of a [`Congestion`], as a compact connection stores it.
@@ -316,6 +150,8 @@ impl Pack for Congestion {
             Self::Reno(reno) => (Kind::Reno.pack(into), reno.pack(into)),
             Self::Tahoe(tahoe) => (Kind::Tahoe.pack(into), tahoe.pack(into)),
             Self::Fixed(fixed) => (Kind::Fixed.pack(into), fixed.pack(into)),
+            // Its state is opaque: the connection stays as it is.
+            Self::Custom(_) => (into.expect(false), ()),
         };
     }
 
@@ -356,6 +192,7 @@ impl Congestion {
             CongestionName::Cubic => Self::Cubic(Cubic::new(window, paced)),
             CongestionName::Bbr => Self::Bbr(Box::new(Bbr::new(window, seed))),
             CongestionName::Fixed(segments) => Self::Fixed(Fixed::new(window, u32::from(segments))),
+            CongestionName::Custom(custom) => Self::Custom(Custom::new(custom, window)),
         }
     }
 
@@ -368,6 +205,7 @@ impl Congestion {
             Self::Cubic(cubic) => cubic,
             Self::Bbr(bbr) => bbr.as_mut(),
             Self::Fixed(fixed) => fixed,
+            Self::Custom(custom) => custom.controller_mut(),
         }
     }
 
@@ -397,9 +235,10 @@ impl Congestion {
     }
 
     /// The rate that the controller asks for.
-    pub(crate) const fn pacing_rate(&self) -> Option<Rate> {
+    pub(crate) fn pacing_rate(&self) -> Option<Rate> {
         match self {
             Self::Bbr(bbr) => Some(bbr.pacing_rate()),
+            Self::Custom(custom) => custom.controller().pacing_rate(),
             Self::Tahoe(_) | Self::Reno(_) | Self::NewReno(_) | Self::Cubic(_) | Self::Fixed(_) => {
                 None
             }
@@ -431,6 +270,7 @@ impl Congestion {
             Self::Cubic(cubic) => cubic.window(),
             Self::Bbr(bbr) => bbr.window(),
             Self::Fixed(fixed) => fixed.window(),
+            Self::Custom(custom) => custom.controller().window(),
         }
     }
 }
@@ -445,6 +285,34 @@ fn tell_progress(controller: &mut (impl Controller + ?Sized), ack: &Acknowledged
 mod tests {
     use super::*;
     use alloc::string::ToString;
+    use linerate_units::Instant;
+    use linerate_wire::SeqNum;
+
+    const CUSTOM: CustomCongestion =
+        CustomCongestion { name: "custom", new: |window| Box::new(NewReno::new(window)) };
+
+    #[test]
+    fn a_custom_control_governs_the_window() {
+        let name = CongestionName::Custom(CUSTOM);
+        let mut custom = Congestion::new(name, 1_000, 10, false, 0);
+        let mut new_reno = Congestion::new(CongestionName::NewReno, 1_000, 10, false, 0);
+        for congestion in [&mut custom, &mut new_reno] {
+            congestion.controller().on_timeout(10_000);
+            acknowledge(congestion, 1_000);
+        }
+        assert_eq!(custom.window(), new_reno.window());
+        assert_eq!(custom.clone(), custom);
+        assert_eq!(name.to_string(), "custom");
+    }
+
+    #[test]
+    fn a_connection_with_a_custom_control_has_no_compact_form() {
+        let congestion = Congestion::new(CongestionName::Custom(CUSTOM), 1_000, 10, false, 0);
+        let config = crate::Config::modern().into();
+        let mut packer = Packer::new(&config);
+        congestion.pack(&mut packer);
+        assert!(packer.finish().is_none());
+    }
 
     fn acknowledge(congestion: &mut Congestion, bytes: u32) {
         let number = SeqNum::new(bytes);

@@ -3,6 +3,7 @@
 
 use super::{Controller, FastRecovery, Window};
 use crate::rest::pack::packed;
+use alloc::boxed::Box;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NewReno(Window);
@@ -30,5 +31,9 @@ impl Controller for NewReno {
 
     fn on_loss(&mut self, flight: u32) {
         self.0.halve_threshold(flight);
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
     }
 }

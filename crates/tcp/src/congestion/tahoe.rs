@@ -3,6 +3,7 @@
 
 use super::{Controller, FastRecovery, Window};
 use crate::rest::pack::packed;
+use alloc::boxed::Box;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tahoe(Window);
@@ -30,5 +31,9 @@ impl Controller for Tahoe {
 
     fn on_loss(&mut self, flight: u32) {
         self.on_timeout(flight);
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
     }
 }

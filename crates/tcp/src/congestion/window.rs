@@ -13,7 +13,7 @@ const USUAL_MSS: u32 = 1_460;
 ///
 /// Invariant: `mss ≤ cwnd ≤ 2^30`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Window {
+pub struct Window {
     cwnd: u32,
     ssthresh: u32,
     mss: u32,
@@ -33,21 +33,26 @@ impl Window {
         Self { cwnd: initial, ssthresh: MOST, mss, credit: 0, initial, restart: initial }
     }
 
-    pub(crate) const fn cwnd(&self) -> u32 {
+    /// Returns CWND in bytes.
+    #[must_use]
+    pub const fn cwnd(&self) -> u32 {
         self.cwnd
     }
 
-    pub(crate) const fn ssthresh(&self) -> u32 {
+    /// Returns SSTHRESH in bytes.
+    #[must_use]
+    pub const fn ssthresh(&self) -> u32 {
         self.ssthresh
     }
 
-    /// Bytes of a full segment.
-    pub(crate) const fn mss(&self) -> u32 {
+    /// Returns the size of a full segment in bytes.
+    #[must_use]
+    pub const fn mss(&self) -> u32 {
         self.mss
     }
 
-    /// Slow start below the threshold, one segment a window above it.
-    pub(crate) fn grow(&mut self, ack: &Acknowledged) {
+    /// Grows by slow start below SSTHRESH, and by one segment per round trip above (RFC 5681 §3.1).
+    pub fn grow(&mut self, ack: &Acknowledged) {
         if self.cwnd < self.ssthresh {
             self.grow_slowly(ack.bytes_within(self.mss));
             return;
@@ -61,41 +66,41 @@ impl Window {
 
     /// Slow start by `growth`, which passes the threshold by less than a segment, however many acknowledgements
     /// came together.
-    pub(crate) fn grow_slowly(&mut self, growth: u32) {
+    pub fn grow_slowly(&mut self, growth: u32) {
         let below = self.ssthresh.saturating_sub(self.cwnd);
         self.set(self.cwnd.saturating_add(growth.min(below.max(self.mss))));
     }
 
     /// SSTHRESH = max(flight / 2, 2·SMSS), equation (4).
-    pub(crate) fn halve_threshold(&mut self, flight: u32) {
+    pub fn halve_threshold(&mut self, flight: u32) {
         self.ssthresh = (flight / 2).max(2 * self.mss);
     }
 
     /// What a congestion mark leaves: `target`, and at least one segment of it (RFC 3168 §6.1.2, RFC 9438
     /// §4.6).
-    pub(crate) fn reduce_to(&mut self, target: u32) {
+    pub fn reduce_to(&mut self, target: u32) {
         self.ssthresh = target.max(2 * self.mss);
         self.set(self.cwnd.min(target));
     }
 
-    /// SSTHRESH as the controller reckons it.
-    pub(crate) const fn set_threshold(&mut self, ssthresh: u32) {
+    /// Sets SSTHRESH.
+    pub const fn set_threshold(&mut self, ssthresh: u32) {
         self.ssthresh = ssthresh;
     }
 
-    /// `growth` bytes more.
-    pub(crate) fn add(&mut self, growth: u32) {
+    /// Enlarges the window by `growth` bytes.
+    pub fn add(&mut self, growth: u32) {
         self.set(self.cwnd.saturating_add(growth));
     }
 
-    /// One segment, the window after a timeout.
-    pub(crate) fn restart(&mut self) {
+    /// Reduces the window to one segment, as after a timeout.
+    pub fn restart(&mut self) {
         self.set(self.mss);
     }
 
     /// Nothing was sent for longer than the retransmission timeout: what is known of the path is
     /// stale (RFC 5681 §4.1). Slow start leads back to where the window was, nearly (RFC 7661 §4.4.3).
-    pub(crate) fn forget_after_idle(&mut self) {
+    pub fn forget_after_idle(&mut self) {
         self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
         self.set(self.cwnd.min(self.restart));
     }
@@ -142,8 +147,8 @@ impl Window {
         self.set(u32::try_from(in_segments).map_or(self.cwnd, |cwnd| cwnd.min(self.cwnd)));
     }
 
-    /// `cwnd`, within the limits of any window.
-    pub(crate) fn set(&mut self, cwnd: u32) {
+    /// Sets CWND, at least one segment and at most 2^30 bytes.
+    pub fn set(&mut self, cwnd: u32) {
         self.cwnd = cwnd.clamp(self.mss, MOST);
     }
 

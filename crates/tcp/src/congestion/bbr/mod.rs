@@ -14,6 +14,7 @@ mod startup;
 
 use super::{Acknowledged, Controller, FastRecovery, Lost, RateSample, Window};
 use crate::rest::pack::{packed, packed_enum};
+use alloc::boxed::Box;
 use bounds::{Bounds, Latest, Undo, share};
 use filters::{Aggregation, MaxBandwidth, ShortestRoundTrip};
 use linerate_units::{Bytes, Duration, Instant, Rate};
@@ -413,6 +414,10 @@ impl Controller for Bbr {
     fn on_spurious_loss(&mut self) {
         self.recovering = false;
         self.take_losses_back();
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
     }
 }
 

@@ -1,0 +1,58 @@
+//! A congestion control that is defined outside linerate: it gives up an eighth of its window after a
+//! loss, in place of the half of NewReno.
+//!
+//! This is an experiment, and not a control for the internet: it starves others at a bottleneck.
+//!
+//! ```sh
+//! cargo run -p linerate-tcp --example custom_congestion
+//! ```
+
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+mod path;
+
+use linerate_tcp::{CongestionName, Controller, CustomCongestion, FastRecovery, Window};
+use linerate_units::{Bytes, Rate};
+use path::{TRANSFER, transfer};
+
+/// Its name and its constructor: the value of `Config::congestion`.
+const GENTLE: CongestionName = CongestionName::Custom(CustomCongestion {
+    name: "gentle",
+    new: |window| Box::new(Gentle { window }),
+});
+
+#[derive(Clone, Debug)]
+struct Gentle {
+    window: Window,
+}
+
+impl Controller for Gentle {
+    fn window(&self) -> &Window {
+        &self.window
+    }
+
+    fn window_mut(&mut self) -> &mut Window {
+        &mut self.window
+    }
+
+    fn fast_recovery(&self) -> FastRecovery {
+        FastRecovery::UntilRecovered
+    }
+
+    fn on_loss(&mut self, flight: u32) {
+        self.window.set_threshold((flight - flight / 8).max(2 * self.window.mss()));
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+}
+
+fn main() {
+    for congestion in [CongestionName::NewReno, GENTLE] {
+        let (elapsed, retransmitted) = transfer(congestion);
+        let goodput = Rate::of(Bytes::new(TRANSFER as u64), elapsed);
+        let name = congestion.to_string();
+        println!("{name:>8}: {goodput}, {retransmitted} segments retransmitted");
+    }
+}

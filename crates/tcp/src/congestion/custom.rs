@@ -1,0 +1,62 @@
+//! Congestion controls that are defined in other crates.
+
+use super::{Controller, Window};
+use alloc::boxed::Box;
+use alloc::format;
+use core::hash::{Hash, Hasher};
+
+/// A congestion control that is defined in another crate: its name, and its constructor.
+///
+/// A connection with one is never stored in compact form, because its state is opaque.
+#[derive(Clone, Copy, Debug)]
+pub struct CustomCongestion {
+    /// The name in reports. Two custom controls with the same name count as the same.
+    pub name: &'static str,
+    /// Creates a controller, given the initial congestion window.
+    pub new: fn(Window) -> Box<dyn Controller>,
+}
+
+impl PartialEq for CustomCongestion {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for CustomCongestion {}
+
+impl Hash for CustomCongestion {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+/// The controller of a connection with a [`CustomCongestion`].
+#[derive(Debug)]
+pub(crate) struct Custom(Box<dyn Controller>);
+
+impl Custom {
+    pub(super) fn new(custom: CustomCongestion, window: Window) -> Self {
+        Self((custom.new)(window))
+    }
+
+    pub(super) fn controller(&self) -> &dyn Controller {
+        &*self.0
+    }
+
+    pub(super) fn controller_mut(&mut self) -> &mut dyn Controller {
+        &mut *self.0
+    }
+}
+
+impl Clone for Custom {
+    fn clone(&self) -> Self {
+        Self(self.0.boxed_clone())
+    }
+}
+
+/// Compares debug output: the only view of the state that every controller has. Tests use it.
+impl PartialEq for Custom {
+    fn eq(&self, other: &Self) -> bool {
+        format!("{:?}", self.0) == format!("{:?}", other.0)
+    }
+}
