@@ -1,102 +1,18 @@
 //! The calls of applications on TCP connections.
 
-use crate::demux::Flow;
 use crate::error::Error;
 use crate::handle::TcpHandle;
-use crate::ip::interface::Audience;
 use crate::sockets::{Socket, Sockets};
 use crate::stack::Stack;
-use crate::tcp::connect_options::ConnectOptions;
 use crate::tcp::dispatch::{Dispatched, step_effects};
 use crate::tcp::warm_memory::WarmMemory;
-use crate::tcp::{Owner, TcpSocket, TcpView};
+use crate::tcp::{TcpSocket, TcpView};
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
-use core::net::{Ipv4Addr, SocketAddrV4};
-use core::num::NonZeroU8;
-use linerate_tcp::{Connection, Open};
+use linerate_tcp::Connection;
 use linerate_units::Instant;
-use linerate_wire::TypeOfService;
 
 impl Stack {
-    /// Opens a connection. [`linerate_tcp::Event::Connected`] or [`linerate_tcp::Event::Closed`]
-    /// reports the result of the handshake.
-    ///
-    /// # Errors
-    /// The reason why the destination is invalid or without a route, no port is available, or the
-    /// limit of sockets is reached.
-    pub fn tcp_connect(
-        &mut self,
-        now: Instant,
-        remote: SocketAddrV4,
-        options: &ConnectOptions,
-    ) -> Result<TcpHandle, Error> {
-        self.advance_clock(now);
-        let audience = self.interface.audience(*remote.ip());
-        let is_unspecified = remote.port() == 0 || remote.ip().is_unspecified();
-        if audience == Audience::Broadcast || is_unspecified || remote.ip().is_multicast() {
-            return Err(Error::InvalidDestination(remote));
-        }
-        let path = self.path_to(now, *remote.ip())?;
-        self.sockets.has_room()?;
-        let wanted = options.local.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
-        let address = if wanted.ip().is_unspecified() { path.source } else { *wanted.ip() };
-        if address != path.source {
-            self.interface.check_source(address, *remote.ip())?;
-        }
-        // Connections of the host with itself stay in this shard, independent of the steering of
-        // the link.
-        let is_local = audience == Audience::Us;
-        let local =
-            self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote, is_local)?;
-        let rules = self.tcp_configs.choose(options.config.as_ref());
-        let offer = if options.fast_open { self.offer_fast_open(now, local, remote) } else { None };
-        let handle =
-            self.insert_tcp(Owner::Application, (local, remote), &path, rules, Open::Active, None);
-        if let Some(offer) = offer
-            && let Some(socket) = self.sockets.tcp_at(handle.index())
-        {
-            socket.connection.try_fast_open(offer);
-        }
-        self.counted.tcp.active_opens += 1;
-        self.schedule_opened(handle.index());
-        Ok(handle)
-    }
-
-    /// Returns the requested port, unless a connection to `remote` uses it, or else a free one.
-    fn choose_tcp_port(
-        &mut self,
-        local: SocketAddrV4,
-        remote: SocketAddrV4,
-        is_local: bool,
-    ) -> Result<SocketAddrV4, Error> {
-        let at = |port| SocketAddrV4::new(*local.ip(), port);
-        let (flows, listeners) = (&mut self.flows, &self.listeners);
-        let owner = |port| self.steering.of_connection(at(port), remote);
-        let is_others = |port| !is_local && owner(port) != self.shard.number;
-        // A connection with itself would be a simultaneous open, which no application wants.
-        let mut is_connected =
-            |port| at(port) == remote || !flows.is_free(Flow::new(at(port), remote));
-        if local.port() != 0 {
-            return match () {
-                () if is_others(local.port()) => {
-                    Err(Error::OtherShard { local, shard: owner(local.port()) })
-                }
-                () if is_connected(local.port()) => Err(Error::AddressInUse(local)),
-                () => Ok(local),
-            };
-        }
-        let anywhere = |port| SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
-        let has_listener = |port| {
-            [at(port), anywhere(port)]
-                .iter()
-                .any(|&local| listeners.get(Flow::bound(local)).is_some())
-        };
-        let is_taken = |port| is_others(port) || is_connected(port) || has_listener(port);
-        let port = self.tcp_ports.choose(*local.ip(), remote, is_taken);
-        port.map(at).ok_or(Error::PortsExhausted(remote))
-    }
-
     /// Adds `data` to the send buffer, and returns the number of bytes that fit. `Ok(0)` for data
     /// that is not empty means that the buffer is full; [`linerate_tcp::Event::Writable`] follows.
     ///
@@ -322,64 +238,6 @@ impl Stack {
             TcpView::Full(socket) => Cow::Borrowed(&socket.connection),
             TcpView::Unpacked(socket) => Cow::Owned(socket.connection),
         })
-    }
-
-    /// Calls a function that changes options of the connection, and dispatches the change.
-    ///
-    /// # Errors
-    /// [`Error::Closed`].
-    pub fn tcp_configure<R>(
-        &mut self,
-        now: Instant,
-        handle: TcpHandle,
-        change: impl FnOnce(&mut Connection) -> R,
-    ) -> Result<R, Error> {
-        self.with_connection(now, handle, change)
-    }
-
-    /// Sets the type of service of segments from now on (RFC 9293 §3.9.1.9). It should be set
-    /// before the connection sends, because packets of different classes can overtake each other.
-    ///
-    /// # Errors
-    /// [`Error::Closed`].
-    pub fn tcp_set_type_of_service(
-        &mut self,
-        handle: TcpHandle,
-        type_of_service: TypeOfService,
-    ) -> Result<(), Error> {
-        let (index, socket) = self.sockets.tcp_mut(handle)?;
-        socket.headers.set_type_of_service(type_of_service);
-        self.dispatch_step(index);
-        self.burst.forget();
-        Ok(())
-    }
-
-    /// Sets the time to live of segments from now on (RFC 9293 §3.9.2). The default is 64.
-    ///
-    /// # Errors
-    /// [`Error::Closed`].
-    pub fn tcp_set_ttl(&mut self, handle: TcpHandle, ttl: NonZeroU8) -> Result<(), Error> {
-        let (index, socket) = self.sockets.tcp_mut(handle)?;
-        socket.headers.set_ttl(ttl);
-        self.dispatch_step(index);
-        self.burst.forget();
-        Ok(())
-    }
-
-    /// Returns the local address and port.
-    ///
-    /// # Errors
-    /// [`Error::Closed`].
-    pub fn tcp_local_addr(&self, handle: TcpHandle) -> Result<SocketAddrV4, Error> {
-        Ok(self.sockets.tcp(handle)?.local)
-    }
-
-    /// Returns the address and port of the peer.
-    ///
-    /// # Errors
-    /// [`Error::Closed`].
-    pub fn tcp_peer_addr(&self, handle: TcpHandle) -> Result<SocketAddrV4, Error> {
-        Ok(self.sockets.tcp(handle)?.peer)
     }
 
     /// Performs a step of a connection, and dispatches it.

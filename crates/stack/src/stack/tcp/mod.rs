@@ -1,107 +1,28 @@
-//! TCP connections: creation, state changes and removal.
+//! TCP connections: state changes, timers and removal.
 
 mod burst;
 mod calls;
 mod compact;
 pub(super) mod dispatch;
 mod input;
+mod open;
+mod options;
 pub(super) mod output;
 mod time_wait;
 mod zero_copy;
 
 use crate::demux::Flow;
-use crate::handle::TcpHandle;
-use crate::ip::PathInfo;
 use crate::ready::Sender;
 use crate::stack::Stack;
 use crate::tcp::Owner;
 use crate::tcp::TcpSocket;
-use crate::tcp::configs::ConfigChoice;
-use crate::tcp::grant::PooledBuffers;
-use crate::tcp::headers::HostHeaders;
 use crate::tcp::is_open;
 use crate::tcp::time_wait::TcpTimer;
-use alloc::boxed::Box;
 use core::hint::cold_path;
-use core::net::SocketAddrV4;
-use linerate_tcp::{Connection, Open, Seeds, State};
+use linerate_tcp::State;
 use linerate_units::Instant;
-use linerate_wire::SeqNum;
 
 impl Stack {
-    /// Opens a connection, in an allocation of the free list if there is one: a connection is
-    /// larger than 1 KiB, and moving it costs as much as two hashes. The caller schedules its SYN,
-    /// or passes it the received one, and dispatches that step. `iss` overrides the generated
-    /// initial sequence number. The flow must be free.
-    pub(crate) fn insert_tcp(
-        &mut self,
-        owner: Owner,
-        (local, peer): (SocketAddrV4, SocketAddrV4),
-        path_info: &PathInfo,
-        rules: ConfigChoice,
-        open: Open,
-        iss: Option<SeqNum>,
-    ) -> TcpHandle {
-        let path = path_info.tcp_path();
-        let now = self.now;
-        let flow = Flow::new(local, peer);
-        let seeds = Seeds {
-            initial_sequence: iss.unwrap_or_else(|| self.isn.sequence(now, flow)),
-            timestamp_offset: self.isn.timestamp_offset(local, peer),
-        };
-        let is_local = self.interface.is_ours(*peer.ip());
-        let recent = &mut self.recent_headers;
-        if !recent.are_between(local, peer) {
-            *recent = HostHeaders::new(*local.ip(), *peer.ip());
-        }
-        let flow_hash = self.flows.hash(flow);
-        let (granted, grant) = self.memory.first_grant();
-        let config = self.tcp_configs.shared(rules);
-        let mut socket = match self.sockets.take_spare() {
-            Some(mut spare) => {
-                spare.connection.reopen(config, path, seeds, open, now);
-                spare
-            }
-            None => Box::new(TcpSocket::with_empty_state(Connection::open(
-                config.clone(),
-                path,
-                seeds,
-                open,
-                now,
-            ))),
-        };
-        // All fields are named, so that the compiler reports a new one. A forgotten field would
-        // keep the value of the previous connection.
-        let TcpSocket {
-            headers,
-            next_hop_generation,
-            granted: granted_field,
-            held,
-            armed,
-            owner: owner_field,
-            room,
-            is_local: is_local_field,
-            state,
-            is_retired,
-            pooled,
-            local: local_field,
-            connection,
-            peer: peer_field,
-            flow_hash: flow_hash_field,
-        } = &mut *socket;
-        connection.grant_memory(grant);
-        (*headers, *next_hop_generation) = recent.with_ports(local.port(), peer.port());
-        (*granted_field, *held, *pooled) = (granted, 0, PooledBuffers::default());
-        (*local_field, *peer_field, *flow_hash_field) = (local, peer, flow_hash);
-        (*owner_field, *state, *is_retired) = (owner, connection.state(), false);
-        *room = u32::try_from(path.link_payload).unwrap_or(u32::MAX);
-        *is_local_field = is_local;
-        *armed = Instant::NEVER;
-        let handle = self.sockets.insert_tcp(socket);
-        self.flows.insert_hashed(flow_hash, flow, handle.index());
-        handle
-    }
-
     /// Handles a change of state, or the end of a connection.
     #[inline(always)]
     fn handle_state_change(&mut self, index: u32, (before, state): (State, State)) {
