@@ -53,8 +53,8 @@
 //! assert_eq!(there.tcp_read(now, server, &mut received)?, 9);
 //! assert_eq!(&received[..9], b"line rate");
 //!
-//! // Time advances only as told. A segment without an acknowledgement is sent again after a
-//! second.
+//! // Time advances only as told. A segment without an acknowledgement is retransmitted after
+//! // a second.
 //! here.tcp_close(now, client)?;
 //! let mut lost = [0; 1_514];
 //! while here.poll_transmit(now, &mut lost).is_some() {}
