@@ -1,6 +1,5 @@
 //! Coalescing of consecutive segments: GRO of data, and ACK batches. See `rx::coalesce` for the
 //! state.
-//!
 
 use crate::demux::Flow;
 use crate::handle::TcpHandle;

@@ -1,6 +1,5 @@
 //! Receiving with lookup prefetch: the flows of a batch are looked up before its first frame is
 //! handled. See `demux::prefetch` for the reason.
-//!
 
 use crate::demux::prefetch::MANY;
 use crate::demux::prefetch::flow_of;
