@@ -1,37 +1,37 @@
-//! Is what came what the script expects?
+//! Comparison of a packet with the segment that the script expects.
 
 use crate::syntax::{IpMarks, Marks, Segment, SegmentOption, SegmentOptions, Settings};
 use linerate_wire::{Ecn, EcnOrder, TcpFlags, TypeOfService};
 
-/// The parts of a segment in which `came` is not what `expected` says; none if it is.
+/// Returns the parts in which `came` differs from `expected`.
 pub(crate) fn differences(
     expected: &Segment,
-    came: &Segment,
+    actual: &Segment,
     settings: &Settings,
 ) -> Vec<&'static str> {
     let mut parts = Vec::new();
-    let mut judge = |part, is_right: bool| {
+    let mut compare = |part, is_right: bool| {
         if !is_right {
             parts.push(part);
         }
     };
-    judge("ports", expected.ports == came.ports);
-    judge("marks", marks_match(expected.ip, came.ip));
-    judge("TTL", expected.ip.ttl.is_none() || expected.ip.ttl == came.ip.ttl);
+    compare("ports", expected.ports == actual.ports);
+    compare("marks", marks_match(expected.ip, actual.ip));
+    compare("TTL", expected.ip.ttl.is_none() || expected.ip.ttl == actual.ip.ttl);
     let judged = if settings.ignore_push { !TcpFlags::PSH } else { TcpFlags::all() };
-    judge("flags", expected.flags & judged == came.flags & judged);
-    judge("sequence number", expected.seq == came.seq);
-    judge("length", expected.length == came.length);
+    compare("flags", expected.flags & judged == actual.flags & judged);
+    compare("sequence number", expected.seq == actual.seq);
+    compare("length", expected.length == actual.length);
     let ack = expected.flags.contains(TcpFlags::ACK).then(|| expected.ack.unwrap_or(0));
-    judge("acknowledgement", ack == came.ack);
-    judge("window", expected.window.is_none() || expected.window == came.window);
-    judge("urgent pointer", expected.urgent.is_none() || expected.urgent == came.urgent);
-    judge("options", options_match(&expected.options, &came.options, settings));
+    compare("acknowledgement", ack == actual.ack);
+    compare("window", expected.window.is_none() || expected.window == actual.window);
+    compare("urgent pointer", expected.urgent.is_none() || expected.urgent == actual.urgent);
+    compare("options", options_match(&expected.options, &actual.options, settings));
     parts
 }
 
-fn marks_match(expected: IpMarks, came: IpMarks) -> bool {
-    let Marks::Byte(byte) = came.marks else { return true };
+fn marks_match(expected: IpMarks, actual: IpMarks) -> bool {
+    let Marks::Byte(byte) = actual.marks else { return true };
     let ecn = TypeOfService::from_byte(byte).ecn();
     match expected.marks {
         Marks::Any => true,
@@ -41,10 +41,10 @@ fn marks_match(expected: IpMarks, came: IpMarks) -> bool {
     }
 }
 
-/// The same options, in whatever order and however filled up: stacks differ in that, and no peer
-/// may mind (RFC 9293 §3.2).
-fn options_match(expected: &SegmentOptions, came: &SegmentOptions, settings: &Settings) -> bool {
-    let (SegmentOptions::List(expected), SegmentOptions::List(came)) = (expected, came) else {
+/// Compares options regardless of order and padding. Stacks differ in both, and every receiver must
+/// accept them (RFC 9293 §3.2).
+fn options_match(expected: &SegmentOptions, actual: &SegmentOptions, settings: &Settings) -> bool {
+    let (SegmentOptions::List(expected), SegmentOptions::List(actual)) = (expected, actual) else {
         return true;
     };
     let telling = |list: &[SegmentOption]| {
@@ -56,24 +56,24 @@ fn options_match(expected: &SegmentOptions, came: &SegmentOptions, settings: &Se
         list.sort_by_key(kind);
         list
     };
-    let (expected, came) = (telling(expected), telling(came));
-    expected.len() == came.len()
+    let (expected, actual) = (telling(expected), telling(actual));
+    expected.len() == actual.len()
         && expected
             .iter()
-            .zip(&came)
-            .all(|(expected, came)| option_matches(expected, came, settings))
+            .zip(&actual)
+            .all(|(expected, actual)| option_matches(expected, actual, settings))
 }
 
-fn option_matches(expected: &SegmentOption, came: &SegmentOption, settings: &Settings) -> bool {
+fn option_matches(expected: &SegmentOption, actual: &SegmentOption, settings: &Settings) -> bool {
     use SegmentOption::Timestamps;
-    match (expected, came) {
+    match (expected, actual) {
         (Timestamps { value: said, echo: wanted }, Timestamps { value, echo }) => {
             let off = u64::from(said.wrapping_sub(*value).min(value.wrapping_sub(*said)));
             let allowed =
-                settings.stamp_tick.map(|tick| settings.tolerance.as_nanos() / tick.as_nanos());
+                settings.timestamp_tick.map(|tick| settings.tolerance.as_nanos() / tick.as_nanos());
             wanted == echo && allowed.is_none_or(|allowed| off <= allowed)
         }
-        _ => expected == came,
+        _ => expected == actual,
     }
 }
 
@@ -99,19 +99,19 @@ fn kind(option: &SegmentOption) -> u8 {
     }
 }
 
-/// What came, as far as the script would have to say it: marks and TTL only where it does.
-pub(crate) fn told(mut came: Segment, expected: &Segment) -> Segment {
-    if let Marks::Byte(byte) = came.ip.marks {
-        came.ip.marks = match expected.ip.marks {
+/// Returns `came` as the script would write it: with marks and TTL only if `expected` has them.
+pub(crate) fn without_unspecified(mut actual: Segment, expected: &Segment) -> Segment {
+    if let Marks::Byte(byte) = actual.ip.marks {
+        actual.ip.marks = match expected.ip.marks {
             Marks::Any => Marks::Any,
             Marks::Byte(_) => Marks::Byte(byte),
             Marks::Ecn(_) | Marks::Capable => Marks::Ecn(TypeOfService::from_byte(byte).ecn()),
         };
     }
     if expected.ip.ttl.is_none() {
-        came.ip.ttl = None;
+        actual.ip.ttl = None;
     }
-    came
+    actual
 }
 
 #[cfg(test)]
@@ -120,8 +120,8 @@ mod tests {
     use crate::syntax::tests::segment;
 
     #[test]
-    fn what_the_script_does_not_say_is_not_judged() {
-        let came = segment("P. 1:11(10) ack 1 win 500 <nop,nop,TS val 5 ecr 9>");
+    fn unspecified_parts_are_not_compared() {
+        let actual = segment("P. 1:11(10) ack 1 win 500 <nop,nop,TS val 5 ecr 9>");
         for (text, expected) in [
             ("P. 1:11(10) ack 1 <...>", &[][..]),
             ("P. 1:11(10) ack 1 win 500 <TS val 9 ecr 9>", &[]),
@@ -130,7 +130,7 @@ mod tests {
             ("P. 1:11(10) ack 1 <nop,nop,TS val 5 ecr 8>", &["options"]),
         ] {
             assert_eq!(
-                differences(&segment(text), &came, &Settings::default()),
+                differences(&segment(text), &actual, &Settings::default()),
                 expected,
                 "{text}"
             );
@@ -138,9 +138,9 @@ mod tests {
     }
 
     #[test]
-    fn the_values_of_stamps_are_judged_where_the_script_has_a_tick() {
+    fn timestamp_values_are_compared_if_the_script_defines_a_tick() {
         let tick = linerate_units::Duration::from_millis(1);
-        let settings = Settings { stamp_tick: Some(tick), ..Settings::default() };
+        let settings = Settings { timestamp_tick: Some(tick), ..Settings::default() };
         let (expected, near) =
             (segment("P 1:1(0) <TS val 5 ecr 0>"), segment("P 1:1(0) <TS val 9 ecr 0>"));
         assert!(differences(&expected, &near, &settings).is_empty());

@@ -6,46 +6,46 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The longest script that is read, bytes.
+/// Maximum length of a script, in bytes.
 const LONGEST: u64 = 4 << 20;
 
-/// A script, and the file that it was read from.
+/// A script, with the file it was read from.
 #[derive(Clone, Debug)]
 pub struct ScriptFile {
-    /// The file, as messages call it.
+    /// The path of the file, as shown in messages.
     pub name: String,
     /// The script.
     pub script: Script,
 }
 
-/// The scripts that were found, and the files that hold none.
+/// The scripts in files and folders, and the files that could not be read.
 #[derive(Debug, Default)]
 pub struct ScriptFiles {
-    /// The scripts, in the order of their names.
+    /// The scripts, ordered by name.
     pub scripts: Vec<ScriptFile>,
-    /// The files that cannot be run.
+    /// The files that could not be read.
     pub unreadable: Vec<FileError>,
 }
 
-/// The reason why there is no script.
+/// The reason why a script could not be read.
 #[derive(Debug, Error)]
 pub enum FileError {
     /// The file or folder cannot be read.
     #[error("{0}: {1}")]
     Unreadable(String, #[source] io::Error),
-    /// The file is far longer than what people write.
-    #[error("{0}: {1} bytes are no script: the most is {LONGEST}")]
+    /// The file is longer than any script.
+    #[error("{0}: the file has {1} bytes, and a script has at most {LONGEST}")]
     TooLong(String, u64),
-    /// What is in the file is not in the language.
+    /// The file is not a valid script.
     #[error("{0}:{1}")]
     Syntax(String, #[source] SyntaxError),
-    /// The folder holds no script.
-    #[error("{0}: there is no script (*.pkt) in it")]
+    /// The folder contains no script.
+    #[error("{0}: the folder contains no script (*.pkt)")]
     Empty(String),
 }
 
 impl FileError {
-    /// The file or folder that the error is about.
+    /// Returns the path of the file or folder.
     #[must_use]
     pub fn name(&self) -> &str {
         let (Self::Unreadable(name, _)
@@ -55,24 +55,24 @@ impl FileError {
         name
     }
 
-    /// The verdict on a file that cannot be run: it is refused.
+    /// Returns the verdict on a file that cannot be run: refused.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let (line, what) = match self {
             Self::Syntax(_, error) => (error.line, error.what.clone()),
             Self::Unreadable(_, error) => (1, format!("the file cannot be read ({error})")),
             Self::TooLong(..) => (1, "the file is too long".to_owned()),
-            Self::Empty(_) => (1, "the folder holds no script".to_owned()),
+            Self::Empty(_) => (1, "the folder contains no script".to_owned()),
         };
         Verdict::Refused { line, what }
     }
 }
 
 impl ScriptFile {
-    /// Reads one file, as if `options` such as `--ignore_push` followed those at its head.
+    /// Reads a file, as if `options` such as `--ignore_push` followed those of the script.
     ///
     /// # Errors
-    /// [`FileError`]: it cannot be read, or is not in the language.
+    /// [`FileError`]: the file cannot be read, or is not a valid script.
     pub fn read(path: &Path, options: &[String]) -> Result<Self, FileError> {
         let name = path.display().to_string();
         let unreadable = |error| FileError::Unreadable(name.clone(), error);
@@ -89,12 +89,11 @@ impl ScriptFile {
 }
 
 impl ScriptFiles {
-    /// Reads the scripts that are meant by `paths`: files, and every `*.pkt` of folders and of the
-    /// folders in them, in the order of their names. A file that is no script does not keep others
-    /// from being read.
+    /// Reads the scripts of `paths`: files, and all `*.pkt` files below folders, ordered by name.
+    /// An unreadable file does not prevent the others from being read.
     ///
     /// # Errors
-    /// [`FileError`]: the first of `paths` that does not exist, or a folder without any script.
+    /// [`FileError`]: one of `paths` does not exist, or a folder contains no script.
     pub fn read(paths: &[PathBuf], options: &[String]) -> Result<Self, FileError> {
         let mut files = Vec::new();
         for path in paths {
@@ -128,7 +127,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), FileError> {
         entries.map_err(unreadable)?.into_iter().map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths {
-        // A link is not followed: it could lead back up.
+        // Symbolic links are not followed: they could form a cycle.
         if path.is_dir() && !path.is_symlink() {
             collect(&path, files)?;
         } else if path.extension().is_some_and(|extension| extension == "pkt") {

@@ -1,14 +1,15 @@
-//! The script's numbers and the wire's: where each connection's sequence numbers begin, which
-//! timestamps and cookies stand for which, and which ports its segments go between.
+//! Translation between the script's numbers and those on the wire: the sequence numbers,
+//! timestamps, Fast Open cookies and ports of each connection.
 
 use crate::packet::{acknowledges, icmp_packet, options_of_bytes, tcp_packet};
 use crate::syntax::{Icmp, IpMarks, Marks, Segment, SegmentOption, SegmentOptions, Settings};
 use linerate_wire::{Ipv4Packet, SeqNum, TcpFlags, TcpHeader};
 use std::collections::BTreeMap;
 
-/// The script's peers begin here, close to the end of the circle, so that scripts cross it.
+/// Initial sequence number of the script's peers. It is close to 2^32, so that scripts test the
+/// wrap.
 const PEER_BEGIN: u32 = u32::MAX - 2_000;
-/// The first port of a peer that the script does not give one.
+/// The port of the first peer, if the script does not give one.
 const FIRST_PEER_PORT: u16 = 40_001;
 
 /// All connections of a script.
@@ -16,54 +17,54 @@ const FIRST_PEER_PORT: u16 = 40_001;
 pub(crate) struct Flows {
     settings: Settings,
     list: Vec<Flow>,
-    /// The connection that segments without ports belong to.
+    /// The connection of segments without ports.
     current: Option<usize>,
-    /// A socket listens that no connection of the script has come to yet.
-    listened: bool,
-    /// Calls that open a connection of which no SYN has been seen yet.
+    /// A listening socket has no connection of the script yet.
+    is_awaited: bool,
+    /// Number of `connect` calls whose SYN has not been seen yet.
     connecting: usize,
-    /// What goes over the wire as cookies, by what the script calls them: those that the host gives
-    /// may be called anything, those that the peer gives are called what they are.
+    /// The cookies on the wire by their names in the script. The host's cookies can have any name;
+    /// the peer's cookies are sent as written.
     cookies: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// The largest segment that a peer takes that does not say (RFC 9293 §3.7.1).
-const UNSAID_MSS: u16 = 536;
+/// The MSS of a peer that does not send the option (RFC 9293 §3.7.1).
+const DEFAULT_MSS: u16 = 536;
 
-/// One connection.
+/// A connection.
 #[derive(Debug)]
 struct Flow {
     local_port: u16,
     remote_port: u16,
     local: Option<Origin>,
     remote: Option<Origin>,
-    /// That of a peer's SYN on a connection that exists, which the host may refuse.
+    /// The origin of a peer's SYN on an existing connection, which the host may refuse.
     offered: Option<Origin>,
-    /// TSval as sent, by what the script says in its place.
-    stamps: BTreeMap<u32, u32>,
-    /// The largest segment that the peer has said it takes.
+    /// The TSval on the wire by its value in the script.
+    timestamps: BTreeMap<u32, u32>,
+    /// The MSS that the peer announced.
     mss: u16,
-    first_stamp: Option<(u32, u32)>,
+    first_timestamp: Option<(u32, u32)>,
 }
 
-/// Where sequence numbers begin.
+/// The initial sequence number, on the wire and in the script.
 #[derive(Clone, Copy, Debug, Default)]
 struct Origin {
     live: u32,
     script: u32,
 }
 
-/// The numbers of a peer that has not sent a SYN.
-const UNSAID: Origin = Origin { live: PEER_BEGIN, script: 0 };
+/// The origin of a peer that has not sent a SYN.
+const DEFAULT_ORIGIN: Origin = Origin { live: PEER_BEGIN, script: 0 };
 
 impl Origin {
-    /// From script to wire; a SYN's numbers are not counted from itself.
-    const fn to_live(self, number: u32, syn: bool) -> u32 {
-        number.wrapping_add(self.live).wrapping_sub(if syn { self.script } else { 0 })
+    /// Converts a number of the script to the wire. Numbers in a SYN are absolute.
+    const fn to_live(self, number: u32, is_syn: bool) -> u32 {
+        number.wrapping_add(self.live).wrapping_sub(if is_syn { self.script } else { 0 })
     }
 
-    const fn to_script(self, number: u32, syn: bool) -> u32 {
-        number.wrapping_sub(self.live).wrapping_add(if syn { self.script } else { 0 })
+    const fn to_script(self, number: u32, is_syn: bool) -> u32 {
+        number.wrapping_sub(self.live).wrapping_add(if is_syn { self.script } else { 0 })
     }
 }
 
@@ -73,25 +74,25 @@ impl Flows {
             settings,
             list: Vec::new(),
             current: None,
-            listened: false,
+            is_awaited: false,
             connecting: 0,
             cookies: BTreeMap::new(),
         }
     }
 
-    /// A socket has begun to listen: the next SYN begins a connection.
+    /// Notes that a socket listens: the next SYN opens a connection.
     pub(crate) const fn listen(&mut self) {
-        self.listened = true;
+        self.is_awaited = true;
     }
 
-    /// The application opens a connection: its SYN will come from a port that is not known yet.
+    /// Notes that the application opens a connection, whose local port is not known yet.
     pub(crate) const fn connect(&mut self) {
         self.connecting += 1;
     }
 
-    /// Does a packet of the host belong to the connection that `expected` is about? Packetdrill
-    /// skips those of others. A packet that cannot be read concerns everything.
-    pub(crate) fn concerns(&self, packet: &[u8], expected: &Segment) -> bool {
+    /// Does a packet of the host belong to the connection of `expected`? Packetdrill skips packets
+    /// of other connections. An invalid packet belongs to every connection.
+    pub(crate) fn belongs_to(&self, packet: &[u8], expected: &Segment) -> bool {
         let Ok(packet) = Ipv4Packet::parse(packet) else { return true };
         let Ok(live) = linerate_wire::Segment::parse(packet.payload) else { return true };
         let ports = (live.source_port, live.destination_port);
@@ -106,13 +107,13 @@ impl Flows {
         }
     }
 
-    /// The packet of a segment that arrives.
+    /// Builds the packet of a segment to the host.
     pub(crate) fn inbound(&mut self, segment: &Segment) -> Vec<u8> {
         let index = self.flow_of_inbound(segment);
         self.current = Some(index);
         let flow = &mut self.list[index];
-        let syn = segment.flags.contains(TcpFlags::SYN);
-        let seq = if syn {
+        let is_syn = segment.flags.contains(TcpFlags::SYN);
+        let seq = if is_syn {
             let origin = Origin { live: segment.seq.wrapping_add(PEER_BEGIN), script: segment.seq };
             if flow.remote.is_none() || acknowledges(segment.flags) {
                 flow.remote = Some(origin);
@@ -121,11 +122,11 @@ impl Flows {
             }
             origin.live
         } else {
-            flow.remote.unwrap_or(UNSAID).to_live(segment.seq, false)
+            flow.remote.unwrap_or(DEFAULT_ORIGIN).to_live(segment.seq, false)
         };
         let local = flow.local.unwrap_or_default();
         let ack = if acknowledges(segment.flags) {
-            local.to_live(segment.ack.unwrap_or(0), syn)
+            local.to_live(segment.ack.unwrap_or(0), is_syn)
         } else {
             0
         };
@@ -161,7 +162,7 @@ impl Flows {
             return self.find_or_add(local, remote);
         }
         let begins =
-            segment.flags & (TcpFlags::SYN | TcpFlags::ACK) == TcpFlags::SYN && self.listened;
+            segment.flags & (TcpFlags::SYN | TcpFlags::ACK) == TcpFlags::SYN && self.is_awaited;
         match self.current {
             Some(current) if !begins => current,
             _ => {
@@ -179,21 +180,21 @@ impl Flows {
         {
             return known;
         }
-        self.listened = false;
+        self.is_awaited = false;
         self.list.push(Flow {
             local_port,
             remote_port,
             local: None,
             remote: None,
             offered: None,
-            stamps: BTreeMap::new(),
-            mss: UNSAID_MSS,
-            first_stamp: None,
+            timestamps: BTreeMap::new(),
+            mss: DEFAULT_MSS,
+            first_timestamp: None,
         });
         self.list.len() - 1
     }
 
-    /// The packet of an ICMP error that arrives: about the current connection.
+    /// Builds the packet of an ICMP error to the host, about the current connection.
     pub(crate) fn inbound_icmp(&self, icmp: &Icmp) -> Option<Vec<u8>> {
         let flow = &self.list[self.current?];
         let seq = flow.local.unwrap_or_default().to_live(icmp.quoted.0, false);
@@ -212,22 +213,22 @@ impl Flows {
         ))
     }
 
-    /// Is `came` the beginning of what the script writes as one segment although it takes several?
-    /// Only what is larger than the peer's MSS is written so.
-    pub(crate) fn is_burst(&self, expected: &Segment, came: &Segment) -> bool {
-        let mss = self.current.map_or(UNSAID_MSS, |current| self.list[current].mss);
+    /// Is `came` the first of several segments that the script writes as one? A script may do so
+    /// with segments larger than the peer's MSS.
+    pub(crate) fn is_burst(&self, expected: &Segment, actual: &Segment) -> bool {
+        let mss = self.current.map_or(DEFAULT_MSS, |current| self.list[current].mss);
         !self.settings.strict_segments
             && expected.length > mss
-            && came.seq == expected.seq
-            && 0 < came.length
-            && came.length < expected.length
+            && actual.seq == expected.seq
+            && 0 < actual.length
+            && actual.length < expected.length
     }
 
-    /// A packet of the host in the script's words. `expected` is what the script has in its place,
-    /// from which it is learnt what the host's timestamps and cookies are called.
+    /// Translates a packet of the host to the script's numbers. The timestamps and cookies in
+    /// `expected` define how the script refers to those of the packet.
     ///
     /// # Errors
-    /// What is wrong with the packet.
+    /// The reason why the packet is invalid.
     pub(crate) fn outbound(
         &mut self,
         packet: &[u8],
@@ -249,13 +250,14 @@ impl Flows {
         }
         let flow = &mut self.list[index];
         let flags = live.flags();
-        let syn = flags.contains(TcpFlags::SYN);
-        if syn && (flow.local.is_none() || flow.offered.is_some()) {
+        let is_syn = flags.contains(TcpFlags::SYN);
+        if is_syn && (flow.local.is_none() || flow.offered.is_some()) {
             let script = if expected.flags.contains(TcpFlags::SYN) { expected.seq } else { 0 };
             flow.local = Some(Origin { live: live.seq.number(), script });
             flow.remote = flow.offered.take().or(flow.remote);
         }
-        let (local, remote) = (flow.local.unwrap_or_default(), flow.remote.unwrap_or(UNSAID));
+        let (local, remote) =
+            (flow.local.unwrap_or_default(), flow.remote.unwrap_or(DEFAULT_ORIGIN));
         let options = options_of_bytes(live.options);
         let options = options
             .into_iter()
@@ -268,9 +270,9 @@ impl Flows {
             ports: (expected.ports.is_some() || others && index != known)
                 .then_some((live.source_port, live.destination_port)),
             flags,
-            seq: local.to_script(live.seq.number(), syn),
+            seq: local.to_script(live.seq.number(), is_syn),
             length: u16::try_from(live.payload.len()).unwrap_or(u16::MAX),
-            ack: acknowledges(flags).then(|| remote.to_script(live.ack.number(), syn)),
+            ack: acknowledges(flags).then(|| remote.to_script(live.ack.number(), is_syn)),
             window: Some(live.window),
             urgent: flags.contains(TcpFlags::URG).then_some(live.urgent),
             options: SegmentOptions::List(options.collect()),
@@ -304,10 +306,10 @@ impl Flow {
         }
     }
 
-    /// The stamp that the host sent where the script says `echo`; between those that were seen, as
-    /// far from the first as the script says.
+    /// Returns the TSval on the wire for the script's `echo`. Unknown values are extrapolated from
+    /// the first timestamp.
     fn echo_to_live(&self, echo: u32) -> u32 {
-        match (self.stamps.get(&echo), self.first_stamp) {
+        match (self.timestamps.get(&echo), self.first_timestamp) {
             (Some(live), _) => *live,
             (None, Some((script, live))) if echo != 0 => {
                 live.wrapping_add(echo.wrapping_sub(script))
@@ -328,7 +330,7 @@ impl Flow {
         };
         match option {
             SegmentOption::Sack(blocks) => {
-                let remote = self.remote.unwrap_or(UNSAID);
+                let remote = self.remote.unwrap_or(DEFAULT_ORIGIN);
                 let script =
                     |(left, right)| (remote.to_script(left, false), remote.to_script(right, false));
                 SegmentOption::Sack(blocks.into_iter().map(script).collect())
@@ -339,10 +341,10 @@ impl Flow {
                     _ => None,
                 });
                 if let Some(said) = said {
-                    self.stamps.insert(said, value);
-                    self.first_stamp.get_or_insert((said, value));
+                    self.timestamps.insert(said, value);
+                    self.first_timestamp.get_or_insert((said, value));
                 }
-                let (script, live) = self.first_stamp.unwrap_or_default();
+                let (script, live) = self.first_timestamp.unwrap_or_default();
                 SegmentOption::Timestamps {
                     value: script.wrapping_add(value.wrapping_sub(live)),
                     echo,
@@ -359,8 +361,8 @@ impl Flow {
     }
 }
 
-/// The script's name for a cookie of the host. One without a name takes that which the script has
-/// in its place.
+/// Returns the script's name for a cookie of the host. A new cookie gets the name that the script
+/// expects.
 fn cookie_to_script(
     cookie: Vec<u8>,
     expected: &[SegmentOption],
@@ -391,7 +393,7 @@ mod tests {
     use super::*;
     use crate::syntax::tests::segment;
 
-    /// The host's answer on the wire, whose numbers begin at 1,000.
+    /// Builds the host's answer, with an initial sequence number of 1,000.
     fn answer(packet: &[u8], flags: TcpFlags, seq: u32, options: &[SegmentOption]) -> Vec<u8> {
         let packet = Ipv4Packet::parse(packet).unwrap();
         let inbound = linerate_wire::Segment::parse(packet.payload).unwrap();
@@ -409,48 +411,48 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_counted_from_the_syns_and_stamps_learnt() {
+    fn numbers_are_relative_to_the_syns_and_timestamps_are_learnt() {
         let mut flows = Flows::new(Settings::default());
         let syn = flows.inbound(&segment("S 5:5(0) win 100 <TS val 7 ecr 0>"));
         let expected = segment("S. 0:0(0) ack 6 <TS val 100 ecr 7>");
-        let stamps = [SegmentOption::Timestamps { value: 90_000, echo: 7 }];
-        let syn_ack = answer(&syn, TcpFlags::SYN | TcpFlags::ACK, 1_000, &stamps);
-        let came = flows.outbound(&syn_ack, &expected).unwrap();
-        assert_eq!((came.seq, came.ack, &came.options), (0, Some(6), &expected.options));
+        let timestamps = [SegmentOption::Timestamps { value: 90_000, echo: 7 }];
+        let syn_ack = answer(&syn, TcpFlags::SYN | TcpFlags::ACK, 1_000, &timestamps);
+        let actual = flows.outbound(&syn_ack, &expected).unwrap();
+        assert_eq!((actual.seq, actual.ack, &actual.options), (0, Some(6), &expected.options));
 
         let data = flows.inbound(&segment(". 1:11(10) ack 1 win 100 <TS val 8 ecr 100>"));
         let packet = Ipv4Packet::parse(&data).unwrap();
         let live = linerate_wire::Segment::parse(packet.payload).unwrap();
         assert_eq!((live.ack.number(), live.options().timestamps.unwrap().echo), (1_001, 90_000));
-        let stamps = [SegmentOption::Timestamps { value: 90_020, echo: 8 }];
-        let ack = answer(&data, TcpFlags::ACK, 1_001, &stamps);
-        let came = flows.outbound(&ack, &segment(". 1:1(0) ack 11 <...>")).unwrap();
-        assert_eq!((came.seq, came.ack), (1, Some(11)));
-        assert_eq!(came.options.to_string(), " <TS val 120 ecr 8>");
+        let timestamps = [SegmentOption::Timestamps { value: 90_020, echo: 8 }];
+        let ack = answer(&data, TcpFlags::ACK, 1_001, &timestamps);
+        let actual = flows.outbound(&ack, &segment(". 1:1(0) ack 11 <...>")).unwrap();
+        assert_eq!((actual.seq, actual.ack), (1, Some(11)));
+        assert_eq!(actual.options.to_string(), " <TS val 120 ecr 8>");
     }
 
     #[test]
-    fn a_cookie_of_the_host_may_be_called_anything_and_one_of_the_peer_is_what_it_is() {
+    fn cookies_of_the_host_can_have_any_name_and_cookies_of_the_peer_are_literal() {
         let mut flows = Flows::new(Settings::default());
         let cookie = |byte| [SegmentOption::FastOpen(vec![byte; 4])];
         let ask = flows.inbound(&segment("S 0:0(0) win 100 <FO>"));
         let gives = answer(&ask, TcpFlags::SYN | TcpFlags::ACK, 1_000, &cookie(7));
-        let came = flows.outbound(&gives, &segment("S. 0:0(0) ack 1 <FO aaaaaaaa>")).unwrap();
-        assert_eq!(came.options.to_string(), " <FO aaaaaaaa>");
-        let brings = flows.inbound(&segment("50001 > 8080 S 0:0(0) win 100 <FO aaaaaaaa>"));
-        assert!(brings.ends_with(&[34, 6, 7, 7, 7, 7, 0, 0]), "{brings:?}");
+        let actual = flows.outbound(&gives, &segment("S. 0:0(0) ack 1 <FO aaaaaaaa>")).unwrap();
+        assert_eq!(actual.options.to_string(), " <FO aaaaaaaa>");
+        let with_request = flows.inbound(&segment("50001 > 8080 S 0:0(0) win 100 <FO aaaaaaaa>"));
+        assert!(with_request.ends_with(&[34, 6, 7, 7, 7, 7, 0, 0]), "{with_request:?}");
 
-        let tells = flows.inbound(&segment("S. 0:0(0) ack 1 win 100 <FO bbbbbbbb>"));
-        let other = answer(&tells, TcpFlags::SYN, 1_000, &cookie(8));
-        let came = flows.outbound(&other, &segment("S 0:0(0) <FO bbbbbbbb>")).unwrap();
-        assert_eq!(came.options.to_string(), " <FO 08080808>");
-        let told = answer(&tells, TcpFlags::SYN, 1_000, &cookie(0xbb));
-        let came = flows.outbound(&told, &segment("S 0:0(0) <FO abababab>")).unwrap();
-        assert_eq!(came.options.to_string(), " <FO bbbbbbbb>");
+        let with_cookie = flows.inbound(&segment("S. 0:0(0) ack 1 win 100 <FO bbbbbbbb>"));
+        let other = answer(&with_cookie, TcpFlags::SYN, 1_000, &cookie(8));
+        let actual = flows.outbound(&other, &segment("S 0:0(0) <FO bbbbbbbb>")).unwrap();
+        assert_eq!(actual.options.to_string(), " <FO 08080808>");
+        let answer_packet = answer(&with_cookie, TcpFlags::SYN, 1_000, &cookie(0xbb));
+        let actual = flows.outbound(&answer_packet, &segment("S 0:0(0) <FO abababab>")).unwrap();
+        assert_eq!(actual.options.to_string(), " <FO bbbbbbbb>");
     }
 
     #[test]
-    fn ports_tell_connections_apart() {
+    fn ports_distinguish_connections() {
         let mut flows = Flows::new(Settings::default());
         let ports = |packet: &[u8]| {
             let packet = Ipv4Packet::parse(packet).unwrap();
@@ -463,7 +465,7 @@ mod tests {
         assert_eq!(
             ports(&flows.inbound(&segment("S 0:0(0) win 1"))),
             ports(&first),
-            "the same again"
+            "the ports are unchanged"
         );
         assert_eq!(ports(&flows.inbound(&segment("7 > 8080 S 0:0(0) win 1"))), (7, 8_080));
         assert_eq!(ports(&flows.inbound(&segment(". 1:1(0) ack 1 win 1"))), (7, 8_080));

@@ -1,9 +1,9 @@
-//! Packet scripts: a peer's segments, an application's calls and what has to follow from them, in
-//! the timeline language that TCP engineers know from packetdrill.
+//! Packet scripts in the language of packetdrill: segments of a peer, calls of an application, and
+//! their expected results, on a time line.
 //!
-//! A script is the remote host and the application of one host. That host is linerate's own, whole,
-//! in virtual time ([`run_on_stack`]), or the kernel of this machine behind a TUN device, in real
-//! time ([`run_on_kernel`]). Each says the same of what it finds: a [`Report`].
+//! A script plays the remote host and the application of the host under test. That host is
+//! linerate's own, in virtual time ([`run_on_stack`]), or the kernel of this machine, behind a TUN
+//! device and in real time ([`run_on_kernel`]). Both produce a [`Report`].
 //!
 //! ```
 //! use linerate_script::{Options, Script, Verdict, run_on_stack};

@@ -1,63 +1,68 @@
-//! What a script needs of the host that it examines.
+//! The interface to a host under test.
 
 use crate::packet::Captured;
 use crate::syntax::{Call, ControlMessage, EpollEvent, Errno, OptionValue, Setting};
 use linerate_units::Duration;
 
-/// A host, its link and its clock. Moments are counted from the beginning of the script.
+/// A host, its link and its clock. Times are relative to the start of the script.
 pub(crate) trait Machine {
-    /// The longest that something without a time is waited for.
-    const PATIENCE: Duration;
-    /// Are its timers so coarse that a moment may be off by a share of the time since the last
-    /// event?
-    const COARSE: bool;
+    /// Maximum wait for an event without a time.
+    const MAX_WAIT: Duration;
+    /// Are the timers of the host coarse? Then the tolerance grows with the time since the last
+    /// event.
+    const HAS_COARSE_TIMERS: bool;
 
-    /// The present.
+    /// Returns the current time.
     fn now(&self) -> Duration;
 
-    /// Lets time go by until `at`.
-    fn pass_until(&mut self, at: Duration) -> Result<(), Trouble>;
+    /// Lets time pass until `at`.
+    fn wait_until(&mut self, at: Duration) -> Result<(), MachineError>;
 
-    /// Has a packet arrive at the host.
-    fn inject(&mut self, packet: &[u8]) -> Result<(), Trouble>;
+    /// Delivers a packet to the host.
+    fn inject(&mut self, packet: &[u8]) -> Result<(), MachineError>;
 
-    /// The next segment that the host has sent, for which time goes by until `until` at the latest.
-    fn next_packet(&mut self, until: Duration) -> Result<Option<Captured>, Trouble>;
+    /// Waits for the next segment of the host, at most until `until`.
+    fn next_packet(&mut self, until: Duration) -> Result<Option<Captured>, MachineError>;
 
-    /// Sets the host up.
-    fn set(&mut self, setting: &Setting) -> Result<(), Trouble>;
+    /// Applies a setting.
+    fn set(&mut self, setting: &Setting) -> Result<(), MachineError>;
 
-    /// Begins a call; a socket that comes of it is called `name` from then on. `None`: it waits.
-    /// There is one call at a time.
-    fn begin(&mut self, call: &Call, name: i32, may_wait: bool) -> Result<Option<Answer>, Trouble>;
+    /// Starts a call. A socket that it returns gets the number `name`. Returns `None` if the call
+    /// waits. There is one call at a time.
+    fn begin(
+        &mut self,
+        call: &Call,
+        name: i32,
+        may_wait: bool,
+    ) -> Result<Option<Answer>, MachineError>;
 
-    /// The end of the call that waits, for which time goes by until `until` at the latest.
-    fn finish(&mut self, until: Duration) -> Result<Option<(Duration, Answer)>, Trouble>;
+    /// Waits for the end of the current call, at most until `until`.
+    fn finish(&mut self, until: Duration) -> Result<Option<(Duration, Answer)>, MachineError>;
 
-    /// A field of `struct tcp_info`, without its prefix, of the connection called `name`.
+    /// Returns a field of `struct tcp_info`, without its prefix, of socket `name`.
     fn field(&self, name: i32, field: &str) -> Option<u64>;
 }
 
-/// Why a machine could not do what it was asked to.
+/// The reason why a machine could not do something.
 #[derive(Clone, Debug)]
-pub(crate) enum Trouble {
-    /// It does not have what is asked for.
+pub(crate) enum MachineError {
+    /// It does not support the request.
     Refused(String),
-    /// It does not work.
+    /// It failed.
     Broken(String),
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) result: Result<i64, Errno>,
     pub(crate) output: Output,
 }
 
-/// What a call has written into its arguments.
+/// The data that a call has written to its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// Nothing that a script could ask for.
+    /// None that a script could compare.
     #[default]
     Nothing,
     Option(OptionValue),
@@ -65,7 +70,7 @@ pub(crate) enum Output {
     /// `revents` of each socket.
     Events(Vec<i64>),
     Number(i64),
-    /// Bytes, and control messages beside them.
+    /// Data, with control messages.
     Message(Vec<u8>, Vec<ControlMessage>),
     /// The events that `epoll_wait` returned.
     Epoll(Vec<EpollEvent>),

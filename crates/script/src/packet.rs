@@ -1,4 +1,4 @@
-//! Packets as bytes: putting a segment together as the script writes it, and taking one apart.
+//! Packets as bytes: building the packet of a segment, and parsing options.
 
 use crate::syntax::{IpMarks, Marks, SegmentOption};
 use linerate_wire::{
@@ -6,23 +6,24 @@ use linerate_wire::{
 };
 use std::net::Ipv4Addr;
 
-/// A packet that the host has sent, and when.
+/// A packet that the host sent, with its time.
 #[derive(Clone, Debug)]
 pub(crate) struct Captured {
-    /// Since the beginning of the script.
+    /// Time since the start of the script.
     pub(crate) at: linerate_units::Duration,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Segments that wait to be expected; a script that leaves more of them has lost its way long ago,
-/// and those beyond are not kept.
+/// Maximum number of sent segments that wait to be expected. A script that leaves more has failed
+/// long before; further segments are dropped.
 pub(crate) const MOST_CAPTURED: usize = 100_000;
 
-/// The kind of experimental options (RFC 4727), and the number of that of Fast Open (RFC 6994).
+/// The kind of experimental options (RFC 4727), and the experiment's number of Fast Open (RFC
+/// 6994).
 const EXPERIMENT: u8 = 254;
 const FAST_OPEN_EXPERIMENT: [u8; 2] = [0xf9, 0x89];
 
-/// The bytes of options, filled up to whole words with ends of options.
+/// Returns the bytes of options, padded to whole words.
 pub(crate) fn options_to_bytes(options: &[SegmentOption]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for option in options {
@@ -61,7 +62,7 @@ pub(crate) fn options_to_bytes(options: &[SegmentOption]) -> Vec<u8> {
                 let mut field = [0; 12];
                 let padded =
                     TcpOptions { ecn: Some(*counts), ..TcpOptions::default() }.emit(&mut field);
-                // The script writes its own padding.
+                // The padding of the encoder is skipped: the script writes its own.
                 bytes.extend_from_slice(&field[padded - option.length()..padded]);
             }
             SegmentOption::Other(kind, data) => {
@@ -74,7 +75,7 @@ pub(crate) fn options_to_bytes(options: &[SegmentOption]) -> Vec<u8> {
     bytes
 }
 
-/// The options in a field. One of an impossible length ends the reading.
+/// Parses options, up to one with an invalid length.
 pub(crate) fn options_of_bytes(mut field: &[u8]) -> Vec<SegmentOption> {
     let mut options = Vec::new();
     while let [kind, rest @ ..] = field {
@@ -119,7 +120,7 @@ fn option_of_bytes(kind: u8, data: &[u8]) -> SegmentOption {
     }
 }
 
-/// A segment in its packet.
+/// Builds the packet of a segment.
 pub(crate) fn tcp_packet(
     (source, destination): (Ipv4Addr, Ipv4Addr),
     ip: IpMarks,
@@ -140,7 +141,7 @@ pub(crate) fn tcp_packet(
     packet
 }
 
-/// An ICMP error about a segment of which the first eight bytes are `quoted`.
+/// Builds the packet of an ICMP error that quotes the first eight bytes of a segment.
 pub(crate) fn icmp_packet(
     (router, host, peer): (Ipv4Addr, Ipv4Addr, Ipv4Addr),
     ip: IpMarks,
@@ -174,7 +175,7 @@ fn marked(mut header: Ipv4Header, ip: IpMarks) -> Ipv4Header {
     header
 }
 
-/// Is this a segment of TCP from `local` to `remote`?
+/// Is this a TCP segment from `local` to `remote`?
 pub(crate) fn is_segment(packet: &[u8], local: Ipv4Addr, remote: Ipv4Addr) -> bool {
     Ipv4Packet::parse(packet).is_ok_and(|packet| {
         let header = packet.header;
@@ -182,7 +183,7 @@ pub(crate) fn is_segment(packet: &[u8], local: Ipv4Addr, remote: Ipv4Addr) -> bo
     })
 }
 
-/// The acknowledgement number counts only with its flag.
+/// Is the acknowledgement number valid?
 pub(crate) fn acknowledges(flags: TcpFlags) -> bool {
     flags.contains(TcpFlags::ACK)
 }
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_come_back_as_they_were_written() {
+    fn options_survive_a_round_trip() {
         let options = [
             SegmentOption::Mss(1_460),
             SegmentOption::SackPermitted,

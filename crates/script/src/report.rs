@@ -1,4 +1,4 @@
-//! What became of a script.
+//! The results of a script.
 
 use linerate_units::Duration;
 use serde::Serialize;
@@ -7,66 +7,66 @@ use std::fmt;
 /// The run of one script on one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// How long it took, in the time of the machine.
+    /// Duration of the run, in the time of the machine.
     pub took: Duration,
-    /// What code in the script has printed.
+    /// The output of `print` statements.
     pub printed: String,
-    /// Every packet that passed, in order.
+    /// All packets, in order.
     pub trace: Vec<Traced>,
 }
 
-/// A packet that passed.
+/// A packet in the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traced {
-    /// Since the beginning of the script.
+    /// Time since the start of the script.
     pub at: Duration,
-    /// Did the host send it?
+    /// Was it sent by the host?
     pub sent: bool,
-    /// From the IP header on.
+    /// The bytes, starting with the IP header.
     pub bytes: Vec<u8>,
 }
 
-/// What became of a script.
+/// The verdict on a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
 pub enum Verdict {
-    /// Everything was as the script says.
+    /// Everything happened as the script expects.
     Passed,
-    /// Something was not.
+    /// Something happened differently.
     Failed(Deviation),
-    /// The script asks for something that this machine does not have.
+    /// The script needs a feature that this machine does not have.
     Refused {
-        /// The line that asks.
+        /// The line of the script.
         line: u32,
-        /// For what, and what there is.
+        /// The missing feature, and what is supported instead.
         what: String,
     },
     /// The machine itself failed.
     Broken {
-        /// The line at which it did.
+        /// The line of the script.
         line: u32,
-        /// How.
+        /// The error.
         what: String,
     },
 }
 
-/// Where a machine left the script.
+/// The first difference between a script and a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Deviation {
     /// The line of the script.
     pub line: u32,
-    /// What is different.
+    /// A description of the difference.
     pub what: String,
-    /// What the script says.
+    /// The expectation, in the script's notation.
     pub expected: String,
-    /// What happened, in the script's notation, and when.
-    pub came: String,
+    /// The event that happened instead, in the script's notation, with its time.
+    pub actual: String,
 }
 
 impl Verdict {
-    /// The line at which the machine and the script parted.
+    /// Returns the line at which the run ended, unless the script passed.
     #[must_use]
     pub const fn line(&self) -> Option<u32> {
         match self {
@@ -76,9 +76,9 @@ impl Verdict {
         }
     }
 
-    /// The lines that tell of it, each after `file`; nothing for a script that passed.
+    /// Returns the verdict as text, starting with `file`. Empty if the script passed.
     #[must_use]
-    pub fn told(&self, file: &str) -> String {
+    pub fn describe(&self, file: &str) -> String {
         match self {
             Self::Passed => String::new(),
             Self::Failed(deviation) => format!("{file}:{deviation}"),
@@ -90,7 +90,7 @@ impl Verdict {
 
 impl fmt::Display for Deviation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { line, what, expected, came } = self;
-        write!(f, "{line}: {what}\n  expected  {expected}\n  came      {came}")
+        let Self { line, what, expected, actual } = self;
+        write!(f, "{line}: {what}\n  expected  {expected}\n  actual    {actual}")
     }
 }

@@ -14,35 +14,34 @@ fn all() -> Vec<ScriptFile> {
 
 #[test]
 fn every_script_passes() {
-    let mut told = String::new();
+    let mut failures = String::new();
     for file in all() {
         let report = run_on_stack(&file.script, &Options::default());
         if report.verdict != Verdict::Passed {
-            told += &report.verdict.told(&file.name);
-            told.push('\n');
+            failures += &report.verdict.describe(&file.name);
+            failures.push('\n');
         }
     }
-    assert!(told.is_empty(), "{told}repeat one with `linerate script run FILE`");
+    assert!(failures.is_empty(), "{failures}repeat one with `linerate script run FILE`");
 }
 
 #[test]
-fn a_script_ends_the_same_every_time() {
+fn runs_of_a_script_are_identical() {
     for file in all() {
         let run = || run_on_stack(&file.script, &Options::default());
         assert_eq!(run(), run(), "{}", file.name);
     }
 }
 
-/// A script is read by people before it is run: it says which rule it is about, and where that
-/// stands.
+/// Scripts are read by people: the first line states the rule, with the section of the RFC.
 #[test]
-fn every_script_opens_with_its_rule() {
+fn every_script_starts_with_its_rule() {
     for file in all() {
         let text = std::fs::read_to_string(&file.name).unwrap();
         let comment: String = text.lines().take_while(|line| line.starts_with("//")).collect();
         assert!(
             comment.contains("RFC ") && comment.len() > 40,
-            "{} does not say its rule",
+            "{} does not state its rule",
             file.name
         );
     }

@@ -1,8 +1,7 @@
-//! The scripts of this repository against the kernel of this machine, in networks of their own.
+//! The scripts of this repository against the kernel of this machine, in network namespaces.
 //!
-//! Real time is not judged here: what is sent and in which order is what the kernel and linerate
-//! must agree on, and a busy machine cannot change that. `linerate script compare` judges moments,
-//! too.
+//! Times are not compared: the kernel and linerate must agree on the segments and their order,
+//! which a busy machine cannot change. `linerate script compare` also compares times.
 
 #![allow(clippy::unwrap_used, reason = "a test may unwrap")]
 
@@ -11,10 +10,9 @@ use linerate_script::{Options, ScriptFiles, Verdict, run_on_kernel, run_on_stack
 use linerate_units::Duration;
 use std::path::Path;
 
-/// Longer scripts are for people with patience.
+/// Longer scripts would make the test slow; they run only on request.
 const LONGEST: Duration = Duration::from_millis(250);
-/// Behaviours in which real time decides nothing: a machine that stood still for a moment does not
-/// change what is right in them.
+/// Behaviours that do not depend on real time: a pause of the machine does not change the result.
 const TIMELESS: [&str; 13] = [
     "challenge-ack",
     "close",
@@ -30,17 +28,16 @@ const TIMELESS: [&str; 13] = [
     "timestamps",
     "window",
 ];
-/// What a script says at its head if Linux does something else than it asks for, and why that may
-/// be.
+/// The comment at the head of a script with which Linux disagrees, before the reason.
 const DIFFERS: &str = "// Linux differs: ";
 
 #[test]
-fn the_kernel_does_what_short_scripts_say() {
+fn the_kernel_passes_short_scripts() {
     isolated_test(|| {
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts");
         let folders = TIMELESS.map(|folder| scripts.join(folder));
         let options = Options { untimed: true };
-        let (mut told, mut ran) = (String::new(), 0);
+        let (mut failures, mut ran) = (String::new(), 0);
         for file in ScriptFiles::read(&folders, &[]).unwrap().scripts {
             let text = std::fs::read_to_string(&file.name).unwrap();
             let is_long = run_on_stack(&file.script, &options).took > LONGEST;
@@ -50,13 +47,13 @@ fn the_kernel_does_what_short_scripts_say() {
             let report = run_on_kernel(&file.script, &options).unwrap();
             ran += 1;
             if report.verdict != Verdict::Passed {
-                told += &report.verdict.told(&file.name);
-                told.push('\n');
+                failures += &report.verdict.describe(&file.name);
+                failures.push('\n');
             }
         }
         assert!(
-            told.is_empty(),
-            "{told}repeat one with `linerate script run --against kernel FILE`"
+            failures.is_empty(),
+            "{failures}repeat one with `linerate script run --against kernel FILE`"
         );
         assert!(ran > 40, "only {ran} scripts were short enough");
     });

@@ -7,7 +7,6 @@
 //!
 //! The first argument is the workload, the second the amount. The difference between two amounts,
 //! divided by the difference in units, leaves out the instructions of the set-up.
-//! once. The first argument is the work, the second the amount.
 
 #![allow(clippy::print_stdout, reason = "the result is the output of this program")]
 

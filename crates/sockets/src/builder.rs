@@ -43,10 +43,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     }
 
     /// Sets the seed of everything that peers must not be able to guess: sequence numbers, ports,
-    /// and
-    /// the keys of hash tables. A fixed seed makes runs repeatable. By default the seed comes from
-    /// the
-    /// operating system.
+    /// and the keys of hash tables. A fixed seed makes runs repeatable. By default the seed comes
+    /// from the operating system.
     #[must_use]
     pub fn seed(self, seed: [u8; 32]) -> Self {
         Self { seed: Some(seed), ..self }
@@ -55,11 +53,9 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     /// Adds further queues of the same link.
     ///
     /// Each queue gets a shard: a host with its own thread, which shares nothing with the other
-    /// shards.
-    /// Outgoing connections are assigned to shards in rotation, incoming ones by a hash of their
-    /// addresses and ports. Listeners accept from all shards; UDP sockets live on the first shard.
-    /// The
-    /// limits of the configuration are divided among the shards.
+    /// shards. Outgoing connections are assigned to shards in rotation, incoming ones by a hash of
+    /// their addresses and ports. Listeners accept from all shards; UDP sockets live on the first
+    /// shard. The limits of the configuration are divided among the shards.
     #[must_use]
     pub fn queues(mut self, further: impl IntoIterator<Item = L>) -> Self {
         self.queues.extend(further);
@@ -67,8 +63,7 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     }
 
     /// Sets the name of the thread, up to the first zero byte. The system shows its first 15 bytes.
-    /// The
-    /// threads of several shards have a number appended.
+    /// The threads of several shards have a number appended.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Self {
         let mut name = name.into();
@@ -77,9 +72,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     }
 
     /// Sets the work of one turn, that is while the thread holds the lock: at least one item of
-    /// each
-    /// kind. A larger budget is slightly faster for bulk transfers, a smaller one makes application
-    /// threads wait less.
+    /// each kind. A larger budget is slightly faster for bulk transfers, a smaller one makes
+    /// application threads wait less.
     #[must_use]
     pub fn budget(self, Budget { receive, timers, transmit }: Budget) -> Self {
         // With a budget of zero, the thread would turn for ever without making progress.

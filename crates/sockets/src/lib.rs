@@ -3,10 +3,9 @@
 //! A [`Net`] is one host on one link, and a thread that drives it: receive frames, run timers,
 //! transmit frames. A link with several queues can have a thread and a shard of the host for each
 //! queue ([`Builder::queues`]). `Net` has methods in place of the free functions of `std::net`.
-//! They
-//! return types that are used like those of `std::net`, including the kinds of errors. This crate
-//! is about threads, wake-ups and the errors of `std`; it has no async runtime and does not depend
-//! on the internals of TCP.
+//! They return types that are used like those of `std::net`, including the kinds of errors. This
+//! crate is about threads, wake-ups and the errors of `std`; it has no async runtime and does not
+//! depend on the internals of TCP.
 //!
 //! Two networks at the ends of a cable in memory, which needs no privileges:
 //!

@@ -31,8 +31,7 @@ use std::time::{Duration, Instant};
 /// The network exists until [`Net::shutdown`], or until the last clone is dropped. Then its threads
 /// end, its connections are reset, and every call on one of its sockets fails with
 /// [`ErrorKind::NetworkDown`](io::ErrorKind::NetworkDown), including calls that are waiting.
-/// Sockets
-/// alone do not keep the network alive.
+/// Sockets alone do not keep the network alive.
 #[derive(Clone)]
 pub struct Net {
     running: Arc<Running>,
@@ -84,13 +83,11 @@ impl Net {
     }
 
     /// Opens a connection whose send buffer already holds `first`. Returns how many bytes of
-    /// `first`
-    /// fitted.
+    /// `first` fitted.
     ///
     /// With [`ConnectOptions::fast_open`] they are sent with the SYN if a cookie of the server is
     /// cached, which saves a round trip (RFC 7413). If the first of `addresses` does not answer,
-    /// the
-    /// next one gets the same bytes.
+    /// the next one gets the same bytes.
     ///
     /// # Errors
     /// Those of [`Net::connect_with`].
@@ -205,8 +202,7 @@ impl Net {
     }
 
     /// Returns, for each shard, the counters of frames exchanged with other shards. Empty if there
-    /// is
-    /// only one shard.
+    /// is only one shard.
     #[must_use]
     pub fn handovers(&self) -> Vec<Handovers> {
         self.running.watches.iter().map(HandoverWatch::look).collect()

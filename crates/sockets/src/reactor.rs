@@ -72,8 +72,7 @@ impl<L: Link + Readiness> Reactor<L> {
             if let Some(why) = state.stop_reason {
                 Self::abort_sockets(&mut state, link, budget);
                 // The lock is kept, so that no other thread can see an aborted connection without
-                // the
-                // reason.
+                // the reason.
                 state.mark_ended(why, shared.turned());
                 return why;
             }

@@ -120,8 +120,7 @@ impl Shared {
         let mut in_time = true;
         loop {
             // Queued packets do not say whether their socket is closed. They wait for an ARP reply,
-            // which
-            // takes a few seconds at most.
+            // which takes a few seconds at most.
             if access.stack.orphans() == 0 && !access.stack.holds_packets() {
                 return Ok(true);
             }

@@ -127,8 +127,7 @@ impl TcpListener {
     }
 
     /// Closes the listener although it has clones or waiting threads, which get an error.
-    /// `std::net`
-    /// has no such function.
+    /// `std::net` has no such function.
     ///
     /// # Errors
     /// `NotConnected` if it was closed before.
@@ -149,8 +148,7 @@ impl TcpListener {
     }
 
     /// Returns the number of waiting connections and the listener's counters, such as those of
-    /// dropped
-    /// SYNs and of SYN cookies.
+    /// dropped SYNs and of SYN cookies.
     ///
     /// # Errors
     /// `NotConnected` after [`TcpListener::shutdown`].
@@ -171,8 +169,7 @@ impl TcpListener {
     }
 
     /// Makes [`TcpListener::accept`] fail with `WouldBlock` instead of waiting. Accepted
-    /// connections
-    /// are not affected.
+    /// connections are not affected.
     ///
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
@@ -182,8 +179,7 @@ impl TcpListener {
     }
 
     /// Sets the timeout of [`TcpListener::accept`], which then fails with `WouldBlock`; `None`
-    /// waits
-    /// without limit. Clones share it. `std::net` has no such function; the system has
+    /// waits without limit. Clones share it. `std::net` has no such function; the system has
     /// `SO_RCVTIMEO`.
     ///
     /// # Errors
@@ -193,10 +189,8 @@ impl TcpListener {
     }
 
     /// Sets the configuration of connections whose SYN arrives from now on; `None` selects that of
-    /// the
-    /// host. The size of the receive buffer, for example, determines the first window and the
-    /// window
-    /// scale, so it must be known before the SYN-ACK is sent.
+    /// the host. The size of the receive buffer, for example, determines the first window and the
+    /// window scale, so it must be known before the SYN-ACK is sent.
     ///
     /// # Errors
     /// `NotConnected` after [`TcpListener::shutdown`].

@@ -35,8 +35,7 @@ impl UdpSocket {
     }
 
     /// Waits for a datagram. Returns the number of bytes copied, and the sender. Bytes that do not
-    /// fit
-    /// into the buffer are discarded.
+    /// fit into the buffer are discarded.
     ///
     /// # Errors
     /// `WouldBlock` in non-blocking mode or after the timeout; an error that the network reported
@@ -111,8 +110,7 @@ impl UdpSocket {
     }
 
     /// Sets the peer: the socket receives only its datagrams, and [`UdpSocket::send`] sends to it.
-    /// The
-    /// first valid address of `addresses` is taken.
+    /// The first valid address of `addresses` is taken.
     ///
     /// # Errors
     /// `NetworkUnreachable` without a route; `InvalidInput` for an invalid destination.

@@ -21,7 +21,7 @@ fn a_script_that_passes_is_counted() {
 }
 
 #[test]
-fn a_script_that_fails_says_where_what_was_expected_and_what_came() {
+fn a_failing_script_prints_the_line_and_the_expected_and_actual_segments() {
     let folder = tempfile::tempdir().unwrap();
     let file =
         kept(folder.path(), "bad.pkt", &format!("{LISTEN}+.1 > S. 0:0(0) ack 2 win 5 <mss 9>\n"));
@@ -42,10 +42,10 @@ fn a_script_that_fails_says_where_what_was_expected_and_what_came() {
 }
 
 #[test]
-fn what_cannot_be_run_is_wrong_use() {
+fn a_script_that_cannot_be_run_has_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
     for (text, says) in [
-        ("0 close(3) = 0\n0 nonsense(3) = 0", ":2: there is no system call `nonsense` here"),
+        ("0 close(3) = 0\n0 nonsense(3) = 0", ":2: the system call `nonsense` is not supported"),
         ("0 `rm -rf /`", ":1: `rm -rf /` is not run"),
         (
             "0 `sysctl net.ipv4.tcp_moon=1`",
@@ -62,7 +62,7 @@ fn what_cannot_be_run_is_wrong_use() {
 }
 
 #[test]
-fn an_unreadable_file_does_not_abort_a_folder_and_the_summary_tells_each_folder_and_reason() {
+fn unreadable_files_are_skipped_and_the_summary_lists_folders_and_reasons() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (folder.path().join("first"), folder.path().join("second"));
     std::fs::create_dir(&first).unwrap();
@@ -94,7 +94,7 @@ fn an_unreadable_file_does_not_abort_a_folder_and_the_summary_tells_each_folder_
 }
 
 #[test]
-fn options_of_the_head_can_be_given_to_all_scripts() {
+fn options_of_scripts_can_be_given_to_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!(
         "{LISTEN}+.02 > S. 0:0(0) ack NUMBER <...>\n+0 < . 1:1(0) ack 1 win 9000\n+0 accept(3, ..., ...) = 4\n+0 write(4, ..., 2000) = 2000\n+0 > . 1:2001(2000) ack 1\n"
@@ -115,7 +115,7 @@ fn options_of_the_head_can_be_given_to_all_scripts() {
 }
 
 #[test]
-fn the_packets_of_a_script_can_be_read_again() {
+fn the_packets_of_a_script_can_be_captured() {
     let folder = tempfile::tempdir().unwrap();
     let file = kept(folder.path(), "good.pkt", &format!("{LISTEN}+.5 < R 1:1(0) win 0\n"));
     let capture = folder.path().join("capture");

@@ -1,4 +1,4 @@
-//! System calls as the kernel carries them out.
+//! System calls, executed by the kernel.
 
 use super::polling::{epoll_control, epoll_wait, ioctl, poll_all};
 use super::worker::Table;
@@ -16,10 +16,10 @@ use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Room for the value of any option.
+/// Bytes for the value of a socket option.
 const OPTION_ROOM: usize = 512;
 
-/// Makes a call, and waits as long as it does.
+/// Executes a call, which may wait.
 pub(super) fn perform(call: &Call, name: i32, table: &Table, settings: &Settings) -> Answer {
     attempt(call, name, table, settings).unwrap_or_else(|error| Answer::error(errno(&error)))
 }
@@ -104,7 +104,7 @@ fn write(socket: &OwnedFd, transfer: &Transfer, settings: &Settings) -> io::Resu
     const FAST_OPEN: i64 = 0x2000_0000;
     let mut bytes = transfer.data.clone().unwrap_or_default();
     bytes.resize(transfer.count, 0);
-    // A write to a connection that is closed must not end the process.
+    // A write to a closed connection must not kill the process with SIGPIPE.
     let flags = SendFlags::from_bits_retain(bits(transfer.flags)) | SendFlags::NOSIGNAL;
     if transfer.address.is_some() || transfer.flags & FAST_OPEN != 0 {
         return Ok(sendto(socket, &bytes, flags, &remote(transfer.address, settings))?);
@@ -112,13 +112,10 @@ fn write(socket: &OwnedFd, transfer: &Transfer, settings: &Settings) -> io::Resu
     Ok(send(socket, &bytes, flags)?)
 }
 
-/// Closes a socket here and now, and not when the last holder lets go of it.
+/// Closes a socket immediately, and not when the last reference is dropped.
 fn close(table: &Table, fd: i32) -> io::Result<Answer> {
     let socket = table.remove(fd).ok_or_else(|| io::Error::from_raw_os_error(Errno::BADF.0))?;
-    drop(
-        Arc::try_unwrap(socket)
-            .map_err(|_| io::Error::other("somebody asks the socket at this moment"))?,
-    );
+    drop(Arc::try_unwrap(socket).map_err(|_| io::Error::other("the socket is in use"))?);
     Ok(Answer::of(0))
 }
 

@@ -1,12 +1,12 @@
-//! The kernel of this machine as the machine that a script examines: real sockets in a network of
-//! their own, a TUN device on which the script is the rest of the world, and real time.
+//! The kernel of this machine as the host under test: real sockets in a network namespace, a TUN
+//! device through which the script exchanges packets, and real time.
 
 mod calls;
 mod polling;
 mod worker;
 
 use crate::flows::Flows;
-use crate::machine::{Answer, Machine, Trouble};
+use crate::machine::{Answer, Machine, MachineError};
 use crate::packet::{Captured, MOST_CAPTURED, is_segment};
 use crate::report::Report;
 use crate::run::{Options, Run};
@@ -24,46 +24,46 @@ use std::net::Ipv4Addr;
 use thiserror::Error;
 use worker::Worker;
 
-/// A call that should not wait is given so long, for the machine may be busy.
+/// Time limit of a call that should not wait. It is generous because the machine may be busy.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// `MSG_ERRQUEUE`.
 const ERROR_QUEUE: i64 = 0x2000;
 
-/// Why no script can be run against the kernel. The machine, or whoever runs it, forbids it.
+/// The reason why no script can be run against the kernel of this machine.
 #[derive(Debug, Error)]
 pub enum KernelError {
-    /// No network of one's own.
+    /// The network namespace could not be created.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
-    /// No TUN device.
+    /// The TUN device could not be opened.
     #[error(transparent)]
     Device(#[from] TapError),
-    /// The interfaces of the new network cannot be set up.
+    /// The interfaces in the namespace could not be configured.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
     /// The machine has no thread or no descriptor left.
-    #[error("the machine has nothing left to run a script with: {0}")]
+    #[error("the machine has no thread or descriptor left to run a script: {0}")]
     Exhausted(String),
 }
 
-/// Runs a script against this machine's kernel, in a new network that is gone afterwards. The
-/// process must be root of the network that it is in, as it is after
+/// Runs a script against the kernel of this machine, in a network namespace that is removed
+/// afterwards. The process must have root privileges in its user namespace, as it has after
 /// [`enter_private_network`](linerate_link::namespace::enter_private_network).
 ///
 /// # Errors
-/// [`KernelError`]: why that cannot be had on this machine.
+/// [`KernelError`]: the machine does not allow it.
 pub fn run_on_kernel(script: &Script, options: &Options) -> Result<Report, KernelError> {
     let network = Network::new()?;
     let (script, options) = (script.clone(), *options);
     network.run(move || {
         let machine = KernelMachine::new(&script.settings)?;
         let flows = Flows::new(script.settings.clone());
-        Ok(Run::new(&script, flows, options, machine).go())
+        Ok(Run::new(&script, flows, options, machine).run_to_end())
     })
 }
 
-/// The kernel, its interface, and its application's thread.
+/// The kernel, its interface, and the application's thread.
 #[derive(Debug)]
 struct KernelMachine {
     tap: Tap,
@@ -80,7 +80,7 @@ impl KernelMachine {
     fn new(settings: &Settings) -> Result<Self, KernelError> {
         let exhausted = |error: &dyn std::fmt::Display| KernelError::Exhausted(error.to_string());
         KernelInterface::loopback()?.set_up()?;
-        // The script may send larger packets than the host: the MTU is that of the kernel's end.
+        // The script may send packets above the host's MTU, which is set at the kernel's end only.
         let mtu = usize::from(u16::MAX);
         let tap = Tap::open(&TapConfig {
             name: "tun0".to_owned(),
@@ -94,7 +94,7 @@ impl KernelMachine {
         interface.add_address(settings.local, 16)?;
         interface.set_up()?;
         interface.add_route(Ipv4Addr::UNSPECIFIED, 0, None)?;
-        // What scripts find unless they say otherwise; machines differ in their own default.
+        // The default that scripts assume; machines differ in theirs.
         let _ = fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "cubic");
         let waiter = Waiter::new().map_err(|error| exhausted(&error))?;
         let worker =
@@ -111,8 +111,12 @@ impl KernelMachine {
         })
     }
 
-    /// Takes in what comes until `limit`, or until `done`.
-    fn run_until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) -> Result<(), Trouble> {
+    /// Processes packets and answers until `limit`, or until `done` is true.
+    fn run_until(
+        &mut self,
+        limit: Duration,
+        done: impl Fn(&Self) -> bool,
+    ) -> Result<(), MachineError> {
         let limit = self.begin + limit;
         loop {
             self.collect()?;
@@ -121,11 +125,11 @@ impl KernelMachine {
             }
             self.waiter
                 .wait(&mut self.tap, limit)
-                .map_err(|error| Trouble::Broken(error.to_string()))?;
+                .map_err(|error| MachineError::Broken(error.to_string()))?;
         }
     }
 
-    fn collect(&mut self) -> Result<(), Trouble> {
+    fn collect(&mut self) -> Result<(), MachineError> {
         let Self { tap, sent, begin, local, remote, .. } = self;
         let mut more = true;
         while more {
@@ -137,7 +141,7 @@ impl KernelMachine {
                     });
                 }
             });
-            more = received.map_err(|error| Trouble::Broken(error.to_string()))? == 64;
+            more = received.map_err(|error| MachineError::Broken(error.to_string()))? == 64;
         }
         if let Some((at, answer)) = self.worker.finished() {
             self.finished = Some((at.since(self.begin), answer));
@@ -147,18 +151,18 @@ impl KernelMachine {
 }
 
 impl Machine for KernelMachine {
-    const PATIENCE: Duration = Duration::from_secs(60);
-    const COARSE: bool = true;
+    const MAX_WAIT: Duration = Duration::from_secs(60);
+    const HAS_COARSE_TIMERS: bool = true;
 
     fn now(&self) -> Duration {
         MonotonicClock.now().since(self.begin)
     }
 
-    fn pass_until(&mut self, at: Duration) -> Result<(), Trouble> {
+    fn wait_until(&mut self, at: Duration) -> Result<(), MachineError> {
         self.run_until(at, |_| false)
     }
 
-    fn inject(&mut self, packet: &[u8]) -> Result<(), Trouble> {
+    fn inject(&mut self, packet: &[u8]) -> Result<(), MachineError> {
         let sent = self.tap.transmit(1, |frame| {
             let room = frame.get_mut(..packet.len())?;
             room.copy_from_slice(packet);
@@ -166,35 +170,43 @@ impl Machine for KernelMachine {
         });
         match sent {
             Ok(1) => Ok(()),
-            Ok(_) => Err(Trouble::Refused("this packet is larger than any of IPv4".to_owned())),
-            Err(error) => Err(Trouble::Broken(error.to_string())),
+            Ok(_) => Err(MachineError::Refused("this packet exceeds the limit of IPv4".to_owned())),
+            Err(error) => Err(MachineError::Broken(error.to_string())),
         }
     }
 
-    fn next_packet(&mut self, until: Duration) -> Result<Option<Captured>, Trouble> {
+    fn next_packet(&mut self, until: Duration) -> Result<Option<Captured>, MachineError> {
         self.run_until(until, |machine| !machine.sent.is_empty())?;
         Ok(self.sent.pop_front())
     }
 
-    fn set(&mut self, setting: &Setting) -> Result<(), Trouble> {
+    fn set(&mut self, setting: &Setting) -> Result<(), MachineError> {
         let Setting { name, value, .. } = setting;
-        // Only these belong to the new network; others could change the machine.
+        // Only these belong to the namespace; others could change the machine.
         let own = name.starts_with("net.ipv4.")
             && name.chars().all(|next| next.is_ascii_alphanumeric() || "._".contains(next));
         let path = format!("/proc/sys/{}", name.replace('.', "/"));
         if !own || path.contains("//") {
-            return Err(Trouble::Refused(format!("{name}: only settings of net.ipv4 are made")));
+            return Err(MachineError::Refused(format!(
+                "{name}: only settings of net.ipv4 are supported"
+            )));
         }
         fs::write(&path, value)
-            .map_err(|error| Trouble::Refused(format!("{name}={value}: {error}")))
+            .map_err(|error| MachineError::Refused(format!("{name}={value}: {error}")))
     }
 
-    fn begin(&mut self, call: &Call, name: i32, may_wait: bool) -> Result<Option<Answer>, Trouble> {
+    fn begin(
+        &mut self,
+        call: &Call,
+        name: i32,
+        may_wait: bool,
+    ) -> Result<Option<Answer>, MachineError> {
         if let Call::Read(transfer) | Call::Write(transfer) = call
             && (transfer.control.is_some() || transfer.flags & ERROR_QUEUE != 0)
         {
-            let what = "control messages and the error queue are not read from a kernel's socket";
-            return Err(Trouble::Refused(what.to_owned()));
+            let what =
+                "control messages and the error queue of a kernel's socket are not supported";
+            return Err(MachineError::Refused(what.to_owned()));
         }
         self.worker.begin(call, name);
         if may_wait {
@@ -204,7 +216,7 @@ impl Machine for KernelMachine {
         Ok(self.finish(limit)?.map(|(_, answer)| answer))
     }
 
-    fn finish(&mut self, until: Duration) -> Result<Option<(Duration, Answer)>, Trouble> {
+    fn finish(&mut self, until: Duration) -> Result<Option<(Duration, Answer)>, MachineError> {
         if self.finished.is_none() {
             self.run_until(until, |machine| machine.finished.is_some())?;
         }

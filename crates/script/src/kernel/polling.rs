@@ -1,4 +1,4 @@
-//! `poll`, `epoll` and `ioctl` as the kernel carries them out.
+//! `poll`, `epoll` and `ioctl`, executed by the kernel.
 
 use super::calls::wide;
 use super::worker::Table;
@@ -9,10 +9,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// The longest wait of an epoll instance: nothing ends it when the script has ended.
+/// Maximum wait of `epoll_wait`, in milliseconds: nothing interrupts it when the script ends.
 const LONGEST: i64 = 60_000;
 
-/// Carries out `poll`.
+/// Executes `poll`.
 pub(super) fn poll_all(entries: &[PollEntry], timeout: i64, table: &Table) -> io::Result<Answer> {
     let sockets: Vec<_> = entries.iter().map(|entry| table.get(entry.fd)).collect();
     let mut asked = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn poll_all(entries: &[PollEntry], timeout: i64, table: &Table) -> io
     Ok(Answer { result: Ok(wide(count)), output: Output::Events(found) })
 }
 
-/// Carries out `ioctl`.
+/// Executes `ioctl`.
 pub(super) fn ioctl(socket: &OwnedFd, request: i64) -> io::Result<Answer> {
     let number = match request {
         0x541b => kernel_socket::unread_bytes(socket),
@@ -40,7 +40,7 @@ pub(super) fn ioctl(socket: &OwnedFd, request: i64) -> io::Result<Answer> {
     Ok(Answer { result: Ok(0), output })
 }
 
-/// Carries out `epoll_ctl`.
+/// Executes `epoll_ctl`.
 pub(super) fn epoll_control(
     epoll: &OwnedFd,
     operation: EpollOperation,
@@ -57,7 +57,7 @@ pub(super) fn epoll_control(
     Ok(Answer::of(0))
 }
 
-/// Carries out `epoll_wait`.
+/// Executes `epoll_wait`.
 pub(super) fn epoll_wait(epoll: &OwnedFd, most: usize, timeout: i64) -> io::Result<Answer> {
     let millis = if timeout < 0 { LONGEST } else { timeout };
     let timeout = Timespec { tv_sec: millis / 1_000, tv_nsec: millis % 1_000 * 1_000_000 };

@@ -1,4 +1,4 @@
-//! The application's thread: it makes one system call after the other, each of which may wait.
+//! The application's thread, which executes one system call after the other. Each may wait.
 
 use super::calls::perform;
 use crate::machine::Answer;
@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
-/// The kernel's sockets by the script's numbers.
+/// The kernel's sockets, by their numbers in the script.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table(Arc<Mutex<BTreeMap<i32, Arc<OwnedFd>>>>);
 
@@ -30,13 +30,13 @@ impl Table {
         self.lock().insert(name, Arc::new(socket));
     }
 
-    /// Forgets a socket, which closes it: nobody else holds one between two calls.
+    /// Removes a socket, which closes it: no call is in progress that holds another reference.
     pub(super) fn remove(&self, name: i32) -> Option<Arc<OwnedFd>> {
         self.lock().remove(&name)
     }
 }
 
-/// The thread.
+/// The application's thread.
 #[derive(Debug)]
 pub(super) struct Worker {
     calls: Sender<(Call, i32)>,
@@ -45,8 +45,8 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread, which rings `bell` whenever a call has returned.
-    pub(super) fn start(bell: Doorbell, settings: &Settings) -> io::Result<Self> {
+    /// Starts the thread, which rings `doorbell` whenever a call has returned.
+    pub(super) fn start(doorbell: Doorbell, settings: &Settings) -> io::Result<Self> {
         let (calls, to_do) = channel::<(Call, i32)>();
         let (done, answers) = channel();
         let table = Table::default();
@@ -57,30 +57,30 @@ impl Worker {
                 if done.send((MonotonicClock.now(), answer)).is_err() {
                     return;
                 }
-                bell.ring();
+                doorbell.ring();
             }
         })?;
         Ok(Self { calls, answers, table })
     }
 
-    /// Has it make a call.
+    /// Starts a call.
     pub(super) fn begin(&self, call: &Call, name: i32) {
-        // It lives as long as this does.
+        // The thread exists as long as this value.
         let _ = self.calls.send((call.clone(), name));
     }
 
-    /// What the last call came to, once it has returned.
+    /// Returns the answer of the last call, if it has returned.
     pub(super) fn finished(&self) -> Option<(Instant, Answer)> {
         self.answers.try_recv().ok()
     }
 
-    /// A socket, to be asked how it is.
+    /// Returns a socket, for instance to read `TCP_INFO`.
     pub(super) fn socket(&self, name: i32) -> Option<Arc<OwnedFd>> {
         self.table.get(name)
     }
 }
 
-/// A call that still waits is woken, so that the thread ends, and the network with it.
+/// Wakes a waiting call, so that the thread ends, and the namespace with it.
 impl Drop for Worker {
     fn drop(&mut self) {
         for socket in self.table.lock().values() {

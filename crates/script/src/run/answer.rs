@@ -1,4 +1,4 @@
-//! Did a call come to what the script says?
+//! Comparison of a call's result with the one that the script expects.
 
 use crate::machine::{Answer, Output};
 use crate::syntax::{
@@ -6,8 +6,8 @@ use crate::syntax::{
 };
 use linerate_units::Duration;
 
-/// Judges an answer; what is wrong with it, and what came, if anything is.
-pub(super) fn judge(
+/// Compares an answer. Returns a description of the difference, and the actual result.
+pub(super) fn compare(
     event: &CallEvent,
     answer: &Answer,
     tolerance: Duration,
@@ -16,34 +16,34 @@ pub(super) fn judge(
         matches!(event.call, Call::Socket { .. } | Call::Accept { .. } | Call::EpollCreate);
     let is_right = match (event.expected, answer.result) {
         (Expected::Anything, _) => true,
-        // The number of a socket is the script's own.
+        // The script assigns its own numbers to sockets.
         (Expected::Value(_), Ok(_)) if makes_socket => true,
         (Expected::Value(expected), Ok(value)) => expected == value,
         (Expected::Error(expected), Err(errno)) => expected == errno,
         (Expected::Value(_), Err(_)) | (Expected::Error(_), Ok(_)) => false,
     };
     if !is_right {
-        let came = match answer.result {
+        let actual = match answer.result {
             Ok(value) => format!("it returned {value}"),
             Err(errno) => format!("it returned -1 {errno}"),
         };
-        return Err(("the call returned something else".to_owned(), came));
+        return Err(("the call returned something else".to_owned(), actual));
     }
-    judge_output(event, answer, tolerance)
-        .map_err(|came| ("the call told something else".to_owned(), came))
+    compare_output(event, answer, tolerance)
+        .map_err(|actual| ("the call returned other data".to_owned(), actual))
 }
 
-fn judge_output(event: &CallEvent, answer: &Answer, tolerance: Duration) -> Result<(), String> {
+fn compare_output(event: &CallEvent, answer: &Answer, tolerance: Duration) -> Result<(), String> {
     match (&event.call, &answer.output) {
         (Call::GetOption { value: Some(expected), .. }, Output::Option(value))
             if expected != value =>
         {
-            Err(format!("the option is {}", told(value)))
+            Err(format!("the option is {}", format_option(value)))
         }
         (Call::Ioctl { value: Some(expected), .. }, Output::Number(number))
             if expected != number =>
         {
-            Err(format!("it told {number}"))
+            Err(format!("it returned {number}"))
         }
         (Call::Poll { entries, .. }, Output::Events(events)) => {
             match entries.iter().zip(events).find(|(entry, events)| entry.revents != **events) {
@@ -54,23 +54,23 @@ fn judge_output(event: &CallEvent, answer: &Answer, tolerance: Duration) -> Resu
             }
         }
         (Call::EpollWait { expected: Some(expected), .. }, Output::Epoll(events)) => {
-            match events.iter().zip(expected).find(|(came, expected)| came != expected) {
+            match events.iter().zip(expected).find(|(actual, expected)| actual != expected) {
                 None => Ok(()),
                 Some((EpollEvent { events, data }, _)) => {
                     Err(format!("it returned {{events={events:#x}, fd={data}}}"))
                 }
             }
         }
-        (Call::Read(transfer), Output::Bytes(bytes)) => judge_data(transfer, bytes),
+        (Call::Read(transfer), Output::Bytes(bytes)) => compare_data(transfer, bytes),
         (Call::Read(transfer), Output::Message(bytes, control)) => {
-            judge_data(transfer, bytes)?;
-            judge_control(transfer, control, tolerance)
+            compare_data(transfer, bytes)?;
+            compare_control(transfer, control, tolerance)
         }
         _ => Ok(()),
     }
 }
 
-fn judge_data(transfer: &Transfer, bytes: &[u8]) -> Result<(), String> {
+fn compare_data(transfer: &Transfer, bytes: &[u8]) -> Result<(), String> {
     match &transfer.data {
         Some(data) if !data.starts_with(bytes) && !bytes.starts_with(data) => {
             Err(format!("it read {:?}", String::from_utf8_lossy(bytes)))
@@ -79,28 +79,30 @@ fn judge_data(transfer: &Transfer, bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-fn judge_control(
+fn compare_control(
     transfer: &Transfer,
-    came: &[ControlMessage],
+    actual: &[ControlMessage],
     tolerance: Duration,
 ) -> Result<(), String> {
     let Some(expected) = &transfer.control else { return Ok(()) };
     let is_near = |left: i64, right: i64| left.abs_diff(right) <= tolerance.as_nanos();
-    let matches = |(expected, came): (&ControlMessage, &ControlMessage)| {
-        (expected.level, expected.kind) == (came.level, came.kind)
-            && match (expected.data, came.data) {
-                (ControlData::Time(expected), ControlData::Time(came)) => is_near(expected, came),
-                (expected, came) => expected == came,
+    let matches = |(expected, actual): (&ControlMessage, &ControlMessage)| {
+        (expected.level, expected.kind) == (actual.level, actual.kind)
+            && match (expected.data, actual.data) {
+                (ControlData::Time(expected), ControlData::Time(actual)) => {
+                    is_near(expected, actual)
+                }
+                (expected, actual) => expected == actual,
             }
     };
-    if expected.len() == came.len() && expected.iter().zip(came).all(matches) {
+    if expected.len() == actual.len() && expected.iter().zip(actual).all(matches) {
         return Ok(());
     }
-    let list: Vec<_> = came.iter().map(ToString::to_string).collect();
+    let list: Vec<_> = actual.iter().map(ToString::to_string).collect();
     Err(format!("it read the control messages [{}]", list.join(", ")))
 }
 
-fn told(value: &OptionValue) -> String {
+fn format_option(value: &OptionValue) -> String {
     match value {
         OptionValue::Number(number) => number.to_string(),
         OptionValue::Linger { on, seconds } => {

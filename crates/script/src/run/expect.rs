@@ -1,7 +1,7 @@
-//! The segment that the host has to send next.
+//! Comparison of the segments that the host sends with those that the script expects.
 
 use super::{GRACE, Run, Stop, UNTIMED_GRACE};
-use crate::compare::{differences, told};
+use crate::compare::{differences, without_unspecified};
 use crate::machine::Machine;
 use crate::packet::Captured;
 use crate::report::{Deviation, Traced};
@@ -9,7 +9,7 @@ use crate::syntax::{Event, Segment, When, seconds};
 use linerate_units::Duration;
 
 impl<M: Machine> Run<'_, M> {
-    /// The host must send `expected`, between two moments.
+    /// Checks that the host sends `expected` between two times.
     pub(super) fn expect(
         &mut self,
         event: &Event,
@@ -20,8 +20,8 @@ impl<M: Machine> Run<'_, M> {
         let grace = if self.options.untimed { UNTIMED_GRACE } else { GRACE };
         let limit = last + tolerance + if event.when == When::Any { Duration::ZERO } else { grace };
         let written = format!("{} > {expected}", event.when);
-        let deviation = |what: String, came: String| {
-            Stop::Deviation(Deviation { line: event.line, what, expected: written.clone(), came })
+        let deviation = |what: String, actual: String| {
+            Stop::Deviation(Deviation { line: event.line, what, expected: written.clone(), actual })
         };
         let (sent, skipped) = self.next_of_flow(expected, limit)?;
         let Some(Captured { at, bytes }) = sent else {
@@ -35,27 +35,30 @@ impl<M: Machine> Run<'_, M> {
                 format!("nothing until {until}{others}"),
             ));
         };
-        let mut came = match self.flows.outbound(&bytes, expected) {
-            Ok(came) => came,
+        let mut actual = match self.flows.outbound(&bytes, expected) {
+            Ok(actual) => actual,
             Err(wrong) => {
                 return Err(deviation(wrong, format!("{} > {} bytes", seconds(at), bytes.len())));
             }
         };
-        while self.flows.is_burst(expected, &came) {
+        while self.flows.is_burst(expected, &actual) {
             let (Some(next), _) = self.next_of_flow(expected, limit)? else { break };
             let Ok(next) = self.flows.outbound(&next.bytes, expected) else { break };
-            if next.seq != came.seq.wrapping_add(u32::from(came.length)) {
+            if next.seq != actual.seq.wrapping_add(u32::from(actual.length)) {
                 break;
             }
-            came =
-                Segment { seq: came.seq, length: came.length.saturating_add(next.length), ..next };
+            actual = Segment {
+                seq: actual.seq,
+                length: actual.length.saturating_add(next.length),
+                ..next
+            };
         }
-        let parts = differences(expected, &came, &self.script.settings);
-        let came = format!("{} > {}", seconds(at), told(came, expected));
+        let parts = differences(expected, &actual, &self.script.settings);
+        let actual = format!("{} > {}", seconds(at), without_unspecified(actual, expected));
         if !parts.is_empty() {
             return Err(deviation(
                 format!("another segment was sent: {} differ", parts.join(", ")),
-                came,
+                actual,
             ));
         }
         let early = at + tolerance < first;
@@ -65,15 +68,15 @@ impl<M: Machine> Run<'_, M> {
             let word = if early { "early" } else { "late" };
             return Err(deviation(
                 format!("the segment was sent {} s {word}", seconds(span)),
-                came,
+                actual,
             ));
         }
         let now = self.machine.now();
         self.check_call(now)
     }
 
-    /// The next segment of the connection that `expected` belongs to, and how many of others were
-    /// skipped before it.
+    /// Waits for the next segment of the connection of `expected`. Also returns the number of
+    /// skipped segments of other connections.
     fn next_of_flow(
         &mut self,
         expected: &Segment,
@@ -81,8 +84,8 @@ impl<M: Machine> Run<'_, M> {
     ) -> Result<(Option<Captured>, usize), Stop> {
         let mut skipped = 0;
         while let Some(sent) = self.machine.next_packet(limit)? {
-            self.note(Traced { at: sent.at, sent: true, bytes: sent.bytes.clone() });
-            if self.flows.concerns(&sent.bytes, expected) {
+            self.trace_packet(Traced { at: sent.at, sent: true, bytes: sent.bytes.clone() });
+            if self.flows.belongs_to(&sent.bytes, expected) {
                 return Ok((Some(sent), skipped));
             }
             skipped += 1;

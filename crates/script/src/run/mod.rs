@@ -1,57 +1,56 @@
-//! Going through a script with a machine, event by event.
+//! Execution of a script on a machine, event by event.
 
 mod answer;
 mod expect;
 
 use crate::flows::Flows;
-use crate::machine::{Answer, Machine, Trouble};
+use crate::machine::{Answer, Machine, MachineError};
 use crate::packet::Captured;
 use crate::report::{Deviation, Report, Traced, Verdict};
 use crate::syntax::{
-    Action, Call, CallEvent, CodeError, Ends, Event, Expected, Script, ShellStep, Transfer, When,
-    seconds,
+    Action, Call, CallEvent, CodeError, Event, Expected, ReturnTime, Script, ShellStep, Transfer,
+    When, seconds,
 };
 use linerate_units::Duration;
 
-/// Packets that a report holds; scripts that make more have gone wrong.
+/// Maximum number of packets in the trace of a report.
 const TRACED: usize = 10_000;
-/// How long after its time a packet that did not come is still waited for, so that it can be said
-/// when it came.
+/// Time to wait for a late packet, so that the report can say when it came.
 const GRACE: Duration = Duration::from_millis(500);
-/// The same where moments are not judged at all.
+/// Time to wait for a packet if times are not compared.
 const UNTIMED_GRACE: Duration = Duration::from_secs(10);
 
-/// How scripts are judged.
+/// Options of the comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Judge what happens and in which order, and not when: for a busy machine's real time.
+    /// Compare events and their order, but not times. For real time on a busy machine.
     pub untimed: bool,
 }
 
-/// A script on its way.
+/// A script in execution.
 #[derive(Debug)]
 pub(crate) struct Run<'a, M> {
     script: &'a Script,
     options: Options,
     machine: M,
     flows: Flows,
-    /// The call that waits, and when it should end.
+    /// The waiting call: its line, the call, and the time at which it should return.
     waiting: Option<(u32, &'a CallEvent, Duration)>,
-    /// The socket whose connection code is about.
-    subject: Option<i32>,
+    /// The socket whose connection assertions refer to.
+    current_socket: Option<i32>,
     printed: String,
     trace: Vec<Traced>,
 }
 
-/// Why a script does not go on.
+/// The reason why a script stops.
 enum Stop {
     Deviation(Deviation),
-    Trouble(Trouble),
+    MachineError(MachineError),
 }
 
-impl From<Trouble> for Stop {
-    fn from(trouble: Trouble) -> Self {
-        Self::Trouble(trouble)
+impl From<MachineError> for Stop {
+    fn from(trouble: MachineError) -> Self {
+        Self::MachineError(trouble)
     }
 }
 
@@ -68,14 +67,14 @@ impl<'a, M: Machine> Run<'a, M> {
             machine,
             flows,
             waiting: None,
-            subject: None,
+            current_socket: None,
             printed: String::new(),
             trace: Vec::new(),
         }
     }
 
-    /// Goes through the script, to its end or to where the machine leaves it.
-    pub(crate) fn go(mut self) -> Report {
+    /// Executes the script to its end or to the first difference.
+    pub(crate) fn run_to_end(mut self) -> Report {
         let mut verdict = Verdict::Passed;
         for event in &self.script.events {
             if let Err(stop) = self.step(event) {
@@ -89,15 +88,15 @@ impl<'a, M: Machine> Run<'a, M> {
             let line = self.script.events.last().map_or(0, |event| event.line);
             verdict = stop.into_verdict(line);
         }
-        self.note_the_rest();
+        self.trace_remaining();
         Report { verdict, took: self.machine.now(), printed: self.printed, trace: self.trace }
     }
 
-    /// What was sent and not expected any more belongs to the trace, too.
-    fn note_the_rest(&mut self) {
+    /// Adds segments that were sent after the last expected one to the trace.
+    fn trace_remaining(&mut self) {
         let now = self.machine.now();
         while let Ok(Some(Captured { at, bytes })) = self.machine.next_packet(now) {
-            self.note(Traced { at, sent: true, bytes });
+            self.trace_packet(Traced { at, sent: true, bytes });
         }
         self.trace.sort_by_key(|packet| packet.at);
     }
@@ -107,11 +106,11 @@ impl<'a, M: Machine> Run<'a, M> {
             self.await_call()?;
         }
         let base = self.machine.now();
-        let (first, last) = event.when.span(base, M::PATIENCE);
+        let (first, last) = event.when.span(base, M::MAX_WAIT);
         if let Action::Outbound(segment) = &event.action {
             return self.expect(event, segment, (base, first, last));
         }
-        self.machine.pass_until(first)?;
+        self.machine.wait_until(first)?;
         self.check_call(first)?;
         match &event.action {
             Action::Inbound(segment) => {
@@ -128,11 +127,11 @@ impl<'a, M: Machine> Run<'a, M> {
             },
             Action::Call(call) => self.call(event.line, call, base)?,
             Action::Code(code) => {
-                let (machine, subject) = (&self.machine, self.subject);
-                let field = |name: &str| machine.field(subject?, name);
+                let (machine, current_socket) = (&self.machine, self.current_socket);
+                let field = |name: &str| machine.field(current_socket?, name);
                 match code.run(&field) {
                     Ok(printed) => self.printed += &printed,
-                    Err(error) => return Err(self.judge_code(event, error)),
+                    Err(error) => return Err(self.code_failure(event, error)),
                 }
             }
             Action::Shell(steps) => self.set_up(steps)?,
@@ -142,7 +141,7 @@ impl<'a, M: Machine> Run<'a, M> {
         self.check_call(now)
     }
 
-    /// Carries out shell lines.
+    /// Applies the settings of shell lines.
     fn set_up(&mut self, steps: &[ShellStep]) -> Result<(), Stop> {
         for step in steps {
             match step {
@@ -150,7 +149,7 @@ impl<'a, M: Machine> Run<'a, M> {
                     self.printed += &format!("line {line}: {note}\n");
                 }
                 ShellStep::Set(setting) => match self.machine.set(setting) {
-                    Err(Trouble::Refused(what)) if setting.from_list => {
+                    Err(MachineError::Refused(what)) if setting.from_list => {
                         self.printed += &format!("line {}: left out: {what}\n", setting.line);
                     }
                     result => result?,
@@ -160,36 +159,36 @@ impl<'a, M: Machine> Run<'a, M> {
         Ok(())
     }
 
-    fn judge_code(&self, event: &Event, error: CodeError) -> Stop {
+    fn code_failure(&self, event: &Event, error: CodeError) -> Stop {
         match error {
             CodeError::Assertion { line, text, values } => Stop::Deviation(Deviation {
                 line,
                 what: "an assertion does not hold".to_owned(),
                 expected: text,
-                came: format!("{} {}", seconds(self.machine.now()), values.trim()),
+                actual: format!("{} {}", seconds(self.machine.now()), values.trim()),
             }),
-            CodeError::Unknown(_) if self.subject.is_none() => {
-                refused("there is no connection yet that could be asked: accept or connect first")
+            CodeError::Unknown(_) if self.current_socket.is_none() => {
+                refused("there is no connection yet: accept or connect first")
             }
             error => refused(format!("line {}: {error}", event.line)),
         }
     }
 
     fn inject(&mut self, packet: &[u8]) -> Result<(), Stop> {
-        self.note(Traced { at: self.machine.now(), sent: false, bytes: packet.to_vec() });
+        self.trace_packet(Traced { at: self.machine.now(), sent: false, bytes: packet.to_vec() });
         Ok(self.machine.inject(packet)?)
     }
 
-    fn note(&mut self, traced: Traced) {
+    fn trace_packet(&mut self, traced: Traced) {
         if self.trace.len() < TRACED {
             self.trace.push(traced);
         }
     }
 
-    /// What a moment may be off, `since` the event before.
+    /// Returns the tolerance of a time; `since` is the time of the event before.
     fn tolerance(&self, since: Duration, at: Duration) -> Duration {
         let settings = &self.script.settings;
-        let coarse = if M::COARSE { settings.tolerance_per_mille } else { 0 };
+        let coarse = if M::HAS_COARSE_TIMERS { settings.tolerance_per_mille } else { 0 };
         let share = at.abs_diff(since).as_nanos() / 1_000 * coarse;
         settings.tolerance.max(Duration::from_nanos(share))
     }
@@ -206,11 +205,11 @@ impl<'a, M: Machine> Run<'a, M> {
         let now = self.machine.now();
         let ends = match event.ends {
             None => now,
-            Some(Ends::At(at)) => at,
-            Some(Ends::After(after)) => base + after,
+            Some(ReturnTime::At(at)) => at,
+            Some(ReturnTime::After(after)) => base + after,
         };
         match answer {
-            Some(answer) => self.judge(line, event, ends, (now, &answer)),
+            Some(answer) => self.compare(line, event, ends, (now, &answer)),
             None => {
                 self.waiting = Some((line, event, ends));
                 if event.ends.is_some() { Ok(()) } else { self.await_call() }
@@ -218,15 +217,15 @@ impl<'a, M: Machine> Run<'a, M> {
         }
     }
 
-    /// If the call that waits has ended by `until`, judges it.
+    /// Compares the result of the waiting call, if it has returned by `until`.
     fn check_call(&mut self, until: Duration) -> Result<(), Stop> {
         let Some((line, event, ends)) = self.waiting else { return Ok(()) };
         let Some((at, answer)) = self.machine.finish(until)? else { return Ok(()) };
         self.waiting = None;
-        self.judge(line, event, ends, (at, &answer))
+        self.compare(line, event, ends, (at, &answer))
     }
 
-    /// The call that waits must end now, if there is one.
+    /// Requires the waiting call to return in time.
     fn await_call(&mut self) -> Result<(), Stop> {
         let Some((line, event, ends)) = self.waiting else { return Ok(()) };
         let now = self.machine.now();
@@ -239,27 +238,27 @@ impl<'a, M: Machine> Run<'a, M> {
             line,
             what: "the call does not return".to_owned(),
             expected: event.text.clone(),
-            came: format!("it waits at {}", seconds(self.machine.now())),
+            actual: format!("it waits at {}", seconds(self.machine.now())),
         }))
     }
 
-    fn judge(
+    fn compare(
         &mut self,
         line: u32,
         event: &CallEvent,
         ends: Duration,
         (at, answer): (Duration, &Answer),
     ) -> Result<(), Stop> {
-        let deviation = |what: String, came: String| {
+        let deviation = |what: String, actual: String| {
             Stop::Deviation(Deviation {
                 line,
                 what,
                 expected: event.text.clone(),
-                came: format!("{} {came}", seconds(at)),
+                actual: format!("{} {actual}", seconds(at)),
             })
         };
-        answer::judge(event, answer, self.script.settings.tolerance)
-            .map_err(|(what, came)| deviation(what, came))?;
+        answer::compare(event, answer, self.script.settings.tolerance)
+            .map_err(|(what, actual)| deviation(what, actual))?;
         let off = at.abs_diff(ends);
         if !self.options.untimed && event.ends.is_some() && off > self.tolerance(ends, ends) {
             let word = if at < ends { "early" } else { "late" };
@@ -268,26 +267,28 @@ impl<'a, M: Machine> Run<'a, M> {
                 "it returned".to_owned(),
             ));
         }
-        self.learn(event, answer);
+        self.record_effects(event, answer);
         Ok(())
     }
 
-    /// What a call means for what comes after it.
-    fn learn(&mut self, event: &CallEvent, answer: &Answer) {
+    /// Updates the state of the run with the effects of a successful call.
+    fn record_effects(&mut self, event: &CallEvent, answer: &Answer) {
         match (&event.call, event.expected) {
             (Call::Listen { .. }, _) if answer.result.is_ok() => self.flows.listen(),
             (Call::Connect { fd, .. } | Call::Write(Transfer { fd, .. }), _)
                 if opens_connection(&event.call) =>
             {
-                self.subject = Some(*fd);
+                self.current_socket = Some(*fd);
             }
-            (Call::Accept { .. }, Expected::Value(name)) => self.subject = i32::try_from(name).ok(),
+            (Call::Accept { .. }, Expected::Value(name)) => {
+                self.current_socket = i32::try_from(name).ok();
+            }
             _ => {}
         }
     }
 }
 
-/// Can the SYN of a new connection follow from this call?
+/// Can this call cause the SYN of a new connection?
 fn opens_connection(call: &Call) -> bool {
     const FAST_OPEN: i64 = 0x2000_0000;
     match call {
@@ -298,26 +299,26 @@ fn opens_connection(call: &Call) -> bool {
 }
 
 fn refused(what: impl Into<String>) -> Stop {
-    Stop::Trouble(Trouble::Refused(what.into()))
+    Stop::MachineError(MachineError::Refused(what.into()))
 }
 
 impl Stop {
     fn into_verdict(self, line: u32) -> Verdict {
         match self {
             Self::Deviation(deviation) => Verdict::Failed(deviation),
-            Self::Trouble(Trouble::Refused(what)) => Verdict::Refused { line, what },
-            Self::Trouble(Trouble::Broken(what)) => Verdict::Broken { line, what },
+            Self::MachineError(MachineError::Refused(what)) => Verdict::Refused { line, what },
+            Self::MachineError(MachineError::Broken(what)) => Verdict::Broken { line, what },
         }
     }
 }
 
 impl When {
-    /// From when to when, if the event before was at `base`.
-    fn span(self, base: Duration, patience: Duration) -> (Duration, Duration) {
+    /// Returns the earliest and the latest time, if the event before was at `base`.
+    fn span(self, base: Duration, timeout: Duration) -> (Duration, Duration) {
         match self {
             Self::At(at) => (at, at),
             Self::After(after) => (base + after, base + after),
-            Self::Any => (Duration::ZERO, base + patience),
+            Self::Any => (Duration::ZERO, base + timeout),
             Self::Between(first, last) => (first, last),
             Self::AfterBetween(first, last) => (base + first, base + last),
         }

@@ -1,9 +1,9 @@
-//! System calls as linerate's host carries them out, in the words of BSD.
+//! System calls, executed by linerate's host with the semantics of BSD sockets.
 
 use super::StackMachine;
 use super::error_queue::ErrorQueue;
 use super::errors::{errno, of_connection};
-use super::sockets::{FreshOptions, Socket};
+use super::sockets::{Socket, UnconnectedOptions};
 use crate::machine::Answer;
 use crate::syntax::{Call, Errno, Transfer};
 use linerate_stack::{ConnectOptions, ListenOptions, TcpHandle};
@@ -22,8 +22,7 @@ pub(super) const ZERO_COPY: i64 = 0x400_0000;
 pub(super) const FAST_OPEN: i64 = 0x2000_0000;
 
 impl StackMachine {
-    /// Does what a call asks for. `None`: it waits, and is to be tried again when something has
-    /// happened.
+    /// Executes a call. Returns `None` if it has to wait; it is then retried after the next event.
     pub(super) fn attempt(&mut self, call: &Call, name: i32, began: Duration) -> Option<Answer> {
         let answer = match call {
             Call::Socket { nonblocking } => Ok(self.socket(name, *nonblocking)),
@@ -67,7 +66,7 @@ impl StackMachine {
         self.sockets.get(fd).map(|_| ()).ok_or(Errno::BADF)
     }
 
-    /// The connection that a socket is.
+    /// Returns the connection of a socket.
     pub(super) fn handle(&self, fd: i32) -> Result<TcpHandle, Errno> {
         match self.sockets.get(fd) {
             None => Err(Errno::BADF),
@@ -81,10 +80,10 @@ impl StackMachine {
     }
 
     fn socket(&mut self, name: i32, nonblocking: bool) -> Answer {
-        let socket = Socket::Fresh {
+        let socket = Socket::Unconnected {
             config: Box::new(self.config),
             bound: None,
-            options: FreshOptions::default(),
+            options: UnconnectedOptions::default(),
         };
         self.sockets.insert(name, socket, nonblocking);
         Answer::of(name.into())
@@ -94,7 +93,7 @@ impl StackMachine {
         let usual = SocketAddrV4::new(self.local, self.ports.0);
         match self.sockets.get_mut(fd) {
             None => Err(Errno::BADF),
-            Some(Socket::Fresh { bound, .. }) if bound.is_none() => {
+            Some(Socket::Unconnected { bound, .. }) if bound.is_none() => {
                 *bound = Some(address.unwrap_or(usual));
                 Ok(Answer::of(0))
             }
@@ -104,28 +103,28 @@ impl StackMachine {
 
     fn listen(&mut self, fd: i32, backlog: i32) -> Result<Answer, Errno> {
         let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-        let (config, bound, fresh) = match self.sockets.get(fd) {
+        let (config, bound, unconnected) = match self.sockets.get(fd) {
             None => return Err(Errno::BADF),
-            Some(Socket::Fresh { config, bound, options }) => {
+            Some(Socket::Unconnected { config, bound, options }) => {
                 (**config, bound.unwrap_or(anywhere), *options)
             }
             Some(Socket::Listener { .. }) => return Ok(Answer::of(0)),
             Some(Socket::Connection { .. } | Socket::Epoll(_)) => return Err(Errno::INVAL),
         };
-        // As many wait as BSD lets wait: one more than is asked for.
+        // BSD queues one connection more than the backlog.
         let backlog = usize::try_from(backlog).unwrap_or(0).saturating_add(1);
         let options = ListenOptions {
             backlog,
             config: Some(config),
             syn_cookies: self.syn_cookies,
-            fast_open: self.fast_open.of_listener(fresh.fast_open, backlog),
-            defer_accept: fresh.defer_accept,
+            fast_open: self.fast_open.of_listener(unconnected.fast_open, backlog),
+            defer_accept: unconnected.defer_accept,
             ..ListenOptions::default()
         };
         self.listen_at(fd, bound, &options).map(|()| Answer::of(0))
     }
 
-    /// Makes a socket a listener.
+    /// Turns a socket into a listener.
     pub(super) fn listen_at(
         &mut self,
         fd: i32,
@@ -133,8 +132,10 @@ impl StackMachine {
         options: &ListenOptions,
     ) -> Result<(), Errno> {
         let handle = self.host.stack_mut().tcp_listen(local, options).map_err(errno)?;
-        self.sockets
-            .replace(fd, Socket::Listener { handle, incoming: false, options: Box::new(*options) });
+        self.sockets.replace(
+            fd,
+            Socket::Listener { handle, has_incoming: false, options: Box::new(*options) },
+        );
         Ok(())
     }
 
@@ -143,8 +144,8 @@ impl StackMachine {
         let keep_alive = self.keep_alive;
         let listener = match self.sockets.get_mut(fd) {
             None => return Some(Err(Errno::BADF)),
-            Some(Socket::Listener { handle, incoming, .. }) => {
-                *incoming = false;
+            Some(Socket::Listener { handle, has_incoming, .. }) => {
+                *has_incoming = false;
                 *handle
             }
             Some(_) => return Some(Err(Errno::INVAL)),
@@ -161,8 +162,12 @@ impl StackMachine {
                         connection.set_unsent_low_water(low_water);
                     });
                 }
-                let socket =
-                    Socket::Connection { handle, connecting: false, told: false, keep_alive };
+                let socket = Socket::Connection {
+                    handle,
+                    connecting: false,
+                    is_error_taken: false,
+                    keep_alive,
+                };
                 self.sockets.insert(name, socket, nonblocking);
                 Some(Ok(Answer::of(name.into())))
             }
@@ -178,7 +183,7 @@ impl StackMachine {
             Some(Socket::Epoll(_)) => return Some(Err(Errno::NOTSOCK)),
             Some(Socket::Listener { .. }) => return Some(Err(Errno::ISCONN)),
             Some(Socket::Connection { .. }) => return self.connect_again(fd, waits),
-            Some(Socket::Fresh { .. }) => {}
+            Some(Socket::Unconnected { .. }) => {}
         }
         let opened = if self.waits_for_write(fd) {
             self.open_at_write(fd, address)
@@ -193,7 +198,7 @@ impl StackMachine {
         if waits { None } else { Some(Err(Errno::INPROGRESS)) }
     }
 
-    /// Opens a connection to `address`, or to the usual one, by TCP Fast Open if that is wanted.
+    /// Opens a connection to `address`, or to the default one, with TCP Fast Open if requested.
     pub(super) fn open(
         &mut self,
         fd: i32,
@@ -201,31 +206,33 @@ impl StackMachine {
         fast_open: bool,
     ) -> Result<(), Errno> {
         let remote = address.unwrap_or_else(|| SocketAddrV4::new(self.remote, self.ports.1));
-        let Some(Socket::Fresh { config, bound, options }) = self.sockets.get(fd) else {
+        let Some(Socket::Unconnected { config, bound, options }) = self.sockets.get(fd) else {
             return Err(Errno::BADF);
         };
         let connect = ConnectOptions { local: *bound, config: Some(**config), fast_open };
-        let fresh = *options;
+        let unconnected = *options;
         let stack = self.host.stack_mut();
         let handle = stack.tcp_connect(self.now, remote, &connect).map_err(errno)?;
-        let tos = linerate_wire::TypeOfService::from_byte(fresh.type_of_service);
+        let tos = linerate_wire::TypeOfService::from_byte(unconnected.type_of_service);
         stack.tcp_set_type_of_service(handle, tos).map_err(errno)?;
-        if let Some(ttl) = fresh.ttl.and_then(core::num::NonZeroU8::new) {
+        if let Some(ttl) = unconnected.ttl.and_then(core::num::NonZeroU8::new) {
             stack.tcp_set_ttl(handle, ttl).map_err(errno)?;
         }
-        let low_water = fresh.unsent_low_water.or(self.unsent_low_water);
+        let low_water = unconnected.unsent_low_water.or(self.unsent_low_water);
         let options = |connection: &mut Connection| {
-            connection.set_cork(fresh.cork);
+            connection.set_cork(unconnected.cork);
             connection.set_unsent_low_water(low_water);
         };
         stack.tcp_configure(self.now, handle, options).map_err(errno)?;
-        let keep_alive = fresh.keep_alive.unwrap_or(self.keep_alive);
-        self.sockets
-            .replace(fd, Socket::Connection { handle, connecting: true, told: false, keep_alive });
+        let keep_alive = unconnected.keep_alive.unwrap_or(self.keep_alive);
+        self.sockets.replace(
+            fd,
+            Socket::Connection { handle, connecting: true, is_error_taken: false, keep_alive },
+        );
         Ok(())
     }
 
-    /// `connect` on a socket that is connecting, or was.
+    /// Executes `connect` on a socket that is connecting or connected.
     pub(super) fn connect_again(&mut self, fd: i32, waits: bool) -> Option<Result<Answer, Errno>> {
         let state = match self.connection(fd) {
             Ok(connection) => connection.state(),
@@ -246,11 +253,13 @@ impl StackMachine {
         }
     }
 
-    /// Why the connection ended, which an application is told once.
+    /// Takes the error that ended the connection, which is reported once.
     pub(super) fn take_error(&mut self, fd: i32) -> Option<Errno> {
         let error = self.connection(fd).ok()?.error().map(of_connection)?;
-        let Some(Socket::Connection { told, .. }) = self.sockets.get_mut(fd) else { return None };
-        (!core::mem::replace(told, true)).then_some(error)
+        let Some(Socket::Connection { is_error_taken, .. }) = self.sockets.get_mut(fd) else {
+            return None;
+        };
+        (!core::mem::replace(is_error_taken, true)).then_some(error)
     }
 
     fn close(&mut self, fd: i32, began: Duration) -> Option<Result<Answer, Errno>> {
@@ -262,15 +271,15 @@ impl StackMachine {
         self.inquiring.remove(&fd);
         let stack = self.host.stack_mut();
         let closed = match socket {
-            Socket::Fresh { .. } | Socket::Epoll(_) => Ok(()),
+            Socket::Unconnected { .. } | Socket::Epoll(_) => Ok(()),
             Socket::Listener { handle, .. } => stack.tcp_listen_close(self.now, handle),
             Socket::Connection { handle, .. } => stack.tcp_close(self.now, handle),
         };
         Some(closed.map(|()| Answer::of(0)).map_err(errno))
     }
 
-    /// Does `close` wait until the peer has acknowledged everything, the FIN too (`SO_LINGER`)? The
-    /// application holds the connection until then. Data that nobody will read ends the wait:
+    /// Does `close` wait until the peer has acknowledged everything including the FIN
+    /// (`SO_LINGER`)? The application holds the connection until then. Unread data ends the wait:
     /// `close` answers it with a RST.
     fn lingers(&mut self, fd: i32, began: Duration) -> bool {
         let Ok(handle) = self.handle(fd) else { return false };
@@ -284,7 +293,7 @@ impl StackMachine {
         let Some(wait) = wait.filter(|_| !unread) else { return false };
         let stack = self.host.stack_mut();
         if self.now.since(self.begin) >= began + wait {
-            // As Linux, the connection goes on alone.
+            // As in Linux, the connection continues in the background.
             let _ = stack.tcp_configure(self.now, handle, |connection| connection.set_linger(None));
             return false;
         }
@@ -296,7 +305,7 @@ impl StackMachine {
         })
     }
 
-    /// The moment at which the call that waits ends whatever happens.
+    /// Returns the time at which the waiting call ends in any case.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let (call, _, began) = self.waiting.as_ref()?;
         match call {

@@ -20,21 +20,21 @@ pub(super) struct Epoll {
 #[derive(Debug)]
 struct Watch {
     event: EpollEvent,
-    /// It was not reported yet, or not only once (`EPOLLONESHOT`).
+    /// Has the socket not been reported yet, or may it be reported again (no `EPOLLONESHOT`)?
     is_armed: bool,
-    /// Something has happened since it was reported (`EPOLLET`).
+    /// Has something happened since the last report (`EPOLLET`)?
     is_new: bool,
 }
 
 impl Epoll {
-    /// Something has happened to a socket.
+    /// Notes an event of a socket.
     pub(super) fn note(&mut self, fd: i32) {
         if let Some(watch) = self.watches.get_mut(&fd) {
             watch.is_new = true;
         }
     }
 
-    /// A socket was closed, and with it its watch.
+    /// Removes a closed socket.
     pub(super) fn forget(&mut self, fd: i32) {
         self.watches.remove(&fd);
     }
@@ -61,13 +61,13 @@ impl Epoll {
 }
 
 impl StackMachine {
-    /// Makes an epoll instance.
+    /// Creates an epoll instance.
     pub(super) fn epoll_create(&mut self, name: i32) -> Answer {
         self.sockets.insert(name, Socket::Epoll(Epoll::default()), false);
         Answer::of(name.into())
     }
 
-    /// Changes what an instance watches.
+    /// Adds, changes or removes a socket of an instance.
     pub(super) fn epoll_control(
         &mut self,
         epoll: i32,
@@ -85,7 +85,7 @@ impl StackMachine {
         }
     }
 
-    /// Returns the events of the sockets that are watched; `None` waits for some.
+    /// Returns the events of the sockets; `None` to wait.
     pub(super) fn epoll_wait(
         &mut self,
         epoll: i32,

@@ -1,5 +1,5 @@
-//! The error queue of a socket: completions of `MSG_ZEROCOPY`, and the timestamps of data that was
-//! sent, left the host or was acknowledged (`SO_TIMESTAMPING`).
+//! The error queue of a socket: completions of `MSG_ZEROCOPY`, and timestamps of data that was
+//! scheduled, sent or acknowledged (`SO_TIMESTAMPING`).
 
 use super::StackMachine;
 use crate::machine::{Answer, Machine, Output};
@@ -8,8 +8,8 @@ use bytes::Bytes;
 use linerate_units::Duration;
 use std::collections::VecDeque;
 
-/// Notices of one socket that wait for something, or to be read; with more, a write is refused.
-const MOST: usize = 1_024;
+/// Maximum number of pending and unread entries of a socket. At the limit, writes are refused.
+const MAX_TRANSFER: usize = 1_024;
 
 const TX_SOFTWARE: i64 = 1 << 1;
 const SOFTWARE: i64 = 1 << 4;
@@ -17,49 +17,49 @@ const OPT_ID: i64 = 1 << 7;
 const TX_SCHED: i64 = 1 << 8;
 const TX_ACK: i64 = 1 << 9;
 const OPT_TSONLY: i64 = 1 << 11;
-/// The flags that say what is to be timestamped.
+/// The flags that select events to timestamp.
 const TX: i64 = TX_SOFTWARE | TX_SCHED | TX_ACK;
-/// The flags of `SO_TIMESTAMPING` that linerate's sockets have.
+/// The supported flags of `SO_TIMESTAMPING`.
 pub(super) const TIMESTAMPING: i64 = TX | SOFTWARE | OPT_ID | OPT_TSONLY;
 
 const SENT: i64 = 0;
 const SCHEDULED: i64 = 1;
 const ACKNOWLEDGED: i64 = 2;
 
-/// What an application wants to be told about its writes, and what it has not read of that.
+/// The error queue of a socket.
 #[derive(Debug, Default)]
 pub(super) struct ErrorQueue {
     pub(super) zero_copy: bool,
     timestamping: i64,
-    /// The first byte that timestamps count from (`SOF_TIMESTAMPING_OPT_ID`).
+    /// Position of the first byte that timestamps count from (`SOF_TIMESTAMPING_OPT_ID`).
     first: u64,
-    /// Bytes written, and those that were not acknowledged when the queue was made.
+    /// Bytes written, including those unacknowledged when the queue was created.
     written: u64,
     next_id: u32,
     waiting: VecDeque<Waiting>,
     notices: VecDeque<Notice>,
 }
 
-/// A write that something is to be told of.
+/// A write whose completion or timestamp is pending.
 #[derive(Debug)]
 struct Waiting {
-    /// The end of its bytes.
+    /// Position of the end of its data.
     end: u64,
     what: What,
 }
 
 #[derive(Debug)]
 enum What {
-    /// The memory of write number `id` can be used again, with that of its last bytes.
+    /// The memory of write `id` is released together with that of its last bytes.
     ZeroCopy { id: u32, memory: Bytes, is_last: bool },
-    /// A timestamp of the last byte, which has the number `key`.
+    /// A timestamp of the byte at position `key`, the last of the write.
     Timestamp { kind: i64, key: u32 },
 }
 
 /// An entry of the queue.
 #[derive(Debug, PartialEq, Eq)]
 enum Notice {
-    /// The writes with these numbers, the first and the last, have been carried out.
+    /// The writes with these numbers, first and last, are complete.
     ZeroCopy(u32, u32),
     Timestamp {
         kind: i64,
@@ -74,18 +74,18 @@ impl ErrorQueue {
         !self.notices.is_empty()
     }
 
-    /// Can no more notices be kept?
+    /// Is there no room for more entries?
     pub(super) fn is_full(&self) -> bool {
-        self.waiting.len() + self.notices.len() >= MOST
+        self.waiting.len() + self.notices.len() >= MAX_TRANSFER
     }
 
-    /// A socket that was accepted has what its listener has.
+    /// Returns the queue of an accepted socket, with the options of its listener.
     pub(super) fn inherited(&self) -> Self {
         Self { zero_copy: self.zero_copy, ..Self::default() }
     }
 
-    /// Bytes were written: `memory` if they are shared, `control` if the call says what to
-    /// timestamp. With the last bytes of a call its number is used up.
+    /// Adds a write. `memory` is set for zero-copy writes; `control` selects timestamps. The last
+    /// bytes of a call complete its number.
     fn note_write(
         &mut self,
         taken: usize,
@@ -113,8 +113,8 @@ impl ErrorQueue {
         }
     }
 
-    /// Takes note of how much is unsent and unacknowledged at the moment `at`; true if there is
-    /// more to read now.
+    /// Adds entries for data sent or acknowledged at the time `at`. Returns true if there are new
+    /// entries.
     fn advance(&mut self, at: Duration, unsent: u64, unacknowledged: u64) -> bool {
         let sent = self.written.saturating_sub(unsent);
         let acknowledged = self.written.saturating_sub(unacknowledged);
@@ -139,8 +139,7 @@ impl ErrorQueue {
         self.notices.len() > before
     }
 
-    /// A write was carried out. It is told together with the one before it if nobody has read that
-    /// yet.
+    /// Adds the completion of a write. Consecutive unread completions are merged.
     fn complete(&mut self, id: u32) {
         match self.notices.back_mut() {
             Some(Notice::ZeroCopy(_, last)) if *last == id || last.wrapping_add(1) == id => {
@@ -150,7 +149,7 @@ impl ErrorQueue {
         }
     }
 
-    /// The control messages of the next notice.
+    /// Takes the control messages of the next entry.
     fn read(&mut self) -> Option<Vec<ControlMessage>> {
         let message = |level, kind, data| ControlMessage {
             level: constant(level).unwrap_or(0),
@@ -164,7 +163,7 @@ impl ErrorQueue {
                 errno: 0,
                 origin: number("SO_EE_ORIGIN_ZEROCOPY"),
                 kind: 0,
-                // The link of a script has no scatter-gather: packets are put together by copying.
+                // The script's link has no scatter-gather, so packets are built by copying.
                 code: number("SO_EE_CODE_ZEROCOPY_COPIED"),
                 info: first.into(),
                 data: last.into(),
@@ -188,7 +187,7 @@ impl ErrorQueue {
 }
 
 impl StackMachine {
-    /// The error queue of a socket, which is made if there is none.
+    /// Returns the error queue of a socket, which is created on first use.
     pub(super) fn error_queue(&mut self, fd: i32) -> &mut ErrorQueue {
         let written = self.connection(fd).map_or(0, |connection| connection.unacknowledged_bytes());
         self.error_queues
@@ -196,7 +195,7 @@ impl StackMachine {
             .or_insert_with(|| ErrorQueue { written: written as u64, ..ErrorQueue::default() })
     }
 
-    /// `SO_TIMESTAMPING`. Numbers are counted from the first byte that is not acknowledged.
+    /// Executes `SO_TIMESTAMPING`. Positions count from the first unacknowledged byte.
     pub(super) fn set_timestamping(&mut self, fd: i32, flags: i64) -> Result<(), Errno> {
         let connection = self.connection(fd).map(|connection| connection.unacknowledged_bytes());
         let queue = self.error_queue(fd);
@@ -208,7 +207,7 @@ impl StackMachine {
         Ok(())
     }
 
-    /// Notes a write for the error queue, if the socket has one.
+    /// Adds a write to the error queue, if the socket has one.
     pub(super) fn note_write(
         &mut self,
         fd: i32,
@@ -230,7 +229,7 @@ impl StackMachine {
         }
     }
 
-    /// Takes down what has become of writes at this moment.
+    /// Adds entries for data that was sent or acknowledged by now.
     pub(super) fn advance_error_queues(&mut self) {
         let at = self.now();
         let mut queues = std::mem::take(&mut self.error_queues);
@@ -246,7 +245,7 @@ impl StackMachine {
         self.error_queues = queues;
     }
 
-    /// `recvmsg` with `MSG_ERRQUEUE`, which never waits.
+    /// Executes `recvmsg` with `MSG_ERRQUEUE`, which never waits.
     pub(super) fn read_error_queue(&mut self, fd: i32) -> Result<Answer, Errno> {
         if self.sockets.get(fd).is_none() {
             return Err(Errno::BADF);
@@ -256,7 +255,7 @@ impl StackMachine {
         Ok(Answer { result: Ok(0), output: Output::Message(Vec::new(), control) })
     }
 
-    /// Does a timestamp of this socket come with the packet that it is about?
+    /// Do timestamps of this socket include the packet?
     pub(super) fn returns_packets(&self, fd: i32) -> bool {
         let wants = |queue: &ErrorQueue| {
             queue.timestamping & TX != 0 && queue.timestamping & OPT_TSONLY == 0

@@ -1,9 +1,9 @@
-//! The error numbers of BSD for what this host says.
+//! The BSD error numbers of the host's errors.
 
 use crate::syntax::Errno;
 use linerate_stack::Error;
 
-/// The number for an error of the host.
+/// Returns the number of a host's error.
 pub(super) const fn errno(error: Error) -> Errno {
     match error {
         Error::Closed => Errno::BADF,
@@ -22,7 +22,7 @@ pub(super) const fn errno(error: Error) -> Errno {
     }
 }
 
-/// The number for the end of a connection.
+/// Returns the number of a connection's error.
 pub(super) const fn of_connection(error: linerate_tcp::Error) -> Errno {
     match error {
         linerate_tcp::Error::WouldBlock => Errno::AGAIN,

@@ -1,5 +1,5 @@
-//! TCP Fast Open as the sockets of BSD have it (RFC 7413 appendix A): a write that opens its
-//! connection, and a listener that says how many may be opened so at a time.
+//! TCP Fast Open with the API of BSD sockets (RFC 7413 appendix A): a write that opens its
+//! connection, and a listener's limit of pending Fast Open connections.
 
 use super::StackMachine;
 use super::calls::DONT_WAIT;
@@ -10,14 +10,14 @@ use crate::syntax::{Errno, Transfer};
 use linerate_stack::{FastOpenKeys, ListenOptions};
 use std::net::SocketAddrV4;
 
-/// What may be opened fast (`net.ipv4.tcp_fastopen`): at first what Linux allows at first.
+/// The sysctl `net.ipv4.tcp_fastopen`, with Linux's default.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FastOpenRules {
-    /// Connections of ours, by `MSG_FASTOPEN`.
+    /// Allows Fast Open for outgoing connections (`MSG_FASTOPEN`).
     client: bool,
-    /// Those of peers, at listeners with `TCP_FASTOPEN`.
+    /// Allows Fast Open at listeners with `TCP_FASTOPEN`.
     server: bool,
-    /// Those of peers at any listener, as many at a time as may wait to be accepted.
+    /// Allows Fast Open at all listeners, limited by their backlog.
     any_listener: bool,
 }
 
@@ -28,27 +28,27 @@ impl Default for FastOpenRules {
 }
 
 impl FastOpenRules {
-    /// How many connections a listener may have opened fast that asks for `wanted`.
+    /// Returns the limit of a listener that requests `wanted` pending Fast Open connections.
     pub(super) fn of_listener(self, wanted: usize, backlog: usize) -> Option<usize> {
         let wanted = if wanted == 0 && self.any_listener { backlog } else { wanted };
         (self.server && wanted > 0).then_some(wanted)
     }
 }
 
-/// Reads `net.ipv4.tcp_fastopen`. Bits that mean nothing to Linux mean nothing here.
+/// Parses `net.ipv4.tcp_fastopen`. Bits without a meaning in Linux are ignored.
 ///
 /// # Errors
-/// What cannot be had.
+/// The part that is not supported.
 pub(super) fn rules(value: &str) -> Result<FastOpenRules, String> {
     const WITHOUT_COOKIE: u32 = 4 | 0x200;
     let bits = match value.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => value.parse(),
     };
-    let bits = bits.map_err(|_| "a number is wanted".to_owned())?;
+    let bits = bits.map_err(|_| "a number is expected".to_owned())?;
     if bits & WITHOUT_COOKIE != 0 {
         return Err(
-            "without a cookie no data is sent on a SYN, nor taken (bits 0x4 and 0x200)".to_owned()
+            "data on a SYN without a cookie is not supported (bits 0x4 and 0x200)".to_owned()
         );
     }
     Ok(FastOpenRules {
@@ -58,7 +58,7 @@ pub(super) fn rules(value: &str) -> Result<FastOpenRules, String> {
     })
 }
 
-/// Reads `net.ipv4.tcp_fastopen_key`: one key, or the one before it behind a comma.
+/// Parses `net.ipv4.tcp_fastopen_key`: the current key, optionally a comma and the previous key.
 pub(super) fn keys(value: &str) -> Option<FastOpenKeys> {
     let (current, previous) = match value.split_once(',') {
         Some((current, previous)) => (current, Some(key(previous)?)),
@@ -67,7 +67,8 @@ pub(super) fn keys(value: &str) -> Option<FastOpenKeys> {
     Some(FastOpenKeys { current: key(current)?, previous })
 }
 
-/// `00112233-44556677-8899aabb-ccddeeff`: four words, each of which Linux keeps lowest byte first.
+/// Parses `00112233-44556677-8899aabb-ccddeeff`: four words, stored by Linux in little-endian
+/// order.
 fn key(text: &str) -> Option<[u8; 16]> {
     let words: Option<Vec<[u8; 4]>> = text
         .split('-')
@@ -77,8 +78,8 @@ fn key(text: &str) -> Option<[u8; 16]> {
 }
 
 impl StackMachine {
-    /// Why a socket cannot be told now how many it may have opened fast, if it cannot.
-    pub(super) fn lacks_fast_open(&self, fd: i32) -> Option<String> {
+    /// Returns the reason why the Fast Open limit of a socket cannot be set now, if there is one.
+    pub(super) fn fast_open_obstacle(&self, fd: i32) -> Option<String> {
         let Some(Socket::Listener { handle, .. }) = self.sockets.get(fd) else { return None };
         let statistics = self.host.stack().tcp_listen_statistics(*handle).ok()?;
         (statistics.syns_kept > 0 || statistics.cookies_sent > 0).then(|| {
@@ -87,8 +88,7 @@ impl StackMachine {
         })
     }
 
-    /// Tells a listener how many it may have opened fast. Nobody has come to it yet, so it is made
-    /// anew.
+    /// Sets the Fast Open limit of a listener. It has no connections yet, so it is created anew.
     pub(super) fn set_fast_open(&mut self, fd: i32, wanted: usize) -> Result<(), Errno> {
         let Some(Socket::Listener { handle, options, .. }) = self.sockets.get(fd) else {
             return Err(Errno::INVAL);
@@ -101,8 +101,8 @@ impl StackMachine {
         self.listen_at(fd, local, &options)
     }
 
-    /// `MSG_FASTOPEN`: opens the connection and gives its SYN as much as that can bring. A call
-    /// that waits writes the rest when the peer has answered.
+    /// Executes `MSG_FASTOPEN`: opens the connection and writes as much as the SYN can carry. A
+    /// waiting call writes the rest when the peer has answered.
     pub(super) fn write_fast(&mut self, transfer: &Transfer) -> Option<Result<Answer, Errno>> {
         if !self.fast_open.client {
             return Some(Err(Errno::OPNOTSUPP));
@@ -112,10 +112,10 @@ impl StackMachine {
             None => Some(Err(Errno::BADF)),
             Some(Socket::Epoll(_)) => Some(Err(Errno::NOTSOCK)),
             Some(Socket::Listener { .. }) => Some(Err(Errno::ISCONN)),
-            Some(Socket::Fresh { .. }) => match self.open_fast(transfer) {
+            Some(Socket::Unconnected { .. }) => match self.open_fast(transfer) {
                 Ok(_) if waits => None,
                 Ok(0) => Some(Err(Errno::INPROGRESS)),
-                Ok(given) => Some(Ok(Answer::of(i64::try_from(given).unwrap_or(i64::MAX)))),
+                Ok(written) => Some(Ok(Answer::of(i64::try_from(written).unwrap_or(i64::MAX)))),
                 Err(errno) => Some(Err(errno)),
             },
             Some(Socket::Connection { .. }) => {
@@ -132,27 +132,27 @@ impl StackMachine {
     pub(super) fn waits_for_write(&self, fd: i32) -> bool {
         let wants = matches!(
             self.sockets.get(fd),
-            Some(Socket::Fresh { options, .. }) if options.fast_connect
+            Some(Socket::Unconnected { options, .. }) if options.fast_connect
         );
         wants && self.fast_open.client
     }
 
-    /// The address of a `connect` that waits for the first write.
+    /// Returns the address of a `connect` that waits for the first write.
     pub(super) fn deferred(&self, fd: i32) -> Option<SocketAddrV4> {
         match self.sockets.get(fd)? {
-            Socket::Fresh { options, .. } => options.deferred,
+            Socket::Unconnected { options, .. } => options.deferred,
             _ => None,
         }
     }
 
-    /// Opens a connection whose SYN brings the first write. Without a cookie the SYN asks for one
-    /// and leaves at once; true if it waits.
+    /// Opens a connection whose SYN carries the first write. Without a cookie, the SYN requests one
+    /// and leaves at once; returns true if the SYN waits for data.
     pub(super) fn open_at_write(
         &mut self,
         fd: i32,
         address: Option<SocketAddrV4>,
     ) -> Result<bool, Errno> {
-        let Some(Socket::Fresh { config, bound, options }) = self.sockets.get(fd) else {
+        let Some(Socket::Unconnected { config, bound, options }) = self.sockets.get(fd) else {
             return Err(Errno::BADF);
         };
         let (config, bound, mut options) = (config.clone(), *bound, *options);
@@ -160,17 +160,17 @@ impl StackMachine {
         if self.connection(fd)?.room_on_syn() == 0 {
             return Ok(false);
         }
-        // There is a cookie. The SYN has not left yet, so nothing tells the peer of the first
-        // attempt.
+        // There is a cookie. The SYN of the first attempt has not been sent, so aborting it is
+        // invisible to the peer.
         let handle = self.handle(fd)?;
         self.host.stack_mut().tcp_abort(self.now, handle).map_err(errno)?;
         let usual = SocketAddrV4::new(self.remote, self.ports.1);
         options.deferred = Some(address.unwrap_or(usual));
-        self.sockets.replace(fd, Socket::Fresh { config, bound, options });
+        self.sockets.replace(fd, Socket::Unconnected { config, bound, options });
         Ok(true)
     }
 
-    /// How many bytes the SYN has been given.
+    /// Opens a connection. Returns the number of bytes that its SYN carries.
     fn open_fast(&mut self, transfer: &Transfer) -> Result<usize, Errno> {
         self.open(transfer.fd, transfer.address, true)?;
         let handle = self.handle(transfer.fd)?;
@@ -180,15 +180,15 @@ impl StackMachine {
         bytes.resize(transfer.count, 0);
         bytes.truncate(room);
         if !bytes.is_empty() {
-            self.given =
+            self.written =
                 self.host.stack_mut().tcp_write(self.now, handle, &bytes).map_err(errno)?;
             let waits =
                 !self.sockets.is_nonblocking(transfer.fd) && transfer.flags & DONT_WAIT == 0;
-            let is_last = self.given == transfer.count || !waits;
+            let is_last = self.written == transfer.count || !waits;
             let control = transfer.control.as_deref();
-            self.note_write(transfer.fd, self.given, is_last, None, control);
+            self.note_write(transfer.fd, self.written, is_last, None, control);
         }
-        Ok(self.given)
+        Ok(self.written)
     }
 }
 
@@ -198,21 +198,21 @@ mod tests {
     use crate::{Options, Script, Verdict, run_on_stack};
 
     #[test]
-    fn the_bits_of_linux_are_understood_and_what_goes_without_a_cookie_is_refused() {
-        let told =
+    fn supported_bits_are_parsed_and_fast_open_without_a_cookie_is_refused() {
+        let enabled =
             |value, wanted| rules(value).map(|rules| (rules.client, rules.of_listener(wanted, 9)));
-        assert_eq!(told("0", 4), Ok((false, None)));
-        assert_eq!(told("1", 4), Ok((true, None)));
-        assert_eq!(told("2", 4), Ok((false, Some(4))));
-        assert_eq!(told("3", 0), Ok((true, None)));
-        assert_eq!(told("0x70403", 0), Ok((true, Some(9))));
+        assert_eq!(enabled("0", 4), Ok((false, None)));
+        assert_eq!(enabled("1", 4), Ok((true, None)));
+        assert_eq!(enabled("2", 4), Ok((false, Some(4))));
+        assert_eq!(enabled("3", 0), Ok((true, None)));
+        assert_eq!(enabled("0x70403", 0), Ok((true, Some(9))));
         for value in ["4", "0x203", "yes", "-1"] {
             assert!(rules(value).is_err(), "{value}");
         }
     }
 
     #[test]
-    fn a_key_is_four_words_with_the_lowest_byte_first() {
+    fn a_key_consists_of_four_little_endian_words() {
         let read = keys("00112233-4-5-ff000000,0-0-0-1").unwrap();
         assert_eq!(read.current, [0x33, 0x22, 0x11, 0, 4, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0xff]);
         assert_eq!(read.previous, Some([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]));
@@ -222,8 +222,9 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_is_told_its_limit_before_the_first_syn_or_not_at_all() {
-        const LISTENER: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n\
+    fn the_limit_of_a_listener_can_be_set_only_before_the_first_syn() {
+        const LISTENER: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
+                                +0 bind(3, ..., ...) = 0\n\
                                 +0 listen(3, 1) = 0\n";
         const LIMIT: &str = "+0 setsockopt(3, SOL_TCP, TCP_FASTOPEN, [5], 4) = 0\n";
         const SYN: &str = "+0 < S 0:0(0) win 100 <mss 1000>\n+0 > S. 0:0(0) ack 1 <...>\n";
@@ -233,9 +234,7 @@ mod tests {
         };
         assert_eq!(run([LISTENER, LIMIT, LIMIT, SYN].concat()), Verdict::Passed);
         let late = run([LISTENER, SYN, LIMIT].concat());
-        assert!(
-            matches!(&late, Verdict::Refused { line: 6, what } if what.contains("before the first one")),
-            "{late:?}"
-        );
+        let Verdict::Refused { line: 6, what } = &late else { panic!("{late:?}") };
+        assert!(what.contains("before the first one"), "{what}");
     }
 }

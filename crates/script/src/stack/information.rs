@@ -1,12 +1,11 @@
-//! What Linux's `struct tcp_info` calls the numbers of a connection. Times are microseconds, those
-//! since something happened milliseconds, windows segments. The table is that of
-//! [`linerate_tcp::Information`].
+//! The fields of Linux's `struct tcp_info`. Times are in microseconds, times since an event in
+//! milliseconds, windows in segments. The table of [`linerate_tcp::Information`] lists the fields.
 
 use linerate_tcp::{AccurateEcn, Connection, Information, State};
 use linerate_units::{Duration, Instant};
 
-/// The field `name` at this moment, without its prefix `tcpi_`; none for what this host does not
-/// count.
+/// Returns the field `name`, without its prefix `tcpi_`. Returns `None` for fields that this host
+/// does not have.
 pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option<u64> {
     let information = connection.information();
     let statistics = connection.statistics();
@@ -27,7 +26,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "last_ack_recv" => now.since(information.last_heard).as_millis(),
         "rcv_rtt" => information.receive_round_trip.map_or(0, Duration::as_micros),
         "rcv_space" => information.read_in_a_round_trip.into(),
-        // Linux's word for "no limit".
+        // Linux's value for "no limit".
         "pacing_rate" => {
             information.pacing_rate.map_or(u64::MAX, |rate| rate.bits_per_second() / 8)
         }
@@ -49,7 +48,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "pmtu" => information.path_mtu.into(),
         "snd_cwnd" => whole_segments(information.congestion_window),
         "snd_ssthresh" => match information.slow_start_threshold {
-            // Linux's word for "no threshold yet".
+            // Linux's value for "no threshold yet".
             threshold if threshold >= 1 << 30 => 0x7fff_ffff,
             threshold => whole_segments(threshold),
         },
@@ -83,7 +82,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
     })
 }
 
-/// What is counted in the accurate mode of ECN; without it, nothing.
+/// Returns a counter of accurate ECN, if the connection uses it.
 fn accurate_ecn(information: &Information, name: &str) -> Option<u64> {
     let counted =
         |count: fn(&AccurateEcn) -> u32| information.accurate_ecn.as_ref().map_or(0, count).into();
@@ -99,7 +98,7 @@ fn accurate_ecn(information: &Information, name: &str) -> Option<u64> {
     })
 }
 
-/// The bits of `tcpi_options`.
+/// Returns the bits of `tcpi_options`.
 fn options(information: &Information) -> u64 {
     let options = [
         information.timestamps,
@@ -111,7 +110,7 @@ fn options(information: &Information) -> u64 {
     bits | u64::from(information.ecn_seen) << 4 | u64::from(information.syn_data_accepted) << 5
 }
 
-/// The numbers of <netinet/tcp.h>.
+/// Returns the number of a state in <netinet/tcp.h>.
 const fn state(state: State) -> u64 {
     match state {
         State::Established => 1,

@@ -1,50 +1,50 @@
-//! linerate's own host as the machine that a script examines: the whole of it, in virtual time.
+//! linerate's own host as the host under test, in virtual time.
 
-mod cable;
 mod calls;
 mod epoll;
 mod error_queue;
 mod errors;
 mod fast_open;
 mod information;
-mod lacks;
 mod options;
 mod polling;
+mod script_link;
 mod settings;
 mod sockets;
 mod transfer;
+mod unsupported;
 
 use crate::flows::Flows;
-use crate::machine::{Answer, Machine, Trouble};
+use crate::machine::{Answer, Machine, MachineError};
 use crate::packet::{Captured, MOST_CAPTURED, is_segment};
 use crate::report::Report;
 use crate::run::{Options, Run};
 use crate::syntax::{Call, Script, Setting, Settings};
-use cable::Cable;
 use error_queue::ErrorQueue;
 use fast_open::FastOpenRules;
 use linerate_stack::{Event, Host, Route, Stack, StackConfig, SynCookies};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ipv4Cidr, MacAddress};
+use script_link::ScriptLink;
 use sockets::{Socket, Sockets};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Turns at one moment; a host that wants more of them has lost its way.
+/// Maximum number of turns at one time; a host that needs more does not make progress.
 const TURNS: usize = 100_000;
-/// What everything random is drawn from: a script always meets the same host.
+/// The seed of the host: every run of a script is identical.
 const SEED: [u8; 32] = *b"a script always finds this host.";
 
-/// Runs a script against linerate's host. The same script gives the same report, always.
+/// Runs a script against linerate's host. Equal scripts have equal reports.
 #[must_use]
 pub fn run_on_stack(script: &Script, options: &Options) -> Report {
     let flows = Flows::new(script.settings.clone());
-    Run::new(script, flows, *options, StackMachine::new(&script.settings)).go()
+    Run::new(script, flows, *options, StackMachine::new(&script.settings)).run_to_end()
 }
 
-/// The host, its time, and its application's sockets.
+/// The host, its clock, and its application's sockets.
 #[derive(Debug)]
 struct StackMachine {
-    host: Host<Cable>,
+    host: Host<ScriptLink>,
     begin: Instant,
     now: Instant,
     local: std::net::Ipv4Addr,
@@ -52,42 +52,42 @@ struct StackMachine {
     ports: (u16, u16),
     sent: VecDeque<Captured>,
     sockets: Sockets,
-    /// The error queues of those sockets that have one.
+    /// The error queues, by socket.
     error_queues: BTreeMap<i32, ErrorQueue>,
-    /// Sockets that tell with each message how much is left to read (`TCP_INQ`).
+    /// Sockets that report the number of unread bytes with each message (`TCP_INQ`).
     inquiring: BTreeSet<i32>,
-    /// The route to everything.
+    /// The default route.
     route: Route,
-    /// What the sockets of the application are made with.
+    /// The configuration of new sockets.
     config: linerate_tcp::Config,
-    /// When listeners give cookies.
+    /// The use of SYN cookies by listeners.
     syn_cookies: SynCookies,
-    /// Bytes that may be unsent for a write to be taken, where a socket does not say.
+    /// The default limit of unsent bytes of sockets (`tcp_notsent_lowat`).
     unsent_low_water: Option<u32>,
-    /// What may be opened fast.
+    /// The use of TCP Fast Open.
     fast_open: FastOpenRules,
-    /// How a silent peer is probed once an application asks for that.
+    /// The keep-alive settings of sockets that enable probes.
     keep_alive: linerate_tcp::KeepAlive,
-    /// The call that waits, the name of what may come of it, and when it began.
+    /// The waiting call, the number of the socket that it may return, and its start.
     waiting: Option<(Call, i32, Duration)>,
     finished: Option<(Duration, Answer)>,
-    /// Bytes that the waiting write has given already.
-    given: usize,
+    /// Bytes that the waiting write has written.
+    written: usize,
 }
 
 impl StackMachine {
     fn new(settings: &Settings) -> Self {
         let mac = MacAddress::new([2, 0, 0, 0, 0, 1]);
-        // Any address has a network of 16 bits.
+        // Any address is valid in a network with a 16-bit prefix.
         let here = Ipv4Cidr::new(settings.local, 16).unwrap_or(Ipv4Cidr::ALL);
         let mut config = StackConfig::new(mac, here);
         let route = Route::direct(Ipv4Cidr::ALL);
         config.routes.push(route);
         let stack = Stack::new(config, SEED);
-        // Not zero, so that a forgotten time shows.
+        // Not zero, so that an uninitialised time is noticed.
         let begin = Instant::ZERO + Duration::from_secs(1_000);
         Self {
-            host: Host::new(stack, Cable::new(usize::from(settings.mtu))),
+            host: Host::new(stack, ScriptLink::new(usize::from(settings.mtu))),
             begin,
             now: begin,
             local: settings.local,
@@ -105,27 +105,27 @@ impl StackMachine {
             keep_alive: linerate_tcp::KeepAlive::default(),
             waiting: None,
             finished: None,
-            given: 0,
+            written: 0,
         }
     }
 
-    /// Does everything that there is to do at this moment; when there will be more.
-    fn settle(&mut self) -> Result<Instant, Trouble> {
+    /// Runs the host until it has nothing more to do now. Returns the time of its next timer.
+    fn run_host(&mut self) -> Result<Instant, MachineError> {
         for _ in 0..TURNS {
             let turn = self.host.turn(self.now).map_err(|error| {
-                Trouble::Broken(format!("linerate's host cannot go on: {error}"))
+                MachineError::Broken(format!("linerate's host failed: {error}"))
             })?;
             self.collect();
             self.host.stack().check();
-            let moved = self.go_on_with_call();
+            let moved = self.retry_call();
             if !turn.more && turn.next > self.now && !turn.blocked && !moved {
                 return Ok(self.host.stack().poll_timeout());
             }
         }
-        Err(Trouble::Broken("linerate's host does not come to rest".to_owned()))
+        Err(MachineError::Broken("linerate's host does not become idle".to_owned()))
     }
 
-    /// Takes down what was sent and what happened.
+    /// Collects sent segments and events.
     fn collect(&mut self) {
         let at = self.now();
         while let Some(bytes) = self.host.link_mut().fetch() {
@@ -143,8 +143,8 @@ impl StackMachine {
         }
     }
 
-    /// Tries the call that waits again; true if it has ended.
-    fn go_on_with_call(&mut self) -> bool {
+    /// Retries the waiting call. Returns true if it has returned.
+    fn retry_call(&mut self) -> bool {
         let Some((call, name, began)) = self.waiting.clone() else { return false };
         let Some(answer) = self.attempt(&call, name, began) else { return false };
         self.waiting = None;
@@ -152,10 +152,14 @@ impl StackMachine {
         true
     }
 
-    /// Lets time go by until `limit`, or until `done`.
-    fn run_until(&mut self, limit: Instant, done: impl Fn(&Self) -> bool) -> Result<(), Trouble> {
+    /// Lets time pass until `limit`, or until `done` is true.
+    fn run_until(
+        &mut self,
+        limit: Instant,
+        done: impl Fn(&Self) -> bool,
+    ) -> Result<(), MachineError> {
         loop {
-            let next = self.settle()?;
+            let next = self.run_host()?;
             if done(self) {
                 return Ok(());
             }
@@ -170,49 +174,54 @@ impl StackMachine {
 }
 
 impl Machine for StackMachine {
-    const PATIENCE: Duration = Duration::from_secs(24 * 3_600);
-    const COARSE: bool = false;
+    const MAX_WAIT: Duration = Duration::from_secs(24 * 3_600);
+    const HAS_COARSE_TIMERS: bool = false;
 
     fn now(&self) -> Duration {
         self.now.since(self.begin)
     }
 
-    fn pass_until(&mut self, at: Duration) -> Result<(), Trouble> {
+    fn wait_until(&mut self, at: Duration) -> Result<(), MachineError> {
         self.run_until(self.begin + at, |_| false)
     }
 
-    fn inject(&mut self, packet: &[u8]) -> Result<(), Trouble> {
+    fn inject(&mut self, packet: &[u8]) -> Result<(), MachineError> {
         let now = self.now;
         self.host.link_mut().put(now, packet);
-        self.settle().map(drop)
+        self.run_host().map(drop)
     }
 
-    fn next_packet(&mut self, until: Duration) -> Result<Option<Captured>, Trouble> {
+    fn next_packet(&mut self, until: Duration) -> Result<Option<Captured>, MachineError> {
         self.run_until(self.begin + until, |machine| !machine.sent.is_empty())?;
         Ok(self.sent.pop_front())
     }
 
-    fn set(&mut self, setting: &Setting) -> Result<(), Trouble> {
-        settings::set(self, setting).map_err(Trouble::Refused)
+    fn set(&mut self, setting: &Setting) -> Result<(), MachineError> {
+        settings::set(self, setting).map_err(MachineError::Refused)
     }
 
-    fn begin(&mut self, call: &Call, name: i32, may_wait: bool) -> Result<Option<Answer>, Trouble> {
-        self.given = 0;
-        if let Some(what) = self.lacks(call) {
-            return Err(Trouble::Refused(what));
+    fn begin(
+        &mut self,
+        call: &Call,
+        name: i32,
+        may_wait: bool,
+    ) -> Result<Option<Answer>, MachineError> {
+        self.written = 0;
+        if let Some(what) = self.unsupported(call) {
+            return Err(MachineError::Refused(what));
         }
         let answer = self.attempt(call, name, self.now());
         if answer.is_none() {
             self.waiting = Some((call.clone(), name, self.now()));
         }
-        self.settle()?;
+        self.run_host()?;
         if !may_wait && let Some((_, answer)) = self.finished.take() {
             return Ok(Some(answer));
         }
         Ok(answer)
     }
 
-    fn finish(&mut self, until: Duration) -> Result<Option<(Duration, Answer)>, Trouble> {
+    fn finish(&mut self, until: Duration) -> Result<Option<(Duration, Answer)>, MachineError> {
         self.run_until(self.begin + until, |machine| machine.finished.is_some())?;
         Ok(self.finished.take())
     }

@@ -1,4 +1,4 @@
-//! The state of sockets, as `poll` and `ioctl` tell it.
+//! The readiness of sockets: `poll` and `ioctl`.
 
 use super::StackMachine;
 use super::error_queue::ErrorQueue;
@@ -24,14 +24,14 @@ impl StackMachine {
         Some(Ok(Answer { result: Ok(value), output: Output::Events(found) }))
     }
 
-    /// May a call that began at `began` wait any longer? Its timeout is in milliseconds, negative
-    /// for no end.
+    /// May a call that started at `began` wait longer? The timeout is in milliseconds; a negative
+    /// one means no limit.
     pub(super) fn is_before(&self, timeout: i64, began: Duration) -> bool {
         let limit = u64::try_from(timeout).ok().map(|millis| began + Duration::from_millis(millis));
         limit.is_none_or(|limit| self.now.since(self.begin) < limit)
     }
 
-    /// `revents` of a socket.
+    /// Returns the `revents` of a socket.
     pub(super) fn found(&self, entry: &PollEntry) -> i64 {
         const IN: i64 = 1;
         const OUT: i64 = 4;
@@ -43,16 +43,16 @@ impl StackMachine {
         match self.sockets.get(entry.fd) {
             None => INVALID,
             Some(Socket::Epoll(_)) => 0,
-            Some(Socket::Fresh { .. }) => HANG_UP | OUT & entry.events,
-            Some(Socket::Listener { incoming, .. }) => flag(IN, *incoming) & entry.events,
-            Some(Socket::Connection { handle, connecting, told, .. }) => {
+            Some(Socket::Unconnected { .. }) => HANG_UP | OUT & entry.events,
+            Some(Socket::Listener { has_incoming, .. }) => flag(IN, *has_incoming) & entry.events,
+            Some(Socket::Connection { handle, connecting, is_error_taken, .. }) => {
                 let Some(connection) = self.host.stack().tcp(*handle) else { return INVALID };
                 let state = connection.state();
                 let queue = self.error_queues.get(&entry.fd);
                 let has_notices = queue.is_some_and(ErrorQueue::is_readable);
                 let ended = connection.is_at_end_of_stream();
                 let closed = state == State::Closed;
-                // What was accepted before its handshake was complete can be written to (RFC 7413
+                // A Fast Open connection can be written before its handshake is complete (RFC 7413
                 // §4.2).
                 let opening = *connecting && matches!(state, State::SynSent | State::SynReceived);
                 let both = closed
@@ -61,7 +61,7 @@ impl StackMachine {
                     | flag(OUT, !opening && (connection.writable_bytes() > 0 || both || closed))
                     | flag(PEER_CLOSED, ended);
                 wanted & entry.events
-                    | flag(ERROR, connection.error().is_some() && !told || has_notices)
+                    | flag(ERROR, connection.error().is_some() && !is_error_taken || has_notices)
                     | flag(HANG_UP, both)
             }
         }

@@ -1,25 +1,25 @@
-//! The sysctls that linerate's host has something for.
+//! The sysctls that linerate's host supports.
 
 use super::StackMachine;
 use super::fast_open;
-use super::options::{congestion, handshake_patience};
+use super::options::{congestion, handshake_timeout};
 use crate::syntax::Setting;
 use linerate_stack::SynCookies;
 use linerate_tcp::{BufferSize, EcnRule, PathSearch};
 use linerate_units::Duration;
 
-/// The least RTO, from which Linux counts how long its retries last.
+/// Linux's minimum RTO, from which it computes the time of `tcp_retries2`.
 const RTO_MIN_MILLIS: u64 = 200;
-/// The most retries of which that makes sense: 200 ms doubled so often are RTO's 120 seconds.
+/// Maximum number of doublings: 200 ms doubled 9 times exceeds the maximum RTO of 120 s.
 const MOST_DOUBLINGS: u32 = 9;
 
-/// Sockets that are made from now on obey the setting.
+/// Applies a setting to the sockets created from now on.
 ///
 /// # Errors
-/// What there is instead.
+/// The reason why the setting is not supported.
 pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), String> {
     let Setting { name, value, .. } = setting;
-    let wrong = || format!("{name}={value}: this value cannot be had");
+    let wrong = || format!("{name}={value}: this value is not supported");
     let number = || value.parse::<u64>().map_err(|_| wrong());
     let switch = || match value.as_str() {
         "0" => Ok(false),
@@ -88,7 +88,7 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         "tcp_mtu_probe_floor" => {
             config.path_floor = u32::try_from(number()?).map_err(|_| wrong())?;
         }
-        // As many bytes may always be unsent: Linux writes that so.
+        // Linux writes "no limit" like this.
         "tcp_notsent_lowat" if matches!(value.as_str(), "-1" | "4294967295") => {
             machine.unsent_low_water = None;
         }
@@ -100,12 +100,12 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         "tcp_retries2" => {
             let doublings =
                 u32::try_from(number()?).ok().filter(|&count| count <= 15).ok_or_else(wrong)?;
-            config.give_up_after = patience(doublings);
+            config.give_up_after = timeout(doublings);
         }
         "tcp_syn_retries" | "tcp_synack_retries" => {
             let doublings =
                 u32::try_from(number()?).ok().filter(|&count| count <= 6).ok_or_else(wrong)?;
-            config.give_up_syn_after = handshake_patience(doublings);
+            config.give_up_syn_after = handshake_timeout(doublings);
         }
         _ if name.starts_with("route.") => return set_route(machine, setting),
         _ => return as_always(name, short, value),
@@ -113,12 +113,12 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
     Ok(())
 }
 
-/// Sets a property of the route to everything, in the words of `ip route`.
+/// Sets a property of the default route, named as in `ip route`.
 fn set_route(
     machine: &mut StackMachine,
     Setting { name, value, .. }: &Setting,
 ) -> Result<(), String> {
-    let wrong = || format!("{name}={value}: this value cannot be had");
+    let wrong = || format!("{name}={value}: this value is not supported");
     let number = || value.parse::<u32>().map_err(|_| wrong());
     match name.trim_start_matches("route.") {
         "initcwnd" => machine.config.initial_window = number()?,
@@ -135,12 +135,11 @@ fn set_route(
     Ok(())
 }
 
-/// What is always as one value says, and cannot be changed.
+/// Accepts settings with a fixed value, if the value is that one.
 fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     const ALWAYS: [(&str, &[&str]); 14] = [
         ("tcp_ecn_fallback", &["1"]),
-        // When counts of bytes are told is said by RFC 9768 §3.2.3.3, and not by how often a round
-        // trip.
+        // RFC 9768 §3.2.3.3 determines when byte counters are sent, not a number per round trip.
         ("tcp_ecn_option", &["1"]),
         ("tcp_ecn_option_beacon", &["1"]),
         ("tcp_early_retrans", &["3", "4"]),
@@ -162,8 +161,8 @@ fn as_always(name: &str, short: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// `least default most`: a buffer that begins with the default and may grow to the most. The least
-/// is what Linux keeps under pressure; linerate's budget sees to that.
+/// Parses `min default max`: a buffer with an initial and a maximum size. Linux guarantees the
+/// minimum under memory pressure; linerate has a memory budget instead.
 fn buffer(value: &str) -> Option<BufferSize> {
     let sizes: Option<Vec<u32>> = value.split_whitespace().map(|size| size.parse().ok()).collect();
     match sizes?[..] {
@@ -175,9 +174,9 @@ fn buffer(value: &str) -> Option<BufferSize> {
     }
 }
 
-/// How long so many retries last (tcp_timer.c of Linux: `retransmits_timed_out` counts from the
-/// least RTO, whatever the RTO is).
-const fn patience(retries: u32) -> Duration {
+/// Returns the time of `retries` retransmissions. Linux computes it from the minimum RTO, whatever
+/// the RTO is (`retransmits_timed_out` in tcp_timer.c).
+const fn timeout(retries: u32) -> Duration {
     if retries <= MOST_DOUBLINGS {
         return Duration::from_millis(((2 << retries) - 1) * RTO_MIN_MILLIS);
     }

@@ -1,4 +1,4 @@
-//! The application's sockets, by the numbers that the script gives them.
+//! The application's sockets, by their numbers in the script.
 
 use super::epoll::Epoll;
 use linerate_stack::{ListenHandle, ListenOptions, TcpHandle};
@@ -6,51 +6,51 @@ use linerate_tcp::Config;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
-/// A socket as an application of BSD knows it.
+/// A socket with BSD semantics.
 #[derive(Debug)]
 pub(super) enum Socket {
-    /// Made, and perhaps bound.
-    Fresh { config: Box<Config>, bound: Option<SocketAddrV4>, options: FreshOptions },
+    /// New, possibly bound.
+    Unconnected { config: Box<Config>, bound: Option<SocketAddrV4>, options: UnconnectedOptions },
     /// Listening.
     Listener {
         handle: ListenHandle,
-        /// There may be a connection to accept.
-        incoming: bool,
-        /// What it was made with.
+        /// Has an incoming connection been announced that may not be accepted yet?
+        has_incoming: bool,
+        /// The options it was created with.
         options: Box<ListenOptions>,
     },
     /// Opened or accepted.
     Connection {
         handle: TcpHandle,
-        /// The application has called `connect` and been told to come back.
+        /// Has the application called `connect` and got `EINPROGRESS`?
         connecting: bool,
-        /// The application has been told why the connection ended.
-        told: bool,
-        /// Options that only the socket remembers.
+        /// Has the error that ended the connection been reported?
+        is_error_taken: bool,
+        /// Keep-alive settings, which the connection keeps only while probes are enabled.
         keep_alive: linerate_tcp::KeepAlive,
     },
     /// An epoll instance.
     Epoll(Epoll),
 }
 
-/// What is remembered of a socket until there is a connection that can do it.
+/// Options that are applied when the socket gets a connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FreshOptions {
+pub(super) struct UnconnectedOptions {
     pub(super) type_of_service: u8,
     pub(super) ttl: Option<u8>,
     pub(super) keep_alive: Option<linerate_tcp::KeepAlive>,
-    /// How many connections may be opened fast at a time once this listens.
+    /// Limit of pending Fast Open connections, once the socket listens.
     pub(super) fast_open: usize,
     pub(super) cork: bool,
     pub(super) unsent_low_water: Option<u32>,
     pub(super) defer_accept: Option<linerate_units::Duration>,
-    /// `connect` opens the connection with the first write, if there is a cookie.
+    /// Does `connect` wait for the first write, if there is a cookie?
     pub(super) fast_connect: bool,
     /// The address of a `connect` that waits for the first write.
     pub(super) deferred: Option<SocketAddrV4>,
 }
 
-/// All of them.
+/// All sockets.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
     list: BTreeMap<i32, (Socket, bool)>,
@@ -61,7 +61,7 @@ impl Sockets {
         self.list.insert(name, (socket, nonblocking));
     }
 
-    /// The same socket has become something else.
+    /// Replaces a socket that has changed its kind.
     pub(super) fn replace(&mut self, name: i32, socket: Socket) {
         if let Some(entry) = self.list.get_mut(&name) {
             entry.0 = socket;
@@ -85,7 +85,7 @@ impl Sockets {
         self.list.remove(&name).map(|(socket, _)| socket)
     }
 
-    /// Something has happened to the socket that `is_it`.
+    /// Notes an event of the sockets for which `is_it` is true.
     fn note(&mut self, is_it: impl Fn(&Socket) -> bool) {
         let names: Vec<i32> = self
             .list
@@ -96,7 +96,7 @@ impl Sockets {
         names.into_iter().for_each(|name| self.note_socket(name));
     }
 
-    /// Something has happened to the socket called `name`.
+    /// Notes an event of socket `name`.
     pub(super) fn note_socket(&mut self, name: i32) {
         for (socket, _) in self.list.values_mut() {
             if let Socket::Epoll(epoll) = socket {
@@ -105,14 +105,14 @@ impl Sockets {
         }
     }
 
-    /// Something has happened to a connection.
+    /// Notes an event of a connection.
     pub(super) fn note_connection(&mut self, connection: TcpHandle) {
         self.note(
             |socket| matches!(socket, Socket::Connection { handle, .. } if *handle == connection),
         );
     }
 
-    /// Do its calls wait?
+    /// Is the socket non-blocking?
     pub(super) fn is_nonblocking(&self, name: i32) -> bool {
         self.list.get(&name).is_some_and(|(_, nonblocking)| *nonblocking)
     }
@@ -125,10 +125,10 @@ impl Sockets {
 
     pub(super) fn note_incoming(&mut self, listener: ListenHandle) {
         for (socket, _) in self.list.values_mut() {
-            if let Socket::Listener { handle, incoming, .. } = socket
+            if let Socket::Listener { handle, has_incoming, .. } = socket
                 && *handle == listener
             {
-                *incoming = true;
+                *has_incoming = true;
             }
         }
         self.note(

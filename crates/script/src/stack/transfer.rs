@@ -53,7 +53,7 @@ impl StackMachine {
             transfer.flags & ZERO_COPY != 0 && queue.is_some_and(|queue| queue.zero_copy);
         let mut bytes = transfer.data.clone().unwrap_or_default();
         bytes.resize(transfer.count, 0);
-        let rest = &bytes[self.given.min(bytes.len())..];
+        let rest = &bytes[self.written.min(bytes.len())..];
         let memory = is_shared.then(|| Bytes::copy_from_slice(rest));
         let stack = self.host.stack_mut();
         let result = if let Some(memory) = &memory {
@@ -65,17 +65,17 @@ impl StackMachine {
         };
         match result {
             Ok(taken) => {
-                self.given += taken;
+                self.written += taken;
                 self.mark_end(handle, transfer);
-                let is_last = self.given == transfer.count || !waits;
+                let is_last = self.written == transfer.count || !waits;
                 let memory = memory.filter(|_| taken > 0);
                 self.note_write(transfer.fd, taken, is_last, memory, transfer.control.as_deref());
             }
             Err(_) => return Some(Err(self.take_error(transfer.fd).unwrap_or(Errno::PIPE))),
         }
-        let given = i64::try_from(self.given).unwrap_or(i64::MAX);
-        if self.given == transfer.count || !waits && self.given > 0 {
-            Some(Ok(Answer::of(given)))
+        let written = i64::try_from(self.written).unwrap_or(i64::MAX);
+        if self.written == transfer.count || !waits && self.written > 0 {
+            Some(Ok(Answer::of(written)))
         } else if waits {
             None
         } else {
@@ -83,7 +83,7 @@ impl StackMachine {
         }
     }
 
-    /// The control message of `TCP_INQ`: how many bytes are left to read.
+    /// Returns the control message of `TCP_INQ`: the number of unread bytes.
     fn left_to_read(&self, fd: i32) -> Vec<ControlMessage> {
         if !self.inquiring.contains(&fd) {
             return Vec::new();
@@ -96,10 +96,10 @@ impl StackMachine {
         }]
     }
 
-    /// Says of what was written last that more follows it (`MSG_MORE`), or that it ends a record
-    /// (`MSG_EOR`). The host has had no turn since, so nothing of it has left.
+    /// Marks the end of the data written last: more follows (`MSG_MORE`), or a record ends
+    /// (`MSG_EOR`). The host has not been driven since, so none of the data has been sent.
     fn mark_end(&mut self, handle: TcpHandle, transfer: &Transfer) {
-        let is_whole = self.given == transfer.count;
+        let is_whole = self.written == transfer.count;
         let stack = self.host.stack_mut();
         let _ = stack.tcp_configure(self.now, handle, |connection| {
             if transfer.flags & MORE != 0 {

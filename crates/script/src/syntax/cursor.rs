@@ -1,37 +1,36 @@
-//! Where the reading of a text stands: the small words of every language.
+//! A position in a text, with the tokens that all parts of the language use.
 
 use super::SyntaxError;
 use linerate_units::Duration;
 
-/// Nothing nests deeper: a script is written by hand, and one that is not must not exhaust the
-/// stack.
+/// Maximum nesting of brackets: a hostile script must not overflow the stack.
 const DEEPEST: u32 = 24;
-/// The latest moment that a script can name; so that no sum of moments overflows.
+/// Maximum time of a script, so that no sum of times overflows.
 const LATEST_SECONDS: u64 = 10_000_000;
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
     at: usize,
     line: u32,
     depth: u32,
-    /// Are `//` and `/*` the beginning of comments?
+    /// Do `//` and `/*` start comments?
     has_comments: bool,
 }
 
 impl<'a> Cursor<'a> {
-    /// The beginning of `text`, whose first line has the number `line`.
+    /// Returns the start of `text`, whose first line has the number `line`.
     pub(super) const fn new(text: &'a str, line: u32) -> Self {
         Self { text, at: 0, line, depth: 0, has_comments: true }
     }
 
-    /// The same of a text in a language in which a `//` divides.
+    /// Returns the start of a text in which `//` is an operator and not a comment.
     pub(super) const fn without_comments(text: &'a str, line: u32) -> Self {
         Self { text, at: 0, line, depth: 0, has_comments: false }
     }
 
-    /// The line of what comes next.
+    /// Returns the line of the next token.
     pub(super) fn line(&mut self) -> u32 {
         self.skip();
         self.line
@@ -41,7 +40,7 @@ impl<'a> Cursor<'a> {
         SyntaxError { line: self.line, what: what.into() }
     }
 
-    /// An error about what comes next, in place of `wanted`.
+    /// Returns an error that shows the next token in place of `wanted`.
     pub(super) fn expected<T>(&mut self, wanted: &str) -> Result<T, SyntaxError> {
         self.skip();
         let rest = self.rest();
@@ -51,7 +50,7 @@ impl<'a> Cursor<'a> {
         Err(self.error(format!("expected {wanted}, found {found}")))
     }
 
-    /// The text that is left, as it stands.
+    /// Returns the rest of the text.
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
@@ -61,19 +60,19 @@ impl<'a> Cursor<'a> {
         self.rest().is_empty()
     }
 
-    /// The next character that counts.
+    /// Returns the next character after space and comments.
     pub(super) fn peek(&mut self) -> Option<char> {
         self.skip();
         self.rest().chars().next()
     }
 
-    /// Does `text` come next?
+    /// Is `text` next?
     pub(super) fn sees(&mut self, text: &str) -> bool {
         self.skip();
         self.rest().starts_with(text)
     }
 
-    /// Takes `text` if it comes next.
+    /// Consumes `text` if it is next.
     pub(super) fn take(&mut self, text: &str) -> bool {
         let seen = self.sees(text);
         if seen {
@@ -82,12 +81,12 @@ impl<'a> Cursor<'a> {
         seen
     }
 
-    /// Takes `text`, which must come next.
+    /// Consumes `text`, or fails.
     pub(super) fn want(&mut self, text: &str) -> Result<(), SyntaxError> {
         if self.take(text) { Ok(()) } else { self.expected(&format!("`{text}`")) }
     }
 
-    /// Takes the word `word` if exactly that comes next.
+    /// Consumes `word` if it is the next whole word.
     pub(super) fn take_word(&mut self, word: &str) -> bool {
         let seen = self.peek_word() == Some(word);
         if seen {
@@ -96,7 +95,7 @@ impl<'a> Cursor<'a> {
         seen
     }
 
-    /// The word that comes next: letters, digits and `_`.
+    /// Returns the next word: letters, digits and `_`.
     pub(super) fn peek_word(&mut self) -> Option<&'a str> {
         self.skip();
         let rest = self.rest();
@@ -105,14 +104,14 @@ impl<'a> Cursor<'a> {
         (end > 0).then(|| &rest[..end])
     }
 
-    /// Takes a word, which must come next.
+    /// Consumes a word, or fails.
     pub(super) fn word(&mut self, wanted: &str) -> Result<&'a str, SyntaxError> {
         let Some(word) = self.peek_word() else { return self.expected(wanted) };
         self.advance(word.len());
         Ok(word)
     }
 
-    /// Takes the characters that come next, at this very place, as long as `is_one`.
+    /// Consumes the next characters for which `is_one` is true, without skipping space.
     pub(super) fn take_while(&mut self, is_one: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let end = rest.find(|next| !is_one(next)).unwrap_or(rest.len());
@@ -120,7 +119,7 @@ impl<'a> Cursor<'a> {
         &rest[..end]
     }
 
-    /// Takes what stands between `open` and the next `close`, as it is.
+    /// Consumes `open` and the text up to the next `close`, and returns that text.
     pub(super) fn enclosed(&mut self, open: &str, close: &str) -> Result<&'a str, SyntaxError> {
         self.want(open)?;
         let rest = self.rest();
@@ -131,7 +130,7 @@ impl<'a> Cursor<'a> {
         Ok(&rest[..end])
     }
 
-    /// Takes a whole number, decimal or hexadecimal, possibly negative.
+    /// Consumes an integer, decimal or hexadecimal, possibly negative.
     pub(super) fn integer(&mut self, wanted: &str) -> Result<i64, SyntaxError> {
         self.skip();
         let start = self.clone();
@@ -152,14 +151,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes a whole number that fits `T`.
+    /// Consumes an integer that fits `T`.
     pub(super) fn number<T: TryFrom<i64>>(&mut self, what: &str) -> Result<T, SyntaxError> {
         let start = self.clone();
         let value = self.integer(what)?;
         T::try_from(value).map_err(|_| start.error(format!("{value} is out of range for {what}")))
     }
 
-    /// Does a moment come next?
+    /// Is a time next?
     pub(super) fn sees_moment(&mut self) -> bool {
         self.skip();
         let mut rest = self.rest().chars();
@@ -169,7 +168,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes seconds, with or without a fraction.
+    /// Consumes seconds, with or without a fraction.
     pub(super) fn seconds(&mut self) -> Result<Duration, SyntaxError> {
         if !self.sees_moment() {
             return self.expected("a time in seconds, such as 0.1 or .1");
@@ -191,14 +190,11 @@ impl<'a> Cursor<'a> {
             Some(whole) if whole <= LATEST_SECONDS => {
                 Ok(Duration::from_secs(whole) + Duration::from_nanos(nanos))
             }
-            _ => {
-                Err(self
-                    .error(format!("a script ends before {LATEST_SECONDS} seconds have gone by")))
-            }
+            _ => Err(self.error(format!("a script must end within {LATEST_SECONDS} seconds"))),
         }
     }
 
-    /// Reads something that may contain itself.
+    /// Calls a parser that may recurse, within the limit of nesting.
     pub(super) fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, SyntaxError>,
@@ -212,8 +208,7 @@ impl<'a> Cursor<'a> {
         result
     }
 
-    /// Takes a list up to `close`, whose items are separated by commas; the opening bracket is
-    /// taken.
+    /// Consumes items separated by commas, and `close`. The opening bracket is already consumed.
     pub(super) fn list<T>(
         &mut self,
         close: &str,
@@ -229,14 +224,14 @@ impl<'a> Cursor<'a> {
                 return Ok(items);
             }
             self.want(",")?;
-            // `(1,)` is how Python writes a list of one.
+            // Python writes a tuple of one item `(1,)`.
             if self.take(close) {
                 return Ok(items);
             }
         }
     }
 
-    /// Goes over space and comments.
+    /// Skips space and comments.
     fn skip(&mut self) {
         loop {
             let rest = self.rest();
@@ -271,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_space_are_passed_and_lines_counted() {
+    fn comments_and_space_are_skipped_and_lines_counted() {
         let mut cursor = Cursor::new("// one\n /* two\n three */ word", 1);
         assert_eq!((cursor.line(), cursor.word("a word")), (3, Ok("word")));
         assert!(cursor.is_at_end());

@@ -1,21 +1,21 @@
-//! Names that stand for something else in a script: `--define TFO_COOKIE=a1b2c3d4e5f60718`.
+//! Definitions of names: `--define TFO_COOKIE=a1b2c3d4e5f60718`.
 
 use std::collections::BTreeMap;
 
-/// The longest text that a name stands for, bytes.
+/// Maximum length of a value, in bytes.
 const LONGEST_VALUE: usize = 1_000;
-/// The longest script that definitions may make, bytes: a short one must not fill the memory.
+/// Maximum length of a script after substitution, in bytes: short scripts must not exhaust memory.
 const LONGEST_SCRIPT: usize = 16 << 20;
 
-/// Names and what they stand for. Strings, comments, code and shell lines are left as they are.
+/// Names and their values. Strings, comments, code and shell lines are not substituted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Definitions(BTreeMap<String, String>);
 
 impl Definitions {
-    /// Adds `NAME=VALUE`, in place of what the name stood for before.
+    /// Adds `NAME=VALUE`, which replaces an earlier definition.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why the definition is invalid.
     pub(super) fn add(&mut self, definition: &str) -> Result<(), String> {
         let wrong = |what: &str| format!("--define {definition}: {what}, such as NAME=VALUE");
         let (name, value) =
@@ -32,7 +32,7 @@ impl Definitions {
         Ok(())
     }
 
-    /// The text with every name replaced, line for line.
+    /// Returns the text with all names replaced. Line numbers do not change.
     ///
     /// # Errors
     /// The text becomes too long.
@@ -59,7 +59,7 @@ impl Definitions {
     }
 }
 
-/// Bytes before the next word that a definition could replace.
+/// Returns the number of bytes before the next word that could be a name.
 fn kept(text: &str) -> usize {
     const QUOTED: [(&str, &str); 5] =
         [("\"", "\""), ("`", "`"), ("%{", "}%"), ("//", "\n"), ("/*", "*/")];
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_names_are_replaced_outside_of_quotations() {
+    fn whole_names_are_replaced_outside_quotes_and_comments() {
         let definitions = definitions(&["A=old", "A=[1, 2]", "LEVEL=SOL_IP"]);
         assert_eq!(
             definitions.apply("A AB \"A\" `A` %{ A }% // A\nf(LEVEL) /* A */ A\"A").as_deref(),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_definition_is_refused_and_no_text_becomes_huge() {
+    fn invalid_definitions_and_huge_texts_are_refused() {
         for text in ["A", "=1", "1A=2", "A B=2", &format!("A={}", "a".repeat(2_000))] {
             assert!(Definitions::default().add(text).is_err(), "{text}");
         }

@@ -1,52 +1,52 @@
-//! A script: its settings, and its events in the order in which they happen.
+//! A script: its settings and its events.
 
 use super::SyntaxError;
-use super::call::{CallEvent, Ends, call};
+use super::call::{CallEvent, ReturnTime, call};
 use super::code::Code;
 use super::cursor::Cursor;
-use super::packet::{Icmp, Marks, Segment, SegmentOptions, icmp, ip_marks, judge_length, segment};
+use super::packet::{Icmp, Marks, Segment, SegmentOptions, check_length, icmp, ip_marks, segment};
 use super::settings::Settings;
 use super::shell::{ShellStep, shell};
 use core::fmt;
 use linerate_units::Duration;
 use std::path::Path;
 
-/// A script that was read, and can be run.
+/// A parsed script.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// What it says at its head.
+    /// The settings at its head.
     pub settings: Settings,
-    /// What happens.
+    /// The events, in order.
     pub events: Vec<Event>,
 }
 
-/// Something that happens.
+/// An event of a script.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The line on which it stands.
+    /// The line of the script.
     pub line: u32,
-    /// When.
+    /// The time.
     pub when: When,
-    /// What.
+    /// The action.
     pub action: Action,
 }
 
-/// When something happens.
+/// The time of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// `0.1`: so long after the beginning.
+    /// `0.1`: relative to the start.
     At(Duration),
-    /// `+.1`: so long after the event before.
+    /// `+.1`: relative to the event before.
     After(Duration),
-    /// `*`: whenever.
+    /// `*`: any time.
     Any,
-    /// `0.1~0.2`: between two moments.
+    /// `0.1~0.2`: between two times.
     Between(Duration, Duration),
-    /// `+.1~+.2`: between two moments after the event before.
+    /// `+.1~+.2`: between two times relative to the event before.
     AfterBetween(Duration, Duration),
 }
 
-/// What happens.
+/// The action of an event.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// `<`: a segment arrives at the host.
@@ -55,27 +55,27 @@ pub enum Action {
     InboundIcmp(Icmp),
     /// `>`: the host sends a segment.
     Outbound(Segment),
-    /// The application calls.
+    /// A system call of the application.
     Call(CallEvent),
-    /// The connection is judged.
+    /// An assertion about the connection.
     Code(Code),
-    /// The host is set up by shell lines.
+    /// Settings of the host, as shell lines.
     Shell(Vec<ShellStep>),
 }
 
 impl Script {
-    /// Reads a script. `folder` is where shell scripts are looked for that it names.
+    /// Parses a script. Shell scripts that it names are read from `folder`.
     ///
     /// # Errors
-    /// [`SyntaxError`] with the line that cannot be read.
+    /// [`SyntaxError`] with the line of the error.
     pub fn parse(text: &str, folder: Option<&Path>) -> Result<Self, SyntaxError> {
         Self::parse_with(text, folder, &[])
     }
 
-    /// Reads a script as if `options`, such as `--ignore_push`, followed those at its head.
+    /// Parses a script as if `options`, such as `--ignore_push`, followed those at its head.
     ///
     /// # Errors
-    /// [`SyntaxError`] with the line that cannot be read.
+    /// [`SyntaxError`] with the line of the error.
     pub fn parse_with(
         text: &str,
         folder: Option<&Path>,
@@ -95,12 +95,12 @@ impl Script {
             events.push(Event::read(&mut cursor, folder)?);
         }
         if events.is_empty() {
-            return Err(cursor.error("the script is empty: nothing happens in it"));
+            return Err(cursor.error("the script is empty"));
         }
         Ok(Self { settings, events })
     }
 
-    /// The time that the script takes at the least, if everything happens as early as it may.
+    /// Returns the time of the script if every event happens as early as allowed.
     #[must_use]
     pub fn least_time(&self) -> Duration {
         self.events.iter().fold(Duration::ZERO, |now, event| match event.when {
@@ -141,7 +141,7 @@ impl Event {
         if is_range && !matches!(action, Action::Outbound(_)) {
             return Err(SyntaxError {
                 line,
-                what: "only a packet from the host (>) may come at an uncertain time".into(),
+                what: "only a packet from the host (>) may have an uncertain time".into(),
             });
         }
         Ok(Self { line, when, action })
@@ -155,7 +155,7 @@ impl When {
         }
         let relative = cursor.take("+");
         if !relative && !cursor.sees_moment() {
-            // Commands and code may stand alone.
+            // Shell lines and code may have no time.
             return match cursor.peek() {
                 Some('`' | '%') => Ok(Self::After(Duration::ZERO)),
                 _ => cursor.expected("a time, such as 0.1, +.1 or *"),
@@ -170,33 +170,35 @@ impl When {
         }
         let last = cursor.seconds()?;
         if last < first {
-            return Err(cursor.error("the span of time is backwards"));
+            return Err(cursor.error("the second time is before the first"));
         }
         Ok(if relative { Self::AfterBetween(first, last) } else { Self::Between(first, last) })
     }
 }
 
-/// `...0.2`: when a call that waits returns.
-fn read_end(cursor: &mut Cursor<'_>, when: When) -> Result<Option<Ends>, SyntaxError> {
+/// Parses `...0.2`: the time at which a waiting call returns.
+fn read_end(cursor: &mut Cursor<'_>, when: When) -> Result<Option<ReturnTime>, SyntaxError> {
     if !cursor.take("...") {
         return Ok(None);
     }
     let _ = cursor.take("+");
     let end = cursor.seconds()?;
     let (start, ends) = match when {
-        When::After(start) => (start, Ends::After(end)),
-        When::At(start) => (start, Ends::At(end)),
-        _ => return Err(cursor.error("a call that waits begins at a certain time")),
+        When::After(start) => (start, ReturnTime::After(end)),
+        When::At(start) => (start, ReturnTime::At(end)),
+        _ => return Err(cursor.error("a call with a return time needs a fixed start time")),
     };
-    if end < start { Err(cursor.error("the call ends before it begins")) } else { Ok(Some(ends)) }
+    if end < start {
+        Err(cursor.error("the call returns before it starts"))
+    } else {
+        Ok(Some(ends))
+    }
 }
 
 fn inbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
     let marks = ip_marks(cursor)?;
     if marks.marks == Marks::Capable {
-        return Err(
-            cursor.error("[ect01] says what may come from the host: give the packet ect0 or ect1")
-        );
+        return Err(cursor.error("[ect01] is for packets from the host: write ect0 or ect1"));
     }
     refuse_other_packets(cursor)?;
     if cursor.take_word("icmp") {
@@ -204,11 +206,9 @@ fn inbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
     }
     let segment = segment(cursor, marks)?;
     let SegmentOptions::List(options) = &segment.options else {
-        return Err(
-            cursor.error("<...> says what may come from the host: give the packet its options")
-        );
+        return Err(cursor.error("<...> is for packets from the host: write the options"));
     };
-    judge_length(cursor, options, segment.length)?;
+    check_length(cursor, options, segment.length)?;
     Ok(Action::Inbound(segment))
 }
 
@@ -216,9 +216,7 @@ fn outbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
     let marks = ip_marks(cursor)?;
     refuse_other_packets(cursor)?;
     if cursor.sees("icmp") {
-        return Err(
-            cursor.error("packets from the host are segments of TCP: ICMP is not expected here")
-        );
+        return Err(cursor.error("only TCP segments can be expected from the host, not ICMP"));
     }
     segment(cursor, marks).map(Action::Outbound)
 }
@@ -226,7 +224,7 @@ fn outbound(cursor: &mut Cursor<'_>) -> Result<Action, SyntaxError> {
 fn refuse_other_packets(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
     match cursor.peek_word() {
         Some(word @ ("udp" | "ipv4" | "ipv6" | "gre" | "GREv0" | "mpls")) => Err(cursor.error(
-            format!("`{word}`: packets are segments of TCP over IPv4, and ICMP errors about them"),
+            format!("`{word}`: packets are TCP segments over IPv4, and ICMP errors about them"),
         )),
         _ => Ok(()),
     }
@@ -244,7 +242,7 @@ impl fmt::Display for When {
     }
 }
 
-/// Seconds as a script writes them, without zeros at the end.
+/// Formats seconds as in scripts, without trailing zeros.
 pub(crate) fn seconds(span: Duration) -> String {
     let (whole, nanos) = (span.as_nanos() / 1_000_000_000, span.as_nanos() % 1_000_000_000);
     let text = format!("{whole}.{nanos:09}");
@@ -265,7 +263,7 @@ mod tests {
         +0 %{ assert tcpi_snd_cwnd == 10 }%";
 
     #[test]
-    fn a_script_is_its_settings_and_its_events() {
+    fn a_script_has_settings_and_events() {
         let script = Script::parse(SCRIPT, None).unwrap();
         assert_eq!(script.settings.tolerance, Duration::from_millis(5));
         let whens: Vec<_> = script.events.iter().map(|event| event.when.to_string()).collect();
@@ -273,23 +271,23 @@ mod tests {
         let lines: Vec<_> = script.events.iter().map(|event| event.line).collect();
         assert_eq!(lines, [3, 4, 5, 6, 7, 8, 9, 10]);
         let Action::Call(call) = &script.events[2].action else { panic!("a call") };
-        assert_eq!(call.ends, Some(Ends::At(Duration::from_millis(200))));
+        assert_eq!(call.ends, Some(ReturnTime::At(Duration::from_millis(200))));
         assert_eq!(script.least_time(), Duration::from_millis(100));
     }
 
     #[test]
-    fn what_cannot_be_obeyed_is_refused_with_its_line() {
+    fn errors_are_reported_with_their_line() {
         for (text, line, says) in [
             ("", 1, "empty"),
             ("0 close(3) = 0\n0...", 2, "a time in seconds"),
             ("\n* < . 1:1(0) win 5", 2, "uncertain time"),
-            ("0 < . 1:1(0) win 5 <...>", 1, "<...> says"),
-            ("0 > udp (5)", 1, "segments of TCP"),
+            ("0 < . 1:1(0) win 5 <...>", 1, "<...> is for packets from the host"),
+            ("0 > udp (5)", 1, "TCP segments"),
             ("close(3) = 0", 1, "expected a time"),
             ("0 `reboot`", 1, "is not run"),
-            ("0.3...0.2 read(3, ..., 1) = 1", 1, "before it begins"),
-            ("0.3~0.2 > . 1:1(0)", 1, "backwards"),
-            ("--nonsense=1\n0 close(3) = 0", 1, "no option --nonsense"),
+            ("0.3...0.2 read(3, ..., 1) = 1", 1, "before it starts"),
+            ("0.3~0.2 > . 1:1(0)", 1, "before the first"),
+            ("--nonsense=1\n0 close(3) = 0", 1, "--nonsense is not supported"),
             ("0 < . 1:65497(65496)", 1, "room for 65495"),
             ("0 < . 1:65485(65484) <TS val 1 ecr 0>", 1, "room for 65483"),
             ("0 < icmp unreachable port_unreachable [1:65497(65496)]", 1, "room for 65495"),

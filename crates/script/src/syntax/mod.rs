@@ -1,5 +1,5 @@
-//! The language: what a script may say. Reading it touches no machine, and whatever cannot be
-//! obeyed is refused here, with its line, before anything is run.
+//! The language of scripts. Parsing has no effect on a machine, and refuses everything that is not
+//! supported, with its line, before anything is run.
 
 mod call;
 mod code;
@@ -13,8 +13,8 @@ mod shell;
 mod value;
 
 pub use call::{
-    Call, CallEvent, ControlData, ControlMessage, Ends, EpollEvent, EpollOperation, Expected,
-    ExtendedError, OptionValue, PollEntry, SocketOption, Transfer,
+    Call, CallEvent, ControlData, ControlMessage, EpollEvent, EpollOperation, Expected,
+    ExtendedError, OptionValue, PollEntry, ReturnTime, SocketOption, Transfer,
 };
 pub use code::{Code, CodeError};
 pub use definitions::Definitions;
@@ -29,18 +29,18 @@ pub(crate) use names::constant;
 
 use thiserror::Error;
 
-/// Why a script cannot be read: it is not in the language, or asks for what nobody here has.
+/// The reason why a script cannot be parsed: an error, or an unsupported feature.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{line}: {}", shown(what))]
+#[error("{line}: {}", printable(what))]
 pub struct SyntaxError {
-    /// The line, counted from one.
+    /// Line, counted from one.
     pub line: u32,
-    /// What is wrong, and what would be right.
+    /// A description of the error, with the remedy.
     pub what: String,
 }
 
-/// The words, of which some are the script's, in one line that does nothing to a terminal.
-fn shown(what: &str) -> String {
+/// Returns text that may quote the script as one line without control characters.
+fn printable(what: &str) -> String {
     what.chars()
         .map(|sign| if sign.is_control() { char::REPLACEMENT_CHARACTER } else { sign })
         .collect()
@@ -50,7 +50,7 @@ fn shown(what: &str) -> String {
 pub(crate) mod tests {
     use super::{Action, Script, Segment};
 
-    /// What a script writes of a segment from the host.
+    /// Parses the segment of an outbound event.
     pub(crate) fn segment(text: &str) -> Segment {
         let script = Script::parse(&format!("0 > {text}"), None).unwrap();
         match script.events.into_iter().next().unwrap().action {
@@ -60,7 +60,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_one_line_whatever_the_script_is() {
+    fn an_error_is_one_line_whatever_the_script_contains() {
         for text in ["\x1b[2J", "`sysctl \r\n\x07=1`"] {
             let line = Script::parse(text, None).unwrap_err().to_string();
             assert!(line.starts_with("1: ") && !line.contains(char::is_control), "{line:?}");

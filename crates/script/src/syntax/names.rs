@@ -1,6 +1,6 @@
-//! The names of numbers in system calls. The numbers are those of Linux on most processors
-//! (<asm-generic/socket.h>, <linux/tcp.h>, <asm-generic/errno.h>); what a name stands for on
-//! another one, the kernel machine does not ask.
+//! The constants of system calls. The values are those of Linux on most processors
+//! (<asm-generic/socket.h>, <linux/tcp.h>, <asm-generic/errno.h>); runs against the kernel use them
+//! too.
 
 use core::fmt;
 
@@ -228,17 +228,17 @@ const NUMBERS: [(&str, i64); 134] = [
     ("TCP_TX_DELAY", 37),
 ];
 
-/// The number that a name stands for.
+/// Returns the value of a constant.
 pub(crate) fn constant(name: &str) -> Option<i64> {
     NUMBERS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
 }
 
-/// The error number of this name.
+/// Returns the error with this name.
 pub(super) fn errno(name: &str) -> Option<Errno> {
     ERRNOS.iter().find(|(known, _)| *known == name).map(|(_, number)| Errno(*number))
 }
 
-/// The first name of an error number.
+/// Returns the first name of an error.
 pub(crate) fn name_of_errno(errno: Errno) -> Option<&'static str> {
     ERRNOS.iter().find(|(_, number)| *number == errno.0).map(|(name, _)| *name)
 }
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_known_once() {
+    fn every_name_occurs_once() {
         let names: Vec<_> =
             ERRNOS.iter().map(|row| row.0).chain(NUMBERS.iter().map(|row| row.0)).collect();
         for (index, name) in names.iter().enumerate() {

@@ -5,22 +5,22 @@ use super::cursor::Cursor;
 use core::fmt;
 use linerate_wire::{Ecn, EcnCounts, EcnOrder, Ipv4Header, TcpFlags, TcpHeader};
 
-/// What a script says of the IP header of a packet.
+/// The specified parts of a packet's IP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpMarks {
-    /// The congestion bits, or the whole type of service.
+    /// The ECN bits, or the whole type of service.
     pub marks: Marks,
     /// The TTL.
     pub ttl: Option<u8>,
 }
 
-/// What a script says of the second byte of the IP header.
+/// The second byte of the IP header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Marks {
-    /// Nothing: zero in a packet to the host, anything in one from it.
+    /// Not specified: zero in a packet to the host, anything in a packet from it.
     #[default]
     Any,
-    /// These congestion bits.
+    /// These ECN bits.
     Ecn(Ecn),
     /// ECT(0) or ECT(1); only for packets from the host.
     Capable,
@@ -28,10 +28,10 @@ pub enum Marks {
     Byte(u8),
 }
 
-/// A TCP segment. Numbers are the script's: counted from the SYNs, unless the segment is one.
+/// A TCP segment with the script's numbers, which are relative to the SYNs except in a SYN.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// What stands in the IP header.
+    /// The IP header.
     pub ip: IpMarks,
     /// Source and destination port, for scripts with several connections.
     pub ports: Option<(u16, u16)>,
@@ -43,7 +43,7 @@ pub struct Segment {
     pub length: u16,
     /// SEG.ACK.
     pub ack: Option<u32>,
-    /// SEG.WND as it stands in the header.
+    /// SEG.WND, as in the header (not scaled).
     pub window: Option<u16>,
     /// SEG.UP.
     pub urgent: Option<u16>,
@@ -54,9 +54,9 @@ pub struct Segment {
 /// The options of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentOptions {
-    /// `<...>`: whatever they are.
+    /// `<...>`: any options.
     Any,
-    /// These.
+    /// These options.
     List(Vec<SegmentOption>),
 }
 
@@ -66,20 +66,20 @@ impl Default for SegmentOptions {
     }
 }
 
-/// One option of a segment.
+/// An option of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SegmentOption {
     /// End of options.
     End,
     /// Padding.
     Nop,
-    /// The largest segment that the sender takes.
+    /// The maximum segment size of the sender.
     Mss(u16),
-    /// The shift of later windows.
+    /// The shift of the windows in later segments.
     WindowScale(u8),
-    /// Selective acknowledgements are understood.
+    /// SACK is supported.
     SackPermitted,
-    /// Selective acknowledgements, left and right edges.
+    /// SACK blocks: left and right edges.
     Sack(Vec<(u32, u32)>),
     /// TSval and TSecr.
     Timestamps {
@@ -88,33 +88,33 @@ pub enum SegmentOption {
         /// TSecr.
         echo: u32,
     },
-    /// TCP Fast Open: a cookie, or the wish for one (RFC 7413).
+    /// TCP Fast Open: a cookie, or the request for one (RFC 7413).
     FastOpen(Vec<u8>),
-    /// TCP Fast Open in an experimental option (RFC 7413 §4.1.1, RFC 6994), as it was sent before.
+    /// TCP Fast Open as an experimental option (RFC 7413 §4.1.1, RFC 6994).
     FastOpenExperiment(Vec<u8>),
-    /// Accurate ECN: counts of bytes (RFC 9768).
+    /// Accurate ECN: byte counters (RFC 9768).
     Ecn(EcnCounts),
-    /// An option that the language has no word for, as it came.
+    /// An option without a notation.
     Other(u8, Vec<u8>),
 }
 
-/// An ICMP error about a segment that the host has sent.
+/// An ICMP error about a segment of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Icmp {
-    /// What stands in the IP header.
+    /// The IP header.
     pub ip: IpMarks,
     /// ICMP type and code.
     pub kind: (u8, u8),
-    /// Their words.
+    /// The notation of type and code.
     pub words: String,
     /// The MTU of the next hop.
     pub mtu: Option<u16>,
-    /// First sequence number and length of the segment that is quoted.
+    /// First sequence number and length of the quoted segment.
     pub quoted: (u32, u16),
 }
 
-/// The letters of the control bits in the order of writing.
-const LETTERS: [(char, TcpFlags); 9] = [
+/// The letters of the control bits, in the order in which they are written.
+const FLAG_LETTERS: [(char, TcpFlags); 9] = [
     ('S', TcpFlags::SYN),
     ('F', TcpFlags::FIN),
     ('R', TcpFlags::RST),
@@ -126,7 +126,7 @@ const LETTERS: [(char, TcpFlags); 9] = [
     ('.', TcpFlags::ACK),
 ];
 
-/// ICMP errors by their words (RFC 792, RFC 1812 §5.2.7.1).
+/// ICMP errors by their notation (RFC 792, RFC 1812 §5.2.7.1).
 const ICMP: [(&str, &str, (u8, u8)); 15] = [
     ("unreachable", "net_unreachable", (3, 0)),
     ("unreachable", "host_unreachable", (3, 1)),
@@ -145,7 +145,7 @@ const ICMP: [(&str, &str, (u8, u8)); 15] = [
     ("parameter_problem", "", (12, 0)),
 ];
 
-/// `[ect0]`, `(tos 0x10)`, `[ttl 3]`, or nothing.
+/// Parses `[ect0]`, `(tos 0x10)`, `[ttl 3]`, or nothing.
 pub(super) fn ip_marks(cursor: &mut Cursor<'_>) -> Result<IpMarks, SyntaxError> {
     let close = match cursor.peek() {
         Some('[') => "]",
@@ -164,7 +164,8 @@ pub(super) fn ip_marks(cursor: &mut Cursor<'_>) -> Result<IpMarks, SyntaxError> 
         "ttl" => ip.ttl = Some(cursor.number("the TTL")?),
         other => {
             return Err(cursor.error(format!(
-                "`{other}` is no mark of an IPv4 packet: write ect0, ect1, ect01, ce, noecn, tos or ttl"
+                "`{other}` is not a field of an IPv4 header: write ect0, ect1, ect01, ce, noecn, \
+                 tos or ttl"
             )));
         }
     }
@@ -172,7 +173,7 @@ pub(super) fn ip_marks(cursor: &mut Cursor<'_>) -> Result<IpMarks, SyntaxError> 
     Ok(ip)
 }
 
-/// The part of a segment behind its marks.
+/// Parses a segment after its IP marks.
 pub(super) fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, SyntaxError> {
     let ports = if begins_with_ports(cursor) {
         let source = cursor.number("a port")?;
@@ -198,8 +199,8 @@ pub(super) fn segment(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Segment, S
     Ok(segment)
 }
 
-/// A number in front of `>` is a port. A digit alone is a flag: what the three bits of accurate ECN
-/// count.
+/// Is a port next? A number before `>` is a port, but a single digit can be the three control bits
+/// of accurate ECN.
 fn begins_with_ports(cursor: &mut Cursor<'_>) -> bool {
     cursor.peek();
     let rest = cursor.rest();
@@ -215,19 +216,20 @@ fn flags(cursor: &mut Cursor<'_>) -> Result<TcpFlags, SyntaxError> {
     let letters = cursor.take_while(|next| flag(next).is_some());
     if letters.is_empty() {
         return cursor.expected(
-            "control bits (S F R P E W A U and . for ACK, or 0 to 7 for E, W and A as a counter), such as `P.`",
+            "control bits (S F R P E W A U and . for ACK, or 0 to 7 for E, W and A as a counter), \
+             such as `P.`",
         );
     }
     Ok(letters.chars().filter_map(flag).fold(TcpFlags::empty(), TcpFlags::union))
 }
 
-/// The bit of a letter; a digit is the counter of accurate ECN.
+/// Returns the bit of a letter. A digit stands for the counter of accurate ECN.
 fn flag(next: char) -> Option<TcpFlags> {
-    let letter = LETTERS.iter().find(|(letter, _)| *letter == next).map(|(_, flag)| *flag);
+    let letter = FLAG_LETTERS.iter().find(|(letter, _)| *letter == next).map(|(_, flag)| *flag);
     letter.or_else(|| next.to_digit(8).map(TcpFlags::of_ace))
 }
 
-/// `first:last(length)`.
+/// Parses `first:last(length)`.
 fn sequence(cursor: &mut Cursor<'_>) -> Result<(u32, u16), SyntaxError> {
     let first: u32 = cursor.number("a sequence number")?;
     cursor.want(":")?;
@@ -236,7 +238,9 @@ fn sequence(cursor: &mut Cursor<'_>) -> Result<(u32, u16), SyntaxError> {
     let length: u16 = cursor.number("a length of data")?;
     cursor.want(")")?;
     if first.wrapping_add(u32::from(length)) != last {
-        return Err(cursor.error(format!("{first}:{last}({length}) does not add up")));
+        return Err(
+            cursor.error(format!("{first}:{last}({length}): the length is not last - first"))
+        );
     }
     Ok((first, length))
 }
@@ -249,7 +253,7 @@ fn options(cursor: &mut Cursor<'_>) -> Result<SegmentOptions, SyntaxError> {
     let list = cursor.list(">", option)?;
     let length: usize = list.iter().map(SegmentOption::length).sum();
     if length > 40 {
-        return Err(cursor.error(format!("the options take {length} bytes, and 40 fit")));
+        return Err(cursor.error(format!("the options have {length} bytes, the maximum is 40")));
     }
     Ok(SegmentOptions::List(list))
 }
@@ -281,13 +285,15 @@ fn option(cursor: &mut Cursor<'_>) -> Result<SegmentOption, SyntaxError> {
         "ECN" => counts(cursor)?,
         other => {
             return Err(cursor.error(format!(
-                "`{other}` is no option that is known here: nop, eol, mss, wscale, sackOK, sack, TS val … ecr …, FO, FOEXP, ECN"
+                "`{other}` is not a known option: nop, eol, mss, wscale, sackOK, sack, TS val … \
+                 ecr …, FO, FOEXP, ECN"
             )));
         }
     })
 }
 
-/// The counts of bytes of accurate ECN, of which the first says the order: `ECN e0b 1 ceb 0 e1b 1`.
+/// Parses the byte counters of accurate ECN. The first determines the order:
+/// `ECN e0b 1 ceb 0 e1b 1`.
 fn counts(cursor: &mut Cursor<'_>) -> Result<SegmentOption, SyntaxError> {
     let order = if cursor.peek_word() == Some("e1b") { EcnOrder::One } else { EcnOrder::Zero };
     let names = if order == EcnOrder::Zero { ["e0b", "ceb", "e1b"] } else { ["e1b", "ceb", "e0b"] };
@@ -318,20 +324,21 @@ fn cookie(cursor: &mut Cursor<'_>) -> Result<Vec<u8>, SyntaxError> {
     })
 }
 
-/// The part of an ICMP error behind `icmp`.
+/// Parses an ICMP error after `icmp`.
 pub(super) fn icmp(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Icmp, SyntaxError> {
     let kind = cursor.word("an ICMP error")?;
     let codes: Vec<&str> = ICMP.iter().filter(|row| row.0 == kind).map(|row| row.1).collect();
     if codes.is_empty() {
         return Err(cursor.error(format!(
-            "`{kind}` is no ICMP error: unreachable, source_quench, time_exceeded, parameter_problem"
+            "`{kind}` is not an ICMP error: unreachable, source_quench, time_exceeded, \
+             parameter_problem"
         )));
     }
     let code = match cursor.peek_word() {
         Some(word) if codes.contains(&word) && cursor.take_word(word) => word,
         Some(word) if word != "mtu" && word != "id" => {
             return Err(
-                cursor.error(format!("`{word}` is no kind of {kind}: {}", codes.join(", ")))
+                cursor.error(format!("`{word}` is not a code of {kind}: {}", codes.join(", ")))
             );
         }
         _ => "",
@@ -341,7 +348,7 @@ pub(super) fn icmp(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Icmp, SyntaxE
     let quoted = if cursor.take("[") {
         let quoted = sequence(cursor)?;
         cursor.want("]")?;
-        judge_length(cursor, &[], quoted.1)?;
+        check_length(cursor, &[], quoted.1)?;
         quoted
     } else {
         (0, 0)
@@ -350,8 +357,8 @@ pub(super) fn icmp(cursor: &mut Cursor<'_>, ip: IpMarks) -> Result<Icmp, SyntaxE
     Ok(Icmp { ip, kind: row.map_or((0, 0), |row| row.2), words, mtu, quoted })
 }
 
-/// Makes sure that a packet has room for so many bytes of data behind such options.
-pub(super) fn judge_length(
+/// Checks that a packet has room for the data after these options.
+pub(super) fn check_length(
     cursor: &Cursor<'_>,
     options: &[SegmentOption],
     length: u16,
@@ -366,7 +373,7 @@ pub(super) fn judge_length(
 }
 
 impl SegmentOption {
-    /// Bytes of the option.
+    /// Returns the length of the option in bytes.
     #[must_use]
     pub fn length(&self) -> usize {
         match self {
@@ -465,7 +472,7 @@ impl fmt::Display for Segment {
         if self.flags.is_empty() {
             f.write_str("-")?;
         }
-        for (letter, flag) in LETTERS {
+        for (letter, flag) in FLAG_LETTERS {
             if self.flags.contains(flag) {
                 write!(f, "{letter}")?;
             }
@@ -507,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_written_as_it_is_read() {
+    fn segments_are_formatted_as_they_were_parsed() {
         for text in [
             "S 0:0(0) win 65535 <mss 1460,sackOK,TS val 100 ecr 0,nop,wscale 7>",
             "[ect0] P. 1:1001(1000) ack 1 win 257",
@@ -526,13 +533,13 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_add_up_is_refused() {
+    fn invalid_segments_are_refused() {
         for (text, says) in [
-            (". 1:100(100) ack 1", "does not add up"),
+            (". 1:100(100) ack 1", "is not last - first"),
             ("S 0:0(0) win 70000", "out of range for a window"),
             ("Q 1:1(0)", "control bits"),
-            ("S 0:0(0) win 1 <ms 1>", "no option that is known"),
-            ("S 0:0(0) win 1 <sack 1:2 3:4 5:6 7:8 9:10>", "40 fit"),
+            ("S 0:0(0) win 1 <ms 1>", "not a known option"),
+            ("S 0:0(0) win 1 <sack 1:2 3:4 5:6 7:8 9:10>", "the maximum is 40"),
             ("S 0:0(0) win 1 <FO abc>", "pairs"),
         ] {
             let error = read(text).unwrap_err();
@@ -548,6 +555,6 @@ mod tests {
         assert_eq!((read.kind, read.to_string().as_str()), ((3, 4), text));
         let wrong =
             icmp(&mut Cursor::new("unreachable nonsense", 1), IpMarks::default()).unwrap_err();
-        assert!(wrong.what.contains("no kind of unreachable"), "{wrong}");
+        assert!(wrong.what.contains("not a code of unreachable"), "{wrong}");
     }
 }

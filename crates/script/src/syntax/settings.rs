@@ -1,4 +1,4 @@
-//! What a script says at its head: `--tolerance_usecs=10000`.
+//! The options at the head of a script: `--tolerance_usecs=10000`.
 
 use super::SyntaxError;
 use super::cursor::Cursor;
@@ -10,29 +10,29 @@ use std::net::Ipv4Addr;
 /// The options of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What a moment may be off.
+    /// Tolerance of times.
     pub tolerance: Duration,
-    /// What a moment may be off in per mille of the time since the event before, where a kernel's
-    /// timers are that coarse.
+    /// Tolerance of times in per mille of the time since the event before, for kernels with coarse
+    /// timers.
     pub tolerance_per_mille: u64,
     /// Bytes of the largest IP packet on the link.
     pub mtu: u16,
-    /// The address of the host that is examined.
+    /// The address of the host under test.
     pub local: Ipv4Addr,
-    /// The address that the script speaks from.
+    /// The address of the script's peer.
     pub remote: Ipv4Addr,
     /// The port that `bind(3, ..., ...)` binds to.
     pub bind_port: u16,
     /// The port that `connect(3, ..., ...)` connects to.
     pub connect_port: u16,
-    /// The tick of TSval, for scripts that have the values of sent timestamps judged.
-    pub stamp_tick: Option<Duration>,
-    /// PSH is not judged: stacks differ in where a burst ends.
+    /// The tick of TSval, if the values of sent timestamps are compared.
+    pub timestamp_tick: Option<Duration>,
+    /// Ignore PSH: stacks differ in where a burst ends.
     pub ignore_push: bool,
-    /// A segment of the script is one on the wire. Otherwise one that is larger than the peer's MSS
-    /// stands for the burst that carries its bytes.
+    /// Is each segment of the script a segment on the wire? Otherwise, one that exceeds the peer's
+    /// MSS stands for a burst.
     pub strict_segments: bool,
-    /// The names that stand for something else in the script (`--define NAME=VALUE`).
+    /// The defined names (`--define NAME=VALUE`).
     pub definitions: Definitions,
 }
 
@@ -46,7 +46,7 @@ impl Default for Settings {
             remote: Ipv4Addr::new(192, 0, 2, 1),
             bind_port: 8_080,
             connect_port: 8_080,
-            stamp_tick: None,
+            timestamp_tick: None,
             ignore_push: false,
             strict_segments: false,
             definitions: Definitions::default(),
@@ -55,7 +55,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads the options at the head of a script.
+    /// Parses the options at the head of a script.
     pub(super) fn read_head(&mut self, cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
         while cursor.sees("-") {
             self.read(cursor)?;
@@ -63,7 +63,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Reads one option: `--mtu=1500`, `-D NAME=VALUE`.
+    /// Parses one option: `--mtu=1500`, `-D NAME=VALUE`.
     pub(super) fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
         let is_long = cursor.take("--");
         if !is_long {
@@ -77,19 +77,20 @@ impl Settings {
         let number = |most: u64| {
             let number = value.parse::<u64>().ok().filter(|&number| number <= most);
             number.ok_or_else(|| {
-                cursor.error(format!("--{name}={value}: a number up to {most} is wanted"))
+                cursor.error(format!("--{name}={value}: a number up to {most} is expected"))
             })
         };
         let port = || number(65_535).map(|port| u16::try_from(port).unwrap_or(u16::MAX));
         let address = || {
             let address = value.split('/').next().and_then(|address| address.parse().ok());
-            address
-                .ok_or_else(|| cursor.error(format!("--{name}={value}: an IPv4 address is wanted")))
+            address.ok_or_else(|| {
+                cursor.error(format!("--{name}={value}: an IPv4 address is expected"))
+            })
         };
         match name {
             "ip_version" if value == "ipv4" => {}
             "ip_version" => {
-                return Err(cursor.error(format!("--ip_version={value}: there is ipv4 only")));
+                return Err(cursor.error(format!("--ip_version={value}: only ipv4 is supported")));
             }
             "tolerance_usecs" => self.tolerance = Duration::from_micros(number(60_000_000)?),
             "tolerance_percent" => self.tolerance_per_mille = number(100)? * 10,
@@ -97,7 +98,7 @@ impl Settings {
                 self.mtu = u16::try_from(number(65_535)?).unwrap_or(u16::MAX);
                 if usize::from(self.mtu) < SMALLEST_MTU {
                     return Err(cursor.error(format!(
-                        "--mtu={value}: no link is narrower than {SMALLEST_MTU} bytes here"
+                        "--mtu={value}: the smallest supported MTU is {SMALLEST_MTU} bytes"
                     )));
                 }
             }
@@ -107,21 +108,21 @@ impl Settings {
             "connect_port" => self.connect_port = port()?.max(1),
             "tcp_ts_tick_usecs" => {
                 let micros = number(1_000_000)?;
-                self.stamp_tick = (micros > 0).then(|| Duration::from_micros(micros));
+                self.timestamp_tick = (micros > 0).then(|| Duration::from_micros(micros));
             }
             "ignore_push" => self.ignore_push = true,
             "strict_segments" => self.strict_segments = true,
             "define" => {
                 self.definitions.add(value).map_err(|what| cursor.error(what))?;
             }
-            // The link that is made has no gateway, the echoes that were not seen are always
+            // Accepted without effect: the link has no gateway, and unknown echoes are always
             // scaled.
             "gateway_ip" | "netmask_ip" | "tcp_ts_ecr_scaled" => {}
             _ => {
                 return Err(cursor.error(format!(
-                    "there is no option --{name} here: ip_version, tolerance_usecs, tolerance_percent, mtu, local_ip, \
-                     remote_ip, bind_port, connect_port, tcp_ts_tick_usecs, ignore_push, strict_segments, \
-                     define"
+                    "the option --{name} is not supported: ip_version, tolerance_usecs, \
+                     tolerance_percent, mtu, local_ip, remote_ip, bind_port, connect_port, \
+                     tcp_ts_tick_usecs, ignore_push, strict_segments, define"
                 )));
             }
         }
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_read_and_unknown_ones_refused() {
+    fn options_are_parsed_and_unknown_ones_refused() {
         let read = |text: &str| {
             let mut settings = Settings::default();
             settings.read(&mut Cursor::new(&format!("--{text}"), 1)).map(|()| settings)

@@ -8,26 +8,26 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 /// An argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
-    /// `...`: whatever it is.
+    /// `...`: any value.
     Ignored,
-    /// A number, or names of numbers joined by `|`.
+    /// A number, or constants joined by `|`.
     Number(i64),
-    /// A word that is no number.
+    /// A word that is not a constant.
     Word(String),
-    /// A text in quotes.
+    /// A quoted string.
     Text(String),
     /// `[…]`.
     List(Vec<Self>),
     /// `{…}`.
     Braces(Vec<Self>),
-    /// `name = value`, and `name(…) = value`, whose bracket says nothing more.
+    /// `name = value`, and `name(…) = value`, whose bracket is ignored.
     Named(String, Box<Self>),
     /// `name(…)`.
     Applied(String, Vec<Self>),
 }
 
 impl Value {
-    /// Reads one.
+    /// Parses an argument.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
         let first = Self::read_alone(cursor)?;
         if !cursor.sees("|") {
@@ -62,23 +62,23 @@ impl Value {
         }
     }
 
-    /// The number that this is.
+    /// Returns the number.
     pub(super) fn number(&self, cursor: &Cursor<'_>) -> Result<i64, SyntaxError> {
         match self {
             Self::Number(number) => Ok(*number),
-            Self::Word(word) => constant(word).ok_or_else(|| {
-                cursor.error(format!("the name {word} stands for no number that is known here"))
-            }),
+            Self::Word(word) => constant(word)
+                .ok_or_else(|| cursor.error(format!("{word} is not a known constant"))),
             Self::List(list) if list.len() == 1 => list[0].number(cursor),
-            _ => Err(cursor.error("a number is wanted here, or the name of one")),
+            _ => Err(cursor.error("a number or a constant is expected")),
         }
     }
 
-    /// The address that this is; none for `...`.
+    /// Returns the address; `None` for `...`.
     pub(super) fn address(&self, cursor: &Cursor<'_>) -> Result<Option<SocketAddrV4>, SyntaxError> {
         let wrong = || {
             cursor.error(
-                "an address is written `...` or {sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr(\"192.0.2.1\")}",
+                "an address is written `...` or {sa_family = AF_INET, sin_port = htons(80), \
+                 sin_addr = inet_addr(\"192.0.2.1\")}",
             )
         };
         match self {
@@ -88,7 +88,7 @@ impl Value {
         }
     }
 
-    /// The field `name` of a list of named values.
+    /// Returns the field `name` of a list of named values.
     pub(super) fn field<'a>(fields: &'a [Self], name: &str) -> Option<&'a Self> {
         fields.iter().find_map(|field| match field {
             Self::Named(known, value) if known == name => Some(&**value),
@@ -102,7 +102,7 @@ fn text(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
     while cursor.sees("\"") {
         whole.push_str(cursor.enclosed("\"", "\"")?);
     }
-    // `"…"...` is a text of which more follows; it is compared as far as it goes.
+    // `"…"...` is the start of a longer text; only this part is compared.
     let _ = cursor.take("...");
     Ok(Value::Text(whole))
 }
@@ -127,7 +127,7 @@ fn word(cursor: &mut Cursor<'_>) -> Result<Value, SyntaxError> {
     })
 }
 
-/// `{sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr("192.0.2.1")}`.
+/// Parses `{sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr("192.0.2.1")}`.
 fn address(fields: &[Value]) -> Option<SocketAddrV4> {
     let Value::Number(2) = Value::field(fields, "sa_family")? else { return None };
     let Value::Applied(_, port) = Value::field(fields, "sin_port")? else { return None };
@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn names_of_numbers_are_joined() {
+    fn constants_are_joined() {
         assert_eq!(read("O_RDWR|O_NONBLOCK"), Ok(Value::Number(0o4002)));
         assert_eq!(read("[ECONNRESET]"), Ok(Value::List(vec![Value::Number(104)])));
         assert!(read("O_RDWR|NONSENSE").is_err());
     }
 
     #[test]
-    fn an_address_is_read() {
+    fn an_address_is_parsed() {
         let text =
             "{sa_family = AF_INET, sin_port = htons(80), sin_addr = inet_addr(\"192.0.2.1\")}";
         let cursor = Cursor::new("", 1);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_has_an_end() {
+    fn nesting_is_limited() {
         assert!(read(&"[".repeat(100_000)).is_err());
         assert!(read(&"a=".repeat(100_000)).is_err());
     }

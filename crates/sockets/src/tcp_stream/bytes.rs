@@ -27,8 +27,8 @@ impl TcpStream {
     }
 
     /// Writes a prefix of `data` without copying it, and removes it from `data`. Returns its
-    /// length.
-    /// The memory is referenced until the peer has acknowledged it. Pieces below 4 KiB are copied.
+    /// length. The memory is referenced until the peer has acknowledged it. Pieces below 4 KiB are
+    /// copied.
     ///
     /// ```no_run
     /// use bytes::{Buf, Bytes};
@@ -58,8 +58,7 @@ impl TcpStream {
     /// zero.
     ///
     /// On links that hand over their memory, such as TAP with offloads, the data is not copied. It
-    /// then
-    /// keeps a buffer of up to twice its size alive.
+    /// then keeps a buffer of up to twice its size alive.
     ///
     /// # Errors
     /// Those of a read.
@@ -95,8 +94,7 @@ impl TcpStream {
 
     /// Writes `data` like [`Write::write`], and announces that more follows (`MSG_MORE`). A partial
     /// segment is held back until a write without this flag, an acknowledgement, or a
-    /// retransmission
-    /// timeout without data in flight.
+    /// retransmission timeout without data in flight.
     ///
     /// # Errors
     /// Those of a write.
@@ -105,8 +103,7 @@ impl TcpStream {
     }
 
     /// Writes `data` like [`Write::write`], and ends a record if all of it was written (`MSG_EOR`):
-    /// no
-    /// segment contains data from both sides of the boundary.
+    /// no segment contains data from both sides of the boundary.
     ///
     /// # Errors
     /// Those of a write.

@@ -20,10 +20,9 @@ use std::time::Duration;
 ///
 /// It behaves like `std::net::TcpStream`: clones refer to one connection, one thread can read
 /// `&TcpStream` while another writes to it, a read of `Ok(0)` is the end of the stream, and
-/// dropping
-/// the last clone closes the connection. There are three differences. An error that ended the
-/// connection is reported by every later call, while a kernel reports it once and then a clean end.
-/// One write takes at most 256 KiB. There is no file descriptor, and no per-socket `ttl`.
+/// dropping the last clone closes the connection. There are three differences. An error that ended
+/// the connection is reported by every later call, while a kernel reports it once and then a clean
+/// end. One write takes at most 256 KiB. There is no file descriptor, and no per-socket `ttl`.
 #[derive(Debug)]
 pub struct TcpStream {
     socket: Arc<Socket<TcpHandle>>,
@@ -31,8 +30,7 @@ pub struct TcpStream {
 
 impl TcpStream {
     /// Opens a connection to `peer`, with `first` in the send buffer before the SYN leaves. Returns
-    /// how
-    /// many bytes of `first` fitted.
+    /// how many bytes of `first` fitted.
     pub(crate) fn open(
         shared: &Arc<Shared>,
         peer: SocketAddrV4,
@@ -93,10 +91,8 @@ impl TcpStream {
     }
 
     /// Closes one direction or both. Closing the sending direction sends a FIN after the written
-    /// data.
-    /// Closing the receiving direction wakes threads that wait to read; they see the end of the
-    /// stream.
-    /// Data that the peer sends after that is discarded.
+    /// data. Closing the receiving direction wakes threads that wait to read; they see the end of
+    /// the stream. Data that the peer sends after that is discarded.
     ///
     /// # Errors
     /// `NotConnected` if the connection has ended.
@@ -151,8 +147,7 @@ impl TcpStream {
     }
 
     /// Makes calls that would wait fail with `WouldBlock` instead. A call that is already waiting
-    /// is
-    /// not affected.
+    /// is not affected.
     ///
     /// # Errors
     /// None; `std::net` has a system call here that can fail.
@@ -179,8 +174,7 @@ impl TcpStream {
     }
 
     /// Fixes the size of the send buffer (`SO_SNDBUF`), which is tuned automatically otherwise.
-    /// Threads
-    /// that wait for room in a buffer that has become larger continue.
+    /// Threads that wait for room in a buffer that has become larger continue.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -192,8 +186,7 @@ impl TcpStream {
     }
 
     /// Fixes the size of the receive buffer (`SO_RCVBUF`), which is tuned automatically otherwise.
-    /// To
-    /// limit the first window too, set the size in the configuration before the connection is
+    /// To limit the first window too, set the size in the configuration before the connection is
     /// opened.
     ///
     /// # Errors
@@ -221,8 +214,7 @@ impl TcpStream {
     /// Sets how long closing waits until the peer has acknowledged everything (`SO_LINGER`).
     ///
     /// `None`, the default, does not wait; the host sends the remaining data in the background.
-    /// Zero
-    /// resets the connection, and unsent data is lost. Otherwise closing waits, and resets the
+    /// Zero resets the connection, and unsent data is lost. Otherwise closing waits, and resets the
     /// connection if the time was too short.
     ///
     /// # Errors
@@ -261,8 +253,7 @@ impl TcpStream {
 
     /// Ends the connection with `TimedOut` when written data has been unacknowledged for `timeout`,
     /// whether the peer is silent or keeps its window closed (`TCP_USER_TIMEOUT`). By default a
-    /// silent
-    /// peer has a quarter of an hour.
+    /// silent peer has a quarter of an hour.
     ///
     /// # Errors
     /// `InvalidInput` for a timeout of zero.

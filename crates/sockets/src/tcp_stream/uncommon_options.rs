@@ -8,9 +8,8 @@ use std::time::Duration;
 
 impl TcpStream {
     /// Holds back partial segments (`TCP_CORK`), so that several small writes leave together.
-    /// Corking
-    /// ends when it is switched off, when the stream is closed, and after a retransmission timeout
-    /// without data in flight.
+    /// Corking ends when it is switched off, when the stream is closed, and after a retransmission
+    /// timeout without data in flight.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -27,10 +26,8 @@ impl TcpStream {
     }
 
     /// Makes writes wait while this many written bytes are unsent (`TCP_NOTSENT_LOWAT`), so that
-    /// the
-    /// application can decide late what it sends next. `None`, the default, leaves only the limit
-    /// of
-    /// the send buffer.
+    /// the application can decide late what it sends next. `None`, the default, leaves only the
+    /// limit of the send buffer.
     ///
     /// # Errors
     /// If the network has panicked.
@@ -50,8 +47,7 @@ impl TcpStream {
     }
 
     /// Sets how long the host waits for the peer's FIN after this stream was dropped
-    /// (`TCP_LINGER2`).
-    /// `None` selects the value of the configuration.
+    /// (`TCP_LINGER2`). `None` selects the value of the configuration.
     ///
     /// # Errors
     /// If the network has panicked.

@@ -10,9 +10,9 @@
 //!
 //! The number is the number of runs of each cell. `LINERATE_AGAINST_CONTROL=bbr` and
 //! `LINERATE_AGAINST_RTT=10ms` restrict the cells. The kernel's sender is in a namespace of its
-//! own;
-//! this process forwards the frames between its TAP device and that of the receiver. One `Impair`
-//! at the receiver's device sets the delay, the loss and the rate of the path for both senders.
+//! own; this process forwards the frames between its TAP device and that of the receiver. One
+//! `Impair` at the receiver's device sets the delay, the loss and the rate of the path for both
+//! senders.
 
 use crate::kernel::{KERNEL, OURS, network_with, open_tap};
 use crate::setting;

@@ -1,7 +1,6 @@
 //! The kernel of this machine as the peer: its TCP and UDP, over a TAP device in a network
-//! namespace
-//! that each test creates. Where the machine forbids that, the tests print that they are skipped,
-//! and fail if the environment has `CI=true`.
+//! namespace that each test creates. Where the machine forbids that, the tests print that they are
+//! skipped, and fail if the environment has `CI=true`.
 //!
 //! The comparison with the kernel's sender runs only on request: see `against`.
 //!

@@ -152,8 +152,7 @@ fn a_shrinking_path_mtu_reduces_the_segment_size() {
 }
 
 /// The kernel forwards between two of our hosts. It segments the GSO frames of one for the other
-/// and
-/// completes their checksums, so that every error in our GSO header would show.
+/// and completes their checksums, so that every error in our GSO header would show.
 #[test]
 fn the_kernel_segments_our_gso_frames_for_a_host_without_offloads() {
     isolated_test(|| {

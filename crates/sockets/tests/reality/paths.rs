@@ -1,6 +1,5 @@
 //! A path whose MTU shrinks during a transfer. With ICMP messages (RFC 1191) and without (RFC
-//! 4821),
-//! the transfer continues with smaller segments.
+//! 4821), the transfer continues with smaller segments.
 
 use crate::kernel::{KERNEL, assert_content, network_over, network_with};
 use crate::pattern;

@@ -21,8 +21,7 @@ fn builder(links: Vec<MemoryLink>, address: Ipv4Addr, seed: u8) -> Builder<Memor
 }
 
 /// Creates networks whose hash keys differ, so that neither sends a flow to the queue that the
-/// other
-/// expects.
+/// other expects.
 fn networks() -> (Net, Net) {
     let (left, right) = queues(MemoryConfig::default(), SHARDS).unwrap();
     (builder(left, LEFT, 1).start().unwrap(), builder(right, RIGHT, 2).start().unwrap())

@@ -60,8 +60,7 @@ fn an_event_wakes_one_of_many_threads() {
         }
     });
     // Each datagram wakes one reader, which waits again. Waking all readers would mean sixteen
-    // times
-    // as many waits.
+    // times as many waits.
     let waits = left.activity().waits;
     assert!(waits <= 2 * (DATAGRAMS + 2 * READERS), "{waits} waits for {DATAGRAMS} datagrams");
 }

@@ -116,7 +116,7 @@ fn tell(
     page.line(format_args!("{:width$}  {left:13} {right:13} {together}", file.name))?;
     if args.verbose {
         for (host, report) in [("stack", stack), ("kernel", kernel)] {
-            for line in report.verdict.told(&file.name).lines() {
+            for line in report.verdict.describe(&file.name).lines() {
                 page.line(format_args!("    {host:6} {line}"))?;
             }
         }

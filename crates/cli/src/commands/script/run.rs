@@ -125,7 +125,7 @@ pub(super) fn tell(page: &mut Page, named: &ScriptFile, report: &Report) -> Resu
     }
     let passed = report.verdict == Verdict::Passed;
     if !passed {
-        page.line(format_args!("{}", report.verdict.told(&named.name)))?;
+        page.line(format_args!("{}", report.verdict.describe(&named.name)))?;
         page.show()?;
     }
     Ok(passed)

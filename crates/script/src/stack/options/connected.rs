@@ -80,13 +80,13 @@ fn change(
             let bytes = low_water(value)?;
             Box::new(move |connection| connection.set_unsent_low_water(bytes))
         }
-        Known::OrphanPatience => {
-            let patience = seconds(value)?;
-            Box::new(move |connection| connection.set_orphan_patience(Some(patience)))
+        Known::OrphanTimeout => {
+            let timeout = seconds(value)?;
+            Box::new(move |connection| connection.set_orphan_patience(Some(timeout)))
         }
         Known::SynRetries => {
-            let patience = syn_retries(value)?;
-            Box::new(move |connection| connection.set_handshake_patience(Some(patience)))
+            let timeout = syn_retries(value)?;
+            Box::new(move |connection| connection.set_handshake_patience(Some(timeout)))
         }
         Known::UserTimeout => {
             let timeout = user_timeout(value)?;

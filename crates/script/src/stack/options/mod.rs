@@ -1,7 +1,7 @@
 //! Socket options of linerate's host.
 
 mod connected;
-mod fresh;
+mod unconnected;
 mod values;
 
 use super::StackMachine;
@@ -11,12 +11,12 @@ use crate::machine::{Answer, Output};
 use crate::syntax::{Errno, OptionValue, SocketOption, constant};
 use values::{number, size};
 
-pub(super) use values::{congestion, handshake_patience};
+pub(super) use values::{congestion, handshake_timeout};
 
-/// What an option is about.
+/// A supported option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
-    /// Says nothing here: our listeners never stand in each other's way after a close.
+    /// Has no effect: a closed listener never prevents a new one.
     ReuseAddress,
     Error,
     SendBuffer,
@@ -32,24 +32,24 @@ enum Known {
     Information,
     TypeOfService,
     Ttl,
-    /// Only `IP_PMTUDISC_DO` and `…_WANT`: segments are never cut up.
+    /// Only `IP_PMTUDISC_DO` and `…_WANT`: segments are never fragmented.
     PathMtuDiscovery,
     PathMtu,
     /// Urgent data is always read in line (RFC 6093 §6).
     UrgentInLine,
     LargestSegment,
     SynRetries,
-    OrphanPatience,
+    OrphanTimeout,
     Cork,
     UnsentLowWater,
     DeferAccept,
-    /// `connect` waits for the first write, whose data the SYN brings.
+    /// `connect` waits for the first write, whose data the SYN carries.
     FastOpenConnect,
     ZeroCopy,
     Timestamping,
-    /// Each message tells how much is left to read.
+    /// Each message reports the number of unread bytes.
     Inquiry,
-    /// How many connections a listener may have opened fast at a time.
+    /// Limit of pending Fast Open connections of a listener.
     FastOpen,
 }
 
@@ -75,7 +75,7 @@ const OPTIONS: [(&str, &str, Known); 29] = [
     ("SOL_SOCKET", "SO_OOBINLINE", Known::UrgentInLine),
     ("SOL_TCP", "TCP_MAXSEG", Known::LargestSegment),
     ("SOL_TCP", "TCP_SYNCNT", Known::SynRetries),
-    ("SOL_TCP", "TCP_LINGER2", Known::OrphanPatience),
+    ("SOL_TCP", "TCP_LINGER2", Known::OrphanTimeout),
     ("SOL_TCP", "TCP_CORK", Known::Cork),
     ("SOL_TCP", "TCP_NOTSENT_LOWAT", Known::UnsentLowWater),
     ("SOL_TCP", "TCP_DEFER_ACCEPT", Known::DeferAccept),
@@ -103,15 +103,15 @@ impl Known {
                 | Self::Cork
                 | Self::LargestSegment
                 | Self::UnsentLowWater
-                | Self::OrphanPatience
+                | Self::OrphanTimeout
                 | Self::PathMtu
         )
     }
 }
 
 impl StackMachine {
-    /// What is missing for an option, if anything is.
-    pub(super) fn lacks_option(
+    /// Returns the reason why an option is not supported, if there is one.
+    pub(super) fn unsupported_option(
         &self,
         fd: i32,
         option: SocketOption,
@@ -126,35 +126,37 @@ impl StackMachine {
         };
         let is_listener = matches!(self.sockets.get(fd), Some(Socket::Listener { .. }));
         let is_connection = matches!(self.sockets.get(fd), Some(Socket::Connection { .. }));
-        let lack = |what: &str| Some(what.to_owned());
+        let unsupported = |what: &str| Some(what.to_owned());
         match (known, value) {
             (Known::PathMtuDiscovery, Some(OptionValue::Number(1 | 2)))
             | (Known::UrgentInLine, Some(OptionValue::Number(1))) => None,
-            (Known::PathMtuDiscovery, _) => {
-                lack("segments that may be cut up, or that ignore the path's MTU: they never do")
+            (Known::PathMtuDiscovery, _) => unsupported(
+                "fragmented segments, or segments that ignore the path MTU: both are impossible",
+            ),
+            (Known::UrgentInLine, _) => {
+                unsupported("urgent data out of line: it is always read in line")
             }
-            (Known::UrgentInLine, _) => lack("urgent data out of line: it is always read in line"),
             (Known::Information | Known::Error | Known::PathMtu, Some(_)) => {
-                lack("this option can only be read")
+                unsupported("this option can only be read")
             }
-            (known, None) if !known.can_be_read() => lack("this option can only be set"),
-            (Known::FastOpen, Some(_)) => self.lacks_fast_open(fd),
+            (known, None) if !known.can_be_read() => unsupported("this option can only be set"),
+            (Known::FastOpen, Some(_)) => self.fast_open_obstacle(fd),
             (Known::Timestamping, Some(OptionValue::Number(flags)))
                 if flags & !TIMESTAMPING != 0 =>
             {
                 Some(format!(
-                    "SO_TIMESTAMPING with flags {flags:#x}: TX_SCHED, TX_SOFTWARE, TX_ACK, SOFTWARE, \
-                     OPT_ID and OPT_TSONLY are there"
+                    "SO_TIMESTAMPING with flags {flags:#x}: TX_SCHED, TX_SOFTWARE, TX_ACK, \
+                     SOFTWARE, OPT_ID and OPT_TSONLY are supported"
                 ))
             }
             (Known::ZeroCopy, Some(_)) => None,
-            (_, Some(_)) if is_listener => {
-                lack("options of a socket that listens: set them before, they are inherited")
-            }
+            (_, Some(_)) if is_listener => unsupported(
+                "options of a listening socket: set them before `listen`, they are inherited",
+            ),
             (Known::LargestSegment | Known::DeferAccept | Known::FastOpenConnect, Some(_))
                 if is_connection =>
             {
-                lack("this option of a connection: it is set before listen or connect")
+                unsupported("this option of a connection: set it before `listen` or `connect`")
             }
             (Known::Congestion, Some(OptionValue::Text(name))) => {
                 congestion(name).is_none().then(|| format!("congestion control `{name}`"))
@@ -186,7 +188,7 @@ impl StackMachine {
             Some(Socket::Listener { .. }) if known == Known::FastOpen => {
                 self.set_fast_open(fd, size(value)?)
             }
-            Some(_) => self.set_on_fresh(fd, known, value),
+            Some(_) => self.set_on_unconnected(fd, known, value),
         }?;
         Ok(Answer::of(0))
     }
@@ -204,7 +206,7 @@ impl StackMachine {
             }
             Known::Cork => OptionValue::Number(i64::from(self.connection(fd)?.cork())),
             Known::LargestSegment => match self.sockets.get(fd) {
-                Some(Socket::Fresh { config, .. }) => {
+                Some(Socket::Unconnected { config, .. }) => {
                     OptionValue::Number(config.largest_segment.unwrap_or(536).into())
                 }
                 _ => wide(self.connection(fd)?.effective_mss()),
@@ -213,9 +215,9 @@ impl StackMachine {
                 let low = self.connection(fd)?.unsent_low_water();
                 OptionValue::Number(low.unwrap_or(0).into())
             }
-            Known::OrphanPatience => {
-                let patience = self.connection(fd)?.orphan_patience();
-                OptionValue::Number(i64::try_from(patience.as_millis() / 1_000).unwrap_or(i64::MAX))
+            Known::OrphanTimeout => {
+                let timeout = self.connection(fd)?.orphan_patience();
+                OptionValue::Number(i64::try_from(timeout.as_millis() / 1_000).unwrap_or(i64::MAX))
             }
             Known::PathMtu => wide(self.connection(fd)?.path_mtu()),
             _ => return Err(Errno::NOPROTOOPT),

@@ -1,11 +1,11 @@
-//! Values of socket options, in the units of this host.
+//! Conversion of option values to the units of this host.
 
 use super::Known;
 use crate::syntax::{Errno, OptionValue};
 use linerate_tcp::{CongestionName, KeepAlive};
 use linerate_units::Duration;
 
-/// Linux's names of congestion controls, and ours.
+/// Returns the congestion control with this name in Linux.
 pub(in crate::stack) fn congestion(name: &str) -> Option<CongestionName> {
     match name {
         "reno" => Some(CongestionName::NewReno),
@@ -28,7 +28,7 @@ pub(super) fn byte(value: &OptionValue) -> Result<u8, Errno> {
     u8::try_from(number(value)?).map_err(|_| Errno::INVAL)
 }
 
-/// Milliseconds; zero leaves it to the host.
+/// Converts milliseconds; zero selects the host's default.
 pub(super) fn user_timeout(value: &OptionValue) -> Result<Option<Duration>, Errno> {
     let millis = u64::try_from(number(value)?).map_err(|_| Errno::INVAL)?;
     Ok((millis > 0).then(|| Duration::from_millis(millis)))
@@ -58,18 +58,18 @@ pub(super) fn changed(
     })
 }
 
-/// Seconds; zero and less leave none.
+/// Converts seconds; zero and negative values mean zero.
 pub(super) fn seconds(value: &OptionValue) -> Result<Duration, Errno> {
     Ok(Duration::from_secs(u64::try_from(number(value)?).unwrap_or(0)))
 }
 
-/// Bytes of `TCP_NOTSENT_LOWAT`; zero leaves it to the host.
+/// Converts the bytes of `TCP_NOTSENT_LOWAT`; zero selects the host's default.
 pub(super) fn low_water(value: &OptionValue) -> Result<Option<u32>, Errno> {
     let bytes = u32::try_from(number(value)?).map_err(|_| Errno::INVAL)?;
     Ok((bytes > 0).then_some(bytes))
 }
 
-/// The limits of `TCP_MAXSEG` in Linux; zero leaves it to the path.
+/// Converts `TCP_MAXSEG` within Linux's limits; zero selects the path's MSS.
 pub(super) fn largest_segment(value: &OptionValue) -> Result<Option<u16>, Errno> {
     match number(value)? {
         0 => Ok(None),
@@ -78,8 +78,8 @@ pub(super) fn largest_segment(value: &OptionValue) -> Result<Option<u16>, Errno>
     }
 }
 
-/// The time from a SYN to the end of so many retransmissions: one second doubled each time, 120 at
-/// the most.
+/// Returns the time from a SYN to the end of `retries` retransmissions: one second, doubled each
+/// time up to 120 seconds.
 fn retransmissions_take(retries: u32) -> Duration {
     const MOST_DOUBLINGS: u32 = 6;
     let doubled = (2_u64 << retries.min(MOST_DOUBLINGS)) - 1;
@@ -87,22 +87,21 @@ fn retransmissions_take(retries: u32) -> Duration {
     Duration::from_secs(doubled + rest)
 }
 
-/// The patience with a handshake after so many retransmissions of the SYN: it begins with the
-/// first.
-pub(in crate::stack) fn handshake_patience(retries: u32) -> Duration {
+/// Returns the handshake timeout for `retries` retransmissions of the SYN. It starts with the first
+/// retransmission.
+pub(in crate::stack) fn handshake_timeout(retries: u32) -> Duration {
     retransmissions_take(retries).abs_diff(retransmissions_take(0))
 }
 
 /// `TCP_SYNCNT`: 1 to 127 retransmissions.
 pub(super) fn syn_retries(value: &OptionValue) -> Result<Duration, Errno> {
     match number(value)? {
-        retries @ 1..=127 => Ok(handshake_patience(u32::try_from(retries).unwrap_or(127))),
+        retries @ 1..=127 => Ok(handshake_timeout(u32::try_from(retries).unwrap_or(127))),
         _ => Err(Errno::INVAL),
     }
 }
 
-/// `TCP_DEFER_ACCEPT`: Linux waits for as many retransmissions of the SYN-ACK as take so many
-/// seconds.
+/// Converts `TCP_DEFER_ACCEPT`. Linux rounds the seconds to a number of SYN-ACK retransmissions.
 pub(super) fn defer_accept(value: &OptionValue) -> Result<Option<Duration>, Errno> {
     let seconds = u64::try_from(number(value)?).unwrap_or(0);
     let mut retries = 0;

@@ -1,11 +1,11 @@
-//! The arguments of a call, as they make it.
+//! Conversion of arguments to a call.
 
-use super::{Call, MOST, OptionValue, SocketOption, SyntaxError, Transfer};
+use super::{Call, MAX_TRANSFER, OptionValue, SocketOption, SyntaxError, Transfer};
 use crate::syntax::cursor::Cursor;
 use crate::syntax::names::constant;
 use crate::syntax::value::Value;
 
-/// The arguments of a call, while they are judged.
+/// The arguments of a call.
 pub(super) struct Arguments<'a, 'b> {
     pub(super) name: &'a str,
     pub(super) list: &'a [Value],
@@ -13,7 +13,7 @@ pub(super) struct Arguments<'a, 'b> {
 }
 
 impl Arguments<'_, '_> {
-    /// The call that they belong to.
+    /// Returns the call.
     pub(super) fn call(&self) -> Result<Call, SyntaxError> {
         let nonblocking = |flags: i64| flags & 0o4000 != 0;
         Ok(match (self.name, self.list.len()) {
@@ -94,7 +94,7 @@ impl Arguments<'_, '_> {
             format!("{name} does not take {count} arguments")
         } else {
             format!(
-                "there is no system call `{name}` here: {}, setsockopt, getsockopt",
+                "the system call `{name}` is not supported: {}, setsockopt, getsockopt",
                 CALLS.join(", ")
             )
         })
@@ -106,7 +106,7 @@ impl Arguments<'_, '_> {
         if kind & 0xf != 1 || protocol != 6 && protocol != 0 {
             return Err(self
                 .cursor
-                .error("only sockets of TCP can be had: SOCK_STREAM, IPPROTO_TCP"));
+                .error("only TCP sockets are supported: SOCK_STREAM, IPPROTO_TCP"));
         }
         Ok(Call::Socket { nonblocking: kind & 0o4000 != 0 })
     }
@@ -121,7 +121,7 @@ impl Arguments<'_, '_> {
 
     pub(super) fn narrow(&self, at: usize) -> Result<i32, SyntaxError> {
         let number = self.number(at)?;
-        i32::try_from(number).map_err(|_| self.cursor.error(format!("{number} is no int")))
+        i32::try_from(number).map_err(|_| self.cursor.error(format!("{number} is not an int")))
     }
 
     fn is_ignored(&self, at: usize) -> bool {
@@ -133,10 +133,10 @@ impl Arguments<'_, '_> {
     }
 
     fn count(&self, number: i64) -> Result<usize, SyntaxError> {
-        let fits = (0..=MOST).contains(&number).then_some(number);
+        let fits = (0..=MAX_TRANSFER).contains(&number).then_some(number);
         let count = fits.and_then(|number| usize::try_from(number).ok());
         count.ok_or_else(|| {
-            self.cursor.error(format!("{number} bytes: from 0 to {MOST} can be moved at once"))
+            self.cursor.error(format!("{number} bytes: one call moves at most {MAX_TRANSFER}"))
         })
     }
 
@@ -152,7 +152,7 @@ impl Arguments<'_, '_> {
         if data.as_ref().is_some_and(|data| data.len() > count) {
             return Err(self
                 .cursor
-                .error(format!("the data is longer than the {count} bytes that are moved")));
+                .error(format!("the data is longer than the {count} bytes to move")));
         }
         Ok(Transfer { fd: self.fd()?, count, flags, data, address: None, control: None })
     }
@@ -162,10 +162,10 @@ impl Arguments<'_, '_> {
         let Value::List(parts) = &self.list[at] else {
             return Err(self.cursor.error("a vector is written [{..., 1000}, {..., 2000}]"));
         };
-        self.gathered(parts, flags)
+        self.scatter_gather(parts, flags)
     }
 
-    fn gathered(&self, parts: &[Value], flags: i64) -> Result<Transfer, SyntaxError> {
+    fn scatter_gather(&self, parts: &[Value], flags: i64) -> Result<Transfer, SyntaxError> {
         let mut count = 0_i64;
         for part in parts {
             let Value::Braces(part) = part else {
@@ -194,10 +194,10 @@ impl Arguments<'_, '_> {
                 .error("a message is written {msg_name(...)=..., msg_iov(1)=[…], msg_flags=0}"));
         };
         let Some(Value::List(parts)) = Value::field(fields, "msg_iov") else {
-            return Err(self.cursor.error("a message has its msg_iov(1)=[{..., 1000}]"));
+            return Err(self.cursor.error("a message needs msg_iov(1)=[{..., 1000}]"));
         };
         let control = self.control(fields)?;
-        Ok(Transfer { control, ..self.gathered(parts, self.number(2)?)? })
+        Ok(Transfer { control, ..self.scatter_gather(parts, self.number(2)?)? })
     }
 
     fn option(&self) -> Result<SocketOption, SyntaxError> {
@@ -216,7 +216,7 @@ impl Arguments<'_, '_> {
                     }
                     _ => Err(self
                         .cursor
-                        .error("this structure is not known: {onoff=1, linger=0} is")),
+                        .error("this structure is not supported: write {onoff=1, linger=0}")),
                 }
             }
             value => value.number(self.cursor).map(OptionValue::Number),
@@ -230,7 +230,7 @@ impl Arguments<'_, '_> {
         } else if Some(command) == constant("F_SETFL") && self.list.len() == 3 {
             Ok(Call::SetFlags { fd: self.fd()?, flags: self.number(2)? })
         } else {
-            Err(self.cursor.error("fcntl knows F_GETFL and F_SETFL here"))
+            Err(self.cursor.error("fcntl supports F_GETFL and F_SETFL"))
         }
     }
 }

@@ -5,7 +5,7 @@ use super::arguments::Arguments;
 use crate::syntax::value::Value;
 use core::fmt;
 
-/// A control message, sent or received beside data.
+/// A control message, sent or received with data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlMessage {
     /// `SOL_…`.
@@ -21,7 +21,7 @@ pub struct ControlMessage {
 pub enum ControlData {
     /// An `int`.
     Number(i64),
-    /// The software timestamp of `struct scm_timestamping`, nanoseconds since the beginning of the
+    /// The software timestamp of `struct scm_timestamping`, in nanoseconds since the start of the
     /// script.
     Time(i64),
     /// `struct sock_extended_err`.
@@ -41,7 +41,7 @@ pub struct ExtendedError {
 }
 
 impl Arguments<'_, '_> {
-    /// `msg_control=[{…}, {…}]` of a message; `None` if it says nothing about them.
+    /// Parses `msg_control=[{…}, {…}]` of a message; `None` if it is absent.
     pub(super) fn control(
         &self,
         fields: &[Value],
@@ -60,7 +60,8 @@ impl Arguments<'_, '_> {
     fn control_message(&self, value: &Value) -> Result<ControlMessage, SyntaxError> {
         let wrong = || {
             self.cursor.error(
-                "a control message is written {cmsg_level=SOL_TCP, cmsg_type=TCP_CM_INQ, cmsg_data=5}",
+                "a control message is written {cmsg_level=SOL_TCP, cmsg_type=TCP_CM_INQ, \
+                 cmsg_data=5}",
             )
         };
         let Value::Braces(fields) = value else { return Err(wrong()) };

@@ -14,61 +14,60 @@ pub use control::{ControlData, ControlMessage, ExtendedError};
 use linerate_units::Duration;
 use std::net::SocketAddrV4;
 
-/// The most that one call reads or writes: scripts are about segments.
-const MOST: i64 = 64 << 20;
+/// Maximum number of bytes of one read or write.
+const MAX_TRANSFER: i64 = 64 << 20;
 
-/// A call of the application's, and what it should come to.
+/// A call of the application, with its expected result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallEvent {
-    /// The call as it is written.
+    /// The text of the call in the script.
     pub text: String,
     /// The call.
     pub call: Call,
-    /// What it returns.
+    /// The expected result.
     pub expected: Expected,
-    /// For a call that waits: when it returns, as long after its own time.
-    pub ends: Option<Ends>,
+    /// The time at which a waiting call returns.
+    pub ends: Option<ReturnTime>,
 }
 
-/// When a call that waits returns.
+/// The time at which a waiting call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ends {
-    /// So long after the beginning of the script.
+pub enum ReturnTime {
+    /// Relative to the start of the script.
     At(Duration),
-    /// So long after the moment from which the call's own time is counted.
+    /// Relative to the base of the call's own time.
     After(Duration),
 }
 
-/// What a call should return.
+/// The expected result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// `...`: whatever it is.
+    /// `...`: any result.
     Anything,
     /// This number.
     Value(i64),
-    /// `-1`, for this reason.
+    /// `-1` with this error.
     Error(Errno),
 }
 
-/// How bytes are moved.
+/// The arguments of a read or write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
     /// The socket.
     pub fd: i32,
-    /// Bytes at the most.
+    /// Maximum number of bytes.
     pub count: usize,
     /// `MSG_…`.
     pub flags: i64,
-    /// The bytes, where the script says which.
+    /// The data, if the script specifies it.
     pub data: Option<Vec<u8>>,
-    /// Where to (`sendto`).
+    /// The destination (`sendto`).
     pub address: Option<SocketAddrV4>,
-    /// Control messages: those that are sent, or that should be received; `None` if the script does
-    /// not say.
+    /// Control messages, sent or expected; `None` if the script does not specify them.
     pub control: Option<Vec<ControlMessage>>,
 }
 
-/// An option of a socket: its level and its number there.
+/// A socket option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketOption {
     /// `SOL_…`.
@@ -84,9 +83,9 @@ pub enum OptionValue {
     Number(i64),
     /// `struct linger`.
     Linger {
-        /// Does `close` wait, or reset?
+        /// Does `close` wait, or reset the connection?
         on: bool,
-        /// For how long.
+        /// The linger time.
         seconds: i64,
     },
     /// A name, such as that of a congestion control.
@@ -98,13 +97,13 @@ pub enum OptionValue {
 pub struct PollEntry {
     /// The socket.
     pub fd: i32,
-    /// What is asked for.
+    /// The requested events.
     pub events: i64,
-    /// What should be found.
+    /// The expected events.
     pub revents: i64,
 }
 
-/// A change to the sockets that an epoll instance watches.
+/// A change of the sockets that an epoll instance watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EpollOperation {
     /// `EPOLL_CTL_ADD`.
@@ -120,23 +119,23 @@ pub enum EpollOperation {
 pub struct EpollEvent {
     /// `EPOLL…`.
     pub events: i64,
-    /// The number that the application gave with them, usually the socket.
+    /// The application's number, usually the socket.
     pub data: i64,
 }
 
-/// A system call. Sockets have the script's numbers.
+/// A system call. Sockets have their numbers in the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields are the arguments of the call")]
 pub enum Call {
     /// `socket(..., SOCK_STREAM, IPPROTO_TCP)`.
     Socket { nonblocking: bool },
-    /// `bind`; without an address, to the usual port of the host's own address.
+    /// `bind`; without an address, to the default port of the host's address.
     Bind { fd: i32, address: Option<SocketAddrV4> },
     /// `listen`.
     Listen { fd: i32, backlog: i32 },
     /// `accept`, `accept4`.
     Accept { fd: i32, nonblocking: bool },
-    /// `connect`; without an address, to the usual one.
+    /// `connect`; without an address, to the default one.
     Connect { fd: i32, address: Option<SocketAddrV4> },
     /// `read`, `recv`, `recvfrom`, `readv`, `recvmsg`.
     Read(Transfer),
@@ -148,26 +147,29 @@ pub enum Call {
     Shutdown { fd: i32, how: i64 },
     /// `setsockopt`.
     SetOption { fd: i32, option: SocketOption, value: OptionValue },
-    /// `getsockopt`; without a value, whatever it is.
+    /// `getsockopt`; without a value, any value is accepted.
     GetOption { fd: i32, option: SocketOption, value: Option<OptionValue> },
     /// `fcntl(…, F_GETFL)`.
     GetFlags { fd: i32 },
     /// `fcntl(…, F_SETFL, …)`.
     SetFlags { fd: i32, flags: i64 },
-    /// `poll`; the time is in milliseconds, negative for no end.
+    /// `poll`; the timeout is in milliseconds, negative for no limit.
     Poll { entries: Vec<PollEntry>, timeout: i64 },
     /// `epoll_create`.
     EpollCreate,
     /// `epoll_ctl`.
     EpollControl { epoll: i32, operation: EpollOperation, fd: i32, event: EpollEvent },
-    /// `epoll_wait`; the time is in milliseconds, negative for no end.
+    /// `epoll_wait`; the timeout is in milliseconds, negative for no limit.
     EpollWait { epoll: i32, expected: Option<Vec<EpollEvent>>, most: usize, timeout: i64 },
-    /// `ioctl`; without a value, whatever it is.
+    /// `ioctl`; without a value, any value is accepted.
     Ioctl { fd: i32, request: i64, value: Option<i64> },
 }
 
-/// Reads a call and what it should return.
-pub(super) fn call(cursor: &mut Cursor<'_>, ends: Option<Ends>) -> Result<CallEvent, SyntaxError> {
+/// Parses a call and its expected result.
+pub(super) fn call(
+    cursor: &mut Cursor<'_>,
+    ends: Option<ReturnTime>,
+) -> Result<CallEvent, SyntaxError> {
     cursor.peek();
     let start = cursor.rest();
     let name = cursor.word("a system call, a packet (< or >), `a command` or %{ code }%")?;
@@ -191,9 +193,7 @@ fn expected(cursor: &mut Cursor<'_>) -> Result<Expected, SyntaxError> {
         Some(word) if value == -1 && word.starts_with('E') => {
             let found = errno(word);
             let known = cursor.take_word(word).then_some(found).flatten();
-            Some(known.ok_or_else(|| {
-                cursor.error(format!("{word} is no name of an error that is known here"))
-            })?)
+            Some(known.ok_or_else(|| cursor.error(format!("{word} is not a known error")))?)
         }
         _ => None,
     };
@@ -202,7 +202,7 @@ fn expected(cursor: &mut Cursor<'_>) -> Result<Expected, SyntaxError> {
     }
     match error {
         Some(error) => Ok(Expected::Error(error)),
-        None if value == -1 => Err(cursor.error("-1 needs its reason: write `-1 EAGAIN (…)`")),
+        None if value == -1 => Err(cursor.error("-1 needs an error: write `-1 EAGAIN (…)`")),
         None => Ok(Expected::Value(value)),
     }
 }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_understood() {
+    fn calls_are_parsed() {
         for (text, expected) in [
             ("socket(..., SOCK_STREAM, IPPROTO_TCP) = 3", Call::Socket { nonblocking: false }),
             ("bind(3, ..., ...) = 0", Call::Bind { fd: 3, address: None }),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_should_return_is_understood() {
+    fn expected_results_are_parsed() {
         for (text, expected) in [
             ("close(3) = 0", Expected::Value(0)),
             ("close(3) = ...", Expected::Anything),
@@ -256,27 +256,28 @@ mod tests {
         ] {
             assert_eq!(read(text).unwrap().expected, expected);
         }
-        assert!(read("close(3) = -1").unwrap_err().what.contains("needs its reason"));
+        assert!(read("close(3) = -1").unwrap_err().what.contains("needs an error"));
     }
 
     #[test]
-    fn vectors_and_messages_are_reads_and_writes() {
-        let message = "sendmsg(4, {msg_name(...)=..., msg_iov(2)=[{..., 10},{..., 20}], msg_flags=0}, 0) = 30";
+    fn vectored_calls_are_reads_and_writes() {
+        let message = "sendmsg(4, {msg_name(...)=..., msg_iov(2)=[{..., 10},{..., 20}], \
+                       msg_flags=0}, 0) = 30";
         for text in [message, "writev(4, [{..., 10}, {..., 20}], 2) = 30"] {
             let Call::Write(transfer) = read(text).unwrap().call else {
-                panic!("{text} is no write")
+                panic!("{text} is not a write")
             };
             assert_eq!((transfer.fd, transfer.count), (4, 30));
         }
     }
 
     #[test]
-    fn what_cannot_be_had_is_refused_with_what_can() {
+    fn unsupported_calls_are_refused_with_an_alternative() {
         for (text, says) in [
-            ("splice(3, 4) = 0", "no system call `splice`"),
+            ("splice(3, 4) = 0", "the system call `splice` is not supported"),
             ("bind(3) = 0", "does not take 1 arguments"),
-            ("socket(..., SOCK_DGRAM, IPPROTO_UDP) = 3", "only sockets of TCP"),
-            ("write(4, ..., 99999999999) = 1", "can be moved at once"),
+            ("socket(..., SOCK_DGRAM, IPPROTO_UDP) = 3", "only TCP sockets"),
+            ("write(4, ..., 99999999999) = 1", "one call moves at most"),
             ("write(4, \"four\", 3) = 3", "longer than"),
         ] {
             let error = read(text).unwrap_err();

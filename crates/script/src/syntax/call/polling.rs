@@ -5,7 +5,7 @@ use super::{Call, EpollEvent, EpollOperation, PollEntry, SyntaxError};
 use crate::syntax::value::Value;
 
 impl Arguments<'_, '_> {
-    /// `poll([{fd=3, events=POLLIN, revents=POLLIN}], 1, 1000)`.
+    /// Parses `poll([{fd=3, events=POLLIN, revents=POLLIN}], 1, 1000)`.
     pub(super) fn poll(&self) -> Result<Call, SyntaxError> {
         let wrong =
             || self.cursor.error("poll takes [{fd=3, events=POLLIN, revents=POLLIN}], 1, 1000");
@@ -25,7 +25,7 @@ impl Arguments<'_, '_> {
         })
     }
 
-    /// `epoll_ctl(5, EPOLL_CTL_ADD, 4, {events=EPOLLIN, fd=4})`.
+    /// Parses `epoll_ctl(5, EPOLL_CTL_ADD, 4, {events=EPOLLIN, fd=4})`.
     pub(super) fn epoll_control(&self) -> Result<Call, SyntaxError> {
         let operation = match self.number(1)? {
             1 => EpollOperation::Add,
@@ -34,7 +34,7 @@ impl Arguments<'_, '_> {
             _ => {
                 return Err(self
                     .cursor
-                    .error("epoll_ctl knows EPOLL_CTL_ADD, EPOLL_CTL_MOD and EPOLL_CTL_DEL"));
+                    .error("epoll_ctl supports EPOLL_CTL_ADD, EPOLL_CTL_MOD and EPOLL_CTL_DEL"));
             }
         };
         let event = match operation {
@@ -44,7 +44,7 @@ impl Arguments<'_, '_> {
         Ok(Call::EpollControl { epoll: self.fd()?, operation, fd: self.narrow(2)?, event })
     }
 
-    /// `epoll_wait(5, {events=EPOLLIN, fd=4}, 1, 0)`, with a list if there are several.
+    /// Parses `epoll_wait(5, {events=EPOLLIN, fd=4}, 1, 0)`, with a list for several events.
     pub(super) fn epoll_wait(&self) -> Result<Call, SyntaxError> {
         let expected = match &self.list[1] {
             Value::Ignored => None,
@@ -59,7 +59,7 @@ impl Arguments<'_, '_> {
     }
 
     fn epoll_event(&self, value: &Value) -> Result<EpollEvent, SyntaxError> {
-        let wrong = || self.cursor.error("an event of epoll is written {events=EPOLLIN, fd=4}");
+        let wrong = || self.cursor.error("an epoll event is written {events=EPOLLIN, fd=4}");
         let Value::Braces(fields) = value else { return Err(wrong()) };
         let field = |name| Value::field(fields, name).map(|value| value.number(self.cursor));
         let events = field("events").ok_or_else(wrong)??;

@@ -1,12 +1,12 @@
-//! Expressions of code: how they are read, and what they come to.
+//! Expressions of code: parsing and evaluation.
 
 use super::operator::{compare, sum};
-use super::text::{self, Shown};
+use super::text::{self, FormatValue};
 use super::{CodeError, Fields, SyntaxError, names};
 use crate::syntax::cursor::Cursor;
 
-/// The operators of arithmetic as Python has them, those that bind the least first, and of two that
-/// begin alike the longer.
+/// The arithmetic operators of Python in increasing precedence. Of two operators with a common
+/// prefix, the longer one comes first.
 const LEVELS: [&[&str]; 4] = [&["|"], &["&"], &["+", "-"], &["**", "*", "//", "/", "%"]];
 
 #[derive(Clone, Debug, PartialEq)]
@@ -21,18 +21,18 @@ pub(super) enum Expression {
     Field(String),
     Not(Box<Self>),
     Negative(Box<Self>),
-    // Chains are lists, not trees: the depth of the recursion does not grow with their length.
+    // Chains are lists, not trees, so that the depth of recursion does not grow with their length.
     All(Vec<Self>),
     AnyOf(Vec<Self>),
     /// `a + b - c`, or products.
     Sum(Box<Self>, Vec<(&'static str, Self)>),
-    /// `a < b <= c`: each neighbours are compared.
+    /// `a < b <= c`: all neighbours are compared.
     Chain(Box<Self>, Vec<(&'static str, Self)>),
     Call(&'static str, Vec<Self>),
 }
 
 impl Expression {
-    /// Reads one.
+    /// Parses an expression.
     pub(super) fn read(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
         cursor.nested(|cursor| Self::read_joined(cursor, "or", Self::read_and, Self::AnyOf))
     }
@@ -41,8 +41,7 @@ impl Expression {
         Self::read_joined(cursor, "and", Self::read_not, Self::All)
     }
 
-    /// Parts with `word` between them, which become one by `join`; one that is alone stays what it
-    /// is.
+    /// Parses parts separated by `word`, and combines them with `join` if there are several.
     fn read_joined(
         cursor: &mut Cursor<'_>,
         word: &str,
@@ -74,8 +73,7 @@ impl Expression {
         Ok(if rest.is_empty() { first } else { Self::Chain(Box::new(first), rest) })
     }
 
-    /// What is joined by operators of the first of `levels`, which bind the least, and by those of
-    /// the others.
+    /// Parses parts joined by operators of `levels`, in increasing precedence.
     fn read_arithmetic(
         cursor: &mut Cursor<'_>,
         levels: &[&[&'static str]],
@@ -87,7 +85,7 @@ impl Expression {
         let mut rest = Vec::new();
         while let Some(operator) = operators.iter().find(|operator| cursor.take(operator)) {
             if *operator == "**" {
-                return Err(cursor.error("there are no powers here: + - * / // % & |"));
+                return Err(cursor.error("powers are not supported: write + - * / // % & |"));
             }
             rest.push((*operator, Self::read_arithmetic(cursor, closer)?));
         }
@@ -104,7 +102,7 @@ impl Expression {
                 cursor.want("(")?;
                 let mut list = cursor.list(")", Self::read)?;
                 match list.len() {
-                    0 => Err(cursor.error("an empty tuple says nothing")),
+                    0 => Err(cursor.error("an empty tuple has no value")),
                     1 => Ok(list.remove(0)),
                     _ => Ok(Self::Tuple(list)),
                 }
@@ -118,7 +116,7 @@ impl Expression {
         }
     }
 
-    /// Texts that stand side by side are one; `%` puts values into it.
+    /// Parses a string and `%`. Adjacent strings are concatenated, as in Python.
     fn read_text(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
         let mut text = String::new();
         while let Some(quote @ ('\'' | '"')) = cursor.peek() {
@@ -151,12 +149,13 @@ impl Expression {
                 Ok(Self::Call(function, arguments))
             }
             None => Err(cursor.error(format!(
-                "`{word}` is not known: names of code are tcpi_…, TCP_ESTABLISHED and the other states, TCP_CA_Open …"
+                "`{word}` is not known: names are tcpi_…, TCP_ESTABLISHED and the other states, \
+                 TCP_CA_Open …"
             ))),
         }
     }
 
-    /// The expression as `print` and a message show it.
+    /// Formats the expression for `print` and messages.
     pub(super) fn to_text(&self, field: Fields<'_>) -> Result<String, CodeError> {
         Ok(match self {
             Self::Text(text) => text.clone(),
@@ -166,32 +165,32 @@ impl Expression {
                 words?.join(" ")
             }
             Self::Formatted(template, values) => {
-                let shown: Result<Vec<_>, _> =
-                    values.iter().map(|value| value.shown(field)).collect();
-                text::format(template, &shown?).map_err(CodeError::Undefined)?
+                let formatted: Result<Vec<_>, _> =
+                    values.iter().map(|value| value.to_format_value(field)).collect();
+                text::format(template, &formatted?).map_err(CodeError::Undefined)?
             }
             expression => expression.value(field)?.to_string(),
         })
     }
 
-    fn shown(&self, field: Fields<'_>) -> Result<Shown, CodeError> {
+    fn to_format_value(&self, field: Fields<'_>) -> Result<FormatValue, CodeError> {
         match self {
             Self::Text(_) | Self::Formatted(..) | Self::Tuple(_) => {
-                self.to_text(field).map(Shown::Text)
+                self.to_text(field).map(FormatValue::Text)
             }
-            expression => expression.value(field).map(Shown::Number),
+            expression => expression.value(field).map(FormatValue::Number),
         }
     }
 
-    /// The number that the expression comes to.
+    /// Evaluates the expression to a number.
     pub(super) fn value(&self, field: Fields<'_>) -> Result<f64, CodeError> {
         let truth = |is: bool| f64::from(u8::from(is));
         Ok(match self {
             Self::Number(number) => *number,
             Self::Text(_) | Self::Formatted(..) | Self::Tuple(_) => {
-                return Err(CodeError::Undefined("a text or a tuple is no number"));
+                return Err(CodeError::Undefined("a text or a tuple is not a number"));
             }
-            #[allow(clippy::cast_precision_loss, reason = "what scripts compare is far below 2^53")]
+            #[allow(clippy::cast_precision_loss, reason = "the values are far below 2^53")]
             Self::Field(name) => {
                 field(name).ok_or_else(|| CodeError::Unknown(name.clone()))? as f64
             }
@@ -231,7 +230,7 @@ impl Expression {
         })
     }
 
-    /// Is one of `parts` as true as `truth`? Those behind it need no value.
+    /// Is the truth value of one of `parts` equal to `truth`? The parts after it are not evaluated.
     fn any(parts: &[Self], truth: bool, field: Fields<'_>) -> Result<bool, CodeError> {
         for part in parts {
             if (part.value(field)? != 0.0) == truth {
@@ -241,7 +240,7 @@ impl Expression {
         Ok(false)
     }
 
-    /// ` (tcpi_snd_cwnd = 7)`, for each name in it once.
+    /// Returns ` (tcpi_snd_cwnd = 7)`, with each name once.
     pub(super) fn fields(&self, field: Fields<'_>) -> String {
         let mut names = Vec::new();
         self.collect(&mut names);

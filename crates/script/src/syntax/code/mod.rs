@@ -1,6 +1,6 @@
-//! `%{ assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd }%`: the part of Python that scripts use to judge
-//! a connection. There are numbers, comparisons, sums and texts, and nothing that could do
-//! anything.
+//! Assertions about a connection, in a subset of Python: `%{ assert tcpi_snd_cwnd == 10,
+//! tcpi_snd_cwnd }%`. There are numbers, comparisons, arithmetic and strings, and nothing with side
+//! effects.
 
 mod expression;
 mod names;
@@ -25,11 +25,11 @@ enum Statement {
     Print(Vec<Expression>),
 }
 
-/// Why a piece of code does not let the script go on.
+/// The reason why code failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CodeError {
-    /// An assertion does not hold.
-    #[error("{text} does not hold{values}")]
+    /// An assertion is false.
+    #[error("{text} is false{values}")]
     Assertion {
         /// The line of the assertion.
         line: u32,
@@ -38,10 +38,10 @@ pub enum CodeError {
         /// The values of its names, and its message.
         values: String,
     },
-    /// The host does not know the number.
-    #[error("there is no tcpi_{0} here")]
+    /// The host does not have this field.
+    #[error("tcpi_{0} is not available")]
     Unknown(String),
-    /// A division by zero, or a text where a number is wanted.
+    /// A division by zero, or a text in place of a number.
     #[error("this has no value: {0}")]
     Undefined(&'static str),
 }
@@ -50,7 +50,7 @@ pub enum CodeError {
 type Fields<'a> = &'a dyn Fn(&str) -> Option<u64>;
 
 impl Code {
-    /// Reads code whose first line has the number `line`.
+    /// Parses code whose first line has the number `line`.
     pub(super) fn read(text: &str, line: u32) -> Result<Self, SyntaxError> {
         let mut statements = Vec::new();
         let text = text::without_comments(text);
@@ -62,10 +62,11 @@ impl Code {
         Ok(Self { statements })
     }
 
-    /// Runs the statements with the fields that `field` knows. Returns what was printed.
+    /// Executes the statements. `field` returns the fields of `struct tcp_info`. Returns the output
+    /// of `print`.
     ///
     /// # Errors
-    /// [`CodeError`]: an assertion that does not hold, or has no value.
+    /// [`CodeError`]: an assertion is false or has no value.
     pub fn run(&self, field: Fields<'_>) -> Result<String, CodeError> {
         let mut printed = String::new();
         for statement in &self.statements {
@@ -91,7 +92,7 @@ impl Code {
     }
 }
 
-/// `: message`. The assertion has failed already, so a message without a value must not hide that.
+/// Returns `: message`. An error in the message must not hide that the assertion failed.
 fn said(message: Option<&Expression>, field: Fields<'_>) -> String {
     let mut said = String::new();
     if let Some(message) = message {
@@ -120,7 +121,7 @@ impl Statement {
                 Ok(Self::Print(cursor.list(")", Expression::read)?))
             }
             other => Err(cursor.error(format!(
-                "`{other}`: of Python there are only assert and print, with numbers and tcpi_ names"
+                "`{other}`: only assert and print are supported, with numbers and tcpi_ names"
             ))),
         }
     }
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn assertions_are_judged() {
+    fn true_assertions_pass() {
         for holds in [
             "assert tcpi_snd_cwnd == 10",
             "assert 9 < tcpi_snd_cwnd <= 10 and not tcpi_rtt < 5, 'never'",
@@ -160,34 +161,34 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_hold_says_what_it_was() {
+    fn a_false_assertion_reports_its_values() {
         assert_eq!(
             run("assert tcpi_snd_cwnd == 7, 'the window'").unwrap_err(),
-            "assert tcpi_snd_cwnd == 7 does not hold (tcpi_snd_cwnd = 10): the window"
+            "assert tcpi_snd_cwnd == 7 is false (tcpi_snd_cwnd = 10): the window"
         );
-        assert_eq!(run("assert tcpi_nothing == 7").unwrap_err(), "there is no tcpi_nothing here");
+        assert_eq!(run("assert tcpi_nothing == 7").unwrap_err(), "tcpi_nothing is not available");
         assert_eq!(run("assert 1 / 0").unwrap_err(), "this has no value: a division by zero");
         assert_eq!(run("print('cwnd', tcpi_snd_cwnd)"), Ok("cwnd 10\n".to_owned()));
     }
 
     #[test]
-    fn a_message_is_put_together_and_its_own_mistakes_do_not_hide_the_failure() {
-        for (message, shown) in [
+    fn an_error_in_a_message_does_not_hide_the_failure() {
+        for (message, reason) in [
             ("'cwnd %d' % tcpi_snd_cwnd", ": cwnd 10"),
             ("'%d of %s' % (tcpi_snd_cwnd, 'it'\n 'self')", ": 10 of itself"),
             ("(tcpi_snd_cwnd, 'it')", ": 10 it"),
             ("'%d %d' % tcpi_snd_cwnd", "more conversions than values"),
-            ("'%d' % tcpi_nothing", "there is no tcpi_nothing"),
+            ("'%d' % tcpi_nothing", "tcpi_nothing is not available"),
         ] {
             let said = run(&format!("assert tcpi_snd_cwnd \\\n == 7, {message}")).unwrap_err();
-            assert!(said.starts_with("assert tcpi_snd_cwnd == 7 does not hold"), "{said}");
-            assert!(said.contains(shown), "{said}");
+            assert!(said.starts_with("assert tcpi_snd_cwnd == 7 is false"), "{said}");
+            assert!(said.contains(reason), "{said}");
         }
         assert_eq!(run("print('%x' % 255, 'a#b') # c"), Ok("ff a#b\n".to_owned()));
     }
 
     #[test]
-    fn nothing_else_of_python_is_there() {
+    fn other_parts_of_python_are_refused() {
         for text in [
             "import os",
             "assert __import__('os')",
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_not_deep() {
+    fn long_code_does_not_need_a_deep_stack() {
         for operator in ["+", "*", "|", " or ", " and ", " <= "] {
             assert_eq!(
                 run(&format!("assert {}1", format!("1{operator}").repeat(100_000))),

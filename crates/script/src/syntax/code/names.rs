@@ -1,4 +1,4 @@
-//! The names of numbers that code may use: those of Linux's <linux/tcp.h>.
+//! The constants of Linux's <linux/tcp.h> that code may use.
 
 const NAMES: [(&str, f64); 32] = [
     ("True", 1.0),
@@ -36,7 +36,7 @@ const NAMES: [(&str, f64); 32] = [
     ("TFO_SYN_RETRANSMITTED", 3.0),
 ];
 
-/// The number that a name stands for.
+/// Returns the value of a constant.
 pub(super) fn value(name: &str) -> Option<f64> {
     NAMES.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
 }

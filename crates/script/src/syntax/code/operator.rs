@@ -2,7 +2,7 @@
 
 use super::CodeError;
 
-/// Carries out an operator of arithmetic.
+/// Evaluates an arithmetic operator.
 pub(super) fn sum(operator: &str, left: f64, right: f64) -> Result<f64, CodeError> {
     #[allow(clippy::cast_possible_truncation, reason = "a conversion of a float saturates")]
     let bits = |value: f64| value as i64;
@@ -20,8 +20,8 @@ pub(super) fn sum(operator: &str, left: f64, right: f64) -> Result<f64, CodeErro
     })
 }
 
-/// Carries out a comparison.
-#[allow(clippy::float_cmp, reason = "whole numbers are compared, as Python would")]
+/// Evaluates a comparison.
+#[allow(clippy::float_cmp, reason = "the numbers are whole, and Python compares them so")]
 pub(super) fn compare(operator: &str, left: f64, right: f64) -> bool {
     match operator {
         "==" => left == right,

@@ -1,12 +1,11 @@
-//! Texts of code: comments, and what `%` puts into a text.
+//! Comments in code, and string formatting with `%`.
 
 use std::fmt::Write;
 
-/// The widest column of a conversion, so that a script cannot make a report large.
+/// Maximum width of a conversion, which bounds the size of a report.
 const WIDEST: usize = 40;
 
-/// The text without comments, and with lines that end with `\` continued in the next. Every line
-/// keeps its number.
+/// Removes comments, and joins lines that end with `\`. Line numbers do not change.
 pub(super) fn without_comments(text: &str) -> String {
     let mut whole = String::with_capacity(text.len());
     for line in text.lines() {
@@ -17,7 +16,7 @@ pub(super) fn without_comments(text: &str) -> String {
     whole
 }
 
-/// The place of a `#` that is not in quotes, or the end.
+/// Returns the position of a `#` outside quotes, or the length of the line.
 fn comment_begins(line: &str) -> usize {
     let mut quote = None;
     for (at, sign) in line.char_indices() {
@@ -31,18 +30,18 @@ fn comment_begins(line: &str) -> usize {
     line.len()
 }
 
-/// A value that a conversion shows.
+/// A value to be formatted.
 #[derive(Clone, Debug)]
-pub(super) enum Shown {
+pub(super) enum FormatValue {
     Number(f64),
     Text(String),
 }
 
-/// Carries out `template % values` as Python does for `d i u s r f x c` and a width.
+/// Evaluates `template % values` for the conversions `d i u s r f x c` with an optional width.
 ///
 /// # Errors
-/// What does not fit together.
-pub(super) fn format(template: &str, values: &[Shown]) -> Result<String, &'static str> {
+/// The reason why template and values do not match.
+pub(super) fn format(template: &str, values: &[FormatValue]) -> Result<String, &'static str> {
     let mut text = String::new();
     let mut values = values.iter();
     let mut rest = template;
@@ -60,12 +59,12 @@ pub(super) fn format(template: &str, values: &[Shown]) -> Result<String, &'stati
         }
         let value = values.next().ok_or("a text has more conversions than values")?;
         let (width, digits) = size.split_once('.').unwrap_or((size, "6"));
-        let shown = convert(kind, value, digits.parse().unwrap_or(6).min(WIDEST))?;
+        let formatted = convert(kind, value, digits.parse().unwrap_or(6).min(WIDEST))?;
         let width = width.parse().unwrap_or(0).min(WIDEST);
         let _ = if flags.contains('-') {
-            write!(text, "{shown:<width$}")
+            write!(text, "{formatted:<width$}")
         } else {
-            write!(text, "{shown:>width$}")
+            write!(text, "{formatted:>width$}")
         };
     }
     text.push_str(rest);
@@ -79,16 +78,18 @@ const fn is_size(next: char) -> bool {
     next.is_ascii_digit() || next == '.'
 }
 
-fn convert(kind: char, value: &Shown, digits: usize) -> Result<String, &'static str> {
+fn convert(kind: char, value: &FormatValue, digits: usize) -> Result<String, &'static str> {
     #[allow(clippy::cast_possible_truncation, reason = "a conversion of a float saturates")]
     Ok(match (kind, value) {
-        ('s' | 'r', Shown::Text(text)) => text.clone(),
-        ('s' | 'r', Shown::Number(number)) => number.to_string(),
-        ('d' | 'i' | 'u', Shown::Number(number)) => (*number as i64).to_string(),
-        ('x', Shown::Number(number)) => format!("{:x}", *number as i64),
-        ('f' | 'g' | 'e', Shown::Number(number)) => format!("{number:.digits$}"),
-        (_, Shown::Text(_)) => return Err("a text stands where a conversion wants a number"),
-        _ => return Err("a conversion is none of %d %i %u %s %r %x %f %g %e"),
+        ('s' | 'r', FormatValue::Text(text)) => text.clone(),
+        ('s' | 'r', FormatValue::Number(number)) => number.to_string(),
+        ('d' | 'i' | 'u', FormatValue::Number(number)) => (*number as i64).to_string(),
+        ('x', FormatValue::Number(number)) => format!("{:x}", *number as i64),
+        ('f' | 'g' | 'e', FormatValue::Number(number)) => format!("{number:.digits$}"),
+        (_, FormatValue::Text(_)) => {
+            return Err("a conversion of a number has a text as its value");
+        }
+        _ => return Err("a conversion must be one of %d %i %u %s %r %x %f %g %e"),
     })
 }
 
@@ -97,15 +98,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conversions_are_those_of_python() {
-        let values = [Shown::Number(10.0), Shown::Text("b".to_owned()), Shown::Number(2.5)];
+    fn conversions_work_as_in_python() {
+        let values = [
+            FormatValue::Number(10.0),
+            FormatValue::Text("b".to_owned()),
+            FormatValue::Number(2.5),
+        ];
         assert_eq!(format("%d of %s: %.1f%%", &values), Ok("10 of b: 2.5%".to_owned()));
         assert_eq!(format("[%4d|%-3s|%x]", &values), Ok("[  10|b  |2]".to_owned()));
         for (template, says) in [
             ("%d", "fewer"),
             ("%d %s %d %d", "more"),
-            ("%s %d %d", "wants a number"),
-            ("%d %s %q", "none of"),
+            ("%s %d %d", "conversion of a number"),
+            ("%d %s %q", "must be one of"),
             ("%d %s %", "ends within"),
         ] {
             assert!(format(template, &values).unwrap_err().contains(says), "{template}");
@@ -113,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_end_lines_and_backslashes_continue_them() {
+    fn comments_end_lines_and_backslashes_join_them() {
         assert_eq!(without_comments("a '#' # b\nc \\\nd"), "a '#' \nc \nd\n");
     }
 }

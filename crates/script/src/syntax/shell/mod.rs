@@ -1,5 +1,5 @@
-//! Shell lines: those that set a sysctl or a property of the route are understood, those that
-//! cannot matter are skipped with a note, and all others are refused. No shell ever runs.
+//! Shell lines. Settings of sysctls and of the route are applied, commands without an effect on a
+//! script are skipped with a note, and all others are refused. No shell is ever run.
 
 mod network;
 mod words;
@@ -8,11 +8,11 @@ use super::SyntaxError;
 use std::path::Path;
 use words::words;
 
-/// The longest shell script that is read for its sysctls.
+/// Maximum length of a shell script that is read for its settings, in bytes.
 const LONGEST: u64 = 64 << 10;
 
-/// A setting of the host that a script asks for, in the words of `sysctl`. Properties of the route
-/// are called `route.mtu`, `route.initcwnd` and so on, as `ip route` calls them.
+/// A setting of the host, named as in `sysctl`. Properties of the route are named `route.mtu`,
+/// `route.initcwnd` and so on, as in `ip route`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The line of the script.
@@ -21,26 +21,26 @@ pub struct Setting {
     pub name: String,
     /// `1`.
     pub value: String,
-    /// It stands in a list of settings for many scripts, most of which need only some of them: a
-    /// host that does not have it says so and goes on.
+    /// Is it from a list of settings for many scripts? A host that does not support such a setting
+    /// notes that and continues.
     pub from_list: bool,
 }
 
 /// The effect of a shell command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShellStep {
-    /// It sets the host up.
+    /// It changes a setting.
     Set(Setting),
-    /// It changes nothing that a script could see; the note says why.
+    /// It has no effect on a script; the note says why.
     Skip {
         /// The line of the script.
         line: u32,
-        /// The command, and why it is skipped.
+        /// The command, and the reason why it is skipped.
         note: String,
     },
 }
 
-/// Reads the text between back-quotes. `folder` is where scripts that it names are looked for.
+/// Parses the text between back-quotes. Scripts that it names are read from `folder`.
 pub(super) fn shell(
     text: &str,
     line: u32,
@@ -54,9 +54,9 @@ pub(super) fn shell(
     Ok(steps)
 }
 
-/// The commands of a line, without a `|| true` behind them: none of them can fail here.
+/// Returns the commands of a line, without `|| true`: none of them can fail.
 fn commands(line: &str) -> impl Iterator<Item = &str> {
-    // A comment may contain what would divide commands.
+    // A comment may contain the separators of commands.
     let comment = if line.trim_start().starts_with('#') { 0 } else { line.len() };
     let line = &line[..line.find(" #").unwrap_or(comment)];
     line.split(';').flat_map(|part| part.split("&&")).map(|command| {
@@ -72,7 +72,7 @@ fn read_command(
     steps: &mut Vec<ShellStep>,
 ) -> Result<(), SyntaxError> {
     let error = |what: String| SyntaxError { line, what };
-    // It undoes `set_sysctls.py`; here the host ends with the script.
+    // Restores the settings of the machine; this host ends with the script.
     if command.starts_with("/tmp/sysctl_restore_") {
         return Ok(());
     }
@@ -101,8 +101,8 @@ fn read_command(
             }
             None => {
                 return Err(error(format!(
-                    "`{command}` is not run: of shell lines `sysctl NAME=VALUE`, `ip route` and those \
-                     about offloads and queues are understood"
+                    "`{command}` is not run: of shell lines `sysctl NAME=VALUE`, `ip route` and \
+                     those about offloads and queues are understood"
                 )));
             }
         },
@@ -110,7 +110,7 @@ fn read_command(
     Ok(())
 }
 
-/// A setting by its name, or by its path under /proc/sys.
+/// Creates a setting from its name or its path under /proc/sys.
 fn set(line: u32, name: &str, value: &str) -> ShellStep {
     let name = name.trim_start_matches("/proc/sys/").replace('/', ".");
     ShellStep::Set(Setting { line, name, value: value.trim().to_owned(), from_list: false })
@@ -129,14 +129,14 @@ fn read_sysctl(words: &[&str], line: u32, steps: &mut Vec<ShellStep>) -> Result<
         }
     }
     if found == 0 {
-        Err("sysctl sets nothing: write `sysctl NAME=VALUE`".to_owned())
+        Err("sysctl needs a setting: write `sysctl NAME=VALUE`".to_owned())
     } else {
         Ok(())
     }
 }
 
-/// A shell script beside the packet script, such as the `defaults.sh` of a suite: it may do what a
-/// line may do.
+/// Reads a shell script in the folder of the packet script, such as the `defaults.sh` of a suite.
+/// It may contain what a shell line may contain.
 fn read_script(
     script: &str,
     line: u32,
@@ -146,7 +146,7 @@ fn read_script(
     let error = |what: String| SyntaxError { line, what: format!("`{script}`: {what}") };
     let Some(folder) = folder else {
         return Err(error(
-            "this script does not lie in a folder where another could be looked for".to_owned(),
+            "this script is not in a folder, so it cannot name other scripts".to_owned(),
         ));
     };
     let path = folder.join(script);
@@ -157,7 +157,7 @@ fn read_script(
     }
     let text = std::fs::read_to_string(&path)
         .map_err(|reason| error(format!("cannot be read ({reason})")))?;
-    // No folder: a script that is read for its settings does not name others.
+    // Without a folder, so that the script cannot name others.
     let read = shell(&text, line, None).map_err(|inner| error(inner.what))?;
     found.extend(read.into_iter().map(|step| match step {
         ShellStep::Set(setting) => ShellStep::Set(Setting { from_list: true, ..setting }),
@@ -183,9 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn sysctls_are_understood_however_they_are_written() {
+    fn sysctls_are_parsed_in_all_notations() {
         let text = "sysctl -q net.ipv4.tcp_sack=0 net.ipv4.tcp_ecn=1 > /dev/null 2>&1\n\
-                    sysctl -w net.ipv4.tcp_rmem=\"4096 $((256*1024)) 4194304\"; echo 0 > /proc/sys/net/ipv4/tcp_timestamps";
+                    sysctl -w net.ipv4.tcp_rmem=\"4096 $((256*1024)) 4194304\"; echo 0 > \
+                    /proc/sys/net/ipv4/tcp_timestamps";
         assert_eq!(
             read(text),
             Ok(vec![
@@ -198,10 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_settings_beside_the_script_is_read() {
+    fn a_list_of_settings_next_to_the_script_is_read() {
         let folder = std::env::temp_dir().join(format!("linerate-list-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let list = "#!/bin/bash\n# All.\nsysctl -q net.ipv4.tcp_sack=1\nip tcp_metrics flush all > /dev/null 2>&1\n";
+        let list = "#!/bin/bash\n# All.\nsysctl -q net.ipv4.tcp_sack=1\nip tcp_metrics flush all \
+                    > /dev/null 2>&1\n";
         std::fs::write(folder.join("defaults.sh"), list).unwrap();
         let read = shell("./defaults.sh", 3, Some(&folder)).unwrap();
         assert!(
@@ -214,9 +216,10 @@ mod tests {
     }
 
     #[test]
-    fn comments_helpers_and_routes_are_understood() {
+    fn comments_helpers_and_routes_are_parsed() {
         let text = "sysctl -q net.ipv4.tcp_sack=0 # not; today && ever\n\
-                    ../common/set_sysctls.py /proc/sys/net/ipv4/tcp_ecn=1 net/ipv4/tcp_frto=0 || true\n\
+                    ../common/set_sysctls.py /proc/sys/net/ipv4/tcp_ecn=1 net/ipv4/tcp_frto=0 || \
+                    true\n\
                     ip route change default dev tun0 initcwnd 20 mtu lock 600\n\
                     /tmp/sysctl_restore_${PPID}.sh\nip tcp_metrics flush all";
         assert_eq!(
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_change_nothing_are_skipped_with_a_note() {
+    fn commands_without_effect_are_skipped_with_a_note() {
         for text in [
             "tc qdisc replace dev tun0 root fq limit 1000",
             "ethtool -K tun0 tso off gso off",
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_refused_with_its_line() {
+    fn other_commands_are_refused_with_their_line() {
         for text in [
             "rm -rf /",
             "sysctl -a",

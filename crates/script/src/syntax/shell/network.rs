@@ -3,18 +3,18 @@
 /// The effect of such a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect<'a> {
-    /// It asks for the state in which every run begins.
+    /// It restores the initial state.
     None,
-    /// It changes nothing that a script could see, for this reason.
+    /// It has no effect on a script, for this reason.
     Skip(&'static str),
     /// Properties of the route.
     Route(Vec<(&'a str, &'a str)>),
 }
 
-/// Queue disciplines that neither delay nor lose anything on a link without a queue.
+/// Queue disciplines that neither delay nor drop packets on a link without a queue.
 const QUEUES: [&str; 8] =
     ["pfifo", "pfifo_fast", "fq", "fq_codel", "codel", "mq", "noqueue", "bfifo"];
-/// Properties of a route that a host may have.
+/// Supported properties of a route.
 const ROUTE: [&str; 5] = ["mtu", "window", "advmss", "initcwnd", "congctl"];
 
 const NO_QUEUE: &str = "skipped: the link has no queue";
@@ -22,7 +22,7 @@ const NO_OFFLOADS: &str = "skipped: the link has no offloads";
 const ONLY_SHOWS: &str = "skipped: it only shows something";
 const IS_UP: &str = "skipped: the link is up";
 
-/// Understands a command; `None` if it asks for what cannot be had.
+/// Parses a command; `None` if it is not supported.
 pub(super) fn read<'a>(words: &[&'a str]) -> Option<Effect<'a>> {
     match words {
         ["ip", "tcp_metrics", "flush", ..] => Some(Effect::None),
@@ -47,7 +47,7 @@ pub(super) fn read<'a>(words: &[&'a str]) -> Option<Effect<'a>> {
     }
 }
 
-/// `[handle 1:] fq limit 1000`: a rate would delay packets.
+/// Parses `[handle 1:] fq limit 1000`. A rate is refused, because it would delay packets.
 fn queue<'a>(words: &[&str]) -> Option<Effect<'a>> {
     let words = match words {
         ["handle", _, rest @ ..] => rest,
@@ -58,7 +58,7 @@ fn queue<'a>(words: &[&str]) -> Option<Effect<'a>> {
     harmless.then_some(Effect::Skip(NO_QUEUE))
 }
 
-/// `default dev tun0 mtu lock 600`. There is one route, to everything.
+/// Parses `default dev tun0 mtu lock 600`. There is only the default route.
 fn route<'a>(words: &[&'a str]) -> Option<Vec<(&'a str, &'a str)>> {
     let mut properties = Vec::new();
     let mut words = words.iter().copied().filter(|word| *word != "lock");

@@ -1,7 +1,7 @@
-//! A shell line as words.
+//! Splitting of a shell line into words.
 
-/// The words of a command: quotations are one word, products are carried out, and comments and the
-/// redirection of output are left out.
+/// Returns the words of a command. Quoted text is one word, products are evaluated, comments and
+/// redirections are removed.
 pub(super) fn words(command: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -10,8 +10,8 @@ pub(super) fn words(command: &str) -> Result<Vec<String>, String> {
     while let Some(next) = rest.chars().next() {
         if quote != Some('\'') && rest.starts_with("$((") {
             let end = rest.find("))").ok_or("`$((` has no `))`")?;
-            let product = product(&rest[3..end])
-                .ok_or("only products of numbers are carried out in $((…))")?;
+            let product =
+                product(&rest[3..end]).ok_or("only products of numbers are supported in $((…))")?;
             word.get_or_insert_default().push_str(&product.to_string());
             rest = &rest[end + 2..];
             continue;
@@ -30,7 +30,7 @@ pub(super) fn words(command: &str) -> Result<Vec<String>, String> {
                     word.get_or_insert_default().push(next);
                     continue;
                 }
-                return Err(format!("`{next}` is beyond what is understood"));
+                return Err(format!("`{next}` is not supported"));
             }
             _ => word.get_or_insert_default().push(next),
         }
@@ -43,7 +43,7 @@ pub(super) fn words(command: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// `> /dev/null 2>&1`.
+/// Removes `> /dev/null 2>&1`.
 fn drop_redirections(words: &mut Vec<String>) {
     words.retain(|word| word != "2>&1" && word != ">/dev/null" && word != "2>/dev/null");
     while let Some(at) = words.iter().position(|word| word == "/dev/null") {

@@ -1,4 +1,4 @@
-//! Calls that linerate's host cannot carry out, and why.
+//! Detection of calls that linerate's host does not support.
 
 use super::StackMachine;
 use super::calls::{
@@ -6,39 +6,41 @@ use super::calls::{
 };
 use crate::syntax::{Call, ControlData, ControlMessage, Transfer, constant};
 
-/// A flag of a read or a write that changes nothing here: no signals are sent.
-const HARMLESS: i64 = 0x4000;
-const READ: i64 = DONT_WAIT | PEEK | ERROR_QUEUE | HARMLESS;
+/// `MSG_NOSIGNAL`, which has no effect here: no signals are sent.
+const NO_SIGNAL: i64 = 0x4000;
+const READ: i64 = DONT_WAIT | PEEK | ERROR_QUEUE | NO_SIGNAL;
 const WRITE: i64 =
-    DONT_WAIT | OUT_OF_BAND | FAST_OPEN | MORE | END_OF_RECORD | ZERO_COPY | HARMLESS;
+    DONT_WAIT | OUT_OF_BAND | FAST_OPEN | MORE | END_OF_RECORD | ZERO_COPY | NO_SIGNAL;
 
 impl StackMachine {
-    /// The part of a call that this machine does not have, if any.
-    pub(super) fn lacks(&self, call: &Call) -> Option<String> {
+    /// Returns the part of a call that is not supported, if there is one.
+    pub(super) fn unsupported(&self, call: &Call) -> Option<String> {
         match call {
             Call::Read(transfer) if transfer.flags & !READ != 0 => Some(format!(
-                "reading with flags {:#x}: MSG_PEEK, MSG_DONTWAIT and MSG_ERRQUEUE are there",
+                "reading with flags {:#x}: supported are MSG_PEEK, MSG_DONTWAIT and MSG_ERRQUEUE",
                 transfer.flags
             )),
             Call::Read(Transfer { fd, count: 1.., flags, .. })
                 if flags & ERROR_QUEUE != 0 && self.returns_packets(*fd) =>
             {
                 Some(
-                    "the packet that a timestamp is about: set SOF_TIMESTAMPING_OPT_TSONLY, or give \
-                     no room for it"
+                    "the packet that a timestamp belongs to: set SOF_TIMESTAMPING_OPT_TSONLY, or \
+                     give no room for it"
                         .to_owned(),
                 )
             }
             Call::Write(transfer) if transfer.flags & !WRITE != 0 => Some(format!(
-                "writing with flags {:#x}: MSG_OOB, MSG_DONTWAIT, MSG_FASTOPEN, MSG_MORE, MSG_EOR and \
-                 MSG_ZEROCOPY are there",
+                "writing with flags {:#x}: MSG_OOB, MSG_DONTWAIT, MSG_FASTOPEN, MSG_MORE, MSG_EOR \
+                 and MSG_ZEROCOPY are supported",
                 transfer.flags
             )),
             Call::Write(Transfer { control: Some(control), .. }) if !is_timestamping(control) => {
                 Some("sending control messages other than one of SO_TIMESTAMPING".to_owned())
             }
-            Call::SetOption { fd, option, value } => self.lacks_option(*fd, *option, Some(value)),
-            Call::GetOption { fd, option, .. } => self.lacks_option(*fd, *option, None),
+            Call::SetOption { fd, option, value } => {
+                self.unsupported_option(*fd, *option, Some(value))
+            }
+            Call::GetOption { fd, option, .. } => self.unsupported_option(*fd, *option, None),
             _ => None,
         }
     }

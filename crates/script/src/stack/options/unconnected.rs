@@ -10,14 +10,14 @@ use crate::stack::sockets::Socket;
 use crate::syntax::{Errno, OptionValue};
 
 impl StackMachine {
-    pub(super) fn set_on_fresh(
+    pub(super) fn set_on_unconnected(
         &mut self,
         fd: i32,
         known: Known,
         value: &OptionValue,
     ) -> Result<(), Errno> {
         let default = self.keep_alive;
-        let Some(Socket::Fresh { config, options, .. }) = self.sockets.get_mut(fd) else {
+        let Some(Socket::Unconnected { config, options, .. }) = self.sockets.get_mut(fd) else {
             return Err(Errno::INVAL);
         };
         match (known, value) {
@@ -43,7 +43,7 @@ impl StackMachine {
             (Known::Ttl, value) => options.ttl = Some(byte(value)?),
             (Known::LargestSegment, value) => config.largest_segment = largest_segment(value)?,
             (Known::SynRetries, value) => config.give_up_syn_after = syn_retries(value)?,
-            (Known::OrphanPatience, value) => config.orphan_patience = seconds(value)?,
+            (Known::OrphanTimeout, value) => config.orphan_patience = seconds(value)?,
             (Known::Cork, value) => options.cork = number(value)? != 0,
             (Known::UnsentLowWater, value) => options.unsent_low_water = low_water(value)?,
             (Known::DeferAccept, value) => options.defer_accept = defer_accept(value)?,

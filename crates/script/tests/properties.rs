@@ -1,10 +1,10 @@
-//! Whatever the text is, reading it ends with a script or with a line that says why not, and
-//! running a script ends, too.
+//! Property tests: parsing any text ends with a script or an error line, and every script runs to
+//! an end.
 
 use linerate_script::{Options, Script, run_on_stack};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};
 
-/// Words of the language, and what lies between them.
+/// Generates words of the language and separators.
 fn word() -> impl Strategy<Value = String> {
     let fixed = [
         "0",
@@ -65,8 +65,9 @@ fn word() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A handshake, so that what follows has a connection to be about.
-const HANDSHAKE: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
+/// A handshake, so that the following lines have a connection.
+const HANDSHAKE: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = \
+                         0\n+0 listen(3, 1) = 0\n\
     +0 < S 0:0(0) win 1000 <mss 1000>\n+0 > S. 0:0(0) ack 1 <...>\n+0 < . 1:1(0) ack 1 win 1000\n\
     +0 accept(3, ..., ...) = 4\n";
 
@@ -98,15 +99,19 @@ fn line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 2_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn no_bytes_make_the_parser_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let _ = Script::parse(&String::from_utf8_lossy(&bytes), None);
     }
 
     #[test]
-    fn no_words_make_the_reader_panic(words in proptest::collection::vec(word(), 0..24)) {
+    fn no_words_make_the_parser_panic(words in proptest::collection::vec(word(), 0..24)) {
         let text = words.join(" ");
         if let Err(error) = Script::parse(&text, None) {
             prop_assert!(error.line >= 1);
@@ -115,7 +120,11 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 256,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_script_runs_to_an_end(

@@ -1,37 +1,37 @@
-//! The link between the host and the script: packets in memory, which take no time.
+//! The link between the host and the script: a queue of IP packets without delay.
 
 use linerate_stack::{Capabilities, Link, LinkError, Medium, RxFrame, TxFrame};
 use linerate_units::Instant;
 use std::collections::VecDeque;
 
-/// Packets that the host may send before the script looks; it looks after every turn.
+/// Maximum number of unread packets. The script reads them after every turn.
 const ROOM: usize = 4_096;
 
-/// A link of bare IP packets.
+/// A link that carries IP packets without a link-layer header.
 #[derive(Debug)]
-pub(super) struct Cable {
+pub(super) struct ScriptLink {
     mtu: usize,
     arrived: VecDeque<(Instant, Vec<u8>)>,
     sent: VecDeque<Vec<u8>>,
 }
 
-impl Cable {
+impl ScriptLink {
     pub(super) const fn new(mtu: usize) -> Self {
         Self { mtu, arrived: VecDeque::new(), sent: VecDeque::new() }
     }
 
-    /// Has a packet arrive.
+    /// Delivers a packet to the host.
     pub(super) fn put(&mut self, now: Instant, packet: &[u8]) {
         self.arrived.push_back((now, packet.to_vec()));
     }
 
-    /// The next packet that the host has sent.
+    /// Takes the next packet that the host sent.
     pub(super) fn fetch(&mut self) -> Option<Vec<u8>> {
         self.sent.pop_front()
     }
 }
 
-impl Link for Cable {
+impl Link for ScriptLink {
     fn receive(
         &mut self,
         budget: usize,
