@@ -1,4 +1,4 @@
-//! Tells the program which commit and which compiler it is built from, for the facts of a sweep.
+//! Passes the commit and the compiler version to the program, for the facts of a sweep.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,13 +11,14 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
 }
 
-/// The commit of the checkout, marked if its crates have been changed since. None outside of one.
+/// Returns the commit of the checkout, marked if its crates have been changed. Empty outside of a
+/// checkout.
 fn commit() -> Option<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent()?;
     let git = |words: &[&str]| output(Command::new("git").arg("-C").arg(crates).args(words));
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changes = git(&["status", "--porcelain", "--", "."])?;
-    // A commit moves the log, an edit moves a file of the crates: either changes what is true.
+    // A commit changes the log, an edit changes a file of the crates.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
     for watched in [crates.join(log), crates.to_owned()] {
         if watched.exists() {
@@ -27,7 +28,7 @@ fn commit() -> Option<String> {
     Some(if changes.is_empty() { commit } else { format!("{commit}, with changes") })
 }
 
-/// What a command prints, if it succeeds.
+/// Returns the output of a command, if it succeeds.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())

@@ -1,4 +1,4 @@
-//! The command line: which commands there are, and how a wrong one is answered.
+//! The command line: the commands, and error messages for invalid input.
 
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::dump::DumpArgs;
@@ -13,8 +13,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
-/// TCP at line rate in user space, and the experiment that shows where the rest of the line rate
-/// went.
+/// TCP at line rate in user space, and the experiment that shows what limits it.
 #[derive(Debug, Parser)]
 #[command(name = "linerate", version, max_term_width = 100)]
 struct Cli {
@@ -22,38 +21,37 @@ struct Cli {
     command: Command,
 }
 
-/// What can be done.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure a transfer for every pair of send and receive buffers, in random order.
+    /// Measure the throughput for every pair of send and receive buffers, in random order.
     Sweep(Box<SweepArgs>),
-    /// Take bytes from anybody and throw them away; the far end of a sweep to another machine.
+    /// Receive and discard data of any peer; the far end of a sweep to another machine.
     Sink(SinkArgs),
-    /// Make bytes as fast as they are taken, for a sink or for whoever connects.
+    /// Send data as fast as it is accepted, to a sink or to every peer that connects.
     Source(SourceArgs),
-    /// Print a capture, a line for each packet.
+    /// Print a capture file, one line per packet.
     Dump(DumpArgs),
-    /// Ask a host for an echo, from linerate's own host on a TAP device.
+    /// Send echo requests from linerate's own host on a TAP device.
     Ping(PingArgs),
     /// Run packet scripts, in packetdrill's language, against linerate's host in virtual time.
     Script(ScriptArgs),
     /// Run scenarios in virtual time: machines, NICs and cables of 1988 and of today.
     Sim(SimArgs),
-    /// Say what this machine can do, what that means for which command, and what would help.
+    /// Examine what this machine can do, the consequences for each command, and remedies.
     Doctor(DoctorArgs),
 }
 
-/// What the words on the command line ask for.
+/// The meaning of a command line.
 #[derive(Debug)]
 pub(crate) enum Parsed {
-    /// To do something.
+    /// A command.
     Command(Command),
-    /// To read a text: help or version.
+    /// A text to print: help or version.
     Text(String),
 }
 
-/// Reads the command line. A wrong one becomes a single line that says what is wrong and what
-/// helps.
+/// Parses the command line. The error is a single line with the remedy.
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed, Failure> {
     let words: Vec<OsString> = words.into_iter().collect();
     let command = numbers_may_be_negative(Cli::command());
@@ -65,14 +63,15 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Parsed,
                 Ok(Parsed::Text(error.render().to_string()))
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-                Err(Failure::input(format!("no command is given: see `{name} --help`")))
+                Err(Failure::input(format!("no command was given: see `{name} --help`")))
             }
             _ => Err(Failure::input(one_line(&error, &name))),
         },
     }
 }
 
-/// The same, but `-1` behind an option is its value, and so refused as a number and not as a flag.
+/// Allows negative numbers as values of options: `-1` is then refused as a number, and not as an
+/// unknown flag.
 fn numbers_may_be_negative(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| {
         let takes_a_value = arg.get_long().is_some() && arg.get_action().takes_values();
@@ -81,7 +80,7 @@ fn numbers_may_be_negative(command: clap::Command) -> clap::Command {
     command.mut_subcommands(numbers_may_be_negative)
 }
 
-/// Clap's message without its paragraphs: what is wrong, and the remedy.
+/// Shortens clap's message to one line: the error and the remedy.
 fn one_line(error: &clap::Error, command: &str) -> String {
     let text = error.render().to_string();
     let paragraph = text.split("\n\n").next().unwrap_or(&text);
@@ -94,7 +93,7 @@ fn one_line(error: &clap::Error, command: &str) -> String {
     }
 }
 
-/// The word that clap thinks was meant.
+/// Returns the word that clap suggests.
 fn suggestion(error: &clap::Error) -> Option<String> {
     let kinds =
         [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand];
@@ -105,7 +104,7 @@ fn suggestion(error: &clap::Error) -> Option<String> {
     })
 }
 
-/// The command whose help would have told: `linerate sweep`, as far as the words name one.
+/// Returns the command whose help describes the words: `linerate sweep`, as far as they name one.
 fn command_of(command: &clap::Command, words: &[OsString]) -> String {
     let mut named = vec![command];
     for word in words.iter().skip(1) {
@@ -129,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_line_is_answered_with_one_line() {
-        for (words, says) in [
+    fn an_error_is_one_line() {
+        for (words, expected_text) in [
             (&["linerate"][..], "--help"),
             (&["linerate", "swep"], "did you mean `sweep`?"),
             (&["linerate", "sweep", "--reciv-buffers", "1"], "did you mean `--receive-buffers`?"),
@@ -151,14 +150,13 @@ mod tests {
             ),
         ] {
             let line = refused(words);
-            assert!(line.contains(says) && !line.contains('\n'), "{words:?}: {line}");
+            assert!(line.contains(expected_text) && !line.contains('\n'), "{words:?}: {line}");
         }
     }
 
-    /// Clap fills lines up to the terminal's width; lines that are cut by hand as well would be cut
-    /// twice.
+    /// Clap wraps lines at the terminal's width. Manual line breaks would interfere.
     #[test]
-    fn what_stands_below_the_flags_is_cut_by_the_terminal_alone() {
+    fn texts_below_the_options_have_no_manual_line_breaks() {
         fn look_at(command: &clap::Command) {
             let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             for paragraph in text.split("\n\n") {

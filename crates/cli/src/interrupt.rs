@@ -1,4 +1,4 @@
-//! Ctrl-C: the first asks everything to stop in order, the second ends the process at once.
+//! Ctrl-C: the first one requests an orderly stop, the second one ends the process at once.
 
 use crate::output::Failure;
 use linerate_ends::Interrupt;
@@ -7,11 +7,11 @@ use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A flag that SIGINT and SIGTERM raise.
+/// Returns a flag that SIGINT and SIGTERM raise.
 pub(crate) fn on_signals() -> Result<Interrupt, Failure> {
     let raised = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // The order matters: the second signal must find the flag that the first one has set.
+        // The order matters: the second signal must see the flag set by the first one.
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&raised))
             .and_then(|_| flag::register(signal, Arc::clone(&raised)))
             .map_err(|error| Failure::running(format!("signals cannot be handled ({error})")))?;

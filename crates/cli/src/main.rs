@@ -1,4 +1,4 @@
-//! The `linerate` command: words people type, and what they mean.
+//! The `linerate` command.
 
 #![forbid(unsafe_code)]
 

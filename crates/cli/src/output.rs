@@ -1,4 +1,4 @@
-//! What the command says when it is done, and its exit code.
+//! Output of the commands, error messages, and exit codes.
 
 use linerate_measure::{BenchError, Fault, StoreError};
 use linerate_report::Style;
@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Why a command did not do what it was asked to: one line for people, and who can mend it.
+/// The reason why a command failed: one line for the user, and the party that can resolve it.
 #[derive(Debug)]
 pub(crate) struct Failure {
     line: String,
@@ -16,28 +16,28 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The person who typed the command, or the machine it was typed on, has to change something.
+    /// Creates a failure that the user, or the administrator of the machine, can resolve.
     pub(crate) fn input(line: impl Into<String>) -> Self {
         Self { line: line.into(), fault: Fault::Input }
     }
 
-    /// Something broke on the way.
+    /// Creates a failure during execution.
     pub(crate) fn running(line: impl Into<String>) -> Self {
         Self { line: line.into(), fault: Fault::Running }
     }
 
-    /// Somebody asked to stop.
+    /// Creates the failure of an interrupted command.
     pub(crate) fn interrupted(line: impl Into<String>) -> Self {
         Self { line: line.into(), fault: Fault::Interrupted }
     }
 
-    /// The same, and what became of the work until then.
+    /// Appends the state of the work to the line.
     pub(crate) fn and(self, what: &str) -> Self {
         Self { line: format!("{}; {what}", self.line), ..self }
     }
 
-    /// 2 for what the caller can mend, 1 for what broke, 130 after an interruption (as shells count
-    /// SIGINT).
+    /// Returns 2 for errors that the user can resolve, 1 for failures during execution, and 130
+    /// after an interrupt (the convention of shells for SIGINT).
     fn exit_code(&self) -> u8 {
         match self.fault {
             Fault::Input => 2,
@@ -68,8 +68,8 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// What the reader of standard output can see: colours on a terminal, unless they are not wanted
-/// (`NO_COLOR`, no-color.org) or there are none.
+/// Returns the capabilities of standard output: colours on a terminal that supports them, unless
+/// `NO_COLOR` is set (no-color.org).
 pub(crate) fn style() -> Style {
     if !io::stdout().is_terminal() {
         return Style::PLAIN;
@@ -80,9 +80,8 @@ pub(crate) fn style() -> Style {
     Style { colour, width: width.max(20) }
 }
 
-/// Files of results that were asked for. Whether they can be written is found out before the work,
-/// not after it; `cannot` says what it means if not. Whatever ends the work, no file is there then
-/// that was not there before.
+/// Checks, before the work and not after it, that the requested files can be written. `cannot`
+/// converts errors. Files that do not exist are not created.
 pub(crate) fn can_be_written<'a>(
     paths: impl IntoIterator<Item = &'a Path>,
     cannot: impl Fn(&Path, io::Error) -> Failure,
@@ -90,13 +89,13 @@ pub(crate) fn can_be_written<'a>(
     paths.into_iter().try_for_each(|path| try_to_open(path).map_err(|error| cannot(path, error)))
 }
 
-/// Opens a file for writing, and leaves what is there as it is: a file, or none.
+/// Opens a file for writing without changing it. A file that did not exist is removed again.
 fn try_to_open(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(_) => fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             match OpenOptions::new().append(true).open(path) {
-                // A link to a file that is not there yet.
+                // A symbolic link to a file that does not exist yet.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     try_to_open(&path.with_file_name(fs::read_link(path)?))
                 }
@@ -107,8 +106,8 @@ fn try_to_open(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses to write two results into one file, or one over what is read or `kept`. A device or a
-/// pipe takes whatever comes.
+/// Refuses to write two results to one file, or one over a file that is read or `kept`. Devices and
+/// pipes are allowed.
 pub(crate) fn are_apart<'a>(
     written: impl IntoIterator<Item = &'a Path>,
     kept: impl IntoIterator<Item = &'a Path>,
@@ -133,7 +132,7 @@ pub(crate) fn are_apart<'a>(
     Ok(())
 }
 
-/// Where `path` leads, also if there is no file yet.
+/// Resolves `path`, which may not exist yet.
 fn place(path: &Path) -> PathBuf {
     let to_come = || {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -146,8 +145,7 @@ fn place(path: &Path) -> PathBuf {
     fs::canonicalize(path).ok().or_else(to_come).unwrap_or_else(|| path.to_owned())
 }
 
-/// Writes what `make` makes, if there is a file for it; `cannot` says what it means if the system
-/// does not.
+/// Writes the result of `make` to a file, if one was requested. `cannot` converts errors.
 pub(crate) fn write_file(
     path: Option<&Path>,
     make: impl FnOnce() -> String,
@@ -157,62 +155,61 @@ pub(crate) fn write_file(
     fs::write(path, make()).map_err(|error| cannot(path, error))
 }
 
-/// A file of results, or a capture, that the system does not take, where the work can be done
-/// again.
-#[expect(clippy::needless_pass_by_value, reason = "the form that is asked for above")]
+/// Converts the error of a result file or capture, if the work can be repeated.
+#[expect(clippy::needless_pass_by_value, reason = "the signature that `write_file` requires")]
 pub(crate) fn cannot_write(path: &Path, error: io::Error) -> Failure {
-    Failure::input(format!("{} cannot be written ({error}): name a file that can", path.display()))
+    Failure::input(format!("{} cannot be written ({error}): name a writable file", path.display()))
 }
 
-/// Prints to standard output. A reader that has gone away (`| head`) is no failure.
+/// Prints to standard output. A closed pipe (`| head`) is not a failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_if_read(text).map(|_| ())
 }
 
-/// Prints to standard output; false if there is no reader any more.
+/// Prints to standard output. Returns false if the pipe is closed.
 pub(crate) fn print_if_read(text: &str) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
     is_read(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
-/// Many lines for standard output.
+/// Buffered standard output.
 #[derive(Debug)]
 pub(crate) struct Page(BufWriter<StdoutLock<'static>>);
 
 impl Page {
-    /// An empty page.
+    /// Creates an empty buffer.
     pub(crate) fn new() -> Self {
         Self(BufWriter::with_capacity(64 << 10, io::stdout().lock()))
     }
 
-    /// Adds `text` and a line end; false if there is no reader any more.
+    /// Adds `text` and a line end. Returns false if the pipe is closed.
     pub(crate) fn line(&mut self, text: fmt::Arguments<'_>) -> Result<bool, Failure> {
         is_read(writeln!(self.0, "{text}"))
     }
 
-    /// Shows what has been added so far; false if there is no reader any more.
+    /// Writes the buffer. Returns false if the pipe is closed.
     pub(crate) fn show(&mut self) -> Result<bool, Failure> {
         is_read(self.0.flush())
     }
 }
 
-/// Does somebody read what is written?
+/// Is there a reader?
 fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
     match written {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Failure::input(format!(
-            "standard output cannot be written ({error}): see where it goes"
+            "standard output cannot be written ({error}): check where it is redirected"
         ))),
     }
 }
 
-/// The end of the command: its one line on standard error, if it failed, and its exit code.
+/// Prints the error line of a failed command to standard error. Returns the exit code.
 pub(crate) fn finish(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Nobody is left to tell if standard error is closed.
+            // Errors are ignored: standard error is closed.
             let _ = writeln!(io::stderr(), "{failure}");
             ExitCode::from(failure.exit_code())
         }
@@ -224,13 +221,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_whether_a_file_can_be_written_leaves_the_folder_as_it_was() {
+    fn checking_whether_a_file_is_writable_does_not_change_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         let [kept, new, link] = ["kept", "new", "link"].map(|name| folder.path().join(name));
-        fs::write(&kept, "of great worth").unwrap();
+        fs::write(&kept, "content").unwrap();
         std::os::unix::fs::symlink("behind-the-link", &link).unwrap();
         can_be_written([&kept, &new, &link].map(|path| path.as_path()), cannot_write).unwrap();
-        assert_eq!(fs::read_to_string(&kept).unwrap(), "of great worth");
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "content");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
         assert_eq!(fs::read_link(&link).unwrap(), Path::new("behind-the-link"));
         std::os::unix::fs::symlink("nowhere/x", folder.path().join("astray")).unwrap();
@@ -243,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_is_not_written_twice_nor_over_what_is_kept() {
+    fn a_file_is_not_written_twice_and_no_input_is_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let [kept, new, link] = ["kept", "new", "link"].map(|name| folder.path().join(name));
         fs::write(&kept, "").unwrap();
@@ -251,18 +248,18 @@ mod tests {
         let roundabout = folder.path().join(".").join("new");
         are_apart([&*kept, &new], []).unwrap();
         are_apart([Path::new("/dev/null"); 2], []).unwrap();
-        for (written, kept, says) in [
+        for (written, kept, expected_text) in [
             ([&*new, &roundabout], &*kept, "two results"),
             ([&*kept, &link], &*new, "two results"),
             ([&*new, &link], &*kept, "would be overwritten"),
         ] {
             let line = are_apart(written, [kept]).unwrap_err().to_string();
-            assert!(line.contains(says), "{line}");
+            assert!(line.contains(expected_text), "{line}");
         }
     }
 
     #[test]
-    fn whose_fault_it_is_decides_the_exit_code() {
+    fn the_exit_code_depends_on_the_fault() {
         assert_eq!(Failure::input("x").exit_code(), 2);
         assert_eq!(Failure::running("x").exit_code(), 1);
         assert_eq!(Failure::interrupted("x").exit_code(), 130);

@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_the_compiler() {
+    fn the_compiler_is_known() {
         let text = of_this_build().text();
         assert!(text.contains("rustc 1."), "{text}");
     }

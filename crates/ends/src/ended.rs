@@ -1,19 +1,19 @@
-//! How a run ended at the sink.
+//! The reason why a run ended at the sink.
 
 use serde::{Deserialize, Serialize};
 
-/// How a run ended at the sink.
+/// The reason why a run ended at the sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// All the bytes that were announced have been read.
+    /// All announced bytes were read.
     Complete,
-    /// The source closed before.
+    /// The source closed the connection early.
     EndOfStream,
-    /// The time was up before.
+    /// The maximum time has passed.
     TimeUp,
-    /// The sweep asked for the end before.
+    /// The sweep stopped the run.
     Stopped,
-    /// The connection broke.
+    /// The connection failed.
     Broken,
 }

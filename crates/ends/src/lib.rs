@@ -1,7 +1,8 @@
 //! The two ends of a measured transfer: source, sink, and the control connection between them.
 //!
-//! An end writes or reads over a socket of the kernel's or of a linerate host, counts what its TCP
-//! tells, and says how it ended. Plans, benches and reports are not known here.
+//! An end writes or reads through a socket of the kernel or of a linerate host, collects the
+//! counters of its TCP, and reports why the transfer ended. This crate does not depend on plans,
+//! engines or reports.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,4 @@
-//! A host of linerate's own on an interface of the kernel's: where it is, and the link that it
-//! gets.
+//! The address of a linerate host on an interface of this machine, and its link.
 
 use crate::serde_text;
 use linerate_link::{AnyLink, LinkSpec, OpenError};
@@ -8,26 +7,26 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::Ipv4Addr;
 
-/// Where a host of linerate's own is.
+/// The location of a linerate host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnHost {
-    /// The interface, and how the host gets onto it.
+    /// The interface, and the type of link to it.
     #[serde(with = "serde_text")]
     pub link: LinkSpec,
-    /// The address of the host and the length of its network's prefix.
+    /// The address of the host with the prefix length of its network.
     #[serde(with = "serde_text")]
     pub address: Ipv4Cidr,
-    /// The way to hosts that are not on that network.
+    /// The router to other networks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<Ipv4Addr>,
 }
 
 impl OwnHost {
-    /// The link to the interface.
+    /// Opens the link.
     ///
     /// # Errors
-    /// [`OpenError`], which says what is missing and how to get it.
+    /// [`OpenError`], which names the missing permission or device and the remedy.
     pub fn open(&self, offloads: bool) -> Result<AnyLink, OpenError> {
         AnyLink::open(&self.link, self.address.address(), offloads)
     }
@@ -44,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_read_back_as_it_was_written() {
+    fn a_host_survives_a_round_trip_through_text() {
         let text = r#"{"link":"xdp:eth1:2","address":"10.0.0.7/24","gateway":"10.0.0.1"}"#;
         let host: OwnHost = serde_json::from_str(text).unwrap();
         assert_eq!(host.to_string(), "10.0.0.7/24 on xdp:eth1:2");

@@ -1,4 +1,4 @@
-//! Who is at the other end of a network.
+//! The address of a peer.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,19 +9,19 @@ use thiserror::Error;
 /// The machine at the other end of a network, and the port its `linerate sink` listens on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peer {
-    /// A name or an address; one of IPv6 without its brackets.
+    /// A name or an address; an IPv6 address without brackets.
     pub host: String,
     /// The port of the control connection.
     pub port: u16,
 }
 
-/// The text names no machine.
+/// The text is not a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is no peer: write HOST or HOST:PORT, with a port from 1 to 65535")]
+#[error("`{0}` is not a peer: write HOST or HOST:PORT, with a port from 1 to 65535")]
 pub struct ParsePeerError(String);
 
 impl Peer {
-    /// Where a sink listens unless it is told otherwise.
+    /// The default port of a sink.
     pub const DEFAULT_PORT: u16 = 1988;
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// `HOST` or `HOST:PORT`; an address of IPv6 stands in brackets if a port follows.
+/// Parses `HOST` or `HOST:PORT`. An IPv6 address with a port needs brackets.
 impl FromStr for Peer {
     type Err = ParsePeerError;
 
@@ -52,8 +52,7 @@ impl FromStr for Peer {
     }
 }
 
-/// The two parts of `HOST:PORT`, `[HOST]:PORT` or `HOST`; none if the brackets are in the wrong
-/// place.
+/// Splits `HOST:PORT`, `[HOST]:PORT` or `HOST`. Returns `None` for misplaced brackets.
 fn host_and_port(text: &str) -> Option<(&str, Option<&str>)> {
     if let Some(inside) = text.strip_prefix('[') {
         let (host, rest) = inside.split_once(']')?;
@@ -75,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_is_a_host_and_perhaps_a_port() {
+    fn a_peer_is_a_host_with_an_optional_port() {
         assert_eq!("sun.example".parse(), Ok(Peer { host: "sun.example".into(), port: 1988 }));
         assert_eq!("192.0.2.1:7000".parse(), Ok(Peer { host: "192.0.2.1".into(), port: 7000 }));
         for (text, shown) in

@@ -1,35 +1,35 @@
-//! What an experiment runs on: something that carries bytes from a source to a sink.
+//! The interface to the engines, which carry data from a source to a sink.
 
 use crate::bench_error::BenchError;
 use linerate_ends::Interrupt;
 use linerate_evidence::{BenchFacts, Floor, RunOutcome};
 use linerate_units::Duration;
 
-/// Two TCPs and what is between them.
+/// Two TCPs and the link or path between them.
 pub trait Bench {
-    /// What the bench is, and what of it stays the same for all runs.
+    /// Returns the facts that are common to all runs.
     fn facts(&self) -> BenchFacts;
 
-    /// Carries the request's bytes through the same link and threads, copied and summed as many
-    /// times as a run does, with no protocol. `None` if the bench has a line rate to be measured
-    /// against, or no way of leaving the protocol out.
+    /// Measures the floor: carries the request's bytes through the same link and threads, copied
+    /// and checksummed as often as in a run, without a protocol. Returns `None` if the bench has a
+    /// line rate to compare with, or cannot leave the protocol out.
     ///
-    /// Called before the first run, perhaps several times, with the largest buffers of the plan:
-    /// the moment to refuse what will not be granted, rather than in the middle of a night.
+    /// Called before the first run, possibly several times, with the largest buffers of the plan.
+    /// Buffers that will not be granted are refused here, and not in the middle of a night.
     ///
     /// # Errors
-    /// As [`Bench::run`].
+    /// Those of [`Bench::run`].
     fn floor(
         &mut self,
         request: &RunRequest,
         interrupt: &Interrupt,
     ) -> Result<Option<Floor>, BenchError>;
 
-    /// One transfer, over a connection of its own, from the first write to the sink having read the
-    /// last byte. Ends at its bytes or after its time, whichever is first.
+    /// Executes one transfer over a new connection, from the first write until the sink has read
+    /// the last byte. Ends after its bytes or its maximum time.
     ///
     /// # Errors
-    /// What kept the transfer from happening; [`BenchError::Interrupted`] soon after `interrupt` is
+    /// The reason why there was no transfer; [`BenchError::Interrupted`] soon after `interrupt` is
     /// raised.
     fn run(
         &mut self,
@@ -37,16 +37,16 @@ pub trait Bench {
         interrupt: &Interrupt,
     ) -> Result<RunOutcome, BenchError>;
 
-    /// All runs have been made: ends what was kept between them.
+    /// Releases what is kept between runs. Called after the last run.
     ///
     /// # Errors
-    /// [`BenchError::Capture`] if not all frames could be written down.
+    /// [`BenchError::Capture`] if not all frames could be written to the capture file.
     fn end(&mut self) -> Result<(), BenchError> {
         Ok(())
     }
 }
 
-/// One transfer, as the runner asks for it.
+/// The parameters of one transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRequest {
     /// The sender's socket buffer.
@@ -55,24 +55,24 @@ pub struct RunRequest {
     pub receive_buffer: BufferRequest,
     /// Bytes to transfer.
     pub bytes: u64,
-    /// The transfer is cut short after this time.
+    /// The transfer ends after this time.
     pub max_time: Duration,
-    /// Bytes offered in one write.
+    /// Bytes of a write.
     pub write_size: usize,
-    /// Bytes asked for in one read.
+    /// Bytes of a read.
     pub read_size: usize,
-    /// Compare each byte with the pattern of [`linerate_ends::workload`]?
+    /// Is the data compared with the pattern of [`linerate_ends::workload`]?
     pub verify: bool,
-    /// Decides the pattern and everything that is drawn in this run.
+    /// The seed of the pattern and of everything random in this run.
     pub seed: u64,
-    /// The sender's congestion control; the bench's default if there is none.
+    /// The sender's congestion control; `None` selects the bench's default.
     pub congestion: Option<String>,
 }
 
-/// One socket buffer, as the plan counts it and in bytes.
+/// A socket buffer, in the unit of the plan and in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferRequest {
-    /// Packets of one MSS, if the plan counts in packets.
+    /// Number of packets of one MSS, if the plan counts packets.
     pub packets: Option<u32>,
     /// Bytes.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! Why a transfer could not take place.
+//! Errors of a transfer.
 
 use linerate_ends::control::ControlError;
 use linerate_ends::socket::CongestionError;
@@ -10,56 +10,56 @@ use linerate_stack::LinkError;
 use std::io;
 use thiserror::Error;
 
-/// Who can do something about it, and so how the command ends.
+/// The party that can resolve an error. It determines the exit code of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// What was asked for, or the machine it was asked on: mend it and ask again.
+    /// The request, or the machine it was made on: correct it and try again.
     Input,
-    /// Something broke while it ran.
+    /// Something failed during the run.
     Running,
-    /// Somebody asked to stop.
+    /// The user interrupted the run.
     Interrupted,
 }
 
-/// Why a transfer could not take place. Each sentence ends with what to do about it.
+/// The reason why a transfer failed. Each message ends with the remedy.
 #[derive(Debug, Error)]
 pub enum BenchError {
-    /// The bench does not know a name that the plan uses.
-    #[error("there is no {what} `{name}`: choose one of {known}")]
+    /// The plan uses a name that the bench does not know.
+    #[error("the {what} `{name}` is unknown: choose one of {known}")]
     UnknownName {
-        /// What was named: `congestion control`, `profile`.
+        /// The kind of name: `congestion control`, `profile`.
         what: &'static str,
         /// The name.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
-    /// The kernel has no such congestion control, or not for this program.
+    /// The kernel does not have the congestion control, or does not allow it.
     #[error(transparent)]
     Congestion(#[from] CongestionError),
-    /// The packets of the plan do not fit the link, or leave no room for data.
+    /// Packets of the plan do not fit the link, or have no room for data.
     #[error("an MTU of {mtu} bytes cannot be used here: {remedy}")]
     Mtu {
         /// The MTU of the plan.
         mtu: u32,
-        /// What would be possible.
+        /// The possible values.
         remedy: String,
     },
-    /// The kernel or the stack grants less than the plan asks for.
+    /// The granted buffer is smaller than requested.
     #[error(
-        "a {which} buffer of {requested} bytes is not to be had, {granted} are granted: {remedy}"
+        "a {which} buffer of {requested} bytes is not available, {granted} are granted: {remedy}"
     )]
     BufferTooLarge {
         /// `send` or `receive`.
         which: &'static str,
-        /// Bytes asked for.
+        /// Bytes requested.
         requested: u64,
         /// Bytes granted.
         granted: u64,
-        /// How to get more, or what else to ask for.
+        /// The remedy.
         remedy: String,
     },
-    /// Somebody else has the port.
+    /// Another program uses the port.
     #[error("port {port} is in use: choose another one or end the program that has it")]
     PortInUse {
         /// The port.
@@ -67,54 +67,55 @@ pub enum BenchError {
     },
     /// The peer does not answer.
     #[error(
-        "{peer} cannot be reached ({source}): see that the machine is up and `linerate sink` runs on it"
+        "{peer} cannot be reached ({source}): check that the machine is up and runs `linerate sink`"
     )]
     Unreachable {
-        /// Its address.
+        /// The address of the peer.
         peer: String,
-        /// What the kernel says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Something else listens there.
-    #[error("{peer} is no linerate: start `linerate sink` there, or name the port it listens on")]
+    /// The peer is another program.
+    #[error("{peer} is not linerate: start `linerate sink` there, or name the port it listens on")]
     NotLinerate {
-        /// Its address.
+        /// The address of the peer.
         peer: String,
     },
-    /// The peer is a linerate, but did not keep to what was agreed, or says that it cannot.
-    #[error("{peer} cannot go on ({what}): see what it printed")]
+    /// The sink violated the protocol or reported an error.
+    #[error("{peer} failed ({what}): see the output of its `linerate sink`")]
     PeerFailed {
-        /// Its address.
+        /// The address of the peer.
         peer: String,
-        /// What it said or did.
+        /// The violation or the reported error.
         what: String,
     },
-    /// The connection ended before its bytes were through.
+    /// The connection ended before all data was transferred.
     #[error(
         "the connection ended after {bytes} bytes ({what}): run it again, with --pcap to see why"
     )]
     ConnectionLost {
         /// Bytes that the sink had read.
         bytes: u64,
-        /// What ended it.
+        /// The reason.
         what: String,
     },
-    /// The link of linerate's host has ended while it was in use.
-    #[error("`{interface}` carries nothing any more: {source}")]
+    /// The link of linerate's host failed during the run.
+    #[error("the interface `{interface}` has failed: {source}")]
     LinkLost {
         /// The interface.
         interface: String,
-        /// What has ended it.
+        /// The error of the link.
         source: LinkError,
     },
-    /// Somebody has given the interface another MTU while it was in use.
+    /// The MTU of the interface was changed during the night.
     #[error(
-        "`{interface}` took packets of {was} bytes when the night began, and takes {now} now: set it back"
+        "the MTU of `{interface}` was {was} bytes when the night began, and is {now} now: set it \
+         back"
     )]
     MtuChanged {
         /// The interface.
         interface: String,
-        /// Its MTU at the beginning.
+        /// Its MTU at the start.
         was: u64,
         /// Its MTU now.
         now: u64,
@@ -122,51 +123,51 @@ pub enum BenchError {
     /// The scenario cannot be run.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// There is no TAP device.
+    /// No TAP device could be opened.
     #[error(transparent)]
     Tap(#[from] TapError),
-    /// There is no way onto the interface.
+    /// The interface could not be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The kernel's end of a link cannot be set up.
+    /// The kernel's end of a link could not be configured.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// The frames cannot be written down.
+    /// The capture file could not be written.
     #[error("the capture cannot be written ({source}): make room for it, or leave --pcap out")]
     Capture {
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// The operating system refused something.
     #[error("{what} failed ({source}): see `linerate doctor`")]
     Io {
-        /// What was attempted.
+        /// The operation.
         what: String,
-        /// What the kernel says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Somebody asked to stop.
+    /// The user interrupted the run.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl BenchError {
-    /// The operating system refused something that it usually grants.
+    /// Creates the error of an operation that the system usually allows.
     pub(crate) fn io(what: &str, source: io::Error) -> Self {
         Self::Io { what: what.to_owned(), source }
     }
 
-    /// What an error on the control connection to the sink at `peer` means for a bench.
+    /// Converts an error on the control connection to the sink at `peer`.
     pub(crate) fn of_control(error: ControlError, peer: &impl ToString) -> Self {
         let peer = peer.to_string();
         match error {
             ControlError::Unreachable(source) => Self::Unreachable { peer, source },
-            ControlError::Stranger { .. } => Self::NotLinerate { peer },
+            ControlError::NotLinerate { .. } => Self::NotLinerate { peer },
             other => Self::PeerFailed { peer, what: other.to_string() },
         }
     }
 
-    /// Who can do something about it.
+    /// Returns the party that can resolve the error.
     #[must_use]
     pub const fn fault(&self) -> Fault {
         match self {

@@ -1,11 +1,11 @@
-//! The best cell while a sweep is being made.
+//! The best cell during a sweep.
 
 use crate::store::Store;
 use linerate_evidence::stats::Sample;
 use linerate_evidence::{Cell, schedule};
 use std::collections::BTreeMap;
 
-/// The cell with the best median of the runs there are.
+/// The cell with the highest median of the runs so far.
 #[derive(Default)]
 pub(crate) struct BestSoFar {
     rates: BTreeMap<Cell, Vec<f64>>,
@@ -26,7 +26,7 @@ impl BestSoFar {
         let Some(median) = self.median(cell) else { return };
         match self.best {
             Some((best, rate)) if best != cell && median <= rate => {}
-            // The best cell may have become worse than another one.
+            // The median of the best cell may have fallen below that of another one.
             Some((best, rate)) if best == cell && median < rate => self.best = self.search(),
             _ => self.best = Some((cell, median)),
         }
@@ -53,7 +53,7 @@ mod tests {
     use linerate_evidence::BufferList;
 
     #[test]
-    fn the_best_so_far_is_a_median_and_may_fall() {
+    fn the_best_cell_has_the_highest_median_which_may_fall() {
         let cell = |packets: &str| {
             let list: BufferList = packets.parse().unwrap();
             Cell { send: list.sizes()[0], receive: list.sizes()[0] }

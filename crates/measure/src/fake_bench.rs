@@ -1,4 +1,4 @@
-//! A bench that carries no bytes, for tests of what is around benches.
+//! A bench without data, for tests of its users.
 
 use crate::bench::{Bench, BufferRequest, RunRequest};
 use crate::bench_error::BenchError;
@@ -24,13 +24,13 @@ pub(crate) fn invocation() -> Invocation {
     Invocation { options: vec!["sweep".to_owned()], versions: start().facts.versions }
 }
 
-/// A bench that carries no bytes. Its rate in MB/s is the number of packets of the smaller buffer.
+/// A bench without data. Its rate in MB/s is the number of packets of the smaller buffer.
 pub(crate) struct FakeBench {
     pub(crate) payload: u32,
     pub(crate) interrupt: Interrupt,
     /// Time that each floor takes.
     pub(crate) floor_time: Duration,
-    /// The send buffers of the floors that were measured.
+    /// The send buffers of the measured floors.
     pub(crate) floors: Vec<BufferRequest>,
     runs: u32,
     interrupts_after: Option<u32>,

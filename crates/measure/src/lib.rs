@@ -1,15 +1,17 @@
-//! Measures a sweep: plans, engines that carry the bytes, runs, and the folder that keeps them.
+//! Measures a sweep: plans, engines that carry data, runs, and the folder that keeps them.
 //!
-//! A [`Plan`] decides every byte of an experiment. A [`Bench`] carries out one transfer and reports
-//! its outcome. [`make_runs`] makes the runs of a plan in random order and appends each to a
+//! A [`Plan`] determines every byte of an experiment. A [`Bench`] executes one transfer and returns
+//! its outcome. [`make_runs`] executes the runs of a plan in random order and appends each to a
 //! [`Store`].
 //!
-//! A whole experiment, four cells of it, on linerate's own TCP:
+//! A complete experiment with four cells, on linerate's own TCP:
 //!
 //! ```
 //! use linerate_ends::Interrupt;
 //! use linerate_evidence::Versions;
-//! use linerate_measure::{BenchKind, Draft, Invocation, Plan, StackBench, Store, Unwatched, make_runs};
+//! use linerate_measure::{
+//!     BenchKind, Draft, Invocation, NoObserver, Plan, StackBench, Store, make_runs,
+//! };
 //!
 //! let mut draft = Draft::of_1988(BenchKind::Stack);
 //! draft.send_buffers = "1,8".parse()?;
@@ -28,7 +30,7 @@
 //!     debug_build: true,
 //! };
 //! let invocation = Invocation { options: Vec::new(), versions };
-//! make_runs(&mut bench, &mut store, &invocation, &Interrupt::default(), &mut Unwatched)?;
+//! make_runs(&mut bench, &mut store, &invocation, &Interrupt::default(), &mut NoObserver)?;
 //! assert_eq!(store.runs().len(), 4);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -52,6 +54,6 @@ pub use bench_error::{BenchError, Fault};
 pub use engines::{InterfaceBench, KernelBench, SimBench, StackBench, TapBench};
 pub use machine_facts::Invocation;
 pub use plan::{BenchKind, Direction, Draft, Plan, PlanError};
-pub use runner::{NightError, Observer, Progress, Unwatched, make_runs};
+pub use runner::{NightError, NoObserver, Observer, Progress, make_runs};
 pub use store::{Store, StoreError};
 pub use utc::Utc;

@@ -66,7 +66,7 @@ fn cpu(cpu_info: &str) -> CpuFacts {
     }
 }
 
-/// The value of the first `key : value` of a text.
+/// Returns the value of the first `key : value` of a text.
 fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_tells_about_itself() {
+    fn facts_of_this_machine_are_collected() {
         let facts = facts();
         assert!(facts.cpu.cores >= 1);
         assert!(facts.kernel.starts_with("Linux "), "{}", facts.kernel);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_prints_is_read() {
+    fn output_of_the_kernel_is_parsed() {
         let cpu_info =
             "processor\t: 0\nmodel name\t: Example CPU @ 2.00GHz\nflags\t\t: fpu hypervisor avx2\n";
         assert_eq!(cpu(cpu_info).model, "Example CPU @ 2.00GHz");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn another_kernel_is_no_continuation_and_another_load_is() {
+    fn a_sweep_can_resume_with_another_load_but_not_with_another_kernel() {
         let before = facts();
         let mut after = before.clone();
         after.machine.load_average = Some("9 9 9".to_owned());

@@ -1,4 +1,4 @@
-//! The night itself: run after run in the order of the schedule, each kept as it ends.
+//! Execution of a night: runs in the order of the schedule, each saved when it ends.
 
 use crate::bench::{Bench, BufferRequest, RunRequest};
 use crate::bench_error::BenchError;
@@ -11,68 +11,67 @@ use linerate_evidence::{BufferSize, Cell, Floor, Maximum, PlannedRun, RunRecord,
 use linerate_units::Duration;
 use thiserror::Error;
 
-/// How long the machine warms up, and how long its floor is measured: a moment is not enough on a
-/// machine that has other things to do.
+/// Duration of the warm-up and of the measurement of the floor: short measurements vary on a busy
+/// machine.
 const WARM_UP: Duration = Duration::from_millis(100);
 const FLOOR_TIME: Duration = Duration::from_millis(500);
-/// Where a floor takes long there are at least so many, and where it takes no time at most.
-const FEWEST_FLOORS: usize = 5;
-const MOST_FLOORS: usize = 200;
-/// Each floor carries as much as a run of the plan, and no more than this: a run of any length is
-/// cut short by its time, a floor by nothing.
+/// Minimum number of floors, if one takes long, and maximum number, if it takes no time.
+const MIN_FLOORS: usize = 5;
+const MAX_FLOORS: usize = 200;
+/// Maximum number of bytes of a floor. A floor carries as much as a run, but has no maximum time.
 const FLOOR_BYTES: u64 = 8 << 20;
 
-/// Whoever watches the night.
+/// An observer of a night.
 pub trait Observer {
-    /// The hundred per cent is known, the runs begin.
+    /// Called before the first run, when the maximum is known.
     fn begins(&mut self, start: &Start, progress: &Progress);
 
-    /// A run begins.
+    /// Called when a run starts.
     fn run_begins(&mut self, run: &PlannedRun, progress: &Progress);
 
-    /// A run has ended, and is kept.
+    /// Called when a run has ended and is saved.
     fn run_ended(&mut self, run: &RunRecord, progress: &Progress);
 }
 
-/// Nobody watches.
+/// An observer that does nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unwatched;
+pub struct NoObserver;
 
-impl Observer for Unwatched {
+impl Observer for NoObserver {
     fn begins(&mut self, _: &Start, _: &Progress) {}
     fn run_begins(&mut self, _: &PlannedRun, _: &Progress) {}
     fn run_ended(&mut self, _: &RunRecord, _: &Progress) {}
 }
 
-/// How far the night has come.
+/// The progress of a night.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// Runs that have been made, in this process or an earlier one.
+    /// Runs that have been executed, in this process or an earlier one.
     pub done: u64,
     /// Runs of the plan.
     pub total: u64,
-    /// The cell with the best median so far, and that median in bytes per second.
+    /// The cell with the highest median so far, and that median in bytes per second.
     pub best: Option<(Cell, f64)>,
 }
 
-/// Why a night ended early.
+/// The reason why a night ended early.
 #[derive(Debug, Error)]
 pub enum NightError {
-    /// A transfer could not take place.
+    /// A transfer failed.
     #[error(transparent)]
     Bench(#[from] BenchError),
-    /// A run could not be kept.
+    /// A run could not be saved.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What remains would be measured under other conditions than what is there.
-    #[error("the sweep cannot go on, {0}: begin a new one")]
+    /// The remaining runs would be measured under different conditions.
+    #[error("the sweep cannot continue, {0}: start a new one")]
     OtherConditions(String),
 }
 
-/// Makes the runs that remain of the store's plan.
+/// Executes the remaining runs of the store's plan.
 ///
 /// # Errors
-/// The first thing that goes wrong, or the interruption; what was measured until then is kept.
+/// The first error, or the interrupt. Completed runs are kept.
 pub fn make_runs(
     bench: &mut dyn Bench,
     store: &mut Store,
@@ -115,7 +114,7 @@ fn make_remaining(
     Ok(())
 }
 
-/// The facts and the maximum: those of the store if it has them and they still hold, else new ones.
+/// Returns the facts and the maximum: those of the store if they are still valid, or new ones.
 fn begin(
     bench: &mut dyn Bench,
     store: &mut Store,
@@ -136,7 +135,7 @@ fn begin(
     Ok(start)
 }
 
-/// The floor, several times; nothing if the bench has none.
+/// Measures the floor several times. Empty if the bench has none.
 fn floors(
     bench: &mut dyn Bench,
     plan: &Plan,
@@ -156,7 +155,7 @@ fn floors(
     measure_floor(bench, &request, FLOOR_TIME, interrupt)
 }
 
-/// Floors for so long; none if the bench has none.
+/// Measures floors for a time. Empty if the bench has none.
 fn measure_floor(
     bench: &mut dyn Bench,
     request: &RunRequest,
@@ -164,7 +163,7 @@ fn measure_floor(
     interrupt: &Interrupt,
 ) -> Result<Vec<Floor>, BenchError> {
     let (mut floors, mut time) = (Vec::new(), Duration::ZERO);
-    while floors.len() < FEWEST_FLOORS || (time < span && floors.len() < MOST_FLOORS) {
+    while floors.len() < MIN_FLOORS || (time < span && floors.len() < MAX_FLOORS) {
         let Some(floor) = bench.floor(request, interrupt)? else { break };
         time += floor.time;
         floors.push(floor);
@@ -172,7 +171,7 @@ fn measure_floor(
     Ok(floors)
 }
 
-/// How far the night has come.
+/// Returns the progress of the night.
 fn progress(store: &Store, best: &BestSoFar) -> Progress {
     Progress {
         done: store.runs().len() as u64,
@@ -181,7 +180,7 @@ fn progress(store: &Store, best: &BestSoFar) -> Progress {
     }
 }
 
-/// What a run of the plan asks of the bench.
+/// Converts a run of the plan to a request.
 fn request(plan: &Plan, run: &PlannedRun, payload: u32) -> RunRequest {
     let buffer =
         |size: BufferSize| BufferRequest { packets: size.packets(), bytes: size.bytes(payload) };
@@ -208,11 +207,11 @@ mod tests {
 
     fn night(bench: &mut FakeBench, store: &mut Store) -> Result<(), NightError> {
         let interrupt = bench.interrupt.clone();
-        make_runs(bench, store, &invocation(), &interrupt, &mut Unwatched)
+        make_runs(bench, store, &invocation(), &interrupt, &mut NoObserver)
     }
 
     #[test]
-    fn a_night_makes_all_runs_of_the_plan_in_the_order_of_its_schedule() {
+    fn a_night_executes_all_runs_in_the_order_of_its_schedule() {
         let folder = tempfile::tempdir().unwrap();
         let plan = small_plan();
         let mut store = Store::create(&folder.path().join("night"), plan.clone()).unwrap();
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_is_measured_with_what_can_be_carried_whatever_the_plan_would_carry() {
+    fn a_floor_uses_the_largest_buffers_and_a_limited_number_of_bytes() {
         let folder = tempfile::tempdir().unwrap();
         for (bytes, rate) in [(1_000, 1e6), (1 << 60, f64::from(8 << 20) * 1e3)] {
             let draft = Draft { bytes: bytes.try_into().unwrap(), ..Draft::from(small_plan()) };
@@ -241,8 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn floors_are_many_where_they_are_short_and_some_where_they_are_long_and_the_first_are_a_warm_up()
-     {
+    fn floors_are_repeated_by_time_and_preceded_by_a_warm_up() {
         let folder = tempfile::tempdir().unwrap();
         for (millis, counted, warm_up) in [(1, 200, 100), (10, 50, 10), (1_000, 5, 5)] {
             let mut store =
@@ -281,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_night_interrupted_before_its_first_run_goes_on_all_the_same() {
+    fn a_night_interrupted_before_its_first_run_can_resume() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("night");
         let mut store = Store::create(&path, small_plan()).unwrap();
@@ -294,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_run_leaves_the_runs_before_it() {
+    fn earlier_runs_are_kept_when_a_run_fails() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("night");
         let mut store = Store::create(&path, small_plan()).unwrap();
@@ -305,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn under_other_conditions_a_night_does_not_go_on() {
+    fn a_night_does_not_resume_under_different_conditions() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::create(&folder.path().join("night"), small_plan()).unwrap();
         night(&mut FakeBench::interrupting_after(1), &mut store).unwrap_err();

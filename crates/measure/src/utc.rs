@@ -1,22 +1,22 @@
-//! The date and the time of day, for names and labels.
+//! Date and time of day, for names and labels.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A moment in the calendar, in UTC, to the second.
+/// A point in time in UTC, to the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Utc {
     seconds: u64,
 }
 
 impl Utc {
-    /// The present moment by the system's clock.
+    /// Returns the current time of the system's clock.
     #[must_use]
     pub fn now() -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { seconds: since_1970.as_secs() }
     }
 
-    /// As ISO 8601 writes it: `2026-11-21T02:00:00Z`.
+    /// Formats the time as in ISO 8601: `2026-11-21T02:00:00Z`.
     #[must_use]
     pub fn text(self) -> String {
         let (year, month, day) = self.date();
@@ -24,7 +24,7 @@ impl Utc {
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
     }
 
-    /// The same without what a file's name should not hold: `20261121T020000Z`.
+    /// Formats the time without characters that are unusual in file names: `20261121T020000Z`.
     #[must_use]
     pub fn file_name(self) -> String {
         self.text().replace(['-', ':'], "")
@@ -34,8 +34,8 @@ impl Utc {
         (self.seconds / 3_600 % 24, self.seconds / 60 % 60, self.seconds % 60)
     }
 
-    /// Year, month and day. Counted in years that begin in March, so that the leap day is a year's
-    /// last; each four hundred of them have 146,097 days.
+    /// Returns year, month and day. Years start in March, so that the leap day is the last of a
+    /// year; 400 of them have 146,097 days.
     const fn date(self) -> (u64, u64, u64) {
         let days_since_march_of_year_0 = self.seconds / 86_400 + 719_468;
         let era = days_since_march_of_year_0 / 146_097;

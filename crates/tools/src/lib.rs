@@ -1,5 +1,4 @@
-//! Small tools: echo requests from linerate's own host, and a doctor that says what this machine
-//! can do.
+//! Small tools: echo requests from linerate's own host, and an examination of this machine.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! `linerate doctor`: a line for each thing about this machine.
+//! `linerate doctor`: a line for each property of this machine.
 
 use crate::output::{Failure, print};
 use clap::Args;
@@ -6,12 +6,12 @@ use linerate_ends::Interrupt;
 use linerate_tools::doctor::{Finding, examine};
 use std::fmt::Write;
 
-/// `linerate doctor` has no flags.
+/// `linerate doctor` has no options.
 #[derive(Debug, Args)]
-#[command(after_help = "It ends with 0 if all is well, with 1 if something is not.")]
+#[command(after_help = "The exit code is 0 if everything is as it should be, and 1 otherwise.")]
 pub(crate) struct DoctorArgs {}
 
-/// Looks, and tells.
+/// Examines the machine, and prints the findings.
 pub(crate) fn run(_args: &DoctorArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let findings = examine(interrupt);
     print(&findings.iter().map(lines).collect::<String>())?;
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remedy_stands_below_its_finding() {
+    fn a_remedy_is_printed_below_its_finding() {
         let finding = Finding {
             subject: "cores",
             good: false,

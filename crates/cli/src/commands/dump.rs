@@ -1,4 +1,4 @@
-//! `linerate dump`: a capture in words.
+//! `linerate dump`: a capture file as text.
 
 use crate::output::{Failure, Page};
 use clap::Args;
@@ -16,23 +16,23 @@ Examples:
   linerate dump night.pcapng | less
   tcpdump -i eth0 -w - -U tcp | linerate dump -
 
-Reads pcapng and pcap of either byte order. Each line has the time in seconds since the first packet, the \
-direction where the file knows it (> sent, < received), and the packet.";
+Reads pcapng and pcap of either byte order. Each line has the time in seconds since the first \
+packet, the direction if the file contains it (> sent, < received), and the packet.";
 
-/// The flags of `linerate dump`.
+/// The options of `linerate dump`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DumpArgs {
-    /// The capture; - reads standard input
+    /// The capture file; - reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
-/// Prints the capture.
+/// Prints the capture file.
 pub(crate) fn run(args: &DumpArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let failure = |error: CaptureError| Failure::input(format!("{}: {error}", args.file.display()));
     if args.file.as_os_str() == "-" {
-        // Packets that come one by one are shown one by one.
+        // Packets of a live capture are shown one by one.
         return dump(CaptureReader::new(io::stdin().lock()), true, interrupt, failure);
     }
     let reader = File::open(&args.file).map_err(CaptureError::Open).and_then(CaptureReader::new);
@@ -100,7 +100,8 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// Seconds since the first packet, to the nanosecond; captures of several interfaces may step back.
+/// Writes the seconds since the first packet, to the nanosecond. Captures of several interfaces may
+/// step back in time.
 fn write_time(
     f: &mut fmt::Formatter<'_>,
     time: Option<Duration>,
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_time_direction_and_packet() {
+    fn a_line_contains_time_direction_and_packet() {
         let packet = Packet {
             interface: 0,
             link_type: LinkType::Other(147),

@@ -1,4 +1,4 @@
-//! One file for each command.
+//! The commands, one per file.
 
 pub(crate) mod doctor;
 pub(crate) mod dump;
@@ -13,8 +13,7 @@ use crate::args::Command;
 use crate::interrupt::on_signals;
 use crate::output::Failure;
 
-/// Does what was asked for. Each command gets its flags and, if it can stop in order, the wish to
-/// stop.
+/// Executes a command. Commands that can stop in order get the interrupt.
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Sweep(args) => sweep::run(args, &on_signals()?),

@@ -1,4 +1,4 @@
-//! `linerate sink`: a line for each connection, and a sum at the end.
+//! `linerate sink`: a line for each connection, and totals at the end.
 
 use crate::output::{Failure, print};
 use crate::own_host::OwnHostArgs;
@@ -11,30 +11,34 @@ use linerate_units::{Bytes, Duration, Rate};
 
 const EXAMPLES: &str = "\
 Examples:
-  linerate sink                          listens at port 1988 of every address, IPv4 and IPv6
-  linerate sink --listen 192.0.2.7:5001  where ttcp looks for a receiver
-  linerate sweep HOST                    on the other machine: the experiment, with this at its end
-  nc HOST 1988 < FILE                    any program may send; what it sends is counted
+  linerate sink                          listens at port 1988 of all addresses, IPv4 and IPv6
+  linerate sink --listen 192.0.2.7:5001  the default port of ttcp
+  linerate sweep HOST                    on the other machine: the experiment, with this sink
+  nc HOST 1988 < FILE                    any program can send; the data is counted
   linerate sink --on packet:eth1 --address 192.0.2.9/24
                                          received by linerate's own TCP, as root
 
-A sweep sets the receive buffer of each run through a control connection to the same port. Everybody \
-else's bytes are thrown away, as by RFC 863's discard service. Ctrl-C ends it, with a sum: \
-all bytes, in the time from the first of them to the last, whether connections overlap or pause.";
+A sweep sets the receive buffer of each run through a control connection to the same port. Data of \
+other peers is discarded, as by the discard service of RFC 863. Ctrl-C ends the sink and prints \
+totals: all bytes, and the time from the first byte to the last, including pauses.";
 
-/// The flags of `linerate sink`.
+/// The options of `linerate sink`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SinkArgs {
-    /// Where to listen: ADDR:PORT (IPv6 in brackets), or a port of all addresses; port 0 takes one
-    /// that is free
-    #[arg(long, value_name = "ADDR:PORT", default_value_t = ListenAt::Everywhere(Peer::DEFAULT_PORT))]
+    /// The address to listen at: ADDR:PORT (IPv6 in brackets), or a port of all addresses; port 0
+    /// selects a free one
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        default_value_t = ListenAt::Everywhere(Peer::DEFAULT_PORT)
+    )]
     listen: ListenAt,
 
     #[command(flatten)]
     host: OwnHostArgs,
 
-    /// Only the sum at the end
+    /// Print only the totals at the end
     #[arg(long)]
     quiet: bool,
 }
@@ -45,11 +49,11 @@ pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure>
     let network = args.host.network()?;
     let sink = Sink::bind_with(&network, args.listen, &options, Limits::default());
     let sink = sink.map_err(|error| Failure::input(error.to_string()))?;
-    let broken = |error| Failure::running(format!("the listening socket broke ({error})"));
+    let broken = |error| Failure::running(format!("the listening socket failed ({error})"));
     print(&format!("listening at {}\n", sink.local_addr().map_err(broken)?))?;
     let tell = |event: &Event| {
         if !args.quiet {
-            // Whoever no longer reads the lines may still want the service.
+            // The service continues although the reader of the lines has gone.
             let _ = print(&line(event));
         }
     };
@@ -60,7 +64,7 @@ pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure>
 
 fn line(event: &Event) -> String {
     match event {
-        Event::TurnedAway { peer, reason } => format!("{peer} turned away: {reason}\n"),
+        Event::Rejected { peer, reason } => format!("{peer} rejected: {reason}\n"),
         Event::Served(served) => format!("{} {}\n", served.peer, service(served)),
     }
 }
@@ -73,7 +77,7 @@ fn service(served: &Served) -> String {
         Service::Run { receive_granted, ended, verified } => {
             let verified = match verified {
                 None => "",
-                Some(true) => ", every byte right",
+                Some(true) => ", all data intact",
                 Some(false) => ", BYTES WRONG",
             };
             format!(
@@ -88,21 +92,21 @@ const fn ending(ended: Ended) -> &'static str {
     match ended {
         Ended::Complete => "",
         Ended::EndOfStream => ", ended by the source",
-        Ended::TimeUp => ", time up",
+        Ended::TimeUp => ", maximum time reached",
         Ended::Stopped => ", stopped",
-        Ended::Broken => ", broken off",
+        Ended::Broken => ", connection failed",
     }
 }
 
 fn sum(summary: &Summary) -> String {
-    let Summary { connections, sessions, turned_away, bytes, .. } = *summary;
+    let Summary { connections, sessions, rejected, bytes, .. } = *summary;
     let took = taken(bytes, summary.span().into());
     format!(
-        "in all: {took}, over {connections} connections; {sessions} sweeps, {turned_away} turned away\n"
+        "total: {took}, over {connections} connections; {sessions} sweeps, {rejected} rejected\n"
     )
 }
 
-/// How much came in which time; one read has no rate.
+/// Formats an amount of data with its time. A single read has no rate.
 pub(super) fn taken(bytes: u64, time: Duration) -> String {
     let bytes = Bytes::new(bytes);
     if time == Duration::ZERO {

@@ -1,9 +1,9 @@
-//! `linerate doctor`, on whatever machine the tests run on.
+//! `linerate doctor` on the machine that runs the tests.
 
 use crate::support::run;
 
 #[test]
-fn every_line_is_a_verdict_or_a_remedy_and_the_exit_code_is_their_sum() {
+fn every_line_is_a_finding_or_a_remedy_and_the_exit_code_reflects_them() {
     let (code, stdout, stderr) = run(&["doctor"]);
     for subject in
         ["cores", "AVX2", "kernel", "namespaces", "TAP", "buffers", "congestion", "clock", "load"]

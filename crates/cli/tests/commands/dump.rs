@@ -1,13 +1,11 @@
-//! `linerate dump`: captures of either format, whole and damaged, to readers that stay and that
-//! leave.
+//! `linerate dump`: captures in both formats, intact and damaged, and closed pipes.
 
 use crate::support::{finished, linerate, run};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-/// A pcap file of the little-endian kind with one ARP request in it, seen `count` times a
-/// millisecond apart.
+/// Returns a little-endian pcap file with `count` copies of an ARP request, a millisecond apart.
 fn capture(count: u32) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
@@ -43,8 +41,8 @@ fn through_standard_input(bytes: &[u8]) -> Output {
 #[test]
 fn each_packet_is_a_line_with_its_time() {
     let folder = tempfile::tempdir().unwrap();
-    let expected = "  0.000000000   ARP who-has 192.0.2.2 tell 192.0.2.1\n  \
-                      0.001000000   ARP who-has 192.0.2.2 tell 192.0.2.1\n";
+    let expected = "  0.000000000   ARP who-has 192.0.2.2 tell 192.0.2.1\n  0.001000000   ARP \
+                      who-has 192.0.2.2 tell 192.0.2.1\n";
     assert_eq!(
         run(&["dump", &kept(folder.path(), &capture(2))]),
         (0, expected.into(), String::new())
@@ -53,7 +51,7 @@ fn each_packet_is_a_line_with_its_time() {
 }
 
 #[test]
-fn a_damaged_capture_is_printed_as_far_as_it_goes() {
+fn a_damaged_capture_is_printed_up_to_the_damage() {
     let folder = tempfile::tempdir().unwrap();
     let whole = capture(3);
     let (code, stdout, stderr) = run(&["dump", &kept(folder.path(), &whole[..whole.len() - 1])]);
@@ -62,18 +60,20 @@ fn a_damaged_capture_is_printed_as_far_as_it_goes() {
 }
 
 #[test]
-fn what_is_no_capture_is_one_line_and_exit_code_2() {
+fn a_file_that_is_not_a_capture_is_one_line_and_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
-    for (bytes, says) in [(&b""[..], "is empty"), (b"#!/bin/sh\n", "neither pcapng nor pcap")] {
+    for (bytes, expected_text) in
+        [(&b""[..], "is empty"), (b"#!/bin/sh\n", "neither pcapng nor pcap")]
+    {
         let (code, stdout, stderr) = run(&["dump", &kept(folder.path(), bytes)]);
-        assert!(code == 2 && stdout.is_empty() && stderr.contains(says), "{stderr}");
+        assert!(code == 2 && stdout.is_empty() && stderr.contains(expected_text), "{stderr}");
     }
     let (code, _, stderr) = run(&["dump", "/no/such/file"]);
     assert!(code == 2 && stderr.contains("/no/such/file: the file cannot be opened"), "{stderr}");
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     let file = kept(folder.path(), &capture(50_000));
     let mut child =

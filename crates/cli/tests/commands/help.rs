@@ -1,4 +1,4 @@
-//! What the command says about itself.
+//! Help and version.
 
 use super::folder::succeed;
 use std::path::Path;

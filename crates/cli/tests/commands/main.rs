@@ -1,6 +1,6 @@
-//! The `linerate` command from outside: what it prints, and how it ends.
+//! The `linerate` command: output and exit codes.
 
-#![allow(clippy::unwrap_used, reason = "a test may unwrap, and so may what it calls")]
+#![allow(clippy::unwrap_used, reason = "test helpers unwrap as tests do")]
 
 mod doctor;
 mod dump;

@@ -1,4 +1,4 @@
-//! A sweep to a sink on another machine, both of them networks of this one, with a cable between.
+//! A sweep to a sink on another machine, in two network namespaces connected by a veth pair.
 
 use super::folder::{fail, within};
 use super::support::{Background, finished, run};
@@ -15,11 +15,11 @@ use tempfile::TempDir;
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
-/// Hosts of linerate's own beside the kernel's, on the cable's ends.
+/// Addresses of linerate's hosts at both ends of the cable.
 const OURS: &str = "10.88.0.11/24";
 const OURS_FAR: &str = "10.88.0.12/24";
 
-/// Another network, at the far end of a cable from this one.
+/// Creates another network namespace at the far end of a cable.
 fn far_network() -> Network {
     let (left, far) = Network::behind_cable(["left", "right"], FAR).unwrap();
     left.add_address(NEAR, 24).unwrap();
@@ -34,7 +34,8 @@ fn a_sweep_crosses_the_cable_to_a_sink() {
         let mut sink = far.run(move || Background::start(&["sink", "--listen", &listen]));
         let address = sink.address().to_string();
         let directory = TempDir::new().unwrap();
-        let words = "--on kernel --send-buffers 1,8 --receive-buffers 2,8 --repeat 2 --bytes 300000 --verify --json r.json";
+        let words = "--on kernel --send-buffers 1,8 --receive-buffers 2,8 --repeat 2 --bytes \
+                     300000 --verify --json r.json";
         let words: Vec<&str> = ["sweep", &address].into_iter().chain(words.split(' ')).collect();
         let (code, report, errors) = finished(&within(directory.path(), &words).output().unwrap());
         assert_eq!(code, 0, "{errors}");
@@ -58,7 +59,7 @@ fn a_sweep_crosses_the_cable_to_a_sink() {
         );
         let (lines, code) = sink.interrupt();
         assert_eq!(
-            (code, lines.iter().filter(|line| line.contains("every byte right")).count()),
+            (code, lines.iter().filter(|line| line.contains("all data intact")).count()),
             (0, 8)
         );
         assert!(lines.iter().any(|line| line.contains("sweep: over after 8 runs")), "{lines:?}");
@@ -66,7 +67,7 @@ fn a_sweep_crosses_the_cable_to_a_sink() {
 }
 
 #[test]
-fn a_buffer_that_the_far_kernel_does_not_grant_is_refused_before_the_first_run() {
+fn a_buffer_that_the_sinks_kernel_does_not_grant_is_refused_before_the_first_run() {
     isolated_test(|| {
         let far = far_network();
         let listen = format!("{FAR}:0");
@@ -84,21 +85,24 @@ fn a_buffer_that_the_far_kernel_does_not_grant_is_refused_before_the_first_run()
 }
 
 #[test]
-fn peers_that_are_no_sink_are_told_apart() {
+fn peers_that_are_not_a_sink_are_reported_by_cause() {
     isolated_test(|| {
         let _far = far_network();
-        let stranger = TcpListener::bind((NEAR, 0)).unwrap();
-        let strange = stranger.local_addr().unwrap().to_string();
-        let hangs_up = std::thread::spawn(move || drop(stranger.accept().unwrap()));
-        for (peer, says) in [
-            (strange.as_str(), "is no linerate: start `linerate sink` there"),
+        let other = TcpListener::bind((NEAR, 0)).unwrap();
+        let other_address = other.local_addr().unwrap().to_string();
+        let hangs_up = std::thread::spawn(move || drop(other.accept().unwrap()));
+        for (peer, expected_text) in [
+            (other_address.as_str(), "is not linerate: start `linerate sink` there"),
             ("10.88.0.1:9", "10.88.0.1:9 cannot be reached (Connection refused"),
             ("203.0.113.1", "203.0.113.1:1988 cannot be reached (Network is unreachable"),
             ("no-such-host.invalid", "cannot be reached"),
         ] {
             let directory = TempDir::new().unwrap();
             let line = fail(directory.path(), &["sweep", peer], 2);
-            assert!(line.contains(says) && line.trim_end().lines().count() == 1, "{peer}: {line}");
+            assert!(
+                line.contains(expected_text) && line.trim_end().lines().count() == 1,
+                "{peer}: {line}"
+            );
             assert_eq!(
                 fs::read_dir(directory.path()).unwrap().count(),
                 0,
@@ -109,17 +113,17 @@ fn peers_that_are_no_sink_are_told_apart() {
     });
 }
 
-/// A sink by the kernel's TCP at the far end.
+/// Starts a sink with the kernel's TCP at the far end.
 fn kernels_sink(far: &Network) -> Background {
     let listen = format!("{FAR}:0");
     far.run(move || Background::start(&["sink", "--listen", &listen]))
 }
 
-/// A sweep by linerate's TCP on `link` to the sink at `address`; what it has written to its JSON
-/// file.
+/// Runs a sweep with linerate's TCP on `link` to the sink at `address`. Returns its JSON file.
 fn sweep_on(link: &str, address: &str, further: &[&str]) -> Value {
     let directory = TempDir::new().unwrap();
-    let words = "--send-buffers 1,40 --receive-buffers 2,40 --repeat 1 --bytes 2000000 --verify --json r.json";
+    let words = "--send-buffers 1,40 --receive-buffers 2,40 --repeat 1 --bytes 2000000 --verify \
+                 --json r.json";
     let words =
         ["sweep", address, "--on", link, "--address", OURS].into_iter().chain(words.split(' '));
     let words: Vec<&str> = words.chain(further.iter().copied()).collect();
@@ -135,7 +139,7 @@ fn sweep_on(link: &str, address: &str, further: &[&str]) -> Value {
         let send = &run["send_buffer"];
         assert_eq!(
             send["granted_bytes"], send["requested_bytes"],
-            "linerate grants what is asked for: {run}"
+            "linerate grants the requested size: {run}"
         );
         assert!(run["counters"]["sender"]["fast_path"]["hits"].as_u64().unwrap() > 0, "{run}");
     }
@@ -143,7 +147,7 @@ fn sweep_on(link: &str, address: &str, further: &[&str]) -> Value {
 }
 
 #[test]
-fn a_sweep_of_our_tcp_crosses_the_cable_by_a_packet_socket() {
+fn a_sweep_with_our_tcp_works_over_a_packet_socket() {
     isolated_test(|| {
         let far = far_network();
         let mut sink = kernels_sink(&far);
@@ -173,11 +177,11 @@ fn a_sweep_of_our_tcp_crosses_the_cable_by_a_packet_socket() {
 }
 
 #[test]
-fn a_sweep_of_our_tcp_crosses_the_cable_between_its_drivers() {
+fn a_sweep_with_our_tcp_works_over_af_xdp() {
     isolated_test_of_root(|| {
         let far = far_network();
-        // Of the kernel at the other end the cable would have to complete checksums, which it does
-        // not.
+        // Both ends use AF_XDP: the kernel would leave checksums to the cable, which does not
+        // complete them.
         let words = ["sink", "--on", "xdp:right", "--address", OURS_FAR];
         let mut sink = far.run(move || Background::start(&words));
         let address = sink.address().to_string();
@@ -188,9 +192,9 @@ fn a_sweep_of_our_tcp_crosses_the_cable_between_its_drivers() {
     });
 }
 
-/// What the last line says of a sweep across the interface `left` to which, after its first run,
-/// such a `change` is made.
-fn told_after(change: impl FnOnce(KernelInterface) -> Result<(), InterfaceError>) -> String {
+/// Returns the last line of a sweep over the interface `left`, to which `change` is applied after
+/// the first run.
+fn last_line_after(change: impl FnOnce(KernelInterface) -> Result<(), InterfaceError>) -> String {
     let far = far_network();
     let mut sink = kernels_sink(&far);
     let address = sink.address().to_string();
@@ -207,17 +211,17 @@ fn told_after(change: impl FnOnce(KernelInterface) -> Result<(), InterfaceError>
     let (code, _, errors) = finished(&sweep.wait_with_output().unwrap());
     assert_eq!(code, 1, "{errors}");
     let line = errors.lines().last().unwrap();
-    assert!(line.contains("of 99999 runs are kept, go on with"), "{errors}");
+    assert!(line.contains("of 99999 runs are saved, continue with"), "{errors}");
     line.to_owned()
 }
 
 #[test]
-fn an_interface_that_goes_down_ends_a_sweep_with_a_line_about_it_and_not_about_the_peer() {
+fn an_interface_that_goes_down_is_reported_instead_of_the_peer() {
     isolated_test(|| {
-        let line = told_after(|left| left.set_down());
+        let line = last_line_after(|left| left.set_down());
         assert!(
             line.contains(
-                "`left` carries nothing any more: the link is down: bring the interface up"
+                "the interface `left` has failed: the link is down: bring the interface up"
             ),
             "{line}"
         );
@@ -225,24 +229,25 @@ fn an_interface_that_goes_down_ends_a_sweep_with_a_line_about_it_and_not_about_t
 }
 
 #[test]
-fn so_does_one_that_is_removed() {
+fn an_interface_that_is_removed_is_reported() {
     isolated_test(|| {
-        let line = told_after(KernelInterface::delete);
-        assert!(line.contains("`left` carries nothing any more: the link is down"), "{line}");
+        let line = last_line_after(KernelInterface::delete);
+        assert!(line.contains("the interface `left` has failed: the link is down"), "{line}");
     });
 }
 
 #[test]
-fn so_does_one_whose_mtu_becomes_smaller() {
+fn an_interface_whose_mtu_shrinks_is_reported() {
     isolated_test(|| {
-        let line = told_after(|left| left.set_mtu(Bytes::new(1_000)));
-        let says = "`left` took packets of 1500 bytes when the night began, and takes 1000 now: set it back";
-        assert!(line.contains(says), "{line}");
+        let line = last_line_after(|left| left.set_mtu(Bytes::new(1_000)));
+        let expected_text =
+            "the MTU of `left` was 1500 bytes when the night began, and is 1000 now: set it back";
+        assert!(line.contains(expected_text), "{line}");
     });
 }
 
 #[test]
-fn our_tcp_sweeps_to_our_tcp() {
+fn a_sweep_with_our_tcp_at_both_ends_works() {
     isolated_test(|| {
         let far = far_network();
         let words = ["sink", "--on", "packet:right", "--address", OURS_FAR, "--listen", "1988"];
@@ -266,14 +271,14 @@ fn our_tcp_sweeps_to_our_tcp() {
         }
         let (lines, code) = sink.interrupt();
         assert_eq!(
-            (code, lines.iter().filter(|line| line.contains("every byte right")).count()),
+            (code, lines.iter().filter(|line| line.contains("all data intact")).count()),
             (0, 4)
         );
     });
 }
 
 #[test]
-fn sinks_and_sources_of_our_tcp_serve_the_kernel_and_each_other() {
+fn sinks_and_sources_with_our_tcp_serve_the_kernel_and_each_other() {
     isolated_test(|| {
         let far = far_network();
         let words = ["sink", "--on", "packet:right", "--address", OURS_FAR, "--listen", "0"];
@@ -281,14 +286,14 @@ fn sinks_and_sources_of_our_tcp_serve_the_kernel_and_each_other() {
         let address = sink.address().to_string();
         let (code, said, errors) = run(&["source", &address, "--bytes", "3MiB", "--verify"]);
         assert!(
-            code == 0 && said.contains("3 MiB in ") && said.contains("every byte right"),
+            code == 0 && said.contains("3 MiB in ") && said.contains("all data intact"),
             "{said}{errors}"
         );
         let ours = ["--on", "packet:left", "--address", OURS];
         let words = [&["source", &address, "--bytes", "3MiB"], &ours[..]].concat();
         let (code, said, errors) = run(&words);
         assert!(
-            code == 0 && said.contains("3 MiB in ") && said.contains("read the last and closed"),
+            code == 0 && said.contains("3 MiB in ") && said.contains("read everything and closed"),
             "{said}{errors}"
         );
         let words = [
@@ -297,7 +302,7 @@ fn sinks_and_sources_of_our_tcp_serve_the_kernel_and_each_other() {
         ]
         .concat();
         let (code, said, errors) = run(&words);
-        assert!(code == 0 && said.contains("every byte right"), "{said}{errors}");
+        assert!(code == 0 && said.contains("all data intact"), "{said}{errors}");
         let (lines, code) = sink.interrupt();
         assert!(code == 0 && lines.iter().any(|line| line.contains("plain: 3 MiB")), "{lines:?}");
 
@@ -322,14 +327,14 @@ fn sinks_and_sources_of_our_tcp_serve_the_kernel_and_each_other() {
 }
 
 #[test]
-fn what_an_interface_cannot_be_is_one_line() {
+fn invalid_uses_of_an_interface_are_one_line() {
     isolated_test(|| {
         let _far = far_network();
         let on = |link, further: &[&'static str]| {
             [&["sweep", "10.88.0.2", "--on", link], further].concat()
         };
-        for (words, says) in [
-            (on("packet:left", &[]), "needs an address behind left: give --address"),
+        for (words, expected_text) in [
+            (on("packet:left", &[]), "needs an address on left: give --address"),
             (on("packet:none0", &["--address", OURS]), "no interface `none0`"),
             (
                 on("packet:left", &["--address", OURS, "--mtu", "9000"]),
@@ -344,10 +349,7 @@ fn what_an_interface_cannot_be_is_one_line() {
                 vec!["sweep", "--on", "packet:left", "--address", OURS],
                 "name the HOST where `linerate sink` runs",
             ),
-            (
-                vec!["sweep", "--address", OURS],
-                "--address is that of linerate's host on an interface",
-            ),
+            (vec!["sweep", "--address", OURS], "--address is for linerate's host on an interface"),
             (
                 vec!["sink", "--gateway", "10.88.0.1"],
                 "--gateway is for linerate's host on an interface",
@@ -355,7 +357,7 @@ fn what_an_interface_cannot_be_is_one_line() {
             (vec!["sink", "--on", "packet:left"], "give --address ADDR/LENGTH"),
             (
                 vec!["sink", "--on", "packet:left", "--address", OURS, "--listen", "10.88.0.1:7"],
-                "10.88.0.1:7 is no address of linerate's host: listen at 10.88.0.11",
+                "10.88.0.1:7 is not the address of linerate's host: listen at 10.88.0.11",
             ),
             (
                 vec![
@@ -368,13 +370,13 @@ fn what_an_interface_cannot_be_is_one_line() {
                     "--send-buffer",
                     "2GiB",
                 ],
-                "a window reaches no farther",
+                "no window is larger",
             ),
         ] {
             let directory = TempDir::new().unwrap();
             let line = fail(directory.path(), &words, 2);
             assert!(
-                line.contains(says) && line.trim_end().lines().count() == 1,
+                line.contains(expected_text) && line.trim_end().lines().count() == 1,
                 "{words:?}: {line}"
             );
         }

@@ -1,4 +1,4 @@
-//! `linerate ping`: linerate's own host and the kernel, which hear each other.
+//! `linerate ping`: echo requests from linerate's own host to the kernel.
 
 use super::support::{Background, linerate, run};
 use linerate_link::capture_file::CaptureReader;
@@ -11,7 +11,8 @@ use std::io::Read;
 use std::net::Ipv4Addr;
 use std::process::Stdio;
 
-/// Can this machine make a TAP device in a network of its own? If not, the test is skipped aloud.
+/// Can this machine create a TAP device in a private network? If not, the test prints that it is
+/// skipped.
 fn has_tap() -> bool {
     let device = File::options().read(true).write(true).open("/dev/net/tun");
     if let Err(error) = device {
@@ -46,11 +47,11 @@ fn the_kernel_answers_in_a_private_network() {
     while reader.next_packet().unwrap().is_some() {
         packets += 1;
     }
-    assert!(packets >= 10, "five requests and five answers, and what ARP had to ask");
+    assert!(packets >= 10, "five requests, five replies, and ARP");
 }
 
 #[test]
-fn an_endless_ping_ends_with_its_sum() {
+fn an_endless_ping_ends_with_statistics_on_ctrl_c() {
     if !has_tap() {
         return;
     }
@@ -65,7 +66,7 @@ fn an_endless_ping_ends_with_its_sum() {
 }
 
 #[test]
-fn an_endless_ping_ends_with_its_reader() {
+fn an_endless_ping_ends_when_its_pipe_is_closed() {
     if !has_tap() {
         return;
     }
@@ -76,7 +77,7 @@ fn an_endless_ping_ends_with_its_reader() {
 }
 
 #[test]
-fn a_host_that_no_route_leads_to_needs_a_gateway() {
+fn a_destination_without_a_route_needs_a_gateway() {
     isolated_test(|| {
         let _cable = cable();
         let words = ["ping", "192.0.2.1", "--on", "packet:near0", "--address", "10.9.0.7/24"];
@@ -84,13 +85,13 @@ fn a_host_that_no_route_leads_to_needs_a_gateway() {
         assert_eq!((code, stdout.as_str()), (2, ""));
         assert_eq!(
             stderr,
-            "error: no route leads to 192.0.2.1: name the way there by --gateway ADDR\n"
+            "error: no route leads to 192.0.2.1: name the router with --gateway ADDR\n"
         );
     });
 }
 
 #[test]
-fn an_interface_that_exists_is_used_and_left_as_it_was() {
+fn an_existing_interface_is_used_and_not_changed() {
     isolated_test(|| {
         let Ok(tap) = Tap::open(&TapConfig { name: "lab0".to_owned(), ..TapConfig::default() })
         else {
@@ -103,16 +104,16 @@ fn an_interface_that_exists_is_used_and_left_as_it_was() {
         drop(tap);
         let gone = run(&words);
         assert!(gone.0 == 2 && gone.2.contains("ip tuntap add"), "{gone:?}");
-        assert!(KernelInterface::named("lab0").is_err(), "none was made");
+        assert!(KernelInterface::named("lab0").is_err(), "no interface was created");
     });
 }
 
-/// A cable between `near0` and `far0`, where the kernel has 10.9.0.1.
+/// Creates a veth pair `near0` and `far0`. The kernel at the far end has the address 10.9.0.1.
 fn cable() -> Network {
     Network::behind_cable(["near0", "far0"], Ipv4Addr::new(10, 9, 0, 1)).unwrap().1
 }
 
-/// Asks the kernel at the far end of the cable three times.
+/// Sends three requests to the kernel at the far end.
 fn ping_over(link: &str) -> (i32, String, String) {
     let words = [
         "ping",
@@ -130,7 +131,7 @@ fn ping_over(link: &str) -> (i32, String, String) {
 }
 
 #[test]
-fn an_interface_is_shared_with_the_kernel_by_a_packet_socket() {
+fn an_interface_is_shared_with_the_kernel_through_a_packet_socket() {
     isolated_test(|| {
         let _network = cable();
         let (code, stdout, stderr) = ping_over("packet:near0");
@@ -143,7 +144,7 @@ fn an_interface_is_shared_with_the_kernel_by_a_packet_socket() {
 }
 
 #[test]
-fn an_interface_is_shared_with_the_kernel_at_its_driver() {
+fn an_interface_is_shared_with_the_kernel_through_af_xdp() {
     isolated_test_of_root(|| {
         let _network = cable();
         let (code, stdout, stderr) = ping_over("xdp:near0");
@@ -155,59 +156,59 @@ fn an_interface_is_shared_with_the_kernel_at_its_driver() {
     });
 }
 
-/// The device is there and the questions are made when these are found out.
+/// These errors are found after the device exists and the requests are built.
 #[test]
-fn who_is_refused_at_the_first_question_reads_nothing_but_why() {
+fn a_refused_first_request_prints_only_the_error() {
     if !has_tap() {
         return;
     }
-    for (words, says) in [
+    for (words, expected_text) in [
         (["--pcap", "/"], "/ cannot be written (Is a directory"),
         (["--size", "65507"], "the datagram is too long: 1472 bytes fit"),
     ] {
         let (code, stdout, stderr) =
             run(&[&["ping", "10.1.2.3", "--count", "1"][..], &words].concat());
         assert_eq!((code, stdout.as_str()), (2, ""), "{words:?}: {stderr}");
-        assert!(stderr.contains(says), "{words:?}: {stderr}");
+        assert!(stderr.contains(expected_text), "{words:?}: {stderr}");
     }
 }
 
 #[test]
-fn nobody_at_home_is_exit_code_1() {
+fn an_unanswered_ping_has_exit_code_1() {
     if !has_tap() {
         return;
     }
     let words = ["ping", "10.1.2.3", "--address", "10.1.2.9/30", "--count", "1"];
     let (code, _, stderr) = run(&words);
     assert!(code == 2 && stderr.contains("not on the network"), "{stderr}");
-    // No time for an answer.
-    let words = ["ping", "10.1.2.3", "--count", "1", "--patience", "1ns"];
+    // The timeout expires before any reply.
+    let words = ["ping", "10.1.2.3", "--count", "1", "--timeout", "1ns"];
     let output = linerate(&words).stdout(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]
-fn what_cannot_be_is_one_line_and_exit_code_2() {
-    for (words, says) in [
+fn invalid_arguments_are_one_line_and_exit_code_2() {
+    for (words, expected_text) in [
         (&["ping"][..], "<HOST>"),
         (&["ping", "10.0.0.1", "--on", "eth0"], "write tap, or tap:NAME"),
         (&["ping", "10.0.0.1", "--on", "xdp:eth0:x"], "`x` is not a queue"),
-        (&["ping", "10.0.0.255"], "no address that a host can have"),
-        (&["ping", "127.0.0.1"], "no address that a host can have"),
+        (&["ping", "10.0.0.255"], "cannot be the address of a host"),
+        (&["ping", "127.0.0.1"], "cannot be the address of a host"),
         (&["ping", "no-such-host.invalid"], "has no IPv4 address"),
         (&["ping", "10.0.0.1", "--on", "tap:none0"], "give --address"),
         (&["ping", "10.0.0.1", "--address", "10.0.0.1/24"], "the address of HOST itself"),
-        (&["ping", "10.0.0.1", "--address", "10.0.0.2"], "the length of its prefix"),
-        (&["ping", "10.0.0.1", "--address", "10.0.0.255/24"], "no host can have 10.0.0.255"),
-        (&["ping", "10.0.0.1", "--address", "0.0.0.0/0"], "no host can have 0.0.0.0"),
-        (&["ping", "10.0.0.1", "--address", "127.0.0.1/8"], "no host can have 127.0.0.1"),
-        (&["ping", "10.0.0.1", "--size", "70000"], "the most is 65507"),
+        (&["ping", "10.0.0.1", "--address", "10.0.0.2"], "with its prefix length"),
+        (&["ping", "10.0.0.1", "--address", "10.0.0.255/24"], "10.0.0.255 is reserved"),
+        (&["ping", "10.0.0.1", "--address", "0.0.0.0/0"], "0.0.0.0 is reserved"),
+        (&["ping", "10.0.0.1", "--address", "127.0.0.1/8"], "127.0.0.1 is reserved"),
+        (&["ping", "10.0.0.1", "--size", "70000"], "the maximum is 65507"),
         (&["ping", "10.0.0.1", "--count", "0"], "from 1 to"),
     ] {
         let (code, stdout, stderr) = run(words);
         assert_eq!((code, stdout.as_str()), (2, ""), "{words:?}: {stderr}");
         assert!(
-            stderr.contains(says) && stderr.trim_end().lines().count() == 1,
+            stderr.contains(expected_text) && stderr.trim_end().lines().count() == 1,
             "{words:?}: {stderr}"
         );
     }

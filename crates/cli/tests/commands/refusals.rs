@@ -20,11 +20,11 @@ const SMALL: [&str; 10] = [
 
 /// The command says one line, which begins with `error: ` and holds `says`, and leaves nothing
 /// behind.
-fn refused(words: &[&str], says: &str) {
+fn refused(words: &[&str], expected_text: &str) {
     let directory = TempDir::new().unwrap();
     let line = fail(directory.path(), words, 2);
     assert_eq!(line.lines().count(), 1, "{words:?}: {line}");
-    assert!(line.starts_with("error: ") && line.contains(says), "{words:?}: {line}");
+    assert!(line.starts_with("error: ") && line.contains(expected_text), "{words:?}: {line}");
     assert_eq!(
         fs::read_dir(directory.path()).unwrap().count(),
         0,
@@ -33,7 +33,7 @@ fn refused(words: &[&str], says: &str) {
 }
 
 #[test]
-fn flags_that_are_wrong_by_themselves() {
+fn invalid_options_are_refused() {
     refused(&[], "see `linerate --help`");
     refused(&["sweep", "--quit"], "did you mean `--quiet`?");
     refused(&["sweep", "--zzz"], "see `linerate sweep --help`");
@@ -42,13 +42,13 @@ fn flags_that_are_wrong_by_themselves() {
     refused(&["sweep", "--send-buffers", "17..1"], "write the smaller end first");
     refused(&["sweep", "--receive-buffers", "0..4"], "the smallest is 1");
     refused(&["sweep", "--receive-buffers", "1,64KiB"], "every size, or none, a suffix");
-    refused(&["sweep", "--bytes", "0"], "zero bytes: the least is 1");
+    refused(&["sweep", "--bytes", "0"], "zero bytes: the minimum is 1");
     refused(&["sweep", "--bytes", "8 miles"], "KiB");
     refused(&["sweep", "--repeat", "0"], "from 1 to");
     refused(&["sweep", "--max-seconds", "0"], "--max-seconds is zero");
-    refused(&["sweep", "--write-size", "0"], "the least is 1");
-    refused(&["sweep", "--read-size", "1GiB"], "the most is 64 MiB");
-    refused(&["sweep", "--mtu", "20"], "the least is 88");
+    refused(&["sweep", "--write-size", "0"], "the minimum is 1");
+    refused(&["sweep", "--read-size", "1GiB"], "the maximum is 64 MiB");
+    refused(&["sweep", "--mtu", "20"], "the minimum is 88");
     refused(&["sweep", "--line-rate", "0"], "10Mb/s");
     refused(&["sweep", "--send-buffers", "1.17"], "a range such as 1..17");
     refused(&["sweep", "--impair", "loss=1%,loss=2%"], "`loss` is given twice");
@@ -60,21 +60,21 @@ fn flags_that_are_wrong_by_themselves() {
     refused(&["sweep", "--seed", "x"], "write a whole number from 0 to 18446744073709551615");
     refused(&["sim", "night", "--threads", "0"], "write a whole number from 1 to 1024");
     refused(&["sim", "controls", "--repeat", "4294967295"], "write a whole number from 1 to 1024");
-    refused(&["ping", "192.0.2.1", "--patience", "0"], "no time at all");
+    refused(&["ping", "192.0.2.1", "--timeout", "0"], "the time is zero");
     refused(
         &["sim", "run", "crowd", "--timeline", "x.svg", "--timeline-for", "0s"],
-        "no time at all",
+        "the time is zero",
     );
 }
 
 #[test]
-fn a_congestion_control_that_there_is_not() {
+fn unknown_congestion_controls_are_refused() {
     let kernels = "there is no congestion control `vegan`: choose one of ";
     refused(&["source", "127.0.0.1:1", "--congestion", "vegan"], kernels);
     refused(&["source", "--listen", "0", "--congestion", "vegan"], kernels);
     refused(&["sink", "--listen", "127.0.0.1:0", "--congestion", "vegan"], kernels);
     refused(&["sweep", "--on", "kernel", "--congestion", "vegan"], kernels);
-    // The name is judged before the interface, which is not there.
+    // The name is checked before the interface, which does not exist.
     let on = ["--on", "packet:lr-none", "--address", "192.0.2.9/24", "--congestion", "vegan"];
     let ours = "`vegan`: choose one of tahoe, reno, new-reno, cubic, bbr, fixed:SEGMENTS";
     for command in [&["source", "192.0.2.7"][..], &["sink"]] {
@@ -90,20 +90,20 @@ fn a_congestion_control_that_there_is_not() {
 }
 
 #[test]
-fn flags_that_do_not_fit_together() {
+fn contradicting_options_are_refused() {
     refused(&["sweep", "--offloads", "on"], "measure --on tap");
     refused(&["sweep", "192.0.2.1", "--on", "stack"], "leave HOST out, or measure --on kernel");
     refused(&["sweep", "--direction", "to-kernel"], "measure --on tap");
     refused(&["sweep", "--diagonal", "--send-buffers", "1..4"], "give both the same list");
-    refused(&["sweep", "--on", "kernel", "--profile", "bsd_tahoe"], "there is none --on kernel");
-    refused(&["sweep", "--on", "kernel", "--pcap", "x.pcapng"], "there are none --on kernel");
-    refused(&["sweep", "--on", "kernel", "--impair", "loss=1%"], "there are none --on kernel");
+    refused(&["sweep", "--on", "kernel", "--profile", "bsd_tahoe"], "not used --on kernel");
+    refused(&["sweep", "--on", "kernel", "--pcap", "x.pcapng"], "not used --on kernel");
+    refused(&["sweep", "--on", "kernel", "--impair", "loss=1%"], "not used --on kernel");
     refused(&["sweep", "--out", "a", "--resume", "b"], "cannot be used with");
     refused(&["sweep", "--repeat", "4294967295"], "runs are too many, the most are 1,000,000");
 }
 
 #[test]
-fn a_parameter_that_is_changed_twice_has_no_value_that_is_meant() {
+fn a_parameter_must_not_be_changed_twice() {
     let twice = ["--set", "transfer.bytes=1000", "--set", "programs.transfer.bytes = 2000"];
     for words in [
         &["sim", "run", "sun-3-60-to-3-60"][..],
@@ -116,7 +116,7 @@ fn a_parameter_that_is_changed_twice_has_no_value_that_is_meant() {
 }
 
 #[test]
-fn names_that_nobody_knows() {
+fn unknown_names_are_refused() {
     refused(&["sweep", "--on", "kernel", "--congestion", "steady"], "steady");
     refused(
         &["sweep", "--congestion", "steady"],
@@ -126,15 +126,15 @@ fn names_that_nobody_knows() {
 }
 
 #[test]
-fn sizes_that_linerate_cannot_have() {
-    refused(&["sweep", "--mtu", "100"], "from 128 on");
+fn sizes_that_linerate_does_not_support_are_refused() {
+    refused(&["sweep", "--mtu", "100"], "at least 128");
     refused(&["sweep", "--send-buffers", "4GiB"], "1073741824 are granted");
     refused(&["sweep", "--profile", "bsd_tahoe", "--receive-buffers", "1MiB"], "no window scaling");
 }
 
 #[test]
-fn folders_that_cannot_be_used() {
-    refused(&["sweep", "--resume", "nowhere"], "name a folder that `linerate sweep` has made");
+fn unusable_folders_are_refused() {
+    refused(&["sweep", "--resume", "nowhere"], "name a folder that `linerate sweep` has created");
     let directory = TempDir::new().unwrap();
     fs::create_dir(directory.path().join("full")).unwrap();
     fs::write(directory.path().join("full/precious"), "").unwrap();
@@ -143,10 +143,10 @@ fn folders_that_cannot_be_used() {
 }
 
 #[test]
-fn files_that_cannot_be_written() {
+fn unwritable_files_are_refused() {
     for flag in ["--json", "--pcap"] {
         refused(&["sweep", flag, "nowhere/x"], "nowhere/x cannot be written");
-        refused(&["sweep", flag, "/"], "name a file that can");
+        refused(&["sweep", flag, "/"], "name a writable f");
     }
     let directory = TempDir::new().unwrap();
     let words = [&SMALL[..], &["--on", "kernel", "--json", "/dev/full"]].concat();
@@ -154,18 +154,18 @@ fn files_that_cannot_be_written() {
     let words = [&SMALL[..], &["--pcap", "/dev/full"]].concat();
     let line = fail(directory.path(), &words, 2);
     assert!(
-        line.contains("the capture cannot be written") && line.contains("0 of 4 runs are kept"),
+        line.contains("the capture cannot be written") && line.contains("0 of 4 runs are saved"),
         "{line}"
     );
 }
 
-/// The folder is the last thing that can be wrong before the first run.
+/// The folder is checked last, before the first run.
 #[test]
-fn a_sweep_that_is_refused_harms_no_file_and_leaves_none() {
+fn a_refused_sweep_changes_no_file_and_creates_none() {
     let directory = TempDir::new().unwrap();
     let kept = directory.path().join("kept");
     for [json, capture] in [["kept", "new"], ["new", "kept"]] {
-        fs::write(&kept, "of great worth").unwrap();
+        fs::write(&kept, "content").unwrap();
         let words = [&SMALL[..], &["--json", json, "--pcap", capture, "--out", "kept"]].concat();
         assert!(fail(directory.path(), &words, 2).contains("kept cannot be written"));
         assert_eq!(
@@ -173,19 +173,19 @@ fn a_sweep_that_is_refused_harms_no_file_and_leaves_none() {
             1,
             "{words:?} left something behind"
         );
-        assert_eq!(fs::read_to_string(&kept).unwrap(), "of great worth", "{words:?}");
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "content", "{words:?}");
     }
 }
 
 #[test]
-fn no_result_is_written_over_another_or_over_what_it_is_made_of() {
+fn results_do_not_overwrite_each_other_or_their_inputs() {
     let directory = TempDir::new().unwrap();
     let within = |name: &str| directory.path().join(name);
     fs::write(within("x.pkt"), "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n").unwrap();
     succeed(directory.path(), &[&SMALL[..], &["--out", "night"]].concat());
     let kept = |name: &str| fs::read(within(name)).unwrap();
     let before = [kept("x.pkt"), kept("night/runs.jsonl")];
-    for (words, says) in [
+    for (words, expected_text) in [
         (&["sweep", "--json", "x", "--svg", "x"][..], "x would get two results"),
         (&["sweep", "--csv", "x", "--pcap", "./x"], "./x would get two results"),
         (
@@ -202,15 +202,15 @@ fn no_result_is_written_over_another_or_over_what_it_is_made_of() {
         (&["script", "compare", "x.pkt", "--json", "x.pkt"], "x.pkt is needed"),
     ] {
         let line = fail(directory.path(), words, 2);
-        assert!(line.contains(says), "{words:?}: {line}");
+        assert!(line.contains(expected_text), "{words:?}: {line}");
         assert!(!within("x").exists() && !within("x.json").exists(), "{words:?}");
     }
     assert_eq!(before, [kept("x.pkt"), kept("night/runs.jsonl")]);
 }
 
-/// A night is long: whether its files can be written is asked before it, and nothing is printed.
+/// The files of a long simulation are checked before it starts, and nothing is printed.
 #[test]
-fn files_of_simulations_that_cannot_be_written() {
+fn unwritable_files_of_simulations_are_refused() {
     let directory = TempDir::new().unwrap();
     for words in [
         &["sim", "night", "--json", "nowhere/x.json"][..],
@@ -267,7 +267,7 @@ fn a_plan_that_differs_from_the_folder_is_not_resumed() {
     let directory = TempDir::new().unwrap();
     let words = [&SMALL[..], &["--on", "kernel", "--out", "night"]].concat();
     succeed(directory.path(), &words);
-    for (flags, says) in [
+    for (flags, expected_text) in [
         (&["--repeat", "2"][..], "--repeat differs from the plan in night"),
         (&["--verify"], "--verify differs"),
         (&["--on", "stack"], "--on differs"),
@@ -275,7 +275,7 @@ fn a_plan_that_differs_from_the_folder_is_not_resumed() {
     ] {
         let words = [&["sweep", "--resume", "night"], flags].concat();
         let line = fail(directory.path(), &words, 2);
-        assert!(line.contains(says), "{line}");
+        assert!(line.contains(expected_text), "{line}");
     }
     succeed(directory.path(), &["sweep", "--resume", "night", "--repeat", "1", "--bytes", "64KiB"]);
 }

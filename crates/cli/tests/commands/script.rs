@@ -4,7 +4,8 @@ use crate::support::run;
 use linerate_link::namespace::isolated_test;
 use std::path::Path;
 
-const LISTEN: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n+0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
+const LISTEN: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
+    +0 bind(3, ..., ...) = 0\n+0 listen(3, 1) = 0\n\
     +0 < S 0:0(0) win 1000 <mss 1000>\n";
 
 fn kept(folder: &Path, name: &str, text: &str) -> String {
@@ -26,15 +27,15 @@ fn a_failing_script_prints_the_line_and_the_expected_and_actual_segments() {
     let file =
         kept(folder.path(), "bad.pkt", &format!("{LISTEN}+.1 > S. 0:0(0) ack 2 win 5 <mss 9>\n"));
     let json = folder.path().join("results");
-    let (code, told, error) =
+    let (code, output, error) =
         run(&["script", "run", folder.path().to_str().unwrap(), "--json", json.to_str().unwrap()]);
-    let mut lines = told.lines();
+    let mut lines = output.lines();
     assert_eq!(code, 1, "{error}");
     let first =
         format!("{file}:5: another segment was sent: acknowledgement, window, options differ");
     assert_eq!(lines.next(), Some(first.as_str()));
     assert_eq!(lines.next(), Some("  expected  +0.1 > S. 0:0(0) ack 2 win 5 <mss 9>"));
-    assert!(lines.next().unwrap().starts_with("  came      0 > S. 0:0(0) ack 1 win "), "{told}");
+    assert!(lines.next().unwrap().starts_with("  actual    0 > S. 0:0(0) ack 1 win "), "{output}");
     assert_eq!(lines.next(), Some("1 script: 0 passed, 1 failed"));
     let json: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
@@ -44,7 +45,7 @@ fn a_failing_script_prints_the_line_and_the_expected_and_actual_segments() {
 #[test]
 fn a_script_that_cannot_be_run_has_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();
-    for (text, says) in [
+    for (text, expected_text) in [
         ("0 close(3) = 0\n0 nonsense(3) = 0", ":2: the system call `nonsense` is not supported"),
         ("0 `rm -rf /`", ":1: `rm -rf /` is not run"),
         (
@@ -54,8 +55,11 @@ fn a_script_that_cannot_be_run_has_exit_code_2() {
         ("", "the script is empty"),
     ] {
         let file = kept(folder.path(), "script.pkt", text);
-        let (code, told, error) = run(&["script", "run", &file]);
-        assert!(code == 2 && format!("{told}{error}").contains(says), "{text}: {told}{error}");
+        let (code, output, error) = run(&["script", "run", &file]);
+        assert!(
+            code == 2 && format!("{output}{error}").contains(expected_text),
+            "{text}: {output}{error}"
+        );
     }
     let (code, _, error) = run(&["script", "run", "/no/such/file"]);
     assert!(code == 2 && error.contains("/no/such/file"), "{error}");
@@ -73,23 +77,23 @@ fn unreadable_files_are_skipped_and_the_summary_lists_folders_and_reasons() {
     kept(&first, "needs.pkt", "0 `sysctl net.ipv4.tcp_moon=1`\n");
     std::fs::write(first.join("binary.pkt"), [0xff, 0xfe]).unwrap();
     kept(&second, "wrong.pkt", &format!("{LISTEN}+0 > S. 0:0(0) ack 7 <...>\n"));
-    let (code, told, _) = run(&["script", "run", folder.path().to_str().unwrap()]);
-    let lines: Vec<_> = told.lines().collect();
+    let (code, output, _) = run(&["script", "run", folder.path().to_str().unwrap()]);
+    let lines: Vec<_> = output.lines().collect();
     let at = lines
         .iter()
         .position(|line| line.starts_with(first.to_str().unwrap()) && line.contains("scripts:"));
     let summary = &lines[at.unwrap()..];
-    assert!(code == 1 && summary.len() == 6, "{told}");
-    assert!(summary[0].ends_with("first: 4 scripts: 1 passed, 3 refused"), "{told}");
+    assert!(code == 1 && summary.len() == 6, "{output}");
+    assert!(summary[0].ends_with("first: 4 scripts: 1 passed, 3 refused"), "{output}");
     for reason in ["splice", "tcp_moon", "cannot be read"] {
         assert!(
             summary[1..4]
                 .iter()
                 .any(|line| line.starts_with("  1 refused: ") && line.contains(reason)),
-            "{reason}: {told}"
+            "{reason}: {output}"
         );
     }
-    assert!(summary[4].ends_with("second: 1 script: 0 passed, 1 failed"), "{told}");
+    assert!(summary[4].ends_with("second: 1 script: 0 passed, 1 failed"), "{output}");
     assert_eq!(summary[5], "5 scripts: 1 passed, 1 failed, 3 refused");
 }
 
@@ -97,7 +101,8 @@ fn unreadable_files_are_skipped_and_the_summary_lists_folders_and_reasons() {
 fn options_of_scripts_can_be_given_to_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!(
-        "{LISTEN}+.02 > S. 0:0(0) ack NUMBER <...>\n+0 < . 1:1(0) ack 1 win 9000\n+0 accept(3, ..., ...) = 4\n+0 write(4, ..., 2000) = 2000\n+0 > . 1:2001(2000) ack 1\n"
+        "{LISTEN}+.02 > S. 0:0(0) ack NUMBER <...>\n+0 < . 1:1(0) ack 1 win 9000\n+0 accept(3, \
+         ..., ...) = 4\n+0 write(4, ..., 2000) = 2000\n+0 > . 1:2001(2000) ack 1\n"
     );
     let file = kept(folder.path(), "defined.pkt", &text);
     let all =
@@ -135,13 +140,13 @@ fn both_hosts_are_compared() {
         let folder = tempfile::tempdir().unwrap();
         kept(folder.path(), "good.pkt", &format!("{LISTEN}* > S. 0:0(0) ack 1 <...>\n"));
         kept(folder.path(), "wrong.pkt", &format!("{LISTEN}* > S. 0:0(0) ack 7 <...>\n"));
-        let (code, told, _) =
+        let (code, output, _) =
             run(&["script", "compare", "--untimed", folder.path().to_str().unwrap()]);
-        let lines: Vec<_> = told.lines().collect();
-        assert_eq!((code, lines.len()), (1, 3), "{told}");
+        let lines: Vec<_> = output.lines().collect();
+        assert_eq!((code, lines.len()), (1, 3), "{output}");
         assert!(
             lines[1].contains("wrong.pkt") && lines[1].contains("line 5        line 5"),
-            "{told}"
+            "{output}"
         );
         assert_eq!(
             lines[2],

@@ -1,4 +1,4 @@
-//! `linerate sink` and `linerate source`, as plain peers and each other see them.
+//! `linerate sink` and `linerate source`, with plain peers and with each other.
 
 use crate::support::{Background, run};
 use linerate_link::namespace::skip_test;
@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
 #[test]
-fn a_sink_takes_a_plain_peers_bytes_and_counts_them() {
+fn a_sink_counts_the_data_of_a_plain_peer() {
     let mut sink = Background::start(&["sink", "--listen", "127.0.0.1:0"]);
     let address = sink.address();
     let mut peer = TcpStream::connect(address).unwrap();
@@ -17,14 +17,14 @@ fn a_sink_takes_a_plain_peers_bytes_and_counts_them() {
     assert!(line.contains("plain: 97.7 KiB"), "{line}");
     let (rest, code) = sink.interrupt();
     assert!(
-        rest[0].starts_with("in all: 97.7 KiB") && rest[0].contains("1 connections"),
+        rest[0].starts_with("total: 97.7 KiB") && rest[0].contains("1 connections"),
         "{rest:?}"
     );
     assert_eq!(code, 0);
 }
 
 #[test]
-fn a_source_gives_a_sink_what_it_asks_for() {
+fn a_source_sends_data_to_a_sink() {
     let mut sink = Background::start(&["sink", "--listen", "127.0.0.1:0", "--congestion", "reno"]);
     let address = sink.address().to_string();
     let (code, said, _) = run(&["source", &address, "--bytes", "3MiB", "--write-size", "10000"]);
@@ -32,20 +32,20 @@ fn a_source_gives_a_sink_what_it_asks_for() {
     let (code, said, _) =
         run(&["source", &address, "--bytes", "3MiB", "--verify", "--send-buffer", "64KiB"]);
     assert!(
-        code == 0 && said.starts_with("3 MiB in ") && said.contains("every byte right"),
+        code == 0 && said.starts_with("3 MiB in ") && said.contains("all data intact"),
         "{said}"
     );
     let (code, said, said_of_errors) =
         run(&["source", &address, "--bytes", "1MiB", "--congestion", "reno"]);
     assert!(code == 0 && said.starts_with("1 MiB in "), "{said}{said_of_errors}");
     let (code, said, _) = run(&["source", &address, "--seconds", "1ms", "--verify"]);
-    assert!(code == 0 && said.contains("every byte right"), "{said}");
+    assert!(code == 0 && said.contains("all data intact"), "{said}");
     let (lines, _) = sink.interrupt();
     assert!(lines.iter().any(|line| line.contains("run: 3 MiB")), "{lines:?}");
 }
 
 #[test]
-fn a_sink_and_a_source_speak_ipv6_as_well() {
+fn a_sink_and_a_source_support_ipv6() {
     if let Err(error) = TcpListener::bind("[::1]:0") {
         return skip_test(&format!("this machine has no IPv6: {error}"));
     }
@@ -53,13 +53,13 @@ fn a_sink_and_a_source_speak_ipv6_as_well() {
     let address = sink.address().to_string();
     let (code, said, _) = run(&["source", &address, "--bytes", "100000", "--verify"]);
     assert!(
-        code == 0 && address.starts_with("[::1]:") && said.contains("every byte right"),
+        code == 0 && address.starts_with("[::1]:") && said.contains("all data intact"),
         "{said}"
     );
 }
 
 #[test]
-fn a_source_that_listens_gives_whoever_connects_its_characters() {
+fn a_listening_source_sends_characters_to_every_peer() {
     let mut source =
         Background::start(&["source", "--listen", "127.0.0.1:0", "--bytes", "1000000"]);
     let mut peer = TcpStream::connect(source.address()).unwrap();
@@ -73,40 +73,40 @@ fn a_source_that_listens_gives_whoever_connects_its_characters() {
 }
 
 #[test]
-fn what_cannot_be_is_one_line_and_exit_code_2() {
+fn invalid_arguments_are_one_line_and_exit_code_2() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    for (words, says) in [
+    for (words, expected_text) in [
         (&["sink", "--listen", &taken][..], "is in use: end the program"),
-        (&["sink", "--listen", "192.0.2.1:0"], "no address of this machine"),
-        (&["sink", "--listen", "nowhere"], "`nowhere` is nowhere to listen"),
+        (&["sink", "--listen", "192.0.2.1:0"], "is not an address of this machine"),
+        (&["sink", "--listen", "nowhere"], "`nowhere` is not an address"),
         (&["source", "--listen", &taken], "is in use"),
         (&["source"], "HOST"),
         (&["source", "127.0.0.1:1", "--bytes", "0"], "zero bytes"),
         (&["source", "127.0.0.1:1"], "cannot be reached (Connection refused"),
         (&["source", "no-such-host.invalid"], "cannot be reached"),
-        (&["source", "127.0.0.1:99999"], "is no peer"),
+        (&["source", "127.0.0.1:99999"], "is not a peer"),
         (&["source", "--listen", "0", "--send-buffer", "1000M"], "net.core.wmem_max=1048576000"),
         (
             &["source", "--listen", "0", "--send-buffer", "1TiB"],
             "no kernel grants more than 1073741823; ask for less",
         ),
-        (&["source", "--listen", "0", "--seconds", "0"], "no time at all"),
+        (&["source", "--listen", "0", "--seconds", "0"], "the time is zero"),
     ] {
         let (code, stdout, stderr) = run(words);
         assert_eq!((code, stdout.as_str()), (2, ""), "{words:?}: {stderr}");
         assert!(
-            stderr.contains(says) && stderr.trim_end().lines().count() == 1,
+            stderr.contains(expected_text) && stderr.trim_end().lines().count() == 1,
             "{words:?}: {stderr}"
         );
     }
 }
 
 #[test]
-fn a_peer_that_is_no_linerate_cannot_verify() {
-    let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = stranger.local_addr().unwrap().to_string();
-    let hangs_up = std::thread::spawn(move || drop(stranger.accept().unwrap()));
+fn a_peer_that_is_not_linerate_cannot_verify() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    let hangs_up = std::thread::spawn(move || drop(other.accept().unwrap()));
     let (code, _, stderr) = run(&["source", &address, "--verify", "--bytes", "1"]);
     assert!(code == 2 && stderr.contains("leave --verify out"), "{stderr}");
     hangs_up.join().unwrap();

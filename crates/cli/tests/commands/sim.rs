@@ -1,4 +1,4 @@
-//! `linerate sim run`: what it prints and writes, and what it refuses.
+//! `linerate sim run`: output, files, and errors.
 
 use super::folder::{fail, succeed, within};
 use rustix::fs::{FileType, Mode};
@@ -9,10 +9,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use tempfile::TempDir;
 
-/// A short transfer with everybody else's traffic.
+/// A short transfer with background traffic.
 const SHORT: [&str; 5] = ["sim", "run", "sun-3-60-to-3-60", "--set", "transfer.bytes=200000"];
 
-/// `SHORT` and these words, run in a folder: what it prints.
+/// Runs `SHORT` with additional words in a folder. Returns the output.
 fn short(folder: &TempDir, words: &[&str]) -> String {
     succeed(folder.path(), &[&SHORT[..], words].concat())
 }
@@ -22,10 +22,10 @@ fn json(folder: &TempDir, name: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_run_prints_and_writes_what_its_parts_counted() {
+fn a_run_prints_and_writes_the_counters_of_its_parts() {
     let folder = TempDir::new().unwrap();
     let text = short(&folder, &["--json", "run.json"]);
-    for says in [
+    for expected_text in [
         "200,000 bytes",
         "% idle",
         "in backoff",
@@ -34,7 +34,7 @@ fn a_run_prints_and_writes_what_its_parts_counted() {
         "errs drop fifo",
         "colls",
     ] {
-        assert!(text.contains(says), "{says}: {text}");
+        assert!(text.contains(expected_text), "{expected_text}: {text}");
     }
     let record = json(&folder, "run.json");
     let wire = &record["wires"][0];
@@ -47,7 +47,7 @@ fn a_run_prints_and_writes_what_its_parts_counted() {
 }
 
 #[test]
-fn a_run_says_what_each_of_several_processors_did_and_what_its_queue_counted() {
+fn a_run_reports_each_processor_and_each_queue() {
     let folder = TempDir::new().unwrap();
     let words = [
         "sim",
@@ -61,8 +61,8 @@ fn a_run_says_what_each_of_several_processors_did_and_what_its_queue_counted() {
         "lanes.svg",
     ];
     let text = succeed(folder.path(), &words);
-    for says in ["4 processors", "processor 3", "its queue: "] {
-        assert!(text.contains(says), "{says}: {text}");
+    for expected_text in ["4 processors", "processor 3", "its queue: "] {
+        assert!(text.contains(expected_text), "{expected_text}: {text}");
     }
     let record = json(&folder, "run.json");
     let machine = |name: &str| {
@@ -84,7 +84,7 @@ fn a_run_says_what_each_of_several_processors_did_and_what_its_queue_counted() {
 }
 
 #[test]
-fn a_timeline_is_a_picture_or_spans_of_the_window_that_was_asked_for() {
+fn a_timeline_is_a_picture_or_spans_of_the_requested_window() {
     let folder = TempDir::new().unwrap();
     short(&folder, &["--timeline", "wire.svg"]);
     let picture = fs::read_to_string(folder.path().join("wire.svg")).unwrap();
@@ -110,16 +110,16 @@ fn a_timeline_is_a_picture_or_spans_of_the_window_that_was_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_run_or_drawn_is_one_line_and_exit_code_2() {
+fn invalid_runs_are_one_line_and_exit_code_2() {
     let folder = TempDir::new().unwrap();
-    let refused = |words: &[&str], says: &str| {
+    let refused = |words: &[&str], expected_text: &str| {
         let line = fail(folder.path(), words, 2);
-        assert!(line.lines().count() == 1 && line.contains(says), "{words:?}: {line}");
+        assert!(line.lines().count() == 1 && line.contains(expected_text), "{words:?}: {line}");
     };
     refused(&["sim", "run", "sun-4"], "there is no scenario `sun-4`");
     fs::write(folder.path().join("mine"), "").unwrap();
     refused(&["sim", "run", "mine"], "ends in .toml");
-    refused(&[&SHORT[..], &["--timeline", "wire.png"]].concat(), "ends in .svg or .json");
+    refused(&[&SHORT[..], &["--timeline", "wire.png"]].concat(), "end in .svg or .json");
     refused(&[&SHORT[..], &["--timeline-for", "1s"]].concat(), "--timeline");
     refused(&[&SHORT[..], &["--set", "sender.nic.transmit.start=1e9"]].concat(), "out of range");
     refused(
@@ -130,7 +130,7 @@ fn what_cannot_be_run_or_drawn_is_one_line_and_exit_code_2() {
     refused(&rss("receiver.nic.queues=0"), "it lies between 1 and 32 queues");
     refused(&rss("receiver.nic.queues=1.5"), "it must be a whole number from 1 to 32");
     refused(&rss("receiver.nic.queues=5"), "give it 5 processors, or 4 queues");
-    // Another bridge beside the one that is there.
+    // A second bridge parallel to the first one.
     let text = include_str!("../../../sim/scenarios/two-cables-and-a-bridge.toml");
     let (before, bridge) = text.split_once("[bridges.bridge]").unwrap();
     let (bridge, after) = bridge.split_once("[programs.first]").unwrap();
@@ -144,24 +144,24 @@ fn what_cannot_be_run_or_drawn_is_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn a_timeline_that_begins_after_the_end_is_none() {
+fn a_timeline_after_the_end_of_the_world_is_refused() {
     let folder = TempDir::new().unwrap();
     let words = [&SHORT[..], &["--timeline", "late.svg", "--timeline-from", "1000s"]].concat();
     let line = fail(folder.path(), &words, 2);
-    assert!(line.contains("the world has ended at") && line.contains("--timeline-from"), "{line}");
+    assert!(line.contains("the world ended at") && line.contains("--timeline-from"), "{line}");
     let never =
         [&SHORT[..], &["--timeline", "late.svg", "--timeline-from", "18446744073s"]].concat();
-    assert!(fail(folder.path(), &never, 2).contains("the world has ended at"));
-    assert!(!folder.path().join("late.svg").exists(), "nothing was drawn");
+    assert!(fail(folder.path(), &never, 2).contains("the world ended at"));
+    assert!(!folder.path().join("late.svg").exists(), "no file was created");
 }
 
 #[test]
-fn more_threads_than_worlds_are_not_made() {
+fn more_threads_than_worlds_are_not_started() {
     let folder = TempDir::new().unwrap();
     let words = ["sim", "night", "--diagonal", "--repeat", "1", "--bytes", "1000", "--threads"];
     let night = |threads| {
         let text = succeed(folder.path(), &[&words[..], &[threads]].concat());
-        // The line that says how long it took differs.
+        // The line with the duration differs.
         text.lines()
             .filter(|line| !line.ends_with("frames a second"))
             .map(str::to_owned)
@@ -170,7 +170,7 @@ fn more_threads_than_worlds_are_not_made() {
     assert_eq!(night("1"), night("1024"));
 }
 
-/// One world has nothing to put in order. The pipe that its frames go into says when it has begun.
+/// The pipe for the frames shows when the run has started.
 #[test]
 fn ctrl_c_ends_a_run_at_once() {
     let folder = TempDir::new().unwrap();
@@ -185,5 +185,5 @@ fn ctrl_c_ends_a_run_at_once() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     io::copy(&mut frames, &mut io::sink()).unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
-    assert!(!folder.path().join("run.json").exists(), "nothing came of it");
+    assert!(!folder.path().join("run.json").exists(), "no results were written");
 }

@@ -1,4 +1,4 @@
-//! `linerate sweep` from its flags to its files.
+//! `linerate sweep` from its options to its files.
 
 use super::folder::{succeed, within};
 use super::support::finished;
@@ -12,9 +12,10 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use tempfile::TempDir;
 
-/// Sixteen short runs, with everything verified and written.
+/// Returns the arguments of sixteen short runs, with all checks and files.
 fn small(on: &str) -> Vec<&str> {
-    let words = "--send-buffers 1..2 --receive-buffers 2,4 --repeat 4 --bytes 64KiB --verify --json r.json --csv r.csv";
+    let words = "--send-buffers 1..2 --receive-buffers 2,4 --repeat 4 --bytes 64KiB --verify \
+                 --json r.json --csv r.csv";
     ["sweep", "--on", on, "--out", "night"].into_iter().chain(words.split(' ')).collect()
 }
 
@@ -22,7 +23,7 @@ fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// A whole sweep, its report and its files.
+/// Runs a whole sweep, and checks its report and its files.
 fn measures(on: &str) {
     let directory = TempDir::new().unwrap();
     let report = succeed(directory.path(), &small(on));
@@ -45,17 +46,17 @@ fn measures(on: &str) {
 }
 
 #[test]
-fn linerate_is_measured_from_flags_to_files() {
+fn a_sweep_on_the_stack_writes_all_files() {
     measures("stack");
 }
 
 #[test]
-fn the_kernel_is_measured_from_flags_to_files() {
+fn a_sweep_on_the_kernel_writes_all_files() {
     measures("kernel");
 }
 
 #[test]
-fn linerate_is_measured_against_the_kernel_in_both_directions() {
+fn a_sweep_on_tap_works_in_both_directions() {
     if let Err(forbidden) = probe(Isolation::UserAndNetwork) {
         return skip_test(&forbidden);
     }
@@ -70,12 +71,12 @@ fn linerate_is_measured_against_the_kernel_in_both_directions() {
         assert_eq!(code, 0, "{errors}");
         assert!(report.contains("Every byte of every run was compared"), "{report}");
         let dump = succeed(directory.path(), &["dump", "all.pcapng"]);
-        assert!(dump.lines().count() > 16 * 46, "a line for each frame: {dump}");
+        assert!(dump.lines().count() > 16 * 46, "one line per frame: {dump}");
     }
 }
 
 #[test]
-fn a_finished_sweep_is_reported_again_word_for_word() {
+fn a_finished_sweep_is_reported_again_identically() {
     let directory = TempDir::new().unwrap();
     let report = succeed(directory.path(), &small("stack"));
     let again = succeed(directory.path(), &["sweep", "--resume", "night", "--json", "again.json"]);
@@ -84,7 +85,7 @@ fn a_finished_sweep_is_reported_again_word_for_word() {
 }
 
 #[test]
-fn without_a_folder_one_is_made_by_the_time_and_the_seed() {
+fn the_default_folder_is_named_by_time_and_seed() {
     let directory = TempDir::new().unwrap();
     let words = [
         "sweep",
@@ -103,11 +104,11 @@ fn without_a_folder_one_is_made_by_the_time_and_the_seed() {
     let folders: Vec<_> = fs::read_dir(directory.path().join("linerate-out")).unwrap().collect();
     let name = folders[0].as_ref().unwrap().file_name().into_string().unwrap();
     assert!(folders.len() == 1 && name.ends_with("Z-7"), "{name}");
-    assert!(code == 0 && errors.contains(&format!("kept in linerate-out/{name}")), "{errors}");
+    assert!(code == 0 && errors.contains(&format!("saved in linerate-out/{name}")), "{errors}");
 }
 
 #[test]
-fn a_quiet_sweep_says_nothing_but_its_report() {
+fn a_quiet_sweep_prints_only_its_report() {
     let directory = TempDir::new().unwrap();
     let mut words = small("stack");
     words.push("--quiet");
@@ -115,7 +116,7 @@ fn a_quiet_sweep_says_nothing_but_its_report() {
     assert_eq!((code, errors.as_str()), (0, ""));
 }
 
-/// A sweep that will not end by itself while anybody waits, once its first runs are made.
+/// Starts a sweep that takes very long, and waits for its first runs.
 fn begin_endless(directory: &Path, on: &str) -> (Child, BufReader<impl Read + use<>>) {
     let words = [
         "sweep",
@@ -148,13 +149,13 @@ fn signal(child: &Child, signal: rustix::process::Signal) {
     rustix::process::kill_process(id, signal).unwrap();
 }
 
-/// Runs that are kept in the folder.
+/// Returns the number of runs saved in the folder.
 fn kept(directory: &Path) -> usize {
     fs::read_to_string(directory.join("night/runs.jsonl")).unwrap().lines().count()
 }
 
 #[test]
-fn ctrl_c_leaves_a_folder_that_goes_on() {
+fn an_interrupted_sweep_can_be_resumed() {
     let directory = TempDir::new().unwrap();
     let (mut child, mut lines) = begin_endless(directory.path(), "stack");
     signal(&child, rustix::process::Signal::INT);
@@ -164,8 +165,8 @@ fn ctrl_c_leaves_a_folder_that_goes_on() {
     let last = rest.lines().last().unwrap();
     let before = kept(directory.path());
     assert!(before >= 200, "{before}");
-    assert!(last.starts_with(&format!("interrupted: {before} of 4000 runs are kept")), "{last}");
-    assert!(last.ends_with("go on with `linerate sweep --resume night`"), "{last}");
+    assert!(last.starts_with(&format!("interrupted: {before} of 4000 runs are saved")), "{last}");
+    assert!(last.ends_with("continue with `linerate sweep --resume night`"), "{last}");
     let (mut child, line) = resume(directory.path());
     assert!(
         line.starts_with(&format!("{} runs to make", notation::count(4_000 - before as u64))),
@@ -176,7 +177,7 @@ fn ctrl_c_leaves_a_folder_that_goes_on() {
     assert!(kept(directory.path()) >= before);
 }
 
-/// Goes on with the folder, and hears how many runs there are to make.
+/// Resumes the sweep in the folder. Returns the first line of its output.
 fn resume(directory: &Path) -> (Child, String) {
     let mut command = within(directory, &["sweep", "--resume", "night"]);
     let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
@@ -186,14 +187,14 @@ fn resume(directory: &Path) -> (Child, String) {
 }
 
 #[test]
-fn a_killed_sweep_goes_on_too() {
+fn a_killed_sweep_can_be_resumed() {
     let directory = TempDir::new().unwrap();
     let (mut child, _lines) = begin_endless(directory.path(), "stack");
     signal(&child, rustix::process::Signal::KILL);
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     let before = kept(directory.path());
     let (mut child, line) = resume(directory.path());
-    assert!(line.contains(" runs to make, kept in night"), "{line}");
+    assert!(line.contains(" runs to make, saved in night"), "{line}");
     signal(&child, rustix::process::Signal::KILL);
     child.wait().unwrap();
     assert!(kept(directory.path()) + 1 >= before);

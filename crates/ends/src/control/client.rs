@@ -1,4 +1,4 @@
-//! The sweep's end of a control connection.
+//! The client of a control connection: a sweep that uses a sink on another machine.
 
 use super::error::ControlError;
 use super::greeting::{self, Answer};
@@ -12,14 +12,14 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// How long a peer may take for something it can answer at once.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Questions for the time, of which the fastest answer counts.
-const TIME_QUESTIONS: u32 = 9;
-/// What is shown of a stranger's words.
+/// Timeout of requests that a sink can answer at once.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Number of requests for the time. The fastest answer counts.
+const TIME_REQUESTS: u32 = 9;
+/// Maximum number of characters of an unknown peer's data in an error message.
 const SHOWN: usize = 200;
 
-/// A sink on another machine, over its control connection.
+/// A sink on another machine.
 #[derive(Debug)]
 pub struct Remote {
     stream: Stream,
@@ -31,137 +31,136 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Connects by `network` to the sink at `peer`, trying each of its addresses in turn. The
-    /// control connection sends packets of `mtu` bytes at most, so that [`Remote::segment_payload`]
-    /// can tell what fits one.
+    /// Connects through `network` to the sink at `peer`, trying each of its addresses. Packets of
+    /// the control connection have at most `mtu` bytes, so that [`Remote::segment_payload`] can
+    /// report the size of a full segment.
     ///
     /// # Errors
-    /// The peer cannot be reached, is no linerate, or takes nobody more.
+    /// The peer cannot be reached, is not a linerate sink, or serves its maximum number of sweeps.
     pub fn connect(network: &Network, peer: &Peer, mtu: u16) -> Result<Self, ControlError> {
         let options = |address| {
             let max_segment = Some(max_segment(address, mtu));
             Options { max_segment, no_delay: true, ..Options::default() }
         };
-        let stream = network.dial(peer, options, PATIENCE).map_err(ControlError::Unreachable)?;
+        let stream = network.dial(peer, options, TIMEOUT).map_err(ControlError::Unreachable)?;
         let address = stream.peer_addr()?;
         let local = stream.local_addr()?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         (&stream).write_all(greeting::CONTROL.as_bytes())?;
         let mut lines = Lines::new(stream.try_clone()?, b"");
         expect_sink(&mut lines)?;
         send(&stream, &Request::Describe {})?;
-        match lines.next_message(PATIENCE)? {
+        match lines.next_message(TIMEOUT)? {
             Reply::Description(said) => {
                 let (program, kernel) = (printable(&said.program), printable(&said.kernel));
                 let description = Description { program, kernel, ..said };
                 let round_trip = Duration::MAX;
                 let mut remote = Self { stream, lines, address, local, description, round_trip };
-                remote.measure_round_trip(TIME_QUESTIONS)?;
+                remote.measure_round_trip(TIME_REQUESTS)?;
                 Ok(remote)
             }
-            other => Err(out_of_turn(other)),
+            other => Err(unexpected(other)),
         }
     }
 
-    /// The address that answered.
+    /// Returns the address of the sink that answered.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Our address on the way to it.
+    /// Returns our address on the path to the sink.
     #[must_use]
     pub const fn local_address(&self) -> SocketAddr {
         self.local
     }
 
-    /// Bytes of data that a full segment on the way there carries, the TCP options taken off.
+    /// Returns the bytes of data in a full segment to the sink, without TCP options.
     ///
     /// # Errors
-    /// The kernel's word.
+    /// The error of the system.
     pub fn segment_payload(&self) -> io::Result<u32> {
         self.stream.segment_payload()
     }
 
-    /// Who the sink says it is.
+    /// Returns the sink's description of itself.
     #[must_use]
     pub const fn description(&self) -> &Description {
         &self.description
     }
 
-    /// The receive buffer that the sink's kernel would grant for `receive_buffer` bytes, in bytes
-    /// as it counts them.
+    /// Returns the receive buffer that the sink's kernel would grant for `receive_buffer` bytes, in
+    /// bytes as the kernel counts them.
     ///
     /// # Errors
-    /// The conversation broke off.
+    /// The control connection failed.
     pub fn grant(&mut self, receive_buffer: u64) -> Result<u64, ControlError> {
         match self.ask(&Request::Grant { receive_buffer })? {
             Reply::Granted { granted_bytes } => Ok(granted_bytes),
-            other => Err(out_of_turn(other)),
+            other => Err(unexpected(other)),
         }
     }
 
-    /// The shortest round trip of a question and its answer so far: what the sink says is about
-    /// half of it old when it is heard.
+    /// Returns the shortest round trip so far. Information from the sink is about half of it old.
     #[must_use]
     pub const fn shortest_round_trip(&self) -> Duration {
         self.round_trip
     }
 
-    /// Asks the sink to get ready for a run. The data connection is the caller's business: it must
-    /// begin with [`Opened::greeting`].
+    /// Requests a run. The caller opens the data connection, which must start with
+    /// [`Opened::greeting`].
     ///
     /// # Errors
-    /// The sink refuses, or the conversation broke off.
+    /// The sink refuses, or the control connection failed.
     pub fn open(&mut self, spec: &RunSpec) -> Result<Opened, ControlError> {
         self.measure_round_trip(1)?;
         match self.ask(&Request::Open(*spec))? {
             Reply::Opened(opened) => Ok(opened),
-            other => Err(out_of_turn(other)),
+            other => Err(unexpected(other)),
         }
     }
 
-    /// Waits until the sink has the data connection.
+    /// Waits until the sink has accepted the data connection.
     ///
     /// # Errors
-    /// The sink refuses, or the conversation broke off.
+    /// The sink refuses, or the control connection failed.
     pub fn await_ready(&mut self) -> Result<Ready, ControlError> {
-        match self.lines.next_message(PATIENCE)? {
+        match self.lines.next_message(TIMEOUT)? {
             Reply::Ready(ready) => Ok(ready),
-            other => Err(out_of_turn(other)),
+            other => Err(unexpected(other)),
         }
     }
 
-    /// Waits until `deadline` at the latest for the run to be over; `None` if it is not.
+    /// Waits for the end of the run. Returns `None` if it has not ended at `deadline`.
     ///
     /// # Errors
-    /// The sink refuses, or the conversation broke off.
+    /// The sink refuses, or the control connection failed.
     pub fn await_done(&mut self, deadline: Instant) -> Result<Option<Report>, ControlError> {
         match self.lines.next_message(deadline.saturating_duration_since(Instant::now())) {
             Ok(Reply::Done(report)) => {
                 Ok(Some(Report { counters: named(report.counters), ..report }))
             }
-            Ok(other) => Err(out_of_turn(other)),
+            Ok(other) => Err(unexpected(other)),
             Err(LineError::TimedOut) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Asks the sink to end the run now, and waits for what came of it.
+    /// Stops the run, and waits for its report.
     ///
     /// # Errors
-    /// The sink refuses, or the conversation broke off.
+    /// The sink refuses, or the control connection failed.
     pub fn stop(&mut self) -> Result<Report, ControlError> {
         send(&self.stream, &Request::Stop {})?;
-        self.await_done(Instant::now() + PATIENCE)?.ok_or_else(|| LineError::TimedOut.into())
+        self.await_done(Instant::now() + TIMEOUT)?.ok_or_else(|| LineError::TimedOut.into())
     }
 
-    fn measure_round_trip(&mut self, questions: u32) -> Result<(), ControlError> {
-        for _ in 0..questions {
+    fn measure_round_trip(&mut self, count: u32) -> Result<(), ControlError> {
+        for _ in 0..count {
             let asked = Instant::now();
             match self.ask(&Request::Time {})? {
                 Reply::Time { .. } => self.round_trip = self.round_trip.min(asked.elapsed()),
-                other => return Err(out_of_turn(other)),
+                other => return Err(unexpected(other)),
             }
         }
         Ok(())
@@ -169,33 +168,33 @@ impl Remote {
 
     fn ask(&mut self, request: &Request) -> Result<Reply, ControlError> {
         send(&self.stream, request)?;
-        Ok(self.lines.next_message(PATIENCE)?)
+        Ok(self.lines.next_message(TIMEOUT)?)
     }
 }
 
-/// Reads what the peer answers to our greeting: only a sink of our version will do.
+/// Reads the answer to the greeting, which must come from a sink of this version.
 fn expect_sink(lines: &mut Lines) -> Result<(), ControlError> {
-    let line = match lines.next(PATIENCE) {
+    let line = match lines.next(TIMEOUT) {
         Ok(line) => line,
         Err(LineError::TimedOut | LineError::Closed | LineError::TooLong | LineError::Io(_)) => {
-            return Err(ControlError::Stranger { said: None });
+            return Err(ControlError::NotLinerate { said: None });
         }
         Err(error) => return Err(error.into()),
     };
-    match greeting::judge_answer(&line) {
+    match greeting::parse_answer(&line) {
         Answer::Sink => Ok(()),
         Answer::Busy(reason) => Err(ControlError::Busy(printable(&reason))),
         Answer::OtherVersion(version) => Err(ControlError::OtherVersion(printable(&version))),
-        Answer::Stranger => Err(ControlError::Stranger { said: Some(printable(&line)) }),
+        Answer::NotLinerate => Err(ControlError::NotLinerate { said: Some(printable(&line)) }),
     }
 }
 
-/// A stranger's words, short and harmless to a terminal.
+/// Shortens received text and replaces control characters, for output on a terminal.
 fn printable(words: &str) -> String {
     words.chars().take(SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// The same counters under names that can be printed.
+/// Replaces invalid names of counters, so that they can be printed.
 fn named(counters: EndCounters) -> EndCounters {
     let names = |counts: BTreeMap<String, u64>| {
         counts.into_iter().map(|(name, count)| (printable(&name), count)).collect()
@@ -205,8 +204,8 @@ fn named(counters: EndCounters) -> EndCounters {
     EndCounters { counts: names(counters.counts), fast_path }
 }
 
-/// An answer that does not belong to the question: a refusal, or nonsense.
-fn out_of_turn(reply: Reply) -> ControlError {
+/// Converts an unexpected reply to an error: a refusal, or a violation of the protocol.
+fn unexpected(reply: Reply) -> ControlError {
     match reply {
         Reply::Refused { reason } => ControlError::Refused(printable(&reason)),
         _ => ControlError::OutOfTurn,
@@ -220,18 +219,18 @@ mod tests {
     use std::net::TcpListener;
     use std::thread;
 
-    /// A line that says much.
+    /// A line that exceeds the limit.
     const LONG: [u8; 1_001] = {
         let mut line = [b'x'; 1_001];
         line[1_000] = b'\n';
         line
     };
 
-    /// What a sweep makes of a listener that answers its greeting with `words`.
+    /// Returns the error of a sweep whose greeting is answered with `words`.
     fn answered(words: &'static [u8]) -> ControlError {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let stranger = thread::spawn(move || {
+        let other = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             stream.read_exact(&mut [0; greeting::CONTROL.len()]).unwrap();
             stream.write_all(words).unwrap();
@@ -239,14 +238,14 @@ mod tests {
         let error =
             Remote::connect(&Network::Kernel, &Peer { host: "127.0.0.1".into(), port }, 1_500)
                 .unwrap_err();
-        stranger.join().unwrap();
+        other.join().unwrap();
         error
     }
 
     #[test]
-    fn a_stranger_is_no_linerate() {
+    fn other_programs_are_reported_with_the_data_they_sent() {
         let said = |error| match error {
-            ControlError::Stranger { said } => said,
+            ControlError::NotLinerate { said } => said,
             other => panic!("{other:?}"),
         };
         assert_eq!(
@@ -260,13 +259,11 @@ mod tests {
     }
 
     #[test]
-    fn another_release_and_a_busy_sink_are_named() {
-        assert!(
-            matches!(answered(b"LINERATE/2 SINK\n"), ControlError::OtherVersion(version) if version == "2")
-        );
-        assert!(
-            matches!(answered(b"LINERATE/1 BUSY no\n"), ControlError::Busy(reason) if reason == "no")
-        );
+    fn another_version_and_a_busy_sink_are_reported() {
+        let other = answered(b"LINERATE/2 SINK\n");
+        assert!(matches!(other, ControlError::OtherVersion(version) if version == "2"));
+        let busy = answered(b"LINERATE/1 BUSY no\n");
+        assert!(matches!(busy, ControlError::Busy(reason) if reason == "no"));
         let raw = answered(b"LINERATE/1 BUSY \x1b[2J\n");
         assert!(matches!(raw, ControlError::Busy(reason) if reason == "\u{fffd}[2J"));
         let lies = answered(b"LINERATE/1 SINK\n{\"granted\":{\"granted_bytes\":1}}\n");
@@ -274,8 +271,8 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_there_cannot_be_reached() {
-        let (_socket, address) = crate::socket::deaf_port();
+    fn an_absent_sink_cannot_be_reached() {
+        let (_socket, address) = crate::socket::closed_port();
         let port = address.port();
         for host in ["127.0.0.1", "no-such-host.invalid"] {
             let error = Remote::connect(&Network::Kernel, &Peer { host: host.into(), port }, 1_500)

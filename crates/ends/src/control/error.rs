@@ -1,46 +1,48 @@
-//! Why a sink on another machine cannot be used.
+//! Errors of a control connection.
 
 use super::lines::LineError;
 use std::io;
 use thiserror::Error;
 
-/// Why a sink on another machine cannot be used. The address is the caller's to add.
+/// The reason why a sink on another machine cannot be used. The caller adds the address.
 #[derive(Debug, Error)]
 pub enum ControlError {
-    /// The name has no address, or nothing answers at it.
+    /// The name has no address, or no address accepts connections.
     #[error("no connection: {0}")]
     Unreachable(#[source] io::Error),
-    /// Something else listens there: it said this, or nothing.
-    #[error("no linerate answers, but {}", said.as_deref().unwrap_or("silence"))]
-    Stranger {
-        /// The beginning of what it said, made printable.
+    /// The peer is another program.
+    #[error("the peer is not linerate: it sent {}", said.as_deref().unwrap_or("nothing"))]
+    NotLinerate {
+        /// The start of the data that it sent, made printable; `None` if it sent nothing.
         said: Option<String>,
     },
-    /// A linerate of another release listens there.
+    /// The peer is a linerate of another version.
     #[error(
-        "it speaks version {0} of the control connection and this program version 1: use one release"
+        "it uses version {0} of the control connection and this program version 1: use one release"
     )]
     OtherVersion(String),
-    /// The sink serves others already.
+    /// The sink serves its maximum number of sweeps.
     #[error("it is busy: {0}")]
     Busy(String),
-    /// The sink says no to what was asked.
+    /// The sink refuses the request.
     #[error("{0}")]
     Refused(String),
-    /// The sink answered with something else than was asked for.
-    #[error("its answer does not belong to the question")]
+    /// The reply does not match the request.
+    #[error("its reply does not match the request")]
     OutOfTurn,
-    /// It cannot have read what it says it has.
-    #[error("it says that it has read {said} bytes, which cannot be: {sent} of {asked} were sent")]
+    /// The number of bytes in the sink's report is impossible.
+    #[error(
+        "it reports that it has read {said} bytes, which is impossible: {sent} of {asked} were sent"
+    )]
     WrongCount {
-        /// Bytes that it says it has read.
+        /// Bytes in the report.
         said: u64,
-        /// Bytes that it was sent.
+        /// Bytes sent.
         sent: u64,
-        /// Bytes that it was to read.
+        /// Bytes requested.
         asked: u64,
     },
-    /// The conversation broke off.
+    /// The control connection failed.
     #[error(transparent)]
     Line(#[from] LineError),
 }

@@ -1,21 +1,21 @@
-//! The first line of a connection, which says what the connection is for.
+//! The first line of a connection, which selects its purpose.
 
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// How a connection of ours opens, whatever its version.
+/// Start of every greeting, of all versions.
 const PRODUCT: &str = "LINERATE/";
-/// The version of the control connection that this program speaks.
+/// The version of the control connection.
 const VERSION: &str = "1";
-/// What a sweep says first on a control connection.
+/// The greeting of a sweep on a control connection.
 pub(crate) const CONTROL: &str = "LINERATE/1 CONTROL\n";
-/// What a sink answers to it.
+/// The answer of a sink.
 pub(crate) const SINK: &str = "LINERATE/1 SINK\n";
-/// No greeting is longer, with its line end.
+/// Maximum length of a greeting, with its line end.
 pub(crate) const LONGEST: usize = 256;
 
-/// The secret that ties a data connection to the run it was opened for.
+/// The secret that assigns a data connection to a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Token(pub(crate) u128);
 
@@ -40,41 +40,41 @@ impl FromStr for Token {
     }
 }
 
-/// The greeting of the data connection of a run.
+/// Returns the greeting of a run's data connection.
 pub(crate) fn data(token: Token) -> String {
     format!("{PRODUCT}{VERSION} DATA {token}\n")
 }
 
-/// The line with which a sink turns a connection away.
+/// Returns the line that rejects a connection.
 pub(crate) fn busy(reason: &str) -> String {
     format!("{PRODUCT}{VERSION} BUSY {reason}\n")
 }
 
-/// What the first bytes of a connection make of it.
+/// The purpose of a connection, according to its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// Too few bytes to know.
+    /// Unknown: there are too few bytes.
     Undecided,
-    /// A plain peer: all of its bytes are data.
+    /// Another program: all bytes are data.
     Plain,
-    /// A sweep that wants to ask for runs; `length` bytes were the greeting.
+    /// A control connection. The greeting has `length` bytes.
     Control {
-        /// Bytes that the greeting took.
+        /// Length of the greeting.
         length: usize,
     },
-    /// The data of the run that `token` names; `length` bytes were the greeting.
+    /// The data connection of run `token`. The greeting has `length` bytes.
     Data {
-        /// Which run.
+        /// The token of the run.
         token: Token,
-        /// Bytes that the greeting took.
+        /// Length of the greeting.
         length: usize,
     },
-    /// One of ours, but of a release that speaks otherwise, or one whose greeting is damaged.
+    /// A linerate of another version, or an invalid greeting.
     Foreign,
 }
 
-/// Judges the first bytes of a connection. Whatever does not begin as ours begins is plain data.
-pub(crate) fn judge(first: &[u8]) -> Opening {
+/// Classifies a connection by its first bytes. Everything without our prefix is plain data.
+pub(crate) fn classify(first: &[u8]) -> Opening {
     let common = first.len().min(PRODUCT.len());
     if first[..common] != PRODUCT.as_bytes()[..common] {
         return Opening::Plain;
@@ -95,32 +95,32 @@ pub(crate) fn judge(first: &[u8]) -> Opening {
     }
 }
 
-/// What a sink answered to [`CONTROL`].
+/// The answer of a peer to [`CONTROL`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// A sink of our version: go on.
+    /// A sink of our version.
     Sink,
-    /// A sink that takes no more, and why.
+    /// A sink that rejects the connection, with the reason.
     Busy(String),
-    /// One of ours of another release.
+    /// A linerate of another version.
     OtherVersion(String),
-    /// Something else altogether.
-    Stranger,
+    /// Another program.
+    NotLinerate,
 }
 
-/// Judges the line, without its end, that came back for [`CONTROL`].
-pub(crate) fn judge_answer(line: &str) -> Answer {
+/// Parses the answer to [`CONTROL`], a line without its end.
+pub(crate) fn parse_answer(line: &str) -> Answer {
     let Some(rest) = line.strip_prefix(PRODUCT) else {
-        return Answer::Stranger;
+        return Answer::NotLinerate;
     };
     match rest.split_once(' ') {
         Some((VERSION, "SINK")) => Answer::Sink,
         Some((VERSION, said)) => match said.strip_prefix("BUSY ") {
             Some(reason) => Answer::Busy(reason.to_owned()),
-            None => Answer::Stranger,
+            None => Answer::NotLinerate,
         },
         Some((version, _)) => Answer::OtherVersion(version.to_owned()),
-        None => Answer::Stranger,
+        None => Answer::NotLinerate,
     }
 }
 
@@ -130,56 +130,61 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_does_not_begin_as_ours_is_plain_data_from_its_first_byte() {
-        assert_eq!(judge(b"G"), Opening::Plain);
-        assert_eq!(judge(b"LINERATES are trains"), Opening::Plain);
-        assert_eq!(judge(&[0; 4_096]), Opening::Plain);
+    fn data_without_our_prefix_is_plain_from_its_first_byte() {
+        assert_eq!(classify(b"G"), Opening::Plain);
+        assert_eq!(classify(b"LINERATES are data"), Opening::Plain);
+        assert_eq!(classify(&[0; 4_096]), Opening::Plain);
     }
 
     #[test]
-    fn a_greeting_may_arrive_one_byte_at_a_time() {
+    fn a_greeting_can_arrive_byte_by_byte() {
         let whole = CONTROL.as_bytes();
         for length in 0..whole.len() {
-            assert_eq!(judge(&whole[..length]), Opening::Undecided, "{length}");
+            assert_eq!(classify(&whole[..length]), Opening::Undecided, "{length}");
         }
-        assert_eq!(judge(whole), Opening::Control { length: whole.len() });
+        assert_eq!(classify(whole), Opening::Control { length: whole.len() });
     }
 
     #[test]
-    fn data_may_follow_its_greeting_at_once() {
+    fn data_can_follow_its_greeting_immediately() {
         let token = Token(0xfeed);
         let mut bytes = data(token).into_bytes();
         let length = bytes.len();
         bytes.extend([b'\n'; 500]);
-        assert_eq!(judge(&bytes), Opening::Data { token, length });
+        assert_eq!(classify(&bytes), Opening::Data { token, length });
     }
 
     #[test]
-    fn a_damaged_greeting_is_foreign_and_never_waited_for_forever() {
+    fn an_invalid_greeting_is_foreign_and_is_not_waited_for() {
         let mut endless = PRODUCT.as_bytes().to_vec();
         endless.resize(LONGEST, b'x');
-        assert_eq!(judge(&endless), Opening::Foreign);
+        assert_eq!(classify(&endless), Opening::Foreign);
         for line in
             ["LINERATE/2 CONTROL\n", "LINERATE/1 DATA 12\n", "LINERATE/1 \n", "LINERATE/1\n"]
         {
-            assert_eq!(judge(line.as_bytes()), Opening::Foreign, "{line}");
+            assert_eq!(classify(line.as_bytes()), Opening::Foreign, "{line}");
         }
-        assert_eq!(judge(b"LINERATE/\xff\xff\n"), Opening::Foreign);
+        assert_eq!(classify(b"LINERATE/\xff\xff\n"), Opening::Foreign);
         let signed = format!("LINERATE/1 DATA +{:031x}\n", 1);
-        assert_eq!(judge(signed.as_bytes()), Opening::Foreign);
+        assert_eq!(classify(signed.as_bytes()), Opening::Foreign);
     }
 
     proptest! {
         #[test]
-        fn what_is_decided_stays_decided_whatever_follows(
-            start in prop_oneof![Just(CONTROL.to_owned()), Just(data(Token(7))), Just(PRODUCT.to_owned()), ".{0,20}"],
+        fn a_decision_does_not_change_when_more_bytes_arrive(
+            start in prop_oneof![
+                Just(CONTROL.to_owned()),
+                Just(data(Token(7))),
+                Just(PRODUCT.to_owned()),
+                ".{0,20}",
+            ],
             rest in prop::collection::vec(any::<u8>(), 0..400),
         ) {
             let mut bytes = start.into_bytes();
             bytes.extend(rest);
             let mut decided = None;
             for length in 0..=bytes.len() {
-                let opening = judge(&bytes[..length]);
+                let opening = classify(&bytes[..length]);
                 match decided {
                     None if opening == Opening::Undecided => prop_assert!(length < LONGEST),
                     None => decided = Some(opening),
@@ -190,11 +195,11 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_is_told_from_a_stranger_by_its_answer() {
-        assert_eq!(judge_answer(SINK.trim_end()), Answer::Sink);
-        assert_eq!(judge_answer(busy("full house").trim_end()), Answer::Busy("full house".into()));
-        assert_eq!(judge_answer("LINERATE/2 SINK"), Answer::OtherVersion("2".into()));
-        assert_eq!(judge_answer("SSH-2.0-OpenSSH_9.6"), Answer::Stranger);
-        assert_eq!(judge_answer("LINERATE/1"), Answer::Stranger);
+    fn a_sink_is_recognised_by_its_answer() {
+        assert_eq!(parse_answer(SINK.trim_end()), Answer::Sink);
+        assert_eq!(parse_answer(busy("full house").trim_end()), Answer::Busy("full house".into()));
+        assert_eq!(parse_answer("LINERATE/2 SINK"), Answer::OtherVersion("2".into()));
+        assert_eq!(parse_answer("SSH-2.0-OpenSSH_9.6"), Answer::NotLinerate);
+        assert_eq!(parse_answer("LINERATE/1"), Answer::NotLinerate);
     }
 }

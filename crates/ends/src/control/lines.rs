@@ -1,5 +1,4 @@
-//! Lines over a connection whose other end may be anybody: limited in length, and in time as a
-//! whole.
+//! Lines over a connection to an untrusted peer, with limits on length and time.
 
 use crate::socket::Stream;
 use serde::Serialize;
@@ -8,49 +7,49 @@ use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// No line is longer, with its end.
+/// Maximum length of a line, with its end.
 const LONGEST: usize = 16 * 1_024;
 
-/// Why no line came.
+/// The reason why no line was received.
 #[derive(Debug, Error)]
 pub enum LineError {
-    /// The peer said nothing, or not enough, in time.
+    /// The peer did not send a whole line in time.
     #[error("the peer did not finish a line in time")]
     TimedOut,
     /// The peer closed the connection.
     #[error("the peer closed the connection")]
     Closed,
-    /// The peer's line has no end in sight.
+    /// The peer's line exceeds the limit.
     #[error("the peer's line is longer than {LONGEST} bytes")]
     TooLong,
-    /// The peer's line is not what was agreed on; carries the line.
-    #[error("the peer said something that is no message of ours")]
+    /// The peer's line is not a valid message. Contains the line.
+    #[error("the peer sent a line that is not a message of the protocol")]
     NoMessage(String),
-    /// The connection broke.
-    #[error("the connection to the peer broke: {0}")]
+    /// The connection failed.
+    #[error("the connection to the peer failed: {0}")]
     Io(#[from] io::Error),
 }
 
-/// The reading end of a connection that carries lines.
+/// The receiving direction of a connection that carries lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
     stream: Stream,
-    /// What has arrived beyond the lines handed out. Invariant: never longer than [`LONGEST`].
+    /// Received data after the last line. Invariant: at most [`LONGEST`] bytes.
     held: Vec<u8>,
-    /// How much of `held` is known to contain no line end, so that no byte is looked at twice.
+    /// Length of the prefix of `held` without a line end, so that no byte is searched twice.
     searched: usize,
 }
 
 impl Lines {
-    /// Reads lines from `stream`, of which `already` has arrived.
+    /// Reads lines from `stream`, after the data that is already received.
     pub(crate) fn new(stream: Stream, already: &[u8]) -> Self {
         Self { stream, held: already[..already.len().min(LONGEST)].to_vec(), searched: 0 }
     }
 
-    /// The next line without its end. The whole line must have come within `patience`, however its
-    /// bytes trickle in.
-    pub(crate) fn next(&mut self, patience: Duration) -> Result<String, LineError> {
-        let deadline = Instant::now() + patience;
+    /// Returns the next line without its end. The timeout is for the whole line, so that a peer
+    /// that sends single bytes cannot extend it.
+    pub(crate) fn next(&mut self, timeout: Duration) -> Result<String, LineError> {
+        let deadline = Instant::now() + timeout;
         loop {
             if let Some(line) = self.take_line() {
                 return Ok(line);
@@ -62,12 +61,12 @@ impl Lines {
         }
     }
 
-    /// The next line as a message.
+    /// Returns the next line as a message.
     pub(crate) fn next_message<M: DeserializeOwned>(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<M, LineError> {
-        let line = self.next(patience)?;
+        let line = self.next(timeout)?;
         serde_json::from_str(&line).map_err(|_| LineError::NoMessage(line))
     }
 
@@ -106,8 +105,8 @@ impl Lines {
     }
 }
 
-/// Writes `message` as one line. The stream's write time-out bounds how long a peer that does not
-/// read can hold the writer.
+/// Writes `message` as a line. The stream's write timeout limits how long a peer that does not read
+/// can block the writer.
 pub(crate) fn send(mut stream: &Stream, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_where_they_end_not_where_segments_do() {
+    fn lines_do_not_depend_on_segment_boundaries() {
         let (mut near, mut lines) = pair();
         near.write_all(b"one\r\ntw").unwrap();
         assert_eq!(lines.next(SOON).unwrap(), "one");
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_refused_at_the_limit() {
+    fn a_line_without_an_end_is_refused_at_the_limit() {
         let (mut near, mut lines) = pair();
         near.write_all(&[b'x'; LONGEST]).unwrap();
         assert!(matches!(lines.next(SOON), Err(LineError::TooLong)));
@@ -149,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_is_silent_is_not_waited_for_longer_than_agreed() {
+    fn a_silent_peer_times_out() {
         let (_near, mut lines) = pair();
         assert!(matches!(lines.next(Duration::from_millis(1)), Err(LineError::TimedOut)));
         assert!(matches!(lines.next(Duration::ZERO), Err(LineError::TimedOut)));
     }
 
     #[test]
-    fn what_is_no_message_is_kept_to_be_shown() {
+    fn an_invalid_message_is_kept_for_the_error() {
         let (mut near, mut lines) = pair();
         near.write_all(b"220 mail.example ESMTP\n").unwrap();
         let error = lines.next_message::<u64>(SOON).unwrap_err();

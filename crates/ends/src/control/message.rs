@@ -1,4 +1,4 @@
-//! What a sweep asks of a sink, and what the sink answers.
+//! The messages of a control connection.
 
 use super::error::ControlError;
 use super::greeting::{self, Token};
@@ -7,102 +7,101 @@ use crate::serde_text;
 use linerate_evidence::EndCounters;
 use serde::{Deserialize, Serialize};
 
-/// Something that a sweep asks.
+/// A request of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// Who are you? Answered by [`Reply::Description`].
+    /// Requests a description of the sink. Answered by [`Reply::Description`].
     Describe {},
-    /// What would you grant? Answered by [`Reply::Granted`].
+    /// Requests the receive buffer that would be granted. Answered by [`Reply::Granted`].
     Grant {
-        /// The receive buffer in question, in bytes.
+        /// The requested receive buffer in bytes.
         receive_buffer: u64,
     },
-    /// What time is it? Answered by [`Reply::Time`].
+    /// Requests the time. Answered by [`Reply::Time`].
     Time {},
-    /// Get ready for a run. Answered by [`Reply::Opened`], then [`Reply::Ready`], then
-    /// [`Reply::Done`].
+    /// Requests a run. Answered by [`Reply::Opened`], [`Reply::Ready`] and [`Reply::Done`].
     Open(RunSpec),
-    /// End the run that is under way now. Answered by its [`Reply::Done`].
+    /// Ends the current run. Answered by its [`Reply::Done`].
     Stop {},
 }
 
-/// Something that a sink answers.
+/// A reply of a sink.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {
-    /// Who the sink is.
+    /// A description of the sink.
     Description(Description),
-    /// The receive buffer that the kernel would grant, in bytes as it counts them.
+    /// The receive buffer that the kernel would grant.
     Granted {
         /// Bytes, as `SO_RCVBUF` reads back.
         granted_bytes: u64,
     },
-    /// The sink's clock.
+    /// The time of the sink.
     Time {
-        /// Nanoseconds since the sink began.
+        /// Nanoseconds since the sink started.
         nanos: u64,
     },
     /// The sink waits for the data connection.
     Opened(Opened),
-    /// The data connection is there: write.
+    /// The data connection is open: the sweep can write.
     Ready(Ready),
-    /// The run is over.
+    /// The run has ended.
     Done(Report),
-    /// No, and why.
+    /// The request is refused.
     Refused {
-        /// A sentence for people.
+        /// The reason, as a sentence.
         reason: String,
     },
 }
 
-/// The run that a sweep wants.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpec {
-    /// The receive buffer to ask the kernel for, in bytes; none leaves it to the kernel's tuning.
+    /// The receive buffer in bytes; `None` selects the kernel's automatic tuning.
     pub receive_buffer: Option<u64>,
-    /// How many bytes will come.
+    /// Number of bytes to transfer.
     pub bytes: u64,
-    /// How many bytes a read may take.
+    /// Maximum number of bytes of a read.
     pub read_size: u64,
-    /// Compare what arrives with the pattern of this seed.
+    /// The seed of the pattern to compare the data with, if any.
     pub verify: Option<u64>,
-    /// Stop this long after the first byte, in milliseconds, whatever has come by then.
+    /// Maximum duration from the first byte, in milliseconds.
     pub max_milliseconds: u64,
-    /// The value of the MSS option to announce; none leaves it to the interface.
+    /// The MSS to announce; `None` selects that of the interface.
     pub max_segment: Option<u16>,
 }
 
-/// Who a sink is, and what it runs on.
+/// The identity of a sink and its machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
     /// Program and version.
     pub program: String,
     /// The kernel's name and release.
     pub kernel: String,
-    /// Whose TCP takes what comes.
+    /// The TCP implementation of the sink.
     #[serde(default)]
     pub tcp: SinkTcp,
-    /// The machine's limit on receive buffers (`net.core.rmem_max`), if it tells.
+    /// The limit of the machine on receive buffers (`net.core.rmem_max`), if it is known.
     pub rmem_max: Option<u64>,
-    /// Sweeps that are connected, this one included.
+    /// Number of connected sweeps, including this one.
     pub sessions: u64,
 }
 
-/// Whose TCP a sink has.
+/// The TCP implementation of a sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SinkTcp {
-    /// The kernel's.
+    /// The kernel.
     #[default]
     Kernel,
-    /// That of a host of linerate's own.
+    /// A linerate host.
     Linerate,
 }
 
 impl SinkTcp {
-    /// How many times what was asked for a buffer is when it is read back: the kernel counts its
-    /// own overhead.
+    /// Returns the ratio of a buffer's size as it reads back to the requested size: the kernel adds
+    /// its overhead.
     #[must_use]
     pub const fn granted_per_asked(self) -> u64 {
         match self {
@@ -112,54 +111,53 @@ impl SinkTcp {
     }
 }
 
-/// A run that the sink waits for.
+/// A run whose data connection the sink expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opened {
-    /// What the data connection's greeting must say.
+    /// The token in the greeting of the data connection.
     #[serde(with = "serde_text")]
     pub(crate) token: Token,
-    /// The listening socket's receive buffer as the kernel granted it, in bytes.
+    /// The receive buffer of the listening socket as granted, in bytes.
     pub granted_bytes: u64,
 }
 
 impl Opened {
-    /// What the data connection must say first.
+    /// Returns the greeting of the data connection.
     #[must_use]
     pub fn greeting(&self) -> String {
         greeting::data(self.token)
     }
 }
 
-/// The data connection as the sink sees it, before the first byte.
+/// The data connection as accepted by the sink, before the first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
-    /// The connection's receive buffer as the kernel granted it, in bytes.
+    /// The receive buffer of the connection as granted, in bytes.
     pub granted_bytes: u64,
 }
 
-/// What came of a run at the sink.
+/// The sink's report on a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// How it ended.
+    /// The reason for the end.
     pub ended: Ended,
     /// Bytes read.
     pub bytes: u64,
-    /// From having read the first byte to having read the last one, in nanoseconds of the sink's
+    /// Time from reading the first byte to reading the last one, in nanoseconds of the sink's
     /// clock.
     pub span_nanos: u64,
-    /// Where the first wrong byte was, if what arrived was compared and one was wrong.
+    /// Position of the first wrong byte, if the data was compared and differs.
     pub wrong_at: Option<u64>,
-    /// What the kernel says of the connection at its end, and what was sampled while it ran.
+    /// The counters of the connection at its end, and the sampled peaks.
     pub counters: EndCounters,
 }
 
 impl Report {
-    /// Returns the report, if a sink that was sent `sent` bytes and asked to read `asked` can have
-    /// made it.
+    /// Checks the report against the number of bytes sent and requested.
     ///
     /// # Errors
     /// [`ControlError::WrongCount`] if it reports more bytes than were sent, or completion with
-    /// another count.
+    /// another number.
     pub fn checked(self, sent: u64, asked: u64) -> Result<Self, ControlError> {
         let whole = self.ended == Ended::Complete;
         if self.bytes > sent || (whole && self.bytes != asked) {
@@ -174,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_look_as_the_protocol_says() {
+    fn messages_have_the_format_of_the_protocol() {
         let opened = Reply::Opened(Opened { token: Token(0x9f), granted_bytes: 2_920 });
         let text = serde_json::to_string(&opened).unwrap();
         assert_eq!(
@@ -186,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_cannot_have_read_what_was_not_sent_or_all_and_yet_less() {
+    fn impossible_byte_counts_are_refused() {
         let report = |ended, bytes| {
             let counters = EndCounters::default();
             Report { ended, bytes, span_nanos: 1, wrong_at: None, counters }
@@ -198,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_text_is_no_message() {
+    fn hostile_text_is_not_a_message() {
         for text in [
             "",
             "null",

@@ -1,10 +1,10 @@
-//! The control connection of a sink: how a sweep on one machine sets up the far end on another.
+//! The control connection of a sink: how a sweep on one machine sets up runs on another one.
 //!
-//! Control and data share one TCP port. A connection that opens with `greeting::CONTROL` is a
-//! sweep asking for runs; one that opens with a data greeting carries the bytes of a run that was
-//! asked for; anything else is a plain peer (`ttcp`, `nc`, RFC 863), whose bytes are counted and
-//! thrown away. After the greeting a control connection carries one JSON object a line, in both
-//! directions, each line limited in length and in time.
+//! Control and data connections use one TCP port. A connection that starts with
+//! `greeting::CONTROL` is a control connection; one that starts with a data greeting carries the
+//! data of a run; anything else is a plain peer (`ttcp`, `nc`, RFC 863), whose data is counted and
+//! discarded. After the greeting, a control connection carries one JSON object per line in both
+//! directions. Lines are limited in length and in time.
 //!
 //! ```text
 //! sweep                                   sink
@@ -17,13 +17,13 @@
 //!     second connection: LINERATE/1 DATA 9f…
 //!                               ◀───      {"ready":{"granted_bytes":2920, …}}
 //!     the bytes of the run
-//!                               ◀───      {"done":{"bytes":8388608, …}}   as soon as the last is read
+//!                               ◀───      {"done":{"bytes":8388608, …}}   after the last byte
 //! ```
 
 mod client;
 mod error;
-#[cfg(any(test, feature = "false-sink"))]
-mod false_sink;
+#[cfg(any(test, feature = "fake-sink"))]
+mod fake_sink;
 pub(crate) mod greeting;
 mod lines;
 mod message;
@@ -33,7 +33,7 @@ pub use error::ControlError;
 pub use lines::LineError;
 pub use message::{Description, Opened, Ready, Report, RunSpec, SinkTcp};
 
-#[cfg(any(test, feature = "false-sink"))]
-pub use false_sink::false_sink;
+#[cfg(any(test, feature = "fake-sink"))]
+pub use fake_sink::fake_sink;
 pub(crate) use lines::{Lines, send};
 pub(crate) use message::{Reply, Request};

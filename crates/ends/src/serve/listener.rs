@@ -1,4 +1,4 @@
-//! A listening socket that can be told to stop.
+//! A listening socket that can be interrupted.
 
 use crate::interrupt::Interrupt;
 use crate::socket::{Listening, Network, Options, Stream, is_pause};
@@ -9,20 +9,20 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use thiserror::Error;
 
-/// How long a machine that has nothing left is given to get something back.
+/// Time to wait when the machine has no descriptors or memory left.
 const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Where a service listens.
+/// The address of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenAt {
-    /// At this address only.
+    /// This address only.
     Address(SocketAddr),
-    /// At this port of every address of the machine: IPv6 and IPv4, or IPv4 alone where the kernel
-    /// has no IPv6. Port 0 lets the kernel choose.
+    /// This port of all addresses of the machine: IPv6 and IPv4, or IPv4 alone if the kernel has no
+    /// IPv6. Port 0 lets the kernel choose.
     Everywhere(u16),
 }
 
-/// `ADDR:PORT`, `[ADDR]:PORT` for IPv6, or a port alone.
+/// Parses `ADDR:PORT`, `[ADDR]:PORT` for IPv6, or a port alone.
 impl FromStr for ListenAt {
     type Err = ListenError;
 
@@ -34,7 +34,7 @@ impl FromStr for ListenAt {
     }
 }
 
-/// As it is read.
+/// Formats the text that is parsed.
 impl fmt::Display for ListenAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -44,41 +44,43 @@ impl fmt::Display for ListenAt {
     }
 }
 
-/// Why a service cannot listen.
+/// The reason why a service cannot listen.
 #[derive(Debug, Error)]
 pub enum ListenError {
-    /// The text is no address.
+    /// The text is not an address.
     #[error(
-        "`{0}` is nowhere to listen: write ADDR:PORT, such as 127.0.0.1:1988 or [::1]:1988, or a port"
+        "`{0}` is not an address: write ADDR:PORT, such as 127.0.0.1:1988 or [::1]:1988, or a port"
     )]
     NotAnAddress(String),
-    /// Somebody else has the port.
+    /// Another program has the port.
     #[error(
-        "{0} is in use: end the program that has it (see `ss -ltnp`), or choose another one with --listen"
+        "{0} is in use: end the program that uses it (see `ss -ltnp`), or choose another one with \
+         --listen"
     )]
     InUse(SocketAddr),
-    /// The port is one for the superuser.
+    /// The port needs root privileges.
     #[error("no permission to listen at {0}: choose a port above 1023 with --listen")]
     NoPermission(SocketAddr),
-    /// The address belongs to another machine.
+    /// The address is not local.
     #[error(
-        "{0} is no address of this machine: choose one that `ip addr` shows, or a port alone for all"
+        "{0} is not an address of this machine: choose one that `ip addr` shows, or a port alone \
+         for all"
     )]
     NotOurs(SocketAddr),
-    /// A host of linerate's own has one address.
-    #[error("{0} is no address of linerate's host: listen at {1}, or at a port alone")]
+    /// The address is not that of the linerate host.
+    #[error("{0} is not the address of linerate's host: listen at {1}, or at a port alone")]
     NotOfHost(SocketAddr, Ipv4Addr),
-    /// The kernel refuses for another reason.
+    /// Another error of the system.
     #[error("cannot listen at {0} ({1}): see `linerate doctor`")]
     Io(SocketAddr, #[source] io::Error),
 }
 
-/// A listening socket that can be told to stop.
+/// A listening socket that can be interrupted.
 #[derive(Debug)]
 pub struct Listener(Listening);
 
 impl Listener {
-    /// Listens at `place` of `network`, for connections with `options`.
+    /// Listens at `place` of `network`. Connections inherit `options`.
     ///
     /// # Errors
     /// [`ListenError`], with the remedy.
@@ -106,7 +108,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens, with the port that was free if it was left open.
+    /// Returns the address, with the actual port if port 0 was requested.
     ///
     /// # Errors
     /// The error of the system.
@@ -114,12 +116,12 @@ impl Listener {
         self.0.local_addr()
     }
 
-    /// The socket itself.
+    /// Returns the socket.
     pub(crate) const fn socket(&self) -> &Listening {
         &self.0
     }
 
-    /// Hands everybody who comes to `serve` until `interrupt` is raised.
+    /// Calls `serve` with every connection until `interrupt` is raised.
     pub(crate) fn accept_until(
         &self,
         interrupt: &Interrupt,
@@ -130,7 +132,7 @@ impl Listener {
                 Ok((stream, peer)) => serve(stream, peer),
                 Err(error) if is_pause(&error) || is_of_one_peer(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::NetworkDown => return Err(error),
-                // Out of descriptors or memory: those who are served will give some back.
+                // Out of descriptors or memory: closing connections will release some.
                 Err(_) => {
                     let _ = poll(&mut [], Some(&WAIT));
                 }
@@ -149,7 +151,7 @@ impl Listener {
     }
 }
 
-/// The peer went away before it was accepted; the listener is well.
+/// Did the peer reset the connection before it was accepted? The listener is not affected.
 fn is_of_one_peer(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ConnectionAborted
 }
@@ -169,7 +171,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn a_place_is_an_address_or_a_port_of_all() {
+    fn a_place_is_an_address_or_a_port() {
         assert_eq!("1988".parse::<ListenAt>().unwrap(), ListenAt::Everywhere(1_988));
         assert_eq!(":0".parse::<ListenAt>().unwrap(), ListenAt::Everywhere(0));
         for text in ["127.0.0.1:7", "[::1]:7"] {
@@ -184,18 +186,18 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_cannot_be_had_is_explained() {
-        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    fn an_address_that_is_not_available_is_explained() {
+        let result = TcpListener::bind("127.0.0.1:0").unwrap();
         let refused = |address: SocketAddr| {
             Listener::bind(&Network::Kernel, ListenAt::Address(address), &Options::default())
                 .unwrap_err()
         };
-        assert!(matches!(refused(taken.local_addr().unwrap()), ListenError::InUse(_)));
+        assert!(matches!(refused(result.local_addr().unwrap()), ListenError::InUse(_)));
         assert!(matches!(refused("192.0.2.1:0".parse().unwrap()), ListenError::NotOurs(_)));
     }
 
     #[test]
-    fn everywhere_takes_ipv4_as_well() {
+    fn listening_on_all_addresses_includes_ipv4() {
         let listener =
             Listener::bind(&Network::Kernel, ListenAt::Everywhere(0), &Options::default()).unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -1,12 +1,11 @@
-//! What the services of the laboratory share: a listening socket that can be told to stop, and a
-//! limited number of guests.
+//! The common part of the services: an interruptible listener, and a limited set of connections.
 
-mod guests;
+mod connections;
 mod listener;
 mod lock;
 
 pub use listener::{ListenAt, ListenError};
 
-pub(crate) use guests::{Guests, Place};
+pub(crate) use connections::{ConnectionSlot, Connections};
 pub use listener::Listener;
 pub(crate) use lock::lock;

@@ -2,21 +2,21 @@
 
 use super::event::{Event, Served, Service};
 use super::shared::Shared;
-use crate::socket::{Intake, Stream};
+use crate::socket::{ReadTask, Stream};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 const READ_SIZE: usize = 128 << 10;
 
-/// Reads what comes, of which `first` has, and throws it away.
+/// Reads and discards all data. `first` is already received.
 pub(super) fn serve(stream: &Stream, peer: SocketAddr, first: &[u8], shared: &Shared<'_>) {
-    let intake = Intake {
+    let read_task = ReadTask {
         bytes: u64::MAX,
         read_size: READ_SIZE,
         pattern: None,
         max_time: Duration::MAX,
         idle_time: shared.limits.idle,
     };
-    let taken = intake.take(stream, first, || shared.guests.are_leaving());
-    shared.tell(&Event::Served(Served::new(peer, Service::Plain, &taken)));
+    let result = read_task.run(stream, first, || shared.connections.is_closing());
+    shared.tell(&Event::Served(Served::new(peer, Service::Plain, &result)));
 }

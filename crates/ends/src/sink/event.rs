@@ -1,94 +1,94 @@
-//! What a sink has to tell of those who came.
+//! The events of a sink.
 
 use crate::ended::Ended;
-use crate::socket::Taken;
+use crate::socket::ReadResult;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Something that a sink tells.
+/// An event of a sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A connection is over.
+    /// A connection has ended.
     Served(Served),
-    /// A connection was refused.
-    TurnedAway {
-        /// Whose.
+    /// A connection was rejected.
+    Rejected {
+        /// The address of the peer.
         peer: SocketAddr,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// A connection that is over.
+/// A connection that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Whose it was.
+    /// The address of the peer.
     pub peer: SocketAddr,
-    /// What it was for.
+    /// The purpose of the connection.
     pub service: Service,
-    /// Bytes of data that came over it.
+    /// Bytes of data received.
     pub bytes: u64,
-    /// When the first of them came, if any did.
+    /// Time of the first byte, if there was one.
     pub first: Option<Instant>,
-    /// From then to the last of them.
+    /// Time from the first to the last byte.
     pub span: Duration,
 }
 
-/// What a connection was for.
+/// The purpose of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// A plain peer's bytes, thrown away.
+    /// Data of a plain peer, which was discarded.
     Plain,
-    /// The bytes of a sweep's run.
+    /// Data of a sweep's run.
     Run {
-        /// The connection's receive buffer, in bytes as the kernel counts them.
+        /// The receive buffer of the connection, in bytes as the kernel counts them.
         receive_granted: u64,
-        /// How it ended.
+        /// The reason for the end.
         ended: Ended,
-        /// Were the bytes those of the pattern? `None` if nobody looked.
+        /// Did the data match the pattern? `None` if it was not compared.
         verified: Option<bool>,
     },
-    /// A sweep's wishes.
+    /// A control connection.
     Control {
-        /// Runs it asked for.
+        /// Number of requested runs.
         runs: u64,
     },
 }
 
-/// Everybody who came, in sum.
+/// Totals of all connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Connections that carried data or might have.
+    /// Connections for data.
     pub connections: u64,
     /// Control connections.
     pub sessions: u64,
-    /// Connections that were refused.
-    pub turned_away: u64,
+    /// Connections that were rejected.
+    pub rejected: u64,
     /// Bytes of data.
     pub bytes: u64,
-    /// When the first of them came, and when the last.
+    /// Times of the first and of the last byte.
     came: Option<(Instant, Instant)>,
 }
 
 impl Served {
-    /// One over which that was read.
-    pub(super) fn new(peer: SocketAddr, service: Service, taken: &Taken) -> Self {
-        Self { peer, service, bytes: taken.bytes, first: taken.first, span: taken.span() }
+    /// Creates the record of a connection from what was read.
+    pub(super) fn new(peer: SocketAddr, service: Service, result: &ReadResult) -> Self {
+        Self { peer, service, bytes: result.bytes, first: result.first, span: result.span() }
     }
 }
 
 impl Summary {
-    /// From the first byte of all connections to the last: they may come at the same time, or with
-    /// pauses between them.
+    /// Returns the time from the first byte of all connections to the last. Connections may
+    /// overlap, and there may be pauses.
     #[must_use]
     pub fn span(&self) -> Duration {
         self.came.map_or(Duration::ZERO, |(first, last)| last.saturating_duration_since(first))
     }
 
-    /// Counts one more.
+    /// Adds an event.
     pub(super) fn add(&mut self, event: &Event) {
         match event {
-            Event::TurnedAway { .. } => self.turned_away += 1,
+            Event::Rejected { .. } => self.rejected += 1,
             Event::Served(Served { service: Service::Control { .. }, .. }) => self.sessions += 1,
             Event::Served(served) => {
                 self.connections += 1;
@@ -109,7 +109,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[test]
-    fn what_comes_at_the_same_time_takes_no_longer_together() {
+    fn overlapping_connections_are_not_counted_twice() {
         let (now, peer) = (Instant::now(), (Ipv4Addr::LOCALHOST, 1_988).into());
         let at = |seconds| Duration::from_secs(seconds);
         let mut summary = Summary::default();
@@ -121,9 +121,9 @@ mod tests {
         };
         assert_eq!(span_with(None, 0), Duration::ZERO);
         assert_eq!(span_with(Some(12), 3), at(3));
-        assert_eq!(span_with(Some(10), 10), at(10), "who began earlier and ended later");
-        assert_eq!(span_with(Some(15), 0), at(10), "a read between them");
-        assert_eq!(span_with(None, 0), at(10), "and who said nothing");
+        assert_eq!(span_with(Some(10), 10), at(10), "an earlier start and a later end");
+        assert_eq!(span_with(Some(15), 0), at(10), "a read in between");
+        assert_eq!(span_with(None, 0), at(10), "a connection without data");
         assert_eq!(span_with(Some(30), 5), at(25), "a pause counts");
         assert_eq!(summary.bytes, 6_000);
     }

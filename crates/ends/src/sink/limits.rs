@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-/// How much a sink takes on at a time.
+/// Limits on the load of a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections of any kind.
+    /// Maximum number of connections of any kind.
     pub connections: usize,
-    /// Control connections among them.
+    /// Maximum number of control connections.
     pub sessions: usize,
-    /// A plain peer that has been silent for so long is let go.
+    /// A plain peer that is silent for this time is disconnected.
     pub idle: Duration,
-    /// A run whose data connection has not come for so long is given up, and lets others through
-    /// the door.
+    /// A run whose data connection does not arrive within this time is cancelled, and unlocks the
+    /// receive buffer.
     pub arrival: Duration,
 }
 

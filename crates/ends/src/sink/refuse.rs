@@ -7,7 +7,7 @@ use std::net::Shutdown;
 
 /// Writes the line that refuses a connection, and ends the stream.
 pub(super) fn refuse(mut stream: &Stream, reason: &str) {
-    // Whoever does not take even this line misses nothing.
+    // The line is lost if the peer does not read it.
     let _ = stream.write_all(greeting::busy(reason).as_bytes());
     let _ = stream.shutdown(Shutdown::Write);
 }

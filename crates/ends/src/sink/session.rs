@@ -1,4 +1,4 @@
-//! One control connection at the sink: hears a sweep's wishes and answers them.
+//! A control connection at the sink: reads the requests of a sweep and answers them.
 
 use super::event::{Event, Served, Service};
 use super::refuse::refuse;
@@ -13,14 +13,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a sweep may be silent between two runs.
+/// Maximum time between two requests.
 const IDLE: Duration = Duration::from_secs(300);
-/// How long a sweep may take to read an answer.
-const WRITE_PATIENCE: Duration = Duration::from_secs(10);
-/// How long another sweep's run may stand in the door.
-const DOOR_PATIENCE: Duration = Duration::from_secs(4);
+/// Time within which a sweep must read an answer.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time to wait for the receive buffer while another sweep's run has locked it.
+const BUFFER_LOCK_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// A control connection and the run it asked for last.
+/// A control connection and its latest run.
 struct Session<'s, 'a> {
     shared: &'s Shared<'a>,
     control: Arc<ControlEnd>,
@@ -28,12 +28,12 @@ struct Session<'s, 'a> {
     runs: u64,
 }
 
-/// Serves a control connection, of which `already` has arrived beyond the greeting.
+/// Serves a control connection, after the data received with the greeting.
 pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &Shared<'_>) {
     let Some(place) = shared.enter_session() else {
-        let reason = format!("{} sweeps are as many as this sink serves", shared.limits.sessions);
+        let reason = format!("this sink serves at most {} sweeps", shared.limits.sessions);
         refuse(stream, &reason);
-        shared.tell(&Event::TurnedAway { peer, reason });
+        shared.tell(&Event::Rejected { peer, reason });
         return;
     };
     let Ok((mut lines, control)) = prepare(stream, already) else {
@@ -43,7 +43,7 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &
     session.serve_until_it_ends(&mut lines);
     let service = Service::Control { runs: session.runs };
     drop(session);
-    // Who hears that it is over finds its place free.
+    // The slot is free before the event is reported.
     drop(place);
     shared.tell(&Event::Served(Served {
         peer,
@@ -57,7 +57,7 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &
 /// Answers the greeting.
 fn prepare(mut stream: &Stream, already: &[u8]) -> io::Result<(Lines, ControlEnd)> {
     stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(WRITE_PATIENCE))?;
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     stream.write_all(greeting::SINK.as_bytes())?;
     Ok((Lines::new(stream.try_clone()?, already), ControlEnd::new(stream.try_clone()?)))
 }
@@ -65,12 +65,12 @@ fn prepare(mut stream: &Stream, already: &[u8]) -> io::Result<(Lines, ControlEnd
 impl Session<'_, '_> {
     fn serve_until_it_ends(&mut self, lines: &mut Lines) {
         loop {
-            let run_needs = self.run.as_ref().and_then(|(_, run)| run.patience());
+            let run_needs = self.run.as_ref().and_then(|(_, run)| run.timeout());
             match lines.next_message::<Request>(run_needs.unwrap_or(IDLE)) {
                 Ok(request) => self.answer(&request),
                 Err(LineError::TimedOut) if run_needs.is_some() => self.look_after_run(),
                 Err(LineError::NoMessage(_)) => {
-                    self.control.refuse("this is no request that a sink knows");
+                    self.control.refuse("this is not a request of this version");
                     return;
                 }
                 Err(_) => return,
@@ -80,24 +80,25 @@ impl Session<'_, '_> {
 
     fn answer(&mut self, request: &Request) {
         match *request {
-            Request::Describe {} => self.control.say(&Reply::Description(self.description())),
+            Request::Describe {} => self.control.send(&Reply::Description(self.description())),
             Request::Time {} => {
                 let nanos =
                     u64::try_from(self.shared.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-                self.control.say(&Reply::Time { nanos });
+                self.control.send(&Reply::Time { nanos });
             }
-            Request::Grant { receive_buffer } => match self.shared.door.would_grant(receive_buffer)
-            {
-                Ok(granted_bytes) => self.control.say(&Reply::Granted { granted_bytes }),
-                Err(error) => self.control.refuse(format!("no buffer is granted: {error}")),
-            },
+            Request::Grant { receive_buffer } => {
+                match self.shared.receive_buffer.would_grant(receive_buffer) {
+                    Ok(granted_bytes) => self.control.send(&Reply::Granted { granted_bytes }),
+                    Err(error) => self.control.refuse(format!("no buffer is granted: {error}")),
+                }
+            }
             Request::Open(spec) => match self.open(spec) {
-                Ok(opened) => self.control.say(&Reply::Opened(opened)),
+                Ok(opened) => self.control.send(&Reply::Opened(opened)),
                 Err(reason) => self.control.refuse(reason),
             },
             Request::Stop {} => match &self.run {
                 Some((_, run)) if !run.is_over() => run.stop(),
-                // Its report and this request have crossed on their way.
+                // The run has just ended: its report and this request have crossed.
                 _ => {}
             },
         }
@@ -107,33 +108,33 @@ impl Session<'_, '_> {
         Description {
             program: concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
             kernel: machine::kernel(),
-            tcp: self.shared.door.tcp(),
+            tcp: self.shared.receive_buffer.tcp(),
             rmem_max: machine::sysctl("net.core.rmem_max").and_then(|limit| limit.parse().ok()),
             sessions: self.shared.session_count() as u64,
         }
     }
 
-    /// Takes a turn at the door for a run, and waits for its data connection.
+    /// Locks the receive buffer for a run, and expects its data connection.
     fn open(&mut self, spec: RunSpec) -> Result<Opened, String> {
         if self.run.as_ref().is_some_and(|(_, run)| !run.is_over()) {
-            return Err("the run before is not over".to_owned());
+            return Err("the previous run has not ended".to_owned());
         }
         if let Some(objection) = objection(&spec) {
             return Err(objection);
         }
-        let token = new_token().map_err(|error| format!("no randomness for a token: {error}"))?;
-        let turn = self
+        let token = new_token().map_err(|error| format!("no random token: {error}"))?;
+        let lock_buffer = self
             .shared
-            .door
-            .turn(DOOR_PATIENCE)
-            .ok_or("another sweep's run stands in the door: try again")?;
-        let granted = turn.set(spec.receive_buffer, spec.max_segment);
+            .receive_buffer
+            .lock_buffer(BUFFER_LOCK_TIMEOUT)
+            .ok_or("another sweep is opening a run: try again")?;
+        let granted = lock_buffer.set(spec.receive_buffer, spec.max_segment);
         let granted_bytes =
             granted.map_err(|error| format!("the run's options are refused: {error}"))?;
         let run = Arc::new(Run::expected(
             spec,
             Arc::clone(&self.control),
-            turn,
+            lock_buffer,
             self.shared.limits.arrival,
         ));
         self.shared.expect(token, Arc::clone(&run));
@@ -152,7 +153,7 @@ impl Session<'_, '_> {
     }
 }
 
-/// A sweep that has gone away wants no more of its run.
+/// Stops the run of a sweep that has disconnected.
 impl Drop for Session<'_, '_> {
     fn drop(&mut self) {
         if let Some((token, run)) = self.run.take() {
@@ -162,7 +163,7 @@ impl Drop for Session<'_, '_> {
     }
 }
 
-/// A secret that nobody guesses.
+/// Draws a secret that cannot be guessed.
 fn new_token() -> io::Result<Token> {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;

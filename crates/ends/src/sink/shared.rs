@@ -1,39 +1,39 @@
-//! What the threads of a sink have in common: who is there, and which runs are expected.
+//! The state shared by the threads of a sink: open connections and expected runs.
 
-use super::door::Door;
 use super::event::{Event, Summary};
 use super::limits::Limits;
+use super::receive_buffer::ReceiveBufferLock;
 use super::run::Run;
 use crate::control::greeting::Token;
-use crate::serve::{Guests, lock};
+use crate::serve::{Connections, lock};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// What the threads of a sink have in common.
+/// The state shared by the threads of a sink.
 pub(super) struct Shared<'a> {
-    pub(super) door: &'a Door<'a>,
+    pub(super) receive_buffer: &'a ReceiveBufferLock<'a>,
     pub(super) limits: Limits,
-    pub(super) guests: Guests,
+    pub(super) connections: Connections,
     pub(super) begun: Instant,
     tell: &'a (dyn Fn(&Event) + Sync),
     sessions: AtomicUsize,
-    /// Runs whose data connection has not come. Invariant: no more than one for each session.
+    /// Runs whose data connection has not arrived. Invariant: at most one for each session.
     expected: Mutex<BTreeMap<Token, Arc<Run<'a>>>>,
     summary: Mutex<Summary>,
 }
 
 impl<'a> Shared<'a> {
     pub(super) fn new(
-        door: &'a Door<'a>,
+        receive_buffer: &'a ReceiveBufferLock<'a>,
         limits: Limits,
         tell: &'a (dyn Fn(&Event) + Sync),
     ) -> Self {
         Self {
-            door,
+            receive_buffer,
             limits,
-            guests: Guests::new(limits.connections),
+            connections: Connections::new(limits.connections),
             begun: Instant::now(),
             tell,
             sessions: AtomicUsize::new(0),
@@ -42,24 +42,24 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// A place for one more control connection, if there is one.
+    /// Registers a control connection, if the limit allows it.
     pub(super) fn enter_session(&self) -> Option<SessionPlace<'_>> {
         let more = |sessions: usize| (sessions < self.limits.sessions).then_some(sessions + 1);
         let entered = self.sessions.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         entered.is_ok().then(|| SessionPlace { sessions: &self.sessions })
     }
 
-    /// Control connections at present.
+    /// Returns the number of control connections.
     pub(super) fn session_count(&self) -> usize {
         self.sessions.load(Ordering::Relaxed)
     }
 
-    /// Waits for the data connection of `run`.
+    /// Registers a run that waits for its data connection.
     pub(super) fn expect(&self, token: Token, run: Arc<Run<'a>>) {
         lock(&self.expected).insert(token, run);
     }
 
-    /// The run that `token` belongs to. A token is good for one connection.
+    /// Removes and returns the run of `token`. A token is valid for one connection.
     pub(super) fn take_expected(&self, token: Token) -> Option<Arc<Run<'a>>> {
         lock(&self.expected).remove(&token)
     }
@@ -70,13 +70,13 @@ impl<'a> Shared<'a> {
         (self.tell)(event);
     }
 
-    /// Everybody who came, in sum.
+    /// Returns the totals.
     pub(super) fn summary(&self) -> Summary {
         *lock(&self.summary)
     }
 }
 
-/// A control connection's place, given back when it is dropped.
+/// A registered control connection, which is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct SessionPlace<'a> {
     sessions: &'a AtomicUsize,

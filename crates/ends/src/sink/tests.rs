@@ -1,4 +1,4 @@
-//! A sink, its plain peers, its sweeps, and those who wish it no good.
+//! A sink with plain peers, sweeps, and hostile peers.
 
 use super::*;
 use crate::control::{ControlError, Remote, Request, RunSpec};
@@ -10,7 +10,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 
-/// A sink in a thread of its own.
+/// A sink in a thread.
 struct Running {
     address: SocketAddr,
     interrupt: Interrupt,
@@ -42,7 +42,7 @@ impl Running {
     fn served(&self) -> Served {
         match self.events.recv().unwrap() {
             Event::Served(served) => served,
-            event @ Event::TurnedAway { .. } => panic!("{event:?}"),
+            event @ Event::Rejected { .. } => panic!("{event:?}"),
         }
     }
 
@@ -52,7 +52,7 @@ impl Running {
     }
 }
 
-/// A run of `bytes`, compared with the pattern of seed 5.
+/// Returns a run of `bytes` bytes, compared with the pattern of seed 5.
 fn spec(bytes: u64) -> RunSpec {
     RunSpec {
         receive_buffer: Some(20_000),
@@ -85,7 +85,7 @@ fn in_a_minute() -> Instant {
 }
 
 #[test]
-fn a_plain_peer_is_counted_whatever_it_says() {
+fn data_of_a_plain_peer_is_counted_and_discarded() {
     let sink = Running::start(Limits::default());
     for text in ["", "L", "LINERATE", "GET / HTTP/1.1\r\n\r\n", "LINERATES"] {
         let mut peer = sink.dial();
@@ -93,19 +93,19 @@ fn a_plain_peer_is_counted_whatever_it_says() {
         peer.shutdown(Shutdown::Write).unwrap();
         let served = sink.served();
         assert_eq!((served.service, served.bytes), (Service::Plain, text.len() as u64), "{text}");
-        assert_eq!(peer.read(&mut [0; 16]).unwrap(), 0, "a discard service says nothing");
+        assert_eq!(peer.read(&mut [0; 16]).unwrap(), 0, "a discard service sends nothing");
     }
     let summary = sink.end();
     assert_eq!((summary.connections, summary.bytes), (5, 36));
 }
 
 #[test]
-fn a_sweep_gets_the_buffer_it_asks_for_and_a_report() {
+fn a_sweep_gets_the_requested_buffer_and_a_report() {
     let sink = Running::start(Limits::default());
     let mut sweep = sink.sweep().unwrap();
     assert!(sweep.description().program.starts_with("linerate "));
     assert_eq!(sweep.grant(30_000).unwrap(), 60_000);
-    assert_ne!(sweep.shortest_round_trip(), Duration::MAX, "it has been measured");
+    assert_ne!(sweep.shortest_round_trip(), Duration::MAX, "the round trip was measured");
     for _ in 0..2 {
         let mut data = open(&sink, &mut sweep, &spec(100_000));
         data.write_all(&pattern(100_000)).unwrap();
@@ -123,7 +123,7 @@ fn a_sweep_gets_the_buffer_it_asks_for_and_a_report() {
 }
 
 #[test]
-fn a_byte_that_is_wrong_is_found() {
+fn a_wrong_byte_is_found() {
     let sink = Running::start(Limits::default());
     let mut sweep = sink.sweep().unwrap();
     let mut data = open(&sink, &mut sweep, &spec(9_000));
@@ -134,51 +134,53 @@ fn a_byte_that_is_wrong_is_found() {
     assert_eq!((report.bytes, report.wrong_at), (9_000, Some(8_000)));
 }
 
-/// The lines of a control connection that opens a run `opens` times, one after the other, without
-/// ever coming for it, and then has no more to say.
-fn opened_in_vain(limits: Limits, opens: usize) -> Vec<String> {
+/// Returns the lines of a control connection that requests `opens` runs, one after the other,
+/// without opening a data connection.
+fn replies_without_data_connection(limits: Limits, opens: usize) -> Vec<String> {
     let sink = Running::start(limits);
     let mut control = sink.dial();
     control.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut lines = BufReader::new(control.try_clone().unwrap()).lines().map(Result::unwrap);
     control.write_all(greeting::CONTROL.as_bytes()).unwrap();
-    let mut heard = vec![lines.next().unwrap()];
+    let mut replies = vec![lines.next().unwrap()];
     for open in 1..=opens {
         writeln!(control, "{}", serde_json::to_string(&Request::Open(spec(1_000))).unwrap())
             .unwrap();
-        heard.push(lines.next().unwrap());
+        replies.push(lines.next().unwrap());
         if open < opens {
-            heard.push(lines.next().unwrap());
+            replies.push(lines.next().unwrap());
         }
     }
     control.shutdown(Shutdown::Write).unwrap();
-    heard.extend(lines);
-    heard
+    replies.extend(lines);
+    replies
 }
 
 #[test]
-fn a_run_that_nobody_comes_for_is_given_up_and_lets_the_next_one_in() {
-    let heard =
-        opened_in_vain(Limits { arrival: Duration::from_millis(1), ..Limits::default() }, 3);
-    assert!([1, 3, 5].iter().all(|&place| heard[place].starts_with("{\"opened\":")), "{heard:?}");
-    assert!([2, 4].iter().all(|&place| heard[place].contains("did not come in time")), "{heard:?}");
+fn a_run_without_a_data_connection_is_cancelled_and_the_next_one_starts() {
+    let lines = replies_without_data_connection(
+        Limits { arrival: Duration::from_millis(1), ..Limits::default() },
+        3,
+    );
+    assert!([1, 3, 5].iter().all(|&place| lines[place].starts_with("{\"opened\":")), "{lines:?}");
+    assert!([2, 4].iter().all(|&place| lines[place].contains("did not come in time")), "{lines:?}");
 }
 
-/// A run that is kept would keep its connection open.
+/// A run that was not removed would keep its control connection open.
 #[test]
-fn who_opens_a_run_and_goes_has_nothing_left_there() {
-    let heard = opened_in_vain(Limits::default(), 1);
-    assert!(heard.len() == 2 && heard[1].starts_with("{\"opened\":"), "{heard:?}");
+fn a_run_is_removed_when_its_sweep_disconnects() {
+    let lines = replies_without_data_connection(Limits::default(), 1);
+    assert!(lines.len() == 2 && lines[1].starts_with("{\"opened\":"), "{lines:?}");
 }
 
 #[test]
-fn one_sweep_has_one_run_at_a_time() {
+fn a_sweep_has_one_run_at_a_time() {
     let sink = Running::start(Limits::default());
     let mut sweep = sink.sweep().unwrap();
     let mut data = open(&sink, &mut sweep, &spec(1_000));
     let error = sweep.open(&spec(1_000)).unwrap_err();
     assert!(
-        matches!(&error, ControlError::Refused(why) if why == "the run before is not over"),
+        matches!(&error, ControlError::Refused(why) if why == "the previous run has not ended"),
         "{error}"
     );
     data.write_all(&pattern(1_000)).unwrap();
@@ -187,7 +189,7 @@ fn one_sweep_has_one_run_at_a_time() {
 }
 
 #[test]
-fn a_run_that_is_stopped_says_what_had_come() {
+fn a_stopped_run_reports_the_data_received() {
     let sink = Running::start(Limits::default());
     let mut sweep = sink.sweep().unwrap();
     let mut data = open(&sink, &mut sweep, &spec(100_000));
@@ -196,14 +198,14 @@ fn a_run_that_is_stopped_says_what_had_come() {
     let report = sweep.stop().unwrap();
     assert_eq!(report.ended, Ended::Stopped);
     assert!(report.bytes <= 1_000);
-    // The next run is not disturbed by it.
+    // The next run is not affected.
     drop(open(&sink, &mut sweep, &spec(100_000)));
     let report = sweep.await_done(in_a_minute()).unwrap().unwrap();
     assert_eq!((report.ended, report.bytes), (Ended::EndOfStream, 0));
 }
 
 #[test]
-fn what_is_beyond_the_limits_is_refused_with_the_reason() {
+fn requests_beyond_the_limits_are_refused_with_the_reason() {
     let sink = Running::start(Limits::default());
     let mut sweep = sink.sweep().unwrap();
     let mut refused = |spec: RunSpec| match sweep.open(&spec) {
@@ -219,7 +221,7 @@ fn what_is_beyond_the_limits_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_sweep_that_vanishes_leaves_the_door_to_the_next() {
+fn a_sweep_that_disconnects_unlocks_the_receive_buffer() {
     let sink = Running::start(Limits::default());
     let mut gone = sink.sweep().unwrap();
     let opened = gone.open(&spec(1)).unwrap();
@@ -228,39 +230,39 @@ fn a_sweep_that_vanishes_leaves_the_door_to_the_next() {
     let mut sweep = sink.sweep().unwrap();
     drop(open(&sink, &mut sweep, &spec(1)));
     assert_eq!(sweep.await_done(in_a_minute()).unwrap().unwrap().bytes, 0);
-    // Its token is worth nothing now.
+    // The token of its run is invalid now.
     assert!(matches!(sink.served().service, Service::Run { .. }));
     let mut late = sink.dial();
     late.write_all(opened.greeting().as_bytes()).unwrap();
-    assert!(matches!(sink.events.recv().unwrap(), Event::TurnedAway { .. }));
+    assert!(matches!(sink.events.recv().unwrap(), Event::Rejected { .. }));
 }
 
 #[test]
-fn who_comes_too_many_is_turned_away_and_counted() {
+fn connections_beyond_the_limit_are_rejected_and_counted() {
     let sink = Running::start(Limits { connections: 1, ..Limits::default() });
     let first = sink.dial();
     let mut said = String::new();
     sink.dial().read_to_string(&mut said).unwrap();
-    assert_eq!(said, "LINERATE/1 BUSY 1 connections are as many as this sink serves\n");
-    assert!(matches!(sink.events.recv().unwrap(), Event::TurnedAway { .. }));
+    assert_eq!(said, "LINERATE/1 BUSY this sink serves at most 1 connections\n");
+    assert!(matches!(sink.events.recv().unwrap(), Event::Rejected { .. }));
     drop(first);
-    assert_eq!(sink.end().turned_away, 1);
+    assert_eq!(sink.end().rejected, 1);
 }
 
 #[test]
-fn a_sweep_that_comes_too_many_is_told_that_the_sink_is_busy() {
+fn a_sweep_beyond_the_limit_is_told_that_the_sink_is_busy() {
     let sink = Running::start(Limits { sessions: 1, ..Limits::default() });
     let first = sink.sweep().unwrap();
     let busy = sink.sweep().unwrap_err();
     assert!(matches!(&busy, ControlError::Busy(reason) if reason.contains("1 sweeps")), "{busy:?}");
-    assert!(matches!(sink.events.recv().unwrap(), Event::TurnedAway { .. }));
+    assert!(matches!(sink.events.recv().unwrap(), Event::Rejected { .. }));
     drop(first);
     assert_eq!(sink.served().service, Service::Control { runs: 0 });
     assert!(sink.sweep().is_ok());
 }
 
 #[test]
-fn nonsense_on_a_control_connection_ends_it_and_nothing_else() {
+fn invalid_lines_end_a_control_connection_and_nothing_else() {
     let sink = Running::start(Limits::default());
     let long = vec![b'x'; 100_000];
     let nonsense: [&[u8]; 5] = [
@@ -273,14 +275,14 @@ fn nonsense_on_a_control_connection_ends_it_and_nothing_else() {
     for words in nonsense {
         let mut peer = sink.dial();
         peer.write_all(greeting::CONTROL.as_bytes()).unwrap();
-        // The sink may hang up in the middle.
+        // Fails if the sink closes the connection first.
         let _ = peer.write_all(words);
         let _ = peer.shutdown(Shutdown::Write);
         assert_eq!(sink.served().service, Service::Control { runs: 0 });
     }
     let mut foreign = sink.dial();
     foreign.write_all(b"LINERATE/7 CONTROL\n").unwrap();
-    assert!(matches!(sink.events.recv().unwrap(), Event::TurnedAway { .. }));
+    assert!(matches!(sink.events.recv().unwrap(), Event::Rejected { .. }));
     assert!(sink.sweep().is_ok());
 }
 

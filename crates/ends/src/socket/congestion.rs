@@ -1,5 +1,5 @@
-//! Congestion controls by name: linerate's own, and the kernel's, of which a run pins one because the
-//! default differs by machine.
+//! Congestion controls by name: linerate's own, and the kernel's. A run sets one of the kernel's
+//! explicitly, because the default differs between machines.
 
 use linerate_tcp::CongestionName;
 use rustix::io::Errno;
@@ -14,46 +14,48 @@ const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// The congestion controls of this machine's kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Congestion {
-    /// Those that are loaded.
+    /// The names of loaded modules.
     pub available: Vec<String>,
-    /// Those that a program without privileges may choose.
+    /// The names that unprivileged programs may choose.
     pub allowed: Vec<String>,
-    /// What a socket gets that does not choose.
+    /// The default.
     pub default: Option<String>,
 }
 
-/// Why a congestion control of the kernel's cannot be chosen.
+/// The reason why a congestion control of the kernel cannot be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CongestionError {
-    /// A program without privileges may not choose it.
+    /// The choice needs privileges.
     #[error(
-        "no permission for the congestion control `{name}`: choose one of {allowed}, run as root, or add it to \
-         net.ipv4.tcp_allowed_congestion_control"
+        "no permission for the congestion control `{name}`: choose one of {allowed}, run as root, \
+         or add it to net.ipv4.tcp_allowed_congestion_control"
     )]
     Forbidden {
         /// The name.
         name: String,
-        /// The names that may be chosen.
+        /// The allowed names.
         allowed: String,
     },
-    /// The kernel has none of this name, and finds no module for it.
+    /// The kernel has neither the congestion control nor a module for it.
     #[error(
-        "there is no congestion control `{name}`: choose one of {available} (more with `modprobe tcp_NAME`)"
+        "there is no congestion control `{name}`: choose one of {available} (more with `modprobe \
+         tcp_NAME`)"
     )]
     Unknown {
         /// The name.
         name: String,
-        /// The names that are loaded.
+        /// The loaded names.
         available: String,
     },
-    /// Linerate's TCP has none of this name.
+    /// linerate's TCP does not have the congestion control.
     #[error(
-        "linerate's TCP has no congestion control `{name}`: choose one of {available}, fixed:SEGMENTS"
+        "linerate's TCP has no congestion control `{name}`: choose one of {available}, \
+         fixed:SEGMENTS"
     )]
     UnknownToLinerate {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// The known names.
         available: String,
     },
 }
@@ -73,22 +75,22 @@ pub fn check_own_congestion(name: &str) -> Result<(), CongestionError> {
 }
 
 impl Congestion {
-    /// What the kernel says.
+    /// Reads the settings of the kernel.
     pub fn of_this_machine() -> Self {
         let default = names(DEFAULT).into_iter().next();
         Self { available: names(AVAILABLE), allowed: names(ALLOWED), default }
     }
 
-    /// The one to pin: `wanted`, or else the machine's default by its name.
+    /// Returns the congestion control to set: `wanted`, or else the name of the default.
     ///
     /// # Errors
-    /// [`CongestionError`], with the names that could be chosen.
+    /// [`CongestionError`], with the names that can be chosen.
     pub fn choose(&self, wanted: Option<&str>) -> Result<Option<String>, CongestionError> {
         self.choose_by(wanted, try_out)
     }
 
-    /// The same; `try_out` says what the kernel makes of a name. It may load a module for it, so
-    /// that the list of those that are loaded is not the last word.
+    /// Chooses with `try_out`, which asks the kernel whether a name can be set. The kernel may load
+    /// a module for it, so the list of loaded names is not sufficient.
     fn choose_by(
         &self,
         wanted: Option<&str>,
@@ -142,15 +144,15 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_pinned_by_its_name() {
+    fn the_default_is_chosen_by_its_name() {
         let chosen = |wanted| machine().choose_by(wanted, kernel).unwrap();
         assert_eq!(chosen(None).as_deref(), Some("cubic"));
         assert_eq!(chosen(Some("reno")).as_deref(), Some("reno"));
-        assert_eq!(chosen(Some("htcp")).as_deref(), Some("htcp"), "a module that the kernel finds");
+        assert_eq!(chosen(Some("htcp")).as_deref(), Some("htcp"), "the kernel loads a module");
     }
 
     #[test]
-    fn one_that_cannot_be_had_is_refused_with_those_that_can() {
+    fn an_unavailable_congestion_control_is_refused_with_the_available_ones() {
         let refused = |wanted| machine().choose_by(Some(wanted), kernel).unwrap_err().to_string();
         let unknown = refused("vegas");
         assert!(unknown.contains("`vegas`") && unknown.contains("reno, cubic"), "{unknown}");

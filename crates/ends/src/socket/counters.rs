@@ -1,4 +1,4 @@
-//! What was counted at one end of a connection, in the laboratory's words.
+//! The counters of one end of a connection, under the names of the laboratory.
 
 use super::own_counters::of_connection;
 use super::stream::Stream;
@@ -7,10 +7,10 @@ use linerate_link::kernel_tcp::{self, TcpInfo};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Queues are looked at this often while a run lasts: seldom enough to cost a thousandth.
+/// Interval between samples of the queues. Sampling costs less than a thousandth of the time.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// `TCP_INFO` fields that mean what the diagnosis has a name for.
+/// Fields of `TCP_INFO` for which the diagnosis has a name.
 const RENAMED: &[(&str, &str)] = &[
     ("data_segs_out", names::DATA_SEGMENTS_SENT),
     ("total_retrans", names::RETRANSMITTED_SEGMENTS),
@@ -19,7 +19,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("sndbuf_limited", names::SEND_BUFFER_LIMITED_MICROS),
 ];
 
-/// The most that a connection's queues held while it ran.
+/// Samples the queues of a connection, and keeps their maxima.
 #[derive(Debug)]
 pub struct Sampler {
     next: Instant,
@@ -29,19 +29,19 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler that looks for the first time at `now`.
+    /// Creates a sampler whose first sample is due at `now`.
     pub const fn new(now: Instant) -> Self {
         Self { next: now, unacknowledged: 0, send_queue: 0, receive_queue: 0 }
     }
 
-    /// Looks at the queues of `stream` if it is time, and they are the kernel's.
+    /// Samples the queues of `stream` if a sample is due. Only for the kernel's connections.
     pub fn look(&mut self, now: Instant, stream: &Stream) {
         let Stream::Kernel(stream) = stream else { return };
         if now < self.next {
             return;
         }
         self.next = now + INTERVAL;
-        // A kernel that does not answer leaves the peaks at zero; they are not worth a failed run.
+        // If the kernel does not answer, the maxima stay zero; that is no reason to fail a run.
         if let Ok(bytes) = kernel_tcp::unacknowledged_bytes(stream) {
             self.unacknowledged = self.unacknowledged.max(bytes);
         }
@@ -52,11 +52,11 @@ impl Sampler {
     }
 }
 
-/// What is said of `stream` at the end of a run, with the peaks that were sampled.
+/// Returns the counters of `stream` at the end of a run, with the sampled maxima.
 pub fn counters(stream: &Stream, peaks: &Sampler) -> EndCounters {
     match stream {
         Stream::Kernel(stream) => of_the_kernel(stream, peaks),
-        // A connection of which the network tells nothing any more has counted nothing.
+        // A connection that the network has forgotten has no counters.
         Stream::Own(stream) => match (stream.statistics(), stream.information()) {
             (Ok(counted), Ok(state)) => of_connection(&counted, &state),
             _ => EndCounters::default(),

@@ -1,4 +1,4 @@
-//! A place where connections arrive, whosever TCP they run on.
+//! A listening socket of the kernel or of a linerate host.
 
 use super::network::{self, Network};
 use super::open::{self, DOUBLING, Options, grant_receive};
@@ -12,8 +12,8 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::io;
 use std::net::SocketAddr;
 
-/// A listening socket of the kernel's, or of a host of linerate's own with the rules of what it
-/// accepts.
+/// A listening socket of the kernel, or of a linerate host with the configuration of its
+/// connections.
 #[derive(Debug)]
 pub(crate) enum Listening {
     Kernel(std::net::TcpListener),
@@ -21,7 +21,7 @@ pub(crate) enum Listening {
 }
 
 impl Listening {
-    /// Listens at `address`, for connections with `options`.
+    /// Listens at `address`. Connections inherit `options`.
     pub(crate) fn at(
         network: &Network,
         address: SocketAddr,
@@ -43,7 +43,7 @@ impl Listening {
         }
     }
 
-    /// Where, with the port that was free if it was left open.
+    /// Returns the address, with the actual port if port 0 was requested.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Kernel(listener) => listener.local_addr(),
@@ -51,8 +51,8 @@ impl Listening {
         }
     }
 
-    /// The next connection, and who opened it; a pause (see [`super::pause::is_pause`]) if nobody
-    /// does for a while.
+    /// Accepts a connection, and returns it with the peer's address. Returns a pause (see
+    /// [`super::pause::is_pause`]) if none arrives for a while.
     pub(crate) fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
         match self {
             Self::Kernel(listener) => {
@@ -67,16 +67,16 @@ impl Listening {
         }
     }
 
-    /// The receive buffer of connections for which nothing else is set, as it reads back.
-    pub(crate) fn usual_receive_buffer(&self) -> io::Result<u64> {
+    /// Returns the default receive buffer of connections, as it reads back.
+    pub(crate) fn default_receive_buffer(&self) -> io::Result<u64> {
         match self {
             Self::Kernel(listener) => Ok(sockopt::socket_recv_buffer_size(listener)? as u64),
             Self::Own { config, .. } => Ok(config.receive_buffer.most() as u64),
         }
     }
 
-    /// Sets what the next connections will have, and says what receive buffer was granted, as it
-    /// reads back. The largest segment of linerate's own hosts is the interface's affair.
+    /// Sets the options of the next connections. Returns the granted receive buffer, as it reads
+    /// back. The MSS of a linerate host is that of its interface.
     pub(crate) fn set_receive(
         &self,
         buffer: Option<u64>,
@@ -88,13 +88,13 @@ impl Listening {
                     kernel_tcp::set_max_segment(listener, bytes)?;
                 }
                 buffer.map_or_else(
-                    || self.usual_receive_buffer(),
+                    || self.default_receive_buffer(),
                     |bytes| grant_receive(listener, bytes),
                 )
             }
             Self::Own { listener, config } => {
                 let Some(granted) = buffer.map(network::granted) else {
-                    return self.usual_receive_buffer();
+                    return self.default_receive_buffer();
                 };
                 listener.set_config(Some(Config { receive_buffer: granted.into(), ..**config }))?;
                 Ok(granted as u64)
@@ -102,19 +102,19 @@ impl Listening {
         }
     }
 
-    /// Goes back to `usual`, and to what tunes itself.
-    pub(crate) fn put_back_receive(&self, usual: u64) -> io::Result<()> {
+    /// Restores the buffer `default_size`, or automatic tuning where possible.
+    pub(crate) fn restore_receive(&self, default_size: u64) -> io::Result<()> {
         match self {
             Self::Kernel(listener) => {
                 kernel_tcp::set_max_segment(listener, 0)?;
-                grant_receive(listener, usual / DOUBLING)?;
+                grant_receive(listener, default_size / DOUBLING)?;
                 kernel_tcp::unlock_buffers(listener)
             }
             Self::Own { listener, config } => listener.set_config(Some(**config)),
         }
     }
 
-    /// The receive buffer that a connection would be granted for so many bytes, as it reads back.
+    /// Returns the receive buffer that would be granted for a number of bytes, as it reads back.
     pub(crate) fn would_grant(&self, receive_buffer: u64) -> io::Result<u64> {
         match self {
             Self::Kernel(_) => {
@@ -126,7 +126,7 @@ impl Listening {
     }
 }
 
-/// Until somebody comes, or for a while.
+/// Waits for a connection, for a limited time.
 fn wait(listener: &std::net::TcpListener) -> io::Result<()> {
     let limit = Timespec::try_from(SLICE).ok();
     match poll(&mut [PollFd::new(listener, PollFlags::IN)], limit.as_ref()) {

@@ -1,4 +1,4 @@
-//! Whose sockets: the kernel's, or those of a host of linerate's own on an interface.
+//! The TCP implementation that opens sockets: the kernel, or a linerate host on an interface.
 
 use super::open::{self, Options};
 use super::stream::Stream;
@@ -15,62 +15,62 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 use thiserror::Error;
 
-/// How long what was written may take to leave when a host ends.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Time for closed sockets to send their data when a host ends.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Who opens connections and listens for them.
+/// A TCP implementation.
 #[derive(Clone, Debug)]
 pub enum Network {
     /// The kernel of this machine.
     Kernel,
-    /// A host of linerate's own.
+    /// A linerate host.
     Own(OwnNetwork),
 }
 
-/// A host of linerate's own, and the thread that turns it.
+/// A linerate host, and the thread that drives it.
 #[derive(Clone, Debug)]
 pub struct OwnNetwork {
     net: Net,
     address: Ipv4Addr,
-    /// What connections keep to unless they are asked for otherwise.
+    /// The default configuration of connections.
     config: Box<Config>,
 }
 
-/// Why there is no host on an interface.
+/// The reason why a linerate host cannot start.
 #[derive(Debug, Error)]
 pub enum NetworkError {
-    /// The interface cannot be had.
+    /// The interface cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The system gives no thread, descriptor or random number.
-    #[error("a host of linerate's own cannot begin ({0}): see `linerate doctor`")]
+    /// The system provides no thread, descriptor or random number.
+    #[error("linerate's host cannot start ({0}): see `linerate doctor`")]
     Begin(#[source] io::Error),
 }
 
 impl Network {
-    /// Brings `host` onto its interface, with offloads where its link has them.
+    /// Starts `host` on its interface, with offloads if its link supports them.
     ///
     /// # Errors
-    /// [`NetworkError`]: what is missing, and how to get it.
+    /// [`NetworkError`]: the missing permission or device, and the remedy.
     pub fn begin(host: &OwnHost) -> Result<Self, NetworkError> {
         let link = host.open(true)?;
         let mac = link.mac();
         Self::on(host, mac, link, &Config::default(), drop).map_err(NetworkError::Begin)
     }
 
-    /// The same on a link that is there, with rules for its connections; `epilogue` gets the link
-    /// at the end.
+    /// Starts `host` on an open link, with a configuration of its connections. `on_end` receives
+    /// the link at the end.
     ///
     /// # Errors
-    /// The error of the system, if it grants no thread, descriptor or random number.
+    /// The error of the system if it provides no thread, descriptor or random number.
     pub fn on<L: Link + Readiness + Send + 'static>(
         host: &OwnHost,
         mac: Option<[u8; 6]>,
         link: L,
         config: &Config,
-        epilogue: impl FnMut(L) + Send + 'static,
+        on_end: impl FnMut(L) + Send + 'static,
     ) -> io::Result<Self> {
-        let net = start(host, mac, link, config, epilogue)?;
+        let net = start(host, mac, link, config, on_end)?;
         Ok(Self::Own(OwnNetwork {
             net,
             address: host.address.address(),
@@ -78,7 +78,7 @@ impl Network {
         }))
     }
 
-    /// How much of a send buffer is granted, in bytes as they are asked for.
+    /// Returns the send buffer that would be granted, in requested bytes.
     pub(crate) fn would_grant_send(&self, bytes: u64) -> io::Result<u64> {
         match self {
             Self::Kernel => open::would_grant_send(bytes),
@@ -86,16 +86,16 @@ impl Network {
         }
     }
 
-    /// Ends a host of linerate's own, when what was written has left or soon after.
+    /// Ends a linerate host when its data is sent, or after a timeout.
     pub fn end(&self) {
         if let Self::Own(own) = self {
-            // A peer that takes nothing more has been waited for.
-            let _ = own.net.finish(FAREWELL);
+            // Fails after the timeout, if a peer does not acknowledge the data.
+            let _ = own.net.finish(CLOSE_TIMEOUT);
         }
     }
 
-    /// Returns why the link of a host of linerate's own carries nothing any more; `None` if it
-    /// does, or ended otherwise.
+    /// Returns the error of a linerate host's link; `None` if the link works, or if the host ended
+    /// for another reason.
     pub fn lost_link(&self) -> Option<LinkError> {
         match self {
             Self::Own(own) => match own.net.end() {
@@ -106,7 +106,7 @@ impl Network {
         }
     }
 
-    /// A connection to `address`, if the peer takes it within `patience`.
+    /// Opens a connection to `address`, or fails after `timeout`.
     ///
     /// # Errors
     /// The error of the system.
@@ -114,28 +114,29 @@ impl Network {
         &self,
         address: SocketAddr,
         options: &Options,
-        patience: Duration,
+        timeout: Duration,
     ) -> io::Result<Stream> {
         match self {
-            Self::Kernel => Ok(Stream::Kernel(open::connect(address, options, patience)?)),
+            Self::Kernel => Ok(Stream::Kernel(open::connect(address, options, timeout)?)),
             Self::Own(own) => {
-                let config = Config { give_up_syn_after: patience.into(), ..own.config(options)? };
+                let config = Config { give_up_syn_after: timeout.into(), ..own.config(options)? };
                 let options = ConnectOptions { config: Some(config), ..ConnectOptions::default() };
                 Ok(Stream::Own(own.net.connect_with(address, &options)?))
             }
         }
     }
 
-    /// A connection to the first address of `peer` that takes one; the options may depend on it.
+    /// Opens a connection to the first address of `peer` that accepts one. Options may depend on
+    /// the address.
     pub(crate) fn dial(
         &self,
         peer: &Peer,
         options: impl Fn(SocketAddr) -> Options,
-        patience: Duration,
+        timeout: Duration,
     ) -> io::Result<Stream> {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         for address in (peer.host.as_str(), peer.port).to_socket_addrs()? {
-            match self.connect(address, &options(address), patience) {
+            match self.connect(address, &options(address), timeout) {
                 Ok(stream) => return Ok(stream),
                 Err(error) => last = error,
             }
@@ -153,7 +154,7 @@ impl OwnNetwork {
         self.address
     }
 
-    /// The usual rules with what `options` ask for. The largest segment is the interface's affair.
+    /// Returns the default configuration with `options`. The MSS is that of the interface.
     pub(crate) fn config(&self, options: &Options) -> io::Result<Config> {
         let mut config = *self.config;
         if let Some(bytes) = options.send_buffer {
@@ -171,12 +172,12 @@ impl OwnNetwork {
     }
 }
 
-/// A buffer of so many bytes, or the largest that there is.
+/// Returns a fixed buffer size, limited to the maximum.
 fn buffer(bytes: u64) -> BufferSize {
     granted(bytes).into()
 }
 
-/// What a host of linerate's own grants of a buffer: all of it, as far as a window reaches.
+/// Returns the buffer that a linerate host grants: all that is requested, up to the largest window.
 pub(crate) fn granted(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX).min(LARGEST_BUFFER)
 }
@@ -186,19 +187,19 @@ fn start<L: Link + Readiness + Send + 'static>(
     mac: Option<[u8; 6]>,
     link: L,
     config: &Config,
-    epilogue: impl FnMut(L) + Send + 'static,
+    on_end: impl FnMut(L) + Send + 'static,
 ) -> io::Result<Net> {
-    let mac = MacAddress::new(mac.map_or_else(any_station, Ok)?);
+    let mac = MacAddress::new(mac.map_or_else(random_mac, Ok)?);
     let mut stack = StackConfig { tcp: *config, ..StackConfig::new(mac, host.address) };
     stack.routes.extend(host.gateway.map(|gateway| Route::via(Ipv4Cidr::ALL, gateway)));
-    Net::builder(link, stack).when_ended(epilogue).start()
+    Net::builder(link, stack).when_ended(on_end).start()
 }
 
-/// A locally administered one, for one host; five random bytes tell it from others on the same
-/// network.
-fn any_station() -> io::Result<[u8; 6]> {
+/// Draws a locally administered MAC address. Five random bytes make collisions on a network
+/// unlikely.
+fn random_mac() -> io::Result<[u8; 6]> {
     let mut mac = [0x02; 6];
-    // So few bytes are never given in part.
+    // So few bytes are never returned in part.
     getrandom(&mut mac[1..], GetRandomFlags::empty())?;
     Ok(mac)
 }

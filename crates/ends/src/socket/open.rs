@@ -1,4 +1,4 @@
-//! Opening the kernel's sockets with their options set before the handshake, where they count.
+//! Opening sockets of the kernel. Options are set before the handshake, which depends on them.
 
 use linerate_link::kernel_tcp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,25 +9,24 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// Connections that may wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 128;
-/// The smallest `TCP_MAXSEG` that the kernel takes.
-const LEAST_SEGMENT: u16 = 88;
-/// The largest.
-const MOST_SEGMENT: u16 = 32_767;
-/// How many times what was asked for the kernel counts.
+/// Minimum `TCP_MAXSEG` that the kernel accepts.
+const MIN_SEGMENT: u16 = 88;
+/// Maximum `TCP_MAXSEG` that the kernel accepts.
+const MAX_SEGMENT: u16 = 32_767;
+/// Ratio of a granted buffer, as the kernel counts it, to the requested size.
 pub(super) const DOUBLING: u64 = 2;
-/// The largest buffer that a kernel grants, in bytes as they are asked for: what it counts is a
-/// signed integer of 32 bits.
-const MOST_BUFFER: u64 = i32::MAX as u64 / DOUBLING;
+/// The largest buffer that a kernel grants, in requested bytes: the kernel's count is a signed
+/// 32-bit integer.
+const MAX_BUFFER: u64 = i32::MAX as u64 / DOUBLING;
 
-/// What is set on a socket before it connects or listens; what is none stays as the kernel likes
-/// it.
+/// Options that are set before a socket connects or listens. `None` keeps the kernel's default.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// `SO_SNDBUF`, in bytes as asked for.
+    /// `SO_SNDBUF`, in requested bytes.
     pub send_buffer: Option<u64>,
-    /// `SO_RCVBUF`, in bytes as asked for.
+    /// `SO_RCVBUF`, in requested bytes.
     pub receive_buffer: Option<u64>,
     /// `TCP_MAXSEG`.
     pub max_segment: Option<u16>,
@@ -37,28 +36,23 @@ pub struct Options {
     pub no_delay: bool,
 }
 
-/// A connection to `address`, if the peer takes it within `patience`.
+/// Connects to `address`, or fails after `timeout`.
 ///
 /// # Errors
 /// The error of the system.
-pub fn connect(
-    address: SocketAddr,
-    options: &Options,
-    patience: Duration,
-) -> io::Result<TcpStream> {
+pub fn connect(address: SocketAddr, options: &Options, timeout: Duration) -> io::Result<TcpStream> {
     let socket = open(address, options)?;
     rustix::io::ioctl_fionbio(&socket, true)?;
     match net::connect(&socket, &address) {
         Ok(()) => {}
-        Err(Errno::INPROGRESS) => await_connection(&socket, patience)?,
+        Err(Errno::INPROGRESS) => await_connection(&socket, timeout)?,
         Err(error) => return Err(error.into()),
     }
     rustix::io::ioctl_fionbio(&socket, false)?;
     Ok(TcpStream::from(socket))
 }
 
-/// A listening socket at `address`, whose connections inherit `options`. An IPv6 socket takes IPv4
-/// as well.
+/// Listens at `address`. Connections inherit `options`. An IPv6 socket accepts IPv4 too.
 ///
 /// # Errors
 /// The error of the system.
@@ -73,8 +67,8 @@ pub fn listen(address: SocketAddr, options: &Options) -> io::Result<TcpListener>
     Ok(TcpListener::from(socket))
 }
 
-/// What the kernel grants of a send buffer, in bytes as it counts them: about twice what was asked
-/// for, no less than its floor, and no more than twice `net.core.wmem_max`.
+/// Sets the send buffer. Returns the granted size as the kernel counts it: about twice the
+/// requested size, at least the kernel's minimum, at most twice `net.core.wmem_max`.
 ///
 /// # Errors
 /// The error of the system.
@@ -83,14 +77,14 @@ pub fn grant_send(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
     Ok(sockopt::socket_send_buffer_size(&socket)? as u64)
 }
 
-/// How much of a send buffer the kernel grants, in bytes as they are asked for: tried on a socket
-/// of its own.
+/// Returns the send buffer that the kernel would grant, in requested bytes. Tried on a separate
+/// socket.
 pub(crate) fn would_grant_send(bytes: u64) -> io::Result<u64> {
     let trial = net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
     Ok(grant_send(&trial, bytes)? / DOUBLING)
 }
 
-/// What the kernel grants of a receive buffer, as [`grant_send`], up to twice `net.core.rmem_max`.
+/// Sets the receive buffer like [`grant_send`], with a limit of twice `net.core.rmem_max`.
 ///
 /// # Errors
 /// The error of the system.
@@ -99,27 +93,26 @@ pub fn grant_receive(socket: impl AsFd, bytes: u64) -> io::Result<u64> {
     Ok(sockopt::socket_recv_buffer_size(&socket)? as u64)
 }
 
-/// What to do about a buffer of so many bytes that is more than `limit`, a setting of the kernel
-/// `there`.
+/// Returns the remedy for a requested buffer that exceeds `limit`, a setting of the kernel `there`.
 pub fn remedy_for_buffer(bytes: u64, limit: &str, there: &str) -> String {
-    if bytes > MOST_BUFFER {
-        return format!("no kernel grants more than {MOST_BUFFER}; ask for less");
+    if bytes > MAX_BUFFER {
+        return format!("no kernel grants more than {MAX_BUFFER}; ask for less");
     }
     format!("`sysctl -w {limit}={bytes}`{there}, or ask for less")
 }
 
-/// The option is a signed integer of 32 bits: a larger wish is the largest, and the reading back
-/// tells that it was not granted.
+/// Limits a size to the option's range, a signed 32-bit integer. Reading the option back shows that
+/// less was granted.
 fn clamped(bytes: u64) -> usize {
     const MOST: u64 = i32::MAX as u64;
     usize::try_from(bytes.min(MOST)).unwrap_or(usize::MAX)
 }
 
-/// The MSS option with which packets to and from `address` have `mtu` bytes at most, within what
-/// the kernel takes.
+/// Returns the MSS with which packets between us and `address` have at most `mtu` bytes, within the
+/// kernel's limits.
 pub fn max_segment(address: SocketAddr, mtu: u16) -> u16 {
     let headers = if address.is_ipv4() { 20 + 20 } else { 40 + 20 };
-    mtu.saturating_sub(headers).clamp(LEAST_SEGMENT, MOST_SEGMENT)
+    mtu.saturating_sub(headers).clamp(MIN_SEGMENT, MAX_SEGMENT)
 }
 
 fn open(address: SocketAddr, options: &Options) -> io::Result<OwnedFd> {
@@ -141,8 +134,8 @@ fn open(address: SocketAddr, options: &Options) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn await_connection(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
-    let limit = Timespec::try_from(patience).map_err(|_| Errno::INVAL)?;
+fn await_connection(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
+    let limit = Timespec::try_from(timeout).map_err(|_| Errno::INVAL)?;
     let mut wait = [PollFd::new(socket, PollFlags::OUT)];
     if poll(&mut wait, Some(&limit))? == 0 {
         return Err(io::ErrorKind::TimedOut.into());
@@ -153,12 +146,12 @@ fn await_connection(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
     }
 }
 
-/// A port that nobody listens on, and that nobody else gets while the socket is held.
+/// Returns a port without a listener, which stays reserved while the socket is held.
 #[cfg(test)]
-pub(crate) fn deaf_port() -> (OwnedFd, SocketAddr) {
-    let anywhere = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
-    let socket = open(anywhere, &Options::default()).unwrap();
-    net::bind(&socket, &anywhere).unwrap();
+pub(crate) fn closed_port() -> (OwnedFd, SocketAddr) {
+    let any_port = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
+    let socket = open(any_port, &Options::default()).unwrap();
+    net::bind(&socket, &any_port).unwrap();
     let address = net::getsockname(&socket).unwrap().try_into().unwrap();
     (socket, address)
 }
@@ -167,18 +160,18 @@ pub(crate) fn deaf_port() -> (OwnedFd, SocketAddr) {
 mod tests {
     use super::*;
 
-    fn anywhere() -> SocketAddr {
+    fn any_port() -> SocketAddr {
         "127.0.0.1:0".parse().unwrap()
     }
 
     #[test]
-    fn buffers_set_before_the_handshake_are_those_of_the_connection() {
+    fn buffers_set_before_the_handshake_apply_to_the_connection() {
         let far = Options {
             receive_buffer: Some(20_000),
             max_segment: Some(1_460),
             ..Options::default()
         };
-        let listener = listen(anywhere(), &far).unwrap();
+        let listener = listen(any_port(), &far).unwrap();
         let near = Options { send_buffer: Some(10_000), no_delay: true, ..Options::default() };
         let sender =
             connect(listener.local_addr().unwrap(), &near, Duration::from_secs(10)).unwrap();
@@ -190,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_doubles_keeps_a_floor_and_clips() {
+    fn the_kernel_doubles_sizes_and_limits_them() {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         assert_eq!(grant_receive(&socket, 30_000).unwrap(), 60_000);
         assert!(grant_send(&socket, 1).unwrap() > 2, "the floor");
@@ -198,8 +191,8 @@ mod tests {
     }
 
     #[test]
-    fn a_port_where_nobody_listens_refuses_at_once() {
-        let (_socket, address) = deaf_port();
+    fn a_port_without_a_listener_refuses_at_once() {
+        let (_socket, address) = closed_port();
         let error = connect(address, &Options::default(), Duration::from_secs(10)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
     }
@@ -207,6 +200,6 @@ mod tests {
     #[test]
     fn an_unknown_congestion_control_is_an_error() {
         let options = Options { congestion: Some("no-such".into()), ..Options::default() };
-        assert_eq!(listen(anywhere(), &options).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(listen(any_port(), &options).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

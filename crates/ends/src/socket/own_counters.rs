@@ -1,9 +1,9 @@
-//! What one of linerate's connections has counted, in the laboratory's words.
+//! The counters of a linerate connection, under the names of the laboratory.
 
 use linerate_evidence::{EndCounters, FastPath, names};
 use linerate_tcp::{Information, PredictionStatistics, Statistics};
 
-/// What a connection has counted.
+/// Converts the counters of a connection.
 pub fn of_connection(counted: &Statistics, state: &Information) -> EndCounters {
     let mut end =
         EndCounters { fast_path: Some(fast_path(&counted.prediction)), ..EndCounters::default() };

@@ -1,4 +1,4 @@
-//! A connection, whosever TCP it runs on.
+//! A connection of the kernel or of a linerate host.
 
 use linerate_link::kernel_tcp;
 use rustix::net::sockopt;
@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
-/// A connection of the kernel's, or of a host of linerate's own.
+/// A connection of the kernel or of a linerate host.
 #[derive(Debug)]
 pub enum Stream {
     /// A connection of the kernel.
@@ -15,7 +15,7 @@ pub enum Stream {
     Own(linerate_sockets::TcpStream),
 }
 
-/// Does the same with whichever stream there is.
+/// Applies an expression to either kind of stream.
 macro_rules! each {
     ($whose:expr, $stream:ident => $call:expr) => {
         match $whose {
@@ -41,7 +41,7 @@ impl Stream {
         each!(self, stream => stream.local_addr())
     }
 
-    /// Sets the longest time that a read waits.
+    /// Sets the timeout of reads.
     ///
     /// # Errors
     /// The error of the system.
@@ -61,7 +61,7 @@ impl Stream {
         each!(self, stream => stream.set_nodelay(nodelay))
     }
 
-    /// Ends the reading side, the writing side, or both.
+    /// Closes the receiving direction, the sending direction, or both.
     ///
     /// # Errors
     /// The error of the system.
@@ -69,8 +69,8 @@ impl Stream {
         each!(self, stream => stream.shutdown(how))
     }
 
-    /// The send buffer as it reads back, in bytes: the kernel's count its own overhead, and are
-    /// about twice what was asked for.
+    /// Returns the send buffer as it reads back, in bytes. The kernel's count includes overhead,
+    /// and is about twice the requested size.
     ///
     /// # Errors
     /// The error of the system.
@@ -81,7 +81,7 @@ impl Stream {
         } as u64)
     }
 
-    /// The receive buffer, as [`Stream::send_buffer`].
+    /// Returns the receive buffer as it reads back, counted like [`Stream::send_buffer`].
     ///
     /// # Errors
     /// The error of the system.
@@ -92,7 +92,7 @@ impl Stream {
         } as u64)
     }
 
-    /// Bytes of data in a full segment to the peer.
+    /// Returns the bytes of data in a full segment to the peer.
     pub(crate) fn segment_payload(&self) -> io::Result<u32> {
         match self {
             Self::Kernel(stream) => kernel_tcp::max_segment(stream),
@@ -100,7 +100,7 @@ impl Stream {
         }
     }
 
-    /// Bytes that were written and that the peer has not acknowledged.
+    /// Returns the number of written bytes that the peer has not acknowledged.
     pub(crate) fn unacknowledged_bytes(&self) -> io::Result<u64> {
         match self {
             Self::Kernel(stream) => kernel_tcp::unacknowledged_bytes(stream),

@@ -1,47 +1,47 @@
-//! Reasons why a source cannot write.
+//! Errors of a source.
 
 use crate::serve::ListenError;
 use std::io;
 use thiserror::Error;
 
-/// Why a source could not give.
+/// The reason why a source failed.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// Nothing takes a connection there.
-    #[error("{peer} cannot be reached ({source}): see that something listens there")]
+    /// The peer does not accept connections.
+    #[error("{peer} cannot be reached ({source}): check that a sink listens there")]
     Unreachable {
-        /// Its address.
+        /// The address of the peer.
         peer: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Nobody can connect, because nobody can listen.
+    /// The source cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// Less than asked for is granted.
-    #[error("a send buffer of {requested} bytes is not to be had, {granted} are granted: {remedy}")]
+    /// The granted buffer is smaller than requested.
+    #[error("a send buffer of {requested} bytes is not available, {granted} are granted: {remedy}")]
     BufferTooLarge {
-        /// Bytes asked for.
+        /// Bytes requested.
         requested: u64,
         /// Bytes granted.
         granted: u64,
-        /// How to get more, or what else to ask for.
+        /// The remedy.
         remedy: String,
     },
-    /// The peer is no linerate sink, so that it cannot compare.
+    /// The peer is not a linerate sink, so it cannot compare the data.
     #[error("{peer} cannot verify ({reason}): leave --verify out, or start `linerate sink` there")]
     NoVerifier {
-        /// Its address.
+        /// The address of the peer.
         peer: String,
-        /// What it said or did.
+        /// The reason.
         reason: String,
     },
-    /// The connection broke.
+    /// The connection failed.
     #[error("the connection ended after {bytes} bytes were written ({source})")]
     Broken {
-        /// Bytes that the socket had taken.
+        /// Bytes that the socket had accepted.
         bytes: u64,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }

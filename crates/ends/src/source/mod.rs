@@ -1,17 +1,17 @@
-//! `linerate source`: makes bytes as fast as they are taken, for a sink it connects to or for
-//! whoever connects.
+//! `linerate source`: sends data as fast as it is accepted, to a sink it connects to or to peers
+//! that connect.
 //!
-//! Plain peers get the characters of RFC 864 and not a byte besides. A linerate sink can be asked
-//! to compare: then the bytes are those of a pattern that knows each byte's place.
+//! Plain peers get the characters of RFC 864 and nothing else. For a linerate sink that compares,
+//! the data is a pattern that depends on the position.
 
+mod connecting;
 mod error;
-mod fountain;
-mod offer;
+mod listening_source;
 mod supply;
 
+pub use connecting::{Delivered, send, send_verified};
 pub use error::SourceError;
-pub use fountain::{Drawn, Event, Fountain};
-pub use offer::{Delivered, give, give_verified};
+pub use listening_source::{Event, ListeningSource, Served};
 pub use supply::Supply;
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
-//! How much a source writes, and how.
+//! The amount of data that a source sends, and its write size and buffer.
 
 use super::error::SourceError;
 use crate::socket::{Network, Options, remedy_for_buffer};
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// How much a source gives, and how.
+/// The amount of data that a source sends, and its write size and buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Supply {
-    /// Bytes on a connection; none goes on until the peer has enough.
+    /// Maximum number of bytes on a connection; `None` for no limit.
     pub bytes: Option<NonZeroU64>,
-    /// Time on a connection; none goes on until the peer has enough.
+    /// Maximum time of a connection; `None` for no limit.
     pub max_time: Option<Duration>,
-    /// Bytes that a write offers.
+    /// Bytes of a write.
     pub write_size: NonZeroU32,
-    /// The socket's send buffer, in bytes as asked for; none leaves it to tune itself.
+    /// The send buffer in requested bytes; `None` selects automatic tuning.
     pub send_buffer: Option<NonZeroU64>,
-    /// The congestion control by its name; none leaves the usual one.
+    /// The congestion control by its name; `None` selects the default.
     pub congestion: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Supply {
     }
 }
 
-/// The options of a source's sockets, unless the buffer would be clipped.
+/// Returns the options of a source's sockets. Fails if the buffer would be limited.
 pub(super) fn options(network: &Network, supply: &Supply) -> Result<Options, SourceError> {
     let send_buffer = supply.send_buffer.map(NonZeroU64::get);
     if let Some(requested) = send_buffer {
@@ -42,7 +42,7 @@ pub(super) fn options(network: &Network, supply: &Supply) -> Result<Options, Sou
         if granted < requested {
             let remedy = match network {
                 Network::Kernel => remedy_for_buffer(requested, "net.core.wmem_max", ""),
-                Network::Own(_) => "a window reaches no farther; ask for less".to_owned(),
+                Network::Own(_) => "no window is larger; ask for less".to_owned(),
             };
             return Err(SourceError::BufferTooLarge { requested, granted, remedy });
         }

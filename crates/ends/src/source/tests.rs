@@ -1,7 +1,7 @@
-//! Sources that offer and sources that listen, against plain peers and a sink.
+//! Connecting and listening sources, with plain peers and with a sink.
 
 use super::*;
-use crate::control::{Report, false_sink};
+use crate::control::{Report, fake_sink};
 use crate::ended::Ended;
 use crate::interrupt::Interrupt;
 use crate::peer::Peer;
@@ -31,19 +31,20 @@ fn peer(address: SocketAddr) -> Peer {
     Peer { host: address.ip().to_string(), port: address.port() }
 }
 
-fn anywhere() -> ListenAt {
+fn any_port() -> ListenAt {
     ListenAt::Address("127.0.0.1:0".parse().unwrap())
 }
 
-/// Runs `guest` against a fountain, and says what was drawn.
+/// Runs `guest` against a listening source. Returns its event.
 fn against_a_fountain(supply: Supply, guest: impl FnOnce(TcpStream)) -> Event {
-    let fountain = Fountain::bind(&Network::Kernel, anywhere(), supply).unwrap();
-    let address = fountain.local_addr().unwrap();
+    let listening_source = ListeningSource::bind(&Network::Kernel, any_port(), supply).unwrap();
+    let address = listening_source.local_addr().unwrap();
     let interrupt = Interrupt::default();
     let (sender, events) = mpsc::channel();
     thread::scope(|scope| {
-        let serving =
-            scope.spawn(|| fountain.serve(&interrupt, &|event| sender.send(*event).unwrap_or(())));
+        let serving = scope.spawn(|| {
+            listening_source.serve(&interrupt, &|event| sender.send(*event).unwrap_or(()))
+        });
         guest(TcpStream::connect(address).unwrap());
         let event = events.recv().unwrap();
         interrupt.raise();
@@ -59,7 +60,7 @@ fn characters(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_plain_peer_gets_characters_and_not_a_byte_besides() {
+fn a_plain_peer_gets_exactly_the_characters() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let reader = thread::spawn(move || {
@@ -68,21 +69,21 @@ fn a_plain_peer_gets_characters_and_not_a_byte_besides() {
         bytes
     });
     let delivered =
-        give(&Network::Kernel, &peer(address), &supply(Some(12_345)), &Interrupt::default())
+        send(&Network::Kernel, &peer(address), &supply(Some(12_345)), &Interrupt::default())
             .unwrap();
     assert_eq!((delivered.bytes, delivered.confirmed, delivered.verified), (12_345, true, None));
     assert_eq!(reader.join().unwrap(), characters(12_345));
 }
 
 #[test]
-fn a_sink_of_ours_compares_what_it_gets() {
-    let sink = Sink::bind(&Network::Kernel, anywhere(), Limits::default()).unwrap();
+fn a_linerate_sink_compares_the_data() {
+    let sink = Sink::bind(&Network::Kernel, any_port(), Limits::default()).unwrap();
     let address = sink.local_addr().unwrap();
     let interrupt = Interrupt::default();
     let tell = |_: &sink::Event| ();
     thread::scope(|scope| {
         let serving = scope.spawn(|| sink.serve(&interrupt, &tell));
-        let delivered = give_verified(
+        let delivered = send_verified(
             &Network::Kernel,
             &peer(address),
             &supply(Some(54_321)),
@@ -97,26 +98,26 @@ fn a_sink_of_ours_compares_what_it_gets() {
         let stopped = Interrupt::default();
         stopped.raise();
         let delivered =
-            give_verified(&Network::Kernel, &peer(address), &supply(None), 3, &stopped).unwrap();
-        assert_eq!(delivered.verified, Some(true), "cut short, and right as far as it went");
+            send_verified(&Network::Kernel, &peer(address), &supply(None), 3, &stopped).unwrap();
+        assert_eq!(delivered.verified, Some(true), "cut short, but intact as far as it went");
         interrupt.raise();
         assert_eq!(serving.join().unwrap().unwrap().sessions, 2);
     });
 }
 
 #[test]
-fn a_sink_that_has_read_what_was_not_sent_is_not_believed() {
+fn an_impossible_report_of_a_sink_is_refused() {
     for (ended, bytes) in
         [(Ended::Complete, 999), (Ended::EndOfStream, 1_001), (Ended::TimeUp, u64::MAX)]
     {
         let counters = EndCounters::default();
         let report = Report { ended, bytes, span_nanos: 1, wrong_at: None, counters };
-        let (peer, sink) = false_sink(report);
+        let (peer, sink) = fake_sink(report);
         let never = Interrupt::default();
         let error =
-            give_verified(&Network::Kernel, &peer, &supply(Some(1_000)), 3, &never).unwrap_err();
+            send_verified(&Network::Kernel, &peer, &supply(Some(1_000)), 3, &never).unwrap_err();
         assert!(
-            error.to_string().contains(&format!("it has read {bytes} bytes, which cannot be")),
+            error.to_string().contains(&format!("it has read {bytes} bytes, which is impossible")),
             "{error}"
         );
         sink.join().unwrap();
@@ -124,70 +125,70 @@ fn a_sink_that_has_read_what_was_not_sent_is_not_believed() {
 }
 
 #[test]
-fn a_stranger_cannot_compare() {
+fn a_plain_peer_cannot_compare() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let stranger = thread::spawn(move || drop(listener.accept().unwrap()));
+    let other = thread::spawn(move || drop(listener.accept().unwrap()));
     let error =
-        give_verified(&Network::Kernel, &peer(address), &supply(Some(1)), 3, &Interrupt::default())
+        send_verified(&Network::Kernel, &peer(address), &supply(Some(1)), 3, &Interrupt::default())
             .unwrap_err();
     assert!(matches!(error, SourceError::NoVerifier { .. }), "{error}");
-    stranger.join().unwrap();
+    other.join().unwrap();
 }
 
 #[test]
-fn who_connects_to_a_fountain_gets_as_much_as_there_is() {
+fn a_listening_source_sends_the_requested_amount() {
     let mut bytes = Vec::new();
     let event = against_a_fountain(supply(Some(100_001)), |mut guest| {
-        guest.write_all(b"whatever this peer says").unwrap();
+        guest.write_all(b"data that is ignored").unwrap();
         guest.shutdown(Shutdown::Write).unwrap();
         guest.read_to_end(&mut bytes).unwrap();
     });
     assert_eq!(bytes, characters(100_001));
-    assert!(matches!(event, Event::Drawn(Drawn { bytes: 100_001, .. })), "{event:?}");
+    assert!(matches!(event, Event::Served(Served { bytes: 100_001, .. })), "{event:?}");
 }
 
 #[test]
-fn a_fountain_pours_for_no_longer_than_it_has_time() {
+fn a_listening_source_stops_after_the_maximum_time() {
     const ENOUGH: u64 = 4 << 30;
     let mut poured = 0;
     let hurried = Supply { max_time: Some(Duration::from_millis(1)), ..supply(None) };
     let event = against_a_fountain(hurried, |guest| {
         poured = std::io::copy(&mut guest.take(ENOUGH), &mut std::io::sink()).unwrap();
     });
-    assert!(poured < ENOUGH, "it goes on and on");
-    assert!(matches!(event, Event::Drawn(Drawn { bytes, .. }) if bytes == poured), "{event:?}");
+    assert!(poured < ENOUGH, "it does not stop");
+    assert!(matches!(event, Event::Served(Served { bytes, .. }) if bytes == poured), "{event:?}");
 }
 
 #[test]
-fn a_peer_that_breaks_off_has_had_enough() {
+fn a_peer_can_close_the_connection_early() {
     let event = against_a_fountain(supply(None), |mut guest| {
         let mut first = vec![0; 30_000];
         guest.read_exact(&mut first).unwrap();
         assert_eq!(first, characters(30_000));
     });
-    assert!(matches!(event, Event::Drawn(Drawn { bytes: 30_000.., .. })), "{event:?}");
+    assert!(matches!(event, Event::Served(Served { bytes: 30_000.., .. })), "{event:?}");
 }
 
 #[test]
-fn a_buffer_that_the_kernel_clips_is_refused() {
+fn a_buffer_above_the_limit_is_refused() {
     let greedy = Supply { send_buffer: NonZeroU64::new(1 << 40), ..supply(Some(1)) };
-    let error = Fountain::bind(&Network::Kernel, anywhere(), greedy).unwrap_err();
+    let error = ListeningSource::bind(&Network::Kernel, any_port(), greedy).unwrap_err();
     assert!(matches!(error, SourceError::BufferTooLarge { requested, .. } if requested == 1 << 40));
     let modest = Supply { send_buffer: NonZeroU64::new(10_000), ..supply(Some(1)) };
-    Fountain::bind(&Network::Kernel, anywhere(), modest).unwrap();
+    ListeningSource::bind(&Network::Kernel, any_port(), modest).unwrap();
 }
 
-/// The kernel refuses a socket with a congestion control that it does not know, so the name has come to it.
+/// The kernel refuses a socket with an unknown congestion control, which shows that the name is set.
 #[test]
 fn every_socket_of_a_source_gets_its_congestion_control() {
     let unknown = Supply { congestion: Some("no-such".to_owned()), ..supply(Some(1)) };
-    let refused = Fountain::bind(&Network::Kernel, anywhere(), unknown.clone()).unwrap_err();
+    let refused = ListeningSource::bind(&Network::Kernel, any_port(), unknown.clone()).unwrap_err();
     assert!(matches!(refused, SourceError::Listen(_)), "{refused}");
-    let sink = Sink::bind(&Network::Kernel, anywhere(), Limits::default()).unwrap();
+    let sink = Sink::bind(&Network::Kernel, any_port(), Limits::default()).unwrap();
     let peer = peer(sink.local_addr().unwrap());
-    let refused = give(&Network::Kernel, &peer, &unknown, &Interrupt::default()).unwrap_err();
+    let refused = send(&Network::Kernel, &peer, &unknown, &Interrupt::default()).unwrap_err();
     assert!(matches!(refused, SourceError::Unreachable { .. }), "{refused}");
     let reno = Supply { congestion: Some("reno".to_owned()), ..supply(Some(1)) };
-    assert!(Fountain::bind(&Network::Kernel, anywhere(), reno).is_ok());
+    assert!(ListeningSource::bind(&Network::Kernel, any_port(), reno).is_ok());
 }

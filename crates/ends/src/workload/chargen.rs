@@ -1,22 +1,22 @@
-//! The character generator of RFC 864: lines of 72 printable characters, each shifted by one
-//! against the line before.
+//! The character generator of RFC 864: lines of 72 printable characters, each line shifted by one
+//! character.
 
 use std::sync::LazyLock;
 
-/// Printable characters of ASCII without the space, which follows them: the RFC's example begins
-/// so.
+/// The printable ASCII characters without the space. The space follows them, as in the example of
+/// the RFC.
 const PRINTABLE: std::ops::RangeInclusive<u8> = b'!'..=b'~';
 /// Characters of a line, without its end.
 const LINE: usize = 72;
 
-/// After as many lines as there are characters, it begins again.
+/// One period of the output: as many lines as there are characters.
 static PERIOD: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let ring: Vec<u8> = PRINTABLE.chain([b' ']).collect();
     let line = |first: usize| ring.iter().cycle().skip(first).take(LINE).chain(b"\r\n").copied();
     (0..ring.len()).flat_map(line).collect()
 });
 
-/// Writes the characters from `position` on.
+/// Writes the characters at `position`.
 pub(crate) fn fill(position: u64, into: &mut [u8]) {
     let period: &[u8] = &PERIOD;
     let mut at = usize::try_from(position % period.len() as u64).unwrap_or(0);
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_looks_as_the_rfc_shows_it() {
+    fn the_output_is_that_of_the_rfc() {
         let mut bytes = vec![0; 3 * 74];
         fill(0, &mut bytes);
         let text = String::from_utf8(bytes).unwrap();
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn any_part_is_what_it_is_in_the_whole() {
+    fn every_part_equals_that_of_the_whole() {
         let mut whole = vec![0; 20_000];
         fill(0, &mut whole);
         for (position, length) in [(0, 1), (7_029, 2), (7_030, 74), (3_333, 12_000)] {

@@ -1,4 +1,4 @@
-//! What is carried: bytes that tell where they belong.
+//! The data of transfers, which depends on the position.
 
 pub(crate) mod chargen;
 mod pattern;

@@ -1,12 +1,12 @@
-//! A bulk transfer's bytes: each depends on its position, so that a byte that is lost, doubled or
-//! moved is found, and any part can be made or checked without the parts before it.
+//! The data of a bulk transfer. Each byte depends on its position, so that lost, duplicated or
+//! moved bytes are detected, and any part can be generated or checked independently.
 
-/// An endless run of bytes that a seed decides.
+/// An endless sequence of bytes that depends on a seed.
 ///
-/// The bytes are those of the words w(0), w(1) … in little-endian order, where w(n) is n, moved by
-/// the seed, times an odd constant, and folded over itself: no two words are equal, and a shift by
-/// any distance changes nearly every byte. From one word to the next it is an addition, cheap
-/// enough to stand beside a memory copy.
+/// The bytes are those of the words w(0), w(1), … in little-endian order. w(n) is n plus the seed,
+/// times an odd constant, with the high half folded into the low one. All words differ, and a shift
+/// by any distance changes nearly every byte. The next word costs one addition, which is cheap
+/// compared with copying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     seed: u64,
@@ -16,13 +16,13 @@ pub struct Pattern {
 const WORD: usize = size_of::<u64>();
 
 impl Pattern {
-    /// The pattern of `seed`.
+    /// Creates the pattern of `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) }
     }
 
-    /// Writes the bytes from `position` on.
+    /// Writes the bytes at `position`.
     pub fn fill(self, position: u64, into: &mut [u8]) {
         let (mut index, offset) = split(position);
         let mut rest = into;
@@ -40,10 +40,10 @@ impl Pattern {
         tail.copy_from_slice(&self.word(index)[..tail.len()]);
     }
 
-    /// Are these the bytes from `position` on? If not, the position of the first wrong one.
+    /// Compares `bytes` with the pattern at `position`.
     ///
     /// # Errors
-    /// The position of the first byte that is not what it should be.
+    /// The position of the first wrong byte.
     pub fn verify(self, position: u64, bytes: &[u8]) -> Result<(), u64> {
         if self.matches(position, bytes) {
             return Ok(());
@@ -59,7 +59,7 @@ impl Pattern {
         }
     }
 
-    /// The quick question, without a position in its answer.
+    /// Compares without determining the position of a difference, which is faster.
     fn matches(self, position: u64, bytes: &[u8]) -> bool {
         let (mut index, offset) = split(position);
         let mut rest = bytes;
@@ -69,7 +69,7 @@ impl Pattern {
             wrong |= head != &self.word(index)[offset..offset + head.len()];
             (rest, index) = (tail, index.wrapping_add(1));
         }
-        // Differences are gathered by blocks, so that the loop inside has no way out and is
+        // Differences are combined by blocks, so that the inner loop has no early exit and is
         // unrolled.
         for block in rest.chunks(64 * WORD) {
             let mut difference = 0;
@@ -98,7 +98,7 @@ impl Pattern {
     }
 }
 
-/// The word that holds the byte at `position`, and where in it.
+/// Returns the word that contains the byte at `position`, and the offset in it.
 #[allow(clippy::cast_possible_truncation, reason = "a remainder of eight")]
 const fn split(position: u64) -> (u64, usize) {
     (position / WORD as u64, (position % WORD as u64) as usize)
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shift_is_found_at_once() {
+    fn a_shift_is_detected() {
         let pattern = Pattern::new(1);
         for shift in [1, 2, 8, 1_448, 1_460, 65_536] {
             let wrong = bytes(pattern, shift, 4_096);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_wrong_byte_is_named() {
+    fn the_first_wrong_byte_is_reported() {
         let pattern = Pattern::new(2);
         for at in [0, 1, 7, 8, 700, 1_447, 3_999] {
             let mut wrong = bytes(pattern, 13, 4_000);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn another_seed_is_another_pattern() {
+    fn patterns_of_different_seeds_differ() {
         let right = bytes(Pattern::new(3), 0, 64);
         assert!(Pattern::new(4).verify(0, &right).is_err());
         assert!(Pattern::new(0).verify(0, &bytes(Pattern::new(0), 0, 64)).is_ok());
@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_part_is_what_it_is_in_the_whole(
+        fn every_part_equals_that_of_the_whole(
             seed: u64,
             start in prop_oneof![0..4_096_u64, (u64::MAX / 2)..(u64::MAX - 8_192)],
             cuts in proptest::collection::vec(0..700_usize, 1..12),
@@ -162,7 +162,13 @@ mod tests {
         }
 
         #[test]
-        fn any_wrong_bit_is_found(seed: u64, position in 0..1_u64 << 40, length in 1..3_000_usize, at: prop::sample::Index, bit in 0..8_u32) {
+        fn any_wrong_bit_is_found(
+            seed: u64,
+            position in 0..1_u64 << 40,
+            length in 1..3_000_usize,
+            at: prop::sample::Index,
+            bit in 0..8_u32,
+        ) {
             let pattern = Pattern::new(seed);
             let mut wrong = bytes(pattern, position, length);
             let at = at.index(length);

@@ -1,45 +1,47 @@
-//! Where the two ends of a transfer inside this process work: each on a CPU of its own.
+//! Pins the two ends of a transfer inside this process to one CPU each.
 //!
-//! Left alone, the scheduler puts two threads that keep waking each other now on one CPU, where
-//! they share a cache, now on two, where each waits for the other's interrupt. The two are a factor
-//! of ten apart, and a cell would show which it was rather than what its buffers do.
+//! Otherwise the scheduler places two threads that wake each other sometimes on one CPU, where they
+//! share a cache, and sometimes on two, where each waits for interrupts of the other. The rates
+//! differ by a factor of ten, and a cell would show the placement rather than the effect of its
+//! buffers.
 
 use rustix::process::getpid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seat {
+pub(crate) enum PinnedThread {
     Source,
     Sink,
 }
 
-impl Seat {
-    /// Ties the calling thread to its CPU. Where the process may use only one, or may not choose,
-    /// the thread stays where the scheduler puts it.
-    pub(crate) fn take(self) {
+impl PinnedThread {
+    /// Pins the calling thread to its CPU. Does nothing if the process may use only one CPU or may
+    /// not choose.
+    pub(crate) fn pin(self) {
         let Some([first, second]) = two_cpus() else { return };
         let mut own = CpuSet::new();
         own.set(if self == Self::Source { first } else { second });
-        // A refusal leaves things as they were, which `describe` does not hide: it asks the same.
+        // Errors are ignored: `describe` does not depend on success.
         let _ = sched_setaffinity(None, &own);
     }
 
-    /// Has each end a CPU of its own?
-    pub(crate) fn are_two() -> bool {
+    /// Does each end have its own CPU?
+    pub(crate) fn are_separate() -> bool {
         two_cpus().is_some()
     }
 
-    /// Where the two ends are, for the facts of a result.
+    /// Describes the placement, for the facts of a result.
     pub(crate) fn describe() -> String {
         match two_cpus() {
             Some([first, second]) => format!("source on CPU {first}, sink on CPU {second}"),
-            None => "both ends on the one CPU that this process may use".to_owned(),
+            None => "both ends on the only CPU that this process may use".to_owned(),
         }
     }
 }
 
-/// The first two CPUs that this process may use: its first thread, which is never tied to one.
+/// Returns the first two CPUs that the process may use. Asks the main thread, which is never
+/// pinned.
 fn two_cpus() -> Option<[usize; 2]> {
     let allowed = sched_getaffinity(Some(getpid())).ok()?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
@@ -51,17 +53,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ends_sit_on_different_cpus_if_there_are_two() {
+    fn the_ends_run_on_different_cpus_if_possible() {
         let Some(seats) = two_cpus() else { return };
-        let taken = [Seat::Source, Seat::Sink].map(|seat| {
+        let taken = [PinnedThread::Source, PinnedThread::Sink].map(|end| {
             let thread = std::thread::spawn(move || {
-                seat.take();
+                end.pin();
                 let own = sched_getaffinity(None).unwrap();
                 (0..CpuSet::MAX_CPU).filter(|&cpu| own.is_set(cpu)).collect::<Vec<_>>()
             });
             thread.join().unwrap()
         });
         assert_eq!(taken, seats.map(|cpu| vec![cpu]));
-        assert!(Seat::describe().contains("source on CPU"));
+        assert!(PinnedThread::describe().contains("source on CPU"));
     }
 }

@@ -1,14 +1,13 @@
-//! linerate's TCP on an interface of the kernel's, to a `linerate sink` on another machine: by a
-//! packet socket, at the driver, or behind a TAP device. The host has a thread of its own and
-//! serves the whole night, also the control connection; the source is a program that uses its
-//! sockets.
+//! linerate's TCP on an interface of this machine, to a `linerate sink` on another machine: through
+//! a packet socket, AF_XDP, or a TAP device. The host has a thread and exists for the whole night;
+//! it carries the control connection too. The source is a program that uses its sockets.
 
 use crate::bench::{Bench, RunRequest};
 use crate::bench_error::BenchError;
 use crate::engines::kernel_buffers;
 use crate::engines::network_interface::{Interface, framing, line_rate, rate_in_words};
 use crate::engines::own_tcp::{Rules, WrappedLink, Wrapping};
-use crate::engines::remote_sink::Far;
+use crate::engines::remote_sink::RemoteSink;
 use crate::plan::Plan;
 use linerate_ends::Interrupt;
 use linerate_ends::socket::{Network, Options, max_segment};
@@ -18,31 +17,31 @@ use linerate_link::{AnyLink, KernelInterface};
 use linerate_stack::{Link, Offloads};
 use std::sync::mpsc::{self, Receiver};
 
-/// linerate's TCP on an interface, to a sink behind it.
+/// linerate's TCP on an interface, with a sink behind it.
 #[derive(Debug)]
 pub struct InterfaceBench {
-    /// Until the end of the night.
-    far: Option<Far>,
+    /// The sink, until the end of the night.
+    far: Option<RemoteSink>,
     facts: BenchFacts,
-    way: Way,
-    dressing: Wrapping,
-    /// The link, when its host has ended.
+    path: Path,
+    wrapping: Wrapping,
+    /// Receives the link when the host has ended.
     ended: Receiver<WrappedLink<AnyLink>>,
 }
 
-/// The way to the sink: an interface, and the host on it.
+/// The path to the sink: an interface, and the host on it.
 #[derive(Debug)]
-struct Way {
+struct Path {
     interface: KernelInterface,
-    /// The MTU with which it was opened.
+    /// The MTU at the start.
     mtu: u16,
     network: Network,
 }
 
-impl Way {
-    /// What is behind `error`: what befalls our end of the way looks like a peer that does not
+impl Path {
+    /// Finds the cause of `error`: a failure of our end of the path looks like a peer that does not
     /// answer.
-    fn blame(&self, error: BenchError) -> BenchError {
+    fn find_cause(&self, error: BenchError) -> BenchError {
         let interface = self.interface.name().to_owned();
         if let Some(source) = self.network.lost_link() {
             return BenchError::LinkLost { interface, source };
@@ -57,12 +56,13 @@ impl Way {
 }
 
 impl InterfaceBench {
-    /// The bench for `plan`, with the frames of the whole night written to `capture` if there is
-    /// one.
+    /// Creates the bench for `plan`. The frames of the night are written to `capture` if it is
+    /// given.
     ///
     /// # Errors
-    /// If the interface cannot be had, has another MTU than the plan, leads to no sink, or one of
-    /// the TCPs does not grant what the plan asks for.
+    /// If the interface is not available, its MTU differs from the plan, there is no sink, or one
+    /// of
+    /// the TCPs does not grant what the plan requires.
     ///
     /// # Panics
     /// If the plan is for another bench, and so has no interface or no peer.
@@ -76,16 +76,16 @@ impl InterfaceBench {
         let kernel_interface = link.interface().clone();
         let (name, by, mac) = (kernel_interface.name().to_owned(), link.description(), link.mac());
         let offloads = link.capabilities().offloads != Offloads::NONE;
-        let mut dressing = Wrapping::new(rules.impairments(), capture);
-        let dressed = dressing.put_on(link, plan.seed);
+        let mut wrapping = Wrapping::new(rules.impairments(), capture);
+        let wrapped = wrapping.wrap(link, plan.seed);
         let (end, ended) = mpsc::channel();
-        // Who no longer listens has no use for the link.
-        let epilogue = move |link| end.send(link).unwrap_or(());
-        let network = Network::on(host, mac, dressed, rules.usual(), epilogue)
+        // The channel is closed if the bench was dropped early.
+        let on_end = move |link| end.send(link).unwrap_or(());
+        let network = Network::on(host, mac, wrapped, rules.usual(), on_end)
             .map_err(|error| BenchError::io("beginning a host of linerate's own", error))?;
-        let way = Way { interface: kernel_interface, mtu: plan.mtu, network };
-        let mut far =
-            Far::connect(way.network.clone(), peer, plan.mtu).map_err(|error| way.blame(error))?;
+        let path = Path { interface: kernel_interface, mtu: plan.mtu, network };
+        let mut far = RemoteSink::connect(path.network.clone(), peer, plan.mtu)
+            .map_err(|error| path.find_cause(error))?;
         let interface = Interface { name: name.clone() };
         let mut settings = rules.settings();
         settings.append(&mut kernel_buffers::receiver_at(&mut far, plan, rules.payload())?);
@@ -95,7 +95,7 @@ impl InterfaceBench {
         settings.insert("link.offloads".to_owned(), if offloads { "on" } else { "off" }.to_owned());
         let facts = BenchFacts {
             description: format!(
-                "linerate's TCP at {}, by {by} on {name}, to a sink at {}",
+                "linerate's TCP at {}, through {by} on {name}, to a sink at {}",
                 host.address,
                 far.remote.address()
             ),
@@ -104,11 +104,11 @@ impl InterfaceBench {
             line_rate: line_rate(&interface),
             settings,
         };
-        Ok(Self { far: Some(far), facts, way, dressing, ended })
+        Ok(Self { far: Some(far), facts, path, wrapping, ended })
     }
 }
 
-/// What a packet of the plan is, the interface decides.
+/// Checks the MTU: the interface determines the size of packets.
 fn check_mtu(link: &AnyLink, mtu: usize) -> Result<(), BenchError> {
     let has = link.capabilities().mtu;
     if has == mtu {
@@ -125,7 +125,7 @@ impl Bench for InterfaceBench {
     }
 
     fn floor(&mut self, _: &RunRequest, _: &Interrupt) -> Result<Option<Floor>, BenchError> {
-        // Nothing but a protocol brings bytes across a network.
+        // A network cannot be measured without a protocol.
         Ok(None)
     }
 
@@ -138,21 +138,21 @@ impl Bench for InterfaceBench {
         let far = self.far.as_mut().ok_or_else(gone)?;
         let options = Options {
             send_buffer: Some(request.send_buffer.bytes),
-            // For the sink's kernel, which announces it.
-            max_segment: Some(max_segment(far.remote.address(), self.way.mtu)),
+            // Set by the sink's kernel, which announces it.
+            max_segment: Some(max_segment(far.remote.address(), self.path.mtu)),
             congestion: request.congestion.clone(),
             ..Options::default()
         };
-        far.run(&options, request, interrupt).map_err(|error| self.way.blame(error))
+        far.run(&options, request, interrupt).map_err(|error| self.path.find_cause(error))
     }
 
     fn end(&mut self) -> Result<(), BenchError> {
-        // Its control connection is closed and not reset.
+        // Dropped first, so that its control connection is closed and not reset.
         self.far = None;
-        self.way.network.end();
+        self.path.network.end();
         match self.ended.recv() {
-            Ok(link) => self.dressing.take_off(link).map(drop),
-            // It has been taken off already.
+            Ok(link) => self.wrapping.unwrap_link(link).map(drop),
+            // The link was unwrapped already.
             Err(_) => Ok(()),
         }
     }

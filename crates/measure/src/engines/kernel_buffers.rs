@@ -1,12 +1,11 @@
-//! What the kernel grants of the plan's buffers, asked before the first run.
+//! Checks, before the first run, that the kernel grants the buffers of the plan.
 //!
-//! The kernel doubles what is asked for, because it counts its own overhead against it; it silently
-//! clips the wish to a limit of the machine, and silently raises a small one to a floor. The
-//! clipping would make two cells of the plan the same cell, so it is refused; the floor is written
-//! down.
+//! The kernel doubles the requested size, because it counts its overhead. It silently limits large
+//! sizes to a setting of the machine, and raises small ones to a minimum. The limit would turn two
+//! cells of the plan into the same cell, so it is refused; the minimum is noted in the facts.
 
 use crate::bench_error::BenchError;
-use crate::engines::remote_sink::Far;
+use crate::engines::remote_sink::RemoteSink;
 use crate::plan::Plan;
 use linerate_ends::control::SinkTcp;
 use linerate_ends::socket;
@@ -16,52 +15,58 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Which of the two buffers it is about, and what limits it.
+/// One of the two buffers, and the setting that limits it.
 #[derive(Clone, Copy, Debug)]
-struct Which {
+struct BufferSide {
     name: &'static str,
     limit: &'static str,
     tcp: SinkTcp,
 }
 
-const SEND: Which = Which { name: "send", limit: "net.core.wmem_max", tcp: SinkTcp::Kernel };
-const RECEIVE: Which = Which { name: "receive", limit: "net.core.rmem_max", tcp: SinkTcp::Kernel };
+const SEND: BufferSide =
+    BufferSide { name: "send", limit: "net.core.wmem_max", tcp: SinkTcp::Kernel };
+const RECEIVE: BufferSide =
+    BufferSide { name: "receive", limit: "net.core.rmem_max", tcp: SinkTcp::Kernel };
 
 /// Settings worth a note.
 type Notes = BTreeMap<String, String>;
 
-/// The plan's send buffers, tried on a socket of this machine.
+/// Checks the send buffers of the plan on a socket of this machine.
 pub(crate) fn sender(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     let socket = trial_socket()?;
     let grant = |bytes| {
         socket::grant_send(&socket, bytes)
             .map_err(|error| BenchError::io("asking for a buffer", error))
     };
-    settle(SEND, "", &plan.send_buffers, payload, grant)
+    check_grants(SEND, "", &plan.send_buffers, payload, grant)
 }
 
-/// The plan's receive buffers, tried on a socket of this machine.
+/// Checks the receive buffers of the plan on a socket of this machine.
 pub(crate) fn receiver(plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
     let socket = trial_socket()?;
     let grant = |bytes| {
         socket::grant_receive(&socket, bytes)
             .map_err(|error| BenchError::io("asking for a buffer", error))
     };
-    settle(RECEIVE, "", &plan.receive_buffers, payload, grant)
+    check_grants(RECEIVE, "", &plan.receive_buffers, payload, grant)
 }
 
-/// The plan's receive buffers, tried by the sink at the far end.
-pub(crate) fn receiver_at(far: &mut Far, plan: &Plan, payload: u32) -> Result<Notes, BenchError> {
-    let Far { remote, peer, .. } = far;
+/// Checks the receive buffers of the plan at the sink.
+pub(crate) fn receiver_at(
+    far: &mut RemoteSink,
+    plan: &Plan,
+    payload: u32,
+) -> Result<Notes, BenchError> {
+    let RemoteSink { remote, peer, .. } = far;
     let there = format!(" on {}", peer.host);
-    let which = Which { tcp: remote.description().tcp, ..RECEIVE };
+    let which = BufferSide { tcp: remote.description().tcp, ..RECEIVE };
     let grant = |bytes| remote.grant(bytes).map_err(|error| BenchError::of_control(error, peer));
-    settle(which, &there, &plan.receive_buffers, payload, grant)
+    check_grants(which, &there, &plan.receive_buffers, payload, grant)
 }
 
-/// Tries the largest and the smallest buffer of the list: the kernel's answer rises with the wish.
-fn settle(
-    which: Which,
+/// Checks the largest and the smallest buffer: the granted size increases with the requested one.
+fn check_grants(
+    which: BufferSide,
     there: &str,
     list: &BufferList,
     payload: u32,
@@ -74,7 +79,7 @@ fn settle(
     if granted < most {
         let remedy = match which.tcp {
             SinkTcp::Kernel => socket::remedy_for_buffer(most, which.limit, there),
-            SinkTcp::Linerate => "a window reaches no farther; ask for less".to_owned(),
+            SinkTcp::Linerate => "no window is larger; ask for less".to_owned(),
         };
         return Err(BenchError::BufferTooLarge {
             which: which.name,
@@ -89,8 +94,8 @@ fn settle(
         let name = format!("floor of {} buffers{there}", which.name);
         let alike = sizes().filter(|size| size.saturating_mul(times) <= granted).count();
         let note = format!(
-            "{granted} bytes as the kernel counts, twice what is asked for: {least} bytes are too few, and the \
-             smallest {alike} of the plan's buffers are the same to it"
+            "{granted} bytes as the kernel counts, twice what is asked for: {least} bytes are too \
+             few, and the smallest {alike} of the plan's buffers are the same to it"
         );
         notes.insert(name, note);
     }
@@ -106,38 +111,38 @@ fn trial_socket() -> Result<OwnedFd, BenchError> {
 mod tests {
     use super::*;
 
-    /// A kernel with this limit and this floor.
+    /// Returns a model of a kernel with this limit and this minimum.
     fn kernel(limit: u64, floor: u64) -> impl FnMut(u64) -> Result<u64, BenchError> {
         move |bytes| Ok((bytes.min(limit) * 2).max(floor))
     }
 
-    fn settled(list: &str, limit: u64, floor: u64) -> Result<Notes, BenchError> {
-        settle(SEND, " on sun", &list.parse().unwrap(), 1_448, kernel(limit, floor))
+    fn checked(list: &str, limit: u64, floor: u64) -> Result<Notes, BenchError> {
+        check_grants(SEND, " on sun", &list.parse().unwrap(), 1_448, kernel(limit, floor))
     }
 
     #[test]
-    fn a_buffer_that_would_be_clipped_is_refused_with_the_remedy() {
-        let error = settled("1..17", 20_000, 4_608).unwrap_err();
+    fn a_buffer_above_the_limit_is_refused_with_the_remedy() {
+        let error = checked("1..17", 20_000, 4_608).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a send buffer of 24616 bytes is not to be had, 20000 are granted: `sysctl -w \
+            "a send buffer of 24616 bytes is not available, 20000 are granted: `sysctl -w \
              net.core.wmem_max=24616` on sun, or ask for less"
         );
-        assert!(settled("1..17", 24_616, 4_608).is_ok());
-        let error = settled("1GiB", 20_000, 4_608).unwrap_err().to_string();
+        assert!(checked("1..17", 24_616, 4_608).is_ok());
+        let error = checked("1GiB", 20_000, 4_608).unwrap_err().to_string();
         assert!(error.ends_with("no kernel grants more than 1073741823; ask for less"), "{error}");
     }
 
     #[test]
-    fn the_floor_is_written_down() {
-        let notes = settled("1..4", 1 << 20, 6_000).unwrap();
+    fn the_minimum_is_noted() {
+        let notes = checked("1..4", 1 << 20, 6_000).unwrap();
         let note = &notes["floor of send buffers on sun"];
         assert!(note.contains("smallest 2 of"), "{note}");
-        assert!(settled("4..5", 1 << 20, 4_608).unwrap().is_empty());
+        assert!(checked("4..5", 1 << 20, 4_608).unwrap().is_empty());
     }
 
     #[test]
-    fn this_machine_has_a_floor_and_a_ceiling() {
+    fn this_machine_has_a_minimum_and_a_maximum() {
         use crate::plan::{BenchKind, Draft};
         let mut draft = Draft::of_1988(BenchKind::Kernel);
         draft.send_buffers = "1B".parse().unwrap();

@@ -1,4 +1,4 @@
-//! The engines: each carries the bytes of a run from a source to a sink.
+//! The engines, each of which can execute runs.
 
 mod cpu_pinning;
 mod interface;

@@ -1,4 +1,4 @@
-//! The interface that leads to an address, and what its driver says of it.
+//! The interface towards an address, and the properties that its driver reports.
 
 use linerate_evidence::{Framing, LineRate};
 use std::fs;
@@ -14,8 +14,8 @@ pub(crate) struct Interface {
 const ETHERNET: u64 = 1;
 
 impl Interface {
-    /// The interface that the main routing table leads through, towards `address`. Rules that
-    /// choose another table are not looked at.
+    /// Returns the interface towards `address` according to the main routing table. Rules that
+    /// select another table are ignored.
     pub(crate) fn towards(address: IpAddr) -> Option<Self> {
         let name = match address {
             IpAddr::V4(address) => ipv4_route(&read("/proc/thread-self/net/route")?, address),
@@ -24,13 +24,13 @@ impl Interface {
         name.map(|name| Self { name })
     }
 
-    /// The bit rate that the driver tells, if there is hardware behind it: the drivers of virtual
-    /// interfaces tell one as well, but it limits nothing.
+    /// Returns the bit rate that the driver reports, if there is hardware. Drivers of virtual
+    /// interfaces report one too, but it limits nothing.
     pub(crate) fn bits_per_second(&self) -> Option<u64> {
         if !self.has_hardware() {
             return None;
         }
-        // -1 is a driver that does not know.
+        // Drivers report -1 for an unknown rate.
         self.attribute("speed")?
             .parse::<u64>()
             .ok()
@@ -38,17 +38,17 @@ impl Interface {
             .map(|rate| rate * 1_000_000)
     }
 
-    /// Is there a device behind it?
+    /// Is there hardware behind it?
     pub(crate) fn has_hardware(&self) -> bool {
         fs::exists(format!("/sys/class/net/{}/device", self.name)).unwrap_or(false)
     }
 
-    /// Do its packets travel in Ethernet frames?
+    /// Does it carry Ethernet frames?
     pub(crate) fn is_ethernet(&self) -> bool {
         self.attribute("type").is_some_and(|kind| kind.parse() == Ok(ETHERNET))
     }
 
-    /// Does it speak and listen by turns?
+    /// Is it half-duplex?
     pub(crate) fn is_half_duplex(&self) -> bool {
         self.attribute("duplex").is_some_and(|duplex| duplex == "half")
     }
@@ -62,8 +62,9 @@ fn read(file: &str) -> Option<String> {
     fs::read_to_string(file).ok()
 }
 
-/// The interface of the longest matching row of /proc/net/route: name, destination, gateway, flags,
-/// two counts, metric, mask; addresses in hexadecimal, as this machine keeps 32 bits.
+/// Finds the interface of the longest matching row of /proc/net/route. The columns are name,
+/// destination, gateway, flags, two counters, metric, mask; addresses are hexadecimal, in host byte
+/// order.
 fn ipv4_route(table: &str, address: Ipv4Addr) -> Option<String> {
     let address = u32::from_ne_bytes(address.octets());
     let row = |line: &str| {
@@ -76,8 +77,8 @@ fn ipv4_route(table: &str, address: Ipv4Addr) -> Option<String> {
     longest(table, row)
 }
 
-/// The same of /proc/net/ipv6_route: destination, its length, source, its length, next hop, metric,
-/// two counts, flags, name.
+/// Finds the interface of the longest matching row of /proc/net/ipv6_route. The columns are
+/// destination and its length, source and its length, next hop, metric, two counters, flags, name.
 fn ipv6_route(table: &str, address: Ipv6Addr) -> Option<String> {
     let row = |line: &str| {
         let mut words = line.split_whitespace();
@@ -91,7 +92,7 @@ fn ipv6_route(table: &str, address: Ipv6Addr) -> Option<String> {
     longest(table, row)
 }
 
-/// The name in the row with the longest prefix; of several, the first.
+/// Returns the name in the row with the longest prefix; of several, the first.
 fn longest(table: &str, row: impl Fn(&str) -> Option<(u32, String)>) -> Option<String> {
     let mut best: Option<(u32, String)> = None;
     for (length, name) in table.lines().filter_map(row) {
@@ -102,7 +103,7 @@ fn longest(table: &str, row: impl Fn(&str) -> Option<(u32, String)>) -> Option<S
     best.map(|(_, name)| name)
 }
 
-/// Returns the framing of packets on `interface`; `None` is a path inside this machine.
+/// Returns the framing of packets on `interface`; `None` means a path inside this machine.
 pub(crate) fn framing(interface: Option<&Interface>, options: u32) -> Framing {
     match interface {
         None => Framing::ethernet_in_memory(options),
@@ -119,18 +120,16 @@ pub(crate) fn line_rate(interface: &Interface) -> Option<LineRate> {
     Some(LineRate { bits_per_second, source: format!("driver of {}", interface.name) })
 }
 
-/// Returns the bit rate of the interface `name` in words, for the settings of a bench.
+/// Describes the bit rate of the interface `name`, for the settings of a bench.
 pub(crate) fn rate_in_words(name: &str, interface: Option<&Interface>) -> String {
     let Some(interface) = interface else {
-        return format!("{name}, of this machine itself: it has no bit rate");
+        return format!("{name}, inside this machine: it has no bit rate");
     };
     match (line_rate(interface), interface.has_hardware()) {
-        (Some(rate), _) => format!("{name}, {} by its driver's word", rate.rate()),
-        (None, true) => format!("{name}, whose driver tells no bit rate: give --line-rate"),
+        (Some(rate), _) => format!("{name}, {} according to its driver", rate.rate()),
+        (None, true) => format!("{name}, whose driver reports no bit rate: give --line-rate"),
         (None, false) => {
-            format!(
-                "{name}, virtual: it has no bit rate of its own; --line-rate tells that of the way"
-            )
+            format!("{name}, virtual: it has no bit rate; give that of the path with --line-rate")
         }
     }
 }
@@ -141,7 +140,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn the_longest_prefix_leads_the_way() {
+    fn the_row_with_the_longest_prefix_is_chosen() {
         let table = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n\
                      eth0 00000000 0100A8C0 0003 0 0 0 00000000 0 0 0\n\
                      eth0 0000A8C0 00000000 0001 0 0 0 0000FFFF 0 0 0\n\
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_prefix_leads_the_way_in_ipv6_too() {
+    fn the_row_with_the_longest_prefix_is_chosen_for_ipv6() {
         let table = "\
             20010db8000000000000000000000000 20 00000000000000000000000000000000 00 \
             00000000000000000000000000000000 00000100 00000001 00000000 00000001 eth0\n\
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_not_there_says_nothing() {
+    fn an_absent_interface_has_no_properties() {
         let none = Interface { name: "no such interface".into() };
         assert_eq!(
             (none.bits_per_second(), none.is_ethernet(), none.is_half_duplex()),

@@ -1,45 +1,45 @@
-//! A `linerate sink` on another machine, and one transfer to it.
+//! A `linerate sink` on another machine, and a transfer to it.
 //!
-//! The two machines have two clocks. The run is timed by the source's: from its first write to the
-//! sink's word that the last byte has been read, less half of the shortest round trip, which is
-//! what that word took to come back. The error is at most half a round trip more or less, if the
-//! way back takes all of it or nothing. Both bounds that hold without any such assumption are
-//! written down: at least what passed at the sink from its first byte to its last, at most what
-//! passed at the source until the word was there.
+//! The clocks of the two machines differ. The time of a run is measured by the source: from its
+//! first write to the sink's report on the last byte, minus half of the shortest round trip, the
+//! estimated delay of the report. The error is at most half a round trip, if the whole round trip
+//! is spent in one direction. Two bounds do not depend on this assumption and are recorded too: the
+//! lower bound is the time from the first to the last byte at the sink, the upper bound the time
+//! until the report at the source.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
-use crate::engines::stream_transfer::{granted, outflow};
+use crate::engines::stream_transfer::{granted, write_task};
 use linerate_ends::Interrupt;
 use linerate_ends::control::{Opened, Remote, Report, RunSpec, SinkTcp};
-use linerate_ends::socket::{Given, Network, Options, Stream, counters};
+use linerate_ends::socket::{Network, Options, Stream, WriteResult, counters};
 use linerate_ends::{Ended, Peer};
 use linerate_evidence::{Counters, RunOutcome};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// How long a handshake, or the sink's word at the end of its time, may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a wait may be before somebody asks whether it should go on.
+/// Timeout of a handshake, and of the sink's report at the end of a run.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time of a wait, after which the thread checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// A sink on another machine, and the network that leads to it.
+/// A sink on another machine, and the network to it.
 #[derive(Debug)]
-pub(crate) struct Far {
+pub(crate) struct RemoteSink {
     pub(crate) remote: Remote,
     pub(crate) peer: Peer,
     network: Network,
 }
 
-impl Far {
-    /// The sink at `peer`, whose control connection sends packets of `mtu` bytes at most.
+impl RemoteSink {
+    /// Connects to the sink at `peer`. Packets of the control connection have at most `mtu` bytes.
     pub(crate) fn connect(network: Network, peer: &Peer, mtu: u16) -> Result<Self, BenchError> {
         let remote = Remote::connect(&network, peer, mtu)
             .map_err(|error| BenchError::of_control(error, peer))?;
         Ok(Self { remote, peer: peer.clone(), network })
     }
 
-    /// Who the sink says it is.
+    /// Describes the sink.
     pub(crate) fn describe(&self) -> String {
         let there = self.remote.description();
         let tcp = match there.tcp {
@@ -49,7 +49,7 @@ impl Far {
         format!("{} on {}{tcp}", there.program, there.kernel)
     }
 
-    /// Carries the request's bytes over a data connection of its own, which has `options`.
+    /// Carries the request's bytes over a new data connection with `options`.
     pub(crate) fn run(
         &mut self,
         options: &Options,
@@ -64,14 +64,14 @@ impl Far {
         let ready = remote.await_ready().map_err(|error| BenchError::of_control(error, peer))?;
         let max_time = Duration::from(request.max_time);
         let late = |began, now: Instant| now.saturating_duration_since(began) >= max_time;
-        let given =
-            outflow(request).give(&stream, |began, now| interrupt.is_raised() || late(began, now));
-        let (report, heard) = await_report(remote, peer, given.began + max_time, interrupt)?;
-        judge(&report, &given)?;
+        let given = write_task(request)
+            .run(&stream, |began, now| interrupt.is_raised() || late(began, now));
+        let (report, received) = await_report(remote, peer, given.began + max_time, interrupt)?;
+        check_end(&report, &given)?;
         let report = report
             .checked(given.bytes, request.bytes)
             .map_err(|error| BenchError::of_control(error, peer))?;
-        let timing = Timing::of(given.began, heard, &report, remote.shortest_round_trip());
+        let timing = Timing::of(given.began, received, &report, remote.shortest_round_trip());
         let mut counters =
             Counters { sender: counters(&stream, &given.peaks), receiver: report.counters.clone() };
         timing.note(&mut counters);
@@ -105,7 +105,7 @@ fn open_data(
     options: &Options,
 ) -> Result<Stream, BenchError> {
     let stream = network
-        .connect(remote.address(), options, PATIENCE)
+        .connect(remote.address(), options, TIMEOUT)
         .map_err(|error| BenchError::io("opening the data connection", error))?;
     (&stream)
         .write_all(opened.greeting().as_bytes())
@@ -113,16 +113,16 @@ fn open_data(
     Ok(stream)
 }
 
-/// The sink's word, and when it was heard. A sink that has not said it when the time is up is asked
-/// for it.
+/// Waits for the sink's report. Returns it with the time of its arrival. A sink that is late is
+/// asked to stop.
 fn await_report(
     remote: &mut Remote,
     peer: &Peer,
     time_up: Instant,
     interrupt: &Interrupt,
 ) -> Result<(Report, Instant), BenchError> {
-    // The sink's own clock ends the run, by its first byte: it knows best what had come by then.
-    let latest = time_up + remote.shortest_round_trip() + PATIENCE;
+    // The sink's clock ends the run, starting with its first byte: that is the most accurate.
+    let latest = time_up + remote.shortest_round_trip() + TIMEOUT;
     loop {
         let slice = latest.min(Instant::now() + SLICE);
         if let Some(report) =
@@ -140,18 +140,18 @@ fn await_report(
     }
 }
 
-/// A transfer that ended otherwise than by its bytes or its time is no measurement.
-fn judge(report: &Report, given: &Given) -> Result<(), BenchError> {
+/// Rejects a transfer that ended neither by its bytes nor by its maximum time.
+fn check_end(report: &Report, given: &WriteResult) -> Result<(), BenchError> {
     let what = match report.ended {
         Ended::Complete | Ended::TimeUp | Ended::Stopped => return Ok(()),
-        Ended::EndOfStream => "the sink saw its end",
-        Ended::Broken => "it broke at the sink",
+        Ended::EndOfStream => "the sink received the end of the stream",
+        Ended::Broken => "it failed at the sink",
     };
     let what = given.error.as_ref().map_or_else(|| what.to_owned(), ToString::to_string);
     Err(BenchError::ConnectionLost { bytes: report.bytes, what })
 }
 
-/// How long a run took, by two clocks.
+/// The duration of a run, measured with two clocks.
 #[derive(Clone, Copy, Debug)]
 struct Timing {
     at_least: Duration,
@@ -160,8 +160,8 @@ struct Timing {
 }
 
 impl Timing {
-    fn of(began: Instant, heard: Instant, report: &Report, round_trip: Duration) -> Self {
-        let at_most = heard.saturating_duration_since(began);
+    fn of(began: Instant, received: Instant, report: &Report, round_trip: Duration) -> Self {
+        let at_most = received.saturating_duration_since(began);
         let span = Duration::from_nanos(report.span_nanos);
         Self { at_least: span.min(at_most), at_most, round_trip }
     }
@@ -192,19 +192,19 @@ mod tests {
             wrong_at: None,
             counters: EndCounters::default(),
         };
-        let heard = began + Duration::from_millis(source_ms);
-        Timing::of(began, heard, &report, Duration::from_millis(round_trip_ms))
+        let received = began + Duration::from_millis(source_ms);
+        Timing::of(began, received, &report, Duration::from_millis(round_trip_ms))
     }
 
     #[test]
-    fn the_way_back_of_the_last_word_is_not_part_of_the_run() {
+    fn the_delay_of_the_report_is_not_part_of_the_run() {
         assert_eq!(timing(110, 95, 10).best(), Duration::from_millis(105));
     }
 
     #[test]
-    fn the_estimate_stays_between_the_bounds() {
+    fn the_estimate_is_between_the_bounds() {
         assert_eq!(timing(110, 108, 10).best(), Duration::from_millis(108));
         assert_eq!(timing(3, 0, 10).best(), Duration::ZERO);
-        assert_eq!(timing(100, 120, 10).best(), Duration::from_millis(100), "a sink that lies");
+        assert_eq!(timing(100, 120, 10).best(), Duration::from_millis(100), "an impossible report");
     }
 }

@@ -1,4 +1,4 @@
-//! linerate's TCP at both ends, on the machines and the wire of a scenario, in virtual time.
+//! linerate's TCP at both ends, on the machines and the medium of a scenario, in virtual time.
 
 use crate::bench::{Bench, RunRequest};
 use crate::bench_error::BenchError;
@@ -13,7 +13,7 @@ use linerate_sim_tools::{FrameWriter, ScenarioError, load};
 use linerate_tcp::{Config, Profile};
 use std::collections::BTreeMap;
 
-/// IPv4 and TCP headers without options, and the options of timestamps.
+/// Bytes of IPv4 and TCP headers without options. Timestamps are added below.
 const HEADERS: u32 = 20 + 20;
 const TIMESTAMPS: u32 = 12;
 
@@ -29,10 +29,10 @@ pub struct SimBench {
 }
 
 impl SimBench {
-    /// The bench for `plan`, with its frames written to `capture` if there is one.
+    /// Creates the bench for `plan`. Frames are written to `capture` if it is given.
     ///
     /// # Errors
-    /// If there is no such scenario, or the plan asks for what it cannot do.
+    /// If the scenario does not exist, or does not support the plan.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let name = plan.scenario.clone().unwrap_or_default();
         let scenario = load(&name, &plan.set)?;
@@ -64,7 +64,7 @@ impl SimBench {
         Ok(bench)
     }
 
-    /// Without window scaling a receiver can offer no more than 65,535 bytes.
+    /// Rejects receive buffers above 65,535 bytes if there is no window scaling.
     fn refuse_large_buffers(&self, plan: &Plan) -> Result<(), BenchError> {
         let largest = plan
             .receive_buffers
@@ -80,7 +80,7 @@ impl SimBench {
             which: "receive",
             requested: largest,
             granted: u16::MAX.into(),
-            remedy: "the profile has no window scaling; ask for less, or take --profile modern"
+            remedy: "the profile has no window scaling; ask for less, or use --profile modern"
                 .to_owned(),
         })
     }
@@ -93,8 +93,8 @@ impl SimBench {
         if self.config.timestamps { TIMESTAMPS } else { 0 }
     }
 
-    /// On a bus the acknowledgements share the wire; counted as the mail of 1988 does, a minimum
-    /// frame with its gap for each packet at most.
+    /// Returns the framing. On a bus the acknowledgements share the medium. They are counted as in
+    /// the message of 1988: at most one minimum frame with its gap for each packet.
     fn framing(&self) -> Framing {
         let framing = Framing::ethernet(self.options());
         if self.blueprint.is_shared() {
@@ -158,8 +158,9 @@ impl Bench for SimBench {
             .capture
             .as_mut()
             .map(|capture| FrameWriter::new(capture, &self.blueprint, &run, None));
-        let mut watch = |frame| capture.iter_mut().for_each(|capture| capture.handle_frame(&frame));
-        let outcome = self.blueprint.run_watched(request.seed, &options, keep, &mut watch);
+        let mut link_waiter =
+            |frame| capture.iter_mut().for_each(|capture| capture.handle_frame(&frame));
+        let outcome = self.blueprint.run_watched(request.seed, &options, keep, &mut link_waiter);
         capture
             .map_or(Ok(()), FrameWriter::finish)
             .map_err(|source| BenchError::Capture { source })?;
@@ -174,7 +175,7 @@ impl SimBench {
         let began = source.began.ok_or_else(|| lost(0, "there was no connection"))?;
         let ended = sink.ended.unwrap_or(outcome.time);
         if outcome.complete && !sink.complete {
-            return Err(lost(sink.bytes, "the simulated network lost it"));
+            return Err(lost(sink.bytes, "data was lost in the simulated network"));
         }
         Ok(RunOutcome {
             bytes: sink.bytes,
@@ -191,7 +192,7 @@ impl SimBench {
     }
 }
 
-/// Both ends of the first transfer.
+/// Returns both ends of the first transfer.
 fn ends<'a>(
     blueprint: &Blueprint,
     outcome: &'a Outcome,
@@ -200,7 +201,7 @@ fn ends<'a>(
     Some((outcome.program(&format!("{name}: source"))?, outcome.program(&format!("{name}: sink"))?))
 }
 
-/// What one end counted, and its machine.
+/// Collects the counters of one end and its machine.
 fn counters(program: &ProgramReport, outcome: &Outcome) -> EndCounters {
     let mut end = EndCounters::default();
     if let Some(tcp) = &program.tcp {

@@ -1,9 +1,9 @@
-//! A transfer over two connected streams of this process, one thread each.
+//! A transfer over two connected streams of this process, with a thread for each.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
-use crate::engines::cpu_pinning::Seat;
-use linerate_ends::socket::{Contents, Given, Intake, Outflow, Stream, Taken};
+use crate::engines::cpu_pinning::PinnedThread;
+use linerate_ends::socket::{Contents, ReadResult, ReadTask, Stream, WriteResult, WriteTask};
 use linerate_ends::workload::Pattern;
 use linerate_ends::{Ended, Interrupt};
 use std::io;
@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the first byte may take: threads begin when the machine has time for them.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit of the first byte, which includes the start of the threads.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What both ends of a transfer did.
+/// The results of both ends.
 #[derive(Debug)]
 pub(crate) struct Carried {
-    pub(crate) given: Given,
-    pub(crate) taken: Taken,
+    pub(crate) given: WriteResult,
+    pub(crate) taken: ReadResult,
 }
 
 impl Carried {
-    /// From the first write to the sink having read the last byte, or having given up waiting for
-    /// it.
+    /// Returns the time from the first write until the sink had read the last byte, or stopped
+    /// waiting for it.
     pub(crate) fn time(&self) -> linerate_units::Duration {
         let end = match (self.taken.ended, self.taken.last) {
             (Ended::Complete, Some(last)) => last,
@@ -33,7 +33,7 @@ impl Carried {
     }
 }
 
-/// Writes the request's bytes into `near` in one thread and reads them from `far` in another.
+/// Writes the request's bytes to `near` in one thread and reads them from `far` in another.
 pub(crate) fn carry(
     near: &Stream,
     far: &Stream,
@@ -42,22 +42,22 @@ pub(crate) fn carry(
 ) -> Result<Carried, BenchError> {
     let max_time = Duration::from(request.max_time);
     let over = &AtomicBool::new(false);
-    let (outflow, intake) = (outflow(request), intake(request));
+    let (write_task, read_task) = (write_task(request), read_task(request));
     let carried = thread::scope(|scope| {
         let sink = scope.spawn(|| {
-            Seat::Sink.take();
-            let taken = intake.take(far, b"", || interrupt.is_raised());
+            PinnedThread::Sink.pin();
+            let taken = read_task.run(far, b"", || interrupt.is_raised());
             over.store(true, Ordering::Relaxed);
             taken
         });
         let late = |began, now: Instant| now.saturating_duration_since(began) >= max_time;
         let source = scope.spawn(move || {
-            Seat::Source.take();
+            PinnedThread::Source.pin();
             let given =
-                outflow.give(near, |began, now| over.load(Ordering::Relaxed) || late(began, now));
+                write_task.run(near, |began, now| over.load(Ordering::Relaxed) || late(began, now));
             if given.error.is_some() {
-                // The sink then finds the end of the stream, and need not wait for its time to be
-                // up.
+                // The sink then sees the end of the stream immediately, and not the end of its
+                // time.
                 let _ = near.shutdown(std::net::Shutdown::Both);
             }
             given
@@ -65,11 +65,11 @@ pub(crate) fn carry(
         source.join().and_then(|given| sink.join().map(|taken| Carried { given, taken }))
     });
     let carried = carried.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    judge(carried)
+    check_end(carried)
 }
 
-/// A transfer that ended otherwise than by its bytes or its time is no measurement.
-fn judge(carried: Carried) -> Result<Carried, BenchError> {
+/// Rejects a transfer that ended neither by its bytes nor by its maximum time.
+fn check_end(carried: Carried) -> Result<Carried, BenchError> {
     let what = match carried.taken.ended {
         Ended::Complete | Ended::TimeUp => return Ok(carried),
         Ended::Stopped => return Err(BenchError::Interrupted),
@@ -80,27 +80,27 @@ fn judge(carried: Carried) -> Result<Carried, BenchError> {
     Err(BenchError::ConnectionLost { bytes: carried.taken.bytes, what })
 }
 
-/// What the source does.
-pub(crate) fn outflow(request: &RunRequest) -> Outflow {
+/// Returns the task of the source.
+pub(crate) fn write_task(request: &RunRequest) -> WriteTask {
     let pattern = || Contents::Pattern(Pattern::new(request.seed));
     let contents = if request.verify { pattern() } else { Contents::Any };
-    Outflow { bytes: request.bytes, write_size: request.write_size, contents }
+    WriteTask { bytes: request.bytes, write_size: request.write_size, contents }
 }
 
-/// What the sink does. Its time begins with the first byte, which the source may be late with,
-/// since threads begin when the machine has time for them.
-pub(crate) fn intake(request: &RunRequest) -> Intake {
+/// Returns the task of the sink. Its time starts with the first byte, because threads may start
+/// late.
+pub(crate) fn read_task(request: &RunRequest) -> ReadTask {
     let max_time = Duration::from(request.max_time);
-    Intake {
+    ReadTask {
         bytes: request.bytes,
         read_size: request.read_size,
         pattern: request.verify.then(|| Pattern::new(request.seed)),
         max_time,
-        idle_time: max_time.saturating_add(PATIENCE),
+        idle_time: max_time.saturating_add(TIMEOUT),
     }
 }
 
-/// A buffer's size as it reads back.
+/// Returns the size of a buffer as it reads back.
 pub(crate) fn granted(size: io::Result<u64>) -> Result<u64, BenchError> {
     size.map_err(|error| BenchError::io("reading a buffer's size back", error))
 }

@@ -2,7 +2,7 @@
 
 use std::thread::ScopedJoinHandle;
 
-/// What a thread of a bench has come to; if it panicked, so does the bench.
+/// Returns the result of a thread, or propagates its panic.
 pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -1,4 +1,4 @@
-//! A plan as somebody asks for it.
+//! A plan before its validation.
 
 use super::kind::{BenchKind, Direction};
 use super::seconds;
@@ -8,59 +8,59 @@ use linerate_units::Duration;
 use serde::{Deserialize, Serialize};
 use std::num::{NonZeroU32, NonZeroU64};
 
-/// A plan as somebody asks for it. Each field is right by itself; [`Plan::new`](crate::Plan::new)
+/// A plan before its validation. Each field is valid by itself; [`Plan::new`](crate::Plan::new)
 /// checks that they fit together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Draft {
-    /// What carries the bytes.
+    /// The engine.
     pub on: BenchKind,
-    /// The scenario that is simulated: its name, or the file that it stands in.
+    /// The simulated scenario: its name, or its file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// Changes of the scenario's parameters, as KEY=VALUE.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
-    /// linerate's host on an interface of this machine, and the interface.
+    /// linerate's host on an interface of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<OwnHost>,
-    /// The machine at the other end, where a sink runs.
+    /// The machine at the other end, which runs a sink.
     pub peer: Option<Peer>,
-    /// Which way the bytes go; only across TAP do the ends differ.
+    /// The direction of the data, if the ends differ (TAP).
     pub direction: Option<Direction>,
-    /// Whether linerate's link takes super-frames, and frames without checksums.
+    /// Does linerate's link use offloads: GSO frames, and frames without checksums?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offloads: Option<bool>,
     /// The sender's socket buffers.
     pub send_buffers: BufferList,
     /// The receiver's socket buffers.
     pub receive_buffers: BufferList,
-    /// Only the cells where both buffers are equal?
+    /// Is the plan limited to cells with equal buffers?
     pub diagonal: bool,
-    /// Runs of each cell.
+    /// Number of runs of each cell.
     pub repeat: NonZeroU32,
-    /// Bytes that a run transfers.
+    /// Bytes of a run.
     pub bytes: NonZeroU64,
-    /// A run that takes longer is cut short.
+    /// Maximum time of a run.
     #[serde(rename = "max_seconds", with = "seconds")]
     pub max_time: Duration,
-    /// Decides the order of the runs, and in each run everything that is drawn.
+    /// The seed of the order of the runs and of everything random in them.
     pub seed: u64,
-    /// Bytes that the source offers in one write.
+    /// Bytes of a write of the source.
     pub write_size: NonZeroU32,
-    /// Bytes that the sink asks for in one read.
+    /// Bytes of a read of the sink.
     pub read_size: NonZeroU32,
-    /// Largest IP packet, in bytes.
+    /// Size of the largest IP packet in bytes.
     pub mtu: u16,
-    /// Congestion control of the sender; the bench's own default if there is none.
+    /// Congestion control of the sender; `None` selects the bench's default.
     pub congestion: Option<String>,
-    /// The rules that linerate's TCP keeps to (`modern`, `bsd_tahoe` …).
+    /// The configuration of linerate's TCP (`modern`, `bsd_tahoe` …).
     pub profile: Option<String>,
-    /// What is done to the frames of linerate's host (`loss=1%,delay=10ms`).
+    /// Impairments of the frames of linerate's host (`loss=1%,delay=10ms`).
     pub impair: Option<String>,
-    /// The bit rate of the link, in bits per second, where its driver does not tell or is wrong.
+    /// The bit rate of the link in bits per second, if its driver reports none or a wrong one.
     pub line_rate: Option<NonZeroU64>,
-    /// Compare what arrives with what was sent, byte for byte?
+    /// Is the received data compared with the sent data?
     pub verify: bool,
 }
 
@@ -86,7 +86,7 @@ impl Draft {
             diagonal: design.diagonal,
             repeat: design.repeat,
             bytes: design.bytes,
-            // A simulated run takes no real time, so it needs no short limit.
+            // A simulated run takes no real time, so it does not need a short limit.
             max_time: if on == BenchKind::Sim {
                 Duration::from_secs(100_000)
             } else {

@@ -1,4 +1,4 @@
-//! Why a plan cannot be carried out.
+//! Errors of a plan.
 
 use super::kind::BenchKind;
 use super::limits;
@@ -7,66 +7,69 @@ use linerate_link::LinkSpec;
 use linerate_link::impair::ImpairmentError;
 use thiserror::Error;
 
-/// Why a plan cannot be carried out. The person who asked for it can mend it.
+/// The reason why a plan is invalid. The user can correct it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
-    /// Both ends are on this machine.
+    /// A peer was named, but both ends are on this machine.
     #[error(
-        "a HOST cannot be reached --on {0}: leave HOST out, or measure --on kernel or --on packet:NAME"
+        "a HOST cannot be used --on {0}: leave HOST out, or measure --on kernel or --on packet:NAME"
     )]
     PeerNeedsKernel(BenchKind),
-    /// An interface leads to another machine.
+    /// An interface was named without a peer.
     #[error("--on {0} sends to another machine: name the HOST where `linerate sink` runs")]
     NoPeer(LinkSpec),
-    /// An interface is needed by the bench of that name, and by no other.
+    /// An address of linerate's host was given, but the bench has no interface.
     #[error(
-        "--address is that of linerate's host on an interface: leave it out, or measure --on packet:NAME"
+        "--address is for linerate's host on an interface: leave it out, or measure --on \
+         packet:NAME"
     )]
     HostNeedsInterface,
-    /// Nothing is left to a link there.
+    /// The link of the bench has no offloads.
     #[error(
         "--offloads has no meaning --on {0}: leave it out, or measure --on tap or --on packet:NAME"
     )]
     NoOffloads(String),
-    /// Both ends are the same, so there is no direction to choose.
+    /// A direction was given, but both ends are alike.
     #[error("--direction has no meaning --on {0}: leave it out, or measure --on tap")]
     DirectionNeedsTap(BenchKind),
-    /// A profile is a set of rules of linerate's TCP.
-    #[error("--profile chooses rules of linerate's TCP, there is none --on kernel: leave it out")]
-    ProfileNeedsOurs,
-    /// Only frames of linerate's own are in reach.
+    /// A profile was given, but no end is linerate's.
+    #[error("--profile configures linerate's TCP, which is not used --on kernel: leave it out")]
+    ProfileNeedsLinerate,
+    /// Impairments were given, but no frames are linerate's.
     #[error(
-        "--impair mistreats frames of linerate's TCP, there are none --on kernel: leave it out"
+        "--impair changes frames of linerate's TCP, which is not used --on kernel: leave it out"
     )]
-    ImpairNeedsOurs,
-    /// The cables of a scenario are its own.
+    ImpairNeedsLinerate,
+    /// Impairments were given for a scenario, which has its own.
     #[error(
-        "--impair mistreats frames of real links: change a cable of the scenario, as --set medium.loss=1"
+        "--impair is for real links: change a cable of the scenario instead, as in --set \
+         medium.loss=1"
     )]
     ImpairOnSim,
-    /// A simulation is one of a scenario.
+    /// A simulation was requested without a scenario.
     #[error(
         "--on sim needs a scenario: write --on sim:NAME or sim:FILE.toml, see `linerate sim list`"
     )]
     NoScenario,
-    /// Only scenarios have parameters.
+    /// Parameters of a scenario were given, but there is no scenario.
     #[error(
-        "--set changes parameters of a scenario, there is none --on {0}: leave it out, or measure --on sim:NAME"
+        "--set changes parameters of a scenario, which is not used --on {0}: leave it out, or \
+         measure --on sim:NAME"
     )]
     SetNeedsSim(BenchKind),
-    /// The impairments are not known.
+    /// The impairments are invalid.
     #[error(transparent)]
     Impair(#[from] ImpairmentError),
-    /// A diagonal has equal sides.
+    /// A diagonal was requested for different lists of buffers.
     #[error("--diagonal needs equal send and receive buffers: give both the same list")]
     DiagonalNeedsEqual,
-    /// No IP packet can be so small.
-    #[error("an MTU of {0} bytes is too small: the least is {least}", least = limits::LEAST_MTU)]
+    /// The MTU is too small for a packet.
+    #[error("an MTU of {0} bytes is too small: the minimum is {least}", least = limits::MIN_MTU)]
     Mtu(u16),
-    /// A run of no time transfers nothing.
+    /// The maximum time of a run is zero.
     #[error("--max-seconds is zero: give every run some time, such as 10")]
     NoTime,
-    /// More runs than anyone can wait for.
+    /// The plan has too many runs.
     #[error(transparent)]
     TooManyRuns(#[from] TooManyRuns),
 }

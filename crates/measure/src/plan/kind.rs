@@ -1,13 +1,13 @@
-//! What carries the bytes, and which way.
+//! The engine of a plan, and the direction of its data.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What carries the bytes.
+/// The engine that carries the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BenchKind {
-    /// linerate's TCP at both ends, over an in-process link.
+    /// linerate's TCP at both ends, over a memory link.
     Stack,
     /// linerate's TCP against the kernel's, across a TAP device.
     Tap,
@@ -31,7 +31,7 @@ impl fmt::Display for BenchKind {
     }
 }
 
-/// Which way the bytes go when the two ends differ.
+/// The direction of the data when the two ends differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {

@@ -1,7 +1,7 @@
-//! Limits of what a plan may ask for.
+//! Limits of a plan.
 
 use linerate_stack::SMALLEST_MTU;
 
 /// The smallest MTU of a host's link.
 #[allow(clippy::cast_possible_truncation, reason = "it is less than a hundred")]
-pub(super) const LEAST_MTU: u16 = SMALLEST_MTU as u16;
+pub(super) const MIN_MTU: u16 = SMALLEST_MTU as u16;

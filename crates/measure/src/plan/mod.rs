@@ -1,4 +1,4 @@
-//! Everything that decides the bytes of an experiment, parsed once and from then on right.
+//! The plan of an experiment, which determines every byte. It is validated once.
 
 mod draft;
 mod error;
@@ -17,19 +17,19 @@ use linerate_units::{Duration, Rate};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
 
-/// A plan that can be carried out. Its fields are those of [`Draft`], to read.
+/// A validated plan. Its fields are those of [`Draft`], read-only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Draft", into = "Draft")]
 pub struct Plan(Draft);
 
 impl Plan {
     /// The smallest MTU of a host's link.
-    pub const LEAST_MTU: u16 = limits::LEAST_MTU;
+    pub const MIN_MTU: u16 = limits::MIN_MTU;
 
-    /// The plan, if its parts fit together.
+    /// Validates a plan.
     ///
     /// # Errors
-    /// The first rule that is broken, with what to do about it.
+    /// The first rule that is violated, with the remedy.
     pub fn new(mut draft: Draft) -> Result<Self, PlanError> {
         if draft.peer.is_some() && !matches!(draft.on, BenchKind::Kernel | BenchKind::Interface) {
             return Err(PlanError::PeerNeedsKernel(draft.on));
@@ -44,7 +44,7 @@ impl Plan {
             }
             (None, _) => {}
         }
-        settle_offloads(&mut draft)?;
+        resolve_offloads(&mut draft)?;
         if draft.on == BenchKind::Sim && draft.scenario.is_none() {
             return Err(PlanError::NoScenario);
         }
@@ -57,11 +57,11 @@ impl Plan {
             return Err(PlanError::DirectionNeedsTap(draft.on));
         }
         if draft.profile.is_some() && draft.on == BenchKind::Kernel {
-            return Err(PlanError::ProfileNeedsOurs);
+            return Err(PlanError::ProfileNeedsLinerate);
         }
         if let Some(text) = &draft.impair {
             match draft.on {
-                BenchKind::Kernel => return Err(PlanError::ImpairNeedsOurs),
+                BenchKind::Kernel => return Err(PlanError::ImpairNeedsLinerate),
                 BenchKind::Sim => return Err(PlanError::ImpairOnSim),
                 BenchKind::Stack | BenchKind::Tap | BenchKind::Interface => {}
             }
@@ -70,7 +70,7 @@ impl Plan {
         if draft.diagonal && draft.send_buffers != draft.receive_buffers {
             return Err(PlanError::DiagonalNeedsEqual);
         }
-        if draft.mtu < Self::LEAST_MTU {
+        if draft.mtu < Self::MIN_MTU {
             return Err(PlanError::Mtu(draft.mtu));
         }
         if draft.max_time == Duration::ZERO {
@@ -80,7 +80,7 @@ impl Plan {
         Ok(Self(draft))
     }
 
-    /// The first field, by the name it has in a file, in which `other` differs.
+    /// Returns the name of the first field in which `other` differs.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Option<String> {
         let fields = |plan: &Self| match serde_json::to_value(plan) {
@@ -94,23 +94,23 @@ impl Plan {
             .map(|(name, _)| name)
     }
 
-    /// What is done to the frames of linerate's host, if anything is.
+    /// Returns the impairments of the frames of linerate's host, if there are any.
     #[must_use]
     pub fn impairments(&self) -> Option<Impairments> {
-        // The text was found right when the plan was made.
+        // The text was validated when the plan was created.
         self.impair.as_ref().and_then(|text| text.parse().ok())
     }
 
-    /// The line rate that the plan gives.
+    /// Returns the line rate of the plan.
     #[must_use]
     pub fn line_rate(&self) -> Option<Rate> {
         self.line_rate.map(|rate| Rate::from_bits_per_second(rate.get()))
     }
 }
 
-/// Whether super-frames pass is part of every plan whose link can have them. Across the bench's own
-/// TAP device they do not unless that is wanted: they are no packets of the experiment's size.
-fn settle_offloads(draft: &mut Draft) -> Result<(), PlanError> {
+/// Completes the use of offloads for links that support them. On the bench's own TAP device they
+/// are off by default, because GSO frames do not have the packet size of the experiment.
+fn resolve_offloads(draft: &mut Draft) -> Result<(), PlanError> {
     let link = draft.host.as_ref().map(|host| &host.link);
     match (draft.on, link) {
         (BenchKind::Tap, _) => draft.offloads.get_or_insert(false),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_read_back_as_it_was_written() {
+    fn a_plan_survives_a_round_trip_through_a_file() {
         let mut draft = Draft::of_1988(BenchKind::Tap);
         draft.max_time = Duration::from_millis(100);
         draft.receive_buffers = "4KiB..64KiB/4KiB".parse().unwrap();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_plan_that_breaks_a_rule_is_not_read() {
+    fn an_invalid_plan_in_a_file_is_refused() {
         let text = serde_json::to_string(&Draft::of_1988(BenchKind::Stack)).unwrap();
         for (right, wrong) in [("\"mtu\":1500", "\"mtu\":10"), ("\"repeat\":4", "\"repeat\":0")] {
             assert!(text.contains(right));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_do_not_fit_together_are_refused() {
+    fn parts_that_contradict_each_other_are_refused() {
         let peer = "192.0.2.1".parse::<Peer>().unwrap();
         assert_eq!(
             refused(|draft| draft.peer = Some(peer)),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_leads_to_a_sink_and_has_the_offloads_that_its_link_has() {
+    fn an_interface_needs_a_peer_and_has_the_offloads_of_its_link() {
         let host = |link: &str| {
             let address = "10.0.0.7/24".parse().unwrap();
             Some(OwnHost { link: link.parse().unwrap(), address, gateway: None })
@@ -232,8 +232,8 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_itself_is_within_it() {
-        let mut draft = Draft { mtu: Plan::LEAST_MTU, ..Draft::of_1988(BenchKind::Stack) };
+    fn limits_are_inclusive() {
+        let mut draft = Draft { mtu: Plan::MIN_MTU, ..Draft::of_1988(BenchKind::Stack) };
         draft.send_buffers = "1..1000".parse().unwrap();
         draft.receive_buffers = "1..1000".parse().unwrap();
         draft.repeat = NonZeroU32::MIN;
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn two_plans_differ_by_a_field() {
+    fn the_difference_of_two_plans_is_a_field() {
         let plan = Plan::new(Draft::of_1988(BenchKind::Stack)).unwrap();
         let other = Plan::new(Draft { mtu: 576, ..plan.clone().into() }).unwrap();
         assert_eq!(plan.difference(&other), Some("mtu".to_owned()));

@@ -10,7 +10,7 @@ impl Draft {
     /// write and read sizes.
     ///
     /// # Errors
-    /// As [`load`], or if the scenario has no bulk transfer.
+    /// Those of [`load`], or if the scenario has no bulk transfer.
     pub fn of_scenario(name: &str, changes: &[String]) -> Result<Self, ScenarioError> {
         let blueprint = load(name, changes)?.blueprint()?;
         let transfer = blueprint.transfer().ok_or_else(|| {
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_draft_of_a_scenario_is_made_on_it_with_its_changes_and_in_its_calls() {
+    fn a_draft_takes_sizes_and_changes_from_the_scenario() {
         let changes = ["transfer.write_size=1000", "transfer.read_size=500"].map(str::to_owned);
         let draft = Draft::of_scenario("sun-3-60-to-3-60", &changes).unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Spans of time as seconds, the unit of the files.
+//! Serialises durations as seconds, the unit of the files.
 
 use linerate_units::Duration;
 use serde::{Deserialize, Deserializer, Serializer};

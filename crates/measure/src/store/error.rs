@@ -1,52 +1,55 @@
-//! Why a sweep cannot be kept or found again.
+//! Errors of a sweep's folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why a sweep cannot be kept or found again. All of it can be mended by whoever runs the command.
+/// The reason why a sweep cannot be saved or read. The user can resolve all of them.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// The folder for a new sweep holds something.
-    #[error("{} is not empty: name a new folder, or go on with the sweep in it by --resume", .0.display())]
+    /// The folder for a new sweep is not empty.
+    #[error(
+        "{} is not empty: name a new folder, or continue the sweep in it with --resume",
+        .0.display()
+    )]
     NotEmpty(PathBuf),
-    /// The folder to be resumed holds no sweep.
-    #[error("{} holds no sweep: name a folder that `linerate sweep` has made", .0.display())]
+    /// The folder to be resumed contains no sweep.
+    #[error("{} contains no sweep: name a folder that `linerate sweep` has created", .0.display())]
     NoSweep(PathBuf),
-    /// Another process writes into it.
-    #[error("{} is being written by another sweep: wait until it has ended", .0.display())]
+    /// Another process uses the folder.
+    #[error("{} is in use by another sweep: wait until it has ended", .0.display())]
     Busy(PathBuf),
-    /// What is there is not what was written.
-    #[error("{} is damaged ({what}): begin a new sweep, or put the file back as it was", path.display())]
+    /// The content of a file is not as it was written.
+    #[error("{} is damaged ({what}): start a new sweep, or restore the file", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// A description of the damage.
         what: String,
     },
     /// The disk is full.
-    #[error("the disk is full at {}: make room, then go on with --resume", .0.display())]
+    #[error("the disk is full at {}: make room, then continue with --resume", .0.display())]
     Full(PathBuf),
-    /// The system does not let us write.
-    #[error("{} cannot be written ({source}): name a folder that can", path.display())]
+    /// Writing failed.
+    #[error("{} cannot be written ({source}): name a writable folder", path.display())]
     Writing {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The system does not let us read.
-    #[error("{} cannot be read ({source}): see its permissions", path.display())]
+    /// Reading failed.
+    #[error("{} cannot be read ({source}): check its permissions", path.display())]
     Reading {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl StoreError {
-    /// What a failed write of `path` means.
+    /// Converts the error of a write to `path`.
     #[must_use]
     pub fn writing(path: &Path, source: io::Error) -> Self {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};

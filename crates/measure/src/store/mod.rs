@@ -1,9 +1,9 @@
-//! A sweep on disk, kept so that whatever ends the program, what was measured stays.
+//! A sweep on disk. Completed runs survive any end of the program.
 //!
-//! A folder holds `plan.json`, which says what is to be measured, `facts.json`, on what and against
-//! which maximum, and `runs.jsonl`, one line for each run, written as the run ends. Only the last
-//! line can be torn, by a crash or a full disk: it is dropped and its run made again. Anything else
-//! that is not as it was written is damage, and is told rather than guessed at.
+//! A folder contains `plan.json`, the plan; `facts.json`, the machine and the maximum; and
+//! `runs.jsonl`, one line for each run, written when the run ends. Only the last line can be torn,
+//! by a crash or a full disk: it is removed and its run repeated. Any other deviation is reported
+//! as damage.
 
 mod error;
 
@@ -21,7 +21,7 @@ const PLAN: &str = "plan.json";
 const START: &str = "facts.json";
 const RUNS: &str = "runs.jsonl";
 
-/// A sweep's folder, held by this process alone.
+/// The folder of a sweep, locked by this process.
 #[derive(Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -33,10 +33,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// A new folder for `plan`. It may exist already if it is empty.
+    /// Creates a folder for `plan`. It may exist already if it is empty.
     ///
     /// # Errors
-    /// If there is something in it, or it cannot be written.
+    /// If the folder is not empty, or cannot be written.
     pub fn create(folder: &Path, plan: Plan) -> Result<Self, StoreError> {
         let at = |error| StoreError::writing(folder, error);
         fs::create_dir_all(folder).map_err(at)?;
@@ -49,10 +49,10 @@ impl Store {
         Ok(Self { folder: folder.to_owned(), plan, schedule, start: None, runs: Vec::new(), file })
     }
 
-    /// The sweep that an earlier process began in `folder`. A torn last line is dropped.
+    /// Opens the sweep that an earlier process started in `folder`. A torn last line is removed.
     ///
     /// # Errors
-    /// If there is no sweep, another process is at it, or it is damaged.
+    /// If there is no sweep, another process uses it, or it is damaged.
     pub fn resume(folder: &Path) -> Result<Self, StoreError> {
         let plan: Plan =
             read_whole(folder, PLAN)?.ok_or_else(|| StoreError::NoSweep(folder.to_owned()))?;
@@ -67,62 +67,62 @@ impl Store {
         let schedule = schedule(&plan.design());
         let runs = read_runs(&path, &text[..whole], &schedule)?;
         if start.is_none() && !runs.is_empty() {
-            let what = "there are runs, but not what they were made on".to_owned();
+            let what = "there are runs, but not the facts about them".to_owned();
             return Err(StoreError::Damaged { path: folder.join(START), what });
         }
         Ok(Self { folder: folder.to_owned(), plan, schedule, start, runs, file })
     }
 
-    /// The files of a sweep in `folder`, which nobody else should write.
+    /// Returns the files of a sweep in `folder`, which no other program should write.
     #[must_use]
     pub fn files(folder: &Path) -> [PathBuf; 3] {
         [PLAN, START, RUNS].map(|name| folder.join(name))
     }
 
-    /// Where the sweep is kept.
+    /// Returns the folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What is to be measured.
+    /// Returns the plan.
     #[must_use]
     pub const fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// What was found out before the first run, if it came to that.
+    /// Returns the facts collected before the first run, if there are any.
     #[must_use]
     pub const fn start(&self) -> Option<&Start> {
         self.start.as_ref()
     }
 
-    /// The runs that have been made, in the order in which they were.
+    /// Returns the completed runs, in order.
     #[must_use]
     pub fn runs(&self) -> &[RunRecord] {
         &self.runs
     }
 
-    /// The runs still to be made, in their order.
+    /// Returns the remaining runs, in order.
     #[must_use]
     pub fn remaining(&self) -> &[PlannedRun] {
         &self.schedule[self.runs.len()..]
     }
 
-    /// Keeps what was found out before the first run.
+    /// Saves the facts collected before the first run.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If they cannot be written.
     pub fn begin(&mut self, start: Start) -> Result<(), StoreError> {
         write_whole(&self.folder, START, &start)?;
         self.start = Some(start);
         Ok(())
     }
 
-    /// Keeps a run, which must be the first of those that remain.
+    /// Saves a run, which must be the first of the remaining ones.
     ///
     /// # Errors
-    /// If it cannot be written; the folder can then still be resumed.
+    /// If it cannot be written. The folder can be resumed in any case.
     ///
     /// # Panics
     /// If it is another run.
@@ -135,20 +135,20 @@ impl Store {
         Ok(())
     }
 
-    /// Makes sure that what was appended survives the machine, not only the process.
+    /// Flushes saved runs to the disk, so that they survive a failure of the machine.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the disk reports an error.
     pub fn sync(&self) -> Result<(), StoreError> {
         self.file.sync_data().map_err(|error| StoreError::writing(&self.folder.join(RUNS), error))
     }
 }
 
-/// Opens the file of runs, and keeps other processes from it.
+/// Opens the file of runs, and locks it.
 fn open(path: &Path, new: bool) -> Result<File, StoreError> {
     let file = OpenOptions::new().append(true).create_new(new).open(path);
     let file = file.map_err(|error| match error.kind() {
-        // It was made before the plan that stands beside it.
+        // The file is created before the plan, so it must exist.
         io::ErrorKind::NotFound if !new => {
             StoreError::Damaged { path: path.to_owned(), what: "it is not there".to_owned() }
         }
@@ -161,14 +161,14 @@ fn open(path: &Path, new: bool) -> Result<File, StoreError> {
     }
 }
 
-/// One write for a line, so that a crash tears at most the last one.
+/// Appends a line with a single write, so that a crash tears at most the last one.
 fn append_line(file: &mut File, run: &RunRecord) -> io::Result<()> {
     let mut line = serde_json::to_vec(run)?;
     line.push(b'\n');
     file.write_all(&line)
 }
 
-/// The runs of a file, each compared with what should have been run in its place.
+/// Reads the runs of a file, and compares each with the schedule.
 fn read_runs(
     path: &Path,
     text: &[u8],
@@ -194,7 +194,7 @@ fn read_runs(
     runs.collect()
 }
 
-/// Writes a file in one piece: it is there as a whole, or as it was before.
+/// Writes a file atomically: the old or the new content is complete.
 fn write_whole(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
     let path = folder.join(name);
     let unfinished = folder.join(format!("{name}.new"));
@@ -209,11 +209,11 @@ fn write_whole(folder: &Path, name: &str, value: &impl Serialize) -> Result<(), 
     write().map_err(|error| StoreError::writing(&path, error))
 }
 
-/// Reads a file that [`write_whole`] wrote, if there is one.
+/// Reads a file that [`write_whole`] wrote, if it exists.
 fn read_whole<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, StoreError> {
     let path = folder.join(name);
     let text = match fs::read(&path) {
-        // Or the folder is a file.
+        // The folder may be a file.
         Err(error)
             if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
         {

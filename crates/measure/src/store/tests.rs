@@ -1,10 +1,10 @@
-//! What is kept, what is found again, and what is damage.
+//! Saved and restored sweeps, and damage.
 
 use super::*;
 use crate::fake_bench::small_plan;
 use linerate_evidence::sample_data::{record, small_design, start};
 
-/// A folder with `count` runs in it, and the directory that is removed in the end.
+/// Creates a folder with `count` runs. The directory is removed when it is dropped.
 fn folder_with(count: usize) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path().join("night");
@@ -21,7 +21,7 @@ fn change(path: &Path, change: impl FnOnce(Vec<u8>) -> Vec<u8>) {
 }
 
 #[test]
-fn what_was_kept_is_found_again() {
+fn saved_runs_are_restored() {
     let (_directory, folder) = folder_with(3);
     let store = Store::resume(&folder).unwrap();
     assert_eq!((store.plan(), store.start()), (&small_plan(), Some(&start())));
@@ -32,7 +32,7 @@ fn what_was_kept_is_found_again() {
 }
 
 #[test]
-fn a_line_torn_anywhere_is_dropped_and_its_run_made_again() {
+fn a_line_torn_anywhere_is_removed_and_its_run_repeated() {
     let (_directory, folder) = folder_with(3);
     let whole = fs::read(folder.join(RUNS)).unwrap();
     let third = whole[..whole.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
@@ -47,12 +47,12 @@ fn a_line_torn_anywhere_is_dropped_and_its_run_made_again() {
 }
 
 #[test]
-fn other_damage_is_told_with_its_line() {
+fn other_damage_is_reported_with_its_line() {
     let (_directory, folder) = folder_with(3);
     let whole = fs::read(folder.join(RUNS)).unwrap();
     let runs = folder.join(RUNS);
     let lines: Vec<_> = whole.split_inclusive(|&byte| byte == b'\n').collect();
-    for (damaged, says) in [
+    for (damaged, expected_text) in [
         ([lines[0], b"{}\n", lines[2]].concat(), "line 2: missing field"),
         ([lines[1], lines[0], lines[2]].concat(), "line 1: this is not the run"),
         ([lines[0], b"\0\0\n"].concat(), "line 2: "),
@@ -60,12 +60,12 @@ fn other_damage_is_told_with_its_line() {
     ] {
         fs::write(&runs, damaged).unwrap();
         let error = Store::resume(&folder).unwrap_err().to_string();
-        assert!(error.contains(says) && error.contains("begin a new sweep"), "{error}");
+        assert!(error.contains(expected_text) && error.contains("start a new sweep"), "{error}");
     }
 }
 
 #[test]
-fn more_runs_than_the_plan_has_are_damage() {
+fn excess_runs_are_damage() {
     let (_directory, folder) = folder_with(schedule(&small_design()).len());
     change(&folder.join(RUNS), |mut text| {
         let first = text.iter().position(|&byte| byte == b'\n').unwrap();
@@ -77,7 +77,7 @@ fn more_runs_than_the_plan_has_are_damage() {
 }
 
 #[test]
-fn a_plan_that_somebody_changed_is_damage() {
+fn a_modified_plan_is_damage() {
     let (_directory, folder) = folder_with(1);
     change(&folder.join(PLAN), |text| {
         String::from_utf8(text).unwrap().replace("\"repeat\": 2", "\"repeat\": 0").into_bytes()
@@ -88,24 +88,24 @@ fn a_plan_that_somebody_changed_is_damage() {
 }
 
 #[test]
-fn runs_without_what_they_were_made_on_are_damage() {
+fn runs_without_facts_are_damage() {
     let (_directory, folder) = folder_with(1);
     fs::remove_file(folder.join(START)).unwrap();
     assert!(matches!(Store::resume(&folder), Err(StoreError::Damaged { .. })));
 }
 
 #[test]
-fn a_plan_whose_file_of_runs_is_gone_is_damage() {
+fn a_plan_without_its_file_of_runs_is_damage() {
     let (_directory, folder) = folder_with(1);
     fs::remove_file(folder.join(RUNS)).unwrap();
     let error = Store::resume(&folder).unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
     assert!(error.to_string().contains("runs.jsonl is damaged (it is not there)"), "{error}");
-    assert!(!folder.join(RUNS).exists(), "nothing is put in its place");
+    assert!(!folder.join(RUNS).exists(), "the file is not created");
 }
 
 #[test]
-fn one_process_at_a_time() {
+fn a_folder_is_used_by_one_process_at_a_time() {
     let (_directory, folder) = folder_with(1);
     let first = Store::resume(&folder).unwrap();
     assert!(matches!(Store::resume(&folder), Err(StoreError::Busy(_))));
@@ -114,7 +114,7 @@ fn one_process_at_a_time() {
 }
 
 #[test]
-fn a_new_sweep_takes_a_new_folder() {
+fn a_new_sweep_needs_an_empty_folder() {
     let (_directory, folder) = folder_with(1);
     assert!(matches!(Store::create(&folder, small_plan()), Err(StoreError::NotEmpty(_))));
     for nowhere in [folder.join("nowhere"), folder.join(PLAN)] {
@@ -123,7 +123,7 @@ fn a_new_sweep_takes_a_new_folder() {
 }
 
 #[test]
-fn a_full_disk_is_called_so() {
+fn a_full_disk_is_reported() {
     let mut full = OpenOptions::new().append(true).open("/dev/full").unwrap();
     let error = append_line(&mut full, &record(&schedule(&small_design())[0], 1e6)).unwrap_err();
     let error = StoreError::writing(Path::new("night"), error);

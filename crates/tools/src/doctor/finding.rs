@@ -1,17 +1,17 @@
-//! One thing about this machine.
+//! The result of examining one property of this machine.
 
-/// One thing about this machine.
+/// The result of examining one property of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at.
+    /// The property.
     pub subject: &'static str,
-    /// Is it as it should be?
+    /// Is the property as it should be?
     pub good: bool,
-    /// What was found.
+    /// The value found.
     pub found: String,
-    /// What that means, and for which command.
+    /// The consequence, and the affected command.
     pub meaning: String,
-    /// What would help, or do more.
+    /// The remedy or improvement.
     pub remedy: Option<String>,
 }
 

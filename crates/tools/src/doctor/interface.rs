@@ -1,5 +1,5 @@
-//! What `ping --on packet:NAME` and `--on xdp:NAME` need: to share an interface with the kernel.
-//! Ordinary users may not, which is as it should be.
+//! Requirements of `ping --on packet:NAME` and `--on xdp:NAME`: permission to share an interface
+//! with the kernel, which ordinary users rightly do not have.
 
 use super::finding::Finding;
 use linerate_link::packet::PacketError;
@@ -15,7 +15,7 @@ fn judge_packet_sockets(probed: Result<(), PacketError>) -> Finding {
     match probed {
         Ok(()) => Finding::good(
             SUBJECT,
-            "packet sockets open",
+            "packet sockets can be opened",
             "ping --on packet:NAME can share an interface",
         ),
         Err(error) => Finding {
@@ -37,14 +37,14 @@ fn judge_xdp(probed: Result<(), XdpError>) -> Finding {
     match probed {
         Ok(()) => Finding::good(
             SUBJECT,
-            "programs are taken",
-            "ping --on xdp:NAME can go past the kernel",
+            "programs can be loaded",
+            "ping --on xdp:NAME can bypass the kernel",
         ),
         Err(error) => Finding {
             subject: SUBJECT,
             good: true,
             found: "no programs".to_owned(),
-            meaning: "ping --on xdp:NAME cannot go past the kernel".to_owned(),
+            meaning: "ping --on xdp:NAME cannot bypass the kernel".to_owned(),
             remedy: Some(error.to_string()),
         },
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_not_share_an_interface_is_told_how() {
+    fn missing_permissions_are_reported_with_a_remedy() {
         let finding = judge_packet_sockets(Err(PacketError::Forbidden));
         assert!(finding.good && finding.remedy.unwrap().contains("cap_net_raw"));
         assert!(judge_packet_sockets(Ok(())).remedy.is_none());

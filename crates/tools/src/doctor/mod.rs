@@ -1,5 +1,5 @@
-//! `linerate doctor`: what this machine can do, what that means for which command, and what would
-//! help.
+//! `linerate doctor`: the capabilities of this machine, their consequences for each command, and
+//! remedies.
 
 mod finding;
 mod interface;
@@ -11,7 +11,7 @@ pub use finding::Finding;
 
 use linerate_ends::Interrupt;
 
-/// Looks at everything. It takes a quarter of a second, in which the machine's load is watched.
+/// Examines everything. Takes a quarter of a second to measure the load of the machine.
 #[must_use]
 pub fn examine(interrupt: &Interrupt) -> Vec<Finding> {
     vec![
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_finding_says_what_it_means_and_a_bad_one_what_helps() {
+    fn every_finding_has_a_meaning_and_every_bad_one_a_remedy() {
         let interrupt = Interrupt::default();
         interrupt.raise();
         for finding in examine(&interrupt) {

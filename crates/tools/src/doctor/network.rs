@@ -1,4 +1,4 @@
-//! The kernel's own TCP, which `--on kernel` measures and `--on tap` measures against.
+//! Properties of the kernel's TCP, which `--on kernel` and `--on tap` use.
 
 use super::finding::Finding;
 use linerate_ends::Peer;
@@ -7,10 +7,9 @@ use linerate_ends::serve::{ListenAt, ListenError, Listener};
 use linerate_ends::socket::{Congestion, Network, Options};
 use linerate_units::Bytes;
 
-/// Since this release the kernel does everything that is asked of it: `SO_BUF_LOCK` is the
-/// youngest.
+/// The oldest release with all features that are used. `SO_BUF_LOCK` is the newest of them.
 const WANTED: (u32, u32) = (5, 14);
-/// The largest buffer of the experiment of 1988, on a path of 1,500 bytes.
+/// The largest buffer of the experiment of 1988, with an MTU of 1,500 bytes.
 const NEEDED: u64 = 17 * 1_460;
 
 pub(super) fn kernel() -> Finding {
@@ -24,11 +23,12 @@ fn judge_kernel(release: &str) -> Finding {
         return Finding::bad(
             "kernel",
             if release.is_empty() { "unknown" } else { release },
-            "a sink leaves plain peers the receive buffer of the last run, and some counters are missing",
+            "plain peers of a sink keep the receive buffer of the last run, and some counters are \
+             missing",
             format!("Linux {}.{} or later", WANTED.0, WANTED.1),
         );
     }
-    Finding::good("kernel", release, "everything that sweep --on kernel and sink ask of it")
+    Finding::good("kernel", release, "has all features that sweep --on kernel and sink use")
 }
 
 pub(super) fn congestion() -> Finding {
@@ -40,12 +40,12 @@ fn judge_congestion(congestion: &Congestion) -> Finding {
         return Finding::bad(
             "congestion",
             "unknown",
-            "sweep --on kernel cannot pin the congestion control",
+            "sweep --on kernel cannot set the congestion control",
             "mount /proc with /proc/sys",
         );
     };
     let found = congestion.available.join(", ");
-    let meaning = format!("sweep --on kernel takes {default} unless --congestion names another");
+    let meaning = format!("sweep --on kernel uses {default} unless --congestion names another");
     Finding {
         remedy: Some("more with `modprobe tcp_NAME`".to_owned()),
         ..Finding::good("congestion", found, meaning)
@@ -59,10 +59,10 @@ pub(super) fn buffers() -> Finding {
 
 fn judge_buffers(send: Option<u64>, receive: Option<u64>) -> Finding {
     let (Some(send), Some(receive)) = (send, receive) else {
-        // Inside of a network of one's own the limits of the machine hold and do not show.
+        // In a network namespace the limits of the machine apply, but are not visible.
         return Finding::good(
             "buffers",
-            "limits not told here",
+            "limits are not visible here",
             "sweep --on kernel tries them before its first run",
         );
     };
@@ -96,7 +96,7 @@ fn judge_port(bound: Result<(), ListenError>) -> Finding {
         ),
         Err(error) => Finding::bad(
             "port",
-            format!("{port} cannot be had"),
+            format!("{port} is not available"),
             error.to_string(),
             "sink --listen PORT, and sweep HOST:PORT",
         ),
@@ -109,7 +109,7 @@ mod tests {
     use std::net::SocketAddr;
 
     #[test]
-    fn an_old_kernel_is_told_from_a_new_one() {
+    fn old_kernels_are_recognised() {
         for (release, good) in [
             ("6.18.4-custom", true),
             ("5.14.0", true),
@@ -122,23 +122,23 @@ mod tests {
     }
 
     #[test]
-    fn seventeen_packets_must_fit() {
+    fn a_limit_below_seventeen_packets_is_bad() {
         assert!(judge_buffers(Some(212_992), Some(212_992)).good);
         assert!(!judge_buffers(Some(212_992), Some(16_384)).good);
         assert!(judge_buffers(None, Some(1)).good);
     }
 
     #[test]
-    fn a_port_that_is_taken_is_bad() {
+    fn a_port_in_use_is_bad() {
         let taken: SocketAddr = "0.0.0.0:1988".parse().unwrap();
         assert!(judge_port(Ok(())).good);
         assert!(!judge_port(Err(ListenError::InUse(taken))).good);
     }
 
     #[test]
-    fn the_default_congestion_control_is_named() {
+    fn the_default_congestion_control_is_reported() {
         let congestion = Congestion { default: Some("cubic".into()), ..Congestion::default() };
-        assert!(judge_congestion(&congestion).meaning.contains("takes cubic"));
+        assert!(judge_congestion(&congestion).meaning.contains("uses cubic"));
         assert!(!judge_congestion(&Congestion::default()).good);
     }
 }

@@ -1,4 +1,4 @@
-//! The processor, its clock, and what else it is doing.
+//! The processor, its clock, and its load.
 
 use super::finding::Finding;
 use linerate_ends::{Interrupt, machine};
@@ -6,13 +6,13 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the load is watched.
+/// Time over which the load is measured.
 const WATCH: Duration = Duration::from_millis(250);
-/// Readings of the clock, of which the quickest two in a row count.
+/// Number of readings of the clock. The shortest interval between two readings counts.
 const READINGS: usize = 2_000;
-/// A clock that costs more to read than this is not read in the processor.
+/// A clock that takes longer to read is a device, not a register of the processor.
 const SLOW_CLOCK: Duration = Duration::from_nanos(500);
-/// More of the machine's time than this, spent on others, shows in a measurement.
+/// A larger share of time used by other programs affects measurements.
 const BUSY_PERCENT: u64 = 10;
 
 pub(super) fn build() -> Finding {
@@ -20,11 +20,11 @@ pub(super) fn build() -> Finding {
         return Finding::bad(
             "build",
             "without optimisation",
-            "figures of every command say little about the protocol",
+            "results of every command say little about the protocol",
             "build it with `cargo build --release`",
         );
     }
-    Finding::good("build", "optimised", "figures are worth keeping")
+    Finding::good("build", "optimised", "results are meaningful")
 }
 
 pub(super) fn cores() -> Finding {
@@ -34,9 +34,9 @@ pub(super) fn cores() -> Finding {
 fn judge_cores(cores: usize) -> Finding {
     if cores < 2 {
         let remedy = "give this machine, container or CPU set a second core";
-        return Finding::bad("cores", "1", "both ends of a sweep take turns on one core", remedy);
+        return Finding::bad("cores", "1", "both ends of a sweep share one core", remedy);
     }
-    Finding::good("cores", cores.to_string(), "each end of a sweep has its own")
+    Finding::good("cores", cores.to_string(), "each end of a sweep has its own core")
 }
 
 pub(super) fn avx2() -> Finding {
@@ -55,17 +55,17 @@ const fn has_avx2() -> bool {
 
 fn judge_avx2(architecture: &str, present: bool) -> Finding {
     match (architecture, present) {
-        (_, true) => Finding::good("AVX2", "present", "linerate's TCP takes its fast checksum"),
+        (_, true) => Finding::good("AVX2", "present", "linerate's TCP uses its fast checksum"),
         ("x86_64", false) => Finding::bad(
             "AVX2",
             "absent",
-            "linerate's TCP takes its portable checksum, which a sweep --on stack shows",
-            "in a virtual machine, pass the host's processor through",
+            "linerate's TCP uses its portable checksum, which slows down sweep --on stack",
+            "in a virtual machine, expose the host's processor",
         ),
         (other, false) => Finding::good(
             "AVX2",
             format!("none on {other}"),
-            "linerate's TCP takes its portable checksum",
+            "linerate's TCP uses its portable checksum",
         ),
     }
 }
@@ -76,9 +76,9 @@ pub(super) fn governor() -> Finding {
 
 fn judge_governor(governor: Option<&str>) -> Finding {
     match governor {
-        None => Finding::good("frequency", "not this system's to choose", "nothing to set"),
+        None => Finding::good("frequency", "not chosen by this system", "nothing to set"),
         Some("performance") => {
-            Finding::good("frequency", "performance", "the same from the first run to the last")
+            Finding::good("frequency", "performance", "constant from the first run to the last")
         }
         Some(other) => Finding::bad(
             "frequency",
@@ -97,23 +97,22 @@ pub(super) fn clock() -> Finding {
 }
 
 fn judge_clock(source: &str, cost: Duration) -> Finding {
-    let found = format!("{source}, {} ns a reading", cost.as_nanos());
+    let found = format!("{source}, {} ns per reading", cost.as_nanos());
     if cost > SLOW_CLOCK {
         return Finding::bad(
             "clock",
             found,
-            "time is asked of a device: every timer and mark of a run pays for it",
-            "choose tsc or the hypervisor's own in /sys/devices/system/clocksource/clocksource0",
+            "the clock is a device: every timer and timestamp of a run is slow",
+            "choose tsc or the hypervisor's clock in /sys/devices/system/clocksource/clocksource0",
         );
     }
-    Finding::good("clock", found, "runs are timed to well under a microsecond")
+    Finding::good("clock", found, "runs are timed to less than a microsecond")
 }
 
 fn cost_of_reading() -> Duration {
     let readings: Vec<Instant> = (0..READINGS).map(|_| Instant::now()).collect();
     let steps = readings.windows(2).map(|pair| pair[1] - pair[0]);
-    // A coarse clock stands still between its ticks; the whole of the readings still tells their
-    // cost.
+    // A coarse clock does not advance between its ticks, but the total time shows the cost.
     let whole =
         (readings[READINGS - 1] - readings[0]) / u32::try_from(READINGS).unwrap_or(u32::MAX);
     steps.filter(|step| !step.is_zero()).min().unwrap_or(whole).min(whole)
@@ -135,14 +134,14 @@ fn judge_load(spent: CpuTime) -> Finding {
         return Finding::bad(
             "load",
             found,
-            "something else shares the processor: sweeps drift and their intervals grow",
-            "end what else runs, and look again",
+            "other programs share the processor: sweeps drift and their intervals grow",
+            "end the other programs, and run this again",
         );
     }
     Finding::good("load", found, "a sweep has the machine to itself")
 }
 
-/// How the processors spent their time, in ticks since the start.
+/// Time of the processors in ticks since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct CpuTime {
     busy: u64,
@@ -155,7 +154,7 @@ impl CpuTime {
         fs::read_to_string("/proc/stat").map_or_else(|_| Self::default(), |text| Self::parse(&text))
     }
 
-    /// The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal …
+    /// Parses the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal …
     fn parse(text: &str) -> Self {
         let line = text.lines().next().unwrap_or("");
         let ticks: Vec<u64> =
@@ -181,32 +180,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_core_is_too_few() {
+    fn a_single_core_is_bad() {
         assert!(!judge_cores(1).good && judge_cores(2).good);
     }
 
     #[test]
-    fn avx2_is_missed_only_where_it_could_be() {
+    fn missing_avx2_is_bad_only_on_x86_64() {
         assert!(judge_avx2("x86_64", true).good);
         assert!(!judge_avx2("x86_64", false).good);
         assert!(judge_avx2("aarch64", false).good);
     }
 
     #[test]
-    fn a_governor_that_changes_its_mind_is_named() {
+    fn a_governor_that_changes_the_frequency_is_bad() {
         assert!(judge_governor(None).good && judge_governor(Some("performance")).good);
         let finding = judge_governor(Some("schedutil"));
         assert!(!finding.good && finding.found == "schedutil");
     }
 
     #[test]
-    fn a_clock_that_is_a_device_is_slow() {
+    fn a_slow_clock_is_bad() {
         assert!(judge_clock("tsc", Duration::from_nanos(25)).good);
         assert!(!judge_clock("acpi_pm", Duration::from_micros(1)).good);
     }
 
     #[test]
-    fn the_load_is_what_is_neither_idle_nor_waiting() {
+    fn the_load_excludes_idle_and_iowait() {
         let before = CpuTime::parse("cpu  100 0 50 1000 20 3 7 5 0 0\ncpu0 …\n");
         assert_eq!(before, CpuTime { busy: 160, stolen: 5, whole: 1_185 });
         let after = CpuTime::parse("cpu  130 0 60 1050 20 3 7 15 0 0\n");

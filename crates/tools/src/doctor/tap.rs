@@ -1,4 +1,4 @@
-//! What `--on tap` and `ping` need: a network of one's own, and a device into it.
+//! Requirements of `--on tap` and `ping`: a network namespace, and a TAP device in it.
 
 use super::finding::Finding;
 use linerate_link::namespace::{self, Isolation, NamespaceError};
@@ -18,11 +18,11 @@ fn judge_namespaces(probed: Result<(), NamespaceError>) -> Finding {
         Ok(()) => Finding::good(
             "namespaces",
             "allowed",
-            "sweep --on tap and ping make a network of their own",
+            "sweep --on tap and ping can create private networks",
         ),
         Err(error) => {
             let meaning =
-                "sweep --on tap and ping cannot make a network of their own; tests are skipped";
+                "sweep --on tap and ping cannot create private networks; tests are skipped";
             Finding::bad("namespaces", "forbidden", meaning, error.to_string())
         }
     }
@@ -33,18 +33,18 @@ pub(super) fn device() -> Finding {
 }
 
 fn judge_device(opened: io::Result<()>) -> Finding {
-    let without = "sweep --on tap and ping have no device to the kernel";
+    let without = "sweep --on tap and ping cannot create a device";
     let Err(error) = opened else {
         return Finding::good(
             "TAP",
             format!("{DEVICE} opens"),
-            "sweep --on tap and ping can make their device",
+            "sweep --on tap and ping can create their device",
         );
     };
     let remedy = match error.kind() {
         io::ErrorKind::NotFound => "`modprobe tun`, and in a container --device /dev/net/tun",
         io::ErrorKind::PermissionDenied => {
-            "run as root, or `chmod 666 /dev/net/tun`, as most systems have it"
+            "run as root, or `chmod 666 /dev/net/tun`, the mode on most systems"
         }
         _ => "`modprobe tun`: the kernel has no such device",
     };
@@ -56,14 +56,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_forbidden_comes_with_the_remedy() {
+    fn a_missing_permission_is_reported_with_a_remedy() {
         let finding = judge_namespaces(Err(NamespaceError::TooMany));
         assert!(!finding.good && finding.remedy.unwrap().contains("max_user_namespaces"));
         assert!(judge_namespaces(Ok(())).good);
     }
 
     #[test]
-    fn a_device_that_is_missing_or_locked_is_bad_in_its_own_way() {
+    fn a_missing_and_a_forbidden_device_have_different_remedies() {
         let remedy = |kind: io::ErrorKind| judge_device(Err(kind.into())).remedy.unwrap();
         assert!(remedy(io::ErrorKind::NotFound).contains("modprobe"));
         assert!(remedy(io::ErrorKind::PermissionDenied).contains("chmod"));

@@ -1,9 +1,9 @@
-//! `linerate ping`: echo requests from linerate's own host, over any link, and what comes back.
+//! `linerate ping`: echo requests from linerate's own host over any link.
 
-mod questions;
+mod parameters;
 mod tally;
 
-pub use questions::Questions;
+pub use parameters::EchoParameters;
 pub use tally::{RoundTrips, Tally};
 
 use linerate_ends::Interrupt;
@@ -14,66 +14,66 @@ use std::net::Ipv4Addr;
 use std::ops::Range;
 use thiserror::Error;
 
-/// How long a wait may be before somebody asks whether it should go on.
+/// Maximum time of a wait, after which the loop checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Something that comes back.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The echo of a request.
+    /// An echo reply.
     Reply {
-        /// Who answered.
+        /// The sender of the reply.
         source: Ipv4Addr,
-        /// Of which request, counted from 1.
+        /// Number of the request, counted from 1.
         number: u64,
-        /// Bytes of the ICMP message.
+        /// Length of the ICMP message in bytes.
         length: usize,
-        /// Routers that it might still have passed.
+        /// Remaining hops (TTL).
         ttl: u8,
-        /// From the request to the answer.
+        /// Time from the request to the reply.
         round_trip: Duration,
-        /// Has the request been answered before?
+        /// Has the request been answered before (duplicate)?
         again: bool,
-        /// The first byte of the data that is not what was sent.
+        /// Position of the first wrong byte of the data.
         wrong_at: Option<usize>,
     },
-    /// Somebody reports a problem with a request.
+    /// An ICMP error about a request.
     Problem(EchoError),
 }
 
-/// Why nothing can be asked.
+/// The reason why no requests can be sent.
 #[derive(Debug, Error)]
 pub enum PingError {
-    /// The host says no.
+    /// The host refuses.
     #[error("{0}")]
     Refused(#[from] Error),
-    /// The link carries nothing any more.
-    #[error("the link is gone ({0})")]
+    /// The link failed.
+    #[error("the link has failed ({0})")]
     Link(#[from] LinkError),
-    /// The system cannot wait.
+    /// The system refused to wait for the link.
     #[error(transparent)]
     Wait(#[from] WaitError),
 }
 
-/// Asks, and tells that the first request has gone, and each answer as it comes; what it was all
-/// together is returned.
+/// Sends requests. Calls `begun` after the first one, and `on_answer` with each answer. Returns the
+/// statistics.
 ///
 /// # Errors
-/// [`PingError`]: the destination cannot be asked, or the link broke.
+/// [`PingError`]: requests cannot be sent to the destination, or the link failed.
 pub fn ping<L: Link + Readiness>(
     host: &mut Host<L>,
-    questions: &Questions,
+    parameters: &EchoParameters,
     interrupt: &Interrupt,
     mut begun: impl FnMut(),
     mut tell: impl FnMut(&Answer),
 ) -> Result<Tally, PingError> {
     let mut waiter = Waiter::new()?;
-    let mut tally = Tally::new(*questions, MonotonicClock.now());
-    let data = data(questions.size);
+    let mut tally = Tally::new(*parameters, MonotonicClock.now());
+    let data = data(parameters.size);
     loop {
         let now = MonotonicClock.now();
         if tally.is_due(now) {
-            ask(host, &mut tally, now, &data)?;
+            send_request(host, &mut tally, now, &data)?;
             if tally.sent == 1 {
                 begun();
             }
@@ -96,29 +96,28 @@ pub fn ping<L: Link + Readiness>(
     }
 }
 
-/// Sends a request; one for which the host has no room counts as sent and lost, as on any full
-/// link.
-fn ask<L: Link>(
+/// Sends a request. A request for which the host has no room counts as lost, as on any full link.
+fn send_request<L: Link>(
     host: &mut Host<L>,
     tally: &mut Tally,
     now: Instant,
     data: &[u8],
 ) -> Result<(), PingError> {
-    let Questions { destination, identifier, .. } = *tally.questions();
-    let sequence = tally.ask(now);
+    let EchoParameters { destination, identifier, .. } = *tally.parameters();
+    let sequence = tally.send_request(now);
     match host.stack_mut().echo_send(now, destination, identifier, sequence, data) {
         Ok(()) | Err(Error::WouldBlock) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// What an event means for these questions, if anything.
+/// Converts an event to an answer, if it belongs to one of the requests.
 fn answer(tally: &mut Tally, event: Event, turned: &Range<Instant>, data: &[u8]) -> Option<Answer> {
     match event {
-        Event::EchoReply(reply) if reply.identifier == tally.questions().identifier => {
+        Event::EchoReply(reply) if reply.identifier == tally.parameters().identifier => {
             reply_to(tally, &reply, turned, data)
         }
-        Event::EchoError(error) if error.identifier == tally.questions().identifier => {
+        Event::EchoError(error) if error.identifier == tally.parameters().identifier => {
             tally.problem();
             Some(Answer::Problem(error))
         }
@@ -132,26 +131,26 @@ fn reply_to(
     turned: &Range<Instant>,
     data: &[u8],
 ) -> Option<Answer> {
-    /// Type, code, checksum, identifier and sequence number.
+    /// Bytes of type, code, checksum, identifier and sequence number.
     const ICMP_HEADER: usize = 8;
-    // To a host nothing happens later than its turn began. What came while it turned, perhaps to a
-    // request of the same turn, was there when the turn was over: anything earlier could be no time
-    // at all.
+    // The link's timestamp may be earlier than the turn, then it is exact. A reply that arrived
+    // during the turn, possibly to a request of the same turn, counts as received at its end: the
+    // start would result in a round trip of zero.
     let arrived = if reply.arrived < turned.start { reply.arrived } else { turned.end };
-    let met = tally.answer(reply.sequence, arrived)?;
+    let matched = tally.answer(reply.sequence, arrived)?;
     let same = data.iter().zip(&reply.data).take_while(|(sent, came)| sent == came).count();
     Some(Answer::Reply {
         source: reply.source,
-        number: met.number,
+        number: matched.number,
         length: ICMP_HEADER + reply.data.len(),
         ttl: reply.ttl,
-        round_trip: met.round_trip,
-        again: met.again,
+        round_trip: matched.round_trip,
+        again: matched.again,
         wrong_at: (same < data.len().max(reply.data.len())).then_some(same),
     })
 }
 
-/// What is sent along, so that damage shows.
+/// Returns the data of requests, which shows corruption.
 fn data(size: usize) -> Vec<u8> {
     (0_u8..=u8::MAX).cycle().take(size).collect()
 }

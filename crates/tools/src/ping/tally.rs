@@ -1,31 +1,30 @@
-//! Which requests are out, which came back, and how long they took.
+//! Statistics of echo requests, and the requests that wait for replies.
 
-use super::questions::Questions;
+use super::parameters::EchoParameters;
 use linerate_units::{Duration, Instant};
 use std::collections::VecDeque;
 
-/// Requests that are remembered: those whose answers can still be told apart by 16 bits of sequence
-/// number.
-const REMEMBERED: usize = 1 << 15;
+/// Maximum number of stored requests: 16-bit sequence numbers cannot distinguish more.
+const MAX_STORED: usize = 1 << 15;
 
-/// Which requests are out, which came back, and how long they took.
+/// Statistics of echo requests, and the requests that wait for replies.
 #[derive(Clone, Debug)]
 pub struct Tally {
-    questions: Questions,
+    parameters: EchoParameters,
     began: Instant,
     ended: Instant,
-    /// Requests that were sent.
+    /// Requests sent.
     pub sent: u64,
-    /// Requests that were answered.
+    /// Requests answered.
     pub received: u64,
-    /// Answers to requests that had been answered.
+    /// Replies to requests that were already answered.
     pub duplicates: u64,
-    /// Problems that were reported.
+    /// ICMP errors received.
     pub problems: u64,
-    /// The times of those that came back.
+    /// Statistics of the round trips.
     pub round_trips: RoundTrips,
-    /// The last requests, the latest at the back. Invariant: no more than [`REMEMBERED`].
-    out: VecDeque<Request>,
+    /// The last requests, oldest first. Invariant: at most [`REMEMBERED`].
+    outstanding: VecDeque<Request>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -34,18 +33,18 @@ struct Request {
     answered: bool,
 }
 
-/// What an answer belongs to.
+/// The request that a reply belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Met {
+pub(super) struct MatchedRequest {
     pub(super) number: u64,
     pub(super) round_trip: Duration,
     pub(super) again: bool,
 }
 
 impl Tally {
-    pub(super) fn new(questions: Questions, now: Instant) -> Self {
+    pub(super) fn new(parameters: EchoParameters, now: Instant) -> Self {
         Self {
-            questions,
+            parameters,
             began: now,
             ended: now,
             sent: 0,
@@ -53,25 +52,25 @@ impl Tally {
             duplicates: 0,
             problems: 0,
             round_trips: RoundTrips::default(),
-            out: VecDeque::new(),
+            outstanding: VecDeque::new(),
         }
     }
 
-    /// What was asked.
+    /// Returns the parameters.
     #[must_use]
-    pub const fn questions(&self) -> &Questions {
-        &self.questions
+    pub const fn parameters(&self) -> &EchoParameters {
+        &self.parameters
     }
 
-    /// From the beginning to the end.
+    /// Returns the time from the start to the end.
     #[must_use]
     pub const fn time(&self) -> Duration {
         self.ended.since(self.began)
     }
 
-    /// Requests without an answer, in per cent.
+    /// Returns the share of unanswered requests in per cent.
     #[must_use]
-    #[allow(clippy::cast_precision_loss, reason = "a share, for people")]
+    #[allow(clippy::cast_precision_loss, reason = "the share is rounded for display")]
     pub fn loss_percent(&self) -> f64 {
         if self.sent == 0 {
             0.0
@@ -80,36 +79,36 @@ impl Tally {
         }
     }
 
-    /// Is it time for another request?
+    /// Is another request due?
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.has_more() && self.next_request() <= now
     }
 
-    /// Is there nothing more to ask and nothing more to await?
+    /// Have all requests been sent, and answered or timed out?
     pub(super) fn is_over(&self, now: Instant) -> bool {
         !self.has_more() && self.last_answer_by().is_none_or(|latest| latest <= now)
     }
 
-    /// When there is something to do, if nothing arrives before.
+    /// Returns the time of the next action if nothing arrives before.
     pub(super) fn next(&self, now: Instant) -> Instant {
         if self.has_more() { self.next_request() } else { self.last_answer_by().unwrap_or(now) }
     }
 
-    /// Counts a request sent at `now`; its sequence number.
-    pub(super) fn ask(&mut self, now: Instant) -> u16 {
-        if self.out.len() == REMEMBERED {
-            self.out.pop_front();
+    /// Adds a request sent at `now`. Returns its sequence number.
+    pub(super) fn send_request(&mut self, now: Instant) -> u16 {
+        if self.outstanding.len() == MAX_STORED {
+            self.outstanding.pop_front();
         }
-        self.out.push_back(Request { sent: now, answered: false });
+        self.outstanding.push_back(Request { sent: now, answered: false });
         self.sent += 1;
         sequence_of(self.sent)
     }
 
-    /// Counts an answer; none if it belongs to no request that is remembered.
-    pub(super) fn answer(&mut self, sequence: u16, arrived: Instant) -> Option<Met> {
+    /// Adds a reply. Returns `None` if it belongs to no stored request.
+    pub(super) fn answer(&mut self, sequence: u16, arrived: Instant) -> Option<MatchedRequest> {
         let back = usize::from(sequence_of(self.sent).wrapping_sub(sequence));
-        let index = self.out.len().checked_sub(back + 1)?;
-        let request = &mut self.out[index];
+        let index = self.outstanding.len().checked_sub(back + 1)?;
+        let request = &mut self.outstanding[index];
         let (again, round_trip) = (request.answered, arrived.since(request.sent));
         request.answered = true;
         if again {
@@ -118,46 +117,46 @@ impl Tally {
             self.received += 1;
             self.round_trips.add(round_trip);
         }
-        Some(Met { number: self.sent - back as u64, round_trip, again })
+        Some(MatchedRequest { number: self.sent - back as u64, round_trip, again })
     }
 
-    /// Counts a problem.
+    /// Adds an ICMP error.
     pub(super) const fn problem(&mut self) {
         self.problems += 1;
     }
 
-    /// It ended at `now`.
+    /// Ends the statistics at `now`.
     pub(super) fn finished(self, now: Instant) -> Self {
         Self { ended: now, ..self }
     }
 
     fn has_more(&self) -> bool {
-        self.questions.count.is_none_or(|count| self.sent < count)
+        self.parameters.count.is_none_or(|count| self.sent < count)
     }
 
     fn next_request(&self) -> Instant {
-        let Some(last) = self.out.back() else {
+        let Some(last) = self.outstanding.back() else {
             return self.began;
         };
-        if self.questions.interval > Duration::ZERO {
-            return last.sent + self.questions.interval;
+        if self.parameters.interval > Duration::ZERO {
+            return last.sent + self.parameters.interval;
         }
-        if last.answered { last.sent } else { last.sent + self.questions.patience }
+        if last.answered { last.sent } else { last.sent + self.parameters.timeout }
     }
 
-    /// When the last answer that is awaited must have come; none if all have.
+    /// Returns the timeout of the last unanswered request; `None` if all are answered.
     fn last_answer_by(&self) -> Option<Instant> {
-        let awaited = self.out.iter().rev().find(|request| !request.answered)?;
-        Some(awaited.sent + self.questions.patience)
+        let awaited = self.outstanding.iter().rev().find(|request| !request.answered)?;
+        Some(awaited.sent + self.parameters.timeout)
     }
 }
 
-/// The sequence number of the request with this number.
+/// Returns the sequence number of a request.
 fn sequence_of(number: u64) -> u16 {
     u16::try_from(number & u64::from(u16::MAX)).unwrap_or(0)
 }
 
-/// Times of round trips, in sum.
+/// Sums of round-trip times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RoundTrips {
     count: u64,
@@ -168,7 +167,7 @@ pub struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// Counts one.
+    /// Adds a round trip.
     fn add(&mut self, time: Duration) {
         self.least = if self.count == 0 { time } else { self.least.min(time) };
         self.most = self.most.max(time);
@@ -177,9 +176,10 @@ impl RoundTrips {
         self.squares += time.as_secs_f64().powi(2);
     }
 
-    /// Least, mean, most and standard deviation, in seconds; none of none.
+    /// Returns minimum, mean, maximum and standard deviation in seconds; `None` without round
+    /// trips.
     #[must_use]
-    #[allow(clippy::cast_precision_loss, reason = "figures for people")]
+    #[allow(clippy::cast_precision_loss, reason = "the figures are rounded for display")]
     pub fn summary(&self) -> Option<[f64; 4]> {
         if self.count == 0 {
             return None;
@@ -201,69 +201,69 @@ mod tests {
     }
 
     fn tally(count: Option<u64>, interval: u64) -> Tally {
-        let questions = Questions {
+        let parameters = EchoParameters {
             destination: Ipv4Addr::LOCALHOST,
             count,
             interval: Duration::from_millis(interval),
-            patience: Duration::from_millis(500),
+            timeout: Duration::from_millis(500),
             size: 8,
             identifier: 1,
         };
-        Tally::new(questions, at(0))
+        Tally::new(parameters, at(0))
     }
 
     #[test]
-    fn requests_go_out_at_their_interval_and_the_last_is_waited_for() {
+    fn requests_are_sent_at_the_interval_and_the_last_is_waited_for() {
         let mut tally = tally(Some(2), 100);
         assert!(tally.is_due(at(0)));
-        assert_eq!(tally.ask(at(0)), 1);
+        assert_eq!(tally.send_request(at(0)), 1);
         assert!(!tally.is_due(at(99)) && tally.is_due(at(100)));
         assert_eq!(tally.next(at(10)), at(100));
-        assert_eq!(tally.ask(at(100)), 2);
+        assert_eq!(tally.send_request(at(100)), 2);
         assert!(!tally.is_due(at(1_000)) && !tally.is_over(at(599)) && tally.is_over(at(600)));
         assert_eq!(tally.next(at(101)), at(600));
         tally.answer(2, at(110)).unwrap();
-        assert!(tally.is_over(at(500)), "the first had its time");
+        assert!(tally.is_over(at(500)), "the first request has timed out");
         assert_eq!((tally.sent, tally.received, tally.loss_percent()), (2, 1, 50.0));
     }
 
     #[test]
-    fn without_an_interval_the_answer_is_the_signal() {
+    fn with_an_interval_of_zero_a_reply_triggers_the_next_request() {
         let mut tally = tally(None, 0);
-        tally.ask(at(0));
+        tally.send_request(at(0));
         assert!(!tally.is_due(at(10)) && tally.is_due(at(500)));
         tally.answer(1, at(10)).unwrap();
         assert!(tally.is_due(at(10)));
     }
 
     #[test]
-    fn an_answer_may_be_late_doubled_or_nobodys() {
+    fn replies_can_be_late_duplicated_or_unknown() {
         let mut tally = tally(None, 100);
         assert_eq!(tally.answer(1, at(0)), None);
-        tally.ask(at(0));
-        tally.ask(at(100));
-        let met = |number, millis, again| {
-            Some(Met { number, round_trip: Duration::from_millis(millis), again })
+        tally.send_request(at(0));
+        tally.send_request(at(100));
+        let matched = |number, millis, again| {
+            Some(MatchedRequest { number, round_trip: Duration::from_millis(millis), again })
         };
-        assert_eq!(tally.answer(1, at(150)), met(1, 150, false));
-        assert_eq!(tally.answer(1, at(160)), met(1, 160, true));
-        assert_eq!(tally.answer(3, at(170)), None, "it was never asked");
+        assert_eq!(tally.answer(1, at(150)), matched(1, 150, false));
+        assert_eq!(tally.answer(1, at(160)), matched(1, 160, true));
+        assert_eq!(tally.answer(3, at(170)), None, "the request was never sent");
         assert_eq!((tally.received, tally.duplicates), (1, 1));
     }
 
     #[test]
-    fn sequence_numbers_begin_again_and_memory_does_not_grow() {
+    fn sequence_numbers_wrap_and_memory_is_bounded() {
         let mut tally = tally(None, 1);
         for number in 1..=200_000_u64 {
-            let sequence = tally.ask(at(number));
+            let sequence = tally.send_request(at(number));
             assert_eq!(tally.answer(sequence, at(number + 1)).unwrap().number, number);
         }
-        assert_eq!((tally.received, tally.out.len()), (200_000, REMEMBERED));
+        assert_eq!((tally.received, tally.outstanding.len()), (200_000, MAX_STORED));
         assert_eq!(tally.answer(sequence_of(200_000 - 40_000), at(0)), None, "forgotten");
     }
 
     #[test]
-    fn round_trips_are_summed_up_as_people_know_it() {
+    fn round_trips_are_summarised_like_those_of_ping() {
         let mut times = RoundTrips::default();
         assert_eq!(times.summary(), None);
         for millis in [1, 2, 3] {

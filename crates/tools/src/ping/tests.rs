@@ -1,4 +1,4 @@
-//! Echoes between two hosts of ours, over a link in memory.
+//! Echo requests between two of our hosts, over a memory link.
 
 use super::*;
 use linerate_link::{MemoryConfig, MemoryLink, memory};
@@ -18,18 +18,18 @@ fn host(address: Ipv4Addr, link: MemoryLink) -> Host<MemoryLink> {
     )
 }
 
-fn questions(destination: Ipv4Addr, count: u64) -> Questions {
-    Questions {
+fn parameters(destination: Ipv4Addr, count: u64) -> EchoParameters {
+    EchoParameters {
         destination,
         count: Some(count),
         interval: Duration::ZERO,
-        patience: Duration::from_secs(60),
+        timeout: Duration::from_secs(60),
         size: 56,
         identifier: 7,
     }
 }
 
-/// Lets `host` answer until `stop` is raised.
+/// Drives `host` until `stop` is raised.
 fn answer_until(mut host: Host<MemoryLink>, stop: &Interrupt) {
     let mut waiter = Waiter::new().unwrap();
     while !stop.is_raised() {
@@ -42,15 +42,15 @@ fn answer_until(mut host: Host<MemoryLink>, stop: &Interrupt) {
 }
 
 #[test]
-fn every_request_is_answered_with_its_own_data() {
+fn every_request_is_answered_with_its_data() {
     let (near, far) = memory::pair(MemoryConfig::default()).unwrap();
     let (mut asking, answering) = (host(ASKING, near), host(ANSWERING, far));
     let (stop, mut begun, mut answers) = (Interrupt::default(), 0, Vec::new());
     let tally = thread::scope(|scope| {
         scope.spawn(|| answer_until(answering, &stop));
-        let (questions, never) = (questions(ANSWERING, 50), Interrupt::default());
+        let (parameters, never) = (parameters(ANSWERING, 50), Interrupt::default());
         let tell = |answer: &Answer| answers.push(answer.clone());
-        let tally = ping(&mut asking, &questions, &never, || begun += 1, tell);
+        let tally = ping(&mut asking, &parameters, &never, || begun += 1, tell);
         stop.raise();
         tally
     });
@@ -67,18 +67,18 @@ fn every_request_is_answered_with_its_own_data() {
 }
 
 #[test]
-fn silence_is_loss() {
+fn unanswered_requests_are_lost() {
     let (near, _far) = memory::pair(MemoryConfig::default()).unwrap();
-    let hurried = Questions { patience: Duration::from_millis(1), ..questions(ANSWERING, 3) };
+    let hurried = EchoParameters { timeout: Duration::from_millis(1), ..parameters(ANSWERING, 3) };
     let tally =
         ping(&mut host(ASKING, near), &hurried, &Interrupt::default(), || (), |_| ()).unwrap();
     assert_eq!((tally.sent, tally.received, tally.loss_percent()), (3, 0, 100.0));
 }
 
 #[test]
-fn an_interrupt_ends_it() {
+fn an_interrupt_ends_the_series() {
     let (near, _far) = memory::pair(MemoryConfig::default()).unwrap();
-    let endless = Questions { count: None, ..questions(ANSWERING, 1) };
+    let endless = EchoParameters { count: None, ..parameters(ANSWERING, 1) };
     let interrupt = Interrupt::default();
     interrupt.raise();
     let tally = ping(&mut host(ASKING, near), &endless, &interrupt, || (), |_| ()).unwrap();
@@ -86,27 +86,26 @@ fn an_interrupt_ends_it() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused() {
+fn an_invalid_destination_is_refused() {
     let (near, _far) = memory::pair(MemoryConfig::default()).unwrap();
     let mut host = host(ASKING, near);
-    let mut refused = |questions: Questions| {
-        let begun = || panic!("nothing has been asked");
-        ping(&mut host, &questions, &Interrupt::default(), begun, |_| ()).unwrap_err()
+    let mut refused = |parameters: EchoParameters| {
+        let begun = || panic!("no request was sent");
+        ping(&mut host, &parameters, &Interrupt::default(), begun, |_| ()).unwrap_err()
     };
-    let error = refused(Questions { size: 1_473, ..questions(ANSWERING, 1) });
+    let error = refused(EchoParameters { size: 1_473, ..parameters(ANSWERING, 1) });
     assert!(matches!(error, PingError::Refused(Error::MessageTooLong { limit: 1_472 })), "{error}");
-    let error = refused(questions(Ipv4Addr::new(192, 0, 2, 1), 1));
+    let error = refused(parameters(Ipv4Addr::new(192, 0, 2, 1), 1));
     assert!(matches!(error, PingError::Refused(Error::NoRoute(_))), "{error}");
 }
 
-/// A host's time stands still while it turns; an answer that comes in the turn of its request took
-/// some all the same.
+/// The time of a host does not advance during a turn, but a round trip within one turn is not zero.
 #[test]
-fn an_answer_within_one_turn_is_there_when_the_turn_is_over() {
+fn a_reply_in_the_turn_of_its_request_arrives_at_the_end_of_the_turn() {
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);
     let round_trip = |arrived, turned| {
-        let mut tally = Tally::new(questions(ANSWERING, 1), at(0));
-        let sequence = tally.ask(at(10));
+        let mut tally = Tally::new(parameters(ANSWERING, 1), at(0));
+        let sequence = tally.send_request(at(10));
         let reply = EchoReply {
             source: ANSWERING,
             identifier: 7,
@@ -124,16 +123,16 @@ fn an_answer_within_one_turn_is_there_when_the_turn_is_over() {
     assert_eq!(
         round_trip(at(15), at(30)..at(40)),
         Duration::from_micros(5),
-        "the link's stamp is nearer"
+        "the link's timestamp is more accurate"
     );
 }
 
-/// What comes back to a request is not always what was sent, nor to this one who asks.
+/// Replies may belong to another program, and their data may be corrupt.
 #[test]
-fn an_answer_to_somebody_else_is_none_and_one_with_other_data_is_told_where_it_differs() {
+fn foreign_replies_are_ignored_and_wrong_data_is_reported_by_position() {
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);
-    let mut tally = Tally::new(questions(ANSWERING, 9), at(0));
-    let sequence = tally.ask(at(0));
+    let mut tally = Tally::new(parameters(ANSWERING, 9), at(0));
+    let sequence = tally.send_request(at(0));
     let whole = data(56);
     let reply = |identifier, data: &[u8]| {
         let data = data.to_vec();
@@ -156,17 +155,19 @@ fn an_answer_to_somebody_else_is_none_and_one_with_other_data_is_told_where_it_d
             error,
         })
     };
-    let mut heard = |event| answer(&mut tally, event, &(at(2)..at(3)), &whole);
-    assert_eq!((heard(reply(8, &whole)), heard(problem(8))), (None, None));
+    let mut converted = |event| answer(&mut tally, event, &(at(2)..at(3)), &whole);
+    assert_eq!((converted(reply(8, &whole)), converted(problem(8))), (None, None));
     for (came, expected) in [
         (whole.clone(), None),
         (whole[..55].to_vec(), Some(55)),
         ([&whole[..], b"!"].concat(), Some(56)),
         ([b"!", &whole[1..]].concat(), Some(0)),
     ] {
-        let Some(Answer::Reply { wrong_at, length, .. }) = heard(reply(7, &came)) else { panic!() };
+        let Some(Answer::Reply { wrong_at, length, .. }) = converted(reply(7, &came)) else {
+            panic!()
+        };
         assert_eq!((wrong_at, length), (expected, came.len() + 8));
     }
-    assert!(matches!(heard(problem(7)), Some(Answer::Problem(_))));
+    assert!(matches!(converted(problem(7)), Some(Answer::Problem(_))));
     assert_eq!((tally.received, tally.duplicates, tally.problems), (1, 3, 1));
 }

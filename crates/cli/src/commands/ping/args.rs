@@ -1,4 +1,4 @@
-//! The flags of `linerate ping`.
+//! The options of `linerate ping`.
 
 use crate::amounts::{count, some_time};
 use crate::own_host::cidr;
@@ -13,52 +13,52 @@ use std::str::FromStr;
 
 const EXAMPLES: &str = "\
 Examples:
-  linerate ping 10.0.0.1                     the kernel takes that address in a network of its own
+  linerate ping 10.0.0.1                     the kernel gets that address in a private network
   linerate ping 10.0.0.1 --interval 0 --count 10000 --quiet
   linerate ping 192.0.2.1 --on tap:tap0 --address 192.0.2.9/24
-                                             from a host behind an interface that exists; made by
+                                             from a host on an existing interface, created with
                                              `ip tuntap add mode tap user NAME name tap0`
   linerate ping 192.0.2.1 --on packet:eth0 --address 192.0.2.9/24
                                              from a host that shares eth0 with the kernel, as root
   linerate ping 192.0.2.1 --on xdp:eth0:1 --address 192.0.2.9/24
-                                             the same past the kernel, by its driver's second queue
+                                             bypasses the kernel at the driver's second queue
 
-It ends with 0 if anything was answered, with 1 if nothing was.";
+The exit code is 0 if at least one request was answered, and 1 otherwise.";
 
-/// The flags of `linerate ping`.
+/// The options of `linerate ping`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PingArgs {
-    /// Whom to ask
+    /// The destination
     #[arg(value_name = "HOST")]
     pub(super) host: String,
 
-    /// Where linerate's host lives: on a TAP device in a private network (tap), on one that exists
-    /// (tap:NAME), or beside the kernel on an interface: by a packet socket (packet:NAME), or at
-    /// its driver by AF_XDP (xdp:NAME, or xdp:NAME:QUEUE)
+    /// The link of linerate's host: a TAP device in a private network (tap), an existing one
+    /// (tap:NAME), or an interface shared with the kernel through a packet socket (packet:NAME) or
+    /// AF_XDP (xdp:NAME, or xdp:NAME:QUEUE)
     #[arg(long, value_name = "LINK", default_value = "tap")]
     pub(super) on: On,
 
-    /// The address of linerate's host and the length of its network's prefix [default: the
-    /// neighbour of HOST, in a private network]
+    /// The address of linerate's host with the prefix length of its network [default: a neighbour
+    /// of HOST, in a private network]
     #[arg(long, value_name = "ADDR/LENGTH", value_parser = cidr)]
     pub(super) address: Option<Ipv4Cidr>,
 
-    /// The way to hosts that are not on the network of --address
+    /// The router to hosts outside the network of --address
     #[arg(long, value_name = "ADDR")]
     pub(super) gateway: Option<Ipv4Addr>,
 
-    /// Requests to send [default: until Ctrl-C]
+    /// Number of requests [default: until Ctrl-C]
     #[arg(long, value_name = "COUNT", value_parser = count)]
     pub(super) count: Option<NonZeroU32>,
 
-    /// Seconds from one request to the next; 0 asks again as soon as there is an answer
+    /// Seconds between requests; 0 sends the next request after each reply
     #[arg(long, value_name = "SECONDS", default_value = "1")]
     pub(super) interval: Duration,
 
-    /// Seconds that an answer is awaited
+    /// Seconds to wait for a reply
     #[arg(long, value_name = "SECONDS", value_parser = some_time, default_value = "2")]
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
 
     /// Bytes of data in each request
     #[arg(long, value_name = "SIZE", default_value = "56B", value_parser = size)]
@@ -68,17 +68,17 @@ pub(crate) struct PingArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) pcap: Option<PathBuf>,
 
-    /// Only the sum at the end
+    /// Print only the statistics at the end
     #[arg(long)]
     pub(super) quiet: bool,
 }
 
-/// Where linerate's host lives.
+/// The link of linerate's host.
 #[derive(Clone, Debug)]
 pub(super) enum On {
-    /// On a TAP device in a private network, with the kernel at its other end.
+    /// A TAP device in a private network, with the kernel at its other end.
     Private,
-    /// On an interface that exists.
+    /// An existing interface.
     Link(LinkSpec),
 }
 
@@ -89,7 +89,8 @@ impl FromStr for On {
             "tap" => Ok(Self::Private),
             _ => text.parse().map(Self::Link).map_err(|error| match error {
                 ParseLinkError::NoLink => {
-                    "write tap, or tap:NAME, packet:NAME or xdp:NAME:QUEUE for an interface that exists"
+                    "write tap, or tap:NAME, packet:NAME or xdp:NAME:QUEUE for an existing \
+                     interface"
                         .to_owned()
                 }
                 error @ ParseLinkError::NoQueue(_) => error.to_string(),
@@ -103,5 +104,5 @@ fn size(text: &str) -> Result<usize, String> {
     usize::try_from(bytes)
         .ok()
         .filter(|&bytes| bytes <= 65_507)
-        .ok_or_else(|| "the most is 65507".to_owned())
+        .ok_or_else(|| "the maximum is 65507".to_owned())
 }

@@ -1,5 +1,5 @@
-//! `linerate ping`: echo requests from linerate's own host to the kernel, or to whoever is behind
-//! an interface.
+//! `linerate ping`: echo requests from linerate's own host, to the kernel or to a host behind an
+//! interface.
 
 mod args;
 mod place;
@@ -13,7 +13,7 @@ use linerate_ends::Interrupt;
 use linerate_link::capture_file::CaptureWriter;
 use linerate_link::{AnyLink, Capture, Readiness};
 use linerate_stack::{Error as Refusal, Host, Link, Route, Stack, StackConfig};
-use linerate_tools::ping::{Answer, PingError, Questions, Tally, ping};
+use linerate_tools::ping::{Answer, EchoParameters, PingError, Tally, ping};
 use linerate_wire::{Ipv4Cidr, MacAddress};
 use place::{own_address, private_tap, resolve};
 use std::fs::File;
@@ -21,11 +21,11 @@ use std::io::{self, Read};
 use std::net::Ipv4Addr;
 use words::{line, sum};
 
-/// Asks until there is enough.
+/// Sends the requests, and prints the replies.
 pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let destination = resolve(&args.host)?;
     let own = own_address(args, destination)?;
-    let asking = Asking { args, destination, own, interrupt };
+    let asking = Series { args, destination, own, interrupt };
     match &args.on {
         On::Private => {
             let tap = private_tap(destination, own)?;
@@ -40,17 +40,17 @@ pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure>
     }
 }
 
-/// Who asks whom, and from where.
-struct Asking<'a> {
+/// The parameters of a series of requests.
+struct Series<'a> {
     args: &'a PingArgs,
     destination: Ipv4Addr,
     own: Ipv4Cidr,
     interrupt: &'a Interrupt,
 }
 
-impl Asking<'_> {
-    /// Asks from a host on `link`, which is called `name`, as the station that the link has, or one
-    /// of its own.
+impl Series<'_> {
+    /// Sends requests from a host on `link`. The host uses the MAC address of the link, or a random
+    /// one.
     fn on<L: Link + Readiness>(
         &self,
         name: &str,
@@ -59,7 +59,7 @@ impl Asking<'_> {
     ) -> Result<(), Failure> {
         let Self { args, destination, own, interrupt } = *self;
         let seed = random()?;
-        let questions = questions(args, destination, &seed);
+        let parameters = parameters(args, destination, &seed);
         let stack = stack(args, own, mac, seed);
         let headline = format!(
             "PING {} ({destination}), {} bytes of data, from {} on {name}\n",
@@ -68,12 +68,14 @@ impl Asking<'_> {
             own.address(),
         );
         let tally = match &args.pcap {
-            None => ask(&mut Host::new(stack, link), &questions, &headline, args, interrupt),
+            None => {
+                send_request(&mut Host::new(stack, link), &parameters, &headline, args, interrupt)
+            }
             Some(file) => {
                 let cannot = |error: io::Error| cannot_write(file, error);
                 let writer = CaptureWriter::create(file).map_err(cannot)?;
                 let mut host = Host::new(stack, Capture::new(link, name, writer));
-                let tally = ask(&mut host, &questions, &headline, args, interrupt);
+                let tally = send_request(&mut host, &parameters, &headline, args, interrupt);
                 host.into_parts().1.into_parts().1.finish().map_err(cannot)?;
                 tally
             }
@@ -83,51 +85,53 @@ impl Asking<'_> {
     }
 }
 
-/// Asks. The headline is for questions that have been asked: who is refused reads nothing but why.
-fn ask<L: Link + Readiness>(
+/// Sends requests. The headline is printed after the first one: if that fails, only the error is
+/// printed.
+fn send_request<L: Link + Readiness>(
     host: &mut Host<L>,
-    questions: &Questions,
+    parameters: &EchoParameters,
     headline: &str,
     args: &PingArgs,
     interrupt: &Interrupt,
 ) -> Result<Tally, Failure> {
-    let mut told = Ok(());
+    let mut printed = Ok(());
     let begun = || {
-        told = print(headline);
-        if told.is_err() {
+        printed = print(headline);
+        if printed.is_err() {
             interrupt.raise();
         }
     };
     let tell = |answer: &Answer| {
-        // Whoever no longer reads the lines may still want the frames; without them nobody wants
-        // anything.
+        // If the reader of the lines has gone, the frames may still be wanted.
         if !args.quiet && !matches!(print_if_read(&line(answer)), Ok(true)) && args.pcap.is_none() {
             interrupt.raise();
         }
     };
-    let tally = ping(host, questions, interrupt, begun, tell).map_err(|error| match error {
+    let tally = ping(host, parameters, interrupt, begun, tell).map_err(|error| match error {
         PingError::Refused(Refusal::NoRoute(address)) => Failure::input(format!(
-            "no route leads to {address}: name the way there by --gateway ADDR"
+            "no route leads to {address}: name the router with --gateway ADDR"
         )),
-        PingError::Refused(_) => Failure::input(format!("{} cannot be asked: {error}", args.host)),
+        PingError::Refused(_) => {
+            Failure::input(format!("no request can be sent to {}: {error}", args.host))
+        }
         PingError::Link(_) | PingError::Wait(_) => Failure::running(error.to_string()),
     })?;
-    told.map(|()| tally)
+    printed.map(|()| tally)
 }
 
-fn questions(args: &PingArgs, destination: Ipv4Addr, seed: &[u8; 32]) -> Questions {
-    Questions {
+fn parameters(args: &PingArgs, destination: Ipv4Addr, seed: &[u8; 32]) -> EchoParameters {
+    EchoParameters {
         destination,
         count: args.count.map(|count| count.get().into()),
         interval: args.interval,
-        patience: args.patience,
+        timeout: args.timeout,
         size: args.size,
         identifier: u16::from_be_bytes([seed[0], seed[1]]),
     }
 }
 
 fn stack(args: &PingArgs, own: Ipv4Cidr, mac: Option<[u8; 6]>, seed: [u8; 32]) -> Stack {
-    // Locally administered, for one host; what follows tells it from others on the same network.
+    // A locally administered MAC address. The random part avoids collisions on a network.
     let random = [0x02, seed[2], seed[3], seed[4], seed[5], seed[6]];
     let mut config = StackConfig::new(MacAddress::new(mac.unwrap_or(random)), own);
     config.routes.extend(args.gateway.map(|gateway| Route::via(Ipv4Cidr::ALL, gateway)));
@@ -138,7 +142,7 @@ fn random() -> Result<[u8; 32], Failure> {
     let mut bytes = [0; 32];
     let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(|error: io::Error| {
-        Failure::running(format!("the machine has no randomness ({error})"))
+        Failure::running(format!("the machine provides no random numbers ({error})"))
     })?;
     Ok(bytes)
 }

@@ -1,4 +1,4 @@
-//! Where linerate's host lives: its address, and the device that it is on.
+//! The address of linerate's host, and its device.
 
 use super::args::{On, PingArgs};
 use crate::output::Failure;
@@ -8,39 +8,37 @@ use linerate_link::{Tap, TapConfig};
 use linerate_wire::Ipv4Cidr;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
-/// The first IPv4 address of `host`.
+/// Returns the first IPv4 address of `host`.
 pub(super) fn resolve(host: &str) -> Result<Ipv4Addr, Failure> {
     let unknown = |why: String| {
-        Failure::input(format!("`{host}` has no IPv4 address ({why}): see how it is spelt"))
+        Failure::input(format!("`{host}` has no IPv4 address ({why}): check its spelling"))
     };
     let addresses = (host, 0).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
     let mut addresses = addresses.filter_map(|address| match address {
         SocketAddr::V4(address) => Some(*address.ip()),
         SocketAddr::V6(_) => None,
     });
-    addresses.next().ok_or_else(|| unknown("it has one of IPv6 only".to_owned()))
+    addresses.next().ok_or_else(|| unknown("it has IPv6 addresses only".to_owned()))
 }
 
-/// The address that linerate's host gets.
+/// Returns the address of linerate's host.
 pub(super) fn own_address(args: &PingArgs, destination: Ipv4Addr) -> Result<Ipv4Cidr, Failure> {
     match (args.address, &args.on) {
         (Some(own), _) if own.address() == destination => Err(Failure::input(format!(
             "--address {own} is the address of HOST itself: choose another one"
         ))),
         (Some(own), On::Private) if !own.contains(destination) => Err(Failure::input(format!(
-            "{destination} is not on the network of --address {own}, and there is no other in a private network"
+            "{destination} is not on the network of --address {own}, the only private network"
         ))),
         (Some(own), _) => Ok(own),
         (None, On::Link(link)) => Err(needs_address(link)),
         (None, On::Private) => neighbour(destination).ok_or_else(|| {
-            Failure::input(format!(
-                "{destination} is no address that a host can have: take 10.0.0.1"
-            ))
+            Failure::input(format!("{destination} cannot be the address of a host: use 10.0.0.1"))
         }),
     }
 }
 
-/// Another address of the same network of 256.
+/// Returns another address of the same network with a 24-bit prefix.
 fn neighbour(destination: Ipv4Addr) -> Option<Ipv4Cidr> {
     let [a, b, c, d] = destination.octets();
     if !is_a_hosts(destination) || !(1..=254).contains(&d) {
@@ -50,7 +48,7 @@ fn neighbour(destination: Ipv4Addr) -> Option<Ipv4Cidr> {
     Ipv4Cidr::new(Ipv4Addr::new(a, b, c, other), 24)
 }
 
-/// A device in a network of our own, in which the kernel has the address `destination`.
+/// Creates a device in a private network, in which the kernel has the address `destination`.
 pub(super) fn private_tap(destination: Ipv4Addr, own: Ipv4Cidr) -> Result<Tap, Failure> {
     let failure = |error: &dyn std::error::Error| Failure::input(error.to_string());
     enter_private_network().map_err(|error| failure(&error))?;

@@ -1,9 +1,9 @@
-//! What `linerate ping` prints, as people know it.
+//! The output of `linerate ping`, in the format of other implementations.
 
 use linerate_tools::ping::{Answer, Tally};
 use std::fmt::Write;
 
-/// The line of an answer.
+/// Formats a reply.
 pub(super) fn line(answer: &Answer) -> String {
     match answer {
         Answer::Reply { source, number, length, ttl, round_trip, again, wrong_at } => {
@@ -13,7 +13,7 @@ pub(super) fn line(answer: &Answer) -> String {
             line.push_str(if *again { " (DUP!)" } else { "" });
             if let Some(at) = wrong_at {
                 // Writing to a string cannot fail.
-                let _ = write!(line, " (byte {at} is not what was sent)");
+                let _ = write!(line, " (byte {at} is wrong)");
             }
             line + "\n"
         }
@@ -23,7 +23,7 @@ pub(super) fn line(answer: &Answer) -> String {
     }
 }
 
-/// The lines at the end.
+/// Formats the statistics.
 pub(super) fn sum(host: &str, tally: &Tally) -> String {
     let mut text = format!(
         "\n--- {host} ping statistics ---\n{} packets transmitted, {} received, ",
@@ -44,7 +44,7 @@ pub(super) fn sum(host: &str, tally: &Tally) -> String {
     text
 }
 
-/// Milliseconds, to the microsecond; below one, to the tenth of it.
+/// Formats milliseconds, to the microsecond; below one, to a tenth of it.
 fn milliseconds(seconds: f64) -> String {
     let millis = seconds * 1_000.0;
     if millis < 1.0 { format!("{millis:.4}") } else { format!("{millis:.3}") }
@@ -57,7 +57,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[test]
-    fn answers_look_as_people_know_them() {
+    fn replies_have_the_usual_format() {
         let reply = Answer::Reply {
             source: Ipv4Addr::new(10, 0, 0, 1),
             number: 3,
@@ -69,7 +69,7 @@ mod tests {
         };
         assert_eq!(
             line(&reply),
-            "64 bytes from 10.0.0.1: icmp_seq=3 ttl=64 time=0.0457 ms (DUP!) (byte 9 is not what was sent)\n"
+            "64 bytes from 10.0.0.1: icmp_seq=3 ttl=64 time=0.0457 ms (DUP!) (byte 9 is wrong)\n"
         );
     }
 }

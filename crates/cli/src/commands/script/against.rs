@@ -1,4 +1,4 @@
-//! The hosts that a script can examine.
+//! The hosts under test.
 
 use crate::output::Failure;
 use clap::ValueEnum;
@@ -6,12 +6,12 @@ use linerate_link::namespace::enter_private_network;
 use linerate_script::{Options, Report, ScriptFile, run_on_kernel, run_on_stack};
 use linerate_units::Duration;
 
-/// Which host.
+/// A host under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Against {
     /// linerate's own, in virtual time
     Stack,
-    /// This machine's kernel, in real time
+    /// The kernel of this machine, in real time
     Kernel,
 }
 
@@ -23,7 +23,7 @@ impl Against {
         }
     }
 
-    /// To be called once, before anything is run: the kernel needs a place of its own.
+    /// Prepares the runs. The kernel needs a network namespace.
     pub(super) fn prepare(self) -> Result<(), Failure> {
         match self {
             Self::Stack => Ok(()),
@@ -33,7 +33,7 @@ impl Against {
         }
     }
 
-    /// Would a script take longer than somebody wants to wait? Virtual time is never waited for.
+    /// Does a script take more real time than allowed? Virtual time does not count.
     pub(super) fn is_too_long(self, file: &ScriptFile, longest: Duration) -> bool {
         self == Self::Kernel && file.script.least_time() > longest
     }

@@ -1,4 +1,4 @@
-//! `linerate script compare`: the same scripts against both hosts.
+//! `linerate script compare`: scripts against linerate's host and against the kernel.
 
 use super::against::Against;
 use super::head::HeadArgs;
@@ -17,30 +17,31 @@ Examples:
   linerate script compare scripts/
   linerate script compare scripts/close --verbose
 
-Runs each script against linerate's host, in virtual time, and against this machine's kernel, in real time, and \
-prints a line for each script that one of them leaves: where the stack leaves it, where the kernel does, and \
-whether they leave it together. A script says what an RFC asks for, as far as its author knew: where both leave \
-it in the same way, look at the script first.
+Runs each script against linerate's host, in virtual time, and against the kernel of this machine, \
+in real time. Prints a line for each script that fails on one of them: the line at which \
+linerate's host fails, the line at which the kernel does, and whether they fail alike. Scripts \
+state the requirements of an RFC as their author understood them: if both fail alike, check the \
+script first.
 
-It ends with 0 if all pass on both, with 1 otherwise, with 2 if a script cannot be read or there is no kernel to \
-be had.";
+The exit code is 0 if all pass on both, 1 otherwise, and 2 if a script cannot be read or the \
+kernel cannot be used.";
 
-/// The flags of `linerate script compare`.
+/// The options of `linerate script compare`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompareArgs {
-    /// Scripts, or folders of which every *.pkt is run
+    /// Scripts, or folders with scripts (*.pkt)
     #[arg(value_name = "FILE|FOLDER", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     head: HeadArgs,
-    /// Judge what is sent and in which order, and not when: for a busy machine
+    /// Compare packets and their order, but not times: for a busy machine
     #[arg(long)]
     untimed: bool,
-    /// Leave out scripts that take longer than this in real time
+    /// Skip scripts that take longer than this in real time
     #[arg(long, value_name = "TIME", default_value = "120s")]
     longest: Duration,
-    /// Say also what was expected and what came
+    /// Also print the expected and the actual event
     #[arg(long, short)]
     verbose: bool,
     /// Write a line of JSON for each script and host
@@ -48,7 +49,7 @@ pub(crate) struct CompareArgs {
     json: Option<PathBuf>,
 }
 
-/// Runs the scripts on both.
+/// Runs the scripts on both hosts.
 pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let ScriptFiles { scripts: files, unreadable } =
         ScriptFiles::read(&args.paths, &args.head.options())
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failu
         write_json(path, &both.collect::<Vec<_>>())?;
     }
     if !unreadable.is_empty() {
-        return Err(Failure::input("not every script could be read: see what was refused"));
+        return Err(Failure::input("not every script could be read: see the messages above"));
     }
     if rows.iter().all(|(_, stack, kernel)| passed(stack) && passed(kernel)) {
         Ok(())
@@ -125,7 +126,7 @@ fn tell(
     Ok(())
 }
 
-/// Where a host left a script.
+/// Formats the line at which a host failed a script.
 fn place(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Passed => "passed".to_owned(),

@@ -1,27 +1,26 @@
-//! Options that scripts also have at their heads, given to all scripts of a command.
+//! Options at the head of scripts that can also be given to a command.
 
 use clap::Args;
 
-/// They follow, and so overrule, the options at the head of each script.
+/// The options follow those of each script, and so override them.
 #[derive(Debug, Args)]
 pub(super) struct HeadArgs {
-    /// Replace the word NAME by VALUE in every script
+    /// Replace the word NAME with VALUE in every script
     #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
     define: Vec<String>,
-    /// Microseconds that a moment may be off
+    /// Tolerance of times, in microseconds
     #[arg(long = "tolerance_usecs", value_name = "COUNT")]
     tolerance_usecs: Option<u32>,
-    /// Do not judge PSH: stacks differ in where a burst ends
+    /// Ignore PSH: stacks differ in where a burst ends
     #[arg(long = "ignore_push")]
     ignore_push: bool,
-    /// Take each segment of a script for one on the wire, also where it is larger than the peer's
-    /// MSS
+    /// Treat each segment of a script as one on the wire, even if it is larger than the peer's MSS
     #[arg(long = "strict_segments")]
     strict_segments: bool,
 }
 
 impl HeadArgs {
-    /// The options as a script writes them.
+    /// Returns the options as a script writes them.
     pub(super) fn options(&self) -> Vec<String> {
         let mut options: Vec<_> =
             self.define.iter().map(|definition| format!("--define={definition}")).collect();

@@ -1,4 +1,4 @@
-//! `linerate script`: packet scripts, run and compared.
+//! `linerate script`: runs and compares packet scripts.
 
 mod against;
 mod compare;
@@ -11,7 +11,7 @@ use crate::output::Failure;
 use clap::{Args, Subcommand};
 use linerate_ends::Interrupt;
 
-/// What `linerate script` can do.
+/// The subcommands of `linerate script`.
 #[derive(Debug, Args)]
 pub(crate) struct ScriptArgs {
     #[command(subcommand)]
@@ -20,13 +20,13 @@ pub(crate) struct ScriptArgs {
 
 #[derive(Debug, Subcommand)]
 enum ScriptCommand {
-    /// Run scripts, and say where the host leaves them.
+    /// Run scripts, and report where the host differs from them.
     Run(run::RunArgs),
-    /// Run scripts against linerate's host and against the kernel, and say who differs, and where.
+    /// Run scripts against linerate's host and against the kernel, and report where they differ.
     Compare(compare::CompareArgs),
 }
 
-/// Does it.
+/// Executes the subcommand.
 pub(crate) fn run(args: &ScriptArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     match &args.command {
         ScriptCommand::Run(args) => run::run(args, interrupt),

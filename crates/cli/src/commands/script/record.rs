@@ -1,4 +1,4 @@
-//! What a run of scripts leaves behind: a file of JSON, and a capture.
+//! The files of a run of scripts: JSON, and a capture.
 
 use crate::output::{Failure, cannot_write, write_file};
 use linerate_link::capture_file::{CaptureWriter, Direction, Record};
@@ -9,7 +9,7 @@ use linerate_units::Duration;
 use serde::Serialize;
 use std::path::Path;
 
-/// A script in the file of JSON.
+/// A script in the JSON file.
 #[derive(Debug, Serialize)]
 pub(super) struct Row<'a> {
     file: &'a str,
@@ -21,7 +21,7 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The row of a file that was not run because it cannot be.
+    /// Creates the row of a file that cannot be read.
     pub(super) const fn unread(file: &'a str, against: &'a str, verdict: &'a Verdict) -> Self {
         Self { file, against, verdict, seconds: 0.0, packets: 0 }
     }
@@ -49,7 +49,7 @@ pub(super) fn write_json(path: &Path, rows: &[Row<'_>]) -> Result<(), Failure> {
     write_file(Some(path), || text, cannot_write)
 }
 
-/// Writes the packets of all scripts, an interface each.
+/// Writes the packets of all scripts, with an interface for each.
 #[derive(Debug)]
 pub(super) struct Capture {
     writer: CaptureWriter,
@@ -74,7 +74,7 @@ impl Capture {
                 bytes: &packet.bytes,
             });
         }
-        // The next script begins where this one ends, as a reader expects of a file.
+        // The scripts follow each other in time, as readers of capture files expect.
         self.begin += report.took;
     }
 

@@ -1,4 +1,4 @@
-//! `linerate script run`: each script against one host.
+//! `linerate script run`: scripts against one host.
 
 use super::against::Against;
 use super::head::HeadArgs;
@@ -19,40 +19,41 @@ Examples:
   linerate script run suite/ -D TFO_COOKIE=3021b9d889017eeb --tolerance_usecs=14000 --ignore_push
   linerate script run scripts/handshake --against kernel
 
-A script is a time line in packetdrill's language: calls of an application, segments of a peer (<), segments \
-that have to follow (>), assertions about TCP_INFO (%{ … }%), and sysctls in back-quotes. Nothing that a script \
-says is executed by a shell or by Python. Time is virtual: a script of two hours takes milliseconds, needs no \
-privilege, and always ends the same. Against the kernel time is real; the script's sockets are in a network of \
-their own behind a TUN device, which needs namespaces, and no root where the machine allows that.
+A script is a time line in the language of packetdrill: calls of an application, segments of a \
+peer (<), expected segments (>), assertions about TCP_INFO (%{ … }%), and sysctls in back-quotes. \
+No part of a script is executed by a shell or by Python. Time is virtual: a script of two hours \
+takes milliseconds, needs no privileges, and always has the same result. Against the kernel, time \
+is real; the script's sockets are in a network namespace behind a TUN device, which needs root \
+only if the machine forbids user namespaces.
 
-It ends with 0 if all scripts pass, with 1 if one fails, with 2 if one cannot be read or asks for what this host \
-does not have.";
+The exit code is 0 if all scripts pass, 1 if one fails, and 2 if one cannot be read or needs a \
+feature that this host does not have.";
 
-/// The flags of `linerate script run`.
+/// The options of `linerate script run`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// Scripts, or folders of which every *.pkt is run
+    /// Scripts, or folders with scripts (*.pkt)
     #[arg(value_name = "FILE|FOLDER", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     head: HeadArgs,
-    /// Which host the scripts examine
+    /// The host under test
     #[arg(long, value_name = "HOST", value_enum, default_value_t = Against::Stack)]
     against: Against,
-    /// Judge what is sent and in which order, and not when: for the kernel on a busy machine
+    /// Compare packets and their order, but not times: for the kernel on a busy machine
     #[arg(long)]
     untimed: bool,
-    /// Leave out scripts that take longer than this in real time
+    /// Skip scripts that take longer than this in real time
     #[arg(long, value_name = "TIME", default_value = "120s")]
     longest: Duration,
-    /// Stop at the first script that does not pass; without it all are run
+    /// Stop at the first script that does not pass
     #[arg(long)]
     fail_fast: bool,
     /// Write a line of JSON for each script
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write every packet, an interface for each script
+    /// Write every packet, with an interface for each script
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
 }
@@ -118,7 +119,7 @@ pub(crate) fn run(args: &RunArgs, interrupt: &Interrupt) -> Result<(), Failure> 
     judge(&outcomes)
 }
 
-/// What a script has printed, and where it was left; true if it was not.
+/// Prints the output of a script, and its first difference. Returns true if it passed.
 pub(super) fn tell(page: &mut Page, named: &ScriptFile, report: &Report) -> Result<bool, Failure> {
     for line in report.printed.lines() {
         page.line(format_args!("{}: {line}", named.name))?;
@@ -131,10 +132,10 @@ pub(super) fn tell(page: &mut Page, named: &ScriptFile, report: &Report) -> Resu
     Ok(passed)
 }
 
-/// That a script was not run, and why.
+/// Formats the message about a script that was skipped.
 pub(super) fn left_out(file: &ScriptFile) -> String {
     format!(
-        "{}: left out: it takes {} of real time, see --longest",
+        "{}: skipped: it takes {} of real time, see --longest",
         file.name,
         file.script.least_time()
     )

@@ -1,14 +1,14 @@
-//! The end of a run of scripts: how many did what, by folder, and why some were refused.
+//! The summary of a run of scripts: verdicts by folder, and the reasons of refusals.
 
 use crate::output::Failure;
 use linerate_script::Verdict;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A script that was found, and its verdict if there is one.
+/// A script, and its verdict if it was run.
 pub(super) type Outcome<'a> = (&'a str, Option<&'a Verdict>);
 
-/// A line for each folder if there are several, the reasons of refusals, and a line for all.
+/// Returns a line for each folder if there are several, the reasons of refusals, and a total.
 pub(super) fn summary(outcomes: &[Outcome<'_>]) -> Vec<String> {
     let mut folders: BTreeMap<&Path, Vec<Outcome<'_>>> = BTreeMap::new();
     for outcome in outcomes {
@@ -26,7 +26,7 @@ pub(super) fn summary(outcomes: &[Outcome<'_>]) -> Vec<String> {
     lines
 }
 
-/// `4 scripts: 3 passed, 1 refused`.
+/// Formats counts: `4 scripts: 3 passed, 1 refused`.
 fn counts(outcomes: &[Outcome<'_>]) -> String {
     let count = |is: fn(&Option<&Verdict>) -> bool| {
         outcomes.iter().filter(|(_, verdict)| is(verdict)).count()
@@ -46,7 +46,7 @@ fn counts(outcomes: &[Outcome<'_>]) -> String {
     format!("{}: {}", scripts(outcomes.len()), parts.join(", "))
 }
 
-/// `  2 refused: …`, the most frequent reason first.
+/// Formats reasons of refusals, `  2 refused: …`, the most frequent first.
 fn reasons(outcomes: &[Outcome<'_>]) -> Vec<String> {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, verdict) in outcomes {
@@ -56,23 +56,23 @@ fn reasons(outcomes: &[Outcome<'_>]) -> Vec<String> {
     }
     let mut reasons: Vec<_> = reasons.into_iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    // A reason may quote the script, which must not reach the terminal as it is.
+    // A reason may quote the script, whose control characters must not reach the terminal.
     let shown = |what: &str| what.replace(char::is_control, "\u{fffd}");
     reasons.iter().map(|(what, count)| format!("  {count} refused: {}", shown(what))).collect()
 }
 
-/// `1 script`, `4 scripts`.
+/// Formats a number of scripts: `1 script`, `4 scripts`.
 pub(super) fn scripts(count: usize) -> String {
     format!("{count} {}", if count == 1 { "script" } else { "scripts" })
 }
 
-/// The command's own verdict: a script that fails weighs more than one that could not be run.
+/// Returns the result of the command: failures take precedence over refusals.
 pub(super) fn judge(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
     let any = |is: fn(&Verdict) -> bool| outcomes.iter().filter_map(|row| row.1).any(is);
     if any(|verdict| matches!(verdict, Verdict::Failed(_) | Verdict::Broken { .. })) {
         Err(Failure::running("not every script passed"))
     } else if any(|verdict| matches!(verdict, Verdict::Refused { .. })) {
-        Err(Failure::input("not every script could be run: see what was refused"))
+        Err(Failure::input("not every script could be run: see the messages above"))
     } else {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `linerate sim controls`: what causes what, in the model.
+//! `linerate sim controls`: the effects of single causes in the model.
 
 use super::night::threads;
 use crate::amounts::{size, small_count};
@@ -15,15 +15,16 @@ pub(crate) struct ControlsArgs {
     /// Transfers of each cell
     #[arg(long, value_name = "COUNT", value_parser = small_count, default_value = "4")]
     repeat: NonZeroU32,
-    /// Bytes of each
+    /// Bytes of each transfer
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "8MiB")]
     bytes: NonZeroU64,
-    /// Threads, each with a world of its own at a time [default: as many as there are cores]
+    /// Number of threads, each of which simulates one world at a time [default: the number of
+    /// cores]
     #[arg(long, value_name = "COUNT", value_parser = small_count)]
     threads: Option<NonZeroU32>,
 }
 
-/// Carries them out, and reports.
+/// Runs the simulations, and prints the report.
 pub(crate) fn run(args: &ControlsArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let outcomes = ControlOutcome::make_all(
         args.repeat.get(),

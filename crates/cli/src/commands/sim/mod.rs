@@ -13,34 +13,34 @@ use night::NightArgs;
 use run::RunArgs;
 use show::ShowArgs;
 
-/// The flags of `linerate sim`.
+/// The options of `linerate sim`.
 #[derive(Debug, Args)]
 pub(crate) struct SimArgs {
     #[command(subcommand)]
     command: SimCommand,
 }
 
-/// What can be done with scenarios.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 enum SimCommand {
-    /// List the scenarios, each with its question.
+    /// List the scenarios with their questions.
     List,
     /// Show every parameter of a scenario: value, unit, physical range, source.
     Show(ShowArgs),
-    /// Run a scenario once, and say what every part of it did.
+    /// Run a scenario once, and report the activity of each part.
     Run(RunArgs),
-    /// Repeat the night of 1988, both columns, and set it beside what was published.
+    /// Repeat the night of 1988 with both machines, and compare it with the published table.
     Night(NightArgs),
-    /// Take one cause after the other away, and say what that does to both columns.
+    /// Remove one cause after the other, and report the effect on both machines.
     Controls(ControlsArgs),
 }
 
-/// Does what was asked for.
+/// Executes the subcommand.
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     match &args.command {
         SimCommand::List => show::list(),
         SimCommand::Show(args) => show::run(args),
-        // One world has nothing to put in order: Ctrl-C ends it at once.
+        // A single world leaves nothing incomplete behind, so Ctrl-C ends the process at once.
         SimCommand::Run(args) => run::run(args),
         SimCommand::Night(args) => night::run(args, &on_signals()?),
         SimCommand::Controls(args) => controls::run(args, &on_signals()?),

@@ -12,25 +12,26 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::thread;
 
-/// The flags of `linerate sim night`.
+/// The options of `linerate sim night`.
 #[derive(Debug, Args)]
 pub(crate) struct NightArgs {
     /// Transfers of each cell
     #[arg(long, value_name = "COUNT", value_parser = count, default_value = "4")]
     repeat: NonZeroU32,
-    /// Bytes of each
+    /// Bytes of each transfer
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "8MiB")]
     bytes: NonZeroU64,
     /// Only the cells where both buffers are equal
     #[arg(long)]
     diagonal: bool,
-    /// Decides the order, and whatever is drawn
+    /// The seed of the order, and of everything random
     #[arg(long, value_name = "NUMBER", value_parser = seed, default_value = "1988")]
     seed: u64,
-    /// Threads, each with a world of its own at a time [default: as many as there are cores]
+    /// Number of threads, each of which simulates one world at a time [default: the number of
+    /// cores]
     #[arg(long, value_name = "COUNT", value_parser = small_count)]
     threads: Option<NonZeroU32>,
-    /// Change a parameter, as often as wanted
+    /// Change a parameter; can be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Write every cell and every parameter to this file
@@ -38,7 +39,7 @@ pub(crate) struct NightArgs {
     json: Option<PathBuf>,
 }
 
-/// Makes the night, and reports.
+/// Runs the night, and prints the report.
 pub(crate) fn run(args: &NightArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     can_be_written(args.json.as_deref(), cannot_write)?;
     let options = NightOptions {
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &NightArgs, interrupt: &Interrupt) -> Result<(), Failure
     write_file(args.json.as_deref(), || format!("{:#}\n", night_json(&night)), cannot_write)
 }
 
-/// As many as were asked for, or as there are cores.
+/// Returns the requested number of threads, or the number of cores.
 pub(super) fn threads(asked: Option<NonZeroU32>) -> NonZeroUsize {
     let asked = asked.and_then(|count| NonZeroUsize::try_from(count).ok());
     asked.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)

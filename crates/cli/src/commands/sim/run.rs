@@ -1,4 +1,4 @@
-//! `linerate sim run`: one world, from its beginning to its end.
+//! `linerate sim run`: one simulated world.
 
 use crate::amounts::{seed, some_time};
 use crate::output::{Failure, are_apart, can_be_written, cannot_write, print, write_file};
@@ -22,48 +22,54 @@ Examples:
   linerate sim run two-cables-and-a-bridge --pcap left.pcapng --wire left
   linerate sim run my-scenario.toml --check --json run.json";
 
-/// The flags of `linerate sim run`.
+/// The options of `linerate sim run`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// A scenario by its name, or a file that ends in .toml
+    /// The name of a scenario, or a file that ends in .toml
     #[arg(value_name = "NAME|FILE")]
     scenario: String,
-    /// Change a parameter, as often as wanted
+    /// Change a parameter; can be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Decides whatever is drawn
+    /// The seed of everything random
     #[arg(long, value_name = "NUMBER", value_parser = seed, default_value = "1988")]
     seed: u64,
-    /// Compare what arrives with what was sent, and judge every invariant after every event
+    /// Compare received with sent data, and check every invariant after every event
     #[arg(long)]
     check: bool,
-    /// Write what came of it to this file
+    /// Write the results to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write every frame to this pcapng file
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Write the frames of this wire only
+    /// Write only the frames of this wire
     #[arg(long, value_name = "NAME", requires = "pcap")]
     wire: Option<String>,
-    /// Write who held what when to this file (wires, processors, buses, rings): a picture, or its
+    /// Write the timeline of wires, processors, buses and rings to this file: a picture, or its
     /// spans as JSON
     #[arg(long, value_name = "FILE.svg|FILE.json", value_parser = timeline_file)]
     timeline: Option<PathBuf>,
-    /// From when on
+    /// Start of the timeline
     #[arg(long, value_name = "TIME", default_value = "0s", requires = "timeline")]
     timeline_from: Duration,
-    /// For how long
-    #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "200ms", requires = "timeline")]
+    /// Duration of the timeline
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = some_time,
+        default_value = "200ms",
+        requires = "timeline"
+    )]
     timeline_for: Duration,
 }
 
-/// A file whose name says how a timeline is to be written.
+/// Parses a file name whose suffix determines the format of a timeline.
 fn timeline_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let known = path.extension().is_some_and(|extension| extension == "svg" || extension == "json");
-    known.then_some(path).ok_or_else(|| "give it a name that ends in .svg or .json".to_owned())
+    known.then_some(path).ok_or_else(|| "the name must end in .svg or .json".to_owned())
 }
 
 impl RunArgs {
@@ -73,7 +79,7 @@ impl RunArgs {
     }
 }
 
-/// Runs it.
+/// Runs the scenario.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.set).map_err(BenchError::from)?;
     let blueprint = scenario.blueprint().map_err(|error| Failure::input(error.to_string()))?;
@@ -81,7 +87,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         args.wire.as_deref().filter(|name| !blueprint.wires().any(|wire| wire == *name))
     {
         let known = blueprint.wires().collect::<Vec<_>>().join(", ");
-        return Err(Failure::input(format!("there is no wire `{name}`: choose one of {known}")));
+        return Err(Failure::input(format!(
+            "the wire `{name}` does not exist: choose one of {known}"
+        )));
     }
     let [record, timeline, pcap] = [&args.json, &args.timeline, &args.pcap].map(Option::as_deref);
     are_apart([record, timeline, pcap].into_iter().flatten(), [Path::new(&args.scenario)])?;
@@ -109,7 +117,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     write_file(args.json.as_deref(), record, cannot_write)?;
     write_timeline(args, &scenario, &outcome)?;
     match outcome.programs.iter().find(|program| program.wrong_at.is_some()) {
-        Some(program) => Err(Failure::running(format!("{} got wrong bytes", program.name))),
+        Some(program) => Err(Failure::running(format!("{} received wrong data", program.name))),
         None => Ok(()),
     }
 }
@@ -121,7 +129,7 @@ fn write_timeline(args: &RunArgs, scenario: &Scenario, outcome: &Outcome) -> Res
     let (name, window) = (scenario.name(), args.window());
     if window.from >= outcome.time {
         let end = outcome.time.as_secs_f64();
-        let line = format!("the world has ended at {end:.3} s: let --timeline-from be earlier");
+        let line = format!("the world ended at {end:.3} s: choose an earlier --timeline-from");
         return Err(Failure::input(line));
     }
     if path.extension().is_some_and(|extension| extension == "json") {

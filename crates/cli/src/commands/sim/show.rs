@@ -6,18 +6,18 @@ use linerate_measure::BenchError;
 use linerate_sim_tools::{Scenario, Setting, Settings, load};
 use std::fmt::Write;
 
-/// The flags of `linerate sim show`.
+/// The options of `linerate sim show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// A scenario by its name, or a file that ends in .toml
+    /// The name of a scenario, or a file that ends in .toml
     #[arg(value_name = "NAME|FILE")]
     scenario: String,
-    /// Change a parameter, as often as wanted
+    /// Change a parameter; can be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
 
-/// Every scenario with its question.
+/// Prints all scenarios with their questions.
 pub(crate) fn list() -> Result<(), Failure> {
     let mut text = String::new();
     for name in Scenario::names() {
@@ -28,7 +28,7 @@ pub(crate) fn list() -> Result<(), Failure> {
     print(&text)
 }
 
-/// Every parameter of one.
+/// Prints the parameters of a scenario.
 pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
     let scenario = load(&args.scenario, &args.set).map_err(BenchError::from)?;
     scenario.blueprint().map_err(|error| Failure::input(error.to_string()))?;

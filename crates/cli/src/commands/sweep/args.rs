@@ -1,4 +1,4 @@
-//! The flags of `linerate sweep`, and the plan that they ask for.
+//! The options of `linerate sweep`, and their conversion to a plan.
 
 use crate::amounts::{count, mtu, rate, seed, size, small_size};
 use crate::output::Failure;
@@ -25,20 +25,19 @@ Examples:
                                                      linerate's TCP on eth1, to that sink, as root
   linerate sweep --resume linerate-out/20261121T020000Z-1988";
 
-/// The flags of `linerate sweep`. An option that is not given is `None`, so that a resumed plan can
-/// be told from a default.
+/// The options of `linerate sweep`. An option that is not given is `None`, to distinguish it from
+/// an explicit default when a plan is resumed.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SweepArgs {
-    /// The machine where `linerate sink` runs; without it both ends are on this one
+    /// The machine that runs `linerate sink`; without it both ends are on this machine
     #[arg(value_name = "HOST[:PORT]")]
     peer: Option<Peer>,
 
-    /// Whose TCP: linerate's at both ends (stack), linerate's against the kernel's (tap), the
+    /// The TCPs: linerate's at both ends (stack), linerate's against the kernel's (tap), the
     /// kernel's (kernel), linerate's on the machines of a scenario in virtual time (sim:NAME or
-    /// sim:FILE.toml, see `linerate sim list`), or linerate's on an interface to a HOST: by a
-    /// packet socket (packet:NAME), at its driver by AF_XDP (xdp:NAME or xdp:NAME:QUEUE), behind a
-    /// TAP device (tap:NAME)
+    /// sim:FILE.toml, see `linerate sim list`), or linerate's on an interface to a HOST: through a
+    /// packet socket (packet:NAME), AF_XDP (xdp:NAME or xdp:NAME:QUEUE), or a TAP device (tap:NAME)
     /// [default: stack, or kernel with a HOST]
     #[arg(long, value_name = "BENCH", value_parser = on, help_heading = "What is measured")]
     on: Option<On>,
@@ -46,17 +45,17 @@ pub(crate) struct SweepArgs {
     #[command(flatten, next_help_heading = "What is measured")]
     address: AddressArgs,
 
-    /// Change a parameter of the scenario --on sim, as often as wanted
+    /// Change a parameter of the scenario --on sim; can be repeated
     #[arg(long, value_name = "KEY=VALUE", help_heading = "What is measured")]
     set: Vec<String>,
 
-    /// Which way the bytes go --on tap [default: to-kernel]
+    /// The direction of the data --on tap [default: to-kernel]
     #[arg(long, value_enum, help_heading = "What is measured")]
-    direction: Option<Way>,
+    direction: Option<DirectionArg>,
 
-    /// Whether linerate's link takes super-frames of many segments, and frames without checksums:
-    /// --on tap, tap:NAME or packet:NAME [default: off --on tap, where frames then are packets of
-    /// the plan, on elsewhere]
+    /// Use offloads of linerate's link: GSO frames, and frames without checksums; --on tap,
+    /// tap:NAME or packet:NAME [default: off --on tap, so that frames have the size of the plan; on
+    /// elsewhere]
     #[arg(long, value_enum, help_heading = "How it is sent")]
     offloads: Option<Switch>,
 
@@ -65,7 +64,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "LIST", help_heading = "What is measured")]
     send_buffers: Option<BufferList>,
 
-    /// The receiver's socket buffers, written likewise [default: 1..17]
+    /// The receiver's socket buffers, in the same notation [default: 1..17]
     #[arg(long, value_name = "LIST", help_heading = "What is measured")]
     receive_buffers: Option<BufferList>,
 
@@ -77,27 +76,27 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "COUNT", value_parser = count, help_heading = "What is measured")]
     repeat: Option<NonZeroU32>,
 
-    /// Bytes that each run transfers [default: 8MiB]
+    /// Bytes of each run [default: 8MiB]
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "What is measured")]
     bytes: Option<NonZeroU64>,
 
-    /// A run that takes longer is cut short, and marked [default: 10]
+    /// Maximum time of a run; a run that takes longer is cut short and marked [default: 10]
     #[arg(long, value_name = "SECONDS", help_heading = "What is measured")]
     max_seconds: Option<Duration>,
 
-    /// Decides the order of the runs, and whatever is drawn in them [default: 1988]
+    /// The seed of the order of the runs, and of everything random in them [default: 1988]
     #[arg(long, value_name = "NUMBER", value_parser = seed, help_heading = "What is measured")]
     seed: Option<u64>,
 
-    /// Compare what arrives with what was sent, byte for byte
+    /// Compare received with sent data, byte for byte
     #[arg(long, help_heading = "What is measured")]
     verify: bool,
 
-    /// Bytes that the source offers in one write [default: 64KiB]
+    /// Bytes of each write of the source [default: 64KiB]
     #[arg(long, value_name = "SIZE", value_parser = small_size, help_heading = "How it is sent")]
     write_size: Option<NonZeroU32>,
 
-    /// Bytes that the sink asks for in one read [default: 64KiB]
+    /// Bytes of each read of the sink [default: 64KiB]
     #[arg(long, value_name = "SIZE", value_parser = small_size, help_heading = "How it is sent")]
     read_size: Option<NonZeroU32>,
 
@@ -110,7 +109,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "NAME", help_heading = "How it is sent")]
     congestion: Option<String>,
 
-    /// The rules that linerate's TCP keeps to: modern, bsd_tahoe, bsd_reno [default: modern]
+    /// The configuration of linerate's TCP: modern, bsd_tahoe, bsd_reno [default: modern]
     #[arg(long, value_name = "NAME", help_heading = "How it is sent")]
     profile: Option<String>,
 
@@ -120,19 +119,19 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "LIST", help_heading = "How it is sent")]
     impair: Option<String>,
 
-    /// The link's bit rate, where its driver does not tell: 10Mb/s, 25G
+    /// The link's bit rate, if its driver does not report it: 10Mb/s, 25G
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "How it is sent")]
     line_rate: Option<NonZeroU64>,
 
-    /// Keep the runs in this new folder, one by one as they end [default: linerate-out/TIME-SEED]
+    /// Save the runs in this new folder, each when it ends [default: linerate-out/TIME-SEED]
     #[arg(long, value_name = "DIR", conflicts_with = "resume", help_heading = "Results")]
     pub(super) out: Option<PathBuf>,
 
-    /// Go on with the sweep that was interrupted in this folder; a finished one is only reported
+    /// Continue the interrupted sweep in this folder; a finished one is only reported
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub(super) resume: Option<PathBuf>,
 
-    /// Write everything that is known about the sweep to this file
+    /// Write all data of the sweep to this file
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(super) json: Option<PathBuf>,
 
@@ -140,7 +139,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(super) csv: Option<PathBuf>,
 
-    /// Draw the heat map into this file
+    /// Draw the heat map to this file
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(super) svg: Option<PathBuf>,
 
@@ -148,12 +147,12 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(super) pcap: Option<PathBuf>,
 
-    /// No progress, only the report
+    /// Print only the report, without progress
     #[arg(long, help_heading = "Results")]
     pub(super) quiet: bool,
 }
 
-/// What carries the bytes, with its scenario or its interface.
+/// The engine, with its scenario or its interface.
 #[derive(Clone, Debug)]
 struct On {
     kind: BenchKind,
@@ -161,7 +160,7 @@ struct On {
     link: Option<LinkSpec>,
 }
 
-/// Reads `stack`, `tap`, `kernel`, `sim:SCENARIO`, or an interface.
+/// Parses `stack`, `tap`, `kernel`, `sim:SCENARIO`, or an interface.
 fn on(text: &str) -> Result<On, String> {
     let kind = match text {
         "stack" => BenchKind::Stack,
@@ -177,7 +176,8 @@ fn on(text: &str) -> Result<On, String> {
             }
             let link = text.parse().map_err(|error| match error {
                 ParseLinkError::NoLink => {
-                    "write one of stack, tap, kernel, sim:SCENARIO, packet:NAME, xdp:NAME:QUEUE, tap:NAME"
+                    "write one of stack, tap, kernel, sim:SCENARIO, packet:NAME, xdp:NAME:QUEUE, \
+                     tap:NAME"
                         .to_owned()
                 }
                 error @ ParseLinkError::NoQueue(_) => error.to_string(),
@@ -195,13 +195,13 @@ enum Switch {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Way {
+enum DirectionArg {
     ToKernel,
     FromKernel,
 }
 
 impl SweepArgs {
-    /// The plan that the flags ask for.
+    /// Returns the plan of the options.
     pub(super) fn plan(&self) -> Result<Plan, Failure> {
         let base = match (&self.on, &self.peer) {
             (None, None) => Draft::of_1988(BenchKind::Stack),
@@ -214,14 +214,14 @@ impl SweepArgs {
         self.plan_from(base)
     }
 
-    /// `base` with what was asked for.
+    /// Returns `base` with the given options.
     fn plan_from(&self, base: Draft) -> Result<Plan, Failure> {
         let draft = Draft { host: self.host(base.host.as_ref())?, ..changed(base, self) };
         Plan::new(draft).map_err(|error| Failure::input(error.to_string()))
     }
 
-    /// linerate's host on an interface, if there is to be one: that of `kept`, with what was asked
-    /// for.
+    /// Returns linerate's host on an interface, if there is one: that of `kept` with the given
+    /// options.
     fn host(&self, kept: Option<&OwnHost>) -> Result<Option<OwnHost>, Failure> {
         let link =
             self.on.as_ref().map_or_else(|| kept.map(|host| &host.link), |on| on.link.as_ref());
@@ -233,7 +233,7 @@ impl SweepArgs {
         address.on(link).map(Some)
     }
 
-    /// Refuses flags that ask for something else than `kept`, the plan of a folder to be resumed.
+    /// Refuses options that contradict `kept`, the plan of a folder to be resumed.
     pub(super) fn agree_with(&self, kept: &Plan, folder: &Path) -> Result<(), Failure> {
         let mut base = Draft::from(kept.clone());
         if let Some(on) = &self.on {
@@ -243,7 +243,8 @@ impl SweepArgs {
         match kept.difference(&asked) {
             None => Ok(()),
             Some(field) => Err(Failure::input(format!(
-                "{} differs from the plan in {}: leave it out to go on with that, or begin a new sweep",
+                "{} differs from the plan in {}: leave it out to continue that sweep, or start a \
+                 new one",
                 flag_of(&field),
                 folder.display()
             ))),
@@ -251,7 +252,7 @@ impl SweepArgs {
     }
 }
 
-/// The flag that decides a field of the plan.
+/// Returns the option for a field of the plan.
 fn flag_of(field: &str) -> String {
     match field {
         "peer" => "the HOST".to_owned(),
@@ -260,7 +261,7 @@ fn flag_of(field: &str) -> String {
     }
 }
 
-/// `base` with every option that was given.
+/// Returns `base` with the given options, except the host.
 fn changed(base: Draft, args: &SweepArgs) -> Draft {
     Draft {
         on: base.on,
@@ -288,11 +289,11 @@ fn changed(base: Draft, args: &SweepArgs) -> Draft {
     }
 }
 
-impl From<Way> for Direction {
-    fn from(way: Way) -> Self {
-        match way {
-            Way::ToKernel => Self::ToKernel,
-            Way::FromKernel => Self::FromKernel,
+impl From<DirectionArg> for Direction {
+    fn from(direction: DirectionArg) -> Self {
+        match direction {
+            DirectionArg::ToKernel => Self::ToKernel,
+            DirectionArg::FromKernel => Self::FromKernel,
         }
     }
 }

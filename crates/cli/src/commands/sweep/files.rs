@@ -1,4 +1,4 @@
-//! The files that a sweep writes besides its folder.
+//! The files that a sweep writes in addition to its folder.
 
 use super::args::SweepArgs;
 use crate::output::{self, Failure, are_apart, can_be_written, write_file};
@@ -8,7 +8,7 @@ use linerate_report::Report;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The files that were asked for, known to be writable.
+/// The requested files, which have been found writable.
 #[derive(Debug)]
 pub(super) struct Files<'a> {
     json: Option<&'a Path>,
@@ -17,8 +17,8 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Finds out before the night, not after it, whether the files can be written, and would
-    /// overwrite neither each other nor the scenario nor what is kept in `folder`.
+    /// Checks, before the night and not after it, that the files are writable, and that they
+    /// overwrite neither each other nor the scenario nor the content of `folder`.
     pub(super) fn open(args: &'a SweepArgs, plan: &Plan, folder: &Path) -> Result<Self, Failure> {
         let [json, csv, svg, pcap] =
             [&args.json, &args.csv, &args.svg, &args.pcap].map(Option::as_deref);
@@ -29,7 +29,7 @@ impl<'a> Files<'a> {
         Ok(Self { json, csv, svg })
     }
 
-    /// Writes them.
+    /// Writes the files.
     pub(super) fn write(&self, report: &Report<'_>, plan: &Plan) -> Result<(), Failure> {
         write_file(self.json, || report.json(plan), cannot_write)?;
         write_file(self.csv, || report.csv(), cannot_write)?;
@@ -37,24 +37,24 @@ impl<'a> Files<'a> {
     }
 }
 
-/// The capture that was asked for.
+/// Creates the requested capture file.
 pub(super) fn capture(args: &SweepArgs) -> Result<Option<CaptureWriter>, Failure> {
     let create =
         |path| CaptureWriter::create(path).map_err(|error| output::cannot_write(path, error));
     args.pcap.as_deref().map(create).transpose()
 }
 
-/// A sweep whose runs are kept can be resumed once there is room.
+/// Converts an error. The runs are saved, so the sweep can be resumed.
 fn cannot_write(path: &Path, error: io::Error) -> Failure {
     StoreError::writing(path, error).into()
 }
 
-/// A folder that does not exist yet, named by the time and the plan's seed.
+/// Returns a folder that does not exist yet, named by the time and the plan's seed.
 pub(super) fn new_folder(plan: &Plan) -> PathBuf {
     let name = format!("{}-{}", Utc::now().file_name(), plan.seed);
     let again = (2..).map(|attempt| format!("{name}-{attempt}"));
     let names = std::iter::once(name.clone()).chain(again);
     let mut paths = names.map(|name| Path::new("linerate-out").join(name));
-    // The names never end, so one of them is free.
+    // The sequence of names is endless, so one of them is free.
     paths.find(|path| !path.exists()).unwrap_or_default()
 }

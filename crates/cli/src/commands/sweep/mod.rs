@@ -1,4 +1,4 @@
-//! `linerate sweep`: the experiment from its first word to its report.
+//! `linerate sweep`: the experiment from its options to its report.
 
 mod args;
 mod files;
@@ -16,15 +16,15 @@ use linerate_measure::{
     SimBench, StackBench, Store, TapBench, make_runs,
 };
 use linerate_report::Report;
-use progress::Watcher;
+use progress::ProgressDisplay;
 
-/// Makes the runs that are to be made, prints what they mean, and writes the files asked for.
+/// Executes the remaining runs, prints the report, and writes the requested files.
 pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let mut night = Night::begin(args)?;
-    // Where the program lies is the machine's business, what it was asked for is the result's.
+    // The path of the program is a property of the machine, and not of the result.
     let options = std::iter::once("linerate".to_owned()).chain(std::env::args().skip(1)).collect();
     let invocation = Invocation { options, versions: of_this_build() };
-    let mut watcher = Watcher::new(args.quiet, night.store.folder());
+    let mut watcher = ProgressDisplay::new(args.quiet, night.store.folder());
     let result = match &mut night.bench {
         Some(bench) => {
             make_runs(&mut **bench, &mut night.store, &invocation, interrupt, &mut watcher)
@@ -36,18 +36,16 @@ pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure
     report(&night.store, &night.files)
 }
 
-/// What a night needs: where its runs are kept, what carries their bytes, and where its report
-/// goes.
+/// The parts of a night: the store of its runs, the engine, and the files of its report.
 struct Night<'a> {
     store: Store,
-    /// None if all runs are made.
+    /// `None` if all runs are complete.
     bench: Option<Box<dyn Bench>>,
     files: Files<'a>,
 }
 
 impl<'a> Night<'a> {
-    /// Files and folder are made when the bench is there: a plan that is refused leaves nothing
-    /// behind.
+    /// Creates the engine first, and then files and folder: an invalid plan leaves nothing behind.
     fn begin(args: &'a SweepArgs) -> Result<Self, Failure> {
         if let Some(folder) = &args.resume {
             let store = Store::resume(folder)?;
@@ -65,11 +63,12 @@ impl<'a> Night<'a> {
     }
 }
 
-/// What carries the plan's bytes, and writes down its frames if that is wanted.
+/// Creates the engine of the plan, with a capture file if requested.
 fn bench(plan: &Plan, args: &SweepArgs) -> Result<Box<dyn Bench>, Failure> {
     match plan.on {
         BenchKind::Kernel if args.pcap.is_some() => Err(Failure::input(
-            "--pcap sees frames of linerate's TCP, there are none --on kernel: leave it out, or use tcpdump",
+            "--pcap captures frames of linerate's TCP, which is not used --on kernel: leave it \
+             out, or use tcpdump",
         )),
         BenchKind::Kernel => Ok(Box::new(KernelBench::new(plan)?)),
         BenchKind::Stack => Ok(Box::new(StackBench::new(plan, files::capture(args)?)?)),
@@ -82,10 +81,10 @@ fn bench(plan: &Plan, args: &SweepArgs) -> Result<Box<dyn Bench>, Failure> {
     }
 }
 
-/// The line about a night that did not reach its morning: what ended it, and how it goes on.
+/// Formats the line about a night that ended early: the cause, and how to continue.
 fn ended_early(error: NightError, store: &Store) -> Failure {
     let kept = format!(
-        "{} of {} runs are kept, go on with `linerate sweep --resume {}`",
+        "{} of {} runs are saved, continue with `linerate sweep --resume {}`",
         store.runs().len(),
         store.plan().design().run_count(),
         store.folder().display()
@@ -103,7 +102,7 @@ fn ended_early(error: NightError, store: &Store) -> Failure {
 /// Prints the report and writes the files.
 fn report(store: &Store, files: &Files<'_>) -> Result<(), Failure> {
     let Some(start) = store.start() else {
-        return Err(Failure::running("no run has been made"));
+        return Err(Failure::running("no run is complete"));
     };
     let design = store.plan().design();
     let report = Report::new(&design, start, store.runs());
@@ -112,7 +111,7 @@ fn report(store: &Store, files: &Files<'_>) -> Result<(), Failure> {
     match report.wrong_runs() {
         0 => Ok(()),
         wrong => Err(Failure::running(format!(
-            "wrong bytes arrived in {wrong} of {} runs: see `verified` in {}",
+            "wrong data arrived in {wrong} of {} runs: see `verified` in {}",
             store.runs().len(),
             store.folder().display()
         ))),

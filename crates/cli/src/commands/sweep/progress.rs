@@ -1,4 +1,4 @@
-//! What a person sees while the night lasts: a bar on a terminal, a line now and then elsewhere.
+//! The progress of a night: a bar on a terminal, lines elsewhere.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use linerate_evidence::{PlannedRun, RunRecord, Start, notation};
@@ -7,58 +7,58 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Elsewhere than on a terminal there are about so many lines, however long the night.
+/// Approximate number of lines of a night.
 const LINES: u64 = 20;
-/// But no silence longer than this.
+/// Maximum time between two lines.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Watches a night for a person.
-pub(super) struct Watcher {
-    show: Show,
+/// Shows the progress of a night.
+pub(super) struct ProgressDisplay {
+    show: Display,
     folder: PathBuf,
     pace: Option<Pace>,
 }
 
-enum Show {
+enum Display {
     Nothing,
-    Lines { told: u64, at: Instant },
+    Lines { lines_printed: u64, at: Instant },
     Bar(ProgressBar),
 }
 
-/// When the night began, and with how many runs already made.
+/// The start of the night, and the number of runs complete by then.
 struct Pace {
     began: Instant,
     done: u64,
 }
 
-impl Watcher {
-    /// Watches as the standard error allows; not at all if `quiet`.
+impl ProgressDisplay {
+    /// Creates a display that suits standard error; none if `quiet`.
     pub(super) fn new(quiet: bool, folder: &Path) -> Self {
         let show = if quiet {
-            Show::Nothing
+            Display::Nothing
         } else if io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
-            // The template is a constant, and right.
+            // The template is a valid constant.
             let style = ProgressStyle::with_template("{bar:24} {wide_msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
-            Show::Bar(bar.with_style(style))
+            Display::Bar(bar.with_style(style))
         } else {
-            Show::Lines { told: 0, at: Instant::now() }
+            Display::Lines { lines_printed: 0, at: Instant::now() }
         };
         Self { show, folder: folder.to_owned(), pace: None }
     }
 
-    /// Above the bar, or as a line.
-    fn say(&self, line: &str) {
+    /// Prints a line, above the bar if there is one.
+    fn print_line(&self, line: &str) {
         match &self.show {
-            Show::Nothing => {}
-            // Nobody is left to tell if standard error is closed.
-            Show::Lines { .. } => drop(writeln!(io::stderr(), "{line}")),
-            Show::Bar(bar) => bar.suspend(|| drop(writeln!(io::stderr(), "{line}"))),
+            Display::Nothing => {}
+            // Errors are ignored: standard error is closed.
+            Display::Lines { .. } => drop(writeln!(io::stderr(), "{line}")),
+            Display::Bar(bar) => bar.suspend(|| drop(writeln!(io::stderr(), "{line}"))),
         }
     }
 
-    /// How much longer it takes, if the runs to come are like those that were made.
+    /// Estimates the remaining time from the average of the runs so far.
     fn time_left(&self, progress: &Progress) -> Option<Duration> {
         let pace = self.pace.as_ref()?;
         let made = u32::try_from(progress.done - pace.done).ok().filter(|&made| made > 0)?;
@@ -66,7 +66,7 @@ impl Watcher {
         Some(pace.began.elapsed() / made * left)
     }
 
-    /// Runs done, time left, live best.
+    /// Formats the number of complete runs, the remaining time and the best cell.
     fn state(&self, progress: &Progress) -> String {
         let mut text = format!(
             "{} of {} runs",
@@ -87,14 +87,14 @@ impl Watcher {
     }
 }
 
-impl Observer for Watcher {
+impl Observer for ProgressDisplay {
     fn begins(&mut self, start: &Start, progress: &Progress) {
         self.pace = Some(Pace { began: Instant::now(), done: progress.done });
-        if let Show::Bar(bar) = &self.show {
+        if let Display::Bar(bar) = &self.show {
             bar.set_length(progress.total);
         }
-        self.say(&format!(
-            "{} to make, kept in {}: {}",
+        self.print_line(&format!(
+            "{} to make, saved in {}: {}",
             notation::plural(progress.total - progress.done, "run"),
             self.folder.display(),
             start.facts.bench.description
@@ -102,34 +102,34 @@ impl Observer for Watcher {
     }
 
     fn run_begins(&mut self, run: &PlannedRun, progress: &Progress) {
-        if let Show::Bar(bar) = &self.show {
+        if let Display::Bar(bar) = &self.show {
             bar.set_position(progress.done);
             bar.set_message(format!("{}, now {}", self.state(progress), notation::cell(run.cell)));
         }
     }
 
     fn run_ended(&mut self, _: &RunRecord, progress: &Progress) {
-        if let Show::Lines { told, at } = self.show {
+        if let Display::Lines { lines_printed, at } = self.show {
             let steps = |runs: u64| runs * LINES / progress.total.max(1);
-            let is_due = steps(progress.done) > steps(told) || at.elapsed() >= SILENCE;
+            let is_due = steps(progress.done) > steps(lines_printed) || at.elapsed() >= SILENCE;
             if is_due {
-                self.say(&self.state(progress));
-                self.show = Show::Lines { told: progress.done, at: Instant::now() };
+                self.print_line(&self.state(progress));
+                self.show = Display::Lines { lines_printed: progress.done, at: Instant::now() };
             }
         }
     }
 }
 
-/// The bar makes room for the report.
-impl Drop for Watcher {
+/// Removes the bar before the report is printed.
+impl Drop for ProgressDisplay {
     fn drop(&mut self) {
-        if let Show::Bar(bar) = &self.show {
+        if let Display::Bar(bar) = &self.show {
             bar.finish_and_clear();
         }
     }
 }
 
-/// A span to the second: `48 s`, `3 min 10 s`, `2 h 5 min`.
+/// Formats a duration to the second: `48 s`, `3 min 10 s`, `2 h 5 min`.
 fn span(span: Duration) -> String {
     let seconds = span.as_secs_f64().ceil();
     let minutes = (seconds / 60.0).floor();
@@ -148,10 +148,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_told_to_the_second_and_long_ones_to_the_minute() {
-        let told = |seconds: f64| span(Duration::from_secs_f64(seconds));
-        assert_eq!(told(0.2), "1 s");
-        assert_eq!(told(190.0), "3 min 10 s");
-        assert_eq!(told(7_500.0), "2 h 5 min");
+    fn durations_are_formatted_to_the_second_and_long_ones_to_the_minute() {
+        let formatted = |seconds: f64| span(Duration::from_secs_f64(seconds));
+        assert_eq!(formatted(0.2), "1 s");
+        assert_eq!(formatted(190.0), "3 min 10 s");
+        assert_eq!(formatted(7_500.0), "2 h 5 min");
     }
 }

@@ -1,9 +1,9 @@
-//! The loopback's floor: the same bytes between the same two threads, without TCP.
+//! The floor of the loopback: the same bytes between the same two threads, without TCP.
 //!
-//! The way without the protocol is a socket pair of the kernel (`AF_UNIX`): the same `write` and
-//! `read` calls of the same sizes, the same two copies (into the kernel and out of it), and no
-//! sums, as the loopback device has none either; no TCP, no IP, no device, no acknowledgements. Its
-//! buffers are the kernel's own: the plan's would be part of the protocol.
+//! It uses a socket pair of the kernel (`AF_UNIX`): the same `write` and `read` calls of the same
+//! sizes, and the same two copies, into the kernel and out of it. There is no checksum, as on the
+//! loopback device, and no TCP, IP, device or acknowledgements. The buffers are the kernel's
+//! defaults: those of the plan would be part of the protocol.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -23,14 +23,15 @@ pub(crate) fn measure(request: &RunRequest, interrupt: &Interrupt) -> Result<Flo
     Ok(Floor {
         bytes: carried.taken.bytes,
         time: carried.time(),
-        how: "the same writes and reads between two threads through a socket pair of the kernel: two copies of \
-              each byte and no sums, as over the loopback, but no TCP, no IP and no device"
+        how: "the same writes and reads between two threads through a socket pair of the kernel: \
+              two copies of each byte and no sums, as over the loopback, but no TCP, no IP and no \
+              device"
             .to_owned(),
     })
 }
 
-/// The type says TCP, but all it does is read, write and wait, the same for every stream of the
-/// kernel; so the transfer's own loops carry the floor.
+/// Wraps a socket as a TCP stream. Only reading, writing and timeouts are used, which are the same
+/// for all streams of the kernel; so the floor uses the loops of a transfer.
 fn stream(end: UnixStream) -> Stream {
     TcpStream::from(OwnedFd::from(end)).into()
 }

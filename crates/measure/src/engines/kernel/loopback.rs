@@ -1,6 +1,6 @@
-//! One transfer inside this process: two threads, two sockets, the kernel's loopback between them.
+//! One transfer inside this process: two threads and two sockets, over the kernel's loopback.
 
-use super::pins::Pins;
+use super::common_options::CommonOptions;
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
 use crate::engines::stream_transfer::{carry, granted};
@@ -11,18 +11,18 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
-/// The loopback, and a port that the kernel chooses.
+/// The loopback address, with a port that the kernel chooses.
 pub(crate) const ANYWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
-/// A handshake on the loopback takes no time to speak of, nor does a first byte.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of the handshake and of the first byte, which take very little time on the loopback.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Carries the request's bytes over a connection of its own.
+/// Carries the request's bytes over a new connection.
 pub(crate) fn run(
-    pins: &Pins,
+    common_options: &CommonOptions,
     request: &RunRequest,
     interrupt: &Interrupt,
 ) -> Result<RunOutcome, BenchError> {
-    let sender = pins.sender(ANYWHERE, request);
+    let sender = common_options.sender(ANYWHERE, request);
     let receiver = Options {
         receive_buffer: Some(request.receive_buffer.bytes),
         max_segment: sender.max_segment,
@@ -47,9 +47,9 @@ pub(crate) fn run(
 
 fn connected(sender: &Options, receiver: &Options) -> io::Result<(Stream, Stream)> {
     let listener = socket::listen(ANYWHERE, receiver)?;
-    let near = socket::connect(listener.local_addr()?, sender, PATIENCE)?;
+    let near = socket::connect(listener.local_addr()?, sender, TIMEOUT)?;
     loop {
-        // Somebody else may have found the port.
+        // Another program may have connected to the port.
         let (far, peer) = listener.accept()?;
         if peer == near.local_addr()? {
             return Ok((near.into(), far.into()));

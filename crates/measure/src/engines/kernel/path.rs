@@ -1,11 +1,11 @@
-//! What lies between the two ends: the interface, its framing and rate, and how much a segment
-//! carries.
+//! The path between the two ends: the interface, its framing and rate, and the payload of a
+//! segment.
 
+use super::common_options::CommonOptions;
 use super::loopback;
-use super::pins::Pins;
 use crate::bench_error::BenchError;
 use crate::engines::network_interface::{Interface, framing, line_rate, rate_in_words};
-use crate::engines::remote_sink::Far;
+use crate::engines::remote_sink::RemoteSink;
 use linerate_ends::socket::{self, Options};
 use linerate_evidence::{BenchFacts, Framing, LineRate};
 use linerate_link::kernel_tcp;
@@ -14,9 +14,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The way from one end to the other.
+/// The path from one end to the other.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct Path {
     description: String,
     payload: u32,
     framing: Framing,
@@ -24,33 +24,33 @@ pub(crate) struct Way {
     settings: BTreeMap<String, String>,
 }
 
-impl Way {
-    /// Over this machine's loopback. A trial connection tells how much a segment carries.
-    pub(crate) fn loopback(pins: &Pins) -> Result<Self, BenchError> {
-        let payload = trial(pins)
+impl Path {
+    /// Returns the path over the loopback. A trial connection shows the payload of a segment.
+    pub(crate) fn loopback(common_options: &CommonOptions) -> Result<Self, BenchError> {
+        let payload = trial(common_options)
             .map_err(|error| BenchError::io("a trial connection over the loopback", error))?;
-        let options = options_length(pins, loopback::ANYWHERE, payload);
+        let options = options_length(common_options, loopback::ANYWHERE, payload);
         Ok(Self {
             description: "the kernel's TCP at both ends, over this machine's loopback".to_owned(),
             payload,
             framing: Framing::ethernet_in_memory(options),
             line_rate: None,
-            settings: settings(pins),
+            settings: settings(common_options),
         })
     }
 
-    /// To the sink at the far end.
-    pub(crate) fn to(far: &Far, pins: &Pins) -> Result<Self, BenchError> {
+    /// Returns the path to the sink.
+    pub(crate) fn to(far: &RemoteSink, common_options: &CommonOptions) -> Result<Self, BenchError> {
         let remote = &far.remote;
         let payload = remote
             .segment_payload()
             .map_err(|error| BenchError::io("asking for the segment size", error))?;
         let address = remote.address();
-        let options = options_length(pins, address, payload);
+        let options = options_length(common_options, address, payload);
         let is_here = remote.local_address().ip() == address.ip();
         let interface = Interface::towards(address.ip()).filter(|_| !is_here);
         let name = interface.as_ref().map_or("lo", |interface| interface.name.as_str());
-        let mut settings = settings(pins);
+        let mut settings = settings(common_options);
         settings.insert("sink".to_owned(), far.describe());
         settings.insert("interface".to_owned(), rate_in_words(name, interface.as_ref()));
         Ok(Self {
@@ -64,7 +64,7 @@ impl Way {
         })
     }
 
-    /// What stays the same for all runs.
+    /// Returns the facts common to all runs.
     pub(crate) fn into_facts(self) -> BenchFacts {
         BenchFacts {
             description: self.description,
@@ -76,31 +76,32 @@ impl Way {
     }
 }
 
-/// The payload of a full segment over the loopback.
-fn trial(pins: &Pins) -> io::Result<u32> {
-    let max_segment = Some(pins.max_segment(loopback::ANYWHERE));
+/// Returns the payload of a full segment over the loopback.
+fn trial(common_options: &CommonOptions) -> io::Result<u32> {
+    let max_segment = Some(common_options.max_segment(loopback::ANYWHERE));
     let options = Options { max_segment, ..Options::default() };
     let listener = socket::listen(loopback::ANYWHERE, &options)?;
     let stream = socket::connect(listener.local_addr()?, &options, Duration::from_secs(5))?;
     kernel_tcp::max_segment(&stream)
 }
 
-/// Bytes of headers that every segment carries beyond IPv4's and TCP's bare ones: the TCP options,
-/// and what an IPv6 header is longer.
-fn options_length(pins: &Pins, address: SocketAddr, payload: u32) -> u32 {
-    /// Timestamps, aligned: the only option of a data segment of the kernel's.
+/// Returns the bytes of headers of every segment beyond bare IPv4 and TCP headers: the TCP options,
+/// and the additional length of an IPv6 header.
+fn options_length(common_options: &CommonOptions, address: SocketAddr, payload: u32) -> u32 {
+    /// Timestamps with padding, the only option of the kernel's data segments.
     const TIMESTAMPS: u32 = 12;
-    let announced = u32::from(pins.max_segment(address));
+    let announced = u32::from(common_options.max_segment(address));
     let options = if payload + TIMESTAMPS <= announced { TIMESTAMPS } else { 0 };
     options + if address.is_ipv6() { 20 } else { 0 }
 }
 
-fn settings(pins: &Pins) -> BTreeMap<String, String> {
-    let congestion = pins.congestion.clone().unwrap_or_else(|| "unknown".to_owned());
-    let granted = "the kernel counts its own overhead against a buffer, and so grants twice what is asked for";
+fn settings(common_options: &CommonOptions) -> BTreeMap<String, String> {
+    let congestion = common_options.congestion.clone().unwrap_or_else(|| "unknown".to_owned());
+    let granted =
+        "the kernel counts its overhead against a buffer, and grants twice the requested size";
     BTreeMap::from([
         ("congestion control".to_owned(), congestion),
         ("granted buffers".to_owned(), granted.to_owned()),
-        ("TCP_NODELAY".to_owned(), "off, as a program finds it".to_owned()),
+        ("TCP_NODELAY".to_owned(), "off (the default)".to_owned()),
     ])
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::bench::BufferRequest;
 use crate::plan::{BenchKind, Draft};
-use linerate_ends::control::{Report, false_sink};
+use linerate_ends::control::{Report, fake_sink};
 use linerate_ends::serve::ListenAt;
 use linerate_ends::sink::{Event, Limits, Service, Sink, Summary};
 use linerate_ends::socket::CongestionError;
@@ -37,7 +37,7 @@ fn request(send_packets: u32, receive_packets: u32, bytes: u64) -> RunRequest {
 }
 
 #[test]
-fn bytes_cross_the_loopback_intact_in_packets_of_the_plan() {
+fn data_crosses_the_loopback_in_segments_of_the_planned_size() {
     let mut bench = KernelBench::new(&plan(|_| ())).unwrap();
     assert!(bench.facts().segment_payload <= 1_460);
     for (send, receive) in [(1, 1), (1, 17), (17, 1), (8, 8)] {
@@ -50,12 +50,12 @@ fn bytes_cross_the_loopback_intact_in_packets_of_the_plan() {
         assert!(outcome.send_granted >= 2 * u64::from(send) * 1_448);
         assert!(outcome.receive_granted >= 2 * u64::from(receive) * 1_448);
         let sent = outcome.counters.sender.get(names::DATA_SEGMENTS_SENT).unwrap();
-        assert!(sent > 500_000 / 1_461, "{sent} segments are larger than the plan's packets");
+        assert!(sent > 500_000 / 1_461, "{sent} segments exceed the planned size");
     }
 }
 
 #[test]
-fn a_run_without_time_is_cut_short_and_still_tells_what_came() {
+fn a_run_ends_after_its_maximum_time_with_a_partial_result() {
     let mut bench = KernelBench::new(&plan(|_| ())).unwrap();
     let hurried = RunRequest { max_time: Duration::from_millis(1), ..request(2, 2, u64::MAX) };
     let outcome = bench.run(&hurried, &Interrupt::default()).unwrap();
@@ -64,7 +64,7 @@ fn a_run_without_time_is_cut_short_and_still_tells_what_came() {
 }
 
 #[test]
-fn an_interrupted_run_is_no_measurement() {
+fn an_interrupted_run_has_no_result() {
     let mut bench = KernelBench::new(&plan(|_| ())).unwrap();
     let interrupt = Interrupt::default();
     interrupt.raise();
@@ -81,7 +81,7 @@ fn the_floor_carries_the_same_bytes_without_tcp() {
 }
 
 #[test]
-fn what_the_kernel_cannot_do_is_refused_before_the_first_run() {
+fn requests_that_the_kernel_refuses_fail_before_the_first_run() {
     let refused = |change: fn(&mut Draft)| KernelBench::new(&plan(change)).unwrap_err();
     let error = refused(|draft| draft.congestion = Some("no-such".to_owned()));
     assert!(matches!(error, BenchError::Congestion(CongestionError::Unknown { .. })), "{error}");
@@ -91,13 +91,16 @@ fn what_the_kernel_cannot_do_is_refused_before_the_first_run() {
     assert!(matches!(error, BenchError::BufferTooLarge { which: "send", .. }), "{error}");
 }
 
-/// What a run of 100,000 bytes comes to with a sink that says this of it.
-fn by_word_of(ended: Ended, bytes: u64, wrong_at: Option<u64>) -> Result<RunOutcome, BenchError> {
+/// Returns the outcome of a run of 100,000 bytes for this report of the sink.
+fn outcome_of_report(
+    ended: Ended,
+    bytes: u64,
+    wrong_at: Option<u64>,
+) -> Result<RunOutcome, BenchError> {
     let mut counters = EndCounters::default();
     counters.set("\x1b[2J", 5);
     counters.fast_path = Some(FastPath { hits: 1, misses: [("\x07".to_owned(), 1)].into() });
-    let (peer, sink) =
-        false_sink(Report { ended, bytes, span_nanos: u64::MAX, wrong_at, counters });
+    let (peer, sink) = fake_sink(Report { ended, bytes, span_nanos: u64::MAX, wrong_at, counters });
     let mut bench = KernelBench::new(&plan(|draft| draft.peer = Some(peer))).unwrap();
     let outcome = bench.run(&request(17, 17, 100_000), &Interrupt::default());
     drop(bench);
@@ -106,30 +109,30 @@ fn by_word_of(ended: Ended, bytes: u64, wrong_at: Option<u64>) -> Result<RunOutc
 }
 
 #[test]
-fn what_a_sink_cannot_have_read_is_no_measurement() {
+fn an_impossible_report_is_an_error() {
     for (ended, bytes) in
         [(Ended::Complete, 99_999), (Ended::Complete, u64::MAX), (Ended::TimeUp, 100_001)]
     {
-        let error = by_word_of(ended, bytes, None).unwrap_err();
+        let error = outcome_of_report(ended, bytes, None).unwrap_err();
         assert!(matches!(error, BenchError::PeerFailed { .. }), "{error}");
     }
 }
 
 #[test]
-fn a_run_is_whole_and_right_if_the_sink_says_both() {
+fn a_run_is_complete_and_verified_if_the_sink_reports_both() {
     for (ended, bytes, wrong_at, expected) in [
         (Ended::Complete, 100_000, None, (true, Some(true))),
         (Ended::Complete, 100_000, Some(99_999), (true, Some(false))),
         (Ended::TimeUp, 5_000, None, (false, Some(true))),
     ] {
-        let outcome = by_word_of(ended, bytes, wrong_at).unwrap();
+        let outcome = outcome_of_report(ended, bytes, wrong_at).unwrap();
         assert_eq!((outcome.bytes, (outcome.complete, outcome.verified)), (bytes, expected));
     }
 }
 
 #[test]
-fn what_a_sink_counted_has_names_that_do_nothing_to_a_terminal() {
-    let outcome = by_word_of(Ended::Complete, 100_000, None).unwrap();
+fn counters_of_a_sink_have_printable_names() {
+    let outcome = outcome_of_report(Ended::Complete, 100_000, None).unwrap();
     assert!(outcome.complete && outcome.time < Duration::from_secs(60), "{:?}", outcome.time);
     let receiver = outcome.counters.receiver;
     assert_eq!(receiver.get("\u{fffd}[2J"), Some(5));
@@ -137,14 +140,14 @@ fn what_a_sink_counted_has_names_that_do_nothing_to_a_terminal() {
 }
 
 /// A sink in this process.
-struct Far {
+struct RemoteSink {
     peer: Peer,
     interrupt: Interrupt,
     events: Receiver<Event>,
     thread: JoinHandle<Summary>,
 }
 
-impl Far {
+impl RemoteSink {
     fn start() -> Self {
         let sink =
             Sink::bind(&Network::Kernel, ListenAt::Address(loopback::ANYWHERE), Limits::default())
@@ -161,8 +164,8 @@ impl Far {
 }
 
 #[test]
-fn bytes_reach_a_sink_that_sets_the_buffer_of_the_plan() {
-    let far = Far::start();
+fn data_reaches_a_sink_that_sets_the_planned_buffer() {
+    let far = RemoteSink::start();
     let peer = far.peer.clone();
     let mut bench = KernelBench::new(&plan(|draft| draft.peer = Some(peer))).unwrap();
     assert!(bench.facts().settings["sink"].starts_with("linerate "));
@@ -179,7 +182,7 @@ fn bytes_reach_a_sink_that_sets_the_buffer_of_the_plan() {
         assert!((at_least..=at_most).contains(&outcome.time.as_nanos()));
         let service = match far.events.recv().unwrap() {
             Event::Served(served) => served.service,
-            event @ Event::TurnedAway { .. } => panic!("{event:?}"),
+            event @ Event::Rejected { .. } => panic!("{event:?}"),
         };
         assert!(matches!(service, Service::Run { verified: Some(true), .. }), "{service:?}");
     }
@@ -191,8 +194,8 @@ fn bytes_reach_a_sink_that_sets_the_buffer_of_the_plan() {
 }
 
 #[test]
-fn a_sink_that_ends_in_the_middle_is_an_error_that_says_so() {
-    let far = Far::start();
+fn a_sink_that_ends_during_a_run_is_reported() {
+    let far = RemoteSink::start();
     let peer = far.peer.clone();
     let mut bench = KernelBench::new(&plan(|draft| draft.peer = Some(peer))).unwrap();
     far.interrupt.raise();

@@ -1,11 +1,11 @@
-//! What linerate's TCP has counted, in the laboratory's words.
+//! The counters of linerate's TCP, under the names of the laboratory.
 
 use linerate_ends::socket::of_connection;
 use linerate_evidence::{EndCounters, names};
 use linerate_stack::Stack;
 use linerate_tcp::Connection;
 
-/// What a connection has counted, and its host.
+/// Collects the counters of a connection and of its host.
 pub(crate) fn of(connection: &Connection, stack: &Stack) -> EndCounters {
     let mut end = of_connection(connection.statistics(), &connection.information());
     let counted = stack.counters();

@@ -1,6 +1,6 @@
-//! A host on its link, with an application beside it in the same thread.
+//! A host on its link, driven by the thread of its application.
 
-use super::wait::Watch;
+use super::wait::LinkWaiter;
 use crate::bench_error::BenchError;
 use linerate_link::{MonotonicClock, Readiness};
 use linerate_stack::{Host, Link, LinkError, Stack, StackConfig};
@@ -9,45 +9,45 @@ use linerate_wire::{Ipv4Cidr, MacAddress};
 use std::io;
 use std::net::Ipv4Addr;
 
-/// One end of a transfer.
+/// A host on its link.
 #[derive(Debug)]
 pub(crate) struct End<L> {
     host: Host<L>,
-    watch: Watch,
+    link_waiter: LinkWaiter,
 }
 
 impl<L: Link + Readiness> End<L> {
-    /// A host at `address` in a network of 256, whose secrets and numbers `seed` decides.
+    /// Creates a host at `address` in a network with a 24-bit prefix. `seed` determines its secrets
+    /// and sequence numbers.
     ///
     /// # Errors
-    /// If the system grants nothing to wait with.
+    /// If the system provides no descriptors to wait with.
     pub(crate) fn new(address: Ipv4Addr, seed: u64, link: L) -> Result<Self, BenchError> {
         let [.., last] = address.octets();
         let mac = Self::mac(address);
         let network = Ipv4Cidr::new(address, 24).unwrap_or_else(|| Ipv4Cidr::single(address));
         let stack = Stack::new(StackConfig::new(mac, network), spread(seed, last));
-        Ok(Self { host: Host::new(stack, link), watch: Watch::new()? })
+        Ok(Self { host: Host::new(stack, link), link_waiter: LinkWaiter::new()? })
     }
 
-    /// The station of the host at `address`: a locally administered one.
+    /// Returns the MAC address of the host at `address`, a locally administered one.
     pub(crate) const fn mac(address: Ipv4Addr) -> MacAddress {
         let [.., last] = address.octets();
         MacAddress::new([0x02, 0, 0x5e, 0, 0, last])
     }
 
-    /// The present time.
+    /// Returns the current time.
     pub(crate) fn now() -> Instant {
         MonotonicClock.now()
     }
 
-    /// The host, for the application.
+    /// Returns the host's stack, for the application.
     pub(crate) const fn stack(&mut self) -> &mut Stack {
         self.host.stack_mut()
     }
 
-    /// Moves frames and timers as far as they go at `now`. If there was nothing to move, waits
-    /// until there is, or until a little later. To be called after the application has done what it
-    /// could.
+    /// Executes a turn of the host. If there was nothing to do, waits for an event, for a limited
+    /// time. Called after the application has done what it can.
     ///
     /// # Errors
     /// If the link or the system fails.
@@ -56,16 +56,16 @@ impl<L: Link + Readiness> End<L> {
         if turn.more || turn.received > 0 || turn.transmitted > 0 || turn.timers > 0 {
             return Ok(());
         }
-        self.watch.wait(self.host.link_mut(), turn.next)
+        self.link_waiter.wait(self.host.link_mut(), turn.next)
     }
 
-    /// The link, when the host is not needed any more.
+    /// Returns the link when the host is no longer needed.
     pub(crate) fn into_link(self) -> L {
         self.host.into_parts().1
     }
 }
 
-/// The seed of a host, different for each address.
+/// Derives the seed of a host, which differs for each address.
 fn spread(seed: u64, host: u8) -> [u8; 32] {
     let mut random = oorandom::Rand64::new(u128::from(seed) << 8 | u128::from(host));
     let mut bytes = [0; 32];

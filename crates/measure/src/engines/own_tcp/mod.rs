@@ -1,4 +1,4 @@
-//! linerate's own TCP as one end of a transfer: the source, the sink, and what both need.
+//! linerate's TCP as one end of a transfer: the source, the sink, and their common parts.
 
 mod counters;
 mod host;
@@ -11,8 +11,8 @@ mod wrapped_link;
 
 pub(crate) use host::End;
 pub(crate) use rules::Rules;
-pub(crate) use sink::{Sink, Taken};
-pub(crate) use source::{Given, Source};
+pub(crate) use sink::{ReadResult, Sink};
+pub(crate) use source::{Source, WriteResult};
 pub(crate) use transfer::Transfer;
-pub(crate) use wait::{Watch, most_looks};
+pub(crate) use wait::{LinkWaiter, max_polls};
 pub(crate) use wrapped_link::{WrappedLink, Wrapping};

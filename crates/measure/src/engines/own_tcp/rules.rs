@@ -1,4 +1,4 @@
-//! What a plan says about linerate's TCP, in the words of its configuration.
+//! The configuration of linerate's TCP that a plan describes.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -9,13 +9,12 @@ use linerate_tcp::{Config, CongestionName, LARGEST_BUFFER, Profile};
 use linerate_wire::TcpOptions;
 use std::collections::BTreeMap;
 
-/// IPv4 and TCP headers without options.
+/// Bytes of IPv4 and TCP headers without options.
 const HEADERS: u16 = 20 + 20;
-/// Less is no packet that a TCP can work with: every host takes 576 bytes (RFC 791), and options
-/// and headers take up to a hundred.
-const LEAST_MTU: u16 = 128;
+/// Minimum MTU. Every host accepts 576 bytes (RFC 791); headers and options take up to a hundred.
+const MIN_MTU: u16 = 128;
 
-/// The rules of all connections of a sweep.
+/// The common configuration of all connections of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     config: Config,
@@ -25,10 +24,10 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// The rules of `plan`, with `congestion` control if our end is the one that sends.
+    /// Creates the configuration of `plan`, with a congestion control if our end sends.
     ///
     /// # Errors
-    /// If it names a profile or a congestion control that there is not, or sizes that cannot be.
+    /// If the plan names an unknown profile or congestion control, or impossible sizes.
     pub(crate) fn new(plan: &Plan, congestion: Option<&str>) -> Result<Self, BenchError> {
         let profile = match &plan.profile {
             Some(name) => name.parse().map_err(|_| unknown("profile", name, &Profile::ALL))?,
@@ -38,8 +37,8 @@ impl Rules {
         if let Some(name) = congestion {
             config.congestion = name.parse().map_err(|_| unknown_congestion(name))?;
         }
-        if plan.mtu < LEAST_MTU {
-            let remedy = format!("linerate's TCP takes one from {LEAST_MTU} on");
+        if plan.mtu < MIN_MTU {
+            let remedy = format!("linerate's TCP needs at least {MIN_MTU}");
             return Err(BenchError::Mtu { mtu: plan.mtu.into(), remedy });
         }
         let impairments = plan.impairments();
@@ -51,27 +50,27 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Payload bytes of a full segment.
+    /// Returns the payload of a full segment in bytes.
     pub(crate) fn payload(&self) -> u32 {
         u32::from(self.mtu) - u32::from(HEADERS) - self.options()
     }
 
-    /// Ethernet frames, of which nothing but the header crosses a link without a cable.
+    /// Returns the framing: Ethernet frames in memory, without preamble and gap.
     pub(crate) fn framing(&self) -> Framing {
         Framing::ethernet_in_memory(self.options())
     }
 
-    /// Largest IP packet, in bytes.
+    /// Returns the size of the largest IP packet in bytes.
     pub(crate) fn mtu(&self) -> usize {
         self.mtu.into()
     }
 
-    /// What is done to the frames of linerate's host, if anything is.
+    /// Returns the impairments of the frames of linerate's host, if there are any.
     pub(crate) const fn impairments(&self) -> Option<Impairments> {
         self.impairments
     }
 
-    /// What decides the figures, by name.
+    /// Returns the settings that determine the results, by name.
     pub(crate) fn settings(&self) -> BTreeMap<String, String> {
         let settings = [
             ("tcp.profile", self.profile.to_string()),
@@ -86,10 +85,10 @@ impl Rules {
         settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// The configuration of one end of a run.
+    /// Returns the configuration of one end of a run.
     ///
     /// # Errors
-    /// As for [`Rules::new`].
+    /// Those of [`Rules::new`].
     pub(crate) fn config(&self, request: &RunRequest) -> Result<Config, BenchError> {
         let mut config = self.config;
         config.send_buffer = self.grant("send", request.send_buffer.bytes)?.into();
@@ -97,19 +96,20 @@ impl Rules {
         Ok(config)
     }
 
-    /// What connections keep to for which a run says nothing.
+    /// Returns the configuration of connections for which a run specifies nothing.
     pub(crate) const fn usual(&self) -> &Config {
         &self.config
     }
 
-    /// Bytes of the TCP options that every segment carries.
+    /// Returns the bytes of TCP options in every segment.
     pub(crate) const fn options(&self) -> u32 {
         #[allow(clippy::cast_possible_truncation, reason = "twelve")]
         const TIMESTAMPS: u32 = TcpOptions::TIMESTAMPS_LENGTH as u32;
         if self.config.timestamps { TIMESTAMPS } else { 0 }
     }
 
-    /// A buffer that can be had; without window scaling a receiver can offer no more than 65,535.
+    /// Checks that a buffer is possible. Without window scaling the limit of a receiver is 65,535
+    /// bytes.
     fn grant(&self, which: &'static str, requested: u64) -> Result<usize, BenchError> {
         let most = match which {
             "receive" if !self.config.window_scaling => usize::from(u16::MAX),
@@ -122,7 +122,7 @@ impl Rules {
         let remedy = if most < LARGEST_BUFFER {
             "the profile has no window scaling; ask for less, or leave --profile out".to_owned()
         } else {
-            "a window reaches no farther; ask for less".to_owned()
+            "no window is larger; ask for less".to_owned()
         };
         Err(BenchError::BufferTooLarge { which, requested, granted: most as u64, remedy })
     }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_segment_of_today_carries_timestamps_and_one_of_1988_does_not() {
+    fn a_full_segment_carries_timestamps_unless_the_profile_is_of_1988() {
         assert_eq!(rules(|_| ()).unwrap().payload(), 1_448);
         let tahoe = rules(|draft| draft.profile = Some("bsd_tahoe".to_owned())).unwrap();
         assert_eq!(tahoe.payload(), 1_460);
@@ -161,18 +161,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused_with_what_is() {
+    fn unknown_names_are_refused_with_the_known_ones() {
         let error = rules(|draft| draft.profile = Some("vax".to_owned())).unwrap_err();
-        assert_eq!(error, "there is no profile `vax`: choose one of modern, bsd_tahoe, bsd_reno");
+        assert_eq!(
+            error,
+            "the profile `vax` is unknown: choose one of modern, bsd_tahoe, bsd_reno"
+        );
         let error = rules(|draft| draft.congestion = Some("vegas".to_owned())).unwrap_err();
         assert_eq!(
             error,
-            "there is no congestion control `vegas`: choose one of tahoe, reno, new-reno, cubic, bbr, fixed:SEGMENTS"
+            "the congestion control `vegas` is unknown: choose one of tahoe, reno, new-reno, \
+             cubic, bbr, fixed:SEGMENTS"
         );
     }
 
     #[test]
-    fn buffers_beyond_the_window_are_refused() {
+    fn buffers_larger_than_the_window_are_refused() {
         let error = rules(|draft| draft.send_buffers = "2GiB".parse().unwrap()).unwrap_err();
         assert!(error.contains("a send buffer of 2147483648 bytes"), "{error}");
         let error = rules(|draft| {
@@ -181,6 +185,6 @@ mod tests {
         })
         .unwrap_err();
         assert!(error.contains("65535 are granted: the profile has no window scaling"), "{error}");
-        assert!(rules(|draft| draft.mtu = 100).unwrap_err().contains("from 128 on"));
+        assert!(rules(|draft| draft.mtu = 100).unwrap_err().contains("at least 128"));
     }
 }

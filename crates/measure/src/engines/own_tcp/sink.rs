@@ -1,4 +1,4 @@
-//! The end where the bytes go.
+//! The receiving end of a transfer.
 
 use super::counters;
 use super::host::End;
@@ -12,33 +12,33 @@ use linerate_tcp::{Config, State};
 use linerate_units::{Duration, Instant};
 use std::net::SocketAddrV4;
 
-/// A peer that does not take part in the end of the connection is not waited for any longer.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time to wait for a peer that does not complete the close of the connection.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Reads the bytes of a transfer.
+/// A sink that reads the data of a transfer.
 #[derive(Debug)]
 pub(crate) struct Sink<'a> {
     transfer: &'a Transfer<'a>,
     pattern: Pattern,
     buffer: Vec<u8>,
     read: u64,
-    /// The first byte that was not the right one.
+    /// Position of the first wrong byte.
     wrong_at: Option<u64>,
-    /// Has the source said that there is no more?
+    /// Has the source closed its sending direction?
     is_at_end: bool,
 }
 
-/// What the sink has done.
+/// The result of a sink.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct ReadResult {
     pub(crate) bytes: u64,
-    /// When the last byte had been read, or the time was up.
+    /// Time at which the last byte had been read, or the maximum time had passed.
     pub(crate) finished: Instant,
     pub(crate) complete: bool,
-    /// `None` if nobody compared.
+    /// `None` if the data was not compared.
     pub(crate) verified: Option<bool>,
     pub(crate) counters: EndCounters,
-    /// Bytes of the connection's receive buffer.
+    /// The receive buffer of the connection in bytes.
     pub(crate) receive_buffer: u64,
 }
 
@@ -49,10 +49,10 @@ impl<'a> Sink<'a> {
         Self { transfer, pattern, buffer, read: 0, wrong_at: None, is_at_end: false }
     }
 
-    /// Listens at `local`; to be done before the source connects.
+    /// Listens at `local`. Called before the source connects.
     ///
     /// # Errors
-    /// If there is no such address.
+    /// If the host does not have the address.
     pub(crate) fn listen<L: Link + Readiness>(
         end: &mut End<L>,
         local: SocketAddrV4,
@@ -63,27 +63,27 @@ impl<'a> Sink<'a> {
         listening.map_err(|error| BenchError::ConnectionLost { bytes: 0, what: error.to_string() })
     }
 
-    /// Accepts one connection, reads everything, and sees the connection to its end.
+    /// Accepts a connection, reads all data, and completes the close.
     ///
     /// # Errors
-    /// If the connection or the link fails, or somebody asks to stop.
-    pub(crate) fn take<L: Link + Readiness>(
+    /// If the connection or the link fails, or the run is interrupted.
+    pub(crate) fn run<L: Link + Readiness>(
         mut self,
         end: &mut End<L>,
         listener: ListenHandle,
         config: &Config,
-    ) -> Result<Taken, BenchError> {
+    ) -> Result<ReadResult, BenchError> {
         let _ending = self.transfer.ending();
         let handle = self.accept(end, listener)?;
         let finished = self.read_all(end, handle)?;
         let complete = self.read >= self.transfer.request.bytes;
         let counters = self.counters(end, handle)?;
         if complete {
-            self.see_to_the_end(end, handle)?;
+            self.finish_close(end, handle)?;
         } else {
-            self.break_off(end, handle)?;
+            self.reset(end, handle)?;
         }
-        Ok(Taken {
+        Ok(ReadResult {
             bytes: self.read,
             finished,
             complete,
@@ -102,16 +102,17 @@ impl<'a> Sink<'a> {
             if let Some((handle, _)) = end.stack().tcp_accept(listener) {
                 return Ok(handle);
             }
-            self.transfer.listen_to_interrupt()?;
+            self.transfer.check_interrupt()?;
             if self.transfer.is_over() {
-                // Whatever happened to the source is its own to tell.
+                // The source reports its own error.
                 return Err(self.lost("there was no connection"));
             }
             end.turn(End::<L>::now())?;
         }
     }
 
-    /// Until all bytes are there, or the time is up; returns when that was.
+    /// Reads until all data has arrived or the maximum time has passed. Returns the time of the
+    /// end.
     fn read_all<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
@@ -123,20 +124,20 @@ impl<'a> Sink<'a> {
             if self.read >= self.transfer.request.bytes {
                 return Ok(End::<L>::now());
             }
-            // A source whose time is up may close before this end looks at its clock.
+            // The source may notice the end of the time, and close, earlier than this end.
             if self.transfer.is_late(now) {
                 return Ok(now);
             }
             if self.is_at_end {
                 return Err(self.lost("the source closed it"));
             }
-            self.transfer.listen_to_interrupt()?;
+            self.transfer.check_interrupt()?;
             end.turn(now)?;
             now = End::<L>::now();
         }
     }
 
-    /// Reads as long as there is something.
+    /// Reads all available data.
     fn read<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
@@ -175,13 +176,13 @@ impl<'a> Sink<'a> {
         Ok(counters)
     }
 
-    /// Reads the end of the stream, closes, and waits until the source knows.
-    fn see_to_the_end<L: Link + Readiness>(
+    /// Reads the end of the stream, closes, and waits until the source has acknowledged it.
+    fn finish_close<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
         handle: TcpHandle,
     ) -> Result<(), BenchError> {
-        let patience = End::<L>::now() + PATIENCE;
+        let timeout = End::<L>::now() + TIMEOUT;
         let mut is_closed = false;
         loop {
             let now = End::<L>::now();
@@ -194,15 +195,15 @@ impl<'a> Sink<'a> {
             }
             let state =
                 end.stack().tcp(handle).map_or(State::Closed, |connection| connection.state());
-            if state == State::Closed || now > patience || self.transfer.is_over() {
+            if state == State::Closed || now > timeout || self.transfer.is_over() {
                 return Ok(());
             }
             end.turn(now)?;
         }
     }
 
-    /// Tells the source by a reset that nobody reads any more.
-    fn break_off<L: Link + Readiness>(
+    /// Resets the connection, so that the source stops.
+    fn reset<L: Link + Readiness>(
         &self,
         end: &mut End<L>,
         handle: TcpHandle,
@@ -210,7 +211,7 @@ impl<'a> Sink<'a> {
         self.transfer.end();
         let now = End::<L>::now();
         end.stack().tcp_abort(now, handle).map_err(|error| self.lost(&error.to_string()))?;
-        // If the reset does not get through, the source asks whether it is all over.
+        // If the reset is lost, the source learns from `Transfer::is_over` that the run has ended.
         end.turn(now)
     }
 

@@ -1,4 +1,4 @@
-//! The end where the bytes come from.
+//! The sending end of a transfer.
 
 use super::counters;
 use super::host::End;
@@ -12,28 +12,27 @@ use linerate_tcp::{Config, State};
 use linerate_units::{Duration, Instant};
 use std::net::SocketAddrV4;
 
-/// A peer that does not take part in the end of the connection is not waited for any longer after
-/// the time of the run is up.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time to wait, after the maximum time of the run, for a peer that does not complete the close.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Writes the bytes of a transfer.
+/// A source that writes the data of a transfer.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
     transfer: &'a Transfer<'a>,
     pattern: Pattern,
     block: Vec<u8>,
-    /// Bytes of `block` that are written.
+    /// Bytes of `block` already written.
     offset: usize,
     written: u64,
 }
 
-/// What the source has done.
+/// The result of a source.
 #[derive(Debug)]
-pub(crate) struct Given {
-    /// When the first byte was written.
+pub(crate) struct WriteResult {
+    /// Time of the first write.
     pub(crate) began: Instant,
     pub(crate) counters: EndCounters,
-    /// Bytes of the connection's send buffer.
+    /// The send buffer of the connection in bytes.
     pub(crate) send_buffer: u64,
 }
 
@@ -45,16 +44,16 @@ impl<'a> Source<'a> {
         Self { transfer, pattern, block, offset: 0, written: 0 }
     }
 
-    /// Connects to `peer`, writes everything, and sees the connection to its end.
+    /// Connects to `peer`, writes all data, and completes the close.
     ///
     /// # Errors
-    /// If the connection or the link fails, or somebody asks to stop.
-    pub(crate) fn give<L: Link + Readiness>(
+    /// If the connection or the link fails, or the run is interrupted.
+    pub(crate) fn run<L: Link + Readiness>(
         mut self,
         end: &mut End<L>,
         peer: SocketAddrV4,
         config: &Config,
-    ) -> Result<Given, BenchError> {
+    ) -> Result<WriteResult, BenchError> {
         let _ending = self.transfer.ending();
         let options = ConnectOptions { config: Some(*config), ..ConnectOptions::default() };
         let connected = end.stack().tcp_connect(End::<L>::now(), peer, &options);
@@ -63,7 +62,7 @@ impl<'a> Source<'a> {
         self.transfer.begin(End::<L>::now());
         self.write_all(end, handle)?;
         let given = self.given(end, handle, config.send_buffer.initial());
-        self.see_to_the_end(end, handle)?;
+        self.finish_close(end, handle)?;
         given
     }
 
@@ -73,13 +72,13 @@ impl<'a> Source<'a> {
         handle: TcpHandle,
     ) -> Result<(), BenchError> {
         while self.state(end, handle)? != State::Established {
-            self.transfer.listen_to_interrupt()?;
+            self.transfer.check_interrupt()?;
             end.turn(End::<L>::now())?;
         }
         Ok(())
     }
 
-    /// Until the last byte is written and acknowledged, or the sink has had enough.
+    /// Writes until the last byte is acknowledged or the sink has ended the run.
     fn write_all<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
@@ -96,13 +95,13 @@ impl<'a> Source<'a> {
             if is_shut && self.state(end, handle)? != State::FinWait1 {
                 break;
             }
-            self.transfer.listen_to_interrupt()?;
+            self.transfer.check_interrupt()?;
             end.turn(now)?;
         }
         Ok(())
     }
 
-    /// Writes as long as there is room, block after block.
+    /// Writes as much as the send buffer has room for.
     fn write<L: Link + Readiness>(
         &mut self,
         end: &mut End<L>,
@@ -119,7 +118,7 @@ impl<'a> Source<'a> {
             let taken = match end.stack().tcp_write(now, handle, rest) {
                 Ok(0) => return Ok(()),
                 Ok(taken) => taken,
-                // The sink, having had enough, resets the connection.
+                // A sink that has ended the run resets the connection.
                 Err(_) if self.transfer.is_over() => return Ok(()),
                 Err(error) => return Err(self.lost(error)),
             };
@@ -131,7 +130,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Bytes that somebody compares are made anew; else the same ones are sent again and again.
+    /// Fills the next block. Data that is not compared is written repeatedly.
     fn next_block(&mut self) {
         self.offset = 0;
         if self.transfer.request.verify {
@@ -144,26 +143,26 @@ impl<'a> Source<'a> {
         end: &mut End<L>,
         handle: TcpHandle,
         send_buffer: usize,
-    ) -> Result<Given, BenchError> {
+    ) -> Result<WriteResult, BenchError> {
         let stack = end.stack();
         let connection = stack.tcp(handle).ok_or_else(|| self.lost(Error::Closed))?;
         let counters = counters::of(&connection, stack);
-        Ok(Given { began: self.transfer.began(), counters, send_buffer: send_buffer as u64 })
+        Ok(WriteResult { began: self.transfer.began(), counters, send_buffer: send_buffer as u64 })
     }
 
-    /// Answers the peer's FIN, so that the connection ends in order for both. It comes when the
-    /// sink has read everything, which may take it as long as the run may.
-    fn see_to_the_end<L: Link + Readiness>(
+    /// Answers the peer's FIN, so that both ends close in order. The FIN arrives when the sink has
+    /// read everything, which may take as long as the run.
+    fn finish_close<L: Link + Readiness>(
         &self,
         end: &mut End<L>,
         handle: TcpHandle,
     ) -> Result<(), BenchError> {
-        let patience = self.transfer.deadline() + PATIENCE;
+        let timeout = self.transfer.deadline() + TIMEOUT;
         while !self.transfer.is_over() {
             let now = End::<L>::now();
             let state = self.state(end, handle)?;
             if matches!(state, State::TimeWait | State::Closed) && !end.stack().wants_transmit()
-                || now > patience
+                || now > timeout
             {
                 break;
             }

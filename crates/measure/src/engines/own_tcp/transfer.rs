@@ -1,4 +1,4 @@
-//! What both ends of a transfer know of it: what is asked for, when it began, whether it is over.
+//! The state of a transfer that both ends share: the request, the start, and the end.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -6,66 +6,68 @@ use linerate_ends::Interrupt;
 use linerate_units::Instant;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// One transfer between two threads.
+/// A transfer between two threads.
 #[derive(Debug)]
 pub(crate) struct Transfer<'a> {
     pub(crate) request: &'a RunRequest,
     pub(crate) interrupt: &'a Interrupt,
-    /// Nanoseconds of the monotonic clock at the first write; NEVER before it.
+    /// Nanoseconds of the monotonic clock at the first write; `NEVER` before it.
     began: AtomicU64,
     over: AtomicBool,
 }
 
 impl<'a> Transfer<'a> {
-    /// A transfer that has not begun.
+    /// Creates a transfer that has not started.
     pub(crate) const fn new(request: &'a RunRequest, interrupt: &'a Interrupt) -> Self {
         let began = AtomicU64::new(Instant::NEVER.as_nanos());
         Self { request, interrupt, began, over: AtomicBool::new(false) }
     }
 
-    /// The source is about to write its first byte.
+    /// Notes the time of the first write.
     pub(crate) fn begin(&self, now: Instant) {
         self.began.store(now.as_nanos(), Ordering::Release);
     }
 
-    /// When the first byte was written; never, before it was.
+    /// Returns the time of the first write; `NEVER` before it.
     pub(crate) fn began(&self) -> Instant {
         Instant::from_nanos(self.began.load(Ordering::Acquire))
     }
 
-    /// When the time of the run is up; never, before it has begun.
+    /// Returns the end of the maximum time; `NEVER` before the start.
     pub(crate) fn deadline(&self) -> Instant {
         self.began() + self.request.max_time
     }
 
-    /// Is the time of the run up?
+    /// Has the maximum time passed?
     pub(crate) fn is_late(&self, now: Instant) -> bool {
         now >= self.deadline()
     }
 
-    /// One end has nothing more to do, for whatever reason.
+    /// Notes that one end has finished or failed.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Release);
     }
 
-    /// Has the other end nothing more to do?
+    /// Has one end finished or failed?
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Ends the transfer when the guard is dropped, on every way out of a thread.
+    /// Returns a guard that ends the transfer when it is dropped, whichever way a thread ends.
     pub(crate) const fn ending(&self) -> Ending<'_> {
         Ending(self)
     }
 
+    /// Checks for an interrupt.
+    ///
     /// # Errors
-    /// [`BenchError::Interrupted`] if somebody asked to stop.
-    pub(crate) fn listen_to_interrupt(&self) -> Result<(), BenchError> {
+    /// [`BenchError::Interrupted`] if the run was interrupted.
+    pub(crate) fn check_interrupt(&self) -> Result<(), BenchError> {
         if self.interrupt.is_raised() { Err(BenchError::Interrupted) } else { Ok(()) }
     }
 }
 
-/// See [`Transfer::ending`].
+/// A guard that ends its transfer, see [`Transfer::ending`].
 pub(crate) struct Ending<'a>(&'a Transfer<'a>);
 
 impl Drop for Ending<'_> {

@@ -1,43 +1,45 @@
-//! Waiting for a link at the least cost: looking at it for a while, then sleeping.
+//! Waiting for a link at the lowest cost: polling for a while, then sleeping.
 //!
-//! A sleep and a wake-up cost several microseconds, a look some nanoseconds. Looking pays when the
-//! other end works on a core of its own; where both share one, it only keeps the other end from
-//! working. Which of the two it is shows by itself.
+//! A sleep with its wake-up costs several microseconds, a poll some nanoseconds. Polling pays off
+//! if the other end has its own core; on a shared core it only delays the other end. The number of
+//! polls adapts to the success of earlier ones.
 
 use crate::bench_error::BenchError;
-use crate::engines::cpu_pinning::Seat;
+use crate::engines::cpu_pinning::PinnedThread;
 use linerate_link::{MonotonicClock, Readiness, Waiter};
 use linerate_units::{Clock, Duration, Instant};
 use std::hint::spin_loop;
 use std::io;
 
-/// The most looks before a sleep, some fifty microseconds: longer than an end that sleeps needs to
-/// wake up, so that one end that looks is enough to keep both awake.
+/// Maximum number of polls before a sleep, some fifty microseconds. That is longer than a sleeping
+/// end needs to wake up, so one polling end keeps both awake.
 const MOST: u32 = 2_500;
-/// So many waits after looking has stopped to pay, it is tried again.
-const SECOND_CHANCE: u32 = 64;
-/// Nobody sleeps longer without asking whether it is all over.
-const ATTENTION: Duration = Duration::from_millis(50);
+/// Number of waits without polling after which polling is tried again.
+const RETRY_AFTER: u32 = 64;
+/// Maximum time of a sleep, after which the thread checks whether the run has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Who waits for one link.
+/// Waits for one link.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct LinkWaiter {
     waiter: Waiter,
     most: u32,
-    looks: u32,
+    polls: u32,
     waits: u32,
 }
 
-impl Watch {
+impl LinkWaiter {
+    /// Creates the waiter of a link.
+    ///
     /// # Errors
-    /// If the system grants nothing to wait with.
+    /// If the system provides no descriptors to wait with.
     pub(crate) fn new() -> Result<Self, BenchError> {
         let waiter = Waiter::new().map_err(|error| failed(error.errno))?;
-        let most = most_looks();
-        Ok(Self { waiter, most, looks: most, waits: 0 })
+        let most = max_polls();
+        Ok(Self { waiter, most, polls: most, waits: 0 })
     }
 
-    /// Waits until `link` has something, `latest` has passed, or a little while.
+    /// Waits until `link` has an event, until `latest`, or for a limited time.
     ///
     /// # Errors
     /// If the system cannot wait.
@@ -46,32 +48,32 @@ impl Watch {
         link: &mut impl Readiness,
         latest: Instant,
     ) -> Result<(), BenchError> {
-        if self.look(link) {
+        if self.poll(link) {
             return Ok(());
         }
-        let latest = latest.min(MonotonicClock.now() + ATTENTION);
+        let latest = latest.min(MonotonicClock.now() + POLL_INTERVAL);
         self.waiter.wait(link, latest).map(drop).map_err(|error| failed(error.errno))
     }
 
-    /// Is there something, now or in a moment?
-    fn look(&mut self, link: &mut impl Readiness) -> bool {
+    /// Polls the link, if that has paid off recently.
+    fn poll(&mut self, link: &mut impl Readiness) -> bool {
         self.waits = self.waits.wrapping_add(1);
-        let looks = if self.waits.is_multiple_of(SECOND_CHANCE) { self.most } else { self.looks };
-        for _ in 0..looks {
+        let polls = if self.waits.is_multiple_of(RETRY_AFTER) { self.most } else { self.polls };
+        for _ in 0..polls {
             if link.is_ready() {
-                self.looks = self.most;
+                self.polls = self.most;
                 return true;
             }
             spin_loop();
         }
-        self.looks /= 2;
+        self.polls /= 2;
         false
     }
 }
 
-/// Only where there is another core for the other end does looking make sense at all.
-pub(crate) fn most_looks() -> u32 {
-    if Seat::are_two() { MOST } else { 0 }
+/// Returns the maximum number of polls. Without a core for each end, polling never pays off.
+pub(crate) fn max_polls() -> u32 {
+    if PinnedThread::are_separate() { MOST } else { 0 }
 }
 
 fn failed(errno: i32) -> BenchError {

@@ -1,4 +1,4 @@
-//! What is put around a link for a run: impairments, and a capture that sees what the host sees.
+//! Wrappers of a link in a run: impairments, and a capture of the frames that the host sees.
 
 use crate::bench_error::BenchError;
 use linerate_link::capture_file::CaptureWriter;
@@ -9,11 +9,11 @@ use linerate_units::Instant;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// What is put around the source's or the only link of linerate's.
+/// The wrappers of linerate's link, or of the source's link if both ends are linerate's.
 #[derive(Debug)]
 pub(crate) struct Wrapping {
     impairments: Option<Impairments>,
-    /// Where frames are written down, while no run has it.
+    /// The capture file, while it is not used by a run.
     capture: Option<CaptureWriter>,
 }
 
@@ -25,8 +25,8 @@ impl Wrapping {
         Self { impairments, capture }
     }
 
-    /// The link as the host gets it for the run with this seed.
-    pub(crate) fn put_on<L: Link>(&mut self, link: L, seed: u64) -> WrappedLink<L> {
+    /// Wraps the link for the run with this seed.
+    pub(crate) fn wrap<L: Link>(&mut self, link: L, seed: u64) -> WrappedLink<L> {
         let interface = format!("seed {seed}");
         match (self.impairments, self.capture.take()) {
             (None, None) => WrappedLink::Bare(link),
@@ -38,13 +38,12 @@ impl Wrapping {
         }
     }
 
-    /// The link alone again; the capture waits for the next run.
+    /// Unwraps the link. The capture file is kept for the next run.
     ///
     /// # Errors
-    /// [`BenchError::Capture`] if not all frames could be written down: a night is not worth its
-    /// morning without them.
-    pub(crate) fn take_off<L>(&mut self, dressed: WrappedLink<L>) -> Result<L, BenchError> {
-        match dressed {
+    /// [`BenchError::Capture`] if not all frames could be written, which makes the night useless.
+    pub(crate) fn unwrap_link<L>(&mut self, wrapped: WrappedLink<L>) -> Result<L, BenchError> {
+        match wrapped {
             WrappedLink::Bare(link) => Ok(link),
             WrappedLink::Impaired(impaired) => Ok(impaired.into_link()),
             WrappedLink::Captured(captured) => {
@@ -61,7 +60,7 @@ impl Wrapping {
     fn keep(&mut self, mut capture: CaptureWriter) -> Result<(), BenchError> {
         capture.flush();
         if let Some(error) = capture.error() {
-            // The error stays with the capture; what is passed on says the same.
+            // The capture keeps the error, so a copy is returned.
             let source = io::Error::new(error.kind(), error.to_string());
             return Err(BenchError::Capture { source });
         }
@@ -70,7 +69,7 @@ impl Wrapping {
     }
 }
 
-/// A link with what is around it.
+/// A link with its wrappers.
 #[derive(Debug)]
 pub(crate) enum WrappedLink<L> {
     Bare(L),
@@ -79,10 +78,10 @@ pub(crate) enum WrappedLink<L> {
     Both(Capture<Impair<L>>),
 }
 
-/// Does the same with whichever link there is.
+/// Applies an expression to any of the variants.
 macro_rules! each {
-    ($dressed:expr, $link:ident => $call:expr) => {
-        match $dressed {
+    ($wrapped:expr, $link:ident => $call:expr) => {
+        match $wrapped {
             WrappedLink::Bare($link) => $call,
             WrappedLink::Captured($link) => $call,
             WrappedLink::Impaired($link) => $call,

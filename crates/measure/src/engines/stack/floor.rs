@@ -1,15 +1,15 @@
-//! The floor of the link in memory: the same bytes through the same rings between the same two
-//! threads, with what a TCP cannot do without, and no TCP.
+//! The floor of the memory link: the same bytes through the same rings between the same two
+//! threads, with the indispensable work of a TCP, but without a TCP.
 //!
-//! Each byte is copied into a send buffer, from there into a frame and summed on the way, summed in
-//! the frame on the other side, copied into a receive buffer, and from there to the reader: four
-//! copies and two sums, as in a run. There are no headers to make or to read, no acknowledgements,
-//! no timers and no connections; what holds the writer back is the ring.
+//! Each byte is copied to a send buffer, copied to a frame and checksummed, checksummed again on
+//! the other side, copied to a receive buffer, and copied to the reader: four copies and two
+//! checksums, as in a run. There are no headers, acknowledgements, timers or connections; only the
+//! ring limits the writer.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
-use crate::engines::cpu_pinning::Seat;
-use crate::engines::own_tcp::Watch;
+use crate::engines::cpu_pinning::PinnedThread;
+use crate::engines::own_tcp::LinkWaiter;
 use crate::engines::threads::joined;
 use linerate_ends::Interrupt;
 use linerate_ends::workload::Pattern;
@@ -20,7 +20,7 @@ use linerate_units::{Clock, Instant};
 use linerate_wire::{Sum, checksum::copy_and_sum};
 use std::thread;
 
-/// Ethernet, IPv4 and TCP headers of a frame; they cross the link, but mean nothing here.
+/// Bytes of Ethernet, IPv4 and TCP headers of a frame. They cross the link, but are not used.
 const HEADERS: usize = 14 + 20 + 20;
 /// Frames of a turn, as in a host.
 const BUDGET: usize = 64;
@@ -36,17 +36,17 @@ pub(crate) fn measure(
     let payload = payload as usize;
     let (began, ended) = thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            Seat::Source.take();
+            PinnedThread::Source.pin();
             Writer::new(near, payload, request)?.write_all(interrupt)
         });
         let reader = scope.spawn(|| {
-            Seat::Sink.take();
+            PinnedThread::Sink.pin();
             Reader::new(far, payload, request)?.read_all(interrupt)
         });
         (joined(writer), joined(reader))
     });
-    // A writer that stopped early is the reason why the reader found the link down, and the other
-    // way round; nobody who was interrupted is to blame.
+    // If one end stops early, the other reports that the link is down. An interrupt takes
+    // precedence: neither end is at fault then.
     let (began, ended) = match (began, ended) {
         (Err(BenchError::Interrupted), _) | (_, Err(BenchError::Interrupted)) => {
             return Err(BenchError::Interrupted);
@@ -59,33 +59,33 @@ pub(crate) fn measure(
 fn how(request: &RunRequest) -> String {
     let pattern = if request.verify { ", made and compared byte for byte as in a run" } else { "" };
     format!(
-        "the same bytes through the same link and two threads, each copied four times and summed twice{pattern}, \
-         without protocol"
+        "the same bytes through the same link and two threads, each copied four times and summed \
+         twice{pattern}, without protocol"
     )
 }
 
-/// A link, and how its owner waits for it.
-struct Patient {
+/// A link with its waiter.
+struct WaitingLink {
     link: MemoryLink,
-    watch: Watch,
+    link_waiter: LinkWaiter,
 }
 
-impl Patient {
+impl WaitingLink {
     fn new(link: MemoryLink) -> Result<Self, BenchError> {
-        Ok(Self { link, watch: Watch::new()? })
+        Ok(Self { link, link_waiter: LinkWaiter::new()? })
     }
 
     fn wait(&mut self, interrupt: &Interrupt) -> Result<(), BenchError> {
         if interrupt.is_raised() {
             return Err(BenchError::Interrupted);
         }
-        self.watch.wait(&mut self.link, Instant::NEVER)
+        self.link_waiter.wait(&mut self.link, Instant::NEVER)
     }
 }
 
-/// The application that writes, its send buffer, and the frames made of it.
+/// The writing application, its send buffer, and the frames.
 struct Writer<'a> {
-    patient: Patient,
+    waiting_link: WaitingLink,
     request: &'a RunRequest,
     pattern: Pattern,
     block: Vec<u8>,
@@ -100,7 +100,7 @@ impl<'a> Writer<'a> {
         pattern.fill(0, &mut block);
         let room = buffer_size(request.send_buffer.bytes, payload);
         Ok(Self {
-            patient: Patient::new(link)?,
+            waiting_link: WaitingLink::new(link)?,
             request,
             pattern,
             block,
@@ -109,7 +109,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Says when it began.
+    /// Writes all bytes. Returns the time of the start.
     fn write_all(mut self, interrupt: &Interrupt) -> Result<Instant, BenchError> {
         let began = MonotonicClock.now();
         let mut written = 0;
@@ -123,11 +123,11 @@ impl<'a> Writer<'a> {
             self.send(filled, interrupt)?;
             written += filled as u64;
         }
-        // What was sent stays readable for the other end after this one is gone.
+        // Frames in the link can be read although this end is dropped.
         Ok(began)
     }
 
-    /// The application's writes: the first copy.
+    /// Writes of the application: the first copy.
     fn fill(&mut self, position: u64, count: usize) {
         let mut filled = 0;
         while filled < count {
@@ -143,12 +143,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The second copy, and the first sum.
+    /// The second copy, and the first checksum.
     fn send(&mut self, count: usize, interrupt: &Interrupt) -> Result<(), BenchError> {
         let mut sent = 0;
         while sent < count {
             let (buffer, payload) = (&self.buffer, self.payload);
-            let frames = self.patient.link.transmit(BUDGET, |frame| {
+            let frames = self.waiting_link.link.transmit(BUDGET, |frame| {
                 let length = payload.min(count - sent);
                 if length == 0 {
                     return None;
@@ -162,16 +162,16 @@ impl<'a> Writer<'a> {
                 Some(TxFrame::whole(HEADERS + length))
             });
             if frames.map_err(broken)? == 0 {
-                self.patient.wait(interrupt)?;
+                self.waiting_link.wait(interrupt)?;
             }
         }
         Ok(())
     }
 }
 
-/// The frames that come in, their receive buffer, and the application that reads.
+/// The received frames, the receive buffer, and the reading application.
 struct Reader<'a> {
-    patient: Patient,
+    waiting_link: WaitingLink,
     request: &'a RunRequest,
     pattern: Pattern,
     buffer: Vec<u8>,
@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
         let pattern = Pattern::new(request.seed);
         let block = vec![0; request.read_size];
         Ok(Self {
-            patient: Patient::new(link)?,
+            waiting_link: WaitingLink::new(link)?,
             request,
             pattern,
             buffer: vec![0; room],
@@ -194,38 +194,38 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Says when it had read the last byte.
+    /// Reads all bytes. Returns the time of the last one.
     fn read_all(mut self, interrupt: &Interrupt) -> Result<Instant, BenchError> {
         while self.read < self.request.bytes {
             let arrived = self.receive()?;
             if arrived == 0 {
-                self.patient.wait(interrupt)?;
+                self.waiting_link.wait(interrupt)?;
             }
             self.take(arrived)?;
         }
         Ok(MonotonicClock.now())
     }
 
-    /// The second sum, and the third copy.
+    /// The second checksum, and the third copy.
     fn receive(&mut self) -> Result<usize, BenchError> {
         let (buffer, mut arrived, mut damaged) = (&mut self.buffer, 0, false);
-        let received = self.patient.link.receive(BUDGET, |frame| {
+        let received = self.waiting_link.link.receive(BUDGET, |frame| {
             let data = &frame.bytes[HEADERS..];
             damaged |= Sum::of(data).finish().to_be_bytes() != frame.bytes[..2];
             buffer[arrived..arrived + data.len()].copy_from_slice(data);
             arrived += data.len();
         });
         received.map_err(broken)?;
-        if damaged { Err(broken_by("a sum that is wrong")) } else { Ok(arrived) }
+        if damaged { Err(broken_by("a wrong checksum")) } else { Ok(arrived) }
     }
 
-    /// The application's reads: the fourth copy.
+    /// Reads of the application: the fourth copy.
     fn take(&mut self, arrived: usize) -> Result<(), BenchError> {
         for part in self.buffer[..arrived].chunks(self.block.len()) {
             let block = &mut self.block[..part.len()];
             block.copy_from_slice(part);
             if self.request.verify && self.pattern.verify(self.read, block).is_err() {
-                return Err(broken_by("bytes that are wrong"));
+                return Err(broken_by("wrong data"));
             }
             self.read += part.len() as u64;
         }
@@ -233,7 +233,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A send buffer holds some whole segments, and no more than a cache does.
+/// Returns the size of the send buffer: whole segments, and not more than fits a cache.
 fn buffer_size(requested: u64, payload: usize) -> usize {
     let segments = usize::try_from(requested).unwrap_or(usize::MAX) / payload;
     segments.clamp(1, BUDGET) * payload
@@ -244,5 +244,5 @@ fn broken(error: LinkError) -> BenchError {
 }
 
 fn broken_by(what: &str) -> BenchError {
-    BenchError::ConnectionLost { bytes: 0, what: format!("the floor met {what}") }
+    BenchError::ConnectionLost { bytes: 0, what: format!("the floor failed: {what}") }
 }

@@ -1,15 +1,15 @@
-//! linerate's TCP at both ends: two hosts, each with a thread of its own, on the two ends of a link
-//! in memory. It needs no privileges and no network.
+//! linerate's TCP at both ends: two hosts, each with a thread, on the two ends of a memory link. It
+//! needs no privileges and no network.
 //!
-//! Each run has new hosts and a new link, so that none inherits anything from another.
+//! Each run has new hosts and a new link, so that runs are independent.
 
 mod floor;
 
 use crate::bench::{Bench, RunRequest};
 use crate::bench_error::BenchError;
-use crate::engines::cpu_pinning::Seat;
+use crate::engines::cpu_pinning::PinnedThread;
 use crate::engines::own_tcp::{
-    End, Given, Rules, Sink, Source, Taken, Transfer, Wrapping, most_looks,
+    End, ReadResult, Rules, Sink, Source, Transfer, Wrapping, WriteResult, max_polls,
 };
 use crate::engines::threads::joined;
 use crate::plan::Plan;
@@ -23,7 +23,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;
 
-/// From TEST-NET-1 (RFC 5737): nobody's addresses.
+/// Addresses of TEST-NET-1 (RFC 5737), which no network uses.
 const SOURCE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const SINK: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 /// Discard (RFC 863).
@@ -33,19 +33,18 @@ const PORT: u16 = 9;
 #[derive(Debug)]
 pub struct StackBench {
     rules: Rules,
-    /// What is around the source's end of the link.
-    dressing: Wrapping,
+    /// The wrappers of the source's end of the link.
+    wrapping: Wrapping,
 }
 
 impl StackBench {
-    /// The bench for `plan`, with its frames written to `capture` if there is one.
+    /// Creates the bench for `plan`. Frames are written to `capture` if it is given.
     ///
     /// # Errors
-    /// If the plan names a profile or a congestion control that there is not, or sizes that cannot
-    /// be.
+    /// If the plan names an unknown profile or congestion control, or impossible sizes.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let rules = Rules::new(plan, plan.congestion.as_deref())?;
-        Ok(Self { rules, dressing: Wrapping::new(rules.impairments(), capture) })
+        Ok(Self { rules, wrapping: Wrapping::new(rules.impairments(), capture) })
     }
 
     fn link(&self) -> Result<(MemoryLink, MemoryLink), BenchError> {
@@ -67,8 +66,8 @@ impl Bench for StackBench {
             "link.frames_each_way".to_owned(),
             MemoryConfig::default().capacity.to_string(),
         );
-        settings.insert("link.looks_before_sleep".to_owned(), most_looks().to_string());
-        settings.insert("threads.place".to_owned(), Seat::describe());
+        settings.insert("link.looks_before_sleep".to_owned(), max_polls().to_string());
+        settings.insert("threads.place".to_owned(), PinnedThread::describe());
         BenchFacts {
             description: "linerate's TCP at both ends, a thread for each, over a link in memory"
                 .to_owned(),
@@ -94,15 +93,15 @@ impl Bench for StackBench {
         interrupt: &Interrupt,
     ) -> Result<RunOutcome, BenchError> {
         let (near, far) = self.link()?;
-        let near = self.dressing.put_on(near, request.seed);
+        let near = self.wrapping.wrap(near, request.seed);
         let (outcome, near) = self.rules.carry(near, far, request, interrupt)?;
-        self.dressing.take_off(near)?;
+        self.wrapping.unwrap_link(near)?;
         Ok(outcome)
     }
 }
 
 impl Rules {
-    /// One transfer from `near` to `far`; the source's link comes back with the outcome.
+    /// Executes a transfer from `near` to `far`. Returns the outcome with the source's link.
     fn carry<N: Link + Readiness + Send, F: Link + Readiness + Send>(
         &self,
         near: N,
@@ -114,18 +113,18 @@ impl Rules {
         let transfer = Transfer::new(request, interrupt);
         let address = SocketAddrV4::new(SINK, PORT);
         let (given, taken) = thread::scope(|scope| {
-            // Each end's link comes back, too: without it the other end's is down.
+            // Each end returns its link: dropping one would close the other.
             let source = scope.spawn(|| {
-                Seat::Source.take();
+                PinnedThread::Source.pin();
                 let mut end = End::new(SOURCE, request.seed, near)?;
-                let given = Source::new(&transfer).give(&mut end, address, &config);
+                let given = Source::new(&transfer).run(&mut end, address, &config);
                 Ok((given, end.into_link()))
             });
             let sink = scope.spawn(|| {
-                Seat::Sink.take();
+                PinnedThread::Sink.pin();
                 let mut end = End::new(SINK, request.seed, far)?;
                 let taken = Sink::listen(&mut end, address, &config)
-                    .and_then(|listener| Sink::new(&transfer).take(&mut end, listener, &config));
+                    .and_then(|listener| Sink::new(&transfer).run(&mut end, listener, &config));
                 Ok((taken, end.into_link()))
             });
             let (given, taken) = (joined(source), joined(sink));
@@ -136,11 +135,11 @@ impl Rules {
     }
 }
 
-/// What both ends say together, and the source's link. Of two errors the one of the end that was
-/// not merely left alone.
+/// Combines the results of both ends with the source's link. Of two errors, the cause is returned
+/// and not the consequence.
 fn outcome<N>(
-    given: Result<(Given, N), BenchError>,
-    taken: Result<Taken, BenchError>,
+    given: Result<(WriteResult, N), BenchError>,
+    taken: Result<ReadResult, BenchError>,
 ) -> Result<(RunOutcome, N), BenchError> {
     match (given, taken) {
         (Ok((given, link)), Ok(taken)) => {

@@ -1,4 +1,4 @@
-//! Whole transfers over the link in memory.
+//! Whole transfers over the memory link.
 
 use super::*;
 use crate::bench::BufferRequest;
@@ -35,7 +35,7 @@ fn run(bench: &mut StackBench, request: &RunRequest) -> RunOutcome {
 }
 
 #[test]
-fn every_byte_arrives_whatever_the_buffers() {
+fn all_data_arrives_with_any_buffers() {
     let mut bench = bench(|_| ());
     for (send, receive) in
         [(1_448, 1_448), (1_448, 24_616), (24_616, 1_448), (24_616, 24_616), (1, 300), (700, 5_000)]
@@ -46,7 +46,7 @@ fn every_byte_arrives_whatever_the_buffers() {
 }
 
 #[test]
-fn every_profile_and_mtu_carries_the_bytes() {
+fn all_profiles_and_mtus_carry_the_data() {
     for profile in ["modern", "bsd_tahoe", "bsd_reno"] {
         run(
             &mut bench(|draft| draft.profile = Some(profile.to_owned())),
@@ -59,7 +59,7 @@ fn every_profile_and_mtu_carries_the_bytes() {
 }
 
 #[test]
-fn a_clean_bulk_transfer_takes_the_fast_path_at_both_ends_and_no_timer_goes_off() {
+fn a_transfer_without_loss_takes_the_fast_path_at_both_ends_without_timeouts() {
     let outcome = run(&mut bench(|_| ()), &request(24_616, 24_616, 8 << 20));
     for end in [&outcome.counters.sender, &outcome.counters.receiver] {
         let share = end.fast_path.as_ref().unwrap().share().unwrap();
@@ -72,7 +72,7 @@ fn a_clean_bulk_transfer_takes_the_fast_path_at_both_ends_and_no_timer_goes_off(
 }
 
 #[test]
-fn every_byte_arrives_in_spite_of_impairments() {
+fn all_data_arrives_despite_impairments() {
     let impair = "loss=1%,duplicate=1%,reorder=1%,corrupt=0.5%,delay=100us,jitter=50us";
     let mut bench = bench(|draft| draft.impair = Some(impair.to_owned()));
     let outcome = run(&mut bench, &request(100_000, 100_000, 1 << 20));
@@ -81,7 +81,7 @@ fn every_byte_arrives_in_spite_of_impairments() {
 }
 
 #[test]
-fn a_run_is_cut_short_by_its_time() {
+fn a_run_ends_after_its_maximum_time() {
     let late =
         RunRequest { max_time: Duration::from_millis(20), ..request(1_448, 1_448, u64::MAX) };
     let outcome = bench(|_| ()).run(&late, &Interrupt::default()).unwrap();
@@ -90,7 +90,7 @@ fn a_run_is_cut_short_by_its_time() {
 }
 
 #[test]
-fn an_interruption_ends_a_run_and_a_floor() {
+fn an_interrupt_ends_a_run_and_a_floor() {
     let raised = Interrupt::default();
     raised.raise();
     let endless = request(1_448, 1_448, u64::MAX);
@@ -110,7 +110,7 @@ fn the_floor_carries_the_same_bytes() {
 }
 
 #[test]
-fn frames_are_written_down_and_each_run_is_an_interface_of_its_own() {
+fn frames_are_captured_with_an_interface_for_each_run() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let plan = Plan::new(Draft::of_1988(BenchKind::Stack)).unwrap();
     let capture = CaptureWriter::create(file.path()).unwrap();

@@ -1,11 +1,11 @@
-//! The kernel sends, linerate receives.
+//! Transfers from the kernel to linerate.
 
 use super::device::OURS;
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
-use crate::engines::cpu_pinning::Seat;
-use crate::engines::own_tcp::{End, Sink, Taken, Transfer};
-use crate::engines::stream_transfer::{granted, outflow};
+use crate::engines::cpu_pinning::PinnedThread;
+use crate::engines::own_tcp::{End, ReadResult, Sink, Transfer};
+use crate::engines::stream_transfer::{granted, write_task};
 use crate::engines::threads::joined;
 use linerate_ends::Interrupt;
 use linerate_ends::socket::{self, Options, Stream, counters};
@@ -22,10 +22,10 @@ use std::time::Duration;
 
 /// Discard (RFC 863).
 const PORT: u16 = 9;
-/// A handshake with a host of the same machine takes no time to speak of.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of the handshake, which takes very little time on one machine.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One transfer; the link comes back with the outcome.
+/// Executes a transfer. Returns the outcome with the link.
 pub(crate) fn carry<L: Link + Readiness + Send>(
     link: L,
     config: &Config,
@@ -40,21 +40,21 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
         congestion: congestion.map(str::to_owned),
         ..Options::default()
     };
-    // The kernel is answered at once, but by nobody before our host listens.
+    // The kernel may connect only when our host listens.
     let (listens, listening) = mpsc::channel();
     let (taken, sent) = thread::scope(|scope| {
         let transfer = &transfer;
         let ours = scope.spawn(move || {
-            Seat::Sink.take();
+            PinnedThread::Sink.pin();
             let mut end = End::new(OURS, request.seed, link)?;
             let listener = Sink::listen(&mut end, address, config)?;
-            // If the kernel's end is gone, that will be found out.
+            // Fails if the kernel's end has failed, which is reported below.
             let _ = listens.send(());
-            let taken = Sink::new(transfer).take(&mut end, listener, config)?;
+            let taken = Sink::new(transfer).run(&mut end, listener, config)?;
             Ok((taken, end.into_link()))
         });
         let kernel = scope.spawn(move || {
-            Seat::Source.take();
+            PinnedThread::Source.pin();
             let _ending = transfer.ending();
             if listening.recv().is_err() {
                 return Err(lost("linerate does not listen"));
@@ -66,23 +66,23 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
     outcome(taken, sent)
 }
 
-/// What the kernel's end has come to.
+/// The result of the kernel's end.
 struct Sent {
-    /// When the first byte was written, by the clock of linerate's end.
+    /// Time of the first write, by the clock of linerate's end.
     began: linerate_units::Instant,
-    /// What broke, if anything did.
+    /// The error, if the connection failed.
     error: Option<String>,
     counters: EndCounters,
     send_buffer: u64,
 }
 
-/// Connects to linerate, writes everything, and waits for linerate's end of the connection.
+/// Connects to linerate, writes all data, and waits for linerate's close.
 fn send(
     address: SocketAddrV4,
     options: &Options,
     transfer: &Transfer<'_>,
 ) -> Result<Sent, BenchError> {
-    let stream = socket::connect(SocketAddr::V4(address), options, PATIENCE)
+    let stream = socket::connect(SocketAddr::V4(address), options, TIMEOUT)
         .map_err(|error| BenchError::io("connecting to linerate", error))?;
     let stream = Stream::from(stream);
     transfer.begin(MonotonicClock.now());
@@ -91,8 +91,8 @@ fn send(
             || transfer.interrupt.is_raised()
             || transfer.is_late(MonotonicClock.now())
     };
-    let given = outflow(transfer.request).give(&stream, |_, _| stop());
-    // Where the sink has had enough, there is nobody to shut anything down for.
+    let given = write_task(transfer.request).run(&stream, |_, _| stop());
+    // Fails if the sink has reset the connection, which is no error.
     let _ = stream.shutdown(Shutdown::Write);
     wait_for_the_end(&stream, transfer);
     Ok(Sent {
@@ -103,22 +103,22 @@ fn send(
     })
 }
 
-/// Linerate closes when it has read everything; until then what it has acknowledged is still being
-/// counted.
+/// Waits until linerate closes, which it does when it has read everything. Only then are the
+/// counters complete.
 fn wait_for_the_end(mut stream: &Stream, transfer: &Transfer<'_>) {
-    const ATTENTION: Duration = Duration::from_millis(50);
-    let _ = stream.set_read_timeout(Some(ATTENTION));
+    const POLL_INTERVAL: Duration = Duration::from_millis(50);
+    let _ = stream.set_read_timeout(Some(POLL_INTERVAL));
     while !transfer.is_over() && !transfer.interrupt.is_raised() {
         match stream.read(&mut [0; 64]) {
             Err(error) if socket::is_pause(&error) => {}
-            // The end of the stream, or of the connection: either is what was waited for.
+            // The end of the stream, or of the connection.
             _ => return,
         }
     }
 }
 
 fn outcome<L>(
-    taken: Result<(Taken, L), BenchError>,
+    taken: Result<(ReadResult, L), BenchError>,
     sent: Result<Sent, BenchError>,
 ) -> Result<(RunOutcome, L), BenchError> {
     if matches!(taken, Err(BenchError::Interrupted)) {

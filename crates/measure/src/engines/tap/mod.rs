@@ -1,5 +1,5 @@
-//! linerate's TCP against the kernel's, across a TAP device. linerate's host has a thread, the
-//! kernel's socket another one; the network must be one of our own (see
+//! linerate's TCP against the kernel's, across a TAP device. linerate's host and the kernel's
+//! socket have a thread each. The process must be in a private network namespace (see
 //! [`linerate_link::namespace::enter_private_network`]), because the kernel gets an address and
 //! routes.
 
@@ -11,7 +11,7 @@ mod to_kernel;
 
 use crate::bench::{Bench, RunRequest};
 use crate::bench_error::BenchError;
-use crate::engines::cpu_pinning::Seat;
+use crate::engines::cpu_pinning::PinnedThread;
 use crate::engines::kernel_buffers;
 use crate::engines::own_tcp::{Rules, WrappedLink, Wrapping};
 use crate::plan::{Direction, Plan};
@@ -26,25 +26,25 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub struct TapBench {
     rules: Rules,
-    /// Whether super-frames cross the device.
+    /// Do GSO frames cross the device?
     offloads: bool,
     direction: Direction,
-    /// The congestion control of the kernel, if that is what sends.
+    /// The congestion control of the kernel, if the kernel sends.
     kernel_congestion: Option<String>,
     settings: BTreeMap<String, String>,
-    /// The device, while no run has it.
+    /// The device, while it is not used by a run.
     tap: Option<Tap>,
-    /// What is around it in a run.
-    dressing: Wrapping,
+    /// The wrappers of the device in a run.
+    wrapping: Wrapping,
 }
 
 impl TapBench {
-    /// The bench for `plan`, with its frames written to `capture` if there is one. The device is
-    /// made in the network of this process, which should be one of its own.
+    /// Creates the bench for `plan`. Frames are written to `capture` if it is given. The device is
+    /// created in the current network namespace, which should be a private one.
     ///
     /// # Errors
-    /// If the plan asks for what linerate's TCP or the kernel's will not grant, or there can be no
-    /// device.
+    /// If linerate's TCP or the kernel's does not grant what the plan requires, or no device can be
+    /// created.
     pub fn new(plan: &Plan, capture: Option<CaptureWriter>) -> Result<Self, BenchError> {
         let direction = plan.direction.unwrap_or(Direction::ToKernel);
         let (ours, kernel_congestion) = match direction {
@@ -62,10 +62,10 @@ impl TapBench {
         if let Some(name) = &kernel_congestion {
             settings.insert("kernel.congestion".to_owned(), name.clone());
         }
-        let dressing = Wrapping::new(rules.impairments(), capture);
+        let wrapping = Wrapping::new(rules.impairments(), capture);
         let offloads = plan.offloads.unwrap_or(false);
         let tap = device::open(rules.mtu(), offloads)?;
-        settings.insert("threads.place".to_owned(), Seat::describe());
+        settings.insert("threads.place".to_owned(), PinnedThread::describe());
         settings.insert("link.offloads".to_owned(), if offloads { "on" } else { "off" }.to_owned());
         settings.insert("link.queue_of_the_kernel".to_owned(), device::QUEUE.to_string());
         Ok(Self {
@@ -75,7 +75,7 @@ impl TapBench {
             kernel_congestion,
             settings,
             tap: Some(tap),
-            dressing,
+            wrapping,
         })
     }
 
@@ -108,7 +108,7 @@ impl TapBench {
     fn take_device(&mut self) -> Result<Tap, BenchError> {
         let gone = || BenchError::ConnectionLost {
             bytes: 0,
-            what: "the device went with a run that failed".to_owned(),
+            what: "the device was lost with a failed run".to_owned(),
         };
         self.tap.take().ok_or_else(gone)
     }
@@ -139,7 +139,7 @@ impl Bench for TapBench {
         interrupt: &Interrupt,
     ) -> Result<Option<Floor>, BenchError> {
         if self.offloads {
-            // Datagrams, one a frame, are no floor to super-frames.
+            // Datagrams in separate frames are not comparable with GSO frames.
             return Ok(None);
         }
         let tap = self.take_device()?;
@@ -158,9 +158,9 @@ impl Bench for TapBench {
             return Err(BenchError::Interrupted);
         }
         let tap = self.take_device()?;
-        let link = self.dressing.put_on(tap, request.seed);
+        let link = self.wrapping.wrap(tap, request.seed);
         let (outcome, link) = self.carry(link, request, interrupt)?;
-        self.tap = Some(self.dressing.take_off(link)?);
+        self.tap = Some(self.wrapping.unwrap_link(link)?);
         Ok(outcome)
     }
 }

@@ -1,13 +1,13 @@
-//! What the kernel finds wrong with the packets that it gets from us.
+//! The kernel's counters of invalid packets from us.
 
 use crate::bench_error::BenchError;
 use linerate_evidence::{EndCounters, names};
 use std::fs;
 
-/// Counters of the kernel's, in the order of [`WORDS`].
+/// Counters of the kernel, in the order of [`WORDS`].
 pub(crate) type Numbers = [u64; WORDS.len()];
 
-/// Groups and words of /proc/net/snmp, and what the laboratory calls them.
+/// Group and name in /proc/net/snmp, and the laboratory's name.
 const WORDS: [(&str, &str, &str); 4] = [
     ("Ip", "InHdrErrors", "bad_packets"),
     ("Ip", "InDiscards", "discarded_packets"),
@@ -15,21 +15,21 @@ const WORDS: [(&str, &str, &str); 4] = [
     ("Tcp", "InCsumErrors", names::BAD_CHECKSUMS),
 ];
 
-/// The counters of the network that this process is in.
+/// Reads the counters of the current network namespace.
 pub(crate) fn read() -> Result<Numbers, BenchError> {
     let text = fs::read_to_string("/proc/self/net/snmp");
     let text = text.map_err(|error| BenchError::io("reading /proc/self/net/snmp", error))?;
     Ok(WORDS.map(|(group, word, _)| number(&text, group, word).unwrap_or(0)))
 }
 
-/// Writes down by how much they have grown.
+/// Notes the differences.
 pub(crate) fn note_difference(before: Numbers, after: Numbers, into: &mut EndCounters) {
     for ((_, _, name), (before, after)) in WORDS.iter().zip(before.iter().zip(after)) {
         into.set(name, after.saturating_sub(*before));
     }
 }
 
-/// The number under `word`: a group is a line of words and a line of numbers.
+/// Returns the counter `word`. A group consists of a line of names and a line of values.
 fn number(text: &str, group: &str, word: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(group)?.strip_prefix(':'));
     let (words, numbers) = (lines.next()?, lines.next()?);
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_found_under_its_word_in_its_group() {
+    fn a_counter_is_found_by_group_and_name() {
         let text = "Ip: Forwarding InErrs\nIp: 1 2\nTcp: MaxConn InErrs\nTcp: -1 44\n";
         assert_eq!(number(text, "Tcp", "InErrs"), Some(44));
         assert_eq!(number(text, "Ip", "InErrs"), Some(2));

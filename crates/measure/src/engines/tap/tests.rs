@@ -1,4 +1,4 @@
-//! Whole transfers between linerate and the kernel, in a network of their own.
+//! Whole transfers between linerate and the kernel, in a private network namespace.
 
 use super::*;
 use crate::bench::BufferRequest;
@@ -8,7 +8,7 @@ use linerate_link::namespace::{isolated_test, skip_test};
 use linerate_link::tap::TapError;
 use linerate_units::Duration;
 
-/// The bench, where the machine has TAP devices.
+/// Returns the bench, if the machine has TAP devices.
 fn bench(direction: Direction) -> Option<TapBench> {
     bench_with(direction, None)
 }
@@ -39,7 +39,7 @@ fn request(send: u64, receive: u64, bytes: u64) -> RunRequest {
     }
 }
 
-/// Frames that the kernel has got from the device `name`.
+/// Returns the number of frames that the kernel has received from the device `name`.
 fn packets_of_device(name: &str) -> u64 {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
     let row =
@@ -47,7 +47,7 @@ fn packets_of_device(name: &str) -> u64 {
     row.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Runs with small and large buffers, each checked by the kernel and by us.
+/// Executes runs with small and large buffers, each checked by the kernel's counters and by us.
 fn carries(direction: Direction) {
     let Some(mut bench) = bench(direction) else { return };
     for (send, receive) in [(1_448, 1_448), (24_616, 24_616), (100_000, 100_000)] {
@@ -67,17 +67,17 @@ fn carries(direction: Direction) {
 }
 
 #[test]
-fn bytes_reach_the_kernel() {
+fn data_reaches_the_kernel() {
     isolated_test(|| carries(Direction::ToKernel));
 }
 
 #[test]
-fn bytes_come_from_the_kernel() {
+fn data_arrives_from_the_kernel() {
     isolated_test(|| carries(Direction::FromKernel));
 }
 
 #[test]
-fn super_frames_pass_if_they_are_wanted() {
+fn gso_frames_cross_the_device_if_requested() {
     isolated_test(|| {
         for (wanted, told) in [(None, "off"), (Some(false), "off"), (Some(true), "on")] {
             let Some(mut bench) = bench_with(Direction::ToKernel, wanted) else { return };
@@ -99,7 +99,7 @@ fn super_frames_pass_if_they_are_wanted() {
 }
 
 #[test]
-fn runs_are_cut_short_and_interrupted_in_both_directions() {
+fn runs_end_after_their_maximum_time_and_on_interrupt_in_both_directions() {
     isolated_test(|| {
         for direction in [Direction::ToKernel, Direction::FromKernel] {
             let Some(mut endless) = bench(direction) else { return };
@@ -110,7 +110,7 @@ fn runs_are_cut_short_and_interrupted_in_both_directions() {
             let outcome = endless.run(&late, &Interrupt::default()).unwrap();
             assert!(!outcome.complete && outcome.time >= late.max_time, "{direction}: {outcome:?}");
             assert_eq!(outcome.verified, Some(true));
-            // The next run does not suffer from it.
+            // The next run is not affected.
             assert!(
                 endless
                     .run(&request(5_792, 5_792, 20_000), &Interrupt::default())

@@ -1,15 +1,15 @@
-//! linerate sends, the kernel receives.
+//! Transfers from linerate to the kernel.
 
 use super::device::{KERNEL, OURS};
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
-use crate::engines::cpu_pinning::Seat;
-use crate::engines::own_tcp::{End, Given, Source, Transfer};
-use crate::engines::stream_transfer::{granted, intake};
+use crate::engines::cpu_pinning::PinnedThread;
+use crate::engines::own_tcp::{End, Source, Transfer, WriteResult};
+use crate::engines::stream_transfer::{granted, read_task};
 use crate::engines::threads::joined;
 use linerate_ends::Ended;
 use linerate_ends::Interrupt;
-use linerate_ends::socket::{self, Options, Stream, Taken, counters};
+use linerate_ends::socket::{self, Options, ReadResult, Stream, counters};
 use linerate_evidence::{Counters, EndCounters, RunOutcome};
 use linerate_link::{MonotonicClock, Readiness};
 use linerate_stack::Link;
@@ -20,7 +20,7 @@ use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// One transfer; the link comes back with the outcome.
+/// Executes a transfer. Returns the outcome with the link.
 pub(crate) fn carry<L: Link + Readiness + Send>(
     link: L,
     config: &Config,
@@ -40,13 +40,13 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
     let transfer = Transfer::new(request, interrupt);
     let (given, received) = thread::scope(|scope| {
         let ours = scope.spawn(|| {
-            Seat::Source.take();
+            PinnedThread::Source.pin();
             let mut end = End::new(OURS, request.seed, link)?;
-            let given = Source::new(&transfer).give(&mut end, address, config)?;
+            let given = Source::new(&transfer).run(&mut end, address, config)?;
             Ok((given, end.into_link()))
         });
         let kernel = scope.spawn(|| {
-            Seat::Sink.take();
+            PinnedThread::Sink.pin();
             receive(&listener, &transfer)
         });
         (joined(ours), joined(kernel))
@@ -54,25 +54,26 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
     outcome(given, received)
 }
 
-/// What the kernel's end has come to.
+/// The result of the kernel's end.
 struct Received {
-    taken: Taken,
-    /// When reading ended, by the clock of linerate's end.
+    taken: ReadResult,
+    /// Time at which reading ended, by the clock of linerate's end.
     finished: linerate_units::Instant,
     verified: Option<bool>,
     counters: EndCounters,
     receive_buffer: u64,
 }
 
-/// Accepts the connection and reads it.
+/// Accepts the connection and reads the data.
 fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, BenchError> {
     let ending = transfer.ending();
     let stream = Stream::from(accept(listener, transfer)?);
-    // Dropped before the stream, whose unread bytes reset the connection: a source that sees the
-    // reset must find the transfer over.
+    // Dropped before the stream, whose unread data resets the connection: the source must see the
+    // end of the transfer before the reset.
     let _ending = ending;
-    let intake = intake(transfer.request);
-    let taken = intake.take(&stream, b"", || transfer.interrupt.is_raised() || transfer.is_over());
+    let read_task = read_task(transfer.request);
+    let taken =
+        read_task.run(&stream, b"", || transfer.interrupt.is_raised() || transfer.is_over());
     let finished = match (taken.ended, taken.last) {
         (Ended::Complete, Some(last)) => last,
         _ => taken.finished,
@@ -86,13 +87,13 @@ fn receive(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<Received, 
     })
 }
 
-/// Both clocks are the monotonic one of the system, but only one tells its numbers.
+/// Converts a time. Both clocks are the system's monotonic clock, but `std` hides its value.
 fn on_our_clock(then: Instant) -> linerate_units::Instant {
     let (now, ours) = (Instant::now(), MonotonicClock.now());
     ours - linerate_units::Duration::from(now.saturating_duration_since(then))
 }
 
-/// Waits for the connection as long as its source is there.
+/// Waits for the connection while the source is running.
 fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, BenchError> {
     loop {
         match listener.accept() {
@@ -100,9 +101,9 @@ fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, 
             Err(error) if socket::is_pause(&error) => {}
             Err(error) => return Err(BenchError::io("accepting the connection", error)),
         }
-        transfer.listen_to_interrupt()?;
+        transfer.check_interrupt()?;
         if transfer.is_over() {
-            // Whatever happened to the source is its own to tell.
+            // The source reports its own error.
             return Err(BenchError::ConnectionLost {
                 bytes: 0,
                 what: "there was no connection".to_owned(),
@@ -112,10 +113,10 @@ fn accept(listener: &TcpListener, transfer: &Transfer<'_>) -> Result<TcpStream, 
     }
 }
 
-/// Until there is something to accept, or somebody should look whether all is well.
+/// Waits for a connection, for a limited time.
 fn wait(listener: &TcpListener) -> Result<(), BenchError> {
-    const ATTENTION: Duration = Duration::from_millis(50);
-    let limit = Timespec::try_from(ATTENTION).ok();
+    const POLL_INTERVAL: Duration = Duration::from_millis(50);
+    let limit = Timespec::try_from(POLL_INTERVAL).ok();
     match poll(&mut [PollFd::new(listener, PollFlags::IN)], limit.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(BenchError::io("waiting for a connection", error.into())),
@@ -123,7 +124,7 @@ fn wait(listener: &TcpListener) -> Result<(), BenchError> {
 }
 
 fn outcome<L>(
-    given: Result<(Given, L), BenchError>,
+    given: Result<(WriteResult, L), BenchError>,
     received: Result<Received, BenchError>,
 ) -> Result<(RunOutcome, L), BenchError> {
     if matches!(received, Err(BenchError::Interrupted)) {

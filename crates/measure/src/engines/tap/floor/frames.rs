@@ -1,9 +1,9 @@
-//! linerate's end of the floor: frames that are written and read as they are.
+//! linerate's end of the floor, which writes and reads frames directly.
 
-use super::pace::Pace;
+use super::progress::FloorProgress;
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
-use crate::engines::own_tcp::{End, Watch};
+use crate::engines::own_tcp::{End, LinkWaiter};
 use crate::engines::tap::device::{KERNEL, OURS};
 use linerate_ends::workload::Pattern;
 use linerate_link::Tap;
@@ -16,30 +16,30 @@ use linerate_wire::{
 
 /// Our port: discard (RFC 863).
 pub(crate) const PORT: u16 = 9;
-/// Where the UDP header begins, and the data.
+/// Offset of the UDP header. The data follows it.
 const UDP: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
 const DATA: usize = UDP + UdpHeader::LENGTH;
-/// Frames of a turn, as in a host; and segments of the buffers.
+/// Frames of a turn, as in a host, and segments of a buffer.
 const BUDGET: usize = 64;
 
-/// Where the kernel's end is.
+/// The address of the kernel's end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
     pub(crate) kernel: MacAddress,
     pub(crate) port: u16,
 }
 
-/// The frames of one end.
+/// Our end of the floor.
 pub(crate) struct Frames<'a> {
     tap: Tap,
-    watch: Watch,
+    link_waiter: LinkWaiter,
     headers: Headers,
     request: &'a RunRequest,
     pattern: Pattern,
     payload: usize,
     /// The sender's or the receiver's buffer.
     buffer: Vec<u8>,
-    /// What the application writes or reads at a time.
+    /// The application's buffer for a write or read.
     block: Vec<u8>,
 }
 
@@ -54,15 +54,24 @@ impl<'a> Frames<'a> {
         let mut block = vec![0; request.write_size.max(request.read_size)];
         pattern.fill(0, &mut block);
         let buffer = vec![0; payload];
-        Ok(Self { tap, watch: Watch::new()?, headers, request, pattern, payload, buffer, block })
+        Ok(Self {
+            tap,
+            link_waiter: LinkWaiter::new()?,
+            headers,
+            request,
+            pattern,
+            payload,
+            buffer,
+            block,
+        })
     }
 
-    /// Sends until everything has arrived.
-    pub(crate) fn send_all(mut self, pace: &Pace<'_>) -> Result<Tap, BenchError> {
+    /// Sends until all data has arrived.
+    pub(crate) fn send_all(mut self, progress: &FloorProgress<'_>) -> Result<Tap, BenchError> {
         let mut sent = 0;
-        pace.begin();
-        while !pace.is_complete() {
-            sent -= pace.await_room(sent)?;
+        progress.begin();
+        while !progress.is_complete() {
+            sent -= progress.await_room(sent)?;
             let length = self.next_write(sent);
             self.send(length)?;
             sent += length as u64;
@@ -70,11 +79,11 @@ impl<'a> Frames<'a> {
         Ok(self.tap)
     }
 
-    /// The application's write: the first copy, of a segment's worth.
+    /// A write of the application, with the payload of one segment: the first copy.
     fn next_write(&mut self, position: u64) -> usize {
         let left =
             usize::try_from(self.request.bytes.saturating_sub(position)).unwrap_or(usize::MAX);
-        // Datagrams that were dropped are made up for by more of the same.
+        // Additional datagrams replace dropped ones.
         let length = self.payload.min(self.block.len()).min(left.max(1));
         if self.request.verify {
             self.pattern.fill(position, &mut self.block[..length]);
@@ -83,7 +92,7 @@ impl<'a> Frames<'a> {
         length
     }
 
-    /// The second copy, and the first sum.
+    /// The second copy, and the first checksum.
     fn send(&mut self, length: usize) -> Result<(), BenchError> {
         let (buffer, headers) = (&self.buffer[..length], self.headers);
         let mut is_sent = false;
@@ -93,28 +102,32 @@ impl<'a> Frames<'a> {
                 Some(TxFrame::whole(headers.write(buffer, frame)))
             });
             if sent.map_err(broken)? == 0 {
-                self.watch.wait(&mut self.tap, Instant::NEVER)?;
+                self.link_waiter.wait(&mut self.tap, Instant::NEVER)?;
             }
         }
         Ok(())
     }
 
-    /// Receives until everything has arrived.
-    pub(crate) fn receive_all(mut self, pace: &Pace<'_>) -> Result<Tap, BenchError> {
+    /// Receives until all data has arrived.
+    pub(crate) fn receive_all(mut self, progress: &FloorProgress<'_>) -> Result<Tap, BenchError> {
         let mut read = 0;
-        while !pace.is_complete() {
-            let arrived = self.receive(read, pace)?;
+        while !progress.is_complete() {
+            let arrived = self.receive(read, progress)?;
             read += arrived as u64;
             if arrived == 0 {
-                pace.check()?;
-                self.watch.wait(&mut self.tap, Instant::NEVER)?;
+                progress.check()?;
+                self.link_waiter.wait(&mut self.tap, Instant::NEVER)?;
             }
         }
         Ok(self.tap)
     }
 
-    /// The second sum, the third copy, and the application's read: the fourth.
-    fn receive(&mut self, position: u64, pace: &Pace<'_>) -> Result<usize, BenchError> {
+    /// The second checksum, the third copy, and the fourth copy by a read of the application.
+    fn receive(
+        &mut self,
+        position: u64,
+        progress: &FloorProgress<'_>,
+    ) -> Result<usize, BenchError> {
         let (buffer, block, mut arrived) = (&mut self.buffer, &mut self.block, 0);
         let (pattern, verify) = (self.pattern, self.request.verify);
         let received = self.tap.receive(BUDGET, |frame| {
@@ -123,18 +136,19 @@ impl<'a> Frames<'a> {
             buffer[..length].copy_from_slice(&data[..length]);
             block[..length].copy_from_slice(&buffer[..length]);
             if verify {
-                // A dropped datagram moves those behind it; only the time of the comparison counts.
+                // Drops shift the data, so the result is ignored; only the time of the comparison
+                // counts.
                 let _ = pattern.verify(position + arrived as u64, &block[..length]);
             }
             arrived += length;
-            pace.deliver(length);
+            progress.deliver(length);
         });
         received.map(|_| arrived).map_err(broken)
     }
 }
 
 impl Headers {
-    /// A datagram for the kernel; the length of its frame.
+    /// Writes a datagram for the kernel. Returns the length of its frame.
     fn write(self, data: &[u8], frame: &mut [u8]) -> usize {
         let ethernet = EthernetHeader {
             destination: self.kernel,
@@ -155,7 +169,7 @@ impl Headers {
     }
 }
 
-/// The data of a datagram from the kernel whose sum is right; nothing of any other frame.
+/// Returns the data of a datagram with a correct checksum; `None` for any other frame.
 fn data(frame: &[u8]) -> Option<&[u8]> {
     let is_udp = frame.get(EthernetHeader::LENGTH + 9) == Some(&Protocol::UDP.number());
     let datagram = frame.get(UDP..).filter(|_| is_udp)?;
@@ -168,6 +182,6 @@ fn data(frame: &[u8]) -> Option<&[u8]> {
 fn broken(error: LinkError) -> BenchError {
     BenchError::ConnectionLost {
         bytes: 0,
-        what: format!("the floor met a link that is broken: {error}"),
+        what: format!("the floor failed because of the link: {error}"),
     }
 }

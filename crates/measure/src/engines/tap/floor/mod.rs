@@ -1,20 +1,19 @@
 //! The floor of the TAP device: the same bytes in datagrams, without TCP.
 //!
-//! linerate's end writes or reads bare frames; the kernel's end is a UDP socket, the least of a
-//! protocol that the kernel has on such a device. As in a run each byte is copied into a buffer of
-//! the sender's and from there into a frame, crosses the device, and is copied out of the frame and
-//! to its reader, four copies in all; as in a run both ends sum it. There are no acknowledgements,
-//! no timers and no connections: what keeps the sender from running ahead is a counter that both
-//! threads see.
+//! linerate's end writes or reads frames directly; the kernel's end is a UDP socket, the simplest
+//! protocol that the kernel offers on such a device. As in a run, each byte is copied four times:
+//! to a buffer of the sender, to a frame, out of the frame, and to the reader. As in a run, both
+//! ends compute checksums. There are no acknowledgements, timers or connections; a counter shared
+//! by both threads limits the sender.
 
 mod frames;
 mod kernel;
-mod pace;
+mod progress;
 
 use super::device::{KERNEL, OURS};
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
-use crate::engines::cpu_pinning::Seat;
+use crate::engines::cpu_pinning::PinnedThread;
 use crate::engines::own_tcp::End;
 use crate::engines::threads::joined;
 use crate::plan::Direction;
@@ -25,11 +24,11 @@ use linerate_link::{MonotonicClock, Tap};
 use linerate_stack::Event;
 use linerate_units::{Clock, Duration, Instant};
 use linerate_wire::MacAddress;
-use pace::Pace;
+use progress::FloorProgress;
 use std::net::UdpSocket;
 use std::thread;
 
-/// Carries the request's bytes once; the device comes back with the floor.
+/// Carries the request's bytes once. Returns the device with the floor.
 pub(crate) fn measure(
     tap: Tap,
     direction: Direction,
@@ -37,44 +36,45 @@ pub(crate) fn measure(
     request: &RunRequest,
     interrupt: &Interrupt,
 ) -> Result<(Floor, Tap), BenchError> {
-    let tap = acquainted(tap, interrupt)?;
+    let tap = resolve_addresses(tap, interrupt)?;
     let socket = UdpSocket::bind((KERNEL, 0))
         .map_err(|error| BenchError::io("opening a UDP socket", error))?;
     let headers = headers(&tap, &socket)?;
-    let pace = Pace::new(request, interrupt, u64::from(payload));
+    let progress = FloorProgress::new(request, interrupt, u64::from(payload));
     let frames = Frames::new(tap, headers, payload as usize, request)?;
     let (ours, kernel) = thread::scope(|scope| {
         let ours = scope.spawn(|| match direction {
             Direction::ToKernel => {
-                Seat::Source.take();
-                frames.send_all(&pace)
+                PinnedThread::Source.pin();
+                frames.send_all(&progress)
             }
             Direction::FromKernel => {
-                Seat::Sink.take();
-                frames.receive_all(&pace)
+                PinnedThread::Sink.pin();
+                frames.receive_all(&progress)
             }
         });
         let kernel = scope.spawn(|| match direction {
             Direction::ToKernel => {
-                Seat::Sink.take();
-                kernel::receive_all(&socket, request, &pace)
+                PinnedThread::Sink.pin();
+                kernel::receive_all(&socket, request, &progress)
             }
             Direction::FromKernel => {
-                Seat::Source.take();
-                kernel::send_all(&socket, payload as usize, request, &pace)
+                PinnedThread::Source.pin();
+                kernel::send_all(&socket, payload as usize, request, &progress)
             }
         });
         (joined(ours), joined(kernel))
     });
     let (tap, ()) = (ours?, kernel?);
-    let how = "the same bytes through the same device between two threads, copied four times and summed twice, in \
-               bare frames at linerate's end and UDP datagrams at the kernel's, without TCP";
-    Ok((Floor { bytes: request.bytes, time: pace.time(), how: how.to_owned() }, tap))
+    let how = "the same bytes through the same device between two threads, copied four times and \
+               summed twice, in bare frames at linerate's end and UDP datagrams at the kernel's, \
+               without TCP";
+    Ok((Floor { bytes: request.bytes, time: progress.time(), how: how.to_owned() }, tap))
 }
 
-/// An echo makes each end know the other's station.
-fn acquainted(tap: Tap, interrupt: &Interrupt) -> Result<Tap, BenchError> {
-    const PATIENCE: Duration = Duration::from_secs(5);
+/// Exchanges an echo, so that both ends have resolved the other's MAC address.
+fn resolve_addresses(tap: Tap, interrupt: &Interrupt) -> Result<Tap, BenchError> {
+    const TIMEOUT: Duration = Duration::from_secs(5);
     let mut end = End::new(OURS, 0, tap)?;
     let begun = MonotonicClock.now();
     let silent = |what: &str| BenchError::ConnectionLost {
@@ -88,7 +88,7 @@ fn acquainted(tap: Tap, interrupt: &Interrupt) -> Result<Tap, BenchError> {
         match end.stack().poll_event() {
             Some(Event::EchoReply(_)) => return Ok(end.into_link()),
             _ if interrupt.is_raised() => return Err(BenchError::Interrupted),
-            _ if now.since(begun) > PATIENCE => return Err(silent("no echo")),
+            _ if now.since(begun) > TIMEOUT => return Err(silent("no echo")),
             _ => {}
         }
     }

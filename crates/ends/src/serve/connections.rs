@@ -1,4 +1,4 @@
-//! The open connections of a service: no more than a limit, and all of them closed at its end.
+//! The open connections of a service, with a limit. All are closed at its end.
 
 use super::lock::lock;
 use crate::socket::Stream;
@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The open connections of a service.
 #[derive(Debug)]
-pub(crate) struct Guests {
+pub(crate) struct Connections {
     limit: usize,
-    /// Invariant: no more than `limit` streams.
+    /// Invariant: at most `limit` streams.
     open: Mutex<Open>,
     closing: AtomicBool,
 }
@@ -19,18 +19,18 @@ pub(crate) struct Guests {
 #[derive(Debug, Default)]
 struct Open {
     next: u64,
-    /// A second handle of each, to close it by.
+    /// A second handle of each stream, to close it with.
     streams: BTreeMap<u64, Stream>,
 }
 
-impl Guests {
-    /// No guests yet, and never more than `limit`.
+impl Connections {
+    /// Creates an empty set with a limit.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, open: Mutex::default(), closing: AtomicBool::new(false) }
     }
 
-    /// A place for one more, if there is one.
-    pub(crate) fn admit(&self, stream: &Stream) -> Option<Place<'_>> {
+    /// Adds a connection, if the limit allows it.
+    pub(crate) fn admit(&self, stream: &Stream) -> Option<ConnectionSlot<'_>> {
         let handle = stream.try_clone().ok()?;
         let mut open = lock(&self.open);
         if open.streams.len() >= self.limit {
@@ -39,33 +39,33 @@ impl Guests {
         let id = open.next;
         open.next += 1;
         open.streams.insert(id, handle);
-        Some(Place { guests: self, id })
+        Some(ConnectionSlot { connections: self, id })
     }
 
-    /// Wakes every thread that waits for its guest, so that it ends.
+    /// Closes all connections, which wakes the threads that wait for them.
     pub(crate) fn close_all(&self) {
         self.closing.store(true, Ordering::Relaxed);
         for stream in lock(&self.open).streams.values() {
-            // One that is closed already needs no closing.
+            // Fails if the peer has closed the connection already.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
     /// Is the service about to end?
-    pub(crate) fn are_leaving(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 }
 
-/// A guest's place, given back when it is dropped.
+/// A registered connection, which is removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
-    guests: &'a Guests,
+pub(crate) struct ConnectionSlot<'a> {
+    connections: &'a Connections,
     id: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for ConnectionSlot<'_> {
     fn drop(&mut self) {
-        lock(&self.guests.open).streams.remove(&self.id);
+        lock(&self.connections.open).streams.remove(&self.id);
     }
 }

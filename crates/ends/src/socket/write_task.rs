@@ -1,4 +1,4 @@
-//! The source's half of a transfer over a socket: write against a deadline.
+//! Writing a transfer to a socket, with a deadline.
 
 use super::counters::Sampler;
 use super::pause::{SLICE, is_pause};
@@ -7,30 +7,30 @@ use crate::workload::{Pattern, chargen};
 use std::io::{self, Write};
 use std::time::Instant;
 
-/// What a source is to write.
+/// The parameters of a transfer to write.
 #[derive(Clone, Copy, Debug)]
-pub struct Outflow {
-    /// So many bytes.
+pub struct WriteTask {
+    /// Number of bytes to write.
     pub bytes: u64,
-    /// Bytes that a write offers.
+    /// Maximum size of a write.
     pub write_size: usize,
-    /// The bytes.
+    /// The data.
     pub contents: Contents,
 }
 
-/// The bytes that a source writes.
+/// The data that a source writes.
 #[derive(Clone, Copy, Debug)]
 pub enum Contents {
-    /// Those of the pattern, each where it belongs, as a comparison at the other end needs it.
+    /// A pattern that depends on the position, for comparison at the other end.
     Pattern(Pattern),
-    /// Any: the first write's are written over and over, and cost no time.
+    /// Arbitrary data: one buffer is written repeatedly, at no cost.
     Any,
-    /// Those of RFC 864.
+    /// The characters of RFC 864.
     Characters,
 }
 
 impl Contents {
-    /// Makes the bytes from `position` on, if `into` does not hold them.
+    /// Fills `into` with the data at `position`, unless it may stay as it is.
     pub fn renew(self, position: u64, into: &mut [u8]) {
         match self {
             Self::Pattern(pattern) => pattern.fill(position, into),
@@ -40,30 +40,31 @@ impl Contents {
     }
 }
 
-/// What a source has written.
+/// The result of a written transfer.
 #[derive(Debug)]
-pub struct Given {
-    /// Bytes that the socket took.
+pub struct WriteResult {
+    /// Bytes that the socket accepted.
     pub bytes: u64,
-    /// When the first write was called.
+    /// Time of the first write.
     pub began: Instant,
-    /// What broke, if that ended it.
+    /// The error, if the connection failed.
     pub error: Option<io::Error>,
-    /// What the queues held.
+    /// The maxima of the queues.
     pub peaks: Sampler,
 }
 
-impl Outflow {
-    /// Writes to `stream` until the bytes are through or `stop` says so; `stop` is told when the
-    /// first write was, and what time it is.
-    pub fn give(&self, stream: &Stream, stop: impl Fn(Instant, Instant) -> bool) -> Given {
+impl WriteTask {
+    /// Writes to `stream` until all bytes are accepted or `stop` returns true. The arguments of
+    /// `stop` are the time of the first write and the current time.
+    pub fn run(&self, stream: &Stream, stop: impl Fn(Instant, Instant) -> bool) -> WriteResult {
         let mut buffer = vec![0; self.write_size.max(1)];
-        // Memory that was never written is one page of zeros, and faster to read than any data.
+        // Untouched memory maps to a single page of zeros, which would be read faster than real
+        // data.
         Pattern::new(0).fill(0, &mut buffer);
         let prepared = stream.set_write_timeout(Some(SLICE));
         let began = Instant::now();
         let mut given =
-            Given { bytes: 0, began, error: prepared.err(), peaks: Sampler::new(began) };
+            WriteResult { bytes: 0, began, error: prepared.err(), peaks: Sampler::new(began) };
         while given.error.is_none() && given.bytes < self.bytes {
             let left = usize::try_from(self.bytes - given.bytes).unwrap_or(usize::MAX);
             let length = buffer.len().min(left);
@@ -76,11 +77,11 @@ impl Outflow {
     }
 }
 
-/// Writes all of `bytes`; false if that ended before.
+/// Writes all of `bytes`. Returns false if the transfer ended before.
 fn write_whole(
     mut stream: &Stream,
     mut bytes: &[u8],
-    given: &mut Given,
+    given: &mut WriteResult,
     stop: &impl Fn(Instant, Instant) -> bool,
 ) -> bool {
     while !bytes.is_empty() {
@@ -116,14 +117,14 @@ mod tests {
         (near.into(), listener.accept().unwrap().0)
     }
 
-    fn outflow(bytes: u64) -> Outflow {
-        Outflow { bytes, write_size: 1_000, contents: Contents::Pattern(Pattern::new(3)) }
+    fn write_task(bytes: u64) -> WriteTask {
+        WriteTask { bytes, write_size: 1_000, contents: Contents::Pattern(Pattern::new(3)) }
     }
 
     #[test]
-    fn every_byte_knows_its_place() {
+    fn the_pattern_depends_on_the_position() {
         let (near, mut far) = pair();
-        let given = outflow(3_456).give(&near, |_, _| false);
+        let given = write_task(3_456).run(&near, |_, _| false);
         assert_eq!(given.bytes, 3_456);
         drop(near);
         let mut arrived = Vec::new();
@@ -133,16 +134,16 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_that_does_not_read_does_not_hold_the_source_for_ever() {
+    fn a_sink_that_does_not_read_does_not_block_the_source_for_ever() {
         let (near, _far) = pair();
-        let given = outflow(u64::MAX).give(&near, |began, now| now - began > 2 * SLICE);
+        let given = write_task(u64::MAX).run(&near, |began, now| now - began > 2 * SLICE);
         assert!(given.bytes > 0 && given.error.is_none());
     }
 
     #[test]
-    fn a_sink_that_is_gone_is_an_error() {
+    fn a_closed_sink_is_an_error() {
         let (near, far) = pair();
         drop(far);
-        assert!(outflow(u64::MAX).give(&near, |_, _| false).error.is_some());
+        assert!(write_task(u64::MAX).run(&near, |_, _| false).error.is_some());
     }
 }

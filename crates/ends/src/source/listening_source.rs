@@ -1,9 +1,9 @@
-//! A source that listens, and pours RFC 864's characters over whoever connects.
+//! A source that listens, and sends the characters of RFC 864 to every peer that connects.
 
 use super::error::SourceError;
 use super::supply::{Supply, options};
 use crate::interrupt::Interrupt;
-use crate::serve::{Guests, ListenAt, Listener, Place};
+use crate::serve::{ConnectionSlot, Connections, ListenAt, Listener};
 use crate::socket::{Contents, Network, Stream, is_pause};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -11,80 +11,80 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Connections at a time.
-const MOST_GUESTS: usize = 64;
-/// How long a wait may be before somebody asks whether it should go on.
+/// Maximum number of connections.
+const MAX_CONNECTIONS: usize = 64;
+/// Maximum time of a wait before the thread checks whether it should stop.
 const SLICE: Duration = Duration::from_millis(100);
-/// How long a peer that takes nothing is kept.
+/// Maximum time without progress before a peer is disconnected.
 const IDLE: Duration = Duration::from_secs(600);
-/// How long a peer may take to close after the last byte.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// Time for a peer to close the connection after the last byte.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A source that listens.
+/// A listening source.
 #[derive(Debug)]
-pub struct Fountain {
+pub struct ListeningSource {
     listener: Listener,
     supply: Supply,
 }
 
-/// Something that a fountain tells.
+/// An event of a listening source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A connection is over.
-    Drawn(Drawn),
-    /// A connection came too many.
-    TurnedAway(SocketAddr),
+    /// A connection has ended.
+    Served(Served),
+    /// A connection was rejected because of the limit.
+    Rejected(SocketAddr),
 }
 
-/// What somebody has drawn.
+/// A connection that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drawn {
-    /// Who.
+pub struct Served {
+    /// The address of the peer.
     pub peer: SocketAddr,
-    /// Bytes that the socket took for it.
+    /// Bytes that the socket accepted.
     pub bytes: u64,
-    /// From the first to the last of them.
+    /// Time from the first to the last of them.
     pub time: Duration,
 }
 
-impl Fountain {
-    /// Listens at `place` of `network`, with `supply` for everybody who comes.
+impl ListeningSource {
+    /// Listens at `place` of `network`. Every connection gets `supply`.
     ///
     /// # Errors
-    /// The place cannot be had, or the buffer is larger than what is granted.
+    /// The address is not available, or the buffer exceeds the limit.
     pub fn bind(network: &Network, place: ListenAt, supply: Supply) -> Result<Self, SourceError> {
-        // What is accepted inherits the buffer.
+        // Accepted connections inherit the buffer.
         let listener = Listener::bind(network, place, &options(network, &supply)?)?;
         Ok(Self { listener, supply })
     }
 
-    /// Where it listens, with the port that was free if it was left open.
+    /// Returns the address, with the actual port if port 0 was requested.
     ///
     /// # Errors
-    /// What the socket says.
+    /// The error of the system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves whoever comes until `interrupt` is raised; `tell` hears of every connection.
+    /// Serves connections until `interrupt` is raised. Calls `tell` with every event.
     ///
     /// # Errors
-    /// The listening socket broke.
+    /// The listening socket failed.
     pub fn serve(&self, interrupt: &Interrupt, tell: &(dyn Fn(&Event) + Sync)) -> io::Result<()> {
-        let guests = Guests::new(MOST_GUESTS);
+        let connections = Connections::new(MAX_CONNECTIONS);
         thread::scope(|scope| {
             let outcome = self.listener.accept_until(interrupt, |stream, peer| {
-                let guests = &guests;
-                let Some(place) = guests.admit(&stream) else {
-                    return tell(&Event::TurnedAway(peer));
+                let connections = &connections;
+                let Some(place) = connections.admit(&stream) else {
+                    return tell(&Event::Rejected(peer));
                 };
                 let serve =
-                    move || tell(&Event::Drawn(self.serve_one(&stream, peer, guests, place)));
+                    move || tell(&Event::Served(self.serve_one(&stream, peer, connections, place)));
                 if thread::Builder::new().spawn_scoped(scope, serve).is_err() {
-                    tell(&Event::TurnedAway(peer));
+                    tell(&Event::Rejected(peer));
                 }
             });
-            guests.close_all();
+            connections.close_all();
             outcome
         })
     }
@@ -93,31 +93,31 @@ impl Fountain {
         &self,
         stream: &Stream,
         peer: SocketAddr,
-        guests: &Guests,
-        _place: Place<'_>,
-    ) -> Drawn {
+        connections: &Connections,
+        _place: ConnectionSlot<'_>,
+    ) -> Served {
         let began = Instant::now();
-        let mut pouring = Pouring::new(&self.supply, began);
+        let mut transfer = Transfer::new(&self.supply, began);
         let (silence, silent) = mpsc::channel();
         thread::scope(|scope| {
-            // Without a thread to hear it, the peer only must not talk.
-            let hearing =
-                thread::Builder::new().spawn_scoped(scope, || hear(stream, silence, guests));
-            // A peer that breaks off has had enough: that is how this service ends.
-            if pouring.pour(stream, guests).is_ok() && hearing.is_ok() {
-                await_silence(&silent, guests);
+            // Without the thread, data of the peer is not read; that only matters if it sends any.
+            let hearing = thread::Builder::new()
+                .spawn_scoped(scope, || read_greeting(stream, silence, connections));
+            // A peer ends the service by closing the connection, which is no error.
+            if transfer.write_to_end(stream, connections).is_ok() && hearing.is_ok() {
+                await_silence(&silent, connections);
             }
             let _ = stream.shutdown(Shutdown::Both);
         });
-        Drawn { peer, bytes: pouring.bytes, time: pouring.last.saturating_duration_since(began) }
+        Served { peer, bytes: transfer.bytes, time: transfer.last.saturating_duration_since(began) }
     }
 }
 
-/// One connection's share.
+/// The state of one connection.
 #[derive(Debug)]
-struct Pouring {
+struct Transfer {
     buffer: Vec<u8>,
-    /// The part of `buffer` that the socket has not taken yet begins here.
+    /// Start of the part of `buffer` that the socket has not accepted yet.
     rest: usize,
     bytes: u64,
     limit: u64,
@@ -126,17 +126,17 @@ struct Pouring {
     max_time: Duration,
 }
 
-impl Pouring {
+impl Transfer {
     fn new(supply: &Supply, began: Instant) -> Self {
         let (buffer, limit, max_time) =
             (vec![0; supply.write_length()], supply.limit(), supply.max_time());
         Self { rest: buffer.len(), buffer, bytes: 0, limit, began, last: began, max_time }
     }
 
-    /// Writes until there is enough, and then the end.
-    fn pour(&mut self, stream: &Stream, guests: &Guests) -> io::Result<()> {
+    /// Writes until a limit is reached, and closes the sending direction.
+    fn write_to_end(&mut self, stream: &Stream, connections: &Connections) -> io::Result<()> {
         stream.set_write_timeout(Some(SLICE))?;
-        while !self.is_enough() && !guests.are_leaving() {
+        while !self.is_enough() && !connections.is_closing() {
             self.write(stream)?;
         }
         stream.shutdown(Shutdown::Write)
@@ -169,10 +169,10 @@ impl Pouring {
     }
 }
 
-/// Throws away whatever the peer says, until it has closed its side, is gone, or all are leaving.
-fn hear(mut stream: &Stream, silence: Sender<()>, guests: &Guests) {
+/// Discards data of the peer until the peer closes its direction or the service ends.
+fn read_greeting(mut stream: &Stream, silence: Sender<()>, connections: &Connections) {
     let mut words = [0; 16 << 10];
-    while !guests.are_leaving() {
+    while !connections.is_closing() {
         match stream.read(&mut words) {
             Ok(1..) => {}
             Err(error) if is_pause(&error) => {}
@@ -182,11 +182,10 @@ fn hear(mut stream: &Stream, silence: Sender<()>, guests: &Guests) {
     drop(silence);
 }
 
-/// Waits until the peer has closed its side, which it does when it has read everything; not for
-/// long.
-fn await_silence(silent: &Receiver<()>, guests: &Guests) {
-    let until = Instant::now() + FAREWELL;
-    while Instant::now() < until && !guests.are_leaving() {
+/// Waits, for a limited time, until the peer has read everything and closed its direction.
+fn await_silence(silent: &Receiver<()>, connections: &Connections) {
+    let until = Instant::now() + CLOSE_TIMEOUT;
+    while Instant::now() < until && !connections.is_closing() {
         if silent.recv_timeout(SLICE) != Err(RecvTimeoutError::Timeout) {
             return;
         }

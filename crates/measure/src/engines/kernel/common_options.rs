@@ -6,29 +6,29 @@ use crate::plan::Plan;
 use linerate_ends::socket::{Congestion, Options, max_segment};
 use std::net::SocketAddr;
 
-/// The smallest MTU that `TCP_MAXSEG` can bring about.
-const LEAST_MTU: u16 = 128;
-/// The largest.
-const MOST_MTU: u16 = 32_767 + 40;
+/// Minimum MTU that `TCP_MAXSEG` can express.
+const MIN_MTU: u16 = 128;
+/// Maximum MTU that `TCP_MAXSEG` can express.
+const MAX_MTU: u16 = 32_767 + 40;
 
-/// What all sockets of the bench have in common.
+/// The common options of the bench's sockets.
 #[derive(Debug)]
-pub(super) struct Pins {
+pub(super) struct CommonOptions {
     pub(super) congestion: Option<String>,
     pub(super) mtu: u16,
 }
 
-impl Pins {
+impl CommonOptions {
     pub(super) fn new(plan: &Plan) -> Result<Self, BenchError> {
-        if !(LEAST_MTU..=MOST_MTU).contains(&plan.mtu) {
-            let remedy = format!("kernel sockets take one from {LEAST_MTU} to {MOST_MTU}");
+        if !(MIN_MTU..=MAX_MTU).contains(&plan.mtu) {
+            let remedy = format!("kernel sockets take one from {MIN_MTU} to {MAX_MTU}");
             return Err(BenchError::Mtu { mtu: plan.mtu.into(), remedy });
         }
         let congestion = Congestion::of_this_machine().choose(plan.congestion.as_deref())?;
         Ok(Self { congestion, mtu: plan.mtu })
     }
 
-    /// The options of a sending socket to `address`.
+    /// Returns the options of a sending socket to `address`.
     pub(super) fn sender(&self, address: SocketAddr, request: &RunRequest) -> Options {
         Options {
             send_buffer: Some(request.send_buffer.bytes),

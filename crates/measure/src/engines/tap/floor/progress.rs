@@ -1,4 +1,4 @@
-//! How far the bytes are, as both threads see it.
+//! The progress of the floor, shared by both threads.
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
@@ -9,16 +9,16 @@ use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Datagrams that may be under way: what the kernel's receive buffer holds for certain.
+/// Maximum number of datagrams in flight, which fit the kernel's receive buffer.
 const WINDOW: u64 = 64;
-/// What has not arrived after so long was dropped somewhere.
+/// Time without progress after which datagrams in flight count as dropped.
 const STALL: Duration = Duration::from_millis(50);
-/// Looks at the other thread's progress before the core is offered to it.
-const LOOKS: u32 = 200;
+/// Number of polls of the other thread's progress before the core is yielded.
+const POLLS: u32 = 200;
 
-/// How far the bytes are.
+/// The progress of the floor.
 #[derive(Debug)]
-pub(crate) struct Pace<'a> {
+pub(crate) struct FloorProgress<'a> {
     interrupt: &'a Interrupt,
     total: u64,
     window: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Pace<'a> {
     ended: AtomicU64,
 }
 
-impl<'a> Pace<'a> {
+impl<'a> FloorProgress<'a> {
     pub(crate) fn new(request: &RunRequest, interrupt: &'a Interrupt, payload: u64) -> Self {
         Self {
             interrupt,
@@ -42,12 +42,12 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// The sender is about to begin.
+    /// Notes the start.
     pub(crate) fn begin(&self) {
         self.began.store(MonotonicClock.now().as_nanos(), Ordering::Relaxed);
     }
 
-    /// The receiver has read `bytes` more.
+    /// Notes that the receiver has read `bytes` bytes more.
     pub(crate) fn deliver(&self, bytes: usize) {
         let delivered = self.delivered.fetch_add(bytes as u64, Ordering::Release) + bytes as u64;
         if delivered >= self.total && self.ended.load(Ordering::Relaxed) == 0 {
@@ -55,19 +55,21 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// Is everything there?
+    /// Has all data arrived?
     pub(crate) fn is_complete(&self) -> bool {
         self.delivered.load(Ordering::Acquire) >= self.total
     }
 
-    /// From the first write to the last read.
+    /// Returns the time from the first write to the last read.
     pub(crate) fn time(&self) -> Duration {
         let at = |nanos: &AtomicU64| Instant::from_nanos(nanos.load(Ordering::Relaxed));
         at(&self.ended).since(at(&self.began))
     }
 
+    /// Checks whether the floor can continue.
+    ///
     /// # Errors
-    /// If somebody asked to stop, or the bytes do not get through.
+    /// If the run was interrupted, or its maximum time has passed.
     pub(crate) fn check(&self) -> Result<(), BenchError> {
         if self.interrupt.is_raised() {
             return Err(BenchError::Interrupted);
@@ -84,16 +86,16 @@ impl<'a> Pace<'a> {
         Ok(())
     }
 
-    /// Waits until less than a window is under way of the `sent` bytes. Returns what of them has to
-    /// be sent again, because it cannot be under way any more.
+    /// Waits until less than a window of the `sent` bytes is in flight. Returns the number of bytes
+    /// to send again, because they must have been dropped.
     ///
     /// # Errors
-    /// As for [`Pace::check`].
+    /// Those of [`Pace::check`].
     pub(crate) fn await_room(&self, sent: u64) -> Result<u64, BenchError> {
         let mut seen = self.delivered.load(Ordering::Acquire);
         let mut since = MonotonicClock.now();
         while sent.saturating_sub(seen) >= self.window && seen < self.total {
-            for _ in 0..LOOKS {
+            for _ in 0..POLLS {
                 spin_loop();
             }
             let now_seen = self.delivered.load(Ordering::Acquire);

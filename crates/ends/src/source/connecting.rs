@@ -6,64 +6,64 @@ use crate::control::{ControlError, Remote, Report, RunSpec};
 use crate::ended::Ended;
 use crate::interrupt::Interrupt;
 use crate::peer::Peer;
-use crate::socket::{Contents, Network, Outflow, Stream, is_pause};
+use crate::socket::{Contents, Network, Stream, WriteTask, is_pause};
 use crate::workload::Pattern;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-/// How long a handshake may take, and a sink to close after the last byte.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long one read may wait while the end is watched for.
+/// Timeout of a handshake, and time for a sink to close after the last byte.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time of one read while the source waits for the end.
 const SLICE: Duration = Duration::from_millis(100);
-/// How long a sink that compares may take for what is still under way when the writing has ended.
-const LAST_WORD: Duration = Duration::from_secs(60);
-/// What a sink reads at a time.
+/// Time for a comparing sink to read the data in flight after the last write.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum size of a sink's reads.
 const READ_SIZE: u64 = 128 << 10;
-/// The longest that a sink lets a run last.
-const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Maximum duration of a run at a sink.
+const MAX_RUN_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a sink has been given.
+/// The result of a transfer to a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// Bytes.
+    /// Bytes accepted by the socket.
     pub bytes: u64,
-    /// From the first write to the word, or the sign, that the last byte was read; to the last
-    /// write if there was none.
+    /// Time from the first write until the sink confirmed the last byte by a report or by closing;
+    /// until the last write if it did neither.
     pub time: Duration,
-    /// Has the sink read them all, as far as one can know: it said so, or it closed after the end?
+    /// Did the sink confirm that it has read everything?
     pub confirmed: bool,
-    /// Was every byte right? `None` if nobody looked.
+    /// Did the data arrive intact? `None` if it was not compared.
     pub verified: Option<bool>,
 }
 
-/// Gives `supply` of RFC 864's characters by `network` to whatever listens at `peer`.
+/// Sends the characters of RFC 864 through `network` to `peer`.
 ///
 /// # Errors
-/// The peer cannot be reached, the buffer is not to be had, or the connection broke.
-pub fn give(
+/// The peer cannot be reached, the buffer exceeds the limit, or the connection failed.
+pub fn send(
     network: &Network,
     peer: &Peer,
     supply: &Supply,
     interrupt: &Interrupt,
 ) -> Result<Delivered, SourceError> {
     let stream = dial(network, peer, supply)?;
-    let outflow = outflow(supply, Contents::Characters);
-    let given = outflow.give(&stream, until(supply, interrupt));
+    let write_task = write_task(supply, Contents::Characters);
+    let given = write_task.run(&stream, until(supply, interrupt));
     if let Some(source) = given.error {
         return Err(SourceError::Broken { bytes: given.bytes, source });
     }
     let written = given.began.elapsed();
-    let confirmed = saw_the_end(&stream);
+    let confirmed = await_end_of_stream(&stream);
     let time = if confirmed { given.began.elapsed() } else { written };
     Ok(Delivered { bytes: given.bytes, time, confirmed, verified: None })
 }
 
-/// Gives `supply` of the pattern of `seed` to the linerate sink at `peer`, which compares.
+/// Sends the pattern of `seed` to the linerate sink at `peer`, which compares it.
 ///
 /// # Errors
-/// As [`give`]; and if the peer is no linerate sink.
-pub fn give_verified(
+/// Those of [`give`]; and if the peer is not a linerate sink.
+pub fn send_verified(
     network: &Network,
     peer: &Peer,
     supply: &Supply,
@@ -72,7 +72,7 @@ pub fn give_verified(
 ) -> Result<Delivered, SourceError> {
     let mut remote =
         Remote::connect(network, peer, u16::MAX).map_err(|error| unable(peer, error))?;
-    let max_time = supply.max_time().min(A_DAY);
+    let max_time = supply.max_time().min(MAX_RUN_TIME);
     let spec = RunSpec {
         receive_buffer: None,
         bytes: supply.limit(),
@@ -86,9 +86,9 @@ pub fn give_verified(
     let stream = dial(network, peer, supply)?;
     (&stream).write_all(opened.greeting().as_bytes()).map_err(broken)?;
     remote.await_ready().map_err(|error| unable(peer, error))?;
-    let outflow = outflow(supply, Contents::Pattern(Pattern::new(seed)));
-    let given = outflow.give(&stream, until(supply, interrupt));
-    // Whatever ended the writing, the sink reads to the end of what has been written.
+    let write_task = write_task(supply, Contents::Pattern(Pattern::new(seed)));
+    let given = write_task.run(&stream, until(supply, interrupt));
+    // In any case the sink reads to the end of the written data.
     let _ = stream.shutdown(Shutdown::Write);
     let report = await_report(&mut remote, peer)?;
     let report = report.checked(given.bytes, spec.bytes).map_err(|error| unable(peer, error))?;
@@ -106,11 +106,11 @@ pub fn give_verified(
     }
 }
 
-fn outflow(supply: &Supply, contents: Contents) -> Outflow {
-    Outflow { bytes: supply.limit(), write_size: supply.write_length(), contents }
+fn write_task(supply: &Supply, contents: Contents) -> WriteTask {
+    WriteTask { bytes: supply.limit(), write_size: supply.write_length(), contents }
 }
 
-/// Ends the writing when the time is up or somebody asks to stop.
+/// Returns the condition that ends the writing: the maximum time, or an interrupt.
 fn until(supply: &Supply, interrupt: &Interrupt) -> impl Fn(Instant, Instant) -> bool {
     let max_time = supply.max_time();
     move |began, now| interrupt.is_raised() || now.saturating_duration_since(began) >= max_time
@@ -119,7 +119,7 @@ fn until(supply: &Supply, interrupt: &Interrupt) -> impl Fn(Instant, Instant) ->
 fn dial(network: &Network, peer: &Peer, supply: &Supply) -> Result<Stream, SourceError> {
     let options = options(network, supply)?;
     network
-        .dial(peer, |_| options.clone(), PATIENCE)
+        .dial(peer, |_| options.clone(), TIMEOUT)
         .map_err(|source| SourceError::Unreachable { peer: peer.to_string(), source })
 }
 
@@ -131,17 +131,16 @@ fn unable(peer: &Peer, error: ControlError) -> SourceError {
     }
 }
 
-/// Closes the writing side and waits for the sink to close its own, which it does when it has read
-/// everything. A sink that takes no more bytes, or keeps the connection open, is not waited for
-/// long.
-fn saw_the_end(mut stream: &Stream) -> bool {
+/// Closes the sending direction, and waits until the sink closes its own, which it does when it has
+/// read everything. The wait ends after a time without progress.
+fn await_end_of_stream(mut stream: &Stream) -> bool {
     if stream.shutdown(Shutdown::Write).and_then(|()| stream.set_read_timeout(Some(SLICE))).is_err()
     {
         return false;
     }
     let mut queued = u64::MAX;
     let mut progress = Instant::now();
-    while progress.elapsed() < PATIENCE {
+    while progress.elapsed() < TIMEOUT {
         match stream.read(&mut [0; 4_096]) {
             Ok(0) => return true,
             Ok(_) => {}
@@ -156,9 +155,9 @@ fn saw_the_end(mut stream: &Stream) -> bool {
     false
 }
 
-/// The sink's word on everything that was written.
+/// Waits for the sink's report.
 fn await_report(remote: &mut Remote, peer: &Peer) -> Result<Report, SourceError> {
-    let latest = Instant::now() + LAST_WORD;
+    let latest = Instant::now() + REPORT_TIMEOUT;
     let report = match remote.await_done(latest) {
         Ok(Some(report)) => Ok(report),
         Ok(None) => remote.stop(),

@@ -1,4 +1,4 @@
-//! A sink for tests, which keeps to the protocol and then reports whatever it likes.
+//! A sink for tests that follows the protocol and then sends an arbitrary report.
 
 use super::greeting::{self, Token};
 use super::message::{Description, Opened, Ready, Reply, Report, Request, SinkTcp};
@@ -7,12 +7,13 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::thread::{self, JoinHandle};
 
-/// Serves one sweep, each run of which ends with `report`; where it does, and until when.
+/// Serves one sweep, and ends each of its runs with `report`. Returns the address, and the thread.
+///
 /// # Panics
-/// If the sweep does not keep to the protocol.
+/// If the sweep violates the protocol.
 #[must_use]
 #[allow(clippy::unwrap_used, reason = "a sink for tests")]
-pub fn false_sink(report: Report) -> (Peer, JoinHandle<()>) {
+pub fn fake_sink(report: Report) -> (Peer, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let peer = Peer { host: "127.0.0.1".to_owned(), port: listener.local_addr().unwrap().port() };
     (peer, thread::spawn(move || serve(&listener, &report)))
@@ -24,23 +25,23 @@ fn serve(listener: &TcpListener, report: &Report) {
     let mut lines = BufReader::new(control.try_clone().unwrap()).lines().map_while(Result::ok);
     lines.next().unwrap();
     control.write_all(greeting::SINK.as_bytes()).unwrap();
-    let mut say = |reply: Reply| {
-        // Whoever has heard enough is gone.
+    let mut send = |reply: Reply| {
+        // Fails if the sweep has closed the connection.
         let _ = writeln!(control, "{}", serde_json::to_string(&reply).unwrap());
     };
     for line in lines {
         match serde_json::from_str(&line).unwrap() {
-            Request::Describe {} => say(Reply::Description(description())),
+            Request::Describe {} => send(Reply::Description(description())),
             Request::Grant { receive_buffer } => {
-                say(Reply::Granted { granted_bytes: receive_buffer * 2 });
+                send(Reply::Granted { granted_bytes: receive_buffer * 2 });
             }
-            Request::Time {} => say(Reply::Time { nanos: 0 }),
+            Request::Time {} => send(Reply::Time { nanos: 0 }),
             Request::Open(_) => {
-                say(Reply::Opened(Opened { token: Token(7), granted_bytes: 1 }));
+                send(Reply::Opened(Opened { token: Token(7), granted_bytes: 1 }));
                 let (mut data, _) = listener.accept().unwrap();
                 thread::spawn(move || io::copy(&mut data, &mut io::sink()));
-                say(Reply::Ready(Ready { granted_bytes: 1 }));
-                say(Reply::Done(report.clone()));
+                send(Reply::Ready(Ready { granted_bytes: 1 }));
+                send(Reply::Done(report.clone()));
             }
             Request::Stop {} => {}
         }

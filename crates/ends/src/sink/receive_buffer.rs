@@ -1,0 +1,121 @@
+//! The receive buffer of the listening socket, which one run at a time may set.
+//!
+//! The window scale and the first window of a connection depend on the buffer of the listening
+//! socket when the SYN arrives; setting the buffer of the accepted socket is too late. So a run
+//! locks the buffer, sets its size, accepts its data connection, and restores the kernel's tuning.
+//! A plain peer that connects meanwhile gets the run's buffer, which does no harm.
+
+use crate::control::SinkTcp;
+use crate::socket::Listening;
+use std::io;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The buffer of the listening socket, and its lock.
+#[derive(Debug)]
+pub(super) struct ReceiveBufferLock<'a> {
+    listener: &'a Listening,
+    /// The initial receive buffer of the socket, as it reads back.
+    default_size: u64,
+    is_locked: Mutex<bool>,
+    unlocked: Condvar,
+}
+
+impl<'a> ReceiveBufferLock<'a> {
+    /// Creates the lock of a listening socket.
+    pub(super) fn new(listener: &'a Listening) -> io::Result<Self> {
+        let default_size = listener.default_receive_buffer()?;
+        Ok(Self { listener, default_size, is_locked: Mutex::new(false), unlocked: Condvar::new() })
+    }
+
+    /// Returns the TCP implementation of the listener.
+    pub(super) const fn tcp(&self) -> SinkTcp {
+        match self.listener {
+            Listening::Kernel(_) => SinkTcp::Kernel,
+            Listening::Own { .. } => SinkTcp::Linerate,
+        }
+    }
+
+    /// Returns the receive buffer that a run would be granted, as it reads back.
+    pub(super) fn would_grant(&self, receive_buffer: u64) -> io::Result<u64> {
+        self.listener.would_grant(receive_buffer)
+    }
+
+    /// Locks the buffer. Returns `None` after `timeout`.
+    pub(super) fn lock_buffer(&self, timeout: Duration) -> Option<ReceiveBufferGuard<'_>> {
+        let is_locked = self.is_locked.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.unlocked.wait_timeout_while(is_locked, timeout, |is_locked| *is_locked);
+        let (mut is_locked, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if *is_locked {
+            return None;
+        }
+        *is_locked = true;
+        Some(ReceiveBufferGuard { lock: self })
+    }
+}
+
+/// A lock of the buffer. Dropping it restores the buffer and unlocks it.
+#[derive(Debug)]
+pub(super) struct ReceiveBufferGuard<'a> {
+    lock: &'a ReceiveBufferLock<'a>,
+}
+
+impl ReceiveBufferGuard<'_> {
+    /// Sets the options of the next connections. Returns the granted size.
+    pub(super) fn set(
+        &self,
+        receive_buffer: Option<u64>,
+        max_segment: Option<u16>,
+    ) -> io::Result<u64> {
+        self.lock.listener.set_receive(receive_buffer, max_segment)
+    }
+}
+
+impl Drop for ReceiveBufferGuard<'_> {
+    fn drop(&mut self) {
+        // Kernels before 5.14 cannot return to tuning: plain peers then get the default buffer.
+        let _ = self.lock.listener.restore_receive(self.lock.default_size);
+        *self.lock.is_locked.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.lock.unlocked.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::socket::{Network, Options};
+    use std::net::TcpStream;
+
+    fn listening() -> Listening {
+        let any_port = "127.0.0.1:0".parse().unwrap();
+        Listening::at(&Network::Kernel, any_port, &Options::default()).unwrap()
+    }
+
+    fn receive_buffer_of_next(listener: &Listening) -> u64 {
+        let _near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        far.receive_buffer().unwrap()
+    }
+
+    #[test]
+    fn the_size_is_restored_when_the_lock_is_released() {
+        let listener = listening();
+        let default_size = receive_buffer_of_next(&listener);
+        let receive_buffer = ReceiveBufferLock::new(&listener).unwrap();
+        let lock_buffer = receive_buffer.lock_buffer(Duration::ZERO).unwrap();
+        assert_eq!(lock_buffer.set(Some(30_000), Some(1_460)).unwrap(), 60_000);
+        assert_eq!(receive_buffer_of_next(&listener), 60_000);
+        drop(lock_buffer);
+        assert_eq!(receive_buffer_of_next(&listener), default_size);
+    }
+
+    #[test]
+    fn one_run_at_a_time_holds_the_lock() {
+        let listener = listening();
+        let receive_buffer = ReceiveBufferLock::new(&listener).unwrap();
+        let lock_buffer = receive_buffer.lock_buffer(Duration::ZERO).unwrap();
+        assert!(receive_buffer.lock_buffer(Duration::ZERO).is_none());
+        drop(lock_buffer);
+        assert!(receive_buffer.lock_buffer(Duration::ZERO).is_some());
+    }
+}

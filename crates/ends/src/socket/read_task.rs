@@ -1,0 +1,193 @@
+//! Reading a transfer from a socket: count, compare, observe deadlines.
+
+use super::counters::Sampler;
+use super::pause::{SLICE, is_pause};
+use super::stream::Stream;
+use crate::ended::Ended;
+use crate::workload::Pattern;
+use std::io::{self, Read};
+use std::time::{Duration, Instant};
+
+/// The parameters of a transfer to read.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadTask {
+    /// Number of bytes to read.
+    pub bytes: u64,
+    /// Maximum size of a read.
+    pub read_size: usize,
+    /// The expected data, if it is compared.
+    pub pattern: Option<Pattern>,
+    /// Maximum time from the first byte.
+    pub max_time: Duration,
+    /// Maximum time without data.
+    pub idle_time: Duration,
+}
+
+/// The result of a read transfer.
+#[derive(Debug)]
+pub struct ReadResult {
+    /// Bytes read.
+    pub bytes: u64,
+    /// Time at which the first byte had been read.
+    pub first: Option<Instant>,
+    /// Time at which the last byte had been read.
+    pub last: Option<Instant>,
+    /// Time of the end: [`Taken::last`], or later if the transfer ended without further data.
+    pub finished: Instant,
+    /// The reason for the end.
+    pub ended: Ended,
+    /// The error, if the connection failed.
+    pub error: Option<io::Error>,
+    /// Position of the first wrong byte.
+    pub wrong_at: Option<u64>,
+    /// The maxima of the queues.
+    pub peaks: Sampler,
+}
+
+impl ReadResult {
+    /// Returns the time from reading the first byte to reading the last one.
+    pub fn span(&self) -> Duration {
+        match (self.first, self.last) {
+            (Some(first), Some(last)) => last.saturating_duration_since(first),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+impl ReadTask {
+    /// Reads from `stream`, after the data that is already received. Ends when all bytes are read,
+    /// at the end of the stream, after the maximum time, or when `stop` returns true.
+    pub fn run(&self, stream: &Stream, already: &[u8], stop: impl Fn() -> bool) -> ReadResult {
+        // Written now, so that no read of the run causes page faults.
+        let mut buffer = vec![u8::MAX; self.read_size.max(1)];
+        let opened = Instant::now();
+        let mut result = ReadResult::nothing(opened);
+        let mut sources = already.chain(stream);
+        if let Err(error) = stream.set_read_timeout(Some(SLICE.min(self.max_time).max(MIN_TIMEOUT)))
+        {
+            return result.end(Ended::Broken, Some(error));
+        }
+        loop {
+            let wanted = usize::try_from(self.bytes - result.bytes).unwrap_or(usize::MAX);
+            let room = buffer.len().min(wanted);
+            let got = sources.read(&mut buffer[..room]);
+            let now = Instant::now();
+            result.finished = now;
+            match got {
+                Ok(0) if room == 0 => return result.end(Ended::Complete, None),
+                Ok(0) => return result.end(Ended::EndOfStream, None),
+                Ok(count) => self.account(&mut result, now, &buffer[..count]),
+                Err(error) if is_pause(&error) => {}
+                Err(error) => return result.end(Ended::Broken, Some(error)),
+            }
+            if result.bytes == self.bytes {
+                return result.end(Ended::Complete, None);
+            }
+            if stop() {
+                return result.end(Ended::Stopped, None);
+            }
+            if self.is_late(&result, opened, now) {
+                return result.end(Ended::TimeUp, None);
+            }
+            result.peaks.look(now, stream);
+        }
+    }
+
+    fn account(&self, result: &mut ReadResult, now: Instant, arrived: &[u8]) {
+        if let (Some(pattern), None) = (self.pattern, result.wrong_at) {
+            result.wrong_at = pattern.verify(result.bytes, arrived).err();
+        }
+        result.first.get_or_insert(now);
+        result.last = Some(now);
+        result.bytes += arrived.len() as u64;
+    }
+
+    fn is_late(&self, result: &ReadResult, opened: Instant, now: Instant) -> bool {
+        let since = |then: Instant| now.saturating_duration_since(then);
+        result.first.is_some_and(|first| since(first) >= self.max_time)
+            || since(result.last.unwrap_or(opened)) >= self.idle_time
+    }
+}
+
+/// The kernel interprets a timeout of zero as none.
+const MIN_TIMEOUT: Duration = Duration::from_millis(1);
+
+impl ReadResult {
+    const fn nothing(now: Instant) -> Self {
+        Self {
+            bytes: 0,
+            first: None,
+            last: None,
+            finished: now,
+            ended: Ended::Complete,
+            error: None,
+            wrong_at: None,
+            peaks: Sampler::new(now),
+        }
+    }
+
+    fn end(self, ended: Ended, error: Option<io::Error>) -> Self {
+        Self { ended, error, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
+    fn pair() -> (TcpStream, Stream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, listener.accept().unwrap().0.into())
+    }
+
+    fn read_task(bytes: u64) -> ReadTask {
+        let (pattern, minute) = (Some(Pattern::new(7)), Duration::from_secs(60));
+        ReadTask { bytes, read_size: 1_000, pattern, max_time: minute, idle_time: minute }
+    }
+
+    #[test]
+    fn it_ends_at_the_last_byte_and_reads_no_more() {
+        let (mut near, far) = pair();
+        let mut bytes = vec![0; 5_000];
+        Pattern::new(7).fill(0, &mut bytes);
+        near.write_all(&bytes).unwrap();
+        let result = read_task(4_500).run(&far, b"", || false);
+        assert_eq!((result.bytes, result.ended, result.wrong_at), (4_500, Ended::Complete, None));
+        assert_eq!((&far).read(&mut [0; 1_000]).unwrap(), 500);
+    }
+
+    #[test]
+    fn data_received_with_the_greeting_counts() {
+        let (mut near, far) = pair();
+        let mut bytes = vec![0; 3_000];
+        Pattern::new(7).fill(0, &mut bytes);
+        bytes[2_999] ^= 1;
+        near.write_all(&bytes[1_234..]).unwrap();
+        drop(near);
+        let result = read_task(9_000).run(&far, &bytes[..1_234], || false);
+        assert_eq!(
+            (result.bytes, result.ended, result.wrong_at),
+            (3_000, Ended::EndOfStream, Some(2_999))
+        );
+    }
+
+    #[test]
+    fn a_stalled_source_ends_the_transfer_after_the_maximum_time() {
+        let (mut near, far) = pair();
+        near.write_all(b"x").unwrap();
+        let hurried =
+            ReadTask { max_time: Duration::from_millis(1), pattern: None, ..read_task(10) };
+        let result = hurried.run(&far, b"", || false);
+        assert_eq!((result.bytes, result.ended), (1, Ended::TimeUp));
+        let looks = Cell::new(0);
+        let enough = || looks.replace(looks.get() + 1) > 20;
+        let silent = ReadTask { idle_time: Duration::from_millis(1), ..read_task(10) };
+        assert_eq!(silent.run(&far, b"", enough).ended, Ended::TimeUp);
+        let stopped = read_task(10).run(&far, b"", || true);
+        assert_eq!(stopped.ended, Ended::Stopped);
+    }
+}
