@@ -179,7 +179,7 @@ fn a_buffer_above_the_limit_is_refused() {
     ListeningSource::bind(&Network::Kernel, any_port(), modest).unwrap();
 }
 
-/// The kernel refuses a socket with an unknown congestion control, which shows that the name is set.
+/// The kernel refuses a socket with an unknown congestion control, so its name is set.
 #[test]
 fn every_socket_of_a_source_gets_its_congestion_control() {
     let unknown = Supply { congestion: Some("no-such".to_owned()), ..supply(Some(1)) };
