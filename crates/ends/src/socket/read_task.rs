@@ -32,7 +32,7 @@ pub struct ReadResult {
     pub first: Option<Instant>,
     /// Time at which the last byte had been read.
     pub last: Option<Instant>,
-    /// Time of the end: [`Taken::last`], or later if the transfer ended without further data.
+    /// Time of the end: [`ReadResult::last`], or later if the transfer ended without further data.
     pub finished: Instant,
     /// The reason for the end.
     pub ended: Ended,

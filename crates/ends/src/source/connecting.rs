@@ -62,7 +62,7 @@ pub fn send(
 /// Sends the pattern of `seed` to the linerate sink at `peer`, which compares it.
 ///
 /// # Errors
-/// Those of [`give`]; and if the peer is not a linerate sink.
+/// Those of [`send`]; and if the peer is not a linerate sink.
 pub fn send_verified(
     network: &Network,
     peer: &Peer,

@@ -90,7 +90,7 @@ impl<'a> FloorProgress<'a> {
     /// to send again, because they must have been dropped.
     ///
     /// # Errors
-    /// Those of [`Pace::check`].
+    /// Those of [`FloorProgress::check`].
     pub(crate) fn await_room(&self, sent: u64) -> Result<u64, BenchError> {
         let mut seen = self.delivered.load(Ordering::Acquire);
         let mut since = MonotonicClock.now();
