@@ -202,7 +202,7 @@ fn forged_reports_affect_no_flow_and_no_later_connection() {
         let what = format!("{read} of {undisturbed} bytes, {quoted:?}: {counted:?}");
         assert!(read * 100 >= undisturbed * 95, "{what}");
         let evaluated = counted.reports_held + counted.reports_ignored;
-        assert!(evaluated > u64::from(MESSAGES / 4), "the messages were evaluated: {what}");
+        assert!(evaluated > MESSAGES / 4, "the messages were evaluated: {what}");
         assert!(counted.reports_disproved > 1_000 && counted.reports_applied < 10, "{what}");
         assert_eq!(sender.effective_mss(), FULL, "{what}");
     }

@@ -61,14 +61,14 @@ pub struct Statistics {
     /// §7.8).
     pub path_sizes_withdrawn: u64,
     /// Reports of a narrow path that had to wait until the segment that they quote was found lost (RFC
-    /// 5927 §7.2).
-    pub reports_held: u64,
+    /// 5927 §7.2). This and the following three counters saturate.
+    pub reports_held: u32,
     /// Reports of a narrow path that made segments smaller.
-    pub reports_applied: u64,
+    pub reports_applied: u32,
     /// Reports of a narrow path that were disproved by what arrived.
-    pub reports_disproved: u64,
+    pub reports_disproved: u32,
     /// Reports of a narrow path without effect: what they quote would have fitted, or another one waits.
-    pub reports_ignored: u64,
+    pub reports_ignored: u32,
     /// Duplicate acknowledgements received.
     pub duplicate_acks: u64,
     /// Segments whose data lay beyond a hole.
