@@ -106,7 +106,7 @@ impl Registry {
                 self.wake_one(id, Direction::Write);
             }
             // Calls on a stream fail when the connection has ended, not while it may recover.
-            TcpEvent::Writable | TcpEvent::Trouble | TcpEvent::PathMtu => {}
+            TcpEvent::Writable | TcpEvent::SoftError | TcpEvent::PathMtu => {}
         }
     }
 

@@ -5,7 +5,7 @@
 use linerate_stack::{
     ConnectOptions, Error, Event, ListenHandle, ListenOptions, Medium, Route, TcpHandle,
 };
-use linerate_tcp::{Error as TcpError, Event as TcpEvent, State, Trouble};
+use linerate_tcp::{Error as TcpError, Event as TcpEvent, SoftError, State};
 use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
 use linerate_wire::{
@@ -460,15 +460,15 @@ fn soft_errors_are_reported_and_end_no_connection() {
         for (handle, state) in [(left, State::Established), (opening, State::SynSent)] {
             let connection = pair.stack(Side::Left).tcp(handle).unwrap();
             assert_eq!(
-                (connection.state(), connection.trouble()),
-                (state, Some(Trouble::Unreachable)),
+                (connection.state(), connection.soft_error()),
+                (state, Some(SoftError::Unreachable)),
                 "{error:?}"
             );
         }
         let told = events(&mut pair, Side::Left);
         assert_eq!(told.len(), 2, "{error:?}");
         for handle in [left, opening] {
-            assert!(told.contains(&Event::Tcp(handle, TcpEvent::Trouble)), "{error:?}");
+            assert!(told.contains(&Event::Tcp(handle, TcpEvent::SoftError)), "{error:?}");
         }
     }
 }
@@ -502,7 +502,7 @@ fn a_source_quench_is_silently_discarded() {
     let before = pair.stack(Side::Left).tcp(left).unwrap().information();
     assert!(answers(&mut pair, Side::Left, report(IcmpError::SourceQuench, &packet)).is_empty());
     let connection = pair.stack(Side::Left).tcp(left).unwrap();
-    assert_eq!((connection.information(), connection.trouble()), (before, None));
+    assert_eq!((connection.information(), connection.soft_error()), (before, None));
     assert_eq!(events(&mut pair, Side::Left), []);
     assert_eq!(pair.stack(Side::Left).counters().icmp.in_source_quenches, 1);
 }

@@ -49,7 +49,7 @@ fn recoveries_from_real_losses_are_not_undone() {
             let lost = sender.segments_sent - receiver.segments_received;
             let what = format!("{congestion}, {loss} of 1,000 lost, {lost} in all: {sender:?}");
             assert!(lost > 100 && sender.fast_retransmissions > 10, "{what}");
-            assert_eq!(sender.duplicates_told, 0, "{what}");
+            assert_eq!(sender.duplicates_reported, 0, "{what}");
             assert_eq!(sender.spurious_recoveries, 0, "{what}");
         }
     }

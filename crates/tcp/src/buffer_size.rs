@@ -1,26 +1,27 @@
-//! How large a socket buffer is, and whether it may become larger.
+//! The size of a socket buffer, and whether it may grow.
 
+use crate::compact::pack::{Pack, Packer, Unpacker};
 use crate::receive::saturated;
-use crate::rest::pack::{Pack, Packer, Unpacker};
 
 /// The largest socket buffer: what a scaled window can offer (RFC 7323 §2.3).
 pub const LARGEST_BUFFER: usize = 1 << 30;
 
-/// The size of a send or a receive buffer, in bytes of data. Memory is taken only for data that is there.
+/// The size of a send or receive buffer, in bytes of data. Memory is allocated only for data that
+/// is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSize {
-    /// This size and no other, as after `SO_SNDBUF` or `SO_RCVBUF`.
+    /// A fixed size, as after `SO_SNDBUF` or `SO_RCVBUF`.
     Fixed(u32),
-    /// It grows with what the path and the application make use of.
+    /// A size that grows with the needs of the path and the application.
     Tuned {
-        /// What it begins with.
+        /// Initial size in bytes.
         initial: u32,
-        /// What it never exceeds.
+        /// Maximum size in bytes.
         most: u32,
     },
 }
 
-/// A fixed size is one that is the most without being the first.
+/// A fixed size is packed as a tuned one with an initial size of zero.
 impl Pack for BufferSize {
     fn pack(&self, into: &mut Packer<'_>) {
         match *self {
@@ -38,7 +39,7 @@ impl Pack for BufferSize {
 }
 
 impl BufferSize {
-    /// What the buffer begins with.
+    /// Returns the initial size in bytes.
     #[must_use]
     pub const fn initial(self) -> usize {
         match self {
@@ -47,7 +48,7 @@ impl BufferSize {
         }
     }
 
-    /// The largest that it can become.
+    /// Returns the maximum size in bytes.
     #[must_use]
     pub const fn most(self) -> usize {
         match self {
@@ -56,7 +57,7 @@ impl BufferSize {
         }
     }
 
-    /// The same, of at least one byte and at most `most`.
+    /// Limits the size to at least one byte and at most `most`.
     #[inline(always)]
     #[must_use]
     pub(crate) fn within(self, most: usize) -> Self {
@@ -71,7 +72,7 @@ impl BufferSize {
     }
 }
 
-/// A size that somebody has chosen is fixed. More than [`LARGEST_BUFFER`] is that.
+/// A size chosen by the application is fixed. It is limited to [`LARGEST_BUFFER`].
 impl From<usize> for BufferSize {
     fn from(size: usize) -> Self {
         Self::Fixed(saturated(size))

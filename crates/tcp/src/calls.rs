@@ -10,11 +10,12 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
 impl Connection {
-    /// Adds `data` to what is to be sent; returns how much of it there was room for. `Ok(0)` for
-    /// data that is not empty means: come back after [`Event::Writable`](crate::Event::Writable).
+    /// Appends `data` to the send queue, and returns how much of it there was room for. `Ok(0)` for
+    /// non-empty data means: try again after [`Event::Writable`](crate::Event::Writable).
     ///
     /// # Errors
-    /// Why the connection ended, or [`Error::Shutdown`] if the application has closed this direction.
+    /// Why the connection ended, or [`Error::Shutdown`] if the application has closed this
+    /// direction.
     #[inline]
     pub fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, Error> {
         self.add(now, data.len(), |buffer, memory| {
@@ -23,8 +24,8 @@ impl Connection {
         })
     }
 
-    /// Has `add` put bytes into the send buffer, of `wanted` that the application would like to; it says how
-    /// many it has put there, and whether there was room for all that are wanted.
+    /// Lets `add` put up to `wanted` bytes into the send buffer. It returns how many it has put
+    /// there, and whether there was room for all of them.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -40,7 +41,7 @@ impl Connection {
         Ok(self.add_within_capacity(now, add))
     }
 
-    /// As [`Connection::add`] of a connection that may have closed, or have a low-water mark.
+    /// Handles [`Connection::add`] for a connection that may be closed or have a low-water mark.
     #[inline(never)]
     fn add_below_low_water(
         &mut self,
@@ -62,7 +63,7 @@ impl Connection {
         Ok(taken)
     }
 
-    /// Has `add` put bytes into the send buffer as it is.
+    /// Lets `add` put bytes into the send buffer, limited by its capacity only.
     #[inline]
     fn add_within_capacity(
         &mut self,
@@ -71,7 +72,7 @@ impl Connection {
     ) -> usize {
         let was_empty = self.sender.buffer.len() == 0;
         if was_empty {
-            // Nothing else waits for the peer in a state to which a user timeout applies.
+            // In states with a user timeout, nothing else is unacknowledged.
             self.watch_user_timeout(now);
         }
         let waits = self.waits_for_window();
@@ -80,13 +81,13 @@ impl Connection {
         self.sender.write_refused = !had_room;
         self.sender.room_awaited |= !had_room;
         if was_empty && taken > 0 {
-            self.start_business(now);
+            self.start_busy_time(now);
         }
         taken
     }
 
     /// Writes `data` whose last byte is urgent. RFC 6093 advises new programs against it; the peer
-    /// reads the data in line and learns where the urgent part ends.
+    /// reads the data in line and learns the end of the urgent part.
     ///
     /// # Errors
     /// As [`Connection::write`].
@@ -100,8 +101,8 @@ impl Connection {
         })
     }
 
-    /// Takes received bytes into `into`; `Ok(0)` for a buffer that is not empty means that the peer
-    /// has closed and everything was read.
+    /// Reads received bytes into `into`; `Ok(0)` for a non-empty buffer means that the peer has
+    /// closed and everything was read.
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if there is nothing yet, or why the connection ended.
@@ -111,13 +112,13 @@ impl Connection {
             return self.nothing_to_read(into);
         }
         let count = self.receiver.buffer.read(into);
-        self.follow_read(now, count);
+        self.on_bytes_read(now, count);
         Ok(count)
     }
 
-    /// The application has read `count` bytes, at least one.
+    /// Handles the consequences of a read of `count` bytes, at least one.
     #[inline]
-    pub(crate) fn follow_read(&mut self, now: Instant, count: usize) {
+    pub(crate) fn on_bytes_read(&mut self, now: Instant, count: usize) {
         self.forget_passed_urgent_mark();
         self.tune_receive_buffer(now, count);
         self.judge_read();
@@ -140,7 +141,7 @@ impl Connection {
         Ok(self.receiver.buffer.peek(into))
     }
 
-    /// Would [`Connection::read`] find nothing, and may something still come?
+    /// Whether [`Connection::read`] would find nothing, and more may arrive.
     #[inline]
     #[must_use]
     pub fn has_nothing_to_read(&self) -> bool {
@@ -148,11 +149,11 @@ impl Connection {
     }
 
     fn nothing_to_read(&self, into: &[u8]) -> Result<usize, Error> {
-        if into.is_empty() { Ok(0) } else { self.why_nothing_to_read() }
+        if into.is_empty() { Ok(0) } else { self.error_of_empty_read() }
     }
 
-    /// Zero for the end of the stream.
-    pub(crate) fn why_nothing_to_read(&self) -> Result<usize, Error> {
+    /// Returns zero for the end of the stream, or the error of a read.
+    pub(crate) fn error_of_empty_read(&self) -> Result<usize, Error> {
         match self.error {
             Some(error) => Err(error),
             None if self.is_at_end_of_stream() => Ok(0),
@@ -160,18 +161,18 @@ impl Connection {
         }
     }
 
-    /// A read has made room: is that worth a segment?
+    /// Schedules an acknowledgement if the room made by a read is worth one.
     #[inline(always)]
     fn judge_read(&mut self) {
         let (pending, segment) = (self.rcv.pending(), self.receiver.largest_segment);
-        if self.acks.may_wait(pending, segment, self.rcv.window(), self.receiver.capacity()) {
-            debug_assert!(!self.acks.on_read(&self.received()), "what may wait is not due");
+        if self.acks.is_nothing_due(pending, segment, self.rcv.window(), self.receiver.capacity()) {
+            debug_assert!(!self.acks.on_read(&self.received()), "an acknowledgement is due");
         } else {
             self.owe_ack_if_window_grew();
         }
     }
 
-    /// What the acknowledgement policy wants to know.
+    /// Returns the inputs of the acknowledgement policy.
     #[inline]
     pub(crate) fn received(&self) -> Received {
         Received {
@@ -184,8 +185,8 @@ impl Connection {
         }
     }
 
-    /// Bytes until the end of the announced urgent data, while there is any to read (as
-    /// `SIOCATMARK` tells by zero).
+    /// Returns the bytes until the end of the announced urgent data, while there is any to read
+    /// (`SIOCATMARK` reports zero).
     #[must_use]
     pub fn urgent_distance(&self) -> Option<usize> {
         let mark = self.receiver.urgent?;
@@ -204,7 +205,7 @@ impl Connection {
         }
     }
 
-    /// Closes the sending direction: a FIN follows what was written. Reading goes on.
+    /// Closes the sending direction: a FIN follows the written data. Reading continues.
     pub fn shutdown_write(&mut self, now: Instant) {
         if self.sender.fin() || !self.state.may_write() {
             return;
@@ -219,8 +220,7 @@ impl Connection {
         });
     }
 
-    /// Closes the receiving direction: what has arrived and what will arrive is thrown away, and
-    /// acknowledged all the same.
+    /// Closes the receiving direction: received data is discarded, but still acknowledged.
     pub fn shutdown_read(&mut self, _now: Instant) {
         if !self.receiver.shut {
             self.slow(|connection| {
@@ -237,15 +237,15 @@ impl Connection {
         }
     }
 
-    /// The application lets go. What was written is still sent, as `linger` allows; data that
-    /// nobody has read, or that still comes, resets the connection, so that the peer does not take
-    /// it for delivered (RFC 9293 §3.6.1, RFC 2525 §2.17).
+    /// Releases the connection. Written data is still sent, limited by `linger`. Unread data, or
+    /// data that arrives later, resets the connection, so that the peer does not assume its
+    /// delivery (RFC 9293 §3.6.1, RFC 2525 §2.17).
     pub fn close(&mut self, now: Instant) {
         self.released = true;
         if self.state == State::SynSent {
             self.slow(|connection| connection.end(None));
         } else if self.state == State::TimeWait {
-            // The peer has our FIN and can be told nothing more; old segments must die all the same.
+            // The peer has our FIN, so no reset is possible; old segments must still expire.
             self.slow(|connection| connection.receiver.shut());
         } else if !self.receiver.buffer.is_empty() || self.linger() == Some(Duration::ZERO) {
             self.abort(now);

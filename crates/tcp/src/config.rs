@@ -1,7 +1,7 @@
-//! What a connection is told once, at its birth: sizes, rules and patience; and the profiles, sets
-//! of these that belong together.
+//! The configuration of a connection: sizes, rules and timeouts; and the profiles, consistent sets
+//! of these.
 
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use crate::{
     AckRule, BufferSize, CongestionName, EcnRule, LARGEST_BUFFER, PacingRule, PathSearch, RtoLimits,
 };
@@ -10,20 +10,20 @@ use core::str::FromStr;
 use linerate_units::Duration;
 use thiserror::Error;
 
-/// The least [`Config::path_floor`]: less would be all header.
+/// The least [`Config::path_floor`]: smaller segments would be mostly header.
 const LEAST_SEGMENT: u32 = 48;
 
-/// The longest that an acknowledgement may be held back, clock tick included (RFC 9293 MUST-40: less
-/// than half a second).
+/// The longest delay of an acknowledgement, clock tick included (RFC 9293 MUST-40: less than half a
+/// second).
 const LONGEST_DELAYED_ACK: Duration = Duration::from_millis(499);
 
-/// When a segment that is not full may leave although others are in flight.
+/// The condition under which a small segment may be sent although others are in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NagleRule {
     /// RFC 896: not while anything is in flight.
     Classic,
-    /// Minshall's variation, as in Linux: not while another segment that was not full is in flight.
-    /// A send buffer of one and a half segments then does not wait for a delayed acknowledgement.
+    /// Minshall's variation, as in Linux: not while another small segment is in flight. A send
+    /// buffer of one and a half segments then does not wait for a delayed acknowledgement.
     Minshall,
 }
 
@@ -39,12 +39,12 @@ pub struct TimeLimits {
 /// Whether a silent peer is asked for a sign of life (RFC 9293 §3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// Silence before the first probe. The RFC's default is two hours.
+    /// Idle time before the first probe. The RFC's default is two hours.
     pub idle: Duration,
     /// Time between probes.
     pub interval: Duration,
-    /// Probes without an answer after which the connection is given up; at least two, because
-    /// answers can be lost (RFC 9293 MUST-29).
+    /// Unanswered probes after which the connection is aborted; at least two, because answers can
+    /// be lost (RFC 9293 MUST-29).
     pub probes: u32,
 }
 
@@ -62,75 +62,75 @@ impl Default for KeepAlive {
     }
 }
 
-/// Everything that a connection is configured with.
+/// The configuration of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// Bytes that the application can write ahead of the peer's acknowledgements. Tuned, it grows to
-    /// twice the congestion window, so that a window of data can be in flight and another one wait.
+    /// Size of the send buffer. If tuned, it grows to twice the congestion window, so that one
+    /// window is in flight and another is ready.
     pub send_buffer: BufferSize,
-    /// Bytes that the peer can send ahead of the application's reads. Tuned, it grows to twice what the
-    /// application reads in a round trip.
+    /// Size of the receive buffer. If tuned, it grows to twice what the application reads in a
+    /// round trip.
     pub receive_buffer: BufferSize,
-    /// Send segments that are not full at once (no Nagle).
+    /// Send small segments at once (no Nagle).
     pub no_delay: bool,
     /// The Nagle rule that holds without [`Config::no_delay`].
     pub nagle: NagleRule,
-    /// Probe a silent peer; `None` leaves it in peace, the RFC's default.
+    /// Probe an idle peer; `None`, the RFC's default, does not.
     pub keep_alive: Option<KeepAlive>,
-    /// How long after the application's close unsent data is still cared for: `None` without limit,
+    /// How long unsent data is delivered after the application's close: `None` means without limit,
     /// zero resets at once (as `SO_LINGER`).
     pub linger: Option<Duration>,
     /// Offer window scaling (RFC 7323 §2).
     pub window_scaling: bool,
     /// Offer timestamps (RFC 7323 §3).
     pub timestamps: bool,
-    /// Offer to receive selective acknowledgements, and send them (RFC 2018).
+    /// Offer selective acknowledgements, and send them (RFC 2018).
     pub selective_acks: bool,
-    /// Use header prediction. Off, every segment takes the slow path: to measure what it earns.
+    /// Use header prediction. Without it every segment takes the slow path, to measure the gain.
     pub header_prediction: bool,
     /// Congestion control.
     pub congestion: CongestionName,
     /// Explicit congestion notification (RFC 3168).
     pub ecn: EcnRule,
-    /// Its accurate mode (RFC 9768), which goes before it: who asks for both asks for this one, and takes the
-    /// other from a peer that has no more. [`Config::modern`] leaves it off as Linux does; RFC 9768 leaves it
-    /// to whoever configures a host.
+    /// Accurate ECN (RFC 9768). It has priority: a SYN that requests both requests AccECN, and
+    /// accepts RFC 3168 from a peer without it. [`Config::modern`] leaves it off as Linux does.
     pub accurate_ecn: EcnRule,
-    /// Are segments spread over the round trip?
+    /// Whether segments are paced over the round trip.
     pub pacing: PacingRule,
-    /// Let each of the first two duplicate acknowledgements send a new segment beyond the congestion
-    /// window (RFC 3042), so that a window of three segments can still produce three duplicates.
+    /// Let each of the first two duplicate acknowledgements send a new segment beyond the
+    /// congestion window (RFC 3042), so that a window of three segments can still produce three
+    /// duplicates.
     pub limited_transmit: bool,
-    /// After a timeout, send new data instead of old until it is known whether anything was lost (F-RTO,
-    /// RFC 5682).
+    /// After a timeout, send new instead of old data until it is known whether anything was lost
+    /// (F-RTO, RFC 5682).
     pub frto: bool,
-    /// Segments of usual size that may be sent before the first acknowledgement (RFC 6928: ten); of segments
-    /// larger than Ethernet's as many bytes, or two.
+    /// Initial window in segments of Ethernet size (RFC 6928: ten); of larger segments as many
+    /// bytes, or two.
     pub initial_window: u32,
-    /// Begin with a small window again after an idle time of a timeout (RFC 5681 §4.1). Off, what was once
-    /// learnt of the path is believed for ever: for paths that are the connection's own.
+    /// Restart with a small window after an idle time of one RTO (RFC 5681 §4.1). Off is for
+    /// dedicated paths, whose capacity does not change.
     pub restart_after_idle: bool,
-    /// The largest MSS to announce, and to send, where that is less than the path's (`TCP_MAXSEG`); 48 at
-    /// least.
+    /// Limit of the MSS announced and used (`TCP_MAXSEG`), where less than the path's; at least 48.
     pub largest_segment: Option<u16>,
-    /// When the largest packet that the path takes is looked for by itself (RFC 4821).
+    /// When to search for the path MTU by probes (RFC 4821).
     pub path_search: PathSearch,
-    /// Bytes of data of a segment that nearly every path takes: where a search begins. (RFC 4821 §7.2 would
-    /// have packets of 1,024 bytes; as Linux we count the data.) With IPv6 no less than its least packet.
+    /// Bytes of data in a segment that nearly every path carries: the base of a search. (RFC 4821
+    /// §7.2 suggests packets of 1,024 bytes; as Linux we count the data.) With IPv6 at least its
+    /// minimum MTU.
     pub path_base: u32,
-    /// The least bytes of data that segments may come down to when nothing comes through. The 524 of
-    /// [`Config::modern`] make a packet of 576 bytes with timestamps, as small as a report can make them and as
-    /// every path takes; less, and every outage would leave a long way back. With IPv6 no less than its least
-    /// packet.
+    /// Smallest segment, in bytes of data, to which a black hole may reduce the size. The 524 of
+    /// [`Config::modern`] make a packet of 576 bytes with timestamps, the smallest that a report
+    /// can demand and that every path carries. With less, recovery from any outage would take long.
+    /// With IPv6 at least its minimum MTU.
     pub path_floor: u32,
-    /// When received data is acknowledged.
+    /// The rule for acknowledgements.
     pub acks: AckRule,
-    /// Data that are taken in together are acknowledged together, by one segment that tells of all of them (a stretch
-    /// ACK, RFC 2525 §2.13), as receive offloads have it everywhere. Off, none tells of more than two full segments,
-    /// however many come together (RFC 9293 SHLD-19): for peers whose window grows by the acknowledgement (RFC 3465
-    /// §2.3), and for whoever counts them.
+    /// Acknowledge data that is received together by one segment (a stretch ACK, RFC 2525 §2.13),
+    /// as receive offloads do. Off, none covers more than two full segments (RFC 9293 SHLD-19): for
+    /// peers whose window grows per acknowledgement (RFC 3465 §2.3), and for experiments that count
+    /// them.
     pub stretch_acks: bool,
-    /// The longest that an acknowledgement is held back (RFC 9293 MUST: below 0.5 s).
+    /// Longest delay of an acknowledgement (RFC 9293 MUST: below 0.5 s).
     pub delayed_ack: Duration,
     /// Clock tick of delayed acknowledgements; zero for a clock without ticks.
     pub delayed_ack_tick: Duration,
@@ -142,34 +142,33 @@ pub struct Config {
     pub persist: TimeLimits,
     /// R2 (RFC 9293 §3.8.3): a peer that does not acknowledge for so long is given up.
     pub give_up_after: Duration,
-    /// The same for a SYN; at least three minutes by the RFC.
+    /// R2 for a SYN; at least three minutes by the RFC.
     pub give_up_syn_after: Duration,
-    /// Give a peer up that does not acknowledge what was written for so long, whatever R2 says;
-    /// [`crate::Connection::set_user_timeout`] changes it. `None` leaves it to R2.
+    /// Time without an acknowledgement of written data after which the connection is aborted,
+    /// overriding R2; [`crate::Connection::set_user_timeout`] changes it. `None` leaves it to R2.
     pub user_timeout: Option<Duration>,
-    /// Tell the peer the user timeout, and let it change ours unless the application has set one (RFC
-    /// 5482: ENABLED). Rare middleboxes drop segments with unknown options.
+    /// Advertise the user timeout, and let the peer change ours unless the application has set one
+    /// (RFC 5482: ENABLED). Rare middleboxes drop segments with unknown options.
     pub user_timeout_option: bool,
     /// The least and the largest user timeout that a peer can make us adopt (L_LIMIT, U_LIMIT).
     pub user_timeout_limits: TimeLimits,
     /// The least time between two challenge acknowledgements (RFC 5961 §7), and between two answers to
     /// empty segments from outside the window.
     pub challenge_interval: Duration,
-    /// A reset does not end TIME-WAIT (RFC 1337 §3, its fix 1).
+    /// Ignore resets in TIME-WAIT (RFC 1337 §3, its fix 1).
     pub time_wait_outlives_resets: bool,
     /// Maximum segment lifetime; TIME-WAIT lasts twice as long.
     pub msl: Duration,
-    /// How long a connection that no application holds waits for the peer's FIN, or for a closed
-    /// window to open.
-    pub orphan_patience: Duration,
-    /// Stretches beyond holes that are remembered; segments that would need more are dropped. A queue that
-    /// overflows while its sender doubles the rate loses every other segment: fewer stretches than that
-    /// leaves would lose more than the queue has.
+    /// How long a released connection waits for the peer's FIN, or for a closed window to open.
+    pub orphan_timeout: Duration,
+    /// Ranges beyond holes that are stored; segments that would need more are dropped. When a queue
+    /// overflows in slow start, every other segment is lost: fewer ranges than that produces would
+    /// drop more than the queue did.
     pub reassembly_ranges: usize,
 }
 
 impl Config {
-    /// TCP as one expects it today.
+    /// Today's TCP, with the defaults of Linux.
     #[must_use]
     pub const fn modern() -> Self {
         Self {
@@ -218,14 +217,14 @@ impl Config {
             challenge_interval: Duration::from_millis(100),
             time_wait_outlives_resets: true,
             msl: Duration::from_secs(30),
-            orphan_patience: Duration::from_secs(60),
+            orphan_timeout: Duration::from_secs(60),
             reassembly_ranges: 1_024,
         }
     }
 
     /// 4.3BSD Tahoe of 1988: no options but MSS, clocks of 200 and 500 ms, slow start from one
-    /// segment on a LAN too, and a window update when the window can grow by two segments or by
-    /// 35 % of the buffer.
+    /// segment even on a LAN, and a window update when the window can grow by two segments or by 35
+    /// % of the buffer.
     #[must_use]
     pub const fn bsd_tahoe() -> Self {
         Self {
@@ -268,7 +267,7 @@ impl Config {
         }
     }
 
-    /// The same with every size in the range that the protocol can express.
+    /// Limits every size to what the protocol can express.
     #[must_use]
     pub(crate) fn within_limits(mut self) -> Self {
         self.send_buffer = self.send_buffer.within(LARGEST_BUFFER);
@@ -288,7 +287,7 @@ impl Default for Config {
     }
 }
 
-/// A set of rules by its name.
+/// The name of a predefined configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// [`Config::modern`].
@@ -301,10 +300,10 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// All of them.
+    /// All profiles.
     pub const ALL: [Self; 3] = [Self::Modern, Self::BsdTahoe, Self::BsdReno];
 
-    /// What the profile stands for.
+    /// Returns the configuration of the profile.
     #[must_use]
     pub const fn config(self) -> Config {
         match self {
@@ -329,7 +328,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// No profile has this name.
+/// There is no profile of this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no profile of this name: use modern, bsd_tahoe or bsd_reno")]
 pub struct UnknownProfile;

@@ -1,60 +1,62 @@
-//! Explicit congestion notification: what the SYNs agree on, none, RFC 3168 or the accurate mode of RFC 9768,
-//! which segments may be marked, and what is said of marks. Which bits a packet bears in its IP header is
-//! told by [`crate::Transmit::ecn`], and learned by [`crate::Connection::handle_segment_bearing`].
+//! Explicit congestion notification: the mode that the SYNs negotiate (none, RFC 3168 or AccECN,
+//! RFC 9768), the packets that may be marked, and the feedback of marks.
+//!
+//! [`crate::Transmit::ecn`] is the codepoint of an outgoing packet;
+//! [`crate::Connection::handle_segment_bearing`] takes that of an incoming one.
 
 mod accurate;
 mod classic;
 mod feedback;
 
-use crate::rest::pack::{Pack, Packer, Unpacker, packed, packed_enum};
+use crate::compact::pack::{Pack, Packer, Unpacker, packed, packed_enum};
 use accurate::Accurate;
 use alloc::boxed::Box;
 use bitflags::bitflags;
 use linerate_wire::{Ecn, TcpFlags};
 
-/// Both bits of RFC 3168 in the header.
+/// The two ECN flags of RFC 3168 in the TCP header.
 const BOTH: TcpFlags = TcpFlags::ECE.union(TcpFlags::CWR);
 
-/// Does a connection take part in explicit congestion notification, or in its accurate mode?
+/// Whether a connection negotiates ECN (RFC 3168) or AccECN (RFC 9768).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EcnRule {
-    /// No.
+    /// ECN is neither requested nor accepted.
     Off,
-    /// If the peer asks for it (Linux's default for RFC 3168, `tcp_ecn` 2).
+    /// ECN is accepted if the peer requests it (Linux's default for RFC 3168, `tcp_ecn` 2).
     Accept,
-    /// If the peer can; our own SYN asks for it. Because there are boxes that drop a SYN that asks, the
-    /// second try does without, and in the accurate mode the third (`tcp_ecn` 1 and 3).
+    /// Our SYN requests ECN. Some middleboxes drop such SYNs: the second SYN goes without the
+    /// request, in AccECN mode the third (Linux's `tcp_ecn` 1 and 3).
     Request,
 }
 
 packed_enum!(EcnRule { Off, Accept, Request });
 
 bitflags! {
-    /// What has happened, and is due.
+    /// The progress of the negotiation, and the signals that are due.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) struct Past: u8 {
-        /// A SYN, or SYN-ACK, of ours has said yes: an "ECN-setup SYN" (RFC 3168 §6.1.1).
+    pub(crate) struct EcnSignals: u8 {
+        /// We have sent an ECN-setup SYN or SYN-ACK (RFC 3168 §6.1.1).
         const SENT_SETUP = 0x01;
-        /// One has said no.
+        /// We have sent a SYN or SYN-ACK that refuses ECN.
         const SENT_PLAIN = 0x02;
-        /// One of the peer's has said yes.
-        const HEARD_SETUP = 0x04;
-        /// One has said no.
-        const HEARD_PLAIN = 0x08;
-        /// A packet has come that took part.
+        /// The peer has sent an ECN-setup SYN or SYN-ACK.
+        const RECEIVED_SETUP = 0x04;
+        /// The peer has sent a SYN or SYN-ACK that refuses ECN.
+        const RECEIVED_PLAIN = 0x08;
+        /// An ECN-capable packet has been received.
         const SEEN = 0x10;
-        /// The next new data says that the window was reduced.
+        /// The next new data carries CWR.
         const CWR_DUE = 0x20;
-        /// The next segment has to bear the option of the accurate mode.
+        /// The next segment must carry the AccECN option.
         const OPTION_DUE = 0x40;
-        /// The first one with data has to, to try the way.
-        const FIRST_DATA = 0x80;
-        /// What makes a segment with data bear it.
+        /// The first segment with data must carry the AccECN option, to test the path.
+        const TEST_OPTION = 0x80;
+        /// Either reason for an AccECN option on a segment with data.
         const OPTION_WITH_DATA = 0xc0;
     }
 }
 
-impl Pack for Past {
+impl Pack for EcnSignals {
     fn pack(&self, into: &mut Packer<'_>) {
         self.bits().pack(into);
     }
@@ -67,19 +69,19 @@ impl Pack for Past {
 /// The ECN state of one connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Notification {
-    /// The accurate mode, once it was entered; there it stays (RFC 9768 §3.1.5).
+    /// State of the AccECN mode, once negotiated; the mode is never left (RFC 9768 §3.1.5).
     accurate: Option<Box<Accurate>>,
-    /// One more than the bytes that had been sent when a mark last reduced the window: marks on these tell
-    /// nothing new. Zero if none has.
+    /// One more than the bytes that had been sent when a mark last reduced the window. Further
+    /// marks on these bytes do not reduce it again. Zero if no mark has reduced it.
     reduced_before: u64,
-    /// Our rule for RFC 3168, and the one for the accurate mode.
+    /// The configured rules for RFC 3168 and for AccECN.
     rule: EcnRule,
     accurate_rule: EcnRule,
-    past: Past,
-    /// What new data bears; ECT(0) once both ends have agreed.
+    past: EcnSignals,
+    /// The codepoint of new data: ECT(0) once both ends have agreed.
     codepoint: Ecn,
-    /// What every segment says of marks: ECE from a mark on until the peer says that it has reduced its
-    /// window, or the counter of the accurate mode.
+    /// The ECN flags of every segment: in RFC 3168 mode, ECE from a mark until the peer's CWR; in
+    /// AccECN mode, the ACE field.
     echo: TcpFlags,
 }
 
@@ -92,14 +94,15 @@ impl Notification {
             reduced_before: 0,
             rule,
             accurate_rule,
-            past: Past::empty(),
+            past: EcnSignals::empty(),
             codepoint: Ecn::NotEct,
             echo: TcpFlags::empty(),
         }
     }
 
-    /// The bits of our SYN, of which `sent` were sent in vain. The accurate mode is asked for twice (RFC 9768
-    /// §3.1.4.1), and then nothing is: never first one mode and then the other (§3.1.5).
+    /// Returns the ECN flags of our SYN after `sent` unanswered ones. AccECN is requested twice
+    /// (RFC 9768 §3.1.4.1), then nothing: a client must not request one mode after the other
+    /// (§3.1.5).
     pub(crate) fn flags_of_syn(&self, sent: u32) -> TcpFlags {
         match (self.accurate_rule, self.rule) {
             (EcnRule::Request, _) if sent < 2 => TcpFlags::ACE,
@@ -108,42 +111,44 @@ impl Notification {
         }
     }
 
-    /// The bits of our SYN-ACK: an answer in kind to what the peer has asked for. In the accurate mode, the
-    /// codepoint of its latest SYN (RFC 9768 table 2), until `sent` were sent in vain (§3.2.3.2.2).
+    /// Returns the ECN flags of our SYN-ACK. In AccECN mode they report the codepoint of the latest
+    /// SYN (RFC 9768 table 2), until `sent` SYN-ACKs remained unanswered (§3.2.3.2.2).
     pub(crate) fn flags_of_syn_ack(&self, sent: u32) -> TcpFlags {
         if let Some(accurate) = &self.accurate {
-            return if sent < 2 { answer_to(accurate.syn) } else { TcpFlags::empty() };
+            return if sent < 2 { ace_for_codepoint(accurate.syn) } else { TcpFlags::empty() };
         }
-        let yes = self.rule != EcnRule::Off
-            && self.has_heard_yes()
-            && !self.past.contains(Past::SENT_PLAIN);
-        if yes { TcpFlags::ECE } else { TcpFlags::empty() }
+        let setup = self.rule != EcnRule::Off
+            && self.is_peer_capable()
+            && !self.past.contains(EcnSignals::SENT_PLAIN);
+        if setup { TcpFlags::ECE } else { TcpFlags::empty() }
     }
 
-    pub(crate) fn note_sent_syn(&mut self, flags: TcpFlags) {
-        let yes = self.accurate.is_some() && !flags.intersection(TcpFlags::ACE).is_empty();
-        let says_yes = yes || says_yes(flags);
-        self.past |= if says_yes { Past::SENT_SETUP } else { Past::SENT_PLAIN };
-        self.settle();
+    pub(crate) fn on_syn_sent(&mut self, flags: TcpFlags) {
+        let setup = self.accurate.is_some() && !flags.intersection(TcpFlags::ACE).is_empty();
+        let is_ecn_setup = setup || is_ecn_setup(flags);
+        self.past |= if is_ecn_setup { EcnSignals::SENT_SETUP } else { EcnSignals::SENT_PLAIN };
+        self.update_codepoint();
     }
 
-    pub(crate) fn note_heard_syn(&mut self, flags: TcpFlags) {
-        let is_first = !self.past.intersects(Past::HEARD_SETUP.union(Past::HEARD_PLAIN));
-        if is_first && self.leads_to_accurate_mode(flags) {
+    pub(crate) fn on_syn_received(&mut self, flags: TcpFlags) {
+        let is_first =
+            !self.past.intersects(EcnSignals::RECEIVED_SETUP.union(EcnSignals::RECEIVED_PLAIN));
+        if is_first && self.selects_accurate_mode(flags) {
             self.enter_accurate_mode(flags);
         }
         if let Some(accurate) = &mut self.accurate {
             accurate.syn = Ecn::NotEct;
         }
         let any = self.accurate.is_some() && !flags.intersection(TcpFlags::ACE).is_empty();
-        let says_yes = any || says_yes(flags);
-        self.past |= if says_yes { Past::HEARD_SETUP } else { Past::HEARD_PLAIN };
-        self.settle();
+        let is_ecn_setup = any || is_ecn_setup(flags);
+        self.past |=
+            if is_ecn_setup { EcnSignals::RECEIVED_SETUP } else { EcnSignals::RECEIVED_PLAIN };
+        self.update_codepoint();
     }
 
-    /// Is this, the first SYN or SYN-ACK of the peer, one that asks for the accurate mode or agrees to it?
-    /// What has no meaning yet is one (RFC 9768 §3.1.3).
-    fn leads_to_accurate_mode(&self, flags: TcpFlags) -> bool {
+    /// Whether the peer's first SYN or SYN-ACK selects the AccECN mode. Combinations without a
+    /// meaning yet select it, too (RFC 9768 §3.1.3).
+    fn selects_accurate_mode(&self, flags: TcpFlags) -> bool {
         if flags.contains(TcpFlags::ACK) {
             self.accurate_rule == EcnRule::Request && !matches!(flags.ace(), 0b000 | 0b001 | 0b111)
         } else {
@@ -155,120 +160,128 @@ impl Notification {
     fn enter_accurate_mode(&mut self, flags: TcpFlags) {
         let is_answer = flags.contains(TcpFlags::ACK);
         let mut accurate = Accurate::new(!is_answer);
-        // Our SYN left without a codepoint: another was put on it on the way (§3.2.2.3). An answer without a
-        // meaning says that it came as it was sent.
-        accurate.mangled = is_answer && !matches!(flags.ace(), 0b010 | 0b101);
+        // Our SYN was sent as Not-ECT; any other codepoint was set by the path (§3.2.2.3). A
+        // SYN-ACK with a reserved ACE value counts as a report of an unchanged SYN.
+        accurate.is_mangled = is_answer && !matches!(flags.ace(), 0b010 | 0b101);
         self.echo = TcpFlags::of_ace(accurate.received.cep);
         self.accurate = Some(Box::new(accurate));
     }
 
-    /// Does a SYN that comes during the handshake ask for another mode than one before (RFC 9768 §3.1.5)?
+    /// Whether a SYN during the handshake requests another mode than an earlier one (RFC 9768
+    /// §3.1.5).
     pub(crate) fn is_contradicted_by(&self, flags: TcpFlags) -> bool {
         let asks = flags.intersection(TcpFlags::ACE);
         let classic = asks == BOTH;
-        let was_classic = self.accurate.is_none() && self.past.contains(Past::HEARD_SETUP);
+        let was_classic = self.accurate.is_none() && self.past.contains(EcnSignals::RECEIVED_SETUP);
         self.accurate_rule != EcnRule::Off
             && !flags.contains(TcpFlags::ACK)
             && ((self.accurate.is_some() && classic)
                 || (was_classic && !classic && !asks.is_empty()))
     }
 
-    /// May data be marked by now? In the accurate mode only once the handshake is complete, and a server not
-    /// at all if it has said or heard a no: the client may have understood that (RFC 9768 §3.1.5).
-    fn settle(&mut self) {
+    /// Recomputes whether new data may be marked. In AccECN mode the handshake must be complete,
+    /// and a server that has sent or received a refusal stays Not-ECT: the client may have taken
+    /// that for the answer (RFC 9768 §3.1.5).
+    fn update_codepoint(&mut self) {
         let agreed = match &self.accurate {
             Some(accurate) => {
-                let refused = self.past.intersects(Past::SENT_PLAIN.union(Past::HEARD_PLAIN));
-                accurate.established && !accurate.mangled && !(accurate.serves && refused)
+                let refused =
+                    self.past.intersects(EcnSignals::SENT_PLAIN.union(EcnSignals::RECEIVED_PLAIN));
+                accurate.is_established && !accurate.is_mangled && !(accurate.is_server && refused)
             }
             None => {
-                let yes = Past::SENT_SETUP.union(Past::HEARD_SETUP);
-                self.past.contains(yes)
-                    && !self.past.intersects(Past::SENT_PLAIN.union(Past::HEARD_PLAIN))
+                let setup = EcnSignals::SENT_SETUP.union(EcnSignals::RECEIVED_SETUP);
+                self.past.contains(setup)
+                    && !self
+                        .past
+                        .intersects(EcnSignals::SENT_PLAIN.union(EcnSignals::RECEIVED_PLAIN))
             }
         };
         self.codepoint = if agreed { Ecn::Ect0 } else { Ecn::NotEct };
     }
 
-    /// The handshake is complete.
+    /// Notes that the handshake is complete.
     pub(crate) fn on_established(&mut self) {
         if let Some(accurate) = self.accurate.as_deref_mut() {
-            accurate.established = true;
+            accurate.is_established = true;
         }
-        self.settle();
+        self.update_codepoint();
     }
 
-    fn has_heard_yes(&self) -> bool {
-        self.past & Past::HEARD_SETUP.union(Past::HEARD_PLAIN) == Past::HEARD_SETUP
+    fn is_peer_capable(&self) -> bool {
+        self.past & EcnSignals::RECEIVED_SETUP.union(EcnSignals::RECEIVED_PLAIN)
+            == EcnSignals::RECEIVED_SETUP
     }
 
-    /// Are marks counted, and told of by the number (RFC 9768)?
+    /// Whether the connection is in AccECN mode (RFC 9768).
     pub(crate) const fn is_accurate(&self) -> bool {
         self.accurate.is_some()
     }
 
-    /// Have both ends agreed on either mode?
+    /// Whether both ends have agreed on either mode.
     pub(crate) fn is_on(&self) -> bool {
         self.accurate.is_some() || self.codepoint != Ecn::NotEct
     }
 
-    /// Must marks be echoed as RFC 3168 says? Even if our last SYN said no: the peer may have heard the one
-    /// before (§6.1.1).
-    fn hears_marks(&self) -> bool {
-        self.accurate.is_none() && self.past.contains(Past::SENT_SETUP) && self.has_heard_yes()
+    /// Whether marks must be echoed as RFC 3168 says. This holds even if our last SYN refused ECN:
+    /// the peer may have received an earlier one (§6.1.1).
+    fn must_echo_marks(&self) -> bool {
+        self.accurate.is_none()
+            && self.past.contains(EcnSignals::SENT_SETUP)
+            && self.is_peer_capable()
     }
 
-    /// Has a packet come that took part (`TCPI_OPT_ECN_SEEN`)?
+    /// Whether an ECN-capable packet has been received (`TCPI_OPT_ECN_SEEN`).
     pub(crate) const fn is_seen(&self) -> bool {
-        self.past.contains(Past::SEEN)
+        self.past.contains(EcnSignals::SEEN)
     }
 
-    /// The codepoint of new data.
+    /// Returns the codepoint of new data.
     pub(crate) const fn codepoint(&self) -> Ecn {
         self.codepoint
     }
 
-    /// What every segment says beside its number.
+    /// Returns the ECN flags of every segment.
     pub(crate) const fn echo(&self) -> TcpFlags {
         self.echo
     }
 
-    /// What new data says beside its number.
+    /// Returns the additional ECN flags of new data.
     pub(crate) fn flags_of_new_data(&self) -> TcpFlags {
-        if self.past.contains(Past::CWR_DUE) { TcpFlags::CWR } else { TcpFlags::empty() }
+        if self.past.contains(EcnSignals::CWR_DUE) { TcpFlags::CWR } else { TcpFlags::empty() }
     }
 
     pub(crate) fn on_new_data_sent(&mut self) {
-        self.past.remove(Past::CWR_DUE);
+        self.past.remove(EcnSignals::CWR_DUE);
     }
 
-    /// Must the next segment bear the option of the accurate mode, for one of these reasons?
-    pub(crate) const fn owes_option(&self, reasons: Past) -> bool {
+    /// Whether the next segment must carry the AccECN option, for one of `reasons`.
+    pub(crate) const fn is_option_due(&self, reasons: EcnSignals) -> bool {
         self.past.intersects(reasons)
     }
 
-    /// Has a mark reduced the window for all that is sent up to `acknowledged` bytes?
+    /// Whether a mark has already reduced the window for the data up to `acknowledged` bytes.
     fn has_reduced_for(&self, acknowledged: u64) -> bool {
         acknowledged < self.reduced_before
     }
 
-    /// The connection is only there to let old segments die (RFC 3168 §6.1.1, RFC 9768 §3.1.2: what was
-    /// agreed on is ignored from TIME-WAIT on).
+    /// Ends ECN. From TIME-WAIT on, the negotiated mode is ignored (RFC 3168 §6.1.1, RFC 9768
+    /// §3.1.2).
     pub(crate) fn forget(&mut self) {
-        *self = Self { past: self.past & Past::SEEN, ..Self::new(EcnRule::Off, EcnRule::Off) };
+        *self =
+            Self { past: self.past & EcnSignals::SEEN, ..Self::new(EcnRule::Off, EcnRule::Off) };
     }
 }
 
-/// Is this SYN, or SYN-ACK, one that says yes to RFC 3168? A peer that reflects reserved bits answers with
-/// both: it does not know what they mean (§6.1.1.2).
-fn says_yes(flags: TcpFlags) -> bool {
-    let yes = if flags.contains(TcpFlags::ACK) { TcpFlags::ECE } else { BOTH };
-    flags & BOTH == yes
+/// Whether this is an ECN-setup SYN or SYN-ACK (RFC 3168). A SYN-ACK with both flags comes from a
+/// peer that reflects reserved bits (§6.1.1.2).
+fn is_ecn_setup(flags: TcpFlags) -> bool {
+    let setup = if flags.contains(TcpFlags::ACK) { TcpFlags::ECE } else { BOTH };
+    flags & BOTH == setup
 }
 
-/// How a SYN-ACK, or its acknowledgement, says which codepoint the SYN, or SYN-ACK, bore (RFC 9768 tables 2
-/// and 3).
-fn answer_to(ecn: Ecn) -> TcpFlags {
+/// Returns the ACE field that reports the codepoint of a SYN or SYN-ACK (RFC 9768 tables 2 and 3).
+fn ace_for_codepoint(ecn: Ecn) -> TcpFlags {
     TcpFlags::of_ace(match ecn {
         Ecn::NotEct => 0b010,
         Ecn::Ect1 => 0b011,
@@ -284,46 +297,51 @@ mod tests {
     const SYN: TcpFlags = TcpFlags::SYN;
     const SYN_ACK: TcpFlags = TcpFlags::SYN.union(TcpFlags::ACK);
 
-    /// What a connection believes that has sent and heard these, without the accurate mode.
-    fn after(rule: EcnRule, sent: &[TcpFlags], heard: &[TcpFlags]) -> Notification {
-        tell(Notification::new(rule, EcnRule::Off), sent, heard)
+    /// Returns the state after `sent` and `received` SYNs, without AccECN.
+    fn after(rule: EcnRule, sent: &[TcpFlags], received: &[TcpFlags]) -> Notification {
+        exchange(Notification::new(rule, EcnRule::Off), sent, received)
     }
 
-    fn tell(mut notification: Notification, sent: &[TcpFlags], heard: &[TcpFlags]) -> Notification {
-        sent.iter().for_each(|&flags| notification.note_sent_syn(flags));
-        heard.iter().for_each(|&flags| notification.note_heard_syn(flags));
+    fn exchange(
+        mut notification: Notification,
+        sent: &[TcpFlags],
+        received: &[TcpFlags],
+    ) -> Notification {
+        sent.iter().for_each(|&flags| notification.on_syn_sent(flags));
+        received.iter().for_each(|&flags| notification.on_syn_received(flags));
         notification
     }
 
     #[test]
-    fn both_sides_have_to_say_yes_and_never_no() {
+    fn ecn_is_on_only_if_both_sides_agree_and_neither_refuses() {
         let (ask, answer) = (SYN | BOTH, SYN_ACK | TcpFlags::ECE);
-        let is_on =
-            |sent: &[TcpFlags], heard: &[TcpFlags]| after(EcnRule::Request, sent, heard).is_on();
+        let is_on = |sent: &[TcpFlags], received: &[TcpFlags]| {
+            after(EcnRule::Request, sent, received).is_on()
+        };
         assert!(is_on(&[ask], &[answer]));
         assert!(is_on(&[answer], &[ask]));
         assert!(!is_on(&[ask], &[SYN_ACK]));
-        assert!(!is_on(&[ask, SYN], &[answer]), "our last SYN has said no");
-        assert!(!is_on(&[answer], &[ask, SYN]), "and so has the peer's");
+        assert!(!is_on(&[ask, SYN], &[answer]), "our last SYN refuses ECN");
+        assert!(!is_on(&[answer], &[ask, SYN]), "the peer's last SYN refuses ECN");
         assert!(!is_on(&[ask], &[SYN_ACK | BOTH]), "a peer that reflects reserved bits");
         assert!(!is_on(&[ask], &[SYN_ACK | TcpFlags::CWR]));
     }
 
     #[test]
-    fn marks_are_heard_even_if_the_last_syn_said_no() {
+    fn marks_are_echoed_even_if_our_last_syn_refused_ecn() {
         let answer = SYN_ACK | TcpFlags::ECE;
-        assert!(after(EcnRule::Request, &[SYN | BOTH, SYN], &[answer]).hears_marks());
-        assert!(!after(EcnRule::Request, &[SYN], &[answer]).hears_marks());
+        assert!(after(EcnRule::Request, &[SYN | BOTH, SYN], &[answer]).must_echo_marks());
+        assert!(!after(EcnRule::Request, &[SYN], &[answer]).must_echo_marks());
     }
 
     #[test]
-    fn only_a_syn_that_asks_is_answered_with_yes() {
-        let answer = |rule, heard: &[TcpFlags]| after(rule, &[], heard).flags_of_syn_ack(0);
+    fn only_an_ecn_setup_syn_gets_an_ecn_setup_syn_ack() {
+        let answer = |rule, received: &[TcpFlags]| after(rule, &[], received).flags_of_syn_ack(0);
         assert_eq!(answer(EcnRule::Accept, &[SYN | BOTH]), TcpFlags::ECE);
         assert_eq!(
             answer(EcnRule::Accept, &[SYN | TcpFlags::ACE]),
             TcpFlags::ECE,
-            "it takes what it knows"
+            "an AccECN request falls back to RFC 3168"
         );
         assert_eq!(answer(EcnRule::Off, &[SYN | BOTH]), TcpFlags::empty());
         for plain in [SYN, SYN | TcpFlags::ECE, SYN | TcpFlags::CWR] {
@@ -331,9 +349,9 @@ mod tests {
         }
     }
 
-    /// RFC 9768 tables 1 and 2, and §3.1.3 for what has no meaning yet: the eight answers to a request.
+    /// RFC 9768 tables 1 and 2, and §3.1.3 for reserved values: the eight answers to a request.
     #[test]
-    fn a_request_for_the_accurate_mode_is_answered_by_the_mode_and_what_became_of_it() {
+    fn each_syn_ack_to_an_accecn_request_selects_its_mode() {
         let (none, classic, accurate) =
             ((false, false, false), (true, false, true), (true, true, true));
         let unsafe_path = (true, true, false);
@@ -344,7 +362,7 @@ mod tests {
         {
             let answer = TcpFlags::of_ace(u32::try_from(answer).unwrap());
             let client = Notification::new(EcnRule::Off, EcnRule::Request);
-            let mut client = tell(client, &[SYN | TcpFlags::ACE], &[SYN_ACK | answer]);
+            let mut client = exchange(client, &[SYN | TcpFlags::ACE], &[SYN_ACK | answer]);
             client.on_established();
             let found =
                 (client.is_on(), client.accurate.is_some(), client.codepoint() == Ecn::Ect0);
@@ -353,10 +371,10 @@ mod tests {
     }
 
     #[test]
-    fn a_server_takes_what_has_no_meaning_yet_for_a_request_and_the_others_for_what_they_are() {
+    fn a_server_treats_reserved_ecn_flags_of_a_syn_as_an_accecn_request() {
         for asked in 0..8 {
             let syn = SYN | TcpFlags::of_ace(asked);
-            let server = tell(Notification::new(EcnRule::Accept, EcnRule::Accept), &[], &[syn]);
+            let server = exchange(Notification::new(EcnRule::Accept, EcnRule::Accept), &[], &[syn]);
             let answer = server.flags_of_syn_ack(0).ace();
             let expected = match asked {
                 0b000 => 0b000,
@@ -371,17 +389,17 @@ mod tests {
         }
     }
 
-    /// RFC 9768 §3.1.5: only a server is forbidden marks by a no.
+    /// RFC 9768 §3.1.5: a refusal makes only a server send Not-ECT.
     #[test]
-    fn a_no_forbids_marks_to_servers_and_leaves_the_mode() {
+    fn a_refusal_makes_a_server_send_not_ect_and_keeps_the_mode() {
         let (ask, answer) = (SYN | TcpFlags::ACE, SYN_ACK | TcpFlags::of_ace(0b010));
-        let state = |sent: &[TcpFlags], heard: &[TcpFlags]| {
+        let state = |sent: &[TcpFlags], received: &[TcpFlags]| {
             let mut notification = Notification::new(EcnRule::Accept, EcnRule::Request);
-            if heard[0].contains(TcpFlags::ACK) {
-                notification = tell(notification, sent, heard);
+            if received[0].contains(TcpFlags::ACK) {
+                notification = exchange(notification, sent, received);
             } else {
-                notification = tell(notification, &[], heard);
-                notification = tell(notification, sent, &[]);
+                notification = exchange(notification, &[], received);
+                notification = exchange(notification, sent, &[]);
             }
             notification.on_established();
             (notification.accurate.is_some(), notification.codepoint())
@@ -393,9 +411,9 @@ mod tests {
         assert_eq!(state(&[ask, SYN], &[answer]), (true, Ecn::Ect0));
     }
 
-    /// What every connection has of it; the rest is there only for those in the accurate mode.
+    /// The size that every connection pays; [`Accurate`] is allocated only in AccECN mode.
     #[test]
-    fn a_connection_without_the_accurate_mode_is_no_larger_for_it() {
+    fn the_ecn_state_without_accecn_is_24_bytes() {
         assert_eq!(size_of::<Notification>(), 24);
         assert!(size_of::<Accurate>() <= 144, "{}", size_of::<Accurate>());
     }

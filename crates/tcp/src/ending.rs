@@ -1,4 +1,5 @@
-//! How a connection ends: ABORT (RFC 9293 §3.10.5), TIME-WAIT, and what nobody waits for any more.
+//! The end of a connection: ABORT (RFC 9293 §3.10.5), TIME-WAIT, and timers of released
+//! connections.
 
 use crate::event::Events;
 use crate::output::reset::Reset;
@@ -10,18 +11,18 @@ use linerate_units::Instant;
 use linerate_wire::Timestamps;
 
 impl Connection {
-    /// The timer of a connection that nobody holds: its linger time, or in FIN-WAIT-2 the time for
-    /// the peer's FIN.
+    /// Starts the timer of a released connection: its linger time, or in FIN-WAIT-2 the time limit
+    /// for the peer's FIN.
     pub(crate) fn start_orphan_timer(&mut self, now: Instant) {
-        let patience = match (self.state, self.linger()) {
-            (State::FinWait2, _) => self.orphan_patience(),
+        let unacknowledged_timeout = match (self.state, self.linger()) {
+            (State::FinWait2, _) => self.orphan_timeout(),
             (State::Closed, _) | (_, None) => return,
             (_, Some(linger)) => linger,
         };
-        self.timers.set(Timer::Orphan, now, patience);
+        self.timers.set(Timer::Orphan, now, unacknowledged_timeout);
     }
 
-    /// Resets the connection (RFC 9293 §3.10.5). One in TIME-WAIT is over already, by mutual consent.
+    /// Resets the connection (RFC 9293 §3.10.5). In TIME-WAIT it is already closed regularly.
     pub fn abort(&mut self, now: Instant) {
         self.slow(|connection| {
             if connection.state == State::TimeWait {
@@ -32,13 +33,13 @@ impl Connection {
         });
     }
 
-    /// Resets the connection for the reason `error`, with which no segment of the peer's has to do.
+    /// Resets the connection because of `error`, not in answer to a segment.
     pub(crate) fn abort_by_ourselves(&mut self, now: Instant, error: Error) {
         let timestamps = self.timestamps.on.then(|| self.timestamps.stamp(now));
         self.abort_with(error, timestamps);
     }
 
-    /// Resets the connection for the reason `error`, by a reset with these timestamps.
+    /// Resets the connection because of `error`, with these timestamps in the reset.
     #[cold]
     pub(crate) fn abort_with(&mut self, error: Error, timestamps: Option<Timestamps>) {
         let tells_peer = match self.state {
@@ -47,8 +48,8 @@ impl Connection {
             | State::FinWait1
             | State::FinWait2
             | State::CloseWait => true,
-            // Each has said all and heard that of the other, unless we were to say more than has ever left, or nobody has
-            // read what we have heard (RFC 2525 §2.17).
+            // Both ends have sent and received everything, unless data was never sent, or was
+            // received and not read (RFC 2525 §2.17).
             State::Closing | State::LastAck => {
                 self.sender.has_unsent(self.snd.max) || !self.receiver.buffer.is_empty()
             }
@@ -60,13 +61,13 @@ impl Connection {
         self.end(Some(error));
     }
 
-    /// Sends a reset before anything else.
+    /// Schedules a reset before all other output.
     pub(crate) fn owe_reset(&mut self, reset: Reset) {
         self.reset_due = Some(Box::new(reset));
         self.output_due = true;
     }
 
-    /// The connection is over. What had arrived in order can still be read.
+    /// Ends the connection. Data received in order can still be read.
     pub(crate) fn end(&mut self, error: Option<Error>) {
         if self.state == State::Closed {
             return;
@@ -86,7 +87,7 @@ impl Connection {
         self.keep_alive_due = false;
     }
 
-    /// Everything is done; old segments are given time to leave the network (RFC 9293 §3.6.1).
+    /// Enters TIME-WAIT, so that old segments expire (RFC 9293 §3.6.1).
     pub(crate) fn enter_time_wait(&mut self, now: Instant) {
         self.ecn.forget();
         self.timers.clear_all();

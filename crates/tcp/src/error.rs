@@ -1,18 +1,18 @@
-//! Why a call on a connection failed, or a connection ended.
+//! Reasons for a failed call or a terminated connection.
 
-use crate::rest::pack::packed_enum;
+use crate::compact::pack::packed_enum;
 use thiserror::Error;
 
-/// What went wrong, and whose doing it was.
+/// The reason for a failure, and its originator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// Nothing to read yet. Come back after [`crate::Event::Readable`].
+    /// Nothing to read yet. Try again after [`crate::Event::Readable`].
     #[error("nothing has arrived yet: try again after the next readable event")]
     WouldBlock,
-    /// The application has shut down the direction that it now wants to use.
+    /// The application has shut down the direction that it uses now.
     #[error("this direction was shut down by the application itself")]
     Shutdown,
-    /// The peer answered our SYN with a reset: nobody listens there.
+    /// The peer answered our SYN with a reset: nothing listens on that port.
     #[error("the peer refused the connection: nothing listens on that port")]
     Refused,
     /// The peer reset the connection.
@@ -21,16 +21,16 @@ pub enum Error {
     /// The application aborted the connection.
     #[error("the connection was aborted by the application")]
     Aborted,
-    /// The peer has not answered for as long as the configuration allows.
+    /// The peer has not answered within the configured time.
     #[error("the peer has stopped answering: retransmissions went unanswered for too long")]
     TimedOut,
-    /// A router or the peer's host said that the peer cannot be reached.
+    /// A router or the peer's host has reported that the peer cannot be reached.
     #[error("the network reports that the peer cannot be reached")]
     Unreachable,
     /// The peer sent data after the application had closed the connection, so bytes would be lost.
     #[error("the peer sent data after the application had closed: the connection was reset")]
     DataAfterClose,
-    /// The peer has asked for two modes of congestion notification that exclude each other (RFC 9768 §3.1.5).
+    /// The peer has requested two ECN modes that exclude each other (RFC 9768 §3.1.5).
     #[error("the peer contradicted itself in the handshake: the connection was reset")]
     Contradiction,
 }

@@ -1,19 +1,18 @@
-//! What happened to a connection that its application may want to know.
+//! The events that a connection reports to its application.
 
-use crate::rest::pack::{Pack, Packer, Unpacker};
+use crate::compact::pack::{Pack, Packer, Unpacker};
 use bitflags::bitflags;
 
-/// What may yet become the end of a connection (RFC 9293 §3.9.1.8).
+/// A problem that may yet end the connection (RFC 9293 §3.9.1.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Trouble {
-    /// A router, or the peer's host, has said that the peer cannot be reached.
+pub enum SoftError {
+    /// A router or the peer's host has reported that the peer cannot be reached.
     Unreachable,
-    /// The same segment was sent again as often as R1 says (RFC 9293 §3.8.3), and nothing came back.
+    /// A segment was retransmitted as often as R1 says (RFC 9293 §3.8.3), without an answer.
     Silent,
 }
 
-/// One thing that happened. Events of one kind are merged until they are polled, so there are
-/// never more than a handful.
+/// An event. Events of one kind are merged until they are polled, which bounds their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Event {
@@ -25,35 +24,36 @@ pub enum Event {
     Urgent,
     /// The peer will send no more; what has arrived can still be read.
     EndOfStream,
-    /// Acknowledged data has left the send buffer, and there was not room for all that was to be written: there
-    /// is more of it now. Told with each acknowledgement until the buffer is empty.
+    /// Acknowledged data has left the send buffer, which had too little room for the last write.
+    /// Repeated with each acknowledgement until the buffer is empty.
     Writable,
     /// The network has reported a problem, or the peer does not answer:
-    /// [`crate::Connection::trouble`] says which. It may pass.
-    Trouble,
-    /// The connection is over; [`crate::Connection::error`] says why, if not by mutual consent.
+    /// [`crate::Connection::soft_error`] returns which. It may pass.
+    SoftError,
+    /// The connection is over; [`crate::Connection::error`] returns the reason, if it was not
+    /// closed normally.
     Closed,
-    /// The largest packet that the path is believed to take has changed, or it is known now that no larger
-    /// one passes: [`crate::Connection::path_mtu`] says how large it is.
+    /// The estimate of the path MTU has changed, or its search has ended: see
+    /// [`crate::Connection::path_mtu`].
     PathMtu,
 }
 
 impl Event {
-    /// All events, in the order in which they are told.
+    /// All events, in the order in which they are reported.
     pub const ALL: [Self; 8] = [
         Self::Connected,
         Self::Readable,
         Self::Urgent,
         Self::EndOfStream,
         Self::Writable,
-        Self::Trouble,
+        Self::SoftError,
         Self::Closed,
         Self::PathMtu,
     ];
 }
 
 bitflags! {
-    /// The events that wait to be polled: a bit for each, in the order of [`Event::ALL`].
+    /// The events to be polled: a bit for each, in the order of [`Event::ALL`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Events: u8 {
         /// [`Event::Connected`].
@@ -66,8 +66,8 @@ bitflags! {
         const END_OF_STREAM = 1 << Event::EndOfStream as u8;
         /// [`Event::Writable`].
         const WRITABLE = 1 << Event::Writable as u8;
-        /// [`Event::Trouble`].
-        const TROUBLE = 1 << Event::Trouble as u8;
+        /// [`Event::SoftError`].
+        const SOFT_ERROR = 1 << Event::SoftError as u8;
         /// [`Event::Closed`].
         const CLOSED = 1 << Event::Closed as u8;
         /// [`Event::PathMtu`].
@@ -86,7 +86,7 @@ impl Pack for Events {
 }
 
 impl Events {
-    /// Takes out the first event.
+    /// Removes and returns the first event.
     pub(crate) fn pop(&mut self) -> Option<Event> {
         let event = Event::ALL.get(self.bits().trailing_zeros() as usize)?;
         *self = Self::from_bits_retain(self.bits() & (self.bits() - 1));

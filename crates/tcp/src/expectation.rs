@@ -1,18 +1,18 @@
-//! What is derived from the state of a connection, so that the usual segment is recognized without a
-//! look at the rest: the next header (header prediction), whether anything special is due, and how many
-//! segments of a burst may follow.
+//! State derived from a connection, so that a usual segment is recognized without a look at the
+//! rest: the next header (header prediction), whether anything special is due, and the number of
+//! segments that may continue a burst.
 //!
 //! Derived values go stale when their sources change. So the fields are private to this module, and they
 //! are written at three places only: [`Connection::slow`] and [`Connection::slow_control`] derive them
-//! anew whenever the slow path ends, and the arrival or departure of a segment of the fast path shortens
+//! anew whenever the slow path ends, and the arrival or send_record of a segment of the fast path shortens
 //! the burst. The fast path changes
 //! nothing that they derive from; [`Connection::check`] compares them with what would be derived now.
 
-use crate::ecn::Past;
+use crate::compact::pack::{Pack, Packer, Unpacker};
+use crate::ecn::EcnSignals;
 use crate::input::validate::Valid;
 use crate::input::validate::control::ControlRun;
 use crate::input::validate::predict::expected_header;
-use crate::rest::pack::{Pack, Packer, Unpacker};
 use crate::{Connection, State};
 use linerate_units::Instant;
 
@@ -30,7 +30,7 @@ pub(crate) struct Expectation {
 }
 
 impl Expectation {
-    /// Nothing is expected: the state of a connection that has just been made.
+    /// No expectation: the state of a new connection.
     pub(crate) const NONE: Self = Self { header: 0, burst: 0, is_plain: false };
 
     /// Derives the expectation of `connection`, after which no burst goes on.
@@ -69,14 +69,14 @@ impl Expectation {
         self.burst
     }
 
-    /// Copies what header prediction has derived of itself, for the comparison of two connections of which
-    /// one predicts nothing.
+    /// Copies the state of header prediction, to compare two connections of which one predicts
+    /// nothing.
     pub(crate) const fn copy_prediction_from(&mut self, other: Self) {
         *self = Self { burst: self.burst, ..other };
     }
 }
 
-/// A compact connection does without: the expectation is derived when it is unpacked.
+/// Not stored in a compact connection: the expectation is derived when it is restored.
 impl Pack for Expectation {
     fn pack(&self, _: &mut Packer<'_>) {}
 
@@ -86,8 +86,8 @@ impl Pack for Expectation {
 }
 
 impl Connection {
-    /// Runs `step`, a step of the slow path, and then derives the expectation anew. Every public method
-    /// that changes what the expectation derives from runs inside this one.
+    /// Runs `step`, a step of the slow path, and then derives the expectation anew. Every public
+    /// method that changes what the expectation derives from runs inside this one.
     #[inline(always)]
     pub(crate) fn slow<T>(&mut self, step: impl FnOnce(&mut Self) -> T) -> T {
         let result = step(self);
@@ -124,11 +124,12 @@ impl Connection {
         let (sender, loss) = (&self.sender, &self.sender.loss);
         let by_timers = loss.tail_probe_due | sender.probe_due | self.keep_alive_due;
         let by_path = sender.path.is_awake() | (sender.probes > 0);
-        let by_options =
-            self.user_timeouts.due | self.receiver.owes_duplicate() | self.ecn.owes_option(BY_ECN);
+        let by_options = self.user_timeouts.due
+            | self.receiver.owes_duplicate()
+            | self.ecn.is_option_due(BY_ECN);
         let by_application =
             sender.urgent.is_some() | self.rare.as_ref().is_some_and(|rare| rare.shape_output());
-        // An acknowledgement that answered a wrong one may still be due behind `first_due`.
+        // An acknowledgement in answer to a wrong one may still be due behind `first_due`.
         self.first_due
             | self.reset_due.is_some()
             | by_timers
@@ -146,9 +147,9 @@ impl Connection {
         let stored = self.expectation;
         let state = self.state;
         assert_eq!(stored.header, header, "the predicted header is stale in {state:?}");
-        assert_eq!(stored.is_plain, is_plain, "what is due is stale in {state:?}");
+        assert_eq!(stored.is_plain, is_plain, "the pending output is stale in {state:?}");
     }
 }
 
-/// What ECN may add to a segment.
-const BY_ECN: Past = Past::OPTION_WITH_DATA.union(Past::CWR_DUE);
+/// The signals of ECN that add to a segment.
+const BY_ECN: EcnSignals = EcnSignals::OPTION_WITH_DATA.union(EcnSignals::CWR_DUE);

@@ -1,49 +1,49 @@
-//! What a connection tells of itself: where it stands, what it has counted, and how it goes.
+//! Observation of a connection: state, counters and status.
 
 use crate::congestion::RateSample;
 use crate::receive::saturated;
 use crate::send::loss::R1;
-use crate::{Connection, Error, Information, State, Statistics, Trouble};
+use crate::{Connection, Error, Information, SoftError, State, Statistics};
 
 impl Connection {
-    /// Where the connection stands.
+    /// Returns the state of the connection.
     #[must_use]
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Is it closed, with nothing left to send? Then it can be dropped.
+    /// Whether the connection is closed with nothing left to send, so that it can be dropped.
     #[must_use]
     pub const fn is_released(&self) -> bool {
         matches!(self.state, State::Closed) && self.reset_due.is_none()
     }
 
-    /// Why the connection ended, unless both ends agreed to it.
+    /// Returns why the connection ended, unless it was closed normally.
     #[must_use]
     pub const fn error(&self) -> Option<Error> {
         self.error
     }
 
-    /// What may yet end the connection, if anything: the peer has acknowledged nothing new since.
+    /// Returns the problem that may end the connection, if any. New acknowledged data clears it.
     #[must_use]
-    pub const fn trouble(&self) -> Option<Trouble> {
+    pub const fn soft_error(&self) -> Option<SoftError> {
         if self.sender.expiries >= R1 {
-            Some(Trouble::Silent)
+            Some(SoftError::Silent)
         } else if self.sender.unreachable {
-            Some(Trouble::Unreachable)
+            Some(SoftError::Unreachable)
         } else {
             None
         }
     }
 
-    /// Bytes that can be read now.
+    /// Returns the bytes that can be read now.
     #[must_use]
     pub const fn readable_bytes(&self) -> usize {
         self.receiver.buffer.len()
     }
 
-    /// Bytes that can be written now. Who wants to hear of more of them writes until not all is taken: only a write
-    /// that finds too little room is answered by [`crate::Event::Writable`].
+    /// Returns the bytes that can be written now. [`crate::Event::Writable`] is reported only after
+    /// a write that found too little room.
     #[must_use]
     pub fn writable_bytes(&self) -> usize {
         if !self.state.may_write() || self.sender.fin() {
@@ -53,13 +53,13 @@ impl Connection {
         self.unsent_low_water().map_or(free, |low| free.min(self.room_below(low)))
     }
 
-    /// Bytes written and not acknowledged.
+    /// Returns the bytes written and not acknowledged.
     #[must_use]
     pub const fn unacknowledged_bytes(&self) -> usize {
         self.sender.buffer.len()
     }
 
-    /// Will nothing more arrive? (There may still be something to read.)
+    /// Whether nothing more will arrive. There may still be data to read.
     #[must_use]
     #[inline]
     pub fn is_at_end_of_stream(&self) -> bool {
@@ -70,19 +70,19 @@ impl Connection {
         closed_by_peer || self.receiver.shut || self.state == State::Closed
     }
 
-    /// Was the connection opened by the peer?
+    /// Whether the peer has opened the connection.
     #[must_use]
     pub const fn is_passive(&self) -> bool {
         !self.active
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub const fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// How the connection stands, in numbers.
+    /// Returns the status of the connection.
     #[must_use]
     pub fn information(&self) -> Information {
         Information {
@@ -98,7 +98,7 @@ impl Connection {
             delayed_ack: self.config.delayed_ack,
             last_sent: self.sender.last_sent,
             last_data_received: self.receiver.last_data,
-            last_heard: self.heard,
+            last_received: self.last_received,
             busy: self.busy_time(),
             receive_round_trip: self.receiver.autotune.round_trip(),
             read_in_a_round_trip: self.receiver.autotune.best(),

@@ -1,4 +1,4 @@
-//! What must hold of a connection after every step; asked by tests, simulators and fuzzers.
+//! The invariants of a connection, checked after every step by tests, simulators and fuzzers.
 
 use crate::send::Writes;
 use crate::send::loss::Phase;
@@ -30,7 +30,7 @@ impl Connection {
         if self.state != State::SynSent {
             self.receiver.check(&self.rcv);
         }
-        assert!(self.output_due || self.reset_due.is_none(), "a reset that nobody asks for");
+        assert!(self.output_due || self.reset_due.is_none(), "a reset without pending output");
         self.check_expectation();
         self.check_timers();
         self.check_rest();
@@ -48,9 +48,9 @@ impl Connection {
         }
     }
 
-    /// Checks that `twin`, which was given the same, has come to the same: state, what it will
-    /// send, and events. Only what header prediction knows of itself may differ, which the twin is told
-    /// first: a copy of it to compare with would cost as much as its buffers are large.
+    /// Checks that `twin`, which had the same input, is equal: state, output and events. The
+    /// internal state of header prediction is exempt, and copied to the twin first: a copy of the
+    /// whole twin would cost as much as its buffers.
     ///
     /// # Panics
     /// If the two differ.
@@ -58,11 +58,11 @@ impl Connection {
         twin.expectation.copy_prediction_from(self.expectation);
         twin.preferences.header_prediction = self.preferences.header_prediction;
         twin.statistics.prediction = self.statistics.prediction.clone();
-        assert_eq!(self, twin, "the fast and the slow path have parted");
+        assert_eq!(self, twin, "the fast and the slow path differ");
     }
 
-    /// Checks that a refused segment has left the connection as it was `before` it came. Exempt are the
-    /// counters, the budget of challenge ACKs, and what says that an answer is due.
+    /// Checks that a refused segment has left the connection as it was `before`. Exempt are
+    /// counters, the budget of challenge ACKs, and pending answers.
     ///
     /// # Panics
     /// If anything else has changed.
@@ -73,36 +73,36 @@ impl Connection {
         (expected.ack_due, expected.challenge_due) = (self.ack_due, self.challenge_due);
         (expected.reset_due, expected.output_due) = (self.reset_due.clone(), self.output_due);
         if self.reset_due.is_some() {
-            // The reset leaves before anything else.
+            // A reset is sent before all other output.
             expected.limit_burst(0);
         }
         assert_eq!(*self, expected, "a refused segment has changed its connection");
     }
 
-    /// The same for a twin that is given no data before their checksum is found right, and whose buffers have memory of
-    /// their own for good. What else lies in this one's memory lies where nothing is, and nobody reads it: the twin is
-    /// told of that first, too.
+    /// Checks that `twin`, which gets data only after checksum verification and keeps its own
+    /// buffer memory, is equal. Buffer memory that holds no data may differ, and is copied to the
+    /// twin first.
     ///
     /// # Panics
     /// If the two differ.
     pub fn assert_behaves_like(&self, twin: &mut Self) {
-        twin.receiver.take_leftovers_of(&self.receiver, &self.rcv);
-        twin.sender.buffer.take_leftovers_of(&self.sender.buffer);
+        twin.receiver.copy_unused_memory(&self.receiver, &self.rcv);
+        twin.sender.buffer.copy_unused_memory(&self.sender.buffer);
         assert_eq!(
             self, twin,
             "data that were put in place before their checksum was looked at have shown"
         );
     }
 
-    /// If it can rest, it comes back as it was.
+    /// Checks that a compact connection is restored unchanged.
     fn check_rest(&self) {
-        if let Some(resting) = self.rest() {
-            assert_eq!(resting.look(), *self, "rest has changed the connection");
+        if let Some(compact) = self.compact() {
+            assert_eq!(compact.look(), *self, "compaction has changed the connection");
         }
     }
 
-    /// Checks that `asked`, which was asked for its next segment where this one has gone on with a burst, has
-    /// come to the same. It may go on for longer, because it has begun later.
+    /// Checks that `asked`, which chose each segment where this one continued a burst, is equal.
+    /// Its burst may continue longer, because it began later.
     ///
     /// # Panics
     /// If the two differ.
@@ -112,7 +112,7 @@ impl Connection {
             "the burst has become longer on its way"
         );
         asked.limit_burst(self.expectation.burst());
-        assert_eq!(self, asked, "a burst and segments that were asked for one by one have parted");
+        assert_eq!(self, asked, "a burst and individually chosen segments differ");
     }
 
     fn check_window(&self) {
@@ -159,11 +159,11 @@ impl Connection {
             );
         }
         if self.waits_for_pacer() && !self.output_due {
-            assert!(set(Timer::Pacing), "data waits for its time to come, and no timer will tell");
+            assert!(set(Timer::Pacing), "paced data waits without a timer");
         }
         if self.state.takes_data() && !self.ack_due {
             let owes = self.receiver.owes_duplicates(self.agreement.selective_acks);
-            assert!(!owes, "the peer would never hear of what lies beyond a hole");
+            assert!(!owes, "the peer would never learn of data beyond a hole");
         }
         if self.state.takes_data() && self.rcv.pending() > 0 && !self.ack_due {
             assert!(set(Timer::DelayedAck), "received data would never be acknowledged");

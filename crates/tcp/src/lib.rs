@@ -1,9 +1,9 @@
-//! One TCP connection, sans-IO: bytes, time and randomness come in as arguments, segments and
-//! events go out. It knows sequence space, windows, loss and congestion; it never knows addresses,
+//! One TCP connection, sans-IO: bytes, time and randomness are arguments, segments and events are
+//! results. The crate knows sequence space, windows, loss and congestion; it never knows addresses,
 //! ports, links, sockets, threads or clocks.
 //!
-//! A connection speaks one grammar: getters, `handle_*` for what came in, plain verbs for the
-//! application, `poll_*` for what goes out. Two of them, and a hand that carries segments, are a
+//! The methods of a connection are getters, `handle_*` for input, plain verbs for the application,
+//! and `poll_*` for output. Two connections, and a loop that carries segments between them, are a
 //! whole transfer:
 //!
 //! ```
@@ -15,14 +15,14 @@
 //! let path = Path::ipv4(1_500);
 //! let seeds = |n| Seeds { initial_sequence: SeqNum::new(n), timestamp_offset: 0 };
 //!
-//! // The client's SYN makes the server.
+//! // The client's SYN creates the server.
 //! let mut frame = [0; 1_480];
 //! let mut client = Connection::connect(Config::modern(), path, seeds(1), now);
 //! let syn = client.poll_transmit(now, &mut frame).unwrap();
 //! let segment = Segment::parse(&frame[..syn.length]).unwrap();
 //! let mut server = Connection::accept(Config::modern(), path, seeds(2), &segment, now);
 //!
-//! // Whatever one says, the other hears, until both are silent.
+//! // Deliver segments in both directions until there are none.
 //! client.write(now, b"line rate").unwrap();
 //! loop {
 //!     let mut quiet = true;
@@ -38,9 +38,9 @@
 //!     }
 //! }
 //!
-//! let mut heard = [0; 16];
-//! assert_eq!(server.read(now, &mut heard), Ok(9));
-//! assert_eq!(&heard[..9], b"line rate");
+//! let mut received = [0; 16];
+//! assert_eq!(server.read(now, &mut received), Ok(9));
+//! assert_eq!(&received[..9], b"line rate");
 //! ```
 
 #![no_std]
@@ -50,6 +50,7 @@ extern crate alloc;
 
 mod buffer_size;
 mod calls;
+mod compact;
 mod config;
 mod congestion;
 mod connection;
@@ -62,7 +63,6 @@ mod fast_open;
 mod information;
 mod input;
 mod invariants;
-mod lend;
 mod memory;
 mod opening;
 mod options;
@@ -70,9 +70,8 @@ mod output;
 mod path;
 mod rare_options;
 mod receive;
-mod rest;
 mod ring;
-mod rope;
+mod segmented_buffer;
 mod send;
 mod shared_config;
 mod state;
@@ -80,8 +79,10 @@ mod stats;
 mod timeout;
 mod timers;
 mod user_timeout;
+mod zero_copy;
 
 pub use buffer_size::{BufferSize, LARGEST_BUFFER};
+pub use compact::{CompactConnection, TimeWaitRecord};
 pub use config::{Config, KeepAlive, NagleRule, Profile, TimeLimits, UnknownProfile};
 pub use congestion::{
     Acknowledged, CongestionName, Controller, CustomCongestion, FastRecovery, Lost, RateSample,
@@ -90,7 +91,7 @@ pub use congestion::{
 pub use connection::Connection;
 pub use ecn::EcnRule;
 pub use error::Error;
-pub use event::{Event, Events, Trouble};
+pub use event::{Event, Events, SoftError};
 pub use fast_open::{FastOpenLesson, FastOpenOffer};
 pub use input::icmp::IcmpReport;
 pub use input::listen::{ListenVerdict, judge_listen, judge_unconnected};
@@ -107,7 +108,6 @@ pub use output::zero_copy::ZeroCopyRange;
 pub use output::{Kind, Transmit};
 pub use path::Path;
 pub use receive::ack_policy::AckRule;
-pub use rest::{CompactConnection, TimeWaitRecord};
 pub use ring::SMALLEST_BUFFER_MEMORY;
 pub use send::busy_time::BusyTime;
 pub use send::pacing::PacingRule;

@@ -1,8 +1,7 @@
-//! The memory of the two socket buffers: how it grows, how much of it the host grants, and how it is
-//! given back.
+//! The memory of both socket buffers: its growth, the host's grant, and its release.
 
+use crate::compact::pack::{Pack, Packer, Unpacker};
 use crate::receive::saturated;
-use crate::rest::pack::{Pack, Packer, Unpacker};
 use crate::timers::Timer;
 use crate::{BufferSize, Connection, LARGEST_BUFFER, State};
 use alloc::boxed::Box;
@@ -10,24 +9,24 @@ use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::Timestamps;
 
-/// A buffer that has been empty for so long gives its memory back.
+/// Idle time after which an empty buffer frees its memory.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// What the host lets a connection take at this moment.
+/// The memory that the host currently grants to a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryGrant {
-    /// Bytes that its buffers may take beyond what they hold.
+    /// Bytes that its buffers may allocate beyond what they hold.
     pub room: u32,
-    /// Bytes that a buffer may take that holds nothing, if that is more.
+    /// Bytes that a buffer without memory may allocate, if that is more.
     pub least: u32,
-    /// Tuned buffers may become larger.
+    /// Whether tuned buffers may grow.
     pub tuning: bool,
-    /// Others wait for memory to write into: a send buffer is filled to half of what it holds, so that the
-    /// other half comes free as it is acknowledged.
+    /// Whether other connections wait for memory to write into. A send buffer is then filled only
+    /// to half of its memory, so that the other half becomes free with acknowledgements.
     pub is_awaited: bool,
 }
 
-/// As much as there is takes a bit: a host says anew what it grants before each step.
+/// An unlimited grant takes one bit: the host grants memory anew before each step.
 impl Pack for MemoryGrant {
     fn pack(&self, into: &mut Packer<'_>) {
         let limited = (*self != Self::UNLIMITED)
@@ -46,44 +45,47 @@ impl Pack for MemoryGrant {
 }
 
 impl MemoryGrant {
-    /// As much as the configuration allows.
+    /// As much memory as the configuration allows.
     pub const UNLIMITED: Self =
         Self { room: u32::MAX, least: u32::MAX, tuning: true, is_awaited: false };
 }
 
 impl Connection {
-    /// Says how much memory there is, from now on and until this is said again.
+    /// Sets the memory grant until the next call.
     #[inline]
     pub const fn grant_memory(&mut self, grant: MemoryGrant) {
         self.memory = grant;
     }
 
-    /// What was last said by [`Connection::grant_memory`].
+    /// Returns the current memory grant.
     #[must_use]
     pub const fn granted_memory(&self) -> MemoryGrant {
         self.memory
     }
 
-    /// Bytes of memory that the buffers hold.
+    /// Returns the bytes of memory that both buffers hold.
     #[inline]
     #[must_use]
     pub const fn buffer_memory(&self) -> usize {
         self.receiver.buffer.memory() + self.sender.buffer.memory()
     }
 
-    /// Has the send buffer lie in `memory`, and gives what it lay in for that, if nothing is in it and both are as large.
+    /// Swaps the memory of the send buffer with `memory` if the buffer is empty and both have the
+    /// same size.
     #[inline]
     pub fn exchange_send_memory(&mut self, memory: &mut Box<[u8]>) -> bool {
         self.sender.buffer.exchange(memory)
     }
 
-    /// The same of the receive buffer.
+    /// Swaps the memory of the receive buffer with `memory` if the buffer is empty and both have
+    /// the same size.
     #[inline]
     pub fn exchange_receive_memory(&mut self, memory: &mut Box<[u8]>) -> bool {
         self.receiver.assembler.is_empty() && self.receiver.buffer.exchange(memory)
     }
 
-    /// Bytes that have gone through the buffers: acknowledged by the peer, or read by the application.
+    /// Returns the bytes that have left the buffers: acknowledged by the peer, or read by the
+    /// application.
     #[inline]
     #[must_use]
     pub const fn moved_bytes(&self) -> u64 {
@@ -92,29 +94,30 @@ impl Connection {
             - self.receiver.buffer.len() as u64
     }
 
-    /// Bytes that can be in the send buffer.
+    /// Returns the capacity of the send buffer in bytes.
     #[must_use]
     pub const fn send_buffer(&self) -> usize {
         self.sender.buffer.capacity()
     }
 
-    /// Bytes that can be in the receive buffer.
+    /// Returns the capacity of the receive buffer in bytes.
     #[must_use]
     pub const fn receive_buffer(&self) -> usize {
         self.receiver.buffer.capacity()
     }
 
-    /// Fixes the size of the send buffer (`SO_SNDBUF`), from one byte to [`LARGEST_BUFFER`]. What is in it
-    /// stays there.
+    /// Fixes the size of the send buffer (`SO_SNDBUF`), from one byte to [`LARGEST_BUFFER`]. Data
+    /// in it is kept.
     pub fn set_send_buffer(&mut self, size: usize) {
         let size = BufferSize::from(size).within(LARGEST_BUFFER);
         self.preferences.send_buffer = size;
         self.sender.buffer.set_capacity(size.initial());
     }
 
-    /// Fixes the size of the receive buffer (`SO_RCVBUF`), from one byte to [`LARGEST_BUFFER`] or the
-    /// clamp of the route; the window can say no more of it than the handshake has agreed on. A window
-    /// that was offered is not taken back, so a smaller size takes effect as that is used up.
+    /// Fixes the size of the receive buffer (`SO_RCVBUF`), from one byte to [`LARGEST_BUFFER`] or
+    /// the clamp of the route. The window field cannot express more than the negotiated scale
+    /// allows. An offered window is never withdrawn, so a smaller size takes effect as the window
+    /// is used up.
     pub fn set_receive_buffer(&mut self, size: usize) {
         let clamp = self.path.window_clamp.map_or(LARGEST_BUFFER, |clamp| clamp as usize);
         let size = BufferSize::from(size).within(clamp);
@@ -124,7 +127,7 @@ impl Connection {
         self.owe_ack_if_window_grew();
     }
 
-    /// The application has read `count` bytes: should the buffer have another size?
+    /// Adjusts the receive buffer after the application has read `count` bytes.
     #[inline]
     pub(crate) fn tune_receive_buffer(&mut self, now: Instant, count: usize) {
         if !self.receiver.autotune.is_on() {
@@ -135,7 +138,7 @@ impl Connection {
         }
     }
 
-    /// A round trip has passed since the buffer was last looked at.
+    /// Adjusts the receive buffer at the end of a round trip.
     #[inline(never)]
     fn end_reading_round_trip(&mut self, now: Instant) {
         if !self.state.takes_data() {
@@ -147,7 +150,7 @@ impl Connection {
         }
     }
 
-    /// A buffer whose size the application has chosen comes down to that as it is read.
+    /// Shrinks a buffer to the size that the application has chosen, as it is read.
     #[inline(never)]
     fn shrink_receive_buffer(&mut self) {
         if let BufferSize::Fixed(size) = self.preferences.receive_buffer
@@ -169,8 +172,8 @@ impl Connection {
         }
     }
 
-    /// The options of data in order may tell how long a timestamp of ours took to come back. Where they do not, it is not
-    /// worth waiting for others: every segment would be looked at for nothing where none ever does.
+    /// Measures the round trip by the timestamp that in-order data echoes. If there is none, the
+    /// measurement ends: waiting would send every segment of such a peer through the slow path.
     #[cold]
     pub(crate) fn measure_receive_round_trip(&mut self, now: Instant, options: &[u8]) {
         let stamps = Timestamps::among(options);
@@ -178,8 +181,8 @@ impl Connection {
         self.receiver.autotune.on_echo(round_trip);
     }
 
-    /// The application has more to write than there is room for: twice the congestion window, so that one
-    /// is in flight and another one is ready when its acknowledgements come.
+    /// Enlarges the send buffer if `more` bytes do not fit: to twice the congestion window, so that
+    /// one is in flight and another is ready when its acknowledgements arrive.
     #[inline]
     pub(crate) fn tune_send_buffer(&mut self, more: usize) {
         if more > self.sender.buffer.free() {
@@ -200,8 +203,7 @@ impl Connection {
         }
     }
 
-    /// A buffer is empty, or nothing has happened yet: if that stays so, memory is given back, and the
-    /// connection can rest.
+    /// Starts the timer after which an idle connection frees its buffers and can be compacted.
     #[inline]
     pub(crate) fn watch_idle_buffers(&mut self, now: Instant) {
         if !self.timers.is_set(Timer::IdleBuffers) && self.state != State::Closed {
@@ -210,15 +212,15 @@ impl Connection {
         }
     }
 
-    /// Buffers that are empty, and have been for a while, give their memory back.
+    /// Frees the memory of buffers that have been empty for a while.
     pub(crate) fn on_idle_buffers(&mut self, now: Instant) {
-        let idle = now.since(self.heard.max(self.sender.last_sent));
+        let idle = now.since(self.last_received.max(self.sender.last_sent));
         if idle < IDLE {
             self.timers.set(Timer::IdleBuffers, now, IDLE - idle);
             return;
         }
         if self.snd.flight() == 0 {
-            // Whatever could have told that the last loss was none has arrived long ago.
+            // Any evidence that the last retransmission was spurious would have arrived long ago.
             self.sender.undo = None;
         }
         if self.receiver.buffer.is_empty() && self.receiver.assembler.is_empty() {
@@ -230,8 +232,8 @@ impl Connection {
         }
     }
 
-    /// Makes sure that something can be written, if the host grants memory for it; false if nothing could
-    /// be written anyway. What nobody writes into is given back after a while.
+    /// Ensures that something can be written if the host grants memory for it; false if writing is
+    /// impossible anyway. Unused memory is freed after a while.
     pub fn prepare_to_write(&mut self, now: Instant) -> bool {
         if self.sender.fin() || !self.state.may_write() {
             return false;
@@ -240,15 +242,17 @@ impl Connection {
         self.sender.buffer.prepare(&self.memory)
     }
 
-    /// Others wait for memory to write into: gives back what nothing lies in of the send buffer.
+    /// Frees unused memory of the send buffer, because other connections wait for memory.
     pub fn leave_memory_to_others(&mut self) {
         self.sender.buffer.give_back_free();
     }
 
-    /// The host is getting short of memory: gives back what nothing lies in, nor did of late. If it `must`
-    /// be, a tuned receive buffer also goes back to the size that it began with, as the peer uses up the
-    /// window that it was offered, and data beyond holes is thrown away: it was never acknowledged. True if
-    /// there was any.
+    /// Frees memory that holds nothing and was not used recently, because the host is short of
+    /// memory.
+    ///
+    /// If it `must`, a tuned receive buffer also returns to its initial size as the peer uses up
+    /// the window, and data beyond holes is discarded, since it was never acknowledged. Returns
+    /// whether there was any.
     pub fn give_memory_back(&mut self, now: Instant, must: bool) -> bool {
         let pruned = must && self.slow(|connection| connection.receiver.drop_beyond_holes());
         let initial = self.preferences.receive_buffer.initial();

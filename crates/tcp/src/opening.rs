@@ -1,4 +1,5 @@
-//! How a connection begins: either open, what the SYN says of the peer, and the end of the handshake (RFC 9293 §3.5).
+//! The start of a connection: both kinds of open, the peer's SYN, and the end of the handshake (RFC
+//! 9293 §3.5).
 
 use crate::congestion::{Congestion, CongestionName};
 use crate::ecn::Notification;
@@ -18,10 +19,10 @@ use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags, TcpHeader};
 
-/// The MSS of a peer that does not say (RFC 9293 MUST-15).
+/// The MSS of a peer that announces none (RFC 9293 MUST-15).
 pub(crate) const DEFAULT_PEER_MSS: u16 = 536;
 
-/// What the host draws for a connection, unguessable for others.
+/// Random values that the host draws for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seeds {
     /// ISS (RFC 6528).
@@ -30,17 +31,17 @@ pub struct Seeds {
     pub timestamp_offset: u32,
 }
 
-/// Which end begins (RFC 9293 §3.10.1).
+/// The end that opens the connection (RFC 9293 §3.10.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
-    /// Ours, with a SYN.
+    /// We do, by a SYN.
     Active,
-    /// The peer, whose SYN has come.
+    /// The peer does; its SYN has arrived.
     Passive,
 }
 
-/// Writes down once what a connection begins with, but for its rules: for one that is made, and for one that is over
-/// and whose place is used again.
+/// Lists the initial values of all fields except the configuration once, for a new connection and
+/// for one that reuses the place of a closed one.
 macro_rules! begins {
     (($config:ident, $path:ident, $seeds:ident, $open:ident, $now:ident) {
         $(let $name:ident = $known:expr;)*
@@ -48,8 +49,8 @@ macro_rules! begins {
         $($field:ident: $value:expr,)*
     }) => {
         impl Connection {
-            /// Either open, for whoever wants to put the connection into its place before anything else happens to it. A
-            /// passive one is told of its SYN next, by [`Connection::learn_from_syn`].
+            /// Returns a connection opened either way, for a caller that moves it to its place
+            /// first. A passive open must call [`Connection::learn_from_syn`] next.
             #[must_use]
             pub fn open(
                 config: SharedConfig,
@@ -65,8 +66,8 @@ macro_rules! begins {
                 begun
             }
 
-            /// The same in the place of a connection that is over: what both have in common, their rules and the memory
-            /// they lie in, stays where it is.
+            /// Opens a connection in the place of a closed one. A shared configuration and the
+            /// memory are reused.
             pub fn reopen(
                 &mut self,
                 $config: &SharedConfig,
@@ -75,7 +76,7 @@ macro_rules! begins {
                 $open: Open,
                 $now: Instant,
             ) {
-                if !self.config.is_the_same($config) {
+                if !self.config.is_same_allocation($config) {
                     self.config = $config.clone();
                 }
                 $(let $name = $known;)*
@@ -102,7 +103,7 @@ begins!((config, path, seeds, open, now) {
     rcv: ReceiveSequence::new(SeqNum::new(0)),
     snd: SendSequence::new(iss),
     timestamps: TimestampState::new(seeds.timestamp_offset),
-    heard: now,
+    last_received: now,
     acks: AckPolicy::new(config.acks),
     agreement: config.agreement().clone(),
     first_due: true,
@@ -128,7 +129,7 @@ begins!((config, path, seeds, open, now) {
 });
 
 impl Connection {
-    /// The route may let less be offered than the rules do, or the rules less than the route.
+    /// Applies the limits of the route to the window and the configuration.
     #[inline(always)]
     fn keep_to_route(&mut self, now: Instant) {
         if let Some(clamp) = self.path.window_clamp {
@@ -148,7 +149,7 @@ impl Connection {
         self.receiver = Receiver::new(receive_buffer, now);
     }
 
-    /// An active open: the SYN leaves at the next [`Connection::poll_transmit`].
+    /// Opens a connection actively: [`Connection::poll_transmit`] returns the SYN.
     #[must_use]
     pub fn connect(
         config: impl Into<SharedConfig>,
@@ -159,8 +160,8 @@ impl Connection {
         Self::open(config.into(), path, seeds, Open::Active, now)
     }
 
-    /// A passive open: `syn` was judged by [`crate::judge_listen`]; the SYN-ACK leaves at the next
-    /// [`Connection::poll_transmit`].
+    /// Opens a connection passively for `syn`, which [`crate::judge_listen`] has accepted;
+    /// [`Connection::poll_transmit`] returns the SYN-ACK.
     #[must_use]
     pub fn accept(
         config: impl Into<SharedConfig>,
@@ -174,36 +175,37 @@ impl Connection {
         connection
     }
 
-    /// A passive open by a host that has kept nothing of the SYN (RFC 4987 §3.6), in place of
-    /// [`Connection::learn_from_syn`]: `syn` is what a cookie has brought back, in a segment `ack` that
-    /// acknowledges the SYN-ACK and bore `ecn`. The connection is what the SYN and that segment would have made of
-    /// it, except that it knows nothing of the round trip: the timestamp that comes back had bits of the cookie
-    /// in it.
+    /// Opens a connection passively by a SYN cookie, on a host without a record of the SYN (RFC
+    /// 4987 §3.6), instead of [`Connection::learn_from_syn`].
+    ///
+    /// `syn` is restored from the cookie in `ack`, which acknowledges the SYN-ACK and arrived with
+    /// `ecn`. The result equals that of both segments, but without a round trip: bits of the cookie
+    /// are in the echoed timestamp.
     pub fn learn_from_cookie(
         &mut self,
         (syn, ack, ecn): (&Segment<'_>, &Segment<'_>, Ecn),
         now: Instant,
     ) {
         self.learn_from_syn(syn, now);
-        // The SYN-ACK that left when the SYN came.
+        // The SYN-ACK sent in answer to the SYN.
         let _ = self.poll_transmit(now, &mut [0; TcpHeader::MAX_LENGTH]);
         let _ = self.handle_segment_with(now, ack, ecn, None);
         self.sender.rtt = RoundTrip::new(&self.config.rto);
     }
 
-    /// Takes from the peer's SYN what it says of the peer (RFC 9293 §3.10.7.2, §3.10.7.3).
+    /// Processes the peer's SYN (RFC 9293 §3.10.7.2, §3.10.7.3).
     pub fn learn_from_syn(&mut self, syn: &Segment<'_>, now: Instant) {
         let options = syn.options();
         self.rcv = ReceiveSequence::new(syn.seq);
         self.rcv.nxt = syn.seq + 1;
         self.rcv.edge = self.rcv.nxt;
         if self.active {
-            // What our SYN has offered: a peer that needs not wait for our acknowledgement may use it at
-            // once.
+            // The window that our SYN has offered: a peer need not wait for our acknowledgement to
+            // use it.
             self.rcv.edge += u32::from(self.window_of_syn());
         }
-        self.agreement.settle(&options);
-        self.ecn.note_heard_syn(syn.flags());
+        self.agreement.negotiate(&options);
+        self.ecn.on_syn_received(syn.flags());
         self.receiver.note_agreement(&self.agreement);
         if let Some(timestamps) = options.timestamps {
             self.timestamps.on = self.config.timestamps;
@@ -218,8 +220,8 @@ impl Connection {
         self.note_window(syn.seq, self.snd.una, u32::from(syn.window));
     }
 
-    /// The size of segments is known, and whether the peer will name what it has. If not, nothing
-    /// measures the rate that BBR lives by.
+    /// Starts congestion control, once the segment size and the use of SACK are known. Without SACK
+    /// there is no delivery rate, which BBR needs.
     fn begin_congestion_control(&mut self) {
         let wish = self.config.congestion;
         let is_possible = self.agreement.selective_acks || wish != CongestionName::Bbr;
@@ -231,14 +233,15 @@ impl Connection {
         self.begin_first_flight();
     }
 
-    /// Withholds from a half-open connection the acknowledgement `segment`, which would complete its handshake
-    /// and brings nothing else, until so long after the peer's SYN; the SYN-ACK is then sent once more. False if
-    /// that time is over, or if the segment is another one: it is to be handled then. (`TCP_DEFER_ACCEPT`.)
+    /// Withholds the acknowledgement `segment`, which would complete the handshake and carries
+    /// nothing else, until some time after the peer's SYN (`TCP_DEFER_ACCEPT`). The SYN-ACK is then
+    /// sent again. Returns false if that time is over or it is another segment, which must be
+    /// handled then.
     pub fn defer_handshake(
         &mut self,
         now: Instant,
         segment: &Segment<'_>,
-        patience: Duration,
+        unacknowledged_timeout: Duration,
     ) -> bool {
         let control = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST | TcpFlags::ACK;
         let is_bare = segment.payload.is_empty() && segment.flags() & control == TcpFlags::ACK;
@@ -246,12 +249,12 @@ impl Connection {
             && is_bare
             && segment.seq == self.rcv.nxt
             && segment.ack == self.snd.nxt;
-        let until = self.sender.progressed + patience;
+        let until = self.sender.progressed + unacknowledged_timeout;
         if !completes || now >= until {
             return false;
         }
         self.sender.rtt.measure_withheld(&self.config.rto, now);
-        // The peer is there: its silence is counted from when the SYN-ACK goes again.
+        // The peer is alive: its silence counts from the next SYN-ACK.
         self.sender.silent_since = Instant::NEVER;
         self.sender.expiries = 0;
         self.first_due = false;
@@ -259,23 +262,23 @@ impl Connection {
         true
     }
 
-    /// The handshake is complete: our SYN is acknowledged, with all that lies before `ack`.
+    /// Completes the handshake: our SYN, and everything before `ack`, is acknowledged.
     pub(crate) fn establish(&mut self, now: Instant, ack: SeqNum) {
         self.state = State::Established;
         self.events |= Events::CONNECTED | Events::WRITABLE;
         self.ecn.on_established();
-        // A SYN of ours that was about to go again has been overtaken by its acknowledgement.
+        // Cancel a retransmission of our SYN, which is acknowledged now.
         self.first_due = false;
-        // What was read before, of a connection that was opened fast, may have opened a window that the
-        // SYN-ACK had to close.
+        // With Fast Open, reads before the end of the handshake may have reopened the window.
         let was_small = self.rcv.window() < self.receiver.largest_segment;
         if self.rcv.pending() > 0 || (was_small && self.has_opened_window()) {
             self.owe_ack();
         }
         if self.sender.rtt.backoff() > 1 {
             cold_path();
-            // The handshake lost more than one segment: begin with one (RFC 5681 §3.1). A single loss may
-            // be none, over a path that is longer than the first timeout (RFC 6928 §2).
+            // More than one segment of the handshake was lost: begin with one segment (RFC 5681
+            // §3.1). A single timeout may be due to a round trip above the initial RTO (RFC 6928
+            // §2).
             self.sender.congestion.controller().restart();
         }
         self.sender.rtt.restart_after_handshake(&self.config.rto);
@@ -293,7 +296,7 @@ impl Connection {
         self.output_due |= self.sender.has_unsent(self.snd.nxt);
     }
 
-    /// Has what was read opened the window so far that it is worth a segment?
+    /// Whether reads have opened the window enough for an update.
     #[cold]
     fn has_opened_window(&self) -> bool {
         self.acks.on_read(&self.received())
@@ -310,7 +313,7 @@ mod tests {
         Seeds { initial_sequence: SeqNum::new(number), timestamp_offset: number }
     }
 
-    /// Everything that either has to say reaches the other.
+    /// Exchanges segments until neither end has any.
     fn exchange(now: Instant, ends: [&mut Connection; 2]) {
         let [one, other] = ends;
         let mut frame = [0; 1_480];
@@ -327,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_opened_in_the_place_of_another_is_as_anybody_who_is_opened() {
+    fn a_reopened_connection_equals_a_new_one() {
         let wild = Config {
             accurate_ecn: crate::EcnRule::Request,
             congestion: CongestionName::Bbr,

@@ -1,26 +1,26 @@
-//! What the two SYNs agreed on.
+//! The options that both SYNs have negotiated, and the timestamps option.
 
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use crate::{BufferSize, Config};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpOptions, Timestamps};
 
-/// Clock ticks without hearing a timestamp after which the last one says nothing (RFC 7323 §5.5).
+/// Time without a timestamp after which TS.Recent is outdated (RFC 7323 §5.5).
 const STALE_AFTER_MILLIS: u64 = 24 * 24 * 60 * 60 * 1_000;
 
-/// The largest shift (RFC 7323 §2.3); a peer that offers more gets this.
+/// The largest window shift (RFC 7323 §2.3); a larger offer counts as this.
 const LARGEST_SHIFT: u8 = 14;
 
 /// The timestamps option of a connection (RFC 7323 §3 to §5). Its clock ticks in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TimestampState {
-    /// Did both ends agree to use it?
+    /// Whether both ends have agreed to use the option.
     pub(crate) on: bool,
-    /// TS.Recent: what will be echoed.
+    /// TS.Recent: the value to echo.
     pub(crate) recent: u32,
-    /// When TS.Recent was taken.
+    /// Time when TS.Recent was set.
     recent_at: Instant,
-    /// Added to the clock, so that it does not tell the host's uptime (RFC 7323 §5.4).
+    /// Added to the clock, so that it does not reveal the host's uptime (RFC 7323 §5.4).
     offset: u32,
 }
 
@@ -31,29 +31,29 @@ impl TimestampState {
         Self { on: false, recent: 0, recent_at: Instant::ZERO, offset }
     }
 
-    /// The option for a segment that leaves now.
+    /// Returns the option for a segment sent at `now`.
     pub(crate) fn stamp(&self, now: Instant) -> Timestamps {
         Timestamps { value: self.clock(now), echo: self.recent }
     }
 
-    /// The timestamps of a segment, where both ends use them.
+    /// Returns the timestamps of a segment, if both ends use them.
     pub(crate) fn of(&self, segment: &Segment<'_>) -> Option<Timestamps> {
         if self.on { segment.timestamps() } else { None }
     }
 
-    /// TSval at `now`.
+    /// Returns TSval at `now`.
     pub(crate) fn clock(&self, now: Instant) -> u32 {
         self.offset.wrapping_add(low_word(now.as_millis()))
     }
 
-    /// PAWS: is this from a past life of the sequence numbers (RFC 7323 §5.3 R1)?
+    /// PAWS: whether the segment is from an earlier pass of the sequence space (RFC 7323 §5.3 R1).
     pub(crate) fn is_old(&self, timestamps: Timestamps, now: Instant) -> bool {
         before(timestamps.value, self.recent)
             && now.since(self.recent_at).as_millis() < STALE_AFTER_MILLIS
     }
 
-    /// Takes TSval as TS.Recent if the segment covers what was acknowledged last (RFC 7323 §4.3),
-    /// so that a delayed acknowledgement echoes the earliest segment it stands for.
+    /// Sets TS.Recent if the segment covers the last acknowledgement sent (RFC 7323 §4.3), so that
+    /// a delayed acknowledgement echoes the earliest segment that it covers.
     pub(crate) fn note(
         &mut self,
         timestamps: Timestamps,
@@ -66,14 +66,14 @@ impl TimestampState {
         }
     }
 
-    /// Takes TSval as TS.Recent.
+    /// Sets TS.Recent.
     pub(crate) fn take(&mut self, value: u32, now: Instant) {
         self.recent = value;
         self.recent_at = now;
     }
 
-    /// The round trip that the echo of a segment tells of, in ticks of a millisecond; `None` if it has none, or one
-    /// that lies in the future.
+    /// Returns the round trip by the echo of a segment, in milliseconds; `None` without an echo, or
+    /// if it is in the future.
     pub(crate) fn echoed_round_trip(
         &self,
         segment: &Segment<'_>,
@@ -82,7 +82,7 @@ impl TimestampState {
         self.round_trip_of(self.of(segment)?, now)
     }
 
-    /// The same of the timestamps of a segment, which both ends use.
+    /// Returns the round trip by timestamps, which both ends use; `None` without a past echo.
     pub(crate) fn round_trip_of(&self, timestamps: Timestamps, now: Instant) -> Option<Duration> {
         let (echo, clock) = (timestamps.echo, self.clock(now));
         let is_past = echo != 0 && !before(clock, echo);
@@ -90,35 +90,36 @@ impl TimestampState {
     }
 }
 
-/// Serial comparison of timestamps.
+/// Compares timestamps by serial-number arithmetic.
 pub(crate) const fn before(value: u32, than: u32) -> bool {
     value.wrapping_sub(than).cast_signed() < 0
 }
 
 fn low_word(number: u64) -> u32 {
-    #[allow(clippy::cast_possible_truncation, reason = "the low half is what is asked for")]
+    #[allow(clippy::cast_possible_truncation, reason = "only the low half is wanted")]
     {
         number as u32
     }
 }
 
-/// What a connection offers, and after the handshake, what both ends have agreed on.
+/// The options that a connection offers, and after the handshake, those that both ends have agreed
+/// on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Agreement {
-    /// Shift of the windows that we announce.
+    /// Shift of the windows that we send.
     pub(crate) receive_shift: u8,
-    /// Shift of the windows that we hear.
+    /// Shift of the windows that we receive.
     pub(crate) send_shift: u8,
-    /// Are windows scaled? Both shifts are zero if not.
+    /// Whether windows are scaled. Both shifts are zero if not.
     pub(crate) scaling: bool,
-    /// May we send SACK blocks?
+    /// Whether we may send SACK blocks.
     pub(crate) selective_acks: bool,
 }
 
 packed!(Agreement { receive_shift, send_shift, scaling, selective_acks });
 
 impl Agreement {
-    /// What our SYN offers.
+    /// Returns the options of our SYN.
     pub(crate) fn offer(config: &Config, receive_buffer: BufferSize) -> Self {
         let receive_shift =
             if config.window_scaling { shift_for(receive_buffer.most()) } else { 0 };
@@ -130,8 +131,8 @@ impl Agreement {
         }
     }
 
-    /// The peer's SYN says what it can do: what one side does not offer is off.
-    pub(crate) fn settle(&mut self, peer: &TcpOptions) {
+    /// Disables each option that the peer's SYN does not offer.
+    pub(crate) fn negotiate(&mut self, peer: &TcpOptions) {
         match (self.scaling, peer.window_scale) {
             (true, Some(shift)) => self.send_shift = shift.min(LARGEST_SHIFT),
             _ => (self.scaling, self.receive_shift) = (false, 0),
@@ -140,7 +141,7 @@ impl Agreement {
     }
 }
 
-/// The smallest shift with which the window field can express `capacity`.
+/// Returns the smallest shift with which the window field can express `capacity`.
 fn shift_for(capacity: usize) -> u8 {
     let units = capacity.div_ceil(u16::MAX.into());
     #[allow(clippy::cast_possible_truncation, reason = "a word has fewer bits than 256")]
@@ -163,18 +164,18 @@ mod tests {
     fn scaling_needs_both_sides() {
         let mut agreement = Agreement::offer(&Config::modern(), BufferSize::Fixed(1 << 20));
         assert_eq!(agreement.receive_shift, 5);
-        agreement.settle(&TcpOptions::default());
+        agreement.negotiate(&TcpOptions::default());
         assert_eq!(
             (agreement.receive_shift, agreement.send_shift, agreement.scaling),
             (0, 0, false)
         );
         let mut agreement = Agreement::offer(&Config::modern(), BufferSize::Fixed(1 << 20));
-        agreement.settle(&TcpOptions { window_scale: Some(200), ..TcpOptions::default() });
+        agreement.negotiate(&TcpOptions { window_scale: Some(200), ..TcpOptions::default() });
         assert_eq!((agreement.receive_shift, agreement.send_shift), (5, 14));
     }
 
     #[test]
-    fn an_old_timestamp_is_recognised_until_the_recent_one_is_stale() {
+    fn an_old_timestamp_is_detected_until_ts_recent_is_outdated() {
         let mut state = TimestampState::new(0);
         let stamp = |value| Timestamps { value, echo: 0 };
         let day = Duration::from_secs(24 * 60 * 60);
@@ -183,6 +184,9 @@ mod tests {
         assert!(state.is_old(stamp(99), start) && !state.is_old(stamp(100), start));
         assert!(!state.is_old(stamp(99), start + day * 25));
         state.note(stamp(200), SeqNum::new(6), SeqNum::new(5), start);
-        assert_eq!(state.recent, 100, "a later segment must not hide an earlier one's timestamp");
+        assert_eq!(
+            state.recent, 100,
+            "a later segment must not hide the timestamp of an earlier one"
+        );
     }
 }

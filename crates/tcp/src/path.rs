@@ -1,27 +1,27 @@
-//! What a host knows of the way to a peer.
+//! A host's knowledge of the path to a peer.
 
+use crate::compact::pack::packed;
 use crate::receive::saturated;
-use crate::rest::pack::packed;
 use crate::send::path_mtu::PathMtu;
 use linerate_wire::TcpHeader;
 
-/// The smallest MSS taken from a peer: with less, a segment would be all header, and a hostile peer
-/// could make us work at will.
+/// The smallest MSS accepted from a peer. With less, a segment would be mostly header, and a
+/// hostile peer could cause work at will.
 pub(crate) const SMALLEST_PEER_MSS: u32 = 48;
 
 /// Bytes of the IP headers, without options and extensions.
 pub(crate) const IPV4_HEADER: u8 = 20;
 const IPV6_HEADER: u8 = 40;
 
-/// What the host knows of the way to the peer.
+/// The host's knowledge of the path to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Bytes of TCP header and data that fit one packet: the MTU less the IP header.
     pub mtu_payload: usize,
-    /// The same of the first link, or of what its route allows: more is never tried.
+    /// Bytes of TCP header and data that fit the first link or its route; more is never probed.
     pub link_payload: usize,
-    /// Was `mtu_payload` found by trying, and nobody knows yet whether more would pass? Then it may be tried
-    /// at once.
+    /// Whether `mtu_payload` was found by probing and larger packets are untested; they may be
+    /// probed at once.
     pub is_estimated: bool,
     /// Bytes of the IP header: 20, or 40 of IPv6.
     pub ip_header: u8,
@@ -34,13 +34,13 @@ pub struct Path {
 packed!(Path { mtu_payload, link_payload, is_estimated, ip_header, window_clamp, mss_clamp });
 
 impl Path {
-    /// A path over IPv4 that takes what its first link does, for all that is known.
+    /// Returns an IPv4 path whose MTU is that of its first link.
     #[must_use]
     pub const fn ipv4(mtu: usize) -> Self {
         Self::with_header(mtu, IPV4_HEADER)
     }
 
-    /// The same over IPv6.
+    /// Returns an IPv6 path whose MTU is that of its first link.
     #[must_use]
     pub const fn ipv6(mtu: usize) -> Self {
         Self::with_header(mtu, IPV6_HEADER)
@@ -58,13 +58,13 @@ impl Path {
         }
     }
 
-    /// What a search begins with.
+    /// Returns the initial state of the PLPMTUD search (RFC 8899 §5.2).
     pub(crate) fn search(self) -> PathMtu {
         let packet = |payload: usize| saturated(payload.saturating_add(self.ip_header.into()));
         PathMtu::new(packet(self.mtu_payload), packet(self.link_payload.max(self.mtu_payload)))
     }
 
-    /// The MSS to announce (RFC 6691: options are not taken off).
+    /// Returns the MSS to announce (RFC 6691: options are not subtracted).
     pub(crate) fn mss(self) -> u32 {
         let most = u32::from(self.mss_clamp.unwrap_or(u16::MAX)).max(SMALLEST_PEER_MSS);
         saturated(self.mtu_payload.saturating_sub(TcpHeader::LENGTH)).clamp(SMALLEST_PEER_MSS, most)

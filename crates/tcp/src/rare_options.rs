@@ -1,82 +1,82 @@
-//! Options that few applications set, out of line so that connections without them are no larger.
+//! Options that few applications set, stored separately so that other connections are no larger.
 //!
-//! Corking (`TCP_CORK`, `MSG_MORE`) and record boundaries (`MSG_EOR`) decide where segments end, the
-//! low-water mark (`TCP_NOTSENT_LOWAT`) how much unsent data a write may leave. A connection with one of
-//! the three predicts no output: each segment is chosen.
+//! Corking (`TCP_CORK`, `MSG_MORE`) and record boundaries (`MSG_EOR`) decide where segments end,
+//! the low-water mark (`TCP_NOTSENT_LOWAT`) how much unsent data a write may leave. With any of
+//! them, output is never predicted.
 
+use crate::compact::pack::packed;
 use crate::event::Events;
-use crate::rest::pack::packed;
 use crate::send::Writes;
 use crate::{Connection, State};
 use alloc::collections::VecDeque;
 use linerate_units::Duration;
 use linerate_wire::SeqNum;
 
-/// Record boundaries that one connection remembers. Records in flight beyond that may be joined.
+/// Record boundaries stored per connection. Further records in flight may be merged.
 const MOST_RECORDS: usize = 1_024;
 
-/// The options, of a connection that has set at least one.
+/// The options of a connection that has set at least one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RareOptions {
-    /// Segments that are not full are held back.
+    /// Whether small segments are held back.
     cork: bool,
-    /// SND.UNA, and the end of what was written, when the application last said that more follows.
+    /// SND.UNA and the end of the written data when the application last announced more.
     more: Option<(SeqNum, SeqNum)>,
-    /// The end of what was written when everything held back was last let go.
+    /// End of the written data when everything held back was last released.
     flushed: Option<SeqNum>,
     /// Ends of records, in order.
     ///
-    /// Invariant: at most [`MOST_RECORDS`]; before anything is chosen to leave, all are after SND.UNA.
+    /// Invariant: at most [`MOST_RECORDS`]; when a segment is chosen, all are after SND.UNA.
     records: VecDeque<SeqNum>,
     records_joined: u64,
     low_water: Option<u32>,
-    /// In place of that of the configuration.
+    /// Overrides the configuration, if set.
     linger: Option<Option<Duration>>,
-    orphan_patience: Option<Duration>,
-    handshake_patience: Option<Duration>,
+    orphan_timeout: Option<Duration>,
+    handshake_timeout: Option<Duration>,
 }
 
 packed!(RareOptions {
-    cork, more, flushed, records_joined, low_water, linger, orphan_patience, handshake_patience
+    cork, more, flushed, records_joined, low_water, linger, orphan_timeout, handshake_timeout
 } known {
     records: |_config| VecDeque::new()
 });
 
 impl RareOptions {
-    /// Do segments leave at other moments, or end elsewhere, than without the options?
+    /// Whether the options change when segments are sent or where they end.
     pub(crate) fn shape_output(&self) -> bool {
         self.cork || self.more.is_some() || !self.records.is_empty() || self.low_water.is_some()
     }
 }
 
 impl Connection {
-    /// Holds back segments that are not full (`TCP_CORK`) until this is switched off, the application
-    /// closes, or nothing has been in flight for a retransmission timeout (at least 200 ms by
-    /// [`crate::Config::modern`]). It goes before [`Connection::set_no_delay`], which lets go once what is
-    /// held back when it is called.
+    /// Holds back small segments (`TCP_CORK`) until the option is cleared, the application closes,
+    /// or nothing has been in flight for one RTO (at least 200 ms by [`crate::Config::modern`]). It
+    /// overrides [`Connection::set_no_delay`], which only releases once the data that is held back
+    /// when it is called.
     pub fn set_cork(&mut self, cork: bool) {
         if cork || self.rare.is_some() {
             self.change_rare(|rare| (rare.cork, rare.flushed) = (cork, None));
         }
     }
 
-    /// Are segments that are not full held back?
+    /// Whether small segments are held back.
     #[must_use]
     pub fn cork(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.cork)
     }
 
-    /// Says that more follows what was written last (`MSG_MORE`): a segment that is not full waits for it.
-    /// The wait ends with the next write that does not say so, with an acknowledgement of new data, and as
-    /// that of [`Connection::set_cork`] does. PSH is not set on what was written so.
+    /// Announces more data after the last write (`MSG_MORE`): a small segment waits for it. The
+    /// wait ends with the next write without the announcement, with an acknowledgement of new data,
+    /// and as that of [`Connection::set_cork`] does. PSH is not set on such data.
     pub fn expect_more(&mut self) {
         let at = (self.snd.una, self.sender.buffer.end());
         self.change_rare(|rare| (rare.more, rare.flushed) = (Some(at), None));
     }
 
-    /// Ends a record with what was written last (`MSG_EOR`): no segment has data from both sides of the
-    /// boundary, also when it leaves again. Of more than 1,024 boundaries that are not acknowledged the
-    /// oldest are forgotten; [`Connection::records_joined`] counts them.
+    /// Ends a record with the last written byte (`MSG_EOR`): no segment or retransmission contains
+    /// data from both sides of the boundary. At most 1,024 unacknowledged boundaries are kept;
+    /// older ones are dropped and counted by [`Connection::records_joined`].
     pub fn end_record(&mut self) {
         self.tidy_rare_options();
         let (una, end) = (self.snd.una, self.sender.buffer.end());
@@ -92,15 +92,15 @@ impl Connection {
         });
     }
 
-    /// Record boundaries that were forgotten because there were too many.
+    /// Returns the number of record boundaries dropped because there were too many.
     #[must_use]
     pub fn records_joined(&self) -> u64 {
         self.rare.as_ref().map_or(0, |rare| rare.records_joined)
     }
 
-    /// Lets the application write only while fewer than `bytes` of what it has written are unsent
-    /// (`TCP_NOTSENT_LOWAT`), so that it decides late what to send next. What the windows would let go at
-    /// once does not count. `None`, the rule, leaves it to the size of the send buffer.
+    /// Limits unsent data (`TCP_NOTSENT_LOWAT`): the application can write only while fewer than
+    /// `bytes` are unsent, so that it decides late what to send next. Data that the windows admit
+    /// at once does not count. `None`, the default, leaves only the limit of the send buffer.
     pub fn set_unsent_low_water(&mut self, bytes: Option<u32>) {
         if bytes.is_none() && self.rare.is_none() {
             return;
@@ -112,59 +112,59 @@ impl Connection {
         self.events |= Events::WRITABLE;
     }
 
-    /// The most that may be unsent for a write to be taken, if that was set.
+    /// Returns the limit of unsent data above which writes are refused, if set.
     #[must_use]
     pub fn unsent_low_water(&self) -> Option<u32> {
         self.rare.as_ref()?.low_water
     }
 
-    /// Says how long unsent data is cared for after [`Connection::close`] (`SO_LINGER`): `None` without limit, zero
-    /// resets at once.
+    /// Sets how long unsent data is delivered after [`Connection::close`] (`SO_LINGER`): `None`
+    /// means without limit, zero resets at once.
     pub fn set_linger(&mut self, linger: Option<Duration>) {
         if linger != self.linger() {
             self.change_rare(|rare| rare.linger = Some(linger));
         }
     }
 
-    /// How long unsent data is cared for after [`Connection::close`].
+    /// Returns how long unsent data is delivered after [`Connection::close`].
     #[must_use]
     pub fn linger(&self) -> Option<Duration> {
         let own = self.rare.as_ref().and_then(|rare| rare.linger);
         own.unwrap_or(self.config.linger)
     }
 
-    /// Says how long the connection waits in FIN-WAIT-2 once no application holds it (`TCP_LINGER2`);
-    /// `None` for [`crate::Config::orphan_patience`].
-    pub fn set_orphan_patience(&mut self, patience: Option<Duration>) {
-        if patience.is_some() || self.rare.is_some() {
-            self.change_rare(|rare| rare.orphan_patience = patience);
+    /// Sets the time in FIN-WAIT-2 after the application has released the connection
+    /// (`TCP_LINGER2`); `None` for [`crate::Config::orphan_timeout`].
+    pub fn set_orphan_timeout(&mut self, timeout: Option<Duration>) {
+        if timeout.is_some() || self.rare.is_some() {
+            self.change_rare(|rare| rare.orphan_timeout = timeout);
         }
     }
 
-    /// How long the connection waits in FIN-WAIT-2 once no application holds it, and how long one that no
-    /// application holds probes a closed window.
+    /// Returns the limit for a released connection in FIN-WAIT-2, and for one that probes a closed
+    /// window.
     #[must_use]
-    pub fn orphan_patience(&self) -> Duration {
-        let own = self.rare.as_ref().and_then(|rare| rare.orphan_patience);
-        own.unwrap_or(self.config.orphan_patience)
+    pub fn orphan_timeout(&self) -> Duration {
+        let own = self.rare.as_ref().and_then(|rare| rare.orphan_timeout);
+        own.unwrap_or(self.config.orphan_timeout)
     }
 
-    /// Says how long the handshake may take (`TCP_SYNCNT` counts in retransmissions), counted from the first
-    /// time that the SYN is sent again; `None` for [`crate::Config::give_up_syn_after`].
-    pub fn set_handshake_patience(&mut self, patience: Option<Duration>) {
-        if patience.is_some() || self.rare.is_some() {
-            self.change_rare(|rare| rare.handshake_patience = patience);
+    /// Sets how long the handshake may take (`TCP_SYNCNT` counts in retransmissions), from the
+    /// first retransmission of the SYN; `None` for [`crate::Config::give_up_syn_after`].
+    pub fn set_handshake_timeout(&mut self, timeout: Option<Duration>) {
+        if timeout.is_some() || self.rare.is_some() {
+            self.change_rare(|rare| rare.handshake_timeout = timeout);
         }
     }
 
-    /// How long the handshake may take.
+    /// Returns how long the handshake may take.
     #[must_use]
-    pub fn handshake_patience(&self) -> Duration {
-        let own = self.rare.as_ref().and_then(|rare| rare.handshake_patience);
+    pub fn handshake_timeout(&self) -> Duration {
+        let own = self.rare.as_ref().and_then(|rare| rare.handshake_timeout);
         own.unwrap_or(self.config.give_up_syn_after)
     }
 
-    /// Changes the options. The next segment is chosen anew.
+    /// Changes the options. The next segment is chosen by the slow path.
     fn change_rare(&mut self, change: impl FnOnce(&mut RareOptions)) {
         self.slow(|connection| {
             connection.output_due |= connection.state != State::Closed;
@@ -172,7 +172,7 @@ impl Connection {
         });
     }
 
-    /// Lets go what corking holds back now, but not what is written later.
+    /// Releases the data that corking holds back now, but not later data.
     pub(crate) fn flush_cork(&mut self) {
         let (end, is_corked) = (self.sender.buffer.end(), self.is_corked());
         if let Some(rare) = self.rare.as_mut().filter(|_| is_corked) {
@@ -180,15 +180,15 @@ impl Connection {
         }
     }
 
-    /// The application has waited for long enough with what it announced.
-    pub(crate) fn forget_more(&mut self) {
+    /// Ends the wait for announced data after a timeout.
+    pub(crate) fn cancel_more(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.more = None;
         }
     }
 
-    /// Forgets what the application has said of data that is acknowledged, or that it has added to since. Old
-    /// sequence numbers would seem to lie ahead after half the circle.
+    /// Removes marks of acknowledged data, and announcements that a later write has ended. Old
+    /// sequence numbers would seem to lie ahead after half the sequence space.
     #[cold]
     pub(crate) fn tidy_rare_options(&mut self) {
         let (una, end) = (self.snd.una, self.sender.buffer.end());
@@ -200,7 +200,7 @@ impl Connection {
         rare.flushed = rare.flushed.filter(|&flushed| flushed == end && end != una);
     }
 
-    /// Is a segment at the end of what was written held back, although it would leave otherwise?
+    /// Whether only corking holds back a segment at the end of the written data.
     pub(crate) fn is_corked(&self) -> bool {
         let at = (self.snd.una, self.sender.buffer.end());
         self.rare
@@ -208,40 +208,40 @@ impl Connection {
             .is_some_and(|rare| (rare.cork || rare.more == Some(at)) && rare.flushed != Some(at.1))
     }
 
-    /// Has the application said that more follows what was written up to `end`?
+    /// Whether the application has announced more data after `end`.
     fn is_more_expected(&self, end: SeqNum) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.more.is_some_and(|(_, written)| written == end))
     }
 
-    /// Does a record, or what the application wants to be pushed, end at `end`?
+    /// Whether a record, or data to be pushed, ends at `end`.
     pub(crate) fn is_pushed(&self, end: SeqNum) -> bool {
         let is_last = end == self.sender.buffer.end();
         (is_last && !self.is_more_expected(end)) || self.ends_record(end)
     }
 
-    /// Does a record end at `end`?
+    /// Whether a record ends at `end`.
     pub(crate) fn ends_record(&self, end: SeqNum) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.first_boundary_after(end - 1) == Some(end))
     }
 
-    /// Is any record boundary remembered?
+    /// Whether any record boundary is stored.
     pub(crate) fn has_records(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| !rare.records.is_empty())
     }
 
-    /// Bytes of `room` from `seq` on that are in one record.
+    /// Returns how many of `room` bytes from `seq` belong to one record.
     pub(crate) fn room_in_record(&self, seq: SeqNum, room: u32) -> u32 {
         let boundary = self.rare.as_ref().and_then(|rare| rare.first_boundary_after(seq));
         boundary.map_or(room, |boundary| room.min(boundary - seq))
     }
 
-    /// Where the last record before `right` begins, if not before `left`.
+    /// Returns the start of the last record before `right`, but at least `left`.
     pub(crate) fn start_of_last_record(&self, left: SeqNum, right: SeqNum) -> SeqNum {
         let before = self.rare.as_ref().and_then(|rare| rare.last_boundary_before(right));
         before.map_or(left, |boundary| boundary.later(left))
     }
 
-    /// Bytes that may be written below the low-water mark `low`.
+    /// Returns the bytes that may be written below the low-water mark `low`.
     pub(crate) fn room_below(&self, low: u32) -> usize {
         let end = self.sender.buffer.end();
         let unsent = end - self.snd.nxt.earlier(end);
@@ -249,10 +249,10 @@ impl Connection {
         low.saturating_add(leaves).saturating_sub(unsent) as usize
     }
 
-    /// Nothing more can leave for now: a writer that found too little room below the low-water mark may
-    /// find some now.
+    /// Reports room below the low-water mark to a writer that found too little. Nothing more can be
+    /// sent for now.
     #[cold]
-    pub(crate) fn tell_of_low_water(&mut self) {
+    pub(crate) fn report_low_water(&mut self) {
         let Some(low) = self.unsent_low_water() else { return };
         if self.sender.room_awaited && self.room_below(low) > 0 {
             self.events |= Events::WRITABLE;

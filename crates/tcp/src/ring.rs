@@ -1,24 +1,25 @@
-//! A ring of bytes whose size is a power of two, for both socket buffers.
+//! A ring buffer of bytes whose size is a power of two, for both socket buffers.
 
 use crate::MemoryGrant;
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use alloc::boxed::Box;
 use core::ops::Range;
 use linerate_units::{Duration, Instant};
 use linerate_wire::checksum::{Sum, copy_and_sum};
 
-/// Memory for a buffer is not taken in smaller pieces than this, unless the buffer is smaller.
+/// The smallest allocation for a buffer, unless the buffer is smaller.
 pub const SMALLEST_BUFFER_MEMORY: usize = 4 << 10;
 
-/// From one time to the next that what was used of late counts half as much.
+/// Period after which the recent use counts half.
 const RECENT: Duration = Duration::from_millis(100);
 
-/// Bytes addressed by their distance from a head that moves forward, or back to the start when it is asked to.
+/// Bytes addressed by their distance from a head, which moves forward or returns to the start.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ring {
     storage: Box<[u8]>,
     head: usize,
-    /// The most bytes that were in use of late; halved once in a `period` that somebody asks for memory back.
+    /// Recent maximum of bytes in use, halved once in each `period` in which memory is requested
+    /// back.
     used: u32,
     period: u32,
 }
@@ -31,12 +32,12 @@ impl Ring {
         Self { storage: Box::default(), head: 0, used: 0, period: 0 }
     }
 
-    /// Bytes of memory that it holds.
+    /// Returns the bytes of memory held.
     pub(crate) const fn memory(&self) -> usize {
         self.storage.len()
     }
 
-    /// Lies in `memory` from now on, and gives its own for that, if they are as large. Nothing is in it.
+    /// Swaps its memory with `memory` if both have the same size. The ring must be empty.
     pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
         let fits = self.storage.len() == memory.len();
         if fits {
@@ -45,19 +46,19 @@ impl Ring {
         fits
     }
 
-    /// What it may take of a grant: the first piece is in any case the smallest.
+    /// Returns the bytes that a grant allows; the first allocation always gets the minimum.
     fn allowance(&self, grant: &MemoryGrant) -> usize {
         (if self.storage.is_empty() { grant.room.max(grant.least) } else { grant.room }) as usize
     }
 
-    /// The most that it could hold with a grant.
+    /// Returns the largest size that the grant allows.
     pub(crate) fn reach(&self, grant: &MemoryGrant) -> usize {
         let most = self.storage.len().saturating_add(self.allowance(grant));
         most.checked_ilog2().map_or(0, |bits| 1 << bits)
     }
 
-    /// Makes sure of memory for `needed` bytes from the head on, of `capacity` that may ever be needed,
-    /// without taking more than is granted. False if that is not enough.
+    /// Ensures memory for `needed` bytes from the head, of at most `capacity`. Returns false if the
+    /// grant is too small.
     #[inline]
     pub(crate) fn make_room(
         &mut self,
@@ -68,7 +69,7 @@ impl Ring {
         needed <= self.storage.len() || self.grow(needed, capacity, grant)
     }
 
-    /// Each growth at least doubles the ring, so a byte is copied O(1) times on the average of all.
+    /// Grows the ring. Each growth at least doubles it, so copying a byte is amortised O(1).
     #[cold]
     fn grow(&mut self, needed: usize, capacity: usize, grant: &MemoryGrant) -> bool {
         let size = needed.max(SMALLEST_BUFFER_MEMORY.min(capacity)).next_power_of_two();
@@ -79,15 +80,15 @@ impl Ring {
         may
     }
 
-    /// So many bytes are in use.
+    /// Notes that `bytes` are in use.
     #[inline]
     pub(crate) fn note_use(&mut self, bytes: u32) {
         self.used = self.used.max(bytes);
     }
 
-    /// Gives back what is neither needed for the first `needed` bytes from the head on nor for twice what was
-    /// of late: who reads all that arrives has an empty buffer between two segments, and would lose it
-    /// each time.
+    /// Frees memory beyond the first `needed` bytes and beyond twice the recent use. An application
+    /// that reads everything at once has an empty buffer between two segments, and would free and
+    /// allocate each time.
     pub(crate) fn give_back_unused(&mut self, now: Instant, needed: usize) {
         let period = now.since(Instant::ZERO).as_millis() / RECENT.as_millis();
         let period = u32::try_from(period).unwrap_or(u32::MAX);
@@ -98,8 +99,8 @@ impl Ring {
         self.give_back(needed.max(2 * self.used as usize));
     }
 
-    /// Gives back what is not needed for the first `needed` bytes from the head on. Memory is halved at
-    /// least, or left alone, so that this costs no more than what has grown it.
+    /// Frees memory beyond the first `needed` bytes from the head. Memory is at least halved or
+    /// left alone, so this costs no more than the growth did.
     pub(crate) fn give_back(&mut self, needed: usize) {
         if needed == 0 {
             *self = Self::new();
@@ -111,7 +112,7 @@ impl Ring {
         }
     }
 
-    /// Moves the first `kept` bytes from the head on to a storage of `size` bytes.
+    /// Moves the first `kept` bytes from the head to a storage of `size` bytes.
     fn resize(&mut self, size: usize, kept: usize) {
         let storage = core::mem::replace(&mut self.storage, alloc::vec![0; size].into());
         let old = Self { storage, ..*self };
@@ -132,7 +133,7 @@ impl Ring {
         }
     }
 
-    /// The place of `length` bytes behind the first `offset`, if there is memory for them, and in one part.
+    /// Returns contiguous room for `length` bytes behind the first `offset`, if there is memory.
     #[inline(always)]
     pub(crate) fn place_of_next(&mut self, offset: usize, length: usize) -> Option<&mut [u8]> {
         if offset + length > self.storage.len() {
@@ -142,7 +143,7 @@ impl Ring {
         self.storage.get_mut(at..at + length)
     }
 
-    /// What lies behind the `length` bytes at the [place of the next](Self::place_of_next), which they have.
+    /// Returns the room behind the `length` bytes at the [place of the next](Self::place_of_next).
     #[inline(always)]
     pub(crate) fn following(&self, offset: usize, length: usize) -> Following {
         let at = self.at(offset) + length;
@@ -150,7 +151,7 @@ impl Ring {
         Following { at, left: until_end.min(free) }
     }
 
-    /// All the place of what follows.
+    /// Returns the whole room that `following` describes.
     #[inline(always)]
     pub(crate) fn place_of_following(&mut self, following: Following) -> &mut [u8] {
         &mut self.storage[following.at..following.at + following.left]
@@ -163,19 +164,20 @@ impl Ring {
         self.storage[..second.len()].copy_from_slice(second);
     }
 
-    /// The place of the bytes at `offset` from the head, of `length` as many as lie together.
+    /// Returns the bytes at `offset` from the head for writing: the contiguous part of `length`
+    /// bytes.
     pub(crate) fn place(&mut self, offset: usize, length: usize) -> &mut [u8] {
         let at = self.at(offset);
         let end = self.storage.len().min(at + length);
         &mut self.storage[at..end]
     }
 
-    /// The bytes at `offset` from the head, of `length` as many as lie together.
+    /// Returns the bytes at `offset` from the head: the contiguous part of `length` bytes.
     pub(crate) fn front(&self, offset: usize, length: usize) -> &[u8] {
         self.slices(offset, length).0
     }
 
-    /// Copies the bytes at `offset` from the head out.
+    /// Copies bytes at `offset` from the head to `into`.
     #[inline]
     pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
         let at = self.at(offset);
@@ -193,7 +195,7 @@ impl Ring {
         back.copy_from_slice(second);
     }
 
-    /// Copies the bytes at `offset` from the head out and sums them on the way.
+    /// Copies bytes at `offset` from the head to `into`, and returns their checksum.
     #[inline]
     pub(crate) fn read_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {
         let at = self.at(offset);
@@ -210,8 +212,8 @@ impl Ring {
         copy_and_sum(first, front).append(copy_and_sum(second, back), front.len())
     }
 
-    /// The memory has what that of `other` has, except for the bytes at `kept` from the head on.
-    pub(crate) fn take_leftovers_of(
+    /// Copies the memory of `other`, except for the ranges `kept`, relative to the head.
+    pub(crate) fn copy_unused_memory(
         &mut self,
         other: &Self,
         kept: impl Iterator<Item = Range<usize>>,
@@ -228,18 +230,18 @@ impl Ring {
         }
     }
 
-    /// Moves the head forward, past bytes that are done with.
+    /// Moves the head forward.
     pub(crate) fn advance(&mut self, count: usize) {
         self.head = self.head.wrapping_add(count);
     }
 
-    /// Nothing lies anywhere: what comes next lies at the start of the memory, which is warm, and in one part.
+    /// Moves the head of an empty ring to the start: that memory is in the cache, and contiguous.
     #[inline(always)]
     pub(crate) const fn start_over(&mut self) {
         self.head = 0;
     }
 
-    /// The bytes at `offset` from the head, as they lie in one or two parts.
+    /// Returns the bytes at `offset` from the head, in one or two parts.
     #[inline]
     pub(crate) fn slices(&self, offset: usize, length: usize) -> (&[u8], &[u8]) {
         if length == 0 {
@@ -255,8 +257,8 @@ impl Ring {
     }
 }
 
-/// Where data lie that follow those of predicted segments which the connection has not been told of, and for how many
-/// bytes there is room. It is right as long as nothing else happens to the connection.
+/// The room behind predicted segments that the connection has not processed yet. Valid until
+/// anything else happens to the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Following {
     at: usize,
@@ -264,12 +266,12 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    /// No more than `window` bytes may follow.
+    /// Limits the room to `window` bytes.
     pub(crate) fn within(self, window: usize) -> Self {
         Self { left: self.left.min(window), ..self }
     }
 
-    /// `length` bytes have followed.
+    /// Removes the first `length` bytes, which have been written.
     #[inline(always)]
     pub(crate) const fn pass(&mut self, length: usize) {
         self.at += length;
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_survive_the_end_of_the_storage() {
+    fn bytes_wrap_around_the_end_of_the_storage() {
         let mut ring = Ring::new();
         assert!(ring.make_room(5, 5, &ALL));
         assert_eq!(ring.memory(), 8);
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_stay_where_they_are_when_the_ring_grows_and_when_it_shrinks() {
+    fn bytes_are_kept_when_the_ring_grows_and_shrinks() {
         let mut ring = Ring::new();
         assert!(ring.make_room(4_096, 1 << 20, &ALL));
         ring.advance(4_000);
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_memory_is_taken_than_there_is_room() {
+    fn no_more_memory_is_allocated_than_granted() {
         let mut ring = Ring::new();
         assert!(!ring.make_room(4_097, 1 << 20, &room(8_191)));
         assert_eq!(ring.memory(), 0);
@@ -334,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_piece_is_granted_apart() {
+    fn the_first_allocation_is_granted_separately() {
         let mut ring = Ring::new();
         let grant = &MemoryGrant { room: 0, least: 4_096, ..ALL };
         assert_eq!(ring.reach(grant), 4_096);
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_of_late_is_not_given_back() {
+    fn recently_used_memory_is_not_freed() {
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
         let mut ring = Ring::new();
         assert!(ring.make_room(60_000, 1 << 20, &ALL));
@@ -364,9 +366,9 @@ mod tests {
         assert_eq!(ring.memory(), 0);
     }
 
-    /// A kibibyte at a time: what is moved is less than what is written.
+    /// Writes 1 KiB at a time, and compares the moved bytes with the written ones.
     #[test]
-    fn growth_is_paid_for_by_what_is_written() {
+    fn growth_is_amortised() {
         let mut ring = Ring::new();
         let mut moved = 0;
         for kibibytes in 1..=1_024 {

@@ -1,21 +1,21 @@
-//! One configuration for thousands of connections, and what each application may change of it later.
+//! A configuration shared by many connections, and the settings that applications may change later.
 
+use crate::compact::pack::{Pack, Packer, Unpacker};
 use crate::congestion::Window;
 use crate::opening::DEFAULT_PEER_MSS;
 use crate::options::Agreement;
-use crate::rest::pack::{Pack, Packer, Unpacker};
 use crate::timers::Timer;
 use crate::{BufferSize, Config, Connection, KeepAlive, State};
 use alloc::sync::Arc;
 use core::ops::Deref;
 use linerate_units::Instant;
 
-/// A [`Config`] with every size in the range that the protocol can express, kept once for all connections
-/// that are made with it. A connection that is made of a plain `Config` has one of its own.
+/// A [`Config`] with every size limited to what the protocol can express, stored once for all
+/// connections that use it. A connection made with a plain `Config` has its own copy.
 #[derive(Clone, Debug)]
 pub struct SharedConfig(Arc<Rules>);
 
-/// A configuration, and what follows from it for each connection that begins under it: reckoned once for all of them.
+/// A configuration, and values derived from it once for all its connections.
 #[derive(Debug)]
 struct Rules {
     config: Config,
@@ -25,22 +25,22 @@ struct Rules {
 }
 
 impl SharedConfig {
-    /// Is it the very same one?
-    pub(crate) fn is_the_same(&self, other: &Self) -> bool {
+    /// Whether both are the same allocation.
+    pub(crate) fn is_same_allocation(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// What an application has chosen that has changed nothing yet.
+    /// Returns the settings of an application that has changed nothing.
     pub(crate) fn preferences(&self) -> &Preferences {
         &self.0.preferences
     }
 
-    /// What a SYN offers.
+    /// Returns the options that a SYN offers.
     pub(crate) fn agreement(&self) -> &Agreement {
         &self.0.agreement
     }
 
-    /// The congestion window before anything is known of the peer.
+    /// Returns the congestion window before anything is known about the peer.
     pub(crate) fn window(&self) -> &Window {
         &self.0.window
     }
@@ -57,7 +57,7 @@ impl Deref for SharedConfig {
 
 impl PartialEq for SharedConfig {
     fn eq(&self, other: &Self) -> bool {
-        self.is_the_same(other) || **self == **other
+        self.is_same_allocation(other) || **self == **other
     }
 }
 
@@ -85,7 +85,7 @@ impl From<&Self> for SharedConfig {
     }
 }
 
-/// What an application may change of its connection's configuration.
+/// The settings that an application may change for its connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Preferences {
     pub(crate) send_buffer: BufferSize,
@@ -95,7 +95,7 @@ pub(crate) struct Preferences {
     pub(crate) header_prediction: bool,
 }
 
-/// What is as the configuration says takes a bit.
+/// A setting equal to the configuration takes one bit.
 impl Pack for Preferences {
     fn pack(&self, into: &mut Packer<'_>) {
         let usual = into.config().preferences().clone();
@@ -119,7 +119,7 @@ impl Pack for Preferences {
 }
 
 impl Preferences {
-    /// Nothing was changed yet.
+    /// Returns the settings of the configuration.
     const fn of(config: &Config) -> Self {
         Self {
             send_buffer: config.send_buffer,
@@ -132,8 +132,8 @@ impl Preferences {
 }
 
 impl Connection {
-    /// Sends segments that are not full at once (`TCP_NODELAY`), or as Nagle's rule allows. Switched on, it
-    /// lets go once what [`Connection::set_cork`] and [`Connection::expect_more`] hold back.
+    /// Sends small segments at once (`TCP_NODELAY`), or by Nagle's algorithm. Enabling it once
+    /// releases data that [`Connection::set_cork`] and [`Connection::expect_more`] hold back.
     pub fn set_no_delay(&mut self, no_delay: bool) {
         self.preferences.no_delay = no_delay;
         if no_delay {
@@ -142,18 +142,19 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Are segments that are not full sent at once?
+    /// Whether small segments are sent at once.
     #[must_use]
     pub const fn no_delay(&self) -> bool {
         self.preferences.no_delay
     }
 
-    /// Use header prediction? Off, every segment takes the slow path, which does the same.
+    /// Enables header prediction. Without it every segment takes the slow path, with the same
+    /// results.
     pub fn set_header_prediction(&mut self, on: bool) {
         self.slow(|connection| connection.preferences.header_prediction = on);
     }
 
-    /// Probe a silent peer?
+    /// Sets how an idle peer is probed, if at all.
     pub fn set_keep_alive(&mut self, now: Instant, keep_alive: Option<KeepAlive>) {
         self.preferences.keep_alive = keep_alive.map(KeepAlive::within_limits);
         self.keep_alive_probes = 0;
@@ -165,7 +166,7 @@ impl Connection {
         }
     }
 
-    /// How a silent peer is probed, if it is.
+    /// Returns how an idle peer is probed, if it is.
     #[must_use]
     pub const fn keep_alive(&self) -> Option<KeepAlive> {
         self.preferences.keep_alive
@@ -182,6 +183,6 @@ mod tests {
         let shared = SharedConfig::from(wild);
         assert_eq!(shared.send_buffer, BufferSize::Fixed(1 << 30));
         assert_eq!(SharedConfig::from(&shared), shared);
-        assert_eq!(SharedConfig::from(wild), shared, "equal is who has equal rules");
+        assert_eq!(SharedConfig::from(wild), shared, "equal by value");
     }
 }

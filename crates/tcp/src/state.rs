@@ -1,30 +1,30 @@
-//! The states of a connection and the arrows between them (RFC 9293 §3.3.2, figure 5).
+//! The states of a connection and their transitions (RFC 9293 §3.3.2, figure 5).
 
-use crate::rest::pack::packed_enum;
+use crate::compact::pack::packed_enum;
 
-/// Where a connection stands. LISTEN is missing on purpose: a listener is no connection, it makes
-/// them (see [`crate::judge_listen`]).
+/// The state of a connection. LISTEN is missing: a listener is not a connection, it creates them
+/// (see [`crate::judge_listen`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Waiting for the answer to our SYN.
+    /// A SYN was sent; its answer is outstanding.
     SynSent,
-    /// Both SYNs are known, ours is not acknowledged yet.
+    /// Both SYNs are known; ours is not yet acknowledged.
     SynReceived,
-    /// Data flows both ways.
+    /// Data flows in both directions.
     Established,
-    /// We closed; our FIN is not acknowledged yet.
+    /// We have closed; our FIN is not yet acknowledged.
     FinWait1,
     /// Our FIN is acknowledged; the peer may still send.
     FinWait2,
-    /// The peer closed; we may still send.
+    /// The peer has closed; we may still send.
     CloseWait,
-    /// Both closed at the same time; our FIN is not acknowledged yet.
+    /// Both have closed at the same time; our FIN is not yet acknowledged.
     Closing,
-    /// The peer closed, then we did; our FIN is not acknowledged yet.
+    /// The peer has closed, then we; our FIN is not yet acknowledged.
     LastAck,
-    /// Everything is done; old segments are given time to leave the network.
+    /// The connection is over, and waits until old segments have left the network.
     TimeWait,
-    /// There is no connection any more.
+    /// There is no connection.
     Closed,
 }
 
@@ -42,25 +42,25 @@ packed_enum!(State {
 });
 
 impl State {
-    /// Has the handshake been completed, and is the connection not over?
+    /// Whether the handshake is complete and the connection not over.
     #[must_use]
     pub const fn is_synchronized(self) -> bool {
         !matches!(self, Self::SynSent | Self::SynReceived | Self::Closed)
     }
 
-    /// May the peer still send data?
+    /// Whether the peer may still send data.
     #[must_use]
     pub const fn takes_data(self) -> bool {
         matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
     }
 
-    /// May the application still add data to be sent? During the handshake it is kept for later.
+    /// Whether the application may still write. During the handshake, data is queued.
     #[must_use]
     pub const fn may_write(self) -> bool {
         matches!(self, Self::SynSent | Self::SynReceived | Self::Established | Self::CloseWait)
     }
 
-    /// Can data or a FIN of ours be on its way, now or after the next write?
+    /// Whether data or a FIN of ours can be in flight, now or after the next write.
     #[must_use]
     pub const fn sends_data(self) -> bool {
         matches!(
@@ -69,7 +69,7 @@ impl State {
         )
     }
 
-    /// The application has closed its sending side.
+    /// Returns the state after the application has closed its sending side.
     pub(crate) const fn after_close(self) -> Self {
         match self {
             Self::Established => Self::FinWait1,
@@ -78,7 +78,7 @@ impl State {
         }
     }
 
-    /// The peer's FIN is in order.
+    /// Returns the state after the peer's FIN was received in order.
     pub(crate) const fn after_fin(self) -> Self {
         match self {
             Self::SynReceived | Self::Established => Self::CloseWait,
@@ -88,7 +88,7 @@ impl State {
         }
     }
 
-    /// The peer has acknowledged our FIN.
+    /// Returns the state after the peer has acknowledged our FIN.
     pub(crate) const fn after_fin_acknowledged(self) -> Self {
         match self {
             Self::FinWait1 => Self::FinWait2,
@@ -104,7 +104,7 @@ mod tests {
     use super::State;
 
     #[test]
-    fn the_three_ways_to_close_end_in_time_wait_or_closed() {
+    fn each_order_of_closing_ends_in_time_wait_or_closed() {
         let first = State::Established.after_close().after_fin_acknowledged().after_fin();
         assert_eq!(first, State::TimeWait);
         let second = State::Established.after_fin().after_close().after_fin_acknowledged();

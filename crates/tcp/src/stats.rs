@@ -1,64 +1,64 @@
-//! What a connection has counted, and how it stands.
+//! The counters and the status of a connection.
 
+use crate::compact::pack::packed;
 use crate::input::validate::predict::MissReason;
-use crate::rest::pack::packed;
 use crate::send::busy_time::BusyTime;
 use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::Segment;
 
-/// Counters of one connection's life. Those that predicted segments move lie together, the last of `prediction` and
-/// what follows it.
+/// The counters of a connection. Those that predicted segments increment share cache lines: the
+/// last ones of `prediction` and the first ones here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Statistics {
     /// Header prediction.
     pub prediction: PredictionStatistics,
-    /// Segments that came in, of every kind; those that a link has joined to one are counted one by one.
+    /// Segments received, of every kind; coalesced segments count individually.
     pub segments_received: u64,
     /// Bytes of data received in order.
     pub bytes_received: u64,
-    /// Segments that went out, of every kind.
+    /// Segments sent, of every kind.
     pub segments_sent: u64,
-    /// Segments without data, SYN, FIN or RST that went out.
+    /// Segments sent without data, SYN, FIN or RST.
     pub pure_acks_sent: u64,
-    /// Of these, the ones with data, again or for the first time; what a SYN bears is not counted.
+    /// Segments sent with data, retransmissions included; data on a SYN is not counted.
     pub data_segments_sent: u64,
     /// Bytes of data sent, each counted once.
     pub bytes_sent: u64,
     /// Bytes of data that the peer has acknowledged.
     pub bytes_acknowledged: u64,
-    /// Acknowledgements for which a later one stood that had come with them.
+    /// Acknowledgements skipped because a later one arrived with them.
     pub acks_superseded: u64,
-    /// Times that what was delivered showed that the path changes the order of segments.
+    /// Times that deliveries showed that the path reorders segments.
     pub reorderings: u64,
-    /// Segments that a link had joined to the ones before them: header prediction has not seen them as such.
+    /// Segments that were coalesced into the ones before them, invisible to header prediction.
     pub segments_joined: u64,
-    /// Segments with something that had been sent before.
+    /// Segments with retransmitted data.
     pub retransmitted_segments: u64,
-    /// Bytes of data in them, each counted as often as it was sent again.
+    /// Bytes of retransmitted data, counted each time.
     pub bytes_retransmitted: u64,
-    /// Times that a loss was noticed before the retransmission timer expired.
+    /// Losses detected before the retransmission timer expired.
     pub fast_retransmissions: u64,
-    /// Times that the retransmission timer expired.
+    /// Expiries of the retransmission timer.
     pub retransmission_timeouts: u64,
-    /// Probes of a tail that nothing followed (RFC 8985 §7).
+    /// Tail loss probes (RFC 8985 §7).
     pub tail_probes: u64,
-    /// Times that a loss turned out to be none, and the window was given back.
+    /// Recoveries found spurious and undone.
     pub spurious_recoveries: u64,
-    /// Duplicates of ours that the peer has told of (RFC 2883).
-    pub duplicates_told: u64,
-    /// Times that the peer had thrown away what it had named (RFC 2018 §8).
+    /// Duplicates of our segments that the peer has reported (RFC 2883).
+    pub duplicates_reported: u64,
+    /// Times that the peer has reneged: discarded data that it had SACKed (RFC 2018 §8).
     pub reneged: u64,
-    /// Segments that were larger than others, to find out whether the path takes them (RFC 4821).
+    /// Path MTU probes: larger segments sent to test the path (RFC 4821).
     pub path_probes: u64,
-    /// Of these, the ones that arrived.
+    /// Path MTU probes that arrived.
     pub path_probes_passed: u64,
-    /// Of these, the ones that were lost for their size.
+    /// Path MTU probes lost because of their size.
     pub path_probes_failed: u64,
-    /// Times that segments became smaller because large ones were lost again and again, in silence.
+    /// Times that segments became smaller because large ones were lost repeatedly, without a
+    /// report.
     pub black_holes: u64,
-    /// Times that segments became smaller again because too many of the larger ones were lost (RFC 4821
-    /// §7.8).
+    /// Times that a larger segment size was withdrawn because of losses (RFC 4821 §7.8).
     pub path_sizes_withdrawn: u64,
     /// Reports of a narrow path that had to wait until the segment that they quote was found lost (RFC
     /// 5927 §7.2). This and the following three counters saturate.
@@ -71,44 +71,45 @@ pub struct Statistics {
     pub reports_ignored: u32,
     /// Duplicate acknowledgements received.
     pub duplicate_acks: u64,
-    /// Segments whose data lay beyond a hole.
+    /// Segments with data beyond a hole.
     pub out_of_order_segments: u64,
     /// Segments whose data had all arrived before.
     pub duplicate_segments: u64,
-    /// Segments dropped because too many stretches lie beyond holes.
+    /// Segments dropped because too many ranges lie beyond holes.
     pub reassembly_full: u64,
     /// Segments dropped because the host had no memory for their data.
     pub memory_refusals: u64,
-    /// Times that data beyond holes was thrown away to give its memory to others.
+    /// Times that data beyond holes was discarded to free its memory.
     pub pruned: u64,
-    /// Acknowledgements that the delayed-acknowledgement timer sent.
+    /// Acknowledgements sent by the delayed-acknowledgement timer.
     pub delayed_ack_timeouts: u64,
     /// Window probes sent.
     pub window_probes: u64,
-    /// Segments sent because a small window had lasted too long.
+    /// Segments sent because the peer's window remained small for too long.
     pub small_window_timeouts: u64,
     /// Keep-alive probes sent.
     pub keep_alive_probes: u64,
     /// Challenge acknowledgements that were due (RFC 5961).
     pub challenge_acks: u64,
-    /// Acknowledgements of that kind that the host withheld, because it had sent too many.
+    /// Challenge acknowledgements that the host's limit suppressed.
     pub challenges_withheld: u64,
-    /// Segments refused for their old timestamp.
+    /// Segments refused for an old timestamp (PAWS).
     pub old_timestamps: u64,
-    /// Segments with data whose packet bore a congestion mark (RFC 3168).
+    /// Segments with data whose packet carried a congestion mark (RFC 3168).
     pub marked_segments: u64,
-    /// Acknowledgements that echo such marks on data of ours.
+    /// Acknowledgements that echo marks on our data.
     pub mark_echoes: u64,
-    /// Segments that came to the peer marked, as it counts them (RFC 9768); or that such echoes acknowledge.
+    /// Segments that arrived marked at the peer: by its counter (RFC 9768), or acknowledged by such
+    /// an echo.
     pub marked_deliveries: u64,
-    /// Times that such an echo has reduced the congestion window.
+    /// Times that an echoed mark has reduced the congestion window.
     pub mark_reductions: u64,
-    /// Segments that announced a closed window to us.
+    /// Segments that announced a closed window.
     pub zero_windows_received: u64,
 }
 
 impl Statistics {
-    /// Segments with data that came in, wanted or not.
+    /// Returns the segments received with data, in any state of order.
     #[must_use]
     pub const fn data_segments_received(&self) -> u64 {
         let prediction = &self.prediction;
@@ -132,7 +133,7 @@ packed!(Statistics {
     tail_probes,
     spurious_recoveries,
     reorderings,
-    duplicates_told,
+    duplicates_reported,
     reneged,
     path_probes,
     path_probes_passed,
@@ -164,36 +165,36 @@ packed!(Statistics {
     prediction
 });
 
-/// How often header prediction was right, and why it was not.
+/// The hits of header prediction, and the reasons for its misses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PredictionStatistics {
     misses: [u64; MissReason::ALL.len()],
     /// Segments with data that took the slow path.
     pub(crate) missed_data: u64,
-    /// Data segments that acknowledged something as well, answered by the fast path.
+    /// Data segments with a new acknowledgement that took the fast path.
     pub both: u64,
-    /// Pure acknowledgements answered by the fast path.
+    /// Pure acknowledgements that took the fast path.
     pub acks: u64,
-    /// Data segments that acknowledged nothing new, answered by the fast path.
+    /// Data segments without a new acknowledgement that took the fast path.
     pub data: u64,
 }
 
 packed!(PredictionStatistics { acks, data, both, misses, missed_data });
 
 impl PredictionStatistics {
-    /// Segments that took the slow path for this reason.
+    /// Returns the segments that took the slow path for `reason`.
     #[must_use]
     pub const fn missed(&self, reason: MissReason) -> u64 {
         self.misses[reason as usize]
     }
 
-    /// Every reason with its count.
+    /// Returns every reason with its count.
     pub fn misses(&self) -> impl Iterator<Item = (MissReason, u64)> + '_ {
         MissReason::ALL.into_iter().map(|reason| (reason, self.missed(reason)))
     }
 
-    /// Segments that took the fast path.
+    /// Returns the segments that took the fast path.
     #[must_use]
     pub const fn hits(&self) -> u64 {
         self.acks + self.data + self.both
@@ -205,51 +206,52 @@ impl PredictionStatistics {
     }
 }
 
-/// What the sender makes of losses at this moment, under Linux's numbers (`tcpi_ca_state`).
+/// The state of loss recovery, with Linux's numbers (`tcpi_ca_state`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecoveryState {
-    /// Nothing is missing.
+    /// No data is missing.
     Open,
-    /// Something is missing, or has come twice or in another order; it is not decided which.
+    /// Data is missing, duplicated or reordered; the cause is undecided.
     Disorder,
-    /// A router's mark has reduced the window, and what was in flight then still is.
+    /// A congestion mark has reduced the window, and the data in flight then is not yet
+    /// acknowledged.
     Reduced,
-    /// Something is lost, and the segments that arrive keep the pipe filled.
+    /// Data is lost; retransmissions are clocked by acknowledgements.
     Recovery,
     /// The retransmission timer has expired.
     Loss,
 }
 
-/// What both ends of a connection in the accurate mode of ECN have counted (RFC 9768 §3.2). As Linux's, the
-/// counts begin with zero, and not with what the RFC has them begin with on the wire, and come round.
+/// The counters of AccECN at both ends (RFC 9768 §3.2). As in Linux, they begin with zero, not with
+/// the initial values on the wire, and wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccurateEcn {
-    /// Packets that came marked.
+    /// Packets received with a CE mark.
     pub received: u32,
-    /// Bytes of data in them.
+    /// Bytes of data in packets received with a CE mark.
     pub received_ce_bytes: u32,
-    /// Bytes of data that came as ECT(0).
+    /// Bytes of data received as ECT(0).
     pub received_e0_bytes: u32,
-    /// Bytes of data that came as ECT(1).
+    /// Bytes of data received as ECT(1).
     pub received_e1_bytes: u32,
-    /// Packets that came marked to the peer, as it says.
+    /// Packets that the peer has received with a CE mark.
     pub delivered: u32,
-    /// Bytes of data in them, as its options say.
+    /// Bytes of data in them, by the peer's options.
     pub delivered_ce_bytes: u32,
-    /// Bytes that came to it as ECT(0), as its options say.
+    /// Bytes that the peer has received as ECT(0), by its options.
     pub delivered_e0_bytes: u32,
-    /// Bytes that came to it as ECT(1), as its options say.
+    /// Bytes that the peer has received as ECT(1), by its options.
     pub delivered_e1_bytes: u32,
-    /// Do its options come, and are not zeroed on the way?
-    pub hears_options: bool,
-    /// Are options sent? Not if the first that bore one was lost.
+    /// Whether the peer's options arrive, not zeroed by the path.
+    pub receives_options: bool,
+    /// Whether options are sent. They are not if the first segment with one was lost.
     pub sends_options: bool,
 }
 
-/// How a connection stands at this moment; what `TCP_INFO` tells of a kernel's.
+/// The status of a connection, as `TCP_INFO` reports it for a kernel's.
 ///
-/// What of Linux's `struct tcp_info` (`tcpi_` left out) is where, here and in [`Statistics`]:
+/// The fields of Linux's `struct tcp_info` (without `tcpi_`) are here and in [`Statistics`]:
 ///
 /// | Linux | here |
 /// |---|---|
@@ -261,10 +263,10 @@ pub struct AccurateEcn {
 /// | `rto`, `ato` | [`Self::retransmission_timeout`], [`Self::delayed_ack`] |
 /// | `snd_mss`, `rcv_mss`, `advmss` | [`Self::effective_mss`], [`Self::peer_segment`], [`Self::announced_mss`] |
 /// | `pmtu` | [`Self::path_mtu`] |
-/// | `unacked` | what was written and not acknowledged, less [`Self::unsent`], in segments |
-/// | `sacked`, `lost` | [`Self::sacked`], [`Self::lost`] in bytes; what is lost and was sent again is in flight here |
+/// | `unacked` | unacknowledged bytes less [`Self::unsent`], in segments |
+/// | `sacked`, `lost` | [`Self::sacked`], [`Self::lost`] in bytes; retransmitted bytes are in flight here |
 /// | `retrans` | [`Self::repeated_in_flight`], in bytes |
-/// | `last_data_sent`, `last_data_recv`, `last_ack_recv` | since [`Self::last_sent`], [`Self::last_data_received`], [`Self::last_heard`] |
+/// | `last_data_sent`, `last_data_recv`, `last_ack_recv` | since [`Self::last_sent`], [`Self::last_data_received`], [`Self::last_received`] |
 /// | `busy_time`, `rwnd_limited`, `sndbuf_limited` | [`Self::busy`] |
 /// | `rtt`, `rttvar`, `min_rtt` | [`Self::smoothed_round_trip`], [`Self::round_trip_variation`], [`Self::shortest_round_trip`] |
 /// | `rcv_rtt`, `rcv_space` | [`Self::receive_round_trip`], [`Self::read_in_a_round_trip`] |
@@ -280,48 +282,46 @@ pub struct AccurateEcn {
 /// | `data_segs_out`, `data_segs_in` | [`Statistics::data_segments_sent`], [`Statistics::data_segments_received`] |
 /// | `delivered_ce` | [`Statistics::marked_deliveries`] |
 /// | `received_ce`, `received_ce_bytes`, `received_e0_bytes`, `received_e1_bytes`, `delivered_ce_bytes`, `delivered_e0_bytes`, `delivered_e1_bytes` | [`Self::accurate_ecn`] |
-/// | `dsack_dups`, `total_rto` | [`Statistics::duplicates_told`], [`Statistics::retransmission_timeouts`] |
+/// | `dsack_dups`, `total_rto` | [`Statistics::duplicates_reported`], [`Statistics::retransmission_timeouts`] |
 ///
-/// No meaning here have `max_pacing_rate` (there is no limit to set), `reordering` (a degree that RACK does
-/// without), `fackets` (Linux has no use for it any more either), `last_ack_sent` (which Linux does not
-/// remember) and `rcv_ssthresh` (the window is what the buffer has room for, and is not reckoned down by
-/// what a packet's memory costs).
+/// Without an equivalent are `max_pacing_rate` (no limit can be set), `reordering` (a degree that
+/// RACK does not use), `fackets` (unused in Linux, too), `last_ack_sent` (not stored by Linux) and
+/// `rcv_ssthresh` (the window is the room in the buffer; packet overhead is not charged).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Information {
-    /// What the sender makes of losses.
+    /// State of loss recovery.
     pub recovery: RecoveryState,
-    /// Times that the retransmission timer has expired since the peer last acknowledged something new.
+    /// Expiries of the retransmission timer since the peer last acknowledged new data.
     pub timeouts_in_a_row: u32,
     /// Times that RTO is doubled.
     pub backoff: u32,
     /// Probes of the peer's closed window since it was last open.
     pub probes_in_a_row: u32,
-    /// Have both ends agreed on timestamps?
+    /// Whether both ends have agreed on timestamps.
     pub timestamps: bool,
-    /// Have both ends agreed on selective acknowledgements?
+    /// Whether both ends have agreed on SACK.
     pub selective_acks: bool,
-    /// Have both ends agreed on scaled windows?
+    /// Whether both ends have agreed on window scaling.
     pub window_scaling: bool,
-    /// Payload bytes of what we take for a full segment of the peer.
+    /// Payload bytes of an assumed full segment of the peer.
     pub peer_segment: u32,
-    /// The MSS that our SYN has announced, as the path is known now.
+    /// The MSS that our SYN announces, by the current knowledge of the path.
     pub announced_mss: u32,
-    /// How long an acknowledgement is held back at most.
+    /// Longest delay of an acknowledgement.
     pub delayed_ack: Duration,
-    /// When data last left.
+    /// Time when data was last sent.
     pub last_sent: Instant,
-    /// When data last came in order; when the connection began, if none has.
+    /// Time of the last in-order data, or of the opening if there was none.
     pub last_data_received: Instant,
-    /// For how long there was something to send, and what it waited for.
+    /// Time with data to send, and its limits.
     pub busy: BusyTime,
-    /// When the last acceptable segment came.
-    pub last_heard: Instant,
-    /// The round trip that the receiver measures to tune its buffer, once it has.
+    /// Time of the last acceptable segment.
+    pub last_received: Instant,
+    /// Round trip measured by the receiver to tune its buffer, once measured.
     pub receive_round_trip: Option<Duration>,
-    /// Bytes that the application has read in the round trip in which it has read most, if the receive
-    /// buffer is tuned.
+    /// Most bytes that the application has read in a round trip, if the receive buffer is tuned.
     pub read_in_a_round_trip: u32,
-    /// The rate at which segments leave, if they are spread.
+    /// The pacing rate, if segments are paced.
     pub pacing_rate: Option<Rate>,
     /// SRTT, once measured.
     pub smoothed_round_trip: Option<Duration>,
@@ -337,43 +337,42 @@ pub struct Information {
     pub send_window: u32,
     /// RCV.WND in bytes.
     pub receive_window: u32,
-    /// Bytes sent and not acknowledged; with a peer that sends selective acknowledgements, the pipe: what
-    /// is believed to be in the network.
+    /// Bytes in flight: with SACK, the pipe (the estimate of data in the network), else all that is
+    /// unacknowledged.
     pub in_flight: u32,
-    /// Bytes that the peer has named beyond holes.
+    /// Bytes that the peer has SACKed.
     pub sacked: u32,
-    /// Bytes believed to be lost and not sent again since.
+    /// Bytes marked lost and not yet retransmitted.
     pub lost: u32,
-    /// Bytes that were sent again and are believed to be in the network.
+    /// Retransmitted bytes estimated to be in the network.
     pub repeated_in_flight: u32,
-    /// Bytes delivered in the connection's life, as far as acknowledgements tell.
+    /// Bytes delivered during the connection, by acknowledgements.
     pub delivered: u64,
-    /// Bytes found lost in the connection's life.
+    /// Bytes marked lost during the connection.
     pub lost_in_total: u64,
-    /// The rate at which the path has delivered of late, where that is measured: with a peer that sends
-    /// selective acknowledgements.
+    /// The recent delivery rate of the path, if measured: with a peer that supports SACK.
     pub delivery_rate: Option<Rate>,
-    /// Was the application, and not the path, what limited that rate?
+    /// Whether that rate was application-limited.
     pub delivery_rate_is_application_limited: bool,
-    /// The shortest round trip of late.
+    /// The recent minimum of the round trip.
     pub shortest_round_trip: Option<Duration>,
-    /// Have segments been seen to arrive in another order than they left?
+    /// Whether segments have been seen to arrive out of order.
     pub reordering_seen: bool,
     /// Bytes written and not sent.
     pub unsent: u32,
     /// Payload bytes of a full segment.
     pub effective_mss: u32,
-    /// Bytes of the largest packet that the path is believed to take.
+    /// Bytes of the largest packet that the path is estimated to carry.
     pub path_mtu: u32,
-    /// Have both ends agreed on explicit congestion notification?
+    /// Whether both ends have agreed on ECN.
     pub ecn: bool,
-    /// Has a packet come whose sender takes part in it?
+    /// Whether an ECN-capable packet has been received.
     pub ecn_seen: bool,
-    /// The counts of the accurate mode (RFC 9768), if both ends have agreed on it.
+    /// The counters of AccECN (RFC 9768), if both ends have agreed on it.
     pub accurate_ecn: Option<AccurateEcn>,
-    /// Was data taken that had come with a SYN, by the peer or by us (RFC 7413)?
+    /// Whether data on a SYN was accepted, by the peer or by us (RFC 7413).
     pub syn_data_accepted: bool,
-    /// Shift of the windows heard.
+    /// Shift of the windows received.
     pub send_shift: u8,
     /// Shift of the windows announced.
     pub receive_shift: u8,

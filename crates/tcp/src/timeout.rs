@@ -1,19 +1,19 @@
-//! What happens when a deadline has come.
+//! Handling of expired timers.
 
 use crate::timers::Timer;
 use crate::{Connection, Error, State};
 use linerate_units::Instant;
 
 impl Connection {
-    /// When [`Connection::handle_timeout`] is to be called, if nothing is due at `now`.
+    /// Returns when to call [`Connection::handle_timeout`], if nothing is due at `now`.
     pub fn deadline_after(&mut self, now: Instant) -> Option<Instant> {
         self.timers.find_floor();
         let next = self.timers.floor();
         (next > now).then_some(next)
     }
 
-    /// The time is `now`: whatever is due is done. To be called when [`Connection::poll_timeout`]
-    /// has come; earlier, it changes nothing.
+    /// Handles all timers that are due at `now`. To be called at [`Connection::poll_timeout`]; an
+    /// earlier call changes nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.timers.next() <= now {
             self.slow(|connection| connection.expire_timers(now));
@@ -47,8 +47,8 @@ impl Connection {
         }
     }
 
-    /// The window has been too small for as long as we cared to wait: probe it (RFC 9293 §3.8.6.1),
-    /// or send what fits (§3.8.6.2.1).
+    /// Handles the persist timer: probes a closed window (RFC 9293 §3.8.6.1), or sends a segment
+    /// that fits a small one (§3.8.6.2.1).
     fn on_persist(&mut self, now: Instant) {
         if !self.sender.has_unsent(self.snd.nxt) {
             return;
@@ -57,32 +57,32 @@ impl Connection {
             self.end(Some(self.reason_for_silence()));
             return;
         }
-        // An answered probe keeps a connection alive for ever, unless nobody holds it any more.
-        if self.released && now.since(self.sender.progressed) >= self.orphan_patience() {
+        // Answered probes keep a connection alive for ever, but not one that is released.
+        if self.released && now.since(self.sender.progressed) >= self.orphan_timeout() {
             self.abort_by_ourselves(now, Error::TimedOut);
             return;
         }
-        self.forget_more();
+        self.cancel_more();
         self.sender.probe_due = true;
         self.sender.probes = self.sender.probes.saturating_add(1);
         self.output_due = true;
     }
 
-    /// RFC 9293 §3.8.4. The timer is not touched when segments arrive; it looks here how long ago
-    /// the last one was.
+    /// Handles the keep-alive timer (RFC 9293 §3.8.4). Received segments do not touch the timer;
+    /// the time of the last one is checked here.
     fn on_keep_alive(&mut self, now: Instant) {
         let Some(keep_alive) = self.preferences.keep_alive else { return };
         if !self.state.is_synchronized() {
             return;
         }
-        if self.heard >= self.keep_alive_probed {
+        if self.last_received >= self.keep_alive_probed {
             self.keep_alive_probes = 0;
         }
-        let silence = now.since(self.heard);
+        let silence = now.since(self.last_received);
         if silence < keep_alive.idle {
             self.timers.set(Timer::KeepAlive, now, keep_alive.idle - silence);
         } else if self.has_undelivered() {
-            // The retransmission and persist timers are asking already.
+            // The retransmission or persist timer already probes the peer.
             self.timers.set(Timer::KeepAlive, now, keep_alive.interval);
         } else if self.is_given_up_by_keep_alive(silence, keep_alive.probes) {
             self.abort_by_ourselves(now, self.reason_for_silence());
@@ -95,8 +95,8 @@ impl Connection {
         }
     }
 
-    /// Nobody holds the connection, and the peer has had its time: in FIN-WAIT-2 to close, in any
-    /// other state to take what `linger` still let us send.
+    /// Ends a released connection whose time is over: in FIN-WAIT-2 without a FIN from the peer, in
+    /// other states because `linger` has passed.
     fn on_orphan(&mut self, now: Instant) {
         if self.state == State::FinWait2 {
             self.end(None);

@@ -1,31 +1,31 @@
-//! The timers of one connection: deadlines, and the clock ticks they fall on.
+//! The timers of a connection: deadlines, and the clock ticks to which they are rounded.
 
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 
-/// What a timer is for. Those that predicted segments set, or ask for, come last, so that their deadlines lie
-/// together.
+/// The purpose of a timer. Timers that predicted segments use come last, so that their deadlines
+/// share a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// No application holds the connection, and its patience has a limit.
+    /// The application has released the connection and its timeout has passed.
     Orphan,
-    /// 2·MSL in TIME-WAIT have passed.
+    /// TIME-WAIT, 2·MSL, is over.
     TimeWait,
-    /// Nothing has been heard for long (RFC 9293 §3.8.4).
+    /// No segment has arrived for long (RFC 9293 §3.8.4).
     KeepAlive,
-    /// What was written has not been acknowledged for as long as was asked for (RFC 5482).
+    /// Written data has not been acknowledged within the user timeout (RFC 5482).
     UserTimeout,
-    /// What a later segment has overtaken is lost by now (RFC 8985 §6.2).
+    /// The reordering window has passed: overtaken segments are lost (RFC 8985 §6.2).
     Reorder,
-    /// The next burst may leave.
+    /// Pacing permits the next burst.
     Pacing,
-    /// A buffer has been empty for a while, or nothing has happened: the connection may rest.
+    /// A buffer has been empty, or the connection idle, for a while: it can be compacted.
     IdleBuffers,
-    /// The peer's window is closed, or too small to be worth a segment (RFC 9293 §3.8.6).
+    /// The peer's window is closed, or too small for a segment (RFC 9293 §3.8.6).
     Persist,
-    /// The oldest segment in flight is overdue (RFC 6298).
+    /// The retransmission timer of the oldest segment in flight (RFC 6298).
     Retransmit,
-    /// Received data has waited long enough for its acknowledgement (RFC 9293 §3.8.6.3).
+    /// The acknowledgement of received data has been delayed long enough (RFC 9293 §3.8.6.3).
     DelayedAck,
 }
 
@@ -49,12 +49,11 @@ impl Timer {
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Timers {
-    /// Delayed acknowledgements go at ticks of this length (4.3BSD: 200 ms); zero for no ticks.
+    /// Clock tick of delayed acknowledgements (4.3BSD: 200 ms); zero for no ticks.
     delayed_ack_tick: Duration,
     deadlines: [Instant; Timer::COUNT],
     floor: Floor,
-    /// Everything but pacing and delayed acknowledgements expires at ticks of this length (4.3BSD: 500 ms); zero for
-    /// no ticks.
+    /// Clock tick of all other timers except pacing (4.3BSD: 500 ms); zero for no ticks.
     slow_tick: Duration,
 }
 
@@ -65,12 +64,12 @@ packed!(Timers {
     config.slow_tick
 });
 
-/// No deadline is earlier. Deadlines move later with nearly every segment; this stays, so that nobody has to
-/// look over all of them, until it has come.
+/// A lower bound of all deadlines. Deadlines move later with nearly every segment; the bound stays
+/// until it is reached, which saves a search for the minimum.
 #[derive(Clone, Copy, Debug)]
 struct Floor(Instant);
 
-/// It says nothing of the connection: two are alike wherever their deadlines have been.
+/// The bound is a cache, so it does not distinguish connections.
 impl PartialEq for Floor {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -99,7 +98,7 @@ impl Timers {
         self.floor.0 = self.floor.0.min(deadline);
     }
 
-    /// When `timer` expires.
+    /// Returns the time when `timer` expires.
     pub(crate) const fn deadline(&self, timer: Timer) -> Instant {
         self.deadlines[timer as usize]
     }
@@ -116,7 +115,7 @@ impl Timers {
         self.deadlines[timer as usize] != Instant::NEVER
     }
 
-    /// Clears `timer` and says so, if its deadline has come.
+    /// Clears `timer` if its deadline has come, and returns whether it had.
     pub(crate) fn take_expired(&mut self, timer: Timer, now: Instant) -> bool {
         let expired = self.deadlines[timer as usize] <= now;
         if expired {
@@ -125,24 +124,24 @@ impl Timers {
         expired
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub(crate) fn next(&self) -> Instant {
         self.deadlines.iter().copied().min().unwrap_or(Instant::NEVER)
     }
 
-    /// A time before which there is no deadline.
+    /// Returns a time before which there is no deadline.
     #[inline]
     pub(crate) const fn floor(&self) -> Instant {
         self.floor.0
     }
 
-    /// Looks over all deadlines.
+    /// Sets the lower bound to the earliest deadline.
     pub(crate) fn find_floor(&mut self) {
         self.floor.0 = self.next();
     }
 
     pub(crate) fn check(&self) {
-        assert!(self.floor.0 <= self.next(), "a deadline is earlier than all of them");
+        assert!(self.floor.0 <= self.next(), "a deadline is earlier than the lower bound");
     }
 }
 
@@ -151,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bsd_clock_expires_on_its_ticks() {
+    fn bsd_timers_expire_on_clock_ticks() {
         let mut timers = Timers::new(Duration::from_millis(200), Duration::from_millis(500));
         let now = Instant::ZERO + Duration::from_millis(1_050);
         timers.set(Timer::DelayedAck, now, Duration::ZERO);
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_moves_later_leaves_the_floor_where_it_is_until_it_is_looked_for() {
+    fn a_postponed_deadline_leaves_the_lower_bound_until_it_is_recomputed() {
         let mut timers = Timers::new(Duration::ZERO, Duration::ZERO);
         let (now, second) = (Instant::ZERO, Duration::from_secs(1));
         timers.set(Timer::KeepAlive, now, second * 3);

@@ -1,12 +1,12 @@
-//! The stories that a fuzzer has found worth keeping, told once more.
+//! Replays the fuzz inputs of the corpus.
 
 use linerate_testkit::fuzz::{replay, segments_into_a_connection};
 use std::path::Path;
 
 #[test]
-fn no_story_of_the_corpus_breaks_a_connection() {
+fn no_fuzz_input_of_the_corpus_breaks_a_connection() {
     let corpus =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/segments_into_a_connection");
-    let stories = replay(&corpus, segments_into_a_connection);
-    assert!(stories >= 500, "only {stories} stories are left");
+    let inputs = replay(&corpus, segments_into_a_connection);
+    assert!(inputs >= 500, "only {inputs} inputs are left");
 }

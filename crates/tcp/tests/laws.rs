@@ -1,5 +1,6 @@
-//! Laws: whatever the network does, and however the applications mix the ways of writing and reading, exactly
-//! the bytes that were written are read, in order; and the fast path and the slow path agree at every segment (the pair of the testkit compares them).
+//! Properties: over any network, and however applications mix the methods of writing and reading,
+//! exactly the written bytes are read, in order; and the fast and the slow path agree at every
+//! segment (the pair of the testkit compares them).
 
 use linerate_tcp::{
     Config, CongestionName, EcnRule, Error, KeepAlive, PacingRule, Path, PathSearch, Profile, State,
@@ -8,7 +9,7 @@ use linerate_testkit::{Access, Connections, End, Fate, Narrow, Network};
 use linerate_units::Duration;
 use proptest::prelude::*;
 
-/// One direction of a conversation.
+/// One direction of a transfer.
 #[derive(Clone, Debug)]
 struct Flow {
     bytes: usize,
@@ -21,45 +22,45 @@ fn pattern(position: usize) -> u8 {
     (position as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0]
 }
 
-/// How far one end has come.
+/// The progress of one end.
 struct Application {
     side: End,
     sends: Flow,
-    hears: Flow,
+    receives: Flow,
     written: usize,
     read: usize,
-    heard_end: bool,
+    received_end: bool,
     failed: Option<Error>,
 }
 
 impl Application {
-    fn new(side: End, sends: &Flow, hears: &Flow) -> Self {
+    fn new(side: End, sends: &Flow, receives: &Flow) -> Self {
         Self {
             side,
             sends: sends.clone(),
-            hears: hears.clone(),
+            receives: receives.clone(),
             written: 0,
             read: 0,
-            heard_end: false,
+            received_end: false,
             failed: None,
         }
     }
 
     fn is_done(&self) -> bool {
-        self.failed.is_some() || self.written == self.sends.bytes && self.heard_end
+        self.failed.is_some() || self.written == self.sends.bytes && self.received_end
     }
 
-    /// Reads once and writes once, as far as the connection lets it; says whether it could.
+    /// Reads once and writes once, if possible; returns whether it was.
     fn turn(&mut self, pair: &mut Connections) -> bool {
         if self.failed.is_some() || self.side == End::Server && pair.server.is_none() {
             return false;
         }
-        let before = (self.written, self.read, self.heard_end, self.failed);
+        let before = (self.written, self.read, self.received_end, self.failed);
         let now = pair.now;
         let end = pair.end(self.side);
-        let mut part = vec![0; self.hears.read_size];
+        let mut part = vec![0; self.receives.read_size];
         match Access::at(self.read).read(end, now, &mut part) {
-            Ok(0) => self.heard_end = true,
+            Ok(0) => self.received_end = true,
             Ok(count) => {
                 for (index, &byte) in part[..count].iter().enumerate() {
                     assert_eq!(
@@ -85,7 +86,7 @@ impl Application {
         if self.failed.is_none() && self.written == self.sends.bytes {
             end.shutdown_write(now);
         }
-        before != (self.written, self.read, self.heard_end, self.failed)
+        before != (self.written, self.read, self.received_end, self.failed)
     }
 }
 
@@ -104,8 +105,8 @@ fn converse(pair: &mut Connections, up: &Flow, down: &Flow) {
     assert_eq!(pair.server().state(), State::Closed);
 }
 
-/// The same where the network may be too bad for it, or end altogether after so many segments: either
-/// end hears everything and then the end, or why not.
+/// Like `converse` over a network that may be too bad, or end after some segments: either end
+/// receives everything and the end of the stream, or an error.
 fn converse_or_fail(pair: &mut Connections, up: &Flow, down: &Flow, segments: u32) {
     let mut sent = 0_u32;
     pair.set_filter(move |_, _, _| {
@@ -120,14 +121,14 @@ fn converse_or_fail(pair: &mut Connections, up: &Flow, down: &Flow, segments: u3
             break;
         }
     }
-    // A server without an application yet has nothing to say and nobody to say it to.
+    // A server without an application has no data to send or read.
     for end in [&client, &server]
         .into_iter()
         .filter(|end| end.side == End::Client || pair.server.is_some())
     {
         match end.failed {
             None => assert!(
-                end.is_done() && end.read == end.hears.bytes,
+                end.is_done() && end.read == end.receives.bytes,
                 "{:?} was told nothing",
                 end.side
             ),
@@ -232,7 +233,7 @@ proptest! {
         (up, down) in (flow(), flow()),
         seed in any::<u64>(),
     ) {
-        // Who has said everything finds out that the other is gone by asking.
+        // An end that has sent everything learns by keep-alive that the peer is gone.
         let asks = |config| Config { keep_alive: Some(KeepAlive::default()), ..config };
         let network = Network { loss, duplication: network.duplication / 2, ..network };
         let pair = Connections::new(&asks(client), &asks(server), network, seed);
@@ -256,7 +257,7 @@ proptest! {
         converse(&mut pair, &up, &down);
     }
 
-    /// Segments of tens of KiB stay in the memory that they came in, if nothing is missing before them.
+    /// Large segments stay in the memory of the link if nothing is missing before them.
     #[test]
     fn every_byte_arrives_over_a_path_of_large_packets(
         client in config(profile()),
@@ -270,9 +271,9 @@ proptest! {
         converse(&mut pair.over(&client, Path::ipv4(65_535)), &up, &down);
     }
 
-    /// The path swallows long segments from somewhere on, and perhaps not for ever.
+    /// The path drops large segments from some time on, perhaps not for ever.
     #[test]
-    fn every_byte_arrives_over_a_path_that_swallows_long_segments(
+    fn every_byte_arrives_over_a_path_that_drops_long_segments(
         congestion in prop::sample::select(CongestionName::ALL.to_vec()),
         always in any::<bool>(),
         switches in any::<[bool; 2]>(),
@@ -293,7 +294,7 @@ proptest! {
         converse(&mut pair, &up, &down);
     }
 
-    /// And nothing is sent again, because a router that marks drops no new data.
+    /// Nothing is retransmitted, because a router that marks drops no new data.
     #[test]
     fn every_byte_arrives_over_a_router_that_marks_every_nth_segment(
         congestion in prop::sample::select(CongestionName::ALL.to_vec()),
@@ -320,7 +321,8 @@ proptest! {
 
     #[test]
     fn a_clean_network_needs_no_retransmission(
-        // A delayed acknowledgement of 1988 outlasts the shortest timeout of today: one century an end.
+        // A delayed acknowledgement of 1988 outlasts the shortest timeout of today: one century an
+        // end.
         (client, server) in profile().prop_flat_map(|profile| (config(Just(profile)), config(Just(profile)))),
         up in flow(),
         down in flow(),

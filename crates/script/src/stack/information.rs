@@ -23,7 +23,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "advmss" => information.announced_mss.into(),
         "last_data_sent" => now.since(information.last_sent).as_millis(),
         "last_data_recv" => now.since(information.last_data_received).as_millis(),
-        "last_ack_recv" => now.since(information.last_heard).as_millis(),
+        "last_ack_recv" => now.since(information.last_received).as_millis(),
         "rcv_rtt" => information.receive_round_trip.map_or(0, Duration::as_micros),
         "rcv_space" => information.read_in_a_round_trip.into(),
         // Linux's value for "no limit".
@@ -67,7 +67,7 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
         "delivery_rate" => information.delivery_rate.map_or(0, |rate| rate.bits_per_second() / 8),
         "delivery_rate_app_limited" => information.delivery_rate_is_application_limited.into(),
         "min_rtt" => information.shortest_round_trip.map_or(0, Duration::as_micros),
-        "dsack_dups" => statistics.duplicates_told,
+        "dsack_dups" => statistics.duplicates_reported,
         "notsent_bytes" => information.unsent.into(),
         "snd_wnd" => information.send_window.into(),
         "rcv_wnd" => information.receive_window.into(),

@@ -36,7 +36,7 @@ pub(super) fn set(machine: &mut StackMachine, setting: &Setting) -> Result<(), S
         "tcp_window_scaling" => config.window_scaling = switch()?,
         "tcp_rmem" => config.receive_buffer = buffer(value).ok_or_else(wrong)?,
         "tcp_wmem" => config.send_buffer = buffer(value).ok_or_else(wrong)?,
-        "tcp_fin_timeout" => config.orphan_patience = Duration::from_secs(number()?),
+        "tcp_fin_timeout" => config.orphan_timeout = Duration::from_secs(number()?),
         "tcp_keepalive_time" => keep_alive.idle = Duration::from_secs(number()?),
         "tcp_keepalive_intvl" => keep_alive.interval = Duration::from_secs(number()?),
         "tcp_keepalive_probes" => {

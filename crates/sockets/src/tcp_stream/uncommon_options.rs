@@ -52,7 +52,7 @@ impl TcpStream {
     /// # Errors
     /// If the network has panicked.
     pub fn set_orphan_timeout(&self, timeouts: Option<Duration>) -> io::Result<()> {
-        self.configure(|connection| connection.set_orphan_patience(timeouts.map(Into::into)))
+        self.configure(|connection| connection.set_orphan_timeout(timeouts.map(Into::into)))
     }
 
     /// Returns how long the host waits for the peer's FIN after this stream was dropped.
@@ -60,6 +60,6 @@ impl TcpStream {
     /// # Errors
     /// If the network has panicked.
     pub fn orphan_timeout(&self) -> io::Result<Duration> {
-        Ok(self.inspect(Connection::orphan_patience)?.into())
+        Ok(self.inspect(Connection::orphan_timeout)?.into())
     }
 }

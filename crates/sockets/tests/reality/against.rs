@@ -152,7 +152,7 @@ fn we_send(control: &str, path: &str, seed: u64) -> Outcome {
         counted.retransmitted_segments,
         counted.fast_retransmissions,
         counted.spurious_recoveries,
-        counted.duplicates_told,
+        counted.duplicates_reported,
         counted.retransmission_timeouts,
         info.congestion_window,
         info.smoothed_round_trip

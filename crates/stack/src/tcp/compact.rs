@@ -65,7 +65,7 @@ impl CompactSocket {
         // The host grants memory again before each step that may take some.
         socket.connection.grant_memory(MemoryGrant::UNLIMITED);
         socket.granted = Granted::NOTHING;
-        Some(Self { connection: socket.connection.rest()?, fields: SocketFields::of(socket) })
+        Some(Self { connection: socket.connection.compact()?, fields: SocketFields::of(socket) })
     }
 }
 
@@ -73,15 +73,16 @@ impl CompactSocket<TimeWaitRecord> {
     /// Creates a TIME-WAIT record of `socket`, if it is an orphan without anything else to keep.
     #[cold]
     pub(crate) fn of(socket: &TcpSocket) -> Option<Box<Self>> {
-        let connection = socket.connection.wait_out().filter(|_| socket.is_only_in_time_wait())?;
+        let connection =
+            socket.connection.time_wait_record().filter(|_| socket.is_only_in_time_wait())?;
         Some(Box::new(Self { connection, fields: SocketFields::of(socket) }))
     }
 
     /// Overwrites an ended record. Returns false, without a change, if there is more to keep.
     #[inline(always)]
     pub(crate) fn overwrite(&mut self, socket: &TcpSocket) -> bool {
-        let is_kept =
-            socket.is_only_in_time_wait() && socket.connection.wait_out_in(&mut self.connection);
+        let is_kept = socket.is_only_in_time_wait()
+            && socket.connection.write_time_wait_record(&mut self.connection);
         if is_kept {
             self.fields = SocketFields::of(socket);
         }

@@ -14,7 +14,7 @@ use core::hint::cold_path;
 use linerate_tcp::{Events, State};
 
 /// Events about the path to the peer, which concern the host rather than the application.
-pub(crate) const PATH_EVENTS: Events = Events::TROUBLE.union(Events::PATH_MTU);
+pub(crate) const PATH_EVENTS: Events = Events::SOFT_ERROR.union(Events::PATH_MTU);
 
 /// The parts of a host that a step can affect.
 pub(crate) struct StepEffects<'a> {

@@ -1,7 +1,7 @@
 //! The interface of a congestion control: what it is told, and what it answers.
 
 use super::Window;
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use alloc::boxed::Box;
 use core::fmt;
 use linerate_units::{Bytes, Duration, Instant, Rate};
@@ -67,7 +67,7 @@ pub struct Lost {
     pub application_limited: bool,
 }
 
-/// A sample of the delivery rate, between the departure of a segment and its ACK
+/// A sample of the delivery rate, between the send_record of a segment and its ACK
 /// (draft-ietf-ccwg-bbr §4.1). Amounts are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,18 +1,18 @@
-//! CUBIC: after a loss the window returns quickly to where the loss was, stays there for a while, and
-//! then looks for more, by the clock and not by the round trip (RFC 9438).
+//! CUBIC: after a loss the window returns quickly to its former size, stays there for a while, and
+//! then probes for more, depending on time and not on the round trip (RFC 9438).
 
 use super::curve::Curve;
 use super::hystart::HyStart;
 use super::{Acknowledged, Controller, FastRecovery, Window};
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 
 /// β = 7/10 (RFC 9438 §4.6).
 const BETA: (u32, u32) = (7, 10);
-/// (1 + β) / 2, by which fast convergence takes `W_max` back (§4.7).
+/// (1 + β) / 2, the factor of `W_max` in fast convergence (§4.7).
 const CONVERGENCE: (u32, u32) = (17, 20);
-/// α = 3·(1 − β)/(1 + β) = 9/17 (§4.3): what Reno's growth of 1 is worth with this β.
+/// α = 3·(1 − β)/(1 + β) = 9/17 (§4.3): the growth that equals Reno's with this β.
 const ALPHA: (u64, u64) = (9, 17);
 
 #[derive(Clone, Debug, PartialEq)]
@@ -21,11 +21,11 @@ pub(crate) struct Cubic {
     window: Window,
     /// `cwnd_prior`: the window when SSTHRESH was last set.
     cwnd_prior: u32,
-    /// The first slow start, until it ends or something is lost.
+    /// HyStart++ of the initial slow start, until that ends or a segment is lost.
     hystart: Option<HyStart>,
     /// The current congestion avoidance stage.
     stage: Option<Stage>,
-    /// `W_max`, unless there was no loss yet, or the last one was noticed by the timer.
+    /// `W_max`; `None` before the first loss, and after a timeout.
     w_max: Option<u32>,
 }
 
@@ -42,7 +42,7 @@ impl Cubic {
     }
 
     fn grow_in_slow_start(&mut self, ack: &Acknowledged) {
-        // After idleness or a timeout, what follows is a new stage.
+        // After an idle time or a timeout, a new stage follows.
         self.stage = None;
         let mss = self.window.mss();
         let growth = match &self.hystart {
@@ -72,14 +72,14 @@ impl Cubic {
         self.window.add(next.saturating_sub(cwnd));
     }
 
-    /// This window was too much (RFC 9438 §4.6), and fast convergence (§4.7).
+    /// Sets `W_max` after congestion at this window (RFC 9438 §4.6), with fast convergence (§4.7).
     fn note_congestion(&mut self) {
         let cwnd = self.window.cwnd();
         let gives_way = self.w_max.is_some_and(|w_max| cwnd < w_max);
         self.w_max = Some(if gives_way { part(cwnd, CONVERGENCE) } else { cwnd });
     }
 
-    /// SSTHRESH = flight · β (RFC 9438 §4.6), for a loss however noticed.
+    /// Sets SSTHRESH = flight · β (RFC 9438 §4.6), for any loss.
     fn reduce(&mut self, flight: u32) {
         self.hystart = None;
         self.stage = None;
@@ -129,14 +129,14 @@ impl Controller for Cubic {
         self.reduce(flight);
     }
 
-    /// RFC 9438 §4.6: SSTHRESH keeps two segments, the window one.
+    /// RFC 9438 §4.6: at least two segments for SSTHRESH, one for the window.
     fn on_mark(&mut self, flight: u32) {
         self.note_congestion();
         self.reduce(flight);
         self.window.reduce_to(part(flight, BETA));
     }
 
-    /// RFC 9438 §4.8: as Reno, but for β; the next stage begins flat.
+    /// RFC 9438 §4.8: as Reno, with β; the next stage begins at the plateau.
     fn on_timeout(&mut self, flight: u32) {
         self.reduce(flight);
         self.w_max = None;
@@ -148,15 +148,15 @@ impl Controller for Cubic {
     }
 }
 
-/// One stage of congestion avoidance: from a loss, or the end of slow start, to the next loss.
+/// One stage of congestion avoidance: from a loss or the end of slow start to the next loss.
 #[derive(Clone, Debug, PartialEq)]
 struct Stage {
     curve: Curve,
-    /// `t_epoch`, moved on by every period in which the window was not used.
+    /// `t_epoch`, postponed by every period in which the window was not used.
     began: Instant,
-    /// Since when the window is not used.
+    /// Start of the current period in which the window is not used.
     unused_since: Option<Instant>,
-    /// `W_est`: where Reno would be.
+    /// `W_est`: the window that Reno would have.
     w_est: u32,
     w_est_rest: Rest,
     cwnd_rest: Rest,
@@ -176,8 +176,8 @@ impl Stage {
         }
     }
 
-    /// CWND after an acknowledgement: Reno's if that is the larger (RFC 9438 §4.3), else on the way
-    /// to where the curve will be a round trip from now (§4.4, §4.5).
+    /// Returns CWND after an acknowledgement: Reno's if that is larger (RFC 9438 §4.3), else a step
+    /// towards the curve's value one round trip from now (§4.4, §4.5).
     fn next_window(&mut self, ack: &Acknowledged, window: &Window, cwnd_prior: u32) -> u32 {
         let (cwnd, mss) = (window.cwnd(), window.mss());
         self.resume(ack.now);
@@ -193,8 +193,8 @@ impl Stage {
         cwnd + self.cwnd_rest.take(u64::from(target - cwnd) * acked, u64::from(cwnd))
     }
 
-    /// `W_est` (RFC 9438 figure 4): α segments a window, and a whole one once it is back where the
-    /// window was reduced.
+    /// Advances `W_est` (RFC 9438 figure 4): by α segments per window, and by one once it has
+    /// regained the window before the reduction.
     fn grow_estimate(&mut self, acked: u32, window: &Window, cwnd_prior: u32) {
         let (cwnd, mss) = (u64::from(window.cwnd()), u64::from(window.mss()));
         let alpha = if self.w_est >= cwnd_prior { ALPHA.1 } else { ALPHA.0 };
@@ -202,7 +202,7 @@ impl Stage {
         self.w_est = self.w_est.saturating_add(growth);
     }
 
-    /// The window is not what limits the sender: its time stands still (RFC 9438 §4.2, §5.8).
+    /// Stops the clock of the curve: the sender is not cwnd-limited (RFC 9438 §4.2, §5.8).
     fn pause(&mut self, now: Instant) {
         self.unused_since.get_or_insert(now);
     }
@@ -221,14 +221,15 @@ impl Stage {
     }
 }
 
-/// What whole bytes left over.
+/// The remainder of a division into whole bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Rest(u64);
 
 packed!(Rest(0));
 
 impl Rest {
-    /// The whole part of `numerator / divisor` and what was left over before; keeps the rest.
+    /// Returns the whole part of `numerator / divisor` plus the earlier remainder, and keeps the
+    /// new one.
     fn take(&mut self, numerator: u64, divisor: u64) -> u32 {
         let sum = self.0 + numerator;
         self.0 = sum % divisor;
@@ -236,7 +237,7 @@ impl Rest {
     }
 }
 
-/// `(n, d)` of `whole`: n/d, for n below d.
+/// Returns `whole`·n/d, for n below d.
 fn part(whole: u32, (n, d): (u32, u32)) -> u32 {
     whole / d * n + whole % d * n / d
 }

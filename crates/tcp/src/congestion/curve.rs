@@ -1,7 +1,7 @@
-//! CUBIC's curve, W_cubic(t) = C·(t − K)³ + W_max (RFC 9438 §4.2), in whole numbers: windows in bytes,
-//! time in units of 2⁻²⁰ s, so that a window costs multiplications and shifts.
+//! CUBIC's curve, W_cubic(t) = C·(t − K)³ + W_max (RFC 9438 §4.2), in integers: windows in bytes,
+//! time in units of 2⁻²⁰ s, so that only multiplications and shifts are needed.
 
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use linerate_units::Duration;
 
 /// C = 2/5 segments per cubic second (RFC 9438 §5.1), with 16 binary places.
@@ -10,10 +10,10 @@ const C_SHIFT: u32 = 16;
 const TIME_SHIFT: u32 = 20;
 /// 2²⁰ / 10⁹, with 40 binary places: nanoseconds to units of time.
 const UNITS_PER_NANO: u128 = (1 << (TIME_SHIFT + 40)) / 1_000_000_000;
-/// The longest way from K that is reckoned with, 4,096 s. No window of 2³⁰ bytes is further away.
+/// Largest distance from K in the calculation, 4,096 s. It covers windows up to 2³⁰ bytes.
 const FURTHEST: u64 = 1 << 32;
 
-/// One curve: where it is flat, and how long it takes to get there.
+/// A curve: the height of its plateau, and the time to reach it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Curve {
     w_max: u32,
@@ -24,20 +24,20 @@ pub(super) struct Curve {
 packed!(Curve { w_max, k });
 
 impl Curve {
-    /// The curve that begins at `cwnd` and is flat at `w_max`; if it has got so far, it is flat here
-    /// (K = 0).
+    /// Returns the curve from `cwnd` to the plateau at `w_max`; if that is already reached, the
+    /// plateau is here (K = 0).
     pub(super) fn from(cwnd: u32, w_max: u32, mss: u32) -> Self {
         let rise = u128::from(w_max.saturating_sub(cwnd));
         let k = cube_root(((rise * 5) << (3 * TIME_SHIFT)) / u128::from(2 * mss));
         Self { w_max: w_max.max(cwnd), k: k.min(FURTHEST) }
     }
 
-    /// W_max.
+    /// Returns W_max.
     pub(super) const fn w_max(&self) -> u32 {
         self.w_max
     }
 
-    /// W_cubic(t) in bytes, for segments of `mss`.
+    /// Returns W_cubic(t) in bytes, for segments of `mss`.
     pub(super) fn at(&self, t: Duration, mss: u32) -> u32 {
         let t = units(t);
         let way = u128::from(t.abs_diff(self.k).min(FURTHEST));
@@ -52,7 +52,7 @@ fn units(t: Duration) -> u64 {
     u64::try_from((u128::from(t.as_nanos()) * UNITS_PER_NANO) >> 40).unwrap_or(u64::MAX)
 }
 
-/// The largest number whose cube is not above `n`, by Newton's method from above.
+/// Returns the largest number whose cube is not above `n`, by Newton's method from above.
 fn cube_root(n: u128) -> u64 {
     if n == 0 {
         return 0;
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bit by bit, as on paper.
+    /// Computes the root bit by bit.
     fn naive_cube_root(n: u128) -> u64 {
         (0..42).rev().map(|bit| 1 << bit).fold(0, |root: u64, bit| {
             let larger = u128::from(root | bit);
@@ -82,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn small_cube_roots_are_known_by_heart() {
+    fn small_cube_roots_are_right() {
         let roots = [0, 1, 7, 8, 26, 27, 63, 64, 999, 1_000].map(cube_root);
         assert_eq!(roots, [0, 1, 1, 2, 2, 3, 3, 4, 9, 10]);
     }
 
     #[test]
-    fn the_largest_possible_way_overflows_nothing() {
+    fn the_largest_distance_does_not_overflow() {
         let curve = Curve::from(1, 1 << 30, 1);
         assert!(curve.k < FURTHEST);
         assert_eq!(Curve::from(1 << 30, 0, 65_535).at(Duration::MAX, 65_535), u32::MAX);
@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn newtons_cube_root_is_the_naive_one(n in 0u128..1 << 100, shift in 0u32..100) {
+        fn newtons_cube_root_equals_the_naive_one(n in 0u128..1 << 100, shift in 0u32..100) {
             let n = n >> shift;
             prop_assert_eq!(cube_root(n), naive_cube_root(n));
         }
@@ -108,9 +108,9 @@ mod tests {
             prop_assert_eq!((cube_root(cube - 1), cube_root(cube), cube_root(cube + 1)), (root - 1, root, root));
         }
 
-        /// Against the RFC's figures 1 and 2, in floating point.
+        /// Compares with the RFC's figures 1 and 2 in floating point.
         #[test]
-        fn the_curve_is_the_formula(
+        fn the_curve_equals_the_formula(
             cwnd in 2_896u32..1 << 28, rise in 0u32..1 << 28, mss in 256u32..9_000, millis in 0u64..100_000,
         ) {
             let w_max = cwnd + rise;

@@ -1,8 +1,8 @@
-//! A window that never changes, for experiments: what the path does to so many segments in flight, with
-//! no control in between. Not for networks that others use.
+//! A constant window for experiments: it shows how the path treats so many segments in flight
+//! without congestion control. Not for shared networks.
 
 use super::{Controller, FastRecovery, Window};
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use alloc::boxed::Box;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -11,7 +11,7 @@ pub(crate) struct Fixed(Window);
 packed!(Fixed(0));
 
 impl Fixed {
-    /// A window of so many segments, whatever their size.
+    /// Returns a window of `segments`, whatever their size.
     pub(super) fn new(mut window: Window, segments: u32) -> Self {
         window.set(window.mss().saturating_mul(segments));
         Self(window)

@@ -1,18 +1,18 @@
-//! HyStart++: the first slow start ends when the round trips grow, before anything is lost (RFC 9406).
+//! HyStart++: the initial slow start ends when the round trips grow, before a loss (RFC 9406).
 
 use super::Acknowledged;
-use crate::rest::pack::{Pack, Packer, Unpacker, packed};
+use crate::compact::pack::{Pack, Packer, Unpacker, packed};
 use linerate_units::Duration;
 use linerate_wire::SeqNum;
 
-// RFC 9406 §4.3, its recommendations.
+// Recommended values of RFC 9406 §4.3.
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u32 = 4;
 const CSS_ROUNDS: u32 = 5;
-/// For a sender that does not pace; there is no limit for one that does.
+/// L for a sender that does not pace; there is no limit for one that does.
 const L: u32 = 8;
 
 /// The RFC's infinity.
@@ -29,16 +29,16 @@ enum Phase {
     },
 }
 
-/// What HyStart++ remembers of this round and the one before.
+/// The state of HyStart++ for this round and the last one.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HyStart {
     phase: Phase,
-    /// windowEnd: its acknowledgement ends the round. None before the first one.
+    /// windowEnd: its acknowledgement ends the round. None before the first round.
     window_end: Option<SeqNum>,
     last_round_min: Duration,
     current_round_min: Duration,
     samples: u32,
-    /// Does pacing spread what an acknowledgement lets go?
+    /// Whether pacing spreads the segments that an acknowledgement admits.
     paced: bool,
 }
 
@@ -71,7 +71,7 @@ impl HyStart {
         }
     }
 
-    /// Bytes that the window grows by for `ack` of segments of `mss` (RFC 9406 §4.2).
+    /// Returns the growth of the window in bytes for `ack`, with segments of `mss` (RFC 9406 §4.2).
     pub(super) fn growth(&self, ack: &Acknowledged, mss: u32) -> u32 {
         let counted = if self.paced { ack.bytes } else { ack.bytes_within(L * mss) };
         match self.phase {
@@ -80,7 +80,7 @@ impl HyStart {
         }
     }
 
-    /// Takes the round trip that an acknowledgement tells of. True if slow start is over.
+    /// Processes the round trip of an acknowledgement. Returns whether slow start is over.
     #[inline]
     pub(super) fn on_acknowledged(&mut self, ack: &Acknowledged) -> bool {
         if let Some(round_trip) = ack.round_trip {
@@ -112,7 +112,8 @@ impl HyStart {
         self.last_round_min != UNKNOWN && self.current_round_min >= self.last_round_min + threshold
     }
 
-    /// Everything that was sent when the round began is acknowledged. True if it was the last round.
+    /// Ends a round: all data sent before it began is acknowledged. Returns whether slow start is
+    /// over.
     fn end_round(&mut self, sent: SeqNum) -> bool {
         self.window_end = Some(sent);
         self.last_round_min = self.current_round_min;
@@ -154,8 +155,8 @@ mod tests {
         }
     }
 
-    /// One round of ten acknowledgements that all took `millis`; true if it was the last of slow start.
-    /// The first two are one round to a sender that begins with twenty segments.
+    /// Acknowledges ten segments with a round trip of `millis` each, and returns whether slow start
+    /// ended. The first two calls are one round of a sender that begins with twenty segments.
     fn round(hystart: &mut HyStart, number: &mut u32, millis: u64) -> bool {
         let sent = SeqNum::new(*number + 20 * MSS);
         (0..10).fold(false, |over, _| {
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_doubles_even_when_acknowledgements_are_delayed() {
+    fn slow_start_doubles_even_with_delayed_acknowledgements() {
         let hystart = HyStart::new(false);
         assert_eq!(growth(&hystart, 2 * MSS, 1), 2 * MSS);
         assert_eq!(growth(&hystart, 20 * MSS, 1), 8 * MSS);
@@ -179,13 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_that_is_paced_doubles_whatever_an_acknowledgement_covers() {
+    fn paced_slow_start_doubles_however_much_an_acknowledgement_covers() {
         let hystart = HyStart::new(true);
         assert_eq!(growth(&hystart, 20 * MSS, 1), 20 * MSS);
     }
 
     #[test]
-    fn a_steady_path_is_never_left() {
+    fn slow_start_continues_while_round_trips_are_steady() {
         let (mut hystart, mut number) = (HyStart::new(false), 0);
         for _ in 0..100 {
             assert!(!round(&mut hystart, &mut number, 50));
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn grown_round_trips_slow_the_growth_and_end_it_after_five_rounds() {
+    fn longer_round_trips_slow_the_growth_and_end_it_after_five_rounds() {
         let (mut hystart, mut number) = (HyStart::new(false), 0);
         round(&mut hystart, &mut number, 50);
         round(&mut hystart, &mut number, 50);
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_that_shrink_again_resume_slow_start() {
+    fn shorter_round_trips_resume_slow_start() {
         let (mut hystart, mut number) = (HyStart::new(false), 0);
         for millis in [50, 50, 70] {
             round(&mut hystart, &mut number, millis);

@@ -15,7 +15,7 @@ mod reno;
 mod tahoe;
 mod window;
 
-use crate::rest::pack::{Pack, Packer, Unpacker, packed_enum};
+use crate::compact::pack::{Pack, Packer, Unpacker, packed_enum};
 use bbr::Bbr;
 pub use controller::{Acknowledged, Controller, FastRecovery, Lost, RateSample};
 use cubic::Cubic;

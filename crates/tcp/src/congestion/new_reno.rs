@@ -1,8 +1,8 @@
-//! NewReno: as Reno, but recovery goes on, a hole a round trip, until everything that was in flight
+//! NewReno: as Reno, but recovery continues with one hole per round trip until everything in flight
 //! at the loss is acknowledged (RFC 6582).
 
 use super::{Controller, FastRecovery, Window};
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use alloc::boxed::Box;
 
 #[derive(Clone, Debug, PartialEq)]

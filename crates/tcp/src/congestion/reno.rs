@@ -1,8 +1,8 @@
-//! Reno: half the window after a loss, and segments that leave the network keep the pipe filled
-//! until the first new acknowledgement (RFC 5681 §3.2).
+//! Reno: halves the window after a loss; duplicate ACKs inflate it until the first new
+//! acknowledgement (RFC 5681 §3.2).
 
 use super::{Controller, FastRecovery, Window};
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use alloc::boxed::Box;
 
 #[derive(Clone, Debug, PartialEq)]

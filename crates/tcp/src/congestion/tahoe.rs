@@ -1,8 +1,8 @@
-//! Tahoe: a loss, however it was noticed, begins slow start again (Jacobson 1988, appendix B of
+//! Tahoe: every loss, however detected, starts slow start again (Jacobson 1988, appendix B of
 //! "Congestion Avoidance and Control").
 
 use super::{Controller, FastRecovery, Window};
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use alloc::boxed::Box;
 
 #[derive(Clone, Debug, PartialEq)]

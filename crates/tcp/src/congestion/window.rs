@@ -1,15 +1,15 @@
 //! The congestion window: CWND, SSTHRESH, and how they grow (RFC 5681 §3.1).
 
 use super::Acknowledged;
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 
-/// The largest window any controller may reach: what window scaling can offer at most.
+/// The largest possible window: the maximum of a scaled receive window.
 const MOST: u32 = 1 << 30;
 
-/// Bytes of the segments that RFC 6928 reckons with: what fits Ethernet without options.
+/// Segment size in bytes assumed by RFC 6928: Ethernet without options.
 const USUAL_MSS: u32 = 1_460;
 
-/// A window in bytes.
+/// A congestion window in bytes.
 ///
 /// Invariant: `mss ≤ cwnd ≤ 2^30`.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,11 +17,11 @@ pub struct Window {
     cwnd: u32,
     ssthresh: u32,
     mss: u32,
-    /// Bytes acknowledged towards the next segment of congestion avoidance.
+    /// Bytes acknowledged towards the next increment in congestion avoidance.
     credit: u32,
-    /// What the connection may begin with.
+    /// IW: the initial window.
     initial: u32,
-    /// RW: what it may begin with again after it was idle (RFC 5681 §4.1).
+    /// RW: the restart window after an idle time (RFC 5681 §4.1).
     restart: u32,
 }
 
@@ -105,42 +105,42 @@ impl Window {
         self.set(self.cwnd.min(self.restart));
     }
 
-    /// After an idle time the connection begins with what RFC 3390 lets it (RFC 6928 §2).
+    /// Limits the restart window to that of RFC 3390, after losses in a first flight (RFC 6928 §2).
     pub(crate) fn restart_with_less(&mut self) {
         self.restart = self.restart.min(small_initial_window(self.mss));
     }
 
-    /// SSTHRESH, and `segments` that are known to have left the network.
+    /// Sets SSTHRESH plus `segments`, which have left the network.
     pub(crate) fn set_to_threshold_plus(&mut self, segments: u32) {
         self.set(self.ssthresh + segments * self.mss);
     }
 
-    /// One more segment has left the network.
+    /// Adds a segment for one that has left the network.
     pub(crate) fn inflate(&mut self) {
         self.set(self.cwnd + self.mss);
     }
 
-    /// Takes `acked` bytes back out of an inflated window, and adds the segment that the partial
-    /// acknowledgement lets go (RFC 6582 §3.2 step 3).
+    /// Removes `acked` bytes from an inflated window, and adds the segment that a partial
+    /// acknowledgement admits (RFC 6582 §3.2 step 3).
     pub(crate) fn deflate(&mut self, acked: u32) {
         let add_back = if acked >= self.mss { self.mss } else { 0 };
         self.set(self.cwnd.saturating_sub(acked) + add_back);
     }
 
-    /// min(SSTHRESH, max(flight, SMSS) + SMSS): the window after recovery that cannot send a burst
-    /// (RFC 6582 §3.2 step 3, option 1).
-    pub(crate) fn settle(&mut self, flight: u32) {
+    /// Sets min(SSTHRESH, max(flight, SMSS) + SMSS): the window after recovery, which admits no
+    /// burst (RFC 6582 §3.2 step 3, option 1).
+    pub(crate) fn end_recovery(&mut self, flight: u32) {
         self.set(self.ssthresh.min(flight.max(self.mss) + self.mss));
     }
 
-    /// Recovery has ended with `pipe` in flight: SSTHRESH, but not in a burst that is larger than one a
-    /// connection may begin with. From below it, slow start leads there.
-    pub(crate) fn settle_without_burst(&mut self, pipe: u32) {
+    /// Ends recovery with `pipe` in flight: sets SSTHRESH, but admits no burst larger than the
+    /// initial window. Slow start leads to SSTHRESH from below.
+    pub(crate) fn end_recovery_without_burst(&mut self, pipe: u32) {
         self.set(self.ssthresh.min(pipe.saturating_add(self.initial)));
     }
 
-    /// The path takes segments of another size than believed. Smaller ones are no more of them, or a burst
-    /// of many would leave (RFC 5681 §3.1).
+    /// Changes the segment size. Smaller segments do not become more, or a burst would follow (RFC
+    /// 5681 §3.1).
     pub(crate) fn set_mss(&mut self, mss: u32) {
         let in_segments = u64::from(self.cwnd) * u64::from(mss) / u64::from(self.mss);
         self.mss = mss;
@@ -157,14 +157,14 @@ impl Window {
     }
 }
 
-/// IW (RFC 6928 §2, for ten segments): so many segments, but of large ones no more bytes than of usual
-/// ones, or two.
+/// Returns IW (RFC 6928 §2, for ten segments): `segments`, but of large ones at most as many bytes
+/// as of usual ones, or two.
 fn initial_window(mss: u32, segments: u32) -> u32 {
     let usual = segments.saturating_mul(USUAL_MSS).max(mss.saturating_mul(2));
     mss.saturating_mul(segments).min(usual).min(MOST)
 }
 
-/// IW as it was before it had ten segments: up to four, of 4,380 bytes (RFC 3390 §1).
+/// Returns the older IW: up to four segments, or 4,380 bytes (RFC 3390 §1).
 fn small_initial_window(mss: u32) -> u32 {
     mss.saturating_mul(4).min(mss.saturating_mul(2).max(4_380))
 }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn with_less_is_with_two_to_four_segments_and_never_with_more_than_the_initial_window() {
+    fn the_reduced_restart_window_has_two_to_four_segments_and_never_exceeds_the_initial_window() {
         let restart = |mss, segments| {
             let mut window = Window::new(mss, segments);
             window.restart_with_less();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn smaller_segments_are_no_more_segments() {
+    fn a_smaller_segment_size_does_not_increase_the_number_of_segments() {
         let mut window = Window::new(1_400, 10);
         window.set_mss(700);
         assert_eq!((window.cwnd(), window.mss()), (7_000, 700));
@@ -204,13 +204,17 @@ mod tests {
     }
 
     #[test]
-    fn idleness_shrinks_the_window_and_leaves_a_way_back() {
+    fn an_idle_time_shrinks_the_window_and_keeps_the_threshold() {
         let mut window = Window::new(1_000, 10);
         window.add(90_000);
         window.set_threshold(20_000);
         window.forget_after_idle();
         assert_eq!((window.cwnd(), window.ssthresh()), (10_000, 75_000));
         window.forget_after_idle();
-        assert_eq!((window.cwnd(), window.ssthresh()), (10_000, 75_000), "once is enough");
+        assert_eq!(
+            (window.cwnd(), window.ssthresh()),
+            (10_000, 75_000),
+            "the second call changes nothing"
+        );
     }
 }

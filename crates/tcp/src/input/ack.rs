@@ -13,10 +13,10 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{SackBlocks, SeqNum, TcpFlags};
 
 impl Connection {
-    /// Takes what a valid segment in the window acknowledges, and the window that it announces. `is_news`
-    /// is what [`Connection::brings_feedback`] says.
+    /// Processes the acknowledgement and the window of a valid segment in the window. `is_news` is
+    /// the result of [`Connection::brings_feedback`].
     #[inline(always)]
-    pub(super) fn take_ack(
+    pub(super) fn process_segment_ack(
         &mut self,
         now: Instant,
         segment: Valid<'_>,
@@ -25,10 +25,10 @@ impl Connection {
     ) {
         let half_open = self.state == State::SynReceived;
         if half_open {
-            self.take_ack_of_syn(now, segment);
+            self.process_ack_of_syn(now, segment);
         }
         let ack = segment.ack;
-        let marks = self.marks_told(segment, is_news, half_open);
+        let marks = self.newly_reported_marks(segment, is_news, half_open);
         if marks > 0 {
             self.answer_marks(
                 now,
@@ -41,7 +41,7 @@ impl Connection {
         let duplicate = self.is_duplicate_ack(segment, text);
         self.statistics.duplicate_acks += u64::from(duplicate);
         let advanced = ack.after(self.snd.una);
-        // A window whose use was found to be too much does not grow (RFC 3168 §6.1.2).
+        // A window that a mark has reduced must not grow (RFC 3168 §6.1.2).
         if self.agreement.selective_acks || advanced {
             self.process_ack(now, segment, 1, Some(&segment.sack_blocks()), marks == 0);
         } else if duplicate {
@@ -60,10 +60,10 @@ impl Connection {
         }
     }
 
-    /// An old segment may bear a new acknowledgement: the peer has probed our closed window with a
-    /// byte, does not know yet that we took it, and acknowledges from where it believes to be. We would
-    /// send again for nothing what it has. Its window is old, so the edge of ours stays where it was.
-    pub(super) fn take_late_ack(&mut self, now: Instant, segment: Valid<'_>) {
+    /// Processes the new acknowledgement of an old segment. The peer has probed our closed window
+    /// with a byte that we accepted, and sends from its earlier number. Without this we would
+    /// retransmit data that it has. The window of such a segment is outdated and ignored.
+    pub(super) fn process_late_ack(&mut self, now: Instant, segment: Valid<'_>) {
         let ack = segment.ack;
         if ack.after(self.snd.una) {
             self.snd.wnd = self.snd.wnd.saturating_sub(ack - self.snd.una);
@@ -75,42 +75,42 @@ impl Connection {
         }
     }
 
-    /// The acknowledgement of our SYN completes the handshake.
-    pub(super) fn take_ack_of_syn(&mut self, now: Instant, segment: Valid<'_>) {
-        // Of an end that has opened, too, at the same time.
+    /// Completes the handshake by the acknowledgement of our SYN.
+    pub(super) fn process_ack_of_syn(&mut self, now: Instant, segment: Valid<'_>) {
+        // This includes a simultaneous open.
         if self.fast_open.is_some() {
-            self.settle_data_of_syn(segment.ack);
+            self.acknowledge_data_of_syn(segment.ack);
         }
         self.establish(now, segment.ack);
     }
 
-    /// RFC 5681 §2: nothing new acknowledged, no data, no change of window, and something in flight.
+    /// Whether this is a duplicate ACK (RFC 5681 §2): nothing newly acknowledged, no data, an
+    /// unchanged window, and data in flight.
     ///
-    /// Where the peer names what it has beyond a hole, the window may change (RFC 6675 §2): one that
-    /// tunes its buffer, as Linux does, opens it with every segment that arrives, and would never be
-    /// heard to repeat itself.
+    /// If a SACK block reports a hole, the window may change (RFC 6675 §2). A peer that tunes its
+    /// buffer, as Linux does, enlarges it with every segment, and would never send a duplicate
+    /// otherwise.
     fn is_duplicate_ack(&self, segment: Valid<'_>, text: &Text<'_>) -> bool {
         segment.ack == self.snd.una
             && segment.payload.is_empty()
             && !text.fin
-            && (self.scaled(segment.window) == self.snd.wnd || self.is_told_of_a_hole(segment))
+            && (self.scaled(segment.window) == self.snd.wnd || self.reports_a_hole(segment))
             && self.snd.flight() > 0
-            // The answers to window probes say the same thing again and again.
+            // Answers to window probes repeat the same acknowledgement.
             && self.snd.wnd > 0
     }
 
-    /// Does the segment name data beyond what it acknowledges? A first block below that tells of data
-    /// that came twice (RFC 2883).
-    fn is_told_of_a_hole(&self, segment: Valid<'_>) -> bool {
+    /// Whether the segment reports data beyond a hole. A first block below the acknowledgement
+    /// reports a duplicate (RFC 2883).
+    fn reports_a_hole(&self, segment: Valid<'_>) -> bool {
         let blocks = segment.sack_blocks();
         let first = blocks.as_slice().first();
         self.agreement.selective_acks && first.is_some_and(|block| block.left.after(segment.ack))
     }
 
-    /// Processes what a valid segment acknowledges, and the `blocks` of its selective acknowledgements if
-    /// they are to be read. It stands for `count` acknowledgements. The congestion window grows if it
-    /// `may_grow` and was used. Every acknowledgement is processed here, on the fast path and on the slow
-    /// one.
+    /// Processes the acknowledgement of a valid segment, and its SACK `blocks` if they are to be
+    /// read. It stands for `count` acknowledgements. The congestion window grows if it `may_grow`
+    /// and was used. Both the fast and the slow path process every acknowledgement here.
     pub(crate) fn process_ack(
         &mut self,
         now: Instant,
@@ -128,8 +128,8 @@ impl Connection {
         }
         let blocks = blocks.filter(|blocks| !blocks.is_empty());
         if blocks.is_none()
-            && self.is_untroubled()
-            && (!advances || self.process_ack_of_untroubled(now, segment, count, may_grow))
+            && self.is_outside_recovery()
+            && (!advances || self.process_ack_outside_recovery(now, segment, count, may_grow))
         {
             return;
         }
@@ -145,8 +145,8 @@ impl Connection {
         }
     }
 
-    /// Processes a predicted acknowledgement of something new, which stands for `count`. A connection that
-    /// predicts its next header misses nothing.
+    /// Processes a predicted new acknowledgement, which stands for `count`. Nothing is missing
+    /// while a connection predicts its next header.
     #[inline(always)]
     pub(super) fn process_predicted_ack(&mut self, now: Instant, segment: Valid<'_>, count: u32) {
         if !self.agreement.selective_acks
@@ -156,10 +156,10 @@ impl Connection {
         }
     }
 
-    /// Processes an acknowledgement of something new while nothing is missing, if that is short: of our SYN
-    /// or FIN alone, or of data in order. False, and nothing has happened, if it is neither.
+    /// Processes a new acknowledgement while not in recovery, if there is a short way: for our SYN
+    /// or FIN alone, or for data in order. Returns false, and changes nothing, otherwise.
     #[inline]
-    fn process_ack_of_untroubled(
+    fn process_ack_outside_recovery(
         &mut self,
         now: Instant,
         segment: Valid<'_>,
@@ -172,7 +172,7 @@ impl Connection {
         self.process_ack_in_order(now, segment.ack, count, may_grow)
     }
 
-    /// Processes an acknowledgement of something new from a peer that sends no selective ones.
+    /// Processes a new acknowledgement of a peer without SACK.
     fn process_ack_without_sack(
         &mut self,
         now: Instant,
@@ -196,11 +196,11 @@ impl Connection {
         };
         let verdict = self.judge_new_ack(&acknowledged, limited);
         self.advance(now, segment.ack);
-        self.watch_flight(now, verdict);
+        self.restart_flight_timer(now, verdict);
         self.output_due |= self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;
     }
 
-    /// SND.UNA moves on to `ack`.
+    /// Advances SND.UNA to `ack`.
     #[inline]
     pub(crate) fn advance(&mut self, now: Instant, ack: SeqNum) {
         let released = self.sender.buffer.release_to(ack);
@@ -211,13 +211,13 @@ impl Connection {
                 self.sender.room_awaited = self.sender.buffer.len() > 0;
             }
             if self.sender.buffer.len() == 0 {
-                self.end_business(now);
+                self.note_all_acknowledged(now);
             }
         }
         self.advance_without_data(now, ack);
     }
 
-    /// The same where none of the bytes before `ack` is data.
+    /// Advances SND.UNA to `ack`, before which there is no unacknowledged data.
     #[inline(always)]
     pub(crate) fn advance_without_data(&mut self, now: Instant, ack: SeqNum) {
         self.snd.una = ack;
@@ -225,7 +225,7 @@ impl Connection {
         if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {
             self.sender.urgent = None;
         }
-        // Kept beside `una`, or it would seem to lie ahead after half the circle.
+        // Advanced with `una`, or it would seem to lie ahead after half the sequence space.
         self.sender.small_end = self.sender.small_end.later(ack);
         self.sender.silent_since = Instant::NEVER;
         self.sender.unreachable = false;
@@ -233,23 +233,23 @@ impl Connection {
         self.sender.progressed = now;
     }
 
-    /// Was the congestion window, and not the application or the peer, what kept data back? A window
-    /// that is not used must not grow (RFC 7661 §4.1). Of acknowledgements that come together, the
-    /// first leaves the window open for as long as the others are judged: they count if data had to
-    /// wait when we could last send. And of a flight that filled the window, in slow start, they all do,
-    /// though nothing followed it.
+    /// Whether the sender was cwnd-limited; an unused window must not grow (RFC 7661 §4.1).
+    ///
+    /// Of acknowledgements that arrive together, the first opens the window before the others are
+    /// judged: they count if data was held back when we could last send. In slow start, all
+    /// acknowledgements of a flight that filled the window count, even if nothing followed it.
     pub(crate) fn is_window_used(&self) -> bool {
         self.sender.is_window_used(self.in_flight(), self.full_segment(), self.snd.nxt)
     }
 
-    /// Has the congestion window no room for a full segment?
+    /// Whether the congestion window has no room for a full segment.
     pub(crate) fn is_window_full(&self) -> bool {
         let cwnd = self.sender.congestion.window().cwnd();
         self.in_flight() + self.full_segment() > cwnd
     }
 
-    /// What was sent and not acknowledged; with a peer that names what it has, the pipe: what is
-    /// believed to be in the network.
+    /// Returns the bytes sent and not acknowledged; with SACK, the pipe: the estimate of data in
+    /// the network.
     pub(crate) fn in_flight(&self) -> u32 {
         if self.agreement.selective_acks {
             self.sender.scoreboard.in_flight()
@@ -258,8 +258,8 @@ impl Connection {
         }
     }
 
-    /// What of it was sent more than once. Without names for what has arrived: all up to where was last
-    /// repeated.
+    /// Returns the retransmitted bytes in flight. Without SACK, everything up to the last
+    /// retransmission.
     pub(crate) fn repeated_in_flight(&self) -> u32 {
         if self.agreement.selective_acks {
             return self.sender.scoreboard.repeated_in_flight();
@@ -268,15 +268,15 @@ impl Connection {
             - self.snd.una
     }
 
-    /// Takes the round trip into account, and returns what the timestamps say of it.
+    /// Takes a round-trip sample, and returns that of the timestamps.
     fn measure_round_trip(&mut self, now: Instant, segment: Valid<'_>) -> Option<Duration> {
         let round_trip = self.timestamps.echoed_round_trip(&segment, now);
         self.sender.rtt.on_acknowledged(&self.config.rto, segment.ack, || round_trip, now);
         round_trip
     }
 
-    /// RFC 6298 (5.2), (5.3).
-    fn watch_flight(&mut self, now: Instant, verdict: TimerVerdict) {
+    /// Restarts or stops the retransmission timer (RFC 6298 (5.2), (5.3)).
+    fn restart_flight_timer(&mut self, now: Instant, verdict: TimerVerdict) {
         if self.snd.flight() == 0 {
             self.timers.clear(Timer::Retransmit);
             self.watch_idle_buffers(now);
@@ -285,12 +285,12 @@ impl Connection {
         }
     }
 
-    /// Takes the announced window, unless an older segment brings it (SND.WL1, SND.WL2).
+    /// Updates the peer's window, unless by an older segment (SND.WL1, SND.WL2).
     #[inline(always)]
     pub(super) fn update_window(&mut self, segment: Valid<'_>) {
         if self.snd.wnd == 0 {
             cold_path();
-            // A closed window that is spoken of is no silence, however long it lasts.
+            // A peer that keeps its window closed is alive, however long that lasts.
             self.sender.silent_since = Instant::NEVER;
         }
         let (seq, ack) = (segment.seq, segment.ack);
@@ -300,7 +300,7 @@ impl Connection {
         }
     }
 
-    /// The peer allows `wnd` bytes beyond what it has acknowledged.
+    /// Sets the window to `wnd` bytes beyond the acknowledged ones.
     #[inline(always)]
     pub(crate) fn note_window(&mut self, seq: SeqNum, ack: SeqNum, wnd: u32) {
         self.snd.wl1 = seq;
@@ -316,7 +316,7 @@ impl Connection {
         }
     }
 
-    /// SEG.WND in bytes.
+    /// Returns SEG.WND in bytes.
     pub(crate) fn scaled(&self, window: u16) -> u32 {
         u32::from(window) << self.agreement.send_shift
     }

@@ -1,5 +1,5 @@
-//! What a valid segment does to its connection (RFC 9293 §3.10.7), and what a refused one may: be
-//! counted, and answered.
+//! Application of segments: the effects of a valid one (RFC 9293 §3.10.7), and the answer to a
+//! refused one.
 
 use super::validate::{Answer, InWindow, Refused, Valid, Verdict};
 use super::{Disposition, Refusal};
@@ -21,7 +21,7 @@ impl Connection {
             Verdict::Resets(segment) => self.apply_reset(segment),
             Verdict::RepeatsSyn(segment) => self.apply_repeated_syn(segment),
             Verdict::Contradicts(segment) => {
-                // Nobody could know which of the modes each end is in (RFC 9768 §3.1.5).
+                // The ends could not know each other's mode (RFC 9768 §3.1.5).
                 self.abort_with(Error::Contradiction, Reset::echo(&segment));
                 Disposition::Accepted
             }
@@ -38,7 +38,7 @@ impl Connection {
     fn apply_in_window(&mut self, now: Instant, arrived: &InWindow<'_>) -> Disposition {
         let (segment, text) = (arrived.segment, &arrived.text);
         if segment.flags().contains(TcpFlags::SYN) {
-            self.ecn.note_heard_syn(segment.flags());
+            self.ecn.on_syn_received(segment.flags());
         }
         if !segment.payload.is_empty() && self.state.is_synchronized() {
             self.note_duplicate_data(segment);
@@ -51,9 +51,9 @@ impl Connection {
         if self.config.user_timeout_option {
             self.note_user_timeout(now, &segment.options());
         }
-        self.heard = now;
+        self.last_received = now;
         self.check_window_reduced(segment);
-        self.take_ack(now, segment, text, is_news);
+        self.process_segment_ack(now, segment, text, is_news);
         self.check_urgent(segment);
         let taken = self.take_text(now, segment, text);
         if taken == Disposition::Accepted {
@@ -62,7 +62,7 @@ impl Connection {
         taken
     }
 
-    /// Everything in the segment had arrived before. It is answered, and what it acknowledges counts.
+    /// Handles a duplicate segment. It is answered, and its acknowledgement counts.
     #[cold]
     fn apply_duplicate(
         &mut self,
@@ -75,15 +75,15 @@ impl Connection {
             self.note_duplicate_data(segment);
         }
         let end = segment.seq + segment.sequence_length();
-        // What we acknowledged last, once more: the acknowledgement was lost. The answer echoes this
-        // copy, or the sender would take its own timeout for a round trip (RFC 7323 §4.3 (2); Linux, too,
-        // draws the line here).
+        // The segment that we acknowledged last has arrived again: the acknowledgement was lost.
+        // The answer echoes this copy, or the sender would take its own timeout for a round trip
+        // (RFC 7323 §4.3 (2); as in Linux).
         if !end.before(self.rcv.acked) {
             self.note_timestamps(now, segment, timestamps);
         }
         self.answer(now, &segment, Answer::to_unacceptable(&segment));
-        self.take_late_ack(now, segment);
-        // TIME-WAIT starts anew when the peer repeats its FIN (§3.10.7.4 eighth).
+        self.process_late_ack(now, segment);
+        // A repeated FIN restarts TIME-WAIT (§3.10.7.4 eighth).
         let repeats_fin = segment.flags().contains(TcpFlags::FIN) && end == self.rcv.nxt;
         if self.state == State::TimeWait && repeats_fin {
             self.enter_time_wait(now);
@@ -91,13 +91,13 @@ impl Connection {
         Disposition::Duplicate
     }
 
-    /// The next acknowledgement names what has come twice (RFC 2883).
+    /// Notes the duplicate for the next acknowledgement (RFC 2883).
     fn note_duplicate_data(&mut self, segment: Valid<'_>) {
         let end = segment.seq + crate::receive::saturated(segment.payload.len());
         self.receiver.note_duplicate(&self.rcv, segment.seq, end);
     }
 
-    /// Takes the timestamp of the segment, if it has one, for the next echo.
+    /// Notes the timestamp of the segment, if it has one, for the next echo.
     #[inline(always)]
     fn note_timestamps(
         &mut self,

@@ -21,7 +21,7 @@ impl Connection {
     ) -> Disposition {
         let Some(text) = self.before_fin(text) else { return Disposition::Accepted };
         if self.released {
-            // Nobody can read it, and an acknowledgement would pretend that somebody had.
+            // Nobody can read it, and an acknowledgement would falsely report its delivery.
             self.abort_with(Error::DataAfterClose, Reset::echo(&segment));
             return Disposition::DataRefused;
         }
@@ -34,7 +34,7 @@ impl Connection {
             (&self.memory, &self.offered),
         ) {
             Keep::Kept => {}
-            Keep::TooManyStretches => {
+            Keep::TooManyRanges => {
                 self.statistics.reassembly_full += 1;
                 self.owe_ack();
                 return Disposition::DataRefused;
@@ -44,7 +44,7 @@ impl Connection {
         if text.seq == self.rcv.nxt {
             self.deliver_past_holes(now, segment, saturated(text.payload.len()), text.piece);
         } else {
-            // A duplicate acknowledgement tells the sender of the hole (RFC 5681 §4.2).
+            // A duplicate ACK reports the hole (RFC 5681 §4.2).
             self.statistics.out_of_order_segments += u64::from(text.count);
             self.receiver.note_out_of_order(text.count);
             self.owe_ack();
@@ -52,7 +52,7 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Data cannot be kept for want of memory: the peer is told what was, and sends the rest again.
+    /// Refuses data for lack of memory: the peer learns what was kept and retransmits the rest.
     #[cold]
     pub(super) fn refuse_for_memory(&mut self) -> Disposition {
         self.statistics.memory_refusals += 1;
@@ -60,7 +60,7 @@ impl Connection {
         Disposition::NoMemory
     }
 
-    /// The text without what a peer sends behind its own FIN; `None` if there is none.
+    /// Returns the text without data beyond the peer's own FIN; `None` if there is none.
     fn before_fin<'a>(&self, text: &Text<'a>) -> Option<Text<'a>> {
         if text.payload.is_empty() || !self.state.takes_data() {
             return None;
@@ -71,8 +71,8 @@ impl Connection {
         }
     }
 
-    /// `length` bytes at `rcv.nxt` are in place: they, and what they join to, can be read. They came in
-    /// segments of which the largest brought `piece`.
+    /// Delivers `length` bytes at `rcv.nxt` that are in place, and the data that they join. They
+    /// arrived in segments of at most `piece` bytes.
     fn deliver_past_holes(&mut self, now: Instant, segment: Valid<'_>, length: u32, piece: u32) {
         let had_holes = !self.receiver.assembler.is_empty();
         let arrived = self.rcv.nxt + length;
@@ -80,14 +80,15 @@ impl Connection {
         if self.deliver(now, segment, (1, piece), next, had_holes) {
             self.delay_ack(now);
         }
-        // Nobody reads any more, but the peer's window must not close for that.
+        // The application has stopped reading, but the peer's window must stay open.
         if self.receiver.shut {
             self.owe_ack_if_window_grew();
         }
     }
 
-    /// What lies before `next` can be read, since `count` segments of at most `piece` bytes were in order, or of as many
-    /// if they are several. Must one that is not acknowledged now [wait](Self::delay_ack)? Both paths end here.
+    /// Makes data before `next` readable, after `count` in-order segments of at most `piece` bytes,
+    /// or of exactly that if several. Returns whether an unacknowledged one must
+    /// [wait](Self::delay_ack). Both paths end here.
     #[inline(always)]
     #[must_use]
     pub(super) fn deliver(
@@ -103,7 +104,7 @@ impl Connection {
         self.judge_delivery((count, piece), had_holes)
     }
 
-    /// What is remembered of that.
+    /// Records the delivery.
     #[inline(always)]
     pub(super) fn note_delivery(
         &mut self,
@@ -123,7 +124,7 @@ impl Connection {
         self.acks.note_push(segment.flags().contains(TcpFlags::PSH));
     }
 
-    /// Looks at the timestamp that data bring back, if one is waited for.
+    /// Measures the round trip by an echoed timestamp, if one is awaited.
     #[inline(always)]
     pub(super) fn measure_if_awaited(&mut self, now: Instant, segment: Valid<'_>) {
         if self.receiver.autotune.wants_echo() {
@@ -131,29 +132,31 @@ impl Connection {
         }
     }
 
-    /// Is an acknowledgement owed already for data before these, in the middle of a transfer? Then it tells of these, too,
-    /// and nothing is to be asked.
+    /// Whether a bulk transfer already owes an acknowledgement for earlier data, which will cover
+    /// this data, too.
     #[inline(always)]
     pub(super) fn owes_in_full_flow(&self) -> bool {
         self.acks.is_in_full_flow() && self.owes_for_data()
     }
 
-    /// Is an acknowledgement owed, and not for a challenge alone? One compare asks both.
+    /// Whether an acknowledgement is owed, and not only for a challenge; one comparison checks
+    /// both.
     #[inline(always)]
     fn owes_for_data(&self) -> bool {
         [self.ack_due, self.challenge_due] == [true, false]
     }
 
-    /// Are they to be acknowledged at once, and if not, must that wait?
+    /// Decides whether the data is acknowledged at once, and returns whether the acknowledgement
+    /// must wait.
     #[inline(always)]
     #[must_use]
     pub(super) fn judge_delivery(&mut self, (count, piece): (u32, u32), had_holes: bool) -> bool {
         let is_quick = self.acks.on_data(count);
-        // One that is owed for data already tells of these, too.
+        // An acknowledgement already owed for data covers these segments, too.
         if self.owes_for_data() {
             return false;
         }
-        // Filling a hole, or a part of one, is told at once (RFC 5681 §4.2).
+        // Data that fills any part of a hole is acknowledged at once (RFC 5681 §4.2).
         if had_holes || is_quick {
             self.owe_ack();
             return false;

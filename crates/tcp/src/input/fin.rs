@@ -1,4 +1,5 @@
-//! Eighth step: the peer's FIN, and what follows when it has acknowledged ours (RFC 9293 §3.10.7.4).
+//! Eighth step: the peer's FIN, and what follows when it has acknowledged ours (RFC 9293
+//! §3.10.7.4).
 
 use super::validate::sequence::Text;
 use crate::event::Events;
@@ -7,7 +8,7 @@ use crate::{Connection, State};
 use linerate_units::Instant;
 
 impl Connection {
-    /// Notes where the FIN lies, and takes it when everything before it has arrived.
+    /// Notes the position of the FIN, and processes it once everything before it has arrived.
     pub(super) fn take_fin(&mut self, now: Instant, text: &Text<'_>) {
         if text.fin && self.receiver.fin.is_none() && self.state.takes_data() {
             self.note_fin(text);
@@ -17,7 +18,8 @@ impl Connection {
         }
     }
 
-    /// A peer that has sent data beyond this FIN contradicts itself; the data came first and counts.
+    /// Notes a FIN. If data beyond it has arrived before, the peer contradicts itself and the data
+    /// counts.
     fn note_fin(&mut self, text: &Text<'_>) {
         let end = text.end();
         if self.receiver.assembler.reaches_beyond(end) {
@@ -41,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// The peer has our FIN.
+    /// Handles the acknowledgement of our FIN.
     pub(super) fn on_fin_acknowledged(&mut self, now: Instant) {
         let after = self.state.after_fin_acknowledged();
         if after == self.state {

@@ -1,4 +1,4 @@
-//! What SYNs do to a connection that expects them (RFC 9293 §3.10.7.3).
+//! Processing of expected SYNs (RFC 9293 §3.10.7.3).
 
 use super::Disposition;
 use super::validate::Valid;
@@ -7,25 +7,25 @@ use linerate_units::Instant;
 use linerate_wire::TcpFlags;
 
 impl Connection {
-    /// The peer's SYN has come in SYN-SENT.
+    /// Handles the peer's SYN in SYN-SENT.
     #[inline(always)]
     pub(super) fn apply_syn(&mut self, now: Instant, segment: Valid<'_>) -> Disposition {
-        self.heard = now;
+        self.last_received = now;
         self.learn_from_syn(&segment, now);
         if segment.flags().contains(TcpFlags::ACK) {
             if self.fast_open.is_some() {
-                self.learn_from_syn_ack(&segment);
+                self.evaluate_fast_open(&segment);
             }
             self.establish(now, segment.ack);
             if self.ecn.is_accurate() {
-                self.end_accurate_handshake(&segment);
+                self.finish_accurate_handshake(&segment);
             }
-            let is_short = self.agreement.selective_acks && self.is_untroubled();
+            let is_short = self.agreement.selective_acks && self.is_outside_recovery();
             if !is_short || !self.acknowledge_control_alone(now, segment) {
                 self.process_ack(now, segment, 1, None, true);
             }
         } else {
-            // Both ends open at the same time (§3.5, figure 7).
+            // Simultaneous open (§3.5, figure 7).
             self.state = State::SynReceived;
             self.first_due = true;
             self.output_due = true;
@@ -33,10 +33,10 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// The peer's SYN has come again in SYN-RECEIVED, so the SYN-ACK leaves again.
+    /// Handles a repeated SYN in SYN-RECEIVED: the SYN-ACK is sent again.
     #[cold]
     pub(super) fn apply_repeated_syn(&mut self, segment: Valid<'_>) -> Disposition {
-        self.ecn.note_heard_syn(segment.flags());
+        self.ecn.on_syn_received(segment.flags());
         self.first_due = true;
         self.output_due = true;
         Disposition::Accepted

@@ -1,20 +1,19 @@
-//! What a network error means that quotes one of our segments (RFC 5461, RFC 5927, RFC 1191).
+//! ICMP errors that quote one of our segments (RFC 5461, RFC 5927, RFC 1191).
 
 use crate::event::Events;
 use crate::{Connection, Error, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// An ICMP error, in the words that matter to a connection. `quoted` is the sequence number of the
-/// segment that it quotes.
+/// An ICMP error as a connection sees it. `quoted` is the sequence number of the quoted segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpReport {
-    /// The peer's host says that nothing is there: protocol or port unreachable.
+    /// The peer's host refuses: protocol or port unreachable.
     HardError {
         /// Sequence number of the quoted segment.
         quoted: SeqNum,
     },
-    /// A path is broken now, and perhaps not later.
+    /// The path is broken, perhaps temporarily.
     SoftError {
         /// Sequence number of the quoted segment.
         quoted: SeqNum,
@@ -23,14 +22,13 @@ pub enum IcmpReport {
     PacketTooBig {
         /// Sequence number of the quoted segment.
         quoted: SeqNum,
-        /// TCP header and data that do fit.
+        /// Bytes of TCP header and data that fit.
         mtu_payload: usize,
     },
 }
 
 impl Connection {
-    /// Takes an ICMP error. A quoted number that is not in flight proves nothing and is ignored (RFC
-    /// 5927 §4.1).
+    /// Handles an ICMP error. It is ignored if the quoted number is not in flight (RFC 5927 §4.1).
     pub fn handle_icmp(&mut self, now: Instant, report: IcmpReport) {
         self.slow(|connection| connection.take_report(now, report));
     }
@@ -47,10 +45,10 @@ impl Connection {
             IcmpReport::HardError { .. } if !self.state.is_synchronized() => {
                 self.give_up_handshake();
             }
-            // It may pass. If it does not, it is the reason why the peer was silent.
+            // It may pass. If it does not, it is reported as the reason of the timeout.
             IcmpReport::HardError { .. } | IcmpReport::SoftError { .. } => {
                 self.sender.unreachable = true;
-                self.events |= Events::TROUBLE;
+                self.events |= Events::SOFT_ERROR;
             }
             IcmpReport::PacketTooBig { mtu_payload, .. } => {
                 self.judge_size_report(now, quoted, mtu_payload);

@@ -1,21 +1,21 @@
-//! Segments that find no connection: what a listener makes of them (RFC 9293 §3.10.7.2), and what
-//! nobody does (§3.10.7.1).
+//! Segments without a connection: the decisions of a listener (RFC 9293 §3.10.7.2), and without one
+//! (§3.10.7.1).
 
 use crate::output::reset::Reset;
 use linerate_wire::{Segment, TcpFlags};
 
-/// What a segment means to a listener.
+/// The decision of a listener about a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenVerdict {
-    /// Nothing.
+    /// Ignore it.
     Ignore,
-    /// It belongs to no connection: answer so.
+    /// It belongs to no connection: send this reset.
     Reset(Reset),
-    /// It asks for a connection: see [`crate::Connection::accept`].
+    /// It requests a connection: see [`crate::Connection::accept`].
     Open,
 }
 
-/// What a listener does with `segment` (RFC 9293 §3.10.7.2).
+/// Returns the decision of a listener about `segment` (RFC 9293 §3.10.7.2).
 #[must_use]
 pub fn judge_listen(segment: &Segment<'_>) -> ListenVerdict {
     let flags = segment.flags();
@@ -30,7 +30,7 @@ pub fn judge_listen(segment: &Segment<'_>) -> ListenVerdict {
     }
 }
 
-/// The answer to a segment for which there is neither connection nor listener (RFC 9293
+/// Returns the answer to a segment for which there is neither connection nor listener (RFC 9293
 /// §3.10.7.1). A reset is never answered.
 #[must_use]
 pub fn judge_unconnected(segment: &Segment<'_>) -> Option<Reset> {

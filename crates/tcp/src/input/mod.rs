@@ -1,5 +1,5 @@
-//! Arriving segments (RFC 9293 §3.10.7): `validate/` finds out what one may do, and the other files do
-//! it.
+//! Arriving segments (RFC 9293 §3.10.7): `validate/` decides whether a segment is valid, and the
+//! other files apply it.
 
 mod ack;
 mod apply;
@@ -22,30 +22,31 @@ use linerate_units::Instant;
 use linerate_wire::{Ecn, Segment};
 use validate::predict::{MissReason, Prediction, predict, why_it_missed};
 
-/// What became of a segment.
+/// The result of processing a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Disposition {
     /// It was valid and has taken effect.
     Accepted,
-    /// It was valid, and all of it had arrived before. It is answered, and what it acknowledges counts.
+    /// It was valid, but all of it had arrived before. It is answered, and its acknowledgement
+    /// counts.
     Duplicate,
-    /// It was valid and has taken effect, but the host has no memory for its data, which the peer sends
-    /// again: see [`Connection::grant_memory`].
+    /// It was valid and has taken effect, but there is no memory for its data, which the peer must
+    /// retransmit: see [`Connection::grant_memory`].
     NoMemory,
-    /// It was valid and has taken effect, but its data came after the application had closed, or found no
-    /// room beyond the holes.
+    /// It was valid and has taken effect, but its data arrived after the application's close, or
+    /// had no room beyond the holes.
     DataRefused,
-    /// It was not valid, for this reason. An answer, where one is due, waits in `poll_transmit`. Nothing
-    /// else has changed but counters and the budget of challenge ACKs.
+    /// It was not valid, for this reason. `poll_transmit` returns an answer if one is due. Nothing
+    /// else has changed except counters and the budget of challenge ACKs.
     Refused(Refusal),
-    /// A SYN that may open the next incarnation of this connection, which is in TIME-WAIT: drop the
-    /// connection and give the segment to the listener.
+    /// A SYN that may open the next incarnation of this connection in TIME-WAIT: drop the
+    /// connection and pass the segment to the listener.
     OpenAgain,
 }
 
-/// Why a segment was not valid. The peer, or somebody who pretends to be it, is at fault, or the
-/// network, which delivers late and twice.
+/// The reason why a segment was not valid. At fault is the peer, an attacker that spoofs it, or the
+/// network, which delays and duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// There is no connection any more.
@@ -60,14 +61,14 @@ pub enum Refusal {
     NoAck,
     /// It has no SYN, where the peer's must come first.
     NoSyn,
-    /// A reset or SYN that could be forged: it was answered by a challenge (RFC 5961).
+    /// A reset or SYN that could be forged; a challenge ACK was the answer (RFC 5961).
     Challenged,
     /// A reset of a connection in TIME-WAIT (RFC 1337).
     ResetInTimeWait,
 }
 
 impl Connection {
-    /// Takes a segment whose checksum is right and whose ports are those of this connection, from a packet
+    /// Handles a segment with a valid checksum and the ports of this connection, from a packet
     /// without an ECN codepoint.
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         if segment.joined.is_some() {
@@ -81,9 +82,9 @@ impl Connection {
         self.take_segment(now, segment, segment.payload.len() as u32)
     }
 
-    /// Takes a segment whose packet bore the codepoint `ecn`, because its sender takes part in ECN (RFC 3168
-    /// §5) or a congested router has marked it. If it lies in `memory`, which nobody writes to as long as it
-    /// is shared, data that fill at least half of that stay there until the application has read them.
+    /// Handles a segment whose packet carried the codepoint `ecn`, set by an ECN-capable sender
+    /// (RFC 3168 §5) or a congested router. If it lies in `memory`, which is not written while
+    /// shared, data that fills at least half of it stays there until it is read.
     pub fn handle_segment_with(
         &mut self,
         now: Instant,
@@ -102,17 +103,17 @@ impl Connection {
         if ecn != Ecn::Ce {
             let disposition = self.handle_segment(now, segment);
             if ecn != Ecn::NotEct {
-                self.slow(|connection| connection.take_codepoint(segment, ecn, disposition));
+                self.slow(|connection| connection.on_codepoint(segment, ecn, disposition));
             }
             return disposition;
         }
         self.count_joined(segment);
         let disposition = self.take_unpredicted(now, segment, Some(MissReason::Mark));
-        self.slow(|connection| connection.take_codepoint(segment, ecn, disposition));
+        self.slow(|connection| connection.on_codepoint(segment, ecn, disposition));
         disposition
     }
 
-    /// One that a link has made of several.
+    /// Handles a segment that a link has coalesced from several.
     #[inline(never)]
     fn handle_joined_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         self.count_joined(segment);
@@ -125,7 +126,7 @@ impl Connection {
         self.statistics.segments_joined += count - 1;
     }
 
-    /// `piece` bytes of data were in the largest of the segments that the peer has sent for it.
+    /// Handles a segment; `piece` is the payload of the largest of the segments coalesced into it.
     #[inline(always)]
     fn take_segment(&mut self, now: Instant, segment: &Segment<'_>, piece: u32) -> Disposition {
         match predict(self, segment) {
@@ -140,7 +141,7 @@ impl Connection {
         }
     }
 
-    /// Takes a segment that was not predicted, for this reason if it is known.
+    /// Handles a segment that was not predicted, for this reason if it is known.
     #[inline(never)]
     fn take_unpredicted(
         &mut self,

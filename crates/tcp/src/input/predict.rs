@@ -1,6 +1,6 @@
-//! What becomes of a predicted segment: the short answers of header prediction.
+//! The fast path for predicted segments.
 //!
-//! Whatever they do the slow path does, too, and both end in the same functions.
+//! The slow path has the same effects, and both end in the same functions.
 
 use super::Disposition;
 use super::validate::Valid;
@@ -10,7 +10,7 @@ use linerate_units::Instant;
 use linerate_wire::{SeqNum, Timestamps};
 
 impl Connection {
-    /// The ACK arm, for an acknowledgement that stands for `count`.
+    /// Handles a predicted acknowledgement, which stands for `count`.
     pub(super) fn take_predicted_ack(
         &mut self,
         now: Instant,
@@ -28,9 +28,9 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// The data arm: `length` bytes, of which the largest segment that the peer has sent brought `piece`. It
-    /// touches the receiver's state only. The copy comes last, so that nothing has to be kept across it: nobody
-    /// reads the bytes before.
+    /// Handles predicted data of `length` bytes, in segments of at most `piece` bytes. Only the
+    /// receiver's state changes. The copy is last, so that nothing is kept across it: the bytes are
+    /// not read before.
     #[inline(always)]
     pub(super) fn take_predicted_data(
         &mut self,
@@ -55,7 +55,7 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// The data arm, not inlined.
+    /// Handles predicted data, not inlined.
     #[inline(never)]
     pub(super) fn take_predicted_data_apart(
         &mut self,
@@ -68,7 +68,7 @@ impl Connection {
         self.take_predicted_data(now, segment, stamp, length, piece)
     }
 
-    /// The end of that where an acknowledgement may be due, or a round trip measured.
+    /// Completes predicted data if an acknowledgement may be due, or a round trip is measured.
     #[inline(never)]
     fn place_and_judge(&mut self, now: Instant, segment: Valid<'_>, piece: u32) -> Disposition {
         self.receiver.buffer.write_last(segment.payload);
@@ -79,8 +79,8 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// The same for `count` segments of `length` bytes each, which lie in their place already. `last` is the header of
-    /// the last of them; only the first can cover what was acknowledged last.
+    /// Handles `count` predicted segments of `length` bytes, which are already in place. `last` is
+    /// the header of the last one; only the first can cover the last acknowledgement sent.
     #[inline(always)]
     pub(super) fn take_predicted_data_in_place(
         &mut self,
@@ -102,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// Both in turn.
+    /// Handles predicted data with a new acknowledgement.
     #[inline(never)]
     pub(super) fn take_predicted_both(
         &mut self,
@@ -138,9 +138,9 @@ impl Connection {
         if let Some(timestamps) = run.timestamps {
             self.timestamps.note(timestamps, segment.seq, self.rcv.acked, now);
         }
-        self.heard = now;
+        self.last_received = now;
         if self.state == State::SynReceived {
-            self.take_ack_of_syn(now, segment);
+            self.process_ack_of_syn(now, segment);
         }
         if run.advances && !self.acknowledge_control_alone(now, segment) {
             self.process_ack(now, segment, 1, None, true);
@@ -160,15 +160,15 @@ impl Connection {
     /// number, since nothing beyond it is acknowledged.
     #[inline(always)]
     fn take_stamp(&mut self, now: Instant, seq: SeqNum, stamp: u32) {
-        // What a segment of a burst says besides its data may be different now.
+        // A further segment of a burst would carry another echo.
         self.limit_burst(0);
         if seq == self.rcv.acked && self.timestamps.on {
             self.timestamps.take(stamp, now);
         }
-        self.heard = now;
+        self.last_received = now;
     }
 
-    /// Data that are not to be copied to one place for which there is memory, too.
+    /// Handles predicted data that cannot be copied to a single prepared place.
     #[inline(never)]
     fn take_predicted_text(
         &mut self,

@@ -1,8 +1,9 @@
-//! Acknowledgements alone: how much the next one tells, and those that may follow it like it.
+//! Batches of pure acknowledgements.
 //!
-//! One tells of all that has arrived. A connection without [stretch ACKs](crate::Config::stretch_acks) sends one for
-//! each two full segments instead, also of data that came together: they leave one right after the other, and differ
-//! in nothing but their number, and the window as seen from there. So they are asked for once, as a burst of data is.
+//! One acknowledgement covers everything received. A connection without [stretch
+//! ACKs](crate::Config::stretch_acks) instead sends one for each two full segments, even of data
+//! that arrived together. These are sent together and differ only in acknowledgement number and
+//! window, so they are chosen once, like a burst of data.
 
 use crate::Connection;
 use linerate_wire::SeqNum;
@@ -10,20 +11,20 @@ use linerate_wire::SeqNum;
 /// Acknowledgements that may follow the last segment, which was one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgements {
-    /// SEG.ACK of the first of them.
+    /// SEG.ACK of the first one.
     pub first: SeqNum,
-    /// By how much each tells more than the one before.
+    /// Difference of SEG.ACK from one to the next.
     pub step: u32,
-    /// How many they are.
+    /// Number of acknowledgements.
     pub count: u32,
-    /// Where the offered window ends, for all of them.
+    /// Right edge of the offered window, for all of them.
     edge: SeqNum,
-    /// What SEG.WND is shifted by.
+    /// Shift of SEG.WND.
     shift: u8,
 }
 
 impl Acknowledgements {
-    /// SEG.WND of the one with this number.
+    /// Returns SEG.WND of the acknowledgement with this number.
     #[inline]
     #[must_use]
     pub fn window(&self, ack: SeqNum) -> u16 {
@@ -32,10 +33,10 @@ impl Acknowledgements {
 }
 
 impl Connection {
-    /// The acknowledgements of a row to which the last segment belongs, if [`Connection::poll_transmit`] has just written
-    /// it: for each of them it would write the same header, but for number and window. Those that leave are to be
-    /// [noted](Connection::note_acks) before anything else happens to the connection. The last of a row, which tells
-    /// of everything, is none of them.
+    /// Returns the rest of an ACK batch if [`Connection::poll_transmit`] has just written its first
+    /// segment: it would write the same header for each of them, except for number and window.
+    /// Those that are sent must be [noted](Connection::note_acks) before anything else happens to
+    /// the connection. The final acknowledgement, of everything, is not among them.
     #[must_use]
     pub fn poll_acks(&self) -> Option<Acknowledgements> {
         let is_row =
@@ -49,33 +50,33 @@ impl Connection {
         })
     }
 
-    /// So many of the acknowledgements have left that [`Connection::poll_acks`] has told of.
+    /// Notes that `count` of the acknowledgements of [`Connection::poll_acks`] were sent.
     pub fn note_acks(&mut self, count: u32) {
         self.rcv.acked += self.pair() * count;
         self.statistics.segments_sent += u64::from(count);
         self.statistics.pure_acks_sent += u64::from(count);
     }
 
-    /// SEG.ACK of an acknowledgement alone that leaves now.
+    /// Returns SEG.ACK of a pure acknowledgement sent now.
     #[inline]
     pub(super) fn next_ack(&self) -> SeqNum {
-        if self.tells_all() { self.rcv.nxt } else { self.rcv.acked + self.pair() }
+        if self.acknowledges_all() { self.rcv.nxt } else { self.rcv.acked + self.pair() }
     }
 
-    /// Would an acknowledgement alone tell of all that has arrived?
+    /// Whether a pure acknowledgement would cover everything received.
     #[inline(always)]
-    pub(super) fn tells_all(&self) -> bool {
+    pub(super) fn acknowledges_all(&self) -> bool {
         self.rcv.pending() <= self.pair() || self.config.stretch_acks || self.receiver.has_blocks()
     }
 
-    /// Two full segments, after which there is to be an acknowledgement.
+    /// Returns the bytes of two full segments, which one acknowledgement covers.
     #[inline(always)]
     const fn pair(&self) -> u32 {
         self.receiver.largest_segment * 2
     }
 }
 
-/// A window as SEG.WND says it: what is too much for the field is left out, and what its scale cuts off.
+/// Returns SEG.WND for a window, limited by the field and truncated by the scale.
 #[inline]
 pub(super) fn in_field(window: u32, shift: u8) -> u16 {
     u16::try_from(window >> shift).unwrap_or(u16::MAX)

@@ -1,28 +1,28 @@
-//! Writing the chosen segment: header and options, then the payload straight from the send buffer,
-//! summed on its way.
+//! Construction of the chosen segment: header and options, then the payload, copied from the send
+//! buffer and checksummed in one pass.
 
 use super::acks::in_field;
 use super::choose::{Choice, Piece, blocks_beside};
 use super::zero_copy::ZeroCopyRange;
 use super::{Finish, Kind, Transmit};
-use crate::ecn::Past;
+use crate::ecn::EcnSignals;
 use crate::receive::saturated;
 use crate::{Connection, State};
 use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
-/// Which data follow a header.
+/// The data that follows a header.
 #[derive(Clone, Copy)]
 pub(super) struct Data {
     seq: SeqNum,
     length: usize,
-    /// Of a burst, how many of them each segment gets.
+    /// For a burst, the bytes of each segment.
     cut: Option<NonZeroU16>,
 }
 
 impl Data {
-    /// `length` bytes from `seq` on, not to be cut.
+    /// Returns `length` bytes from `seq` as a single segment.
     pub(super) const fn whole(seq: SeqNum, length: u32) -> Self {
         Self { seq, length: length as usize, cut: None }
     }
@@ -63,7 +63,7 @@ impl Connection {
         self.write_payload(header, data, finish, Ecn::NotEct, bytes)
     }
 
-    /// Writes the payload behind a `header` of so many bytes and this sum.
+    /// Writes the payload behind a `header` of this length and checksum.
     #[inline]
     pub(super) fn write_payload(
         &self,
@@ -91,13 +91,13 @@ impl Connection {
         Transmit { length, sum, ecn, header, cut: data.cut, zero_copy, kind: Kind::Ordinary }
     }
 
-    /// The control bits of our SYN, or of the SYN-ACK.
+    /// Returns the flags of our SYN or SYN-ACK.
     pub(super) fn flags_of_syn(&self) -> TcpFlags {
         let ack = if self.state == State::SynSent { TcpFlags::empty() } else { TcpFlags::ACK };
         TcpFlags::SYN | ack | self.ecn_flags_of_syn()
     }
 
-    /// The window of a SYN is not scaled (RFC 7323 §2.2); what it says is an offer all the same.
+    /// Returns the window of a SYN, which is never scaled (RFC 7323 §2.2), and notes it as offered.
     pub(super) fn offer_on_syn(&mut self) -> u16 {
         let window = self.window_of_syn();
         if self.state != State::SynSent {
@@ -106,7 +106,7 @@ impl Connection {
         window
     }
 
-    /// What room there is, in the words of a SYN.
+    /// Returns the window for a SYN by the available room.
     pub(crate) fn window_of_syn(&self) -> u16 {
         u16::try_from(self.receiver.buffer.free()).unwrap_or(u16::MAX)
     }
@@ -122,8 +122,8 @@ impl Connection {
         flags.set(TcpFlags::FIN, piece.fin);
         // RFC 9293 §3.9.1.2: the last segment of what was written is pushed.
         flags.set(TcpFlags::PSH, piece.length > 0 && self.is_pushed(piece.seq + piece.length));
-        // What is sent again, and what probes a closed window, is left to be dropped (RFC 3168 §6.1.5,
-        // §6.1.6): its mark would tell nothing of what was dropped before.
+        // Retransmissions and window probes are Not-ECT (RFC 3168 §6.1.5, §6.1.6): a mark would not
+        // report earlier drops.
         let mut ecn = Ecn::NotEct;
         if self.is_new_data(piece) {
             ecn = self.ecn.codepoint();
@@ -134,21 +134,21 @@ impl Connection {
             header.flags |= TcpFlags::URG;
             header.urgent = pointer;
         }
-        let header = self.write_header(now, &header, Past::OPTION_WITH_DATA, bytes);
+        let header = self.write_header(now, &header, EcnSignals::OPTION_WITH_DATA, bytes);
         let cut = if piece.burst { self.cut_size() } else { None };
         let data = Data { cut, ..Data::whole(piece.seq, piece.length) };
         self.write_payload(header, data, finish, ecn, bytes)
     }
 
-    /// Does the piece begin with data that was never sent, and that the peer has room for?
+    /// Whether the piece begins with new data that fits the peer's window.
     pub(super) fn is_new_data(&self, piece: Piece) -> bool {
         piece.length > 0 && !piece.probe && !piece.seq.before(self.snd.max)
     }
 
-    /// SEG.SEQ of a segment without data: the next number that was never sent, even while old ones
-    /// are sent again. With theirs it would lie before the peer's window if only acknowledgements
-    /// were lost, and two ends that lost each other's would never hear that all has arrived. A byte
-    /// that probed a closed window may lie beyond it, so it does not count.
+    /// Returns SEG.SEQ of a segment without data: the next new number, even during retransmissions.
+    /// If only acknowledgements were lost, an older number would be outside the peer's window, and
+    /// two ends in this state would never learn that everything arrived. A byte that probed a
+    /// closed window may lie beyond the window, so it does not count.
     pub(crate) const fn empty_seq(&self) -> SeqNum {
         if self.sender.probes > 0 { self.snd.nxt } else { self.snd.max }
     }
@@ -162,11 +162,11 @@ impl Connection {
         bytes: &mut [u8],
     ) -> Transmit {
         let header = self.header(seq, ack, TcpFlags::ACK);
-        let (length, sum) = self.write_header(now, &header, Past::OPTION_DUE, bytes);
+        let (length, sum) = self.write_header(now, &header, EcnSignals::OPTION_DUE, bytes);
         Transmit::without_data(length, sum)
     }
 
-    /// An acknowledgement that tells of no hole, nor of what came twice.
+    /// Builds an acknowledgement without SACK blocks.
     fn build_bare_ack(&mut self, now: Instant, bytes: &mut [u8]) -> Transmit {
         let header = self.header(self.empty_seq(), self.rcv.nxt, TcpFlags::ACK);
         let header = TcpHeader { flags: TcpFlags::ACK | self.bare_echo(), ..header };
@@ -176,25 +176,25 @@ impl Connection {
         Transmit::without_data(length, sum)
     }
 
-    /// Writes the header of any segment but a SYN, with its options; how long they are together, and their
-    /// sum. In bulk transfers there is one option, and it has its place. The option of accurate ECN is there for
-    /// one of `reasons`.
+    /// Writes the header of a segment without SYN, with its options; returns their length and
+    /// checksum. Bulk transfers have a single option at a fixed place. The AccECN option is
+    /// included for `reasons`.
     fn write_header(
         &mut self,
         now: Instant,
         header: &TcpHeader,
-        reasons: Past,
+        reasons: EcnSignals,
         bytes: &mut [u8],
     ) -> (usize, Sum) {
         let is_usual =
-            !self.tells_of_blocks() && !self.user_timeouts.due && !self.ecn.owes_option(reasons);
+            !self.reports_blocks() && !self.user_timeouts.due && !self.ecn.is_option_due(reasons);
         if self.timestamps.on && is_usual {
             let sum = header.emit_timestamped(self.timestamps.stamp(now), bytes);
             return (TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH, sum);
         }
         let mut options = self.options_of_data(reasons);
         if options.ecn.is_some() {
-            let with_data = reasons.contains(Past::FIRST_DATA);
+            let with_data = reasons.contains(EcnSignals::TEST_OPTION);
             self.on_ecn_option_sent(blocks_beside(&options), with_data);
         }
         if let Some(timestamps) = &mut options.timestamps {
@@ -203,15 +203,15 @@ impl Connection {
         write_with_options(header, &options, bytes)
     }
 
-    /// A header that acknowledges what comes before `ack`, and offers the window anew.
+    /// Returns a header that acknowledges everything before `ack`, and offers the current window.
     #[inline]
     pub(super) fn header(&mut self, seq: SeqNum, ack: SeqNum, flags: TcpFlags) -> TcpHeader {
         let flags = flags | self.ecn.echo();
         TcpHeader { seq, ack, flags, window: self.offer_window(ack), ..TcpHeader::default() }
     }
 
-    /// SEG.WND for the window to offer, as seen from `ack`: the old one until the new one, whose edge is never before
-    /// that, is worth it. What the field's scale cuts off is not offered.
+    /// Returns SEG.WND for the window to offer, as seen from `ack`. The old edge remains until the
+    /// new one is worth announcing. The part truncated by the scale is not offered.
     #[inline(always)]
     fn offer_window(&mut self, ack: SeqNum) -> u16 {
         let shift = self.agreement.receive_shift;
@@ -223,15 +223,15 @@ impl Connection {
         in_field(self.rcv.edge - ack, shift)
     }
 
-    /// The pointer from `seq` to the number after the urgent data, while that is ahead (RFC 9293
-    /// §3.8.5). Farther than the field reaches, it points as far as it can.
+    /// Returns the pointer from `seq` to the number after the urgent data, while that is ahead (RFC
+    /// 9293 §3.8.5), limited by the field.
     fn urgent_pointer(&self, seq: SeqNum) -> Option<u16> {
         let mark = self.sender.urgent?;
         mark.after(seq).then(|| u16::try_from(mark - seq).unwrap_or(u16::MAX))
     }
 }
 
-/// Writes header and options; how long they are together, and their sum.
+/// Writes header and options; returns their length and checksum.
 pub(super) fn write_with_options(
     header: &TcpHeader,
     options: &TcpOptions,

@@ -1,15 +1,14 @@
-//! A burst: full segments of new data that may leave one right after the other, and differ in nothing but
-//! their numbers and their data. Windows, pacing and whatever else must be said are asked for once; whoever
-//! cuts by himself gets all of it behind one header, and for anybody else the segments after the first are
-//! the first one's header with the next number.
+//! Bursts of full segments of new data that are sent together and differ only in number and data.
+//! Windows, pacing and other conditions are checked once. A link with GSO gets the whole burst
+//! behind one header; other links copy the first header with new numbers.
 //!
-//! Nothing leaves unnoticed: sequence numbers, scoreboard and pacing move with each segment, so that a burst may
-//! end behind any of them, and does when anything else happens to the connection.
+//! Sequence numbers, scoreboard and pacing advance with each segment, so that a burst may end
+//! behind any of them, and does when anything else happens to the connection.
 
 use super::Finish;
 use super::choose::{Choice, Piece};
 use crate::Connection;
-use crate::ecn::Past;
+use crate::ecn::EcnSignals;
 use crate::receive::saturated;
 use crate::send::Writes;
 use crate::send::frto::Frto;
@@ -18,28 +17,29 @@ use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::{SeqNum, Sum, TcpHeader};
 
-/// What one burst may have: as much as fits an IP packet, with headers.
+/// Maximum bytes of a burst: an IP packet with headers.
 const MOST: u32 = 65_535 - 120;
 
 /// Segments that may follow the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Continuation {
-    /// SEG.SEQ of the first of them, in which its header differs from the one before; each other's follows from
-    /// its length.
+    /// SEG.SEQ of the first one, the only difference from the previous header; the others follow
+    /// from the length.
     pub seq: SeqNum,
     /// Bytes of data of each.
     pub length: u32,
-    /// How many they are.
+    /// Number of segments.
     pub segments: u32,
 }
 
 impl Connection {
-    /// The segments that belong to the same burst as the last one: for each of them [`Connection::poll_transmit`]
-    /// would write the header that it wrote for that one, but with the next number. They may leave at `now`,
-    /// with the data that [`Connection::copy_of_burst`] writes; those that do are to be
+    /// Returns the segments of the same burst as the last one: [`Connection::poll_transmit`] would
+    /// write the same header for each of them, with the next number. They may be sent at `now`,
+    /// with the data that [`Connection::copy_of_burst`] writes; those that are sent must be
     /// [noted](Connection::note_burst) before anything else happens to the connection.
     ///
-    /// A segment of a burst never reaches the end of what was written, so it bears neither PSH nor FIN.
+    /// A segment of a burst never reaches the end of the written data, so it has neither PSH nor
+    /// FIN.
     #[must_use]
     pub fn poll_burst(&self, now: Instant) -> Option<Continuation> {
         let segments = u32::from(self.expectation.burst());
@@ -47,16 +47,16 @@ impl Connection {
         goes_on.then(|| Continuation { seq: self.snd.nxt, length: self.full_segment(), segments })
     }
 
-    /// Writes the data of a segment of a burst, from `seq` on; the sum over them.
+    /// Writes the data of a segment of a burst, from `seq`, and returns its checksum.
     ///
     /// # Panics
-    /// If so many data are not in the send buffer.
+    /// If this data is not in the send buffer.
     #[inline]
     pub fn copy_of_burst(&self, seq: SeqNum, payload: &mut [u8]) -> Sum {
-        self.sender.buffer.copy_and_sum_in_a_row(seq, payload)
+        self.sender.buffer.copy_and_sum_inlined(seq, payload)
     }
 
-    /// So many `segments` of the burst that [`Connection::poll_burst`] has told of have left.
+    /// Notes that `segments` of the burst of [`Connection::poll_burst`] were sent.
     pub fn note_burst(&mut self, segments: u32) {
         let length = self.full_segment() * segments;
         self.snd.nxt += length;
@@ -72,19 +72,19 @@ impl Connection {
         self.statistics.bytes_sent += u64::from(length);
     }
 
-    /// Has a burst that was [noted](Connection::note_burst) at `now` used up the windows, so that [`Connection::poll_transmit`]
-    /// would have nothing more? Then it need not be asked: all is as if it had been, and nothing changes that is told of a
-    /// connection.
+    /// Whether a burst [noted](Connection::note_burst) at `now` has used up the windows, so that
+    /// [`Connection::poll_transmit`] would return nothing. It need not be called then: the state is
+    /// as if it had been.
     pub fn falls_silent_after_burst(&mut self, now: Instant) -> bool {
         let is_silent = self.has_used_the_windows();
         if is_silent {
-            self.fall_silent(now);
+            self.note_output_ended(now);
         }
         is_silent
     }
 
-    /// Has all of the burst left, and have the windows room for less than a segment, which is not worth sending? A burst may
-    /// also end before the last of what was written, or because pacing says so, or something else may have become due: then
+    /// Whether the whole burst was sent, and the windows have room for less than a segment. A burst
+    /// may also end before the last written data, by pacing, or because something else is due: then
     /// the next segment is chosen.
     fn has_used_the_windows(&self) -> bool {
         let usable = self.usable_window();
@@ -97,15 +97,16 @@ impl Connection {
             && !self.is_worth_sending(self.piece(self.snd.nxt, usable))
     }
 
-    /// May [`Connection::poll_burst`] have something, if it is asked at the time at which the last segment left?
+    /// Whether [`Connection::poll_burst`] may return segments at the time when the last one was
+    /// sent.
     #[must_use]
     pub const fn is_in_burst(&self) -> bool {
         let is_all_told = self.rcv.nxt.number() == self.rcv.acked.number() && !self.ack_due;
         self.expectation.burst() > 0 && is_all_told
     }
 
-    /// `piece` was chosen: what may leave with it becomes a part of it, if others cut it. If not, returns how
-    /// many segments may follow.
+    /// Extends the chosen `piece` by a burst if the link cuts it. Otherwise returns how many
+    /// segments may follow.
     pub(super) fn begin_burst(&self, piece: &mut Piece, finish: Finish, room: usize) -> u8 {
         let full = self.full_segment();
         if piece.length != full || piece.fin || piece.probe || !self.may_burst(piece.seq) {
@@ -117,7 +118,7 @@ impl Connection {
                 u8::try_from(burst).unwrap_or(u8::MAX)
             }
             Finish::CutAndSum | Finish::Gather => {
-                // Whoever cuts leaves PSH to the last segment.
+                // With GSO, PSH is left to the last segment.
                 let pushed = u32::from(!self.sender.fin());
                 let unsent = self.sender.buffer.end() + pushed - piece.seq;
                 let burst =
@@ -129,11 +130,11 @@ impl Connection {
         }
     }
 
-    /// Is `piece` to wait for what will follow it? It is the end of what was written, and less than a frame holds that
-    /// others cut; its writer was refused, so that more will come; and a frame's worth is in flight on a short path: the
-    /// acknowledgement that makes room for the writer asks again before long. A frame costs its link as much as four
-    /// segments, however few it has, and what is acknowledged in one turn is hardly ever a multiple of a frame.
-    // Drawn in, it is paid for with registers by links that do not cut.
+    /// Whether a GSO frame should wait for more data. The piece is the end of the written data and
+    /// shorter than a frame; the writer was refused, so more will follow; and a frame's worth is in
+    /// flight on a short path, whose acknowledgement will trigger output soon. A frame costs as
+    /// much as four segments, however short, and acknowledgements rarely cover whole frames.
+    // Not inlined, as that would cost registers on links without GSO.
     #[inline(never)]
     pub(super) fn is_to_grow(&self, piece: &Piece, room: usize) -> bool {
         if !self.sender.write_refused {
@@ -150,46 +151,46 @@ impl Connection {
             && self.sender.rtt.smoothed().is_some_and(|round_trip| round_trip < BURST)
     }
 
-    /// Nothing leaves before the next acknowledgement: what is in flight is as much as the application's share of the
-    /// buffer lets it be.
+    /// Holds output back until the next acknowledgement, since the data in flight fills the
+    /// application's share of the buffer.
     #[cold]
     pub(super) fn wait_to_grow(&mut self, now: Instant) {
-        self.fall_silent(now);
+        self.note_output_ended(now);
         self.sender.account.note_application_limited(self.sender.scoreboard.in_flight());
     }
 
-    /// Full segments that fit a frame with `room` for them and their headers.
+    /// Returns how many full segments fit a frame with `room` bytes, headers included.
     fn fitting(&self, room: usize, full: u32) -> u32 {
         let headers = self.constant_options() + saturated(TcpHeader::LENGTH);
         saturated(room).saturating_sub(headers) / full
     }
 
-    /// Full segments from `seq` on that the windows and pacing let go together. One that reaches the end of
-    /// what was written is none of them, since it is pushed, and may bear the FIN.
+    /// Returns how many full segments from `seq` windows and pacing admit together. One that
+    /// reaches the end of the written data is excluded, since it has PSH and perhaps the FIN.
     fn burst_from(&self, seq: SeqNum, full: u32) -> u16 {
         self.segments_let_go(self.sender.buffer.end() - seq, full, self.sender.pacer.left())
     }
 
-    /// Full segments that end before the last of `unsent` bytes, and that the windows let go together.
+    /// Returns how many full segments, excluding the last of `unsent` bytes, the windows admit
+    /// together.
     fn segments_let_go(&self, unsent: u32, full: u32, paced: u32) -> u16 {
         let windows = self.usable_window().min(unsent.saturating_sub(1)).min(MOST);
         let segments = (windows / full).min(paced.div_ceil(full));
         u16::try_from(segments).unwrap_or(u16::MAX)
     }
 
-    /// Is what leaves from `seq` on new, and is there nothing that a segment would say, or ask, beside its
-    /// data?
+    /// Whether data from `seq` is new, and segments would carry nothing else.
     fn may_burst(&self, seq: SeqNum) -> bool {
         let loss = &self.sender.loss;
         let nothing_is_due = !loss.retransmit_due
             && !loss.tail_probe_due
             && !self.sender.probe_due
             && !self.user_timeouts.due
-            && !self.ecn.owes_option(Past::OPTION_WITH_DATA)
+            && !self.ecn.is_option_due(EcnSignals::OPTION_WITH_DATA)
             && self.ecn.flags_of_new_data().is_empty();
         seq == self.snd.max
             && nothing_is_due
-            && self.is_untroubled()
+            && self.is_outside_recovery()
             && !self.has_records()
             && loss.duplicates == 0
             && loss.frto == Frto::Off
@@ -199,12 +200,12 @@ impl Connection {
             && !self.receiver.has_blocks()
     }
 
-    /// Data bytes of each segment of a burst.
+    /// Returns the data bytes of each segment of a burst.
     pub(super) fn cut_size(&self) -> Option<NonZeroU16> {
         u16::try_from(self.full_segment()).ok().and_then(NonZeroU16::new)
     }
 
-    /// Segments that a choice is.
+    /// Returns the number of segments of a choice.
     pub(super) fn segments_of(&self, choice: Choice) -> u32 {
         match choice {
             Choice::Data(piece) if piece.burst => piece.length / self.full_segment(),
@@ -212,7 +213,7 @@ impl Connection {
         }
     }
 
-    /// Checks that what may follow without being asked for would be let go if it were.
+    /// Checks that segments of a burst would also be chosen individually.
     pub(crate) fn check_burst(&self) {
         if self.is_in_burst() {
             let (full, burst) = (self.full_segment(), self.expectation.burst());

@@ -1,34 +1,34 @@
-//! What to send next: a pure question. Windows, Nagle (RFC 9293 §3.7.4) and silly-window avoidance
-//! on the sending side (§3.8.6.2.1) are answered here.
+//! The choice of the next segment, a pure function: windows, Nagle (RFC 9293 §3.7.4) and
+//! sender-side silly-window avoidance (§3.8.6.2.1).
 
-use crate::ecn::Past;
+use crate::ecn::EcnSignals;
 use crate::receive::{BLOCKS_THAT_FIT, saturated};
 use crate::send::frto::Frto;
 use crate::send::path_probe::Probing;
 use crate::{Connection, NagleRule, State};
 use linerate_wire::{SackBlocks, SeqNum, TcpOptions};
 
-/// How many blocks of selective acknowledgements find room beside the other `options`.
+/// Returns how many SACK blocks fit beside the other `options`.
 pub(super) fn blocks_beside(options: &TcpOptions) -> usize {
     let others = TcpOptions { sack: SackBlocks::default(), ..*options };
     let room = TcpOptions::MAX_LENGTH.saturating_sub(others.length() + 4) / 8;
     if options.ecn.is_some() { room.min(BLOCKS_THAT_FIT) } else { BLOCKS_THAT_FIT }
 }
 
-/// What a segment will be.
+/// The kind of the next segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// There is nothing to send.
+    /// Nothing to send.
     Nothing,
-    /// The SYN, with an ACK once the peer's SYN is known, and with so many bytes of data.
+    /// The SYN, with an ACK once the peer's SYN is known, and with this much data.
     Syn { length: u32 },
     /// Data, or a FIN, or both.
     Data(Piece),
-    /// An acknowledgement that has to leave before data, and without blocks.
+    /// An acknowledgement that must precede data, without SACK blocks.
     BareAck,
-    /// An acknowledgement alone.
+    /// A pure acknowledgement.
     Ack,
-    /// An acknowledgement of what was acknowledged long ago, so that the peer answers.
+    /// An acknowledgement with an old sequence number, so that the peer answers.
     KeepAlive,
 }
 
@@ -38,16 +38,16 @@ pub(super) struct Piece {
     pub(super) seq: SeqNum,
     /// Bytes of data.
     pub(super) length: u32,
-    /// Does the FIN follow?
+    /// Whether the FIN follows.
     pub(super) fin: bool,
-    /// Sent against a closed window: `snd.nxt` stays.
+    /// Whether it probes a closed window: `snd.nxt` stays.
     pub(super) probe: bool,
-    /// Several full segments, to be cut by whoever takes them.
+    /// Several full segments, to be cut by the link.
     pub(super) burst: bool,
 }
 
 impl Piece {
-    /// The number after the piece, FIN included.
+    /// Returns the number after the piece, FIN included.
     pub(super) fn end(self) -> SeqNum {
         self.seq + self.length + u32::from(self.fin)
     }
@@ -69,7 +69,7 @@ impl Connection {
         if self.keep_alive_due { Choice::KeepAlive } else { Choice::Nothing }
     }
 
-    /// What leaves before all else.
+    /// Chooses a segment that precedes all others.
     fn choose_first(&self) -> Choice {
         if self.state.is_synchronized() {
             Choice::BareAck
@@ -96,21 +96,22 @@ impl Connection {
         if self.sender.pacer.is_open() { self.choose_within_windows() } else { None }
     }
 
-    /// What the windows let go: what is lost before what is new.
+    /// Chooses data that the windows admit: lost before new data.
     fn choose_within_windows(&self) -> Option<Piece> {
-        // Until it is known whether a timeout was spurious, only its first segment is sent again.
+        // Until it is known whether a timeout was spurious, only its first segment is
+        // retransmitted.
         if self.sender.scoreboard.lost() > 0 && !self.sender.loss.frto.is_on() {
             return self.choose_lost();
         }
         if self.sender.has_unsent(self.snd.nxt) { self.choose_new() } else { None }
     }
 
-    /// Is there data that the windows let go?
+    /// Whether there is data that the windows admit.
     pub(crate) fn has_sendable(&self) -> bool {
         self.may_send() && self.choose_within_windows().is_some()
     }
 
-    /// The first of what is lost, if the pipe has room for it.
+    /// Chooses the first lost range, if the pipe has room for it.
     fn choose_lost(&self) -> Option<Piece> {
         let lost = self.sender.scoreboard.next_lost()?;
         let piece = self.piece(lost.left, self.segment_room().min(lost.length()));
@@ -119,9 +120,9 @@ impl Connection {
         (fits || pipe == 0 || self.sender.loss.retransmit_due).then_some(piece)
     }
 
-    /// New data if the peer's window allows it, else the last segment once more (RFC 8985 §7.3). While a
-    /// report of a narrow path waits, the probe is one that would pass there: if it arrives and others
-    /// do not, the report is true.
+    /// Chooses new data if the peer's window allows it, else the last segment again (RFC 8985
+    /// §7.3). While a report of a narrow path waits, the probe is small enough for it: if it
+    /// arrives and others do not, the report is true.
     fn choose_tail_probe(&self) -> Piece {
         let most = self.segment_room().saturating_sub(self.excess_by_report()).max(1);
         let room = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una).min(most);
@@ -134,7 +135,7 @@ impl Connection {
         self.piece(seq, end - seq)
     }
 
-    /// The next piece at `snd.nxt`, if it is worth a segment.
+    /// Chooses the next piece at `snd.nxt`, if it is worth a segment.
     fn choose_new(&self) -> Option<Piece> {
         match self.path_probe() {
             Probing::Send(length) => return Some(self.piece(self.snd.nxt, length)),
@@ -147,7 +148,8 @@ impl Connection {
         (full || self.is_worth_sending(piece)).then_some(piece)
     }
 
-    /// What the persist timer lets go: a byte beyond a closed window, or all that fits a small one.
+    /// Chooses a segment for the persist timer: a byte beyond a closed window, or what fits a small
+    /// one.
     fn choose_probe(&self) -> Piece {
         match self.usable_window() {
             0 => Piece { probe: true, ..self.piece(self.snd.nxt, 1) },
@@ -155,7 +157,7 @@ impl Connection {
         }
     }
 
-    /// At most `room` bytes from `seq` on, all of one record, and the FIN if it follows.
+    /// Returns at most `room` bytes from `seq`, all of one record, and the FIN if it follows.
     pub(super) fn piece(&self, seq: SeqNum, room: u32) -> Piece {
         let end = self.sender.buffer.end();
         let room = self.room_in_record(seq, room);
@@ -170,14 +172,14 @@ impl Connection {
         }
     }
 
-    /// U, the usable window: SND.UNA + min(SND.WND, CWND) - SND.NXT.
+    /// Returns U, the usable window: SND.UNA + min(SND.WND, CWND) - SND.NXT.
     pub(crate) fn usable_window(&self) -> u32 {
         let cwnd = self.sender.congestion.window().cwnd() + self.limited_transmit();
         let peer = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una);
         let usable = if self.agreement.selective_acks {
             cwnd.saturating_sub(self.sender.scoreboard.in_flight())
         } else if self.sender.loss.frto == Frto::SentNew {
-            // Two segments beyond what the timeout was about (RFC 5682 §2.1 step 2).
+            // Two segments beyond those of the timeout (RFC 5682 §2.1 step 2).
             (self.full_segment() * 2).saturating_sub(self.snd.nxt - self.sender.loss.recover)
         } else {
             cwnd.saturating_sub(self.snd.nxt - self.snd.una)
@@ -185,34 +187,35 @@ impl Connection {
         peer.min(usable)
     }
 
-    /// Payload bytes that fit one segment beside the options that it will carry.
+    /// Returns the payload bytes that fit one segment beside its options.
     fn segment_room(&self) -> u32 {
-        let owes_option = self.user_timeouts.due || self.ecn.owes_option(Past::OPTION_WITH_DATA);
-        if !self.tells_of_blocks() && !owes_option {
+        let is_option_due =
+            self.user_timeouts.due || self.ecn.is_option_due(EcnSignals::OPTION_WITH_DATA);
+        if !self.reports_blocks() && !is_option_due {
             return self.full_segment();
         }
-        let options = saturated(self.options_of_data(Past::OPTION_WITH_DATA).length());
+        let options = saturated(self.options_of_data(EcnSignals::OPTION_WITH_DATA).length());
         (self.sender.full + self.constant_options()).saturating_sub(options).max(1)
     }
 
-    /// Is less than a full segment worth sending? RFC 9293 §3.8.6.2.1, one rule a line, and the ends of a
-    /// connection.
+    /// Whether less than a full segment is worth sending: the rules of RFC 9293 §3.8.6.2.1, one a
+    /// line, and the ends of a connection.
     pub(super) fn is_worth_sending(&self, piece: Piece) -> bool {
         if piece.length == 0 {
             return piece.fin;
         }
-        // A byte that probed a closed window makes nothing that follows worth less or more.
+        // A byte that probed a closed window does not affect what follows.
         let again = piece.seq.before(self.snd.max) && self.sender.probes == 0;
         let last = piece.fin;
         let ends_buffer = piece.end() == self.sender.buffer.end();
         let all = ends_buffer && self.nagle_allows() && !self.is_corked();
-        // Waiting would not make a record longer that another follows.
+        // Waiting cannot lengthen a record that another one follows.
         let record = !ends_buffer && self.ends_record(piece.end());
         let half_of_largest_window = piece.length >= self.snd.max_wnd.div_ceil(2);
         again || last || all || record || half_of_largest_window
     }
 
-    /// May a segment that is not full leave now?
+    /// Whether Nagle's algorithm admits a small segment.
     pub(super) fn nagle_allows(&self) -> bool {
         if self.preferences.no_delay || self.snd.nxt == self.snd.una {
             return true;
@@ -223,12 +226,12 @@ impl Connection {
         }
     }
 
-    /// Must the next segment name what has arrived beyond holes, or twice?
-    pub(crate) fn tells_of_blocks(&self) -> bool {
+    /// Whether the next segment must report data beyond holes or duplicates.
+    pub(crate) fn reports_blocks(&self) -> bool {
         self.agreement.selective_acks && self.receiver.has_blocks()
     }
 
-    /// The options of our SYN, or SYN-ACK, its timestamps still blank.
+    /// Returns the options of our SYN or SYN-ACK, with blank timestamps.
     pub(crate) fn options_of_syn(&self) -> TcpOptions {
         let answers = self.state != State::SynSent;
         let options = TcpOptions {
@@ -245,22 +248,22 @@ impl Connection {
         TcpOptions { ecn: self.first_ecn_option(&options), ..options }
     }
 
-    /// The options of a segment without a SYN, its timestamps still blank; `reasons` are those for which it
-    /// bears the option of accurate ECN.
-    pub(super) fn options_of_data(&self, reasons: Past) -> TcpOptions {
+    /// Returns the options of a segment without SYN, with blank timestamps; `reasons` are those for
+    /// an AccECN option.
+    pub(super) fn options_of_data(&self, reasons: EcnSignals) -> TcpOptions {
         let mut options = TcpOptions {
             timestamps: self.timestamps.on.then(Default::default),
             user_timeout: if self.user_timeouts.due { self.user_timeout_option() } else { None },
             ..TcpOptions::default()
         };
         options.ecn = self.ecn_option(reasons, &options);
-        if self.tells_of_blocks() {
+        if self.reports_blocks() {
             options.sack = self.receiver.blocks(blocks_beside(&options));
         }
         options
     }
 
-    /// The options of an acknowledgement that leaves bare.
+    /// Returns the options of an acknowledgement without SACK blocks.
     pub(super) fn options_of_bare_ack(&self) -> TcpOptions {
         let timestamps = self.timestamps.on.then(Default::default);
         let options = TcpOptions { timestamps, ..TcpOptions::default() };

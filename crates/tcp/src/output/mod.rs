@@ -1,4 +1,4 @@
-//! A segment leaves: choose what, build it, remember it.
+//! Output: a segment is chosen, built and recorded.
 
 pub(crate) mod acks;
 mod build;
@@ -23,34 +23,35 @@ use zero_copy::ZeroCopyRange;
 pub struct Transmit {
     /// Bytes of header and payload.
     pub length: usize,
-    /// The sum over all of them, with ports and checksum zero: what the checksum still needs is the
-    /// ports and the pseudo-header.
+    /// The checksum over all of them, with ports and checksum zero; the ports and the pseudo-header
+    /// are to be added.
     pub sum: Sum,
-    /// The ECN codepoint that its packet bears (RFC 3168 §6.1).
+    /// The ECN codepoint of the packet (RFC 3168 §6.1).
     pub ecn: Ecn,
-    /// Bytes of the header, options counted.
+    /// Bytes of the header, options included.
     pub header: usize,
-    /// Data bytes of each segment, where this is a whole burst that is still to be cut: all have as many.
+    /// Data bytes of each segment, if this is a GSO frame that is still to be cut into equal
+    /// segments.
     pub cut: Option<NonZeroU16>,
     /// The data in the send buffer, if it was not written behind the header.
     pub zero_copy: Option<ZeroCopyRange>,
-    /// What it is besides.
+    /// The kind of the segment, for counters.
     pub kind: Kind,
 }
 
-/// What hosts count segments as.
+/// The kind of a segment in the counters of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// As one that was sent, and no more.
+    /// A segment sent.
     Ordinary,
-    /// As one that says again what was said before.
+    /// A retransmission.
     Again,
-    /// As a reset.
+    /// A reset.
     Reset,
 }
 
 impl Transmit {
-    /// A segment that is `header` bytes of header, which have this sum.
+    /// Returns a segment of `header` bytes without data, with this checksum.
     #[inline]
     const fn without_data(header: usize, sum: Sum) -> Self {
         Self {
@@ -64,28 +65,28 @@ impl Transmit {
         }
     }
 
-    /// How many segments it is.
+    /// Returns the number of segments.
     #[must_use]
     pub fn segments(&self) -> usize {
         self.cut.map_or(1, |size| (self.length - self.header) / usize::from(size.get()))
     }
 }
 
-/// What is left to whoever takes a segment on its way.
+/// The steps left to the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finish {
-    /// Nothing: it is one segment, and its payload is summed.
+    /// None: it is one segment with a checksum of its payload.
     Nothing,
-    /// To sum the payload, and to cut what has more data than a segment.
+    /// The payload checksum, and cutting of GSO frames.
     CutAndSum,
-    /// The same, and to gather the payload from the send buffer.
+    /// The payload checksum, cutting, and gathering of the payload from the send buffer.
     Gather,
 }
 
 impl Connection {
-    /// Writes the next segment to the start of `bytes`, with ports and checksum left zero, or says
-    /// that there is none. To be called until it does, or until [`Connection::wants_transmit`] says that there
-    /// is no other.
+    /// Writes the next segment to the start of `bytes`, with ports and checksum zero, or returns
+    /// `None` if there is none. To be called until then, or until [`Connection::wants_transmit`] is
+    /// false.
     ///
     /// # Panics
     /// If `bytes` has no room for the largest segment that this connection's path may take
@@ -95,9 +96,9 @@ impl Connection {
         self.poll(now, bytes, Finish::Nothing)
     }
 
-    /// The same for whoever completes checksums by himself, and cuts: [`Transmit::sum`] covers the header
-    /// alone, and where a burst of full segments may leave it is written whole behind one header, as far as
-    /// `bytes` has room for it.
+    /// Writes the next segment for a link with checksum offload and GSO: [`Transmit::sum`] covers
+    /// the header alone, and a burst of full segments is written whole behind one header, as far as
+    /// `bytes` has room.
     ///
     /// # Panics
     /// As [`Connection::poll_transmit`].
@@ -105,9 +106,9 @@ impl Connection {
         self.poll(now, bytes, Finish::CutAndSum)
     }
 
-    /// The same in two steps, for whoever has little to do after the first: writes the next segment if it is
-    /// predicted. Then it is the only one that may leave, is as any other, and nothing else changes that is told of a
-    /// connection. If it is not, [`Connection::poll_unpredicted`] is to be asked.
+    /// Writes the next segment if it is predicted. It then is the only one that may be sent, and
+    /// nothing else that is reported changes. Otherwise [`Connection::poll_unpredicted`] is to be
+    /// called. For callers with little to do after the first step.
     ///
     /// # Panics
     /// As [`Connection::poll_transmit`].
@@ -153,7 +154,8 @@ impl Connection {
         transmit
     }
 
-    /// Chooses the next segment and writes it. Returns how many may follow it as parts of a burst, too.
+    /// Chooses and writes the next segment. Also returns how many may follow it as parts of a
+    /// burst.
     #[inline(never)]
     fn poll_chosen(
         &mut self,
@@ -177,12 +179,12 @@ impl Connection {
             }
             let was_idle = self.snd.flight() == 0 || self.sender.probes > 0;
             if was_idle && !piece.probe {
-                self.leave_idleness(now);
+                self.restart_after_idle_time(now);
             }
             burst = self.begin_burst(piece, finish, bytes.len());
         }
         if choice == Choice::Nothing {
-            self.fall_silent(now);
+            self.note_output_ended(now);
             return (None, 0);
         }
         let mut transmit = self.build(now, choice, finish, bytes);
@@ -191,52 +193,52 @@ impl Connection {
         if self.statistics.retransmitted_segments != before {
             transmit.kind = Kind::Again;
         }
-        if self.has_said_all(choice) {
-            self.fall_silent(now);
+        if self.is_last_segment(choice) {
+            self.note_output_ended(now);
         }
         (Some(transmit), burst)
     }
 
-    /// After `choice` has left, is it certain that nothing else may? What an acknowledgement alone was chosen
-    /// after had nothing to say that it would have said with data.
-    fn has_said_all(&self, choice: Choice) -> bool {
+    /// Whether certainly nothing else can be sent after `choice`. A pure acknowledgement was chosen
+    /// because there was no data to send with it.
+    fn is_last_segment(&self, choice: Choice) -> bool {
         let asks = self.is_asked_besides();
         match choice {
             Choice::Ack => !asks && self.sender.path.ready().is_none(),
             Choice::Data(_) => {
                 let waits = self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;
-                !asks && !waits && self.is_untroubled()
+                !asks && !waits && self.is_outside_recovery()
             }
             Choice::Syn { .. } => !asks && !self.may_send(),
             Choice::BareAck | Choice::KeepAlive | Choice::Nothing => false,
         }
     }
 
-    /// Is there anything to be sent that is no data?
+    /// Whether output other than data is due.
     fn is_asked_besides(&self) -> bool {
         self.ack_due || self.keep_alive_due || self.first_due
     }
 
-    /// Nothing more can leave, until something happens.
+    /// Notes that nothing more can be sent until something happens.
     #[inline]
-    fn fall_silent(&mut self, now: Instant) {
+    fn note_output_ended(&mut self, now: Instant) {
         if self.sender.writes == Writes::Limited {
-            self.tell_of_low_water();
+            self.report_low_water();
         }
         let sender = &self.sender;
         if !sender.has_unsent(self.snd.nxt)
             && sender.scoreboard.lost() == 0
             && !sender.path.is_awake()
         {
-            self.say_no_more(now);
+            self.note_nothing_unsent(now);
         } else {
-            self.hold_back(now);
+            self.note_output_blocked(now);
         }
     }
 
-    /// The same where there is more to be said, or again.
+    /// Notes that nothing more can be sent although data is unsent or to be retransmitted.
     #[inline(never)]
-    fn hold_back(&mut self, now: Instant) {
+    fn note_output_blocked(&mut self, now: Instant) {
         self.output_due = false;
         self.sender.probe_due = false;
         self.sender.held_back = self.is_held_back();
@@ -251,8 +253,9 @@ impl Connection {
         }
     }
 
-    /// The same where everything has been said: who has nothing to say is held back by nothing.
-    fn say_no_more(&mut self, now: Instant) {
+    /// Notes that everything was sent: an empty send queue is application-limited, not
+    /// cwnd-limited.
+    fn note_nothing_unsent(&mut self, now: Instant) {
         self.output_due = false;
         self.sender.probe_due = false;
         self.sender.held_back = false;
@@ -262,51 +265,53 @@ impl Connection {
         self.watch_tail(now);
     }
 
-    /// Notes that what was chosen has left.
+    /// Records that the chosen segment was sent.
     fn remember(&mut self, now: Instant, choice: Choice) {
         self.statistics.segments_sent += u64::from(self.segments_of(choice));
         match choice {
-            Choice::Syn { length } => self.remember_syn(now, length),
-            Choice::Data(piece) => self.remember_data(now, piece),
+            Choice::Syn { length } => self.record_syn(now, length),
+            Choice::Data(piece) => self.record_data(now, piece),
             Choice::KeepAlive => {
                 self.keep_alive_due = false;
                 self.statistics.keep_alive_probes += 1;
             }
-            Choice::BareAck => return self.remember_bare_ack(),
+            Choice::BareAck => return self.record_bare_ack(),
             Choice::Ack => self.statistics.pure_acks_sent += 1,
             Choice::Nothing => {}
         }
-        // Every segment but the first SYN acknowledges what has arrived, and with data all of it.
+        // Every segment but the first SYN acknowledges received data; one with data acknowledges
+        // all of it.
         if self.state != State::SynSent {
             let told = if choice == Choice::Ack { self.next_ack() } else { self.rcv.nxt };
-            self.remember_told(told);
-            // What came beyond holes may want more than one (RFC 5681 §4.2).
-            self.ack_due =
-                told != self.rcv.nxt || (self.receiver.has_blocks() && self.note_told(choice));
+            self.record_acknowledged(told);
+            // Data beyond holes may need more than one (RFC 5681 §4.2).
+            self.ack_due = told != self.rcv.nxt
+                || (self.receiver.has_blocks() && self.record_reported(choice));
             self.user_timeouts.due &= matches!(choice, Choice::Syn { .. });
         }
     }
 
-    /// A segment has told of what has arrived in order before `told`.
+    /// Records that a segment has acknowledged the in-order data before `told`.
     #[inline]
-    fn remember_told(&mut self, told: SeqNum) {
+    fn record_acknowledged(&mut self, told: SeqNum) {
         self.ack_due = false;
         self.rcv.acked = told;
         self.timers.clear(Timer::DelayedAck);
     }
 
-    /// A segment has told, as far as it goes, what lies beyond holes or came twice. Must another follow?
+    /// Records that a segment has reported data beyond holes and duplicates, as far as it can.
+    /// Returns whether another must follow.
     #[cold]
-    fn note_told(&mut self, choice: Choice) -> bool {
+    fn record_reported(&mut self, choice: Choice) -> bool {
         if self.agreement.selective_acks {
-            self.receiver.note_named(self.blocks_beside_ecn_option().unwrap_or(BLOCKS_THAT_FIT))
+            self.receiver.on_sack_sent(self.blocks_beside_ecn_option().unwrap_or(BLOCKS_THAT_FIT))
         } else {
-            self.receiver.note_counted(choice == Choice::Ack)
+            self.receiver.on_duplicate_ack_sent(choice == Choice::Ack)
         }
     }
 
-    /// A bare acknowledgement has left; what lies beyond holes is told by another.
-    fn remember_bare_ack(&mut self) {
+    /// Records an acknowledgement without SACK blocks; another one will report data beyond holes.
+    fn record_bare_ack(&mut self) {
         self.statistics.pure_acks_sent += 1;
         self.first_due = false;
         self.ack_due &= self.receiver.has_blocks();
@@ -315,22 +320,22 @@ impl Connection {
         self.on_bare_ack_sent();
     }
 
-    fn remember_syn(&mut self, now: Instant, length: u32) {
+    fn record_syn(&mut self, now: Instant, length: u32) {
         let flags = self.flags_of_syn();
         if self.snd.max == self.snd.iss {
-            return self.remember_first_syn(now, flags, length);
+            return self.record_first_syn(now, flags, length);
         }
-        self.ecn.note_sent_syn(flags);
+        self.ecn.on_syn_sent(flags);
         self.first_due = false;
         self.statistics.retransmitted_segments += 1;
         self.sender.rtt.stop_timing();
         self.watch(now);
     }
 
-    /// A SYN with these flags, and `length` bytes of data, has left for the first time.
+    /// Records the first SYN with these flags and `length` bytes of data.
     #[inline(always)]
-    fn remember_first_syn(&mut self, now: Instant, flags: TcpFlags, length: u32) {
-        self.ecn.note_sent_syn(flags);
+    fn record_first_syn(&mut self, now: Instant, flags: TcpFlags, length: u32) {
+        self.ecn.on_syn_sent(flags);
         self.first_due = false;
         self.sender.rtt.start_timing(self.snd.iss + 1, now);
         if self.fast_open.is_some() {
@@ -341,10 +346,10 @@ impl Connection {
         self.watch(now);
     }
 
-    fn remember_data(&mut self, now: Instant, piece: Piece) {
+    fn record_data(&mut self, now: Instant, piece: Piece) {
         let end = piece.end();
         let full = self.full_segment();
-        // The first of a burst says what all of it does.
+        // The first segment of a burst records for all of it.
         let first_end = if piece.burst { piece.seq + full } else { end };
         if self.is_new_data(piece) {
             self.ecn.on_new_data_sent();
@@ -383,12 +388,12 @@ impl Connection {
             self.sender.small_end = self.sender.small_end.later(end);
         }
         if piece.probe {
-            self.remember_probe(now);
+            self.record_window_probe(now);
         } else {
             self.statistics.small_window_timeouts += u64::from(self.sender.probe_due);
             self.sender.last_sent = now;
             self.sender.pacer.on_sent(piece.length);
-            // A fast retransmission lies behind `nxt`, and may reach beyond it only with the FIN.
+            // A fast retransmission is behind `nxt`, and exceeds it only with the FIN.
             self.snd.nxt = self.snd.nxt.later(end);
             self.sender.probes = 0;
             self.timers.clear(Timer::Persist);
@@ -397,10 +402,10 @@ impl Connection {
         self.sender.probe_due = false;
     }
 
-    /// Something leaves while nothing is in flight. A window that was not used for a timeout says nothing
-    /// about the path now (RFC 5681 §4.1).
+    /// Handles the first transmission while nothing is in flight. A window not used for one RTO is
+    /// outdated (RFC 5681 §4.1).
     #[inline]
-    fn leave_idleness(&mut self, now: Instant) {
+    fn restart_after_idle_time(&mut self, now: Instant) {
         self.sender.congestion.on_idle(now.since(self.sender.progressed));
         if now.since(self.sender.last_sent) > self.sender.rtt.timeout(&self.config.rto)
             && self.config.restart_after_idle
@@ -415,22 +420,21 @@ impl Connection {
         self.begin_first_flight();
     }
 
-    /// A byte beyond a closed window has left; its successor goes when the timer says so again.
-    fn remember_probe(&mut self, now: Instant) {
+    /// Records a byte sent beyond a closed window; the timer triggers the next one.
+    fn record_window_probe(&mut self, now: Instant) {
         self.statistics.window_probes += 1;
         let interval = self.persist_interval();
         self.timers.set(Timer::Persist, now, interval);
     }
 
-    /// RFC 6298 (5.1).
+    /// Starts the retransmission timer (RFC 6298 (5.1)).
     fn watch(&mut self, now: Instant) {
         if !self.timers.is_set(Timer::Retransmit) {
             self.watch_with_probe(now);
         }
     }
 
-    /// Nothing more can be sent: does data wait, and for the congestion window or pacing rather than the
-    /// peer's window?
+    /// Whether data is unsent because of the congestion window or pacing, not the peer's window.
     fn is_held_back(&self) -> bool {
         let is_full = self.sender.has_unsent(self.snd.nxt)
             && self.is_window_full()
@@ -438,22 +442,23 @@ impl Connection {
         is_full || self.waits_for_pacer() || self.waits_for_path_probe()
     }
 
-    /// Does a full segment wait for the congestion window to have room for it? Then more data behind it let nothing go.
+    /// Whether a full segment waits for the congestion window. Further data behind it changes
+    /// nothing.
     #[inline]
     pub(crate) fn waits_for_window(&self) -> bool {
         let waits = self.sender.buffer.end() - self.snd.nxt;
         waits >= self.full_segment() && self.is_window_full() && self.sender.path.ready().is_none()
     }
 
-    /// Nothing more can be sent: is it the application that had nothing more to say
-    /// (draft-ietf-ccwg-bbr §4.1.2.4)?
+    /// Notes whether the sender is application-limited when nothing more can be sent
+    /// (draft-ietf-ccwg-bbr §4.1.2.4).
     fn note_application_limit(&mut self) {
         if !self.sender.has_unsent(self.snd.nxt) && self.sender.scoreboard.lost() == 0 {
             self.limit_by_application();
         }
     }
 
-    /// It is, unless what is in flight fills the window.
+    /// Notes that the sender is application-limited, unless the flight fills the window.
     #[inline]
     fn limit_by_application(&mut self) {
         let pipe = self.sender.scoreboard.in_flight();
@@ -462,8 +467,8 @@ impl Connection {
         }
     }
 
-    /// Nothing could be sent. If data waits and nothing is in flight, no acknowledgement will ever
-    /// call us again: the persist timer must (RFC 9293 §3.8.6.1).
+    /// Starts the persist timer if data waits and nothing is in flight, since no acknowledgement
+    /// will arrive (RFC 9293 §3.8.6.1).
     fn watch_small_window(&mut self, now: Instant) {
         let stuck = self.state.sends_data()
             && self.snd.nxt == self.snd.una
@@ -476,8 +481,8 @@ impl Connection {
         }
     }
 
-    /// The retransmission timeout, doubled for each probe, within the configured limits (RFC 9293
-    /// §3.8.6.1).
+    /// Returns the retransmission timeout, doubled for each probe, within the configured limits
+    /// (RFC 9293 §3.8.6.1).
     fn persist_interval(&self) -> Duration {
         let TimeLimits { min: least, max: most } = self.config.persist;
         let doubled = self.sender.rtt.timeout(&self.config.rto) * (1 << self.sender.probes.min(16));

@@ -1,13 +1,12 @@
 //! Output prediction, the mirror of header prediction.
 //!
-//! What leaves alone is nearly always one of two: the rest of what was written, in a segment that is not full and
-//! perhaps with the FIN, or an acknowledgement of what has arrived. A connection that predicts the next header is
-//! established, hears in order and misses nothing, so that only what is due besides is left to be asked; one that is
-//! being closed is asked for that, too. After either there is nothing more to say, so what is remembered of it is
-//! little as well.
+//! A single segment is nearly always the end of the written data, perhaps with the FIN, or an
+//! acknowledgement. A connection that predicts its next header is established and misses nothing,
+//! so that few conditions remain to be checked; closing connections are checked further. Nothing
+//! more is sent after either, so that little is to be recorded.
 //!
-//! [`predict_output`](Connection::predict_output) changes nothing that shows, and whatever it answers, `choose` would answer,
-//! too. In every test a twin that predicts nothing has to send the same, and to remember the same of it.
+//! [`predict_output`](Connection::predict_output) has no side effects, and `choose` would choose
+//! the same. In every test a twin without prediction must send and record the same.
 
 use super::build::Data;
 use super::{Finish, Transmit};
@@ -16,12 +15,12 @@ use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
-/// The only segment that may leave.
+/// The only segment that may be sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
-    /// Bytes of its data: the last that were written. Zero for an acknowledgement alone, or a FIN.
+    /// Bytes of data: the last written ones. Zero for a pure acknowledgement or a FIN.
     length: u32,
-    /// Bytes in flight, once it has left.
+    /// Bytes in flight after it was sent.
     in_flight: u32,
 }
 
@@ -29,17 +28,17 @@ impl Rest {
     const ACKNOWLEDGEMENT: Self = Self { length: 0, in_flight: 0 };
 }
 
-/// Bytes of the header of what is predicted.
+/// Header bytes of a predicted segment.
 const HEADER: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
-/// Bytes of that of nearly every SYN.
+/// Header bytes of most SYNs.
 const SYN_HEADER: usize = TcpHeader::LENGTH + TcpOptions::SYN_LENGTH;
 
-/// A segment that opens or closes a connection, and that was written: few enough words for registers, where a
-/// [`Transmit`] would be written to memory, and read from there in others.
+/// A segment that opens or closes a connection and was written. It is returned in registers, where
+/// a [`Transmit`] would go through memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
-    /// Bytes of its data.
+    /// Bytes of data.
     length: u32,
     sum: Sum,
     ecn: Ecn,
@@ -55,7 +54,8 @@ impl From<Control> for Transmit {
 }
 
 impl Connection {
-    /// The only segment that may leave now, if that is plain to see, of a connection that predicts the next header.
+    /// Returns the only segment that may be sent, if it is predictable, while the next header is
+    /// predicted.
     #[inline(always)]
     pub(super) fn predict_output(&self) -> Option<Rest> {
         if !self.is_usual() {
@@ -63,13 +63,14 @@ impl Connection {
         }
         let length = self.sender.buffer.end() - self.snd.nxt;
         if length == 0 {
-            return (self.ack_due && self.tells_all()).then_some(Rest::ACKNOWLEDGEMENT);
+            return (self.ack_due && self.acknowledges_all()).then_some(Rest::ACKNOWLEDGEMENT);
         }
         if length >= self.full_segment() {
             return None;
         }
         if self.snd.nxt == self.snd.una {
-            // Alone in flight, it waits for none before it, and every congestion window has room for a full segment.
+            // Alone in flight, it waits for none before it, and every congestion window has room
+            // for a full segment.
             return (length <= self.snd.wnd).then_some(Rest { length, in_flight: length });
         }
         let in_flight = self.sender.scoreboard.in_flight().saturating_add(length);
@@ -79,12 +80,14 @@ impl Connection {
         may_leave.then_some(Rest { length, in_flight })
     }
 
-    /// The same of a connection that is being closed, and that hears in order and misses nothing all the same: its
-    /// FIN with the rest, for which no other segment is waited for, or an acknowledgement. Does the FIN go with it?
+    /// The same of a connection that is being closed, and that hears in order and misses nothing
+    /// all the same: its FIN with the rest, for which no other segment is waited for, or an
+    /// acknowledgement. Does the FIN go with it?
     #[inline(always)]
     fn predict_last_output(&self) -> Option<(Rest, bool)> {
         let is_closing = self.state.is_synchronized() && self.state != State::Established;
-        let is_plain = is_closing && self.receiver.assembler.is_empty() && self.is_untroubled();
+        let is_plain =
+            is_closing && self.receiver.assembler.is_empty() && self.is_outside_recovery();
         if !self.preferences.header_prediction
             || !is_plain
             || !self.sends_nothing_again()
@@ -93,7 +96,8 @@ impl Connection {
             return None;
         }
         if !self.sender.has_unsent(self.snd.nxt) {
-            return (self.ack_due && self.tells_all()).then_some((Rest::ACKNOWLEDGEMENT, false));
+            return (self.ack_due && self.acknowledges_all())
+                .then_some((Rest::ACKNOWLEDGEMENT, false));
         }
         let length = self.sender.buffer.end() - self.snd.nxt;
         let in_flight = self.sender.scoreboard.in_flight().saturating_add(length);
@@ -135,8 +139,8 @@ impl Connection {
         self.write_rest(seq, rest, sum, finish, bytes)
     }
 
-    /// The only segment that may leave now, if that is plain to see, of a connection that predicts no header: of one that
-    /// is being opened, or closed.
+    /// The only segment that may leave now, if that is plain to see, of a connection that predicts
+    /// no header: of one that is being opened, or closed.
     #[inline(never)]
     pub(super) fn send_control(
         &mut self,
@@ -168,13 +172,13 @@ impl Connection {
         let was_idle = self.snd.flight() == 0;
         self.remember_rest(now, rest.length, seq + rest.length + 1, was_idle);
         let sum = self.write_alone(now, seq, TcpFlags::ACK | TcpFlags::FIN | pushed, bytes);
-        self.say_no_more(now);
+        self.note_nothing_unsent(now);
         let Transmit { sum, ecn, .. } = self.write_rest(seq, rest, sum, finish, bytes);
         Some(Control { length: rest.length, sum, ecn, is_syn: false })
     }
 
-    /// Our SYN, or SYN-ACK, that leaves for the first time, with the options that nearly all have and with nothing else to
-    /// be told; nothing may leave after it.
+    /// Our SYN, or SYN-ACK, that leaves for the first time, with the options that nearly all have
+    /// and with nothing else to be told; nothing may leave after it.
     #[inline(always)]
     fn send_first_syn(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Control> {
         let answers = match self.state {
@@ -203,16 +207,16 @@ impl Connection {
         let (shift, stamp) = (self.agreement.receive_shift, self.timestamps.stamp(now));
         let sum = header.emit_syn(mss, shift, stamp, bytes);
         self.statistics.segments_sent += 1;
-        self.remember_first_syn(now, flags, 0);
+        self.record_first_syn(now, flags, 0);
         if answers {
-            self.remember_told(self.rcv.nxt);
+            self.record_acknowledged(self.rcv.nxt);
         }
-        self.fall_silent(now);
+        self.note_output_ended(now);
         Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: true })
     }
 
-    /// Writes the data of a segment whose header is there, with this sum, and is remembered: what is known of it
-    /// otherwise need not be kept for that.
+    /// Writes the data of a segment whose header is there, with this sum, and is remembered: what
+    /// is known of it otherwise need not be kept for that.
     #[inline(always)]
     fn write_rest(
         &self,
@@ -239,25 +243,25 @@ impl Connection {
     #[inline(never)]
     fn write_alone(&mut self, now: Instant, seq: SeqNum, flags: TcpFlags, bytes: &mut [u8]) -> Sum {
         let sum = self.write_predicted(now, seq, flags, bytes);
-        self.remember_told(self.rcv.nxt);
+        self.record_acknowledged(self.rcv.nxt);
         sum
     }
 
-    /// What [`Connection::say_no_more`] does, for an acknowledgement alone. If all that was ever sent is acknowledged,
-    /// and it was done since, it has found no flight, nobody who is busy and an application that limits us, and
-    /// would find them again: who only receives does it once.
+    /// What [`Connection::note_nothing_unsent`] does, for an acknowledgement alone. If all that was ever
+    /// sent is acknowledged, and it was done since, it has found no flight, nobody who is busy and
+    /// an application that limits us, and would find them again: who only receives does it once.
     #[inline(always)]
     fn ack_is_said(&mut self, now: Instant) {
         if self.snd.una == self.snd.nxt && self.sender.usage.is_nothing_until(self.snd.nxt) {
             self.output_due = false;
             self.sender.held_back = false;
         } else {
-            self.say_no_more(now);
+            self.note_nothing_unsent(now);
         }
     }
 
-    /// Remembers that the rest leaves, and writes its header: the sum of that. The header comes last, so that nothing
-    /// of it has to be kept meanwhile.
+    /// Remembers that the rest leaves, and writes its header: the sum of that. The header comes
+    /// last, so that nothing of it has to be kept meanwhile.
     #[inline(never)]
     fn send_rest(&mut self, now: Instant, rest: Rest, bytes: &mut [u8]) -> Sum {
         let seq = self.snd.nxt;
@@ -265,7 +269,7 @@ impl Connection {
         self.remember_rest(now, rest.length, seq + rest.length, was_idle);
         self.rest_is_said(now, rest.in_flight, was_idle);
         let sum = self.write_predicted(now, seq, TcpFlags::ACK | TcpFlags::PSH, bytes);
-        self.remember_told(self.rcv.nxt);
+        self.record_acknowledged(self.rcv.nxt);
         sum
     }
 
@@ -282,8 +286,8 @@ impl Connection {
         header.emit_timestamped(self.timestamps.stamp(now), bytes)
     }
 
-    /// What remains of what was written leaves up to `end`, with `length` bytes of new data and nothing else in it but
-    /// what has to be told.
+    /// What remains of what was written leaves up to `end`, with `length` bytes of new data and
+    /// nothing else in it but what has to be told.
     #[inline(always)]
     fn remember_rest(&mut self, now: Instant, length: u32, end: SeqNum, was_idle: bool) {
         self.statistics.segments_sent += 1;
@@ -292,13 +296,13 @@ impl Connection {
         let left = self.snd.nxt;
         (self.snd.nxt, self.snd.max) = (end, end);
         if was_idle {
-            self.leave_idleness(now);
-            self.sender.depart_first(now, left, end);
+            self.restart_after_idle_time(now);
+            self.sender.record_first_sent(now, left, end);
             if !self.timers.is_set(Timer::Retransmit) {
                 self.watch_alone(now);
             }
         } else {
-            self.sender.depart(now, left, end, false);
+            self.sender.record_sent(now, left, end, false);
             self.watch(now);
         }
         self.acks.on_data_sent();
@@ -310,8 +314,8 @@ impl Connection {
         self.timers.clear(Timer::Persist);
     }
 
-    /// What [`Connection::say_no_more`] does, after data: the application is what limits us, or the window. For what is
-    /// alone in flight the timer is right.
+    /// What [`Connection::note_nothing_unsent`] does, after data: the application is what limits us, or the
+    /// window. For what is alone in flight the timer is right.
     #[inline(always)]
     fn rest_is_said(&mut self, now: Instant, in_flight: u32, is_alone: bool) {
         self.output_due = false;

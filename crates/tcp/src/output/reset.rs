@@ -38,7 +38,7 @@ impl Reset {
     /// The timestamps of a reset that `segment` is the cause of: its own echoed, and none of ours
     /// (RFC 7323 §5.2).
     pub(crate) fn echo(segment: &Segment<'_>) -> Option<Timestamps> {
-        segment.timestamps().map(|heard| Timestamps { value: 0, echo: heard.value })
+        segment.timestamps().map(|last_received| Timestamps { value: 0, echo: last_received.value })
     }
 
     /// Writes the segment to the start of `bytes`, with ports and checksum left zero.

@@ -1,15 +1,15 @@
-//! When received data is acknowledged (RFC 9293 §3.8.6.3, RFC 5681 §4.2), and when a window that
-//! grew is worth telling (§3.8.6.2.2).
+//! When received data is acknowledged (RFC 9293 §3.8.6.3, RFC 5681 §4.2), and when a larger window
+//! is announced (§3.8.6.2.2).
 //!
 //! Pure decisions: the caller knows the buffer and sets the timer.
 
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 
-/// The two traditions.
+/// The rule for acknowledgements and window updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRule {
     /// As Linux: at every second full segment; at once for the first `quick` segments of a
-    /// connection; at once for pushed data that the application has read, unless the traffic is
+    /// connection; at once for is_pushed data that the application has read, unless the traffic is
     /// request and response, where the response carries the acknowledgement.
     Modern {
         /// Segments acknowledged at once while the peer is in slow start.
@@ -23,7 +23,7 @@ pub enum AckRule {
     },
 }
 
-/// What the decision depends on, in bytes.
+/// The inputs of a decision, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
     /// In order and not acknowledged.
@@ -36,33 +36,33 @@ pub(crate) struct Received {
     pub(crate) capacity: u32,
     /// Left of the window as it was last offered.
     pub(crate) offered: u32,
-    /// The window that could be offered now, if that is more.
+    /// The window that could be offered now.
     pub(crate) room: u32,
 }
 
 impl Received {
-    /// By how much the offered window could grow now.
+    /// How much the offered window could grow now.
     const fn growth(&self) -> u32 {
         self.room.saturating_sub(self.offered)
     }
 }
 
-/// Segments still to be acknowledged at once, and those that have not come of two since this end last sent data. In
-/// the middle of a transfer there are neither, which one compare tells.
+/// Segments still to be acknowledged at once, and how many of two are outstanding since this end
+/// last sent data. Both are zero during a bulk transfer, which one comparison checks.
 type Early = [u8; 2];
 
-/// What the rule has to remember.
+/// The state of the acknowledgement rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AckPolicy {
     rule: AckRule,
-    /// The last segment was pushed: its sender has nothing more for now.
-    pushed: bool,
-    /// Has this end sent data at all? A pure receiver never does.
-    talks: bool,
+    /// Whether the last segment had PSH: its sender has nothing more for now.
+    is_pushed: bool,
+    /// Whether this end has sent data. A pure receiver never does.
+    has_sent_data: bool,
     early: Early,
 }
 
-packed!(AckPolicy { early, pushed, talks } known { rule: |config| config.acks });
+packed!(AckPolicy { early, is_pushed, has_sent_data } known { rule: |config| config.acks });
 
 impl AckPolicy {
     pub(crate) const fn new(rule: AckRule) -> Self {
@@ -70,23 +70,23 @@ impl AckPolicy {
             AckRule::Modern { quick } => quick,
             AckRule::Bsd { .. } => 0,
         };
-        Self { rule, pushed: false, talks: false, early: [quick, 2] }
+        Self { rule, is_pushed: false, has_sent_data: false, early: [quick, 2] }
     }
 
-    /// The last segment with data in order was `pushed`, or was not.
+    /// Notes whether the last in-order segment with data had PSH.
     #[inline(always)]
-    pub(crate) const fn note_push(&mut self, pushed: bool) {
-        self.pushed = pushed;
+    pub(crate) const fn note_push(&mut self, is_pushed: bool) {
+        self.is_pushed = is_pushed;
     }
 
-    /// Are those over that are counted one by one?
+    /// Whether no segment is counted individually any more.
     #[inline(always)]
     pub(crate) fn is_in_full_flow(&self) -> bool {
         self.early == [0, 0]
     }
 
-    /// In-order data has arrived in `count` segments: is one of them among those that are acknowledged at once, because
-    /// they are the first?
+    /// Counts in-order data in `count` segments. Returns whether one of them is among the first
+    /// segments of the connection, which are acknowledged at once.
     #[inline(always)]
     pub(crate) fn on_data(&mut self, count: u32) -> bool {
         if self.is_in_full_flow() {
@@ -101,11 +101,14 @@ impl AckPolicy {
         quick > 0
     }
 
-    /// Must data be acknowledged at once that have come in `count` segments of `length` bytes each, or in one of any
-    /// length? And has one of them waited for that, or does so still? `pending` bytes are not acknowledged with the last of
-    /// them, where a full segment has `segment`. `was_crowded` says whether unread data filled more than half of the
-    /// window before the last so many bytes came: then an acknowledgement waits for the reader, since the one that he
-    /// triggers carries a better window.
+    /// Decides on data in `count` segments of `length` bytes each, or in one of any length. Returns
+    /// whether an acknowledgement is due at once, and whether one of the segments still waits for
+    /// it.
+    ///
+    /// `pending` bytes are not acknowledged after the last one; a full segment has `segment` bytes.
+    /// `was_crowded(n)` says whether unread data filled more than half of the window before the
+    /// last `n` bytes arrived. Then the acknowledgement waits for the application to read, since it
+    /// will announce a better window.
     #[inline(always)]
     pub(crate) fn is_due(
         &self,
@@ -120,7 +123,7 @@ impl AckPolicy {
         if !is_enough_without(0) {
             return (false, true);
         }
-        // The first with which there is enough is the one to be asked: the buffer is fuller with those that follow.
+        // The first segment that makes it due decides: the buffer is fuller with the later ones.
         let mut left = 0;
         if count > 1 && is_enough_without(1) {
             left = count - 1;
@@ -132,7 +135,7 @@ impl AckPolicy {
         (is_due, !is_due || left + 1 < count)
     }
 
-    /// The application has read: is an acknowledgement, or a window update, due now?
+    /// Whether an acknowledgement or window update is due after the application has read.
     #[inline]
     pub(crate) const fn on_read(&self, received: &Received) -> bool {
         match self.rule {
@@ -144,7 +147,7 @@ impl AckPolicy {
             }
             AckRule::Modern { .. } => {
                 let read_all_of_a_push =
-                    self.pushed && received.unread == 0 && !self.is_request_response();
+                    self.is_pushed && received.unread == 0 && !self.is_request_response();
                 if received.pending > received.segment
                     || (read_all_of_a_push && received.pending > 0)
                 {
@@ -152,7 +155,8 @@ impl AckPolicy {
                 }
                 let half = received.capacity / 2;
                 received.offered <= half && received.growth() > 0 && {
-                    // A sender without room for a segment waits for one (RFC 9293 §3.8.6.2.2).
+                    // A sender without room for a segment waits for an update of one (RFC 9293
+                    // §3.8.6.2.2).
                     let stalled = received.offered < received.segment;
                     let segments = if stalled { 1 } else { 2 };
                     let worth = received.segment.saturating_mul(segments);
@@ -162,24 +166,24 @@ impl AckPolicy {
         }
     }
 
-    /// Is it plain that nothing is due after a read, while so much is not acknowledged and the peer has so much of the
-    /// window left? [`AckPolicy::on_read`] says so too, after more questions.
+    /// Whether certainly nothing is due after a read, with `pending` unacknowledged bytes and
+    /// `offered` bytes left of the window. A cheap sufficient condition for [`AckPolicy::on_read`].
     #[inline(always)]
-    pub(crate) const fn may_wait(
+    pub(crate) const fn is_nothing_due(
         &self,
         pending: u32,
         segment: u32,
         offered: u32,
         capacity: u32,
     ) -> bool {
-        let is_answered = pending <= segment && (!self.pushed || self.is_request_response());
+        let is_answered = pending <= segment && (!self.is_pushed || self.is_request_response());
         matches!(self.rule, AckRule::Modern { .. })
             && offered > capacity / 2
             && (pending == 0 || is_answered)
     }
 
-    /// Is the window that could be offered worth it, or would it lead the sender into segments of a
-    /// few bytes (RFC 9293 §3.8.6.2.2)? 4.3BSD judged the window, the RFC judges its growth.
+    /// Whether the possible window is worth announcing, or would cause the silly window syndrome
+    /// (RFC 9293 §3.8.6.2.2). 4.3BSD judged the window, the RFC judges its growth.
     pub(crate) const fn is_worth_offering(&self, received: &Received) -> bool {
         let (grown, share) = match self.rule {
             AckRule::Bsd { .. } => (received.offered + received.growth(), received.capacity / 4),
@@ -188,15 +192,15 @@ impl AckPolicy {
         grown >= received.segment || grown >= share
     }
 
-    /// A segment with data has left, and carried the acknowledgement.
+    /// Notes that a segment with data was sent, which carried the acknowledgement.
     pub(crate) const fn on_data_sent(&mut self) {
-        self.talks = true;
+        self.has_sent_data = true;
         self.early[1] = 2;
     }
 
-    /// One segment each way in turn: an answer is likely soon.
+    /// Whether the ends send one segment each in turn: a response is likely soon.
     const fn is_request_response(&self) -> bool {
-        self.talks && self.early[1] > 0
+        self.has_sent_data && self.early[1] > 0
     }
 }
 
@@ -217,29 +221,30 @@ mod tests {
         room: 17 * 1_460,
     };
 
-    /// A segment has come, and `pending` bytes are not acknowledged: must they be?
-    fn hear(policy: &mut AckPolicy, pending: u32, pushed: bool, is_crowded: bool) -> bool {
-        policy.note_push(pushed);
+    /// Receives one segment, after which `pending` bytes are unacknowledged; returns whether they
+    /// must be acknowledged.
+    fn on_segment(policy: &mut AckPolicy, pending: u32, is_pushed: bool, is_crowded: bool) -> bool {
+        policy.note_push(is_pushed);
         policy.on_data(1) | policy.is_due(1, 1_460, pending, 1_460, |_| is_crowded).0
     }
 
     #[test]
     fn every_second_segment_is_acknowledged() {
         let mut policy = AckPolicy::new(MODERN);
-        assert!(!hear(&mut policy, 1_460, false, false));
-        assert!(hear(&mut policy, 2_920, false, false));
-        assert!(!hear(&mut policy, 2_920, false, true), "the reader is to come first");
+        assert!(!on_segment(&mut policy, 1_460, false, false));
+        assert!(on_segment(&mut policy, 2_920, false, false));
+        assert!(!on_segment(&mut policy, 2_920, false, true), "the application must read first");
     }
 
     #[test]
     fn the_first_segments_are_acknowledged_at_once() {
         let mut policy = AckPolicy::new(AckRule::Modern { quick: 1 });
-        assert!(hear(&mut policy, 1_460, false, false));
-        assert!(!hear(&mut policy, 1_460, false, false));
+        assert!(on_segment(&mut policy, 1_460, false, false));
+        assert!(!on_segment(&mut policy, 1_460, false, false));
     }
 
     #[test]
-    fn a_train_is_judged_as_its_segments_are_one_by_one() {
+    fn a_gro_run_is_judged_like_its_segments_one_by_one() {
         for (length, count) in
             [300, 1_460].into_iter().flat_map(|length| (1..9).map(move |count| (length, count)))
         {
@@ -254,7 +259,7 @@ mod tests {
                 let is_quick = policy.on_data(count);
                 let (mut one_is_due, mut one_waits, mut one_is_quick) = (false, false, false);
                 for later in (0..count).rev().map(|left| left * length) {
-                    // Who owes one already does not ask.
+                    // The rule is not asked while an acknowledgement is due.
                     if !one_is_due {
                         let judged = single
                             .is_due(1, length, pending - later, 1_460, |_| was_crowded(later));
@@ -269,26 +274,26 @@ mod tests {
     }
 
     #[test]
-    fn a_pushed_segment_that_was_read_is_acknowledged_without_waiting_for_the_timer() {
+    fn a_pushed_segment_is_acknowledged_when_read() {
         let mut policy = AckPolicy::new(MODERN);
         let one = Received { pending: 1_460, offered: 16 * 1_460, ..IDLE };
-        assert!(!hear(&mut policy, 1_460, true, false));
+        assert!(!on_segment(&mut policy, 1_460, true, false));
         assert!(policy.on_read(&one));
     }
 
     #[test]
-    fn a_response_that_is_likely_soon_carries_the_acknowledgement() {
+    fn a_response_carries_the_acknowledgement() {
         let mut policy = AckPolicy::new(MODERN);
         policy.on_data_sent();
         let request = Received { pending: 10, offered: 17 * 1_460 - 10, ..IDLE };
-        hear(&mut policy, 10, true, false);
+        on_segment(&mut policy, 10, true, false);
         assert!(!policy.on_read(&request));
-        hear(&mut policy, 10, true, false);
-        assert!(policy.on_read(&request), "two requests in a row are no dialogue any more");
+        on_segment(&mut policy, 10, true, false);
+        assert!(policy.on_read(&request), "two requests without a response");
     }
 
     #[test]
-    fn tahoe_tells_of_two_segments_or_of_35_per_cent_of_the_buffer() {
+    fn tahoe_announces_two_segments_or_35_per_cent_of_the_buffer() {
         let policy = AckPolicy::new(TAHOE);
         let grown = |growth, capacity| {
             policy.on_read(&Received { room: IDLE.offered + growth, capacity, ..IDLE })
@@ -300,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_was_closed_is_reopened_by_the_reader() {
+    fn a_closed_window_is_reopened_by_a_read() {
         let policy = AckPolicy::new(MODERN);
         let closed = Received { offered: 0, room: 1_460, capacity: 1_460, ..IDLE };
         assert!(policy.on_read(&closed));

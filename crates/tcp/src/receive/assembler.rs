@@ -1,113 +1,110 @@
-//! Which stretches of sequence space have arrived beyond a hole. The bytes themselves lie in the
-//! receive buffer already, at their places.
+//! The ranges of sequence space that have arrived beyond a hole. Their bytes are already in place
+//! in the receive buffer.
 
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use alloc::vec::Vec;
 use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 
-/// Disjoint stretches, the one that changed last in front: the order that a SACK option wants (RFC
-/// 2018 §4).
+/// Disjoint ranges, the most recently changed one first, as a SACK option wants them (RFC 2018 §4).
 ///
-/// Invariant: no two stretches touch, and none is empty.
+/// Invariant: no two ranges touch, and none is empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Assembler {
-    stretches: Vec<SackBlock>,
-    /// How many in front have changed since they were named.
-    unnamed: usize,
+    ranges: Vec<SackBlock>,
+    /// How many ranges at the front have changed since a SACK option reported them.
+    unreported: usize,
 }
 
-packed!(Assembler { unnamed } known { stretches: |_config| Vec::new() });
+packed!(Assembler { unreported } known { ranges: |_config| Vec::new() });
 
 impl Assembler {
-    /// Notes that `left` up to, not including, `right` has arrived. False when there are `most`
-    /// stretches already and this would be one more: then the segment must not be kept.
+    /// Adds the range from `left` up to, not including, `right`. Returns false if that would exceed
+    /// `most` ranges; the segment must not be kept then.
     pub(crate) fn insert(&mut self, left: SeqNum, right: SeqNum, most: usize) -> bool {
         let mut merged = SackBlock { left, right };
-        let touches =
-            |stretch: &SackBlock| !stretch.left.after(right) && !stretch.right.before(left);
-        if self.stretches.len() >= most && !self.stretches.iter().any(touches) {
+        let touches = |range: &SackBlock| !range.left.after(right) && !range.right.before(left);
+        if self.ranges.len() >= most && !self.ranges.iter().any(touches) {
             return false;
         }
-        let (mut index, mut merged_unnamed) = (0, 0);
-        self.stretches.retain(|stretch| {
-            if touches(stretch) {
-                merged.left = merged.left.earlier(stretch.left);
-                merged.right = merged.right.later(stretch.right);
-                merged_unnamed += usize::from(index < self.unnamed);
+        let (mut index, mut merged_unreported) = (0, 0);
+        self.ranges.retain(|range| {
+            if touches(range) {
+                merged.left = merged.left.earlier(range.left);
+                merged.right = merged.right.later(range.right);
+                merged_unreported += usize::from(index < self.unreported);
             }
             index += 1;
-            !touches(stretch)
+            !touches(range)
         });
-        self.stretches.insert(0, merged);
-        self.unnamed = self.unnamed - merged_unnamed + 1;
+        self.ranges.insert(0, merged);
+        self.unreported = self.unreported - merged_unreported + 1;
         true
     }
 
-    /// Everything before `next` has arrived in order: the point up to which there is no hole now.
-    /// Stretches that were reached are forgotten.
+    /// Removes the ranges that in-order data up to `next` reaches, and returns the sequence number
+    /// of the first hole.
     pub(crate) fn advance(&mut self, next: SeqNum) -> SeqNum {
         let mut reached = next;
-        while let Some(at) = self.stretches.iter().position(|stretch| !stretch.left.after(reached))
-        {
-            reached = reached.later(self.stretches.remove(at).right);
-            self.unnamed -= usize::from(at < self.unnamed);
+        while let Some(at) = self.ranges.iter().position(|range| !range.left.after(reached)) {
+            reached = reached.later(self.ranges.remove(at).right);
+            self.unreported -= usize::from(at < self.unreported);
         }
         reached
     }
 
-    /// The number after the last that has arrived.
+    /// Returns the number after the last byte that has arrived.
     pub(crate) fn end(&self) -> Option<SeqNum> {
-        self.stretches.iter().map(|stretch| stretch.right).reduce(SeqNum::later)
+        self.ranges.iter().map(|range| range.right).reduce(SeqNum::later)
     }
 
-    /// How many stretches no acknowledgement has named as they are.
-    pub(crate) fn unnamed(&self) -> usize {
-        self.unnamed
+    /// Returns the number of ranges that no acknowledgement has reported as they are.
+    pub(crate) fn unreported(&self) -> usize {
+        self.unreported
     }
 
-    /// Of those, `left` are left.
-    pub(crate) fn leave_unnamed(&mut self, left: usize) {
-        self.unnamed = left;
+    /// Notes that only `left` ranges remain unreported.
+    pub(crate) fn set_unreported(&mut self, left: usize) {
+        self.unreported = left;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.stretches.is_empty()
+        self.ranges.is_empty()
     }
 
-    /// Does any stretch hold numbers from `seq` on?
+    /// Whether any range extends beyond `seq`.
     pub(crate) fn reaches_beyond(&self, seq: SeqNum) -> bool {
-        self.stretches.iter().any(|stretch| stretch.right.after(seq))
+        self.ranges.iter().any(|range| range.right.after(seq))
     }
 
-    /// The stretches, the most recent first, without the `newest`.
-    pub(crate) fn stretches(&self, newest: usize) -> impl Iterator<Item = SackBlock> + '_ {
-        self.stretches.iter().skip(newest).take(SackBlocks::MOST).copied()
+    /// Returns the ranges, the most recent first, without the first `newest`.
+    pub(crate) fn ranges(&self, newest: usize) -> impl Iterator<Item = SackBlock> + '_ {
+        self.ranges.iter().skip(newest).take(SackBlocks::MOST).copied()
     }
 
-    /// All of them.
+    /// Returns all ranges.
     pub(crate) fn all(&self) -> &[SackBlock] {
-        &self.stretches
+        &self.ranges
     }
 
-    /// The first part of `left` up to `right` that has arrived already.
+    /// Returns the first part of `left` up to `right` that has already arrived.
     pub(crate) fn overlap(&self, left: SeqNum, right: SeqNum) -> Option<SackBlock> {
-        let common = |stretch: &SackBlock| {
-            let (left, right) = (left.later(stretch.left), right.earlier(stretch.right));
+        let common = |range: &SackBlock| {
+            let (left, right) = (left.later(range.left), right.earlier(range.right));
             left.before(right).then_some(SackBlock { left, right })
         };
-        self.stretches.iter().filter_map(common).min_by_key(|common| common.left - left)
+        self.ranges.iter().filter_map(common).min_by_key(|common| common.left - left)
     }
 
-    /// Panics if stretches touch, are empty, begin before `next` or end after `edge`.
+    /// Panics if ranges touch, are empty, begin before `next` or end after `edge`.
     pub(crate) fn check(&self, next: SeqNum, edge: SeqNum) {
-        assert!(self.unnamed <= self.stretches.len(), "{} of {:?}", self.unnamed, self.stretches);
-        for (index, stretch) in self.stretches.iter().enumerate() {
-            assert!(stretch.left.before(stretch.right), "an empty stretch {stretch:?}");
-            assert!(stretch.left.after(next), "{stretch:?} begins no hole after {next}");
-            assert!(!stretch.right.after(edge), "{stretch:?} ends beyond the window's edge {edge}");
-            for other in &self.stretches[index + 1..] {
-                let apart = stretch.right.before(other.left) || other.right.before(stretch.left);
-                assert!(apart, "{stretch:?} touches {other:?}");
+        assert!(self.unreported <= self.ranges.len(), "{} of {:?}", self.unreported, self.ranges);
+        for (index, range) in self.ranges.iter().enumerate() {
+            assert!(range.left.before(range.right), "an empty range {range:?}");
+            assert!(range.left.after(next), "{range:?} begins no hole after {next}");
+            assert!(!range.right.after(edge), "{range:?} ends beyond the window's edge {edge}");
+            for other in &self.ranges[index + 1..] {
+                let apart = range.right.before(other.left) || other.right.before(range.left);
+                assert!(apart, "{range:?} touches {other:?}");
             }
         }
     }
@@ -124,46 +121,46 @@ mod tests {
     }
 
     #[test]
-    fn stretches_merge_when_they_touch_and_the_latest_comes_first() {
+    fn ranges_merge_when_they_touch_and_the_latest_comes_first() {
         let mut assembler = Assembler::default();
         assert!(assembler.insert(seq(10), seq(20), 4));
         assert!(assembler.insert(seq(30), seq(40), 4));
-        assert_eq!(assembler.stretches(0).next().unwrap().left, seq(30));
+        assert_eq!(assembler.ranges(0).next().unwrap().left, seq(30));
         assert!(assembler.insert(seq(20), seq(30), 4));
-        assert!(assembler.stretches(0).eq([SackBlock { left: seq(10), right: seq(40) }]));
+        assert!(assembler.ranges(0).eq([SackBlock { left: seq(10), right: seq(40) }]));
         assert_eq!(assembler.advance(seq(10)), seq(40));
         assert!(assembler.is_empty());
     }
 
     #[test]
-    fn a_stretch_too_many_is_refused_unless_it_joins_others() {
+    fn an_excess_range_is_refused_unless_it_joins_others() {
         let mut assembler = Assembler::default();
         assert!(assembler.insert(seq(10), seq(20), 2));
         assert!(assembler.insert(seq(30), seq(40), 2));
         assert!(!assembler.insert(seq(50), seq(60), 2));
         assert!(assembler.insert(seq(15), seq(35), 2));
-        assert_eq!(assembler.stretches(0).count(), 1);
+        assert_eq!(assembler.ranges(0).count(), 1);
     }
 
     #[test]
-    fn what_was_named_and_has_not_changed_is_not_named_again() {
+    fn a_reported_and_unchanged_range_is_not_reported_again() {
         let mut assembler = Assembler::default();
         for left in [10, 30, 50, 70] {
             assert!(assembler.insert(seq(left), seq(left + 10), 9));
         }
-        assert_eq!(assembler.unnamed(), 4);
-        assembler.leave_unnamed(1);
-        assert!(assembler.insert(seq(40), seq(50), 9), "joins two that were named");
-        assert_eq!(assembler.unnamed(), 2);
-        assert!(assembler.insert(seq(60), seq(70), 9), "joins both that were not");
-        assert_eq!((assembler.unnamed(), assembler.stretches(0).count()), (1, 2));
+        assert_eq!(assembler.unreported(), 4);
+        assembler.set_unreported(1);
+        assert!(assembler.insert(seq(40), seq(50), 9), "joins two reported ranges");
+        assert_eq!(assembler.unreported(), 2);
+        assert!(assembler.insert(seq(60), seq(70), 9), "joins two unreported ranges");
+        assert_eq!((assembler.unreported(), assembler.ranges(0).count()), (1, 2));
         assert_eq!(assembler.advance(seq(30)), seq(80));
-        assert_eq!(assembler.unnamed(), 0);
+        assert_eq!(assembler.unreported(), 0);
     }
 
     proptest! {
         #[test]
-        fn an_assembler_is_a_set_of_numbers(
+        fn an_assembler_is_equal_to_a_set_of_numbers(
             start in any::<u32>(),
             pieces in prop::collection::vec((1_u32..200, 1_u32..40), 1..60),
         ) {
@@ -184,7 +181,7 @@ mod tests {
                 }
                 prop_assert_eq!(reached, next);
                 assembler.check(seq(start) + next, seq(start) + 256);
-                let held: u32 = assembler.stretches.iter().map(|s| s.right - s.left).sum();
+                let held: u32 = assembler.ranges.iter().map(|s| s.right - s.left).sum();
                 let expected = naive[next as usize..].iter().filter(|&&held| held).count();
                 prop_assert_eq!(held as usize, expected);
             }

@@ -1,60 +1,60 @@
-//! How large the receive buffer should be: twice what the application reads in a round trip (dynamic
+//! The size of the receive buffer: twice what the application reads in a round trip (dynamic
 //! right-sizing, Fisk and Feng 2001; Linux since 2.6).
 //!
-//! What is read in a round trip was in flight in the one before. A window of twice that lets the sender
-//! double its own, as it does in slow start, before ours stands in its way; and what nobody reads makes
-//! the buffer no larger, however much arrives.
+//! Data read in one round trip was in flight in the one before. A window of twice that lets the
+//! sender double its congestion window, as in slow start, before the receive window limits it.
+//! Unread data does not enlarge the buffer, however much arrives.
 //!
-//! Reads are counted here. The round trip is that of the timestamps that come back with data in order,
-//! measured on one segment in a round trip; before the first, and without timestamps, it is what the
-//! sending half knows from the handshake.
+//! The round trip is measured by timestamps that return with in-order data, on one segment per
+//! round trip. Before the first, and without timestamps, it is the sender's estimate from the
+//! handshake.
 
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 
-/// Segments that are added to the measured amount, so that a small one does not stay small by rounding.
+/// Segments added to the measured amount, so that rounding does not keep a small one small.
 const SLACK: u32 = 16;
 
-/// Segments that a connection reads in its first round trip: what we would send ourselves.
+/// Segments that a connection reads in its first round trip: our own initial window.
 const USUAL: u32 = 10;
 
-/// The resolution of the clock in timestamps: a round trip of zero ticks may have taken this.
+/// Resolution of the timestamp clock: a round trip of zero ticks may have taken this long.
 const TICK: Duration = Duration::from_millis(1);
 
-/// What is known of the reader.
+/// The measured behaviour of the reading application.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Autotune {
-    /// The buffer may become so large; it is fixed if that is zero.
+    /// Maximum size of the buffer in bytes; zero if the size is fixed.
     most: u32,
-    /// The round trip as the timestamps tell it, smoothed; zero before the first.
+    /// The smoothed round trip by timestamps; zero before the first.
     round_trip: Duration,
-    /// The timestamp of the next data in order is to be looked at.
+    /// Whether to examine the timestamp of the next in-order data.
     wants_echo: bool,
-    /// When the present round trip began.
+    /// Start of the current round trip.
     since: Instant,
-    /// Bytes read in it.
+    /// Bytes read in the current round trip.
     read: u32,
-    /// Bytes read in the round trip in which most was read.
+    /// Most bytes read in any round trip.
     best: u32,
 }
 
 packed!(Autotune { most, round_trip, wants_echo, since, read, best });
 
 impl Autotune {
-    /// A reader of whom nothing is known, and a buffer that may become `most` bytes large, or is fixed
-    /// if that is zero.
+    /// Returns the initial state for a buffer of at most `most` bytes, or of fixed size if that is
+    /// zero.
     pub(crate) const fn new(most: u32, now: Instant) -> Self {
         Self { most, round_trip: Duration::ZERO, wants_echo: false, since: now, read: 0, best: 0 }
     }
 
-    /// The application has chosen a size.
+    /// Fixes the size, which the application has chosen.
     pub(crate) const fn fix(&mut self) {
         self.most = 0;
         self.wants_echo = false;
     }
 
-    /// The host had no memory for the size that was asked for, or took it back. What was read before would
-    /// keep the buffer small for ever otherwise, because a small one never lets more be read.
+    /// Forgets the measured amount after the host refused or withdrew memory. A small buffer limits
+    /// reads, so it would stay small for ever otherwise.
     pub(crate) const fn start_over(&mut self) {
         self.best = 0;
     }
@@ -63,14 +63,13 @@ impl Autotune {
         self.most > 0
     }
 
-    /// Is the timestamp of the next data in order to be looked at?
+    /// Whether to examine the timestamp of the next in-order data.
     #[inline(always)]
     pub(crate) const fn wants_echo(&self) -> bool {
         self.wants_echo
     }
 
-    /// The segment that was waited for has come: so long took the timestamp of ours that it brings back, if
-    /// it brings one.
+    /// Takes the round trip measured on the awaited segment, if it echoed a timestamp.
     pub(crate) fn on_echo(&mut self, round_trip: Option<Duration>) {
         self.wants_echo = false;
         let Some(round_trip) = round_trip.map(|round_trip| round_trip.max(TICK)) else { return };
@@ -78,25 +77,27 @@ impl Autotune {
             self.round_trip().map_or(round_trip, |known| (known * 7 + round_trip) / 8);
     }
 
-    /// The round trip as the timestamps tell it, once they do.
+    /// Returns the round trip by timestamps, once measured.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         (self.round_trip > Duration::ZERO).then_some(self.round_trip)
     }
 
-    /// Bytes read in the round trip in which most was read.
+    /// Returns the most bytes read in any round trip.
     pub(crate) const fn best(&self) -> u32 {
         self.best
     }
 
-    /// `count` bytes were read. Has a round trip ended since the last one has? `known` is that of the sending half.
+    /// Counts `count` bytes read. Returns whether a round trip has ended; `known` is the sender's
+    /// estimate of it.
     #[inline]
     pub(crate) fn note_read(&mut self, now: Instant, count: u32, known: Option<Duration>) -> bool {
         self.read = self.read.saturating_add(count);
         self.round_trip().or(known).is_some_and(|round_trip| now.since(self.since) >= round_trip)
     }
 
-    /// A round trip has ended. If more was read in it than in any before, the size that the buffer should have.
-    /// `segment` is the peer's segment, and `stamped` says whether its segments bring timestamps back.
+    /// Ends a round trip, and returns the wanted buffer size if more was read in it than in any
+    /// before. `segment` is the peer's segment size; `stamped` says whether its segments echo
+    /// timestamps.
     pub(crate) fn end_round_trip(
         &mut self,
         now: Instant,
@@ -111,7 +112,7 @@ impl Autotune {
             return None;
         }
         self.best = read;
-        // Reads that grow from round trip to round trip will go on to; and the window is late by one.
+        // Growing reads will probably grow further, and the window is late by one round trip.
         let wanted = u64::from(read) * 2 + u64::from(SLACK * segment);
         let growth = wanted * u64::from(read - before) / u64::from(before);
         Some(u32::try_from(wanted + growth * 2).unwrap_or(u32::MAX).min(self.most))
@@ -129,7 +130,7 @@ mod tests {
     const RTT: Option<Duration> = Some(Duration::from_millis(10));
 
     impl Autotune {
-        /// What a connection does with both.
+        /// Combines both steps, as a connection does.
         fn on_read(
             &mut self,
             now: Instant,
@@ -147,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_with_more_reads_than_before_asks_for_twice_as_much_at_least() {
+    fn more_reads_than_before_enlarge_the_buffer_at_least_twofold() {
         let mut tune = Autotune::new(1 << 20, at(0));
         assert_eq!(
             tune.on_read(at(5), 20_000, RTT, 1_000, true),
             None,
-            "the round trip is not over"
+            "the round trip has not ended"
         );
         let wanted = tune.on_read(at(10), 20_000, RTT, 1_000, true).unwrap();
         assert!((96_000..=1 << 20).contains(&wanted), "{wanted}");
@@ -161,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_size_is_never_exceeded() {
+    fn the_maximum_size_is_never_exceeded() {
         let mut tune = Autotune::new(100_000, at(0));
         assert_eq!(tune.on_read(at(10), 1 << 30, RTT, 1_000, true), Some(100_000));
     }
 
     #[test]
-    fn a_size_that_was_taken_back_is_asked_for_again() {
+    fn a_withdrawn_size_is_requested_again() {
         let mut tune = Autotune::new(1 << 20, at(0));
         let wanted = tune.on_read(at(10), 60_000, RTT, 1_000, true);
         assert!(wanted.is_some());
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_with_data_is_the_round_trip() {
+    fn an_echoed_timestamp_measures_the_round_trip() {
         let mut tune = Autotune::new(1 << 20, at(0));
         tune.on_echo(Some(Duration::ZERO));
         tune.on_echo(Some(Duration::from_millis(9)));
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_brings_nothing_back_ends_the_wait_and_teaches_nothing() {
+    fn a_segment_without_an_echo_ends_the_measurement_without_a_sample() {
         let mut tune = Autotune::new(1 << 20, at(0));
         tune.on_read(at(10), 1, RTT, 1_000, true);
         assert!(tune.wants_echo());
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn without_timestamps_none_is_waited_for() {
+    fn no_echo_is_awaited_without_timestamps() {
         let mut tune = Autotune::new(1 << 20, at(0));
         tune.on_read(at(10), 1, RTT, 1_000, false);
         assert!(!tune.wants_echo());

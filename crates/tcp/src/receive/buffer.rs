@@ -1,39 +1,38 @@
-//! The bytes that have arrived and wait for the application: a ring, with room behind its end
-//! where data beyond a hole already lies in place.
+//! The receive buffer: readable bytes, and room behind them where data beyond a hole is placed.
 
 use crate::MemoryGrant;
+use crate::compact::pack::packed;
 use crate::receive::saturated;
-use crate::rest::pack::packed;
 use crate::ring::Following;
-use crate::rope::{LEAST_PIECE, Rope};
+use crate::segmented_buffer::{LEAST_PIECE, SegmentedBuffer};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use bytes::Bytes;
 use core::ops::Range;
 use linerate_units::Instant;
 
-/// Memory in which a segment lies that is being handled, if it may be kept. In a box, because those that wait in
-/// a flood shall not be larger for it.
+/// The memory that holds the segment being processed, if it may be kept. Boxed, to keep the work
+/// queue entries of a flood small.
 pub(crate) type Offered = Option<Box<Arc<[u8]>>>;
 
-/// A receive buffer. Memory is taken for bytes that arrive.
+/// A receive buffer, which allocates memory for bytes that arrive.
 ///
 /// Invariant: `length ≤ capacity`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReceiveBuffer {
-    rope: Rope,
+    storage: SegmentedBuffer,
     length: u32,
     capacity: u32,
 }
 
-packed!(ReceiveBuffer { rope, length, capacity });
+packed!(ReceiveBuffer { storage, length, capacity });
 
 impl ReceiveBuffer {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { rope: Rope::new(), length: 0, capacity: saturated(capacity) }
+        Self { storage: SegmentedBuffer::new(), length: 0, capacity: saturated(capacity) }
     }
 
-    /// Bytes that can be read.
+    /// Returns the number of readable bytes.
     pub(crate) const fn len(&self) -> usize {
         self.length as usize
     }
@@ -46,95 +45,93 @@ impl ReceiveBuffer {
         self.capacity as usize
     }
 
-    /// Bytes that fit behind those that can be read.
+    /// Returns how many bytes fit behind the readable ones.
     pub(crate) const fn free(&self) -> usize {
         (self.capacity - self.length) as usize
     }
 
-    /// Another size, but never less than what can be read and `window` bytes that were offered.
+    /// Sets the capacity, but to no less than the readable bytes and the offered `window`.
     pub(crate) fn set_capacity(&mut self, capacity: usize, window: usize) {
         self.capacity = saturated(capacity.max(self.len() + window));
     }
 
-    /// Bytes of memory that it holds.
+    /// Returns the bytes of memory held.
     pub(crate) const fn memory(&self) -> usize {
-        self.rope.memory()
+        self.storage.memory()
     }
 
-    /// Makes sure of memory for `length` bytes that belong `offset` bytes behind those that can be read,
-    /// without taking more than is granted. False if that is not enough.
+    /// Ensures memory for `length` bytes at `offset` behind the readable ones, within the grant.
+    /// Returns false if the grant is too small.
     #[inline(always)]
     pub(crate) fn make_room(&mut self, offset: usize, length: usize, grant: &MemoryGrant) -> bool {
-        self.rope.make_room(self.len() + offset + length, self.capacity(), grant)
+        self.storage.make_room(self.len() + offset + length, self.capacity(), grant)
     }
 
-    /// Gives back the memory that is not needed for what can be read and `beyond` bytes behind it, nor for
-    /// what could be read of late.
+    /// Frees memory beyond the readable bytes, `beyond` bytes behind them, and recent use.
     pub(crate) fn give_back_unused(&mut self, now: Instant, beyond: usize) {
-        self.rope.give_back_unused(now, self.len() + beyond);
+        self.storage.give_back_unused(now, self.len() + beyond);
     }
 
-    /// An empty buffer gives its memory back.
+    /// Frees the memory of an empty buffer.
     pub(crate) fn give_back(&mut self) {
-        self.rope.give_back(self.len());
+        self.storage.give_back(self.len());
     }
 
-    /// Lies in `memory` from now on, and gives its own for that, if it is empty and they are as large. Nothing lies
-    /// beyond a hole.
+    /// Swaps its memory with `memory` if the buffer is empty and both have the same size. No data
+    /// may lie beyond a hole.
     pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
-        self.is_empty() && self.rope.exchange(memory)
+        self.is_empty() && self.storage.exchange(memory)
     }
 
-    /// Puts `bytes` behind those that can be read, behind which there are none beyond a hole, and lets them be
-    /// read, if no more memory is needed than is granted. If they lie in memory that was `offered` they may stay
-    /// there.
+    /// Appends `bytes` to the readable ones, if the grant suffices. No data may lie beyond a hole.
+    /// Bytes that lie in `offered` memory may stay there.
     #[inline(always)]
     pub(crate) fn append(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
         let is_large = bytes.len() >= LEAST_PIECE;
         (is_large && self.keep_whole(bytes, grant, offered)) || self.append_copy(bytes, grant)
     }
 
-    /// Room for the `length` bytes behind those that can be read, behind which there are none beyond a hole, if there
-    /// is memory for them, and they lie together. Whatever is written there, nobody reads it before it was
-    /// [taken](Self::take_in_place).
+    /// Returns contiguous room for the next `length` in-order bytes, if there is memory. No data
+    /// may lie beyond a hole. What is written becomes readable by [`Self::take_in_place`].
     #[inline(always)]
     pub(crate) fn room_for_next(&mut self, length: usize) -> Option<&mut [u8]> {
-        self.rope.place_of_next(self.len(), length)
+        self.storage.place_of_next(self.len(), length)
     }
 
-    /// Is there memory for `length` bytes behind those that can be read, behind which there are none beyond a hole, if
-    /// they are to be copied there?
+    /// Whether there is memory to copy the next `length` in-order bytes to. No data may lie beyond
+    /// a hole.
     #[inline(always)]
     pub(crate) fn has_place_for_next(&self, length: usize) -> bool {
-        length < LEAST_PIECE && self.rope.has_place(self.len() + length)
+        length < LEAST_PIECE && self.storage.has_place(self.len() + length)
     }
 
-    /// Writes `bytes`, which were [taken](Self::take_in_place) last, to their [place](Self::has_place_for_next).
+    /// Writes `bytes`, which [`Self::take_in_place`] has already counted, to their
+    /// [place](Self::has_place_for_next).
     #[inline(always)]
     pub(crate) fn write_last(&mut self, bytes: &[u8]) {
-        self.rope.write_last(self.len(), bytes);
+        self.storage.write_last(self.len(), bytes);
     }
 
-    /// What lies behind `length` bytes for which there was [room](Self::room_for_next).
+    /// Returns the room behind `length` bytes for which there was [room](Self::room_for_next).
     #[inline(always)]
     pub(crate) fn following(&self, length: usize) -> Following {
-        self.rope.following(self.len(), length)
+        self.storage.following(self.len(), length)
     }
 
-    /// What lies behind the bytes that can be read, as [`following`](Self::following) none.
+    /// Returns the room behind the readable bytes.
     #[inline(always)]
     pub(crate) fn next(&self) -> Option<Following> {
-        self.rope.next(self.len())
+        self.storage.next(self.len())
     }
 
-    /// All the room for what follows.
+    /// Returns the whole room for the data that follows.
     #[inline(always)]
     pub(crate) fn room_for_following(&mut self, following: Following) -> &mut [u8] {
-        self.rope.place_of_following(following)
+        self.storage.place_of_following(following)
     }
 
-    /// Lets `length` bytes be read that were written to [where they belong](Self::room_for_next), or that are
-    /// [written](Self::write_last) there before anybody reads.
+    /// Makes `length` bytes readable that were written [in place](Self::room_for_next), or will be
+    /// [written](Self::write_last) before the application reads.
     #[inline(always)]
     pub(crate) fn take_in_place(&mut self, length: u32) {
         debug_assert!(
@@ -144,8 +141,8 @@ impl ReceiveBuffer {
         self.length += length;
     }
 
-    /// Keeps `bytes` in the memory that was offered. That has to be full of them by half, or a peer that sends
-    /// little at a time could have us hold much for it.
+    /// Keeps `bytes` in the offered memory. They must fill half of it, or a peer that sends small
+    /// segments could make us hold far more memory than data.
     #[cold]
     fn keep_whole(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
         let Some(memory) = offered else { return false };
@@ -158,19 +155,20 @@ impl ReceiveBuffer {
             return false;
         }
         let whole = Bytes::from_owner(memory.as_ref().clone()).slice(range);
-        self.rope.push(self.len(), whole, size);
+        self.storage.push(self.len(), whole, size);
         self.length += saturated(bytes.len());
         true
     }
 
-    /// Up to `most` of the first bytes, which are taken: shared where they lie in memory of their own.
+    /// Takes up to `most` of the first bytes, without a copy if they lie in a piece of shared
+    /// memory.
     pub(crate) fn take_shared(&mut self, most: usize) -> Bytes {
-        let taken = self.rope.share(self.len(), most);
+        let taken = self.storage.share(self.len(), most);
         self.advance(taken.len());
         taken
     }
 
-    /// The same in a copy.
+    /// Appends a copy of `bytes`.
     #[inline(always)]
     pub(crate) fn append_copy(&mut self, bytes: &[u8], grant: &MemoryGrant) -> bool {
         let has_room = self.make_room(0, bytes.len(), grant);
@@ -181,29 +179,29 @@ impl ReceiveBuffer {
         has_room
     }
 
-    /// Puts `bytes` to where they belong, `offset` bytes behind those that can be read. They fit:
-    /// the window that was offered says so. There is memory for them.
+    /// Places `bytes` at `offset` behind the readable ones. They are inside the offered window, and
+    /// there is memory for them.
     #[inline(always)]
     pub(crate) fn place(&mut self, offset: usize, bytes: &[u8]) {
         assert!(offset + bytes.len() <= self.free(), "data beyond the window was not cut off");
-        self.rope.write(self.len() + offset, bytes);
+        self.storage.write(self.len() + offset, bytes);
     }
 
-    /// The next `count` bytes, in place already, can be read now.
+    /// Makes the next `count` bytes readable, which are already in place.
     pub(crate) fn extend(&mut self, count: usize) {
         assert!(count <= self.free(), "more in order than was ever placed");
         self.length += saturated(count);
     }
 
-    /// Copies the first bytes out without taking them; how many.
+    /// Copies the first bytes out without taking them, and returns their number.
     #[inline]
     pub(crate) fn peek(&self, into: &mut [u8]) -> usize {
         let count = into.len().min(self.len());
-        self.rope.read(0, &mut into[..count]);
+        self.storage.read(0, &mut into[..count]);
         count
     }
 
-    /// Takes the first bytes; how many.
+    /// Takes the first bytes, and returns their number.
     #[inline]
     pub(crate) fn read(&mut self, into: &mut [u8]) -> usize {
         let count = self.peek(into);
@@ -211,42 +209,44 @@ impl ReceiveBuffer {
         count
     }
 
-    /// Shows the first bytes to `take`, as many as lie together, and takes as many of them as it says.
+    /// Shows the first contiguous bytes to `take`, and removes as many as it returns.
     pub(crate) fn take(&mut self, take: impl FnOnce(&[u8]) -> usize) -> usize {
-        let first = self.rope.part(0, self.len());
+        let first = self.storage.part(0, self.len());
         let count = take(first).min(first.len());
         self.advance(count);
         count
     }
 
-    /// The first `count` bytes were read.
+    /// Removes the first `count` bytes.
     #[inline]
     fn advance(&mut self, count: usize) {
-        self.rope.note_use(self.length);
-        self.rope.advance(count);
+        self.storage.note_use(self.length);
+        self.storage.advance(count);
         self.length -= saturated(count);
     }
 
-    /// There are no bytes, and none beyond a hole: what comes next lies where the first of the last have lain.
+    /// Restarts at the beginning of the memory, which is in the cache. The buffer is empty and
+    /// nothing lies beyond a hole.
     #[inline(always)]
     pub(crate) const fn start_over(&mut self) {
-        self.rope.start_over();
+        self.storage.start_over();
     }
 
-    /// Throws everything away, and gives the memory back.
+    /// Discards everything and frees the memory.
     pub(crate) fn clear(&mut self) {
-        self.rope = Rope::new();
+        self.storage = SegmentedBuffer::new();
         self.length = 0;
     }
 
-    /// As [`Rope::take_leftovers_of`], where data lie `beyond` those that can be read, too.
-    pub(crate) fn take_leftovers_of(&mut self, other: &Self, beyond: &[Range<usize>]) {
-        let readable = self.rope.in_pieces()..self.len();
-        self.rope.take_leftovers_of(&other.rope, core::iter::once(&readable).chain(beyond));
+    /// Copies from `other` the memory that holds no data; `beyond` are the ranges with data beyond
+    /// a hole. Comparisons of buffers ignore such memory this way.
+    pub(crate) fn copy_unused_memory(&mut self, other: &Self, beyond: &[Range<usize>]) {
+        let readable = self.storage.piece_bytes()..self.len();
+        self.storage.copy_unused_memory(&other.storage, core::iter::once(&readable).chain(beyond));
     }
 
     pub(crate) fn check(&self, beyond: usize) {
-        self.rope.check(self.len(), beyond);
+        self.storage.check(self.len(), beyond);
         assert!(
             self.length <= self.capacity,
             "{} bytes in a receive buffer of {}",
@@ -274,13 +274,13 @@ mod tests {
         assert_eq!((buffer.len(), buffer.free()), (2, 6));
     }
 
-    /// Memory of 10,000 bytes, of which a part has arrived.
+    /// Returns 10,000 bytes of memory in which a segment may lie.
     fn offer() -> Offered {
         Some(Box::new((0..10_000_u16).map(|at| at.to_le_bytes()[0]).collect()))
     }
 
     #[test]
-    fn memory_is_kept_for_data_that_fill_half_of_it() {
+    fn offered_memory_is_kept_if_data_fills_half_of_it() {
         let offered = offer();
         let memory = offered.as_ref().unwrap();
         for (range, kept) in [(100..5_100, true), (100..5_099, false), (5_904..10_000, false)] {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_not_kept_if_it_is_another_s_or_more_than_is_granted() {
+    fn offered_memory_is_not_kept_if_foreign_or_beyond_the_grant() {
         let (offered, others) = (offer(), offer());
         let memory = offered.as_ref().unwrap();
         let mut buffer = ReceiveBuffer::new(1 << 20);

@@ -1,13 +1,13 @@
-//! The receiving half: what has arrived, what may still come, and when to say so.
+//! The receiving half: data that has arrived, the window, and acknowledgements.
 
 pub(crate) mod ack_policy;
 mod assembler;
 pub(crate) mod autotune;
 pub(crate) mod buffer;
 
+use crate::compact::pack::packed;
 use crate::opening::DEFAULT_PEER_MSS;
 use crate::options::Agreement;
-use crate::rest::pack::packed;
 use crate::{BufferSize, MemoryGrant};
 use alloc::vec::Vec;
 use assembler::Assembler;
@@ -20,14 +20,14 @@ use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct ReceiveSequence {
-    /// RCV.NXT: the next number expected.
+    /// RCV.NXT: the next sequence number expected.
     pub(crate) nxt: SeqNum,
-    /// RCV.NXT + RCV.WND as the peer knows it: the right edge of the window that was offered. It
-    /// never moves back.
+    /// RCV.NXT + RCV.WND as the peer knows it: the right edge of the offered window. It never moves
+    /// back.
     pub(crate) edge: SeqNum,
-    /// What the last acknowledgement that left said (Last.ACK.sent of RFC 7323).
+    /// The last acknowledgement sent (Last.ACK.sent of RFC 7323).
     pub(crate) acked: SeqNum,
-    /// IRS: the peer's initial number.
+    /// IRS: the peer's initial sequence number.
     pub(crate) irs: SeqNum,
 }
 
@@ -38,50 +38,51 @@ impl ReceiveSequence {
         Self { nxt: irs, edge: irs, acked: irs, irs }
     }
 
-    /// RCV.WND: what the peer may still send.
+    /// Returns RCV.WND: the bytes that the peer may still send.
     pub(crate) fn window(&self) -> u32 {
         self.edge - self.nxt
     }
 
-    /// In order and not acknowledged yet.
+    /// Returns the in-order bytes not yet acknowledged.
     pub(crate) fn pending(&self) -> u32 {
         self.nxt - self.acked
     }
 }
 
-/// What became of data that has arrived.
+/// The result of storing received data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// It is in its place.
+    /// The data is in place.
     Kept,
-    /// It would be one stretch too many beyond holes.
-    TooManyStretches,
-    /// The host has no memory for it.
+    /// The data would be one range too many beyond holes.
+    TooManyRanges,
+    /// The host grants no memory for the data.
     NoMemory,
 }
 
-/// The receive buffer and everything that decides about the window. What each segment touches comes first.
+/// The receive buffer and the state that determines the window. Fields used by every segment come
+/// first.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Receiver {
     pub(crate) buffer: ReceiveBuffer,
-    /// When data last came in order.
+    /// Time of the last in-order data.
     pub(crate) last_data: Instant,
-    /// The largest segment seen, the peer's idea of a full one.
+    /// The largest segment received: an estimate of the peer's full segment.
     pub(crate) largest_segment: u32,
-    /// The most that the window field can express.
+    /// The largest window that the window field can express.
     pub(crate) largest_window: u32,
-    /// RCV.UP while urgent data is announced that was not read yet: the number after it.
+    /// RCV.UP while announced urgent data is unread: the number after it.
     pub(crate) urgent: Option<SeqNum>,
     pub(crate) assembler: Assembler,
     pub(crate) autotune: Autotune,
-    /// Where the peer's FIN lies, once a segment has brought it.
+    /// Sequence number of the peer's FIN, once received.
     pub(crate) fin: Option<SeqNum>,
-    /// What has arrived twice, until an acknowledgement has told of it (RFC 2883).
+    /// A duplicate range that no acknowledgement has reported yet (RFC 2883).
     duplicate: Option<SackBlock>,
-    /// Nobody will read: what arrives is acknowledged and thrown away.
+    /// Whether the application has stopped reading: data is acknowledged and discarded.
     pub(crate) shut: bool,
-    /// Segments out of order that no acknowledgement has answered, for a peer that can only count them.
+    /// Out-of-order segments not yet answered, for a peer without SACK that counts duplicate ACKs.
     unanswered: u8,
 }
 
@@ -99,7 +100,7 @@ packed!(Receiver {
     last_data
 });
 
-/// Blocks that fit the options beside timestamps.
+/// SACK blocks that fit beside timestamps.
 pub(crate) const BLOCKS_THAT_FIT: usize = 3;
 
 impl Receiver {
@@ -120,29 +121,30 @@ impl Receiver {
         }
     }
 
-    /// The handshake has told by how much windows are scaled.
+    /// Applies the negotiated window scale.
     pub(crate) fn note_agreement(&mut self, agreement: &Agreement) {
         self.largest_window = u32::from(u16::MAX) << agreement.receive_shift;
     }
 
-    /// The most that the window can be.
+    /// Returns the largest possible window.
     pub(crate) fn capacity(&self) -> u32 {
         saturated(self.buffer.capacity()).min(self.largest_window)
     }
 
-    /// Did unread data fill more than half of what the window can be, before the last `later` bytes came?
+    /// Whether unread data filled more than half of the largest window before the last `later`
+    /// bytes arrived.
     pub(crate) fn was_crowded(&self, later: u32) -> bool {
         saturated(self.buffer.len()) - later > self.capacity() / 2
     }
 
-    /// The window that there is room for.
+    /// Returns the window that there is room for.
     #[inline]
     pub(crate) fn room(&self) -> u32 {
         saturated(self.buffer.free()).min(self.largest_window)
     }
 
-    /// Puts data that begins at `seq` in its place, if no more than `most` stretches lie beyond holes
-    /// then, and no more memory is needed than is granted. They may stay in memory that was offered.
+    /// Stores data that begins at `seq`, if no more than `most` ranges lie beyond holes then and
+    /// the grant suffices. It may stay in `offered` memory.
     pub(crate) fn keep(
         &mut self,
         rcv: &ReceiveSequence,
@@ -152,7 +154,7 @@ impl Receiver {
         (grant, offered): (&MemoryGrant, &Offered),
     ) -> Keep {
         if seq == rcv.nxt {
-            // What lies beyond a hole has its place behind what is copied.
+            // Data beyond a hole has its place in the ring, so a copy must precede it.
             let is_kept = self.shut
                 || if self.assembler.is_empty() {
                     self.buffer.append(payload, grant, offered)
@@ -166,7 +168,7 @@ impl Receiver {
             return Keep::NoMemory;
         }
         if !self.assembler.insert(seq, seq + saturated(payload.len()), most) {
-            return Keep::TooManyStretches;
+            return Keep::TooManyRanges;
         }
         if !self.shut {
             self.buffer.place(offset, payload);
@@ -174,8 +176,8 @@ impl Receiver {
         Keep::Kept
     }
 
-    /// Forgets what has arrived beyond holes; false if there is none. The peer must send it again, also
-    /// what it was told of: a SACK is advice (RFC 2018 §8).
+    /// Discards data beyond holes, and returns whether there was any. The peer must send it again
+    /// even if it was SACKed: SACK is advisory (RFC 2018 §8).
     pub(crate) fn drop_beyond_holes(&mut self) -> bool {
         let dropped = !self.assembler.is_empty();
         self.assembler = Assembler::default();
@@ -183,13 +185,13 @@ impl Receiver {
         dropped
     }
 
-    /// Gives back the memory that nothing lies in, nor did of late.
+    /// Frees memory that holds nothing and was not used recently.
     pub(crate) fn give_back_unused(&mut self, now: Instant, rcv: &ReceiveSequence) {
         let beyond = self.assembler.end().map_or(0, |end| (end - rcv.nxt) as usize);
         self.buffer.give_back_unused(now, if self.shut { 0 } else { beyond });
     }
 
-    /// `left` up to `right` has arrived: what of it had been here before, if anything?
+    /// Notes which part of `left` up to `right`, which has arrived, is a duplicate.
     pub(crate) fn note_duplicate(&mut self, rcv: &ReceiveSequence, left: SeqNum, right: SeqNum) {
         if left.before(rcv.nxt) {
             self.duplicate = Some(SackBlock { left, right: right.earlier(rcv.nxt) });
@@ -198,14 +200,13 @@ impl Receiver {
         }
     }
 
-    /// `count` segments beyond a hole have come, joined to one.
+    /// Notes `count` coalesced segments beyond a hole.
     pub(crate) fn note_out_of_order(&mut self, count: u32) {
         self.unanswered = self.unanswered.saturating_add(u8::try_from(count).unwrap_or(u8::MAX));
     }
 
-    /// Everything before `arrived` has arrived, and there were holes: up to where there are none, everything
-    /// can be read. What came beyond them before is not told of by duplicates any more: with the new number
-    /// they would tell of another hole.
+    /// Fills a hole with data up to `arrived`, and returns the new RCV.NXT. Unanswered duplicates
+    /// beyond it are dropped: with the new acknowledgement number they would report another hole.
     pub(crate) fn fill_hole(&mut self, arrived: SeqNum) -> SeqNum {
         self.unanswered = 0;
         let next = self.assembler.advance(arrived);
@@ -215,83 +216,81 @@ impl Receiver {
         next
     }
 
-    /// An acknowledgement with [`Receiver::blocks`], at most `fit`, has left: each duplicate is told of once
-    /// (RFC 2883 §4).
-    /// Must another follow, because what has come together needs more blocks?
-    pub(crate) fn note_named(&mut self, fit: usize) -> bool {
+    /// Notes an acknowledgement with [`Receiver::blocks`], of which at most `fit` were sent. Each
+    /// duplicate is reported once (RFC 2883 §4). Returns whether another must follow, because more
+    /// blocks are unreported.
+    pub(crate) fn on_sack_sent(&mut self, fit: usize) -> bool {
         let left = self.newest_to_leave_out(fit);
         self.duplicate = None;
         self.unanswered = 0;
-        self.assembler.leave_unnamed(left);
+        self.assembler.set_unreported(left);
         left > 0
     }
 
-    /// An acknowledgement has left to a peer that counts those that come `alone`, without data. Must another
-    /// follow?
-    pub(crate) fn note_counted(&mut self, alone: bool) -> bool {
+    /// Notes an acknowledgement to a peer that counts duplicate ACKs, which must be sent `alone`,
+    /// without data. Returns whether another must follow.
+    pub(crate) fn on_duplicate_ack_sent(&mut self, alone: bool) -> bool {
         self.duplicate = None;
         self.unanswered -= u8::from(alone && self.unanswered > 0);
         self.unanswered > 0
     }
 
-    /// Of the stretches that were not named yet, those that came first are named first, as if each had been
-    /// acknowledged when it came.
+    /// Returns how many of the newest ranges to omit: older unreported ranges are reported first,
+    /// as if each had been acknowledged on arrival.
     fn newest_to_leave_out(&self, fit: usize) -> usize {
         let room = fit.saturating_sub(usize::from(self.duplicate.is_some()));
-        self.assembler.unnamed().saturating_sub(room)
+        self.assembler.unreported().saturating_sub(room)
     }
 
-    /// Is there anything for a SACK option?
+    /// Whether there is anything for a SACK option.
     pub(crate) fn has_blocks(&self) -> bool {
         self.owes_duplicate() || !self.assembler.is_empty()
     }
 
-    /// Has something come twice that the peer was not told of?
+    /// Whether a duplicate is unreported.
     pub(crate) const fn owes_duplicate(&self) -> bool {
         self.duplicate.is_some()
     }
 
-    /// Blocks for a SACK option in which `fit` find room: what came twice, then what lies beyond holes, the
-    /// stretch that a duplicate is a part of before the others.
+    /// Returns SACK blocks of which `fit` have room: the duplicate, then the ranges beyond holes.
+    /// The range that contains the duplicate precedes the others.
     pub(crate) fn blocks(&self, fit: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         if let Some(duplicate) = self.duplicate {
             blocks.push(duplicate);
         }
-        self.assembler
-            .stretches(self.newest_to_leave_out(fit))
-            .for_each(|stretch| blocks.push(stretch));
+        self.assembler.ranges(self.newest_to_leave_out(fit)).for_each(|range| blocks.push(range));
         blocks
     }
 
-    /// Does something beyond a hole wait to be told, by `blocks` or by counting?
+    /// Whether data beyond a hole is unreported, by SACK `blocks` or by counted duplicate ACKs.
     pub(crate) fn owes_duplicates(&self, blocks: bool) -> bool {
-        if blocks { self.assembler.unnamed() > 0 } else { self.unanswered > 0 }
+        if blocks { self.assembler.unreported() > 0 } else { self.unanswered > 0 }
     }
 
-    /// Nobody will read any more.
+    /// Discards all data: the application does not read any more.
     pub(crate) fn shut(&mut self) {
         self.shut = true;
         self.urgent = None;
         self.buffer.clear();
     }
 
-    /// What lies in the buffer's memory, but nobody reads, is what it is in that of `other`, for whoever compares them.
-    pub(crate) fn take_leftovers_of(&mut self, other: &Self, rcv: &ReceiveSequence) {
+    /// Copies from `other` the buffer memory that holds no data, for comparisons of connections.
+    pub(crate) fn copy_unused_memory(&mut self, other: &Self, rcv: &ReceiveSequence) {
         let place = |seq: SeqNum| self.buffer.len() + (seq - rcv.nxt) as usize;
         let beyond: Vec<_> = self
             .assembler
             .all()
             .iter()
-            .map(|stretch| place(stretch.left)..place(stretch.right))
+            .map(|range| place(range.left)..place(range.right))
             .collect();
-        self.buffer.take_leftovers_of(&other.buffer, &beyond);
+        self.buffer.copy_unused_memory(&other.buffer, &beyond);
     }
 
     pub(crate) fn check(&self, rcv: &ReceiveSequence) {
         let beyond = self.assembler.end().map_or(0, |end| (end - rcv.nxt) as usize);
         self.buffer.check(if self.shut { 0 } else { beyond });
-        // The FIN is taken beyond the window's edge: it needs no room.
+        // The FIN may lie beyond the window's edge, since it needs no room.
         self.assembler.check(rcv.nxt, rcv.edge);
         assert!(!rcv.acked.after(rcv.nxt), "acknowledged {} beyond {}", rcv.acked, rcv.nxt);
         assert!(!rcv.nxt.after(rcv.edge), "received {} beyond the edge {}", rcv.nxt, rcv.edge);
@@ -304,7 +303,7 @@ impl Receiver {
     }
 }
 
-/// A buffer's size as a length in sequence space: configuration keeps buffers up to 2^30.
+/// Converts a buffer size to a length in sequence space; sizes are at most 2^30.
 pub(crate) fn saturated(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }

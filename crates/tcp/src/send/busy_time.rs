@@ -1,20 +1,20 @@
-//! For how long there was something to send, and what kept it back meanwhile.
+//! The time during which there was data to send, by what limited the sender.
 
 use crate::Connection;
-use crate::rest::pack::{packed, packed_enum};
+use crate::compact::pack::{packed, packed_enum};
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 
-/// What the sender is about.
+/// The limit of the sender at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occupation {
     /// Everything that was written is acknowledged.
     Idle,
-    /// Something is not, and the path decides how soon that changes.
+    /// The path limits the sender.
     Path,
-    /// The peer's window keeps back what could leave.
+    /// The peer's window is closed or too small.
     PeerWindow,
-    /// Everything has left, and the application would write more if the buffer had room.
+    /// Everything was sent, and the send buffer is full.
     SendBuffer,
 }
 
@@ -24,13 +24,13 @@ impl Occupation {
     const COUNT: usize = 4;
 }
 
-/// For how long a connection has had data that was not acknowledged, and for how much of that time it waited
-/// for the peer's window or for room in its own buffer.
+/// Time during which a connection has had unacknowledged data, and the parts of it limited by the
+/// peer's window or by its own buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusyTime {
     now: Occupation,
     since: Instant,
-    /// For how long it was about each; idleness is not counted.
+    /// Time in each state; idle time is not counted.
     spent: [Duration; Occupation::COUNT],
 }
 
@@ -41,7 +41,7 @@ impl BusyTime {
         Self { now: Occupation::Idle, since: now, spent: [Duration::ZERO; Occupation::COUNT] }
     }
 
-    /// From `now` on the sender is about `occupation`.
+    /// Notes that `occupation` applies from `now` on.
     #[inline]
     fn note(&mut self, now: Instant, occupation: Occupation) {
         if occupation != self.now {
@@ -50,7 +50,7 @@ impl BusyTime {
         }
     }
 
-    /// Counts what has passed since the last change.
+    /// Adds the time since the last change.
     #[inline]
     fn count(&mut self, now: Instant) {
         if self.now != Occupation::Idle {
@@ -58,26 +58,26 @@ impl BusyTime {
         }
     }
 
-    /// With what has passed since the last change.
+    /// Returns the times including the current period.
     fn until(mut self, now: Instant) -> Self {
         self.count(now);
         self
     }
 
-    /// How long until `now` something was written and not acknowledged.
+    /// Returns the total time until `now` with unacknowledged data.
     #[must_use]
     pub fn total(&self, now: Instant) -> Duration {
         self.until(now).spent.into_iter().fold(Duration::ZERO, |total, spent| total + spent)
     }
 
-    /// For how much of it, until `now`, the peer's window kept back what could have left.
+    /// Returns the time until `now` during which the peer's window limited the sender.
     #[must_use]
     pub fn for_peer_window(&self, now: Instant) -> Duration {
         self.until(now).spent[Occupation::PeerWindow as usize]
     }
 
-    /// For how much of it, until `now`, everything had left, and the application had more to write than the
-    /// send buffer took.
+    /// Returns the time until `now` during which everything was sent and the send buffer had no
+    /// room for more.
     #[must_use]
     pub fn for_send_buffer(&self, now: Instant) -> Duration {
         self.until(now).spent[Occupation::SendBuffer as usize]
@@ -85,7 +85,7 @@ impl BusyTime {
 }
 
 impl Connection {
-    /// Nothing more can leave now.
+    /// Notes what limits the sender when nothing more can be sent.
     #[inline]
     pub(crate) fn note_occupation(&mut self, now: Instant) {
         let occupation = self.occupation();
@@ -94,7 +94,7 @@ impl Connection {
         }
     }
 
-    /// Everything that was written has left, and is not acknowledged.
+    /// Notes that everything was sent and is not yet acknowledged.
     #[inline]
     pub(crate) fn note_all_sent(&mut self, now: Instant) {
         let occupation = self.wait_for_acknowledgement();
@@ -103,34 +103,34 @@ impl Connection {
         }
     }
 
-    /// Everything has been acknowledged.
+    /// Notes that everything was acknowledged.
     #[inline]
-    pub(crate) fn end_business(&mut self, now: Instant) {
+    pub(crate) fn note_all_acknowledged(&mut self, now: Instant) {
         if let Some(busy) = &mut self.sender.busy {
             busy.note(now, Occupation::Idle);
         }
     }
 
-    /// Something was written where nothing waited for its acknowledgement. What keeps it back is known when
-    /// nothing more can leave.
+    /// Starts the busy time with the first unacknowledged data. The limit is known when nothing
+    /// more can be sent.
     #[inline]
-    pub(crate) fn start_business(&mut self, now: Instant) {
+    pub(crate) fn start_busy_time(&mut self, now: Instant) {
         let busy = self.sender.busy.get_or_insert_with(|| Box::new(BusyTime::new(now)));
         busy.note(now, Occupation::Path);
     }
 
-    /// How long it was busy, and with what.
+    /// Returns the busy time and its parts.
     pub(crate) fn busy_time(&self) -> BusyTime {
         self.sender.busy.as_deref().copied().unwrap_or_else(|| BusyTime::new(Instant::ZERO))
     }
 
-    /// What is waited for once everything has left.
+    /// Returns the limit once everything was sent.
     #[inline]
     const fn wait_for_acknowledgement(&self) -> Occupation {
         if self.sender.write_refused { Occupation::SendBuffer } else { Occupation::Path }
     }
 
-    /// What is the sender waiting for?
+    /// Returns what limits the sender.
     #[inline]
     fn occupation(&self) -> Occupation {
         if self.sender.buffer.len() == 0 {

@@ -1,79 +1,80 @@
-//! What has arrived: the news of one acknowledgement, and the rate at which the path delivers (the
-//! delivery-rate estimation of draft-ietf-ccwg-bbr §4.1).
+//! Deliveries reported by acknowledgements, and the delivery rate of the path (draft-ietf-ccwg-bbr
+//! §4.1).
 
-use super::scoreboard::Stretch;
+use super::scoreboard::SentRange;
+use crate::compact::pack::packed;
 use crate::congestion::{Lost, RateSample};
-use crate::rest::pack::packed;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
-/// How things stood when a segment left.
+/// The state of the connection when a segment was sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Departure {
-    /// When it left.
+pub(crate) struct SendRecord {
+    /// Time when the segment was sent.
     pub(crate) sent: Instant,
-    /// Which departure it was: a clock is too coarse to tell, where a host sends a whole burst at one time.
+    /// Number of the transmission. The clock does not order the segments of a burst.
     pub(crate) order: u64,
-    /// Had it, or a part of it, been sent before? Then its acknowledgement may mean the earlier copy.
+    /// Whether any part was retransmitted: its acknowledgement may be for the earlier copy.
     pub(crate) again: bool,
-    /// Bytes delivered until then.
+    /// Bytes delivered at that time.
     delivered: u64,
-    /// When the last of them was.
+    /// Time of the last delivery.
     delivered_at: Instant,
-    /// When the segment left that began the flight of which this is a part.
+    /// Time when the first segment of the flight was sent.
     first_sent: Instant,
-    /// The application had nothing more to send.
+    /// Whether the sender was application-limited.
     application_limited: bool,
-    /// What was in flight then, the segment counted.
+    /// Bytes in flight, the segment included.
     in_flight: u32,
-    /// Bytes found lost until then.
+    /// Bytes marked lost at that time.
     lost: u64,
 }
 
-impl Departure {
-    /// Did both leave at the same time, with no acknowledgement in between?
+impl SendRecord {
+    /// Whether both were sent at the same time, without an acknowledgement in between.
     pub(crate) fn is_same_burst(&self, other: &Self) -> bool {
         self.sent == other.sent && self.delivered == other.delivered
     }
 
-    /// `length` bytes more have left with it.
+    /// Adds `length` bytes sent with it.
     pub(crate) const fn grow(&mut self, length: u32) {
         self.in_flight = self.in_flight.saturating_add(length);
     }
 
-    /// Did a segment that left like this, and ends at `end`, leave after another? Those of one departure
-    /// are ordered by their numbers (RFC 8985 §6.2, `RACK_sent_after`).
+    /// Whether a segment ending at `end` was sent after another. Equal transmissions are ordered by
+    /// sequence number (RFC 8985 §6.2, `RACK_sent_after`).
     pub(crate) fn is_after(&self, end: SeqNum, other: u64, other_end: SeqNum) -> bool {
         self.order > other || (self.order == other && end.after(other_end))
     }
 }
 
-/// The newest of the segments that an acknowledgement tells of.
+/// The last sent of the segments that an acknowledgement reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Newest {
-    pub(crate) departure: Departure,
+    pub(crate) send_record: SendRecord,
     pub(crate) end: SeqNum,
 }
 
-/// What one acknowledgement says has arrived that was not known to have.
+/// The data that one acknowledgement newly reports as delivered.
 #[derive(Clone, Debug)]
 pub(crate) struct Delivery {
-    /// Bytes, acknowledged in order or beyond holes.
+    /// Bytes newly acknowledged or SACKed.
     pub(crate) bytes: u32,
-    /// The segment among them that left last.
+    /// The segment among them that was sent last.
     pub(crate) newest: Option<Newest>,
-    /// When the one left first that was never sent again: its round trip holds the peer's delay.
+    /// Time when the first of them without a retransmission was sent: its round trip includes the
+    /// peer's delay.
     pub(crate) oldest_original: Option<Instant>,
-    /// The first number of what was never sent again.
+    /// First sequence number of those without a retransmission.
     pub(crate) first_original: Option<SeqNum>,
-    /// The end of the highest segment that had arrived before (RACK.fack).
+    /// End of the highest segment delivered so far (RACK.fack).
     forward: SeqNum,
-    /// Something that was sent once has arrived after something that was sent later.
+    /// Whether a segment without a retransmission arrived after a later one.
     pub(crate) reordered: bool,
 }
 
 impl Delivery {
-    /// Nothing yet; `forward` is the end of the highest segment that has ever arrived.
+    /// Returns an empty delivery; `forward` is the end of the highest segment ever delivered.
     pub(crate) const fn new(forward: SeqNum) -> Self {
         Self {
             bytes: 0,
@@ -85,24 +86,24 @@ impl Delivery {
         }
     }
 
-    /// The end of the highest segment that has arrived by now.
+    /// Returns the end of the highest segment delivered so far.
     pub(crate) const fn forward(&self) -> SeqNum {
         self.forward
     }
 
-    /// `length` bytes of `stretch`, up to `end`, have arrived.
+    /// Adds `length` bytes of `range`, up to `end`.
     #[inline(always)]
-    pub(crate) fn take(&mut self, stretch: &Stretch, end: SeqNum, length: u32) {
-        let departure = stretch.departure;
+    pub(crate) fn take(&mut self, range: &SentRange, end: SeqNum, length: u32) {
+        let send_record = range.send_record;
         self.bytes += length;
         if self
             .newest
-            .is_none_or(|newest| departure.is_after(end, newest.departure.order, newest.end))
+            .is_none_or(|newest| send_record.is_after(end, newest.send_record.order, newest.end))
         {
-            self.newest = Some(Newest { departure, end });
+            self.newest = Some(Newest { send_record, end });
         }
-        if !departure.again {
-            self.oldest_original.get_or_insert(departure.sent);
+        if !send_record.again {
+            self.oldest_original.get_or_insert(send_record.sent);
             self.first_original.get_or_insert(end - length);
             self.reordered |= end.before(self.forward);
         }
@@ -110,22 +111,21 @@ impl Delivery {
     }
 }
 
-/// The sender's account of what was delivered (the draft's C.delivered and its companions).
+/// The delivery state of the sender (C.delivered and others of the draft).
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct DeliveryAccount {
-    /// The last measurement of the rate.
+    /// The latest sample of the rate.
     pub(crate) latest: Option<RateSample>,
-    /// When the last of them was.
+    /// Time of the last delivery.
     delivered_at: Instant,
-    /// When the segment left that was delivered last, or that began the flight.
+    /// Time when the segment delivered last was sent, or the first of the flight.
     first_sent: Instant,
-    /// Bytes found lost in the connection's life.
+    /// Bytes marked lost during the connection.
     lost: u64,
-    /// The application had nothing more to send when this was the last byte to be delivered; zero if
-    /// it had.
+    /// While application-limited, the number of delivered bytes that ends it; else zero.
     limited_until: u64,
-    /// Bytes delivered in the connection's life.
+    /// Bytes delivered during the connection.
     delivered: u64,
 }
 
@@ -143,34 +143,34 @@ impl DeliveryAccount {
         }
     }
 
-    /// Bytes delivered in the connection's life.
+    /// Returns the bytes delivered during the connection.
     pub(crate) const fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// When something was last delivered, or when the flight began that nothing was delivered of.
+    /// Returns the time of the last delivery, or of the start of a flight without one.
     pub(crate) const fn delivered_at(&self) -> Instant {
         self.delivered_at
     }
 
-    /// Bytes found lost in the connection's life.
+    /// Returns the bytes marked lost during the connection.
     pub(crate) const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// A segment leaves, perhaps `again`, and `in_flight` is what is then. The `first` of a flight starts
-    /// the clock.
-    pub(crate) fn depart(
+    /// Returns the record of a segment that is sent now, with `in_flight` bytes then in flight. The
+    /// `first` of a flight starts the clock.
+    pub(crate) fn record_sent(
         &mut self,
         now: Instant,
         first: bool,
         again: bool,
         in_flight: u32,
-    ) -> Departure {
+    ) -> SendRecord {
         if first {
             (self.first_sent, self.delivered_at) = (now, now);
         }
-        Departure {
+        SendRecord {
             sent: now,
             order: 0,
             again,
@@ -183,37 +183,37 @@ impl DeliveryAccount {
         }
     }
 
-    /// The application has nothing more to send, and the window would let it: until what is in flight
-    /// now has arrived, rates tell of the application and not of the path.
+    /// Notes that the sender is application-limited: until the data now in flight is delivered,
+    /// samples do not measure the path.
     pub(crate) fn note_application_limited(&mut self, in_flight: u32) {
         self.limited_until = (self.delivered + u64::from(in_flight)).max(1);
     }
 
-    /// `bytes` were found lost.
+    /// Counts `bytes` marked lost.
     pub(crate) fn note_lost(&mut self, bytes: u32) {
         self.lost += u64::from(bytes);
     }
 
-    /// `stretch` is found lost, and with it `found` bytes that are not counted yet: what the congestion
-    /// control is told.
-    pub(crate) fn loss_of(&self, stretch: &Stretch, found: u64) -> Lost {
-        let departure = &stretch.departure;
+    /// Returns the loss to report to congestion control: `range`, after `found` bytes not counted
+    /// yet.
+    pub(crate) fn loss_of(&self, range: &SentRange, found: u64) -> Lost {
+        let send_record = &range.send_record;
         Lost {
-            bytes: stretch.length(),
-            in_flight_at_send: departure.in_flight,
-            since_sent: self.lost + found - departure.lost,
-            application_limited: departure.application_limited,
+            bytes: range.length(),
+            in_flight_at_send: send_record.in_flight,
+            since_sent: self.lost + found - send_record.lost,
+            application_limited: send_record.application_limited,
         }
     }
 
-    /// Takes in what the arrival of `bytes`, the newest of which left like `departure`, says of the path's rate:
-    /// nothing if the time is shorter than the path's shortest round trip, because the rate would be too high (the
-    /// draft's §4.1.2.3).
+    /// Processes the delivery of `bytes`, the last sent of which has the record `send_record`, and
+    /// returns a sample of the rate. There is none if the interval is shorter than the minimum
+    /// round trip, because the rate would be too high (the draft's §4.1.2.3).
     #[inline(always)]
-    pub(crate) fn settle(
+    pub(crate) fn on_delivered(
         &mut self,
         now: Instant,
-        departure: &Departure,
+        send_record: &SendRecord,
         bytes: u32,
         shortest: Option<Duration>,
     ) -> Option<RateSample> {
@@ -222,20 +222,20 @@ impl DeliveryAccount {
         if self.limited_until > 0 && self.delivered > self.limited_until {
             self.limited_until = 0;
         }
-        let sending = departure.sent.since(departure.first_sent);
-        let acknowledging = now.since(departure.delivered_at);
-        self.first_sent = departure.sent;
+        let sending = send_record.sent.since(send_record.first_sent);
+        let acknowledging = now.since(send_record.delivered_at);
+        self.first_sent = send_record.sent;
         let interval = sending.max(acknowledging);
         if interval == Duration::ZERO || shortest.is_some_and(|shortest| interval < shortest) {
             return None;
         }
         let sample = RateSample {
             delivered: self.delivered,
-            prior_delivered: departure.delivered,
+            prior_delivered: send_record.delivered,
             interval,
-            application_limited: departure.application_limited,
-            in_flight_at_send: departure.in_flight,
-            lost: self.lost - departure.lost,
+            application_limited: send_record.application_limited,
+            in_flight_at_send: send_record.in_flight,
+            lost: self.lost - send_record.lost,
         };
         self.latest = Some(sample);
         Some(sample)

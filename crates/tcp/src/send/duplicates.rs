@@ -1,6 +1,5 @@
-//! Loss recovery with a peer that cannot name what it has: three duplicate acknowledgements (RFC 5681
-//! §3.2), then hole by hole (RFC 6582), limited transmit (RFC 3042), and timeouts that may have been
-//! spurious (RFC 5682 §2).
+//! Loss recovery with a peer without SACK: three duplicate ACKs (RFC 5681 §3.2), NewReno (RFC
+//! 6582), limited transmit (RFC 3042), and spurious timeouts (RFC 5682 §2).
 
 use super::frto::{Frto, FrtoVerdict};
 use super::loss::{Phase, TimerVerdict};
@@ -9,12 +8,12 @@ use crate::congestion::{Acknowledged, FastRecovery};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// Duplicate acknowledgements, or segments named beyond a hole, that mean a loss and no mere reordering
-/// (DupThresh).
+/// DupThresh: duplicate ACKs, or segments SACKed beyond a hole, that indicate a loss instead of
+/// reordering.
 pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
 
 impl Connection {
-    /// An acknowledgement that says nothing new, with data in flight (RFC 5681 §2).
+    /// Handles a duplicate ACK with data in flight (RFC 5681 §2).
     pub(crate) fn on_duplicate_ack(&mut self) {
         let flight = self.snd.flight();
         let loss = &mut self.sender.loss;
@@ -32,8 +31,8 @@ impl Connection {
         }
     }
 
-    /// What the first duplicates let go beyond the congestion window (RFC 3042 §2), in bytes. With
-    /// selective acknowledgements the pipe says the same.
+    /// Returns the bytes that the first duplicate ACKs admit beyond the congestion window (RFC 3042
+    /// §2). With SACK the pipe accounts for them.
     pub(crate) fn limited_transmit(&self) -> u32 {
         let loss = &self.sender.loss;
         let applies = self.config.limited_transmit
@@ -44,7 +43,7 @@ impl Connection {
 
     fn retransmit_fast(&mut self) {
         self.statistics.fast_retransmissions += 1;
-        // What limited transmit has added does not count (RFC 5681 §3.2 step 2).
+        // Segments sent by limited transmit do not count (RFC 5681 §3.2 step 2).
         let flight = self.sender.loss.flight;
         self.reduce_for_loss(flight, self.snd.una);
         let controller = self.sender.congestion.controller();
@@ -55,7 +54,7 @@ impl Connection {
         loss.phase = match controller.fast_recovery() {
             FastRecovery::None => Phase::Open,
             FastRecovery::UntilNewAck | FastRecovery::UntilRecovered => {
-                // The three segments that the duplicates told of have left the network.
+                // The three segments behind the duplicate ACKs have left the network.
                 controller.window_mut().set_to_threshold_plus(3);
                 Phase::FastRecovery
             }
@@ -63,8 +62,7 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// New data was acknowledged; `limited` says whether the congestion window was what had held us
-    /// back.
+    /// Handles an acknowledgement of new data; `limited` says whether the sender was cwnd-limited.
     pub(crate) fn judge_new_ack(&mut self, ack: &Acknowledged, limited: bool) -> TimerVerdict {
         self.sender.loss.duplicates = 0;
         match self.sender.loss.phase {
@@ -86,7 +84,9 @@ impl Connection {
         let rule = controller.fast_recovery();
         if recovered || rule == FastRecovery::UntilNewAck {
             match rule {
-                FastRecovery::UntilRecovered => controller.window_mut().settle(self.snd.max - ack),
+                FastRecovery::UntilRecovered => {
+                    controller.window_mut().end_recovery(self.snd.max - ack);
+                }
                 _ => controller.window_mut().set_to_threshold_plus(0),
             }
             self.sender.loss.phase = Phase::Open;
@@ -102,14 +102,14 @@ impl Connection {
         }
     }
 
-    /// What answers a timeout has `advanced` SND.UNA, or was a duplicate: was the timeout spurious (RFC 5682
-    /// §2.1 steps 2 and 3)?
+    /// Judges a timeout by the answer to it, which `advanced` SND.UNA or was a duplicate (RFC 5682
+    /// §2.1 steps 2 and 3).
     pub(crate) fn judge_timeout_in_order(&mut self, now: Instant, advanced: bool) {
         let frto = self.sender.loss.frto;
         if self.agreement.selective_acks || !frto.is_on() {
             return;
         }
-        // What could be sent now is judged as it will be chosen.
+        // The choice of a segment in this state decides whether new data can be sent.
         self.sender.loss.frto = Frto::SentNew;
         let (una, loss) = (self.snd.una, &self.sender.loss);
         let may_ask =
@@ -122,12 +122,12 @@ impl Connection {
                 self.sender.loss.frto = Frto::Off;
                 self.undo_timeout(now);
             }
-            FrtoVerdict::Lost => self.believe_timeout(),
+            FrtoVerdict::Lost => self.confirm_timeout(),
         }
     }
 
-    /// Everything is sent again after all, but what was just now.
-    fn believe_timeout(&mut self) {
+    /// Retransmits everything but the segment just retransmitted: the timeout was genuine.
+    fn confirm_timeout(&mut self) {
         self.snd.nxt = self.snd.una.later(self.sender.loss.repeated_to);
         self.sender.undo = None;
         let loss = &mut self.sender.loss;

@@ -1,27 +1,26 @@
-//! What a connection sends before it has heard of the path, or has heard nothing of it for a while: its first
-//! flight, and the first after an idle time. A path that loses a part of one is not given as much at once again
-//! (RFC 6928 §2).
+//! The first flight of a connection, and the first one after an idle time, which are sent without
+//! feedback from the path. A loss in one makes later restarts smaller (RFC 6928 §2).
 
 use crate::Connection;
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 
-/// Bytes that may leave at once on any path (RFC 6928 §2: "4 KB").
+/// Bytes that may be sent at once on any path (RFC 6928 §2: "4 KB").
 const HARMLESS: u64 = 4 << 10;
 
-/// The flight that began last, in bytes.
+/// The latest first flight, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FirstFlight {
-    /// Acknowledged in the connection's life when it began.
+    /// Bytes acknowledged when it began.
     began: u64,
-    /// The window with which it began.
+    /// The window at its start.
     window: u32,
 }
 
 packed!(FirstFlight { began, window });
 
 impl FirstFlight {
-    /// Is what was lost a part of it, and of more than is harmless? Until now `acknowledged` bytes are, and so many
-    /// are in `flight`.
+    /// Whether a loss belongs to the flight and the flight was larger than harmless, with
+    /// `acknowledged` bytes so far and `flight` in flight.
     fn is_hit(self, acknowledged: u64, flight: u32) -> bool {
         let since = acknowledged - self.began;
         since < u64::from(self.window) && since + u64::from(flight) > HARMLESS
@@ -29,14 +28,14 @@ impl FirstFlight {
 }
 
 impl Connection {
-    /// The connection begins to send, or begins again after it was idle.
+    /// Notes that the connection begins to send, or resumes after an idle time.
     pub(crate) fn begin_first_flight(&mut self) {
         let window = self.sender.congestion.window().cwnd();
         self.sender.first_flight =
             FirstFlight { began: self.statistics.bytes_acknowledged, window };
     }
 
-    /// Something was lost.
+    /// Handles a loss: the restart window shrinks if it is in the first flight.
     pub(super) fn judge_first_flight(&mut self) {
         if self.sender.first_flight.is_hit(self.statistics.bytes_acknowledged, self.snd.flight()) {
             self.sender.congestion.controller().window_mut().restart_with_less();
@@ -49,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_loss_hits_it_until_all_of_it_is_acknowledged_and_if_it_was_more_than_is_harmless() {
+    fn a_loss_counts_until_a_flight_larger_than_4_kib_is_acknowledged() {
         let flight = FirstFlight { began: 50_000, window: 10_000 };
         let hits =
             [(50_000, 4_096), (50_000, 4_097), (53_000, 1_097), (59_999, 9_000), (60_000, 9_000)];

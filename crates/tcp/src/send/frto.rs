@@ -1,34 +1,34 @@
-//! F-RTO: was a timeout spurious, and what it took for lost only late (RFC 5682)? After the first
-//! retransmission new data is sent instead of old, and if what was sent before the timeout, and not since, is
-//! acknowledged nevertheless, it was never lost.
+//! F-RTO: detection of spurious timeouts (RFC 5682). After the first retransmission new data is
+//! sent instead of old. If data sent only before the timeout is then acknowledged, nothing was
+//! lost.
 
 use super::delivery::Delivery;
-use crate::rest::pack::packed_enum;
+use crate::compact::pack::packed_enum;
 use linerate_wire::SeqNum;
 
-/// Where the algorithm stands.
+/// The state of the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frto {
-    /// There is nothing to find out.
+    /// No timeout is being judged.
     Off,
-    /// Step 1: the first segment was sent again; nothing else is, until it is answered.
+    /// Step 1: the first segment was retransmitted; its answer is outstanding.
     Retransmitted,
-    /// Step 2: the answer was new, and new data was sent instead of old.
+    /// Step 2: after a new acknowledgement, new data was sent instead of old.
     SentNew,
 }
 
 packed_enum!(Frto { Off, Retransmitted, SentNew });
 
-/// What an acknowledgement after a timeout shows.
+/// The conclusion from an acknowledgement after a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrtoVerdict {
-    /// What was in flight is lost, or there is no telling: send it again.
+    /// The flight is lost, or it is undecidable: retransmit it.
     Lost,
-    /// The retransmission is not answered yet.
+    /// The retransmission is not yet answered.
     Wait,
-    /// Ask on, with new data.
+    /// Continue by sending new data.
     AskOn,
-    /// The timeout came too early: nothing was lost.
+    /// The timeout was spurious: nothing was lost.
     Spurious,
 }
 
@@ -37,9 +37,9 @@ impl Frto {
         !matches!(self, Self::Off)
     }
 
-    /// The SACK-enhanced algorithm (§3.1): judges an acknowledgement, whether it `advanced` SND.UNA, what it
-    /// delivered, and whether there is new data to send. `recover` is RecoveryPoint, the end of what was sent before
-    /// the timeout.
+    /// Judges an acknowledgement by the SACK-enhanced algorithm (§3.1): whether it `advanced`
+    /// SND.UNA, its delivery, and whether there is new data to send. `recover` is RecoveryPoint,
+    /// the end of the data sent before the timeout.
     pub(crate) fn judge(
         self,
         advanced: bool,
@@ -48,7 +48,7 @@ impl Frto {
         has_new: bool,
     ) -> FrtoVerdict {
         let has_original = delivery.first_original.is_some_and(|seq| seq.before(recover));
-        // Answers to new data repeat blocks that the path may have lost before the timeout (step 3 (a)).
+        // Answers to new data repeat blocks whose first reports may have been lost (step 3 (a)).
         let is_beyond = delivery.forward().after(recover);
         match self {
             Self::Retransmitted if !advanced => FrtoVerdict::Wait,
@@ -58,10 +58,9 @@ impl Frto {
         }
     }
 
-    /// With one that does not (§2.1): judges an acknowledgement, whether it `advanced` SND.UNA or was a
-    /// duplicate, and whether it `may_ask`: it covers what was sent again and not all that was in flight,
-    /// and there is new data that can be sent. What advances it once more was sent before the timeout and
-    /// not since.
+    /// Judges an acknowledgement by the basic algorithm (§2.1): whether it `advanced` SND.UNA or
+    /// was a duplicate. `may_ask` says that it covers the retransmission but not the whole flight,
+    /// and that new data can be sent. A second advance was sent before the timeout only.
     pub(crate) const fn judge_in_order(self, advanced: bool, may_ask: bool) -> FrtoVerdict {
         match self {
             Self::Retransmitted if advanced && may_ask => FrtoVerdict::AskOn,

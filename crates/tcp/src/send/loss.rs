@@ -4,8 +4,8 @@
 
 use super::frto::Frto;
 use super::probe::TailProbe;
+use crate::compact::pack::{packed, packed_enum};
 use crate::event::Events;
-use crate::rest::pack::{packed, packed_enum};
 use crate::{Connection, Error, RecoveryState, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
@@ -136,7 +136,7 @@ impl Connection {
         self.statistics.retransmission_timeouts += 1;
         self.sender.expiries = self.sender.expiries.saturating_add(1);
         if self.sender.expiries >= R1 {
-            self.events |= Events::TROUBLE;
+            self.events |= Events::SOFT_ERROR;
         }
         self.output_due = true;
         self.sender.rtt.back_off(now);
@@ -160,7 +160,7 @@ impl Connection {
     /// Something was lost, and the window was reduced for it.
     pub(super) fn on_loss_noticed(&mut self) {
         self.on_window_reduced();
-        self.doubt_options();
+        self.on_option_lost();
         self.judge_first_flight();
     }
 
@@ -201,9 +201,12 @@ impl Connection {
         if self.sender.silent_since == Instant::NEVER {
             self.sender.silent_since = now;
         }
-        let patience =
-            if self.state.is_synchronized() { self.patience() } else { self.handshake_patience() };
-        now.since(self.sender.silent_since) >= patience
+        let unacknowledged_timeout = if self.state.is_synchronized() {
+            self.unacknowledged_timeout()
+        } else {
+            self.handshake_timeout()
+        };
+        now.since(self.sender.silent_since) >= unacknowledged_timeout
     }
 
     /// What the application is told of a peer that is given up (RFC 1122 §4.2.3.9).

@@ -1,4 +1,4 @@
-//! The sending half: what was written, what is in flight, and what the peer and the network allow.
+//! The sending half: written data, data in flight, and the limits of the peer and the network.
 
 pub(crate) mod buffer;
 pub(crate) mod busy_time;
@@ -17,14 +17,14 @@ mod rack;
 pub(crate) mod recovery;
 pub(crate) mod rtt;
 pub(crate) mod scoreboard;
-mod stretches;
+mod sent_ranges;
 mod undo;
 mod usage;
 
 use crate::SharedConfig;
+use crate::compact::pack::{packed, packed_enum};
 use crate::congestion::Congestion;
 use crate::opening::DEFAULT_PEER_MSS;
-use crate::rest::pack::{packed, packed_enum};
 use alloc::boxed::Box;
 use buffer::SendBuffer;
 use busy_time::BusyTime;
@@ -42,32 +42,32 @@ use scoreboard::Scoreboard;
 use undo::Undo;
 use usage::Usage;
 
-/// The send sequence variables (RFC 9293 §3.3.1). Those that the data arm of header prediction
-/// reads come first.
+/// The send sequence variables (RFC 9293 §3.3.1). Those that header prediction of data reads come
+/// first.
 ///
 /// Invariant: `una ≤ nxt ≤ max`.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct SendSequence {
-    /// SND.UNA: the oldest number not acknowledged.
+    /// SND.UNA: the oldest unacknowledged number.
     pub(crate) una: SeqNum,
     /// SND.WL1: SEG.SEQ of the last window update.
     pub(crate) wl1: SeqNum,
     /// SND.WL2: SEG.ACK of the last window update.
     pub(crate) wl2: SeqNum,
-    /// SND.WND: what the peer allows beyond una, in bytes.
+    /// SND.WND: the peer's window beyond SND.UNA, in bytes.
     pub(crate) wnd: u32,
-    /// SND.NXT: the next number to send; behind `max` while old segments are sent again.
+    /// SND.NXT: the next number to send; less than `max` during retransmissions.
     pub(crate) nxt: SeqNum,
     /// One beyond the highest number ever sent.
     pub(crate) max: SeqNum,
-    /// Max(SND.WND) (RFC 9293 §3.8.6.2.1): the peer's buffer, as far as we can tell.
+    /// Max(SND.WND) (RFC 9293 §3.8.6.2.1): an estimate of the peer's buffer.
     pub(crate) max_wnd: u32,
-    /// ISS: our initial number.
+    /// ISS: our initial sequence number.
     pub(crate) iss: SeqNum,
 }
 
-// The first lies beside the peer's numbers, the others beside each other.
+// Adjacent numbers are packed as small differences.
 packed!(SendSequence { wl1, una, wl2, nxt, max, iss, wnd, max_wnd });
 
 impl SendSequence {
@@ -75,74 +75,72 @@ impl SendSequence {
         Self { una: iss, wl1: iss, wl2: iss, wnd: 0, nxt: iss, max: iss, max_wnd: 0, iss }
     }
 
-    /// What was sent and is not acknowledged, in sequence numbers.
+    /// Returns the sequence numbers sent and not acknowledged.
     pub(crate) fn flight(&self) -> u32 {
         self.max - self.una
     }
 }
 
-/// What becomes of a write.
+/// The acceptance of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writes {
-    /// It is taken as far as the buffer has room.
+    /// Writes are accepted while the buffer has room.
     Taken,
-    /// It is taken while little is unsent: there is a low-water mark.
+    /// Writes are accepted while little is unsent: there is a low-water mark.
     Limited,
-    /// It is refused: the application has closed, and a FIN follows the last byte.
+    /// Writes are refused: the application has closed, and a FIN follows the last byte.
     Closed,
 }
 
 packed_enum!(Writes { Taken, Limited, Closed });
 
-/// The send buffer and everything that decides what leaves it. First comes what is asked before anything leaves, be
-/// it an acknowledgement, then what only data and their acknowledgements touch, and last what only losses and the search
-/// for the path's width do.
+/// The send buffer and the state that decides what is sent. Ordered by use: fields for any output,
+/// for data and its acknowledgements, for losses and the path MTU.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Sender {
     pub(crate) usage: Usage,
-    /// Bytes of TCP payload that a segment to this peer may have beside the options that every one carries.
+    /// TCP payload bytes of a full segment, beside the options that every segment carries.
     pub(crate) full: u32,
     pub(crate) writes: Writes,
-    /// When we could last send, the congestion window, or pacing, was what stopped us.
+    /// Whether the sender was cwnd-limited or pacing-limited when it last could send.
     pub(crate) held_back: bool,
-    /// There was no room for all that the application has written last.
+    /// Whether the last write exceeded the room.
     pub(crate) write_refused: bool,
-    /// The same of any write since the buffer was last empty: somebody may wait for room, though another has
-    /// found some.
+    /// Whether any write has exceeded the room since the buffer was last empty: one writer may wait
+    /// although another has found room.
     pub(crate) room_awaited: bool,
-    /// The persist timer has expired: something must leave, whatever the window says.
+    /// Whether the persist timer has expired: a segment must be sent despite the window.
     pub(crate) probe_due: bool,
-    /// The network has reported that the peer cannot be reached, and it has acknowledged nothing new
-    /// since.
+    /// Whether the network reports the peer as unreachable, without new acknowledged data since.
     pub(crate) unreachable: bool,
-    /// How often the retransmission timer has expired since the peer last acknowledged something new.
+    /// Expiries of the retransmission timer since the peer last acknowledged new data.
     pub(crate) expiries: u32,
     pub(crate) pacer: Pacer,
     pub(crate) buffer: SendBuffer,
     pub(crate) rtt: RoundTrip,
-    /// Once something was written: those that wait in a flood shall not be larger for it.
+    /// Allocated with the first write, to keep half-open connections small.
     pub(crate) busy: Option<Box<BusyTime>>,
     /// SND.UP while urgent data is not acknowledged: the number after it.
     pub(crate) urgent: Option<SeqNum>,
-    /// The end of the last segment that was sent although not full (Minshall's SND.SML).
+    /// End of the last small segment sent (Minshall's SND.SML).
     pub(crate) small_end: SeqNum,
-    /// Probes since the window was last open.
+    /// Window probes since the window was last open.
     pub(crate) probes: u32,
-    /// Since when the peer has owed an answer; [`Instant::NEVER`] if it does not.
+    /// Time since when the peer owes an answer; [`Instant::NEVER`] if it does not.
     pub(crate) silent_since: Instant,
-    /// When the peer last acknowledged something new.
+    /// Time when the peer last acknowledged new data.
     pub(crate) progressed: Instant,
-    /// When a segment with data last left that was no probe of a closed window.
+    /// Time when data was last sent, window probes excluded.
     pub(crate) last_sent: Instant,
     pub(crate) loss: Loss,
     pub(crate) account: DeliveryAccount,
     pub(crate) rack: Rack,
-    /// What is in flight, with a peer that names what it has; empty with any other.
+    /// The data in flight, with a peer that supports SACK; else empty.
     pub(crate) scoreboard: Scoreboard,
     pub(crate) congestion: Congestion,
     pub(crate) prr: Prr,
-    /// What the last loss has cost, in case it was none.
+    /// The state before the last recovery, in case it was spurious.
     pub(crate) undo: Option<Box<Undo>>,
     pub(crate) first_flight: FirstFlight,
     pub(crate) path: PathMtu,
@@ -214,23 +212,25 @@ impl Sender {
         }
     }
 
-    /// `left` up to `right` leaves now, perhaps `again`: scoreboard and account remember it.
+    /// Records in scoreboard and delivery state that `left` up to `right` is sent now, perhaps
+    /// `again`.
     #[inline(always)]
-    pub(crate) fn depart(&mut self, now: Instant, left: SeqNum, right: SeqNum, again: bool) {
+    pub(crate) fn record_sent(&mut self, now: Instant, left: SeqNum, right: SeqNum, again: bool) {
         let in_flight = self.scoreboard.in_flight();
         let then = in_flight.saturating_add(right - left);
-        let departure = self.account.depart(now, in_flight == 0, again, then);
-        self.scoreboard.note_sent(left, right, departure);
+        let send_record = self.account.record_sent(now, in_flight == 0, again, then);
+        self.scoreboard.note_sent(left, right, send_record);
     }
 
-    /// The same of what leaves while nothing is in flight, for the first time.
+    /// Records the first transmission of `left` up to `right` while nothing is in flight.
     #[inline(always)]
-    pub(crate) fn depart_first(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
-        let departure = self.account.depart(now, true, false, right - left);
-        self.scoreboard.note_first(left, right, departure);
+    pub(crate) fn record_first_sent(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
+        let send_record = self.account.record_sent(now, true, false, right - left);
+        self.scoreboard.note_first(left, right, send_record);
     }
 
-    /// As [`Connection::is_window_used`](crate::Connection), with so much in flight and full segments of that size.
+    /// Whether the congestion window limits the sender, with `in_flight` bytes and segments of
+    /// `full`; see [`Connection::is_window_used`](crate::Connection).
     #[inline(always)]
     pub(crate) fn is_window_used(&self, in_flight: u32, full: u32, nxt: SeqNum) -> bool {
         let window = self.congestion.window();
@@ -239,19 +239,19 @@ impl Sender {
             || (window.cwnd() < window.ssthresh() && self.usage.is_more_than_half_of(window.cwnd()))
     }
 
-    /// Has the application closed, so that a FIN follows the last byte?
+    /// Whether the application has closed, so that a FIN follows the last byte.
     #[inline(always)]
     pub(crate) fn fin(&self) -> bool {
         self.writes == Writes::Closed
     }
 
-    /// Is there data, or a FIN, from `nxt` on?
+    /// Whether there is data or a FIN from `nxt` on.
     pub(crate) fn has_unsent(&self, nxt: SeqNum) -> bool {
         let end = self.buffer.end();
         nxt.before(end) || (self.fin() && nxt == end)
     }
 
-    /// Has everything been acknowledged, the FIN too?
+    /// Whether everything is acknowledged, including the FIN.
     pub(crate) fn is_fin_acknowledged(&self, una: SeqNum) -> bool {
         self.fin() && una.after(self.buffer.end())
     }

@@ -1,48 +1,46 @@
-//! Pacing: segments leave in small bursts, one after the other at a rate, rather than all at once when
-//! an acknowledgement lets them. What the rate is, the congestion control says, or its window does.
+//! Pacing: segments are sent in small bursts at a rate, instead of all at once when an
+//! acknowledgement admits them. Congestion control or its window determines the rate.
 //!
-//! A burst is a millisecond's worth: a path that is shorter than that has its window in one burst, and
-//! is not paced at all.
+//! A burst takes one millisecond. A path with a shorter round trip has its whole window in one
+//! burst, and is not paced.
 
 use crate::Connection;
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use crate::timers::Timer;
 use linerate_units::{Bytes, Duration, Instant, Rate};
 
-/// What a burst takes at the rate at which it is paid for; a path with a shorter round trip is a short one.
+/// Duration of a burst at the pacing rate. Paths with a shorter round trip are not paced.
 pub(crate) const BURST: Duration = Duration::from_millis(1);
 
-/// Segments of the smallest burst: what a receiver acknowledges together.
+/// Segments of the smallest burst: a receiver acknowledges two together.
 const SMALLEST_BURST: u32 = 2;
 
-/// Segments that leave unpaced before the rate is asked for again.
+/// Segments that are sent unpaced before the rate is computed again.
 const FREE_SEGMENTS: u32 = 256;
 
-/// Are segments spread over the round trip?
+/// Whether segments are paced over the round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacingRule {
-    /// No, whatever the congestion control would like.
+    /// Never, even if congestion control requests a rate.
     Off,
-    /// At the rate that the congestion control asks for, if it does.
+    /// At the rate of congestion control, if it requests one.
     Controller,
-    /// Always: without such a rate, at twice the window a round trip in slow start and at 1.2 times the
-    /// window after it (Linux's ratios).
+    /// Always: without a requested rate, at two windows per round trip in slow start and 1.2
+    /// windows after it (Linux's ratios).
     On,
 }
 
-/// Who lets segments go.
-///
-/// A burst may leave once the one before it has been paid for: when as much time has passed as its bytes
-/// take at the rate.
+/// The pacer. A burst may be sent once the time that the previous one takes at the pacing rate has
+/// passed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pacer {
-    /// Bytes of the present burst.
+    /// Bytes of the current burst.
     budget: u32,
-    /// Bytes of it that have left.
+    /// Bytes of it that were sent.
     spent: u32,
-    /// When it began, or could have begun.
+    /// Time when it began, or could have begun.
     began: Instant,
-    /// The rate at which it is paid for; none if it costs nothing.
+    /// The rate of the burst; none if it is unpaced.
     rate: Option<Rate>,
 }
 
@@ -53,29 +51,29 @@ impl Pacer {
         Self { budget: 1, spent: 0, began: now, rate: None }
     }
 
-    /// May a segment leave now?
+    /// Whether a segment may be sent now.
     pub(crate) const fn is_open(&self) -> bool {
         self.spent < self.budget
     }
 
-    /// Bytes of the present burst that have not left. The last segment may take more.
+    /// Returns the unsent bytes of the current burst. The last segment may exceed them.
     pub(crate) const fn left(&self) -> u32 {
         self.budget.saturating_sub(self.spent)
     }
 
-    /// Bytes that may leave in one frame: of a burst that costs nothing the last frame may take more, as its last
-    /// segment may.
+    /// Returns the bytes for one GSO frame. The last frame of an unpaced burst may exceed it, as
+    /// its last segment may.
     pub(crate) const fn left_in_one_frame(&self) -> u32 {
         if self.rate.is_none() && self.is_open() { u32::MAX } else { self.left() }
     }
 
-    /// A segment with so many bytes of data has left.
+    /// Counts a sent segment with `length` bytes of data.
     pub(crate) const fn on_sent(&mut self, length: u32) {
         self.spent = self.spent.saturating_add(length);
     }
 
-    /// When the present burst has been paid for: after a `timeout` at the latest. What little was heard of a path that
-    /// has been silent for long may give a rate of next to nothing.
+    /// Returns the end of the current burst, at most `timeout` after its start. Outdated samples of
+    /// an idle path may give a rate near zero.
     fn paid_at(&self, timeout: Duration) -> Instant {
         match self.rate {
             Some(rate) => {
@@ -85,9 +83,9 @@ impl Pacer {
         }
     }
 
-    /// The burst before was paid for at `paid`: the next one begins, at `rate`, with segments of `mss`.
+    /// Begins the next burst at `rate`, with segments of `mss`; the previous one ended at `paid`.
     fn begin(&mut self, now: Instant, paid: Instant, rate: Option<Rate>, mss: u32) {
-        // Who comes late, because a timer was late, has half a burst's time to his credit.
+        // A timer that fires late earns at most half a burst of credit.
         let earliest = now - BURST / 2;
         self.began = if self.rate.is_some() { paid.max(earliest) } else { now };
         self.rate = rate;
@@ -98,7 +96,7 @@ impl Pacer {
         };
     }
 
-    /// What is due now does not wait: the timer has expired.
+    /// Admits a segment that is due at once: a timer has expired.
     pub(crate) const fn let_go(&mut self) {
         self.spent = 0;
         if self.budget == 0 {
@@ -106,21 +104,21 @@ impl Pacer {
         }
     }
 
-    /// Nothing leaves before `until`.
+    /// Admits nothing before `until`.
     pub(crate) const fn hold(&mut self, until: Instant) {
         *self = Self { budget: 0, spent: 0, began: until, rate: None };
     }
 }
 
-/// Bytes of a burst (as `C.send_quantum` of draft-ietf-ccwg-bbr §5.6.3, but without its limit of
-/// 64 KiB, for which there is a timer too many at high rates).
+/// Returns the bytes of a burst (`C.send_quantum` of draft-ietf-ccwg-bbr §5.6.3). Its limit of 64
+/// KiB is omitted, as it would need one more timer at high rates.
 pub(crate) fn burst(rate: Rate, mss: u32) -> u32 {
     let bytes = u32::try_from(rate.bytes_in(BURST).count()).unwrap_or(u32::MAX);
     bytes.max(mss.saturating_mul(SMALLEST_BURST))
 }
 
 impl Connection {
-    /// Begins the next burst if it is time.
+    /// Begins the next burst if it is due.
     #[inline]
     pub(crate) fn pace(&mut self, now: Instant) {
         if self.sender.pacer.is_open() {
@@ -137,7 +135,7 @@ impl Connection {
         self.sender.pacer.paid_at(self.sender.rtt.timeout(&self.config.rto))
     }
 
-    /// The rate at which segments leave; none if they need not be spread.
+    /// Returns the pacing rate; none if segments are unpaced.
     pub(crate) fn pacing_rate(&self) -> Option<Rate> {
         let wish = self.sender.congestion.pacing_rate();
         match self.config.pacing {
@@ -154,7 +152,7 @@ impl Connection {
         Some(Rate::of(Bytes::new(u64::from(window.cwnd()) * percent / 100), round_trip))
     }
 
-    /// Nothing could be sent. If it was for pacing, a timer asks again.
+    /// Sets the pacing timer if only pacing prevented output.
     pub(crate) fn watch_pacer(&mut self, now: Instant) {
         if self.waits_for_pacer() {
             let span = self.paid_at().since(now);
@@ -162,7 +160,7 @@ impl Connection {
         }
     }
 
-    /// Would there be data to send, if it were not for pacing?
+    /// Whether only pacing holds back data.
     pub(crate) fn waits_for_pacer(&self) -> bool {
         !self.sender.pacer.is_open() && self.has_sendable()
     }
@@ -186,8 +184,8 @@ mod tests {
         pacer.begin(now, pacer.paid_at(TIMEOUT), Some(rate), MSS);
     }
 
-    /// When each of `count` segments leaves that is always ready.
-    fn departures(pacer: &mut Pacer, rate: Rate, count: usize) -> Vec<u64> {
+    /// Returns the transmission times of `count` segments that are always ready.
+    fn send_times(pacer: &mut Pacer, rate: Rate, count: usize) -> Vec<u64> {
         let mut now = at(0);
         let mut times = Vec::new();
         while times.len() < count {
@@ -202,21 +200,21 @@ mod tests {
     }
 
     #[test]
-    fn slow_segments_leave_in_pairs_at_the_rate() {
+    fn slow_segments_are_sent_in_pairs_at_the_rate() {
         let mut pacer = Pacer::new(at(0));
-        let times = departures(&mut pacer, MEGABYTE_A_SECOND, 7);
+        let times = send_times(&mut pacer, MEGABYTE_A_SECOND, 7);
         assert_eq!(times, [0, 0, 0, 2_000, 2_000, 4_000, 4_000], "the first one is free");
     }
 
     #[test]
-    fn a_burst_is_a_millisecond_s_worth() {
+    fn a_burst_takes_a_millisecond() {
         assert_eq!(burst(Rate::from_bits_per_second(80_000_000), MSS), 10_000);
         assert_eq!(burst(Rate::from_bits_per_second(8), MSS), 2_000);
         assert_eq!(burst(Rate::from_bits_per_second(u64::MAX), MSS), u32::MAX);
     }
 
     #[test]
-    fn who_comes_late_makes_up_for_half_a_burst_and_no_more() {
+    fn a_late_burst_earns_at_most_half_a_burst_of_credit() {
         let mut pacer = Pacer::new(at(0));
         begin(&mut pacer, at(0), MEGABYTE_A_SECOND);
         pacer.on_sent(2 * MSS);
@@ -227,20 +225,20 @@ mod tests {
         assert_eq!(late.paid_at(TIMEOUT), at(4_000), "the rate is kept");
         begin(&mut pacer, at(9_000), MEGABYTE_A_SECOND);
         pacer.on_sent(2 * MSS);
-        assert_eq!(pacer.paid_at(TIMEOUT), at(10_500), "a pause is not made up for");
+        assert_eq!(pacer.paid_at(TIMEOUT), at(10_500), "a pause earns no more");
     }
 
     #[test]
-    fn a_burst_is_paid_for_after_a_timeout_however_low_the_rate() {
+    fn a_burst_ends_after_a_timeout_however_low_the_rate() {
         for bits in [0, 1, 80_000] {
             let mut pacer = Pacer::new(at(0));
-            let times = departures(&mut pacer, Rate::from_bits_per_second(bits), 5);
+            let times = send_times(&mut pacer, Rate::from_bits_per_second(bits), 5);
             assert_eq!(times, [0, 0, 0, 200_000, 200_000], "{bits} bit/s");
         }
     }
 
     #[test]
-    fn what_is_held_leaves_when_the_time_has_come_and_what_is_due_at_once() {
+    fn held_segments_are_sent_at_the_given_time_or_when_a_timer_expires() {
         let mut pacer = Pacer::new(at(0));
         pacer.hold(at(500));
         assert!(!pacer.is_open());

@@ -8,7 +8,7 @@ mod report;
 
 pub(crate) use report::{Belief, Finding};
 
-use crate::rest::pack::{packed, packed_enum};
+use crate::compact::pack::{packed, packed_enum};
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
@@ -315,7 +315,7 @@ impl PathMtu {
     }
 
     /// The probe leaves.
-    pub(crate) fn depart(&mut self, left: SeqNum, right: SeqNum) {
+    pub(crate) fn record_sent(&mut self, left: SeqNum, right: SeqNum) {
         let search = self.search();
         if let Some(size) = search.ready.take() {
             search.trial = Some(Trial { left, right, size, reported: None, missing_until: None });

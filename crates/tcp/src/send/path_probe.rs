@@ -8,7 +8,7 @@ use super::duplicates::DUPLICATE_THRESHOLD;
 use super::loss::R1;
 use super::path_mtu::{Bounds, Outcome, Tally};
 use crate::Connection;
-use crate::ecn::Past;
+use crate::ecn::EcnSignals;
 use crate::event::Events;
 use crate::path::{IPV4_HEADER, SMALLEST_PEER_MSS};
 use crate::receive::saturated;
@@ -75,14 +75,14 @@ impl Connection {
         let length = size - self.sender.path.effective() + mss;
         let needed = length + DUPLICATE_THRESHOLD * mss;
         let window = self.sender.congestion.window().cwnd().min(self.snd.wnd);
-        let is_quiet = self.is_untroubled()
+        let can_compact = self.is_outside_recovery()
             && self.sender.urgent.is_none()
             && !self.has_records()
             && self.sender.probes == 0
             && !self.receiver.has_blocks()
             && !self.user_timeouts.due
-            && !self.ecn.owes_option(Past::OPTION_WITH_DATA);
-        if !is_quiet || window < needed {
+            && !self.ecn.is_option_due(EcnSignals::OPTION_WITH_DATA);
+        if !can_compact || window < needed {
             return Probing::No;
         }
         let in_flight = self.sender.scoreboard.in_flight();
@@ -116,7 +116,7 @@ impl Connection {
     pub(crate) fn remember_path_probe(&mut self, left: SeqNum, right: SeqNum) {
         self.statistics.path_probes += 1;
         self.sender.scoreboard.end_burst();
-        self.sender.path.depart(left, right);
+        self.sender.path.record_sent(left, right);
     }
 
     /// Nothing more leaves now: time, or what has arrived, may let a probe leave next.
@@ -192,8 +192,9 @@ impl Connection {
         // An outage says little of the size: what is found lost by this timeout counts when it is judged next.
         self.doubt_path(now);
         let repeated = (self.snd.max - una).min(self.full_segment());
-        let patience = if self.sender.scoreboard.has_sacked(repeated) { 2 * R1 } else { R1 };
-        let is_full_stop = self.sender.expiries >= patience;
+        let unacknowledged_timeout =
+            if self.sender.scoreboard.has_sacked(repeated) { 2 * R1 } else { R1 };
+        let is_full_stop = self.sender.expiries >= unacknowledged_timeout;
         if !is_full_stop || self.sender.unreachable {
             return;
         }

@@ -34,8 +34,8 @@ impl Connection {
             Belief::None => count(&mut self.statistics.reports_ignored),
             Belief::Now => {
                 count(&mut self.statistics.reports_applied);
-                let stretch = self.sender.scoreboard.stretch_at(quoted);
-                let left = stretch.map_or(now, |stretch| stretch.departure.sent);
+                let range = self.sender.scoreboard.stretch_at(quoted);
+                let left = range.map_or(now, |range| range.send_record.sent);
                 let stamps = (self.timestamps.clock(left), self.timestamps.clock(now));
                 self.sender.path.believe((quoted, size), una, stamps, now);
                 self.send_again_in_smaller_segments();
@@ -51,8 +51,8 @@ impl Connection {
     /// The report waits, unless something that left after the segment that it quotes has arrived already, and
     /// was larger than it says would pass.
     fn hold_report(&mut self, quoted: SeqNum, size: u32) {
-        let stretch = self.sender.scoreboard.stretch_at(quoted);
-        let order = stretch.map_or(u64::MAX, |stretch| stretch.departure.order);
+        let range = self.sender.scoreboard.stretch_at(quoted);
+        let order = range.map_or(u64::MAX, |range| range.send_record.order);
         let end = quoted + self.full_segment();
         if self.sender.rack.has_arrived_after(order, end) && self.sender.scoreboard.has_sacked(size)
         {
@@ -65,8 +65,8 @@ impl Connection {
 
     /// Bytes of the packet that began with `quoted`, at most, as far as what left with it tells.
     fn largest_packet_at(&self, quoted: SeqNum) -> u32 {
-        let stretch = self.sender.scoreboard.stretch_at(quoted);
-        let end = stretch.map_or(self.snd.max, |stretch| stretch.right);
+        let range = self.sender.scoreboard.stretch_at(quoted);
+        let end = range.map_or(self.snd.max, |range| range.right);
         (end - quoted) + self.fixed_headers() + saturated(TcpOptions::MAX_LENGTH)
     }
 
@@ -79,7 +79,7 @@ impl Connection {
     /// Has the segment with the number that a waiting report quotes this fate?
     pub(super) fn is_reported(&self, fate: Fate) -> bool {
         let Some(quoted) = self.sender.path.held_quote() else { return false };
-        self.sender.scoreboard.stretch_at(quoted).is_some_and(|stretch| stretch.fate == fate)
+        self.sender.scoreboard.stretch_at(quoted).is_some_and(|range| range.fate == fate)
     }
 
     /// Discards the report that waits if what it quotes has arrived, or something larger that left later:

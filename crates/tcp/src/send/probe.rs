@@ -1,33 +1,33 @@
-//! Tail loss probe: after the last segment of a burst nothing follows that could show its loss, so one
-//! more is sent before the timer would cost the whole window (RFC 8985 §7).
+//! Tail loss probe (TLP): no later segment can reveal the loss of the last one of a flight, so a
+//! probe is sent before the retransmission timer would collapse the window (RFC 8985 §7).
 
 use super::loss::Phase;
 use super::rack::Rack;
 use crate::Connection;
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use crate::timers::Timer;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SackBlock;
 use linerate_wire::SeqNum;
 
-/// How long a peer may hold back the acknowledgement of a single segment (TLP.max_ack_delay).
+/// Longest delay of the acknowledgement of a single segment (TLP.max_ack_delay).
 const LONGEST_ACK_DELAY: Duration = Duration::from_millis(200);
 
-/// The least that a probe waits: below that, a thread that was not scheduled would look like a loss.
+/// Least probe timeout: with less, a descheduled thread would look like a loss.
 const LEAST_PROBE_TIMEOUT: Duration = Duration::from_millis(5);
 
-/// A probe that has left.
+/// A probe that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TailProbe {
-    /// TLP.end_seq: the end of what it carried.
+    /// TLP.end_seq: the end of its data.
     pub(crate) end: SeqNum,
-    /// TLP.is_retrans: it carried something old.
+    /// TLP.is_retrans: whether it was a retransmission.
     pub(crate) again: bool,
-    /// Its place in the order of departures.
+    /// Number of its transmission.
     order: u64,
-    /// What it has found out is known.
+    /// Whether its outcome is known.
     answered: bool,
-    /// A round trip was measured before that.
+    /// Whether a round trip was measured before that.
     measured: bool,
 }
 
@@ -42,21 +42,21 @@ impl TailProbe {
         self.answered
     }
 
-    /// May another follow: was a round trip measured since this one left (§7.3)?
+    /// Whether another probe is allowed: a round trip was measured since this one (§7.3).
     fn allows_another(&self, rack: &Rack) -> bool {
         self.answered && (self.measured || rack.has_arrived_after(self.order, self.end))
     }
 }
 
-/// How long after the last segment a probe leaves, where the peer may hold back what acknowledges it for `delay`.
+/// Returns the probe timeout for a peer that delays the acknowledgement by up to `delay`.
 #[inline]
 fn probe_after(smoothed: Duration, delay: Duration) -> Duration {
     (smoothed * 2 + delay).max(LEAST_PROBE_TIMEOUT)
 }
 
 impl Connection {
-    /// Restarts the timer for what is in flight: for a probe of its tail if one is allowed and would come first, else for
-    /// the timeout.
+    /// Restarts the timer for the data in flight: for a probe if one is allowed and due first, else
+    /// for the timeout.
     #[inline]
     pub(crate) fn watch_with_probe(&mut self, now: Instant) {
         let timeout = self.sender.rtt.timeout(&self.config.rto);
@@ -66,13 +66,13 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, probe.unwrap_or(timeout));
     }
 
-    /// The same for a segment that is alone in flight, of a connection that misses nothing, whose peer names what it
-    /// has: only the round trip, and an earlier probe, can forbid one.
+    /// Restarts the timer for a single segment in flight, with SACK and nothing missing. Only the
+    /// round trip or an earlier probe can forbid a probe then.
     #[inline(always)]
     pub(crate) fn watch_alone(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let timeout = sender.rtt.timeout(&self.config.rto);
-        // Over a short path the timeout comes first, whatever else there is.
+        // On a short path the timeout is due first in any case.
         let may_probe = timeout > LONGEST_ACK_DELAY
             && sender.rtt.backoff() == 0
             && sender.loss.tail_probe.is_none_or(|probe| probe.allows_another(&sender.rack));
@@ -84,9 +84,9 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, probe.min(timeout));
     }
 
-    /// Nothing more leaves for now. If new data has left since the timer was set, the probe of its tail waits from now on
-    /// (§7.2). If the timer was set just now, it may have been for a single segment, whose acknowledgement may be held
-    /// back.
+    /// Restarts the probe timeout when nothing more can be sent, if new data was sent since the
+    /// timer was set (§7.2), or if the timer was set for a single segment, whose acknowledgement
+    /// may be delayed.
     #[inline]
     pub(crate) fn watch_tail(&mut self, now: Instant) {
         let is_older = self.sender.progressed != now && self.sender.account.delivered_at() != now;
@@ -95,19 +95,19 @@ impl Connection {
         }
     }
 
-    /// When the timeout began that is in force while nothing is missing: with the last acknowledgement of new data, or
-    /// with the first segment of the flight (RFC 6298 (5.1), (5.3)).
+    /// Returns the start of the current timeout while nothing is missing: the last acknowledgement
+    /// of new data, or the first segment of the flight (RFC 6298 (5.1), (5.3)).
     fn timeout_began(&self) -> Instant {
         self.sender.progressed.max(self.sender.account.delivered_at())
     }
 
-    /// Was the timer set for a single segment, and are more in flight now?
+    /// Whether the timer was set for a single segment, and more are in flight now.
     #[inline]
     fn is_single_no_more(&self) -> bool {
         self.sender.loss.probes_single && !self.is_single_in_flight()
     }
 
-    /// The probe's time begins anew; the timeout's does not (TCP_RTO_expiration).
+    /// Restarts the probe timeout, but not the retransmission timeout (TCP_RTO_expiration).
     #[inline(never)]
     fn restart_probe(&mut self, now: Instant) {
         let timeout = self.timeout_began() + self.sender.rtt.timeout(&self.config.rto);
@@ -121,7 +121,7 @@ impl Connection {
         }
     }
 
-    /// TLP_calc_PTO (§7.2); `None` where a probe could tell nothing.
+    /// Returns TLP_calc_PTO (§7.2); `None` if no probe is allowed.
     #[inline]
     fn probe_timeout(&self) -> Option<Duration> {
         let loss = &self.sender.loss;
@@ -140,7 +140,7 @@ impl Connection {
         self.sender.scoreboard.in_flight() <= self.full_segment()
     }
 
-    /// The timer has expired for a probe: it leaves, if it may, and the timer now stands for the timeout.
+    /// Sends a probe, if allowed, when its timeout has expired, and restarts the timer for the RTO.
     pub(super) fn probe_tail(&mut self, now: Instant) {
         self.sender.loss.probes_tail = false;
         if self.sender.scoreboard.in_flight() > 0 && self.may_probe_tail() {
@@ -151,15 +151,15 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout(&self.config.rto));
     }
 
-    /// Is nothing known to be lost? What is, perhaps by a router's report since the timer was set, goes again without a probe,
-    /// and before it.
+    /// Whether no data is marked lost. Data marked lost since the timer was set, perhaps by an ICMP
+    /// report, is retransmitted without a probe.
     pub(crate) fn may_probe_tail(&self) -> bool {
         self.sender.scoreboard.lost() == 0
     }
 
-    /// TLP_process_ack (§7.4.2): what an acknowledgement says of the probe, and whether it `measured` a
-    /// round trip. True if the probe itself has repaired a loss, which the congestion control must hear
-    /// of.
+    /// Processes an acknowledgement for the probe (TLP_process_ack, §7.4.2); `measured` says
+    /// whether it measured a round trip. Returns whether the probe has repaired a loss, which
+    /// congestion control must learn of.
     pub(super) fn judge_tail_probe(
         &mut self,
         ack: SeqNum,

@@ -1,41 +1,41 @@
-//! Proportional rate reduction: during recovery the window comes down to SSTHRESH by the time that a
-//! window of data has been delivered, paced by what is delivered (RFC 6937, with the slow-start bound
-//! chosen per acknowledgement and the byte counts of its successor, draft-ietf-tcpm-prr-rfc6937bis).
+//! Proportional rate reduction: during recovery the window shrinks to SSTHRESH in proportion to the
+//! delivered data (RFC 6937, with the slow-start bound chosen per acknowledgement and the byte
+//! counts of its successor, draft-ietf-tcpm-prr-rfc6937bis).
 
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 
-/// The account of one recovery, in bytes.
+/// The state of one recovery, in bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Prr {
-    /// RecoverFS: what was in flight when recovery began, and will be delivered during it.
+    /// RecoverFS: bytes in flight when recovery began.
     flight: u32,
     /// prr_delivered.
     delivered: u64,
     /// prr_out.
     sent: u64,
-    /// What acknowledgements have let go below SSTHRESH and was not sent since. They may come together,
-    /// with no turn to send in between, and each counts.
+    /// Bytes admitted below SSTHRESH and not yet sent. Acknowledgements may arrive together without
+    /// output in between, and each counts.
     credit: u64,
 }
 
 packed!(Prr { flight, delivered, sent, credit });
 
 impl Prr {
-    /// Recovery begins with `flight` bytes on their way, those counted that the acknowledgement that
-    /// began it has just delivered.
+    /// Begins a recovery with `flight` bytes in flight, including those that the acknowledgement
+    /// which began it has delivered.
     pub(crate) fn begin(flight: u32) -> Self {
         Self { flight: flight.max(1), delivered: 0, sent: 0, credit: 0 }
     }
 
-    /// `bytes` have left, new or again.
+    /// Counts `bytes` sent, new or retransmitted.
     pub(crate) fn note_sent(&mut self, bytes: u32) {
         self.sent += u64::from(bytes);
         self.credit = self.credit.saturating_sub(u64::from(bytes));
     }
 
-    /// The window after an acknowledgement that delivered `delivered` bytes and left `pipe` in flight.
-    /// `safe` says that it moved SND.UNA and told of no further loss: then the pipe may be refilled by
-    /// slow start, else only kept.
+    /// Returns the window after an acknowledgement that delivered `delivered` bytes and left `pipe`
+    /// in flight. `safe` says that it advanced SND.UNA and reported no further loss: then the pipe
+    /// may be refilled by slow start, else only kept.
     pub(crate) fn window(
         &mut self,
         delivered: u32,
@@ -55,7 +55,7 @@ impl Prr {
             due.min(u64::from(ssthresh - pipe))
         };
         if self.sent == 0 {
-            // The fast retransmission itself leaves, whatever the proportion says.
+            // The fast retransmission itself is always sent.
             allowance = allowance.max(u64::from(mss));
         }
         pipe.saturating_add(u32::try_from(allowance).unwrap_or(u32::MAX))
@@ -68,8 +68,8 @@ mod tests {
 
     const MSS: u32 = 1_000;
 
-    /// RFC 6937 §3: of 20 segments one is lost and the window is halved: every other acknowledgement
-    /// lets one leave, and in the end ten are out.
+    /// RFC 6937 §3: one of 20 segments is lost and the window halved. Every other acknowledgement
+    /// admits one segment, ten in total.
     #[test]
     fn half_the_window_is_sent_while_a_window_is_delivered() {
         let mut prr = Prr::begin(20 * MSS);
@@ -86,9 +86,9 @@ mod tests {
         assert_eq!((sent, pipe), (10, ssthresh));
     }
 
-    /// Many losses at once leave the pipe below SSTHRESH: it is filled again by slow start, two for one.
+    /// Many losses leave the pipe below SSTHRESH: slow start refills it, two segments for one.
     #[test]
-    fn an_emptied_pipe_is_filled_by_slow_start_when_that_is_safe() {
+    fn slow_start_refills_an_emptied_pipe_when_safe() {
         let mut prr = Prr::begin(20 * MSS);
         prr.note_sent(MSS);
         assert_eq!(prr.window(MSS, 2 * MSS, 10 * MSS, MSS, true), 2 * MSS + 2 * MSS);
@@ -97,10 +97,10 @@ mod tests {
         assert_eq!(prr.window(MSS, 2 * MSS, 10 * MSS, MSS, false), 2 * MSS + MSS);
     }
 
-    /// A host takes in a batch of acknowledgements before it sends: they let go what they would have one
-    /// by one.
+    /// A host processes a batch of acknowledgements before it sends: they admit as much as
+    /// individually.
     #[test]
-    fn acknowledgements_that_come_together_let_go_what_each_would() {
+    fn a_batch_of_acknowledgements_admits_as_much_as_single_ones() {
         let mut one_by_one = Prr::begin(20 * MSS);
         let mut together = one_by_one.clone();
         let (mut sent, mut pipe) = (0, 4 * MSS);
@@ -115,19 +115,19 @@ mod tests {
         assert_eq!(windows[2] - MSS, sent);
     }
 
-    /// RFC 6937 §3: what was delivered and not sent while the pipe was above SSTHRESH may be sent when further losses
-    /// have emptied it.
+    /// RFC 6937 §3: bytes delivered and not sent while the pipe was above SSTHRESH may be sent when
+    /// further losses have emptied it.
     #[test]
-    fn what_was_held_back_above_the_threshold_is_made_up_for_below_it() {
+    fn unsent_deliveries_above_the_threshold_are_made_up_for_below_it() {
         let mut prr = Prr::begin(20 * MSS);
         prr.note_sent(MSS);
         assert_eq!(prr.window(4 * MSS, 12 * MSS, 10 * MSS, MSS, false), 12 * MSS + MSS);
         assert_eq!(prr.window(MSS, 4 * MSS, 10 * MSS, MSS, false), 4 * MSS + 4 * MSS);
     }
 
-    /// The proportion is rounded up (RFC 6937 §3), and fills the pipe to SSTHRESH and no further.
+    /// The proportion is rounded up (RFC 6937 §3), and fills the pipe exactly to SSTHRESH.
     #[test]
-    fn a_part_of_a_byte_counts_as_one_and_nothing_leaves_above_the_threshold() {
+    fn the_proportion_is_rounded_up_and_limited_by_the_threshold() {
         let mut prr = Prr::begin(3 * MSS);
         prr.note_sent(1);
         assert_eq!(prr.window(1, 3 * MSS, 2 * MSS, MSS, false), 3 * MSS);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_retransmission_always_leaves() {
+    fn the_first_retransmission_is_always_sent() {
         let mut prr = Prr::begin(20 * MSS);
         assert_eq!(prr.window(0, 19 * MSS, 10 * MSS, MSS, false), 19 * MSS + MSS);
     }

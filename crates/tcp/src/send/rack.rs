@@ -1,33 +1,33 @@
-//! RACK: a segment is lost when one that left sufficiently later has arrived (RFC 8985 §6).
+//! RACK: a segment is lost when one that was sent sufficiently later has arrived (RFC 8985 §6).
 
-use super::delivery::{Delivery, Departure, Newest};
-use super::scoreboard::{Stretch, Verdict};
-use crate::rest::pack::packed;
+use super::delivery::{Delivery, Newest, SendRecord};
+use super::scoreboard::{SentRange, Verdict};
+use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
-/// Recoveries for which a window that was widened stays so (RFC 8985 §6.2 step 4).
+/// Recoveries after which a widened reordering window is reset (RFC 8985 §6.2 step 4).
 const PERSISTENCE: u32 = 16;
 
-/// What decides how much reordering is borne.
+/// The inputs of the reordering window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tolerance {
-    /// Is recovery going on, or has the peer named three segments beyond a hole (DupThresh)?
+    /// Whether recovery is in progress, or three segments beyond a hole were SACKed (DupThresh).
     pub(crate) enough_evidence: bool,
-    /// The shortest round trip of the path.
+    /// The minimum round trip of the path.
     pub(crate) shortest: Duration,
     /// SRTT.
     pub(crate) smoothed: Duration,
-    /// What two times that are equal by the clock may differ by in truth.
+    /// Resolution of the clock: times equal by the clock may differ by this.
     pub(crate) resolution: Duration,
 }
 
-/// What is known of the order in which the path delivers.
+/// The RACK state: the order in which the path delivers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rack {
-    /// Which departure was the last of all that have arrived, in place of RACK.xmit_ts.
+    /// Number of the last transmission that has arrived, in place of RACK.xmit_ts.
     order: u64,
-    /// RACK.end_seq: where it ends.
+    /// RACK.end_seq: its end.
     end: SeqNum,
     /// RACK.rtt: its round trip.
     round_trip: Duration,
@@ -35,11 +35,11 @@ pub(crate) struct Rack {
     pub(crate) forward: SeqNum,
     /// RACK.reordering_seen.
     pub(crate) reordering_seen: bool,
-    /// RACK.reo_wnd_mult: quarters of the shortest round trip that reordering may take.
+    /// RACK.reo_wnd_mult: quarters of the minimum round trip that reordering may take.
     multiplier: u32,
-    /// RACK.reo_wnd_persist: recoveries left until the multiplier is one again.
+    /// RACK.reo_wnd_persist: recoveries left until the multiplier is reset.
     persist: u32,
-    /// RACK.dsack_round: one duplicate a round trip widens the window.
+    /// RACK.dsack_round: one duplicate per round trip widens the window.
     widened_until: Option<SeqNum>,
 }
 
@@ -68,13 +68,13 @@ impl Rack {
         }
     }
 
-    /// Has something arrived that left after the segment that left as `order` and ends at `end`?
+    /// Whether a segment has arrived that was sent after the one with `order` and `end`.
     pub(crate) fn has_arrived_after(&self, order: u64, end: SeqNum) -> bool {
         self.order > order || (self.order == order && self.end.after(end))
     }
 
-    /// Steps 2 and 3: takes in what has arrived. `is_ambiguous` says whether the acknowledgement could
-    /// mean an earlier copy of a segment that left last at the given time.
+    /// Processes a delivery (steps 2 and 3). `is_ambiguous` says whether the acknowledgement may be
+    /// for an earlier copy of a segment last sent at the given time.
     #[inline(always)]
     pub(crate) fn observe(
         &mut self,
@@ -85,41 +85,42 @@ impl Rack {
     ) {
         self.forward = delivery.forward();
         self.reordering_seen |= delivery.reordered;
-        let Some(Newest { departure, end }) = delivery.newest else { return };
-        let round_trip = now.since(departure.sent);
+        let Some(Newest { send_record, end }) = delivery.newest else { return };
+        let round_trip = now.since(send_record.sent);
         let too_soon = shortest.is_some_and(|shortest| round_trip < shortest);
-        if departure.again && (too_soon || is_ambiguous(departure.sent)) {
+        if send_record.again && (too_soon || is_ambiguous(send_record.sent)) {
             return;
         }
-        self.note_arrival(&departure, end, round_trip);
+        self.note_arrival(&send_record, end, round_trip);
     }
 
-    /// The same of what was sent once, up to `end`, and has arrived in order with all before it.
+    /// Processes the in-order delivery up to `end` of data without retransmissions.
     #[inline(always)]
-    pub(crate) fn note_landing(
+    pub(crate) fn on_in_order_arrival(
         &mut self,
-        departure: &Departure,
+        send_record: &SendRecord,
         end: SeqNum,
         round_trip: Duration,
     ) {
         self.forward = self.forward.later(end);
-        self.note_arrival(departure, end, round_trip);
+        self.note_arrival(send_record, end, round_trip);
     }
 
     #[inline(always)]
-    fn note_arrival(&mut self, departure: &Departure, end: SeqNum, round_trip: Duration) {
+    fn note_arrival(&mut self, send_record: &SendRecord, end: SeqNum, round_trip: Duration) {
         self.round_trip = round_trip;
-        if departure.is_after(end, self.order, self.end) {
-            (self.order, self.end) = (departure.order, end);
+        if send_record.is_after(end, self.order, self.end) {
+            (self.order, self.end) = (send_record.order, end);
         }
     }
 
-    /// What had arrived beyond `una` the peer has thrown away: nothing that comes is late for that.
+    /// Handles reneging: data that had arrived beyond `una` was discarded, so nothing is late
+    /// because of it.
     pub(crate) fn forget_beyond(&mut self, una: SeqNum) {
         self.forward = self.forward.earlier(una);
     }
 
-    /// Step 4: a segment arrived twice because we sent it again too early, so wait longer from now on.
+    /// Widens the window (step 4): a segment arrived twice because it was retransmitted too early.
     pub(crate) fn widen(&mut self, una: SeqNum, nxt: SeqNum) {
         if self.widened_until.is_none_or(|until| !una.before(until)) {
             self.widened_until = Some(nxt);
@@ -128,7 +129,7 @@ impl Rack {
         }
     }
 
-    /// Fast recovery or RTO recovery has ended: after enough of them without duplicates the window is narrow again.
+    /// Ends a recovery; after enough of them without duplicates the window is reset.
     pub(crate) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -136,7 +137,7 @@ impl Rack {
         }
     }
 
-    /// RACK.reo_wnd: how long after a later segment one may still arrive.
+    /// Returns RACK.reo_wnd: how long after a later segment an earlier one may still arrive.
     fn window(&self, tolerance: &Tolerance) -> Duration {
         let borne = if !self.reordering_seen && tolerance.enough_evidence {
             Duration::ZERO
@@ -146,20 +147,20 @@ impl Rack {
         borne + tolerance.resolution
     }
 
-    /// Step 5: is `stretch`, which is on its way, lost? If it may yet be, `wait` grows to the time that
-    /// this takes to be certain.
+    /// Judges a range in flight (step 5). If it may yet be lost, `wait` grows to the time after
+    /// which it is.
     pub(crate) fn judge(
         &self,
         now: Instant,
-        stretch: &Stretch,
+        range: &SentRange,
         tolerance: &Tolerance,
         wait: &mut Duration,
     ) -> Verdict {
-        if !self.has_arrived_after(stretch.departure.order, stretch.right) {
-            // Those that were sent once left in the order of their numbers.
-            return if stretch.departure.again { Verdict::Keep } else { Verdict::KeepAllFurther };
+        if !self.has_arrived_after(range.send_record.order, range.right) {
+            // Ranges sent once are in the order of their numbers.
+            return if range.send_record.again { Verdict::Keep } else { Verdict::KeepAllFurther };
         }
-        let remaining = self.remaining(now, stretch, tolerance);
+        let remaining = self.remaining(now, range, tolerance);
         if remaining == Duration::ZERO {
             return Verdict::Lost;
         }
@@ -167,22 +168,23 @@ impl Rack {
         Verdict::Keep
     }
 
-    /// After a timeout, everything is lost but what left so recently that it may still arrive (§6.3).
+    /// Judges a range after a timeout: it is lost unless it was sent so recently that it may arrive
+    /// (§6.3).
     pub(crate) fn judge_after_timeout(
         &self,
         now: Instant,
-        stretch: &Stretch,
+        range: &SentRange,
         tolerance: &Tolerance,
     ) -> Verdict {
-        if self.remaining(now, stretch, tolerance) == Duration::ZERO {
+        if self.remaining(now, range, tolerance) == Duration::ZERO {
             Verdict::Lost
         } else {
             Verdict::Keep
         }
     }
 
-    fn remaining(&self, now: Instant, stretch: &Stretch, tolerance: &Tolerance) -> Duration {
-        let deadline = stretch.departure.sent + self.round_trip + self.window(tolerance);
+    fn remaining(&self, now: Instant, range: &SentRange, tolerance: &Tolerance) -> Duration {
+        let deadline = range.send_record.sent + self.round_trip + self.window(tolerance);
         deadline.since(now)
     }
 }
@@ -199,7 +201,7 @@ mod tests {
     };
 
     #[test]
-    fn without_reordering_seen_enough_evidence_leaves_no_doubt() {
+    fn enough_evidence_closes_the_window_unless_reordering_was_seen() {
         let mut rack = Rack::new(SeqNum::new(0));
         assert_eq!(rack.window(&TOLERANCE), Duration::from_millis(25));
         let sure = Tolerance { enough_evidence: true, ..TOLERANCE };

@@ -8,7 +8,7 @@ use super::loss::{Loss, Phase};
 use super::probe::TailProbe;
 use super::prr::Prr;
 use super::rack::{Rack, Tolerance};
-use super::scoreboard::{Fate, Landing, Stretch, Verdict};
+use super::scoreboard::{Fate, Landing, SentRange, Verdict};
 use crate::Connection;
 use crate::congestion::{Acknowledged, FastRecovery};
 use crate::input::validate::Valid;
@@ -64,8 +64,8 @@ impl Connection {
                 && self.sender.is_fin_acknowledged(segment.ack);
             let fin = self.sender.scoreboard.flight_until(segment.ack).filter(|_| is_alone);
             let Some(fin) = fin else { return false };
-            let (sent, again) = (fin.departure.sent, fin.departure.again);
-            self.sender.scoreboard.note_landing();
+            let (sent, again) = (fin.send_record.sent, fin.send_record.again);
+            self.sender.scoreboard.on_in_order_arrival();
             (!again).then_some(sent)
         };
         self.advance_without_data(now, segment.ack);
@@ -137,7 +137,7 @@ impl Connection {
 
     /// Is nothing missing, as far as is known, and no question open? Then an acknowledgement in order
     /// is all there is to it.
-    pub(crate) fn is_untroubled(&self) -> bool {
+    pub(crate) fn is_outside_recovery(&self) -> bool {
         let loss = &self.sender.loss;
         let is_probing = loss.tail_probe.is_some_and(|probe| !probe.is_answered());
         loss.phase == Phase::Open && self.sender.scoreboard.is_clean() && !is_probing
@@ -151,20 +151,20 @@ impl Connection {
         news: &News<'_>,
         duplicate: Option<SackBlock>,
     ) {
-        let untroubled = self.is_untroubled() && duplicate.is_none();
+        let outside_recovery = self.is_outside_recovery() && duplicate.is_none();
         let round_trip = self.measure_delivery(now, news);
         self.observe_order(now, news);
         if let Some(block) = duplicate {
             self.note_duplicate(block);
         }
-        let lost = if untroubled {
+        let lost = if outside_recovery {
             0
         } else {
             self.look_for_arrival_of_reported(Some(&news.delivery));
             self.detect_losses(now)
         };
         let ack = self.reckon(now, news, round_trip, lost);
-        if untroubled {
+        if outside_recovery {
             self.sender.congestion.on_progress(&ack, news.limited);
         } else {
             self.sender.congestion.controller().on_every_acknowledgement(&ack);
@@ -204,7 +204,7 @@ impl Connection {
         let sender = &mut self.sender;
         let landing = if WHOLE {
             let flight =
-                sender.scoreboard.flight_until(ack).filter(|flight| !flight.departure.again);
+                sender.scoreboard.flight_until(ack).filter(|flight| !flight.send_record.again);
             flight.map(|flight| Landing { oldest: flight, newest: flight })
         } else {
             sender.scoreboard.landing_until(ack)
@@ -214,13 +214,13 @@ impl Connection {
         // Nothing is missing, so all of the flight is on its way.
         let flight = if WHOLE { bytes } else { sender.scoreboard.in_flight() };
         let limited = may_grow && sender.is_window_used(flight, full, self.snd.nxt);
-        sender.rtt.measure(&self.config.rto, now, now.since(oldest.departure.sent));
-        let round_trip = now.since(newest.departure.sent);
+        sender.rtt.measure(&self.config.rto, now, now.since(oldest.send_record.sent));
+        let round_trip = now.since(newest.send_record.sent);
         let shortest = sender.rtt.note_shortest(now, round_trip);
-        sender.rack.note_landing(&newest.departure, ack, round_trip);
-        let sample = sender.account.settle(now, &newest.departure, bytes, Some(shortest));
+        sender.rack.on_in_order_arrival(&newest.send_record, ack, round_trip);
+        let sample = sender.account.on_delivered(now, &newest.send_record, bytes, Some(shortest));
         if WHOLE {
-            sender.scoreboard.note_landing();
+            sender.scoreboard.on_in_order_arrival();
         } else {
             sender.scoreboard.note_landing_until(ack);
         }
@@ -254,8 +254,8 @@ impl Connection {
     ) -> Acknowledged {
         let shortest = self.sender.rtt.shortest();
         let newest = news.delivery.newest;
-        let sample = newest.and_then(|Newest { departure, .. }| {
-            self.sender.account.settle(now, &departure, news.delivery.bytes, shortest)
+        let sample = newest.and_then(|Newest { send_record, .. }| {
+            self.sender.account.on_delivered(now, &send_record, news.delivery.bytes, shortest)
         });
         Acknowledged {
             bytes: news.delivery.bytes,
@@ -281,15 +281,15 @@ impl Connection {
         }
     }
 
-    /// RFC 6298 with the departures of segments: for the timeout the oldest that was sent once, whose
+    /// RFC 6298 with the send records of segments: for the timeout the oldest that was sent once, whose
     /// round trip holds the peer's delay, for the congestion control the newest. Where all were sent twice
     /// a timestamp tells which copy is meant (RFC 7323 §4.2).
     #[inline(always)]
     fn measure_delivery(&mut self, now: Instant, news: &News<'_>) -> Option<Duration> {
         if let Some(sent) = news.delivery.oldest_original {
             self.sender.rtt.measure(&self.config.rto, now, now.since(sent));
-            let newest = news.delivery.newest.filter(|newest| !newest.departure.again);
-            let round_trip = now.since(newest.map_or(sent, |newest| newest.departure.sent));
+            let newest = news.delivery.newest.filter(|newest| !newest.send_record.again);
+            let round_trip = now.since(newest.map_or(sent, |newest| newest.send_record.sent));
             self.sender.rtt.note_shortest(now, round_trip);
             return Some(round_trip);
         }
@@ -323,7 +323,7 @@ impl Connection {
         let is_report_open = self.is_reported(Fate::InFlight);
         let tolerance = self.tolerance();
         let mut wait = Duration::ZERO;
-        let lost = self.mark_lost(|rack, stretch| rack.judge(now, stretch, &tolerance, &mut wait));
+        let lost = self.mark_lost(|rack, range| rack.judge(now, range, &tolerance, &mut wait));
         if wait > Duration::ZERO {
             self.timers.set(Timer::Reorder, now, wait);
         } else {
@@ -336,9 +336,9 @@ impl Connection {
         lost
     }
 
-    /// Marks as lost what `judge` says so of, and tells the congestion control of each stretch: how many
+    /// Marks as lost what `judge` says so of, and tells the congestion control of each range: how many
     /// bytes.
-    fn mark_lost(&mut self, mut judge: impl FnMut(&Rack, &Stretch) -> Verdict) -> u32 {
+    fn mark_lost(&mut self, mut judge: impl FnMut(&Rack, &SentRange) -> Verdict) -> u32 {
         let nxt = self.snd.nxt;
         let sender = &mut self.sender;
         let (rack, account, path) = (&sender.rack, &sender.account, &mut sender.path);
@@ -347,17 +347,14 @@ impl Connection {
         let mut probed = 0;
         let controller = sender.congestion.controller();
         let mut found = 0;
-        let lost = sender.scoreboard.mark_lost(|stretch| {
-            let verdict = judge(rack, stretch);
-            if verdict == Verdict::Lost
-                && may_be_probe
-                && path.is_probe(stretch.left, stretch.right)
-            {
+        let lost = sender.scoreboard.mark_lost(|range| {
+            let verdict = judge(rack, range);
+            if verdict == Verdict::Lost && may_be_probe && path.is_probe(range.left, range.right) {
                 path.miss_probe(nxt);
-                probed += stretch.length();
+                probed += range.length();
             } else if verdict == Verdict::Lost {
-                found += u64::from(stretch.length());
-                controller.on_lost(&account.loss_of(stretch, found));
+                found += u64::from(range.length());
+                controller.on_lost(&account.loss_of(range, found));
             }
             verdict
         });
@@ -394,7 +391,7 @@ impl Connection {
     /// (RFC 8985 §6.2 steps 4 and 5).
     #[cold]
     fn note_duplicate(&mut self, block: SackBlock) {
-        self.statistics.duplicates_told += 1;
+        self.statistics.duplicates_reported += 1;
         self.sender.rack.widen(self.snd.una, self.snd.nxt);
         self.sender.path.note_duplicate(block.left, block.right);
     }
@@ -494,7 +491,7 @@ impl Connection {
         if controller.governs_recovery() {
             controller.on_recovered();
         } else if was_fast {
-            controller.window_mut().settle_without_burst(pipe);
+            controller.window_mut().end_recovery_without_burst(pipe);
         }
         self.sender.loss = Loss::new(self.sender.loss.recover);
     }
@@ -551,9 +548,9 @@ impl Connection {
 
     fn mark_lost_after_timeout(&mut self, now: Instant) {
         let (tolerance, una) = (self.tolerance(), self.snd.una);
-        self.mark_lost(|rack, stretch| {
-            let first = stretch.left == una;
-            if first { Verdict::Lost } else { rack.judge_after_timeout(now, stretch, &tolerance) }
+        self.mark_lost(|rack, range| {
+            let first = range.left == una;
+            if first { Verdict::Lost } else { rack.judge_after_timeout(now, range, &tolerance) }
         });
     }
 
@@ -563,7 +560,7 @@ impl Connection {
         let bytes = right - left;
         let probes_tail =
             core::mem::take(&mut self.sender.loss.tail_probe_due) && self.may_probe_tail();
-        self.sender.depart(now, left, right, left.before(self.snd.max));
+        self.sender.record_sent(now, left, right, left.before(self.snd.max));
         if self.sender.loss.phase == Phase::FastRecovery {
             self.sender.prr.note_sent(bytes);
         }

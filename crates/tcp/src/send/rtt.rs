@@ -1,50 +1,49 @@
-//! The round-trip time and the retransmission timeout drawn from it (RFC 6298).
+//! The round-trip time and the retransmission timeout (RFC 6298).
 
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
-/// How long a shortest round trip is believed.
+/// Validity of a minimum round trip.
 const SHORTEST_HOLDS: Duration = Duration::from_secs(300);
 
-/// No round trip counts as longer: some centuries would not fit the arithmetic.
+/// Upper limit of a sample, which prevents overflow.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 /// The limits of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoLimits {
-    /// Before the first measurement. RFC 6298 (2.1): 1 s.
+    /// Timeout before the first sample. RFC 6298 (2.1): 1 s.
     pub initial: Duration,
-    /// RFC 6298 (2.4) says 1 s; Linux and the modern profile keep 200 ms, so that a loss on a short
-    /// path does not cost a thousand round trips.
+    /// RFC 6298 (2.4) says 1 s; Linux and the modern profile use 200 ms, so that a loss on a short
+    /// path does not cost thousands of round trips.
     pub minimum: Duration,
     /// RFC 6298 (2.5): at least 60 s.
     pub maximum: Duration,
-    /// G, the resolution of the clock that measures: a nanosecond where the host is told the time as
-    /// exactly as that.
+    /// G, the resolution of the clock: a nanosecond where the host's time is that precise.
     pub granularity: Duration,
 }
 
 /// Smoothed round-trip time, its variation, and the timeout with its backoff.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RoundTrip {
-    /// SRTT; [`Duration::MAX`] before the first measurement.
+    /// SRTT; [`Duration::MAX`] before the first sample.
     smoothed: Duration,
     variation: Duration,
     /// Invariant: at most the largest.
     rto: Duration,
-    /// How many times the timeout has been doubled.
+    /// Number of times that the timeout is doubled.
     backoff: u32,
-    /// When it last was.
+    /// Time of the last backoff.
     expired: Instant,
-    /// What acknowledges the segment that is timed, which is never one that was sent twice (Karn's rule).
+    /// Acknowledgement that ends the measurement, of a segment sent once (Karn's algorithm).
     expected: SeqNum,
-    /// When it left; [`Instant::NEVER`] if none is timed.
+    /// Time when that segment was sent; [`Instant::NEVER`] if none is timed.
     timed: Instant,
-    /// The shortest round trip of late (RACK.min_RTT); [`Duration::MAX`] before the first one.
+    /// The recent minimum (RACK.min_RTT); [`Duration::MAX`] before the first sample.
     shortest: Duration,
-    /// Until when it is believed.
+    /// End of its validity.
     shortest_until: Instant,
 }
 
@@ -75,18 +74,18 @@ impl RoundTrip {
         }
     }
 
-    /// SRTT, once there is one.
+    /// Returns SRTT, once measured.
     #[inline(always)]
     pub(crate) fn smoothed(&self) -> Option<Duration> {
         (self.smoothed != Duration::MAX).then_some(self.smoothed)
     }
 
-    /// RTTVAR.
+    /// Returns RTTVAR.
     pub(crate) const fn variation(&self) -> Duration {
         self.variation
     }
 
-    /// The timeout that applies now, backoff included.
+    /// Returns the current timeout, backoff included.
     #[inline]
     pub(crate) fn timeout(&self, limits: &RtoLimits) -> Duration {
         if self.backoff == 0 { self.rto } else { self.doubled_timeout(limits) }
@@ -97,25 +96,26 @@ impl RoundTrip {
         (self.rto * (1 << self.backoff.min(16))).min(limits.maximum)
     }
 
-    /// How many times the timeout has been doubled since it was last right.
+    /// Returns how many times the timeout is doubled.
     pub(crate) const fn backoff(&self) -> u32 {
         self.backoff
     }
 
-    /// A segment whose acknowledgement is `expected` leaves for the first time. One at a time is
-    /// timed, once a round trip (RFC 6298 §3).
+    /// Times a new segment whose acknowledgement is `expected`, unless another is timed: one per
+    /// round trip (RFC 6298 §3).
     pub(crate) fn start_timing(&mut self, expected: SeqNum, now: Instant) {
         if self.timed == Instant::NEVER {
             (self.expected, self.timed) = (expected, now);
         }
     }
 
-    /// Something is being sent again: an acknowledgement could mean either copy (Karn's rule).
+    /// Stops timing before a retransmission, since an acknowledgement would be ambiguous (Karn's
+    /// algorithm).
     pub(crate) const fn stop_timing(&mut self) {
         self.timed = Instant::NEVER;
     }
 
-    /// `ack` has arrived; `echoed` is what its timestamp says of the round trip, if it has one.
+    /// Processes `ack`; `echoed` is the round trip by its timestamp, if it has one.
     pub(crate) fn on_acknowledged(
         &mut self,
         limits: &RtoLimits,
@@ -134,25 +134,24 @@ impl RoundTrip {
         }
     }
 
-    /// A segment that was sent once has taken `round_trip`.
+    /// Takes the sample `round_trip` of a segment that was sent once.
     pub(crate) fn measure(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
         self.timed = Instant::NEVER;
         self.sample(limits, now, round_trip);
     }
 
-    /// The acknowledgement of what is timed has come and is withheld from the connection: it is measured now.
-    /// Copies of it, which come whenever the peer has something to say, measure nothing.
+    /// Takes a sample when the acknowledgement of the timed segment has arrived but is withheld
+    /// from the connection. Copies of it that the peer sends later measure nothing.
     pub(crate) fn measure_withheld(&mut self, limits: &RtoLimits, now: Instant) {
         if self.timed != Instant::NEVER {
             let sent = self.timed;
             self.measure(limits, now, now.since(sent));
         }
-        // By milliseconds, as what has left before is told.
+        // In whole milliseconds, since earlier transmissions are recognized in that unit.
         self.expired = now + Duration::from_millis(1);
     }
 
-    /// The same for the shortest of late: an old one is forgotten, because paths change.
-    /// Which it is.
+    /// Updates and returns the recent minimum. An old one expires, because paths change.
     pub(crate) fn note_shortest(&mut self, now: Instant, round_trip: Duration) -> Duration {
         if self.shortest >= round_trip || now >= self.shortest_until {
             (self.shortest, self.shortest_until) = (round_trip, now + SHORTEST_HOLDS);
@@ -160,24 +159,24 @@ impl RoundTrip {
         self.shortest
     }
 
-    /// The shortest round trip of late, once there is one.
+    /// Returns the recent minimum, once measured.
     pub(crate) fn shortest(&self) -> Option<Duration> {
         (self.shortest != Duration::MAX).then_some(self.shortest)
     }
 
-    /// One more expiry without an answer (RFC 6298 (5.5)).
+    /// Doubles the timeout after an expiry (RFC 6298 (5.5)).
     pub(crate) fn back_off(&mut self, now: Instant) {
         self.expired = now;
         self.backoff = (self.backoff + 1).min(16);
     }
 
-    /// The last expiry was spurious: what left before it was late, and not its acknowledgement lost.
-    pub(crate) fn trust_what_is_late(&mut self) {
+    /// Accepts samples of segments sent before the last expiry, which was spurious.
+    pub(crate) fn accept_late_samples(&mut self) {
         self.expired = Instant::ZERO;
     }
 
-    /// The handshake needed a retransmission, so its timeout was too short for this path: begin
-    /// with 3 s (RFC 6298 (5.7)).
+    /// Sets the timeout to 3 s if the SYN was retransmitted, since the initial timeout was too
+    /// short for the path (RFC 6298 (5.7)).
     #[inline]
     pub(crate) fn restart_after_handshake(&mut self, limits: &RtoLimits) {
         if self.backoff > 0 && self.smoothed == Duration::MAX {
@@ -187,19 +186,19 @@ impl RoundTrip {
         }
     }
 
-    /// RFC 6298 (2.2), (2.3).
+    /// Takes a sample (RFC 6298 (2.2), (2.3)).
     ///
-    /// What left before the timer last expired, and is acknowledged now, measures nothing, even where it
-    /// was sent once or a timestamp says which copy is meant: the acknowledgement may have been lost, this
-    /// one answers what the expiry sent, and the wait for our own timer lies in between. Each would make
-    /// the next timeout as long as the last one was in vain, up to the longest. So (5.7) holds here as it
-    /// does without timestamps: what is new is measured. (In milliseconds, as timestamps are.)
+    /// A segment sent before the last expiry yields no sample, even if it was sent once or a
+    /// timestamp identifies the copy. Its acknowledgement may have been lost, and this one answers
+    /// the retransmission, so that the sample would include our own timeout. Each such sample would
+    /// lengthen the next timeout, up to the maximum. (5.7) thus holds as without timestamps: new
+    /// segments are measured. (Compared in milliseconds, the unit of timestamps.)
     #[inline(never)]
     fn sample(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
         if self.expired != Instant::ZERO && self.has_left_before_expiry(now - round_trip) {
             return;
         }
-        // Longer than any timeout can be; then nothing below can overflow, and nothing has to ask.
+        // Longer than any timeout; the limit prevents overflow below.
         let sample = round_trip.min(LONGEST).as_nanos();
         let (smoothed, variation) = if self.smoothed == Duration::MAX {
             (sample, sample / 2)
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sample_sets_three_times_the_round_trip() {
+    fn the_first_sample_sets_the_timeout_to_three_round_trips() {
         let mut rtt = RoundTrip::new(&LIMITS);
         assert_eq!(rtt.timeout(&LIMITS), Duration::from_secs(1));
         rtt.start_timing(SeqNum::new(5), at(0));
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_sent_twice_is_not_timed() {
+    fn a_retransmitted_segment_is_not_timed() {
         let mut rtt = RoundTrip::new(&LIMITS);
         rtt.start_timing(SeqNum::new(5), at(0));
         rtt.stop_timing();
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_acknowledgement_leaves_the_timed_segment_alone() {
+    fn an_earlier_acknowledgement_does_not_end_the_measurement() {
         let mut rtt = RoundTrip::new(&LIMITS);
         rtt.start_timing(SeqNum::new(5), at(0));
         rtt.start_timing(SeqNum::new(9), at(50));
@@ -279,9 +278,9 @@ mod tests {
         assert_eq!(rtt.smoothed(), Some(Duration::from_millis(80)));
     }
 
-    /// RFC 6298 §4: four variations of nothing are the resolution of the clock.
+    /// RFC 6298 §4: with a variation of zero, the resolution of the clock is added.
     #[test]
-    fn a_steady_round_trip_leaves_the_resolution_of_the_clock() {
+    fn a_steady_round_trip_adds_the_resolution_of_the_clock() {
         let mut rtt = RoundTrip::new(&LIMITS);
         for _ in 0..1_000 {
             rtt.measure(&LIMITS, at(500), Duration::from_millis(500));
@@ -289,9 +288,9 @@ mod tests {
         assert_eq!(rtt.timeout(&LIMITS), Duration::from_millis(501));
     }
 
-    /// RFC 8985 §6.2 step 1: the shortest of late, so that a path that has become longer is learned.
+    /// RFC 8985 §6.2 step 1: the minimum expires, so that a path that became longer is learned.
     #[test]
-    fn a_shortest_round_trip_is_forgotten_after_five_minutes() {
+    fn a_minimum_round_trip_expires_after_five_minutes() {
         let mut rtt = RoundTrip::new(&LIMITS);
         rtt.note_shortest(at(0), Duration::from_millis(10));
         rtt.note_shortest(at(299_999), Duration::from_millis(80));

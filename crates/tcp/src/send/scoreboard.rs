@@ -1,20 +1,20 @@
-//! What is in flight: for every stretch of sequence space when it left, and whether it has arrived,
+//! What is in flight: for every range of sequence space when it left, and whether it has arrived,
 //! was found lost, or is still on its way (the scoreboard of RFC 6675 §3, with the times that RFC 8985
 //! §5.2 wants).
 //!
-//! Segments that leave at the same instant make one stretch: a stretch is a burst, not a segment, and is
+//! Segments that leave at the same instant make one range: a range is a burst, not a segment, and is
 //! only cut where a selective acknowledgement cuts it. It never knows why something counts as lost.
 
-use super::delivery::{Delivery, Departure};
-use super::stretches::Stretches;
-use crate::rest::pack::packed;
+use super::delivery::{Delivery, SendRecord};
+use super::sent_ranges::SentRanges;
+use crate::compact::pack::packed;
 use linerate_wire::{SackBlock, SeqNum};
 
-/// Stretches that are remembered. A peer that names single bytes, or a window of millions of bursts,
+/// SentRanges that are remembered. A peer that names single bytes, or a window of millions of bursts,
 /// gets no more: blocks that would need more are not believed, and later bursts join the last one.
-const MOST_STRETCHES: usize = 4_096;
+const MOST_RANGES: usize = 4_096;
 
-/// What is known of a stretch.
+/// What is known of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It is on its way, as far as we know.
@@ -27,16 +27,16 @@ pub(crate) enum Fate {
 
 /// A part of the sequence space that has one history.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Stretch {
+pub(crate) struct SentRange {
     pub(crate) left: SeqNum,
     /// The number after the last.
     pub(crate) right: SeqNum,
     pub(crate) fate: Fate,
     /// How things stood when it last left.
-    pub(crate) departure: Departure,
+    pub(crate) send_record: SendRecord,
 }
 
-impl Stretch {
+impl SentRange {
     pub(crate) fn length(&self) -> u32 {
         self.right - self.left
     }
@@ -45,25 +45,25 @@ impl Stretch {
 /// What arrives with one acknowledgement, in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Landing<'a> {
-    /// The stretch that left first.
-    pub(crate) oldest: &'a Stretch,
+    /// The range that left first.
+    pub(crate) oldest: &'a SentRange,
     /// The one that left last.
-    pub(crate) newest: &'a Stretch,
+    pub(crate) newest: &'a SentRange,
 }
 
-/// The stretches from `snd.una` to `snd.nxt`, in order and without gaps.
+/// The sent_ranges from `snd.una` to `snd.nxt`, in order and without gaps.
 ///
-/// Invariant: `sacked` and `lost` are the sums of the stretches of that fate.
+/// Invariant: `sacked` and `lost` are the sums of the sent_ranges of that fate.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Scoreboard {
-    stretches: Stretches,
-    /// No stretch before this is lost: where to look for the next.
+    sent_ranges: SentRanges,
+    /// No range before this is lost: where to look for the next.
     search_from: SeqNum,
     /// Blocks that were not believed, for want of room.
     pub(crate) refused_blocks: u64,
     /// Bursts that have left in the connection's life.
-    departures: u64,
+    send_records: u64,
     /// Where they begin and end.
     span: (SeqNum, SeqNum),
     sacked: u32,
@@ -71,19 +71,19 @@ pub(crate) struct Scoreboard {
 }
 
 packed!(Scoreboard {
-    span, sacked, lost, departures, search_from, refused_blocks
+    span, sacked, lost, send_records, search_from, refused_blocks
 } known {
-    stretches: |_config| Stretches::new()
+    sent_ranges: |_config| SentRanges::new()
 });
 
 impl Scoreboard {
     pub(crate) const fn new(start: SeqNum) -> Self {
         Self {
-            stretches: Stretches::new(),
+            sent_ranges: SentRanges::new(),
             span: (start, start),
             sacked: 0,
             lost: 0,
-            departures: 0,
+            send_records: 0,
             search_from: start,
             refused_blocks: 0,
         }
@@ -109,104 +109,103 @@ impl Scoreboard {
         self.span.1 - self.span.0 - self.sacked - self.lost
     }
 
-    /// Bytes that were sent more than once and are believed to be in the network. Looks at each stretch.
+    /// Bytes that were sent more than once and are believed to be in the network. Looks at each range.
     pub(crate) fn repeated_in_flight(&self) -> u32 {
-        let repeated =
-            |stretch: &&Stretch| stretch.fate == Fate::InFlight && stretch.departure.again;
-        self.stretches.iter().filter(repeated).map(Stretch::length).sum()
+        let repeated = |range: &&SentRange| range.fate == Fate::InFlight && range.send_record.again;
+        self.sent_ranges.iter().filter(repeated).map(SentRange::length).sum()
     }
 
-    /// The order of the last departure.
+    /// The order of the last transmission.
     pub(crate) const fn last_order(&self) -> u64 {
-        self.departures
+        self.send_records
     }
 
-    /// The last stretch, if the peer has not named it.
-    pub(crate) fn last_unacknowledged(&self) -> Option<&Stretch> {
-        self.stretches.back().filter(|stretch| stretch.fate != Fate::Sacked)
+    /// The last range, if the peer has not named it.
+    pub(crate) fn last_unacknowledged(&self) -> Option<&SentRange> {
+        self.sent_ranges.back().filter(|range| range.fate != Fate::Sacked)
     }
 
     /// `left` up to `right` leaves: at the end of what was sent, or once more, or both.
     #[inline(always)]
-    pub(crate) fn note_sent(&mut self, left: SeqNum, right: SeqNum, departure: Departure) {
-        if self.stretches.is_empty() {
+    pub(crate) fn note_sent(&mut self, left: SeqNum, right: SeqNum, send_record: SendRecord) {
+        if self.sent_ranges.is_empty() {
             self.span = (left, left);
         }
         let end = self.span.1;
         if left.before(end) {
-            self.note_sent_again(left, right.earlier(end), departure);
+            self.note_sent_again(left, right.earlier(end), send_record);
         }
         let left = left.later(end);
         if right.after(left) {
-            self.append(left, right, departure);
+            self.append(left, right, send_record);
         }
     }
 
     /// The same where nothing is in flight.
     #[inline(always)]
-    pub(crate) fn note_first(&mut self, left: SeqNum, right: SeqNum, mut departure: Departure) {
+    pub(crate) fn note_first(&mut self, left: SeqNum, right: SeqNum, mut send_record: SendRecord) {
         self.span = (left, right);
-        self.departures += 1;
-        departure.order = self.departures;
-        self.stretches.begin(Stretch { left, right, fate: Fate::InFlight, departure });
+        self.send_records += 1;
+        send_record.order = self.send_records;
+        self.sent_ranges.begin(SentRange { left, right, fate: Fate::InFlight, send_record });
     }
 
-    /// What leaves next is a stretch of its own, even if it leaves at the same time.
+    /// What leaves next is a range of its own, even if it leaves at the same time.
     pub(crate) const fn end_burst(&mut self) {
-        self.departures += 1;
+        self.send_records += 1;
     }
 
     /// `length` bytes more leave with what has left last, at the end of it.
     pub(crate) fn extend_burst(&mut self, length: u32) {
-        if let Some(last) = self.stretches.back_mut() {
+        if let Some(last) = self.sent_ranges.back_mut() {
             self.span.1 += length;
             last.right = self.span.1;
-            last.departure.grow(length);
+            last.send_record.grow(length);
         }
     }
 
     #[inline]
-    fn append(&mut self, left: SeqNum, right: SeqNum, mut departure: Departure) {
+    fn append(&mut self, left: SeqNum, right: SeqNum, mut send_record: SendRecord) {
         self.span.1 = right;
-        let full = self.stretches.len() >= MOST_STRETCHES;
-        if let Some(last) = self.stretches.back_mut()
+        let full = self.sent_ranges.len() >= MOST_RANGES;
+        if let Some(last) = self.sent_ranges.back_mut()
             && last.fate == Fate::InFlight
-            && last.departure.again == departure.again
+            && last.send_record.again == send_record.again
             && (full
-                || (last.departure.order == self.departures
-                    && last.departure.is_same_burst(&departure)))
+                || (last.send_record.order == self.send_records
+                    && last.send_record.is_same_burst(&send_record)))
         {
             last.right = right;
             // Taken for as late as the latest of them, none is found lost too early.
-            departure.order = self.departures;
-            last.departure = departure;
+            send_record.order = self.send_records;
+            last.send_record = send_record;
             return;
         }
-        self.departures += 1;
-        departure.order = self.departures;
-        self.stretches.push_back(Stretch { left, right, fate: Fate::InFlight, departure });
+        self.send_records += 1;
+        send_record.order = self.send_records;
+        self.sent_ranges.push_back(SentRange { left, right, fate: Fate::InFlight, send_record });
     }
 
     #[cold]
-    fn note_sent_again(&mut self, left: SeqNum, right: SeqNum, mut departure: Departure) {
-        self.departures += 1;
-        departure.order = self.departures;
+    fn note_sent_again(&mut self, left: SeqNum, right: SeqNum, mut send_record: SendRecord) {
+        self.send_records += 1;
+        send_record.order = self.send_records;
         for index in self.cut_out(left, right) {
-            let stretch = &mut self.stretches.all()[index];
-            if stretch.fate == Fate::Lost {
-                self.lost -= stretch.length();
-                stretch.fate = Fate::InFlight;
+            let range = &mut self.sent_ranges.all()[index];
+            if range.fate == Fate::Lost {
+                self.lost -= range.length();
+                range.fate = Fate::InFlight;
             }
-            if stretch.fate == Fate::InFlight {
-                stretch.departure = departure;
+            if range.fate == Fate::InFlight {
+                range.send_record = send_record;
             }
         }
     }
 
     /// The whole flight, if that ends at `ack` and left at one time.
     #[inline]
-    pub(crate) fn flight_until(&self, ack: SeqNum) -> Option<&Stretch> {
-        self.stretches.alone().filter(|_| self.span.1 == ack)
+    pub(crate) fn flight_until(&self, ack: SeqNum) -> Option<&SentRange> {
+        self.sent_ranges.single().filter(|_| self.span.1 == ack)
     }
 
     /// What an acknowledgement of everything before `ack` tells of, if nothing is missing, and if nothing of that was sent
@@ -217,30 +216,31 @@ impl Scoreboard {
         if ack.after(self.span.1) {
             return None;
         }
-        let mut landed = self.stretches.iter().take_while(|stretch| stretch.left.before(ack));
-        let oldest = landed.next().filter(|first| !first.departure.again)?;
-        let newest = landed.try_fold(oldest, |_, next| (!next.departure.again).then_some(next))?;
+        let mut landed = self.sent_ranges.iter().take_while(|range| range.left.before(ack));
+        let oldest = landed.next().filter(|first| !first.send_record.again)?;
+        let newest =
+            landed.try_fold(oldest, |_, next| (!next.send_record.again).then_some(next))?;
         Some(Landing { oldest, newest })
     }
 
     /// It has arrived, and leaves the scoreboard.
     #[inline]
     pub(crate) fn note_landing_until(&mut self, ack: SeqNum) {
-        self.stretches.forget_until(ack);
+        self.sent_ranges.forget_until(ack);
         self.span.0 = ack;
     }
 
     /// [The whole flight](Self::flight_until) has arrived, and leaves the scoreboard.
     #[inline]
-    pub(crate) fn note_landing(&mut self) {
-        self.stretches.forget_alone();
+    pub(crate) fn on_in_order_arrival(&mut self) {
+        self.sent_ranges.remove_single();
         self.span.0 = self.span.1;
     }
 
     /// Everything before `ack` has arrived: it leaves the scoreboard, and `delivery` learns what of it
     /// is news.
     pub(crate) fn acknowledge(&mut self, ack: SeqNum, delivery: &mut Delivery) {
-        while let Some(first) = self.stretches.front_mut()
+        while let Some(first) = self.sent_ranges.front_mut()
             && first.left.before(ack)
         {
             let right = first.right.earlier(ack);
@@ -254,7 +254,7 @@ impl Scoreboard {
                 delivery.take(first, right, length);
             }
             if right == first.right {
-                self.stretches.pop_front();
+                self.sent_ranges.pop_front();
             } else {
                 first.left = right;
             }
@@ -269,84 +269,84 @@ impl Scoreboard {
         if !block.left.all_within(block.right - block.left, start, end - start) {
             return;
         }
-        if self.stretches.len() + 2 > MOST_STRETCHES {
+        if self.sent_ranges.len() + 2 > MOST_RANGES {
             self.refused_blocks += 1;
             return;
         }
-        let range = self.cut_out(block.left, block.right);
-        for index in range.clone() {
-            let stretch = &mut self.stretches.all()[index];
-            if stretch.fate == Fate::Sacked {
+        let indices = self.cut_out(block.left, block.right);
+        for index in indices.clone() {
+            let range = &mut self.sent_ranges.all()[index];
+            if range.fate == Fate::Sacked {
                 continue;
             }
-            let length = stretch.length();
-            delivery.take(stretch, stretch.right, length);
-            if stretch.fate == Fate::Lost {
+            let length = range.length();
+            delivery.take(range, range.right, length);
+            if range.fate == Fate::Lost {
                 self.lost -= length;
             }
-            stretch.fate = Fate::Sacked;
+            range.fate = Fate::Sacked;
             self.sacked += length;
         }
-        self.join_sacked(range);
+        self.join_sacked(indices);
     }
 
-    /// Cuts stretches so that some of them are just `left` to `right`: which. Both must lie in the span.
+    /// Cuts sent_ranges so that some of them are just `left` to `right`: which. Both must lie in the span.
     fn cut_out(&mut self, left: SeqNum, right: SeqNum) -> core::ops::Range<usize> {
         let from = self.cut_at(left);
-        let stretches = self.stretches.all();
+        let sent_ranges = self.sent_ranges.all();
         let mut to = from;
-        while to < stretches.len() && !stretches[to].right.after(right) {
+        while to < sent_ranges.len() && !sent_ranges[to].right.after(right) {
             to += 1;
         }
-        if to < stretches.len() && stretches[to].left.before(right) {
+        if to < sent_ranges.len() && sent_ranges[to].left.before(right) {
             self.cut_at(right);
             to += 1;
         }
         from..to
     }
 
-    /// Cuts the stretch that `seq` lies in, so that one begins there: which.
+    /// Cuts the range that `seq` lies in, so that one begins there: which.
     fn cut_at(&mut self, seq: SeqNum) -> usize {
-        let stretches = self.stretches.all();
-        let index = stretches.partition_point(|stretch| !stretch.right.after(seq));
-        let Some(stretch) = stretches.get_mut(index) else { return index };
-        if !stretch.left.before(seq) {
+        let sent_ranges = self.sent_ranges.all();
+        let index = sent_ranges.partition_point(|range| !range.right.after(seq));
+        let Some(range) = sent_ranges.get_mut(index) else { return index };
+        if !range.left.before(seq) {
             return index;
         }
-        let after = Stretch { left: seq, ..stretch.clone() };
-        stretch.right = seq;
-        stretches.insert(index + 1, after);
+        let after = SentRange { left: seq, ..range.clone() };
+        range.right = seq;
+        sent_ranges.insert(index + 1, after);
         index + 1
     }
 
     /// What arrived has no history that matters: neighbours become one, so that a window with a few holes
-    /// is a few stretches.
-    fn join_sacked(&mut self, range: core::ops::Range<usize>) {
+    /// is a few sent_ranges.
+    fn join_sacked(&mut self, indices: core::ops::Range<usize>) {
         let sacked =
-            |stretch: Option<&Stretch>| stretch.is_some_and(|stretch| stretch.fate == Fate::Sacked);
-        let stretches = self.stretches.all();
-        let first =
-            range.start - usize::from(range.start > 0 && sacked(stretches.get(range.start - 1)));
-        let last = range.end - 1 + usize::from(sacked(stretches.get(range.end)));
+            |range: Option<&SentRange>| range.is_some_and(|range| range.fate == Fate::Sacked);
+        let sent_ranges = self.sent_ranges.all();
+        let first = indices.start
+            - usize::from(indices.start > 0 && sacked(sent_ranges.get(indices.start - 1)));
+        let last = indices.end - 1 + usize::from(sacked(sent_ranges.get(indices.end)));
         if first < last {
-            stretches[first].right = stretches[last].right;
-            stretches.drain(first + 1..=last);
+            sent_ranges[first].right = sent_ranges[last].right;
+            sent_ranges.drain(first + 1..=last);
         }
     }
 
-    /// Marks as lost what `is_lost` says so of, from the first stretch on, until it says that nothing
+    /// Marks as lost what `is_lost` says so of, from the first range on, until it says that nothing
     /// later can be: how many bytes.
-    pub(crate) fn mark_lost(&mut self, mut is_lost: impl FnMut(&Stretch) -> Verdict) -> u32 {
+    pub(crate) fn mark_lost(&mut self, mut is_lost: impl FnMut(&SentRange) -> Verdict) -> u32 {
         let mut found = 0;
-        for stretch in self.stretches.iter_mut() {
-            if stretch.fate != Fate::InFlight {
+        for range in self.sent_ranges.iter_mut() {
+            if range.fate != Fate::InFlight {
                 continue;
             }
-            match is_lost(stretch) {
+            match is_lost(range) {
                 Verdict::Lost => {
-                    stretch.fate = Fate::Lost;
-                    found += stretch.length();
-                    self.search_from = self.search_from.earlier(stretch.left);
+                    range.fate = Fate::Lost;
+                    found += range.length();
+                    self.search_from = self.search_from.earlier(range.left);
                 }
                 Verdict::Keep => {}
                 Verdict::KeepAllFurther => break,
@@ -356,12 +356,12 @@ impl Scoreboard {
         found
     }
 
-    /// The first stretch that must be sent again.
-    pub(crate) fn next_lost(&self) -> Option<&Stretch> {
+    /// The first range that must be sent again.
+    pub(crate) fn next_lost(&self) -> Option<&SentRange> {
         if self.lost == 0 {
             return None;
         }
-        self.stretches.ending_after(self.search_from).find(|stretch| stretch.fate == Fate::Lost)
+        self.sent_ranges.ending_after(self.search_from).find(|range| range.fate == Fate::Lost)
     }
 
     /// What was sent again up to `seq` need not be looked at for the next.
@@ -371,39 +371,37 @@ impl Scoreboard {
 
     /// Nothing was lost after all: what counted so is on its way.
     pub(crate) fn forgive(&mut self) {
-        for stretch in self.stretches.iter_mut() {
-            if stretch.fate == Fate::Lost {
-                stretch.fate = Fate::InFlight;
+        for range in self.sent_ranges.iter_mut() {
+            if range.fate == Fate::Lost {
+                range.fate = Fate::InFlight;
             }
         }
         self.lost = 0;
     }
 
-    /// The stretch that `seq` lies in.
-    pub(crate) fn stretch_at(&self, seq: SeqNum) -> Option<&Stretch> {
-        self.stretches.ending_after(seq).next().filter(|stretch| !stretch.left.after(seq))
+    /// The range that `seq` lies in.
+    pub(crate) fn stretch_at(&self, seq: SeqNum) -> Option<&SentRange> {
+        self.sent_ranges.ending_after(seq).next().filter(|range| !range.left.after(seq))
     }
 
-    /// Has the peer acknowledged up to a stretch that it had named, without taking it? It has thrown
+    /// Has the peer acknowledged up to a range that it had named, without taking it? It has thrown
     /// data away that it had (RFC 2018 §8).
     pub(crate) fn is_reneged(&self) -> bool {
-        self.stretches.front().is_some_and(|first| first.fate == Fate::Sacked)
+        self.sent_ranges.front().is_some_and(|first| first.fate == Fate::Sacked)
     }
 
     /// Has the peer named so many bytes in a row?
     pub(crate) fn has_sacked(&self, bytes: u32) -> bool {
-        self.stretches
-            .iter()
-            .any(|stretch| stretch.fate == Fate::Sacked && stretch.length() >= bytes)
+        self.sent_ranges.iter().any(|range| range.fate == Fate::Sacked && range.length() >= bytes)
     }
 
     /// The peer's selective acknowledgements no longer hold: what they named counts as lost.
     pub(crate) fn forget_sacks(&mut self) {
-        for stretch in self.stretches.iter_mut() {
-            if stretch.fate == Fate::Sacked {
-                stretch.fate = Fate::Lost;
-                self.lost += stretch.right - stretch.left;
-                self.search_from = self.search_from.earlier(stretch.left);
+        for range in self.sent_ranges.iter_mut() {
+            if range.fate == Fate::Sacked {
+                range.fate = Fate::Lost;
+                self.lost += range.right - range.left;
+                self.search_from = self.search_from.earlier(range.left);
             }
         }
         self.sacked = 0;
@@ -411,13 +409,13 @@ impl Scoreboard {
 
     /// Forgets everything, and gives the memory back.
     pub(crate) fn clear(&mut self, start: SeqNum) {
-        let (refused_blocks, departures) = (self.refused_blocks, self.departures);
-        *self = Self { refused_blocks, departures, ..Self::new(start) };
+        let (refused_blocks, send_records) = (self.refused_blocks, self.send_records);
+        *self = Self { refused_blocks, send_records, ..Self::new(start) };
     }
 
     pub(crate) fn check(&self, una: SeqNum, nxt: SeqNum) {
         let (start, end) = self.span;
-        if self.stretches.is_empty() {
+        if self.sent_ranges.is_empty() {
             assert!(
                 start == end && una == nxt,
                 "{} bytes are in flight and not on the scoreboard",
@@ -429,25 +427,24 @@ impl Scoreboard {
             (start, end) == (una, nxt),
             "the scoreboard has {start}..{end}, in flight is {una}..{nxt}"
         );
-        assert!(self.stretches.len() <= MOST_STRETCHES, "{} stretches", self.stretches.len());
+        assert!(self.sent_ranges.len() <= MOST_RANGES, "{} sent_ranges", self.sent_ranges.len());
         let mut at = start;
-        for stretch in self.stretches.iter() {
-            assert!(stretch.left == at && stretch.right.after(at), "a gap before {stretch:?}");
-            at = stretch.right;
+        for range in self.sent_ranges.iter() {
+            assert!(range.left == at && range.right.after(at), "a gap before {range:?}");
+            at = range.right;
         }
-        assert!(at == end, "the last stretch ends at {at}, the scoreboard at {end}");
+        assert!(at == end, "the last range ends at {at}, the scoreboard at {end}");
         for (fate, sum) in [(Fate::Sacked, self.sacked), (Fate::Lost, self.lost)] {
-            let of_fate = self.stretches.iter().filter(|stretch| stretch.fate == fate);
-            assert_eq!(of_fate.map(Stretch::length).sum::<u32>(), sum, "bytes of fate {fate:?}");
+            let of_fate = self.sent_ranges.iter().filter(|range| range.fate == fate);
+            assert_eq!(of_fate.map(SentRange::length).sum::<u32>(), sum, "bytes of fate {fate:?}");
         }
-        let hidden = |stretch: &Stretch| {
-            stretch.fate == Fate::Lost && !stretch.right.after(self.search_from)
-        };
-        assert!(!self.stretches.iter().any(hidden), "a lost stretch that the search would miss");
+        let hidden =
+            |range: &SentRange| range.fate == Fate::Lost && !range.right.after(self.search_from);
+        assert!(!self.sent_ranges.iter().any(hidden), "a lost range that the search would miss");
     }
 }
 
-/// What [`Scoreboard::mark_lost`] is told of a stretch that is on its way.
+/// What [`Scoreboard::mark_lost`] is told of a range that is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Lost,

@@ -5,9 +5,9 @@ use super::frto::{Frto, FrtoVerdict};
 use super::loss::{Loss, Phase};
 use super::recovery::News;
 use crate::Connection;
+use crate::compact::pack::packed;
 use crate::congestion::Congestion;
 use crate::options::before;
-use crate::rest::pack::packed;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use linerate_units::Instant;
@@ -125,7 +125,7 @@ impl Connection {
         // An acknowledgement of the whole flight also comes if all earlier ones were lost. A peer that reports
         // duplicates would have reported the retransmission then.
         let is_whole_flight = self.snd.una == self.snd.max;
-        if is_whole_flight && self.statistics.duplicates_told == 0 {
+        if is_whole_flight && self.statistics.duplicates_reported == 0 {
             return false;
         }
         let Some(stamp) = stamp else { return false };
@@ -159,7 +159,7 @@ impl Connection {
 
     /// The timeout was spurious: segments that left before it were late, and measure the path.
     pub(super) fn undo_timeout(&mut self, now: Instant) {
-        self.sender.rtt.trust_what_is_late();
+        self.sender.rtt.accept_late_samples();
         self.undo(now);
     }
 

@@ -1,14 +1,14 @@
-//! How much of the congestion window the application makes use of (RFC 7661 §4.2).
+//! The use of the congestion window by the application (RFC 7661 §4.2).
 
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use linerate_wire::SeqNum;
 
-/// The largest flight of late.
+/// The recent maximum of the flight.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Usage {
     /// FlightSize, in bytes.
     largest: u32,
-    /// What it ended with: when that is acknowledged, the next flight counts, however small.
+    /// SND.NXT at that time: once it is acknowledged, the next flight counts, however small.
     until: SeqNum,
 }
 
@@ -19,20 +19,20 @@ impl Usage {
         Self { largest: 0, until: start }
     }
 
-    /// Nothing more can leave now; `flight` bytes are between `una` and `nxt`.
+    /// Notes the flight between `una` and `nxt` when nothing more can be sent.
     pub(crate) fn note(&mut self, una: SeqNum, nxt: SeqNum, flight: u32) {
         if !una.before(self.until) || flight > self.largest {
             (self.largest, self.until) = (flight, nxt);
         }
     }
 
-    /// Was there no flight when nothing more could leave, and has nothing beyond `nxt` left since?
+    /// Whether the flight was empty and nothing beyond `nxt` was sent since.
     pub(crate) fn is_nothing_until(&self, nxt: SeqNum) -> bool {
         self.largest == 0 && self.until == nxt
     }
 
-    /// Is the flight more than half of `cwnd`? In slow start, which doubles the window while one flight is
-    /// acknowledged, it was then the whole of it.
+    /// Whether the flight is more than half of `cwnd`. Slow start doubles the window while one
+    /// flight is acknowledged, so the flight then was the whole window.
     pub(crate) const fn is_more_than_half_of(&self, cwnd: u32) -> bool {
         cwnd / 2 < self.largest
     }

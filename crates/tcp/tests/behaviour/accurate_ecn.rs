@@ -1,5 +1,5 @@
-//! Accurate ECN (RFC 9768): what the SYNs agree on, the counter of three bits and the option that tell of every
-//! mark, and what they mean to who has sent what was marked.
+//! Accurate ECN (RFC 9768): its negotiation, the ACE field and the option that report every mark,
+//! and the response to them.
 
 use crate::{ms, secs};
 use linerate_tcp::{
@@ -9,7 +9,7 @@ use linerate_tcp::{
 use linerate_testkit::{Connections, End, Fate, Network, Script};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags};
 
-/// Asks for the accurate mode; no timestamps, so that options are easy to see.
+/// Requests AccECN; no timestamps, so that options are easy to see.
 const REQUEST: Config = Config {
     accurate_ecn: EcnRule::Request,
     timestamps: false,
@@ -19,7 +19,7 @@ const REQUEST: Config = Config {
 const ACCEPT: Config = Config { accurate_ecn: EcnRule::Accept, ..REQUEST };
 
 const SYN: &str = "SEWA 0:0(0) win 65535 mss 1000 sackOK";
-/// The answer to a SYN that has come as it left, with all counts of bytes.
+/// The answer to a SYN that arrived unchanged, with all byte counters.
 const YES: &str = "SW. 0:0(0) ack 1 win 65535 mss 1000 sackOK ecn0 =1,0,1";
 
 /// Established by our request, with segments of exactly 1,000 bytes.
@@ -52,7 +52,7 @@ fn window(host: &Script) -> u32 {
     host.connection.information().congestion_window
 }
 
-/// Sends so much, all of which the peer acknowledges without a mark.
+/// Sends `bytes`, all of which the peer acknowledges without a mark.
 fn sends(host: &mut Script, bytes: u32) -> Vec<Ecn> {
     host.write(bytes as usize);
     host.take_sent().into_iter().filter(|sent| sent.says.length > 0).map(|sent| sent.ecn).collect()
@@ -60,7 +60,7 @@ fn sends(host: &mut Script, bytes: u32) -> Vec<Ecn> {
 
 /// §3.1.1.
 #[test]
-fn both_ends_enter_the_mode_that_one_asks_for_and_the_other_agrees_to() {
+fn accecn_is_on_if_one_end_requests_and_the_other_accepts_it() {
     let mut host = Script::connect(&REQUEST);
     assert_eq!(host.expect("SEWA 0:0(0)").ecn, Ecn::NotEct);
     assert!(!is_accurate(&host), "not before the answer");
@@ -74,9 +74,9 @@ fn both_ends_enter_the_mode_that_one_asks_for_and_the_other_agrees_to() {
     assert_eq!(sends(&mut host, 2_000), [Ecn::Ect0; 2]);
 }
 
-/// Tables 2 and 3: each codepoint has an answer.
+/// Tables 2 and 3: each codepoint has its ACE value.
 #[test]
-fn the_codepoint_of_the_last_syn_is_in_the_answer_and_that_of_the_answer_in_its_acknowledgement() {
+fn the_syn_ack_reports_the_codepoint_of_the_syn_and_the_ack_that_of_the_syn_ack() {
     for (ecn, answer) in [(Ecn::NotEct, 2), (Ecn::Ect1, 3), (Ecn::Ect0, 4), (Ecn::Ce, 6)] {
         let mut host = Script::accept(&ACCEPT, SYN);
         host.connection.note_codepoint_of_syn(ecn);
@@ -96,7 +96,7 @@ fn the_codepoint_of_the_last_syn_is_in_the_answer_and_that_of_the_answer_in_its_
 
 /// Table 2, and §3.1.3 for the combinations without a meaning.
 #[test]
-fn other_answers_lead_to_the_mode_that_the_table_says() {
+fn every_other_syn_ack_selects_the_mode_of_table_2() {
     for (answer, ecn, accurate) in
         [(0, false, false), (1, true, false), (5, true, true), (7, false, false)]
     {
@@ -122,9 +122,9 @@ fn other_answers_lead_to_the_mode_that_the_table_says() {
     }
 }
 
-/// §3.1.2: the classic mode is that of RFC 3168.
+/// §3.1.2: the fallback mode is that of RFC 3168.
 #[test]
-fn with_a_peer_of_rfc_3168_marks_are_echoed_as_it_says() {
+fn an_rfc_3168_peer_gets_rfc_3168_echoes() {
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
     host.send("SE. 0:0(0) ack 1 win 65535 mss 1000");
@@ -139,9 +139,10 @@ fn with_a_peer_of_rfc_3168_marks_are_echoed_as_it_says() {
     host.expect("PW. 11:21(10) ack 2001");
 }
 
-/// §3.1.4.1: twice with the request, then without, always with the same number; and never in the other mode.
+/// §3.1.4.1: two SYNs with the request, then without, with equal sequence numbers; and never in the
+/// other mode.
 #[test]
-fn a_request_is_repeated_once_and_then_left_out() {
+fn a_request_is_repeated_once_and_then_omitted() {
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
     host.expect_after(secs(1), "SEWA 0:0(0)");
@@ -153,9 +154,10 @@ fn a_request_is_repeated_once_and_then_left_out() {
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0], "and a client may still be marked (§3.1.5)");
 }
 
-/// §3.2.3.2.2 and §3.1.5: first without the option, then without the bits; after that nothing may be marked.
+/// §3.2.3.2.2 and §3.1.5: first without the option, then without the flags; data is Not-ECT after
+/// that.
 #[test]
-fn an_answer_that_is_lost_goes_again_without_the_option_and_then_without_the_bits() {
+fn a_lost_syn_ack_is_repeated_without_the_option_and_then_without_the_flags() {
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1 ecn0 =1,0,1");
     assert_eq!(host.expect_after(secs(1), "2S. 0:0(0) ack 1").says.options.ecn, None);
@@ -167,9 +169,9 @@ fn an_answer_that_is_lost_goes_again_without_the_option_and_then_without_the_bit
     host.expect("6. 989:989(0) ack 1001");
 }
 
-/// §3.1.4.2, §3.1.5: the mode of the first SYN stays, and a plain one is answered in it.
+/// §3.1.4.2, §3.1.5: the mode of the first SYN remains, and applies to the answer to a plain one.
 #[test]
-fn a_peer_that_falls_back_is_answered_in_the_mode_and_nothing_may_be_marked() {
+fn a_peer_that_falls_back_is_answered_in_accecn_mode_and_data_is_not_ect() {
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1");
     host.send("S 0:0(0) win 65535 mss 1000 sackOK");
@@ -178,7 +180,7 @@ fn a_peer_that_falls_back_is_answered_in_the_mode_and_nothing_may_be_marked() {
     assert!(is_accurate(&host));
     assert_eq!(sends(&mut host, 1_000), [Ecn::NotEct]);
 
-    // And the other way round: who began without goes on without.
+    // Conversely, a connection that began without ECN continues without it.
     let mut host = Script::accept(&ACCEPT, "S 0:0(0) win 65535 mss 1000");
     host.expect("S. 0:0(0) ack 1");
     host.send(SYN);
@@ -189,7 +191,7 @@ fn a_peer_that_falls_back_is_answered_in_the_mode_and_nothing_may_be_marked() {
 
 /// §3.1.5.
 #[test]
-fn a_peer_that_asks_for_both_modes_is_reset() {
+fn a_peer_that_requests_both_modes_is_reset() {
     for (first, second) in [(SYN, "SEW 0:0(0) win 65535"), ("SEW 0:0(0) win 65535 mss 1000", SYN)] {
         let mut host = Script::accept(&ACCEPT, first);
         host.take_sent();
@@ -197,14 +199,15 @@ fn a_peer_that_asks_for_both_modes_is_reset() {
         host.expect("R. 1:1(0) ack 1");
         assert_eq!(host.connection.error(), Some(Error::Contradiction));
     }
-    // Who does not know the accurate mode cannot see a contradiction.
+    // A host without AccECN cannot detect the contradiction.
     let mut host = Script::accept(&Config::modern(), "SEW 0:0(0) win 65535 mss 1000");
     host.expect("SE. 0:0(0) ack 1");
     host.send(SYN);
     host.expect("SE. 0:0(0) ack 1");
 }
 
-/// §3.1.5: who repeats its request, or leaves it out, contradicts nothing; nor does who asks for the mode that it has.
+/// §3.1.5: a peer that repeats or omits its request does not contradict itself, nor does one that
+/// requests the current mode.
 #[test]
 fn a_peer_that_repeats_its_classic_request_or_falls_back_is_answered() {
     for (second, answer) in [("SEW 0:0(0) win 65535", "SE."), ("S 0:0(0) win 65535", "S.")] {
@@ -216,16 +219,16 @@ fn a_peer_that_repeats_its_classic_request_or_falls_back_is_answered() {
     }
 }
 
-/// §3.1.4: each mode is asked for by its own rule.
+/// §3.1.4: each mode is requested by its own rule.
 #[test]
-fn who_only_accepts_the_accurate_mode_asks_for_the_other() {
+fn a_host_that_only_accepts_accecn_requests_rfc_3168() {
     let mut host = Script::connect(&Config { ecn: EcnRule::Request, ..ACCEPT });
     host.expect("SEW 0:0(0)");
 }
 
-/// §3.1.5: also an answer that would mean another mode.
+/// §3.1.5: also a SYN-ACK that would select another mode.
 #[test]
-fn the_bits_of_syns_that_come_later_mean_nothing() {
+fn flags_of_later_syns_are_ignored() {
     let mut host = client(&REQUEST);
     host.send("SE. 0:0(0) ack 1 win 65535");
     assert!(is_accurate(&host));
@@ -238,7 +241,7 @@ fn the_bits_of_syns_that_come_later_mean_nothing() {
 
 /// §3.1.2.
 #[test]
-fn two_ends_that_open_at_the_same_time_answer_as_servers() {
+fn both_ends_of_a_simultaneous_open_answer_as_servers() {
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
     host.send_bearing(Ecn::Ect0, SYN);
@@ -248,7 +251,7 @@ fn two_ends_that_open_at_the_same_time_answer_as_servers() {
     assert_eq!(host.connection.state(), State::Established);
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0]);
 
-    // The bits of SYNs are no counter (§3.2.2).
+    // The flags of a SYN are not an ACE counter (§3.2.2).
     assert_eq!(counts(&host).delivered, 0);
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
@@ -257,9 +260,9 @@ fn two_ends_that_open_at_the_same_time_answer_as_servers() {
     assert!(!is_accurate(&host));
 }
 
-/// §3.2.2.1: before data, with nothing but the codepoint, and again for every answer that comes again.
+/// §3.2.2.1: before data, with only the codepoint, and again for each repeated SYN-ACK.
 #[test]
-fn the_answer_is_acknowledged_alone_also_where_data_waits() {
+fn the_syn_ack_is_acknowledged_alone_even_if_data_waits() {
     let mut host = Script::connect(&REQUEST);
     host.write(500);
     host.expect("SEWA 0:0(0)");
@@ -275,9 +278,9 @@ fn the_answer_is_acknowledged_alone_also_where_data_waits() {
     host.expect("2. 501:501(0) ack 1");
 }
 
-/// §3.2.2.2: a mark on the answer counts once; one on the SYN is known by the answer.
+/// §3.2.2.2: a mark on the SYN-ACK counts once; the SYN-ACK reports a mark on the SYN.
 #[test]
-fn marks_on_the_handshake_are_counted_as_both_ends_can_know_of_them() {
+fn marks_on_the_handshake_are_reported_and_counted() {
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
     host.send_marked(YES);
@@ -296,7 +299,7 @@ fn marks_on_the_handshake_are_counted_as_both_ends_can_know_of_them() {
     host.write(10);
     host.expect("P5. 1:11(10) ack 1");
 
-    // Who hears of either answers, and a server counts it (table 4).
+    // The sender of the marked segment reduces its window, and a server counts the mark (table 4).
     let mut host = Script::connect(&REQUEST);
     host.expect("SEWA 0:0(0)");
     host.send("6S. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
@@ -308,9 +311,9 @@ fn marks_on_the_handshake_are_counted_as_both_ends_can_know_of_them() {
     assert_eq!((counts(&host).delivered, window(&host)), (1, 7_000));
 }
 
-/// §3.2.2.3: whoever's codepoint was changed invites no marks, and tells and answers those that come.
+/// §3.2.2.3: an end whose codepoint was changed sends Not-ECT, but still reports and answers marks.
 #[test]
-fn a_path_that_changes_codepoints_ends_marking_and_nothing_else() {
+fn a_path_that_changes_codepoints_only_ends_marking() {
     let mut one = Script::connect(&REQUEST);
     one.expect("SEWA 0:0(0)");
     one.send("4S. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
@@ -331,7 +334,7 @@ fn a_path_that_changes_codepoints_ends_marking_and_nothing_else() {
 
 /// §3.2.2.1, table 4, note 1.
 #[test]
-fn a_zero_at_the_end_of_the_handshake_ends_marking_and_hearing_but_not_telling() {
+fn a_zero_ace_field_after_the_handshake_disables_marking_and_ace_but_not_reports() {
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1");
     host.send(". 1:1(0) ack 1");
@@ -343,15 +346,15 @@ fn a_zero_at_the_end_of_the_handshake_ends_marking_and_hearing_but_not_telling()
     host.expect("6. 4001:4001(0) ack 1001");
 }
 
-/// §3.2.2.1: with data, or with blocks, it is the counter already.
+/// §3.2.2.1: with data or SACK blocks, the field is already the counter.
 #[test]
-fn data_that_ends_the_handshake_bears_the_counter() {
+fn data_that_ends_the_handshake_carries_the_counter() {
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1");
     host.send("P6. 1:1001(1000) ack 1");
     assert_eq!(host.connection.state(), State::Established);
     assert_eq!(counts(&host).delivered, 1);
-    // §3.2.2.4: nor is a zero special there, or later, or any other first value.
+    // §3.2.2.4: a zero is not special there, or later, nor is any other first value.
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1");
     host.send("P. 1:1001(1000) ack 1");
@@ -359,9 +362,9 @@ fn data_that_ends_the_handshake_bears_the_counter() {
     assert_eq!((counts(&host).delivered, sends(&mut host, 1_000)), (3, vec![Ecn::Ect0]));
 }
 
-/// §3.2.2.2: every segment of either direction bears the newest count.
+/// §3.2.2.2: every segment in either direction carries the current counter.
 #[test]
-fn every_segment_bears_the_counter_as_it_is_when_it_leaves() {
+fn every_segment_carries_the_current_counter() {
     let mut host = server(&ACCEPT);
     host.write(1_000);
     host.expect("P5. 1:1001(1000) ack 1");
@@ -374,12 +377,13 @@ fn every_segment_bears_the_counter_as_it_is_when_it_leaves() {
     host.pass_time(ms(300));
     host.expect("P1. 1:1001(1000) ack 4001");
     assert_eq!(host.connection.statistics().marked_segments, 4);
-    // It comes round, and so do challenges and keep-alive probes.
+    // The counter wraps; challenge ACKs and keep-alive probes carry it, too.
     host.send("5. 900000:900000(0) ack 1");
     host.expect("1. 1001:1001(0) ack 4001");
 }
 
-/// §3.2: what passes the tests of RFC 9293 and RFC 5961 counts, repetitions and segments without data, too.
+/// §3.2: segments that pass the checks of RFC 9293 and RFC 5961 count, including duplicates and
+/// pure ACKs.
 #[test]
 fn only_packets_that_are_acceptable_are_counted() {
     let mut host = server(&ACCEPT);
@@ -402,7 +406,7 @@ fn only_packets_that_are_acceptable_are_counted() {
 
 /// §3.2.2.5.1.
 #[test]
-fn a_first_mark_and_every_second_are_acknowledged_at_once() {
+fn the_first_mark_and_every_second_are_acknowledged_at_once() {
     let mut host = server(&Config { acks: linerate_tcp::AckRule::Modern { quick: 0 }, ..ACCEPT });
     host.send_bearing(Ecn::Ect0, "5. 1:101(100) ack 1");
     host.expect_nothing();
@@ -414,7 +418,7 @@ fn a_first_mark_and_every_second_are_acknowledged_at_once() {
     host.expect("0. 1:1(0) ack 401");
 }
 
-/// §3.2.2.5.1: so many marks on acknowledgements have one of their own, and it does not tell of holes.
+/// §3.2.2.5.1: that many marks on ACKs are acknowledged, without SACK blocks.
 #[test]
 fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
     for mut host in [server(&ACCEPT), client(&REQUEST)] {
@@ -436,9 +440,9 @@ fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
     }
 }
 
-/// §3.2.3.2.1: acknowledgements that bear it before say nothing of the way that data goes.
+/// §3.2.3.2.1: earlier acknowledgements with the option do not test the path of data.
 #[test]
-fn the_first_data_tries_the_way_of_the_option_whatever_has_been_acknowledged_with_it() {
+fn the_first_data_tests_the_path_with_the_option() {
     let mut host = client(&REQUEST);
     for (start, tells) in [(1, true), (101, true), (201, false)] {
         host.send_bearing(Ecn::Ect0, &format!("P5. {start}:{}(100) ack 1", start + 100));
@@ -449,9 +453,9 @@ fn the_first_data_tries_the_way_of_the_option_whatever_has_been_acknowledged_wit
     host.expect("P5. 1:101(100) ack 301 ecn0 =301");
 }
 
-/// §3.1.5, RFC 3168 §6.1.2: once a window, as for a loss, and nothing is said of it.
+/// §3.1.5, RFC 3168 §6.1.2: once per window, as for a loss, and without CWR.
 #[test]
-fn a_mark_takes_from_the_window_what_a_loss_would_once_a_window() {
+fn a_mark_reduces_the_window_like_a_loss_once_per_window() {
     for (congestion, left) in [
         (CongestionName::Reno, 5_000),
         (CongestionName::NewReno, 5_000),
@@ -486,9 +490,9 @@ fn a_mark_takes_from_the_window_what_a_loss_would_once_a_window() {
     }
 }
 
-/// §3.2.2.2, appendix A.1: what another acknowledgement has overtaken says nothing.
+/// §3.2.2.2, appendix A.1: an overtaken acknowledgement carries no feedback.
 #[test]
-fn feedback_that_comes_late_is_not_taken_for_a_counter_that_has_come_round() {
+fn late_feedback_is_not_mistaken_for_a_wrapped_counter() {
     let mut host = client(&REQUEST);
     host.write(10_000);
     host.take_sent();
@@ -499,14 +503,14 @@ fn feedback_that_comes_late_is_not_taken_for_a_counter_that_has_come_round() {
     assert_eq!(counts(&host).delivered, 2);
     host.send("7. 1:1(0) ack 6001");
     assert_eq!(counts(&host).delivered, 2);
-    // What names another segment beyond a hole is new.
+    // A further SACK block is new feedback.
     host.send("0. 1:1(0) ack 6001 sack 8001-9001");
     assert_eq!(counts(&host).delivered, 3);
 }
 
-/// The same by timestamps, where nothing is acknowledged.
+/// A newer timestamp marks new feedback where nothing is acknowledged.
 #[test]
-fn a_newer_timestamp_makes_feedback_news() {
+fn a_newer_timestamp_marks_new_feedback() {
     let mut host = Script::connect(&Config { timestamps: true, ..REQUEST });
     host.expect("SEWA 0:0(0)");
     host.send("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK ts 1000000 0");
@@ -517,30 +521,32 @@ fn a_newer_timestamp_makes_feedback_news() {
     assert_eq!(counts(&host).delivered, 1);
 }
 
-/// §3.2.2.5.2, §3.2.3.2.3: with a peer whose options do not come, a counter that may have come round has.
+/// §3.2.2.5.2, §3.2.3.2.3: if the peer's options do not arrive, a counter that may have wrapped
+/// has.
 #[test]
-fn without_options_a_counter_that_may_have_come_round_is_read_cautiously() {
+fn without_options_a_counter_that_may_have_wrapped_is_decoded_cautiously() {
     for (answer, told) in [(YES, 0), ("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK", 8)] {
         let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
         host.expect("SEWA 0:0(0)");
         host.send(answer);
         host.expect("2. 1:1(0) ack 1");
-        assert_eq!(counts(&host).hears_options, told == 0);
+        assert_eq!(counts(&host).receives_options, told == 0);
         host.write(40_000);
         host.take_sent();
         host.send("6. 1:1(0) ack 1001");
         host.send("6. 1:1(0) ack 9001");
         assert_eq!(counts(&host).delivered, 1 + told, "{answer}");
-        // §3.2.3.2.3: one that comes after all is believed.
+        // §3.2.3.2.3: an option that arrives later is accepted.
         host.send("6. 1:1(0) ack 10001 ecn0 =1,9001,1");
-        assert!(counts(&host).hears_options);
+        assert!(counts(&host).receives_options);
         assert_eq!(counts(&host).delivered_ce_bytes, 9_001);
     }
 }
 
-/// §3.2.2.5.2: once all has arrived that was sent when marks were told, there is nothing to be cautious about.
+/// §3.2.2.5.2: once the data sent before the last mark is acknowledged, an unchanged counter is
+/// unambiguous.
 #[test]
-fn a_counter_that_stands_still_after_all_marks_were_answered_tells_of_none() {
+fn an_unchanged_counter_after_answered_marks_means_no_marks() {
     let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
     host.expect("SEWA 0:0(0)");
     host.send("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK");
@@ -556,9 +562,9 @@ fn a_counter_that_stands_still_after_all_marks_were_answered_tells_of_none() {
     assert_eq!(counts(&host).delivered, 1);
 }
 
-/// §3.2.3.1: each codepoint has its count.
+/// §3.2.3.1: each codepoint has a counter.
 #[test]
-fn what_the_peer_has_counted_of_either_codepoint_is_heard() {
+fn the_byte_counters_of_the_peer_are_processed() {
     let mut host = client(&REQUEST);
     host.write(2_000);
     host.take_sent();
@@ -569,7 +575,7 @@ fn what_the_peer_has_counted_of_either_codepoint_is_heard() {
 
 /// §3.2.3.2.4.
 #[test]
-fn options_that_are_zeroed_are_ignored_and_other_first_values_are_not() {
+fn zeroed_options_are_ignored_and_other_first_values_are_not() {
     for zeroed in ["0,0,1", "1,0,0"] {
         let mut host = Script::connect(&REQUEST);
         host.expect("SEWA 0:0(0)");
@@ -578,14 +584,14 @@ fn options_that_are_zeroed_are_ignored_and_other_first_values_are_not() {
         host.write(2_000);
         host.take_sent();
         host.send("6. 1:1(0) ack 1001 ecn0 =1,1000,1");
-        assert!(!counts(&host).hears_options);
+        assert!(!counts(&host).receives_options);
         assert_eq!((counts(&host).delivered, counts(&host).delivered_ce_bytes), (1, 0));
     }
 
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1");
     host.send("2. 1:1(0) ack 1 ecn1 =77,0,99");
-    assert!(counts(&host).hears_options);
+    assert!(counts(&host).receives_options);
     assert_eq!(
         (counts(&host).delivered_e1_bytes, counts(&host).delivered_e0_bytes),
         (0, 0),
@@ -602,26 +608,26 @@ fn an_option_and_a_counter_that_contradict_each_other_end_marking() {
     assert_eq!(sends(&mut host, 2_000), [Ecn::NotEct; 2]);
 }
 
-/// §3.2.3.2.1: a SYN has none, and one that has is not read.
+/// §3.2.3.2.1: a SYN has no option, and one on a SYN is ignored.
 #[test]
-fn the_option_is_on_each_part_of_the_handshake_but_the_syn() {
+fn the_option_is_on_each_segment_of_the_handshake_except_the_syn() {
     let mut host = Script::connect(&REQUEST);
     assert_eq!(host.expect("SEWA 0:0(0)").says.options.ecn, None);
     let mut host = Script::accept(&ACCEPT, &format!("{SYN} ecn0 =0,0,0"));
     host.expect("2S. 0:0(0) ack 1 ecn0 =1,0,1");
     host.send("2. 1:1(0) ack 1 ecn0 =1,0,1");
-    assert!(counts(&host).hears_options);
+    assert!(counts(&host).receives_options);
 
     let mut host = client(&REQUEST);
     host.write(3_000);
-    // What the first data bears is taken off its size.
+    // The option reduces the size of the first data segment.
     host.expect("5. 1:989(988) ack 1 ecn0 =1,0,1");
     assert_eq!(host.expect("5. 989:1989(1000) ack 1").says.options.ecn, None);
 }
 
 /// §3.2.3.2.2.
 #[test]
-fn the_first_data_that_is_lost_goes_again_without_the_option_and_so_does_all_that_follows() {
+fn lost_first_data_is_retransmitted_without_the_option_which_stays_disabled() {
     let mut host = client(&REQUEST);
     host.write(100);
     host.expect("P5. 1:101(100) ack 1 ecn0 =1,0,1");
@@ -631,13 +637,13 @@ fn the_first_data_that_is_lost_goes_again_without_the_option_and_so_does_all_tha
     host.send_bearing(Ecn::Ect0, "P5. 1:101(100) ack 101");
     assert_eq!(host.expect("5. 101:101(0) ack 101").says.options.ecn, None);
     assert!(!counts(&host).sends_options);
-    // What comes is read all the same.
+    // Received options are processed nevertheless.
     host.write(100);
     host.take_sent();
     host.send("5. 101:101(0) ack 201 ecn0 =101");
     assert_eq!(counts(&host).delivered_e0_bytes, 100);
 
-    // A later loss says nothing of the option.
+    // A later loss does not concern the option.
     let mut host = client(&REQUEST);
     sends(&mut host, 5_000);
     host.send("5. 1:1(0) ack 989");
@@ -645,9 +651,9 @@ fn the_first_data_that_is_lost_goes_again_without_the_option_and_so_does_all_tha
     assert!(counts(&host).sends_options);
 }
 
-/// §3.2.3.2.2: a server tries again with its first data, and watches it.
+/// §3.2.3.2.2: a server repeats the option on its first data, and watches for a loss.
 #[test]
-fn a_server_whose_answer_was_lost_tries_the_option_once_more() {
+fn a_server_whose_syn_ack_was_lost_repeats_the_option_on_data() {
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1 ecn0 =1,0,1");
     host.expect_after(secs(1), "2S. 0:0(0) ack 1");
@@ -659,9 +665,9 @@ fn a_server_whose_answer_was_lost_tries_the_option_once_more() {
     assert!(!counts(&host).sends_options);
 }
 
-/// §3.2.3.3: what begins to grow is told twice, then every so often; what was marked always.
+/// §3.2.3.3: a counter that begins to grow is reported twice, then regularly; marks always.
 #[test]
-fn counts_of_bytes_are_told_when_they_change_and_then_every_so_often() {
+fn byte_counters_are_reported_when_they_change_and_then_regularly() {
     let mut host = server(&ACCEPT);
     let mut seq = 1;
     let mut told = |host: &mut Script, ecn, times: u32| -> Vec<bool> {
@@ -685,9 +691,9 @@ fn counts_of_bytes_are_told_when_they_change_and_then_every_so_often() {
     host.expect_nothing();
 }
 
-/// §3.2.3.3: two blocks go before it, and it goes before the third.
+/// §3.2.3.3: two SACK blocks have priority over the option, which has priority over the third.
 #[test]
-fn the_option_leaves_room_for_two_blocks_and_takes_that_of_the_third() {
+fn the_option_leaves_room_for_two_sack_blocks_and_displaces_the_third() {
     for timestamps in [false, true] {
         let config = Config { timestamps, ..ACCEPT };
         let stamp = if timestamps { " ts 1000000 0" } else { "" };
@@ -706,7 +712,8 @@ fn the_option_leaves_room_for_two_blocks_and_takes_that_of_the_third() {
         let told = options.ecn.expect("marks are always told");
         assert_eq!((told.e0b(), told.ceb()), (Some(2_001), Some(2_000)));
         assert_eq!(options.sack.as_slice().len(), if timestamps { 2 } else { 3 });
-        // All three counts and two blocks do not fit beside timestamps: what has not changed is cut off.
+        // Three counters and two blocks do not fit beside timestamps: the unchanged counter is cut
+        // off.
         host.send_bearing(Ecn::Ect1, "5. 9001:10001(1000) ack 1");
         let options = host.take_sent().pop().expect("an acknowledgement").says.options;
         let told = options.ecn.expect("another codepoint is told");
@@ -718,9 +725,9 @@ fn the_option_leaves_room_for_two_blocks_and_takes_that_of_the_third() {
     }
 }
 
-/// Stretches that find no room beside the option are named by another acknowledgement.
+/// Ranges without room beside the option are reported by another acknowledgement.
 #[test]
-fn what_the_option_leaves_no_room_for_is_named_all_the_same() {
+fn sack_blocks_displaced_by_the_option_are_reported_later() {
     let mut host =
         Script::accept(&Config { timestamps: true, ..ACCEPT }, &format!("{SYN} ts 1000000 0"));
     host.expect("2S. 0:0(0) ack 1");
@@ -743,9 +750,9 @@ fn what_the_option_leaves_no_room_for_is_named_all_the_same() {
     }
 }
 
-/// A changed counter is one miss; neither marks nor counts take more.
+/// A changed counter is one miss of header prediction; neither marks nor options add more.
 #[test]
-fn header_prediction_knows_the_counter() {
+fn header_prediction_expects_the_ace_field() {
     let mut host = client(&REQUEST);
     host.write(60_000);
     host.take_sent();
@@ -770,9 +777,9 @@ fn header_prediction_knows_the_counter() {
     assert!(host.connection.information().ecn_seen);
 }
 
-/// RFC 9768 §3.1.2, RFC 3168 §6.1.1: what was agreed on does not outlive the connection.
+/// RFC 9768 §3.1.2, RFC 3168 §6.1.1: the negotiated mode ends with the connection.
 #[test]
-fn in_time_wait_nothing_is_counted() {
+fn marks_are_not_counted_in_time_wait() {
     let mut host = server(&ACCEPT);
     host.application(Connection::shutdown_write);
     host.expect("F5. 1:1(0) ack 1");
@@ -782,8 +789,8 @@ fn in_time_wait_nothing_is_counted() {
     assert!(!is_accurate(&host));
 }
 
-/// RFC 9768 §3.2.3.2.1, §5.2: data on a SYN is counted nowhere, and the answer's acknowledgement goes before
-/// what was not taken.
+/// RFC 9768 §3.2.3.2.1, §5.2: data on a SYN is not counted, and the SYN-ACK is acknowledged before
+/// the data that was not accepted.
 #[test]
 fn data_on_a_syn_is_not_counted() {
     let mut host = Script::accept_fast(
@@ -794,16 +801,16 @@ fn data_on_a_syn_is_not_counted() {
     host.read(100);
     host.write(100);
     host.expect("6S. 0:0(0) ack 101 ecn0 =1,0,1");
-    // Until the client is known to be in the mode, nothing is marked.
+    // Data is Not-ECT until the client is known to be in AccECN mode.
     assert_eq!(host.expect("P5. 1:101(100) ack 101").ecn, Ecn::NotEct);
     host.send("5. 101:101(0) ack 101");
     assert_eq!((counts(&host).received, counts(&host).received_ce_bytes), (0, 0));
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0]);
 }
 
-/// The option of a connection that a cookie has opened, and its counter, are those of any other (§5.1).
+/// A connection opened by a cookie has the option and the counter of any other (§5.1).
 #[test]
-fn a_connection_that_a_cookie_opens_is_in_the_mode_that_its_first_acknowledgement_shows() {
+fn a_fast_open_connection_has_the_mode_of_its_first_acknowledgement() {
     for (ace, delivered) in [(2, 0), (6, 1)] {
         let segment = |flags: TcpFlags, seq, ack| Segment {
             source_port: 1,
@@ -832,9 +839,9 @@ fn a_connection_that_a_cookie_opens_is_in_the_mode_that_its_first_acknowledgemen
     }
 }
 
-/// A peer may say what it likes: nothing grows or opens but its own loss.
+/// Arbitrary feedback of a peer harms only its own connection.
 #[test]
-fn absurd_counters_and_options_do_no_more_than_slow_us_down() {
+fn absurd_counters_and_options_only_slow_the_connection_down() {
     let mut host = client(&REQUEST);
     host.write(60_000);
     host.take_sent();
@@ -852,10 +859,10 @@ fn absurd_counters_and_options_do_no_more_than_slow_us_down() {
     assert!(window(&host) < before);
 }
 
-/// A path that marks where it would have dropped, both ways, with and without a way for options: nothing is
-/// lost, and each end knows of every mark on what it has sent.
+/// A path that marks instead of dropping, in both directions, with and without options: nothing is
+/// lost, and each end learns of every mark.
 #[test]
-fn a_transfer_over_a_router_that_marks_tells_of_each_mark() {
+fn every_mark_of_a_router_is_reported() {
     for congestion in CongestionName::ALL {
         let config = Config { accurate_ecn: EcnRule::Request, congestion, ..Config::modern() };
         let network = Network::clean(ms(10));
@@ -881,13 +888,13 @@ fn a_transfer_over_a_router_that_marks_tells_of_each_mark() {
             (0, 0),
             "{congestion}"
         );
-        // What is held back still comes.
+        // Delayed acknowledgements still arrive.
         pair.pass_time(secs(1));
-        let heard = pair.client.information().accurate_ecn.expect("the accurate mode");
+        let received = pair.client.information().accurate_ecn.expect("the accurate mode");
         let seen = pair.server().information().accurate_ecn.expect("the accurate mode");
         assert!(seen.received > 5, "{congestion}: {seen:?}");
         assert_eq!(
-            (heard.delivered, heard.delivered_ce_bytes),
+            (received.delivered, received.delivered_ce_bytes),
             (seen.received, seen.received_ce_bytes)
         );
         assert!(seen.received_e0_bytes > 2_000_000, "{congestion}: {seen:?}");
@@ -902,18 +909,18 @@ fn a_transfer_over_a_router_that_marks_tells_of_each_mark() {
 
 /// §3.2.3.2.3.
 #[test]
-fn options_are_sent_to_a_peer_whose_own_do_not_come() {
+fn options_are_sent_to_a_peer_that_sends_none() {
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1");
     host.send("2. 1:1(0) ack 1");
-    assert!(!counts(&host).hears_options);
+    assert!(!counts(&host).receives_options);
     host.send_bearing(Ecn::Ect0, "5. 1:1001(1000) ack 1");
     host.expect("5. 1:1(0) ack 1001 ecn0 =1001");
 }
 
-/// §3.2.3.2.4: as if there were none.
+/// §3.2.3.2.4: as without options.
 #[test]
-fn zeroed_options_leave_the_counter_to_be_read_cautiously() {
+fn zeroed_options_make_the_counter_ambiguous() {
     let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
     host.expect("SEWA 0:0(0)");
     host.send("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK ecn0 =0,0,0");
@@ -925,9 +932,9 @@ fn zeroed_options_leave_the_counter_to_be_read_cautiously() {
     assert_eq!(counts(&host).delivered, 9);
 }
 
-/// §3.2.2.5.1: segments that a link has joined are so many packets, and one event.
+/// §3.2.2.5.1: coalesced segments count individually, and are one event.
 #[test]
-fn segments_that_came_joined_count_as_what_the_peer_has_sent() {
+fn coalesced_segments_count_individually() {
     let mut host = server(&ACCEPT);
     let _ = host.send_joined_bearing(Ecn::Ce, "5. 1:3501(3500) ack 1", 1_000);
     assert_eq!((counts(&host).received, counts(&host).received_ce_bytes), (4, 3_500));

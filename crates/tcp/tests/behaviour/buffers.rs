@@ -1,22 +1,22 @@
-//! How the socket buffers grow, keep to a size that was chosen, and give their memory back.
+//! Socket buffers: their growth, fixed sizes, and the release of memory.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{BufferSize, Config, Connection, Disposition, Event, MemoryGrant, State};
 use linerate_testkit::{Connections, End, Network, Script};
 use linerate_units::Duration;
 
-/// Both buffers tuned, between sizes that a test has time for.
+/// Both buffers tuned, with limits that a test reaches quickly.
 fn tuned() -> Config {
     let size = BufferSize::Tuned { initial: 32 << 10, most: 256 << 10 };
     Config { send_buffer: size, receive_buffer: size, ..Config::modern() }
 }
 
-/// A path of 20 ms, on which the initial window is not enough.
+/// A path of 20 ms, whose capacity exceeds the initial window.
 fn long_path(config: &Config) -> Connections {
     Connections::new(config, config, Network::clean(ms(10)), 1).established()
 }
 
-/// The client writes all it can for `span`, and the server reads all it gets; how many bytes that is.
+/// Lets the client write and the server read for `span`; returns the bytes transferred.
 fn transfer(pair: &mut Connections, span: Duration) -> u64 {
     let data = vec![7; 1 << 20];
     let end = pair.now + span;
@@ -35,7 +35,7 @@ fn both_buffers_grow_with_a_long_path_until_it_is_full() {
     let mut pair = long_path(&tuned());
     transfer(&mut pair, secs(1));
     assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (256 << 10, 256 << 10));
-    // 256 KiB in a round trip is what the buffers allow then.
+    // The buffers then allow 256 KiB per round trip.
     let bytes = transfer(&mut pair, secs(1));
     assert!(bytes > 12 << 20, "{bytes} in a second");
 }
@@ -47,7 +47,7 @@ fn a_size_that_was_chosen_stays() {
     let mut pair = long_path(&sizes);
     transfer(&mut pair, secs(1));
     assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (100_000, 90_000));
-    // And one that the application chooses while data flows.
+    // The application may also choose a size while data flows.
     let mut pair = long_path(&tuned());
     pair.client.set_send_buffer(50_000);
     pair.server().set_receive_buffer(60_000);
@@ -55,9 +55,9 @@ fn a_size_that_was_chosen_stays() {
     assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (50_000, 60_000));
 }
 
-/// Two may write: the room that one of them waits for is what the other has found.
+/// Two may write: the room that one waits for may already be used by the other.
 #[test]
-fn who_found_too_little_room_hears_of_more_until_the_buffer_is_empty() {
+fn a_refused_writer_gets_events_until_the_buffer_is_empty() {
     let config = Config { send_buffer: 4_000.into(), ..Config::modern() };
     let mut host = Script::established(&config, SYN_ACK);
     host.application(|connection, _| connection.set_no_delay(true));
@@ -77,9 +77,9 @@ fn who_found_too_little_room_hears_of_more_until_the_buffer_is_empty() {
     assert_eq!(events_after(&mut host, ". 1:1(0) ack 5601"), []);
 }
 
-/// What matters is what the application reads, not what the peer sends.
+/// Tuning follows what the application reads, not what the peer sends.
 #[test]
-fn a_reader_that_reads_nothing_gets_no_larger_buffer() {
+fn an_application_that_reads_nothing_gets_no_larger_buffer() {
     let mut pair = long_path(&tuned());
     let data = vec![7; 1 << 20];
     for _ in 0..100 {
@@ -111,7 +111,7 @@ fn the_scale_that_is_offered_fits_the_largest_window() {
 }
 
 #[test]
-fn the_round_trip_is_measured_and_what_brings_it_is_predicted_all_the_same() {
+fn the_round_trip_is_measured_on_predicted_segments() {
     let mut pair = long_path(&tuned());
     transfer(&mut pair, secs(1));
     let server = pair.server();
@@ -121,9 +121,9 @@ fn the_round_trip_is_measured_and_what_brings_it_is_predicted_all_the_same() {
     assert!(missed <= 1 && prediction.data > 5_000, "{prediction:?}");
 }
 
-/// A timestamp of zero that comes back could be one that never left (RFC 7323 §4.1).
+/// An echoed timestamp of zero may be one that was never sent (RFC 7323 §4.1).
 #[test]
-fn an_echo_that_tells_nothing_is_no_round_trip() {
+fn an_echo_of_zero_is_not_a_round_trip() {
     let mut host = Script::established(&tuned(), "S. 0:0(0) ack 1 win 65535 mss 1460 ts 7 0");
     let mut next = 1;
     for _ in 0..10 {
@@ -159,7 +159,7 @@ fn a_smaller_size_takes_effect_as_the_window_is_used_up() {
     let size = Config { receive_buffer: 10_000.into(), ..Config::modern() };
     let mut host = Script::established(&size, SYN_ACK);
     host.application(|connection, _| connection.set_receive_buffer(4_000));
-    // What was offered is still taken.
+    // The offered window is still accepted.
     for start in (1..10_001).step_by(1_000) {
         host.send(&format!(". {start}:{}(1000) ack 1", start + 1_000));
     }
@@ -173,21 +173,21 @@ fn a_smaller_size_takes_effect_as_the_window_is_used_up() {
 }
 
 #[test]
-fn memory_is_taken_for_data_and_given_back_after_a_second_without_any() {
+fn memory_is_allocated_for_data_and_freed_after_an_idle_second() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
     assert_eq!(host.connection.buffer_memory(), 0);
     host.write(1_000);
     host.send("P. 1:1001(1000) ack 1001");
     assert_eq!(host.connection.buffer_memory(), 2 * 4_096);
     host.pass_time(secs(5));
-    assert_eq!(host.connection.buffer_memory(), 4_096, "somebody may yet read it");
+    assert_eq!(host.connection.buffer_memory(), 4_096, "the data is not read yet");
     host.read(1_000);
     host.pass_time(secs(1));
     assert_eq!(host.connection.buffer_memory(), 0);
 }
 
-/// Those in TIME-WAIT are many where connections are short: who has let go of one holds no memory there, and who has not
-/// holds none for longer than otherwise.
+/// Hosts with short connections have many in TIME-WAIT: a released one holds no memory, and another
+/// no longer than usual.
 #[test]
 fn time_wait_holds_no_memory() {
     for lets_go in [true, false] {
@@ -205,7 +205,7 @@ fn time_wait_holds_no_memory() {
         }
         assert_eq!(host.connection.buffer_memory(), 0);
         host.take_sent();
-        assert_eq!(host.connection.wait_out().is_some(), lets_go);
+        assert_eq!(host.connection.time_wait_record().is_some(), lets_go);
     }
 }
 
@@ -228,12 +228,12 @@ fn grant(room: u32) -> impl FnOnce(&mut Connection, linerate_units::Instant) {
 }
 
 #[test]
-fn data_for_which_the_host_has_no_memory_is_refused_and_taken_when_it_comes_again() {
+fn data_refused_for_lack_of_memory_is_accepted_when_retransmitted() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
     host.application(grant(4_095));
     assert_eq!(host.judge("P. 1:1001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
-    // Nor is it known to have come.
+    // Nor is it reported as received.
     assert_eq!(host.judge("P. 2001:3001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
     assert_eq!(host.connection.statistics().memory_refusals, 2);
@@ -243,7 +243,7 @@ fn data_for_which_the_host_has_no_memory_is_refused_and_taken_when_it_comes_agai
 }
 
 #[test]
-fn a_write_takes_what_the_host_has_memory_for() {
+fn a_write_accepts_what_the_grant_permits() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
     host.application(grant(4_096));
     let now = host.now;
@@ -254,7 +254,7 @@ fn a_write_takes_what_the_host_has_memory_for() {
 }
 
 #[test]
-fn what_lies_beyond_a_hole_can_be_taken_away_and_what_was_acknowledged_cannot() {
+fn data_beyond_a_hole_can_be_discarded_but_not_acknowledged_data() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
     host.send("P. 1:101(100) ack 1");
     host.expect(". 1:1(0) ack 101");
@@ -271,7 +271,7 @@ fn what_lies_beyond_a_hole_can_be_taken_away_and_what_was_acknowledged_cannot() 
 }
 
 #[test]
-fn a_buffer_lies_elsewhere_if_nothing_is_in_it_and_takes_no_more_memory_for_that() {
+fn an_empty_buffer_swaps_its_memory() {
     let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} sackOK"));
     let mut other = vec![1; 4_096].into_boxed_slice();
     let mut exchange = |host: &mut Script| {
@@ -285,7 +285,7 @@ fn a_buffer_lies_elsewhere_if_nothing_is_in_it_and_takes_no_more_memory_for_that
     assert_eq!(exchange(&mut host), [false; 2], "none is not as large as some");
     host.send("P. 1:101(100) ack 1");
     host.expect(". 1:1(0) ack 101");
-    assert_eq!(exchange(&mut host), [false; 2], "nobody has read that");
+    assert_eq!(exchange(&mut host), [false; 2], "the data is not read yet");
     host.read(100);
     host.send("P. 201:301(100) ack 1");
     host.expect(". 1:1(0) ack 101 sack 201-301");

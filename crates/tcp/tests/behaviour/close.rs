@@ -1,5 +1,4 @@
-//! Connections close (RFC 9293 §3.6): in every order, with losses, and when an application does not
-//! care.
+//! Closing of connections (RFC 9293 §3.6): in every order, with losses, and with released sockets.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Disposition, Error, Event, Refusal, State};
@@ -31,7 +30,7 @@ fn in_time_wait() -> Script {
     host
 }
 
-/// Nothing more is sent, the connection ends `span` from now and not before, and nobody is to blame.
+/// Expects no output, and a regular end exactly `span` from now.
 #[track_caller]
 fn expect_end_after(host: &mut Script, span: Duration) {
     host.expect_silence(span - NANOSECOND);
@@ -43,11 +42,11 @@ fn expect_end_after(host: &mut Script, span: Duration) {
 
 /// `TCP_LINGER2`.
 #[test]
-fn the_patience_with_an_orphan_s_peer_is_that_of_the_application() {
+fn the_orphan_timeout_is_set_by_the_application() {
     for (own, end) in [(Some(secs(5)), 5), (None, 60)] {
         let mut host = Script::established(&Config::modern(), SYN_ACK);
         host.application(|connection, now| {
-            connection.set_orphan_patience(own);
+            connection.set_orphan_timeout(own);
             connection.close(now);
         });
         host.expect("F. 1:1(0) ack 1");
@@ -60,7 +59,7 @@ fn the_patience_with_an_orphan_s_peer_is_that_of_the_application() {
 }
 
 #[test]
-fn who_closes_first_waits_for_twice_the_lifetime_of_a_segment() {
+fn the_end_that_closes_first_waits_for_two_msl() {
     let mut host = in_time_wait();
     assert_eq!(host.read_nothing(), Ok(0), "the end of the stream");
     expect_end_after(&mut host, secs(60));
@@ -68,7 +67,7 @@ fn who_closes_first_waits_for_twice_the_lifetime_of_a_segment() {
 }
 
 #[test]
-fn who_closes_last_is_done_with_the_last_acknowledgement() {
+fn the_end_that_closes_last_is_done_with_the_last_acknowledgement() {
     let mut host = established();
     host.send("F. 1:1(0) ack 1");
     host.expect(". 1:1(0) ack 2");
@@ -153,13 +152,13 @@ fn the_peer_s_fin_can_acknowledge_ours() {
 }
 
 #[test]
-fn our_fin_goes_again_when_it_is_lost() {
+fn a_lost_fin_is_retransmitted() {
     let mut host = established();
     host.application(Connection::shutdown_write);
     host.expect("F. 1:1(0) ack 1");
     host.expect_after(ms(200), "F. 1:1(0) ack 1");
     host.expect_after(ms(400), "F. 1:1(0) ack 1");
-    // Both closed at the same time, and the acknowledgement of our FIN is lost once more.
+    // Simultaneous close, and the acknowledgement of our FIN is lost once more.
     host.send("F. 1:1(0) ack 1");
     host.expect(". 2:2(0) ack 2");
     host.expect_after(ms(800), "F. 1:1(0) ack 2");
@@ -168,7 +167,7 @@ fn our_fin_goes_again_when_it_is_lost() {
 }
 
 #[test]
-fn the_last_fin_goes_again_when_it_is_lost() {
+fn a_lost_fin_in_last_ack_is_retransmitted() {
     let mut host = established();
     host.send("F. 1:1(0) ack 1");
     host.expect(". 1:1(0) ack 2");
@@ -197,7 +196,7 @@ fn an_acknowledgement_does_not_start_time_wait_anew() {
 }
 
 /// RFC 9293 §3.10.7.4 (first): nothing lies beyond the peer's FIN, so a segment there is not
-/// acceptable although it lies in the window.
+/// acceptable although inside the window.
 #[test]
 fn a_segment_beyond_the_fin_is_answered_in_time_wait_and_does_not_start_it_anew() {
     for beyond in
@@ -212,7 +211,7 @@ fn a_segment_beyond_the_fin_is_answered_in_time_wait_and_does_not_start_it_anew(
     }
 }
 
-/// RFC 5961 §7: two ends that have lost each other must not answer each other's answers for ever.
+/// RFC 5961 §7: desynchronised ends must not answer each other's answers for ever.
 #[test]
 fn answers_to_empty_segments_beyond_the_fin_are_limited_in_time_wait() {
     let mut host = in_time_wait();
@@ -248,8 +247,8 @@ fn a_new_syn_ends_time_wait_if_its_number_lies_beyond_the_last() {
     assert_ne!(host.judge("S. 1000:1000(0) ack 2 win 1000"), Disposition::OpenAgain);
 }
 
-/// RFC 6191: what was sent faster than initial numbers grow leaves the next SYN behind. Its timestamp
-/// tells it from an old one.
+/// RFC 6191: a fast connection may overtake the initial sequence number of the next one, whose
+/// timestamp then distinguishes the SYN from an old one.
 #[test]
 fn a_new_syn_ends_time_wait_if_its_timestamp_is_later() {
     let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} ts 1000 0"));
@@ -277,9 +276,9 @@ fn closing_with_unread_data_resets_the_connection() {
     assert!(host.connection.is_released());
 }
 
-/// RFC 2525 §2.17: nor does the peer take it for delivered because both have said all.
+/// RFC 2525 §2.17: the peer must not assume delivery because both directions are closed.
 #[test]
-fn letting_go_of_unread_data_resets_the_connection_also_when_both_directions_are_closed() {
+fn releasing_unread_data_resets_the_connection_even_when_both_directions_are_closed() {
     let mut host = established();
     host.send("FP. 1:101(100) ack 1");
     host.application(Connection::shutdown_write);
@@ -300,7 +299,7 @@ fn closing_after_everything_was_read_does_not() {
 }
 
 #[test]
-fn data_that_comes_after_the_application_has_let_go_resets_the_connection() {
+fn data_after_the_release_resets_the_connection() {
     let mut waiting = established();
     waiting.application(Connection::close);
     waiting.expect("F. 1:1(0) ack 1");
@@ -315,7 +314,7 @@ fn data_that_comes_after_the_application_has_let_go_resets_the_connection() {
 }
 
 #[test]
-fn what_was_written_before_the_close_still_leaves() {
+fn data_written_before_the_close_is_sent() {
     let mut host = established();
     host.write(3_000);
     host.application(Connection::close);
@@ -338,7 +337,7 @@ fn a_linger_of_zero_resets_at_once() {
 }
 
 #[test]
-fn unacknowledged_data_is_cared_for_as_long_as_the_linger_time() {
+fn unacknowledged_data_is_delivered_during_the_linger_time() {
     let mut host = established();
     host.application(|connection, _| connection.set_linger(Some(secs(5))));
     host.write(100);
@@ -368,7 +367,7 @@ fn a_linger_time_that_suffices_has_no_effect() {
 }
 
 #[test]
-fn a_peer_that_never_closes_is_not_waited_for_when_nobody_holds_the_connection() {
+fn a_released_connection_does_not_wait_for_ever_in_fin_wait_2() {
     let mut host = half_closed();
     host.expect_silence(secs(7_200));
     assert_eq!(host.connection.state(), State::FinWait2, "an application still reads");
@@ -377,7 +376,7 @@ fn a_peer_that_never_closes_is_not_waited_for_when_nobody_holds_the_connection()
 }
 
 #[test]
-fn letting_go_in_time_wait_does_not_shorten_it() {
+fn a_release_in_time_wait_does_not_shorten_it() {
     let mut host = half_closed();
     host.send("FP. 1:101(100) ack 2");
     host.expect(". 2:2(0) ack 102");
@@ -414,9 +413,9 @@ fn an_abort_resets_and_forgets() {
     host.expect_silence(secs(600));
 }
 
-/// RFC 9293 §3.10.5. Whatever else was due is not said any more.
+/// RFC 9293 §3.10.5. No other pending output is sent.
 #[test]
-fn an_abort_is_told_to_a_peer_that_waits_for_something_and_to_no_other() {
+fn an_abort_resets_only_a_peer_that_waits_for_something() {
     let closed_by_peer = || {
         let mut host = established();
         host.send("F. 1:1(0) ack 1");
@@ -467,7 +466,7 @@ fn an_abort_is_told_to_a_peer_that_waits_for_something_and_to_no_other() {
 }
 
 #[test]
-fn nothing_is_under_way_of_a_connection_that_has_ended() {
+fn a_connection_that_has_ended_has_nothing_in_flight() {
     for offers in ["", " sackOK", " sackOK ts 100 1"] {
         let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK}{offers}"));
         host.write(50_000);
@@ -479,7 +478,8 @@ fn nothing_is_under_way_of_a_connection_that_has_ended() {
     }
 }
 
-/// RFC 9293 §3.10.5: it bears SND.NXT, where the peer waits for the next byte, and not the byte beyond its window.
+/// RFC 9293 §3.10.5: it carries SND.NXT, which the peer expects next, and not the byte beyond its
+/// window.
 #[test]
 fn an_abort_while_a_closed_window_is_probed_fits_that_window() {
     let mut host = established();
@@ -492,7 +492,7 @@ fn an_abort_while_a_closed_window_is_probed_fits_that_window() {
 }
 
 #[test]
-fn a_reset_acknowledges_what_has_come_and_nothing_else_does() {
+fn a_reset_acknowledges_received_data_and_nothing_else_is_sent() {
     let mut host = established();
     host.send("P. 1:101(100) ack 1");
     host.take_sent();
@@ -504,7 +504,7 @@ fn a_reset_acknowledges_what_has_come_and_nothing_else_does() {
 }
 
 #[test]
-fn what_has_ended_does_not_end_again() {
+fn a_closed_connection_does_not_end_again() {
     let mut done = established();
     done.send("F. 1:1(0) ack 1");
     done.application(Connection::shutdown_write);
@@ -523,7 +523,7 @@ fn what_has_ended_does_not_end_again() {
     }
 }
 
-/// RFC 9293 §3.10.5: both ends have agreed already, so there is nothing to tell and nobody to blame.
+/// RFC 9293 §3.10.5: both ends have closed, so there is no reset and no error.
 #[test]
 fn an_abort_in_time_wait_ends_what_was_over() {
     let mut host = in_time_wait();
@@ -534,7 +534,7 @@ fn an_abort_in_time_wait_ends_what_was_over() {
 }
 
 #[test]
-fn a_direction_that_nobody_reads_is_acknowledged_and_thrown_away() {
+fn data_in_a_shut_down_direction_is_acknowledged_and_discarded() {
     let config = Config { receive_buffer: 4_096.into(), ..Config::modern() };
     let mut host = Script::established(&config, SYN_ACK);
     host.application(Connection::shutdown_read);
@@ -546,15 +546,15 @@ fn a_direction_that_nobody_reads_is_acknowledged_and_thrown_away() {
         assert_eq!(sent.says.ack, Some(end));
         assert!(
             sent.says.window >= Some(2_048),
-            "the window closes on a peer that nobody hears: {sent:?}"
+            "the window closes if the application does not read: {sent:?}"
         );
     }
     assert_eq!(host.read_nothing(), Ok(0));
 }
 
-/// RFC 1337 §1: the peer has forgotten the connection, an old segment makes us acknowledge, and the reset
-/// that answers this must not end TIME-WAIT, or the next old segment would be taken by (H1), confuse (H2)
-/// or end (H3) the connection that comes after.
+/// RFC 1337 §1: an old segment makes us acknowledge, and the peer answers with a reset, since it
+/// has forgotten the connection. This must not end TIME-WAIT, or the next old segment would be
+/// accepted by (H1), confuse (H2) or end (H3) the next connection.
 #[test]
 fn a_reset_does_not_assassinate_time_wait() {
     let mut host = established();
@@ -568,14 +568,14 @@ fn a_reset_does_not_assassinate_time_wait() {
     assert_eq!(host.judge("R 2:2(0)"), Disposition::Refused(Refusal::ResetInTimeWait));
     host.expect_nothing();
     assert_eq!(host.connection.state(), State::TimeWait);
-    // An old segment of data still meets TIME-WAIT, and not a new connection.
+    // An old data segment still meets TIME-WAIT, and not a new connection.
     host.send("P. 1:101(100) ack 1");
     host.expect(". 2:2(0) ack 2");
     expect_end_after(&mut host, secs(50));
 }
 
 #[test]
-fn a_reset_ends_time_wait_where_that_is_wanted_as_in_1988() {
+fn a_reset_ends_time_wait_if_configured_as_in_1988() {
     let config = Config { time_wait_outlives_resets: false, ..Config::modern() };
     let mut host = Script::established(&config, SYN_ACK);
     host.application(Connection::shutdown_write);

@@ -1,4 +1,4 @@
-//! The congestion window of a connection: what lets it grow, and what a loss takes from it.
+//! The congestion window of a connection: its growth, and its reduction after losses.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, CongestionName, NagleRule, PacingRule};
@@ -20,7 +20,7 @@ fn threshold(host: &Script) -> u32 {
     host.connection.information().slow_start_threshold
 }
 
-/// Everything that was written in pieces of a segment leaves and is acknowledged, ten times.
+/// Ten times, writes data in segments, which is sent and acknowledged.
 fn write_one_segment_a_round_trip(host: &mut Script, start: u32) {
     for index in 1..=10 {
         host.write(1_000);
@@ -41,13 +41,13 @@ fn cubic_keeps_seven_tenths_after_three_duplicates() {
     }
     assert_eq!((threshold(&host), window(&host)), (7_000, 10_000));
     host.take_sent();
-    // The first two duplicates have let a new segment go each.
+    // The first two duplicates have admitted one new segment each.
     host.send(". 1:1(0) ack 12001");
     assert_eq!(window(&host), 2_000, "no burst after recovery");
 }
 
 #[test]
-fn data_behind_a_full_segment_that_waits_for_the_window_ask_for_nothing_until_it_opens() {
+fn data_behind_a_blocked_full_segment_requests_no_output() {
     let mut host = established(&CUBIC);
     host.write(10_500);
     host.take_sent();
@@ -65,7 +65,7 @@ fn data_behind_a_full_segment_that_waits_for_the_window_ask_for_nothing_until_it
 
 /// RFC 9438 §4.8: one segment, and slow start to 0.7 of what was in flight.
 #[test]
-fn cubic_begins_again_after_a_timeout_and_keeps_the_threshold() {
+fn cubic_restarts_after_a_timeout_and_keeps_the_threshold() {
     let mut host = established(&CUBIC);
     host.write(30_000);
     host.take_sent();
@@ -85,9 +85,9 @@ fn no_controller_grows_a_window_that_the_application_does_not_fill() {
     }
 }
 
-/// What waits for Nagle's rule does not wait for the window: it has no part in its growth.
+/// Data held back by Nagle's algorithm does not make a sender cwnd-limited.
 #[test]
-fn no_window_grows_for_what_waits_for_a_full_segment() {
+fn no_window_grows_while_nagle_holds_data_back() {
     for congestion in CongestionName::ALL {
         let config = Config {
             congestion,
@@ -110,9 +110,9 @@ fn no_window_grows_for_what_waits_for_a_full_segment() {
     }
 }
 
-/// RFC 7661 §4.2: the same of a flight that has filled the window, and a rest that waits behind it.
+/// RFC 7661 §4.2: a flight has filled the window, and a remainder waits behind it.
 #[test]
-fn a_rest_that_waits_for_a_full_segment_does_not_hide_that_the_window_was_filled() {
+fn a_remainder_held_by_nagle_does_not_hide_a_filled_window() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
         let config = Config {
             congestion,
@@ -131,7 +131,7 @@ fn a_rest_that_waits_for_a_full_segment_does_not_hide_that_the_window_was_filled
     }
 }
 
-/// Each round trip everything that has left is acknowledged, until nothing more leaves.
+/// Acknowledges everything in flight each round trip, until nothing more is sent.
 fn acknowledge_each_round_trip(host: &mut Script) {
     while let Some(last) = host.take_sent().pop() {
         host.pass_time(ms(50));
@@ -139,9 +139,9 @@ fn acknowledge_each_round_trip(host: &mut Script) {
     }
 }
 
-/// RFC 9438 §5.8: the time in which nothing was sent is none in which the window would have grown.
+/// RFC 9438 §5.8: the curve does not advance while nothing is sent.
 #[test]
-fn a_pause_takes_no_part_in_the_curve_of_cubic() {
+fn a_pause_does_not_advance_the_cubic_curve() {
     let window_after = |pause| {
         let mut host = established(&Config { restart_after_idle: false, ..CUBIC });
         host.write(60_000);
@@ -161,8 +161,8 @@ fn a_pause_takes_no_part_in_the_curve_of_cubic() {
     assert_eq!(window_after(secs(30)), window_after(ms(1)));
 }
 
-/// RFC 7661 §4.2: a flight that was the whole window has tried it, also if the application then has
-/// nothing more to say for a round trip.
+/// RFC 7661 §4.2: a flight that filled the window has tested it, even if the application then is
+/// idle for a round trip.
 #[test]
 fn every_acknowledgement_of_a_flight_that_filled_the_window_opens_it_in_slow_start() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
@@ -178,9 +178,9 @@ fn every_acknowledgement_of_a_flight_that_filled_the_window_opens_it_in_slow_sta
     }
 }
 
-/// RFC 9406 §4.3: L is eight segments, and no limit for who paces.
+/// RFC 9406 §4.3: L is eight segments, and unlimited with pacing.
 #[test]
-fn an_acknowledgement_opens_the_window_of_cubic_by_eight_segments_or_by_all_where_they_are_paced() {
+fn an_acknowledgement_opens_the_cubic_window_by_at_most_eight_segments_unless_paced() {
     for (pacing, opened) in [(PacingRule::Controller, 18_000), (PacingRule::On, 20_000)] {
         let mut host = established(&Config { pacing, ..CUBIC });
         host.write(60_000);
@@ -190,10 +190,10 @@ fn an_acknowledgement_opens_the_window_of_cubic_by_eight_segments_or_by_all_wher
     }
 }
 
-/// The first of two acknowledgements that come together opens the window; that the second finds it
-/// open says nothing, because nothing could be sent in between.
+/// The first of two acknowledgements that arrive together opens the window. The second finds it
+/// open only because nothing could be sent in between.
 #[test]
-fn acknowledgements_that_come_together_open_the_window_as_single_ones_do() {
+fn a_batch_of_acknowledgements_opens_the_window_like_single_ones() {
     for congestion in CongestionName::ALL {
         let mut host = established(&Config { congestion, initial_window: 10, ..Config::modern() });
         host.write(60_000);
@@ -206,7 +206,7 @@ fn acknowledgements_that_come_together_open_the_window_as_single_ones_do() {
     }
 }
 
-/// The peer's window, not the network's, is what limits here.
+/// The peer's window is the limit here, not the congestion window.
 #[test]
 fn a_window_larger_than_the_peers_does_not_grow() {
     for congestion in CongestionName::ALL {
@@ -251,8 +251,8 @@ fn after_an_idle_time_the_window_is_the_initial_one() {
     }
 }
 
-/// 40,000 bytes, of which the peer acknowledges the first `ack`, and says three times that more came, but not what
-/// follows these; and an idle time. The window before and after that.
+/// Sends 40,000 bytes, of which the peer acknowledges the first `ack` and reports three losses,
+/// then waits. Returns the windows before and after the idle time.
 fn windows_around_idleness_after_a_loss(host: &mut Script, ack: u64) -> (u32, u32) {
     let first = host.connection.statistics().bytes_acknowledged + 1;
     host.write(40_000);
@@ -275,7 +275,7 @@ fn windows_around_idleness_after_a_loss(host: &mut Script, ack: u64) -> (u32, u3
 
 /// RFC 6928 §2: of the first window, or of the one after an idle time.
 #[test]
-fn a_path_that_has_lost_a_part_of_a_first_window_gets_four_segments_after_an_idle_time() {
+fn a_loss_in_a_first_flight_reduces_the_restart_window_to_four_segments() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {
         let config = Config { congestion, initial_window: 10, ..Config::modern() };
         for (idle, ack, most) in [
@@ -302,7 +302,7 @@ fn a_path_that_has_lost_a_part_of_a_first_window_gets_four_segments_after_an_idl
 }
 
 #[test]
-fn a_first_window_that_was_late_and_not_lost_is_the_one_after_an_idle_time() {
+fn a_late_first_flight_does_not_reduce_the_restart_window() {
     let mut host = established(&CUBIC);
     host.write(20_000);
     host.take_sent();
@@ -319,9 +319,9 @@ fn a_first_window_that_was_late_and_not_lost_is_the_one_after_an_idle_time() {
     assert_eq!(window(&host), 10_000);
 }
 
-/// RFC 5681 §4.1 is a SHOULD: on a path of one's own there is nothing to be learnt anew.
+/// RFC 5681 §4.1 is a SHOULD: a dedicated path need not be probed again.
 #[test]
-fn a_window_that_was_told_to_survives_an_idle_time() {
+fn a_window_survives_an_idle_time_if_configured() {
     let mut host =
         established(&Config { initial_window: 10, restart_after_idle: false, ..Config::modern() });
     host.write(20_000);
@@ -337,9 +337,9 @@ fn a_window_that_was_told_to_survives_an_idle_time() {
     assert_eq!(window(&host), before);
 }
 
-/// RFC 5681 §4.1: who waits for the peer's window does not use the path either.
+/// RFC 5681 §4.1: a sender blocked by the peer's window does not use the path either.
 #[test]
-fn a_window_that_the_peer_has_closed_for_long_is_not_filled_at_once_when_it_opens() {
+fn a_receive_window_that_reopens_late_is_not_filled_in_a_burst() {
     for congestion in CongestionName::ALL {
         let send_buffer = (256 << 10).into();
         let mut host = established(&Config {
@@ -380,9 +380,9 @@ fn one_lost_syn_leaves_the_initial_window_and_two_leave_one_segment() {
     }
 }
 
-/// Without selective acknowledgements nothing measures the path's rate.
+/// Without SACK, the delivery rate is not measured.
 #[test]
-fn bbr_leaves_a_peer_without_selective_acknowledgements_to_the_default() {
+fn bbr_falls_back_to_the_default_without_sack() {
     let mut host = established(&Config { congestion: CongestionName::Bbr, ..Config::modern() });
     host.write(30_000);
     assert_eq!(host.take_sent().len(), 10, "unpaced");
@@ -392,11 +392,11 @@ fn bbr_leaves_a_peer_without_selective_acknowledgements_to_the_default() {
     assert_eq!(threshold(&host), 7_000, "as CUBIC does");
 }
 
-/// A path that was measured is still known after a pause (draft-ietf-ccwg-bbr §5.4).
+/// The model of a path remains valid over a pause (draft-ietf-ccwg-bbr §5.4).
 #[test]
 fn bbr_keeps_its_window_over_an_idle_time_and_paces_what_follows() {
     let config = Config { congestion: CongestionName::Bbr, ..Config::modern() };
-    // A path without a limit would have a window without one, as large as the send buffer grows.
+    // Without a rate limit the window would grow with the send buffer.
     let line = Some(Line { rate: Rate::from_bits_per_second(20_000_000), queue: 64 << 10 });
     let network = Network { line, ..Network::clean(ms(20)) };
     let mut pair = Connections::new(&config, &config, network, 1).established();
@@ -417,9 +417,9 @@ fn bbr_keeps_its_window_over_an_idle_time_and_paces_what_follows() {
     assert_eq!(pair.client.information().congestion_window, before);
 }
 
-/// For experiments: neither growth nor loss.
+/// For experiments: neither growth nor reduction.
 #[test]
-fn a_fixed_window_stays_what_it_is() {
+fn a_fixed_window_never_changes() {
     let mut host =
         established(&Config { congestion: CongestionName::Fixed(4), ..Config::modern() });
     host.write(30_000);

@@ -1,10 +1,10 @@
-//! Segments that are not full are held back on request (`TCP_CORK`, `MSG_MORE`), and for how long.
+//! Corking (`TCP_CORK`, `MSG_MORE`): small segments are held back on request, for a limited time.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Connection};
 use linerate_testkit::Script;
 
-/// What peers agree on: nothing; or what header prediction asks for, on the way out, too.
+/// Options of the peer: none; or those that header prediction requires, for output, too.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {
@@ -15,14 +15,14 @@ fn cork(host: &mut Script, on: bool) {
     host.application(|connection, _| connection.set_cork(on));
 }
 
-/// Writes `count` bytes, after which more follows.
+/// Writes `count` bytes and announces more.
 fn write_more(host: &mut Script, count: usize) {
     host.write(count);
     host.application(|connection, _| connection.expect_more());
 }
 
 #[test]
-fn small_writes_wait_under_a_cork_and_leave_together() {
+fn corked_small_writes_are_sent_together() {
     for offers in OFFERS {
         let mut host = established(offers);
         let full = host.connection.effective_mss();
@@ -32,7 +32,7 @@ fn small_writes_wait_under_a_cork_and_leave_together() {
         host.pass_time(ms(50));
         host.write(40);
         host.expect_nothing();
-        // What fills a segment leaves; the rest waits.
+        // Full segments are sent; the remainder waits.
         host.write(full);
         host.expect(&format!(". 1:{}({full}) ack 1", full + 1));
         host.expect_nothing();
@@ -45,7 +45,7 @@ fn small_writes_wait_under_a_cork_and_leave_together() {
 }
 
 #[test]
-fn a_cork_is_drawn_when_nothing_has_been_in_flight_for_a_timeout() {
+fn a_cork_ends_after_a_timeout_without_data_in_flight() {
     for offers in OFFERS {
         let mut host = established(offers);
         cork(&mut host, true);
@@ -58,7 +58,7 @@ fn a_cork_is_drawn_when_nothing_has_been_in_flight_for_a_timeout() {
 }
 
 #[test]
-fn an_acknowledgement_does_not_draw_a_cork() {
+fn an_acknowledgement_does_not_end_a_cork() {
     let mut host = established("");
     cork(&mut host, true);
     host.write(1_500);
@@ -80,7 +80,7 @@ fn a_fin_does_not_wait_under_a_cork() {
 }
 
 #[test]
-fn no_delay_lets_go_once_what_is_corked() {
+fn no_delay_releases_corked_data_once() {
     for offers in OFFERS {
         let mut host = established(offers);
         cork(&mut host, true);
@@ -97,7 +97,7 @@ fn no_delay_lets_go_once_what_is_corked() {
 }
 
 #[test]
-fn what_more_follows_waits_for_a_write_that_does_not_say_so() {
+fn data_waits_for_a_write_without_msg_more() {
     for offers in OFFERS {
         let mut host = established(offers);
         host.application(|connection, _| connection.set_no_delay(true));
@@ -113,7 +113,7 @@ fn what_more_follows_waits_for_a_write_that_does_not_say_so() {
 }
 
 #[test]
-fn what_more_follows_waits_for_a_timeout_at_most_and_is_pushed_then() {
+fn data_written_with_msg_more_is_sent_and_pushed_after_a_timeout() {
     for offers in OFFERS {
         let mut host = established(offers);
         host.application(|connection, _| connection.set_no_delay(true));
@@ -122,9 +122,10 @@ fn what_more_follows_waits_for_a_timeout_at_most_and_is_pushed_then() {
     }
 }
 
-/// What leaves although more follows is not pushed: the peer's application may as well wait for the rest.
+/// A segment sent before announced data is not pushed: the peer's application may wait for the
+/// rest.
 #[test]
-fn an_acknowledgement_lets_go_what_more_follows_and_it_is_not_pushed() {
+fn an_acknowledgement_releases_data_written_with_msg_more_without_push() {
     let mut host = established("");
     host.application(|connection, _| connection.set_no_delay(true));
     write_more(&mut host, 1_050);
@@ -133,7 +134,7 @@ fn an_acknowledgement_lets_go_what_more_follows_and_it_is_not_pushed() {
     host.expect_nothing();
     host.send(". 1:1(0) ack 1001");
     host.expect(". 1001:1101(100) ack 1");
-    // What is written after that acknowledgement waits for the next.
+    // Data written after that acknowledgement waits for the next.
     write_more(&mut host, 3);
     host.expect_nothing();
     host.send(". 1:1(0) ack 1101");
@@ -141,7 +142,7 @@ fn an_acknowledgement_lets_go_what_more_follows_and_it_is_not_pushed() {
 }
 
 #[test]
-fn no_delay_lets_go_what_more_follows() {
+fn no_delay_releases_data_written_with_msg_more() {
     let mut host = established("");
     write_more(&mut host, 80);
     host.expect_nothing();
@@ -150,7 +151,7 @@ fn no_delay_lets_go_what_more_follows() {
 }
 
 #[test]
-fn a_full_segment_leaves_although_more_follows() {
+fn a_full_segment_is_sent_despite_msg_more() {
     let mut host = established("");
     write_more(&mut host, 3_100);
     host.expect(". 1:1001(1000) ack 1");
@@ -160,7 +161,7 @@ fn a_full_segment_leaves_although_more_follows() {
 }
 
 #[test]
-fn a_connection_that_was_corked_once_rests_and_is_corked_still() {
+fn a_compact_connection_keeps_its_cork() {
     let mut host = established(" sackOK ts 100 1");
     cork(&mut host, true);
     host.write(40);
@@ -168,6 +169,6 @@ fn a_connection_that_was_corked_once_rests_and_is_corked_still() {
     host.send(". 1:1(0) ack 41");
     host.pass_time(secs(5));
     host.events();
-    let resting = host.connection.rest().expect("nothing waits");
-    assert!(resting.look().cork());
+    let compact = host.connection.compact().expect("nothing waits");
+    assert!(compact.look().cork());
 }

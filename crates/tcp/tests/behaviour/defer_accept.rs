@@ -1,5 +1,5 @@
-//! An acknowledgement that completes a handshake and brings nothing can be withheld from a connection
-//! (`TCP_DEFER_ACCEPT`).
+//! A deferred handshake (`TCP_DEFER_ACCEPT`): its final acknowledgement is withheld from the
+//! connection until data arrives.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Connection, State};
@@ -7,7 +7,7 @@ use linerate_testkit::Script;
 use linerate_wire::Segment;
 
 #[test]
-fn a_handshake_that_is_deferred_is_completed_by_data() {
+fn a_deferred_handshake_is_completed_by_data() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1400 sackOK ts 77 0");
     host.expect("S. 0:0(0) ack 1");
     host.pass_time(ms(10));
@@ -41,7 +41,7 @@ fn a_handshake_that_is_deferred_is_completed_by_data() {
 }
 
 #[test]
-fn a_handshake_that_is_deferred_for_too_long_is_completed_all_the_same() {
+fn a_handshake_deferred_for_too_long_is_completed() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1400");
     host.expect("S. 0:0(0) ack 1");
     let (now, bytes) = (host.now, host.bytes_of(". 1:1(0) ack 1"));

@@ -1,10 +1,10 @@
-//! When received data is acknowledged (RFC 9293 §3.8.6.3): today's rule, and those of 1988 and 1990.
+//! Delayed acknowledgements (RFC 9293 §3.8.6.3): today's rule, and those of 1988 and 1990.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{AckRule, Config, Connection, Profile};
 use linerate_testkit::{Connections, End, Network, Script};
 
-/// Today's rule after the first segments of a connection, whose acknowledgements are all immediate.
+/// Today's rule after the first segments of a connection, which are all acknowledged at once.
 fn modern() -> Script {
     let config = Config { acks: AckRule::Modern { quick: 0 }, ..Config::modern() };
     Script::established(&config, SYN_ACK)
@@ -30,7 +30,7 @@ fn one_segment_waits_and_the_second_does_not() {
     host.expect_silence(secs(60));
 }
 
-/// A connection that acknowledges pairs, with a window of 64 KiB, before a peer with these options.
+/// A connection that acknowledges pairs, with a window of 64 KiB and these options of the peer.
 fn in_pairs(options: &str) -> Script {
     let acks = AckRule::Modern { quick: 0 };
     let config =
@@ -38,7 +38,7 @@ fn in_pairs(options: &str) -> Script {
     Script::established(&config, &format!("{SYN_ACK} wscale 7 {options}"))
 }
 
-/// The segments with these numbers come so close together that nothing leaves between them.
+/// Delivers the segments with these numbers together, without output in between.
 fn come_together(host: &mut Script, numbers: impl Iterator<Item = u32>) {
     let texts = numbers
         .map(|number| format!(". {}:{}(1460) ack 1", number * 1_460 + 1, number * 1_460 + 1_461));
@@ -47,7 +47,7 @@ fn come_together(host: &mut Script, numbers: impl Iterator<Item = u32>) {
 }
 
 #[test]
-fn data_that_come_together_are_acknowledged_by_one_segment_or_by_one_for_each_two() {
+fn data_received_together_is_acknowledged_once_or_per_two_segments() {
     for options in ["sackOK ts 9 0", "sackOK", "ts 9 0", ""] {
         for (count, told) in [(2, &[2][..]), (3, &[2, 3]), (7, &[2, 4, 6, 7]), (8, &[2, 4, 6, 8])] {
             let mut host = in_pairs(options);
@@ -68,9 +68,9 @@ fn data_that_come_together_are_acknowledged_by_one_segment_or_by_one_for_each_tw
     }
 }
 
-/// Also by an end that has closed, and still hears.
+/// Also an end that has closed and still receives.
 #[test]
-fn who_has_closed_acknowledges_pairs_as_before() {
+fn a_closed_sender_still_acknowledges_pairs() {
     for options in ["sackOK ts 9 0", ""] {
         let mut host = in_pairs(options);
         host.application(Connection::shutdown_write);
@@ -99,9 +99,9 @@ fn one_segment_waits_beside_pairs_that_were_acknowledged() {
     host.expect_after(ms(40), &format!(". 1:1(0) ack {}", 6 * 1_460 + 1));
 }
 
-/// What tells of data beyond a hole tells of all that came before, and so do data.
+/// An acknowledgement of data beyond a hole covers all earlier data, and so does one with data.
 #[test]
-fn a_hole_and_data_of_ours_tell_of_all_pairs_at_once() {
+fn an_ack_of_a_hole_or_with_data_covers_all_pairs() {
     let mut host = in_pairs("sackOK ts 9 0");
     come_together(&mut host, (0..5).chain(6..8));
     let sent = host.take_one();
@@ -153,7 +153,7 @@ fn an_answer_carries_the_acknowledgement() {
         host.send(&format!("P. {request}:{}(100) ack {answer}", request + 100));
         host.read(100);
         if round == 0 {
-            // Nobody knows yet that this is a dialogue.
+            // It is not yet known to be a dialogue.
             host.expect(". 1:1(0) ack 101");
         }
         host.expect_nothing();
@@ -186,7 +186,7 @@ fn a_fin_is_acknowledged_at_once() {
     }
 }
 
-/// A sender whose buffer holds one packet cannot send the second that would be acknowledged.
+/// A sender whose buffer holds one packet cannot send the second one that would be acknowledged.
 #[test]
 fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
     for receive in [1_448, 17 * 1_448, 256 << 10] {
@@ -211,9 +211,9 @@ fn a_send_buffer_of_one_packet_never_waits_for_the_timer() {
     }
 }
 
-/// Two hundred milliseconds, wherever the segment falls between two ticks.
+/// 200 ms, wherever the segment arrives between two ticks.
 #[test]
-fn the_acknowledgements_of_1988_leave_at_the_tick() {
+fn the_acknowledgements_of_1988_are_sent_at_the_tick() {
     for profile in [Profile::BsdTahoe, Profile::BsdReno] {
         let mut host = bsd(profile, 20_000);
         host.send(". 1:101(100) ack 1");
@@ -221,7 +221,7 @@ fn the_acknowledgements_of_1988_leave_at_the_tick() {
         host.pass_time(ms(150));
         host.send(". 101:201(100) ack 1");
         host.expect_after(ms(50), ". 1:1(0) ack 201");
-        // However much arrives, nothing leaves before the tick unless somebody reads.
+        // However much arrives, nothing is sent before the tick unless the application reads.
         for start in (201..5_201).step_by(1_000) {
             host.send(&format!(". {start}:{}(1000) ack 1", start + 1_000));
         }
@@ -229,8 +229,8 @@ fn the_acknowledgements_of_1988_leave_at_the_tick() {
     }
 }
 
-/// Tahoe tells of a window that can grow by 35 % of the buffer, Reno of one by half, and both of one
-/// by two segments.
+/// Tahoe announces a window that can grow by 35 % of the buffer, Reno by half, and both by two
+/// segments.
 #[test]
 fn a_reader_triggers_the_window_update_of_its_year() {
     for (profile, packets, reads) in [
@@ -261,9 +261,9 @@ fn a_reader_triggers_the_window_update_of_its_year() {
     }
 }
 
-/// 35 % and 50 % of three packets lie on either side of a packet and a half.
+/// 35 % and 50 % of three packets are below and above one and a half packets.
 #[test]
-fn the_share_of_the_buffer_is_what_parts_1988_from_1990() {
+fn tahoe_and_reno_differ_in_the_share_of_the_buffer() {
     for (profile, tells) in [(Profile::BsdTahoe, true), (Profile::BsdReno, false)] {
         let mut host = bsd(profile, 3 * 1_460);
         host.send(". 1:1461(1460) ack 1");
@@ -288,10 +288,10 @@ fn no_acknowledgement_is_held_back_for_half_a_second() {
     }
 }
 
-/// 4.3BSD offered all there was once it was not silly. Were the update to say the same window again,
-/// the sender would take it for a duplicate, and three of them for a loss.
+/// 4.3BSD offered the whole room once it was not silly. An update with an unchanged window would
+/// count as a duplicate ACK, and three of them as a loss.
 #[test]
-fn a_window_update_says_another_window() {
+fn a_window_update_changes_the_window() {
     for profile in [Profile::BsdTahoe, Profile::BsdReno] {
         for read in (100..1_460).step_by(20) {
             let mut host = bsd(profile, 2 * 1_460);

@@ -1,5 +1,5 @@
-//! Explicit congestion notification (RFC 3168): what the SYNs agree on, which segments may be marked, and
-//! what a mark does at both ends.
+//! Explicit congestion notification (RFC 3168): its negotiation, the segments that may be marked,
+//! and the response to marks at both ends.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, CongestionName, EcnRule, MissReason, RecoveryState, State};
@@ -23,13 +23,13 @@ fn window(host: &Script) -> u32 {
     host.connection.information().congestion_window
 }
 
-/// The codepoints of everything that was sent and not expected yet.
+/// Returns the codepoints of all segments sent and not yet expected.
 fn codepoints(host: &mut Script) -> Vec<Ecn> {
     host.take_sent().into_iter().map(|sent| sent.ecn).collect()
 }
 
 #[test]
-fn a_syn_that_asks_is_answered_and_none_of_the_handshake_may_be_marked() {
+fn an_ecn_setup_syn_is_answered_and_the_handshake_is_not_ect() {
     let mut host = Script::accept(&Config::modern(), "SEW 0:0(0) win 65535 mss 1000");
     let answer = host.expect("SE. 0:0(0) ack 1");
     assert_eq!(answer.ecn, Ecn::NotEct);
@@ -43,7 +43,7 @@ fn a_syn_that_asks_is_answered_and_none_of_the_handshake_may_be_marked() {
 }
 
 #[test]
-fn who_does_not_ask_or_is_not_willing_gets_none() {
+fn ecn_is_off_without_a_request_or_an_acceptance() {
     for (rule, syn) in [
         (EcnRule::Off, "SEW 0:0(0) win 65535 mss 1000"),
         (EcnRule::Accept, "S 0:0(0) win 65535 mss 1000"),
@@ -65,24 +65,24 @@ fn who_does_not_ask_or_is_not_willing_gets_none() {
     }
 }
 
-/// §6.1.1.1: there are boxes that drop what they do not know.
+/// §6.1.1.1: some middleboxes drop unknown flags.
 #[test]
-fn a_syn_that_is_not_answered_goes_again_without_asking() {
+fn an_unanswered_syn_is_repeated_without_the_request() {
     let mut host = Script::connect(&REQUEST);
     host.expect("SEW 0:0(0)");
     host.expect_after(secs(1), "S 0:0(0)");
     host.send(YES);
     host.expect(". 1:1(0) ack 1");
-    assert!(!host.connection.information().ecn, "our last SYN has said no");
+    assert!(!host.connection.information().ecn, "our last SYN refuses ECN");
     host.write(1_000);
     assert_eq!(codepoints(&mut host), [Ecn::NotEct]);
-    // The peer has heard the first SYN: what it marks must be echoed (§6.1.1).
+    // The peer has received the first SYN, so its marks must be echoed (§6.1.1).
     host.send_marked("P. 1:1001(1000) ack 1001");
     host.expect("E. 1001:1001(0) ack 1001");
 }
 
 #[test]
-fn a_peer_that_falls_back_is_answered_without() {
+fn a_peer_that_falls_back_gets_no_ecn() {
     let mut host = Script::accept(&Config::modern(), "SEW 0:0(0) win 65535 mss 1000");
     host.expect("SE. 0:0(0) ack 1");
     host.send("S 0:0(0) win 65535 mss 1000");
@@ -92,9 +92,9 @@ fn a_peer_that_falls_back_is_answered_without() {
     assert!(!host.connection.information().ecn);
 }
 
-/// §6.1.1: who has said no says no more yes, also to a peer that opens at the same time.
+/// §6.1.1: an end that has refused ECN cannot accept it later, even in a simultaneous open.
 #[test]
-fn a_peer_that_asks_after_we_have_ceased_to_is_answered_without() {
+fn a_request_after_our_refusal_is_refused() {
     let mut host = Script::connect(&REQUEST);
     host.expect("SEW 0:0(0)");
     host.expect_after(secs(1), "S 0:0(0)");
@@ -103,7 +103,7 @@ fn a_peer_that_asks_after_we_have_ceased_to_is_answered_without() {
 }
 
 #[test]
-fn two_ends_that_open_at_the_same_time_agree_too() {
+fn ecn_is_negotiated_in_a_simultaneous_open() {
     let mut host = Script::connect(&REQUEST);
     host.expect("SEW 0:0(0)");
     host.send("SEW 0:0(0) win 65535 mss 1000");
@@ -129,7 +129,7 @@ fn new_data_may_be_marked_and_nothing_else() {
 
 /// §6.1.6.
 #[test]
-fn a_window_probe_may_not_be_marked_and_says_nothing_of_the_window() {
+fn a_window_probe_is_not_ect_and_has_no_cwr() {
     let mut host = agreed(&Config::modern());
     host.write(1_000);
     host.take_sent();
@@ -139,12 +139,12 @@ fn a_window_probe_may_not_be_marked_and_says_nothing_of_the_window() {
     let probe = host.expect(". 1001:1002(1) ack 1");
     assert_eq!(probe.ecn, Ecn::NotEct);
     host.take_sent();
-    // The byte that probed is sent again with those behind it; what follows is new.
+    // The probed byte is sent again with those behind it; what follows is new.
     host.send(". 1:1(0) ack 1002 win 65535");
     assert_eq!(host.expect("PW. 1002:2001(999) ack 1").ecn, Ecn::Ect0);
 }
 
-/// RFC 3168 §6.1.6: a peer that lets its probe be marked is answered as for any data that fits.
+/// RFC 3168 §6.1.6: a marked probe is answered like any marked data inside the window.
 #[test]
 fn a_marked_probe_that_fits_is_echoed() {
     let mut host = agreed(&Config::modern());
@@ -154,7 +154,7 @@ fn a_marked_probe_that_fits_is_echoed() {
 }
 
 #[test]
-fn a_mark_is_echoed_at_once_and_until_the_peer_says_that_it_has_slowed_down() {
+fn a_mark_is_echoed_at_once_and_until_cwr() {
     let mut host =
         agreed(&Config { acks: linerate_tcp::AckRule::Modern { quick: 0 }, ..Config::modern() });
     host.send_marked(". 1:1001(1000) ack 1");
@@ -170,14 +170,14 @@ fn a_mark_is_echoed_at_once_and_until_the_peer_says_that_it_has_slowed_down() {
     host.send_marked("W. 4001:5001(1000) ack 11");
     host.expect("E. 11:11(0) ack 5001");
     assert_eq!(host.connection.statistics().marked_segments, 3);
-    // An acknowledgement is not acknowledged, whatever it says.
+    // An acknowledgement is not acknowledged, whatever flags it has.
     host.send("W. 5001:5001(0) ack 11");
     host.expect_nothing();
 }
 
-/// §6.1.5: on anything else a mark could be a forger's.
+/// §6.1.5: on anything else a mark could be forged.
 #[test]
-fn a_mark_on_what_is_not_data_inside_the_window_is_ignored() {
+fn only_marks_on_data_inside_the_window_count() {
     let mut host = agreed(&Config::modern());
     host.send(". 1:1001(1000) ack 1");
     host.expect(". 1:1(0) ack 1001");
@@ -193,7 +193,7 @@ fn a_mark_on_what_is_not_data_inside_the_window_is_ignored() {
 }
 
 #[test]
-fn marks_and_echoes_that_nobody_agreed_on_are_ignored() {
+fn marks_and_echoes_without_negotiation_are_ignored() {
     let mut refused = Script::connect(&REQUEST);
     refused.expect("SEW 0:0(0)");
     refused.send(SYN_ACK);
@@ -211,9 +211,9 @@ fn marks_and_echoes_that_nobody_agreed_on_are_ignored() {
     }
 }
 
-/// §5: a packet that may be marked is not one that was.
+/// §5: an ECN-capable packet is not a marked one.
 #[test]
-fn what_may_be_marked_and_is_not_is_not_echoed() {
+fn an_unmarked_ecn_capable_packet_is_not_echoed() {
     let mut host = agreed(&Config::modern());
     for (ecn, start) in [(Ecn::Ect0, 1), (Ecn::Ect1, 1_001)] {
         host.send_bearing(ecn, &format!("P. {start}:{}(1000) ack 1", start + 1_000));
@@ -222,9 +222,9 @@ fn what_may_be_marked_and_is_not_is_not_echoed() {
     assert_eq!(host.connection.statistics().marked_segments, 0);
 }
 
-/// §6.1.2: once for all marks and losses of a window of data.
+/// §6.1.2: one reduction for all marks and losses of a window of data.
 #[test]
-fn an_echo_while_a_loss_of_the_same_window_is_repaired_takes_nothing_more() {
+fn an_echo_during_recovery_does_not_reduce_the_window_again() {
     let mut host = Script::connect(&Config { congestion: CongestionName::NewReno, ..REQUEST });
     host.expect("SEW 0:0(0)");
     host.send(&format!("{YES} sackOK"));
@@ -239,9 +239,9 @@ fn an_echo_while_a_loss_of_the_same_window_is_repaired_takes_nothing_more() {
     assert_eq!((statistics.fast_retransmissions, statistics.mark_reductions), (1, 0));
 }
 
-/// §6.1.2: as a loss, and nothing is sent again; RFC 9438 §4.6 has CUBIC keep seven tenths.
+/// §6.1.2: as for a loss, without a retransmission; RFC 9438 §4.6 lets CUBIC keep seven tenths.
 #[test]
-fn an_echo_takes_from_the_window_what_a_loss_would_once_a_window() {
+fn an_echo_reduces_the_window_like_a_loss_once_per_window() {
     for (congestion, left) in [
         (CongestionName::Tahoe, 5_000),
         (CongestionName::Reno, 5_000),
@@ -254,7 +254,7 @@ fn an_echo_takes_from_the_window_what_a_loss_would_once_a_window() {
         host.send("E. 1:1(0) ack 1001");
         assert_eq!(window(&host), left, "{congestion}");
         host.expect_nothing();
-        // The echo goes on until the peer hears that it was heard; all of it tells of one window.
+        // The echo continues until the peer receives CWR; all of it concerns one window.
         for acked in (2_001..=6_001).step_by(1_000) {
             host.send(&format!("E. 1:1(0) ack {acked}"));
         }
@@ -263,8 +263,8 @@ fn an_echo_takes_from_the_window_what_a_loss_would_once_a_window() {
         let reduced: Vec<_> =
             sent.iter().map(|sent| sent.says.flags.contains(TcpFlags::CWR)).collect();
         assert_eq!(reduced.iter().filter(|&&says| says).count(), 1, "{congestion}");
-        assert!(reduced[0], "the first new segment says it");
-        // An echo of what was sent after the reduction is another window's.
+        assert!(reduced[0], "the first new segment carries CWR");
+        // An echo for data sent after the reduction concerns the next window.
         let end = 10_001 + 1_000 * u32::try_from(sent.len()).unwrap();
         host.send(&format!("E. 1:1(0) ack {end}"));
         assert!(window(&host) < left, "{congestion}");
@@ -274,9 +274,9 @@ fn an_echo_takes_from_the_window_what_a_loss_would_once_a_window() {
     }
 }
 
-/// §6.1.2: whatever the reason was, and never on what is sent again.
+/// §6.1.2: for any reason, and never on a retransmission.
 #[test]
-fn a_loss_is_told_to_the_peer_with_the_next_new_data() {
+fn the_next_new_data_after_a_loss_carries_cwr() {
     let mut host = agreed(&Config { limited_transmit: false, ..Config::modern() });
     host.write(30_000);
     host.take_sent();
@@ -290,10 +290,10 @@ fn a_loss_is_told_to_the_peer_with_the_next_new_data() {
     host.expect(". 11001:12001(1000) ack 1");
 }
 
-/// §6.1.2: at most one reduction for one window of data. The loss that a probe has repaired (RFC 8985 §7.4.2
+/// §6.1.2: at most one reduction per window of data. The loss repaired by a probe (RFC 8985 §7.4.2
 /// case 3) was in the window that a mark has reduced.
 #[test]
-fn a_loss_that_a_probe_repairs_does_not_reduce_again_what_a_mark_has_reduced() {
+fn a_loss_repaired_by_a_probe_does_not_reduce_a_window_reduced_by_a_mark() {
     for (echo, again) in [(". 1:1(0) ack 1001", true), ("E. 1:1(0) ack 1001", false)] {
         let config = Config { congestion: CongestionName::NewReno, ..REQUEST };
         let mut host = Script::connect(&config);
@@ -317,7 +317,7 @@ fn a_loss_that_a_probe_repairs_does_not_reduce_again_what_a_mark_has_reduced() {
     }
 }
 
-/// §6.1.2: nor does one that segments beyond it show, or that three duplicates do.
+/// §6.1.2: likewise for losses detected by SACK or by three duplicate ACKs.
 #[test]
 fn a_loss_in_a_window_that_a_mark_has_reduced_does_not_reduce_it_again() {
     for offers in ["", " sackOK"] {
@@ -346,7 +346,7 @@ fn a_loss_in_a_window_that_a_mark_has_reduced_does_not_reduce_it_again() {
 }
 
 #[test]
-fn echoes_take_the_slow_path_and_what_is_not_marked_the_fast_one() {
+fn echoes_take_the_slow_path_and_other_segments_the_fast_one() {
     let mut host = agreed(&Config::modern());
     for start in (1..10_001).step_by(1_000) {
         host.send(&format!(". {start}:{}(1000) ack 1", start + 1_000));
@@ -355,12 +355,12 @@ fn echoes_take_the_slow_path_and_what_is_not_marked_the_fast_one() {
     host.send_marked(". 10001:11001(1000) ack 1");
     assert_eq!(host.connection.statistics().prediction.missed(MissReason::Mark), 1);
     host.send(". 11001:12001(1000) ack 1");
-    assert_eq!(host.connection.statistics().prediction.data, 11, "an echo of ours spoils nothing");
+    assert_eq!(host.connection.statistics().prediction.data, 11, "our echo causes no miss");
 }
 
-/// §6.1.1: what was agreed on does not outlive the connection.
+/// §6.1.1: the negotiated mode ends with the connection.
 #[test]
-fn in_time_wait_nothing_is_echoed() {
+fn marks_are_not_echoed_in_time_wait() {
     let mut host = agreed(&Config::modern());
     host.send_marked(". 1:1001(1000) ack 1");
     host.expect("E. 1:1(0) ack 1001");
@@ -370,12 +370,12 @@ fn in_time_wait_nothing_is_echoed() {
     host.send("F. 1001:1001(0) ack 2");
     host.expect(". 2:2(0) ack 1002");
     assert_eq!(host.connection.state(), State::TimeWait);
-    assert!(host.connection.information().ecn_seen, "what was seen has been seen");
+    assert!(host.connection.information().ecn_seen, "the record is kept");
 }
 
-/// A router that marks where it would have dropped: nothing is lost, and the window stays small.
+/// A router marks instead of dropping: nothing is lost, and the window stays small.
 #[test]
-fn a_transfer_over_a_router_that_marks_loses_nothing() {
+fn a_router_that_marks_causes_no_loss() {
     for congestion in CongestionName::ALL {
         let config = Config { congestion, ..REQUEST };
         let network = Network::clean(ms(10));
@@ -388,8 +388,8 @@ fn a_transfer_over_a_router_that_marks_loses_nothing() {
         let mut read = 0;
         let mut written = 0;
         let data = [7; 4_096];
-        // Marks reduce the window once in a round trip at most (§6.1.2), and without a line to wait for, BBR
-        // needs no more than six of them for the first megabyte.
+        // Marks reduce the window at most once per round trip (§6.1.2); without a queue BBR needs
+        // at most six of them for the first megabyte.
         pair.run_until("three megabytes have arrived", |pair| {
             let now = pair.now;
             if written < 3_000_000 {
@@ -413,9 +413,9 @@ fn a_transfer_over_a_router_that_marks_loses_nothing() {
     }
 }
 
-/// §6.1.2: the window cannot shrink below a segment, so the next one waits for as long as a timeout.
+/// §6.1.2: the window cannot shrink below a segment, so the next one waits for one RTO.
 #[test]
-fn an_echo_to_a_window_of_one_segment_holds_the_next_one_back_for_a_timeout() {
+fn an_echo_at_a_window_of_one_segment_delays_the_next_by_one_rto() {
     let mut host = agreed(&Config { initial_window: 1, ..Config::modern() });
     host.write(20_000);
     host.expect(". 1:1001(1000) ack 1");
@@ -429,9 +429,9 @@ fn an_echo_to_a_window_of_one_segment_holds_the_next_one_back_for_a_timeout() {
     host.expect(". 2001:3001(1000) ack 1");
 }
 
-/// A window that is larger shrinks, and no segment waits for more than that.
+/// A larger window shrinks, and no segment waits for longer than that takes.
 #[test]
-fn an_echo_to_a_window_of_two_segments_holds_nothing_back() {
+fn an_echo_at_a_window_of_two_segments_delays_nothing() {
     let mut host = agreed(&Config { initial_window: 2, ..Config::modern() });
     host.write(20_000);
     assert_eq!(host.take_sent().len(), 2);

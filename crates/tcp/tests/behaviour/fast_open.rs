@@ -1,22 +1,22 @@
-//! TCP Fast Open (RFC 7413): data leaves with the SYN and arrives with it, and whatever goes wrong with that
-//! costs no more than the round trip that it would have saved.
+//! TCP Fast Open (RFC 7413): data is sent and received with the SYN, and a failure costs no more
+//! than the round trip that success would save.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Error, Event, FastOpenLesson, FastOpenOffer, Path, State};
 use linerate_testkit::Script;
 use linerate_wire::{FastOpenCookie, TcpFlags};
 
-/// What every server here has given before.
+/// The cookie of every server here.
 const COOKIE: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
-/// The answer of a peer of today, without its acknowledgement.
+/// The options of a current peer's SYN-ACK, without the acknowledgement.
 const OPTIONS: &str = "mss 1460 wscale 7 sackOK ts 5000 1";
 
 fn cookie() -> FastOpenCookie {
     FastOpenCookie::new(&COOKIE).expect("eight bytes")
 }
 
-/// A client that tries `offer` and has written `count` bytes before its SYN leaves.
+/// A client that requests `offer` and has written `count` bytes before its SYN.
 fn client(config: &Config, offer: FastOpenOffer, count: usize) -> Script {
     let mut host = Script::connect(config);
     host.application(|connection, _| connection.try_fast_open(offer));
@@ -29,7 +29,7 @@ fn bringer(count: usize) -> Script {
     client(&Config::modern(), FastOpenOffer::Data { cookie: cookie(), mss: Some(1_460) }, count)
 }
 
-/// A server that has let the peer in.
+/// A server that has accepted the peer's cookie.
 fn server(length: u32) -> Script {
     let syn = format!(
         "S 0:{length}({length}) win 65535 mss 1460 wscale 7 sackOK ts 77 0 tfo 0102030405060708"
@@ -42,7 +42,7 @@ fn lesson(host: &Script) -> Option<FastOpenLesson> {
 }
 
 #[test]
-fn a_client_without_a_cookie_asks_for_one_and_keeps_its_data() {
+fn a_client_without_a_cookie_requests_one_and_sends_no_data() {
     let mut host = client(&Config::modern(), FastOpenOffer::Request, 100);
     assert_eq!(host.connection.room_on_syn(), 0);
     host.expect("S 0:0(0) mss 1460 tfo ask");
@@ -59,7 +59,7 @@ fn a_client_without_a_cookie_asks_for_one_and_keeps_its_data() {
 }
 
 #[test]
-fn a_client_with_a_cookie_brings_its_data() {
+fn a_client_with_a_cookie_sends_data_on_the_syn() {
     let mut host = bringer(100);
     assert!(host.connection.room_on_syn() > 100);
     host.expect("S 0:100(100) mss 1460 tfo 0102030405060708");
@@ -80,7 +80,7 @@ fn a_client_with_a_cookie_brings_its_data() {
 }
 
 #[test]
-fn data_that_is_not_acknowledged_with_the_syn_leaves_at_once_with_the_acknowledgement() {
+fn data_not_acknowledged_by_the_syn_ack_is_sent_at_once() {
     for (options, selective) in [(OPTIONS, true), ("mss 1460", false)] {
         let mut host = bringer(100);
         host.expect("S 0:100(100) tfo 0102030405060708");
@@ -88,7 +88,7 @@ fn data_that_is_not_acknowledged_with_the_syn_leaves_at_once_with_the_acknowledg
         host.expect("P. 1:101(100) ack 1");
         host.expect_nothing();
         assert!(!host.connection.information().syn_data_accepted);
-        // The server has answered and did not want it.
+        // The server has answered and did not accept the data.
         assert_eq!(lesson(&host).map(|news| (news.accepted, news.refused)), Some((false, true)));
         host.send(". 1:1(0) ack 101 win 500");
         assert_eq!(host.connection.unacknowledged_bytes(), 0, "with selective {selective}");
@@ -98,7 +98,7 @@ fn data_that_is_not_acknowledged_with_the_syn_leaves_at_once_with_the_acknowledg
 }
 
 #[test]
-fn what_a_server_takes_only_in_part_is_continued_from_there() {
+fn partly_accepted_data_is_continued() {
     let mut host = bringer(100);
     host.expect("S 0:100(100)");
     host.send(&format!("S. 0:0(0) ack 41 win 65535 {OPTIONS}"));
@@ -108,7 +108,7 @@ fn what_a_server_takes_only_in_part_is_continued_from_there() {
 }
 
 #[test]
-fn a_new_cookie_beside_refused_data_is_no_refusal() {
+fn a_new_cookie_with_refused_data_is_not_a_refusal() {
     let mut host = bringer(100);
     host.expect("S 0:100(100) tfo 0102030405060708");
     host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS} tfo 1112131415161718"));
@@ -119,19 +119,20 @@ fn a_new_cookie_beside_refused_data_is_no_refusal() {
 }
 
 #[test]
-fn a_syn_that_is_not_answered_goes_again_bare() {
+fn an_unanswered_syn_is_repeated_without_option_and_data() {
     let mut host = bringer(100);
     host.expect("S 0:100(100) tfo 0102030405060708");
     let again = host.expect_after(secs(1), "S 0:0(0) mss 1460");
     assert_eq!(again.says.options.fast_open, None);
-    // This answers the second SYN, so the first, or its answer, was lost: for what it bore, it seems.
+    // This answers the second SYN, so the first or its answer was lost, probably because of the
+    // option.
     host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS}"));
     host.expect("P. 1:101(100) ack 1");
     assert!(lesson(&host).unwrap().refused);
 }
 
 #[test]
-fn an_answer_to_the_first_syn_counts_after_the_second_has_left() {
+fn an_answer_to_the_first_syn_counts_after_the_second_was_sent() {
     let mut host = bringer(100);
     host.expect("S 0:100(100)");
     host.expect_after(secs(1), "S 0:0(0)");
@@ -161,12 +162,12 @@ fn a_reset_in_answer_to_the_option_is_a_refusal() {
 }
 
 #[test]
-fn an_application_that_loses_patience_has_learned_something_only_once_the_syn_had_its_time() {
-    for (patience, refused) in [(ms(900), None), (ms(1_100), Some(true))] {
+fn an_abort_is_a_refusal_only_after_a_retransmission_of_the_syn() {
+    for (time_limit, refused) in [(ms(900), None), (ms(1_100), Some(true))] {
         for end in [Connection::close, Connection::abort] {
             let mut host = bringer(100);
             host.expect("S 0:100(100)");
-            host.pass_time(patience);
+            host.pass_time(time_limit);
             host.application(end);
             assert_eq!(lesson(&host).map(|news| news.refused), refused);
         }
@@ -174,16 +175,16 @@ fn an_application_that_loses_patience_has_learned_something_only_once_the_syn_ha
 }
 
 #[test]
-fn a_server_that_gives_no_cookie_to_who_asks_has_refused() {
+fn a_server_that_answers_a_request_without_a_cookie_has_refused() {
     let mut host = client(&Config::modern(), FastOpenOffer::Request, 0);
     host.expect("S 0:0(0) tfo ask");
     host.send(SYN_ACK);
     assert!(lesson(&host).unwrap().refused);
 }
 
-/// RFC 7413 §4.1.1: an option without a cookie is a client's, and gives none.
+/// RFC 7413 §4.1.1: an option without a cookie is a client's request.
 #[test]
-fn a_server_that_answers_a_wish_with_a_wish_has_given_nothing() {
+fn an_empty_option_in_the_syn_ack_is_not_a_cookie() {
     let mut host = client(&Config::modern(), FastOpenOffer::Request, 0);
     host.expect("S 0:0(0) tfo ask");
     host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS} tfo ask"));
@@ -191,18 +192,19 @@ fn a_server_that_answers_a_wish_with_a_wish_has_given_nothing() {
     assert_eq!((news.cookie, news.refused), (None, true));
 }
 
-/// RFC 7413 §4.1.3.1: another cookie would mean that ours was too old; this one is as good as it was.
+/// RFC 7413 §4.1.3.1: another cookie would mean that ours was too old; this one is as good as it
+/// was.
 #[test]
-fn a_server_that_gives_the_same_cookie_and_takes_no_data_has_refused() {
+fn a_server_that_repeats_the_cookie_and_accepts_no_data_has_refused() {
     let mut host = bringer(100);
     host.expect("S 0:100(100)");
     host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS} tfo 0102030405060708"));
     assert!(lesson(&host).unwrap().refused);
 }
 
-/// What was learned stays learned, whatever becomes of the connection; and while it opens nothing is.
+/// The outcome remains whatever becomes of the connection; there is none during the handshake.
 #[test]
-fn what_a_try_has_shown_is_known_when_it_is_answered_and_does_not_change() {
+fn the_outcome_is_known_with_the_answer_and_final() {
     let mut host = bringer(100);
     host.expect("S 0:100(100)");
     host.pass_time(ms(1_100));
@@ -216,9 +218,9 @@ fn what_a_try_has_shown_is_known_when_it_is_answered_and_does_not_change() {
     assert_eq!((host.connection.state(), lesson(&host)), (State::Closed, news));
 }
 
-/// RFC 7413 §4.1.3.1: the SYN that was answered went without the option, which may be why the one before was lost.
+/// RFC 7413 §4.1.3.1: the answered SYN had no option, which may have caused the loss of the first.
 #[test]
-fn an_answer_to_a_bare_syn_alone_is_a_refusal_also_without_data() {
+fn an_answer_only_to_the_syn_without_option_is_a_refusal_even_without_data() {
     let mut host = bringer(0);
     host.expect("S 0:0(0) tfo 0102030405060708");
     host.expect_after(ms(1_000), "S 0:0(0)");
@@ -227,7 +229,7 @@ fn an_answer_to_a_bare_syn_alone_is_a_refusal_also_without_data() {
 }
 
 #[test]
-fn a_cookie_without_data_to_bring_proves_nothing_against_the_server() {
+fn a_cookie_without_data_is_no_refusal() {
     let mut host = bringer(0);
     host.expect("S 0:0(0) tfo 0102030405060708");
     host.send(SYN_ACK);
@@ -236,19 +238,19 @@ fn a_cookie_without_data_to_bring_proves_nothing_against_the_server() {
 }
 
 #[test]
-fn an_ordinary_open_has_no_option_and_teaches_nothing() {
+fn an_ordinary_open_has_no_option_and_no_outcome() {
     let mut host = Script::connect(&Config::modern());
     host.write(100);
     let syn = host.expect("S 0:0(0)");
     assert_eq!(syn.says.options.fast_open, None);
-    // A cookie that nobody asked for.
+    // An unrequested cookie.
     host.send(&format!("S. 0:0(0) ack 1 win 65535 {OPTIONS} tfo 0102030405060708"));
     host.expect("P. 1:101(100) ack 1");
     assert_eq!(lesson(&host), None);
 }
 
 #[test]
-fn a_syn_bears_what_fits_the_segment_size_that_is_remembered_less_its_options() {
+fn data_on_a_syn_fits_the_cached_mss_less_options() {
     // MSS 4, window scale 4, SACK and timestamps 12, cookie of eight bytes 12.
     let options = 32;
     for (mss, most) in [(None, 536), (Some(300), 300), (Some(1_460), 1_460), (Some(9_000), 1_460)] {
@@ -264,9 +266,9 @@ fn a_syn_bears_what_fits_the_segment_size_that_is_remembered_less_its_options() 
     }
 }
 
-/// RFC 7413 §4.1.3: no larger than the first link takes, nor than middleboxes expect where links take more.
+/// RFC 7413 §4.1.3: no larger than the first link allows, nor than middleboxes expect.
 #[test]
-fn a_syn_fits_the_first_link_and_is_no_jumbo() {
+fn data_on_a_syn_is_limited_by_the_first_link_and_ethernet() {
     for (mtu, most) in [(576, 536), (9_000, 1_460)] {
         let mut host = Script::with_path(&Config::modern(), Path::ipv4(mtu));
         let offer = FastOpenOffer::Data { cookie: cookie(), mss: Some(8_960) };
@@ -292,7 +294,7 @@ fn a_cookie_that_does_not_fit_beside_the_options_leaves_an_ordinary_handshake() 
 }
 
 #[test]
-fn urgent_data_waits_for_the_handshake_because_a_syn_could_not_say_where_it_ends() {
+fn urgent_data_waits_for_the_handshake() {
     let offer = FastOpenOffer::Data { cookie: cookie(), mss: None };
     let mut host = Script::connect(&Config::modern());
     host.application(|connection, _| connection.try_fast_open(offer));
@@ -313,7 +315,7 @@ fn a_close_before_the_answer_sends_the_fin_after_the_handshake() {
 }
 
 #[test]
-fn data_on_the_syn_ack_of_a_server_that_was_fast_is_taken() {
+fn data_on_the_syn_ack_is_accepted() {
     let mut host = bringer(100);
     host.expect("S 0:100(100)");
     host.send(&format!("S. 0:50(50) ack 101 win 65535 {OPTIONS}"));
@@ -324,10 +326,10 @@ fn data_on_the_syn_ack_of_a_server_that_was_fast_is_taken() {
 }
 
 #[test]
-fn two_ends_that_open_at_the_same_time_send_their_data_after_the_handshake() {
+fn a_simultaneous_open_sends_data_after_the_handshake() {
     let mut host = bringer(100);
     host.expect("S 0:100(100) tfo 0102030405060708");
-    // The peer's data is not ours to take yet: nobody has checked its cookie.
+    // The peer's data is not accepted, since its cookie was not checked.
     host.send("S 0:20(20) win 1000 mss 1460 tfo 1112131415161718");
     let answer = host.expect("S. 0:0(0) ack 1");
     assert_eq!(answer.says.options.fast_open, None);
@@ -340,7 +342,7 @@ fn two_ends_that_open_at_the_same_time_send_their_data_after_the_handshake() {
 }
 
 #[test]
-fn a_server_takes_the_data_with_the_syn_and_may_answer_before_the_handshake_is_complete() {
+fn a_server_accepts_data_on_the_syn_and_answers_before_the_handshake_is_complete() {
     let mut host = server(100);
     assert_eq!(host.events(), [Event::Readable]);
     host.read(100);
@@ -361,7 +363,7 @@ fn a_server_takes_the_data_with_the_syn_and_may_answer_before_the_handshake_is_c
 }
 
 #[test]
-fn what_a_server_sends_before_the_handshake_is_complete_is_the_initial_window() {
+fn early_data_of_a_server_is_limited_by_the_initial_window() {
     let mut host = server(10);
     host.write(60_000);
     host.expect("S. 0:0(0) ack 11");
@@ -371,7 +373,7 @@ fn what_a_server_sends_before_the_handshake_is_complete_is_the_initial_window() 
 }
 
 #[test]
-fn the_window_on_the_syn_limits_what_a_server_sends_early() {
+fn early_data_of_a_server_is_limited_by_the_window_of_the_syn() {
     let syn = "S 0:10(10) win 2000 mss 1000 tfo 0102030405060708";
     let mut host = Script::accept_fast(&Config::modern(), syn);
     host.write(10_000);
@@ -381,7 +383,7 @@ fn the_window_on_the_syn_limits_what_a_server_sends_early() {
 }
 
 #[test]
-fn an_answer_with_its_end_can_leave_before_the_handshake_is_complete() {
+fn a_response_with_a_fin_can_precede_the_end_of_the_handshake() {
     let mut host = server(100);
     host.read(100);
     host.write(50);
@@ -397,7 +399,7 @@ fn an_answer_with_its_end_can_leave_before_the_handshake_is_complete() {
 }
 
 #[test]
-fn a_syn_ack_that_is_lost_goes_again_alone_and_what_followed_it_after_the_handshake() {
+fn a_lost_syn_ack_is_retransmitted_alone_and_early_data_after_the_handshake() {
     for (options, selective) in [("sackOK ts 77 0", true), ("", false)] {
         let syn = format!("S 0:100(100) win 65535 mss 1460 {options} tfo 0102030405060708");
         let mut host = Script::accept_fast(&Config::modern(), &syn);
@@ -419,7 +421,7 @@ fn a_syn_ack_that_is_lost_goes_again_alone_and_what_followed_it_after_the_handsh
 }
 
 #[test]
-fn what_arrived_although_the_acknowledgements_were_lost_is_not_sent_again() {
+fn early_data_that_arrived_is_not_retransmitted() {
     let mut host = server(100);
     host.write(3_000);
     host.expect("S. 0:0(0) ack 101");
@@ -431,19 +433,19 @@ fn what_arrived_although_the_acknowledgements_were_lost_is_not_sent_again() {
 }
 
 #[test]
-fn a_syn_that_comes_twice_delivers_its_data_once() {
+fn a_duplicated_syn_delivers_its_data_once() {
     let mut host = server(100);
     host.read(100);
     host.expect("S. 0:0(0) ack 101");
     host.send("S 0:100(100) win 65535 mss 1460 wscale 7 sackOK ts 77 0 tfo 0102030405060708");
     host.expect("S. 0:0(0) ack 101");
     assert_eq!(host.connection.readable_bytes(), 0);
-    // The client's second try is bare.
+    // The client's second SYN has no option.
     host.send("S 0:0(0) win 65535 mss 1460 wscale 7 sackOK ts 1077 0");
     host.expect("S. 0:0(0) ack 101");
     host.send(". 101:101(0) ack 1 win 500");
     assert_eq!(host.connection.state(), State::Established);
-    // Once the handshake is complete, it is a stranger's (RFC 5961 §4).
+    // After the handshake it is challenged as any SYN (RFC 5961 §4).
     host.send("S 0:100(100) win 65535 mss 1460 wscale 7 sackOK ts 2077 0 tfo 0102030405060708");
     host.expect(". 1:1(0) ack 101");
     assert_eq!(
@@ -453,7 +455,7 @@ fn a_syn_that_comes_twice_delivers_its_data_once() {
 }
 
 #[test]
-fn a_server_with_little_room_takes_what_it_has_room_for() {
+fn a_server_accepts_data_on_a_syn_up_to_its_room() {
     let config = Config { receive_buffer: 60.into(), ..Config::modern() };
     let syn = "S 0:100(100) win 65535 mss 1460 tfo 0102030405060708";
     let mut host = Script::accept_fast(&config, syn);
@@ -466,7 +468,7 @@ fn a_server_with_little_room_takes_what_it_has_room_for() {
 }
 
 #[test]
-fn a_fin_on_a_syn_is_left_to_be_sent_again() {
+fn a_fin_on_a_syn_is_ignored() {
     let syn = "SF 0:10(10) win 65535 mss 1460 tfo 0102030405060708";
     let mut host = Script::accept_fast(&Config::modern(), syn);
     host.expect("S. 0:0(0) ack 11");
@@ -491,7 +493,7 @@ fn a_reset_before_the_handshake_is_complete_ends_the_connection_for_its_applicat
 }
 
 #[test]
-fn a_cookie_is_no_cookie_on_a_segment_without_syn() {
+fn a_cookie_without_syn_is_ignored() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
     host.send("P. 1:11(10) ack 1 win 500 tfo 0102030405060708");
     host.read(10);
@@ -505,7 +507,7 @@ fn a_cookie_is_no_cookie_on_a_segment_without_syn() {
 }
 
 #[test]
-fn a_syn_ack_that_acknowledges_more_than_the_syn_brought_is_answered_by_a_reset() {
+fn a_syn_ack_of_more_than_the_syn_is_reset() {
     let mut host = bringer(100);
     host.expect("S 0:100(100)");
     host.send(&format!("S. 0:0(0) ack 102 win 65535 {OPTIONS}"));
@@ -514,7 +516,7 @@ fn a_syn_ack_that_acknowledges_more_than_the_syn_brought_is_answered_by_a_reset(
 }
 
 #[test]
-fn a_closed_window_on_the_syn_ack_holds_the_refused_data_back_and_is_probed() {
+fn a_closed_window_on_the_syn_ack_holds_refused_data_back_and_is_probed() {
     for options in [OPTIONS, "mss 1460"] {
         let mut host = bringer(100);
         host.expect("S 0:100(100)");
@@ -529,9 +531,9 @@ fn a_closed_window_on_the_syn_ack_holds_the_refused_data_back_and_is_probed() {
     }
 }
 
-/// Servers from before RFC 7413 know an experimental option (kind 254, 0xF989).
+/// Servers from before RFC 7413 use an experimental option (kind 254, 0xF989).
 #[test]
-fn a_cookie_goes_by_the_option_by_which_it_came() {
+fn a_cookie_is_returned_in_the_option_kind_of_its_receipt() {
     let cookie = cookie().carried(true);
     let offer = FastOpenOffer::Data { cookie, mss: Some(1_460) };
     let mut bringing = client(&Config::modern(), offer, 100);

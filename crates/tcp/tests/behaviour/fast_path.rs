@@ -1,4 +1,4 @@
-//! Header prediction: how often it is right, and under which name each miss is counted.
+//! Header prediction: its hit rate, and the reason counted for each miss.
 
 use crate::{SYN_ACK, ms};
 use linerate_tcp::{BufferSize, Config, Connection, MissReason};
@@ -23,7 +23,7 @@ fn transfer(pair: &mut Connections, bytes: usize) {
     });
 }
 
-/// The share of segments that took the fast path, in thousandths.
+/// Returns the share of segments that took the fast path, in thousandths.
 fn hits(connection: &Connection) -> u64 {
     let statistics = connection.statistics();
     statistics.prediction.hits() * 1_000 / statistics.segments_received
@@ -60,14 +60,14 @@ fn every_size_of_buffer_takes_the_fast_path() {
     }
 }
 
-/// Not a promise, a figure: losses take the slow path until they are mended, which costs what is in flight,
-/// here 256 KiB at the most. It is printed by
+/// A measurement: losses take the slow path until they are repaired, which costs the data in
+/// flight, here at most 256 KiB. It is printed by
 ///
 /// ```text
 /// cargo test -p linerate-tcp --test behaviour fast_path::losses -- --nocapture
 /// ```
 #[test]
-fn losses_leave_the_larger_part_to_the_fast_path() {
+fn most_segments_take_the_fast_path_despite_losses() {
     for (loss, bytes, least) in [(0, 4_000_000, 950), (1, 20_000_000, 800), (10, 4_000_000, 400)] {
         let network = Network { loss, ..Network::clean(ms(2)) };
         let size = BufferSize::Fixed(256 << 10);
@@ -92,7 +92,7 @@ fn losses_leave_the_larger_part_to_the_fast_path() {
     }
 }
 
-/// Established; what `provoke` does is one miss, and counted as `reason`.
+/// Checks that `segment` is one miss, counted as `reason`.
 #[track_caller]
 fn misses_for(reason: MissReason, host: &mut Script, segment: &str) {
     let before = host.connection.statistics().prediction.clone();
@@ -149,7 +149,7 @@ fn a_miss_is_counted_under_its_reason() {
 }
 
 #[test]
-fn a_miss_while_opening_or_closing_is_the_state_s() {
+fn a_miss_while_opening_or_closing_is_counted_as_state() {
     let mut host = Script::connect(&Config::modern());
     misses_for(MissReason::State, &mut host, SYN_ACK);
     host.application(Connection::shutdown_write);
@@ -157,7 +157,7 @@ fn a_miss_while_opening_or_closing_is_the_state_s() {
 }
 
 #[test]
-fn a_miss_beside_a_hole_is_the_reassembly_s() {
+fn a_miss_beside_a_hole_is_counted_as_reassembly() {
     let mut host = established();
     host.send(". 101:201(100) ack 1");
     misses_for(MissReason::Reassembly, &mut host, ". 1:101(100) ack 1");
@@ -165,7 +165,7 @@ fn a_miss_beside_a_hole_is_the_reassembly_s() {
 }
 
 #[test]
-fn a_miss_during_recovery_is_the_recovery_s() {
+fn a_miss_during_recovery_is_counted_as_recovery() {
     let mut host = established();
     host.write(20_000);
     for _ in 0..3 {
@@ -193,21 +193,21 @@ fn data_that_acknowledges_hits_both_arms_at_once() {
 }
 
 #[test]
-fn what_nobody_reads_is_a_miss_of_the_state() {
+fn a_shut_down_direction_is_counted_as_state() {
     let mut host = established();
     host.application(Connection::shutdown_read);
     misses_for(MissReason::State, &mut host, ". 1:101(100) ack 1");
 }
 
 #[test]
-fn more_than_there_is_room_for_is_a_miss_of_its_own() {
+fn data_beyond_the_room_is_counted_as_room() {
     let mut host =
         Script::established(&Config { receive_buffer: 1_000.into(), ..Config::modern() }, SYN_ACK);
     misses_for(MissReason::Room, &mut host, ". 1:1201(1200) ack 1");
 }
 
 #[test]
-fn switched_off_everything_misses() {
+fn disabled_prediction_always_misses() {
     let mut host =
         Script::established(&Config { header_prediction: false, ..Config::modern() }, SYN_ACK);
     misses_for(MissReason::Disabled, &mut host, ". 1:101(100) ack 1");
@@ -215,7 +215,7 @@ fn switched_off_everything_misses() {
     hits_for(&mut host, ". 101:201(100) ack 1");
 }
 
-/// What spoils a prediction spoils no more than it must.
+/// A miss affects as few later segments as possible.
 #[test]
 fn the_segment_after_a_miss_hits_again() {
     let mut host = established();

@@ -1,5 +1,4 @@
-//! Connections open (RFC 9293 §3.5): three ways of the handshake, what can be lost of it, and what
-//! the two SYNs agree on.
+//! The handshake (RFC 9293 §3.5): its three forms, losses in it, and the negotiated options.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Disposition, Error, Event, Path, Refusal, Seeds, State};
@@ -81,7 +80,7 @@ fn two_of_us_can_open_at_the_same_time() {
 }
 
 #[test]
-fn a_lost_syn_goes_again_at_doubling_intervals_until_it_is_given_up_after_three_minutes() {
+fn a_lost_syn_is_retransmitted_with_backoff_for_three_minutes() {
     let mut host = Script::connect(&Config::modern());
     let start = host.now;
     host.expect("S 0:0(0)");
@@ -93,12 +92,12 @@ fn a_lost_syn_goes_again_at_doubling_intervals_until_it_is_given_up_after_three_
     assert_eq!(host.connection.state(), State::Closed);
     assert!(host.now.since(start) >= secs(180), "RFC 9293 §3.8.3: at least three minutes");
     assert_eq!(host.connection.error(), Some(Error::TimedOut));
-    assert_eq!(host.events(), [Event::Trouble, Event::Closed]);
+    assert_eq!(host.events(), [Event::SoftError, Event::Closed]);
     assert!(host.connection.is_released());
 }
 
 #[test]
-fn a_lost_answer_goes_again_at_doubling_intervals_and_at_once_when_the_syn_is_repeated() {
+fn a_lost_syn_ack_is_retransmitted_with_backoff_and_when_the_syn_is_repeated() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
     host.expect("S. 0:0(0) ack 1");
     host.expect_after(secs(1), "S. 0:0(0) ack 1");
@@ -112,7 +111,7 @@ fn a_lost_answer_goes_again_at_doubling_intervals_and_at_once_when_the_syn_is_re
 }
 
 #[test]
-fn an_answer_that_is_never_acknowledged_is_given_up() {
+fn an_unacknowledged_syn_ack_is_given_up() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
     let start = host.now;
     host.pass_time(secs(300));
@@ -122,7 +121,7 @@ fn an_answer_that_is_never_acknowledged_is_given_up() {
     assert!(last.at.since(start) >= secs(100) && last.says.flags == TcpFlags::SYN | TcpFlags::ACK);
 }
 
-/// Opens while the `nth` segment that `from` sends is lost: how long it took.
+/// Opens while the `nth` segment from `from` is lost, and returns the time taken.
 fn opening_without(from: End, nth: u32) -> linerate_units::Duration {
     let config = Config::modern();
     let mut pair = Connections::new(&config, &config, Network::clean(ms(10)), 1);
@@ -172,7 +171,7 @@ fn a_reset_that_acknowledges_our_syn_refuses_the_connection() {
 }
 
 #[test]
-fn a_reset_that_does_not_acknowledge_our_syn_is_nobody_s() {
+fn a_reset_that_does_not_acknowledge_our_syn_is_ignored() {
     let mut host = Script::connect(&Config::modern());
     host.expect("S 0:0(0)");
     host.send("R 0:0(0)");
@@ -182,9 +181,9 @@ fn a_reset_that_does_not_acknowledge_our_syn_is_nobody_s() {
     host.expect_nothing();
 }
 
-/// RFC 9293 §3.5.1, figure 9: the peer still holds a connection that we have forgotten.
+/// RFC 9293 §3.5.1, figure 9: the peer still has a connection that we have forgotten.
 #[test]
-fn an_acknowledgement_of_something_never_sent_is_answered_by_a_reset_and_the_syn_goes_again() {
+fn an_ack_of_unsent_data_is_reset_and_the_syn_retransmitted() {
     let mut host = Script::connect(&Config::modern());
     host.expect("S 0:0(0)");
     assert_eq!(host.judge(". 300:300(0) ack 100"), Disposition::Refused(Refusal::BadAck));
@@ -194,7 +193,7 @@ fn an_acknowledgement_of_something_never_sent_is_answered_by_a_reset_and_the_syn
     host.expect(". 1:1(0) ack 1");
 }
 
-/// RFC 9293 §3.5, figure 8: our answer to a SYN from the past is reset by its sender.
+/// RFC 9293 §3.5, figure 8: our answer to an old SYN is reset by its sender.
 #[test]
 fn an_old_duplicate_syn_is_reset_by_its_sender() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
@@ -216,7 +215,7 @@ fn before_the_handshake_ends_a_wrong_acknowledgement_is_answered_by_a_reset() {
 }
 
 #[test]
-fn a_wrong_acknowledgement_is_answered_by_a_reset_though_the_right_one_is_right_behind_it() {
+fn a_wrong_acknowledgement_is_reset_even_if_the_right_one_follows() {
     let mut server = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460 sackOK ts 1 0");
     server.expect("S. 0:0(0) ack 1");
     server.send_together(&[". 1:1(0) ack 2", "P. 1:11(10) ack 1"]);
@@ -233,7 +232,7 @@ fn a_wrong_acknowledgement_is_answered_by_a_reset_though_the_right_one_is_right_
 }
 
 #[test]
-fn data_written_early_leaves_with_the_final_acknowledgement() {
+fn data_written_early_is_sent_with_the_final_acknowledgement() {
     let mut host = Script::connect(&Config::modern());
     host.write(10);
     host.expect("S 0:0(0)");
@@ -254,7 +253,7 @@ fn data_with_the_final_acknowledgement_is_taken() {
 }
 
 #[test]
-fn data_on_a_syn_is_left_to_be_sent_again() {
+fn data_on_a_syn_without_cookie_is_ignored() {
     let mut host = Script::accept(&Config::modern(), "S 0:10(10) win 5840 mss 1460");
     host.expect("S. 0:0(0) ack 1");
     host.send(". 1:11(10) ack 1");
@@ -274,9 +273,9 @@ fn the_window_of_a_syn_is_not_scaled_and_later_ones_are() {
     assert_eq!(host.connection.information().send_window, 128_000);
 }
 
-/// Found by a fuzzer: the SYN-ACK left after the handshake had ended, and the timer with it.
+/// Regression: the SYN-ACK was sent after the handshake had ended, and its timer set.
 #[test]
-fn an_answer_that_its_acknowledgement_has_overtaken_is_not_sent() {
+fn a_syn_ack_is_not_sent_after_its_acknowledgement() {
     let mut host = Script::accept(&Config::modern(), "S 0:0(0) win 5840 mss 1460");
     host.expect("S. 0:0(0) ack 1");
     host.send_together(&["S 0:0(0) win 5840 mss 1460", ". 1:1(0) ack 1"]);
@@ -290,9 +289,9 @@ fn an_answer_that_its_acknowledgement_has_overtaken_is_not_sent() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
-/// What one side does not offer is off; each of the three options by itself.
+/// An option is on only if both sides offer it; each of the three options separately.
 #[test]
-fn an_option_counts_if_both_offer_it() {
+fn an_option_is_on_if_both_offer_it() {
     for bits in 0..64_u32 {
         let side = |shift: u32| Config {
             window_scaling: bits >> shift & 1 == 1,
@@ -318,7 +317,7 @@ fn an_option_counts_if_both_offer_it() {
 }
 
 #[test]
-fn selective_acknowledgements_are_sent_to_those_who_can_read_them() {
+fn sack_blocks_are_sent_only_if_permitted() {
     for (permitted, block) in [("sackOK", " sack 101-201"), ("", "")] {
         let mut host = Script::established(&Config::modern(), &format!("{SYN_ACK} {permitted}"));
         host.send(". 101:201(100) ack 1");
@@ -352,7 +351,7 @@ fn a_route_s_window_clamp_holds_from_the_syn_on() {
     host.expect("S 0:0(0) win 4096 wscale 0");
     host.send(SYN_ACK);
     host.expect(". 1:1(0) ack 1 win 4096");
-    // And whatever the reader makes of it, or asks for.
+    // The clamp also limits tuning and the application's choice.
     let mut next = 1;
     for _ in 0..200 {
         for _ in 0..4 {
@@ -368,7 +367,7 @@ fn a_route_s_window_clamp_holds_from_the_syn_on() {
     host.take_sent();
 }
 
-/// `TCP_MAXSEG`, and `advmss` of a route: the lesser is announced and sent.
+/// `TCP_MAXSEG`, and `advmss` of a route: the smaller is announced and used.
 #[test]
 fn the_largest_segment_is_announced_and_not_exceeded() {
     for (own, route, announced) in [
@@ -386,19 +385,19 @@ fn the_largest_segment_is_announced_and_not_exceeded() {
         assert_eq!(host.connection.effective_mss(), announced);
         assert_eq!(host.connection.information().announced_mss, u32::try_from(announced).unwrap());
     }
-    // The peer's is less still.
+    // The peer's is smaller still.
     let config = Config { largest_segment: Some(1_000), ..Config::modern() };
     let host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 600");
     assert_eq!(host.connection.effective_mss(), 600);
 }
 
-/// `TCP_SYNCNT`: the patience that was set while the SYN was in flight counts, not that of the configuration.
+/// `TCP_SYNCNT`: a timeout set while the SYN is in flight overrides that of the configuration.
 #[test]
-fn a_handshake_may_be_given_less_time_while_it_goes_on() {
+fn the_handshake_timeout_can_be_shortened_during_the_handshake() {
     let mut host = Script::connect(&Config::modern());
     host.expect("S 0:0(0)");
-    host.application(|connection, _| connection.set_handshake_patience(Some(secs(2))));
-    assert_eq!(host.connection.handshake_patience(), secs(2));
+    host.application(|connection, _| connection.set_handshake_timeout(Some(secs(2))));
+    assert_eq!(host.connection.handshake_timeout(), secs(2));
     host.expect_after(secs(1), "S 0:0(0)");
     host.pass_time(secs(2));
     assert_eq!(host.connection.error(), Some(Error::TimedOut));
@@ -418,7 +417,7 @@ fn the_initial_window_of_1988_is_one_segment_and_today_s_ten() {
 }
 
 #[test]
-fn closing_before_the_peer_has_answered_is_the_end() {
+fn closing_before_the_peer_has_answered_ends_the_connection() {
     let mut host = Script::connect(&Config::modern());
     host.expect("S 0:0(0)");
     host.application(Connection::close);

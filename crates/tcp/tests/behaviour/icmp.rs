@@ -1,4 +1,4 @@
-//! What the network reports (RFC 5461, RFC 5927, RFC 1191), and what of it is believed.
+//! ICMP reports (RFC 5461, RFC 5927, RFC 1191), and the conditions under which they are accepted.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Error, IcmpReport, State};
@@ -57,7 +57,7 @@ fn a_soft_error_is_the_reason_when_the_connection_is_given_up() {
 }
 
 #[test]
-fn a_soft_error_is_forgotten_when_the_peer_is_heard() {
+fn a_soft_error_is_cleared_when_the_peer_answers() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
     host.write(100);
     host.take_sent();
@@ -131,8 +131,8 @@ fn a_forged_report_cannot_shrink_segments_to_nothing_nor_enlarge_them() {
     assert_eq!(host.connection.effective_mss(), 536);
 }
 
-/// RFC 1191 §6.4: a burst that is too large brings a report for each of its segments, and is sent again
-/// once.
+/// RFC 1191 §6.4: a burst that is too large brings a report for each of its segments, and is sent
+/// again once.
 #[test]
 fn a_second_report_of_the_same_size_sends_nothing_again() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -144,7 +144,8 @@ fn a_second_report_of_the_same_size_sends_nothing_again() {
     host.expect_nothing();
 }
 
-/// Established with a peer that names what it has; two full segments have arrived, and four are out.
+/// Established with a peer that names what it has; two full segments have arrived, and four are
+/// out.
 fn proven(round_trip: linerate_units::Duration) -> Script {
     let mut host = Script::connect(&Config::modern());
     host.expect("S 0:0(0)");
@@ -160,8 +161,8 @@ fn proven(round_trip: linerate_units::Duration) -> Script {
     host
 }
 
-/// RFC 5927 §7.2: whoever knows ports and numbers can forge a report, and while segments of that size arrive
-/// it is one.
+/// RFC 5927 §7.2: whoever knows ports and numbers can forge a report, and while segments of that
+/// size arrive it is one.
 #[test]
 fn a_report_is_not_believed_while_segments_of_that_size_arrive() {
     let mut host = proven(ms(10));
@@ -190,8 +191,8 @@ fn sent(host: &mut Script) -> Vec<(u32, u32)> {
     host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect()
 }
 
-/// The tail probe is small enough for the reported path. Its arrival shows that the large segments before
-/// it are lost, the quoted one among them.
+/// The tail probe is small enough for the reported path. Its arrival shows that the large segments
+/// before it are lost, the quoted one among them.
 #[test]
 fn a_report_takes_effect_when_the_segment_that_it_quotes_is_found_lost() {
     let mut host = proven(ms(10));
@@ -280,8 +281,8 @@ fn a_report_about_a_segment_that_would_have_fitted_is_ignored() {
     assert_eq!(host.connection.statistics().reports_ignored, 1);
 }
 
-/// Established with a peer that names what it has, and data of which nothing has arrived yet; the clock of
-/// the timestamps has moved on since it left.
+/// Established with a peer that names what it has, and data of which nothing has arrived yet; the
+/// clock of the timestamps has moved on since it left.
 fn unproven(options: &str) -> Script {
     let mut host = Script::connect(&Config::modern());
     host.take_sent();
@@ -325,8 +326,8 @@ fn a_report_believed_at_once_is_confirmed_when_a_smaller_segment_arrives() {
     assert!(host.connection.is_path_mtu_confirmed());
 }
 
-/// Without timestamps nothing tells which copy has arrived. One probe asks whether segments have to be
-/// small.
+/// Without timestamps nothing tells which copy has arrived. One probe asks whether segments have to
+/// be small.
 #[test]
 fn where_nothing_tells_whether_a_report_was_true_one_probe_asks_at_once() {
     for passes in [true, false] {

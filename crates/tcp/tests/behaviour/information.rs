@@ -1,4 +1,4 @@
-//! What a connection tells of itself that its wire does not show: what its sender has waited for, and what it believes
+//! The status of a connection beyond what the wire shows: the limits of its sender, and the state
 //! of its segments.
 
 use crate::ms;
@@ -6,7 +6,7 @@ use linerate_tcp::{BufferSize, Config, CongestionName, RecoveryState};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
-/// Total, for the peer's window, for the send buffer: milliseconds.
+/// Total time, time limited by the peer's window, and by the send buffer, in milliseconds.
 fn busy(host: &Script) -> [u64; 3] {
     let (busy, now) = (host.connection.information().busy, host.now);
     [busy.total(now), busy.for_peer_window(now), busy.for_send_buffer(now)].map(Duration::as_millis)
@@ -30,7 +30,7 @@ fn a_sender_is_busy_until_everything_is_acknowledged() {
 }
 
 #[test]
-fn a_small_window_of_the_peer_is_told_from_a_busy_path() {
+fn a_small_peer_window_is_distinguished_from_a_busy_path() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1000");
     host.write(2_000);
     host.expect(". 1:1001(1000) ack 1");
@@ -45,7 +45,7 @@ fn a_small_window_of_the_peer_is_told_from_a_busy_path() {
 }
 
 #[test]
-fn an_application_that_finds_no_room_is_waited_for_only_when_everything_has_left() {
+fn the_send_buffer_is_the_limit_only_when_everything_was_sent() {
     let config =
         Config { send_buffer: BufferSize::Fixed(4_096), no_delay: true, ..Config::modern() };
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 4000 mss 1024");
@@ -67,10 +67,10 @@ fn an_application_that_finds_no_room_is_waited_for_only_when_everything_has_left
     assert_eq!(busy(&host), [30, 10, 20]);
 }
 
-/// As TCP_INFO tells it: what comes in another order may be a loss, a loss is made up for, and a timeout is another
-/// thing.
+/// As in TCP_INFO: a reordered segment may be lost, a lost one is retransmitted, and a timeout is a
+/// separate state.
 #[test]
-fn a_sender_says_what_it_believes_of_its_segments() {
+fn the_recovery_state_follows_the_evidence() {
     for offers in ["", " sackOK"] {
         let config = Config { congestion: CongestionName::NewReno, ..Config::modern() };
         let mut host =

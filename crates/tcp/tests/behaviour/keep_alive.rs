@@ -1,4 +1,4 @@
-//! A silent peer is asked for a sign of life (RFC 9293 §3.8.4), if the application wants that.
+//! Keep-alive probes of an idle peer (RFC 9293 §3.8.4), on request of the application.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Error, KeepAlive, State};
@@ -11,7 +11,7 @@ fn probing(idle: Duration, interval: Duration, probes: u32) -> Script {
 }
 
 #[test]
-fn it_is_off_unless_asked_for_and_then_two_hours() {
+fn keep_alive_is_off_by_default_and_its_default_idle_time_is_two_hours() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
     assert_eq!(host.connection.keep_alive(), None);
     host.expect_silence(secs(24 * 3_600));
@@ -33,7 +33,7 @@ fn a_peer_that_does_not_answer_is_given_up() {
 }
 
 #[test]
-fn a_peer_that_answers_is_asked_again_after_the_next_silence() {
+fn a_peer_that_answers_is_probed_again_after_the_next_idle_time() {
     let mut host = probing(secs(10), secs(3), 3);
     for _ in 0..20 {
         host.expect_after(secs(10), ". 0:0(0) ack 1");
@@ -43,7 +43,8 @@ fn a_peer_that_answers_is_asked_again_after_the_next_silence() {
     assert_eq!(host.connection.statistics().keep_alive_probes, 20);
 }
 
-/// An interval longer than the idle time: each probe is answered, so none counts against the peer.
+/// With an interval longer than the idle time, each probe is answered, so none counts against the
+/// peer.
 #[test]
 fn a_peer_that_always_answers_is_never_given_up() {
     let mut host = probing(secs(10), secs(75), 3);
@@ -59,7 +60,7 @@ fn a_peer_that_always_answers_is_never_given_up() {
 }
 
 #[test]
-fn any_sign_of_life_puts_the_probe_off() {
+fn any_received_segment_postpones_the_probe() {
     let mut host = probing(secs(10), secs(3), 3);
     host.pass_time(secs(9));
     host.send("P. 1:11(10) ack 1");
@@ -74,7 +75,7 @@ fn any_sign_of_life_puts_the_probe_off() {
 }
 
 #[test]
-fn data_in_flight_is_its_own_probe() {
+fn data_in_flight_replaces_the_probe() {
     let mut host = probing(secs(1), secs(1), 2);
     host.write(100);
     host.pass_time(secs(20));
@@ -85,9 +86,9 @@ fn data_in_flight_is_its_own_probe() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
-/// It is the data that ask while they are in flight; when they are acknowledged, silence counts as before.
+/// Data in flight probes the peer; when it is acknowledged, idle time counts again.
 #[test]
-fn once_data_in_flight_are_acknowledged_the_silence_after_them_is_asked_about() {
+fn idle_time_counts_again_after_data_in_flight_is_acknowledged() {
     let mut host = probing(secs(10), secs(3), 3);
     host.pass_time(secs(9));
     host.write(100);
@@ -98,7 +99,7 @@ fn once_data_in_flight_are_acknowledged_the_silence_after_them_is_asked_about() 
     host.expect_after(ms(1), ". 100:100(0) ack 1");
 }
 
-/// RFC 9293: a probe may carry a byte of garbage, for old peers; its answer is the same.
+/// RFC 9293: a probe may carry a byte of garbage, for old peers; the answer is an acknowledgement.
 #[test]
 fn a_peer_s_probe_is_answered() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -111,7 +112,7 @@ fn a_peer_s_probe_is_answered() {
 }
 
 #[test]
-fn it_can_be_switched_off_again() {
+fn keep_alive_can_be_disabled_again() {
     let mut host = probing(secs(10), secs(3), 3);
     host.expect_after(secs(10), ". 0:0(0) ack 1");
     host.application(|connection, now| connection.set_keep_alive(now, None));
@@ -119,7 +120,7 @@ fn it_can_be_switched_off_again() {
 }
 
 #[test]
-fn an_acknowledgement_that_is_due_is_no_probe() {
+fn a_pending_acknowledgement_is_not_a_probe() {
     let mut host = probing(ms(20), secs(3), 3);
     host.send("P. 1:11(10) ack 1");
     host.expect(". 1:1(0) ack 11");
@@ -127,10 +128,10 @@ fn an_acknowledgement_that_is_due_is_no_probe() {
     host.expect_nothing();
 }
 
-/// Timers come due when a host has time for them: beside an acknowledgement that has not left yet. Whatever is agreed on,
-/// that leaves first, and the probe is not forgotten behind it.
+/// A busy host handles timers late, with an acknowledgement pending. With any options, the
+/// acknowledgement is sent first, then the probe.
 #[test]
-fn a_probe_that_comes_due_beside_an_acknowledgement_leaves_behind_it() {
+fn a_probe_due_with_an_acknowledgement_follows_it() {
     for offers in ["", " sackOK ts 100 1"] {
         let keep_alive = Some(KeepAlive { idle: ms(20), interval: secs(3), probes: 3 });
         let config = Config { keep_alive, ..Config::modern() };

@@ -1,11 +1,11 @@
-//! A low-water mark of unsent data (`TCP_NOTSENT_LOWAT`): how much a write leaves behind, and when there is room
-//! again.
+//! The low-water mark of unsent data (`TCP_NOTSENT_LOWAT`): the limit of writes, and the event for
+//! new room.
 
 use crate::secs;
 use linerate_tcp::{Config, Error, Event};
 use linerate_testkit::Script;
 
-/// What peers agree on: nothing; or what header prediction asks for, on the way out, too.
+/// Options of the peer: none; or those that header prediction requires, for output, too.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {
@@ -18,7 +18,7 @@ fn established(offers: &str) -> Script {
 }
 
 #[test]
-fn a_write_takes_what_may_leave_at_once_and_as_much_as_may_wait() {
+fn a_write_accepts_what_can_be_sent_and_the_low_water_mark() {
     for offers in OFFERS {
         let mut host = established(offers);
         let window = 10 * host.connection.effective_mss();
@@ -33,7 +33,7 @@ fn a_write_takes_what_may_leave_at_once_and_as_much_as_may_wait() {
 }
 
 #[test]
-fn room_is_told_when_data_leaves_and_not_only_when_it_is_acknowledged() {
+fn room_is_reported_when_data_is_sent() {
     for offers in OFFERS {
         let mut host = established(offers);
         let full = host.connection.effective_mss();
@@ -49,7 +49,7 @@ fn room_is_told_when_data_leaves_and_not_only_when_it_is_acknowledged() {
 }
 
 #[test]
-fn without_the_mark_the_buffer_is_the_limit_again() {
+fn without_the_mark_the_buffer_is_the_limit() {
     let mut host = established("");
     assert_eq!(host.try_write(50_000), Ok(15_000));
     host.application(|connection, _| connection.set_unsent_low_water(None));
@@ -58,7 +58,7 @@ fn without_the_mark_the_buffer_is_the_limit_again() {
 }
 
 #[test]
-fn what_was_closed_takes_nothing_whatever_the_mark() {
+fn a_closed_direction_accepts_nothing() {
     let mut host = established("");
     host.application(|connection, now| connection.shutdown_write(now));
     assert_eq!(host.try_write(1), Err(Error::Shutdown));
@@ -68,10 +68,10 @@ fn what_was_closed_takes_nothing_whatever_the_mark() {
 }
 
 #[test]
-fn a_mark_outlives_a_rest() {
+fn a_compact_connection_keeps_its_mark() {
     let mut host = established(" sackOK ts 100 1");
     host.pass_time(secs(5));
     host.events();
-    let resting = host.connection.rest().expect("nothing waits");
-    assert_eq!(resting.look().unsent_low_water(), Some(5_000));
+    let compact = host.connection.compact().expect("nothing waits");
+    assert_eq!(compact.look().unsent_low_water(), Some(5_000));
 }

@@ -1,9 +1,11 @@
-//! How a connection behaves, one behaviour a file. Most are scripts: a connection, and a peer whose
-//! every segment is written down.
+//! The behaviour of a connection, one aspect a file. Most tests are scripts: a connection, and a
+//! peer whose segments are written down.
 
 mod accurate_ecn;
 mod buffers;
 mod close;
+mod coalesced;
+mod compact;
 mod congestion;
 mod corking;
 mod defer_accept;
@@ -14,9 +16,7 @@ mod fast_path;
 mod handshake;
 mod icmp;
 mod information;
-mod joined;
 mod keep_alive;
-mod lent;
 mod low_water;
 mod nagle;
 mod pacing;
@@ -28,7 +28,6 @@ mod refused;
 mod reordering;
 mod requirements;
 mod reset;
-mod rest;
 mod retransmission;
 mod tail_probe;
 mod time_wait;
@@ -37,6 +36,7 @@ mod transfer;
 mod undo;
 mod urgent;
 mod user_timeout;
+mod zero_copy;
 mod zero_window;
 
 use linerate_units::Duration;

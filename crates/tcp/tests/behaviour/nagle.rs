@@ -1,4 +1,5 @@
-//! Small segments are held back while others are in flight (RFC 9293 §3.7.4, RFC 896), and when not.
+//! Nagle's algorithm: small segments are held back while others are in flight (RFC 9293 §3.7.4, RFC
+//! 896).
 
 use crate::{SYN_ACK, secs};
 use linerate_tcp::{Config, Connection, NagleRule};
@@ -9,7 +10,7 @@ fn established(nagle: NagleRule) -> Script {
 }
 
 #[test]
-fn small_writes_wait_for_the_acknowledgement_and_leave_together() {
+fn small_writes_wait_for_the_acknowledgement_and_are_sent_together() {
     for rule in [NagleRule::Classic, NagleRule::Minshall] {
         let mut host = established(rule);
         host.write(1);
@@ -37,7 +38,7 @@ fn full_segments_never_wait() {
 }
 
 #[test]
-fn without_delay_everything_leaves_at_once() {
+fn without_delay_everything_is_sent_at_once() {
     let mut host = established(NagleRule::Classic);
     host.application(|connection, _| connection.set_no_delay(true));
     for start in 1..10 {
@@ -47,7 +48,7 @@ fn without_delay_everything_leaves_at_once() {
 }
 
 #[test]
-fn switching_the_delay_off_lets_go_what_waits() {
+fn enabling_no_delay_releases_held_data() {
     let mut host = established(NagleRule::Classic);
     host.write(1);
     host.expect("P. 1:2(1) ack 1");
@@ -57,8 +58,8 @@ fn switching_the_delay_off_lets_go_what_waits() {
     host.expect("P. 2:12(10) ack 1");
 }
 
-/// The rest of a large write: RFC 896 holds it until the full segments are acknowledged, which a peer
-/// that delays its acknowledgements may do late; Minshall's variation lets one go.
+/// RFC 896 holds the remainder of a large write until the full segments are acknowledged, which a
+/// peer with delayed acknowledgements does late; Minshall's variation sends it.
 #[test]
 fn the_tail_of_a_large_write_waits_under_the_classic_rule_alone() {
     let mut classic = established(NagleRule::Classic);
@@ -81,7 +82,7 @@ fn the_tail_of_a_large_write_waits_under_the_classic_rule_alone() {
 }
 
 #[test]
-fn a_fin_takes_the_rest_along() {
+fn a_fin_releases_held_data() {
     let mut host = established(NagleRule::Classic);
     host.write(1);
     host.expect("P. 1:2(1) ack 1");
@@ -91,7 +92,7 @@ fn a_fin_takes_the_rest_along() {
     host.expect("FP. 2:12(10) ack 1");
 }
 
-/// RFC 9293 §3.8.6.2.1 (3): half of the largest window the peer ever offered is worth a segment.
+/// RFC 9293 §3.8.6.2.1 (3): half of the largest window ever offered is worth a segment.
 #[test]
 fn half_of_a_small_peer_s_window_never_waits() {
     let mut host = Script::established(
@@ -107,7 +108,7 @@ fn half_of_a_small_peer_s_window_never_waits() {
 }
 
 #[test]
-fn what_waits_is_not_forgotten() {
+fn held_data_is_sent_eventually() {
     let mut host = established(NagleRule::Classic);
     host.write(1);
     host.expect("P. 1:2(1) ack 1");

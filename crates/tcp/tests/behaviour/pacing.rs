@@ -1,4 +1,4 @@
-//! Pacing: when segments leave, and that nothing waits for ever.
+//! Pacing: the transmission times of segments, and their bounds.
 
 use crate::{ms, secs};
 use linerate_tcp::{BufferSize, Config, CongestionName, PacingRule};
@@ -13,26 +13,27 @@ const PACED: Config = Config {
     ..Config::modern()
 };
 
-/// Established over a round trip of twice `latency`, and when each segment with data leaves the client.
+/// Establishes a connection with a round trip of twice `latency`, and records the transmission time
+/// of each data segment of the client.
 fn paced_pair(config: &Config, latency: Duration) -> (Connections, Rc<RefCell<Vec<Instant>>>) {
     let mut pair =
         Connections::new(config, &Config::modern(), Network::clean(latency), 1).established();
-    let departures = Rc::new(RefCell::new(Vec::new()));
-    let log = Rc::clone(&departures);
+    let send_times = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&send_times);
     pair.set_filter(move |now, from, segment| {
         if from == End::Client && !segment.payload.is_empty() {
             log.borrow_mut().push(now);
         }
         None
     });
-    (pair, departures)
+    (pair, send_times)
 }
 
-/// How many left at each moment, the moments counted in microseconds from the first.
-fn bursts(departures: &[Instant]) -> Vec<(u64, usize)> {
-    let first = departures[0];
+/// Returns the number of segments sent at each time, in microseconds since the first.
+fn bursts(send_times: &[Instant]) -> Vec<(u64, usize)> {
+    let first = send_times[0];
     let mut bursts: Vec<(u64, usize)> = Vec::new();
-    for departure in departures {
+    for departure in send_times {
         let at = departure.since(first).as_micros();
         match bursts.last_mut() {
             Some((last, count)) if *last == at => *count += 1,
@@ -49,12 +50,12 @@ fn write(pair: &mut Connections, count: usize) {
 
 #[test]
 fn the_first_window_leaves_in_pairs_over_half_a_round_trip() {
-    let (mut pair, departures) = paced_pair(&PACED, ms(50));
+    let (mut pair, send_times) = paced_pair(&PACED, ms(50));
     write(&mut pair, 10 * 1_448);
     pair.pass_time(ms(99));
-    let bursts = bursts(&departures.borrow());
-    // Twice ten segments in 100 ms are one every five. The round trip was not known before the first
-    // segments left, which are free.
+    let bursts = bursts(&send_times.borrow());
+    // Twenty segments per 100 ms are one every 5 ms. Segments sent before the first round-trip
+    // sample are unpaced.
     assert_eq!(bursts.iter().map(|(_, count)| count).sum::<usize>(), 10);
     for pair in bursts.windows(2).filter(|pair| pair[0].1 == 2) {
         assert_eq!(pair[1].0 - pair[0].0, 10_000, "{bursts:?}");
@@ -65,10 +66,10 @@ fn the_first_window_leaves_in_pairs_over_half_a_round_trip() {
 #[test]
 fn after_slow_start_the_window_leaves_in_five_sixths_of_a_round_trip() {
     let config = Config { congestion: CongestionName::NewReno, ..PACED };
-    let (mut pair, departures) = paced_pair(&config, ms(50));
+    let (mut pair, send_times) = paced_pair(&config, ms(50));
     // A loss ends slow start.
     let mut left = 40;
-    let log = Rc::clone(&departures);
+    let log = Rc::clone(&send_times);
     pair.set_filter(move |now, from, segment| {
         if from == End::Client && !segment.payload.is_empty() {
             log.borrow_mut().push(now);
@@ -90,7 +91,7 @@ fn after_slow_start_the_window_leaves_in_five_sixths_of_a_round_trip() {
     let information = pair.client.information();
     assert!(information.congestion_window > information.slow_start_threshold);
     let since = pair.now - secs(1);
-    let recent: Vec<_> = departures.borrow().iter().copied().filter(|&at| at >= since).collect();
+    let recent: Vec<_> = send_times.borrow().iter().copied().filter(|&at| at >= since).collect();
     let bursts = bursts(&recent);
     let most = bursts.iter().map(|(_, count)| *count).max().unwrap();
     assert!(most <= 3, "a burst of {most}, where the window is {}", information.congestion_window);
@@ -98,20 +99,20 @@ fn after_slow_start_the_window_leaves_in_five_sixths_of_a_round_trip() {
 
 #[test]
 fn a_path_shorter_than_a_burst_is_not_paced() {
-    let (mut pair, departures) = paced_pair(&PACED, Duration::from_micros(400));
+    let (mut pair, send_times) = paced_pair(&PACED, Duration::from_micros(400));
     write(&mut pair, 100 * 1_448);
     pair.pass_time(ms(10));
-    let bursts = bursts(&departures.borrow());
+    let bursts = bursts(&send_times.borrow());
     assert_eq!(bursts[0], (0, 10), "the initial window at once");
 }
 
 #[test]
-fn off_means_off_and_a_controller_without_a_wish_is_not_paced() {
+fn pacing_is_off_if_configured_or_without_a_requested_rate() {
     for pacing in [PacingRule::Off, PacingRule::Controller] {
-        let (mut pair, departures) = paced_pair(&Config { pacing, ..PACED }, ms(50));
+        let (mut pair, send_times) = paced_pair(&Config { pacing, ..PACED }, ms(50));
         write(&mut pair, 10 * 1_448);
         pair.pass_time(ms(99));
-        assert_eq!(bursts(&departures.borrow()), [(0, 10)], "{pacing:?}");
+        assert_eq!(bursts(&send_times.borrow()), [(0, 10)], "{pacing:?}");
     }
 }
 
@@ -126,14 +127,14 @@ fn established() -> Script {
 }
 
 #[test]
-fn acknowledgements_and_what_has_timed_out_do_not_wait() {
+fn acknowledgements_and_timeouts_are_not_paced() {
     let mut host = established();
     host.write(30_000);
     host.take_sent();
     host.send("P. 1:101(100) ack 1");
     host.expect(". 3001:3001(0) ack 101");
     host.take_sent();
-    // The window has left; the timer finds that nothing of it has arrived.
+    // The window was sent; the timer finds that none of it has arrived.
     host.pass_time(ms(250));
     let window = host.take_sent();
     assert!(window.iter().all(|sent| sent.says.seq > 1));
@@ -141,7 +142,7 @@ fn acknowledgements_and_what_has_timed_out_do_not_wait() {
 }
 
 #[test]
-fn segments_that_wait_for_their_time_leave_at_it() {
+fn paced_segments_are_sent_on_time() {
     let mut host = established();
     host.write(30_000);
     let at_once = host.take_sent().len();
@@ -156,9 +157,9 @@ fn segments_that_wait_for_their_time_leave_at_it() {
     assert_eq!(sent, 10, "the window");
 }
 
-/// What is lost at the end of all that was written has its time, too, when there is nothing new behind it that would have.
+/// Losses at the end of the written data are paced, too, although no new data follows.
 #[test]
-fn losses_with_nothing_new_behind_them_leave_at_their_times() {
+fn retransmissions_without_new_data_are_paced() {
     let mut pair =
         Connections::new(&PACED, &Config::modern(), Network::clean(ms(50)), 1).established();
     let (mut count, repeated) = (0, Rc::new(RefCell::new(Vec::new())));
@@ -180,15 +181,15 @@ fn losses_with_nothing_new_behind_them_leave_at_their_times() {
     assert!(bursts(&repeated.borrow()).len() >= 3, "{:?}", bursts(&repeated.borrow()));
 }
 
-/// draft-ietf-ccwg-bbr §5.6.2: the round trip of the handshake is known, so the first window is not sent as for the
-/// millisecond that would be assumed without it.
+/// draft-ietf-ccwg-bbr §5.6.2: the handshake has measured the round trip, so the first window is
+/// not paced by the default of 1 ms.
 #[test]
 fn bbr_paces_its_first_window_by_the_round_trip_of_the_handshake() {
     let config = Config { congestion: CongestionName::Bbr, ..Config::modern() };
-    let (mut pair, departures) = paced_pair(&config, ms(50));
+    let (mut pair, send_times) = paced_pair(&config, ms(50));
     write(&mut pair, 10 * 1_448);
     pair.pass_time(ms(99));
-    let bursts = bursts(&departures.borrow());
+    let bursts = bursts(&send_times.borrow());
     assert_eq!(bursts.iter().map(|(_, count)| count).sum::<usize>(), 10);
     assert!(bursts.len() >= 4 && bursts.last().unwrap().0 >= 20_000, "{bursts:?}");
 }

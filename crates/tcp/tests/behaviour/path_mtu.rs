@@ -35,15 +35,18 @@ fn transfer(pair: &mut Connections, before: usize, bytes: usize) {
         let part: Vec<u8> =
             (written..(written + 65_536).min(before + bytes)).map(pattern).collect();
         written += pair.client.write(now, &part).expect("the connection lives");
-        let heard = pair.read_all(End::Server).expect("the connection lives");
-        assert!(heard.iter().copied().eq((read..read + heard.len()).map(pattern)), "wrong bytes");
-        read += heard.len();
+        let received = pair.read_all(End::Server).expect("the connection lives");
+        assert!(
+            received.iter().copied().eq((read..read + received.len()).map(pattern)),
+            "wrong bytes"
+        );
+        read += received.len();
         read == before + bytes
     });
 }
 
 #[test]
-fn a_path_that_swallows_large_packets_from_the_beginning_is_found_out_in_either_family() {
+fn a_black_hole_is_detected_over_ipv4_and_ipv6() {
     // IPv6 begins at what it asks of each link, and tries one size less.
     for (path, passed) in [(Path::ipv4(1_500), 2), (Path::ipv6(1_500), 1)] {
         let width = Rc::new(Cell::new(1_410));
@@ -60,7 +63,7 @@ fn a_path_that_swallows_large_packets_from_the_beginning_is_found_out_in_either_
 }
 
 #[test]
-fn a_path_that_becomes_narrow_is_followed_down_and_in_time_up_again() {
+fn a_narrowed_path_reduces_segments_until_it_widens() {
     let width = Rc::new(Cell::new(1_500));
     let mut pair = narrowed(&Config::modern(), Path::ipv4(1_500), &width);
     transfer(&mut pair, 0, 300_000);
@@ -86,7 +89,7 @@ fn a_path_that_becomes_narrow_is_followed_down_and_in_time_up_again() {
 }
 
 #[test]
-fn a_peer_that_cannot_name_what_it_has_gets_small_segments_and_no_probes() {
+fn a_peer_without_sack_gets_small_segments_and_no_probes() {
     let config = Config { selective_acks: false, ..Config::modern() };
     let width = Rc::new(Cell::new(1_200));
     let mut pair = narrowed(&config, Path::ipv4(1_500), &width);
@@ -97,7 +100,7 @@ fn a_peer_that_cannot_name_what_it_has_gets_small_segments_and_no_probes() {
 }
 
 #[test]
-fn switched_off_the_connection_is_lost_with_the_large_packets() {
+fn without_the_search_a_black_hole_ends_the_connection() {
     let config = Config { path_search: PathSearch::Off, ..Config::modern() };
     let width = Rc::new(Cell::new(1_400));
     let mut pair = narrowed(&config, Path::ipv4(1_500), &width);
@@ -110,7 +113,7 @@ fn switched_off_the_connection_is_lost_with_the_large_packets() {
 
 /// RFC 4821 §7.7: by halves, if what nearly every path takes is too much.
 #[test]
-fn a_path_that_takes_nearly_nothing_is_found_by_further_timeouts() {
+fn a_very_narrow_path_is_found_by_further_timeouts() {
     let config = Config { path_floor: 88, ..Config::modern() };
     let width = Rc::new(Cell::new(300));
     let mut pair = narrowed(&config, Path::ipv4(1_500), &width);
@@ -122,7 +125,7 @@ fn a_path_that_takes_nearly_nothing_is_found_by_further_timeouts() {
 
 /// RFC 1122 §3.3.2: 576 bytes are what every host takes, so no path that works takes less. Timestamps count.
 #[test]
-fn a_path_of_the_least_width_is_found_with_timestamps_too() {
+fn a_path_of_576_bytes_is_found_with_timestamps() {
     for timestamps in [true, false] {
         let width = Rc::new(Cell::new(576));
         let mut pair =
@@ -133,7 +136,7 @@ fn a_path_of_the_least_width_is_found_with_timestamps_too() {
 }
 
 #[test]
-fn an_outage_that_looks_like_a_narrow_path_is_forgotten_after_one_probe() {
+fn an_outage_is_distinguished_from_a_narrow_path_by_one_probe() {
     let width = Rc::new(Cell::new(1_500));
     let mut pair = narrowed(&Config::modern(), Path::ipv4(1_500), &width);
     transfer(&mut pair, 0, 100_000);
@@ -151,7 +154,7 @@ fn an_outage_that_looks_like_a_narrow_path_is_forgotten_after_one_probe() {
 }
 
 #[test]
-fn a_search_from_the_first_segment_on_climbs_to_what_the_path_takes_and_loses_nothing() {
+fn an_immediate_search_reaches_the_path_mtu_without_losses() {
     for (mtu, found) in [(1_500, 1_500), (9_000, 9_000), (17_914, 17_914)] {
         let width = Rc::new(Cell::new(mtu));
         let size = BufferSize::Fixed(256 << 10);
@@ -166,7 +169,7 @@ fn a_search_from_the_first_segment_on_climbs_to_what_the_path_takes_and_loses_no
 
 /// RFC 4821 §7.8: of two paths that take turns, one is narrower. A probe that has passed says nothing.
 #[test]
-fn a_size_that_only_some_of_the_paths_take_is_given_up_again() {
+fn a_size_that_only_some_paths_carry_is_withdrawn() {
     let path = Path::ipv4(1_500);
     let mut pair = Connections::new(&ALWAYS, &ALWAYS, Network::clean(ms(5)), 1).over(&ALWAYS, path);
     let mut large = 0;
@@ -187,7 +190,7 @@ fn a_size_that_only_some_of_the_paths_take_is_given_up_again() {
 
 /// RFC 4821 §7.8: it may be long after a size was raised that another path takes turns with the one it was raised on.
 #[test]
-fn a_size_that_was_found_good_is_given_up_when_it_is_not_any_more() {
+fn a_confirmed_size_is_withdrawn_when_it_stops_passing() {
     let path = Path::ipv4(1_500);
     let mut pair = Connections::new(&ALWAYS, &ALWAYS, Network::clean(ms(5)), 1).over(&ALWAYS, path);
     let every = Rc::new(Cell::new(100));
@@ -245,7 +248,7 @@ const NEW_RENO: Config = Config { congestion: CongestionName::NewReno, ..Config:
 
 /// RFC 4821 §7.4: without what must follow a probe, its loss would cost a timeout.
 #[test]
-fn a_probe_leaves_only_if_enough_can_follow_it() {
+fn a_probe_is_sent_only_if_enough_data_can_follow() {
     let mut host = searching(&NEW_RENO);
     host.write(4_239);
     host.expect(". 1:1001(1000) ack 1");
@@ -275,7 +278,7 @@ fn a_probe_that_arrives_makes_segments_larger_and_the_window_no_larger() {
 
 /// RFC 4821 §7.6.2, §10.1.
 #[test]
-fn a_probe_that_alone_is_lost_costs_no_window_and_goes_again_in_pieces() {
+fn the_loss_of_only_a_probe_reduces_no_window_and_its_data_is_retransmitted_in_pieces() {
     for congestion in [CongestionName::NewReno, CongestionName::Cubic, CongestionName::Bbr] {
         let mut host = probed(&Config { congestion, ..Config::modern() });
         let before = host.connection.information();
@@ -299,7 +302,7 @@ fn a_probe_that_alone_is_lost_costs_no_window_and_goes_again_in_pieces() {
 
 /// RFC 4821 §7.6.4, §4: any other loss is congestion.
 #[test]
-fn a_probe_that_others_are_lost_with_has_told_nothing_and_the_window_is_reduced() {
+fn a_probe_lost_with_other_segments_is_inconclusive_and_reduces_the_window() {
     let mut host = probed(&NEW_RENO);
     let before = host.connection.information().congestion_window;
     host.send(". 1:1(0) ack 1 sack 2241-5241");
@@ -308,12 +311,12 @@ fn a_probe_that_others_are_lost_with_has_told_nothing_and_the_window_is_reduced(
     assert_eq!((counted.path_probes_failed, counted.fast_retransmissions), (0, 1));
     assert!(host.connection.information().slow_start_threshold <= before / 2);
     host.send(". 1:1(0) ack 9241");
-    is_tried_again(&mut host);
+    is_repeated(&mut host);
 }
 
 /// RFC 4821 §7.6.4: of a size that nothing was told of it is not believed that it does not pass, and it is tried again.
 #[track_caller]
-fn is_tried_again(host: &mut Script) {
+fn is_repeated(host: &mut Script) {
     while host.connection.statistics().path_probes_passed == 0 {
         assert!(host.connection.statistics().path_probes < 3, "what is tried is another size");
         host.write(5_000);
@@ -324,7 +327,7 @@ fn is_tried_again(host: &mut Script) {
 }
 
 #[test]
-fn a_loss_that_shows_after_the_probe_s_makes_its_own_unsure() {
+fn a_later_loss_makes_a_lost_probe_inconclusive() {
     let mut host = probed(&NEW_RENO);
     host.send(". 1:1(0) ack 1 sack 1241-4241");
     host.take_sent();
@@ -334,11 +337,11 @@ fn a_loss_that_shows_after_the_probe_s_makes_its_own_unsure() {
     host.send(". 1:1(0) ack 9241");
     let counted = host.connection.statistics();
     assert_eq!((counted.path_probes_failed, counted.fast_retransmissions), (0, 1));
-    is_tried_again(&mut host);
+    is_repeated(&mut host);
 }
 
 #[test]
-fn a_probe_that_was_only_late_has_passed() {
+fn a_late_probe_has_passed() {
     let mut host = probed(&NEW_RENO);
     host.send(". 1:1(0) ack 1 sack 1241-4241");
     host.take_sent();
@@ -355,7 +358,7 @@ fn a_probe_that_was_only_late_has_passed() {
 
 /// RFC 4821 §7.6.2: as many round trips as the window has segments.
 #[test]
-fn after_a_failure_no_probe_leaves_for_a_window_s_worth_of_round_trips() {
+fn after_a_failure_no_probe_is_sent_for_as_many_round_trips_as_the_window_has_segments() {
     let mut host = probed(&NEW_RENO);
     host.send(". 1:1(0) ack 1 sack 1241-9241");
     let mut rounds = 0;
@@ -373,7 +376,7 @@ fn after_a_failure_no_probe_leaves_for_a_window_s_worth_of_round_trips() {
 
 /// RFC 4821 §7.6.3.
 #[test]
-fn a_probe_that_times_out_is_cut_up_and_counts_as_lost_for_its_size() {
+fn a_probe_that_times_out_is_split_and_counts_as_failed() {
     let mut host = probed(&NEW_RENO);
     host.pass_time(ms(400));
     let counted = host.connection.statistics();
@@ -428,7 +431,7 @@ fn a_forged_report_about_a_probe_that_arrives_has_no_effect() {
 
 /// The path is asked for less, and the peer for an answer as long as ever (R2).
 #[test]
-fn a_peer_that_is_gone_is_given_up_as_always() {
+fn a_vanished_peer_is_given_up_after_r2() {
     let config = Config { give_up_after: secs(60), ..Config::modern() };
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
     host.write(5_000);
@@ -441,7 +444,7 @@ fn a_peer_that_is_gone_is_given_up_as_always() {
 
 /// RFC 4821 §7.7: a reason that is known is another.
 #[test]
-fn a_peer_that_is_reported_unreachable_is_not_asked_for_less() {
+fn segments_to_an_unreachable_peer_do_not_shrink() {
     let mut host =
         Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
     host.write(5_000);
@@ -455,7 +458,7 @@ fn a_peer_that_is_reported_unreachable_is_not_asked_for_less() {
 }
 
 #[test]
-fn small_segments_that_are_lost_say_nothing_of_the_path() {
+fn lost_small_segments_do_not_indicate_a_black_hole() {
     let mut host =
         Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
     host.write(524);
@@ -474,7 +477,7 @@ fn expect_no_probe(host: &mut Script) {
 
 /// RFC 4821 §7.4: its loss could not be told from the others.
 #[test]
-fn no_probe_leaves_while_anything_is_missing() {
+fn no_probe_is_sent_while_data_is_missing() {
     let mut host = searching(&NEW_RENO);
     host.write(3_000);
     host.take_sent();
@@ -484,7 +487,7 @@ fn no_probe_leaves_while_anything_is_missing() {
 
 /// RFC 8985 §7.3: what has left twice is not known to have arrived.
 #[test]
-fn no_probe_leaves_while_a_tail_is_being_probed() {
+fn no_path_probe_is_sent_during_a_tail_loss_probe() {
     let mut host = searching(&NEW_RENO);
     host.write(2_000);
     assert_eq!(host.take_sent().len(), 2);
@@ -494,7 +497,7 @@ fn no_probe_leaves_while_a_tail_is_being_probed() {
 }
 
 #[test]
-fn urgent_data_is_no_probe() {
+fn urgent_data_is_not_a_probe() {
     let mut host = searching(&NEW_RENO);
     host.write_urgent(20_000);
     host.expect("U. 1:1001(1000) ack 1 urg 20000");
@@ -502,7 +505,7 @@ fn urgent_data_is_no_probe() {
 
 /// RFC 2018 §3: a hole is told of with data, too, and what tells of it takes room.
 #[test]
-fn no_probe_leaves_while_the_peer_s_data_has_holes() {
+fn no_probe_is_sent_while_sack_blocks_are_due() {
     let mut host = searching(&NEW_RENO);
     host.send(". 1001:2001(1000) ack 1");
     host.expect(". 1:1(0) ack 1 sack 1001-2001");
@@ -512,7 +515,7 @@ fn no_probe_leaves_while_the_peer_s_data_has_holes() {
 
 /// RFC 5482 §3: the packet would be larger than what is asked about, or than the first link takes.
 #[test]
-fn a_user_timeout_is_told_before_a_probe_leaves() {
+fn a_user_timeout_option_precedes_a_probe() {
     let config = Config { user_timeout_option: true, ..NEW_RENO };
     let mut host = searching(&config);
     host.application(|connection, now| connection.set_user_timeout(now, Some(secs(90))));
@@ -524,7 +527,7 @@ fn a_user_timeout_is_told_before_a_probe_leaves() {
 
 /// RFC 9768 §3.2.3.3.
 #[test]
-fn counts_of_marks_go_before_a_probe() {
+fn an_accecn_option_precedes_a_probe() {
     let config = Config {
         accurate_ecn: EcnRule::Request,
         path_search: PathSearch::Always,
@@ -545,7 +548,7 @@ fn counts_of_marks_go_before_a_probe() {
 
 /// RFC 9293 §3.8.6.1: of the byte that has probed a closed window it is not known whether it was taken.
 #[test]
-fn a_window_that_opens_after_it_was_probed_gets_no_probe_of_the_path_at_first() {
+fn no_path_probe_is_sent_right_after_a_window_probe() {
     let mut host = searching(&NEW_RENO);
     host.send(". 1:1(0) ack 1 win 0");
     host.write(20_000);
@@ -558,7 +561,7 @@ fn a_window_that_opens_after_it_was_probed_gets_no_probe_of_the_path_at_first() 
 
 /// RFC 4821 §7.4.
 #[test]
-fn a_congestion_window_too_small_for_what_must_follow_lets_no_probe_go() {
+fn a_small_congestion_window_prevents_probes() {
     for (segments, length) in [(4, 1_000), (5, 1_240)] {
         let mut host = searching(&Config { initial_window: segments, ..NEW_RENO });
         host.write(20_000);
@@ -596,7 +599,7 @@ fn a_probe_waits_for_room_in_the_peer_s_window() {
 
 /// A single segment may not be acknowledged before another comes (RFC 1122 §4.2.3.2).
 #[test]
-fn a_probe_waits_only_while_two_segments_are_on_their_way() {
+fn a_probe_waits_only_while_two_segments_are_in_flight() {
     let mut host = searching(&NEW_RENO);
     host.send(". 1:1(0) ack 1 win 5000");
     host.write(1_000);
@@ -608,7 +611,7 @@ fn a_probe_waits_only_while_two_segments_are_on_their_way() {
 
 /// An application with nothing more to say waits for no probe.
 #[test]
-fn little_data_does_not_wait_for_a_probe_while_the_application_could_write_more() {
+fn little_data_does_not_wait_for_a_probe() {
     let mut host = searching(&NEW_RENO);
     host.write(3_000);
     host.take_sent();
@@ -618,7 +621,7 @@ fn little_data_does_not_wait_for_a_probe_while_the_application_could_write_more(
 
 /// Less would never have room for a probe and two segments before it.
 #[test]
-fn a_full_send_buffer_is_waited_for_if_it_is_large_enough() {
+fn a_probe_waits_for_a_full_send_buffer_if_large_enough() {
     let written = |size| {
         let mut host = searching(&Config { send_buffer: BufferSize::Fixed(size), ..NEW_RENO });
         host.write(2_000);
@@ -634,7 +637,7 @@ fn a_full_send_buffer_is_waited_for_if_it_is_large_enough() {
 }
 
 #[test]
-fn an_application_that_does_not_fill_the_room_that_was_made_has_said_all() {
+fn an_application_that_leaves_room_unused_is_not_awaited() {
     let mut host = searching(&Config { send_buffer: BufferSize::Fixed(7_240), ..NEW_RENO });
     host.write(3_000);
     assert_eq!(host.take_sent().len(), 3);
@@ -646,29 +649,29 @@ fn an_application_that_does_not_fill_the_room_that_was_made_has_said_all() {
     host.expect("P. 3001:4001(1000) ack 1");
 }
 
-fn tells_of_path(host: &mut Script) -> bool {
+fn has_path_event(host: &mut Script) -> bool {
     host.events().contains(&Event::PathMtu)
 }
 
 #[test]
-fn a_size_that_passes_is_news_once() {
+fn a_passed_probe_is_reported_once() {
     let mut host = probed(&NEW_RENO);
-    assert!(!tells_of_path(&mut host));
+    assert!(!has_path_event(&mut host));
     host.send(". 1:1(0) ack 1241");
-    assert!(tells_of_path(&mut host));
+    assert!(has_path_event(&mut host));
     host.take_sent();
-    assert!(!tells_of_path(&mut host), "the search goes on");
+    assert!(!has_path_event(&mut host), "the search goes on");
 }
 
 /// RFC 4821 §7.3: the end of a search is news, if the path is narrower than it could be.
 #[test]
-fn the_end_of_a_search_is_news_where_more_was_possible() {
+fn the_end_of_a_search_below_the_limit_is_reported() {
     let mut host = probed(&NEW_RENO);
     // Less than eight bytes are left to be found.
     report_of_probe(&mut host, 1, 1_025);
     host.send(". 1:1(0) ack 1 sack 1241-9241");
     host.take_sent();
-    assert!(!tells_of_path(&mut host), "segments are what they were");
+    assert!(!has_path_event(&mut host), "segments are what they were");
     assert!(host.connection.is_path_mtu_estimated());
     host.pass_time(ms(10));
     host.send(". 1:1(0) ack 10241");
@@ -679,11 +682,11 @@ fn the_end_of_a_search_is_news_where_more_was_possible() {
     host.send(". 1:1(0) ack 9241");
     host.take_sent();
     assert!(!host.connection.is_path_mtu_estimated());
-    assert!(tells_of_path(&mut host));
+    assert!(has_path_event(&mut host));
 }
 
 #[test]
-fn the_end_of_a_search_that_has_found_all_is_no_news() {
+fn the_end_of_a_complete_search_is_not_reported() {
     let config = Config { path_base: 1_240, ..NEW_RENO };
     let config = Config { path_search: PathSearch::Always, timestamps: false, ..config };
     let mut host = Script::connect(&config);
@@ -696,35 +699,35 @@ fn the_end_of_a_search_that_has_found_all_is_no_news() {
     host.take_sent();
     host.pass_time(ms(10));
     host.send(". 1:1(0) ack 1361");
-    assert!(tells_of_path(&mut host), "a larger size");
+    assert!(has_path_event(&mut host), "a larger size");
     host.take_sent();
     assert!(!host.connection.is_path_mtu_estimated());
-    assert!(!tells_of_path(&mut host));
+    assert!(!has_path_event(&mut host));
 }
 
 /// RFC 4821 §7.7: smaller segments are news, and that they pass is, once.
 #[test]
-fn the_first_acknowledgement_after_a_full_stop_is_news() {
+fn the_first_acknowledgement_after_a_black_hole_is_reported() {
     let mut host =
         Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
     host.write(5_000);
     while host.connection.statistics().black_holes == 0 {
-        assert!(!tells_of_path(&mut host));
+        assert!(!has_path_event(&mut host));
         host.pass_time(ms(10));
     }
-    assert!(tells_of_path(&mut host));
+    assert!(has_path_event(&mut host));
     host.send(". 1:1(0) ack 1");
-    assert!(!tells_of_path(&mut host), "nothing has arrived");
+    assert!(!has_path_event(&mut host), "nothing has arrived");
     host.send(". 1:1(0) ack 525");
-    assert!(tells_of_path(&mut host));
+    assert!(has_path_event(&mut host));
     host.send(". 1:1(0) ack 1049");
-    assert!(!tells_of_path(&mut host));
+    assert!(!has_path_event(&mut host));
 }
 
 /// RFC 4821 §7.7: what is large and has arrived beyond the hole makes it unlikely that size is the reason.
 #[test]
-fn a_stop_behind_which_large_segments_have_arrived_must_last_twice_as_long() {
-    for (named, patience) in [("1461-2920", 3), ("1461-2921", 6)] {
+fn delivered_large_segments_double_the_detection_time() {
+    for (named, time_limit) in [("1461-2920", 3), ("1461-2921", 6)] {
         let mut host =
             Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
         host.write(5_000);
@@ -734,7 +737,7 @@ fn a_stop_behind_which_large_segments_have_arrived_must_last_twice_as_long() {
             assert!(host.connection.statistics().retransmission_timeouts < 10, "{named}: never");
             host.pass_time(ms(10));
         }
-        assert_eq!(host.connection.statistics().retransmission_timeouts, patience, "{named}");
+        assert_eq!(host.connection.statistics().retransmission_timeouts, time_limit, "{named}");
     }
 }
 
@@ -750,7 +753,7 @@ fn a_peer_with_a_small_window_gets_its_segments_without_delay() {
 
 /// It is us who hold data back, and not the application: the window grows as if it were full (RFC 7661 §4.3).
 #[test]
-fn a_congestion_window_grows_while_a_probe_is_waited_for() {
+fn the_congestion_window_grows_while_data_waits_for_a_probe() {
     let mut host = searching(&Config { send_buffer: BufferSize::Fixed(7_240), ..NEW_RENO });
     host.write(3_000);
     assert_eq!(host.take_sent().len(), 3);
@@ -775,8 +778,8 @@ fn after_a_probe_has_arrived_the_window_grows_in_segments_of_its_size() {
 #[test]
 fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
     // The timeouts come after 0.2 seconds, 0.6, 1.4, 3, 6.2 and 12.6: segments are as small as they become at the fourth.
-    let patience = secs(11);
-    let config = Config { give_up_after: patience, ..Config::modern() };
+    let time_limit = secs(11);
+    let config = Config { give_up_after: time_limit, ..Config::modern() };
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");
     host.write(5_000);
     let mut asked = (0, host.now);
@@ -789,7 +792,7 @@ fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
     }
     assert_eq!((asked.0, host.connection.error()), (2, Some(Error::TimedOut)));
     assert!(
-        host.now.since(asked.1) >= patience,
+        host.now.since(asked.1) >= time_limit,
         "{} after the last question",
         host.now.since(asked.1)
     );
@@ -797,7 +800,7 @@ fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
 
 /// RFC 4821 §7.8, where it is only by timeouts that losses are found.
 #[test]
-fn a_size_that_nothing_has_passed_in_since_is_given_up_at_a_timeout() {
+fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
     let mut host = probed(&NEW_RENO);
     host.send(". 1:1(0) ack 1241");
     while host.connection.unacknowledged_bytes() > 0 {
@@ -819,7 +822,7 @@ fn a_size_that_nothing_has_passed_in_since_is_given_up_at_a_timeout() {
 
 /// RFC 4821 §7.8: paths lose a little for other reasons, too.
 #[test]
-fn a_size_of_which_little_is_lost_is_kept() {
+fn a_size_with_few_losses_is_kept() {
     let path = Path::ipv4(1_500);
     let mut pair = Connections::new(&ALWAYS, &ALWAYS, Network::clean(ms(5)), 1).over(&ALWAYS, path);
     let mut large = 0;
@@ -839,7 +842,7 @@ fn a_size_of_which_little_is_lost_is_kept() {
 
 /// RFC 9768 §3.2.3.2.1: nor is the way of the option tried by one.
 #[test]
-fn the_first_data_that_tries_the_way_of_an_option_is_no_probe() {
+fn the_first_data_with_an_accecn_option_is_not_a_probe() {
     let config = Config {
         accurate_ecn: EcnRule::Request,
         path_search: PathSearch::Always,
@@ -859,7 +862,7 @@ fn the_first_data_that_tries_the_way_of_an_option_is_no_probe() {
 
 /// RFC 4821 §7.4: a window that it fills has room for a probe.
 #[test]
-fn a_probe_leaves_if_it_just_fits_the_congestion_window() {
+fn a_probe_is_sent_if_it_just_fits_the_congestion_window() {
     for (before, fits) in [(2_760, true), (2_761, false)] {
         let mut host = searching(&NEW_RENO);
         for part in [3_000, 3_000, before] {

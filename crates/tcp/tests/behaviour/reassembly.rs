@@ -1,4 +1,4 @@
-//! Data out of order waits for what is missing (RFC 9293 §3.10.7.4), within bounds.
+//! Reassembly of out-of-order data (RFC 9293 §3.10.7.4), within bounds.
 
 use crate::{SYN_ACK, secs};
 use linerate_tcp::{Config, Disposition, Event, Refusal, State};
@@ -51,7 +51,7 @@ fn permute(order: &mut [i32; 5], from: usize, visit: &mut impl FnMut(&[i32; 5]))
 }
 
 #[test]
-fn overlaps_at_either_side_are_cut() {
+fn overlaps_are_trimmed() {
     for overlaps in [
         [". 51:151(100) ack 1", ". 1:101(100) ack 1"],
         [". 51:151(100) ack 1", ". 1:151(150) ack 1"],
@@ -69,7 +69,7 @@ fn overlaps_at_either_side_are_cut() {
 }
 
 #[test]
-fn what_has_arrived_before_is_acknowledged_again() {
+fn duplicate_data_is_acknowledged_again() {
     let mut host = modern();
     host.send(". 1:101(100) ack 1");
     host.expect(". 1:1(0) ack 101");
@@ -81,9 +81,9 @@ fn what_has_arrived_before_is_acknowledged_again() {
     host.read(150);
 }
 
-/// Its first byte comes after the window, and its last, half the circle away, before it.
+/// Its first byte is beyond the window, and its last, half the sequence space away, before it.
 #[test]
-fn data_half_the_circle_away_lie_outside_the_window() {
+fn data_half_the_sequence_space_away_is_outside_the_window() {
     let config = Config { receive_buffer: 500.into(), ..Config::modern() };
     for hole in [false, true] {
         let mut host = established(&config);
@@ -100,7 +100,7 @@ fn data_half_the_circle_away_lie_outside_the_window() {
 }
 
 #[test]
-fn what_lies_beyond_the_window_is_cut_off() {
+fn data_beyond_the_window_is_cut_off() {
     let mut host = established(&Config { receive_buffer: 1_000.into(), ..Config::modern() });
     host.send(". 501:1501(1000) ack 1");
     host.expect(". 1:1(0) ack 1 sack 501-1001");
@@ -110,7 +110,7 @@ fn what_lies_beyond_the_window_is_cut_off() {
 }
 
 #[test]
-fn the_stretches_beyond_holes_are_limited_and_counted() {
+fn the_ranges_beyond_holes_are_limited_and_drops_counted() {
     let mut host = established(&Config { reassembly_ranges: 4, ..Config::modern() });
     for index in 0..4 {
         let start = 1_001 + index * 200;
@@ -127,7 +127,7 @@ fn the_stretches_beyond_holes_are_limited_and_counted() {
     assert_eq!(verdict, Disposition::DataRefused);
     assert_eq!(host.connection.statistics().reassembly_full, 1);
     host.take_sent();
-    // What joins two of them needs no room, and what is in order always has it.
+    // Data that joins two ranges needs no room, and in-order data always has it.
     assert_eq!(host.judge(". 1101:1201(100) ack 1"), Disposition::Accepted);
     host.take_sent();
     assert_eq!(host.judge(". 3001:3101(100) ack 1"), Disposition::Accepted);
@@ -137,9 +137,9 @@ fn the_stretches_beyond_holes_are_limited_and_counted() {
     host.read(1_300);
 }
 
-/// A peer can fill the window with crumbs; it costs no more than the crumbs' limit.
+/// A peer can fill the window with tiny ranges; their number is limited.
 #[test]
-fn crumbs_cost_a_bounded_amount() {
+fn tiny_ranges_cost_a_bounded_amount() {
     let mut host = modern();
     for index in 0..5_000 {
         let start = 3 + index * 2;
@@ -151,9 +151,9 @@ fn crumbs_cost_a_bounded_amount() {
     assert_eq!(host.take_sent().len(), 5_000);
 }
 
-/// The blocks of a SACK option: the latest first (RFC 2018 §4).
+/// SACK blocks report the latest range first (RFC 2018 §4).
 #[test]
-fn the_latest_stretch_is_reported_first() {
+fn the_latest_range_is_reported_first() {
     let mut host = modern();
     host.send(". 101:201(100) ack 1");
     host.expect(". 1:1(0) ack 1 sack 101-201");
@@ -163,11 +163,10 @@ fn the_latest_stretch_is_reported_first() {
     host.expect(". 1:1(0) ack 1 sack 101-251 sack 301-401");
 }
 
-/// RFC 2883 §4: what came twice is the first block, once, and what waits beyond holes follows it.
-/// RFC 5681 §4.2, RFC 2018 §4: a host that takes many frames at once answers as if each had come by itself. A
-/// SACK option has room for three stretches; of five, one acknowledgement would keep two from the sender.
+/// RFC 5681 §4.2, RFC 2018 §4: a host that receives a batch of frames answers as if each had come
+/// alone. A SACK option holds three ranges; of five, one acknowledgement would hide two.
 #[test]
-fn each_of_five_holes_in_a_batch_is_told_of() {
+fn each_of_five_holes_in_a_batch_is_reported() {
     let mut host = modern();
     let segments: Vec<_> =
         (1..=5).map(|n| format!(". {}:{}(100) ack 1", n * 200 + 1, n * 200 + 101)).collect();
@@ -175,20 +174,20 @@ fn each_of_five_holes_in_a_batch_is_told_of() {
     host.expect(". 1:1(0) ack 1 sack 601-701 sack 401-501 sack 201-301");
     host.expect(". 1:1(0) ack 1 sack 1001-1101 sack 801-901 sack 601-701 sack 401-501");
     host.expect_nothing();
-    // What was told before and has not changed is not told again by itself.
+    // An unchanged range is not reported again by itself.
     host.send_together(&[". 1101:1201(100) ack 1", ". 1401:1501(100) ack 1"]);
     host.expect(". 1:1(0) ack 1 sack 1401-1501 sack 1001-1201 sack 801-901 sack 601-701");
     host.expect_nothing();
-    // In order, one is enough.
+    // In-order data needs one acknowledgement.
     host.send_together(&[". 1:201(200) ack 1", ". 301:401(100) ack 1"]);
     host.expect(". 1:1(0) ack 501 sack 1401-1501 sack 1001-1201 sack 801-901 sack 601-701");
     host.expect_nothing();
 }
 
-/// RFC 5681 §3.2: a peer without selective acknowledgements counts. Three segments beyond a hole that come
-/// together are three duplicates, or the loss would wait for the timeout.
+/// RFC 5681 §3.2: a peer without SACK counts duplicates. Three segments beyond a hole received
+/// together cause three duplicate ACKs, or the loss would wait for a timeout.
 #[test]
-fn a_peer_that_counts_gets_a_duplicate_for_each_segment_beyond_a_hole() {
+fn a_peer_without_sack_gets_a_duplicate_ack_per_segment_beyond_a_hole() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
     let beyond = [". 101:201(100) ack 1", ". 201:301(100) ack 1", ". 301:401(100) ack 1"];
     host.send_together(&beyond);
@@ -196,20 +195,20 @@ fn a_peer_that_counts_gets_a_duplicate_for_each_segment_beyond_a_hole() {
         host.expect(". 1:1(0) ack 1");
     }
     host.expect_nothing();
-    // With data that leaves they cannot be counted.
+    // ACKs on data segments are not duplicates.
     host.send(". 401:501(100) ack 1");
     host.write(10);
     host.expect("P. 1:11(10) ack 1");
     host.expect(". 11:11(0) ack 1");
     host.expect_nothing();
-    // Duplicates of the number that fills the hole would tell of another one.
+    // Duplicates of the number that fills the hole would indicate another hole.
     host.send_together(&[". 601:701(100) ack 11", ". 701:801(100) ack 11", ". 1:101(100) ack 11"]);
     host.expect(". 11:11(0) ack 501");
     host.expect_nothing();
 }
 
 #[test]
-fn what_came_twice_is_told_of_once() {
+fn a_duplicate_is_reported_once() {
     let mut host = modern();
     host.send(". 1:101(100) ack 1");
     host.expect(". 1:1(0) ack 101");
@@ -222,10 +221,9 @@ fn what_came_twice_is_told_of_once() {
     host.read(100);
 }
 
-/// RFC 2883 §4.1.2: behind the part that came twice stands the stretch that it belongs to, and then the
-/// others.
+/// RFC 2883 §4.1.2: the duplicate is followed by the range that contains it, then by the others.
 #[test]
-fn what_came_twice_beyond_a_hole_is_followed_by_its_stretch() {
+fn a_duplicate_beyond_a_hole_is_followed_by_its_range() {
     let mut host = modern();
     host.send(". 501:701(200) ack 1");
     host.expect(". 1:1(0) ack 1 sack 501-701");
@@ -236,7 +234,7 @@ fn what_came_twice_beyond_a_hole_is_followed_by_its_stretch() {
 }
 
 #[test]
-fn a_fin_that_comes_early_waits_for_the_data_before_it() {
+fn an_early_fin_waits_for_the_data_before_it() {
     let mut host = modern();
     host.send("FP. 101:201(100) ack 1");
     host.expect(". 1:1(0) ack 1 sack 101-201");
@@ -250,7 +248,7 @@ fn a_fin_that_comes_early_waits_for_the_data_before_it() {
 }
 
 #[test]
-fn a_fin_alone_that_comes_early_waits_too() {
+fn an_early_fin_without_data_waits() {
     let mut host = modern();
     host.send("F. 201:201(0) ack 1");
     host.expect(". 1:1(0) ack 1");
@@ -262,7 +260,7 @@ fn a_fin_alone_that_comes_early_waits_too() {
 }
 
 #[test]
-fn data_behind_a_fin_is_nobody_s() {
+fn data_behind_a_fin_is_ignored() {
     let mut host = modern();
     host.send("F. 101:101(0) ack 1");
     host.take_sent();
@@ -280,7 +278,7 @@ fn data_behind_a_fin_is_nobody_s() {
 }
 
 #[test]
-fn a_fin_before_data_that_has_arrived_is_not_believed() {
+fn a_fin_before_received_data_is_ignored() {
     let mut host = modern();
     host.send(". 101:201(100) ack 1");
     host.send("F. 51:51(0) ack 1");
@@ -291,7 +289,7 @@ fn a_fin_before_data_that_has_arrived_is_not_believed() {
 }
 
 #[test]
-fn of_two_fins_the_one_that_has_come_first_is_believed() {
+fn the_first_of_two_contradictory_fins_counts() {
     let mut host = modern();
     host.send("F. 101:101(0) ack 1");
     host.send("F. 1:1(0) ack 1");
@@ -302,10 +300,10 @@ fn of_two_fins_the_one_that_has_come_first_is_believed() {
     assert_eq!(host.read_nothing(), Ok(0));
 }
 
-/// RFC 9293 §3.4: numbers are a circle, and every script here crosses its end. A window across the
+/// RFC 9293 §3.4: sequence numbers wrap, and every script here crosses the end. A window across the
 /// middle is no different.
 #[test]
-fn a_hole_across_the_end_of_the_circle_is_a_hole() {
+fn a_hole_across_the_wrap_of_sequence_numbers_is_filled() {
     let mut host = modern();
     host.send(". 501:601(100) ack 1");
     host.expect(". 1:1(0) ack 1 sack 501-601");

@@ -1,10 +1,11 @@
-//! Records (`MSG_EOR`): no segment has data from both sides of a boundary, whatever is sent again.
+//! Record boundaries (`MSG_EOR`): no segment or retransmission contains data from both sides of
+//! one.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Connection};
 use linerate_testkit::Script;
 
-/// What peers agree on: nothing; or what header prediction asks for, on the way out, too.
+/// Options of the peer: none; or those that header prediction requires, for output, too.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
 fn established(offers: &str) -> Script {
@@ -28,10 +29,10 @@ fn a_record_ends_a_segment_although_more_was_written() {
     }
 }
 
-/// Data before the record may be in one segment with it; data behind it may not. Only the last small segment
-/// waits, as Nagle's rule has it.
+/// Earlier data may share a segment with a record, later data may not. Nagle's algorithm holds back
+/// only the last small segment.
 #[test]
-fn records_are_let_go_by_nagle_but_for_the_last() {
+fn nagle_holds_back_only_the_last_record() {
     for offers in OFFERS {
         let mut host = established(offers);
         host.write(100);
@@ -47,7 +48,7 @@ fn records_are_let_go_by_nagle_but_for_the_last() {
 }
 
 #[test]
-fn records_are_not_joined_when_they_are_sent_again() {
+fn records_are_not_merged_in_retransmissions() {
     for offers in OFFERS {
         let mut host = established(offers);
         host.application(|connection, _| connection.set_no_delay(true));
@@ -66,7 +67,7 @@ fn records_are_not_joined_when_they_are_sent_again() {
     }
 }
 
-/// RFC 8985 §7.3: the probe of a tail is its last segment, which may be shorter than a full one.
+/// RFC 8985 §7.3: a tail loss probe repeats the last segment, which may be short.
 #[test]
 fn the_probe_of_a_tail_is_the_last_record() {
     let mut host = Script::connect(&Config { no_delay: true, ..Config::modern() });
@@ -93,16 +94,19 @@ fn a_connection_whose_records_are_acknowledged_predicts_again() {
     host.send(". 1:1(0) ack 411");
     host.pass_time(secs(5));
     host.events();
-    assert!(host.connection.rest().is_some(), "a boundary that is acknowledged is not remembered");
+    assert!(
+        host.connection.compact().is_some(),
+        "a boundary that is acknowledged is not remembered"
+    );
 }
 
 #[test]
-fn boundaries_are_limited_and_those_that_are_forgotten_counted() {
+fn boundaries_are_limited_and_drops_counted() {
     let config = Config { send_buffer: 100_000.into(), ..Config::modern() };
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 0 mss 1000");
     for _ in 0..1_030 {
         write_record(&mut host, 2);
-        // Nothing was written since: the same boundary.
+        // Nothing was written since: the boundary is the same.
         host.application(|connection, _| connection.end_record());
     }
     assert_eq!(host.connection.records_joined(), 6);
@@ -113,7 +117,7 @@ fn boundaries_are_limited_and_those_that_are_forgotten_counted() {
 }
 
 #[test]
-fn a_boundary_where_nothing_was_written_is_none() {
+fn a_boundary_without_data_is_ignored() {
     let mut host = established("");
     host.application(|connection, _| connection.end_record());
     host.write(10);

@@ -1,23 +1,22 @@
-//! A peer names what it has (RFC 2018): what is missing is found by time (RFC 8985) and sent again while
-//! what arrives keeps the pipe filled (RFC 6675, RFC 6937).
+//! Loss recovery with SACK (RFC 2018): RACK detects losses (RFC 8985), and retransmissions keep the
+//! pipe filled (RFC 6675, RFC 6937).
 
 use crate::ms;
 use linerate_tcp::{Config, CongestionName, RecoveryState};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
-/// Established over a path of ten milliseconds with a peer that names what it has; segments of 1,000
-/// bytes.
+/// Established over a path of 10 ms with SACK, and segments of 1,000 bytes.
 pub(crate) fn established(config: &Config) -> Script {
     established_with(config, "")
 }
 
-/// The same with further options.
+/// Established with further options of the peer.
 pub(crate) fn established_with(config: &Config, options: &str) -> Script {
     open(ms(10), config, options)
 }
 
-/// The same over a path of this round trip.
+/// Established over a path with this round trip.
 pub(crate) fn established_over(round_trip: Duration, config: &Config) -> Script {
     open(round_trip, config, "")
 }
@@ -35,7 +34,7 @@ pub(crate) fn new_reno() -> Config {
     Config { congestion: CongestionName::NewReno, ..Config::modern() }
 }
 
-/// Segments of 1,000 bytes that begin at these numbers have left, and nothing else.
+/// Expects exactly the segments of 1,000 bytes that begin at these numbers.
 #[track_caller]
 pub(crate) fn expect_segments(host: &mut Script, starts: &[u32]) {
     for &start in starts {
@@ -45,7 +44,7 @@ pub(crate) fn expect_segments(host: &mut Script, starts: &[u32]) {
     host.expect_nothing();
 }
 
-/// Ten segments have left, and ten milliseconds have passed.
+/// Ten segments were sent, and 10 ms have passed.
 pub(crate) fn ten_out(config: &Config) -> Script {
     let mut host = established(config);
     host.write(30_000);
@@ -63,13 +62,13 @@ fn a_timeout_sends_the_segment_again_at_once() {
     host.expect_after(ms(400), "P. 1:101(100) ack 1");
 }
 
-/// RFC 8985 §6.2: three segments beyond the hole leave no doubt, and the timer is not waited for.
+/// RFC 8985 §6.2: three segments beyond the hole are sufficient evidence; no timer is awaited.
 #[test]
-fn what_three_segments_have_overtaken_is_sent_again() {
+fn three_later_deliveries_cause_a_retransmission() {
     let mut host = ten_out(&new_reno());
     host.send(". 1:1(0) ack 1 sack 1001-2001");
     host.send(". 1:1(0) ack 1 sack 1001-3001");
-    // What was delivered lets new data leave in the meantime (RFC 3042).
+    // Deliveries admit new data in the meantime (RFC 3042).
     expect_segments(&mut host, &[10_001, 11_001]);
     host.send(". 1:1(0) ack 1 sack 1001-4001");
     expect_segments(&mut host, &[1]);
@@ -78,8 +77,8 @@ fn what_three_segments_have_overtaken_is_sent_again() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// RFC 5681 §3.2 step 6, RFC 6937 §3: the acknowledgement that ends recovery leaves the window at SSTHRESH, although it covers
-/// more than a window. The next one opens it.
+/// RFC 5681 §3.2 step 6, RFC 6937 §3: the acknowledgement that ends recovery leaves the window at
+/// SSTHRESH, although it covers more than a window. The next one opens it.
 #[test]
 fn the_acknowledgement_that_ends_recovery_leaves_the_window_at_the_threshold() {
     for congestion in [CongestionName::NewReno, CongestionName::Cubic] {
@@ -100,9 +99,10 @@ fn the_acknowledgement_that_ends_recovery_leaves_the_window_at_the_threshold() {
     }
 }
 
-/// RFC 8985 §6.2 step 4: one segment that was overtaken may be late, for a quarter of the round trip.
+/// RFC 8985 §6.2 step 4: a segment that one other has overtaken may be late by a quarter of the
+/// round trip.
 #[test]
-fn what_one_segment_has_overtaken_is_given_a_quarter_of_the_round_trip() {
+fn an_overtaken_segment_is_awaited_for_a_quarter_of_the_round_trip() {
     let mut host = ten_out(&new_reno());
     host.send(". 1:1(0) ack 1 sack 1001-2001");
     expect_segments(&mut host, &[10_001]);
@@ -111,7 +111,7 @@ fn what_one_segment_has_overtaken_is_given_a_quarter_of_the_round_trip() {
 }
 
 #[test]
-fn what_comes_within_that_time_was_only_late() {
+fn a_segment_within_the_reordering_window_is_not_lost() {
     let mut host = ten_out(&new_reno());
     host.send(". 1:1(0) ack 1 sack 1001-2001");
     expect_segments(&mut host, &[10_001]);
@@ -122,7 +122,7 @@ fn what_comes_within_that_time_was_only_late() {
     assert_eq!((statistics.fast_retransmissions, statistics.retransmitted_segments), (0, 0));
 }
 
-/// RFC 6675 §5: every hole is known at once; each is sent again as the pipe allows, and none twice.
+/// RFC 6675 §5: every hole is known at once; each is retransmitted once, as the pipe allows.
 #[test]
 fn several_holes_are_filled_in_one_round_trip() {
     let mut host = ten_out(&new_reno());
@@ -141,9 +141,9 @@ fn several_holes_are_filled_in_one_round_trip() {
     assert_eq!(retransmitted, 3);
 }
 
-/// RFC 6937: half the window leaves while a window is delivered, and then the window is SSTHRESH.
+/// RFC 6937: half a window is sent while one is delivered; then the window is SSTHRESH.
 #[test]
-fn the_window_comes_down_as_data_is_delivered() {
+fn the_window_shrinks_as_data_is_delivered() {
     let mut host = ten_out(&new_reno());
     for right in (2..11).map(|index| index * 1_000 + 1) {
         host.send(&format!(". 1:1(0) ack 1 sack 1001-{right}"));
@@ -164,8 +164,8 @@ fn the_window_comes_down_as_data_is_delivered() {
     assert_eq!(host.connection.information().congestion_window / 1_000, 5);
 }
 
-/// Selective acknowledgements say what is missing; how much may leave is Tahoe's to say, which begins slow
-/// start again whatever the loss (Jacobson 1988, appendix B).
+/// SACK reports the missing data; Tahoe still starts slow start after any loss (Jacobson 1988,
+/// appendix B).
 #[test]
 fn tahoe_fills_the_holes_in_slow_start() {
     let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
@@ -183,18 +183,18 @@ fn tahoe_fills_the_holes_in_slow_start() {
     assert_eq!(host.connection.statistics().retransmitted_segments, 3);
 }
 
-/// Its first hole is filled at once, though what is in flight is more than the one segment that it begins with.
+/// The first hole is filled at once, although more is in flight than the window of one segment.
 #[test]
-fn tahoe_sends_the_first_hole_again_whatever_is_in_flight() {
+fn tahoe_retransmits_the_first_hole_whatever_is_in_flight() {
     let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
     host.send(". 1:1(0) ack 1 sack 1001-4001");
     expect_segments(&mut host, &[1]);
     assert_eq!(host.connection.information().congestion_window, 1_000);
 }
 
-/// The same where a wait has shown the loss: the window of one segment is Tahoe's, and no recovery's.
+/// After a loss detected by the reordering timer, Tahoe's window is one segment, too.
 #[test]
-fn tahoe_begins_slow_start_also_when_a_wait_shows_the_loss() {
+fn tahoe_begins_slow_start_after_a_reordering_timeout() {
     let mut host = ten_out(&Config { congestion: CongestionName::Tahoe, ..Config::modern() });
     host.send(". 1:1(0) ack 1 sack 1001-2001");
     expect_segments(&mut host, &[10_001]);
@@ -203,10 +203,10 @@ fn tahoe_begins_slow_start_also_when_a_wait_shows_the_loss() {
     assert_eq!(host.connection.information().congestion_window, 1_000);
 }
 
-/// RFC 6675 §5 (C): a segment goes when the pipe has room for all of it. While half a window is let go for each that
-/// arrives, the second that was lost waits for two acknowledgements.
+/// RFC 6675 §5 (C): a segment is sent when the pipe has room for all of it. While each delivery
+/// admits half a segment, the second retransmission waits for two acknowledgements.
 #[test]
-fn half_of_a_segment_s_room_lets_none_go() {
+fn half_a_segment_of_room_admits_none() {
     let mut host = established(&new_reno());
     host.write(40_000);
     assert_eq!(host.take_sent().len(), 10);
@@ -225,8 +225,8 @@ fn half_of_a_segment_s_room_lets_none_go() {
     assert_eq!(sent, [2, 0, 1, 0, 1]);
 }
 
-/// RFC 6937bis: the pipe is refilled by slow start where an acknowledgement in order shows progress and no further
-/// loss; what only names more than was named keeps it as it is.
+/// RFC 6937bis: slow start refills the pipe if an in-order acknowledgement reports no further loss;
+/// further SACK blocks only keep it.
 #[test]
 fn an_emptied_pipe_grows_only_by_what_is_acknowledged_in_order() {
     let mut host = ten_out(&new_reno());
@@ -239,10 +239,10 @@ fn an_emptied_pipe_grows_only_by_what_is_acknowledged_in_order() {
     expect_segments(&mut host, &[4_001, 5_001]);
 }
 
-/// RFC 5681 §3.1: after a timeout slow start has opened the window as far as it has, also when all that was in flight
+/// RFC 5681 §3.1: after a timeout slow start opens the window as usual, also when the whole flight
 /// is acknowledged.
 #[test]
-fn the_end_of_what_a_timeout_was_about_takes_nothing_from_the_window() {
+fn the_end_of_rto_recovery_does_not_reduce_the_window() {
     let mut host = established(&Config { frto: false, initial_window: 14, ..new_reno() });
     host.write(60_000);
     assert_eq!(host.take_sent().len(), 14);
@@ -257,9 +257,9 @@ fn the_end_of_what_a_timeout_was_about_takes_nothing_from_the_window() {
     assert!(information.congestion_window > information.slow_start_threshold);
 }
 
-/// RFC 8985 §3.3: a repetition that was lost as well is noticed by what left after it.
+/// RFC 8985 §3.3: the loss of a retransmission is detected by later segments.
 #[test]
-fn a_repetition_that_is_lost_is_sent_a_third_time_without_a_timeout() {
+fn a_lost_retransmission_is_repeated_without_a_timeout() {
     let mut host = ten_out(&new_reno());
     host.send(". 1:1(0) ack 1 sack 1001-4001");
     expect_segments(&mut host, &[1]);
@@ -273,10 +273,10 @@ fn a_repetition_that_is_lost_is_sent_a_third_time_without_a_timeout() {
     assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
 }
 
-/// RFC 8985 §6.3: with the timer everything that could have arrived is lost, and what the peer had named
-/// is not sent again.
+/// RFC 8985 §6.3: at a timeout everything that could have arrived is lost, and SACKed data is not
+/// retransmitted.
 #[test]
-fn after_a_timeout_only_what_is_missing_is_sent_again() {
+fn after_a_timeout_only_missing_data_is_retransmitted() {
     let mut host = established(&new_reno());
     host.write(5_000);
     expect_segments(&mut host, &[1, 1_001, 2_001, 3_001, 4_001]);
@@ -292,9 +292,9 @@ fn after_a_timeout_only_what_is_missing_is_sent_again() {
     expect_segments(&mut host, &[1_001, 3_001]);
 }
 
-/// RFC 2018 §8: a peer may throw away what it had named, and everything is still delivered.
+/// RFC 2018 §8: a peer may renege, and everything is still delivered.
 #[test]
-fn a_peer_that_forgets_what_it_named_gets_it_again() {
+fn reneged_data_is_retransmitted() {
     let mut host = established(&new_reno());
     host.write(4_000);
     host.take_sent();
@@ -302,7 +302,7 @@ fn a_peer_that_forgets_what_it_named_gets_it_again() {
     host.send(". 1:1(0) ack 1 sack 1001-4001");
     expect_segments(&mut host, &[1]);
     host.pass_time(ms(10));
-    // The first fills the hole, and nothing that was named is acknowledged with it.
+    // The first fills the hole, and no SACKed data is acknowledged with it.
     host.send(". 1:1(0) ack 1001");
     host.expect_nothing();
     host.pass_time(ms(200));
@@ -312,9 +312,9 @@ fn a_peer_that_forgets_what_it_named_gets_it_again() {
     expect_segments(&mut host, &[2_001, 3_001]);
 }
 
-/// RFC 8985 §6.2 step 3 asks what has arrived; what was thrown away has not.
+/// RFC 8985 §6.2 step 3 concerns delivered data; discarded data does not count.
 #[test]
-fn what_comes_after_something_that_was_thrown_away_is_not_late() {
+fn reneging_is_not_mistaken_for_reordering() {
     let mut host = established(&new_reno());
     host.write(5_000);
     host.take_sent();
@@ -329,9 +329,9 @@ fn what_comes_after_something_that_was_thrown_away_is_not_late() {
     assert_eq!((counted.reneged, counted.reorderings), (1, 0));
 }
 
-/// RFC 8985 §7: a tail that nothing follows is probed after two round trips, long before the timeout.
+/// RFC 8985 §7: a tail is probed after two round trips, long before the timeout.
 #[test]
-fn the_last_segment_is_sent_again_before_the_timer_expires() {
+fn the_last_segment_is_probed_before_the_timeout() {
     let mut host = established(&new_reno());
     host.write(3_000);
     expect_segments(&mut host, &[1, 1_001, 2_001]);
@@ -339,7 +339,7 @@ fn the_last_segment_is_sent_again_before_the_timer_expires() {
     assert_eq!(probe.says.length, 1_000);
     assert_eq!(host.connection.statistics().tail_probes, 1);
     host.pass_time(ms(10));
-    // The peer has the third only, which shows that the others are lost.
+    // The peer has only the third, which shows that the others are lost.
     host.send(". 1:1(0) ack 1 sack 2001-3001");
     expect_segments(&mut host, &[1]);
     host.pass_time(ms(10));
@@ -348,9 +348,9 @@ fn the_last_segment_is_sent_again_before_the_timer_expires() {
     assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
 }
 
-/// RFC 8985 §7.2: what was named beyond a hole will show it in time; a probe would tell nothing.
+/// RFC 8985 §7.2: SACKed data beyond a hole will reveal it in time; no probe is needed.
 #[test]
-fn what_was_named_beyond_a_hole_is_not_probed() {
+fn no_probe_is_sent_while_a_hole_is_known() {
     let mut host = established(&new_reno());
     host.write(3_000);
     expect_segments(&mut host, &[1, 1_001, 2_001]);
@@ -363,7 +363,7 @@ fn what_was_named_beyond_a_hole_is_not_probed() {
     assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (0, 0));
 }
 
-/// RFC 8985 §7.2: a peer may hold back the acknowledgement of a single segment, for a fifth of a second.
+/// RFC 8985 §7.2: a peer may delay the acknowledgement of a single segment by 200 ms.
 #[test]
 fn the_probe_of_a_single_segment_waits_for_a_delayed_acknowledgement() {
     for (segments, waits) in [(1, ms(800)), (2, ms(600))] {
@@ -376,9 +376,9 @@ fn the_probe_of_a_single_segment_waits_for_a_delayed_acknowledgement() {
     }
 }
 
-/// RFC 8985 §7.3: the first probe is the last; what follows is the timeout.
+/// RFC 8985 §7.3: after one probe, the timeout follows.
 #[test]
-fn one_probe_is_all_that_a_silent_tail_gets() {
+fn an_unanswered_tail_is_probed_once() {
     let mut host = established(&new_reno());
     host.write(3_000);
     host.take_sent();
@@ -388,10 +388,10 @@ fn one_probe_is_all_that_a_silent_tail_gets() {
     assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (1, 1));
 }
 
-/// RFC 8985 §7.3: an acknowledgement that could mean either copy measures nothing, and until something
-/// was measured the next tail is left to the timeout.
+/// RFC 8985 §7.3: an ambiguous acknowledgement is no sample, and without a new sample the next tail
+/// is not probed.
 #[test]
-fn no_second_probe_leaves_before_a_round_trip_was_measured() {
+fn no_second_probe_is_sent_without_a_round_trip_sample() {
     for options in ["", " ts 100 1"] {
         let mut host = open(ms(300), &new_reno(), options);
         host.write(500);
@@ -414,7 +414,7 @@ fn no_second_probe_leaves_before_a_round_trip_was_measured() {
     }
 }
 
-/// RFC 8985 §7.3: new data probes as well as old, whatever the congestion window says.
+/// RFC 8985 §7.3: a probe carries new data if possible, whatever the congestion window.
 #[test]
 fn a_probe_carries_new_data_if_there_is_any() {
     let mut host = established(&new_reno());
@@ -424,9 +424,9 @@ fn a_probe_carries_new_data_if_there_is_any() {
     assert_eq!(probe.says.seq, 10_001);
 }
 
-/// RFC 8985 §7.4.2 case 3: what only the probe has repaired was a loss all the same.
+/// RFC 8985 §7.4.2 case 3: a loss that only the probe has repaired counts as a loss.
 #[test]
-fn a_loss_that_the_probe_has_repaired_reduces_the_window() {
+fn a_loss_repaired_by_the_probe_reduces_the_window() {
     let mut host = established(&new_reno());
     host.write(10_000);
     assert_eq!(host.take_sent().len(), 10);
@@ -441,9 +441,9 @@ fn a_loss_that_the_probe_has_repaired_reduces_the_window() {
     assert!(host.connection.information().slow_start_threshold < 10_000);
 }
 
-/// RFC 8985 §7.4.2 case 2: the peer tells that it has got both copies, so nothing was lost.
+/// RFC 8985 §7.4.2 case 2: the peer reports both copies, so nothing was lost.
 #[test]
-fn a_probe_that_arrived_twice_costs_nothing() {
+fn a_duplicated_probe_does_not_reduce_the_window() {
     let mut host = established(&new_reno());
     host.write(10_000);
     host.take_sent();
@@ -453,13 +453,13 @@ fn a_probe_that_arrived_twice_costs_nothing() {
     host.send(". 1:1(0) ack 10001 sack 9001-10001");
     let after = host.connection.information();
     assert_eq!(after.slow_start_threshold, before.slow_start_threshold);
-    assert_eq!(host.connection.statistics().duplicates_told, 1);
+    assert_eq!(host.connection.statistics().duplicates_reported, 1);
 }
 
-/// RFC 3522: the first acknowledgement echoes the first copy, so the timeout was spurious and the window
-/// is given back.
+/// RFC 3522: the first acknowledgement echoes the original, so the timeout was spurious and the
+/// window is restored.
 #[test]
-fn an_echo_from_before_the_repetition_takes_the_timeout_back() {
+fn an_echo_of_the_original_undoes_the_timeout() {
     let mut host = established_with(&new_reno(), " ts 100 1");
     host.write(20_000);
     assert_eq!(host.take_sent().len(), 10);
@@ -477,9 +477,9 @@ fn an_echo_from_before_the_repetition_takes_the_timeout_back() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 5682: without timestamps, what was never sent again arrives after the timeout.
+/// RFC 5682: without timestamps, data that was never retransmitted arrives after the timeout.
 #[test]
-fn originals_that_arrive_after_a_timeout_take_it_back() {
+fn originals_delivered_after_a_timeout_undo_it() {
     let mut host = established(&new_reno());
     host.write(30_000);
     assert_eq!(host.take_sent().len(), 10);
@@ -488,21 +488,21 @@ fn originals_that_arrive_after_a_timeout_take_it_back() {
     assert_eq!(host.take_sent().len(), 1, "the probe");
     host.pass_time(ms(200));
     expect_segments(&mut host, &[1]);
-    // Step 2: two new segments, and nothing old.
+    // Step 2: two new segments, and no retransmission.
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, &[11_001, 12_001]);
     host.send(". 1:1(0) ack 2001");
     let after = host.connection.information();
     assert!(after.congestion_window >= before.congestion_window);
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
-    // What left before the timeout was late, and says how long the path is now (RFC 5682 §2.2).
+    // Data sent before the timeout was late, and measures the longer path (RFC 5682 §2.2).
     host.send(". 1:1(0) ack 3001");
     assert!(host.connection.information().smoothed_round_trip > before.smoothed_round_trip);
 }
 
-/// RFC 5682 §3.1 step 1: a further timeout asks the question again.
+/// RFC 5682 §3.1 step 1: a further timeout restarts the algorithm.
 #[test]
-fn a_second_timeout_asks_again() {
+fn a_second_timeout_restarts_frto() {
     let mut host = established(&new_reno());
     host.write(30_000);
     assert_eq!(host.take_sent().len(), 10);
@@ -517,9 +517,9 @@ fn a_second_timeout_asks_again() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 5682 step 3 (a): the second answer shows nothing that was never sent again, so it is lost.
+/// RFC 5682 step 3 (a): the second answer delivers no original data, so it is lost.
 #[test]
-fn a_real_timeout_is_recovered_from_in_slow_start() {
+fn a_genuine_timeout_leads_to_slow_start() {
     let mut host = established(&new_reno());
     host.write(10_000);
     assert_eq!(host.take_sent().len(), 10);
@@ -532,10 +532,10 @@ fn a_real_timeout_is_recovered_from_in_slow_start() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 0);
 }
 
-/// RFC 2883, RFC 3708: every repetition came as a duplicate, so the loss was none; and from now on more
-/// reordering is borne (RFC 8985 §6.2 step 4).
+/// RFC 2883, RFC 3708: every retransmission was a duplicate, so nothing was lost; and the
+/// reordering window grows (RFC 8985 §6.2 step 4).
 #[test]
-fn duplicates_of_every_repetition_give_the_window_back() {
+fn duplicates_of_every_retransmission_restore_the_window() {
     let mut host = ten_out(&new_reno());
     let before = host.connection.information();
     host.send(". 1:1(0) ack 1 sack 1001-4001");
@@ -549,19 +549,20 @@ fn duplicates_of_every_repetition_give_the_window_back() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 2883 §5: an acknowledgement that was overtaken names what was news when it left, and no duplicate.
+/// RFC 2883 §5: an overtaken acknowledgement reports data that was new when it was sent, and no
+/// duplicate.
 #[test]
-fn a_late_acknowledgement_that_names_something_tells_of_no_duplicate() {
+fn a_late_acknowledgement_with_sack_reports_no_duplicate() {
     let mut host = ten_out(&new_reno());
     host.send(". 1:1(0) ack 4001");
     host.send(". 1:1(0) ack 1 sack 1001-2001");
-    assert_eq!(host.connection.statistics().duplicates_told, 0);
+    assert_eq!(host.connection.statistics().duplicates_reported, 0);
     host.send(". 1:1(0) ack 4001 sack 1001-2001");
-    assert_eq!(host.connection.statistics().duplicates_told, 1);
+    assert_eq!(host.connection.statistics().duplicates_reported, 1);
 }
 
-/// RFC 6675 §5 (A): what was named beyond the end of a recovery stays known, and what it shows to be lost
-/// is another loss.
+/// RFC 6675 §5 (A): SACKed data beyond the end of a recovery remains known, and a loss that it
+/// shows is another one.
 #[test]
 fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
     let mut host = ten_out(&new_reno());
@@ -572,7 +573,7 @@ fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
     let sent: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
     assert_eq!(sent, [1, 12_001, 13_001]);
     host.pass_time(ms(10));
-    // The recovery ends at 12001; the segment after it is missing, and the one behind that is named.
+    // The recovery ends at 12001; the segment after it is missing, and the next one SACKed.
     host.send(". 1:1(0) ack 12001 sack 13001-14001");
     let again: Vec<u32> = host.take_sent().iter().map(|sent| sent.says.seq).collect();
     assert!(again.starts_with(&[12_001]) && !again.contains(&13_001), "{again:?}");
@@ -582,9 +583,9 @@ fn a_second_loss_beyond_the_first_begins_a_recovery_of_its_own() {
     assert!(threshold < 5_000, "{threshold} after the two losses, 5,000 after the first");
 }
 
-/// RFC 6675 §5.1: what is named after a timeout counts, and is not sent again.
+/// RFC 6675 §5.1: data SACKed after a timeout is not retransmitted.
 #[test]
-fn what_is_named_after_a_timeout_is_not_sent_again() {
+fn data_sacked_after_a_timeout_is_not_retransmitted() {
     let mut host = established(&new_reno());
     host.write(6_000);
     host.take_sent();
@@ -598,10 +599,10 @@ fn what_is_named_after_a_timeout_is_not_sent_again() {
     assert_eq!(again, [1_001, 5_001]);
 }
 
-/// RFC 6675 §5.1: a timeout ends the recovery that it finds, and until everything that had been sent is
-/// acknowledged what is missing begins no other.
+/// RFC 6675 §5.1: a timeout ends a recovery, and losses before everything sent is acknowledged
+/// begin no other.
 #[test]
-fn a_timeout_in_recovery_ends_it_and_what_is_missing_then_begins_no_other() {
+fn a_timeout_ends_recovery_and_later_holes_begin_no_other() {
     let mut host = ten_out(&new_reno());
     host.send(". 1:1(0) ack 1 sack 1001-4001");
     expect_segments(&mut host, &[1]);
@@ -622,9 +623,9 @@ fn a_timeout_in_recovery_ends_it_and_what_is_missing_then_begins_no_other() {
     assert_eq!(host.connection.information().slow_start_threshold, threshold);
 }
 
-/// A peer that names what was never sent, or everything at once, gains nothing.
+/// A peer that SACKs data never sent, or everything at once, gains nothing.
 #[test]
-fn blocks_that_cannot_be_are_ignored() {
+fn impossible_sack_blocks_are_ignored() {
     let mut host = ten_out(&new_reno());
     for sack in ["20001-30001", "9001-30001", "3001-2001", "5001-5001"] {
         host.send(&format!(". 1:1(0) ack 1 sack {sack}"));

@@ -1,5 +1,5 @@
-//! A refused segment leaves its connection as it was (RFC 5961 §5.2), whatever it brings: a timestamp
-//! from the future, another window, options, marks, data.
+//! A refused segment leaves its connection unchanged (RFC 5961 §5.2), whatever it contains: a
+//! future timestamp, another window, options, marks, data.
 //!
 //! `Script` compares the whole connection before and after each refused segment; only counters, the
 //! budget of challenge ACKs and the answer may differ.
@@ -16,10 +16,10 @@ use proptest::prelude::*;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// The peer takes part in whatever it is asked for.
+/// The peer accepts every requested option.
 const SYN_ACK: &str = "SE. 0:0(0) ack 1 win 65535 mss 1460 wscale 7 sackOK ts 1000 0";
 
-/// All that segments can change is in use.
+/// A configuration with all state that segments can change.
 fn rules(accurate: bool) -> Config {
     Config {
         ecn: EcnRule::Request,
@@ -58,7 +58,7 @@ fn in_state(state: State, config: &Config) -> Script {
     match state {
         State::SynSent | State::SynReceived => {}
         State::Established => {
-            // Something is in flight, something is missing, and something can be read.
+            // Data is in flight, missing, and readable.
             host.write(3_000);
             host.send("P. 1:101(100) ack 1");
             host.send("P. 301:401(100) ack 1");
@@ -101,7 +101,7 @@ const STATES: [State; 10] = [
     State::Closed,
 ];
 
-/// The next number that a connection in `state` expects, counted from the peer's SYN.
+/// Returns the next number that a connection in `state` expects, counted from the peer's SYN.
 const fn next(state: State) -> u32 {
     match state {
         State::Established => 101,
@@ -110,15 +110,15 @@ const fn next(state: State) -> u32 {
     }
 }
 
-/// What a segment brings that must not reach the connection: a timestamp that PAWS would hold against
-/// the peer, another window, a user timeout, and blocks.
+/// What a segment brings that must not reach the connection: a timestamp that PAWS would hold
+/// against the peer, another window, a user timeout, and blocks.
 const POISON: &str = "win 1 ts 1000000000 5 uto 7s sack 1-2";
 
-/// Segments that a connection in `state` refuses, where the peer's SYN is known.
+/// Returns segments that a connection in `state` refuses, where the peer's SYN is known.
 fn refused(state: State) -> Vec<(String, Refusal)> {
     let first = next(state);
     let (end, beyond) = (first + 100, first + 100_000_000);
-    // With the largest window that the peer has offered this lies too far back.
+    // With the largest window ever offered by the peer, this is too old.
     let ancient = 1_u32.wrapping_sub(65_535 << 7).wrapping_sub(2);
     let is_over = state == State::TimeWait;
     let reset = |why| if is_over { Refusal::ResetInTimeWait } else { why };
@@ -132,7 +132,7 @@ fn refused(state: State) -> Vec<(String, Refusal)> {
         (format!("FPEW. {first}:{end}(100) ack 1 win 1 ts 999 5 uto 7s"), Refusal::OldTimestamp),
         (format!("FPEW. {first}:{end}(100) ack 1 win 1 uto 7s bare"), Refusal::OldTimestamp),
         (format!("FPEW. {beyond}:{}(100) ack 1 {POISON}", beyond + 100), Refusal::OutsideWindow),
-        // What lies before the window has to be plausible, too, to count as a duplicate.
+        // Segments before the window must be plausible, too, to count as duplicates.
         (format!("FPEW. 2500000000:2500000100(100) ack 1 {POISON}"), Refusal::OutsideWindow),
         (format!("PEW. {}:{first}(1) ack 500000000 {POISON}", first - 1), Refusal::OutsideWindow),
         (format!("SEW. {0}:{0}(0) ack 1 {POISON}", first + 9), Refusal::Challenged),
@@ -141,7 +141,7 @@ fn refused(state: State) -> Vec<(String, Refusal)> {
     ]
 }
 
-/// Gives `host` a segment that bears a mark, and must be refused.
+/// Gives `host` a marked segment, which must be refused.
 #[track_caller]
 fn refuse(host: &mut Script, text: &str, why: Refusal) {
     host.take_sent();
@@ -180,9 +180,9 @@ fn in_every_state_a_refused_segment_changes_nothing() {
     }
 }
 
-/// Two challenges and more: the answers are limited, and a reset is one.
+/// Two challenges and more: answers are rate-limited, and a reset may be one.
 #[test]
-fn what_a_refused_segment_leaves_is_its_answer() {
+fn a_refused_segment_only_causes_its_answer() {
     let mut host = in_state(State::Established, &rules(false));
     refuse(&mut host, "P. 101:201(100) ack 500000000", Refusal::BadAck);
     host.expect(". 3001:3001(0) ack 101 sack 301-401");
@@ -195,17 +195,17 @@ fn what_a_refused_segment_leaves_is_its_answer() {
     host.expect("R 700:700(0)");
 }
 
-/// What a forger may put into a segment.
+/// The content of a forged segment.
 #[derive(Clone, Debug)]
 struct Forgery {
     flags: TcpFlags,
-    /// Counted from what the connection expects.
+    /// Relative to the number that the connection expects.
     seq: i32,
     ack: i32,
     window: u16,
     urgent: u16,
     payload: usize,
-    /// TSval and TSecr, counted from what the peer would say.
+    /// TSval and TSecr, relative to those of the peer.
     timestamps: Option<(i32, i32)>,
     options: [bool; 3],
     ecn: Ecn,
@@ -240,7 +240,7 @@ fn forgery() -> impl Strategy<Value = Forgery> {
 }
 
 impl Forgery {
-    /// What it brings as options, to `host`.
+    /// Returns its options for `host`.
     fn options(&self, host: &Script) -> TcpOptions {
         let [timeout, counts, sack] = self.options;
         let left = host.number(1);
@@ -261,7 +261,7 @@ impl Forgery {
 }
 
 proptest! {
-    /// Whatever a segment is made of, and in whatever state it comes.
+    /// Arbitrary segments in every state.
     #[test]
     fn a_refused_segment_leaves_the_connection_as_it_was(
         state in prop::sample::select(STATES.to_vec()),
@@ -305,11 +305,11 @@ proptest! {
     }
 }
 
-/// A forger who sees nothing of a connection hits its next number with one of 2^16 segments of 1,400
-/// bytes. Had the timestamp of one that acknowledges nonsense any effect, PAWS would drop what the peer
-/// sends from then on, and the connection would die.
+/// An attacker who cannot observe the connection hits its next number with one of 2^16 segments of
+/// 1,400 bytes. If the timestamp of one with a nonsensical acknowledgement had any effect, PAWS
+/// would drop the peer's segments, and the connection would die.
 #[test]
-fn a_timestamp_that_is_injected_blindly_does_not_shut_the_peer_out() {
+fn a_blindly_injected_timestamp_does_not_block_the_peer() {
     let config = Config::modern();
     let mut pair = Connections::new(&config, &config, Network::clean(ms(10)), 7);
     let seen = Rc::new(Cell::new(None));
@@ -322,18 +322,18 @@ fn a_timestamp_that_is_injected_blindly_does_not_shut_the_peer_out() {
         None
     });
     let mut pair = pair.established();
-    let mut heard = 0;
+    let mut received = 0;
     for guess in 1..=60 {
         let now = pair.now;
         assert_eq!(pair.client.write(now, &[7; 10_000]), Ok(10_000));
         pair.pass_time(ms(100));
-        heard += pair.read_all(End::Server).expect("the connection is open").len();
+        received += pair.read_all(End::Server).expect("the connection is open").len();
         let (next, ack, stamp) = seen.get().expect("the client has sent something");
         // At least 64 MiB away from anything that was acknowledged or could be.
         let segment = injected(next - 700, ack + (guess << 26), stamp.wrapping_add(1_000_000_000));
         pair.inject(End::Server, &segment);
     }
-    assert_eq!(heard, 600_000);
+    assert_eq!(received, 600_000);
     assert_eq!(pair.server().statistics().old_timestamps, 0);
     assert_eq!(pair.client.statistics().retransmitted_segments, 0);
 }
@@ -353,9 +353,9 @@ fn injected(seq: SeqNum, ack: SeqNum, stamp: u32) -> Vec<u8> {
     bytes
 }
 
-/// A blind segment keeps no connection alive that has lost its peer.
+/// A blind segment does not keep a connection alive that has lost its peer.
 #[test]
-fn a_refused_segment_does_not_put_off_the_keep_alive_probes() {
+fn a_refused_segment_does_not_postpone_keep_alive_probes() {
     let keep_alive = KeepAlive { idle: secs(10), interval: secs(1), probes: 3 };
     let mut host = established(&Config { keep_alive: Some(keep_alive), ..rules(false) });
     host.pass_time(secs(9));

@@ -1,5 +1,5 @@
-//! What comes in another order than it left (RFC 8985 §6): how long it is waited for, and what is not believed of an
-//! acknowledgement that could mean either of two copies.
+//! Reordering (RFC 8985 §6): the time for which late segments are awaited, and ambiguous
+//! acknowledgements.
 
 use crate::ms;
 use crate::recovery::{established, established_with, expect_segments, new_reno};
@@ -10,7 +10,7 @@ use linerate_units::Duration;
 /// A quarter of the round trip.
 const QUARTER: Duration = Duration::from_micros(2_500);
 
-/// Ten segments leave, and ten milliseconds pass.
+/// Sends ten segments, and waits for 10 ms.
 fn ten_more(host: &mut Script) {
     host.write(10_000);
     assert_eq!(host.take_sent().len(), 10);
@@ -21,7 +21,8 @@ fn again(host: &Script) -> u64 {
     host.connection.statistics().retransmitted_segments
 }
 
-/// Ten segments are out behind ten that have arrived, and the second of those has overtaken the first.
+/// Ten segments are in flight behind ten delivered ones, of which the second has overtaken the
+/// first.
 fn reordered() -> Script {
     let mut host = established(&new_reno());
     ten_more(&mut host);
@@ -32,9 +33,9 @@ fn reordered() -> Script {
     host
 }
 
-/// §6.2 step 4: where segments have changed places, three that have overtaken another are no proof.
+/// §6.2 step 4: where segments are reordered, three that overtake another are no proof of loss.
 #[test]
-fn where_segments_have_changed_places_three_that_overtake_are_waited_for_too() {
+fn after_reordering_three_overtaking_segments_are_no_proof() {
     let mut host = reordered();
     host.send(". 1:1(0) ack 10001 sack 11001-15001");
     host.expect_nothing();
@@ -42,10 +43,10 @@ fn where_segments_have_changed_places_three_that_overtake_are_waited_for_too() {
     expect_segments(&mut host, &[10_001]);
 }
 
-/// RFC 5681 §3.1: what is found lost while another loss is made up for belongs to the same window, which is reduced
-/// once; also where a wait shows it.
+/// RFC 5681 §3.1: a loss detected during recovery belongs to the same window, which is reduced
+/// once; also if a timer detects it.
 #[test]
-fn what_a_wait_finds_lost_in_recovery_reduces_the_window_no_further() {
+fn a_loss_detected_during_recovery_does_not_reduce_the_window_again() {
     let mut host = reordered();
     host.send(". 1:1(0) ack 10001 sack 11001-13001");
     host.pass_time(QUARTER);
@@ -59,9 +60,9 @@ fn what_a_wait_finds_lost_in_recovery_reduces_the_window_no_further() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// §6.2 step 2: an older segment that arrives after a newer one takes nothing back of what the newer one has shown.
+/// §6.2 step 2: a late segment does not revert the evidence of a newer one.
 #[test]
-fn a_late_segment_does_not_hide_what_the_newest_has_shown() {
+fn a_late_segment_does_not_revert_rack_state() {
     let mut host = established(&new_reno());
     ten_more(&mut host);
     host.send(". 1:1(0) ack 1 sack 9001-10001");
@@ -76,8 +77,8 @@ fn a_late_segment_does_not_hide_what_the_newest_has_shown() {
     );
 }
 
-/// A repetition whose first copy had only been late, as the peer's duplicate shows.
-fn repeat_in_vain(host: &mut Script, first: u32) {
+/// Retransmits a segment whose original was only late, as the peer's duplicate report shows.
+fn retransmit_needlessly(host: &mut Script, first: u32) {
     ten_more(host);
     host.send(&format!(". 1:1(0) ack {first} sack {}-{}", first + 1_000, first + 4_000));
     expect_segments(host, &[first]);
@@ -85,11 +86,11 @@ fn repeat_in_vain(host: &mut Script, first: u32) {
     host.expect_nothing();
 }
 
-/// §6.2 step 4: a segment that came twice was waited for too short a time. The next may take twice as long.
+/// §6.2 step 4: a duplicate shows that the wait was too short. The next may be twice as long.
 #[test]
-fn after_a_repetition_in_vain_twice_as_much_is_borne() {
+fn a_needless_retransmission_widens_the_reordering_window() {
     let mut host = established(&new_reno());
-    repeat_in_vain(&mut host, 1);
+    retransmit_needlessly(&mut host, 1);
     ten_more(&mut host);
     host.send(". 1:1(0) ack 10001 sack 11001-12001");
     host.pass_time(QUARTER);
@@ -98,7 +99,7 @@ fn after_a_repetition_in_vain_twice_as_much_is_borne() {
     expect_segments(&mut host, &[10_001]);
 }
 
-/// A loss that three segments show, and its end; all that was written has been acknowledged.
+/// A loss shown by three segments, and its recovery; everything written is acknowledged.
 fn lose_the_first_of_ten(host: &mut Script, first: u32) {
     ten_more(host);
     host.send(&format!(". 1:1(0) ack {first} sack {}-{}", first + 1_000, first + 10_000));
@@ -107,23 +108,23 @@ fn lose_the_first_of_ten(host: &mut Script, first: u32) {
     host.send(&format!(". 1:1(0) ack {}", first + 10_000));
 }
 
-/// §6.2 step 4 (RACK.reo_wnd_persist): sixteen recoveries later, or sixteen after another duplicate, no more is borne
-/// than at first.
+/// §6.2 step 4 (RACK.reo_wnd_persist): after sixteen recoveries without a duplicate, the reordering
+/// window is reset.
 #[test]
-fn after_sixteen_recoveries_without_a_duplicate_a_quarter_is_borne_again() {
+fn sixteen_recoveries_without_a_duplicate_reset_the_reordering_window() {
     let fixed = Config { congestion: CongestionName::Fixed(10), ..new_reno() };
     for (before, after, borne) in
         [(0, 15, QUARTER * 2), (0, 16, QUARTER), (10, 10, QUARTER * 3), (10, 16, QUARTER)]
     {
         let mut host = established(&fixed);
-        repeat_in_vain(&mut host, 1);
+        retransmit_needlessly(&mut host, 1);
         let mut next = 10_001;
         for _ in 0..before {
             lose_the_first_of_ten(&mut host, next);
             next += 10_000;
         }
         if before > 0 {
-            repeat_in_vain(&mut host, next);
+            retransmit_needlessly(&mut host, next);
             next += 10_000;
         }
         for _ in 0..after {
@@ -141,7 +142,7 @@ fn after_sixteen_recoveries_without_a_duplicate_a_quarter_is_borne_again() {
 fn a_recovery_from_a_timeout_counts_as_one_without_a_duplicate() {
     for (timeouts, borne) in [(0, QUARTER * 2), (1, QUARTER)] {
         let mut host = established(&Config { congestion: CongestionName::Fixed(10), ..new_reno() });
-        repeat_in_vain(&mut host, 1);
+        retransmit_needlessly(&mut host, 1);
         let mut next = 10_001;
         for _ in 0..15 {
             lose_the_first_of_ten(&mut host, next);
@@ -161,10 +162,10 @@ fn a_recovery_from_a_timeout_counts_as_one_without_a_duplicate() {
     }
 }
 
-/// §6.2 steps 4 and 5: a duplicate widens the window before it is asked what is lost, so that what came with it is judged by
-/// the wider window.
+/// §6.2 steps 4 and 5: a duplicate widens the window before losses are judged, including those in
+/// the same acknowledgement.
 #[test]
-fn a_duplicate_widens_the_window_for_what_comes_with_it() {
+fn a_duplicate_widens_the_reordering_window_for_its_acknowledgement() {
     for (blocks, lost) in [("sack 11001-12001", 1_000), ("sack 9001-10001 sack 11001-12001", 0)] {
         let mut host = reordered();
         host.send(". 1:1(0) ack 10001 sack 11001-12001");
@@ -174,10 +175,11 @@ fn a_duplicate_widens_the_window_for_what_comes_with_it() {
     }
 }
 
-/// §6.2 step 2: an acknowledgement that comes later than the shortest round trip after a repetition, and echoes a time
-/// before it, was of the first copy: it tells nothing of what left in between.
+/// §6.2 step 2: an acknowledgement that arrives more than the minimum round trip after a
+/// retransmission, but echoes an earlier time, is for the original: it proves nothing about data
+/// sent in between.
 #[test]
-fn an_echo_from_before_a_repetition_shows_no_order() {
+fn an_echo_of_the_original_does_not_advance_rack() {
     let mut host = established_with(&new_reno(), " ts 100 1");
     let clock = host.stamp_at(host.now);
     host.write(9_880);
@@ -193,10 +195,10 @@ fn an_echo_from_before_a_repetition_shows_no_order() {
     assert_eq!(host.connection.information().lost, 0);
 }
 
-/// Karn's rule holds for the shortest round trip, too: an acknowledgement that comes right after a repetition is of
-/// the first copy.
+/// Karn's algorithm applies to the minimum round trip, too: an acknowledgement right after a
+/// retransmission is for the original.
 #[test]
-fn an_acknowledgement_right_after_a_repetition_makes_the_path_no_shorter() {
+fn an_acknowledgement_right_after_a_retransmission_does_not_reduce_the_minimum_round_trip() {
     let mut host = established(&new_reno());
     ten_more(&mut host);
     host.send(". 1:1(0) ack 1 sack 1001-4001");

@@ -1,8 +1,9 @@
-//! Requirements of RFC 9293 that no other story tells. The table is `specs/rfc9293.toml`.
+//! Requirements of RFC 9293 without another test. The table is `specs/rfc9293.toml`.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
-    AckRule, Config, Connection, Disposition, Error, Event, IcmpReport, Path, Seeds, State, Trouble,
+    AckRule, Config, Connection, Disposition, Error, Event, IcmpReport, Path, Seeds, SoftError,
+    State,
 };
 use linerate_testkit::Script;
 use linerate_units::Instant;
@@ -200,8 +201,7 @@ fn the_timeout_follows_the_measured_round_trips() {
     assert_eq!(second.retransmission_timeout.as_micros(), 1_124_000 + 4 * 624_625);
 }
 
-/// MUST-20 (c), MUST-21, SHLD-11: R2 is the connection's own, and a hundred seconds or more if nobody
-/// asks for less.
+/// MUST-20 (c), MUST-21, SHLD-11: R2 is set per connection, and at least 100 seconds by default.
 #[test]
 fn r2_is_set_for_each_connection() {
     for seconds in [5, 100, 10_000] {
@@ -222,22 +222,23 @@ fn r2_is_set_for_each_connection() {
     assert!(Config::modern().give_up_after >= secs(100));
 }
 
-/// SHLD-9, SHLD-10, MUST-47: the application hears at R1, three retransmissions, and long before R2.
+/// SHLD-9, SHLD-10, MUST-47: the application is informed at R1, three retransmissions, long before
+/// R2.
 #[test]
-fn the_application_hears_of_a_peer_that_does_not_answer() {
+fn the_application_is_informed_of_a_peer_that_does_not_answer() {
     let mut data = established();
     data.write(100);
     data.expect("P. 1:101(100) ack 1");
     for timeout in [200, 400] {
         data.expect_after(ms(timeout), "P. 1:101(100) ack 1");
-        assert_eq!((data.events(), data.connection.trouble()), (vec![], None));
+        assert_eq!((data.events(), data.connection.soft_error()), (vec![], None));
     }
     data.expect_after(ms(800), "P. 1:101(100) ack 1");
-    let heard = (data.events(), data.connection.trouble());
-    assert_eq!(heard, (vec![Event::Trouble], Some(Trouble::Silent)));
+    let received = (data.events(), data.connection.soft_error());
+    assert_eq!(received, (vec![Event::SoftError], Some(SoftError::Silent)));
     assert_eq!((data.connection.state(), data.connection.error()), (State::Established, None));
     data.send(". 1:1(0) ack 101");
-    assert_eq!(data.connection.trouble(), None, "it has answered");
+    assert_eq!(data.connection.soft_error(), None, "it has answered");
 
     let mut syn = Script::connect(&Config::modern());
     syn.expect("S 0:0(0)");
@@ -246,12 +247,12 @@ fn the_application_hears_of_a_peer_that_does_not_answer() {
         assert_eq!(syn.events(), []);
     }
     syn.expect_after(secs(4), "S 0:0(0)");
-    assert_eq!(syn.events(), [Event::Trouble]);
+    assert_eq!(syn.events(), [Event::SoftError]);
 }
 
-/// MUST-47, SHLD-25, MUST-56: what the network reports is told at once, and ends nothing.
+/// MUST-47, SHLD-25, MUST-56: ICMP errors are reported at once, and end nothing.
 #[test]
-fn the_application_hears_of_a_soft_error() {
+fn the_application_is_informed_of_a_soft_error() {
     let mut opening = Script::connect(&Config::modern());
     opening.expect("S 0:0(0)");
     let mut open = established();
@@ -263,8 +264,8 @@ fn the_application_hears_of_a_soft_error() {
         host.application(|connection, now| {
             connection.handle_icmp(now, IcmpReport::SoftError { quoted });
         });
-        assert_eq!((host.connection.state(), host.events()), (state, vec![Event::Trouble]));
-        assert_eq!(host.connection.trouble(), Some(Trouble::Unreachable));
+        assert_eq!((host.connection.state(), host.events()), (state, vec![Event::SoftError]));
+        assert_eq!(host.connection.soft_error(), Some(SoftError::Unreachable));
     }
 }
 
@@ -323,9 +324,9 @@ fn urgent_data_is_announced_through_a_closed_window() {
     assert_eq!(host.connection.urgent_distance(), Some(1_001));
 }
 
-/// SHLD-14: the right edge of the window that is offered never moves to the left, however the reader
-/// hesitates. With scaling, the field can say it to a multiple of two to the shift only (RFC 7323
-/// §2.4), and the edge it says may lie behind by less than that.
+/// SHLD-14: the right edge of the window that is offered never moves to the left, however the
+/// reader hesitates. With scaling, the field can say it to a multiple of two to the shift only (RFC
+/// 7323 §2.4), and the edge it says may lie behind by less than that.
 #[test]
 fn the_right_edge_of_the_window_is_never_taken_back() {
     for (buffer, scale, shift) in [(10_000, "", 0), (1 << 20, "wscale 7", 5)] {

@@ -159,7 +159,7 @@ fn a_segment_without_an_acknowledgement_says_nothing() {
 }
 
 #[test]
-fn an_acknowledgement_of_what_was_never_sent_is_not_believed() {
+fn an_acknowledgement_of_unsent_data_is_refused() {
     let mut host = established();
     host.write(100);
     host.expect("P. 1:101(100) ack 1");
@@ -173,7 +173,7 @@ fn an_acknowledgement_of_what_was_never_sent_is_not_believed() {
 
 /// RFC 5961 §5: data that was injected blindly has to guess the acknowledgement, too.
 #[test]
-fn an_acknowledgement_from_long_ago_is_not_believed() {
+fn an_old_acknowledgement_is_refused() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1000");
     for start in (1..9_001).step_by(1_000) {
         host.write(1_000);
@@ -259,7 +259,7 @@ fn what_belongs_to_no_connection_is_reset() {
         let says = Notation::parse(text);
         let bytes = raw(&says);
         let reset = judge_unconnected(&Segment::parse(&bytes).unwrap());
-        let heard = reset.map(|reset| {
+        let received = reset.map(|reset| {
             let mut bytes = [0; Reset::LONGEST];
             let sent = reset.emit(&mut bytes);
             assert_eq!(sent.length, TcpHeader::LENGTH, "no option without one: {text}");
@@ -268,7 +268,7 @@ fn what_belongs_to_no_connection_is_reset() {
             assert!(segment.flags().contains(TcpFlags::RST));
             (segment.seq.number(), acks.then(|| segment.ack.number()))
         });
-        assert_eq!(heard, answer, "{text}");
+        assert_eq!(received, answer, "{text}");
     }
 }
 

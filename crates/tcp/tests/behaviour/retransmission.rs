@@ -58,7 +58,7 @@ fn the_timeout_doubles_up_to_its_maximum_and_gives_up_at_r2() {
     for _ in 0..5 {
         host.expect_after(secs(120), "P. 1:101(100) ack 1");
     }
-    assert_eq!(host.events(), [Event::Trouble]);
+    assert_eq!(host.events(), [Event::SoftError]);
     host.expect_silence(secs(120));
     assert_eq!(
         (host.connection.state(), host.connection.error()),
@@ -211,7 +211,7 @@ fn a_repetition_is_no_duplicate_if_it_says_anything_else() {
 }
 
 /// RFC 6675 §2. A Linux that tunes its buffer opens the window with every segment beyond the hole; it
-/// was never heard to repeat itself, and each loss cost a timeout.
+/// was never received to repeat itself, and each loss cost a timeout.
 #[test]
 fn a_peer_that_names_its_hole_repeats_itself_whatever_its_window() {
     let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
@@ -454,7 +454,7 @@ fn what_arrives_in_order_after_a_timeout_takes_it_back() {
     host.take_sent();
     let statistics = host.connection.statistics();
     assert_eq!((statistics.retransmitted_segments, statistics.spurious_recoveries), (1, 1));
-    // The next loss is one: three duplicates are heard (RFC 5682 §2.2, "recover").
+    // The next loss is one: three duplicates are received (RFC 5682 §2.2, "recover").
     for _ in 0..3 {
         host.send(". 1:1(0) ack 12001");
     }
@@ -502,7 +502,7 @@ fn a_duplicate_that_answers_new_data_says_that_the_rest_is_lost() {
 /// RFC 5682 §2.1 step 2 (a): a duplicate, an acknowledgement of a part of what was sent again, or of all
 /// that was in flight, shows nothing of the rest.
 #[test]
-fn an_answer_that_shows_nothing_of_the_rest_leaves_a_timeout_believed() {
+fn an_inconclusive_answer_confirms_the_timeout() {
     let mut host = after_a_timeout();
     host.send(". 1:1(0) ack 1");
     host.expect_nothing();

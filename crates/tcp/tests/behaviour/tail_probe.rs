@@ -1,12 +1,11 @@
-//! What a probe of the tail carries, and what its answer means (RFC 8985 §7.3, §7.4): a loss that nobody else would
-//! have noticed, or none.
+//! Tail loss probes: their data, and the meaning of the answer (RFC 8985 §7.3, §7.4).
 
 use crate::ms;
 use crate::recovery::{established, expect_segments, new_reno};
 use linerate_tcp::{Config, Connection, IcmpReport};
 use linerate_testkit::Script;
 
-/// Five segments have left, and then the last of them again, as a probe.
+/// Five segments were sent, and the last one again as a probe.
 fn probed() -> Script {
     let mut host = established(&new_reno());
     host.write(5_000);
@@ -19,10 +18,10 @@ fn threshold(host: &Script) -> u32 {
     host.connection.information().slow_start_threshold
 }
 
-/// §7.4.2: an acknowledgement of the probe's end that says nothing else is the answer to the second copy, so both
-/// arrived. What is acknowledged later tells of no loss.
+/// §7.4.2: a pure acknowledgement of the probe's end answers the second copy, so both arrived.
+/// Later acknowledgements report no loss.
 #[test]
-fn a_repetition_that_says_nothing_else_tells_that_both_copies_arrived() {
+fn a_repeated_acknowledgement_shows_that_both_copies_arrived() {
     let mut host = probed();
     let before = threshold(&host);
     host.send(". 1:1(0) ack 5001");
@@ -33,9 +32,9 @@ fn a_repetition_that_says_nothing_else_tells_that_both_copies_arrived() {
     assert_eq!(threshold(&host), before);
 }
 
-/// The same where the peer says that it has got the last segment twice (RFC 2883).
+/// The peer reports the last segment as a duplicate (RFC 2883).
 #[test]
-fn a_duplicate_of_the_probe_tells_that_both_copies_arrived() {
+fn a_duplicate_report_of_the_probe_shows_that_both_copies_arrived() {
     for together in [false, true] {
         let mut host = probed();
         let before = threshold(&host);
@@ -49,9 +48,9 @@ fn a_duplicate_of_the_probe_tells_that_both_copies_arrived() {
     }
 }
 
-/// Data that come with the same number answer nothing, nor does what tells of later segments.
+/// Data with the same acknowledgement is no answer, nor are SACK blocks of later segments.
 #[test]
-fn what_says_something_else_does_not_answer_a_probe() {
+fn other_segments_do_not_answer_a_probe() {
     for other in ["P. 1:101(100) ack 5001", ". 1:1(0) ack 5001 sack 6001-7001"] {
         let mut host = probed();
         let before = threshold(&host);
@@ -67,7 +66,7 @@ fn what_says_something_else_does_not_answer_a_probe() {
     }
 }
 
-/// A probe with new data has repaired nothing: what acknowledges it and what follows tells of no loss.
+/// A probe with new data repairs nothing: later acknowledgements report no loss.
 #[test]
 fn a_probe_of_new_data_repairs_no_loss() {
     let mut host = established(&new_reno());
@@ -81,9 +80,9 @@ fn a_probe_of_new_data_repairs_no_loss() {
     assert_eq!(threshold(&host), before);
 }
 
-/// §7.3: while it is not known what a probe has found out, what is sent next is left to the timeout.
+/// §7.3: until the outcome of a probe is known, later tails wait for the timeout.
 #[test]
-fn a_probe_that_is_not_answered_is_the_only_one() {
+fn an_unanswered_probe_is_the_only_one() {
     let mut host = probed();
     host.send(". 1:1(0) ack 5001");
     host.write(2_000);
@@ -92,9 +91,9 @@ fn a_probe_that_is_not_answered_is_the_only_one() {
     assert_eq!(host.connection.statistics().tail_probes, 1);
 }
 
-/// §7.3: whatever the answer was, the next tail is probed again.
+/// §7.3: after any answer, the next tail is probed.
 #[test]
-fn each_answer_to_a_probe_lets_the_next_tail_be_probed() {
+fn each_answer_to_a_probe_permits_the_next() {
     for answer in ["ack 5001", "ack 5001 sack 4001-5001", "ack 6001 sack 4001-5001", "ack 6001"] {
         let mut host = probed();
         host.send(". 1:1(0) ack 5001");
@@ -121,9 +120,9 @@ fn each_answer_to_a_probe_lets_the_next_tail_be_probed() {
     assert_eq!(host.connection.statistics().tail_probes, 2, "new data");
 }
 
-/// Once recovery answers what the probe has shown, the probe itself is asked no more: one loss reduces the window once.
+/// Once recovery has begun, the probe is not evaluated again: one loss reduces the window once.
 #[test]
-fn a_loss_that_the_probe_has_shown_reduces_the_window_once() {
+fn a_loss_revealed_by_the_probe_reduces_the_window_once() {
     let mut host = probed();
     host.write(2_000);
     expect_segments(&mut host, &[5_001, 6_001]);
@@ -137,9 +136,9 @@ fn a_loss_that_the_probe_has_shown_reduces_the_window_once() {
     assert_eq!(threshold(&host), 3_500);
 }
 
-/// §7.3: new data go only as far as the peer's window; behind that the last segment goes again.
+/// §7.3: new data is sent only within the peer's window; beyond that the last segment is repeated.
 #[test]
-fn a_probe_keeps_to_the_peer_s_window() {
+fn a_probe_respects_the_peers_window() {
     let mut host = Script::connect(&new_reno());
     host.expect("S 0:0(0)");
     host.pass_time(ms(10));
@@ -150,7 +149,7 @@ fn a_probe_keeps_to_the_peer_s_window() {
     host.expect_after(ms(20), ". 2001:3001(1000) ack 1");
 }
 
-/// §7.3: it is the last segment that goes again, however short it is, and none of the one before.
+/// §7.3: exactly the last segment is repeated, however short.
 #[test]
 fn a_short_last_segment_is_probed_alone() {
     let mut host = established(&Config { no_delay: true, ..new_reno() });
@@ -164,7 +163,7 @@ fn a_short_last_segment_is_probed_alone() {
     assert_eq!(host.connection.statistics().tail_probes, 1);
 }
 
-/// §7.2: each transmission of new data restarts the timer, so that none of it is probed before two round trips have passed.
+/// §7.2: each transmission of new data restarts the timer, so a probe waits for two round trips.
 #[test]
 fn a_probe_waits_for_two_round_trips_after_the_newest_data() {
     let mut host = established(&new_reno());
@@ -180,7 +179,7 @@ fn a_probe_waits_for_two_round_trips_after_the_newest_data() {
     host.expect_after(ms(200), ". 1:1001(1000) ack 1");
 }
 
-/// §7.2: an acknowledgement of new data restarts it, too, and what names only duplicates does not.
+/// §7.2: an acknowledgement of new data restarts the timer, too, but not a duplicate report.
 #[test]
 fn a_probe_waits_for_two_round_trips_after_an_acknowledgement_of_new_data() {
     for (ack, waits) in [(". 1:1(0) ack 1001", 20), (". 1:1(0) ack 1", 10)] {
@@ -193,10 +192,10 @@ fn a_probe_waits_for_two_round_trips_after_an_acknowledgement_of_new_data() {
     }
 }
 
-/// §7.2 (TCP_RTO_expiration), RFC 6298 (5.1): new data restarts the probe's timer and not that of the timeout, which they
-/// cannot put off.
+/// §7.2 (TCP_RTO_expiration), RFC 6298 (5.1): new data restarts the probe timeout, but not the
+/// retransmission timeout.
 #[test]
-fn new_data_do_not_put_the_timeout_off() {
+fn new_data_does_not_postpone_the_timeout() {
     let mut host = established(&Config { initial_window: 30, ..new_reno() });
     for written in 0..20 {
         host.write(1_000);
@@ -210,9 +209,9 @@ fn new_data_do_not_put_the_timeout_off() {
     assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (0, 1));
 }
 
-/// §7.2: what is named beyond a hole leaves no tail to be probed, also if it is named just before the probe's time.
+/// §7.2: data SACKed beyond a hole leaves no tail to be probed, even just before the timeout.
 #[test]
-fn what_is_named_just_before_the_probe_takes_its_place() {
+fn a_late_sack_block_cancels_the_probe() {
     let mut host = established(&new_reno());
     host.write(3_000);
     expect_segments(&mut host, &[1, 1_001, 2_001]);
@@ -222,10 +221,10 @@ fn what_is_named_just_before_the_probe_takes_its_place() {
     assert_eq!(host.connection.statistics().tail_probes, 0);
 }
 
-/// What a router has reported to be too large is known to be lost: it goes again from its beginning on, as far as the window
-/// lets it, and no probe of its end in place of that.
+/// A segment reported as too large is known to be lost: it is retransmitted from its beginning,
+/// within the window, and its end is not probed instead.
 #[test]
-fn what_a_report_shows_to_be_lost_is_sent_again_before_its_tail_is_probed() {
+fn data_reported_as_lost_is_retransmitted_instead_of_a_probe() {
     let mut host = established(&Config { initial_window: 2, ..new_reno() });
     host.write(2_000);
     expect_segments(&mut host, &[1, 1_001]);
@@ -240,9 +239,9 @@ fn what_a_report_shows_to_be_lost_is_sent_again_before_its_tail_is_probed() {
     assert_eq!(host.connection.statistics().tail_probes, 0);
 }
 
-/// §7.3, beside an acknowledgement that has not left yet: the probe bears it, and is not forgotten behind it.
+/// §7.3: a probe due with a pending acknowledgement carries it.
 #[test]
-fn a_probe_that_comes_due_beside_an_acknowledgement_bears_it() {
+fn a_probe_due_with_an_acknowledgement_carries_it() {
     for offers in ["sackOK", "sackOK ts 100 1"] {
         let mut host = Script::established(
             &new_reno(),

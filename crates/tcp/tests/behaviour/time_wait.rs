@@ -1,4 +1,4 @@
-//! What is kept of a connection in TIME-WAIT that nobody holds answers as the connection would.
+//! TIME-WAIT records: a record answers as the released connection would.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Disposition, State, TimeWaitRecord};
@@ -7,12 +7,13 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, TcpFlags, TcpOptions, Timestamps};
 use proptest::prelude::*;
 
-/// Everything is over, and the application has let go.
+/// A closed and released connection in TIME-WAIT.
 fn in_time_wait(config: &Config) -> Script {
     after_all(config, " wscale 7 sackOK ts 1000 0", None)
 }
 
-/// The same with a peer that offers these options, and an application that has chosen a receive buffer.
+/// A closed and released connection, with a peer that offers these options and a chosen receive
+/// buffer.
 fn after_all(config: &Config, offered: &str, receive_buffer: Option<usize>) -> Script {
     let mut host = Script::established(config, &format!("{SYN_ACK}{offered}"));
     if let Some(size) = receive_buffer {
@@ -26,45 +27,45 @@ fn after_all(config: &Config, offered: &str, receive_buffer: Option<usize>) -> S
     host.send(". 1:1(0) ack 102");
     host.send("F. 1:1(0) ack 102");
     assert_eq!(host.connection.state(), State::TimeWait);
-    assert!(host.connection.wait_out().is_none(), "it has something to say yet");
+    assert!(host.connection.time_wait_record().is_none(), "it has something to say yet");
     host.expect(". 102:102(0) ack 2");
     host
 }
 
 fn kept(host: &Script) -> TimeWaitRecord {
-    host.connection.wait_out().expect("TIME-WAIT is all that is left")
+    host.connection.time_wait_record().expect("TIME-WAIT is all that is left")
 }
 
 #[test]
-fn what_is_kept_is_small_and_ends_with_time_wait() {
+fn a_record_is_small_and_ends_with_time_wait() {
     let host = in_time_wait(&Config::modern());
     let waiting = kept(&host);
     assert_eq!(waiting.deadline(), host.now + secs(60));
     assert!(size_of_val(&waiting) <= 80, "{} bytes", size_of_val(&waiting));
     waiting.look().check();
-    let mut woken = waiting.wake(host.now);
-    woken.handle_timeout(waiting.deadline() - Duration::from_nanos(1));
-    assert_eq!(woken.state(), State::TimeWait);
-    woken.handle_timeout(waiting.deadline());
-    assert!(woken.is_released());
+    let mut restored = waiting.wake(host.now);
+    restored.handle_timeout(waiting.deadline() - Duration::from_nanos(1));
+    assert_eq!(restored.state(), State::TimeWait);
+    restored.handle_timeout(waiting.deadline());
+    assert!(restored.is_released());
 }
 
 #[test]
-fn a_connection_that_somebody_holds_or_that_goes_on_is_kept_whole() {
+fn an_open_or_unreleased_connection_has_no_record() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
-    assert!(host.connection.wait_out().is_none());
+    assert!(host.connection.time_wait_record().is_none());
     host.application(Connection::shutdown_write);
     host.expect("F. 1:1(0) ack 1");
     host.send("F. 1:1(0) ack 2");
     host.expect(". 2:2(0) ack 2");
     assert_eq!(host.connection.state(), State::TimeWait);
-    assert!(host.connection.wait_out().is_none(), "its application may still ask");
+    assert!(host.connection.time_wait_record().is_none(), "its application may still ask");
     let mut record = kept(&in_time_wait(&Config::modern()));
     let before = record.look();
-    assert!(!host.connection.wait_out_in(&mut record));
+    assert!(!host.connection.write_time_wait_record(&mut record));
     assert_eq!(record.look(), before, "and what was kept in that place stays");
     host.application(Connection::close);
-    assert!(host.connection.wait_out().is_some());
+    assert!(host.connection.time_wait_record().is_some());
 }
 
 /// A segment somewhere around the numbers of a connection.
@@ -109,7 +110,7 @@ fn arriving() -> impl Strategy<Value = Arriving> {
         })
 }
 
-/// What a connection does when this arrives: its verdict, and all that it then sends.
+/// Returns the verdict of a connection about this segment, and the segments that it then sends.
 fn answers(
     connection: &mut Connection,
     now: Instant,
@@ -126,7 +127,7 @@ fn answers(
 
 proptest! {
     #[test]
-    fn a_connection_and_what_is_kept_of_it_answer_alike(
+    fn a_connection_and_its_record_answer_alike(
         arrivals in prop::collection::vec(arriving(), 1..12),
         timestamps in any::<bool>(),
         selective_acks in any::<bool>(),
@@ -147,12 +148,12 @@ proptest! {
         // The record of another, with other rules, in whose place the next is kept.
         let mut record = kept(&in_time_wait(&Config { msl: secs(3), ..config }));
         let (peer, own) = (host.peer_number(2), host.number(102));
-        let (heard, clock) = (host.clock(), host.stamp_at(now));
+        let (received, clock) = (host.clock(), host.stamp_at(now));
         for arriving in arrivals {
             now += arriving.after;
             let mut options = [0; 40];
             let stamps = arriving.timestamps.map(|(value, echo)| Timestamps {
-                value: heard.wrapping_add_signed(value),
+                value: received.wrapping_add_signed(value),
                 echo: clock.wrapping_add_signed(echo),
             });
             let length = TcpOptions { timestamps: stamps, ..TcpOptions::default() }.emit(&mut options);
@@ -171,18 +172,18 @@ proptest! {
                 joined: None,
             };
             // It is laid down after each segment, as a host does.
-            let mut woken = waiting.wake(now);
+            let mut restored = waiting.wake(now);
             let expected = answers(&mut whole, now, &segment);
-            prop_assert_eq!(&answers(&mut woken, now, &segment), &expected);
-            woken.check();
-            prop_assert_eq!(woken.state(), whole.state());
+            prop_assert_eq!(&answers(&mut restored, now, &segment), &expected);
+            restored.check();
+            prop_assert_eq!(restored.state(), whole.state());
             if expected.0 == Disposition::OpenAgain || whole.state() == State::Closed {
                 break;
             }
-            prop_assert!(woken.wait_out_in(&mut record));
-            let kept = whole.wait_out().expect("all was said");
+            prop_assert!(restored.write_time_wait_record(&mut record));
+            let kept = whole.time_wait_record().expect("all was said");
             prop_assert_eq!(record.deadline(), kept.deadline());
-            prop_assert_eq!(record.look(), woken.wait_out().expect("all was said").look());
+            prop_assert_eq!(record.look(), restored.time_wait_record().expect("all was said").look());
             waiting = record.clone();
         }
     }

@@ -175,7 +175,7 @@ fn the_option_of_a_peer_that_did_not_offer_it_is_ignored() {
 
 /// RFC 7323 §5.5: after 24 days of silence the last timestamp says nothing.
 #[test]
-fn a_timestamp_that_is_a_month_old_judges_nobody() {
+fn a_month_old_timestamp_is_ignored() {
     let mut host = established();
     host.send(". 1:101(100) ack 1 ts 2000 5");
     host.expect_after(ms(40), ". 1:1(0) ack 101");

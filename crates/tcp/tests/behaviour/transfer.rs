@@ -26,7 +26,7 @@ fn network() -> Network {
 struct Application {
     written: usize,
     read: usize,
-    heard_end: bool,
+    received_end: bool,
 }
 
 impl Application {
@@ -37,9 +37,9 @@ impl Application {
         let now = pair.now;
         let end = pair.end(side);
         let mut part = [0; 4_096];
-        while !self.heard_end {
+        while !self.received_end {
             match end.read(now, &mut part) {
-                Ok(0) => self.heard_end = true,
+                Ok(0) => self.received_end = true,
                 Ok(count) => {
                     let expected = (self.read..self.read + count).map(pattern);
                     assert!(
@@ -117,10 +117,13 @@ fn transfer_with(config: &Config, ends: &[End], accident: Accident, nth: u32) ->
     });
     let start = pair.now;
     let (mut client, mut server) = (Application::default(), Application::default());
-    while !(client.heard_end && server.heard_end) {
+    while !(client.received_end && server.received_end) {
         client.turn(&mut pair, End::Client);
         server.turn(&mut pair, End::Server);
-        assert!(pair.step() || client.heard_end, "nothing happens any more, and bytes are missing");
+        assert!(
+            pair.step() || client.received_end,
+            "nothing happens any more, and bytes are missing"
+        );
     }
     let took = pair.now.since(start);
     assert_eq!((client.read, server.read), (BYTES, BYTES));
@@ -135,14 +138,14 @@ fn transfer_with(config: &Config, ends: &[End], accident: Accident, nth: u32) ->
     (took, happened.get())
 }
 
-/// The accident may not cost more than `patience` for each end that it happens to, beyond the transfer
+/// The accident may not cost more than `time_limit` for each end that it happens to, beyond the transfer
 /// without it: whichever segment it is, at either end and at both in one transfer.
-fn survives(config: &Config, accident: Accident, patience: impl Fn(u32) -> Duration) {
+fn survives(config: &Config, accident: Accident, time_limit: impl Fn(u32) -> Duration) {
     let (clean, _) = transfer_with(config, &[], accident, 0);
     for ends in [&[End::Client][..], &[End::Server], &[End::Client, End::Server]] {
         for nth in 1.. {
             let (took, happened) = transfer_with(config, ends, accident, nth);
-            let most = clean + patience(nth) * ends.len() as u64;
+            let most = clean + time_limit(nth) * ends.len() as u64;
             assert!(
                 took <= most,
                 "{accident:?} to segment {nth} of {ends:?} costs {} with {config:?}",
@@ -174,18 +177,18 @@ fn variants(profile: Profile) -> impl Iterator<Item = Config> {
 }
 
 /// Segments of the handshake: one second, and a slow start from one segment with a timeout of 3 s.
-fn modern_patience(nth: u32) -> Duration {
+fn modern_time_limit(nth: u32) -> Duration {
     if nth <= 2 { ms(1_100) } else { ms(300) }
 }
 
-fn old_patience(nth: u32) -> Duration {
+fn old_time_limit(nth: u32) -> Duration {
     if nth <= 2 { secs(7) } else { secs(3) }
 }
 
 #[test]
 fn a_modern_transfer_survives_the_loss_of_any_one_segment() {
     for config in variants(Profile::Modern) {
-        survives(&config, Accident::Once(Fate::Lose), modern_patience);
+        survives(&config, Accident::Once(Fate::Lose), modern_time_limit);
     }
 }
 
@@ -230,8 +233,8 @@ fn a_transfer_of_1990_survives_an_accident_to_any_one_segment() {
 
 fn old_transfers(profile: Profile) {
     for config in variants(profile) {
-        survives(&config, Accident::Once(Fate::Lose), old_patience);
-        survives(&config, Accident::LostTwice, |nth| old_patience(nth) * 3);
+        survives(&config, Accident::Once(Fate::Lose), old_time_limit);
+        survives(&config, Accident::LostTwice, |nth| old_time_limit(nth) * 3);
         survives(&config, Accident::Once(Fate::Repeat(FOUR_SEGMENTS)), |_| secs(1));
         survives(&config, Accident::Once(Fate::Delay(FOUR_SEGMENTS)), |_| secs(1));
     }

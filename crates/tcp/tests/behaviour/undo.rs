@@ -10,7 +10,7 @@ fn threshold(host: &Script) -> u32 {
     host.connection.information().slow_start_threshold
 }
 
-fn taken_back(host: &Script) -> u64 {
+fn undone_recoveries(host: &Script) -> u64 {
     host.connection.statistics().spurious_recoveries
 }
 
@@ -25,11 +25,11 @@ fn a_duplicate_of_one_of_two_repetitions_takes_nothing_back() {
         assert!(sent.starts_with(&[1, 2_001]), "{sent:?}");
         host.pass_time(ms(10));
         host.send(". 1:1(0) ack 10001 sack 1-1001");
-        assert_eq!(taken_back(&host), 0);
+        assert_eq!(undone_recoveries(&host), 0);
         if both {
             host.send(". 1:1(0) ack 10001 sack 2001-3001");
         }
-        assert_eq!(taken_back(&host), u64::from(both));
+        assert_eq!(undone_recoveries(&host), u64::from(both));
     }
 }
 
@@ -51,8 +51,8 @@ fn a_duplicate_of_something_else_explains_no_repetition() {
         expect_segments(&mut host, &[11_001]);
         host.pass_time(ms(10));
         host.send(&format!(". 1:1(0) {other}"));
-        assert_eq!(host.connection.statistics().duplicates_told, 1, "{other}");
-        assert_eq!((taken_back(&host), threshold(&host)), (0, 5_000), "{other}");
+        assert_eq!(host.connection.statistics().duplicates_reported, 1, "{other}");
+        assert_eq!((undone_recoveries(&host), threshold(&host)), (0, 5_000), "{other}");
     }
 }
 
@@ -87,11 +87,11 @@ fn what_names_more_beyond_a_hole_answers_no_repetition() {
             host.take_sent().into_iter().find(|sent| sent.says.seq == 1).expect("a retransmission");
         host.pass_time(ms(1));
         host.send(&naming(0, 1, 5, original));
-        assert_eq!(taken_back(&host), 0);
+        assert_eq!(undone_recoveries(&host), 0);
         host.pass_time(ms(9));
         let echoed = if is_late { original } else { host.stamp_at(again.at) };
         host.send(&format!(". 1:1(0) ack {} ts 130 {echoed}", at(10)));
-        assert_eq!(taken_back(&host), u64::from(is_late));
+        assert_eq!(undone_recoveries(&host), u64::from(is_late));
         assert_eq!(
             host.connection.information().reordering_seen,
             is_late,
@@ -103,7 +103,7 @@ fn what_names_more_beyond_a_hole_answers_no_repetition() {
 /// RFC 3522 §3.2 step 5: an acknowledgement of the whole flight may also come because all others were lost. A peer that has
 /// reported duplicates would report the retransmission, too.
 #[test]
-fn an_acknowledgement_of_the_whole_flight_is_believed_of_a_peer_that_reports_duplicates() {
+fn an_acknowledgement_of_the_whole_flight_counts_with_duplicate_reports() {
     for (reports, duplicate, undone) in [(false, false, 0), (true, false, 1), (true, true, 0)] {
         let mut host = timestamped(10);
         let original = host.stamp_at(host.now - ms(10));
@@ -119,7 +119,7 @@ fn an_acknowledgement_of_the_whole_flight_is_believed_of_a_peer_that_reports_dup
         // A duplicate of something that was not sent again explains nothing.
         let block = if duplicate { format!(" sack {}-{}", at(7), at(8)) } else { String::new() };
         host.send(&format!(". 1:1(0) ack {}{block} ts 130 {original}", at(10)));
-        assert_eq!(taken_back(&host), undone, "{reports} {duplicate}");
+        assert_eq!(undone_recoveries(&host), undone, "{reports} {duplicate}");
     }
 }
 
@@ -135,14 +135,14 @@ fn an_answer_to_a_retransmission_of_the_previous_recovery_proves_nothing() {
         assert_eq!(host.take_sent().len(), 20);
         host.pass_time(ms(10));
         host.send(&naming(0, 1, 4, original));
-        goes_again(&mut host, 0);
+        is_retransmitted(&mut host, 0);
         host.pass_time(ms(5));
         host.send(&format!("{} sack {}-{}", naming(0, 11, 14, original), at(1), at(10)));
-        goes_again(&mut host, 10);
+        is_retransmitted(&mut host, 10);
         host.pass_time(ms(5));
         // Segment 20 left in the first recovery, is found lost in it, and goes again.
         host.send(&format!("{} sack {}-{}", naming(10, 21, 25, original + 10), at(11), at(20)));
-        let twentieth = goes_again(&mut host, 20);
+        let twentieth = is_retransmitted(&mut host, 20);
         host.pass_time(ms(5));
         host.send(&naming(20, 21, 25, original + 15));
         assert_eq!(
@@ -152,13 +152,13 @@ fn an_answer_to_a_retransmission_of_the_previous_recovery_proves_nothing() {
         );
         host.pass_time(ms(1));
         host.send(&format!("{} sack {}-{}", naming(20, 26, 30, original + 15), at(21), at(25)));
-        goes_again(&mut host, 25);
+        is_retransmitted(&mut host, 25);
         assert_eq!(host.connection.statistics().fast_retransmissions, 2);
         host.pass_time(ms(9));
         let end = if together { 30 } else { 25 };
         host.send(&naming(end, 31, 32, twentieth));
         assert_eq!(
-            (taken_back(&host), host.connection.information().recovery),
+            (undone_recoveries(&host), host.connection.information().recovery),
             (0, RecoveryState::Recovery)
         );
     }
@@ -166,7 +166,7 @@ fn an_answer_to_a_retransmission_of_the_previous_recovery_proves_nothing() {
 
 /// Segment `index` is sent again; the timestamp that it bears. What else leaves is of no interest.
 #[track_caller]
-fn goes_again(host: &mut Script, index: u32) -> u32 {
+fn is_retransmitted(host: &mut Script, index: u32) -> u32 {
     let again = host
         .take_sent()
         .into_iter()
@@ -191,7 +191,7 @@ fn a_duplicate_that_the_network_made_explains_no_repetition() {
     host.take_sent();
     for (block, undone) in [("3001-4001", 0), ("1-1001", 1)] {
         host.send(&format!(". 1:1(0) ack 10001 sack {block}"));
-        assert_eq!(taken_back(&host), undone, "{block}");
+        assert_eq!(undone_recoveries(&host), undone, "{block}");
     }
 }
 
@@ -221,7 +221,7 @@ fn a_late_duplicate_takes_back_nothing_that_came_after_its_recovery() {
         host.send(". 1:1(0) ack 14001");
         let reduced = threshold(&host);
         host.send(". 1:1(0) ack 14001 sack 1-1001");
-        assert_eq!(taken_back(&host), undone, "{echo} {waits}");
+        assert_eq!(undone_recoveries(&host), undone, "{echo} {waits}");
         assert_eq!(threshold(&host) > reduced, undone > 0, "{echo} {waits}");
     }
 }
@@ -240,11 +240,15 @@ fn a_congestion_mark_keeps_what_a_late_original_would_take_back() {
         let original = host.stamp_at(host.now);
         host.pass_time(ms(10));
         host.send(&naming(0, 1, 4, original));
-        goes_again(&mut host, 0);
+        is_retransmitted(&mut host, 0);
         let reduced = threshold(&host);
         host.pass_time(ms(1));
         host.send(&format!("{echo} 1:1(0) ack {} ts 121 {original}", at(4)));
-        assert_eq!((taken_back(&host), threshold(&host) > reduced), (undone, undone > 0), "{echo}");
+        assert_eq!(
+            (undone_recoveries(&host), threshold(&host) > reduced),
+            (undone, undone > 0),
+            "{echo}"
+        );
     }
 }
 
@@ -276,7 +280,7 @@ fn new_data_that_arrive_do_not_make_a_timeout_spurious() {
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, &[11_001, 12_001]);
     host.send(". 1:1(0) ack 1001 sack 11001-12001");
-    assert_eq!(taken_back(&host), 0);
+    assert_eq!(undone_recoveries(&host), 0);
     let next = host.take_one();
     assert_eq!(next.says.seq, 1_001, "what was in flight is lost");
 }
@@ -292,7 +296,7 @@ fn what_comes_before_the_answer_to_a_timeout_is_none() {
         let data = host.take_sent().into_iter().filter(|sent| sent.says.length > 0);
         assert!(data.map(|sent| sent.says.seq).eq([11_001, 12_001]), "{other}");
         host.send(". 1:1(0) ack 2001");
-        assert_eq!(taken_back(&host), 1, "{other}");
+        assert_eq!(undone_recoveries(&host), 1, "{other}");
     }
 }
 
@@ -304,24 +308,24 @@ fn data_between_the_answers_to_a_timeout_are_none() {
     expect_segments(&mut host, &[11_001, 12_001]);
     host.send("P. 1:101(100) ack 1001");
     host.send(". 101:101(0) ack 2001");
-    assert_eq!(taken_back(&host), 1);
+    assert_eq!(undone_recoveries(&host), 1);
 }
 
 /// RFC 5682 §3.1 step 3 (a): what covers new data shows nothing, although it also names originals: their acknowledgements may
 /// have been lost before the timeout.
 #[test]
-fn what_names_new_data_beside_originals_leaves_a_timeout_believed() {
+fn an_acknowledgement_of_new_data_and_originals_confirms_the_timeout() {
     let mut host = timed_out();
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, &[11_001, 12_001]);
     host.send(". 1:1(0) ack 1001 sack 11001-12001 sack 5001-9001");
-    assert_eq!(taken_back(&host), 0);
+    assert_eq!(undone_recoveries(&host), 0);
 }
 
 /// RFC 5682 §3.1 step 1: a timeout after the first answer finds a recovery under way, and is believed. What left after the
 /// first timeout would look like an original.
 #[test]
-fn a_second_timeout_after_an_answer_is_believed() {
+fn a_second_timeout_after_an_answer_is_genuine() {
     let mut host = timed_out();
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, &[11_001, 12_001]);
@@ -329,12 +333,12 @@ fn a_second_timeout_after_an_answer_is_believed() {
     expect_segments(&mut host, &[1_001]);
     host.send(". 1:1(0) ack 2001");
     host.send(". 1:1(0) ack 2001 sack 11001-12001");
-    assert_eq!(taken_back(&host), 0);
+    assert_eq!(undone_recoveries(&host), 0);
 }
 
 /// RFC 5682 §3.1: new data that the peer's window has no room for cannot ask anything.
 #[test]
-fn where_the_peer_has_no_room_for_new_data_a_timeout_is_believed() {
+fn without_room_for_new_data_a_timeout_is_genuine() {
     let mut host = timed_out_with(11_000);
     host.send(". 1:1(0) ack 1001 win 10000");
     let next = host.take_one();
@@ -357,7 +361,7 @@ fn a_duplicate_beyond_a_hole_is_told_inside_the_next_block() {
     let mut host = ten_out(&new_reno());
     host.send(". 1:1(0) ack 1 sack 1001-2001");
     host.send(". 1:1(0) ack 1 sack 1001-2001 sack 3001-4001");
-    assert_eq!(host.connection.statistics().duplicates_told, 0);
+    assert_eq!(host.connection.statistics().duplicates_reported, 0);
     host.send(". 1:1(0) ack 1 sack 3001-4001 sack 3001-5001");
-    assert_eq!(host.connection.statistics().duplicates_told, 1);
+    assert_eq!(host.connection.statistics().duplicates_reported, 1);
 }

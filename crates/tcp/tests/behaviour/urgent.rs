@@ -80,7 +80,7 @@ fn a_later_mark_replaces_an_earlier_one() {
     assert_eq!(host.connection.urgent_distance(), Some(15));
 }
 
-/// A segment without data announces too: a closed window must not hide it.
+/// A segment without data announces, too: a closed window must not hide it.
 #[test]
 fn an_empty_segment_announces_urgent_data() {
     let mut host = established();
@@ -95,7 +95,7 @@ fn an_announcement_of_nothing_is_none() {
     assert_eq!((host.events(), host.connection.urgent_distance()), (vec![], None));
 }
 
-/// Prediction rests while a mark is ahead, and goes on when the reader has passed it.
+/// Prediction stops while a mark is ahead, and resumes when the application has read past it.
 #[test]
 fn reading_past_the_mark_brings_prediction_back() {
     let mut host = established();
@@ -107,7 +107,7 @@ fn reading_past_the_mark_brings_prediction_back() {
 }
 
 #[test]
-fn nobody_hears_of_urgent_data_in_a_direction_that_was_shut() {
+fn urgent_data_in_a_shut_down_direction_is_not_reported() {
     let mut host = established();
     host.send("UP. 1:11(10) ack 1 urg 5");
     host.application(linerate_tcp::Connection::shutdown_read);

@@ -1,5 +1,5 @@
-//! Data that is not acknowledged for as long as the application, or the peer, has said ends the
-//! connection (RFC 9293 §3.9.1.1, RFC 5482).
+//! The user timeout: unacknowledged data ends the connection after a time set by the application or
+//! the peer (RFC 9293 §3.9.1.1, RFC 5482).
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Error, IcmpReport, KeepAlive, State, TimeLimits};
@@ -10,7 +10,7 @@ fn patient(timeout: Duration) -> Script {
     Script::established(&Config { user_timeout: Some(timeout), ..Config::modern() }, SYN_ACK)
 }
 
-/// Ends hold out until just before `span` from now, and not longer.
+/// Expects the end exactly `span` from now.
 #[track_caller]
 fn expect_end_after(host: &mut Script, span: Duration) {
     host.pass_time(span - ms(1));
@@ -26,12 +26,12 @@ fn expect_end_after(host: &mut Script, span: Duration) {
 fn it_is_kept_to_the_moment_whatever_the_retransmission_timer_does() {
     let mut host = patient(secs(5));
     host.write(100);
-    // Repetitions after 0.2, 0.6, 1.4, 3 and 6.2 seconds: the end comes between them.
+    // Retransmissions at 0.2, 0.6, 1.4, 3 and 6.2 seconds: the end is between them.
     host.pass_time(secs(4));
     host.take_sent();
     expect_end_after(&mut host, secs(1));
     assert_eq!(host.connection.statistics().retransmission_timeouts, 4);
-    // Who answers nothing is told nothing (RFC 9293 §3.10.8).
+    // A silent peer gets no reset (RFC 9293 §3.10.8).
     host.expect_silence(secs(600));
 }
 
@@ -82,7 +82,7 @@ fn a_window_that_stays_closed_is_no_excuse() {
     assert_eq!((host.now, host.connection.error()), (end, Some(Error::TimedOut)));
 }
 
-/// Also one that ends before the window is asked about for the first time.
+/// Also with a timeout shorter than that of the first window probe.
 #[test]
 fn what_could_not_leave_at_all_counts() {
     let mut host = patient(ms(100));
@@ -107,7 +107,8 @@ fn it_can_be_set_changed_and_lifted_while_data_waits() {
     expect_end_after(&mut host, secs(20));
 }
 
-/// RFC 9293 §3.9.1.1: it is given up, and data that the peer may still want has its time, in each synchronized state.
+/// RFC 9293 §3.9.1.1: it is given up, and data that the peer may still want has its time, in each
+/// synchronized state.
 #[test]
 fn it_counts_for_what_is_written_after_the_peer_has_closed_and_for_a_fin() {
     let mut host = patient(secs(5));
@@ -127,9 +128,10 @@ fn it_counts_for_what_is_written_after_the_peer_has_closed_and_for_a_fin() {
     }
 }
 
-/// RFC 1122 §4.2.3.9: what the network has said of the path is told, for the application may know better what to do.
+/// RFC 1122 §4.2.3.9: what the network has said of the path is told, for the application may know
+/// better what to do.
 #[test]
-fn who_is_given_up_by_it_is_unreachable_if_the_network_said_so() {
+fn a_user_timeout_reports_an_icmp_error() {
     let mut host = patient(secs(5));
     host.write(100);
     host.take_sent();
@@ -217,7 +219,7 @@ fn what_the_peer_says_is_adopted_within_limits() {
     assert_eq!(adopted(shorter, "10s"), Some(secs(100)), "not at the mercy of a short break");
     let own = Config { user_timeout: Some(secs(7)), ..telling() };
     assert_eq!(adopted(own, "300s"), Some(secs(7)), "the application has set it");
-    // What is adopted is not said: ADV_UTO stays our own.
+    // An adopted timeout is not advertised: ADV_UTO remains our own.
     let mut host = Script::connect(&short);
     host.expect("S 0:0(0) uto 120s");
     host.send(&format!("{SYN_ACK} uto 300s"));

@@ -1,5 +1,5 @@
-//! Closed windows (RFC 9293 §3.8.6.1) and silly ones (§3.8.6.2): nothing stalls for ever, and nothing
-//! goes in crumbs.
+//! Closed windows (RFC 9293 §3.8.6.1) and silly windows (§3.8.6.2): nothing stalls, and no tiny
+//! segments are sent.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, Connection, Error, IcmpReport, State, TimeLimits};
@@ -8,15 +8,15 @@ use linerate_wire::TcpFlags;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A peer with room for a thousand bytes has taken them, and closed its window on four thousand more.
+/// A peer with room for 1,000 bytes has received them, and closed its window; 4,000 more wait.
 fn closed() -> Script {
     closed_to(&Config::modern(), "")
 }
 
-/// What peers agree on: nothing; or what header prediction asks for, on the way out, too.
+/// Options of the peer: none; or those that header prediction requires, for output, too.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
-/// The same with this configuration, and a peer that offers this.
+/// A closed window with this configuration and these options of the peer.
 fn closed_to(config: &Config, offers: &str) -> Script {
     let mut host =
         Script::established(config, &format!("S. 0:0(0) ack 1 win 1000 mss 1460{offers}"));
@@ -47,7 +47,7 @@ fn probes_back_off_to_the_maximum_and_never_give_up_while_they_are_answered() {
 }
 
 #[test]
-fn probes_that_nobody_answers_end_the_connection() {
+fn unanswered_window_probes_end_the_connection() {
     let mut host = closed();
     let start = host.now;
     while host.connection.state() != State::Closed {
@@ -66,7 +66,7 @@ fn probes_that_nobody_answers_end_the_connection() {
     );
 }
 
-/// RFC 1122 §4.2.3.9: what the network has said of the path is told when the peer is given up.
+/// RFC 1122 §4.2.3.9: the ICMP error is reported when the peer is given up.
 #[test]
 fn probes_that_the_network_cannot_deliver_end_the_connection_as_unreachable() {
     let mut host = closed_to(&Config { give_up_after: secs(20), ..Config::modern() }, "");
@@ -102,7 +102,7 @@ fn a_probe_in_flight_does_not_hinder_what_follows() {
     }
 }
 
-/// RFC 9293 §3.8.6.1: a window that closes again is probed as patiently as the first one, and as soon.
+/// RFC 9293 §3.8.6.1: a window that closes again is probed like the first time.
 #[test]
 fn a_window_that_closes_again_is_probed_as_soon_as_the_first_one() {
     for offers in OFFERS {
@@ -118,8 +118,8 @@ fn a_window_that_closes_again_is_probed_as_soon_as_the_first_one() {
     }
 }
 
-/// A probe that has taken the last byte along leaves nothing to be probed for: what is written later keeps to the
-/// avoidance of silly windows.
+/// After a probe with the last byte nothing is left to be probed for: later data obeys silly-window
+/// avoidance.
 #[test]
 fn a_probe_of_the_last_byte_lets_nothing_else_go() {
     for offers in OFFERS {
@@ -139,22 +139,22 @@ fn a_probe_of_the_last_byte_lets_nothing_else_go() {
     }
 }
 
-/// RFC 9293 §3.8.6.1: a peer that talks all the time does not put off what waits for its window.
+/// RFC 9293 §3.8.6.1: data of the peer does not postpone window probes.
 #[test]
-fn a_peer_that_goes_on_talking_does_not_put_off_the_probe() {
+fn data_of_the_peer_does_not_postpone_the_window_probe() {
     let mut host = closed();
     for start in (1..=901).step_by(100) {
         host.pass_time(ms(100));
         host.send(&format!("P. {start}:{}(100) ack 1001 win 0", start + 100));
     }
-    // What acknowledges them lies in the peer's window, where the byte that has probed it does not.
+    // Their acknowledgement is inside the peer's window, unlike the byte that has probed it.
     for sent in host.take_sent().iter().filter(|sent| sent.says.length == 0) {
         assert_eq!(sent.says.seq, 1_001, "{}", sent.says);
     }
     assert!(host.connection.statistics().window_probes >= 2, "after a second");
 }
 
-/// What probes wait at least is the configuration's, though the retransmission timeout is shorter.
+/// The configured minimum of the persist timer applies even if RTO is shorter.
 #[test]
 fn the_first_probe_waits_as_long_as_was_chosen() {
     let mut host = closed_to(
@@ -165,10 +165,10 @@ fn the_first_probe_waits_as_long_as_was_chosen() {
     host.expect_after(secs(5), ". 1001:1002(1) ack 1");
 }
 
-/// The sender's half of the avoidance: room that grows by single bytes is not used until it is worth
-/// a segment or half of the largest window; after a while of that, what there is, is.
+/// Sender-side avoidance: room that grows by single bytes is unused until it is worth a segment or
+/// half of the largest window; after a while the available room is used.
 #[test]
-fn a_window_that_opens_by_single_bytes_draws_no_crumbs_from_us() {
+fn a_window_that_opens_by_single_bytes_gets_no_tiny_segments() {
     for probed in [false, true] {
         let mut host = closed();
         if probed {
@@ -192,10 +192,10 @@ fn a_small_window_that_stays_is_used_after_a_while() {
     assert_eq!((statistics.small_window_timeouts, statistics.window_probes), (1, 0));
 }
 
-/// The receiver's half: a reader of single bytes reopens nothing until there is room for a segment,
+/// Receiver-side avoidance: reads of single bytes reopen nothing until there is room for a segment
 /// or half of the buffer.
 #[test]
-fn a_reader_of_single_bytes_offers_no_crumbs() {
+fn reads_of_single_bytes_offer_no_silly_window() {
     for (buffer, worth) in [(2_000, 1_000), (8_000, 1_460)] {
         let mut host = Script::established(
             &Config { receive_buffer: buffer.into(), ..Config::modern() },
@@ -214,7 +214,7 @@ fn a_reader_of_single_bytes_offers_no_crumbs() {
             host.read(1);
             host.expect_nothing();
         }
-        // Whoever asks meanwhile hears that there is nothing.
+        // A probe in between gets the answer that the window is closed.
         host.send(&format!(". {end}:{}(1) ack 1", end + 1));
         host.expect(&format!(". 1:1(0) ack {end} win 0"));
         host.read(1);
@@ -255,7 +255,7 @@ fn an_acknowledgement_counts_although_our_window_is_closed() {
 
 /// RFC 9293 §3.8.6: a window that shrinks is discouraged, and survived.
 #[test]
-fn a_window_that_is_taken_back_is_survived() {
+fn a_shrunk_window_is_handled() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
     host.write(5_000);
     for start in [1, 1_001, 2_001] {
@@ -284,7 +284,7 @@ fn the_fin_follows_data_that_waits_for_a_window() {
 }
 
 #[test]
-fn a_closed_window_does_not_hold_a_connection_that_nobody_holds() {
+fn a_closed_window_does_not_keep_a_released_connection() {
     let mut host = closed();
     host.application(Connection::close);
     let start = host.now;
@@ -302,7 +302,8 @@ fn a_closed_window_does_not_hold_a_connection_that_nobody_holds() {
 
 const BYTES: usize = 200_000;
 
-/// Moves `BYTES` to a server that reads only while `reads` says so: how long it took.
+/// Moves `BYTES` to a server that reads only while `reads` returns true, and returns the time
+/// taken.
 fn transfer(pair: &mut Connections, mut reads: impl FnMut(&Connections) -> bool) {
     let (mut written, mut read) = (0, 0);
     pair.run_until("every byte is read", |pair| {
@@ -327,7 +328,7 @@ fn pair() -> Connections {
 fn a_reader_that_stops_for_a_minute_gets_everything_without_a_timeout() {
     let mut pair = pair();
     let resumes = pair.now + secs(60);
-    // A reader that sleeps does not know when to wake up: the probes keep the clock going.
+    // A stopped application does not know when to read: the probes keep virtual time running.
     transfer(&mut pair, |pair| pair.now >= resumes);
     assert!(pair.now >= resumes);
     let client = pair.client.statistics();

@@ -82,11 +82,11 @@ fn change(
         }
         Known::OrphanTimeout => {
             let timeout = seconds(value)?;
-            Box::new(move |connection| connection.set_orphan_patience(Some(timeout)))
+            Box::new(move |connection| connection.set_orphan_timeout(Some(timeout)))
         }
         Known::SynRetries => {
             let timeout = syn_retries(value)?;
-            Box::new(move |connection| connection.set_handshake_patience(Some(timeout)))
+            Box::new(move |connection| connection.set_handshake_timeout(Some(timeout)))
         }
         Known::UserTimeout => {
             let timeout = user_timeout(value)?;

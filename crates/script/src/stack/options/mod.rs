@@ -216,7 +216,7 @@ impl StackMachine {
                 OptionValue::Number(low.unwrap_or(0).into())
             }
             Known::OrphanTimeout => {
-                let timeout = self.connection(fd)?.orphan_patience();
+                let timeout = self.connection(fd)?.orphan_timeout();
                 OptionValue::Number(i64::try_from(timeout.as_millis() / 1_000).unwrap_or(i64::MAX))
             }
             Known::PathMtu => wide(self.connection(fd)?.path_mtu()),

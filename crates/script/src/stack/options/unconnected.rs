@@ -43,7 +43,7 @@ impl StackMachine {
             (Known::Ttl, value) => options.ttl = Some(byte(value)?),
             (Known::LargestSegment, value) => config.largest_segment = largest_segment(value)?,
             (Known::SynRetries, value) => config.give_up_syn_after = syn_retries(value)?,
-            (Known::OrphanTimeout, value) => config.orphan_patience = seconds(value)?,
+            (Known::OrphanTimeout, value) => config.orphan_timeout = seconds(value)?,
             (Known::Cork, value) => options.cork = number(value)? != 0,
             (Known::UnsentLowWater, value) => options.unsent_low_water = low_water(value)?,
             (Known::DeferAccept, value) => options.defer_accept = defer_accept(value)?,

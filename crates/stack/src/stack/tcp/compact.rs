@@ -21,7 +21,7 @@ impl Stack {
     pub(crate) fn handle_newcomer(&mut self, index: u32) {
         let Some(oldest) = self.memory.handle_newcomer(index) else { return };
         if let Some(socket) = self.sockets.full_at(oldest) {
-            socket.connection.hasten_rest();
+            socket.connection.end_idle_period();
             self.pack_if_idle(oldest);
         }
     }
@@ -29,7 +29,7 @@ impl Stack {
     /// Packs a connection, after a timer found no activity. The timer of the compact form is armed
     /// exactly; the earlier one would unpack the connection again.
     pub(super) fn pack_if_idle(&mut self, index: u32) {
-        let may = |socket: &&mut TcpSocket| !socket.is_retired && socket.connection.is_quiet();
+        let may = |socket: &&mut TcpSocket| !socket.is_retired && socket.connection.can_compact();
         let Some(socket) = self.sockets.tcp_at(index).filter(may) else { return };
         if socket.state == State::TimeWait && socket.owner == Owner::Orphan {
             self.reduce_to_record(index);

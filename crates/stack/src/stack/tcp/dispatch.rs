@@ -7,7 +7,7 @@ use crate::tcp::dispatch::Dispatched;
 use crate::tcp::dispatch::PATH_EVENTS;
 use crate::tcp::dispatch::step_effects;
 use core::net::Ipv4Addr;
-use linerate_tcp::{Events, State, Trouble};
+use linerate_tcp::{Events, SoftError, State};
 
 impl Stack {
     /// Dispatches a step of a connection. Must be called after each step.
@@ -45,7 +45,7 @@ impl Stack {
         let (before, state) = (socket.state, socket.connection.state());
         socket.state = state;
         let time_wait_end =
-            if state == State::TimeWait { socket.connection.waits_until() } else { None };
+            if state == State::TimeWait { socket.connection.time_wait_deadline() } else { None };
         if time_wait_end.is_none() {
             socket.arm(index, &mut self.timers);
         }
@@ -65,8 +65,8 @@ impl Stack {
     fn handle_path_events(&mut self, index: u32, events: Events) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let (connection, peer) = (&socket.connection, *socket.peer.ip());
-        let is_silent =
-            events.contains(Events::TROUBLE) && connection.trouble() == Some(Trouble::Silent);
+        let is_silent = events.contains(Events::SOFT_ERROR)
+            && connection.soft_error() == Some(SoftError::Silent);
         if events.contains(Events::PATH_MTU) && connection.is_path_mtu_confirmed() {
             // Makes the result available to later connections. A report of a router alone may be
             // forged, and would affect all of them.

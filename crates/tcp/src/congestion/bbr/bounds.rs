@@ -2,8 +2,8 @@
 //! delivered of late (draft-ietf-ccwg-bbr §5.5.10, §5.5.11).
 
 use super::{Bbr, Phase, Step};
+use crate::compact::pack::packed;
 use crate::congestion::Lost;
-use crate::rest::pack::packed;
 use linerate_units::Rate;
 
 /// `LossThresh`: thousandths of what was in flight that may be lost.
@@ -22,7 +22,7 @@ pub(super) struct Latest {
     pub(super) inflight: u32,
     /// `is_loss_in_round`.
     loss: bool,
-    /// Stretches found lost in the round.
+    /// SentRanges found lost in the round.
     pub(super) stretches: u32,
     /// `loss_round_delivered`.
     round_end: u64,

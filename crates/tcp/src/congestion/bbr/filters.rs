@@ -1,7 +1,7 @@
 //! What BBR remembers of the path: the largest bandwidth of two probing cycles, the shortest round trip
 //! of ten seconds, and how acknowledgements clump (draft-ietf-ccwg-bbr §5.5).
 
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant, Rate};
 
 /// `MinRTTFilterLen`.

@@ -13,7 +13,7 @@ mod rounds;
 mod startup;
 
 use super::{Acknowledged, Controller, FastRecovery, Lost, RateSample, Window};
-use crate::rest::pack::{packed, packed_enum};
+use crate::compact::pack::{packed, packed_enum};
 use alloc::boxed::Box;
 use bounds::{Bounds, Latest, Undo, share};
 use filters::{Aggregation, MaxBandwidth, ShortestRoundTrip};

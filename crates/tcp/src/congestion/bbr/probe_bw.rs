@@ -2,7 +2,7 @@
 //! more, slower to make up for it, and otherwise as fast (draft-ietf-ccwg-bbr §5.3.3).
 
 use super::{Bbr, Phase, Step, bounds};
-use crate::rest::pack::{packed, packed_enum};
+use crate::compact::pack::{packed, packed_enum};
 use linerate_units::{Duration, Instant, Rate};
 
 /// Probes are at least so far apart, and at most a second more.

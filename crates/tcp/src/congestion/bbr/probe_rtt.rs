@@ -2,7 +2,7 @@
 //! a moment, so that the queue drains and the round trip can be measured (draft-ietf-ccwg-bbr §5.3.4).
 
 use super::{Bbr, Phase, Step};
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 
 /// `ProbeRTTDuration`.

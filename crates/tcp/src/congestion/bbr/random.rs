@@ -1,7 +1,7 @@
 //! Chance for the times of probes, so that flows that began together do not probe together: numbers that
 //! follow from a seed and nothing else (splitmix64).
 
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Random(u64);

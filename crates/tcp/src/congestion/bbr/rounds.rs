@@ -1,7 +1,7 @@
 //! Round trips counted by packets: one begins when a segment leaves, and ends when it, or one that left
 //! later, is delivered (draft-ietf-ccwg-bbr §5.5.1).
 
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 
 /// The present round. Amounts are bytes delivered in the connection's life.
 #[derive(Clone, Debug, Default, PartialEq)]

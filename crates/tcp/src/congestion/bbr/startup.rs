@@ -2,7 +2,7 @@
 //! drains the queue that this has made (draft-ietf-ccwg-bbr §5.3.1, §5.3.2).
 
 use super::{Bbr, Phase, Step, bounds};
-use crate::rest::pack::packed;
+use crate::compact::pack::packed;
 use linerate_units::Rate;
 
 /// Rounds without growth after which the pipe is full.
@@ -86,8 +86,8 @@ impl Bbr {
     /// `CheckDrainDone`.
     pub(super) fn check_drain_done(&mut self, step: &Step<'_>) {
         let drained = step.ack.in_flight <= self.inflight(self.model_bandwidth(), 100);
-        let patience = self.rounds.count > self.drain_began + DRAIN_ROUNDS;
-        if self.phase == Phase::Drain && (drained || patience) {
+        let unacknowledged_timeout = self.rounds.count > self.drain_began + DRAIN_ROUNDS;
+        if self.phase == Phase::Drain && (drained || unacknowledged_timeout) {
             self.start_down();
         }
     }

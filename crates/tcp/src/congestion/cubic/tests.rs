@@ -9,7 +9,7 @@ fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A sender that always has data, on a path whose round trip never changes.
+/// A sender that always has data, on a path with a constant round trip.
 struct Path {
     cubic: Cubic,
     now: Instant,
@@ -23,7 +23,7 @@ impl Path {
         Self::with(Cubic::new(Window::new(MSS, 10), false), round_trip)
     }
 
-    /// A window of `segments`, lost and recovered from: at the beginning of a stage.
+    /// Returns a sender at the start of a stage, after a loss at a window of `segments`.
     fn after_loss(segments: u32, round_trip: Duration) -> Self {
         let mut path = Self::with(Cubic::new(Window::new(MSS, segments), false), round_trip);
         path.lose();
@@ -64,7 +64,7 @@ impl Path {
         }
     }
 
-    /// A window of segments is acknowledged, evenly over a round trip.
+    /// Acknowledges a window of segments, evenly over a round trip.
     fn round(&mut self) {
         let acks = u64::from((self.cwnd() / self.per_ack).max(1));
         let start = self.now;
@@ -74,7 +74,7 @@ impl Path {
         }
     }
 
-    /// What a round trip adds, over the next `rounds` of them.
+    /// Returns the average growth of the window in segments per round trip, over `rounds`.
     fn segments_a_round(&mut self, rounds: u32) -> f64 {
         let before = self.segments();
         for _ in 0..rounds {
@@ -91,7 +91,7 @@ impl Path {
     }
 }
 
-/// The RFC's own words in segments, seconds and floating point: what the window should do.
+/// The RFC's formulas in segments, seconds and floating point: the expected window.
 struct Model {
     cwnd: f64,
     w_max: f64,
@@ -119,11 +119,11 @@ impl Model {
     }
 }
 
-/// Steps CUBIC and the model through the same acknowledgements, and compares after each.
-fn follow_the_model(segments: u32, round_trip: Duration, span: Duration, per_ack: u32) {
+/// Feeds CUBIC and the model with equal acknowledgements, and compares after each.
+fn compare_with_the_model(segments: u32, round_trip: Duration, span: Duration, per_ack: u32) {
     let mut path = Path::after_loss(segments, round_trip);
     path.per_ack = per_ack * MSS;
-    // The acknowledgement that finds CWND = SSTHRESH still belongs to slow start.
+    // The acknowledgement at CWND = SSTHRESH still belongs to slow start.
     path.cubic.on_acknowledged(&path.ack(MSS));
     let (start, cwnd_epoch) = (path.now, path.segments());
     let prior = f64::from(segments);
@@ -152,14 +152,14 @@ fn the_window_follows_the_formulas_for_many_round_trips() {
         [(1, 10), (1, 100), (5, 50), (10, 10), (10, 500), (30, 200), (100, 1_000), (300, 50)]
     {
         for per_ack in [1, 2] {
-            follow_the_model(segments, ms(millis), ms(200 * millis).max(ms(2_000)), per_ack);
+            compare_with_the_model(segments, ms(millis), ms(200 * millis).max(ms(2_000)), per_ack);
         }
     }
 }
 
-/// Figure 2: the window is back at `W_max` after K, however long a round trip takes.
+/// Figure 2: the window regains `W_max` after K, whatever the round trip.
 #[test]
-fn the_plateau_is_reached_after_k_whatever_the_round_trip() {
+fn the_plateau_is_reached_after_k_for_any_round_trip() {
     // The cube root of 300 / 0.4 seconds.
     let k = ms(9_086);
     for millis in [50, 100, 200] {
@@ -189,10 +189,10 @@ fn the_window_grows_by_no_more_than_half_in_a_round_trip() {
     }
 }
 
-/// On a short path the window is Reno's: α = 9/17 segments a round trip up to where it was reduced,
-/// and one from there.
+/// On a short path the window is Reno's: α = 9/17 segments per round trip up to its size before the
+/// reduction, then one.
 #[test]
-fn the_reno_friendly_region_grows_as_reno_does() {
+fn the_reno_friendly_region_grows_like_reno() {
     let mut path = Path::after_loss(100, ms(1));
     path.round();
     assert!((path.segments_a_round(50) - 9.0 / 17.0).abs() < 0.01);
@@ -203,7 +203,7 @@ fn the_reno_friendly_region_grows_as_reno_does() {
 
 /// RFC 9406 §4.3.
 #[test]
-fn hystart_is_for_the_first_slow_start() {
+fn hystart_applies_only_to_the_initial_slow_start() {
     let mut path = Path::new(ms(50));
     assert!(path.cubic.hystart.is_some());
     path.cubic.on_timeout(20 * MSS);
@@ -223,7 +223,7 @@ fn a_loss_leaves_seven_tenths() {
 }
 
 #[test]
-fn a_second_loss_below_the_first_gives_way_further() {
+fn a_second_loss_at_a_smaller_window_applies_fast_convergence() {
     let mut path = Path::after_loss(1_000, ms(50));
     assert_eq!(path.cubic.w_max, Some(1_000 * MSS));
     path.run(ms(500));
@@ -234,12 +234,12 @@ fn a_second_loss_below_the_first_gives_way_further() {
     let cwnd = path.cwnd();
     assert!(cwnd > 1_000 * MSS);
     path.lose();
-    assert_eq!(path.cubic.w_max, Some(cwnd), "more than ever before is no reason to give way");
+    assert_eq!(path.cubic.w_max, Some(cwnd), "no fast convergence at a larger window");
 }
 
-/// §4.8: one segment, slow start to 0.7 of the flight, and from there a curve that begins flat.
+/// §4.8: one segment, slow start to 0.7 of the flight, then a curve that begins at the plateau.
 #[test]
-fn after_a_timeout_the_curve_begins_flat() {
+fn after_a_timeout_the_curve_begins_at_the_plateau() {
     let mut path = Path::after_loss(200, ms(50));
     path.run(ms(1_000));
     path.cubic.on_timeout(100 * MSS);
@@ -253,9 +253,9 @@ fn after_a_timeout_the_curve_begins_flat() {
     assert!((70 * MSS..72 * MSS).contains(&w_max), "{w_max}");
 }
 
-/// §4.10: the same without any loss, when the round trips have ended the first slow start.
+/// §4.10: a slow start that HyStart++ ends without a loss.
 #[test]
-fn after_hystart_the_curve_begins_flat() {
+fn after_hystart_the_curve_begins_at_the_plateau() {
     let mut path = Path::new(ms(50));
     let mut number = 0;
     let mut rounds = 0;
@@ -282,7 +282,7 @@ fn after_hystart_the_curve_begins_flat() {
     }
     assert!(
         (8..=9).contains(&rounds),
-        "three to learn from, and five that were slow, not {rounds}"
+        "three rounds as reference and five of conservative slow start, not {rounds}"
     );
     let cwnd = path.cwnd();
     assert_eq!((path.cubic.window.ssthresh(), path.cubic.cwnd_prior), (cwnd, cwnd));
@@ -293,7 +293,7 @@ fn after_hystart_the_curve_begins_flat() {
 
 /// §4.2, §5.8: time without use does not count, whether segments trickle or nothing moves.
 #[test]
-fn time_in_which_the_window_is_not_used_does_not_count() {
+fn time_without_use_of_the_window_does_not_count() {
     let used = |pause: fn(&mut Path)| {
         let mut path = Path::after_loss(500, ms(50));
         path.run(ms(2_000));
@@ -324,10 +324,10 @@ fn time_in_which_the_window_is_not_used_does_not_count() {
     }
 }
 
-/// The window falls back to its beginning, slow start leads to SSTHRESH, and the way to `W_max`
-/// begins anew.
+/// The window shrinks to its initial size, slow start leads to SSTHRESH, and a new curve towards
+/// `W_max` begins.
 #[test]
-fn after_a_long_idle_time_a_new_stage_begins() {
+fn a_long_idle_time_starts_a_new_stage() {
     let mut path = Path::new(ms(50));
     path.cubic.window.add(90 * MSS);
     path.lose();
@@ -351,7 +351,7 @@ fn a_part_is_exact_and_never_overflows() {
 }
 
 #[test]
-fn what_whole_bytes_leave_over_is_not_lost() {
+fn remainders_of_whole_bytes_are_kept() {
     let mut rest = Rest::default();
     let sum: u32 = (0..17).map(|_| rest.take(9, 17)).sum();
     assert_eq!(sum, 9);

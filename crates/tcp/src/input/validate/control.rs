@@ -92,6 +92,6 @@ impl Connection {
             && !self.ecn.is_accurate()
             && !self.config.user_timeout_option
             && !self.sender.path.is_asking()
-            && self.is_untroubled()
+            && self.is_outside_recovery()
     }
 }

@@ -1,9 +1,10 @@
 //! Validation of an arriving segment (RFC 9293 §3.10.7).
 //!
-//! Everything here is a pure function of a connection and a segment. A [`Valid`] segment can be made
-//! only in this module and its children, and every function that changes a connection for what a
-//! segment says takes one. So nothing of a refused segment can reach the connection: not its
-//! timestamps, not its window, not its options (RFC 5961 §5.2). [`Refused`] says which answer it gets.
+//! Everything here is a pure function of a connection and a segment. A [`Valid`] segment can be
+//! made only in this module and its children, and every function that changes a connection for what
+//! a segment says takes one. So nothing of a refused segment can reach the connection: not its
+//! timestamps, not its window, not its options (RFC 5961 §5.2). [`Refused`] says which answer it
+//! gets.
 
 mod ack;
 pub(crate) mod control;
@@ -50,7 +51,7 @@ impl<'a> Valid<'a> {
     }
 }
 
-/// What a segment that was not refused means.
+/// The meaning of a valid segment.
 #[derive(Debug)]
 pub(super) enum Verdict<'a> {
     /// In SYN-SENT: the peer's SYN, with or without an acknowledgement of ours.
@@ -59,10 +60,11 @@ pub(super) enum Verdict<'a> {
     Resets(Valid<'a>),
     /// In SYN-RECEIVED: the peer's SYN again, because our SYN-ACK was lost.
     RepeatsSyn(Valid<'a>),
-    /// In SYN-RECEIVED: the peer's SYN again, which now asks for another mode of ECN (RFC 9768 §3.1.5).
+    /// In SYN-RECEIVED: the peer's SYN again, which now asks for another mode of ECN (RFC 9768
+    /// §3.1.5).
     Contradicts(Valid<'a>),
-    /// The peer's SYN-ACK again, to which the accurate mode of ECN has an answer of its own (RFC 9768
-    /// §3.2.2.1).
+    /// The peer's SYN-ACK again, to which the accurate mode of ECN has an answer of its own (RFC
+    /// 9768 §3.2.2.1).
     RepeatsSynAck(Valid<'a>),
     /// Part of it lies in the window.
     InWindow(InWindow<'a>),
@@ -96,9 +98,9 @@ pub(super) enum Answer {
     Nothing,
     /// An acknowledgement.
     Acknowledgement,
-    /// An acknowledgement, if the budget of challenge ACKs allows one. The segment is empty, so it may
-    /// be such an answer itself: were each answered, two ends that have lost each other would never
-    /// fall silent.
+    /// An acknowledgement, if the budget of challenge ACKs allows one. The segment is empty, so it
+    /// may be such an answer itself: were each answered, two ends that have lost each other would
+    /// never fall silent.
     LimitedAcknowledgement,
     /// A challenge ACK, if their budget allows one (RFC 5961 §7).
     Challenge,
@@ -179,20 +181,21 @@ impl Connection {
             }
         };
         if flags.contains(TcpFlags::SYN) {
-            // A peer that has restarted answers the challenge with a reset; a forger does not see it.
+            // A peer that has restarted answers the challenge with a reset; a forger does not see
+            // it.
             return Err(Refused::challenged(Refusal::Challenged));
         }
         self.check_ack(segment)?;
-        // Nothing follows the peer's FIN. An old duplicate, or a peer that has lost its state, gets the
-        // acknowledgement that tells it where this end is (§3.10.7.4 first).
+        // Nothing follows the peer's FIN. An old duplicate, or a peer that has lost its state, gets
+        // the acknowledgement that tells it where this end is (§3.10.7.4 first).
         if self.state == State::TimeWait && !text.is_empty_at(self.rcv.nxt) {
             return Err(Refused::unacceptable(Refusal::OutsideWindow, segment));
         }
         Ok(Verdict::InWindow(InWindow { segment: Valid(segment), text, timestamps }))
     }
 
-    /// Whether a segment that lies before the window is a duplicate, and not one of another connection:
-    /// it has been in the window, and its acknowledgement is acceptable.
+    /// Whether a segment that lies before the window is a duplicate, and not one of another
+    /// connection: it has been in the window, and its acknowledgement is acceptable.
     fn is_duplicate(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags() & (TcpFlags::ACK | TcpFlags::SYN);
         let window = self.receiver.largest_window;

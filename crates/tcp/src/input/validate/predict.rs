@@ -7,9 +7,9 @@
 //! Then the sequence number must be the next one, and the timestamp must stand where every stack
 //! puts it and not be old.
 //!
-//! What is left is a pure acknowledgement, and we are the sender: the acknowledged bytes leave the
-//! send buffer. Or it is data, and we are the receiver: it is appended to the receive buffer. Or it is
-//! both, as in a dialogue. Everything else takes the slow path, which alone could do all of it.
+//! A predicted segment is a pure acknowledgement (we are the sender, and the acknowledged bytes
+//! leave the send buffer), or data (we are the receiver, and it is appended to the receive buffer),
+//! or both, as in a dialogue. Everything else takes the slow path, which alone could do all of it.
 
 use super::Valid;
 use crate::options::before;
@@ -20,8 +20,8 @@ use linerate_wire::{Segment, TcpFlags, Timestamps};
 /// to treat a segment. ECN's bits and the reserved ones count, so that they take the slow path.
 pub(super) const COMPARED: u16 = !TcpFlags::PSH.bits();
 
-/// What the fast path makes of a segment. Header prediction asks no less than the checks of the slow
-/// path, so a predicted segment is valid.
+/// The result of header prediction. It checks no less than the slow path, so a predicted segment is
+/// valid.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::input) enum Prediction<'a> {
     /// A pure acknowledgement in order: `acked` bytes leave the send buffer. Zero if it announces
@@ -57,7 +57,8 @@ pub(in crate::input) enum Prediction<'a> {
 pub enum MissReason {
     /// Prediction is switched off.
     Disabled,
-    /// The connection is not in ESTABLISHED: opening or closing; or nobody reads any more.
+    /// The connection is not in ESTABLISHED (opening or closing), or the application has stopped
+    /// reading.
     State,
     /// SYN, FIN, RST, URG, an ECN bit, or no ACK.
     Flags,
@@ -114,7 +115,7 @@ impl MissReason {
     }
 }
 
-/// What `segment` is predicted to mean.
+/// Predicts the meaning of `segment`.
 #[inline(always)]
 pub(in crate::input) fn predict<'a>(c: &Connection, segment: &'a Segment<'a>) -> Prediction<'a> {
     if !is_header_predicted(c, segment.offset_and_flags) || segment.seq != c.rcv.nxt {
@@ -128,8 +129,8 @@ pub(in crate::input) fn predict<'a>(c: &Connection, segment: &'a Segment<'a>) ->
     }
 }
 
-/// The last of several segments of data, each of which is in its place and was predicted when it came,
-/// by [`Connection::room_for_predicted`] or [`Connection::going_on`].
+/// The last of several segments of data, each of which is in its place and was predicted when it
+/// came, by [`Connection::room_for_predicted`] or [`Connection::going_on`].
 #[inline(always)]
 pub(in crate::input) fn predicted_before<'a>(c: &Connection, last: &'a Segment<'a>) -> Valid<'a> {
     debug_assert!(
@@ -141,7 +142,8 @@ pub(in crate::input) fn predicted_before<'a>(c: &Connection, last: &'a Segment<'
     Valid(last)
 }
 
-/// Is the first word of the header, of data offset and control bits, the one that the next segment is predicted to have?
+/// Is the first word of the header, of data offset and control bits, the one that the next segment
+/// is predicted to have?
 #[inline(always)]
 pub(in crate::input) const fn is_header_predicted(c: &Connection, offset_and_flags: u16) -> bool {
     offset_and_flags & COMPARED == c.expectation.header()
@@ -179,8 +181,8 @@ fn predict_data<'a>(c: &Connection, segment: &'a Segment<'a>, stamp: u32) -> Pre
     }
 }
 
-/// The timestamp of a segment whose header is as predicted, if it is not old, or any number if none was agreed on. That
-/// one was tells the room that its options have, for it and nothing else.
+/// The timestamp of a segment whose header is as predicted, if it is not old, or any number if none
+/// was agreed on. That one was tells the room that its options have, for it and nothing else.
 #[inline(always)]
 pub(super) fn stamp_as_agreed(c: &Connection, segment: &Segment<'_>) -> Option<u32> {
     match Timestamps::alone(segment.options) {
@@ -221,7 +223,7 @@ fn why_the_timestamp_differs(options: &[u8]) -> MissReason {
     if Timestamps::alone(options).is_some() { MissReason::Timestamp } else { MissReason::Options }
 }
 
-/// What forbids any prediction now.
+/// Returns the reason that currently forbids any prediction.
 fn spoiler(c: &Connection) -> Option<MissReason> {
     if !c.preferences.header_prediction {
         Some(MissReason::Disabled)
@@ -233,7 +235,7 @@ fn spoiler(c: &Connection) -> Option<MissReason> {
         || c.sender.urgent.is_some()
     {
         Some(MissReason::Reassembly)
-    } else if !c.is_untroubled() || c.sender.path.is_asking() {
+    } else if !c.is_outside_recovery() || c.sender.path.is_asking() {
         Some(MissReason::Recovery)
     } else if c.is_ace_ambiguous() {
         Some(MissReason::Mark)
@@ -242,7 +244,8 @@ fn spoiler(c: &Connection) -> Option<MissReason> {
     }
 }
 
-/// Derives data offset and flags that the next segment of `c` should have, or 0 if nothing is predicted.
+/// Derives data offset and flags that the next segment of `c` should have, or 0 if nothing is
+/// predicted.
 #[inline]
 pub(crate) fn expected_header(c: &Connection) -> u16 {
     if c.state != State::Established || spoiler(c).is_some() {
@@ -252,7 +255,8 @@ pub(crate) fn expected_header(c: &Connection) -> u16 {
 }
 
 impl Connection {
-    /// The word of a segment that bears the options that every one does, and no control bit but ACK.
+    /// The word of a segment that bears the options that every one does, and no control bit but
+    /// ACK.
     #[inline(always)]
     pub(super) const fn plain_header(&self) -> u16 {
         let words: u16 = if self.timestamps.on { 8 } else { 5 };

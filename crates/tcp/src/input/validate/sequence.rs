@@ -11,7 +11,7 @@ use linerate_wire::{Segment, SeqNum, TcpFlags, Timestamps};
 /// The part of a segment that lies inside the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::input) struct Text<'a> {
-    /// Where it begins; never before RCV.NXT.
+    /// Its first sequence number; never before RCV.NXT.
     pub(in crate::input) seq: SeqNum,
     /// Data that fits the window.
     pub(in crate::input) payload: &'a [u8],
@@ -42,7 +42,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Where a segment lies.
+/// The position of a segment relative to the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place<'a> {
     /// All of it lies before RCV.NXT.
@@ -54,11 +54,11 @@ pub(super) enum Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Where `segment` lies.
+    /// Returns the position of `segment`.
     ///
-    /// Stricter readers of the RFC refuse an empty segment at the window's right edge. A peer that has
-    /// filled the window sends its acknowledgements from just there, and they must count. A FIN needs no
-    /// room, so it counts with data that ends at the edge.
+    /// Stricter readers of the RFC refuse an empty segment at the window's right edge. A peer that
+    /// has filled the window sends its acknowledgements from just there, and they must count. A FIN
+    /// needs no room, so it counts with data that ends at the edge.
     #[inline(always)]
     pub(super) fn of(rcv: &ReceiveSequence, segment: &Segment<'a>) -> Self {
         let flags = segment.flags();
@@ -94,8 +94,9 @@ impl<'a> Place<'a> {
 }
 
 impl Connection {
-    /// PAWS (RFC 7323 §5.3). A reset is not judged by its timestamp. A segment without one is dropped
-    /// once timestamps were agreed on (§3.2). Returns the timestamps, where both ends use them.
+    /// PAWS (RFC 7323 §5.3). A reset is not judged by its timestamp. A segment without one is
+    /// dropped once timestamps were agreed on (§3.2). Returns the timestamps, where both ends use
+    /// them.
     #[inline(always)]
     pub(super) fn check_timestamps(
         &self,

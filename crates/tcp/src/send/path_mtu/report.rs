@@ -5,8 +5,8 @@
 //! after it, arrives.
 
 use super::{PathMtu, PathSearch, Search};
+use crate::compact::pack::packed;
 use crate::options::before;
-use crate::rest::pack::packed;
 use crate::send::delivery::Newest;
 use alloc::boxed::Box;
 use linerate_units::Instant;
@@ -17,7 +17,7 @@ use linerate_wire::SeqNum;
 pub(super) struct Held {
     quoted: SeqNum,
     size: u32,
-    /// The departure of the quoted segment, and where that segment ends at most.
+    /// The record of the quoted segment, and where that segment ends at most.
     order: u64,
     end: SeqNum,
 }
@@ -116,7 +116,7 @@ impl PathMtu {
     pub(crate) fn disprove(&mut self, una: SeqNum, newest: Option<&Newest>, bytes: u32) -> bool {
         let Some(held) = self.held() else { return false };
         let left_later =
-            |newest: &Newest| newest.departure.is_after(newest.end, held.order, held.end);
+            |newest: &Newest| newest.send_record.is_after(newest.end, held.order, held.end);
         let is_disproved =
             una.after(held.quoted) || (bytes > held.size && newest.is_some_and(left_later));
         if is_disproved {

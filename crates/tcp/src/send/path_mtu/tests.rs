@@ -25,9 +25,9 @@ fn believe(path: &mut PathMtu, quoted: u32, size: u32) {
 
 /// Something that has left as `order` and ends at `end` has arrived.
 fn arrival(order: u64, end: u32) -> Newest {
-    let mut departure = DeliveryAccount::new(NOW).depart(NOW, true, false, 0);
-    departure.order = order;
-    Newest { departure, end: seq(end) }
+    let mut send_record = DeliveryAccount::new(NOW).record_sent(NOW, true, false, 0);
+    send_record.order = order;
+    Newest { send_record, end: seq(end) }
 }
 
 /// Searches a path that takes packets of `width`, and returns the sizes tried, until the search ends.
@@ -36,7 +36,7 @@ fn search(path: &mut PathMtu, width: u32, mut now: Instant) -> Vec<u32> {
     while !path.watch(now, seq(0)) {
         let size = path.ready().expect("a size to try");
         tried.push(size);
-        path.depart(seq(100), seq(200));
+        path.record_sent(seq(100), seq(200));
         if size > width {
             path.miss_probe(seq(300));
         }
@@ -101,7 +101,7 @@ fn a_search_that_has_ended_begins_anew_after_ten_minutes() {
 fn after_a_failure_the_next_probe_waits() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
-    path.depart(seq(0), seq(1_410));
+    path.record_sent(seq(0), seq(1_410));
     assert!(path.is_probe(seq(0), seq(1_410)) && !path.is_probe(seq(0), seq(1_411)));
     path.miss_probe(seq(5_000));
     assert!(path.is_asking(), "others that left before may be lost, too");
@@ -118,7 +118,7 @@ fn after_a_failure_the_next_probe_waits() {
 fn a_probe_that_others_were_lost_with_is_tried_again_at_its_size() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
-    path.depart(seq(0), seq(1_410));
+    path.record_sent(seq(0), seq(1_410));
     path.miss_probe(seq(5_000));
     path.note_other_loss();
     assert_eq!(path.judge_probe(seq(5_001), NOW, PAUSE, NOTHING), None);
@@ -132,7 +132,7 @@ fn a_timeout_of_the_probe_is_a_failure_and_of_anything_else_none() {
     for (una, is_failure, next) in [(0, true, 1_172), (1, false, 1_280)] {
         let mut path = path(PathSearch::Always, ETHERNET);
         path.watch(NOW, seq(0));
-        path.depart(seq(0), seq(1_410));
+        path.record_sent(seq(0), seq(1_410));
         assert_eq!(path.on_timeout(seq(una), NOW, PAUSE), is_failure);
         path.watch(NOW + PAUSE * 5 - Duration::from_nanos(1), seq(0));
         assert_eq!(path.ready(), None);
@@ -145,7 +145,7 @@ fn a_timeout_of_the_probe_is_a_failure_and_of_anything_else_none() {
 fn a_probe_that_was_only_late_has_passed() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
-    path.depart(seq(0), seq(1_410));
+    path.record_sent(seq(0), seq(1_410));
     path.miss_probe(seq(5_000));
     path.note_duplicate(seq(0), seq(1_024));
     assert_eq!(path.judge_probe(seq(5_000), NOW, PAUSE, NOTHING), Some(Outcome::Passed));
@@ -253,7 +253,7 @@ fn a_report_that_is_applied_although_more_had_passed_is_asked_about_by_one_probe
         assert_eq!((path.effective(), path.is_confirmed()), (1_300, false));
         path.watch(NOW, seq(1_460));
         assert_eq!(path.ready(), Some(1_500), "as large as what had passed");
-        path.depart(seq(100), seq(200));
+        path.record_sent(seq(100), seq(200));
         if is_true {
             path.miss_probe(seq(300));
         }
@@ -331,7 +331,7 @@ fn a_report_about_a_lost_probe_is_where_the_search_goes_on() {
     for is_lost_by_timeout in [false, true] {
         let mut path = path(PathSearch::Always, ETHERNET);
         path.watch(NOW, seq(0));
-        path.depart(seq(7), seq(1_417));
+        path.record_sent(seq(7), seq(1_417));
         path.hold_of_probe(1_200);
         if is_lost_by_timeout {
             assert!(path.on_timeout(seq(7), NOW, Duration::ZERO));
@@ -348,7 +348,7 @@ fn a_report_about_a_lost_probe_is_where_the_search_goes_on() {
 fn a_report_about_a_probe_that_arrives_is_forgotten() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
-    path.depart(seq(7), seq(1_417));
+    path.record_sent(seq(7), seq(1_417));
     path.hold_of_probe(1_200);
     assert_eq!(path.judge_probe(seq(1_417), NOW, PAUSE, NOTHING), Some(Outcome::Passed));
     assert_eq!(search(&mut path, 1_500, NOW), COMMON[1..7]);
@@ -361,7 +361,7 @@ fn a_raised_size_that_brings_many_losses_is_taken_back() {
     for (lost, delivered, is_withdrawn) in [(9, 91, false), (10, 95, false), (11, 89, true)] {
         let mut path = path(PathSearch::Always, ETHERNET);
         path.watch(NOW, seq(0));
-        path.depart(seq(0), seq(1_410));
+        path.record_sent(seq(0), seq(1_410));
         let before = Tally { delivered: 5_000, lost: 50 };
         path.judge_probe(seq(1_410), NOW, PAUSE, before);
         let tally = Tally { delivered: before.delivered + delivered, lost: before.lost + lost };
@@ -396,7 +396,7 @@ fn what_was_raised_several_times_and_is_too_much_becomes_what_it_was_before_the_
         for (passed, end) in [(1_280, 1_410), (1_400, 2_810)] {
             path.watch(now, seq(0));
             assert_eq!(path.ready(), Some(passed));
-            path.depart(seq(end - 1_410), seq(end));
+            path.record_sent(seq(end - 1_410), seq(end));
             path.judge_probe(seq(end), now, PAUSE, tally);
             if let Some(lost) = lost_between.filter(|_| passed == 1_280) {
                 now += timeout * 4;
@@ -499,7 +499,7 @@ fn another_size_forgets_the_probe_and_the_report_that_waited() {
 fn a_probe_has_passed_when_all_of_it_has_arrived() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
-    path.depart(seq(0), seq(1_240));
+    path.record_sent(seq(0), seq(1_240));
     assert_eq!(path.judge_probe(seq(1_239), NOW, PAUSE, NOTHING), None);
     assert_eq!(path.judge_probe(seq(1_240), NOW, PAUSE, NOTHING), Some(Outcome::Passed));
     assert_eq!(path.search().low, 1_280);
@@ -509,7 +509,7 @@ fn a_probe_has_passed_when_all_of_it_has_arrived() {
 fn a_probe_that_is_missing_is_not_missed_again() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
-    path.depart(seq(100), seq(1_340));
+    path.record_sent(seq(100), seq(1_340));
     path.miss_probe(seq(5_000));
     assert!(!path.is_probe(seq(100), seq(1_340)));
     assert!(
@@ -523,7 +523,7 @@ fn a_duplicate_of_something_else_does_not_find_the_probe() {
     for (left, right) in [(0, 100), (1_340, 2_340), (0, 1_340), (100, 2_340)] {
         let mut path = path(PathSearch::Always, ETHERNET);
         path.watch(NOW, seq(0));
-        path.depart(seq(100), seq(1_340));
+        path.record_sent(seq(100), seq(1_340));
         path.miss_probe(seq(5_000));
         path.note_duplicate(seq(left), seq(right));
         let outcome = path.judge_probe(seq(5_001), NOW, PAUSE, NOTHING);
@@ -536,7 +536,7 @@ fn a_duplicate_of_something_else_does_not_find_the_probe() {
 fn a_report_is_about_the_probe_if_it_quotes_that_and_names_less_that_may_pass() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
-    path.depart(seq(7), seq(1_247));
+    path.record_sent(seq(7), seq(1_247));
     let judge = |quoted, size| path.judge_report(seq(quoted), 9_000, size, seq(0));
     assert_eq!([judge(7, 1_064), judge(7, 1_279)], [Belief::OfProbe; 2]);
     assert_eq!(judge(7, 1_063), Belief::None, "less than what passes says nothing of the probe");
@@ -574,7 +574,7 @@ fn after_a_full_stop_only_the_smaller_size_is_thought_to_pass_and_the_next_answe
 fn losses_after_a_full_stop_do_not_bring_back_what_was_before_the_probe() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
-    path.depart(seq(0), seq(1_240));
+    path.record_sent(seq(0), seq(1_240));
     path.judge_probe(seq(1_240), NOW, PAUSE, NOTHING);
     assert!(path.on_full_stop(1_240, &ETHERNET, NOW) && path.on_full_stop(1_240, &ETHERNET, NOW));
     assert!(!path.verify(NOW + PAUSE * 100, PAUSE, Tally { delivered: 0, lost: 1_000 }));

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 const START: SeqNum = SeqNum::new(u32::MAX - 1_000);
 
-fn at(nanos: u64) -> Departure {
-    DeliveryAccount::new(Instant::ZERO).depart(
+fn at(nanos: u64) -> SendRecord {
+    DeliveryAccount::new(Instant::ZERO).record_sent(
         Instant::ZERO + Duration::from_nanos(nanos),
         false,
         false,
@@ -16,10 +16,10 @@ fn at(nanos: u64) -> Departure {
     )
 }
 
-fn again(nanos: u64) -> Departure {
-    let mut departure = at(nanos);
-    departure.again = true;
-    departure
+fn again(nanos: u64) -> SendRecord {
+    let mut send_record = at(nanos);
+    send_record.again = true;
+    send_record
 }
 
 fn block(left: u32, right: u32) -> SackBlock {
@@ -45,7 +45,7 @@ fn what_leaves_at_one_instant_is_one_stretch() {
     board.note_sent(START, START + 100, at(7));
     board.note_sent(START + 100, START + 200, at(7));
     board.note_sent(START + 200, START + 300, at(8));
-    assert_eq!(board.stretches.len(), 2);
+    assert_eq!(board.sent_ranges.len(), 2);
     board.check(START, START + 300);
 }
 
@@ -58,7 +58,7 @@ fn what_leaves_again_is_later_than_new_data_of_the_same_instant() {
     board.note_sent(START + 100, START + 200, at(9));
     board.note_sent(START, START + 100, again(9));
     board.note_sent(START + 200, START + 300, at(9));
-    let orders: Vec<u64> = board.stretches.iter().map(|stretch| stretch.departure.order).collect();
+    let orders: Vec<u64> = board.sent_ranges.iter().map(|range| range.send_record.order).collect();
     assert_eq!(orders, [3, 2, 4]);
 }
 
@@ -86,9 +86,9 @@ fn a_landing_tells_what_an_acknowledgement_of_the_same_number_does() {
         twin.acknowledge(ack, &mut news);
         let landing = board.landing_until(ack).unwrap();
         assert_eq!(ack - landing.oldest.left, news.bytes);
-        assert_eq!(Some(landing.oldest.departure.sent), news.oldest_original);
+        assert_eq!(Some(landing.oldest.send_record.sent), news.oldest_original);
         let newest = news.newest.unwrap();
-        assert_eq!((landing.newest.departure, ack), (newest.departure, newest.end));
+        assert_eq!((landing.newest.send_record, ack), (newest.send_record, newest.end));
         assert!(!news.reordered);
         board.note_landing_until(ack);
         assert_eq!(board, twin, "{ack}");
@@ -126,8 +126,8 @@ fn a_block_outside_the_flight_or_inside_out_means_nothing() {
 fn what_is_lost_is_sent_again_in_order_and_then_is_on_its_way() {
     let mut board = five();
     board.sack(block(400, 500), &mut delivery());
-    let lost = board.mark_lost(|stretch| {
-        if stretch.right.after(START + 200) { Verdict::KeepAllFurther } else { Verdict::Lost }
+    let lost = board.mark_lost(|range| {
+        if range.right.after(START + 200) { Verdict::KeepAllFurther } else { Verdict::Lost }
     });
     assert_eq!((lost, board.lost(), board.in_flight()), (200, 200, 200));
     let next = board.next_lost().unwrap();
@@ -167,12 +167,12 @@ fn a_peer_that_names_single_bytes_gets_no_more_room_than_there_is() {
 #[test]
 fn bursts_beyond_the_limit_join_the_last_and_count_as_its_latest() {
     let mut board = Scoreboard::new(START);
-    let bursts = u32::try_from(MOST_STRETCHES).unwrap() + 10;
+    let bursts = u32::try_from(MOST_RANGES).unwrap() + 10;
     for index in 0..bursts {
         board.note_sent(START + index, START + index + 1, at(u64::from(index)));
     }
-    assert_eq!(board.stretches.len(), MOST_STRETCHES);
-    assert_eq!(board.stretches.back().unwrap().departure.sent, at(u64::from(bursts) - 1).sent);
+    assert_eq!(board.sent_ranges.len(), MOST_RANGES);
+    assert_eq!(board.sent_ranges.back().unwrap().send_record.sent, at(u64::from(bursts) - 1).sent);
     board.check(START, START + bursts);
 }
 
@@ -213,15 +213,15 @@ proptest! {
                     una = left;
                 }
                 4 => {
-                    board.mark_lost(|stretch| {
-                        if stretch.right.after(START + left) { Verdict::KeepAllFurther } else { Verdict::Lost }
+                    board.mark_lost(|range| {
+                        if range.right.after(START + left) { Verdict::KeepAllFurther } else { Verdict::Lost }
                     });
                     let mut at = START + una;
-                    for stretch in board.stretches.iter() {
-                        prop_assert_eq!(stretch.left, at);
-                        at = stretch.right;
-                        if !stretch.right.after(START + left) && stretch.fate == Fate::Lost {
-                            let (from, to) = ((stretch.left - START) as usize, (stretch.right - START) as usize);
+                    for range in board.sent_ranges.iter() {
+                        prop_assert_eq!(range.left, at);
+                        at = range.right;
+                        if !range.right.after(START + left) && range.fate == Fate::Lost {
+                            let (from, to) = ((range.left - START) as usize, (range.right - START) as usize);
                             naive[from..to].fill(Fate::Lost);
                         }
                     }
@@ -241,7 +241,7 @@ proptest! {
             prop_assert_eq!(board.sacked() as usize, of(Fate::Sacked));
             prop_assert_eq!(board.lost() as usize, of(Fate::Lost));
             let first = naive[una as usize..].iter().position(|&fate| fate == Fate::Lost);
-            let found = board.next_lost().map(|stretch| (stretch.left - START - una) as usize);
+            let found = board.next_lost().map(|range| (range.left - START - una) as usize);
             prop_assert_eq!(found, first);
         }
     }

@@ -1,6 +1,7 @@
-//! Numbers in as few bytes as they need: eight of them behind a byte that says which are not zero, each of
-//! these in groups of seven bits. Numbers of sequence space and points in time stand there as the distance
-//! from the one before, because those of one connection lie close together.
+//! Variable-length packing of numbers. A byte of flags precedes each group of eight and marks those
+//! that are not zero; these follow in groups of seven bits. Sequence numbers and instants are
+//! packed as the difference from the previous one, because those of one connection are close
+//! together.
 
 use crate::SharedConfig;
 use alloc::boxed::Box;
@@ -8,10 +9,10 @@ use alloc::vec::Vec;
 use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::{Ecn, FastOpenCookie, SackBlock, SeqNum, TcpFlags};
 
-/// Numbers that share a byte of marks.
+/// Numbers that share a byte of flags.
 const GROUP: u32 = 8;
 
-/// What is the same when packed and when unpacked, and what the next number is told from.
+/// State shared by packing and unpacking: the configuration, and the previous values.
 #[derive(Debug)]
 struct Context<'a> {
     config: &'a SharedConfig,
@@ -25,40 +26,40 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Takes numbers in.
+/// Packs numbers.
 #[derive(Debug)]
 pub(crate) struct Packer<'a> {
     context: Context<'a>,
     bytes: Vec<u8>,
-    /// Where the marks of the present group stand, and how many numbers it has.
+    /// Position of the current group's flags, and the numbers in the group.
     marks: usize,
     count: u32,
-    /// Something had another value than it would come back with.
-    refused: bool,
+    /// Whether a value differs from the one that unpacking would restore.
+    is_refused: bool,
 }
 
 impl<'a> Packer<'a> {
     pub(crate) fn new(config: &'a SharedConfig) -> Self {
         let bytes = Vec::with_capacity(256);
-        Self { context: Context::new(config), bytes, marks: 0, count: GROUP, refused: false }
+        Self { context: Context::new(config), bytes, marks: 0, count: GROUP, is_refused: false }
     }
 
-    /// What has been taken in; `None` if it would not come back the same.
+    /// Returns the packed bytes; `None` if unpacking would not restore the same values.
     ///
-    /// Copied, and not cut to its length where it lies: thousands rest one after the other, and what is cut off behind
-    /// each would be too short for the next to be packed into.
+    /// The bytes are copied, not shrunk in place: with thousands of compact connections, the
+    /// remainder cut off behind each would be too short for the next allocation.
     pub(crate) fn finish(self) -> Option<Box<[u8]>> {
-        (!self.refused).then(|| self.bytes.as_slice().into())
+        (!self.is_refused).then(|| self.bytes.as_slice().into())
     }
 
-    /// The rules of the connection, which are not packed.
+    /// Returns the configuration of the connection, which is not packed.
     pub(crate) const fn config(&self) -> &'a SharedConfig {
         self.context.config
     }
 
-    /// Goes on only if `is_known`: what is left out has the value that it will come back with.
+    /// Refuses to pack unless `is_known`: an omitted value must be the one that unpacking restores.
     pub(crate) const fn expect(&mut self, is_known: bool) {
-        self.refused |= !is_known;
+        self.is_refused |= !is_known;
     }
 
     fn put(&mut self, mut number: u64) {
@@ -78,7 +79,7 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// Gives the same numbers back in the same order.
+/// Unpacks the numbers in the order in which they were packed.
 #[derive(Debug)]
 pub(crate) struct Unpacker<'a> {
     context: Context<'a>,
@@ -92,7 +93,7 @@ impl<'a> Unpacker<'a> {
         Self { context: Context::new(config), bytes: bytes.iter(), marks: 0, count: GROUP }
     }
 
-    /// The rules of the connection.
+    /// Returns the configuration of the connection.
     pub(crate) const fn config(&self) -> &'a SharedConfig {
         self.context.config
     }
@@ -119,31 +120,31 @@ impl<'a> Unpacker<'a> {
     }
 }
 
-/// What can be packed, and comes back equal.
+/// A value that can be packed and restored.
 pub(crate) trait Pack: Sized {
     fn pack(&self, into: &mut Packer<'_>);
     fn unpack(from: &mut Unpacker<'_>) -> Self;
 }
 
-/// Packs a struct: its fields in this order, and those of `known` not at all, which come back with the
-/// value that is said there. What has another value just now cannot be packed.
+/// Packs a struct: its fields in the given order. Fields after `known` are omitted and restored
+/// with the given value; a struct with another value cannot be packed.
 macro_rules! packed {
     ($part:ident(0)) => {
-        impl $crate::rest::pack::Pack for $part {
-            fn pack(&self, into: &mut $crate::rest::pack::Packer<'_>) {
+        impl $crate::compact::pack::Pack for $part {
+            fn pack(&self, into: &mut $crate::compact::pack::Packer<'_>) {
                 self.0.pack(into);
             }
 
-            fn unpack(from: &mut $crate::rest::pack::Unpacker<'_>) -> Self {
-                Self($crate::rest::pack::Pack::unpack(from))
+            fn unpack(from: &mut $crate::compact::pack::Unpacker<'_>) -> Self {
+                Self($crate::compact::pack::Pack::unpack(from))
             }
         }
     };
     ($part:ty { $($field:ident),* $(,)? } $(known { $($known:ident: |$config:ident| $value:expr),* $(,)? })?) => {
-        impl $crate::rest::pack::Pack for $part {
-            fn pack(&self, into: &mut $crate::rest::pack::Packer<'_>) {
+        impl $crate::compact::pack::Pack for $part {
+            fn pack(&self, into: &mut $crate::compact::pack::Packer<'_>) {
                 let Self { $($field,)* $($($known,)*)? } = self;
-                $($crate::rest::pack::Pack::pack($field, into);)*
+                $($crate::compact::pack::Pack::pack($field, into);)*
                 $($({
                     let $config = into.config();
                     let _ = $config;
@@ -151,8 +152,8 @@ macro_rules! packed {
                 })*)?
             }
 
-            fn unpack(from: &mut $crate::rest::pack::Unpacker<'_>) -> Self {
-                $(let $field = $crate::rest::pack::Pack::unpack(from);)*
+            fn unpack(from: &mut $crate::compact::pack::Unpacker<'_>) -> Self {
+                $(let $field = $crate::compact::pack::Pack::unpack(from);)*
                 $($(let $known = {
                     let $config = from.config();
                     let _ = $config;
@@ -164,20 +165,20 @@ macro_rules! packed {
     };
 }
 
-/// Packs an enum whose variants hold nothing, the usual one first.
+/// Packs an enum without data, its most frequent variant first.
 macro_rules! packed_enum {
     ($part:ty { $first:ident $(, $variant:ident)* $(,)? }) => {
-        impl $crate::rest::pack::Pack for $part {
-            fn pack(&self, into: &mut $crate::rest::pack::Packer<'_>) {
+        impl $crate::compact::pack::Pack for $part {
+            fn pack(&self, into: &mut $crate::compact::pack::Packer<'_>) {
                 match self { Self::$first $(| Self::$variant)* => {} }
                 let others: &[Self] = &[$(Self::$variant),*];
                 let number = others.iter().position(|other| other == self).map_or(0, |at| at + 1);
-                $crate::rest::pack::Pack::pack(&number, into);
+                $crate::compact::pack::Pack::pack(&number, into);
             }
 
-            fn unpack(from: &mut $crate::rest::pack::Unpacker<'_>) -> Self {
+            fn unpack(from: &mut $crate::compact::pack::Unpacker<'_>) -> Self {
                 let others: &[Self] = &[$(Self::$variant),*];
-                let number: usize = $crate::rest::pack::Pack::unpack(from);
+                let number: usize = $crate::compact::pack::Pack::unpack(from);
                 number.checked_sub(1).and_then(|at| others.get(at).copied()).unwrap_or(Self::$first)
             }
         }
@@ -196,7 +197,7 @@ impl Pack for u64 {
     }
 }
 
-/// What is no wider than 64 bits comes back as it went.
+/// Packs integers of at most 64 bits.
 macro_rules! packed_number {
     ($($number:ty),*) => {$(
         impl Pack for $number {
@@ -247,7 +248,7 @@ impl Pack for SeqNum {
     }
 }
 
-/// Zero is the same as before, and one is never.
+/// Zero means unchanged, and one means `NEVER`.
 impl Pack for Instant {
     fn pack(&self, into: &mut Packer<'_>) {
         if *self == Self::NEVER {
@@ -379,30 +380,30 @@ mod tests {
     use core::fmt::Debug;
     use proptest::prelude::*;
 
-    fn comes_back<T: Pack + PartialEq + Debug>(value: &T) -> usize {
+    fn pack_and_restore<T: Pack + PartialEq + Debug>(value: &T) -> usize {
         let config = Config::modern().into();
         let mut packer = Packer::new(&config);
         value.pack(&mut packer);
-        let bytes = packer.finish().expect("nothing is known here");
+        let bytes = packer.finish().expect("no value is omitted here");
         assert_eq!(T::unpack(&mut Unpacker::new(&config, &bytes)), *value);
         bytes.len()
     }
 
     #[test]
-    fn what_is_zero_takes_a_bit_and_what_is_small_a_byte() {
-        assert_eq!(comes_back(&[0_u64; 16]), 2);
-        assert_eq!(comes_back(&[127_u32; 8]), 9);
-        assert_eq!(comes_back(&[Some(3_u8), None, Some(200)]), 1 + 2 + 3);
-        assert_eq!(comes_back(&alloc::vec![5_u8, 0, 6]), 1 + 3);
+    fn zero_takes_a_bit_and_a_small_number_a_byte() {
+        assert_eq!(pack_and_restore(&[0_u64; 16]), 2);
+        assert_eq!(pack_and_restore(&[127_u32; 8]), 9);
+        assert_eq!(pack_and_restore(&[Some(3_u8), None, Some(200)]), 1 + 2 + 3);
+        assert_eq!(pack_and_restore(&alloc::vec![5_u8, 0, 6]), 1 + 3);
     }
 
     #[test]
-    fn numbers_that_lie_together_take_little() {
+    fn close_numbers_take_few_bytes() {
         let now = Instant::from_nanos(1 << 60);
         let times = [now, now, Instant::NEVER, now - Duration::from_nanos(60), now];
-        assert_eq!(comes_back(&times), 1 + 9 + 1 + 1 + 1);
+        assert_eq!(pack_and_restore(&times), 1 + 9 + 1 + 1 + 1);
         let seqs = [0xffff_fff0, 0x10, 0xffff_fff0].map(SeqNum::new);
-        assert_eq!(comes_back(&seqs), 1 + 1 + 1 + 1);
+        assert_eq!(pack_and_restore(&seqs), 1 + 1 + 1 + 1);
     }
 
     #[derive(Debug, PartialEq)]
@@ -414,8 +415,8 @@ mod tests {
     packed!(Part { learnt } known { agreed: |config| config.timestamps });
 
     #[test]
-    fn what_would_come_back_with_another_value_is_not_packed() {
-        comes_back(&Part { learnt: 7, agreed: true });
+    fn a_value_that_would_be_restored_differently_is_not_packed() {
+        pack_and_restore(&Part { learnt: 7, agreed: true });
         let config = Config::modern().into();
         let is_packed = |pack: &dyn Fn(&mut Packer<'_>)| {
             let mut packer = Packer::new(&config);
@@ -423,18 +424,20 @@ mod tests {
             packer.finish().is_some()
         };
         assert!(!is_packed(&|packer| Part { learnt: 7, agreed: false }.pack(packer)));
-        // Half of all time is no distance that can be told forwards from backwards.
+        // Half the range of time cannot be told forwards from backwards.
         assert!(!is_packed(&|packer| Instant::from_nanos(1 << 63).pack(packer)));
     }
 
     proptest! {
         #[test]
-        fn every_number_comes_back(numbers in prop::collection::vec((any::<u64>(), 0_u32..64), 24)) {
+        fn every_number_is_restored(numbers in prop::collection::vec((any::<u64>(), 0_u32..64), 24)) {
             let numbers: [u64; 24] = core::array::from_fn(|at| numbers[at].0 >> numbers[at].1);
-            comes_back(&numbers);
-            comes_back(&numbers.map(Duration::from_nanos));
-            comes_back(&numbers.map(|number| SeqNum::new(number.to_le_bytes()[0].into()) - (number >> 40) as u32));
-            comes_back(&numbers.map(|number| Instant::from_nanos(number >> 1)));
+            pack_and_restore(&numbers);
+            pack_and_restore(&numbers.map(Duration::from_nanos));
+            pack_and_restore(&numbers.map(|number| {
+                SeqNum::new(number.to_le_bytes()[0].into()) - (number >> 40) as u32
+            }));
+            pack_and_restore(&numbers.map(|number| Instant::from_nanos(number >> 1)));
         }
     }
 }

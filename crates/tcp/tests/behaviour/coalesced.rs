@@ -1,16 +1,16 @@
-//! Segments that a link has joined to one: they are taken as one, and count as what the peer has sent.
+//! Segments coalesced by the link (GRO): they are processed as one, and count individually.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{AckRule, Config, Disposition};
 use linerate_testkit::Script;
 
-/// Nothing is acknowledged at once only because the connection is young.
+/// No segment is acknowledged at once only because the connection is new.
 fn config() -> Config {
     let acks = AckRule::Modern { quick: 0 };
     Config { acks, receive_buffer: (256 << 10).into(), ..Config::modern() }
 }
 
-/// Segments that have come after the answer to our SYN.
+/// Segments received after the answer to our SYN.
 fn received(host: &Script) -> u64 {
     host.connection.statistics().segments_received - 1
 }
@@ -20,7 +20,7 @@ fn modern() -> Script {
 }
 
 #[test]
-fn they_take_the_fast_path_and_one_acknowledgement_answers_all() {
+fn coalesced_segments_take_the_fast_path_and_get_one_acknowledgement() {
     let mut host = modern();
     assert_eq!(host.send_joined(". 1:29201(29200) ack 1", 1_460), Disposition::Accepted);
     host.expect(". 1:1(0) ack 29201");
@@ -32,17 +32,17 @@ fn they_take_the_fast_path_and_one_acknowledgement_answers_all() {
 }
 
 #[test]
-fn the_largest_packet_that_there_is_is_taken_whole() {
+fn the_largest_packet_is_accepted_whole() {
     let mut host = modern();
     assert_eq!(host.send_joined(". 1:65484(65483) ack 1", 1_448), Disposition::Accepted);
     assert_eq!(received(&host), 46);
-    // A window that is full is told of when it opens again.
+    // A full window is announced when it opens again.
     host.read(65_483);
     host.expect(". 1:1(0) ack 65484");
 }
 
 #[test]
-fn the_second_segment_after_them_is_acknowledged_as_before() {
+fn the_second_segment_after_coalesced_ones_is_acknowledged() {
     let mut host = modern();
     let _ = host.send_joined(". 1:14601(14600) ack 1", 1_460);
     host.expect(". 1:1(0) ack 14601");
@@ -54,7 +54,7 @@ fn the_second_segment_after_them_is_acknowledged_as_before() {
 }
 
 #[test]
-fn one_that_is_no_more_than_a_segment_waits_like_one() {
+fn a_coalesced_packet_of_one_segment_delays_its_acknowledgement() {
     let mut host = modern();
     let _ = host.send_joined(". 1:1461(1460) ack 1", 1_460);
     assert_eq!(received(&host), 1);
@@ -63,7 +63,7 @@ fn one_that_is_no_more_than_a_segment_waits_like_one() {
 }
 
 #[test]
-fn what_of_them_lies_outside_the_window_is_cut() {
+fn coalesced_data_outside_the_window_is_cut_off() {
     let config = Config { receive_buffer: 10_000.into(), ..config() };
     let mut host = Script::established(&config, &format!("{SYN_ACK} sackOK"));
     let _ = host.send_joined(". 1:14601(14600) ack 1", 1_460);
@@ -72,7 +72,7 @@ fn what_of_them_lies_outside_the_window_is_cut() {
 }
 
 #[test]
-fn what_had_arrived_before_is_told_of_once_and_the_rest_is_taken() {
+fn a_duplicate_part_is_reported_once_and_the_rest_accepted() {
     let mut host = modern();
     let _ = host.send_joined(". 1:2921(2920) ack 1", 1_460);
     host.expect(". 1:1(0) ack 2921");
@@ -85,7 +85,7 @@ fn what_had_arrived_before_is_told_of_once_and_the_rest_is_taken() {
 }
 
 #[test]
-fn beyond_a_hole_they_are_one_stretch() {
+fn coalesced_segments_beyond_a_hole_are_one_range() {
     let mut host = modern();
     let _ = host.send_joined(". 1461:7301(5840) ack 1", 1_460);
     host.expect(". 1:1(0) ack 1 sack 1461-7301");
@@ -96,7 +96,7 @@ fn beyond_a_hole_they_are_one_stretch() {
 }
 
 #[test]
-fn beyond_a_hole_each_of_them_is_a_duplicate_for_a_peer_that_counts() {
+fn each_coalesced_segment_beyond_a_hole_gets_a_duplicate_ack_without_sack() {
     let mut host = Script::established(&config(), SYN_ACK);
     let _ = host.send_joined(". 1461:5841(4380) ack 1", 1_460);
     for _ in 0..3 {
@@ -106,7 +106,7 @@ fn beyond_a_hole_each_of_them_is_a_duplicate_for_a_peer_that_counts() {
 }
 
 #[test]
-fn a_fin_comes_with_the_last_of_them() {
+fn a_fin_on_the_last_coalesced_segment_is_processed() {
     let mut host = modern();
     let _ = host.send_joined("F. 1:2001(2000) ack 1", 1_460);
     host.expect(". 1:1(0) ack 2002");
@@ -115,7 +115,7 @@ fn a_fin_comes_with_the_last_of_them() {
 }
 
 #[test]
-fn a_size_that_cannot_be_breaks_nothing() {
+fn an_impossible_segment_size_is_harmless() {
     for size in [1, u16::MAX] {
         let mut host = modern();
         assert_eq!(host.send_joined(". 1:1461(1460) ack 1", size), Disposition::Accepted);

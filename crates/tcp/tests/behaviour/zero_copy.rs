@@ -1,5 +1,4 @@
-//! Socket buffers that are lent to the application, or made of memory that it shares, instead of being copied
-//! into and out of.
+//! Zero-copy access to the socket buffers: borrowed by the application, or made of shared memory.
 
 use crate::{ms, secs};
 use bytes::Bytes;
@@ -16,8 +15,8 @@ fn pair_with(config: &Config) -> Connections {
     Connections::new(config, config, Network::clean(ms(1)), 1).established()
 }
 
-/// What one end lends, and all of it is taken.
-fn take_lent(pair: &mut Connections, end: End) -> Result<Vec<u8>, Error> {
+/// Takes everything that one end shows.
+fn take_borrowed(pair: &mut Connections, end: End) -> Result<Vec<u8>, Error> {
     let now = pair.now;
     let mut lent = Vec::new();
     pair.end(end).read_with(now, |bytes| {
@@ -28,7 +27,7 @@ fn take_lent(pair: &mut Connections, end: End) -> Result<Vec<u8>, Error> {
 }
 
 #[test]
-fn what_is_made_in_place_arrives_and_is_looked_at_in_place() {
+fn data_written_in_place_is_read_in_place() {
     let mut pair = pair();
     let now = pair.now;
     let written = pair.client.write_with(now, 5, |room| {
@@ -37,13 +36,13 @@ fn what_is_made_in_place_arrives_and_is_looked_at_in_place() {
     });
     assert_eq!(written, Ok(5));
     pair.pass_time(ms(10));
-    assert_eq!(take_lent(&mut pair, End::Server), Ok(b"hello".to_vec()));
-    assert_eq!(take_lent(&mut pair, End::Server), Err(Error::WouldBlock));
+    assert_eq!(take_borrowed(&mut pair, End::Server), Ok(b"hello".to_vec()));
+    assert_eq!(take_borrowed(&mut pair, End::Server), Err(Error::WouldBlock));
 }
 
-/// Memory that was written last is warm, and from its start on all of a segment lies together.
+/// Recently written memory is in the cache, and a segment at its start is contiguous.
 #[test]
-fn what_comes_after_everything_was_read_lies_where_the_last_has_lain() {
+fn an_emptied_buffer_reuses_the_start_of_its_memory() {
     let mut pair = pair();
     let places: Vec<_> = (0..3)
         .map(|_| {
@@ -63,7 +62,7 @@ fn what_comes_after_everything_was_read_lies_where_the_last_has_lain() {
 }
 
 #[test]
-fn whoever_writes_nothing_has_nothing_sent_and_whoever_takes_nothing_is_shown_it_again() {
+fn writing_nothing_sends_nothing_and_taking_nothing_keeps_the_data() {
     let mut pair = pair();
     let (now, sent) = (pair.now, pair.client.statistics().segments_sent);
     assert_eq!(pair.client.write_with(now, 100, |_| 0), Ok(0));
@@ -79,12 +78,12 @@ fn whoever_writes_nothing_has_nothing_sent_and_whoever_takes_nothing_is_shown_it
     let now = pair.now;
     assert_eq!(pair.server().read_with(now, |bytes| usize::from(bytes != b"look")), Ok(0));
     assert_eq!(pair.server().read_with(now, |_| 1), Ok(1));
-    assert_eq!(take_lent(&mut pair, End::Server), Ok(b"ook".to_vec()));
+    assert_eq!(take_borrowed(&mut pair, End::Server), Ok(b"ook".to_vec()));
 }
 
-/// An application that is wrong about itself gets what it could have claimed; the stream stays whole.
+/// An application that claims too much gets what was possible; the stream stays intact.
 #[test]
-fn nobody_has_written_or_taken_more_than_was_lent() {
+fn claims_beyond_the_borrowed_bytes_are_limited() {
     let mut pair = pair();
     let now = pair.now;
     let claim = |room: &mut [u8]| {
@@ -110,7 +109,7 @@ fn the_end_of_the_stream_is_shown_as_nothing() {
         Err(Error::Shutdown)
     );
     pair.pass_time(ms(10));
-    assert_eq!(take_lent(&mut pair, End::Server), Ok(b"last".to_vec()));
+    assert_eq!(take_borrowed(&mut pair, End::Server), Ok(b"last".to_vec()));
     let (now, mut shown) = (pair.now, None);
     let taken = pair.server().read_with(now, |bytes| {
         shown = Some(bytes.len());
@@ -120,9 +119,9 @@ fn the_end_of_the_stream_is_shown_as_nothing() {
     assert_eq!(pair.server().read_shared(now, 1), Ok(Bytes::new()));
 }
 
-/// What is read is told to the peer alike, and whoever takes nothing tells nothing.
+/// The peer learns of reads by any method; reading nothing announces nothing.
 #[test]
-fn reading_opens_the_window_in_whatever_way_it_is_done() {
+fn every_kind_of_read_opens_the_window() {
     type Read = fn(&mut Connection, Instant, usize) -> Result<usize, Error>;
     let ways: [Read; 3] = [
         |connection, now, most| connection.read(now, &mut vec![0; most]),
@@ -156,9 +155,9 @@ fn reading_opens_the_window_in_whatever_way_it_is_done() {
     assert_eq!(tell(ways[2]), copied);
 }
 
-/// As of a write: who found too little room hears of more, and who found enough hears nothing.
+/// As for a write: a caller that found too little room gets an event, and others do not.
 #[test]
-fn who_shared_more_than_there_was_room_for_hears_of_room_and_nobody_else_does() {
+fn only_a_refused_shared_write_gets_an_event() {
     for (length, is_told) in [(10_000, false), (10_001, true)] {
         let mut pair = pair_with(&Config { send_buffer: 10_000.into(), ..Config::modern() });
         let (_owner, mut data) = owned(length);
@@ -171,7 +170,7 @@ fn who_shared_more_than_there_was_room_for_hears_of_room_and_nobody_else_does() 
 }
 
 #[test]
-fn a_full_buffer_is_not_lent_and_says_when_it_can_be() {
+fn a_full_buffer_is_not_borrowed_and_reports_room() {
     let mut pair = pair_with(&Config { send_buffer: 3_000.into(), ..Config::modern() });
     pair.events(End::Client);
     let now = pair.now;
@@ -180,14 +179,14 @@ fn a_full_buffer_is_not_lent_and_says_when_it_can_be() {
     assert_eq!(pair.events(End::Client), []);
     pair.pass_time(ms(50));
     assert_eq!(pair.events(End::Client), [Event::Writable]);
-    // Empty again, it is lent from the beginning of its memory, and so in one part.
+    // When empty, it is borrowed from the beginning of its memory, and so contiguous.
     assert_eq!(pair.client.write_with(now, 10_000, |room| room.len()), Ok(3_000));
 }
 
-/// A ring of 4 KiB is lent up to its end, and then from its beginning; on both sides, and with what was
-/// copied in between.
+/// A ring of 4 KiB is borrowed up to its end, and then from its beginning; on both sides, mixed
+/// with copied data.
 #[test]
-fn what_does_not_lie_together_is_lent_in_parts() {
+fn non_contiguous_memory_is_borrowed_in_parts() {
     let config =
         Config { send_buffer: 4_096.into(), receive_buffer: 4_096.into(), ..Config::modern() };
     let mut pair = pair_with(&config);
@@ -205,7 +204,7 @@ fn what_does_not_lie_together_is_lent_in_parts() {
         written += count;
         written += pair.client.write(now, &[pattern(written)]).unwrap();
         pair.pass_time(ms(5));
-        let lent = take_lent(&mut pair, End::Server).unwrap_or_default();
+        let lent = take_borrowed(&mut pair, End::Server).unwrap_or_default();
         for &byte in &lent {
             assert_eq!(byte, pattern(read));
             read += 1;
@@ -214,13 +213,13 @@ fn what_does_not_lie_together_is_lent_in_parts() {
     assert!(parts > 5, "{parts} writes had less room than they wanted");
 }
 
-/// Data with an owner who can tell who else has them.
+/// Data whose owner can count the references.
 fn owned(length: usize) -> (Arc<[u8]>, Bytes) {
     let owner: Arc<[u8]> = (0..length).map(pattern).collect();
     (Arc::clone(&owner), Bytes::from_owner(owner))
 }
 
-/// A path of the largest packets there are, and buffers for many of them.
+/// A path with the largest packets, and buffers for many of them.
 fn wide_pair() -> Connections {
     let config = Config {
         receive_buffer: (1 << 20).into(),
@@ -232,7 +231,7 @@ fn wide_pair() -> Connections {
 }
 
 #[test]
-fn what_is_shared_is_held_until_it_is_acknowledged_and_counts_with_its_length() {
+fn shared_data_is_kept_until_acknowledged_and_counts_with_its_length() {
     let mut pair = pair();
     let (owner, mut data) = owned(10_000);
     let now = pair.now;
@@ -246,7 +245,7 @@ fn what_is_shared_is_held_until_it_is_acknowledged_and_counts_with_its_length() 
 }
 
 #[test]
-fn what_is_lost_is_sent_again_from_where_it_is() {
+fn shared_data_is_retransmitted_in_place() {
     let mut pair = pair();
     let mut count = 0;
     pair.set_filter(move |_, from, segment| {
@@ -264,7 +263,7 @@ fn what_is_lost_is_sent_again_from_where_it_is() {
 }
 
 #[test]
-fn of_what_is_shared_as_much_is_taken_as_there_is_room_for() {
+fn a_shared_write_accepts_what_there_is_room_for() {
     let mut pair = pair_with(&Config { send_buffer: 10_000.into(), ..Config::modern() });
     let (owner, mut data) = owned(12_000);
     let now = pair.now;
@@ -278,10 +277,10 @@ fn of_what_is_shared_as_much_is_taken_as_there_is_room_for() {
     assert_eq!(pair.client.write_shared(now, &mut data), Err(Error::Shutdown));
 }
 
-/// A crumb is cheaper to copy than to remember; and where the host grants no memory for a piece, or others wait
-/// for some, the buffer takes what it has room for.
+/// Small pieces are cheaper to copy than to record. Without memory for a piece, or while others
+/// wait for memory, the buffer accepts what it has room for.
 #[test]
-fn crumbs_are_copied_and_so_is_everything_while_memory_is_short() {
+fn small_pieces_are_copied_and_so_is_everything_while_memory_is_short() {
     let mut pair = pair();
     let (owner, mut data) = owned(4_095);
     let now = pair.now;
@@ -302,11 +301,11 @@ fn crumbs_are_copied_and_so_is_everything_while_memory_is_short() {
     pair.pass_time(ms(50));
     let now = pair.now;
     pair.client.grant_memory(MemoryGrant { is_awaited: true, ..MemoryGrant::UNLIMITED });
-    assert_eq!(pair.client.write_shared(now, &mut data), Ok(0), "it is the turn of others");
+    assert_eq!(pair.client.write_shared(now, &mut data), Ok(0), "others wait for memory");
 }
 
 #[test]
-fn large_segments_stay_in_the_memory_that_they_came_in_until_they_are_read() {
+fn large_segments_stay_in_the_link_memory_until_read() {
     let mut pair = wide_pair();
     let (owner, mut data) = owned(60_000);
     let now = pair.now;
@@ -328,9 +327,9 @@ fn large_segments_stay_in_the_memory_that_they_came_in_until_they_are_read() {
     assert_eq!(pair.server().read_shared(now, 9), Ok(Bytes::new()));
 }
 
-/// Beyond a hole everything has its place in the ring, and so has what fills it.
+/// Data beyond a hole has its place in the ring, and so has the data that fills it.
 #[test]
-fn large_segments_out_of_order_are_copied_to_their_places() {
+fn large_out_of_order_segments_are_copied() {
     let mut pair = wide_pair();
     let mut large = 0;
     pair.set_filter(move |_, from, segment| {
@@ -340,17 +339,17 @@ fn large_segments_out_of_order_are_copied_to_their_places() {
     let (owner, mut data) = owned(900_000);
     let now = pair.now;
     assert_eq!(pair.client.write_shared(now, &mut data), Ok(900_000));
-    let mut heard = Vec::new();
-    while heard.len() < 900_000 {
+    let mut received = Vec::new();
+    while received.len() < 900_000 {
         pair.pass_time(ms(1));
-        heard.extend(pair.read_all(End::Server).unwrap());
+        received.extend(pair.read_all(End::Server).unwrap());
     }
-    assert_eq!(heard, &*owner);
+    assert_eq!(received, &*owner);
     assert!(pair.server().statistics().out_of_order_segments > 0);
 }
 
 #[test]
-fn who_has_shared_data_that_nobody_reads_does_not_rest() {
+fn a_connection_with_unread_shared_data_cannot_be_compacted() {
     let mut pair = wide_pair();
     let (_, mut data) = owned(50_000);
     let now = pair.now;
@@ -359,9 +358,9 @@ fn who_has_shared_data_that_nobody_reads_does_not_rest() {
     for end in [End::Client, End::Server] {
         pair.events(end);
     }
-    assert!(pair.client.is_quiet() && !pair.server().is_quiet());
+    assert!(pair.client.can_compact() && !pair.server().can_compact());
     pair.read_all(End::Server).unwrap();
     pair.pass_time(secs(30));
     pair.events(End::Server);
-    assert!(pair.server().is_quiet());
+    assert!(pair.server().can_compact());
 }

@@ -1,12 +1,13 @@
-//! A connection at rest: nothing has happened for a while, nothing is in flight, no buffer holds memory. Its
-//! fields, of which there are a few hundred, are packed into about as many bytes, and unpacked when
-//! something happens to it.
+//! Compact (hibernated) connections. A connection that has been idle for a while, with nothing in
+//! flight and no buffer memory, is packed into a few hundred bytes, and restored when something
+//! happens to it.
 //!
-//! It comes back equal to what it was, whatever it has learnt of its path: each part names its fields beside
-//! their declaration, and what cannot be packed keeps a connection from resting.
+//! It is restored exactly, including what it has learnt about its path: each part lists its fields
+//! beside their declaration. A value that cannot be packed keeps its connection from being
+//! compacted.
 
 pub(crate) mod pack;
-mod waiting;
+mod time_wait;
 
 use crate::timers::Timer;
 use crate::{Connection, SharedConfig};
@@ -14,12 +15,12 @@ use alloc::boxed::Box;
 use linerate_units::Instant;
 use pack::{Pack, Packer, Unpacker};
 
-pub use waiting::TimeWaitRecord;
+pub use time_wait::TimeWaitRecord;
 
-/// What may be waited for at rest: these timers are seldom, and expire after long.
+/// The timers that may run in a compact connection: they expire seldom and late.
 const LONG: [Timer; 4] = [Timer::KeepAlive, Timer::TimeWait, Timer::Orphan, Timer::UserTimeout];
 
-/// A connection at rest.
+/// A compact connection.
 #[derive(Clone, Debug)]
 pub struct CompactConnection {
     config: SharedConfig,
@@ -27,11 +28,11 @@ pub struct CompactConnection {
 }
 
 impl Connection {
-    /// The same connection in a tenth of the memory, if it has been quiet for so long that it is worth
-    /// it: a second, as [`Connection::poll_timeout`] makes sure that somebody asks.
+    /// Returns the connection in compact form, a tenth of its size, if it has been idle for a
+    /// second. [`Connection::poll_timeout`] reports when that is.
     #[must_use]
-    pub fn rest(&self) -> Option<CompactConnection> {
-        if !self.is_quiet() {
+    pub fn compact(&self) -> Option<CompactConnection> {
+        if !self.can_compact() {
             return None;
         }
         let mut packer = Packer::new(&self.config);
@@ -39,22 +40,21 @@ impl Connection {
         Some(CompactConnection { config: self.config.clone(), packed: packer.finish()? })
     }
 
-    /// Holds it no memory, has it nothing to say, and waits for nothing that could be soon?
+    /// Whether the connection holds no memory, has no output, and waits only for long timers.
     #[must_use]
-    pub fn is_quiet(&self) -> bool {
-        !self.timers.is_set(Timer::IdleBuffers) && self.is_quiet_for_now()
+    pub fn can_compact(&self) -> bool {
+        !self.timers.is_set(Timer::IdleBuffers) && self.is_quiet()
     }
 
-    /// One that is quiet for now shall not be looked at again before it rests: [`Connection::rest`] has
-    /// something at once.
-    pub fn hasten_rest(&mut self) {
-        if self.is_quiet_for_now() {
+    /// Ends the idle period of a quiet connection, so that [`Connection::compact`] succeeds at once.
+    pub fn end_idle_period(&mut self) {
+        if self.is_quiet() {
             self.timers.clear(Timer::IdleBuffers);
         }
     }
 
-    /// Is it quiet, but perhaps not for long enough?
-    fn is_quiet_for_now(&self) -> bool {
+    /// Whether the connection is quiet, perhaps not yet for the idle period.
+    fn is_quiet(&self) -> bool {
         let is_soon = |timer: Timer| timer != Timer::IdleBuffers && !LONG.contains(&timer);
         let waits = |&timer: &Timer| self.timers.is_set(timer) && is_soon(timer);
         let has_news = self.output_due || !self.events.is_empty();
@@ -63,7 +63,7 @@ impl Connection {
 }
 
 impl CompactConnection {
-    /// The connection as it was, to be looked at.
+    /// Returns the connection as it was, for inspection.
     #[must_use]
     pub fn look(&self) -> Connection {
         let mut connection = Connection::unpack(&mut Unpacker::new(&self.config, &self.packed));
@@ -71,8 +71,8 @@ impl CompactConnection {
         connection
     }
 
-    /// The connection as it was: something happens to it. If nothing more does, it will rest again after a
-    /// while.
+    /// Returns the connection as it was, to handle an event. It can be compacted again after the
+    /// idle period.
     #[must_use]
     pub fn wake(&self, now: Instant) -> Connection {
         let mut connection = self.look();
@@ -80,7 +80,7 @@ impl CompactConnection {
         connection
     }
 
-    /// Bytes of memory that it takes beside itself.
+    /// Returns the bytes of memory held beside the value itself.
     #[must_use]
     pub const fn memory(&self) -> usize {
         self.packed.len()

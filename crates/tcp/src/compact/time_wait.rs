@@ -1,8 +1,9 @@
-//! What a connection in TIME-WAIT is for: to answer the peer if it repeats its FIN, and to tell old segments from
-//! a new incarnation (RFC 9293 §3.10.7.4, RFC 1337, RFC 6191). Numbers and timestamps, and the time at which all
-//! is over; nobody will read, write or ask any more.
+//! TIME-WAIT records. A connection in TIME-WAIT answers a repeated FIN, and tells old segments from
+//! a new incarnation (RFC 9293 §3.10.7.4, RFC 1337, RFC 6191). Sequence numbers, timestamps and the
+//! deadline suffice for that.
 //!
-//! No rule of TIME-WAIT is here: whatever arrives is judged by a connection that is made anew of this.
+//! The rules of TIME-WAIT are not repeated here: a connection restored from the record judges each
+//! segment.
 
 use crate::opening::Seeds;
 use crate::options::{Agreement, TimestampState};
@@ -12,20 +13,20 @@ use crate::{Connection, Open, Path, SharedConfig, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// What is left of a connection that no application holds, in TIME-WAIT.
+/// The record of a connection in TIME-WAIT that the application has released.
 #[derive(Clone, Debug)]
 pub struct TimeWaitRecord {
     config: SharedConfig,
     numbers: Numbers,
 }
 
-/// What is left but for the rules. All that either end has sent was acknowledged.
+/// The state to keep beside the configuration. Everything sent was acknowledged by both ends.
 #[derive(Clone, Debug)]
 struct Numbers {
     /// RCV.NXT, and RCV.NXT + RCV.WND.
     rcv_nxt: SeqNum,
     rcv_edge: SeqNum,
-    /// SND.UNA and SND.NXT, and Max(SND.WND), which says how old an acknowledgement may be.
+    /// SND.UNA and SND.NXT, and Max(SND.WND), which limits how old an acknowledgement may be.
     snd_nxt: SeqNum,
     snd_max_wnd: u32,
     timestamps: TimestampState,
@@ -35,25 +36,28 @@ struct Numbers {
 }
 
 impl Connection {
-    /// When all is over, if nothing else can come to be due of it: it is in TIME-WAIT, and the application has let go.
+    /// Returns the end of TIME-WAIT, if nothing else can become due: the application has released
+    /// the connection and no buffer holds memory.
     #[must_use]
-    pub fn waits_until(&self) -> Option<Instant> {
+    pub fn time_wait_deadline(&self) -> Option<Instant> {
         let is_waiting =
             self.state == State::TimeWait && self.released && self.buffer_memory() == 0;
         is_waiting.then(|| self.timers.deadline(Timer::TimeWait))
     }
 
-    /// What there is to keep of it in TIME-WAIT, once it has said all and the application has let go.
+    /// Returns the TIME-WAIT record, once nothing is left to send and the application has released
+    /// the connection.
     #[must_use]
-    pub fn wait_out(&self) -> Option<TimeWaitRecord> {
+    pub fn time_wait_record(&self) -> Option<TimeWaitRecord> {
         Some(TimeWaitRecord { config: self.config.clone(), numbers: self.numbers()? })
     }
 
-    /// The same in the place of another record, which is over. False if there is more to keep; then nothing has changed.
+    /// Writes the TIME-WAIT record over an expired one. Returns false, and changes nothing, if the
+    /// connection cannot be reduced to a record yet.
     #[inline(always)]
-    pub fn wait_out_in(&self, record: &mut TimeWaitRecord) -> bool {
+    pub fn write_time_wait_record(&self, record: &mut TimeWaitRecord) -> bool {
         let Some(numbers) = self.numbers() else { return false };
-        if !record.config.is_the_same(&self.config) {
+        if !record.config.is_same_allocation(&self.config) {
             record.config = self.config.clone();
         }
         record.numbers = numbers;
@@ -62,7 +66,7 @@ impl Connection {
 
     #[inline(always)]
     fn numbers(&self) -> Option<Numbers> {
-        let deadline = self.waits_until().filter(|_| !self.output_due)?;
+        let deadline = self.time_wait_deadline().filter(|_| !self.output_due)?;
         debug_assert!(
             self.snd.flight() == 0 && self.rcv.pending() == 0,
             "something is not acknowledged"
@@ -81,21 +85,21 @@ impl Connection {
 }
 
 impl TimeWaitRecord {
-    /// When TIME-WAIT is over.
+    /// Returns the end of TIME-WAIT.
     #[must_use]
     pub const fn deadline(&self) -> Instant {
         self.numbers.deadline
     }
 
-    /// A connection that answers as the one in TIME-WAIT would.
+    /// Returns a connection that answers as the one in TIME-WAIT would.
     #[must_use]
     pub fn look(&self) -> Connection {
         let kept = &self.numbers;
-        // The last number of ours is the FIN's, and nothing lies before it any more.
+        // Our last sequence number is that of the FIN; earlier ones do not matter.
         let initial_sequence = kept.snd_nxt - 2;
-        // Its timestamps are kept whole.
+        // The kept timestamps contain the offset.
         let seeds = Seeds { initial_sequence, timestamp_offset: 0 };
-        // No data leaves, so any way will do, and nobody asks for when it was opened.
+        // No data is sent, so any path will do; the opening time is never reported.
         let mut connection = Connection::open(
             self.config.clone(),
             Path::ipv4(576),
@@ -123,7 +127,7 @@ impl TimeWaitRecord {
         connection
     }
 
-    /// The same, to which something happens. If nothing more does, it will be looked at after a while.
+    /// Returns a connection that answers as the one in TIME-WAIT would, to handle an event.
     #[must_use]
     pub fn wake(&self, now: Instant) -> Connection {
         let mut connection = self.look();

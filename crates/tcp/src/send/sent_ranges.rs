@@ -1,0 +1,118 @@
+//! A queue of sent ranges. A single one is stored inline; memory is allocated for the second. Small
+//! requests and responses never have more than one in flight.
+
+use super::scoreboard::SentRange;
+use alloc::collections::VecDeque;
+use linerate_wire::SeqNum;
+
+/// Sent ranges in sequence order.
+///
+/// Invariant: if one is stored in `single`, `queue` is empty.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct SentRanges {
+    single: Option<SentRange>,
+    queue: VecDeque<SentRange>,
+}
+
+impl SentRanges {
+    pub(super) const fn new() -> Self {
+        Self { single: None, queue: VecDeque::new() }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        if self.single.is_some() { 1 } else { self.queue.len() }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.single.is_none() && self.queue.is_empty()
+    }
+
+    pub(super) fn front(&self) -> Option<&SentRange> {
+        self.single.as_ref().or_else(|| self.queue.front())
+    }
+
+    #[inline]
+    pub(super) fn front_mut(&mut self) -> Option<&mut SentRange> {
+        self.single.as_mut().or_else(|| self.queue.front_mut())
+    }
+
+    pub(super) fn back(&self) -> Option<&SentRange> {
+        self.single.as_ref().or_else(|| self.queue.back())
+    }
+
+    #[inline]
+    pub(super) fn back_mut(&mut self) -> Option<&mut SentRange> {
+        self.single.as_mut().or_else(|| self.queue.back_mut())
+    }
+
+    #[inline]
+    pub(super) fn push_back(&mut self, range: SentRange) {
+        if self.is_empty() {
+            self.single = Some(range);
+        } else {
+            self.all().push_back(range);
+        }
+    }
+
+    /// Stores the first range of an empty queue.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, range: SentRange) {
+        debug_assert!(self.is_empty(), "the first of a flight comes after all others");
+        self.single = Some(range);
+    }
+
+    #[inline]
+    pub(super) fn pop_front(&mut self) -> Option<SentRange> {
+        self.single.take().or_else(|| self.queue.pop_front())
+    }
+
+    /// Returns the single range, if there is exactly one.
+    #[inline]
+    pub(super) const fn single(&self) -> Option<&SentRange> {
+        self.single.as_ref()
+    }
+
+    /// Removes the single range.
+    #[inline]
+    pub(super) fn remove_single(&mut self) {
+        self.single = None;
+    }
+
+    /// Removes everything before `seq`.
+    pub(super) fn forget_until(&mut self, seq: SeqNum) {
+        while let Some(first) = self.front_mut() {
+            if first.right.after(seq) {
+                first.left = first.left.later(seq);
+                return;
+            }
+            self.pop_front();
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &SentRange> {
+        self.single.iter().chain(&self.queue)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut SentRange> {
+        self.single.iter_mut().chain(&mut self.queue)
+    }
+
+    /// Returns the ranges that end after `seq`.
+    pub(super) fn ending_after(&self, seq: SeqNum) -> impl Iterator<Item = &SentRange> {
+        let from = self.queue.partition_point(|range| !range.right.after(seq));
+        let single = self.single.iter().filter(move |range| range.right.after(seq));
+        single.chain(self.queue.range(from..))
+    }
+
+    /// Returns the queue of all ranges, for splitting and merging.
+    // Not inlined, as that would cost registers in callers that only append.
+    #[inline(never)]
+    pub(super) fn all(&mut self) -> &mut VecDeque<SentRange> {
+        if self.single.is_some() {
+            self.queue.extend(self.single.take());
+        }
+        &mut self.queue
+    }
+}
