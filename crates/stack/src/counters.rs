@@ -211,6 +211,10 @@ counters! {
         challenges_limited "ChallengesLimited",
         /// Resets for unknown connections that the rate limit suppressed.
         resets_limited "ResetsLimited",
+        /// Segments without a connection that waited for segments with one.
+        unconnected_deferred "UnconnectedDeferred",
+        /// Waiting segments without a connection that were dropped at the limit.
+        unconnected_drops "UnconnectedDrops",
         /// Orphaned connections that were reset at the limit.
         orphans_reset "TCPAbortOnOrphans",
         /// ICMP errors about segments of unknown connections.

@@ -25,8 +25,9 @@ struct Rules {
 }
 
 impl SharedConfig {
-    /// Whether both are the same allocation.
-    pub(crate) fn is_same_allocation(&self, other: &Self) -> bool {
+    /// Do both share one allocation? Separate ones can have equal rules.
+    #[must_use]
+    pub fn is_same_allocation(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 

@@ -16,6 +16,7 @@
 
 mod against;
 mod conversations;
+mod floods;
 mod isn_recorder;
 mod kernel;
 mod marks;

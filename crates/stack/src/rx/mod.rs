@@ -1,4 +1,5 @@
-//! The state of the receive path: the flow cache and coalescing.
+//! The state of the receive path: the flow cache, coalescing, and segments that wait.
 
 pub(crate) mod coalesce;
 pub(crate) mod flow_cache;
+pub(crate) mod unconnected;

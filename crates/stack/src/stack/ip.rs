@@ -201,7 +201,13 @@ impl Stack {
             is_link_broadcast: false,
             is_local: true,
         };
+        if self.unconnected.is_spent() && budget > 0 {
+            self.serve_unconnected();
+        }
         let steps = (0..budget).take_while(|_| self.handle_next_local(now, arrival)).count();
+        if !self.unconnected.is_empty() {
+            self.local_ready.push(Sender::Replies);
+        }
         self.flush_coalesced();
         steps
     }

@@ -37,6 +37,7 @@ use crate::ports::Ports;
 use crate::ready::{Ready, Sender};
 use crate::rx::coalesce::Coalesced;
 use crate::rx::flow_cache::FlowCache;
+use crate::rx::unconnected::Unconnected;
 use crate::sockets::{Socket, Sockets};
 use crate::steering::{Shard, Steering};
 use crate::tcp::burst::BurstHeaders;
@@ -44,6 +45,7 @@ use crate::tcp::challenge_limit::ChallengeLimit;
 use crate::tcp::fast_open::FastOpenCache;
 use crate::tcp::fast_open::cookie::FastOpenCookies;
 use crate::tcp::isn::IsnGenerator;
+use crate::tcp::listen::syn_ack::SynAckForms;
 use crate::tcp::listen::syn_cookie::SynCookieIssuer;
 use crate::tcp::memory::Memory;
 use crate::tcp::warm_memory::WarmMemory;
@@ -86,7 +88,11 @@ pub struct Stack {
     pub(crate) shard: Shard,
     /// The assignment of connections to shards.
     pub(crate) steering: Steering,
+    /// Segments that belong to no connection. Invariant: while some wait, the host itself is in
+    /// `local_ready`.
+    pub(crate) unconnected: Unconnected,
     pub(crate) cookies: SynCookieIssuer,
+    pub(crate) syn_acks: SynAckForms,
     pub(crate) fast_open_cookies: FastOpenCookies,
     pub(crate) fast_opens: FastOpenCache,
     /// Connections opened by Fast Open whose handshake is incomplete, with their listener, which
@@ -158,7 +164,9 @@ impl Stack {
             isn: IsnGenerator::new(&keys),
             shard: config.shard,
             steering: Steering::with_keys(&keys, config.shard.count),
+            unconnected: Unconnected::new(keys.draw("unconnected segments", 0)),
             cookies: SynCookieIssuer::new(&keys),
+            syn_acks: SynAckForms::default(),
             fast_open_cookies: FastOpenCookies::new(&keys),
             fast_opens: FastOpenCache::new(limits.fast_open_servers, &keys),
             pending_fast: BTreeMap::new(),
@@ -315,6 +323,7 @@ impl Stack {
         self.fast_opens.check();
         self.replies.check();
         self.local.check();
+        self.unconnected.check();
         assert!(self.burst.is_committed(), "the frames of a burst are committed");
         assert!(
             self.coalesced.as_ref().is_none_or(|run| !run.is_pending()),
@@ -326,7 +335,7 @@ impl Stack {
         assert!(is_scheduled || !self.has_replies(), "replies are in the ring of senders");
         let is_scheduled = self.local_ready.contains(Sender::Replies);
         assert!(
-            is_scheduled || self.local.is_empty(),
+            is_scheduled || (self.local.is_empty() && self.unconnected.is_empty()),
             "local packets are in the ring of local senders"
         );
         for sender in self.ready.iter().chain(self.local_ready.iter()) {

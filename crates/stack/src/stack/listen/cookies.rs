@@ -1,16 +1,14 @@
 //! SYN cookies: a listener answers a SYN without storing it, and creates the connection when the
 //! peer's acknowledgement returns the cookie (RFC 4987 §3.6).
-//!
-//! A temporary connection writes the SYN-ACK, and the final connection is created from the SYN as
-//! the cookie has stored it. Both see the same SYN, so they agree about options that were lost.
 
 use crate::ip::Arrived;
 use crate::stack::Stack;
 use crate::tcp::Owner;
 use crate::tcp::listen::SynCookies;
+use crate::tcp::listen::syn_ack::Asked;
 use crate::tcp::listen::syn_cookie::{PERIOD, StoredSyn};
-use linerate_tcp::{Connection, EcnRule, Open, Seeds};
-use linerate_wire::{Segment, TcpFlags, TcpHeader};
+use linerate_tcp::{EcnRule, Open};
+use linerate_wire::{Segment, TcpFlags, TcpHeader, Timestamps};
 
 impl Stack {
     /// Answers a SYN with a cookie.
@@ -28,28 +26,42 @@ impl Stack {
             return;
         };
         let choice = self.config_of(index);
-        let config = self.tcp_configs.shared(choice).clone();
+        let config = self.tcp_configs.shared(choice);
         let is_accurate =
             config.accurate_ecn != EcnRule::Off && syn.flags().asks_for_accurate_ecn();
         let kept = StoredSyn::of(syn, config.timestamps, is_accurate);
-        let offset = self.isn.timestamp_offset(local, peer);
-        let seeds = Seeds {
-            initial_sequence: self.cookies.make(now, local, peer, &kept),
-            timestamp_offset: kept.timestamp_offset(offset, now),
+        let asked = Asked { kept: &kept, is_accurate, ecn: arrived.header.type_of_service.ecn() };
+        let Some(form) = self.syn_acks.get(config, path_info.tcp_path(), &asked, syn) else {
+            return;
         };
-        let path = path_info.tcp_path();
-        let mut field = [0; 40];
-        let remembered = kept.syn(syn, is_accurate, &mut field);
+        let stamp = |timestamps: Timestamps| Timestamps {
+            value: kept.timestamp(self.isn.timestamp_offset(local, peer), now),
+            echo: timestamps.value,
+        };
+        let timestamps = syn.timestamps().filter(|_| kept.has_timestamps()).map(stamp);
+        let numbers = (self.cookies.make(now, local, peer, &kept), syn.seq + 1);
         let mut bytes = [0; TcpHeader::MAX_LENGTH];
-        let mut connection = Connection::accept(config, path, seeds, &remembered, now);
-        connection.note_codepoint_of_syn(arrived.header.type_of_service.ecn());
-        let Some(sent) = connection.poll_transmit(now, &mut bytes) else { return };
-        self.answer_segment(arrived, syn, &bytes[..sent.length], sent.sum);
+        let (length, sum) = form.write(numbers, timestamps, &mut bytes);
+        self.answer_segment(arrived, syn, &bytes[..length], sum);
         self.counted.tcp_extra.syn_cookies_sent += 1;
         if let Some(listener) = self.sockets.listener_at(index) {
             listener.cookie_sent = Some(now);
             listener.counted.cookies_sent += 1;
         }
+    }
+
+    /// Returns whether a segment without a connection returns a valid cookie of this listener.
+    pub(crate) fn brings_cookie(
+        &mut self,
+        arrived: &Arrived<'_>,
+        index: u32,
+        segment: &Segment<'_>,
+    ) -> bool {
+        let control = TcpFlags::SYN | TcpFlags::RST | TcpFlags::ACK;
+        let (local, peer) = arrived.ends(segment);
+        segment.flags() & control == TcpFlags::ACK
+            && self.expects_cookies(arrived, index)
+            && self.cookies.read(arrived.arrival.at, local, peer, segment).is_some()
     }
 
     /// Opens a connection, if an acknowledgement without a connection returns a valid cookie of

@@ -4,6 +4,7 @@
 mod coalesce;
 mod flow_cache;
 mod prefetch;
+mod unconnected;
 
 use crate::link::arrival::Arrival;
 use crate::link::arrival::LONG;
@@ -18,6 +19,9 @@ impl Stack {
     pub fn handle_frame(&mut self, now: Instant, frame: RxFrame<'_>) {
         self.handle_frame_of_batch(now, &frame);
         self.flush_coalesced();
+        if self.unconnected.is_spent() {
+            self.serve_unconnected();
+        }
     }
 
     /// Handles a received frame of a batch.

@@ -46,14 +46,20 @@ impl Stack {
     /// Passes an intact segment to its connection or listener.
     #[inline(always)]
     pub(crate) fn handle_flow(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
-        let (local, peer) = arrived.ends(segment);
-        match self.flows.lookup(Flow::new(local, peer)) {
+        match self.flow_of(arrived, segment) {
             Some(index) => self.handle_connection_segment(arrived, index, segment),
             None => self.handle_unconnected(arrived, segment),
         }
     }
 
-    fn handle_connection_segment(
+    /// Looks up the connection of a segment.
+    #[inline(always)]
+    pub(crate) fn flow_of(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) -> Option<u32> {
+        let (local, peer) = arrived.ends(segment);
+        self.flows.lookup(Flow::new(local, peer))
+    }
+
+    pub(crate) fn handle_connection_segment(
         &mut self,
         arrived: &Arrived<'_>,
         index: u32,
@@ -145,8 +151,7 @@ impl Stack {
     }
 
     /// Handles a segment without a connection: passes it to a listener, or answers with a reset.
-    fn handle_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
-        self.flush_coalesced();
+    pub(crate) fn answer_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         let (local, _) = arrived.ends(segment);
         let Some(listener) = self.listener_at(local) else {
             if let Some(reset) = judge_unconnected(segment) {

@@ -1,6 +1,7 @@
 //! The state of listeners: options, queues and statistics.
 
 pub(crate) mod fast_open;
+pub(crate) mod syn_ack;
 pub(crate) mod syn_cookie;
 
 use crate::collections::list::List;

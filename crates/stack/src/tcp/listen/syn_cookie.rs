@@ -112,6 +112,31 @@ impl StoredSyn {
         offset.wrapping_sub(clock.wrapping_sub(extras.bits()) & OPTION_BITS)
     }
 
+    /// Returns TSval of a SYN-ACK at `now`.
+    pub(crate) fn timestamp(&self, offset: u32, now: Instant) -> u32 {
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "the clock of timestamps is the low half"
+        )]
+        let clock = now.as_millis() as u32;
+        self.timestamp_offset(offset, now).wrapping_add(clock)
+    }
+
+    /// Returns whether the SYN is answered with timestamps.
+    pub(crate) const fn has_timestamps(&self) -> bool {
+        self.extras.is_some()
+    }
+
+    /// Returns the features of the SYN on which the SYN-ACK depends, as four bits.
+    pub(super) fn features(&self) -> usize {
+        self.extras.map_or(0, |extras| {
+            let CookieOptions { window_scale, sack_permitted, ecn } = extras;
+            1 | usize::from(window_scale.is_some()) << 1
+                | usize::from(sack_permitted) << 2
+                | usize::from(ecn) << 3
+        })
+    }
+
     /// Reconstructs the SYN, with its options in `field`. Ports, window and timestamp are taken
     /// from `like`, a segment of the same peer. `is_accurate` tells whether accurate ECN was
     /// requested.
@@ -169,18 +194,20 @@ impl StoredSyn {
 pub(crate) struct SynCookieIssuer {
     /// The key from which the keys of periods are derived.
     secrets: SipHasher24,
+    /// The hash functions of the last two periods, at the index of the period's low bit.
+    hashers: [Option<(u64, SipHasher24)>; 2],
     /// Hashes of recently used cookies, at the index of their low bits. Empty until the first use.
     taken: Vec<u64>,
 }
 
 impl SynCookieIssuer {
     pub(crate) fn new(keys: &Keys) -> Self {
-        Self { secrets: keys.visible("SYN cookies"), taken: Vec::new() }
+        Self { secrets: keys.visible("SYN cookies"), hashers: [None; 2], taken: Vec::new() }
     }
 
     /// Returns the sequence number of a SYN-ACK from `local` to `peer` at `now`.
     pub(crate) fn make(
-        &self,
+        &mut self,
         now: Instant,
         local: SocketAddrV4,
         peer: SocketAddrV4,
@@ -192,7 +219,7 @@ impl SynCookieIssuer {
     /// Returns the stored part of the cookie that `ack` acknowledges; `None` if it is forged,
     /// changed or expired.
     pub(crate) fn read(
-        &self,
+        &mut self,
         now: Instant,
         local: SocketAddrV4,
         peer: SocketAddrV4,
@@ -210,7 +237,7 @@ impl SynCookieIssuer {
     }
 
     fn make_in(
-        &self,
+        &mut self,
         period: u64,
         local: SocketAddrV4,
         peer: SocketAddrV4,
@@ -229,16 +256,30 @@ impl SynCookieIssuer {
         core::mem::replace(&mut self.taken[place], hash) != hash
     }
 
-    fn hash(&self, period: u64, local: SocketAddrV4, peer: SocketAddrV4, kept: &StoredSyn) -> u64 {
+    fn hash(
+        &mut self,
+        period: u64,
+        local: SocketAddrV4,
+        peer: SocketAddrV4,
+        kept: &StoredSyn,
+    ) -> u64 {
+        let mut key = [0; 22];
+        key[..16].copy_from_slice(&ends(local, peer, 0));
+        key[16..].copy_from_slice(&kept.to_bytes());
+        self.hasher(period).hash(&key)
+    }
+
+    /// Returns the hash function of a period. Its keys are derived once: a cookie costs one hash.
+    fn hasher(&mut self, period: u64) -> SipHasher24 {
         let half = |side: u8| {
             let [a, b, c, d, e, f, g, h] = period.to_be_bytes();
             self.secrets.hash(&[a, b, c, d, e, f, g, h, side])
         };
-        let hasher = SipHasher24::new_with_keys(half(0), half(1));
-        let mut key = [0; 22];
-        key[..16].copy_from_slice(&ends(local, peer, 0));
-        key[16..].copy_from_slice(&kept.to_bytes());
-        hasher.hash(&key)
+        let known = &mut self.hashers[usize::from(period & 1 != 0)];
+        match known {
+            Some((number, hasher)) if *number == period => *hasher,
+            _ => known.insert((period, SipHasher24::new_with_keys(half(0), half(1)))).1,
+        }
     }
 }
 

@@ -98,7 +98,7 @@ fn a_cookie_is_valid_for_its_ends_and_host_only() {
     let ack = ack(&PLAIN, cookie, after(64), &mut field);
     assert_eq!(issuer().read(after(64), at(1), at(3), &ack), None);
     assert_eq!(issuer().read(after(64), at(4), at(2), &ack), None);
-    let other = SynCookieIssuer::new(&Keys::new([4; 32]));
+    let mut other = SynCookieIssuer::new(&Keys::new([4; 32]));
     assert_eq!(other.read(after(64), at(1), at(2), &ack), None);
 }
 

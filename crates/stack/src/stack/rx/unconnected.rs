@@ -1,0 +1,74 @@
+//! Segments that belong to no connection: a limited number in each turn, and others wait until the
+//! segments of connections have been handled.
+
+use crate::ip::Arrived;
+use crate::link::arrival::Arrival;
+use crate::ready::Sender;
+use crate::stack::Stack;
+use core::hint::cold_path;
+use linerate_wire::{Ipv4Packet, Segment};
+
+impl Stack {
+    /// A segment for which there is no connection.
+    pub(crate) fn handle_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
+        self.flush_coalesced();
+        let may = self.unconnected.admit() || arrived.arrival.is_local;
+        if self.unconnected.is_spent() {
+            cold_path();
+            // What the host has for itself has its turn after the segments of connections.
+            self.local_ready.push(Sender::Replies);
+        }
+        if may {
+            self.answer_unconnected(arrived, segment);
+        } else {
+            self.defer_unconnected(arrived, segment);
+        }
+    }
+
+    /// The turn has handled as many as it may: the segment waits. An acknowledgement with a good
+    /// cookie, which no flood can forge, opens its connection at once.
+    #[cold]
+    fn defer_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
+        let (local, _) = arrived.ends(segment);
+        if let Some(listener) = self.listener_at(local)
+            && self.brings_cookie(arrived, listener, segment)
+        {
+            return self.answer_unconnected(arrived, segment);
+        }
+        self.counted.tcp_extra.unconnected_deferred += 1;
+        let has_room = segment.joined.is_none() && self.unconnected.push(arrived.bytes);
+        self.counted.tcp_extra.unconnected_drops += u64::from(!has_room);
+    }
+
+    /// The segments of connections have been handled: some of those that wait have their turn.
+    #[cold]
+    pub(crate) fn serve_unconnected(&mut self) {
+        let segments = self.flow_cache.hits + self.counted.tcp.in_segments;
+        for _ in 0..self.unconnected.begin_turn(segments) {
+            let Some(packet) = self.unconnected.pop() else { break };
+            self.handle_waiting(&packet);
+            self.unconnected.give_back(packet);
+        }
+    }
+
+    /// Everything was verified when the segment arrived, but a connection may have come since.
+    fn handle_waiting(&mut self, bytes: &[u8]) {
+        let Ok(packet) = Ipv4Packet::parse(bytes) else { return };
+        let Ok(segment) = Segment::parse(packet.payload) else { return };
+        let arrival = Arrival {
+            at: self.now,
+            is_verified: true,
+            segment_size: None,
+            memory: None,
+            is_link_broadcast: false,
+            is_local: false,
+        };
+        let (header, payload) = (packet.header, packet.payload);
+        let arrived = Arrived { arrival, header, payload, bytes, is_broadcast: false };
+        match self.flow_of(&arrived, &segment) {
+            Some(index) => self.handle_connection_segment(&arrived, index, &segment),
+            None => self.answer_unconnected(&arrived, &segment),
+        }
+        self.flush_coalesced();
+    }
+}
