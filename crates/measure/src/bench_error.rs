@@ -25,7 +25,7 @@ pub enum Fault {
 #[derive(Debug, Error)]
 pub enum BenchError {
     /// The plan uses a name that the bench does not know.
-    #[error("the {what} `{name}` is unknown: choose one of {known}")]
+    #[error("there is no {what} `{name}`: choose one of {known}")]
     UnknownName {
         /// The kind of name: `congestion control`, `profile`.
         what: &'static str,

@@ -163,14 +163,11 @@ mod tests {
     #[test]
     fn unknown_names_are_refused_with_the_known_ones() {
         let error = rules(|draft| draft.profile = Some("vax".to_owned())).unwrap_err();
-        assert_eq!(
-            error,
-            "the profile `vax` is unknown: choose one of modern, bsd_tahoe, bsd_reno"
-        );
+        assert_eq!(error, "there is no profile `vax`: choose one of modern, bsd_tahoe, bsd_reno");
         let error = rules(|draft| draft.congestion = Some("vegas".to_owned())).unwrap_err();
         assert_eq!(
             error,
-            "the congestion control `vegas` is unknown: choose one of tahoe, reno, new-reno, \
+            "there is no congestion control `vegas`: choose one of tahoe, reno, new-reno, \
              cubic, bbr, fixed:SEGMENTS"
         );
     }
