@@ -1,5 +1,6 @@
 //! The configuration of a host, and its limits.
 
+use crate::collections::token_bucket::RateLimit;
 use crate::ethernet::neighbor::NeighborLimits;
 use crate::ip::route::Route;
 use crate::steering::Shard;
@@ -57,15 +58,6 @@ impl StackConfig {
             shard: Shard::ONLY,
         }
     }
-}
-
-/// The rate at which a host sends packets of one kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateLimit {
-    /// The number of packets per second in the long run; 0 for none at all.
-    pub per_second: u32,
-    /// The number of packets that may follow immediately after a quiet time.
-    pub burst: u32,
 }
 
 /// The limits of a host. Each queue has one, so that no peer can make it grow without bound.

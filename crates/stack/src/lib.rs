@@ -101,7 +101,8 @@ mod tcp;
 mod tx;
 mod udp;
 
-pub use config::{Limits, RateLimit, StackConfig};
+pub use collections::token_bucket::RateLimit;
+pub use config::{Limits, StackConfig};
 pub use counters::{
     Counters, IcmpCounters, IpCounters, NeighborCounters, ReceiveCounters, TcpCounters,
     TcpExtraCounters, TransmitCounters, UdpCounters,

@@ -1,7 +1,15 @@
 //! A token bucket, which limits the rate of what a peer can provoke.
 
-use crate::config::RateLimit;
 use linerate_units::{Duration, Instant};
+
+/// The rate at which a host sends packets of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// The number of packets per second in the long run; 0 for none at all.
+    pub per_second: u32,
+    /// The number of packets that may follow immediately after a quiet time.
+    pub burst: u32,
+}
 
 /// A rate limit with an allowance for bursts.
 #[derive(Clone, Copy, Debug)]
