@@ -42,6 +42,9 @@ pub(super) enum Breach {
     /// A line that is too long.
     #[error("{0} columns: break the line at {WIDTH}, or say it in fewer words")]
     Width(usize),
+    /// A line that git leaves where a merge has a conflict.
+    #[error("a marker of a merge conflict: resolve the conflict")]
+    Conflict,
     /// A commit subject that is too long.
     #[error(
         "{0} characters: shorten the subject to {SUBJECT_LENGTH}, and move the rest to the body"

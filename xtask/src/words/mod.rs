@@ -4,6 +4,7 @@
 //!   with the standard terms that replace them.
 //! - A comment opens with a thing or a verb, not with a clause ("Who …", "What …").
 //! - A line has at most 100 columns.
+//! - No marker of a merge conflict is left.
 //! - The subject of a commit is `area: imperative subject`, of at most 72 characters.
 
 mod commits;

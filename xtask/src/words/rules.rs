@@ -31,6 +31,7 @@ impl<'a> Rules<'a> {
             breaches.extend(self.openings(&pieces));
         }
         breaches.extend(wide_lines(language, text, &pieces));
+        breaches.extend(conflict_markers(text));
         breaches.sort_by_key(|&(line, _)| line);
         let in_line = |(line, breach)| {
             let place = Place::Line { file: file.to_owned(), line };
@@ -136,6 +137,18 @@ fn wide_lines(language: Language, text: &str, pieces: &[Piece<'_>]) -> Vec<(usiz
     found
 }
 
+/// Returns the lines that mark the ends of a merge conflict.
+fn conflict_markers(text: &str) -> impl Iterator<Item = (usize, Breach)> {
+    let is_marker = |line: &str| {
+        ['<', '>'].iter().any(|&side| {
+            let rest = line.trim_start_matches(side);
+            line.len() - rest.len() == 7 && rest.starts_with(' ')
+        })
+    };
+    let markers = (1..).zip(text.lines()).filter(move |(_, line)| is_marker(line));
+    markers.map(|(number, _)| (number, Breach::Conflict))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,5 +250,16 @@ mod tests {
         let text = format!("{prose}```\n{prose}```\n{prose}[a]: {prose}");
         assert_eq!(findings(Language::Markdown, &text), [wide(1, 101), wide(5, 101)]);
         assert_eq!(findings(Language::Markdown, &line(101, "| ")), [""; 0]);
+    }
+
+    #[test]
+    fn markers_of_a_merge_conflict_are_found() {
+        let (left, right) = ("<".repeat(7), ">".repeat(7));
+        let text = format!("{left} HEAD\none\n{}\ntwo\n{right} 1a2b3c4\n", "=".repeat(7));
+        let found = findings_in("a.md", Language::Markdown, &text);
+        let conflict = "a marker of a merge conflict: resolve the conflict";
+        assert_eq!(found, [format!("a.md:1: {conflict}"), format!("a.md:5: {conflict}")]);
+        let text = format!("{left}\n> {right} quoted\n{left}< eight\n");
+        assert!(findings_in("a.md", Language::Markdown, &text).is_empty());
     }
 }
