@@ -10,6 +10,7 @@ pub mod control;
 mod ended;
 mod interrupt;
 pub mod machine;
+pub mod observe;
 mod own_host;
 mod peer;
 mod serde_text;

@@ -38,6 +38,7 @@ impl TcpInfo {
         match name {
             "snd_wscale" => self.shifts().map(|(sent, _)| sent),
             "rcv_wscale" => self.shifts().map(|(_, received)| received),
+            "delivery_rate_app_limited" => self.is_app_limited().map(u64::from),
             _ => FIELDS.iter().find(|field| field.name == name).and_then(|field| self.read(field)),
         }
     }
@@ -48,6 +49,13 @@ impl TcpInfo {
         let byte = u64::from(*self.bytes[..self.length].get(6)?);
         let (low, high) = (byte & 0xf, byte >> 4);
         Some(if cfg!(target_endian = "little") { (low, high) } else { (high, low) })
+    }
+
+    /// Returns whether the delivery rate was limited by the application: a bit field, whose first
+    /// bit is the lowest one on little-endian machines.
+    fn is_app_limited(&self) -> Option<bool> {
+        let byte = *self.bytes[..self.length].get(7)?;
+        Some(byte & if cfg!(target_endian = "little") { 1 } else { 0x80 } != 0)
     }
 
     /// Returns the names and values of all fields that this kernel provides. Names have no prefix
@@ -113,6 +121,7 @@ const FIELDS: &[Field] = &[
     field("rcv_space", 96, 4),
     field("total_retrans", 100, 4),
     field("pacing_rate", 104, 8),
+    field("max_pacing_rate", 112, 8),
     field("bytes_acked", 120, 8),
     field("bytes_received", 128, 8),
     field("segs_out", 136, 4),
@@ -134,6 +143,10 @@ const FIELDS: &[Field] = &[
     field("rcv_ooopack", 224, 4),
     field("snd_wnd", 228, 4),
     field("rcv_wnd", 232, 4),
+    field("rehash", 236, 4),
+    field("total_rto", 240, 2),
+    field("total_rto_recoveries", 242, 2),
+    field("total_rto_time", 244, 4),
 ];
 
 /// The memory in the buffers of a socket.
@@ -192,6 +205,16 @@ pub fn max_segment(socket: impl AsFd) -> io::Result<u32> {
     Ok(u32::try_from(bytes).unwrap_or(0))
 }
 
+/// Limits the rate at which `socket` sends, in bytes per second (`SO_MAX_PACING_RATE`). TCP paces
+/// by itself if the queue of the interface does not.
+///
+/// # Errors
+/// The error of the kernel.
+pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Result<()> {
+    let value = bytes_per_second.to_ne_bytes();
+    socket_option::set(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &value)
+}
+
 /// Lets the kernel tune both buffers of `socket` again after their sizes were set (`SO_BUF_LOCK`).
 ///
 /// # Errors
@@ -221,6 +244,7 @@ mod tests {
         assert_eq!(sent.field("bytes_sent"), Some(5_000));
         assert_eq!(received.field("bytes_received"), Some(5_000));
         assert_eq!(sent.field("state"), Some(1), "TCP_ESTABLISHED");
+        assert!(sent.field("delivery_rate_app_limited").is_some_and(|bit| bit <= 1));
         assert!(sent.field("snd_mss").unwrap() > 500);
         assert_eq!(sent.field("no such field"), None);
     }
@@ -272,6 +296,13 @@ mod tests {
         assert!((500..=1_460).contains(&max_segment(&near).unwrap()));
         assert!(set_max_segment(&near, 1).is_err());
         unlock_buffers(&near).unwrap();
+    }
+
+    #[test]
+    fn the_pacing_rate_is_limited() {
+        let (near, _far) = pair();
+        set_max_pacing_rate(&near, 1_000_000).unwrap();
+        assert_eq!(TcpInfo::of(&near).unwrap().field("max_pacing_rate"), Some(1_000_000));
     }
 
     #[test]

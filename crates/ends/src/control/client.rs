@@ -6,7 +6,7 @@ use super::lines::{LineError, Lines, send};
 use super::message::{Description, Opened, Ready, Reply, Report, Request, RunSpec};
 use crate::peer::Peer;
 use crate::socket::{Network, Options, Stream, max_segment};
-use linerate_evidence::{EndCounters, FastPath};
+use linerate_evidence::{EndCounters, EndEvidence, FastPath};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -138,7 +138,9 @@ impl Remote {
     pub fn await_done(&mut self, deadline: Instant) -> Result<Option<Report>, ControlError> {
         match self.lines.next_message(deadline.saturating_duration_since(Instant::now())) {
             Ok(Reply::Done(report)) => {
-                Ok(Some(Report { counters: named(report.counters), ..report }))
+                let evidence =
+                    report.evidence.map(|evidence| Box::new(printable_evidence(*evidence)));
+                Ok(Some(Report { counters: named(report.counters), evidence, ..report }))
             }
             Ok(other) => Err(unexpected(other)),
             Err(LineError::TimedOut) => Ok(None),
@@ -202,6 +204,14 @@ fn named(counters: EndCounters) -> EndCounters {
     let fast_path =
         counters.fast_path.map(|path| FastPath { misses: names(path.misses), hits: path.hits });
     EndCounters { counts: names(counters.counts), fast_path }
+}
+
+/// Replaces invalid names and settings in evidence.
+fn printable_evidence(evidence: EndEvidence) -> EndEvidence {
+    let system = evidence.system.into_iter().map(|(name, count)| (printable(&name), count));
+    let settings = evidence.settings.into_iter();
+    let settings = settings.map(|(name, value)| (printable(&name), printable(&value)));
+    EndEvidence { system: system.collect(), settings: settings.collect(), ..evidence }
 }
 
 /// Converts an unexpected reply to an error: a refusal, or a violation of the protocol.

@@ -4,7 +4,7 @@ use super::error::ControlError;
 use super::greeting::{self, Token};
 use crate::ended::Ended;
 use crate::serde_text;
-use linerate_evidence::EndCounters;
+use linerate_evidence::{EndCounters, EndEvidence};
 use serde::{Deserialize, Serialize};
 
 /// A request of a sweep.
@@ -70,6 +70,12 @@ pub struct RunSpec {
     pub max_milliseconds: u64,
     /// The MSS to announce; `None` selects that of the interface.
     pub max_segment: Option<u16>,
+    /// Is the run observed, and from how many milliseconds after its first byte?
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observe_after: Option<u64>,
+    /// Is the data discarded without a copy, and without the pauses of the sink?
+    #[serde(default)]
+    pub discard: bool,
 }
 
 /// The identity of a sink and its machine.
@@ -137,7 +143,7 @@ pub struct Ready {
 }
 
 /// The sink's report on a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The reason for the end.
     pub ended: Ended,
@@ -150,6 +156,9 @@ pub struct Report {
     pub wrong_at: Option<u64>,
     /// The counters of the connection at its end, and the sampled peaks.
     pub counters: EndCounters,
+    /// The evidence, if the run was observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Box<EndEvidence>>,
 }
 
 impl Report {
@@ -187,7 +196,7 @@ mod tests {
     fn impossible_byte_counts_are_refused() {
         let report = |ended, bytes| {
             let counters = EndCounters::default();
-            Report { ended, bytes, span_nanos: 1, wrong_at: None, counters }
+            Report { ended, bytes, span_nanos: 1, wrong_at: None, counters, evidence: None }
                 .checked(60, 100)
                 .is_ok()
         };

@@ -5,6 +5,7 @@ use super::shared::Shared;
 use crate::control::greeting::Token;
 use crate::control::{Ready, Reply, Report};
 use crate::socket::{ReadResult, Stream, counters};
+use linerate_evidence::EndEvidence;
 use std::net::SocketAddr;
 
 /// Serves the data connection of run `token`, after the data that is already received.
@@ -22,8 +23,9 @@ pub(super) fn serve(
     };
     let receive_granted = stream.receive_buffer().unwrap_or(0);
     run.send(&Reply::Ready(Ready { granted_bytes: receive_granted }));
-    let result = run.take(stream, already, || shared.connections.is_closing());
-    let report = report(stream, &result);
+    let is_closing = || shared.connections.is_closing();
+    let (result, evidence) = run.take(stream, already, shared.limits.pause, is_closing);
+    let report = report(stream, &result, evidence);
     run.end();
     run.send(&Reply::Done(report));
     let verified = run.verifies().then_some(result.wrong_at.is_none());
@@ -31,12 +33,13 @@ pub(super) fn serve(
     shared.tell(&Event::Served(Served::new(peer, service, &result)));
 }
 
-fn report(stream: &Stream, result: &ReadResult) -> Report {
+fn report(stream: &Stream, result: &ReadResult, evidence: Option<EndEvidence>) -> Report {
     Report {
         ended: result.ended,
         bytes: result.bytes,
         span_nanos: u64::try_from(result.span().as_nanos()).unwrap_or(u64::MAX),
         wrong_at: result.wrong_at,
         counters: counters(stream, &result.peaks),
+        evidence: evidence.map(Box::new),
     }
 }

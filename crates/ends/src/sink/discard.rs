@@ -16,6 +16,8 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, first: &[u8], shared: &Sh
         pattern: None,
         max_time: Duration::MAX,
         idle_time: shared.limits.idle,
+        pause: shared.limits.pause,
+        discard: false,
     };
     let result = read_task.run(stream, first, || shared.connections.is_closing());
     shared.tell(&Event::Served(Served::new(peer, Service::Plain, &result)));

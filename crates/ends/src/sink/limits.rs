@@ -14,11 +14,13 @@ pub struct Limits {
     /// A run whose data connection does not arrive within this time is cancelled, and unlocks the
     /// receive buffer.
     pub arrival: Duration,
+    /// Time to wait after each read, which makes the sink a slow reader.
+    pub pause: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let (idle, arrival) = (Duration::from_secs(600), Duration::from_secs(10));
-        Self { connections: 64, sessions: 8, idle, arrival }
+        Self { connections: 64, sessions: 8, idle, arrival, pause: Duration::ZERO }
     }
 }

@@ -2,9 +2,11 @@
 
 use super::receive_buffer::ReceiveBufferGuard;
 use crate::control::{Reply, RunSpec, send};
+use crate::observe::{CallClock, observed};
 use crate::serve::lock;
 use crate::socket::{ReadResult, ReadTask, Stream};
 use crate::workload::Pattern;
+use linerate_evidence::EndEvidence;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -113,13 +115,15 @@ impl<'a> Run<'a> {
         expected
     }
 
-    /// Reads the data of the run until it ends, is stopped, or `is_closing` returns true.
+    /// Reads the data of the run until it ends, is stopped, or `is_closing` returns true, with a
+    /// `pause` after each read. Returns the evidence too if the run is observed.
     pub(super) fn take(
         &self,
         stream: &Stream,
         already: &[u8],
+        pause: Duration,
         is_closing: impl Fn() -> bool,
-    ) -> ReadResult {
+    ) -> (ReadResult, Option<EndEvidence>) {
         let max_time = Duration::from_millis(self.spec.max_milliseconds);
         let read_task = ReadTask {
             bytes: self.spec.bytes,
@@ -127,8 +131,17 @@ impl<'a> Run<'a> {
             pattern: self.spec.verify.map(Pattern::new),
             max_time,
             idle_time: max_time.max(ARRIVAL_TIMEOUT),
+            pause: if self.spec.discard { Duration::ZERO } else { pause },
+            discard: self.spec.discard,
         };
-        read_task.run(stream, already, || self.stopped.load(Ordering::Relaxed) || is_closing())
+        let stop = || self.stopped.load(Ordering::Relaxed) || is_closing();
+        let Some(after) = self.spec.observe_after else {
+            return (read_task.run(stream, already, stop), None);
+        };
+        let clock = CallClock::new();
+        let read = || read_task.run_timed(stream, &clock, already, stop);
+        let (result, evidence) = observed(stream, &clock, Duration::from_millis(after), read);
+        (result, Some(evidence))
     }
 
     /// Ends the run.

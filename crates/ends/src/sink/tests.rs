@@ -61,6 +61,8 @@ fn spec(bytes: u64) -> RunSpec {
         verify: Some(5),
         max_milliseconds: 60_000,
         max_segment: Some(1_460),
+        observe_after: None,
+        discard: false,
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Options {
     pub congestion: Option<String>,
     /// `TCP_NODELAY`.
     pub no_delay: bool,
+    /// `SO_MAX_PACING_RATE`, in bytes per second.
+    pub max_pacing_rate: Option<u64>,
 }
 
 /// Connects to `address`, or fails after `timeout`.
@@ -129,6 +131,9 @@ fn open(address: SocketAddr, options: &Options) -> io::Result<OwnedFd> {
     }
     if let Some(name) = &options.congestion {
         sockopt::set_tcp_congestion(&socket, name)?;
+    }
+    if let Some(rate) = options.max_pacing_rate {
+        kernel_tcp::set_max_pacing_rate(&socket, rate)?;
     }
     sockopt::set_tcp_nodelay(&socket, options.no_delay)?;
     Ok(socket)

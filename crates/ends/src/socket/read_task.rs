@@ -4,7 +4,9 @@ use super::counters::Sampler;
 use super::pause::{SLICE, is_pause};
 use super::stream::Stream;
 use crate::ended::Ended;
+use crate::observe::CallClock;
 use crate::workload::Pattern;
+use rustix::net::RecvFlags;
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,10 @@ pub struct ReadTask {
     pub max_time: Duration,
     /// Maximum time without data.
     pub idle_time: Duration,
+    /// Time to wait after each read.
+    pub pause: Duration,
+    /// Is the data discarded by the kernel, without a copy? Requires that it is not compared.
+    pub discard: bool,
 }
 
 /// The result of a read transfer.
@@ -58,11 +64,23 @@ impl ReadTask {
     /// Reads from `stream`, after the data that is already received. Ends when all bytes are read,
     /// at the end of the stream, after the maximum time, or when `stop` returns true.
     pub fn run(&self, stream: &Stream, already: &[u8], stop: impl Fn() -> bool) -> ReadResult {
+        self.run_timed(stream, &CallClock::new(), already, stop)
+    }
+
+    /// Reads like [`ReadTask::run`], and notes the time in calls of `read` with `clock`.
+    pub fn run_timed(
+        &self,
+        stream: &Stream,
+        clock: &CallClock,
+        already: &[u8],
+        stop: impl Fn() -> bool,
+    ) -> ReadResult {
         // Written now, so that no read of the run causes page faults.
         let mut buffer = vec![u8::MAX; self.read_size.max(1)];
         let opened = Instant::now();
         let mut result = ReadResult::nothing(opened);
-        let mut sources = already.chain(stream);
+        let discard = self.discard && self.pattern.is_none();
+        let mut sources = already.chain(Source { stream, discard });
         if let Err(error) = stream.set_read_timeout(Some(SLICE.min(self.max_time).max(MIN_TIMEOUT)))
         {
             return result.end(Ended::Broken, Some(error));
@@ -70,7 +88,9 @@ impl ReadTask {
         loop {
             let wanted = usize::try_from(self.bytes - result.bytes).unwrap_or(usize::MAX);
             let room = buffer.len().min(wanted);
+            clock.enter();
             let got = sources.read(&mut buffer[..room]);
+            clock.leave(*got.as_ref().unwrap_or(&0));
             let now = Instant::now();
             result.finished = now;
             match got {
@@ -90,6 +110,9 @@ impl ReadTask {
                 return result.end(Ended::TimeUp, None);
             }
             result.peaks.look(now, stream);
+            if !self.pause.is_zero() {
+                std::thread::sleep(self.pause);
+            }
         }
     }
 
@@ -106,6 +129,25 @@ impl ReadTask {
         let since = |then: Instant| now.saturating_duration_since(then);
         result.first.is_some_and(|first| since(first) >= self.max_time)
             || since(result.last.unwrap_or(opened)) >= self.idle_time
+    }
+}
+
+/// A stream whose data is copied or discarded.
+struct Source<'a> {
+    stream: &'a Stream,
+    discard: bool,
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.stream {
+            // TCP discards the data if the length may be truncated, and returns its length.
+            Stream::Kernel(stream) if self.discard => {
+                let room = into.len();
+                Ok(rustix::net::recv(stream, into, RecvFlags::TRUNC)?.1.min(room))
+            }
+            mut stream => stream.read(into),
+        }
     }
 }
 
@@ -146,7 +188,15 @@ mod tests {
 
     fn read_task(bytes: u64) -> ReadTask {
         let (pattern, minute) = (Some(Pattern::new(7)), Duration::from_secs(60));
-        ReadTask { bytes, read_size: 1_000, pattern, max_time: minute, idle_time: minute }
+        ReadTask {
+            bytes,
+            read_size: 1_000,
+            pattern,
+            max_time: minute,
+            idle_time: minute,
+            pause: Duration::ZERO,
+            discard: false,
+        }
     }
 
     #[test]
@@ -173,6 +223,16 @@ mod tests {
             (result.bytes, result.ended, result.wrong_at),
             (3_000, Ended::EndOfStream, Some(2_999))
         );
+    }
+
+    #[test]
+    fn discarded_data_is_counted() {
+        let (mut near, far) = pair();
+        near.write_all(&[7; 5_000]).unwrap();
+        let task = ReadTask { discard: true, pattern: None, ..read_task(4_500) };
+        let result = task.run(&far, b"", || false);
+        assert_eq!((result.bytes, result.ended), (4_500, Ended::Complete));
+        assert_eq!((&far).read(&mut [0; 1_000]).unwrap(), 500);
     }
 
     #[test]

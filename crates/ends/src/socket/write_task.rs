@@ -3,9 +3,10 @@
 use super::counters::Sampler;
 use super::pause::{SLICE, is_pause};
 use super::stream::Stream;
+use crate::observe::CallClock;
 use crate::workload::{Pattern, chargen};
 use std::io::{self, Write};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The parameters of a transfer to write.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,8 @@ pub struct WriteTask {
     pub write_size: usize,
     /// The data.
     pub contents: Contents,
+    /// Time to wait after each write.
+    pub pause: Duration,
 }
 
 /// The data that a source writes.
@@ -57,6 +60,16 @@ impl WriteTask {
     /// Writes to `stream` until all bytes are accepted or `stop` returns true. The arguments of
     /// `stop` are the time of the first write and the current time.
     pub fn run(&self, stream: &Stream, stop: impl Fn(Instant, Instant) -> bool) -> WriteResult {
+        self.run_timed(stream, &CallClock::new(), stop)
+    }
+
+    /// Writes like [`WriteTask::run`], and notes the time in calls of `write` with `clock`.
+    pub fn run_timed(
+        &self,
+        stream: &Stream,
+        clock: &CallClock,
+        stop: impl Fn(Instant, Instant) -> bool,
+    ) -> WriteResult {
         let mut buffer = vec![0; self.write_size.max(1)];
         // Untouched memory maps to a single page of zeros, which would be read faster than real
         // data.
@@ -69,8 +82,11 @@ impl WriteTask {
             let left = usize::try_from(self.bytes - given.bytes).unwrap_or(usize::MAX);
             let length = buffer.len().min(left);
             self.contents.renew(given.bytes, &mut buffer[..length]);
-            if !write_whole(stream, &buffer[..length], &mut given, &stop) {
+            if !write_whole((stream, clock), &buffer[..length], &mut given, &stop) {
                 break;
+            }
+            if !self.pause.is_zero() {
+                std::thread::sleep(self.pause);
             }
         }
         given
@@ -79,13 +95,16 @@ impl WriteTask {
 
 /// Writes all of `bytes`. Returns false if the transfer ended before.
 fn write_whole(
-    mut stream: &Stream,
+    (mut stream, clock): (&Stream, &CallClock),
     mut bytes: &[u8],
     given: &mut WriteResult,
     stop: &impl Fn(Instant, Instant) -> bool,
 ) -> bool {
     while !bytes.is_empty() {
-        match stream.write(bytes) {
+        clock.enter();
+        let written = stream.write(bytes);
+        clock.leave(*written.as_ref().unwrap_or(&0));
+        match written {
             Ok(count) => {
                 bytes = &bytes[count..];
                 given.bytes += count as u64;
@@ -118,7 +137,12 @@ mod tests {
     }
 
     fn write_task(bytes: u64) -> WriteTask {
-        WriteTask { bytes, write_size: 1_000, contents: Contents::Pattern(Pattern::new(3)) }
+        WriteTask {
+            bytes,
+            write_size: 1_000,
+            contents: Contents::Pattern(Pattern::new(3)),
+            pause: Duration::ZERO,
+        }
     }
 
     #[test]

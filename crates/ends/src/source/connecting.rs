@@ -80,6 +80,8 @@ pub fn send_verified(
         verify: Some(seed),
         max_milliseconds: u64::try_from(max_time.as_millis()).unwrap_or(u64::MAX).max(1),
         max_segment: None,
+        observe_after: None,
+        discard: false,
     };
     let opened = remote.open(&spec).map_err(|error| unable(peer, error))?;
     let broken = |source| SourceError::Broken { bytes: 0, source };
@@ -107,7 +109,12 @@ pub fn send_verified(
 }
 
 fn write_task(supply: &Supply, contents: Contents) -> WriteTask {
-    WriteTask { bytes: supply.limit(), write_size: supply.write_length(), contents }
+    WriteTask {
+        bytes: supply.limit(),
+        write_size: supply.write_length(),
+        contents,
+        pause: Duration::ZERO,
+    }
 }
 
 /// Returns the condition that ends the writing: the maximum time, or an interrupt.

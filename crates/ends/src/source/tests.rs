@@ -111,7 +111,8 @@ fn an_impossible_report_of_a_sink_is_refused() {
         [(Ended::Complete, 999), (Ended::EndOfStream, 1_001), (Ended::TimeUp, u64::MAX)]
     {
         let counters = EndCounters::default();
-        let report = Report { ended, bytes, span_nanos: 1, wrong_at: None, counters };
+        let report =
+            Report { ended, bytes, span_nanos: 1, wrong_at: None, counters, evidence: None };
         let (peer, sink) = fake_sink(report);
         let never = Interrupt::default();
         let error =

@@ -95,6 +95,8 @@ fn spec(options: &Options, request: &RunRequest) -> RunSpec {
         verify: request.verify.then_some(request.seed),
         max_milliseconds: request.max_time.as_millis().max(1),
         max_segment: options.max_segment,
+        observe_after: None,
+        discard: false,
     }
 }
 
@@ -191,6 +193,7 @@ mod tests {
             span_nanos: sink_ms * 1_000_000,
             wrong_at: None,
             counters: EndCounters::default(),
+            evidence: None,
         };
         let received = began + Duration::from_millis(source_ms);
         Timing::of(began, received, &report, Duration::from_millis(round_trip_ms))

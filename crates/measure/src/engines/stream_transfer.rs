@@ -84,7 +84,8 @@ fn check_end(carried: Carried) -> Result<Carried, BenchError> {
 pub(crate) fn write_task(request: &RunRequest) -> WriteTask {
     let pattern = || Contents::Pattern(Pattern::new(request.seed));
     let contents = if request.verify { pattern() } else { Contents::Any };
-    WriteTask { bytes: request.bytes, write_size: request.write_size, contents }
+    let pause = Duration::ZERO;
+    WriteTask { bytes: request.bytes, write_size: request.write_size, contents, pause }
 }
 
 /// Returns the task of the sink. Its time starts with the first byte, because threads may start
@@ -97,6 +98,8 @@ pub(crate) fn read_task(request: &RunRequest) -> ReadTask {
         pattern: request.verify.then(|| Pattern::new(request.seed)),
         max_time,
         idle_time: max_time.saturating_add(TIMEOUT),
+        pause: Duration::ZERO,
+        discard: false,
     }
 }
 

@@ -100,7 +100,9 @@ fn outcome_of_report(
     let mut counters = EndCounters::default();
     counters.set("\x1b[2J", 5);
     counters.fast_path = Some(FastPath { hits: 1, misses: [("\x07".to_owned(), 1)].into() });
-    let (peer, sink) = fake_sink(Report { ended, bytes, span_nanos: u64::MAX, wrong_at, counters });
+    let (evidence, span_nanos) = (None, u64::MAX);
+    let report = Report { ended, bytes, span_nanos, wrong_at, counters, evidence };
+    let (peer, sink) = fake_sink(report);
     let mut bench = KernelBench::new(&plan(|draft| draft.peer = Some(peer))).unwrap();
     let outcome = bench.run(&request(17, 17, 100_000), &Interrupt::default());
     drop(bench);

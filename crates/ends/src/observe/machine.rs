@@ -1,0 +1,108 @@
+//! The time of all CPUs by purpose, from /proc/stat.
+
+use linerate_evidence::MachineEvidence;
+use std::fs;
+
+/// Time of each CPU since the start of the machine, in clock ticks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct MachineCounters {
+    cpus: Vec<CpuTicks>,
+}
+
+/// Ticks of one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct CpuTicks {
+    total: u64,
+    idle: u64,
+    softirq: u64,
+    steal: u64,
+}
+
+impl MachineCounters {
+    /// Reads the counters of this machine.
+    pub(super) fn read() -> Self {
+        Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    /// Parses lines `cpuN user nice system idle iowait irq softirq steal guest guest_nice`. The
+    /// time of guests is part of the time of users.
+    fn parse(text: &str) -> Self {
+        let cpu = |line: &str| {
+            let rest = line.strip_prefix("cpu")?;
+            let (_number, ticks) = rest.split_once(' ').filter(|(number, _)| !number.is_empty())?;
+            let ticks: Vec<u64> =
+                ticks.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect();
+            let &[_, _, _, idle, iowait, _, softirq, steal] = &ticks[..] else { return None };
+            Some(CpuTicks { total: ticks.iter().sum(), idle: idle + iowait, softirq, steal })
+        };
+        Self { cpus: text.lines().filter_map(cpu).collect() }
+    }
+
+    /// Returns the shares of the time since `earlier`.
+    pub(super) fn since(&self, earlier: &Self) -> MachineEvidence {
+        if self.cpus.len() != earlier.cpus.len() {
+            return MachineEvidence::default();
+        }
+        let mut differences =
+            self.cpus.iter().zip(&earlier.cpus).map(|(now, then)| now.since(then));
+        let sum = differences.clone().fold(CpuTicks::default(), CpuTicks::plus);
+        let softirq = differences
+            .try_fold(0.0_f64, |most, cpu| cpu.share(cpu.softirq).map(|share| most.max(share)));
+        MachineEvidence {
+            steal_share: sum.share(sum.steal),
+            softirq_share: softirq.filter(|_| sum.total > 0),
+            idle_share: sum.share(sum.idle),
+        }
+    }
+}
+
+impl CpuTicks {
+    const fn since(&self, then: &Self) -> Self {
+        Self {
+            total: self.total.saturating_sub(then.total),
+            idle: self.idle.saturating_sub(then.idle),
+            softirq: self.softirq.saturating_sub(then.softirq),
+            steal: self.steal.saturating_sub(then.steal),
+        }
+    }
+
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            total: self.total + other.total,
+            idle: self.idle + other.idle,
+            softirq: self.softirq + other.softirq,
+            steal: self.steal + other.steal,
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a share, shown with three digits")]
+    fn share(self, part: u64) -> Option<f64> {
+        (self.total > 0).then(|| part as f64 / self.total as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_differences_of_ticks() {
+        let then =
+            MachineCounters::parse("cpu 9 9\ncpu0 0 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\n");
+        let now = MachineCounters::parse(
+            "cpu  9 9 9\ncpu0 10 0 10 60 0 0 20 0 0 0\ncpu1 50 0 20 20 0 0 0 10 0 0\nintr 5\n",
+        );
+        let shares = now.since(&then);
+        assert_eq!((shares.steal_share, shares.softirq_share), (Some(0.05), Some(0.2)));
+        assert_eq!(shares.idle_share, Some(0.4));
+    }
+
+    #[test]
+    fn unknown_text_has_no_shares() {
+        let none = MachineCounters::parse("cpu0 1 2\ncpux\n");
+        assert_eq!(none.since(&none), MachineEvidence::default());
+        let one = MachineCounters::parse("cpu0 1 1 1 1 1 1 1 1\n");
+        assert_eq!(one.since(&none), MachineEvidence::default());
+        assert_eq!(one.since(&one).steal_share, None, "no time has passed");
+    }
+}

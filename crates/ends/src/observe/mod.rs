@@ -1,0 +1,145 @@
+//! Observation of one end of a run by a second thread: what the transferring thread, its machine,
+//! its connection and the queues did.
+//!
+//! The observer waits until the transfer is under way, so that the handshake and slow start are
+//! over. Then it takes a snapshot of all counters, samples the queues at regular intervals, and
+//! takes the second snapshot at the end. A thread that blocks in `write` could not sample itself.
+
+mod call_clock;
+mod machine;
+mod reading;
+mod samples;
+mod snapshot;
+mod system;
+mod thread;
+
+pub use call_clock::CallClock;
+
+use crate::socket::Stream;
+use linerate_evidence::EndEvidence;
+use samples::Samples;
+use snapshot::Snapshot;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::park_timeout;
+use std::time::{Duration, Instant};
+
+/// Interval between two samples. A sample takes a few microseconds.
+const INTERVAL: Duration = Duration::from_millis(2);
+
+/// Executes `transfer`, which uses `stream` and `clock`, in this thread, while another thread
+/// observes it. The observed part begins `after` the first byte. Without a second thread the
+/// evidence is empty.
+pub fn observed<T>(
+    stream: &Stream,
+    clock: &CallClock,
+    after: Duration,
+    transfer: impl FnOnce() -> T,
+) -> (T, EndEvidence) {
+    let is_over = &AtomicBool::new(false);
+    let observed_thread = thread::own_number();
+    std::thread::scope(|scope| {
+        let observe = move || {
+            let mut observer = Observer { stream, clock, observed_thread, after };
+            observer.run(is_over)
+        };
+        let observer = std::thread::Builder::new().spawn_scoped(scope, observe).ok();
+        let result = transfer();
+        is_over.store(true, Ordering::Relaxed);
+        let evidence = observer.map(|observer| {
+            observer.thread().unpark();
+            observer.join().unwrap_or_default()
+        });
+        (result, evidence.unwrap_or_default())
+    })
+}
+
+/// The observer of one end.
+struct Observer<'a> {
+    stream: &'a Stream,
+    clock: &'a CallClock,
+    observed_thread: Option<u32>,
+    after: Duration,
+}
+
+impl Observer<'_> {
+    fn run(&mut self, is_over: &AtomicBool) -> EndEvidence {
+        let mut samples = Samples::default();
+        let mut first_byte: Option<Instant> = None;
+        let mut first: Option<Snapshot> = None;
+        while !is_over.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            if first_byte.is_none() && self.clock.bytes() > 0 {
+                first_byte = Some(now);
+            }
+            let is_due = first_byte.is_some_and(|began| now - began >= self.after);
+            if first.is_none() && is_due {
+                first = Some(self.snapshot());
+            }
+            if first.is_some() {
+                samples.take(self.stream, self.clock);
+            } else {
+                samples.note_earlier(self.stream);
+            }
+            park_timeout(INTERVAL);
+        }
+        let Some(first) = first else { return EndEvidence::default() };
+        self.snapshot().since(&first, &samples)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot::take(self.stream, self.clock, self.observed_thread)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::socket::{Contents, WriteTask};
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn both_the_thread_and_the_connection_are_observed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near: Stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap().into();
+        let mut far = listener.accept().unwrap().0;
+        let reader = std::thread::spawn(move || {
+            let mut buffer = vec![0; 1 << 16];
+            while far.read(&mut buffer).is_ok_and(|count| count > 0) {}
+        });
+        let clock = CallClock::new();
+        let task = WriteTask {
+            bytes: u64::MAX,
+            write_size: 1 << 16,
+            contents: Contents::Any,
+            pause: Duration::ZERO,
+        };
+        // Ends by work done and not by time: the observer must have seen a part of it.
+        let (given, evidence) = observed(&near, &clock, Duration::ZERO, || {
+            task.run_timed(&near, &clock, |began, now| now - began >= 20 * INTERVAL)
+        });
+        drop(near);
+        reader.join().unwrap();
+        assert!(given.bytes > 0);
+        let bytes = evidence.bytes.unwrap();
+        assert!(bytes > 0 && bytes <= given.bytes);
+        assert!(evidence.seconds.unwrap() > 0.0);
+        assert!(evidence.thread.cpu_nanos.is_some() && evidence.thread.call_nanos.is_some());
+        assert!(evidence.connection.acknowledged_bytes.is_some());
+        let states = evidence.states.unwrap();
+        let sum = states.buffer_full
+            + states.out_of_data
+            + states.window_full
+            + states.congestion_window_full
+            + states.held_back;
+        assert!((sum - 1.0).abs() < 1e-9, "{states:?}");
+    }
+
+    #[test]
+    fn a_transfer_that_is_over_too_soon_has_no_evidence() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near: Stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap().into();
+        let ((), evidence) = observed(&near, &CallClock::new(), Duration::from_secs(9), || {});
+        assert_eq!(evidence, EndEvidence::default());
+    }
+}

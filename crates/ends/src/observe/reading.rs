@@ -1,0 +1,106 @@
+//! The variables of a connection at one moment, of the kernel's TCP or of linerate's.
+
+use crate::socket::Stream;
+use linerate_link::kernel_socket::unread_bytes;
+use linerate_link::kernel_tcp::{self, TcpInfo};
+use std::net::TcpStream;
+
+/// The variables of a connection at one moment. `None` is a value that its TCP does not provide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reading {
+    pub(super) segment: Option<u64>,
+    /// In segments.
+    pub(super) congestion_window: Option<u64>,
+    /// In segments.
+    pub(super) slow_start_threshold: Option<u64>,
+    /// Segments in the network: sent, and neither acknowledged nor lost.
+    pub(super) in_flight: Option<u64>,
+    pub(super) unacknowledged: Option<u64>,
+    pub(super) unsent: Option<u64>,
+    pub(super) unread: Option<u64>,
+    pub(super) send_memory: Option<u64>,
+    pub(super) receive_memory: Option<u64>,
+    pub(super) drops: Option<u64>,
+    pub(super) peer_window: Option<u64>,
+    pub(super) round_trip: Option<u64>,
+    pub(super) shortest_round_trip: Option<u64>,
+    pub(super) busy: Option<u64>,
+    pub(super) receive_window_limited: Option<u64>,
+    pub(super) send_buffer_limited: Option<u64>,
+    pub(super) data_segments_sent: Option<u64>,
+    pub(super) retransmitted: Option<u64>,
+    pub(super) acknowledged: Option<u64>,
+    pub(super) timeouts: Option<u64>,
+    pub(super) path_mtu: Option<u64>,
+    pub(super) send_window_scale: Option<u64>,
+    pub(super) receive_window_scale: Option<u64>,
+    pub(super) delivery_rate: Option<u64>,
+}
+
+impl Reading {
+    /// Reads the variables of `stream`.
+    pub(super) fn of(stream: &Stream) -> Self {
+        match stream {
+            Stream::Kernel(stream) => Self::of_the_kernel(stream),
+            Stream::Own(stream) => Self::of_linerate(stream).unwrap_or_default(),
+        }
+    }
+
+    fn of_the_kernel(stream: &TcpStream) -> Self {
+        let info = TcpInfo::of(stream).ok();
+        let field = |name| info.as_ref().and_then(|info| info.field(name));
+        let memory = kernel_tcp::memory(stream).ok();
+        let in_flight = || {
+            let sent = field("unacked")? + field("retrans")?;
+            Some(sent.saturating_sub(field("sacked")? + field("lost")?))
+        };
+        Self {
+            segment: field("snd_mss"),
+            congestion_window: field("snd_cwnd"),
+            slow_start_threshold: field("snd_ssthresh"),
+            in_flight: in_flight(),
+            unacknowledged: kernel_tcp::unacknowledged_bytes(stream).ok(),
+            unsent: field("notsent_bytes"),
+            unread: unread_bytes(stream).ok(),
+            send_memory: memory.map(|memory| memory.send_queue),
+            receive_memory: memory.map(|memory| memory.receive_queue),
+            drops: memory.map(|memory| memory.drops),
+            peer_window: field("snd_wnd"),
+            round_trip: field("rtt"),
+            // The kernel's value for an unknown minimum.
+            shortest_round_trip: field("min_rtt").filter(|&micros| micros != u64::from(u32::MAX)),
+            busy: field("busy_time"),
+            receive_window_limited: field("rwnd_limited"),
+            send_buffer_limited: field("sndbuf_limited"),
+            data_segments_sent: field("data_segs_out"),
+            retransmitted: field("total_retrans"),
+            acknowledged: field("bytes_acked"),
+            timeouts: field("total_rto"),
+            path_mtu: field("pmtu"),
+            send_window_scale: field("snd_wscale"),
+            receive_window_scale: field("rcv_wscale"),
+            delivery_rate: field("delivery_rate"),
+        }
+    }
+
+    fn of_linerate(stream: &linerate_sockets::TcpStream) -> Option<Self> {
+        let (state, counted) = (stream.information().ok()?, stream.statistics().ok()?);
+        let segment = u64::from(state.effective_mss.max(1));
+        let unsent = u64::from(state.unsent);
+        Some(Self {
+            segment: Some(segment),
+            congestion_window: Some(u64::from(state.congestion_window) / segment),
+            slow_start_threshold: Some(u64::from(state.slow_start_threshold) / segment),
+            in_flight: Some(u64::from(state.in_flight) / segment),
+            unacknowledged: Some(u64::from(state.in_flight) + unsent),
+            unsent: Some(unsent),
+            peer_window: Some(state.send_window.into()),
+            round_trip: state.smoothed_round_trip.map(linerate_units::Duration::as_micros),
+            shortest_round_trip: state.shortest_round_trip.map(|time| time.as_micros()),
+            retransmitted: Some(counted.retransmitted_segments),
+            timeouts: Some(counted.retransmission_timeouts),
+            path_mtu: Some(state.path_mtu.into()),
+            ..Self::default()
+        })
+    }
+}

@@ -1,0 +1,200 @@
+//! Samples of the queues and windows of a connection.
+
+use super::call_clock::CallClock;
+use super::reading::Reading;
+use crate::socket::Stream;
+use linerate_evidence::{Distribution, QueueEvidence, SenderStates};
+
+/// Sums of the samples of a connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Samples {
+    unacknowledged: Sum,
+    unsent: Sum,
+    unread: Sum,
+    send_memory: Sum,
+    receive_memory: Sum,
+    congestion_window: Sum,
+    round_trip: Sum,
+    peer_window: Sum,
+    /// The largest congestion window before the observed part.
+    earlier_congestion_window: Option<u64>,
+    states: [u64; STATES],
+}
+
+/// The number of states of a sender.
+const STATES: usize = 5;
+
+/// The state of a sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    BufferFull,
+    OutOfData,
+    WindowFull,
+    CongestionWindowFull,
+    HeldBack,
+}
+
+/// Sum, number and maximum of samples.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    sum: u128,
+    count: u32,
+    max: u64,
+}
+
+impl Samples {
+    /// Samples `stream`.
+    pub(super) fn take(&mut self, stream: &Stream, clock: &CallClock) {
+        self.add(&Reading::of(stream), clock.is_in_call());
+    }
+
+    /// Notes the congestion window before the observed part.
+    pub(super) fn note_earlier(&mut self, stream: &Stream) {
+        let window = Reading::of(stream).congestion_window;
+        self.earlier_congestion_window = self.earlier_congestion_window.max(window);
+    }
+
+    fn add(&mut self, reading: &Reading, is_in_call: bool) {
+        self.unacknowledged.add(reading.unacknowledged);
+        self.unsent.add(reading.unsent);
+        self.unread.add(reading.unread);
+        self.send_memory.add(reading.send_memory);
+        self.receive_memory.add(reading.receive_memory);
+        self.congestion_window.add(reading.congestion_window);
+        self.round_trip.add(reading.round_trip);
+        self.peer_window.add(reading.peer_window);
+        if let Some(state) = state(reading, is_in_call) {
+            self.states[state as usize] += 1;
+        }
+    }
+
+    /// Returns the queues.
+    pub(super) fn queues(&self) -> QueueEvidence {
+        QueueEvidence {
+            unacknowledged: self.unacknowledged.distribution(),
+            unsent: self.unsent.distribution(),
+            unread: self.unread.distribution(),
+            send_memory: self.send_memory.distribution(),
+            receive_memory: self.receive_memory.distribution(),
+            drops: None,
+        }
+    }
+
+    pub(super) fn congestion_window(&self) -> Option<Distribution> {
+        self.congestion_window.distribution()
+    }
+
+    pub(super) const fn earlier_congestion_window(&self) -> Option<u64> {
+        self.earlier_congestion_window
+    }
+
+    pub(super) fn round_trip(&self) -> Option<Distribution> {
+        self.round_trip.distribution()
+    }
+
+    pub(super) fn peer_window(&self) -> Option<Distribution> {
+        self.peer_window.distribution()
+    }
+
+    /// Returns the states of the sender; `None` without samples.
+    #[allow(clippy::cast_precision_loss, reason = "shares of a number of samples")]
+    pub(super) fn states(&self) -> Option<SenderStates> {
+        let samples: u64 = self.states.iter().sum();
+        let share = |state: State| self.states[state as usize] as f64 / samples as f64;
+        (samples > 0).then(|| SenderStates {
+            samples,
+            buffer_full: share(State::BufferFull),
+            out_of_data: share(State::OutOfData),
+            window_full: share(State::WindowFull),
+            congestion_window_full: share(State::CongestionWindowFull),
+            held_back: share(State::HeldBack),
+        })
+    }
+}
+
+/// Returns the state of a sender. Its TCP sends whole segments, so less than one segment unsent is
+/// nothing, and a window with room for less than one segment is used. TCP may also wait for a
+/// larger part of the congestion window, to send several segments at once.
+fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
+    let segment = reading.segment?.max(1);
+    let (unacknowledged, unsent) = (reading.unacknowledged?, reading.unsent?);
+    let in_flight = unacknowledged.saturating_sub(unsent);
+    if unsent < segment {
+        return Some(if is_in_call { State::BufferFull } else { State::OutOfData });
+    }
+    let peer_window = reading.peer_window?;
+    if in_flight.saturating_add(segment) > peer_window || in_flight >= peer_window / 10 * 9 {
+        return Some(State::WindowFull);
+    }
+    let (in_network, congestion_window) = (reading.in_flight?, reading.congestion_window?);
+    if in_network >= congestion_window / 3 * 2 {
+        return Some(State::CongestionWindowFull);
+    }
+    Some(State::HeldBack)
+}
+
+impl Sum {
+    fn add(&mut self, value: Option<u64>) {
+        let Some(value) = value else { return };
+        self.sum += u128::from(value);
+        self.count += 1;
+        self.max = self.max.max(value);
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a mean, shown with few digits")]
+    fn distribution(&self) -> Option<Distribution> {
+        (self.count > 0)
+            .then(|| Distribution { mean: self.sum as f64 / f64::from(self.count), max: self.max })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(unacknowledged: u64, unsent: u64, window: u64, congestion: u64) -> Reading {
+        Reading {
+            segment: Some(1_000),
+            unacknowledged: Some(unacknowledged),
+            unsent: Some(unsent),
+            in_flight: Some((unacknowledged - unsent) / 1_000),
+            peer_window: Some(window),
+            congestion_window: Some(congestion),
+            ..Reading::default()
+        }
+    }
+
+    #[test]
+    fn the_state_of_a_sender_follows_from_its_queue_and_windows() {
+        let large = 1_000_000;
+        for (unacknowledged, unsent, window, congestion, in_call, expected) in [
+            (50_000, 0, large, 900, true, State::BufferFull),
+            (50_000, 999, large, 900, true, State::BufferFull),
+            (5_000, 0, large, 900, false, State::OutOfData),
+            (80_000, 20_000, 60_500, 900, true, State::WindowFull),
+            (9_000, 9_000, 0, 10, true, State::WindowFull),
+            (80_000, 70_000, large, 10, true, State::CongestionWindowFull),
+            (80_000, 73_000, large, 10, true, State::CongestionWindowFull),
+            (80_000, 70_000, large, 900, true, State::HeldBack),
+        ] {
+            let reading = reading(unacknowledged, unsent, window, congestion);
+            assert_eq!(state(&reading, in_call), Some(expected), "{reading:?}");
+        }
+    }
+
+    #[test]
+    fn states_are_shares_of_the_samples() {
+        let mut samples = Samples::default();
+        assert_eq!((samples.states(), samples.queues().unsent), (None, None));
+        samples.add(&Reading::default(), true);
+        assert_eq!(samples.states(), None, "a reading without values has no state");
+        for unsent in [0, 0, 0, 70_000] {
+            samples.add(&reading(80_000, unsent, 1_000_000, 10), true);
+        }
+        let states = samples.states().unwrap();
+        assert_eq!((states.samples, states.buffer_full), (4, 0.75));
+        assert_eq!(states.congestion_window_full, 0.25);
+        let unsent = samples.queues().unsent.unwrap();
+        assert_eq!((unsent.mean, unsent.max), (17_500.0, 70_000));
+    }
+}

@@ -1,0 +1,120 @@
+//! All counters of one end at one moment, and the differences between two moments.
+
+use super::call_clock::CallClock;
+use super::machine::MachineCounters;
+use super::reading::Reading;
+use super::samples::Samples;
+use super::system::SystemCounters;
+use super::thread::ThreadCounters;
+use crate::machine::sysctl;
+use crate::socket::Stream;
+use linerate_evidence::{ConnectionEvidence, EndEvidence, QueueEvidence, ThreadEvidence};
+use std::time::Instant;
+
+/// Settings that limit buffers, windows and packets.
+const SETTINGS: [&str; 9] = [
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.netdev_max_backlog",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_mtu_probing",
+];
+
+/// All counters of one end at one moment.
+#[derive(Clone, Debug)]
+pub(super) struct Snapshot {
+    at: Instant,
+    bytes: u64,
+    call_nanos: u64,
+    thread: ThreadCounters,
+    machine: MachineCounters,
+    system: SystemCounters,
+    reading: Reading,
+    send_buffer: Option<u64>,
+    receive_buffer: Option<u64>,
+}
+
+impl Snapshot {
+    /// Reads all counters.
+    pub(super) fn take(stream: &Stream, clock: &CallClock, thread: Option<u32>) -> Self {
+        Self {
+            at: Instant::now(),
+            bytes: clock.bytes(),
+            call_nanos: clock.call_nanos(),
+            thread: thread.map(ThreadCounters::of).unwrap_or_default(),
+            machine: MachineCounters::read(),
+            system: SystemCounters::read(),
+            reading: Reading::of(stream),
+            send_buffer: stream.send_buffer().ok(),
+            receive_buffer: stream.receive_buffer().ok(),
+        }
+    }
+
+    /// Returns the evidence of the time since `first`.
+    pub(super) fn since(&self, first: &Self, samples: &Samples) -> EndEvidence {
+        let settings = SETTINGS.iter().filter_map(|&name| Some((name.to_owned(), sysctl(name)?)));
+        EndEvidence {
+            seconds: Some(self.at.saturating_duration_since(first.at).as_secs_f64()),
+            bytes: Some(self.bytes.saturating_sub(first.bytes)),
+            thread: self.thread_since(first),
+            machine: self.machine.since(&first.machine),
+            connection: self.connection_since(first, samples),
+            queues: QueueEvidence { drops: self.reading.drops, ..samples.queues() },
+            states: samples.states(),
+            system: self.system.since(&first.system),
+            settings: settings.collect(),
+        }
+    }
+
+    fn thread_since(&self, first: &Self) -> ThreadEvidence {
+        let (now, then) = (&self.thread, &first.thread);
+        ThreadEvidence {
+            cpu_nanos: difference(now.cpu_nanos, then.cpu_nanos),
+            queue_wait_nanos: difference(now.queue_wait_nanos, then.queue_wait_nanos),
+            voluntary_switches: difference(now.voluntary_switches, then.voluntary_switches),
+            involuntary_switches: difference(now.involuntary_switches, then.involuntary_switches),
+            call_nanos: Some(self.call_nanos.saturating_sub(first.call_nanos)),
+        }
+    }
+
+    fn connection_since(&self, first: &Self, samples: &Samples) -> ConnectionEvidence {
+        let (now, then) = (&self.reading, &first.reading);
+        ConnectionEvidence {
+            busy_micros: difference(now.busy, then.busy),
+            receive_window_limited_micros: difference(
+                now.receive_window_limited,
+                then.receive_window_limited,
+            ),
+            send_buffer_limited_micros: difference(
+                now.send_buffer_limited,
+                then.send_buffer_limited,
+            ),
+            data_segments_sent: difference(now.data_segments_sent, then.data_segments_sent),
+            retransmitted_segments: difference(now.retransmitted, then.retransmitted),
+            acknowledged_bytes: difference(now.acknowledged, then.acknowledged),
+            retransmission_timeouts: now.timeouts,
+            path_mtu: now.path_mtu,
+            segment_bytes: now.segment,
+            send_window_scale: now.send_window_scale,
+            receive_window_scale: now.receive_window_scale,
+            congestion_window: samples.congestion_window(),
+            earlier_congestion_window: samples.earlier_congestion_window(),
+            slow_start_threshold: now.slow_start_threshold,
+            round_trip_micros: samples.round_trip(),
+            shortest_round_trip_micros: now.shortest_round_trip,
+            delivery_rate: now.delivery_rate,
+            peer_window: samples.peer_window(),
+            send_buffer: self.send_buffer,
+            receive_buffer: self.receive_buffer,
+        }
+    }
+}
+
+/// Returns the difference of a counter that only grows.
+fn difference(now: Option<u64>, then: Option<u64>) -> Option<u64> {
+    now?.checked_sub(then?)
+}

@@ -1,0 +1,137 @@
+//! Counters of the protocols, the interfaces and the packet queues of this network namespace.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+/// Maximum number of changed counters in a report, which limits the length of its line.
+const MAX_CHANGES: usize = 120;
+
+/// Columns of an interface in /proc/net/dev, in the order of the file.
+const INTERFACE: [&str; 16] = [
+    "rx_bytes",
+    "rx_packets",
+    "rx_errors",
+    "rx_dropped",
+    "rx_fifo_errors",
+    "rx_frame_errors",
+    "rx_compressed",
+    "rx_multicast",
+    "tx_bytes",
+    "tx_packets",
+    "tx_errors",
+    "tx_dropped",
+    "tx_fifo_errors",
+    "tx_collisions",
+    "tx_carrier_errors",
+    "tx_compressed",
+];
+
+/// Counters that say nothing about limits, or repeat others.
+const OMITTED: [&str; 4] = ["rx_compressed", "rx_multicast", "tx_compressed", "rx_frame_errors"];
+
+/// Counters by name, such as `Tcp.RetransSegs` or `eth0.rx_dropped`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SystemCounters(BTreeMap<String, u64>);
+
+impl SystemCounters {
+    /// Reads the counters of the network namespace of this thread.
+    pub(super) fn read() -> Self {
+        let read = |file: &str| {
+            fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default()
+        };
+        let mut counters = Self::default();
+        counters.add_tables(&read("snmp"));
+        counters.add_tables(&read("netstat"));
+        counters.add_interfaces(&read("dev"));
+        counters.add_softnet(&read("softnet_stat"));
+        counters
+    }
+
+    /// Returns the counters that have changed since `earlier`, with the difference.
+    pub(super) fn since(&self, earlier: &Self) -> BTreeMap<String, u64> {
+        let changed = self.0.iter().filter_map(|(name, &now)| {
+            let difference = now.checked_sub(*earlier.0.get(name)?)?;
+            (difference > 0).then(|| (name.clone(), difference))
+        });
+        changed.take(MAX_CHANGES).collect()
+    }
+
+    /// Adds pairs of lines `Prefix: NAME …` and `Prefix: VALUE …`.
+    fn add_tables(&mut self, text: &str) {
+        let mut lines = text.lines();
+        while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
+            let Some((prefix, names)) = names.split_once(':') else { return };
+            let Some((_, values)) = values.split_once(':') else { return };
+            for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
+                // Some columns can be negative, such as the maximum of connections.
+                if let Ok(value) = value.parse() {
+                    self.0.insert(format!("{prefix}.{name}"), value);
+                }
+            }
+        }
+    }
+
+    fn add_interfaces(&mut self, text: &str) {
+        for (interface, values) in text.lines().filter_map(|line| line.split_once(':')) {
+            for (name, value) in INTERFACE.iter().zip(values.split_whitespace()) {
+                if let (Ok(value), false) = (value.parse(), OMITTED.contains(name)) {
+                    self.0.insert(format!("{}.{name}", interface.trim()), value);
+                }
+            }
+        }
+    }
+
+    /// Adds the sums of hexadecimal columns: packets that found the backlog of a CPU full, and
+    /// interrupts that ended with packets left.
+    fn add_softnet(&mut self, text: &str) {
+        for (column, name) in [(1, "softnet.dropped"), (2, "softnet.time_squeeze")] {
+            let values = text.lines().filter_map(|line| {
+                u64::from_str_radix(line.split_whitespace().nth(column)?, 16).ok()
+            });
+            let values: Vec<u64> = values.collect();
+            if !values.is_empty() {
+                self.0.insert(name.to_owned(), values.iter().sum());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(retransmitted: u64, dropped: u64) -> SystemCounters {
+        let mut counters = SystemCounters::default();
+        counters.add_tables(&format!(
+            "Tcp: MaxConn RetransSegs InErrs\nTcp: -1 {retransmitted} 3\nUdp: RcvbufErrors\n"
+        ));
+        counters.add_interfaces(&format!(
+            "Inter-| Receive\n face |bytes\n eth0: 1 2 0 {dropped} 0 0 0 0 3 4 0 0 0 0 0 0\n"
+        ));
+        counters.add_softnet("0000000a 00000002 00000001\n0000000b 00000003 00000000\n");
+        counters
+    }
+
+    #[test]
+    fn only_changed_counters_are_reported() {
+        let changes = sample(12, 700).since(&sample(10, 34));
+        let expected = BTreeMap::from([
+            ("Tcp.RetransSegs".to_owned(), 2),
+            ("eth0.rx_dropped".to_owned(), 666),
+        ]);
+        assert_eq!(changes, expected);
+        assert_eq!(sample(1, 1).0["softnet.dropped"], 5);
+        assert!(!sample(1, 1).0.contains_key("Tcp.MaxConn"));
+    }
+
+    #[test]
+    fn a_counter_that_is_new_or_was_reset_is_not_a_difference() {
+        assert_eq!(sample(5, 0).since(&SystemCounters::default()), BTreeMap::new());
+        assert_eq!(sample(5, 0).since(&sample(9, 0)), BTreeMap::new());
+    }
+
+    #[test]
+    fn this_machine_has_counters() {
+        assert!(SystemCounters::read().0.contains_key("Tcp.RetransSegs"));
+    }
+}

@@ -1,0 +1,63 @@
+//! Processor time, run-queue wait and context switches of one thread, as the kernel reports them.
+
+use std::fs;
+
+/// Counters of a thread since its start. `None` is a counter that the kernel does not provide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ThreadCounters {
+    pub(super) cpu_nanos: Option<u64>,
+    pub(super) queue_wait_nanos: Option<u64>,
+    pub(super) voluntary_switches: Option<u64>,
+    pub(super) involuntary_switches: Option<u64>,
+}
+
+/// Returns the number of the calling thread in /proc.
+pub(super) fn own_number() -> Option<u32> {
+    // The target of the link is PID/task/TID.
+    let target = fs::read_link("/proc/thread-self").ok()?;
+    target.file_name()?.to_str()?.parse().ok()
+}
+
+impl ThreadCounters {
+    /// Reads the counters of a thread of this process.
+    pub(super) fn of(thread: u32) -> Self {
+        let read = |file: &str| fs::read_to_string(format!("/proc/self/task/{thread}/{file}"));
+        Self::parse(&read("schedstat").unwrap_or_default(), &read("status").unwrap_or_default())
+    }
+
+    /// Parses `schedstat` (time on the CPU, time in the run queue, slices) and `status`.
+    fn parse(schedstat: &str, status: &str) -> Self {
+        let mut words = schedstat.split_whitespace().map(|word| word.parse().ok());
+        let switches = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim_start_matches(':').trim().parse().ok()
+        };
+        Self {
+            cpu_nanos: words.next().flatten(),
+            queue_wait_nanos: words.next().flatten(),
+            voluntary_switches: switches("voluntary_ctxt_switches"),
+            involuntary_switches: switches("nonvoluntary_ctxt_switches"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_a_thread_are_parsed() {
+        let status = "Name:\tx\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t2\n";
+        let read = ThreadCounters::parse("300 40 7\n", status);
+        assert_eq!((read.cpu_nanos, read.queue_wait_nanos), (Some(300), Some(40)));
+        assert_eq!((read.voluntary_switches, read.involuntary_switches), (Some(5), Some(2)));
+        assert_eq!(ThreadCounters::parse("", "none"), ThreadCounters::default());
+    }
+
+    #[test]
+    fn this_thread_has_a_number_and_counters() {
+        let number = own_number().unwrap();
+        assert!(ThreadCounters::of(number).voluntary_switches.is_some());
+        assert_eq!(ThreadCounters::of(u32::MAX), ThreadCounters::default());
+    }
+}

@@ -1,0 +1,67 @@
+//! Interventions: the one thing that a run changes against the plain transfer.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The one thing that a run changes against the plain transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// The send buffer has twice the size.
+    SendBufferDoubled,
+    /// The send buffer has half the size.
+    SendBufferHalved,
+    /// The receive buffer has twice the size.
+    ReceiveBufferDoubled,
+    /// The receive buffer has half the size.
+    ReceiveBufferHalved,
+    /// Writes are eight times larger.
+    LargerWrites,
+    /// The writer does not pause between writes.
+    WriterWithoutPauses,
+    /// The reader discards the data in the kernel, without a copy and without pauses.
+    Discard,
+    /// The sender is paced at 90 % of the plain transfer's rate.
+    Paced,
+    /// Segments have half the size.
+    SmallerPackets,
+    /// The writer runs on another CPU.
+    OtherCpu,
+    /// Two connections share the path.
+    TwoConnections,
+}
+
+impl Change {
+    /// All changes, in the order of their declaration.
+    pub const ALL: [Self; 11] = [
+        Self::SendBufferDoubled,
+        Self::SendBufferHalved,
+        Self::ReceiveBufferDoubled,
+        Self::ReceiveBufferHalved,
+        Self::LargerWrites,
+        Self::WriterWithoutPauses,
+        Self::Discard,
+        Self::Paced,
+        Self::SmallerPackets,
+        Self::OtherCpu,
+        Self::TwoConnections,
+    ];
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SendBufferDoubled => "send buffer doubled",
+            Self::SendBufferHalved => "send buffer halved",
+            Self::ReceiveBufferDoubled => "receive buffer doubled",
+            Self::ReceiveBufferHalved => "receive buffer halved",
+            Self::LargerWrites => "writes eight times larger",
+            Self::WriterWithoutPauses => "writer without pauses",
+            Self::Discard => "reader discards, without copy or pauses",
+            Self::Paced => "paced at 90 % of the rate",
+            Self::SmallerPackets => "segments of half the size",
+            Self::OtherCpu => "writer on another CPU",
+            Self::TwoConnections => "one more connection",
+        })
+    }
+}
