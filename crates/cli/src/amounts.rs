@@ -35,6 +35,13 @@ pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses a time of a pause: above zero, and short enough that a command still reacts to Ctrl-C.
+pub(crate) fn short_time(text: &str) -> Result<Duration, String> {
+    const MOST: Duration = Duration::from_secs(1);
+    let time = some_time(text)?;
+    (time <= MOST).then_some(time).ok_or_else(|| format!("{time} is too long: at most {MOST}"))
+}
+
 /// Parses a number of bytes above zero.
 pub(crate) fn size(text: &str) -> Result<NonZeroU64, String> {
     let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?;

@@ -8,6 +8,7 @@ use crate::commands::sim::SimArgs;
 use crate::commands::sink::SinkArgs;
 use crate::commands::source::SourceArgs;
 use crate::commands::sweep::SweepArgs;
+use crate::commands::why::WhyArgs;
 use crate::output::Failure;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -26,6 +27,8 @@ struct Cli {
 pub(crate) enum Command {
     /// Measure the throughput for every pair of send and receive buffers, in random order.
     Sweep(Box<SweepArgs>),
+    /// Name what limits a path, and prove it: the cause, its evidence and one piece of advice.
+    Why(WhyArgs),
     /// Receive and discard data of any peer; the far end of a sweep to another machine.
     Sink(SinkArgs),
     /// Send data as fast as it is accepted, to a sink or to every peer that connects.

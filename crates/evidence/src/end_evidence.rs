@@ -128,8 +128,8 @@ pub struct QueueEvidence {
 pub struct SenderStates {
     /// Number of samples.
     pub samples: u64,
-    /// Nothing unsent, although the window would admit more, and the program is in `write`: the
-    /// send buffer is full of data in flight.
+    /// Nothing or little unsent, although the windows would admit more, and the program is in
+    /// `write`: the send buffer is full of data in flight.
     pub buffer_full: f64,
     /// Nothing unsent, and the program is not in `write`.
     pub out_of_data: f64,

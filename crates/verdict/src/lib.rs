@@ -1,11 +1,12 @@
-//! Findings about a sweep, derived from its runs alone.
+//! Findings about a sweep, and the limit of a path, derived from the runs alone.
 //!
 //! Everything here is a pure function of [`linerate_evidence`] types: from records of runs to a
-//! [`Table`] and [`Finding`]s. No engine, file or clock is involved, so a test is a table of
-//! numbers.
+//! [`Table`] and [`Finding`]s, and from evidence of runs to a [`diagnosis::Verdict`]. No engine,
+//! file or clock is involved, so a test is a table of numbers.
 
 #![forbid(unsafe_code)]
 
+pub mod diagnosis;
 mod finding;
 mod findings;
 mod log_ratio;

@@ -8,6 +8,7 @@ pub(crate) mod sim;
 pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod sweep;
+pub(crate) mod why;
 
 use crate::args::Command;
 use crate::interrupt::on_signals;
@@ -17,6 +18,7 @@ use crate::output::Failure;
 pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Sweep(args) => sweep::run(args, &on_signals()?),
+        Command::Why(args) => why::run(args, &on_signals()?),
         Command::Sink(args) => sink::run(args, &on_signals()?),
         Command::Source(args) => source::run(args, &on_signals()?),
         Command::Dump(args) => dump::run(args, &on_signals()?),

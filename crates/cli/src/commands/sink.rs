@@ -1,5 +1,6 @@
 //! `linerate sink`: a line for each connection, and totals at the end.
 
+use crate::amounts::short_time;
 use crate::output::{Failure, print};
 use crate::own_host::OwnHostArgs;
 use clap::Args;
@@ -38,6 +39,10 @@ pub(crate) struct SinkArgs {
     #[command(flatten)]
     host: OwnHostArgs,
 
+    /// Wait this long after each read, to be a slow reader
+    #[arg(long, value_name = "TIME", value_parser = short_time)]
+    read_pause: Option<Duration>,
+
     /// Print only the totals at the end
     #[arg(long)]
     quiet: bool,
@@ -47,7 +52,9 @@ pub(crate) struct SinkArgs {
 pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let options = Options { congestion: args.host.congestion()?, ..Options::default() };
     let network = args.host.network()?;
-    let sink = Sink::bind_with(&network, args.listen, &options, Limits::default());
+    let pause = args.read_pause.unwrap_or(Duration::ZERO).into();
+    let limits = Limits { pause, ..Limits::default() };
+    let sink = Sink::bind_with(&network, args.listen, &options, limits);
     let sink = sink.map_err(|error| Failure::input(error.to_string()))?;
     let broken = |error| Failure::running(format!("the listening socket failed ({error})"));
     print(&format!("listening at {}\n", sink.local_addr().map_err(broken)?))?;

@@ -14,3 +14,4 @@ mod services;
 mod sim;
 mod support;
 mod sweep;
+mod why;

@@ -130,6 +130,10 @@ fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
     if in_network >= congestion_window / 3 * 2 {
         return Some(State::CongestionWindowFull);
     }
+    // TCP defers a small rest in the hope of more data, which the full buffer does not admit.
+    if is_in_call && unsent < in_flight / 2 {
+        return Some(State::BufferFull);
+    }
     Some(State::HeldBack)
 }
 
@@ -176,6 +180,8 @@ mod tests {
             (80_000, 70_000, large, 10, true, State::CongestionWindowFull),
             (80_000, 73_000, large, 10, true, State::CongestionWindowFull),
             (80_000, 70_000, large, 900, true, State::HeldBack),
+            (80_000, 20_000, large, 900, true, State::BufferFull),
+            (80_000, 20_000, large, 900, false, State::HeldBack),
         ] {
             let reading = reading(unacknowledged, unsent, window, congestion);
             assert_eq!(state(&reading, in_call), Some(expected), "{reading:?}");

@@ -6,7 +6,7 @@
 //! buffers.
 
 use rustix::process::getpid;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +20,7 @@ impl PinnedThread {
     /// not choose.
     pub(crate) fn pin(self) {
         let Some([first, second]) = two_cpus() else { return };
-        let mut own = CpuSet::new();
-        own.set(if self == Self::Source { first } else { second });
-        // Errors are ignored: `describe` does not depend on success.
-        let _ = sched_setaffinity(None, &own);
+        pin_to(if self == Self::Source { first } else { second });
     }
 
     /// Does each end have its own CPU?
@@ -38,6 +35,19 @@ impl PinnedThread {
             None => "both ends on the only CPU that this process may use".to_owned(),
         }
     }
+}
+
+/// Pins the calling thread to a CPU. Errors are ignored: the caller cannot depend on success.
+pub(crate) fn pin_to(cpu: usize) {
+    let mut own = CpuSet::new();
+    own.set(cpu);
+    let _ = sched_setaffinity(None, &own);
+}
+
+/// Returns a CPU other than that of the calling thread.
+pub(crate) fn another_cpu() -> Option<usize> {
+    let current = sched_getcpu();
+    two_cpus()?.into_iter().find(|&cpu| cpu != current)
 }
 
 /// Returns the first two CPUs that the process may use. Asks the main thread, which is never

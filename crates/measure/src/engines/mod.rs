@@ -1,10 +1,10 @@
 //! The engines, each of which can execute runs.
 
-mod cpu_pinning;
+pub(crate) mod cpu_pinning;
 mod interface;
 mod kernel;
 mod kernel_buffers;
-mod network_interface;
+pub(crate) mod network_interface;
 mod own_tcp;
 mod remote_sink;
 mod sim;

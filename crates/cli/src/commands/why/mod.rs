@@ -1,0 +1,157 @@
+//! `linerate why`: what limits a path, its evidence, and one piece of advice.
+
+mod text;
+
+use crate::amounts::{short_time, size, small_size, some_time};
+use crate::output::{Failure, can_be_written, cannot_write, print, write_file};
+use clap::Args;
+use linerate_ends::{Interrupt, Peer};
+use linerate_evidence::RunEvidence;
+use linerate_measure::{Application, BenchError, DiagnosedPath, KernelPath};
+use linerate_units::Duration;
+use linerate_verdict::diagnosis::{Diagnosis, NextRun, Verdict};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate why 192.0.2.7                         to a `linerate sink` there, port 1988
+  linerate why 192.0.2.7 --json why.json         the verdict with all figures
+  linerate why 192.0.2.7 --seconds 40            longer runs, and narrower intervals
+  linerate why 192.0.2.7 --send-buffer 64KiB     as the application sets SO_SNDBUF
+  linerate why 192.0.2.7 --write-size 4KiB --write-pause 1ms
+                                                 as the application writes
+
+A plain transfer gives hypotheses. Each further run changes one thing (a buffer doubled or halved, \
+larger writes, no copy at the reader, pacing at 90 %, smaller segments, one more connection) \
+and confirms or refutes one. The result is one of: send-buffer, receive-buffer, writer, reader, \
+sender-cpu, receiver-cpu, link-rate, queue-drop, random-loss, receive-drop, route-window, \
+path-mtu, congestion-window, round-trip, contended (other work held the threads, so nothing is \
+concluded), not-identified (with all figures).";
+
+/// Share of the time that the first transfer takes.
+const FIRST_SHARE: f64 = 0.2;
+/// Share of the time that each further transfer takes.
+const FURTHER_SHARE: f64 = 0.07;
+/// Minimum total time: shorter runs are over before slow start is.
+const MIN_SECONDS: u64 = 5;
+/// Maximum total time.
+const MAX_SECONDS: u64 = 600;
+
+/// The options of `linerate why`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct WhyArgs {
+    /// The machine at the other end of the path, which runs `linerate sink`
+    #[arg(value_name = "HOST[:PORT]")]
+    peer: Peer,
+
+    /// Total time, at most
+    #[arg(long, value_name = "SECONDS", value_parser = total_time, default_value = "20")]
+    seconds: Duration,
+
+    /// Write the verdict to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// The sender's socket buffer [default: automatic tuning]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    send_buffer: Option<NonZeroU64>,
+
+    /// The receiver's socket buffer [default: automatic tuning]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    receive_buffer: Option<NonZeroU64>,
+
+    /// Bytes of each write
+    #[arg(long, value_name = "SIZE", value_parser = small_size, default_value = "128KiB")]
+    write_size: NonZeroU32,
+
+    /// Wait this long after each write
+    #[arg(long, value_name = "TIME", value_parser = short_time)]
+    write_pause: Option<Duration>,
+
+    /// The sender's congestion control [default: that of the system]
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+}
+
+/// Parses the total time.
+fn total_time(text: &str) -> Result<Duration, String> {
+    let time = some_time(text)?;
+    let (least, most) = (Duration::from_secs(MIN_SECONDS), Duration::from_secs(MAX_SECONDS));
+    (least..=most)
+        .contains(&time)
+        .then_some(time)
+        .ok_or_else(|| format!("{time} is not possible: from {least} to {most}"))
+}
+
+/// Diagnoses the path, and prints the verdict.
+pub(crate) fn run(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    can_be_written(args.json.as_deref(), cannot_write)?;
+    let application = Application {
+        send_buffer: args.send_buffer.map(NonZeroU64::get),
+        receive_buffer: args.receive_buffer.map(NonZeroU64::get),
+        write_size: usize::try_from(args.write_size.get()).unwrap_or(usize::MAX),
+        write_pause: args.write_pause.unwrap_or(Duration::ZERO),
+        congestion: args.congestion.clone(),
+    };
+    let mut path = KernelPath::to(&args.peer, &application)?;
+    let record = diagnose(&mut path, args.seconds, interrupt)?;
+    print(&text::report(&record.path, &record.verdict))?;
+    write_json(args.json.as_deref(), &record)
+}
+
+/// The content of the JSON file: the verdict, and all runs that it is drawn from.
+#[derive(Debug, Serialize)]
+struct Record {
+    #[serde(flatten)]
+    verdict: Verdict,
+    path: String,
+    runs: Vec<RunEvidence>,
+}
+
+/// Executes the runs that the diagnosis needs, within `seconds`.
+fn diagnose(
+    path: &mut dyn DiagnosedPath,
+    seconds: Duration,
+    interrupt: &Interrupt,
+) -> Result<Record, Failure> {
+    let began = Instant::now();
+    let mut diagnosis = Diagnosis::new();
+    let mut runs = Vec::new();
+    while let Some(next) = diagnosis.next_run() {
+        let (change, share) = match next {
+            NextRun::First => (None, FIRST_SHARE),
+            NextRun::Plain => (None, FURTHER_SHARE),
+            NextRun::Changed(change) => (Some(change), FURTHER_SHARE),
+        };
+        let time = std::time::Duration::from(seconds).mul_f64(share);
+        if began.elapsed() + time > seconds.into() {
+            diagnosis.end();
+            break;
+        }
+        let evidence = match path.run(change, time.into(), interrupt) {
+            Err(BenchError::Interrupted) => {
+                return Err(Failure::interrupted("interrupted: no verdict"));
+            }
+            evidence => evidence?,
+        };
+        let line = text::progress(change, evidence.as_ref());
+        // The report does not depend on the progress lines: standard error may be closed.
+        let _ = writeln!(io::stderr(), "{line}");
+        runs.extend(evidence.clone());
+        diagnosis.add(next, evidence);
+    }
+    Ok(Record { verdict: diagnosis.verdict(), path: path.description(), runs })
+}
+
+fn write_json(file: Option<&Path>, record: &Record) -> Result<(), Failure> {
+    let json = || {
+        let text = serde_json::to_string_pretty(record);
+        text.map_or_else(|error| error.to_string(), |text| text + "\n")
+    };
+    write_file(file, json, cannot_write)
+}

@@ -1,0 +1,66 @@
+//! `linerate why`: the verdict on a path to a sink, and one line for what prevents it.
+
+use crate::support::{Background, run};
+use linerate_verdict::diagnosis::Limit;
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
+
+#[test]
+fn the_verdict_names_a_known_limit_and_documents_it() {
+    let mut sink = Background::start(&["sink", "--listen", "127.0.0.1:0"]);
+    let address = sink.address().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("why.json");
+    let file = json.to_str().unwrap();
+    let (code, said, errors) = run(&["why", &address, "--seconds", "5", "--json", file]);
+    assert_eq!(code, 0, "{errors}");
+    let first = said.lines().next().unwrap();
+    let verdict: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let limit = verdict["limit"].as_str().unwrap();
+    assert!(Limit::ALL.iter().any(|known| known.name() == limit), "{limit}");
+    assert!(first.starts_with(&format!("{limit}: ")), "{first}");
+    assert!(said.lines().last().unwrap().starts_with("Advice: "), "{said}");
+    assert!(verdict["bytes_per_second"].as_f64() > Some(0.0), "{verdict}");
+    for field in ["evidence", "interventions"] {
+        assert!(verdict[field].is_array(), "{field}");
+    }
+    let runs = verdict["runs"].as_array().unwrap();
+    assert!(runs[0]["sender"]["seconds"].as_f64() > Some(0.0), "{}", runs[0]);
+    assert!(runs[0]["receiver"]["bytes"].as_u64() > Some(0), "{}", runs[0]);
+    let line = &verdict["evidence"][0];
+    assert!(line["counter"].is_string() && line["end"].is_string() && line["value"].is_f64());
+}
+
+#[test]
+fn what_prevents_a_diagnosis_is_one_line_and_exit_code_2() {
+    // Reserves a port without a listener.
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mail_server = mail_server().to_string();
+    for (words, expected) in [
+        (&["why", "no-such-host.invalid"][..], "cannot be reached"),
+        (&["why", &closed], "cannot be reached"),
+        (&["why", &mail_server], "is not linerate: start `linerate sink` there"),
+        (&["why", &closed, "--json", "/no/such/folder/why.json"], "cannot be written"),
+        (&["why", &closed, "--seconds", "1"], "from 5.00 s to 600.00 s"),
+        (&["why", &closed, "--congestion", "no-such"], "there is no congestion control"),
+        (&["why"], "see `linerate why --help`"),
+    ] {
+        let (code, said, errors) = run(words);
+        assert_eq!((code, said.as_str()), (2, ""), "{words:?}: {errors}");
+        assert_eq!(errors.lines().count(), 1, "{words:?}: {errors}");
+        assert!(errors.starts_with("error: ") && errors.contains(expected), "{words:?}: {errors}");
+    }
+}
+
+/// Starts a server of another protocol, which greets one peer.
+fn mail_server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut peer, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut peer, b"220 mail.example ESMTP\r\n").unwrap();
+    });
+    address
+}

@@ -1,0 +1,232 @@
+//! The figures that rules use, each computed from the counters of a run.
+
+use linerate_evidence::{EndEvidence, RunEvidence, SenderStates};
+use serde::Serialize;
+
+/// The end of a run at which a figure was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// The sending end.
+    Sender,
+    /// The receiving end.
+    Receiver,
+    /// Both ends together.
+    Both,
+}
+
+/// A figure of a run. Shares are between 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// Processor time of the writing thread, as a share of the time.
+    SenderCpu,
+    /// Processor time of the reading thread, as a share of the time.
+    ReceiverCpu,
+    /// Share of the time in which the writing thread is neither in `write` nor on a CPU.
+    WriterAway,
+    /// Share of the window that data takes up which the program has not read.
+    UnreadShare,
+    /// Share of samples with a full send buffer, all of it in flight.
+    BufferFull,
+    /// Share of samples without data to send, while the program is not in `write`.
+    OutOfData,
+    /// Share of the time in which the receiver's window limits the sender: the larger one of our
+    /// samples and of the kernel's clock.
+    WindowFull,
+    /// Share of samples with a full congestion window.
+    CongestionWindowFull,
+    /// Share of samples in which the network holds the sender: a full congestion window, pacing or
+    /// a local queue.
+    NetworkHolds,
+    /// Retransmitted segments among the data segments.
+    Retransmitted,
+    /// Expirations of the retransmission timer.
+    Timeouts,
+    /// Mean round trip over the shortest one.
+    RoundTripRatio,
+    /// Largest congestion window over the largest of the first half.
+    WindowGrowth,
+    /// 1 if the sender is in slow start at the end, else 0.
+    SlowStart,
+    /// Round trips in the observed time.
+    RoundTrips,
+    /// Packets dropped by the receiving machine, over retransmitted segments.
+    ReceiveDrops,
+    /// Bit rate on the wire over the bit rate of the link.
+    LinkShare,
+}
+
+impl Figure {
+    /// All figures, in the order of a table.
+    pub const ALL: [Self; 17] = [
+        Self::SenderCpu,
+        Self::ReceiverCpu,
+        Self::WriterAway,
+        Self::OutOfData,
+        Self::BufferFull,
+        Self::WindowFull,
+        Self::UnreadShare,
+        Self::CongestionWindowFull,
+        Self::NetworkHolds,
+        Self::Retransmitted,
+        Self::Timeouts,
+        Self::RoundTripRatio,
+        Self::WindowGrowth,
+        Self::SlowStart,
+        Self::RoundTrips,
+        Self::ReceiveDrops,
+        Self::LinkShare,
+    ];
+
+    /// Returns the name in JSON and in text.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SenderCpu | Self::ReceiverCpu => "thread_cpu_share",
+            Self::WriterAway => "writer_away_share",
+            Self::UnreadShare => "unread_share_of_window",
+            Self::BufferFull => "send_buffer_full_share",
+            Self::OutOfData => "out_of_data_share",
+            Self::WindowFull => "receive_window_full_share",
+            Self::CongestionWindowFull => "congestion_window_full_share",
+            Self::NetworkHolds => "network_holds_share",
+            Self::Retransmitted => "retransmitted_share",
+            Self::Timeouts => "retransmission_timeouts",
+            Self::RoundTripRatio => "round_trip_over_shortest",
+            Self::WindowGrowth => "congestion_window_growth",
+            Self::SlowStart => "slow_start",
+            Self::RoundTrips => "round_trips",
+            Self::ReceiveDrops => "receive_drops_over_retransmitted",
+            Self::LinkShare => "link_rate_share",
+        }
+    }
+
+    /// Returns the end at which the figure was measured.
+    #[must_use]
+    pub const fn end(self) -> End {
+        match self {
+            Self::ReceiverCpu => End::Receiver,
+            Self::UnreadShare | Self::ReceiveDrops => End::Both,
+            _ => End::Sender,
+        }
+    }
+
+    /// Returns the figure of `run`; `None` if a counter that it needs is absent.
+    #[must_use]
+    pub fn of(self, run: &RunEvidence) -> Option<f64> {
+        let (sender, receiver) = (&run.sender, &run.receiver);
+        let connection = &sender.connection;
+        let state = |share: fn(&SenderStates) -> f64| sender.states.as_ref().map(share);
+        match self {
+            Self::SenderCpu => sender.share_of_nanos(sender.thread.cpu_nanos),
+            Self::ReceiverCpu => receiver.share_of_nanos(receiver.thread.cpu_nanos),
+            Self::WriterAway => away(sender),
+            Self::UnreadShare => {
+                let window = as_f64(connection.peer_window?.max);
+                let unread = receiver.queues.unread?.mean;
+                (window > 0.0).then(|| (unread / window).min(1.0))
+            }
+            Self::BufferFull => state(|states| states.buffer_full),
+            Self::OutOfData => state(|states| states.out_of_data),
+            Self::WindowFull => {
+                let sampled = state(|states| states.window_full)?;
+                let clock = sender.share_of_micros(connection.receive_window_limited_micros);
+                Some(clock.unwrap_or(0.0).max(sampled))
+            }
+            Self::CongestionWindowFull => state(|states| states.congestion_window_full),
+            Self::NetworkHolds => state(|states| states.congestion_window_full + states.held_back),
+            Self::Retransmitted => {
+                let sent = as_f64(connection.data_segments_sent?);
+                let repeated = as_f64(connection.retransmitted_segments?);
+                Some(if sent > 0.0 { repeated / sent } else { 0.0 })
+            }
+            Self::Timeouts => connection.retransmission_timeouts.map(as_f64),
+            Self::RoundTripRatio => {
+                let shortest = as_f64(connection.shortest_round_trip_micros?);
+                (shortest > 0.0).then_some(connection.round_trip_micros?.mean / shortest)
+            }
+            Self::WindowGrowth => {
+                let earlier = as_f64(connection.earlier_congestion_window?);
+                let now = as_f64(connection.congestion_window?.max);
+                (earlier > 0.0).then_some(now / earlier)
+            }
+            Self::SlowStart => {
+                let window = connection.congestion_window?.max;
+                Some(if window < connection.slow_start_threshold? { 1.0 } else { 0.0 })
+            }
+            Self::RoundTrips => {
+                let round_trip = connection.round_trip_micros?.mean / 1e6;
+                (round_trip > 0.0).then_some(sender.seconds? / round_trip)
+            }
+            Self::ReceiveDrops => receive_drops(run),
+            Self::LinkShare => Some(run.wire_bits_per_second? / run.link_bits_per_second?),
+        }
+    }
+}
+
+/// Returns the share of the time in which the thread neither runs nor is in a call. Processor time
+/// is mostly spent in calls, so the result is a lower bound.
+fn away(end: &EndEvidence) -> Option<f64> {
+    let in_calls = end.share_of_nanos(end.thread.call_nanos)?;
+    let on_cpu = end.share_of_nanos(end.thread.cpu_nanos)?;
+    Some((1.0 - in_calls - on_cpu).max(0.0))
+}
+
+/// Returns the packets that the receiving machine dropped over the retransmitted segments. A
+/// machine that serves both ends also counts the drops of its other work, so the ratio says little
+/// without retransmissions.
+fn receive_drops(run: &RunEvidence) -> Option<f64> {
+    let repeated = as_f64(run.sender.connection.retransmitted_segments?);
+    run.receiver.seconds?;
+    let dropped = run.receiver.system_sum(|name| {
+        name == "softnet.dropped"
+            || name.ends_with(".rx_dropped")
+            || name.ends_with(".rx_fifo_errors")
+            || name == "TcpExt.TCPBacklogDrop"
+            || name == "TcpExt.TCPRcvQDrop"
+            || name == "TcpExt.RcvPruned"
+    });
+    (repeated > 0.0).then(|| as_f64(dropped) / repeated)
+}
+
+#[allow(clippy::cast_precision_loss, reason = "figures are shown with three digits")]
+const fn as_f64(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_evidence::{ConnectionEvidence, Distribution, QueueEvidence};
+
+    #[test]
+    fn a_figure_without_its_counters_is_absent() {
+        for figure in Figure::ALL {
+            assert_eq!(figure.of(&RunEvidence::default()), None, "{figure:?}");
+        }
+    }
+
+    #[test]
+    fn figures_are_ratios_of_counters() {
+        let distribution = |mean, max| Some(Distribution { mean, max });
+        let connection = ConnectionEvidence {
+            data_segments_sent: Some(1_000),
+            retransmitted_segments: Some(10),
+            peer_window: distribution(50_000.0, 100_000),
+            round_trip_micros: distribution(30_000.0, 50_000),
+            shortest_round_trip_micros: Some(10_000),
+            ..ConnectionEvidence::default()
+        };
+        let sender = EndEvidence { seconds: Some(3.0), connection, ..EndEvidence::default() };
+        let queues =
+            QueueEvidence { unread: distribution(40_000.0, 90_000), ..QueueEvidence::default() };
+        let system = [("eth0.rx_dropped".to_owned(), 5), ("eth0.rx_bytes".to_owned(), 99)].into();
+        let receiver = EndEvidence { seconds: Some(3.0), queues, system, ..EndEvidence::default() };
+        let run = RunEvidence { sender, receiver, ..RunEvidence::default() };
+        assert_eq!(Figure::Retransmitted.of(&run), Some(0.01));
+        assert_eq!(Figure::UnreadShare.of(&run), Some(0.4));
+        assert_eq!(Figure::RoundTripRatio.of(&run), Some(3.0));
+        assert_eq!(Figure::RoundTrips.of(&run), Some(100.0));
+        assert_eq!(Figure::ReceiveDrops.of(&run), Some(0.5));
+    }
+}

@@ -1,0 +1,265 @@
+//! The rules: for each limit the figures that it needs, their thresholds, and the interventions
+//! that confirm or refute it.
+
+use super::effect::Expectation;
+use super::figure::Figure;
+use super::limit::Limit;
+use linerate_evidence::{Change, RunEvidence};
+
+/// A rule that recognises one limit.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The limit.
+    pub limit: Limit,
+    /// All of these must hold. The rule is silent if one of their figures is absent.
+    pub conditions: &'static [Condition],
+    /// Groups of expectations. The first one of a group whose change is possible decides it.
+    pub expectations: &'static [&'static [Expectation]],
+    /// Is the limit proved by its conditions alone? Otherwise an expectation must be confirmed.
+    pub is_proved_by_counters: bool,
+}
+
+/// A threshold of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Condition {
+    /// The figure.
+    pub figure: Figure,
+    /// The threshold.
+    pub bound: Bound,
+    /// The reason for the threshold.
+    pub source: &'static str,
+}
+
+/// A threshold with a transition: the score of a condition falls linearly from 1 to 0 in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// The score is 1 from the second value upwards, and 0 below the first.
+    AtLeast(f64, f64),
+    /// The score is 1 up to the first value, and 0 above the second.
+    AtMost(f64, f64),
+}
+
+impl Bound {
+    /// Returns the score of a value, between 0 and 1.
+    #[must_use]
+    pub fn score(self, value: f64) -> f64 {
+        let (none, full) = match self {
+            Self::AtLeast(none, full) => (none, full),
+            Self::AtMost(full, none) => (none, full),
+        };
+        ((value - none) / (full - none)).clamp(0.0, 1.0)
+    }
+
+    /// Returns the threshold as text.
+    #[must_use]
+    pub fn text(self) -> String {
+        match self {
+            Self::AtLeast(_, full) => format!("at least {full}"),
+            Self::AtMost(full, _) => format!("at most {full}"),
+        }
+    }
+}
+
+impl Rule {
+    /// Returns how well the figures of the plain transfer fit, between 0 and 1; `None` if a figure
+    /// is absent.
+    #[must_use]
+    pub fn score(&self, plain: &RunEvidence) -> Option<f64> {
+        self.conditions.iter().try_fold(1.0_f64, |least, condition| {
+            Some(least.min(condition.bound.score(condition.figure.of(plain)?)))
+        })
+    }
+}
+
+const fn at_least(figure: Figure, none: f64, full: f64, source: &'static str) -> Condition {
+    Condition { figure, bound: Bound::AtLeast(none, full), source }
+}
+
+const fn at_most(figure: Figure, full: f64, none: f64, source: &'static str) -> Condition {
+    Condition { figure, bound: Bound::AtMost(full, none), source }
+}
+
+const MAJORITY: &str = "a limit is one that holds most of the time";
+const CPU_FREE: &str = "a thread with a tenth of its time left is not held by its CPU";
+const CPU_FULL: &str = "a thread that never sleeps is held by its CPU";
+const KEEPS_UP: &str = "a reader that keeps up leaves most of the window empty";
+const BEHIND: &str = "data waits for the reader, not for the network";
+const LOSSY: &str = "one loss in 2,000 halves the window of a long path more than once a second";
+const LOSSLESS: &str = "fewer losses than one in 10,000 do not explain a small window";
+const NO_QUEUE: &str = "a full queue at least doubles the round trip; jitter stays below a half";
+const QUEUE: &str = "packets wait in a queue on the path";
+
+/// All rules.
+pub const RULES: &[Rule] = &[
+    Rule {
+        limit: Limit::Writer,
+        conditions: &[
+            at_least(Figure::OutOfData, 0.3, 0.6, MAJORITY),
+            at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
+        ],
+        expectations: &[&[
+            Expectation::Raises(Change::WriterWithoutPauses, 1.15),
+            Expectation::Raises(Change::LargerWrites, 1.15),
+        ]],
+        is_proved_by_counters: false,
+    },
+    Rule {
+        limit: Limit::SendBuffer,
+        conditions: &[
+            at_least(Figure::BufferFull, 0.3, 0.6, MAJORITY),
+            at_most(Figure::WindowFull, 0.3, 0.6, "a full window explains a full buffer"),
+            at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
+            at_most(Figure::UnreadShare, 0.4, 0.6, KEEPS_UP),
+        ],
+        expectations: &[&[
+            Expectation::Raises(Change::SendBufferDoubled, 1.2),
+            Expectation::Lowers(Change::SendBufferHalved, 0.75),
+        ]],
+        is_proved_by_counters: false,
+    },
+    Rule {
+        limit: Limit::ReceiveBuffer,
+        conditions: &[
+            at_least(Figure::WindowFull, 0.3, 0.6, MAJORITY),
+            at_most(Figure::UnreadShare, 0.3, 0.5, KEEPS_UP),
+            at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
+        ],
+        expectations: &[&[
+            Expectation::Raises(Change::ReceiveBufferDoubled, 1.2),
+            Expectation::Lowers(Change::ReceiveBufferHalved, 0.75),
+        ]],
+        is_proved_by_counters: false,
+    },
+    Rule {
+        limit: Limit::RouteWindow,
+        conditions: &[
+            at_least(Figure::WindowFull, 0.3, 0.6, MAJORITY),
+            at_most(Figure::UnreadShare, 0.3, 0.5, KEEPS_UP),
+            at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
+        ],
+        expectations: &[
+            &[Expectation::Keeps(Change::ReceiveBufferDoubled, 0.85, 1.1)],
+            &[Expectation::Raises(Change::TwoConnections, 1.3)],
+        ],
+        is_proved_by_counters: false,
+    },
+    Rule {
+        limit: Limit::Reader,
+        conditions: &[
+            at_least(Figure::UnreadShare, 0.3, 0.5, BEHIND),
+            at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
+        ],
+        expectations: &[&[Expectation::Raises(Change::Discard, 1.2)]],
+        is_proved_by_counters: false,
+    },
+    Rule {
+        limit: Limit::SenderCpu,
+        conditions: &[
+            at_least(Figure::SenderCpu, 0.8, 0.95, CPU_FULL),
+            at_most(Figure::ReceiverCpu, 0.85, 0.97, "two full CPUs hold each other"),
+        ],
+        expectations: &[&[Expectation::Keeps(Change::Discard, 0.85, 1.1)]],
+        is_proved_by_counters: false,
+    },
+    Rule {
+        limit: Limit::ReceiverCpu,
+        conditions: &[at_least(Figure::ReceiverCpu, 0.8, 0.95, CPU_FULL)],
+        expectations: &[&[Expectation::Raises(Change::Discard, 1.1)]],
+        is_proved_by_counters: false,
+    },
+    Rule {
+        limit: Limit::LinkRate,
+        conditions: &[at_least(
+            Figure::LinkShare,
+            0.9,
+            0.95,
+            "acknowledgements and timers leave a few per cent of a link unused",
+        )],
+        expectations: &[&[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)]],
+        is_proved_by_counters: true,
+    },
+    Rule {
+        limit: Limit::LinkRate,
+        conditions: &[
+            at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
+            at_least(Figure::RoundTripRatio, 1.05, 1.25, QUEUE),
+            at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
+            at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
+            at_most(Figure::WindowFull, 0.3, 0.6, "the receiver's window does not hold the sender"),
+        ],
+        expectations: &[
+            &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
+            &[Expectation::Keeps(Change::Paced, 0.82, 1.0)],
+        ],
+        is_proved_by_counters: false,
+    },
+    Rule {
+        limit: Limit::QueueDrop,
+        conditions: &[
+            at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
+            at_least(Figure::Retransmitted, 0.0001, 0.0005, LOSSY),
+            at_most(Figure::ReceiveDrops, 0.2, 0.5, "the receiver does not drop them"),
+        ],
+        expectations: &[
+            &[Expectation::LossFalls(Change::Paced, 0.2)],
+            &[Expectation::Raises(Change::TwoConnections, 1.1)],
+        ],
+        is_proved_by_counters: false,
+    },
+    Rule {
+        limit: Limit::RandomLoss,
+        conditions: &[
+            at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
+            at_least(Figure::Retransmitted, 0.0001, 0.0005, LOSSY),
+            at_most(Figure::RoundTripRatio, 1.5, 2.0, NO_QUEUE),
+            at_most(Figure::ReceiveDrops, 0.2, 0.5, "the receiver does not drop them"),
+        ],
+        expectations: &[
+            &[Expectation::LossStays(Change::Paced, 0.4)],
+            &[Expectation::Raises(Change::TwoConnections, 1.3)],
+        ],
+        is_proved_by_counters: false,
+    },
+    Rule {
+        limit: Limit::ReceiveDrop,
+        conditions: &[
+            at_least(Figure::Retransmitted, 0.0001, 0.0005, LOSSY),
+            at_least(Figure::ReceiveDrops, 0.5, 0.8, "the receiver counts what is missing"),
+        ],
+        expectations: &[&[Expectation::LossFalls(Change::Paced, 0.5)]],
+        is_proved_by_counters: true,
+    },
+    Rule {
+        limit: Limit::PathMtu,
+        conditions: &[
+            at_least(Figure::Timeouts, 0.0, 1.0, "a lost full segment times out"),
+            at_least(Figure::Retransmitted, 0.05, 0.2, "every full segment is lost"),
+        ],
+        expectations: &[&[Expectation::Raises(Change::SmallerPackets, 3.0)]],
+        is_proved_by_counters: false,
+    },
+    Rule {
+        limit: Limit::CongestionWindow,
+        conditions: &[
+            at_least(Figure::CongestionWindowFull, 0.3, 0.6, MAJORITY),
+            at_most(Figure::Retransmitted, 0.0001, 0.0005, LOSSLESS),
+            at_most(Figure::RoundTripRatio, 1.3, 1.6, NO_QUEUE),
+            at_most(Figure::WindowGrowth, 1.15, 1.4, "a window at its limit does not grow"),
+            at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
+        ],
+        expectations: &[&[Expectation::Raises(Change::TwoConnections, 1.5)]],
+        is_proved_by_counters: false,
+    },
+    Rule {
+        limit: Limit::RoundTrip,
+        conditions: &[
+            at_least(Figure::CongestionWindowFull, 0.3, 0.6, MAJORITY),
+            at_most(Figure::Retransmitted, 0.0001, 0.0005, LOSSLESS),
+            at_least(Figure::SlowStart, 0.0, 1.0, "the window has not met a limit"),
+            at_least(Figure::WindowGrowth, 1.15, 1.4, "the window still grows"),
+            at_most(Figure::RoundTrips, 20.0, 40.0, "slow start takes this many round trips"),
+        ],
+        expectations: &[&[Expectation::Raises(Change::TwoConnections, 1.4)]],
+        is_proved_by_counters: false,
+    },
+];

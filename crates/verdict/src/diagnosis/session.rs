@@ -1,0 +1,320 @@
+//! The course of a diagnosis: which run comes next, and what follows from all of them.
+
+use super::contention::{CONTENDED_SHARE, contention};
+use super::effect::{Effect, Outcome};
+use super::figure::Figure;
+use super::limit::Limit;
+use super::rules::{RULES, Rule};
+use super::verdict::{EvidenceLine, InterventionLine, Verdict};
+use linerate_evidence::{Change, RunEvidence};
+
+/// Maximum number of attempts to get an uncontended first run.
+const FIRST_ATTEMPTS: usize = 3;
+/// Maximum number of contended runs in a diagnosis.
+const MAX_CONTENDED: usize = 5;
+/// Maximum number of changes that are tried.
+const MAX_CHANGES: usize = 5;
+/// Minimum score of a rule whose interventions are tried.
+const MIN_TRIED_SCORE: f64 = 0.05;
+/// Minimum confidence in a limit that is named.
+const MIN_CONFIDENCE: f64 = 0.3;
+/// Minimum lead over the next limit.
+const MIN_LEAD: f64 = 0.2;
+/// Minimum half-width of an interval, relative to its effect: clocks and scheduling.
+const MIN_WIDTH: f64 = 0.03;
+/// Maximum of an effect, which is also that of a change without which nothing was carried.
+const MAX_RATIO: f64 = 1_000.0;
+/// Half-width of an interval in standard deviations of a difference between two runs.
+const WIDTH: f64 = 2.0;
+
+/// The run that a diagnosis needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextRun {
+    /// The first plain transfer, which is longer than the others.
+    First,
+    /// Another plain transfer, to compare changes with.
+    Plain,
+    /// A transfer with a change.
+    Changed(Change),
+}
+
+/// The runs of a diagnosis so far.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnosis {
+    /// Uncontended plain transfers, with their place among the runs.
+    plain: Vec<(usize, RunEvidence)>,
+    /// Transfers with a change, with their place. If both attempts were contended, the second.
+    changed: Vec<(usize, Change, RunEvidence)>,
+    /// Changes that the path cannot make.
+    given_up: Vec<Change>,
+    contended: Vec<RunEvidence>,
+    /// Was the previous run contended?
+    is_repeat: bool,
+    runs: usize,
+    is_out_of_time: bool,
+}
+
+/// A rule with its score and the results of its expectations.
+struct Judged {
+    rule: &'static Rule,
+    score: f64,
+    confirmed: usize,
+    refuted: usize,
+    expected: usize,
+}
+
+impl Diagnosis {
+    /// Creates a diagnosis without runs.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the run that is needed next; `None` if the verdict is ready.
+    #[must_use]
+    pub fn next_run(&self) -> Option<NextRun> {
+        if self.is_out_of_time || self.contended.len() >= MAX_CONTENDED {
+            return None;
+        }
+        if self.plain.is_empty() {
+            return (self.contended.len() < FIRST_ATTEMPTS).then_some(NextRun::First);
+        }
+        let last_plain = self.plain.last().map_or(0, |(place, _)| *place);
+        let last_changed = self.changed.last().map(|(place, ..)| *place);
+        let change = self.wanted();
+        // A plain transfer before and after each change.
+        if last_changed.is_some_and(|place| place > last_plain) {
+            return Some(NextRun::Plain);
+        }
+        change.map(NextRun::Changed)
+    }
+
+    /// Takes the evidence of the run `asked`; `None` if the path cannot make its change.
+    pub fn add(&mut self, asked: NextRun, evidence: Option<RunEvidence>) {
+        let Some(evidence) = evidence else {
+            if let NextRun::Changed(change) = asked {
+                self.given_up.push(change);
+            }
+            return;
+        };
+        self.runs += 1;
+        if contention(&evidence).is_some() {
+            match (asked, self.is_repeat) {
+                (NextRun::Changed(change), true) => {
+                    // The second attempt counts as a lower bound.
+                    self.changed.push((self.runs, change, evidence));
+                }
+                _ => self.contended.push(evidence),
+            }
+            self.is_repeat = !self.is_repeat;
+            return;
+        }
+        self.is_repeat = false;
+        match asked {
+            NextRun::First | NextRun::Plain => self.plain.push((self.runs, evidence)),
+            NextRun::Changed(change) => self.changed.push((self.runs, change, evidence)),
+        }
+    }
+
+    /// Ends the diagnosis: no further run is possible within the budget.
+    pub const fn end(&mut self) {
+        self.is_out_of_time = true;
+    }
+
+    /// Returns the next change to try: those of the best rules come first.
+    fn wanted(&self) -> Option<Change> {
+        if self.changed.len() >= MAX_CHANGES {
+            return None;
+        }
+        let mut judged = self.judged();
+        judged.sort_by(|one, other| other.score.total_cmp(&one.score));
+        let is_tried = |change: Change| self.changed.iter().any(|(_, tried, _)| *tried == change);
+        judged.iter().filter(|judged| judged.refuted == 0).find_map(|judged| {
+            judged.rule.expectations.iter().find_map(|group| {
+                let first = group
+                    .iter()
+                    .map(|expectation| expectation.change())
+                    .find(|change| !self.given_up.contains(change))?;
+                (!is_tried(first)).then_some(first)
+            })
+        })
+    }
+
+    /// Returns the rules that fit, with the results of their expectations.
+    fn judged(&self) -> Vec<Judged> {
+        let Some((_, plain)) = self.plain.first() else { return Vec::new() };
+        let effects = self.effects();
+        let fits = RULES.iter().filter_map(|rule| {
+            let score = rule.score(plain)?;
+            (score >= MIN_TRIED_SCORE).then(|| self.judge(rule, score, &effects))
+        });
+        fits.collect()
+    }
+
+    fn judge(&self, rule: &'static Rule, score: f64, effects: &[Effect]) -> Judged {
+        let outcomes = rule.expectations.iter().map(|group| {
+            let possible = group.iter().find(|one| !self.given_up.contains(&one.change()));
+            let effect = possible.and_then(|expectation| {
+                let change = expectation.change();
+                Some((expectation, effects.iter().find(|effect| effect.change == change)?))
+            });
+            effect.map_or(Outcome::Unclear, |(expectation, effect)| expectation.compare(effect))
+        });
+        let outcomes: Vec<Outcome> = outcomes.collect();
+        let count = |wanted| outcomes.iter().filter(|&&outcome| outcome == wanted).count();
+        let (confirmed, refuted) = (count(Outcome::Confirmed), count(Outcome::Refuted));
+        Judged { rule, score, confirmed, refuted, expected: outcomes.len() }
+    }
+
+    /// Returns the effects of all changes, against the plain transfers around them.
+    fn effects(&self) -> Vec<Effect> {
+        let width = self.width();
+        let effect = |(place, change, run): &(usize, Change, RunEvidence)| {
+            let before = self.plain.iter().rev().find(|(plain, _)| plain < place);
+            let after = self.plain.iter().find(|(plain, _)| plain > place);
+            let around = [before, after];
+            let around: Vec<&RunEvidence> =
+                around.into_iter().flatten().map(|(_, run)| run).collect();
+            let plain = mean(around.iter().map(|run| run.bytes_per_second))?;
+            let ratio = (run.bytes_per_second / plain).min(MAX_RATIO);
+            let is_lower_bound = contention(run).is_some();
+            if plain <= 0.0 {
+                // Nothing was carried without the change.
+                let ratio = if run.bytes_per_second > 0.0 { MAX_RATIO } else { 1.0 };
+                return Some(Effect {
+                    change: *change,
+                    ratio,
+                    low: ratio,
+                    high: ratio,
+                    loss_ratio: None,
+                    is_lower_bound,
+                });
+            }
+            let losses = mean(around.iter().filter_map(|run| Figure::Retransmitted.of(run)));
+            let loss_ratio = losses
+                .filter(|&losses| losses > 0.0)
+                .and_then(|losses| Some(Figure::Retransmitted.of(run)? / losses));
+            let (low, high) = (ratio / (1.0 + width), ratio * (1.0 + width));
+            Some(Effect { change: *change, ratio, low, high, loss_ratio, is_lower_bound })
+        };
+        self.changed.iter().filter_map(effect).collect()
+    }
+
+    /// Returns the relative half-width of an interval, from the spread of the plain transfers.
+    fn width(&self) -> f64 {
+        let logs = || self.plain.iter().map(|(_, run)| run.bytes_per_second.max(1.0).ln());
+        let Some(centre) = mean(logs()) else { return MIN_WIDTH };
+        let squares = logs().map(|log| (log - centre).powi(2)).sum::<f64>();
+        let degrees = count_f64(self.plain.len().saturating_sub(1).max(1));
+        // The variance of a run, and that of the mean of the two plain runs around it.
+        let deviation = (squares / degrees * 1.5).sqrt();
+        (WIDTH * deviation).max(MIN_WIDTH)
+    }
+
+    /// Returns the verdict on all runs so far.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let Some((_, plain)) = self.plain.first() else { return self.contended_verdict() };
+        let judged = self.judged();
+        let mut best: Vec<(&Judged, f64)> =
+            judged.iter().filter_map(|judged| Some((judged, judged.confidence()?))).collect();
+        best.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        let Some(&(named, confidence)) = best.first() else {
+            return self.not_identified(plain);
+        };
+        // Two rules of one limit do not compete.
+        let rival = best.iter().find(|(other, _)| other.rule.limit != named.rule.limit);
+        let rival = rival.map_or(0.0, |(_, confidence)| *confidence);
+        if confidence < MIN_CONFIDENCE || confidence - rival < MIN_LEAD {
+            return self.not_identified(plain);
+        }
+        let evidence = named.rule.conditions.iter().filter_map(|condition| {
+            Some(EvidenceLine {
+                counter: condition.figure.name(),
+                end: condition.figure.end(),
+                value: condition.figure.of(plain)?,
+                threshold: Some(condition.bound.text()),
+                reason: Some(condition.source),
+            })
+        });
+        Verdict {
+            limit: named.rule.limit,
+            confidence: confidence * (1.0 - rival),
+            bytes_per_second: plain.bytes_per_second,
+            evidence: evidence.collect(),
+            interventions: self.interventions(),
+            advice: named.rule.limit.advice(),
+        }
+    }
+
+    fn not_identified(&self, plain: &RunEvidence) -> Verdict {
+        let evidence = Figure::ALL.into_iter().filter_map(|figure| {
+            let value = figure.of(plain)?;
+            let (counter, end) = (figure.name(), figure.end());
+            Some(EvidenceLine { counter, end, value, threshold: None, reason: None })
+        });
+        Verdict {
+            limit: Limit::NotIdentified,
+            confidence: 0.0,
+            bytes_per_second: plain.bytes_per_second,
+            evidence: evidence.collect(),
+            interventions: self.interventions(),
+            advice: Limit::NotIdentified.advice(),
+        }
+    }
+
+    fn contended_verdict(&self) -> Verdict {
+        let least = self.contended.iter().min_by(|one, other| {
+            let share = |run| contention(run).map_or(0.0, |(_, _, share)| share);
+            share(one).total_cmp(&share(other))
+        });
+        let evidence = least.and_then(contention).map(|(end, counter, value)| EvidenceLine {
+            counter,
+            end,
+            value,
+            threshold: Some(format!("at most {CONTENDED_SHARE}")),
+            reason: Some("threads that wait for a CPU measure the machine and not the path"),
+        });
+        Verdict {
+            limit: if least.is_some() { Limit::Contended } else { Limit::NotIdentified },
+            confidence: if least.is_some() { 1.0 } else { 0.0 },
+            bytes_per_second: least.map_or(0.0, |run| run.bytes_per_second),
+            evidence: evidence.into_iter().collect(),
+            interventions: Vec::new(),
+            advice: Limit::Contended.advice(),
+        }
+    }
+
+    fn interventions(&self) -> Vec<InterventionLine> {
+        let line = |effect: Effect| InterventionLine {
+            change: effect.change,
+            effect: effect.ratio,
+            interval: [effect.low, effect.high],
+            loss_effect: effect.loss_ratio,
+        };
+        self.effects().into_iter().map(line).collect()
+    }
+}
+
+impl Judged {
+    /// Returns the confidence in the limit of this rule; `None` if it is refuted or unproved.
+    fn confidence(&self) -> Option<f64> {
+        let is_proved = self.confirmed > 0 || self.rule.is_proved_by_counters;
+        if self.refuted > 0 || !is_proved {
+            return None;
+        }
+        // Each expectation that stays unclear takes away its part of one half.
+        let unclear = count_f64(self.expected - self.confirmed) / count_f64(self.expected.max(1));
+        Some(self.score * (1.0 - 0.5 * unclear))
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
+    let count = values.clone().count();
+    (count > 0).then(|| values.sum::<f64>() / count_f64(count))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a small number of runs")]
+const fn count_f64(count: usize) -> f64 {
+    count as f64
+}

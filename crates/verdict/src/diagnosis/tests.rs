@@ -1,0 +1,288 @@
+//! Diagnoses from tables of numbers.
+
+use super::*;
+use linerate_evidence::{
+    Change, ConnectionEvidence, Distribution, EndEvidence, QueueEvidence, RunEvidence,
+    SenderStates, ThreadEvidence,
+};
+
+/// The figures of a run, as a test writes them.
+#[derive(Clone, Copy)]
+struct Figures {
+    rate: f64,
+    /// Shares of the states: buffer full, out of data, window full, congestion window full, held.
+    states: [f64; 5],
+    /// Processor shares of sender and receiver.
+    cpu: [f64; 2],
+    unread: f64,
+    lost: u64,
+    timeouts: u64,
+    round_trip_ratio: f64,
+    growth: f64,
+    slow_start: bool,
+    round_trips: f64,
+    dropped: u64,
+    waited: f64,
+}
+
+/// A transfer that nothing in particular limits.
+const PLAIN: Figures = Figures {
+    rate: 1e6,
+    states: [0.0; 5],
+    cpu: [0.1, 0.1],
+    unread: 0.0,
+    lost: 0,
+    timeouts: 0,
+    round_trip_ratio: 1.0,
+    growth: 1.0,
+    slow_start: false,
+    round_trips: 100.0,
+    dropped: 0,
+    waited: 0.0,
+};
+
+const BUFFER: [f64; 5] = [0.9, 0.0, 0.1, 0.0, 0.0];
+const OUT: [f64; 5] = [0.0, 0.9, 0.0, 0.0, 0.1];
+const WINDOW: [f64; 5] = [0.0, 0.0, 0.9, 0.1, 0.0];
+const CONGESTION: [f64; 5] = [0.0, 0.0, 0.0, 0.9, 0.1];
+
+impl Figures {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
+    fn run(self) -> RunEvidence {
+        let nanos = |share: f64| Some((share * 1e9) as u64);
+        let distribution = |mean: f64| Some(Distribution { mean, max: mean as u64 });
+        let [buffer_full, out_of_data, window_full, congestion_window_full, held_back] =
+            self.states;
+        let round_trip = 1e6 / self.round_trips;
+        let connection = ConnectionEvidence {
+            data_segments_sent: Some(100_000),
+            retransmitted_segments: Some(self.lost),
+            retransmission_timeouts: Some(self.timeouts),
+            peer_window: distribution(100_000.0),
+            round_trip_micros: distribution(round_trip),
+            shortest_round_trip_micros: Some((round_trip / self.round_trip_ratio) as u64),
+            earlier_congestion_window: Some(100),
+            congestion_window: distribution(100.0 * self.growth),
+            slow_start_threshold: Some(if self.slow_start { 1 << 31 } else { 10 }),
+            ..ConnectionEvidence::default()
+        };
+        let end = |cpu: f64| EndEvidence {
+            seconds: Some(1.0),
+            thread: ThreadEvidence {
+                cpu_nanos: nanos(cpu),
+                call_nanos: nanos(1.0 - out_of_data),
+                queue_wait_nanos: nanos(self.waited),
+                ..ThreadEvidence::default()
+            },
+            ..EndEvidence::default()
+        };
+        let states = SenderStates {
+            samples: 100,
+            buffer_full,
+            out_of_data,
+            window_full,
+            congestion_window_full,
+            held_back,
+        };
+        let sender = EndEvidence { connection, states: Some(states), ..end(self.cpu[0]) };
+        let unread = distribution(self.unread * 100_000.0);
+        let queues = QueueEvidence { unread, ..QueueEvidence::default() };
+        let system = [("eth0.rx_dropped".to_owned(), self.dropped)].into();
+        let receiver = EndEvidence { queues, system, ..end(self.cpu[1]) };
+        RunEvidence { bytes_per_second: self.rate, sender, receiver, ..RunEvidence::default() }
+    }
+}
+
+/// Diagnoses a path on which changes have the given effects on rate and losses. Other changes have
+/// none; those in `impossible` are not possible.
+fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change]) -> Verdict {
+    let mut diagnosis = Diagnosis::new();
+    let mut runs = 0;
+    while let Some(next) = diagnosis.next_run() {
+        runs += 1;
+        assert!(runs < 40, "the diagnosis does not end");
+        let evidence = match next {
+            NextRun::First | NextRun::Plain => Some(plain.run()),
+            NextRun::Changed(change) if impossible.contains(&change) => None,
+            NextRun::Changed(change) => {
+                let known = effects.iter().find(|(one, ..)| *one == change);
+                let (ratio, lost) =
+                    known.map_or((1.0, plain.lost), |&(_, ratio, lost)| (ratio, lost));
+                Some(Figures { rate: plain.rate * ratio, lost, ..plain }.run())
+            }
+        };
+        diagnosis.add(next, evidence);
+    }
+    diagnosis.verdict()
+}
+
+#[test]
+fn each_limit_is_named_from_its_numbers() {
+    use Change::{
+        Discard, LargerWrites, Paced, ReceiveBufferDoubled, SendBufferDoubled, SmallerPackets,
+        TwoConnections, WriterWithoutPauses,
+    };
+    let lossy = Figures { states: CONGESTION, lost: 500, ..PLAIN };
+    for (limit, plain, effects) in [
+        (Limit::SendBuffer, Figures { states: BUFFER, ..PLAIN }, vec![(SendBufferDoubled, 1.9, 0)]),
+        (
+            Limit::ReceiveBuffer,
+            Figures { states: WINDOW, ..PLAIN },
+            vec![(ReceiveBufferDoubled, 1.8, 0), (TwoConnections, 2.0, 0)],
+        ),
+        (Limit::RouteWindow, Figures { states: WINDOW, ..PLAIN }, vec![(TwoConnections, 2.0, 0)]),
+        (Limit::Reader, Figures { states: WINDOW, unread: 0.9, ..PLAIN }, vec![(Discard, 5.0, 0)]),
+        (Limit::Writer, Figures { states: OUT, ..PLAIN }, vec![(WriterWithoutPauses, 9.0, 0)]),
+        (Limit::SenderCpu, Figures { cpu: [0.99, 0.6], ..PLAIN }, vec![]),
+        (Limit::ReceiverCpu, Figures { cpu: [0.5, 0.99], ..PLAIN }, vec![(Discard, 1.6, 0)]),
+        (
+            Limit::LinkRate,
+            Figures { states: CONGESTION, round_trip_ratio: 4.0, ..PLAIN },
+            vec![(Paced, 0.9, 0)],
+        ),
+        (Limit::QueueDrop, lossy, vec![(Paced, 0.9, 0), (TwoConnections, 1.3, 900)]),
+        (Limit::RandomLoss, lossy, vec![(Paced, 0.8, 480), (TwoConnections, 1.9, 500)]),
+        (Limit::ReceiveDrop, Figures { dropped: 490, ..lossy }, vec![(Paced, 0.9, 0)]),
+        (
+            Limit::PathMtu,
+            Figures { rate: 0.0, lost: 50_000, timeouts: 3, ..PLAIN },
+            vec![(SmallerPackets, 1.0, 0)],
+        ),
+        (
+            Limit::CongestionWindow,
+            Figures { states: CONGESTION, ..PLAIN },
+            vec![(TwoConnections, 2.0, 0)],
+        ),
+        (
+            Limit::RoundTrip,
+            Figures {
+                states: CONGESTION,
+                slow_start: true,
+                growth: 3.0,
+                round_trips: 8.0,
+                ..PLAIN
+            },
+            vec![(TwoConnections, 2.0, 0)],
+        ),
+    ] {
+        let verdict = match limit {
+            // No multiple of zero is a rate: the changed run carries something.
+            Limit::PathMtu => black_hole(plain),
+            _ => diagnose(plain, &effects, &[LargerWrites]),
+        };
+        assert_eq!(verdict.limit, limit, "{verdict:#?}");
+        assert!(verdict.confidence >= 0.5, "{verdict:#?}");
+        assert!(
+            !verdict.evidence.is_empty()
+                && verdict.evidence.iter().all(|line| { line.threshold.is_some() })
+        );
+    }
+}
+
+/// Diagnoses a path that carries segments of half the size only.
+fn black_hole(plain: Figures) -> Verdict {
+    let mut diagnosis = Diagnosis::new();
+    while let Some(next) = diagnosis.next_run() {
+        let is_small = next == NextRun::Changed(Change::SmallerPackets);
+        let changed = Figures { rate: 1e6, lost: 0, timeouts: 0, ..plain };
+        diagnosis.add(next, Some(if is_small { changed.run() } else { plain.run() }));
+    }
+    diagnosis.verdict()
+}
+
+#[test]
+fn an_intervention_without_the_expected_effect_refutes_a_limit() {
+    for plain in [
+        Figures { states: BUFFER, ..PLAIN },
+        Figures { states: OUT, ..PLAIN },
+        Figures { states: WINDOW, unread: 0.9, ..PLAIN },
+        Figures { states: CONGESTION, ..PLAIN },
+        Figures { cpu: [0.5, 0.99], ..PLAIN },
+        PLAIN,
+    ] {
+        let verdict = diagnose(plain, &[], &[]);
+        assert_eq!(verdict.limit, Limit::NotIdentified, "{verdict:#?}");
+        assert!(verdict.evidence.len() > 8, "all known figures");
+    }
+}
+
+#[test]
+fn without_a_possible_intervention_nothing_is_named() {
+    let plain = Figures { states: BUFFER, ..PLAIN };
+    let verdict = diagnose(plain, &[], &Change::ALL);
+    assert_eq!((verdict.limit, verdict.interventions.len()), (Limit::NotIdentified, 0));
+}
+
+#[test]
+fn a_buffer_that_cannot_grow_is_halved() {
+    let plain = Figures { states: BUFFER, ..PLAIN };
+    let effects = [(Change::SendBufferHalved, 0.5, 0)];
+    let verdict = diagnose(plain, &effects, &[Change::SendBufferDoubled]);
+    assert_eq!(verdict.limit, Limit::SendBuffer, "{verdict:#?}");
+}
+
+#[test]
+fn counters_that_are_absent_silence_their_rules() {
+    let mut diagnosis = Diagnosis::new();
+    let run = RunEvidence { bytes_per_second: 5.0, ..RunEvidence::default() };
+    diagnosis.add(NextRun::First, Some(run));
+    assert_eq!(diagnosis.next_run(), None);
+    let verdict = diagnosis.verdict();
+    assert_eq!((verdict.limit, verdict.bytes_per_second), (Limit::NotIdentified, 5.0));
+}
+
+#[test]
+fn a_contended_run_is_repeated_and_concludes_nothing() {
+    let busy = Figures { states: BUFFER, waited: 0.5, ..PLAIN };
+    let mut diagnosis = Diagnosis::new();
+    for _ in 0..3 {
+        assert_eq!(diagnosis.next_run(), Some(NextRun::First));
+        diagnosis.add(NextRun::First, Some(busy.run()));
+    }
+    assert_eq!(diagnosis.next_run(), None);
+    assert_eq!(diagnosis.verdict().limit, Limit::Contended);
+
+    // Contention that passes does not affect the verdict.
+    let mut diagnosis = Diagnosis::new();
+    diagnosis.add(NextRun::First, Some(busy.run()));
+    let idle = Figures { waited: 0.0, ..busy };
+    while let Some(next) = diagnosis.next_run() {
+        let doubled = next == NextRun::Changed(Change::SendBufferDoubled);
+        let rate = if doubled { 1.9e6 } else { 1e6 };
+        diagnosis.add(next, Some(Figures { rate, ..idle }.run()));
+    }
+    assert_eq!(diagnosis.verdict().limit, Limit::SendBuffer);
+}
+
+#[test]
+fn the_spread_of_plain_runs_widens_the_intervals() {
+    let mut diagnosis = Diagnosis::new();
+    let mut rates = [1e6, 2e6, 0.7e6, 1.6e6].into_iter().cycle();
+    while let Some(next) = diagnosis.next_run() {
+        let rate = match next {
+            NextRun::Changed(_) => 1.5e6,
+            _ => rates.next().unwrap(),
+        };
+        diagnosis.add(next, Some(Figures { rate, states: BUFFER, ..PLAIN }.run()));
+    }
+    let verdict = diagnosis.verdict();
+    assert_eq!(verdict.limit, Limit::NotIdentified, "{verdict:#?}");
+    let [low, high] = verdict.interventions[0].interval;
+    assert!(low < 1.0 && high > 1.5, "{low} to {high}");
+}
+
+#[test]
+fn the_documented_fields_are_in_the_json() {
+    let plain = Figures { states: BUFFER, ..PLAIN };
+    let verdict = diagnose(plain, &[(Change::SendBufferDoubled, 1.9, 0)], &[]);
+    let json = serde_json::to_value(&verdict).unwrap();
+    assert_eq!(json["limit"], "send-buffer");
+    assert_eq!(json["bytes_per_second"], 1e6);
+    assert_eq!(json["evidence"][0]["counter"], "send_buffer_full_share");
+    assert_eq!(json["evidence"][0]["end"], "sender");
+    assert_eq!(json["evidence"][0]["value"], 0.9);
+    assert_eq!(json["evidence"][0]["threshold"], "at least 0.6");
+    assert_eq!(json["interventions"][0]["change"], "send-buffer-doubled");
+    assert!(json["interventions"][0]["interval"][1].as_f64() > Some(1.9));
+    assert!(json["confidence"].is_f64() && json["advice"].is_string());
+}
