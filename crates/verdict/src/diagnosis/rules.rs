@@ -194,6 +194,22 @@ pub const RULES: &[Rule] = &[
         is_proved_by_counters: false,
     },
     Rule {
+        limit: Limit::LinkRate,
+        conditions: &[
+            at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
+            at_least(Figure::Retransmitted, 0.0001, 0.0005, "a link that polices drops the excess"),
+            at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
+            at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
+            at_most(Figure::ReceiveDrops, 0.2, 0.5, "the receiver does not drop them"),
+        ],
+        expectations: &[
+            &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
+            &[Expectation::Keeps(Change::Paced, 0.82, 1.0)],
+            &[Expectation::LossFalls(Change::Paced, 0.2)],
+        ],
+        is_proved_by_counters: false,
+    },
+    Rule {
         limit: Limit::QueueDrop,
         conditions: &[
             at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
@@ -260,6 +276,6 @@ pub const RULES: &[Rule] = &[
             at_most(Figure::RoundTrips, 20.0, 40.0, "slow start takes this many round trips"),
         ],
         expectations: &[&[Expectation::Raises(Change::TwoConnections, 1.4)]],
-        is_proved_by_counters: false,
+        is_proved_by_counters: true,
     },
 ];

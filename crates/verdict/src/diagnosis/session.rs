@@ -41,7 +41,10 @@ pub enum NextRun {
 /// The runs of a diagnosis so far.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnosis {
-    /// Uncontended plain transfers, with their place among the runs.
+    /// The first plain transfer. It is longer than the others, so it is not compared with them:
+    /// slow start takes a larger part of a shorter transfer.
+    first: Option<RunEvidence>,
+    /// Further uncontended plain transfers, with their place among the runs.
     plain: Vec<(usize, RunEvidence)>,
     /// Transfers with a change, with their place. If both attempts were contended, the second.
     changed: Vec<(usize, Change, RunEvidence)>,
@@ -76,14 +79,18 @@ impl Diagnosis {
         if self.is_out_of_time || self.contended.len() >= MAX_CONTENDED {
             return None;
         }
-        if self.plain.is_empty() {
+        if self.first.is_none() {
             return (self.contended.len() < FIRST_ATTEMPTS).then_some(NextRun::First);
         }
-        let last_plain = self.plain.last().map_or(0, |(place, _)| *place);
+        let last_plain = self.plain.last().map(|(place, _)| *place);
         let last_changed = self.changed.last().map(|(place, ..)| *place);
         let change = self.wanted();
         // A plain transfer before and after each change.
-        if last_changed.is_some_and(|place| place > last_plain) {
+        let is_plain_due = match last_changed {
+            Some(place) => last_plain < Some(place),
+            None => last_plain.is_none() && change.is_some(),
+        };
+        if is_plain_due {
             return Some(NextRun::Plain);
         }
         change.map(NextRun::Changed)
@@ -111,7 +118,8 @@ impl Diagnosis {
         }
         self.is_repeat = false;
         match asked {
-            NextRun::First | NextRun::Plain => self.plain.push((self.runs, evidence)),
+            NextRun::First => self.first = Some(evidence),
+            NextRun::Plain => self.plain.push((self.runs, evidence)),
             NextRun::Changed(change) => self.changed.push((self.runs, change, evidence)),
         }
     }
@@ -142,7 +150,7 @@ impl Diagnosis {
 
     /// Returns the rules that fit, with the results of their expectations.
     fn judged(&self) -> Vec<Judged> {
-        let Some((_, plain)) = self.plain.first() else { return Vec::new() };
+        let Some(plain) = &self.first else { return Vec::new() };
         let effects = self.effects();
         let fits = RULES.iter().filter_map(|rule| {
             let score = rule.score(plain)?;
@@ -214,7 +222,7 @@ impl Diagnosis {
     /// Returns the verdict on all runs so far.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let Some((_, plain)) = self.plain.first() else { return self.contended_verdict() };
+        let Some(plain) = &self.first else { return self.contended_verdict() };
         let judged = self.judged();
         let mut best: Vec<(&Judged, f64)> =
             judged.iter().filter_map(|judged| Some((judged, judged.confidence()?))).collect();
@@ -225,7 +233,9 @@ impl Diagnosis {
         // Two rules of one limit do not compete.
         let rival = best.iter().find(|(other, _)| other.rule.limit != named.rule.limit);
         let rival = rival.map_or(0.0, |(_, confidence)| *confidence);
-        if confidence < MIN_CONFIDENCE || confidence - rival < MIN_LEAD {
+        let lead = confidence - rival;
+        let confidence = confidence * (1.0 - rival);
+        if confidence < MIN_CONFIDENCE || lead < MIN_LEAD {
             return self.not_identified(plain);
         }
         let evidence = named.rule.conditions.iter().filter_map(|condition| {
@@ -239,7 +249,7 @@ impl Diagnosis {
         });
         Verdict {
             limit: named.rule.limit,
-            confidence: confidence * (1.0 - rival),
+            confidence,
             bytes_per_second: plain.bytes_per_second,
             evidence: evidence.collect(),
             interventions: self.interventions(),

@@ -140,6 +140,7 @@ fn each_limit_is_named_from_its_numbers() {
             Figures { states: CONGESTION, round_trip_ratio: 4.0, ..PLAIN },
             vec![(Paced, 0.9, 0)],
         ),
+        (Limit::LinkRate, lossy, vec![(Paced, 0.9, 5)]),
         (Limit::QueueDrop, lossy, vec![(Paced, 0.9, 0), (TwoConnections, 1.3, 900)]),
         (Limit::RandomLoss, lossy, vec![(Paced, 0.8, 480), (TwoConnections, 1.9, 500)]),
         (Limit::ReceiveDrop, Figures { dropped: 490, ..lossy }, vec![(Paced, 0.9, 0)]),

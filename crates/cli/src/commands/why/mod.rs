@@ -36,6 +36,9 @@ concluded), not-identified (with all figures).";
 const FIRST_SHARE: f64 = 0.2;
 /// Share of the time that each further transfer takes.
 const FURTHER_SHARE: f64 = 0.07;
+/// Minimum duration of a further transfer in round trips, so that its second half is without slow
+/// start.
+const ROUND_TRIPS: f64 = 24.0;
 /// Minimum total time: shorter runs are over before slow start is.
 const MIN_SECONDS: u64 = 5;
 /// Maximum total time.
@@ -121,14 +124,18 @@ fn diagnose(
 ) -> Result<Record, Failure> {
     let began = Instant::now();
     let mut diagnosis = Diagnosis::new();
-    let mut runs = Vec::new();
+    let mut runs: Vec<RunEvidence> = Vec::new();
+    let total = seconds.as_secs_f64();
     while let Some(next) = diagnosis.next_run() {
-        let (change, share) = match next {
-            NextRun::First => (None, FIRST_SHARE),
-            NextRun::Plain => (None, FURTHER_SHARE),
-            NextRun::Changed(change) => (Some(change), FURTHER_SHARE),
+        let round_trip = runs.first().and_then(|run| run.sender.connection.round_trip_micros);
+        let round_trip = round_trip.map_or(0.0, |micros| micros.mean / 1e6);
+        let further = (ROUND_TRIPS * round_trip).clamp(FURTHER_SHARE * total, FIRST_SHARE * total);
+        let (change, time) = match next {
+            NextRun::First => (None, FIRST_SHARE * total),
+            NextRun::Plain => (None, further),
+            NextRun::Changed(change) => (Some(change), further),
         };
-        let time = std::time::Duration::from(seconds).mul_f64(share);
+        let time = std::time::Duration::from_secs_f64(time);
         if began.elapsed() + time > seconds.into() {
             diagnosis.end();
             break;
