@@ -29,11 +29,15 @@ pub enum Change {
     OtherCpu,
     /// Two connections share the path.
     TwoConnections,
+    /// The sender's processor is faster; possible in a simulated network.
+    SenderCpuFaster,
+    /// The receiver's processor is faster; possible in a simulated network.
+    ReceiverCpuFaster,
 }
 
 impl Change {
     /// All changes, in the order of their declaration.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::SendBufferDoubled,
         Self::SendBufferHalved,
         Self::ReceiveBufferDoubled,
@@ -45,6 +49,8 @@ impl Change {
         Self::SmallerPackets,
         Self::OtherCpu,
         Self::TwoConnections,
+        Self::SenderCpuFaster,
+        Self::ReceiverCpuFaster,
     ];
 }
 
@@ -62,6 +68,8 @@ impl fmt::Display for Change {
             Self::SmallerPackets => "segments of half the size",
             Self::OtherCpu => "writer on another CPU",
             Self::TwoConnections => "one more connection",
+            Self::SenderCpuFaster => "the sender's processor faster",
+            Self::ReceiverCpuFaster => "the receiver's processor faster",
         })
     }
 }

@@ -45,6 +45,9 @@ fn what_prevents_a_diagnosis_is_one_line_and_exit_code_2() {
         (&["why", &closed, "--json", "/no/such/folder/why.json"], "cannot be written"),
         (&["why", &closed, "--seconds", "1"], "from 5.00 s to 600.00 s"),
         (&["why", &closed, "--congestion", "no-such"], "there is no congestion control"),
+        (&["why", "--on", "sim:no-such"], "no-such"),
+        (&["why", "--on", "moon"], "write sim:NAME"),
+        (&["why", "--on", "sim:saturated-long"], "has no bulk transfer"),
         (&["why"], "see `linerate why --help`"),
     ] {
         let (code, said, errors) = run(words);
@@ -63,4 +66,19 @@ fn mail_server() -> SocketAddr {
         std::io::Write::write_all(&mut peer, b"220 mail.example ESMTP\r\n").unwrap();
     });
     address
+}
+
+#[test]
+fn limits_planted_in_a_simulated_network_are_named() {
+    for (change, expected) in [
+        ("transfer.send_buffer=20000", "send-buffer"),
+        ("transfer.receive_buffer=20000", "receive-buffer"),
+        ("sender.machine.scale=4", "sender-cpu"),
+        ("receiver.machine.scale=4", "receiver-cpu"),
+        ("transfer.bytes=100000000", "link-rate"),
+    ] {
+        let (code, said, errors) = run(&["why", "--on", "sim:10-gbe-pair", "--set", change]);
+        assert_eq!(code, 0, "{change}: {errors}");
+        assert!(said.starts_with(&format!("{expected}: ")), "{change}: {said}");
+    }
 }

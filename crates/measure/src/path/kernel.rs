@@ -131,6 +131,7 @@ impl KernelPath {
             }
             Change::OtherCpu => setup.cpu = Some(another_cpu()?),
             Change::TwoConnections => setup.connections = 2,
+            Change::SenderCpuFaster | Change::ReceiverCpuFaster => return None,
         }
         Some(setup)
     }

@@ -1,8 +1,10 @@
 //! Runs for a diagnosis: one transfer over a path, plain or with one change, observed at both ends.
 
 mod kernel;
+mod sim;
 
 pub use kernel::KernelPath;
+pub use sim::SimPath;
 
 use crate::bench_error::BenchError;
 use linerate_ends::Interrupt;

@@ -100,6 +100,8 @@ pub struct TcpReport {
     pub statistics: linerate_tcp::Statistics,
     /// The congestion window, in bytes.
     pub congestion_window: u32,
+    /// The variables at the end.
+    pub information: linerate_tcp::Information,
 }
 
 impl ProgramReport {
@@ -135,7 +137,8 @@ impl ProgramReport {
 
 impl TcpReport {
     fn of(connection: &Connection) -> Self {
-        let congestion_window = connection.information().congestion_window;
-        Self { statistics: connection.statistics().clone(), congestion_window }
+        let information = connection.information();
+        let congestion_window = information.congestion_window;
+        Self { statistics: connection.statistics().clone(), congestion_window, information }
     }
 }

@@ -117,6 +117,20 @@ pub const RULES: &[Rule] = &[
         ]],
         is_proved_by_counters: false,
     },
+    // A rest of less than a segment, which TCP holds back, hides a full send buffer from the
+    // clocks of Linux and of linerate. The response to a larger buffer does not depend on them.
+    Rule {
+        limit: Limit::SendBuffer,
+        conditions: &[
+            at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
+            at_most(Figure::Retransmitted, 0.0001, 0.0005, LOSSLESS),
+            at_most(Figure::RoundTripRatio, 1.3, 1.6, NO_QUEUE),
+            at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
+            at_most(Figure::UnreadShare, 0.4, 0.6, KEEPS_UP),
+        ],
+        expectations: &[&[Expectation::Raises(Change::SendBufferDoubled, 1.4)]],
+        is_proved_by_counters: false,
+    },
     Rule {
         limit: Limit::ReceiveBuffer,
         conditions: &[
@@ -158,13 +172,19 @@ pub const RULES: &[Rule] = &[
             at_least(Figure::SenderCpu, 0.8, 0.95, CPU_FULL),
             at_most(Figure::ReceiverCpu, 0.85, 0.97, "two full CPUs hold each other"),
         ],
-        expectations: &[&[Expectation::Keeps(Change::Discard, 0.85, 1.1)]],
+        expectations: &[&[
+            Expectation::Raises(Change::SenderCpuFaster, 1.1),
+            Expectation::Keeps(Change::Discard, 0.85, 1.1),
+        ]],
         is_proved_by_counters: false,
     },
     Rule {
         limit: Limit::ReceiverCpu,
         conditions: &[at_least(Figure::ReceiverCpu, 0.8, 0.95, CPU_FULL)],
-        expectations: &[&[Expectation::Raises(Change::Discard, 1.1)]],
+        expectations: &[&[
+            Expectation::Raises(Change::ReceiverCpuFaster, 1.1),
+            Expectation::Raises(Change::Discard, 1.1),
+        ]],
         is_proved_by_counters: false,
     },
     Rule {
@@ -263,7 +283,10 @@ pub const RULES: &[Rule] = &[
             at_most(Figure::WindowGrowth, 1.15, 1.4, "a window at its limit does not grow"),
             at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
         ],
-        expectations: &[&[Expectation::Raises(Change::TwoConnections, 1.5)]],
+        expectations: &[
+            &[Expectation::Raises(Change::TwoConnections, 1.5)],
+            &[Expectation::Keeps(Change::SendBufferDoubled, 0.85, 1.15)],
+        ],
         is_proved_by_counters: false,
     },
     Rule {

@@ -119,12 +119,17 @@ fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change
 #[test]
 fn each_limit_is_named_from_its_numbers() {
     use Change::{
-        Discard, LargerWrites, Paced, ReceiveBufferDoubled, SendBufferDoubled, SmallerPackets,
-        TwoConnections, WriterWithoutPauses,
+        Discard, LargerWrites, Paced, ReceiveBufferDoubled, ReceiverCpuFaster, SendBufferDoubled,
+        SenderCpuFaster, SmallerPackets, TwoConnections, WriterWithoutPauses,
     };
     let lossy = Figures { states: CONGESTION, lost: 500, ..PLAIN };
     for (limit, plain, effects) in [
         (Limit::SendBuffer, Figures { states: BUFFER, ..PLAIN }, vec![(SendBufferDoubled, 1.9, 0)]),
+        (
+            Limit::SendBuffer,
+            Figures { states: CONGESTION, ..PLAIN },
+            vec![(SendBufferDoubled, 1.8, 0), (TwoConnections, 2.0, 0)],
+        ),
         (
             Limit::ReceiveBuffer,
             Figures { states: WINDOW, ..PLAIN },
@@ -169,7 +174,7 @@ fn each_limit_is_named_from_its_numbers() {
         let verdict = match limit {
             // No multiple of zero is a rate: the changed run carries something.
             Limit::PathMtu => black_hole(plain),
-            _ => diagnose(plain, &effects, &[LargerWrites]),
+            _ => diagnose(plain, &effects, &[LargerWrites, SenderCpuFaster, ReceiverCpuFaster]),
         };
         assert_eq!(verdict.limit, limit, "{verdict:#?}");
         assert!(verdict.confidence >= 0.5, "{verdict:#?}");

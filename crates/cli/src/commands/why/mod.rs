@@ -7,7 +7,7 @@ use crate::output::{Failure, can_be_written, cannot_write, print, write_file};
 use clap::Args;
 use linerate_ends::{Interrupt, Peer};
 use linerate_evidence::RunEvidence;
-use linerate_measure::{Application, BenchError, DiagnosedPath, KernelPath};
+use linerate_measure::{Application, BenchError, DiagnosedPath, KernelPath, SimPath};
 use linerate_units::Duration;
 use linerate_verdict::diagnosis::{Diagnosis, NextRun, Verdict};
 use serde::Serialize;
@@ -24,6 +24,7 @@ Examples:
   linerate why 192.0.2.7 --send-buffer 64KiB     as the application sets SO_SNDBUF
   linerate why 192.0.2.7 --write-size 4KiB --write-pause 1ms
                                                  as the application writes
+  linerate why --on sim:sun-3-60-to-3-60         a simulated network, from exact counters
 
 A plain transfer gives hypotheses. Each further run changes one thing (a buffer doubled or halved, \
 larger writes, no copy at the reader, pacing at 90 %, smaller segments, one more connection) \
@@ -32,6 +33,8 @@ sender-cpu, receiver-cpu, link-rate, queue-drop, random-loss, receive-drop, rout
 path-mtu, congestion-window, round-trip, contended (other work held the threads, so nothing is \
 concluded), not-identified (with all figures).";
 
+/// The seed of simulated networks.
+const SEED: u64 = 1988;
 /// Share of the time that the first transfer takes.
 const FIRST_SHARE: f64 = 0.2;
 /// Share of the time that each further transfer takes.
@@ -49,8 +52,16 @@ const MAX_SECONDS: u64 = 600;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WhyArgs {
     /// The machine at the other end of the path, which runs `linerate sink`
-    #[arg(value_name = "HOST[:PORT]")]
-    peer: Peer,
+    #[arg(value_name = "HOST[:PORT]", required_unless_present = "on", conflicts_with = "on")]
+    peer: Option<Peer>,
+
+    /// A scenario in place of a path: its first bulk transfer, in virtual time
+    #[arg(long, value_name = "sim:NAME", value_parser = scenario)]
+    on: Option<String>,
+
+    /// Change a parameter of the scenario; can be repeated
+    #[arg(long, value_name = "KEY=VALUE", requires = "on")]
+    set: Vec<String>,
 
     /// Total time, at most
     #[arg(long, value_name = "SECONDS", value_parser = total_time, default_value = "20")]
@@ -81,6 +92,14 @@ pub(crate) struct WhyArgs {
     congestion: Option<String>,
 }
 
+/// Parses the name of a scenario.
+fn scenario(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix("sim:").filter(|name| !name.is_empty());
+    name.map(str::to_owned).ok_or_else(|| {
+        format!("`{text}` is not possible: write sim:NAME (`linerate sim list`), or HOST alone")
+    })
+}
+
 /// Parses the total time.
 fn total_time(text: &str) -> Result<Duration, String> {
     let time = some_time(text)?;
@@ -94,17 +113,29 @@ fn total_time(text: &str) -> Result<Duration, String> {
 /// Diagnoses the path, and prints the verdict.
 pub(crate) fn run(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     can_be_written(args.json.as_deref(), cannot_write)?;
-    let application = Application {
+    let record = match (&args.on, &args.peer) {
+        (Some(name), _) => {
+            diagnose(&mut SimPath::new(name, &args.set, SEED)?, args.seconds, interrupt)?
+        }
+        (None, Some(peer)) => {
+            let mut path = KernelPath::to(peer, &application(args))?;
+            diagnose(&mut path, args.seconds, interrupt)?
+        }
+        (None, None) => return Err(Failure::input("neither HOST nor --on is given")),
+    };
+    print(&text::report(&record.path, &record.verdict))?;
+    write_json(args.json.as_deref(), &record)
+}
+
+/// Returns the application that the options describe.
+fn application(args: &WhyArgs) -> Application {
+    Application {
         send_buffer: args.send_buffer.map(NonZeroU64::get),
         receive_buffer: args.receive_buffer.map(NonZeroU64::get),
         write_size: usize::try_from(args.write_size.get()).unwrap_or(usize::MAX),
         write_pause: args.write_pause.unwrap_or(Duration::ZERO),
         congestion: args.congestion.clone(),
-    };
-    let mut path = KernelPath::to(&args.peer, &application)?;
-    let record = diagnose(&mut path, args.seconds, interrupt)?;
-    print(&text::report(&record.path, &record.verdict))?;
-    write_json(args.json.as_deref(), &record)
+    }
 }
 
 /// The content of the JSON file: the verdict, and all runs that it is drawn from.

@@ -1,0 +1,258 @@
+//! A transfer of a scenario, for a diagnosis from exact counters. Changes are changes of the
+//! scenario, so that a processor can be made faster.
+
+use super::DiagnosedPath;
+use crate::bench_error::BenchError;
+use linerate_ends::Interrupt;
+use linerate_evidence::stats::as_f64;
+use linerate_evidence::{
+    Change, ConnectionEvidence, Distribution, EndEvidence, Framing, QueueEvidence, RunEvidence,
+    SenderStates, ThreadEvidence,
+};
+use linerate_sim::{Blueprint, Keep, Outcome, ProgramReport, Scenario, TcpReport, TransferOptions};
+use linerate_sim_tools::{ScenarioError, load};
+use linerate_units::{Duration, Instant};
+
+/// Speed-ups of a processor to try, as factors of its times: scenarios limit the range.
+const FASTER: [f64; 3] = [0.5, 0.65, 0.8];
+/// Ratio of larger writes to the plain ones.
+const LARGER: f64 = 8.0;
+/// Share of idle time with which a receiver keeps up: a simulated reader never pauses.
+const KEEPS_UP: f64 = 0.1;
+/// Milliseconds of a second.
+const MILLIS: f64 = 1e3;
+
+/// A transfer of a scenario.
+#[derive(Debug)]
+pub struct SimPath {
+    name: String,
+    set: Vec<String>,
+    seed: u64,
+    /// The evidence of the plain transfer: every repetition is the same.
+    plain: Option<RunEvidence>,
+}
+
+impl SimPath {
+    /// Creates the path of the first bulk transfer of the scenario `name`, with parameters `set`.
+    ///
+    /// # Errors
+    /// The scenario does not exist, a change is refused, or there is no bulk transfer.
+    pub fn new(name: &str, set: &[String], seed: u64) -> Result<Self, BenchError> {
+        let scenario = load(name, set)?;
+        let blueprint = scenario.blueprint().map_err(ScenarioError::from)?;
+        if blueprint.transfer().is_none() {
+            let line = format!("{name} has no bulk transfer: use `linerate sim run {name}`");
+            return Err(ScenarioError::Unfit(line).into());
+        }
+        Ok(Self { name: name.to_owned(), set: set.to_vec(), seed, plain: None })
+    }
+
+    /// Returns the scenario with `change`; `None` if it does not allow the change.
+    fn changed(&self, change: Option<Change>) -> Result<Option<Scenario>, BenchError> {
+        let mut scenario = load(&self.name, &self.set)?;
+        let Some(change) = change else { return Ok(Some(scenario)) };
+        let blueprint = scenario.blueprint().map_err(ScenarioError::from)?;
+        let Some(program) = blueprint.transfer().map(|transfer| transfer.name.to_owned()) else {
+            return Ok(None);
+        };
+        let multiply = |scenario: &mut Scenario, key: &str, factor: f64| {
+            let value = number(scenario, key)?;
+            let value = (value * factor * 1e4).round() / 1e4;
+            scenario.set(&format!("{key}={value}")).ok()
+        };
+        let send = format!("{program}.send_buffer");
+        let receive = format!("{program}.receive_buffer");
+        let is_made = match change {
+            Change::SendBufferDoubled => multiply(&mut scenario, &send, 2.0),
+            Change::SendBufferHalved => multiply(&mut scenario, &send, 0.5),
+            Change::ReceiveBufferDoubled => multiply(&mut scenario, &receive, 2.0),
+            Change::ReceiveBufferHalved => multiply(&mut scenario, &receive, 0.5),
+            Change::LargerWrites => {
+                multiply(&mut scenario, &format!("{program}.write_size"), LARGER)
+            }
+            Change::SenderCpuFaster | Change::ReceiverCpuFaster => {
+                let end = if change == Change::SenderCpuFaster { "from" } else { "to" };
+                word(&scenario, &format!("{program}.{end}")).and_then(|host| {
+                    let key = format!("{host}.machine.scale");
+                    FASTER.iter().find_map(|&factor| multiply(&mut scenario, &key, factor))
+                })
+            }
+            _ => None,
+        };
+        Ok(is_made.map(|()| scenario))
+    }
+}
+
+impl DiagnosedPath for SimPath {
+    fn description(&self) -> String {
+        format!("linerate's TCP on the simulated machines of {}", self.name)
+    }
+
+    fn run(
+        &mut self,
+        change: Option<Change>,
+        _time: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Option<RunEvidence>, BenchError> {
+        if let (None, Some(plain)) = (change, &self.plain) {
+            return Ok(Some(plain.clone()));
+        }
+        if interrupt.is_raised() {
+            return Err(BenchError::Interrupted);
+        }
+        let Some(scenario) = self.changed(change)? else { return Ok(None) };
+        let blueprint = scenario.blueprint().map_err(ScenarioError::from)?;
+        let outcome = blueprint.run(self.seed, &TransferOptions::default(), Keep::default());
+        let evidence =
+            evidence(&blueprint, &outcome).ok_or_else(|| BenchError::ConnectionLost {
+                bytes: 0,
+                what: "there was no connection in the simulated network".to_owned(),
+            })?;
+        if change.is_none() {
+            self.plain = Some(evidence.clone());
+        }
+        Ok(Some(RunEvidence { change, ..evidence }))
+    }
+}
+
+/// Returns the value of a parameter.
+fn number(scenario: &Scenario, key: &str) -> Option<f64> {
+    word(scenario, key)?.parse().ok()
+}
+
+/// Returns the first word of a setting.
+fn word(scenario: &Scenario, key: &str) -> Option<String> {
+    let mut settings = scenario.settings().iter();
+    let (_, setting) = settings.find(|(known, _)| short(known) == key)?;
+    setting.to_string().split_whitespace().next().map(str::to_owned)
+}
+
+/// Returns a key without the table that it is in, as `--set` takes it.
+fn short(key: &str) -> &str {
+    linerate_sim_tools::Settings::short_key(key)
+}
+
+/// Returns the evidence of both ends.
+fn evidence(blueprint: &Blueprint, outcome: &Outcome) -> Option<RunEvidence> {
+    let transfer = blueprint.transfer()?;
+    let source = outcome.program(&format!("{}: source", transfer.name))?;
+    let sink = outcome.program(&format!("{}: sink", transfer.name))?;
+    let began = source.began?;
+    let seconds = sink.ended.unwrap_or(outcome.time).since(began).as_secs_f64();
+    if seconds <= 0.0 {
+        return None;
+    }
+    let bytes_per_second = as_f64(sink.bytes) / seconds;
+    let mut sender = end(source, outcome, seconds);
+    let mut receiver = end(sink, outcome, seconds);
+    let sent = source.tcp.as_ref()?;
+    sender.connection = connection(sent, seconds);
+    sender.states = Some(states(sent, seconds));
+    if idle(sink, outcome).is_some_and(|share| share >= KEEPS_UP) {
+        let unread = Some(Distribution { mean: 0.0, max: 0 });
+        receiver.queues = QueueEvidence { unread, ..QueueEvidence::default() };
+    }
+    let rate = as_f64(blueprint.rate().bits_per_second());
+    let on_wire = if blueprint.is_shared() {
+        // All stations share the wire, with their acknowledgements and collisions.
+        let wire = outcome.wires.first()?;
+        rate * wire.counted.busy.as_secs_f64() / outcome.time.as_secs_f64()
+    } else {
+        let payload = sent.information.effective_mss.max(1);
+        let options = if sent.information.timestamps { 12 } else { 0 };
+        bytes_per_second * Framing::ethernet(options).bits_per_byte(payload)
+    };
+    Some(RunEvidence {
+        change: None,
+        bytes_per_second,
+        sender,
+        receiver,
+        link_bits_per_second: Some(rate),
+        wire_bits_per_second: Some(on_wire),
+    })
+}
+
+/// Returns the share of the time in which the machine of `program` was idle.
+fn idle(program: &ProgramReport, outcome: &Outcome) -> Option<f64> {
+    let machine = outcome.machines.iter().find(|machine| machine.name == program.host)?;
+    Some(outcome.idle(machine))
+}
+
+/// Returns what is known of an end without its connection. The work of the whole machine counts as
+/// that of the thread, because nothing else runs there.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "nanoseconds of a simulated run"
+)]
+fn end(program: &ProgramReport, outcome: &Outcome, seconds: f64) -> EndEvidence {
+    let busy = idle(program, outcome).map(|share| ((1.0 - share) * seconds * 1e9) as u64);
+    let machine = outcome.machines.iter().find(|machine| machine.name == program.host);
+    let dropped = machine.map_or(0, |machine| machine.nic.receive_drops + machine.nic.receive_fifo);
+    EndEvidence {
+        seconds: Some(seconds),
+        bytes: Some(program.bytes),
+        thread: ThreadEvidence { cpu_nanos: busy, ..ThreadEvidence::default() },
+        system: [("nic.rx_dropped".to_owned(), dropped)].into(),
+        ..EndEvidence::default()
+    }
+}
+
+/// Returns the variables of the sending connection at the end.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "microseconds of a simulated run"
+)]
+fn connection(tcp: &TcpReport, seconds: f64) -> ConnectionEvidence {
+    let (state, counted) = (&tcp.information, &tcp.statistics);
+    let exact = |value: u64| Some(Distribution { mean: as_f64(value), max: value });
+    let segment = u64::from(state.effective_mss.max(1));
+    let sent = counted.segments_sent.saturating_sub(counted.pure_acks_sent);
+    let [_, window, buffer] = shares(tcp, seconds);
+    let micros = |share: f64| Some((share * seconds * 1e6) as u64);
+    ConnectionEvidence {
+        receive_window_limited_micros: micros(window),
+        send_buffer_limited_micros: micros(buffer),
+        data_segments_sent: Some(sent),
+        retransmitted_segments: Some(counted.retransmitted_segments),
+        retransmission_timeouts: Some(counted.retransmission_timeouts),
+        path_mtu: Some(state.path_mtu.into()),
+        segment_bytes: Some(segment),
+        congestion_window: exact(u64::from(state.congestion_window) / segment),
+        slow_start_threshold: Some(u64::from(state.slow_start_threshold) / segment),
+        round_trip_micros: state.smoothed_round_trip.and_then(|time| exact(time.as_micros())),
+        shortest_round_trip_micros: state.shortest_round_trip.map(Duration::as_micros),
+        peer_window: exact(u64::from(state.send_window.max(1))),
+        ..ConnectionEvidence::default()
+    }
+}
+
+/// Returns the shares of the time in which the connection was busy, held by the peer's window, and
+/// held by its buffer.
+fn shares(tcp: &TcpReport, seconds: f64) -> [f64; 3] {
+    let state = &tcp.information;
+    let end: Instant = state.last_received.max(state.last_sent);
+    let share = |time: Duration| (time.as_secs_f64() / seconds).min(1.0);
+    let busy = &state.busy;
+    [share(busy.total(end)), share(busy.for_peer_window(end)), share(busy.for_send_buffer(end))]
+}
+
+/// Returns the states of the sender, from its clocks. They do not tell a full congestion window
+/// from other waits for the path.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "milliseconds of a simulated run, as the number of samples"
+)]
+fn states(tcp: &TcpReport, seconds: f64) -> SenderStates {
+    let [busy, window_full, buffer_full] = shares(tcp, seconds);
+    SenderStates {
+        samples: (seconds * MILLIS).max(1.0) as u64,
+        buffer_full,
+        out_of_data: 1.0 - busy,
+        window_full,
+        congestion_window_full: 0.0,
+        held_back: (busy - window_full - buffer_full).max(0.0),
+    }
+}
