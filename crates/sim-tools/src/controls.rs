@@ -1,93 +1,128 @@
-//! Causal experiments: one thing about the machines of 1988 is taken away or changed, both columns are measured anew,
-//! and what that does to them says what caused what in the model.
+//! Causal experiments: one property of the machines of 1988 is removed or changed, and both columns
+//! are simulated again. The effect shows the cause in the model.
 
 use crate::load::{ScenarioError, load};
 use crate::published::COLUMNS;
 use crate::transfers::{Job, make};
 use std::num::NonZeroUsize;
 
-/// The buffers, in packets, at which columns are looked at.
+/// Buffer sizes in packets, for which columns are simulated.
 pub const PACKETS: [u32; 9] = [1, 2, 3, 4, 5, 6, 8, 12, 17];
 /// The smallest buffers of the plateau.
 pub(crate) const PLATEAU: usize = 6;
 
-/// One thing that is different.
+/// The rule of 4.3BSD Tahoe that a window update needs 35 % of the buffer, or two segments.
+pub(crate) const WINDOW_UPDATE_RULE: &str = "the 35 % rule";
+
+/// A change of one thing.
 #[derive(Clone, Copy, Debug)]
 pub struct Control {
-    /// What is different, in a few words.
+    /// The change, in a few words.
     pub title: &'static str,
-    /// What it would show.
+    /// The question that it answers.
     pub asks: &'static str,
-    /// The changes; one that a column does not know leaves it as it is.
+    /// The change, as the beginning of a sentence about its effect.
+    pub condition: &'static str,
+    /// The possible cause that the change removes; `None` if it removes none.
+    pub cause: Option<&'static str>,
+    /// The changes of parameters. A column that does not have one of them is not affected by it.
     pub changes: &'static [&'static str],
 }
 
 /// The model as it is, and then each control.
 pub const CONTROLS: [Control; 12] = [
-    Control { title: "as it was", asks: "the model, with nothing changed", changes: &[] },
+    Control {
+        title: "as it was",
+        asks: "the model, with nothing changed",
+        condition: "as it was",
+        cause: None,
+        changes: &[],
+    },
     Control {
         title: "no collisions",
-        asks: "do collisions make the notch, as the mail suspects?",
+        asks: "do collisions cause the notch, as the mail suspects?",
+        condition: "without collisions",
+        cause: Some("collisions"),
         changes: &["ethernet-10.collisions=off"],
     },
     Control {
         title: "window update at 33 %",
-        asks: "does the rule of window updates? At 33 % one packet of three is enough for one",
+        asks: "is the rule of window updates the cause? At 33 % one packet of three is enough",
+        condition: "without the 35 % rule (window updates at 33 %)",
+        cause: Some(WINDOW_UPDATE_RULE),
         changes: &["tahoe.window_update=33"],
     },
     Control {
         title: "window update at 50 % (Reno)",
         asks: "where is the notch with the rule of 1990?",
+        condition: "with window updates at 50 %, as in Reno,",
+        cause: None,
         changes: &["tahoe.window_update=50"],
     },
     Control {
         title: "NICs take nothing of the bus",
         asks: "does contention on the bus limit the columns?",
+        condition: "without contention on the bus",
+        cause: Some("contention on the bus"),
         changes: &["lance.dma.cycle=0", "82586.dma.cycle=0"],
     },
     Control {
         title: "a LANCE that turns round at once",
         asks: "does its turnaround let acknowledgements in?",
+        condition: "without the LANCE's turnaround between frames",
+        cause: Some("the LANCE's turnaround between frames"),
         changes: &["lance.transmit.chained=2", "lance.transmit.start=5"],
     },
     Control {
         title: "a LANCE with a FIFO for each half",
-        asks: "what does it do to the column that the chip turns round slowly after receiving?",
+        asks: "what is the effect of the slow turnaround after receiving?",
+        condition: "without the LANCE's turnaround after receiving",
+        cause: Some("the LANCE's turnaround after receiving"),
         changes: &["lance.transmit.after_receive=0"],
     },
     Control {
         title: "an 82586 that starts at once",
-        asks: "does the time of a command make the plateau?",
+        asks: "does the time of a command limit the plateau?",
+        condition: "without the 82586's time for a command",
+        cause: Some("the 82586's time for a command"),
         changes: &["82586.transmit.start=50", "82586.transmit.done=0"],
     },
     Control {
         title: "an 82586 with chained commands",
-        asks: "would a driver have helped that gives commands ahead?",
+        asks: "would a driver that prepares commands have helped?",
+        condition: "with commands prepared in a chain",
+        cause: None,
         changes: &["82586.transmit.ring=32"],
     },
     Control {
         title: "a LANCE in the 3/280",
         asks: "is it the chip, or its machine?",
+        condition: "without the 82586 (a LANCE in the 3/280)",
+        cause: Some("the 82586"),
         changes: &["sender.nic=lance"],
     },
     Control {
-        title: "nobody else on the cable",
-        asks: "what does the background traffic take?",
+        title: "no background traffic",
+        asks: "how much does the background traffic take?",
+        condition: "without background traffic",
+        cause: Some("background traffic"),
         changes: &["noise.rate=0"],
     },
     Control {
         title: "processors at 0.8 of the table",
         asks: "do processors limit the columns?",
+        condition: "with processors that take 0.8 of the time",
+        cause: None,
         changes: &["sun-3-60.scale=0.8", "sun-3-280.scale=0.8"],
     },
 ];
 
-/// What a control does to a column.
+/// The effect of a control on one column.
 #[derive(Clone, Debug)]
 pub struct ControlColumn {
     /// KB/s at [`PACKETS`].
     pub kilobytes: Vec<f64>,
-    /// The part of the time that the sender's processor had nothing to do, at [`PACKETS`].
+    /// Idle share of the sender's processor, at [`PACKETS`].
     pub sender_idle: Vec<f64>,
     /// Collisions for each frame, at [`PACKETS`].
     pub collisions: Vec<f64>,
@@ -95,7 +130,7 @@ pub struct ControlColumn {
     pub changed: bool,
 }
 
-/// What a control does to both columns.
+/// The effect of a control on both columns.
 #[derive(Clone, Debug)]
 pub struct ControlOutcome {
     /// The control.
@@ -105,7 +140,8 @@ pub struct ControlOutcome {
 }
 
 impl ControlOutcome {
-    /// Carries all controls out, with `repeat` transfers of `bytes` each; `None` if somebody asked to stop.
+    /// Runs all controls, with `repeat` transfers of `bytes` each. Returns `None` if it was
+    /// stopped.
     ///
     /// # Errors
     /// If a change is refused.
@@ -142,7 +178,7 @@ fn measure(
     let mut scenario = load(scenario, &[])?;
     let before = scenario.settings().clone();
     for change in control.changes {
-        // What one of the columns does not have cannot be changed there.
+        // A column that does not have the parameter is left as it is.
         let _ = scenario.set(change);
     }
     let blueprint = scenario.blueprint()?;

@@ -1,20 +1,31 @@
-//! What the controls say, in columns and in plain words. Every sentence is chosen by figures of this run.
+//! The report of the controls: a table, then sentences. Figures of this run choose each sentence.
 
-use crate::controls::{ControlColumn, ControlOutcome, PACKETS, PLATEAU};
+use crate::controls::{
+    Control, ControlColumn, ControlOutcome, PACKETS, PLATEAU, WINDOW_UPDATE_RULE,
+};
 use crate::published::COLUMNS;
 use linerate_evidence::notation::percent;
 use std::fmt::Write;
 
-/// The places of two, three and four packets.
+/// Indices of two, three and four packets in [`PACKETS`].
 const TWO_THREE_FOUR: [usize; 3] = [1, 2, 3];
-/// A dip shallower than this is none.
+/// A smaller dip is no notch.
 const LEAST_NOTCH: f64 = 0.02;
-/// A column that a control changes by less than this it does not limit.
+/// A smaller change of the plateau is no effect.
 const LEAST_CHANGE: f64 = 0.03;
-/// One that it changes by more it limits above all.
+/// A larger change of the plateau shows the main limit.
 const LARGE_CHANGE: f64 = 0.15;
+/// The idle share of the processor in the mail: "at least 35 %".
+const IDLE_IN_THE_MAIL: f64 = 0.35;
+/// The reason why the 35 % rule makes a notch at three packets.
+const MECHANISM: &str = concat!(
+    "  The mechanism: Tahoe announces a larger window when the reader has freed two segments,\n",
+    "  or 35 % of the buffer. Of two packets one is 50 % and suffices. Of three one is 33 % and\n",
+    "  does not: the update waits for the second packet, while the sender may send one more and\n",
+    "  then stops. Of four two are needed as well, but two more are under way in the meantime.\n",
+);
 
-/// The report. Writing to a string cannot fail.
+/// Returns the report. Writing to a string cannot fail.
 #[must_use]
 pub fn controls_text(outcomes: &[ControlOutcome]) -> String {
     let mut text = String::new();
@@ -60,7 +71,7 @@ fn row(text: &mut String, outcome: &ControlOutcome, column: &ControlColumn) {
 }
 
 impl ControlColumn {
-    /// Activity how much the rate at three packets is off what those at two and four say.
+    /// Deviation of the rate at three packets from the geometric mean of those at two and four.
     fn notch(&self) -> f64 {
         let [two, three, four] = TWO_THREE_FOUR.map(|place| self.kilobytes[place]);
         three / (two * four).sqrt() - 1.0
@@ -73,7 +84,7 @@ impl ControlColumn {
     }
 }
 
-/// What becomes of the notch under each control.
+/// Writes the effect of each control on the notch.
 fn notch_text(
     text: &mut String,
     title: &str,
@@ -94,17 +105,21 @@ fn notch_text(
         writeln!(text, "{title}: the model has a notch of {:+.1} % at 3 packets.", notch * 100.0);
     for outcome in controls.iter().filter(|outcome| outcome.columns[index].changed) {
         let left = outcome.columns[index].notch();
-        let verdict = match left / notch {
-            share if share < 1.0 / 3.0 => "so this makes it",
-            share if share < 3.0 / 4.0 => "so this has a part in it",
-            share if share < 4.0 / 3.0 => "so this does not make it",
-            _ => "so this rather hides it",
+        let (effect, conclusion) = match left / notch {
+            share if share < 1.0 / 3.0 => ("is gone", "it is caused by"),
+            share if share < 3.0 / 4.0 => ("is shallower", "it is partly caused by"),
+            share if share < 4.0 / 3.0 => ("stays", "it is not caused by"),
+            _ => ("is deeper", "it is partly hidden by"),
         };
-        let _ = writeln!(text, "  {}: {:+.1} %, {verdict}", outcome.control.title, left * 100.0);
+        let effect = format!("the notch {effect} ({:+.1} %)", left * 100.0);
+        text.push_str(&sentence(&outcome.control, &effect, conclusion));
+        if outcome.control.cause == Some(WINDOW_UPDATE_RULE) && left / notch < 1.0 / 3.0 {
+            text.push_str(MECHANISM);
+        }
     }
 }
 
-/// What becomes of the plateau under each control.
+/// Writes the effect of each control on the plateau.
 fn plateau_text(
     text: &mut String,
     title: &str,
@@ -116,19 +131,29 @@ fn plateau_text(
     let _ = writeln!(text, "{title}: with large buffers it carries {plateau:.0} KB/s.");
     for outcome in controls.iter().filter(|outcome| outcome.columns[index].changed) {
         let change = outcome.columns[index].plateau() / plateau - 1.0;
-        let verdict = match change.abs() {
-            change if change < LEAST_CHANGE => "so this does not limit it",
-            change if change < LARGE_CHANGE => "so this has a part in it",
-            _ => "so this decides it",
+        let conclusion = match change.abs() {
+            change if change < LEAST_CHANGE => "it is not limited by",
+            change if change < LARGE_CHANGE => "it is partly limited by",
+            _ => "it is limited above all by",
         };
-        let _ = writeln!(text, "  {}: {:+.1} %, {verdict}", outcome.control.title, change * 100.0);
+        let effect =
+            format!("it carries {:.0} KB/s ({:+.1} %)", plateau * (1.0 + change), change * 100.0);
+        text.push_str(&sentence(&outcome.control, &effect, conclusion));
     }
     text.push('\n');
 }
 
-/// What the documents say of causes, and whether the model agrees.
+/// Returns the sentence about the effect of a control, with the conclusion for its cause if it
+/// removes one.
+fn sentence(control: &Control, effect: &str, conclusion: &str) -> String {
+    let conclusion =
+        control.cause.map_or_else(String::new, |cause| format!(", so {conclusion} {cause}"));
+    format!("  {} {effect}{conclusion}.\n", control.condition)
+}
+
+/// Writes the statements of the documents about causes, and whether the model agrees.
 fn documents_text(text: &mut String, base: &ControlOutcome, controls: &[ControlOutcome]) {
-    text.push_str("What the documents say, and what the model says to that:\n");
+    text.push_str("Statements of the documents, and whether the model agrees:\n");
     let named =
         |name: &str| controls.iter().find(|outcome| outcome.control.title.starts_with(name));
     let second = &base.columns[1];
@@ -145,19 +170,20 @@ fn documents_text(text: &mut String, base: &ControlOutcome, controls: &[ControlO
         };
         let _ = writeln!(
             text,
-            "  The notch comes from collisions of the third packet with the acknowledgement of the first two: {verdict} \
-             ({:+.1} % with collisions, {:+.1} % without).",
+            "  The notch comes from collisions of the third packet with the acknowledgement of the \
+             first two: {verdict} ({:+.1} % with collisions, {:+.1} % without).",
             with * 100.0,
             without * 100.0
         );
     }
     let idle = second.sender_idle.last().copied().unwrap_or(0.0);
     let verdict =
-        if (idle - 0.35).abs() < 0.10 { "the model agrees" } else { "the model does not agree" };
+        if idle >= IDLE_IN_THE_MAIL { "the model agrees" } else { "the model does not agree" };
     let _ = writeln!(
         text,
-        "  On the plateau of the 82586 the processor was 35 % idle and the chip just stopped asking for data: {verdict} about \
-         the processor ({} idle).",
+        "  On the plateau of the 82586 the processor was at least {} idle, and the chip just \
+         stopped asking for data: {verdict} about the processor ({} idle).",
+        percent(IDLE_IN_THE_MAIL),
         percent(idle)
     );
     if let Some(quick) = named("a LANCE with a FIFO for each half") {
@@ -178,9 +204,9 @@ fn documents_text(text: &mut String, base: &ControlOutcome, controls: &[ControlO
         };
         let _ = writeln!(
             text,
-            "  A LANCE without turnaround would starve acknowledgements, and the column would fall: {verdict} (largest fall \
-             from one buffer to the next {:+.1} % with the turnaround after receiving, {:+.1} % without, which is {:+.1} % \
-             with the largest buffers).",
+            "  A LANCE without turnaround would starve acknowledgements, and the column would \
+             fall: {verdict} (largest fall from one buffer to the next {:+.1} % with the \
+             turnaround after receiving, {:+.1} % without; {:+.1} % with the largest buffers).",
             with * 100.0,
             without * 100.0,
             cost * 100.0
@@ -192,8 +218,8 @@ fn documents_text(text: &mut String, base: &ControlOutcome, controls: &[ControlO
             if at_four > LEAST_CHANGE { "the model agrees" } else { "the model does not agree" };
         let _ = writeln!(
             text,
-            "  Without contention on the 3/60's bus a model saturates far too early: {verdict} ({:+.1} % at 4 packets \
-             without it).",
+            "  Without contention on the 3/60's bus a model saturates far too early: {verdict} \
+             ({:+.1} % at 4 packets without it).",
             at_four * 100.0
         );
     }
@@ -216,9 +242,9 @@ mod tests {
     const DIPS: [f64; 9] = [100.0, 200.0, 210.0, 300.0, 300.0, 300.0, 300.0, 300.0, 300.0];
     const RISES: [f64; 9] = [100.0, 200.0, 245.0, 300.0, 300.0, 300.0, 300.0, 300.0, 300.0];
 
-    /// The base has a notch, and only the control `heals` has none.
+    /// Outcomes of which the base has a notch, and only the control `heals` has none.
     fn outcomes(heals: &str) -> Vec<ControlOutcome> {
-        let outcome = |control: crate::controls::Control| {
+        let outcome = |control: Control| {
             let kilobytes = if control.title.starts_with(heals) { RISES } else { DIPS };
             ControlOutcome { control, columns: vec![column(kilobytes), column(kilobytes)] }
         };
@@ -226,16 +252,42 @@ mod tests {
     }
 
     #[test]
-    fn whatever_takes_the_notch_away_is_said_to_make_it() {
+    fn a_notch_that_is_gone_without_a_property_is_caused_by_it() {
         let text = controls_text(&outcomes("no collisions"));
-        assert!(text.contains("no collisions: +0.0 %, so this makes it"), "{text}");
-        assert!(
-            text.contains("the model supports it (-14.3 % with collisions, +0.0 % without)"),
-            "{text}"
+        let says = |text: &str, sentence: &str| assert!(text.contains(sentence), "{text}");
+        says(
+            &text,
+            "without collisions the notch is gone (+0.0 %), so it is caused by collisions.",
         );
+        says(&text, "the model supports it (-14.3 % with collisions, +0.0 % without)");
+        assert!(!text.contains("The mechanism"), "{text}");
+
         let text = controls_text(&outcomes("window update at 33"));
-        assert!(text.contains("no collisions: -14.3 %, so this does not make it"), "{text}");
-        assert!(text.contains("window update at 33 %: +0.0 %, so this makes it"), "{text}");
-        assert!(text.contains("the model does not support it"), "{text}");
+        says(
+            &text,
+            "without collisions the notch stays (-14.3 %), so it is not caused by collisions.",
+        );
+        says(
+            &text,
+            "the notch is gone (+0.0 %), so it is caused by the 35 % rule.\n  The mechanism",
+        );
+        says(&text, "with window updates at 50 %, as in Reno, the notch stays (-14.3 %).\n");
+        says(&text, "the model does not support it");
+    }
+
+    #[test]
+    fn a_processor_that_is_more_than_35_per_cent_idle_agrees_with_the_mail() {
+        let mut outcomes = outcomes("");
+        let mut with_idle = |share: f64| {
+            outcomes[0].columns[1].sender_idle = vec![share; 9];
+            controls_text(&outcomes)
+        };
+        let agrees =
+            "at least 35 % idle, and the chip just stopped asking for data: the model agrees";
+        for share in [0.35, 0.71] {
+            let text = with_idle(share);
+            assert!(text.contains(agrees), "{text}");
+        }
+        assert!(!with_idle(0.2).contains(agrees));
     }
 }
