@@ -58,8 +58,27 @@ pub(crate) fn small_size(text: &str) -> Result<NonZeroU32, String> {
     })
 }
 
-/// Parses a bit rate above zero.
+/// Parses a bit rate above zero. It must have a unit: `--line-rate 10` hardly means 10 b/s.
 pub(crate) fn rate(text: &str) -> Result<NonZeroU64, String> {
+    if text.trim().ends_with(|last: char| last.is_ascii_digit() || last == '.') {
+        return Err("the unit is missing: write 10Mb/s, or 25G".to_owned());
+    }
     let rate = text.parse::<Rate>().map_err(|error| error.to_string())?;
     NonZeroU64::new(rate.bits_per_second()).ok_or_else(|| "the rate is zero: write 10Mb/s".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_needs_a_unit() {
+        assert_eq!(rate("10Mb/s").map(NonZeroU64::get), Ok(10_000_000));
+        assert_eq!(rate("25G").map(NonZeroU64::get), Ok(25_000_000_000));
+        for text in ["10", "2.5", " 7 ", "1."] {
+            let error = rate(text).unwrap_err();
+            assert_eq!(error, "the unit is missing: write 10Mb/s, or 25G", "{text}");
+        }
+        assert!(rate("0Mb/s").unwrap_err().contains("zero"));
+    }
 }
