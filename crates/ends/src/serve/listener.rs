@@ -186,6 +186,16 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_with_an_ipv4_address_has_it_also_at_a_listener_of_both_families() {
+        let everywhere = ListenAt::Everywhere(0);
+        let listener = Listener::bind(&Network::Kernel, everywhere, &Options::default()).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let peer = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let seen = listener.socket().accept().unwrap().1;
+        assert_eq!(seen, peer.local_addr().unwrap());
+    }
+
+    #[test]
     fn an_address_that_is_not_available_is_explained() {
         let result = TcpListener::bind("127.0.0.1:0").unwrap();
         let refused = |address: SocketAddr| {

@@ -51,14 +51,15 @@ impl Listening {
         }
     }
 
-    /// Accepts a connection, and returns it with the peer's address. Returns a pause (see
+    /// Accepts a connection, and returns it with the peer's address: an IPv4 address also where a
+    /// socket of both families has it as `::ffff:192.0.2.1`. Returns a pause (see
     /// [`super::pause::is_pause`]) if none arrives for a while.
     pub(crate) fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
         match self {
             Self::Kernel(listener) => {
                 wait(listener)?;
                 let (stream, peer) = listener.accept()?;
-                Ok((Stream::Kernel(stream), peer))
+                Ok((Stream::Kernel(stream), SocketAddr::new(peer.ip().to_canonical(), peer.port())))
             }
             Self::Own { listener, .. } => {
                 let (stream, peer) = listener.accept()?;
