@@ -24,7 +24,7 @@ impl Report<'_> {
     /// Returns the heat map as SVG.
     #[must_use]
     pub fn picture(&self) -> String {
-        let best = self.table.iter().map(CellSummary::median).fold(f64::MIN_POSITIVE, f64::max);
+        let best = self.table.iter().map(CellSummary::median).fold(0.0, f64::max);
         let (rows, columns) = (self.table.sends(), self.table.receives());
         let (width, height) =
             (LEFT + columns.len() * CELL + RIGHT, TOP + rows.len() * CELL + BOTTOM);
@@ -78,7 +78,7 @@ const fn middle(margin: usize, number: usize) -> usize {
 }
 
 fn cell(row: usize, column: usize, summary: &CellSummary<'_>, best: f64) -> String {
-    let share = summary.median() / best;
+    let share = if best > 0.0 { summary.median() / best } else { 0.0 };
     let shade = crate::paint::shade(share);
     let (x, y) = (LEFT + column * CELL, TOP + row * CELL);
     let ink = if shade >= 6 { "#1a1a1a" } else { "#ffffff" };

@@ -67,7 +67,11 @@ fn compare<'a>(sweep: &'a Sweep<'a>, cell: &'a CellSummary<'a>) -> Option<Compar
     let neighbours = sweep.table.neighbours(cell.cell);
     let neighbour =
         neighbours.into_iter().max_by(|one, other| one.median().total_cmp(&other.median()))?;
-    let part = cell.median() / neighbour.median().max(f64::MIN_POSITIVE);
+    // Beside a neighbour that carries nothing no cell is slow.
+    if neighbour.median() <= 0.0 {
+        return None;
+    }
+    let part = cell.median() / neighbour.median();
     let times = |of: fn(Cell) -> BufferSize| {
         as_f64(of(neighbour.cell).bytes(1)) / as_f64(of(cell.cell).bytes(1))
     };
@@ -78,10 +82,14 @@ fn compare<'a>(sweep: &'a Sweep<'a>, cell: &'a CellSummary<'a>) -> Option<Compar
 impl Compared<'_> {
     /// Reports a limited cell and its cause.
     fn finding(&self, sweep: &Sweep<'_>) -> Finding {
+        let share = if self.part > 0.0 {
+            format!("reaches 1/{} of", notation::thousands(1.0 / self.part))
+        } else {
+            "carries nothing, unlike".to_owned()
+        };
         let text = format!(
-            "{} reaches 1/{} of {}: {}.",
+            "{} {share} {}: {}.",
             notation::cell(self.cell.cell),
-            notation::thousands(1.0 / self.part.max(f64::MIN_POSITIVE)),
             notation::cell(self.neighbour.cell),
             limit(self.cell, sweep.start.facts.bench.segment_payload),
         );
@@ -250,6 +258,25 @@ mod tests {
     fn a_slow_cell_without_counters_is_reported() {
         let found = findings_of(3, with_a_slow_cell, findings);
         assert!(found[0].text.contains("no counter says why, a packet takes"), "{}", found[0].text);
+    }
+
+    #[test]
+    fn a_cell_that_carries_nothing_is_reported_as_such() {
+        let design = square_design(3);
+        let mut runs = records(&design, |_, _| 1e9);
+        for run in &mut runs {
+            if run.send_buffer.packets == Some(1) && run.receive_buffer.packets == Some(3) {
+                (run.bytes, run.bytes_per_second) = (0, 0.0);
+            }
+        }
+        let text = &findings_of_runs(&design, &runs, findings)[0].text;
+        let says = "1 × 3 packets carries nothing, unlike ";
+        assert!(text.starts_with(says) && !text.contains("1/"), "{text}");
+        for run in &mut runs {
+            (run.bytes, run.bytes_per_second) = (0, 0.0);
+        }
+        let found = findings_of_runs(&design, &runs, findings);
+        assert!(found.is_empty(), "there is nothing to compare with: {found:?}");
     }
 
     #[test]
