@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-/// The number in the protocol field of an IPv4 header. Every number can arrive.
+/// The number in the protocol field of an IPv4 header, or the next header field of an
+/// IPv6 header. Every number can arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Protocol(u8);
@@ -14,6 +15,16 @@ impl Protocol {
     pub const TCP: Self = Self(6);
     /// The User Datagram Protocol (RFC 768).
     pub const UDP: Self = Self(17);
+    /// The Internet Control Message Protocol for IPv6 (RFC 4443).
+    pub const ICMPV6: Self = Self(58);
+    /// The Hop-by-Hop Options header (RFC 8200 §4.3).
+    pub const HOP_BY_HOP: Self = Self(0);
+    /// The Routing header (RFC 8200 §4.4).
+    pub const ROUTING: Self = Self(43);
+    /// The Fragment header (RFC 8200 §4.5).
+    pub const FRAGMENT: Self = Self(44);
+    /// The Destination Options header (RFC 8200 §4.6).
+    pub const DESTINATION_OPTIONS: Self = Self(60);
 
     /// Creates the protocol with this number on the wire.
     #[must_use]
@@ -34,6 +45,7 @@ impl fmt::Display for Protocol {
             Self::ICMP => f.pad("ICMP"),
             Self::TCP => f.pad("TCP"),
             Self::UDP => f.pad("UDP"),
+            Self::ICMPV6 => f.pad("ICMPv6"),
             Self(number) => write!(f, "protocol {number}"),
         }
     }

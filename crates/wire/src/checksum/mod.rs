@@ -29,7 +29,7 @@ pub(crate) use portable::sum_short;
 
 use crate::Protocol;
 use arithmetic::{add, fold};
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use core::ops::{Add, AddAssign};
 
 /// The sum over some of the bytes that a checksum covers.
@@ -171,6 +171,21 @@ pub fn pseudo_header_v4(
     )]
     let length = length as u32;
     Sum::of_words([source.to_bits(), destination.to_bits(), protocol.number().into(), length])
+}
+
+/// Returns the sum over the IPv6 pseudo-header of `length` bytes of `protocol` (RFC 8200 §8.1).
+#[must_use]
+#[inline]
+pub fn pseudo_header_v6(
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    protocol: Protocol,
+    length: usize,
+) -> Sum {
+    #[allow(clippy::cast_possible_truncation, reason = "no packet has 4 GiB")]
+    let length = length as u32;
+    let addresses = Sum::of(&source.octets()) + Sum::of(&destination.octets());
+    addresses.add_u32(length).add_u32(protocol.number().into())
 }
 
 #[cfg(test)]

@@ -1,0 +1,310 @@
+//! IPv6 packets and their extension headers (RFC 8200).
+
+use crate::layout::{half, octets, room, split_fixed, word};
+use crate::{Malformed, Protocol, Sum, TypeOfService, checksum};
+use core::net::Ipv6Addr;
+
+/// The fixed header of an IPv6 packet, without the payload length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv6Header {
+    /// The traffic class: the differentiated services code point and the ECN field.
+    pub traffic_class: TypeOfService,
+    /// The flow label: twenty bits (RFC 6437).
+    pub flow_label: u32,
+    /// The protocol of the payload, or the number of the first extension header.
+    pub next_header: Protocol,
+    /// The number of routers that may still forward the packet.
+    pub hop_limit: u8,
+    /// The address of the sender.
+    pub source: Ipv6Addr,
+    /// The address of the receiver.
+    pub destination: Ipv6Addr,
+}
+
+impl Ipv6Header {
+    /// The length of the header in bytes.
+    pub const LENGTH: usize = 40;
+    /// The hop limit of sent packets.
+    pub const DEFAULT_HOP_LIMIT: u8 = 64;
+
+    /// Creates a header with the default hop limit and no flow label.
+    #[must_use]
+    pub fn new(source: Ipv6Addr, destination: Ipv6Addr, next_header: Protocol) -> Self {
+        Self {
+            traffic_class: TypeOfService::default(),
+            flow_label: 0,
+            next_header,
+            hop_limit: Self::DEFAULT_HOP_LIMIT,
+            source,
+            destination,
+        }
+    }
+
+    /// Returns the sum over the pseudo-header for `length` bytes of `protocol` (RFC 8200 §8.1).
+    /// `protocol` is that of the payload, which extension headers may separate from this one.
+    #[must_use]
+    pub fn pseudo_header(&self, protocol: Protocol, length: usize) -> Sum {
+        checksum::pseudo_header_v6(self.source, self.destination, protocol, length)
+    }
+
+    /// Writes the header to the start of `bytes`, and returns its length. The packet has
+    /// `payload_length` bytes after the header, extension headers included.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than [`Ipv6Header::LENGTH`], the payload is longer than 65,535 bytes,
+    /// or the flow label exceeds twenty bits.
+    pub fn emit(&self, payload_length: usize, bytes: &mut [u8]) -> usize {
+        assert!(self.flow_label < 1 << 20, "a flow label has twenty bits");
+        let Ok(payload_length) = u16::try_from(payload_length) else {
+            panic!("a payload of {payload_length} bytes exceeds 65,535");
+        };
+        let fixed = room::<{ Self::LENGTH }>(bytes);
+        let first = 6 << 28 | u32::from(self.traffic_class.byte()) << 20 | self.flow_label;
+        fixed[..4].copy_from_slice(&first.to_be_bytes());
+        fixed[4..6].copy_from_slice(&payload_length.to_be_bytes());
+        fixed[6] = self.next_header.number();
+        fixed[7] = self.hop_limit;
+        fixed[8..24].copy_from_slice(&self.source.octets());
+        fixed[24..].copy_from_slice(&self.destination.octets());
+        Self::LENGTH
+    }
+}
+
+/// The fields of a fragment header (RFC 8200 §4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv6Fragment {
+    /// The offset of the payload in the fragmentable part, in bytes. A multiple of eight.
+    pub offset: u16,
+    /// M: further fragments follow.
+    pub more: bool,
+    /// The number that all fragments of a packet share.
+    pub identification: u32,
+}
+
+/// A received packet, without the padding of the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv6Packet<'a> {
+    /// The fixed header.
+    pub header: Ipv6Header,
+    /// The extension headers before the payload, as they arrived.
+    pub extensions: &'a [u8],
+    /// The fragment header, if there is one.
+    pub fragment: Option<Ipv6Fragment>,
+    /// The protocol of the payload. In a fragment with an offset, the next header field of the
+    /// fragment header.
+    pub protocol: Protocol,
+    /// The bytes after the extension headers.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Ipv6Packet<'a> {
+    /// The most extension headers that a packet may have. RFC 8200 sets no limit; this one bounds
+    /// the work for a hostile packet.
+    pub const MAX_EXTENSIONS: u32 = 8;
+
+    /// Parses the packet at the start of `bytes`, and ignores padding after its payload length.
+    /// Options inside extension headers are not examined.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the version is not 6, a length exceeds `bytes`, or a Hop-by-Hop Options
+    /// header is not the first (RFC 8200 §4.1). Also if there are more than
+    /// [`Ipv6Packet::MAX_EXTENSIONS`] extension headers or two fragment headers, or the extension
+    /// headers do not end in the first fragment (RFC 7112 §5). The payload's own header may still
+    /// be cut short. Also if a fragment ends beyond 65,535 bytes, or is not the last and its length
+    /// is no multiple of eight (RFC 8200 §4.5).
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (fixed, rest) = split_fixed::<{ Ipv6Header::LENGTH }>("IPv6", bytes)?;
+        let first = word(fixed, 0);
+        if first >> 28 != 6 {
+            return Err(field("version", first >> 28));
+        }
+        let length = usize::from(half(fixed, 4));
+        let body = rest.get(..length).ok_or(Malformed::Truncated {
+            what: "IPv6",
+            needed: Ipv6Header::LENGTH + length,
+            had: bytes.len(),
+        })?;
+        let header = Ipv6Header {
+            traffic_class: TypeOfService::from_byte(first.to_be_bytes()[0] << 4 | fixed[1] >> 4),
+            flow_label: first & 0xf_ffff,
+            next_header: Protocol::new(fixed[6]),
+            hop_limit: fixed[7],
+            source: octets::<16, _>(fixed, 8).into(),
+            destination: octets::<16, _>(fixed, 24).into(),
+        };
+        Self::walk(header, body)
+    }
+
+    /// Finds the payload behind the extension headers of `body`.
+    fn walk(header: Ipv6Header, body: &'a [u8]) -> Result<Self, Malformed> {
+        let (mut protocol, mut payload, mut fragment) = (header.next_header, body, None);
+        let mut count = 0;
+        while matches!(
+            protocol,
+            Protocol::HOP_BY_HOP
+                | Protocol::ROUTING
+                | Protocol::FRAGMENT
+                | Protocol::DESTINATION_OPTIONS
+        ) {
+            if count == Self::MAX_EXTENSIONS {
+                return Err(field("number of extension headers", count + 1));
+            }
+            if protocol == Protocol::HOP_BY_HOP && count > 0 {
+                return Err(field("position of Hop-by-Hop Options", count));
+            }
+            count += 1;
+            let (start, rest) = split_fixed::<8>("IPv6 extension header", payload)?;
+            if protocol == Protocol::FRAGMENT {
+                if fragment.is_some() {
+                    return Err(field("number of fragment headers", 2));
+                }
+                let found = parse_fragment(*start, rest.len())?;
+                fragment = Some(found);
+                payload = rest;
+                protocol = Protocol::new(start[0]);
+                // Only the first fragment holds the rest of the chain (RFC 7112 §5).
+                if found.offset != 0 {
+                    break;
+                }
+                continue;
+            }
+            let length = (usize::from(start[1]) + 1) * 8;
+            let Some(rest) = payload.get(length..) else {
+                let (what, had) = ("IPv6 extension header", payload.len());
+                return Err(Malformed::Truncated { what, needed: length, had });
+            };
+            payload = rest;
+            protocol = Protocol::new(start[0]);
+        }
+        let extensions = &body[..body.len() - payload.len()];
+        Ok(Self { header, extensions, fragment, protocol, payload })
+    }
+}
+
+/// Reads a fragment header that `length` bytes follow.
+fn parse_fragment(start: [u8; 8], length: usize) -> Result<Ipv6Fragment, Malformed> {
+    #[allow(clippy::cast_possible_truncation, reason = "the payload length has sixteen bits")]
+    let length = length as u32;
+    let bits = half(&start, 2);
+    let (offset, more) = (bits & !7, bits & 1 != 0);
+    if more && !length.is_multiple_of(8) {
+        return Err(field("length of a fragment before the last", length));
+    }
+    let end = u32::from(offset) + length;
+    if end > u32::from(u16::MAX) {
+        return Err(field("end of a fragment", end));
+    }
+    Ok(Ipv6Fragment { offset, more, identification: word(&start, 4) })
+}
+
+/// Creates the error for a forbidden field.
+const fn field(field: &'static str, value: u32) -> Malformed {
+    Malformed::Field { what: "IPv6", field, value }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use proptest::prelude::*;
+    use std::{vec, vec::Vec};
+
+    /// Returns a packet whose first next header is `next`, with `body`.
+    fn packet(next: Protocol, body: &[u8]) -> Vec<u8> {
+        let header = Ipv6Header::new(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, next);
+        let mut bytes = vec![0; Ipv6Header::LENGTH];
+        header.emit(body.len(), &mut bytes);
+        bytes.extend_from_slice(body);
+        bytes
+    }
+
+    #[test]
+    fn fields_are_at_their_places() {
+        let header = Ipv6Header {
+            traffic_class: TypeOfService::from_byte(0xb9),
+            flow_label: 0xa_bcde,
+            hop_limit: 3,
+            ..Ipv6Header::new("2001:db8::1".parse().unwrap(), Ipv6Addr::LOCALHOST, Protocol::TCP)
+        };
+        let mut bytes = [0; 45];
+        assert_eq!(header.emit(4, &mut bytes), 40);
+        assert_eq!(bytes[..8], [0x6b, 0x9a, 0xbc, 0xde, 0, 4, 6, 3]);
+        let parsed = Ipv6Packet::parse(&bytes).unwrap();
+        assert_eq!((parsed.header, parsed.payload.len()), (header, 4), "padding is cut");
+        assert_eq!((parsed.protocol, parsed.extensions), (Protocol::TCP, &[][..]));
+    }
+
+    #[test]
+    fn extension_headers_are_skipped_in_any_order() {
+        let mut body = vec![43, 0, 1, 4, 0, 0, 0, 0];
+        body.extend([60, 0, 0, 0, 0, 0, 0, 0]);
+        body.extend([17, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        body.extend([7; 8]);
+        let bytes = packet(Protocol::HOP_BY_HOP, &body);
+        let parsed = Ipv6Packet::parse(&bytes).unwrap();
+        assert_eq!((parsed.protocol, parsed.payload), (Protocol::UDP, &[7; 8][..]));
+        assert_eq!(parsed.extensions.len(), 32);
+    }
+
+    #[test]
+    fn chains_that_are_too_long_or_misordered_are_refused() {
+        let options = |count: usize, last: u8| {
+            let mut body = [60, 0, 1, 4, 0, 0, 0, 0].repeat(count);
+            body[(count - 1) * 8] = last;
+            packet(Protocol::DESTINATION_OPTIONS, &body)
+        };
+        assert!(Ipv6Packet::parse(&options(8, 6)).is_ok());
+        assert!(Ipv6Packet::parse(&options(9, 6)).is_err());
+        let mut late = options(2, 6);
+        late[40] = 0;
+        assert!(Ipv6Packet::parse(&late).is_err(), "Hop-by-Hop Options come first");
+    }
+
+    #[test]
+    fn first_fragments_hold_the_whole_chain_and_later_ones_none() {
+        let body = [60, 0, 0, 1, 0, 0, 0, 9];
+        assert!(Ipv6Packet::parse(&packet(Protocol::FRAGMENT, &body)).is_err());
+        let later = [60, 0, 0, 8, 0, 0, 0, 9, 1];
+        let bytes = packet(Protocol::FRAGMENT, &later);
+        let parsed = Ipv6Packet::parse(&bytes).unwrap();
+        let fragment = Ipv6Fragment { offset: 8, more: false, identification: 9 };
+        assert_eq!((parsed.fragment, parsed.payload), (Some(fragment), &[1][..]));
+        let odd = [6, 0, 0, 9, 0, 0, 0, 9, 1];
+        assert!(Ipv6Packet::parse(&packet(Protocol::FRAGMENT, &odd)).is_err());
+        let beyond = [6, 0, 0xff, 0xf8, 0, 0, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8];
+        assert!(Ipv6Packet::parse(&packet(Protocol::FRAGMENT, &beyond)).is_err());
+    }
+
+    #[test]
+    fn pseudo_header_is_that_of_its_forty_bytes() {
+        let header = Ipv6Header::new(
+            "2001:db8::1:2".parse().unwrap(),
+            "fe80::ff:fe00:1".parse().unwrap(),
+            Protocol::HOP_BY_HOP,
+        );
+        let mut bytes = [header.source.octets(), header.destination.octets()].concat();
+        bytes.extend([0, 1, 0x11, 0x70, 0, 0, 0, 58]);
+        let sum = header.pseudo_header(Protocol::ICMPV6, 70_000);
+        assert_eq!(sum.finish(), Sum::of(&bytes).finish());
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_do_not_panic(
+            next in prop::sample::select(vec![0_u8, 43, 44, 60, 6]),
+            body in prop::collection::vec(
+                prop::sample::select(vec![0_u8, 1, 6, 43, 44, 60]),
+                0..200,
+            ),
+            cut in 0_usize..240,
+        ) {
+            let bytes = packet(Protocol::new(next), &body);
+            if let Ok(parsed) = Ipv6Packet::parse(&bytes) {
+                prop_assert_eq!(parsed.extensions.len() + parsed.payload.len(), body.len());
+            }
+            if cut < bytes.len() {
+                prop_assert!(Ipv6Packet::parse(&bytes[..cut]).is_err());
+            }
+        }
+    }
+}
