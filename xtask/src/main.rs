@@ -42,6 +42,7 @@ usage: cargo xtask <verb>
   rfc [--run]    checks that the tests that specs/ names for each requirement exist (and pass)
   rfc --texts FOLDER
                  compares specs/ with the normative sentences of the texts rfcNNNN.txt
+  verdict [WORD] plants limits, asks `linerate why` for them, and prints what it named
   words          checks the language: retired words, comments, widths, commit subjects
   words PATH...  checks the language of files that xtask/words.toml does not list yet"
     )
@@ -72,6 +73,7 @@ fn run(arguments: &[String]) -> Result<ExitCode, Error> {
         ["bench", ..] => return bench::run(&arguments[1..]),
         ["explore", ..] => return testkit::explore(&arguments[1..]),
         ["fuzz", ..] => return fuzz::run(&arguments[1..]),
+        ["verdict", ..] => return testkit::verdict(&arguments[1..]),
         ["check"] => check::run(),
         ["layers"] => layers::run(),
         ["grid"] => testkit::write_grid(),

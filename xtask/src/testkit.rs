@@ -1,4 +1,4 @@
-//! Tasks that are examples of the testkit, because they need our crates, which xtask does not use.
+//! Tasks that are examples of other crates, because they need our crates, which xtask does not use.
 
 use crate::error::Error;
 use crate::workspace::{cargo, root};
@@ -31,6 +31,26 @@ pub(crate) fn explore(arguments: &[String]) -> Result<ExitCode, Error> {
     let status =
         status.map_err(|source| Error::Start { command: "cargo run".to_owned(), source })?;
     // The program has explained its exit code: 2 for wrong usage, 1 for a failed scenario.
+    Ok(status
+        .code()
+        .and_then(|code| u8::try_from(code).ok())
+        .map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// `cargo xtask verdict`: limits planted between namespaces and in simulated networks.
+pub(crate) fn verdict(arguments: &[String]) -> Result<ExitCode, Error> {
+    let run = |words: &[&str]| {
+        let mut command = cargo();
+        command.args(words).args(if words[0] == "run" { arguments } else { &[] });
+        let status = command.status();
+        status.map_err(|source| Error::Start { command: format!("cargo {}", words[0]), source })
+    };
+    let built = run(&["build", "--quiet", "--release", "--package", "linerate"])?;
+    if !built.success() {
+        return Err(Error::Failed { command: "cargo build".to_owned() });
+    }
+    let package = ["--package", "linerate", "--example", "verdict_matrix", "--"];
+    let status = run(&[&["run", "--quiet", "--release"][..], &package].concat())?;
     Ok(status
         .code()
         .and_then(|code| u8::try_from(code).ok())
