@@ -69,7 +69,9 @@ impl Expectation {
             _ => Outcome::Unclear,
         };
         match self {
-            Self::Lowers(..) | Self::Keeps(..) | Self::LossFalls(..) | Self::LossStays(..)
+            // A bound that exceeds the range already refutes it.
+            Self::Keeps(_, _, most) if effect.is_lower_bound => is(false, effect.low > most),
+            Self::Lowers(..) | Self::LossFalls(..) | Self::LossStays(..)
                 if effect.is_lower_bound =>
             {
                 Outcome::Unclear
@@ -140,7 +142,7 @@ mod tests {
             let effect = Effect { is_lower_bound: true, ..effect(ratio, 0.1, Some(1.0)) };
             assert_eq!(Expectation::Raises(change, 1.2).compare(&effect), expected);
             for other in [
-                Expectation::Keeps(change, 0.9, 1.1),
+                Expectation::Keeps(change, 0.9, 2.0),
                 Expectation::Lowers(change, 2.0),
                 Expectation::LossStays(change, 0.4),
                 Expectation::LossFalls(change, 2.0),

@@ -292,3 +292,10 @@ fn the_documented_fields_are_in_the_json() {
     assert!(json["interventions"][0]["interval"][1].as_f64() > Some(1.9));
     assert!(json["confidence"].is_f64() && json["advice"].is_string());
 }
+
+#[test]
+fn a_reader_that_discarding_speeds_up_refutes_the_send_buffer() {
+    let plain = Figures { states: BUFFER, ..PLAIN };
+    let effects = [(Change::SendBufferDoubled, 1.9, 0), (Change::Discard, 8.0, 0)];
+    assert_eq!(diagnose(plain, &effects, &[]).limit, Limit::NotIdentified);
+}
