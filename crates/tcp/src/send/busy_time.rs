@@ -14,7 +14,8 @@ enum Occupation {
     Path,
     /// The peer's window is closed or too small.
     PeerWindow,
-    /// Everything was sent, and the send buffer is full.
+    /// Everything was sent but less than a segment that the Nagle algorithm holds, and the send
+    /// buffer is full.
     SendBuffer,
 }
 
@@ -76,8 +77,8 @@ impl BusyTime {
         self.until(now).spent[Occupation::PeerWindow as usize]
     }
 
-    /// Returns the time until `now` during which everything was sent and the send buffer had no
-    /// room for more.
+    /// Returns the time until `now` during which the send buffer had no room for more, and
+    /// everything was sent but less than a segment that the Nagle algorithm holds.
     #[must_use]
     pub fn for_send_buffer(&self, now: Instant) -> Duration {
         self.until(now).spent[Occupation::SendBuffer as usize]
@@ -124,7 +125,7 @@ impl Connection {
         self.sender.busy.as_deref().copied().unwrap_or_else(|| BusyTime::new(Instant::ZERO))
     }
 
-    /// Returns the limit once everything was sent.
+    /// Returns the limit once everything was sent that may be sent without more data.
     #[inline]
     const fn wait_for_acknowledgement(&self) -> Occupation {
         if self.sender.write_refused { Occupation::SendBuffer } else { Occupation::Path }
@@ -141,9 +142,17 @@ impl Connection {
         if unsent == 0 {
             return self.wait_for_acknowledgement();
         }
+        if self.sender.held_back {
+            return Occupation::Path;
+        }
         let allowed = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una);
-        if !self.sender.held_back && allowed < unsent.min(self.full_segment()) {
+        let full = self.full_segment();
+        if allowed < unsent.min(full) {
             Occupation::PeerWindow
+        } else if unsent < full {
+            // The Nagle algorithm waits for more data. If the buffer has no room for it, the
+            // buffer is the limit.
+            self.wait_for_acknowledgement()
         } else {
             Occupation::Path
         }

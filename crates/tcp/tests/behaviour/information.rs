@@ -67,6 +67,34 @@ fn the_send_buffer_is_the_limit_only_when_everything_was_sent() {
     assert_eq!(busy(&host), [30, 10, 20]);
 }
 
+#[test]
+fn the_send_buffer_is_also_the_limit_when_the_nagle_algorithm_holds_its_rest() {
+    let config = Config { send_buffer: BufferSize::Fixed(4_096), ..Config::modern() };
+    let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 1000");
+    assert_eq!(host.try_write(5_000), Ok(4_096));
+    for seq in [1, 1_001, 2_001, 3_001] {
+        host.expect(&format!(". {seq}:{}(1000) ack 1", seq + 1_000));
+    }
+    host.expect("P. 4001:4097(96) ack 1");
+    host.pass_time(ms(10));
+    host.send(". 1:1(0) ack 501 win 65535");
+    assert_eq!(host.try_write(5_000), Ok(500));
+    host.expect_nothing();
+    host.pass_time(ms(20));
+    assert_eq!(busy(&host), [30, 0, 30], "500 bytes wait for more, which have no room");
+}
+
+#[test]
+fn a_rest_that_the_nagle_algorithm_holds_in_a_buffer_with_room_is_no_limit_of_the_buffer() {
+    let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 65535 mss 1000");
+    host.write(96);
+    host.expect("P. 1:97(96) ack 1");
+    host.write(96);
+    host.expect_nothing();
+    host.pass_time(ms(20));
+    assert_eq!(busy(&host), [20, 0, 0]);
+}
+
 /// As in TCP_INFO: a reordered segment may be lost, a lost one is retransmitted, and a timeout is a
 /// separate state.
 #[test]
