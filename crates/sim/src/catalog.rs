@@ -32,6 +32,18 @@ pub(crate) const SCENARIOS: BuiltinFiles = builtin!("scenario", "scenarios":
     "blast-3-50-to-3-180" "blast-82586" "isa-receive" "3c503-4k" "3c503-32k"
     "nfs-1k-8-bit" "nfs-2k-8-bit" "nfs-4k-8-bit" "nfs-8k-8-bit"
     "nfs-1k-16-bit" "nfs-2k-16-bit" "nfs-4k-16-bit" "nfs-8k-16-bit");
+/// Headings of the scenarios, each with the name of the first scenario below it.
+const SCENARIO_GROUPS: [(&str, &str); 9] = [
+    ("sun-3-60-to-3-60", "The columns of the table of 1988"),
+    ("82586-receiver", "NICs of 1988 and the bus behind them"),
+    ("sun-3-50-pair", "Several hosts on one Ethernet"),
+    ("saturated-long", "A saturated Ethernet"),
+    ("10-gbe-pair", "Fast Ethernets of today"),
+    ("wan-tail-drop", "Long paths and their queues"),
+    ("serial-typist", "Serial lines, timers, bridges and routers"),
+    ("blast-3-50-to-3-180", "Bulk transfers of the V system"),
+    ("isa-receive", "PCs with ISA NICs, and NFS through them"),
+];
 /// Machines.
 pub(crate) const MACHINES: BuiltinFiles = builtin!("machine", "machines":
     "sun-3-60" "sun-3-280" "sun-3-50" "sun-3-180" "sun-3-60-delayed" "station" "server" "486-isa");
@@ -62,5 +74,24 @@ impl BuiltinFiles {
     /// Returns the names of the files.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.files.iter().map(|&(name, _)| name)
+    }
+}
+
+/// Returns the heading that stands before a scenario, if a group begins with it.
+pub(crate) fn heading_before(scenario: &str) -> Option<&'static str> {
+    SCENARIO_GROUPS.iter().find(|(first, _)| *first == scenario).map(|&(_, heading)| heading)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_group_begins_with_a_scenario_in_the_order_of_the_list() {
+        let names: Vec<_> = SCENARIOS.names().collect();
+        let places = SCENARIO_GROUPS
+            .map(|(first, _)| names.iter().position(|name| *name == first).expect(first));
+        assert_eq!(places[0], 0, "each scenario has a heading above it");
+        assert!(places.is_sorted_by(|one, next| one < next), "{places:?}");
     }
 }

@@ -10,7 +10,9 @@ mod topology;
 
 pub use blueprint::{Blueprint, TransferFacts, TransferOptions};
 
-use crate::catalog::{BuiltinFiles, MACHINES, MEDIA, NICS, QUEUES, SCENARIOS, TCPS};
+use crate::catalog::{
+    BuiltinFiles, MACHINES, MEDIA, NICS, QUEUES, SCENARIOS, TCPS, heading_before,
+};
 use crate::parameter::{ParameterError, Settings};
 
 /// Upper limit of the files in a chain of `base`.
@@ -31,6 +33,12 @@ impl Scenario {
     /// Returns the names of the built-in scenarios.
     pub fn names() -> impl Iterator<Item = &'static str> {
         SCENARIOS.names()
+    }
+
+    /// Returns the heading of the group that begins with the built-in scenario `name`, if one does.
+    #[must_use]
+    pub fn heading_before(name: &str) -> Option<&'static str> {
+        heading_before(name)
     }
 
     /// Returns a built-in scenario.

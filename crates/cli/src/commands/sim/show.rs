@@ -17,12 +17,16 @@ pub(crate) struct ShowArgs {
     set: Vec<String>,
 }
 
-/// Prints all scenarios with their questions.
+/// Prints all scenarios with their questions, in groups.
 pub(crate) fn list() -> Result<(), Failure> {
     let mut text = String::new();
     for name in Scenario::names() {
         let scenario = load(name, &[]).map_err(BenchError::from)?;
         // Writing to a string cannot fail.
+        if let Some(heading) = Scenario::heading_before(name) {
+            let space = if text.is_empty() { "" } else { "\n" };
+            let _ = writeln!(text, "{space}{heading}:\n");
+        }
         let _ = writeln!(text, "{name}\n    {}", scenario.question());
     }
     print(&text)
