@@ -153,9 +153,13 @@ impl StackMachine {
             (_, Some(_)) if is_listener => unsupported(
                 "options of a listening socket: set them before `listen`, they are inherited",
             ),
-            (Known::LargestSegment | Known::DeferAccept | Known::FastOpenConnect, Some(_))
-                if is_connection =>
-            {
+            (
+                Known::LargestSegment
+                | Known::DeferAccept
+                | Known::FastOpenConnect
+                | Known::Congestion,
+                Some(_),
+            ) if is_connection => {
                 unsupported("this option of a connection: set it before `listen` or `connect`")
             }
             (Known::Congestion, Some(OptionValue::Text(name))) => {
@@ -228,4 +232,30 @@ impl StackMachine {
 
 fn wide(number: usize) -> OptionValue {
     OptionValue::Number(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, Script, Verdict, run_on_stack};
+
+    #[test]
+    fn the_congestion_control_of_a_connection_is_refused_and_that_of_a_socket_is_set() {
+        let script = |before: &str, after: &str| {
+            let text = format!(
+                "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n\
+                 {before}\
+                 +0...0.01 connect(3, ..., ...) = 0\n\
+                 +0 > S 0:0(0) <...>\n\
+                 +.01 < S. 0:0(0) ack 1 win 100 <mss 1000>\n\
+                 +0 > . 1:1(0) ack 1\n\
+                 {after}"
+            );
+            run_on_stack(&Script::parse(&text, None).unwrap(), &Options::default()).verdict
+        };
+        let option = "+0 setsockopt(3, SOL_TCP, TCP_CONGESTION, \"reno\", 4) = 0\n";
+        assert_eq!(script(option, ""), Verdict::Passed);
+        let late = script("", option);
+        let Verdict::Refused { what, .. } = &late else { panic!("{late:?}") };
+        assert!(what.contains("set it before `listen` or `connect`"), "{what}");
+    }
 }
