@@ -46,7 +46,7 @@ impl Connection {
         !self.timers.is_set(Timer::IdleBuffers) && self.is_quiet()
     }
 
-    /// Ends the idle period of a quiet connection, so that [`Connection::compact`] succeeds at once.
+    /// Ends the idle period of a quiet connection: [`Connection::compact`] succeeds at once.
     pub fn end_idle_period(&mut self) {
         if self.is_quiet() {
             self.timers.clear(Timer::IdleBuffers);

@@ -140,7 +140,10 @@ macro_rules! packed {
             }
         }
     };
-    ($part:ty { $($field:ident),* $(,)? } $(known { $($known:ident: |$config:ident| $value:expr),* $(,)? })?) => {
+    (
+        $part:ty { $($field:ident),* $(,)? }
+        $(known { $($known:ident: |$config:ident| $value:expr),* $(,)? })?
+    ) => {
         impl $crate::compact::pack::Pack for $part {
             fn pack(&self, into: &mut $crate::compact::pack::Packer<'_>) {
                 let Self { $($field,)* $($($known,)*)? } = self;
@@ -430,7 +433,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_number_is_restored(numbers in prop::collection::vec((any::<u64>(), 0_u32..64), 24)) {
+        fn every_number_is_restored(
+            numbers in prop::collection::vec((any::<u64>(), 0_u32..64), 24),
+        ) {
             let numbers: [u64; 24] = core::array::from_fn(|at| numbers[at].0 >> numbers[at].1);
             pack_and_restore(&numbers);
             pack_and_restore(&numbers.map(Duration::from_nanos));

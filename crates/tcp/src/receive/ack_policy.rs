@@ -9,7 +9,7 @@ use crate::compact::pack::packed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRule {
     /// As Linux: at every second full segment; at once for the first `quick` segments of a
-    /// connection; at once for is_pushed data that the application has read, unless the traffic is
+    /// connection; at once for pushed data that the application has read, unless the traffic is
     /// request and response, where the response carries the acknowledgement.
     Modern {
         /// Segments acknowledged at once while the peer is in slow start.
