@@ -1,97 +1,99 @@
-//! The search for the largest packet that the path takes, from what becomes of packets (RFC 4821 §7), and
-//! what is believed of routers that report one (RFC 1191, RFC 5927 §7.2).
+//! Packetization-layer path MTU discovery: a search by probes for the largest packet that the path
+//! carries (RFC 4821 §7), and the checks of Packet Too Big reports from routers (RFC 1191, RFC 5927
+//! §7.2).
 //!
-//! Sizes are bytes of IP packets, headers counted (RFC 4821 §5.1). Nothing is sent and no window is changed
-//! here: `path_probe.rs` does what is decided.
+//! Sizes are bytes of IP packets, headers included (RFC 4821 §5.1). This module only decides;
+//! `path_probe.rs` sends probes and changes the segment size.
 
 mod report;
 
-pub(crate) use report::{Belief, Finding};
+pub(crate) use report::{Finding, ReportVerdict};
 
 use crate::compact::pack::{packed, packed_enum};
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
-use report::{Believed, Held};
+use report::{AppliedReport, Held};
 
-/// When a connection looks for the largest packet by itself, without the routers' help.
+/// When a connection searches for the path MTU by itself, without reports from routers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathSearch {
-    /// Never: where routers keep silent, segments that are too large are lost until the connection is given
-    /// up.
+    /// Never. If routers send no reports, segments that are too large are lost until the connection
+    /// times out.
     Off,
-    /// Once the path has shown itself narrower than its first link: large segments time out again and again
-    /// although nobody reports anything, or somebody did report it and ten minutes have passed. Until then
-    /// segments are as large as the first link takes, so that a path like any other costs nothing (the
-    /// conservative way of RFC 4821 §7.2).
+    /// Only on a path that has proved narrower than its first link: large segments time out
+    /// repeatedly without a report, or ten minutes have passed since a report. Before that,
+    /// segments have the size of the first link's MTU, so that other paths cost nothing (the
+    /// conservative strategy of RFC 4821 §7.2).
     WhenNarrow,
-    /// From the first segment on, which is small ([`crate::Config::path_base`]): for networks where routers
-    /// are known to keep silent.
+    /// From the first segment on, which is small ([`crate::Config::path_base`]). For networks whose
+    /// routers are known to send no reports.
     Always,
 }
 
 packed_enum!(PathSearch { Off, WhenNarrow, Always });
 
-/// How long after a search has ended a larger packet is tried again (RFC 4821 §7.3: ten minutes, and no
-/// less than five).
+/// Time after the end of a search at which a larger packet is tried again (RFC 4821 §7.3: ten
+/// minutes, and at least five).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
 
-/// The sizes that paths have: IPv6's least, tunnels of their usual widths (a round number, WireGuard, VXLAN,
-/// IP in IP, PPPoE), Ethernet, FDDI, jumbo frames, token ring, HIPPI, IPv4's most.
+/// Common path MTUs: the IPv6 minimum, typical tunnels (a round number, WireGuard, VXLAN, IP in IP,
+/// PPPoE), Ethernet, FDDI, jumbo frames, token ring, HIPPI, and the IPv4 maximum.
 const COMMON: [u32; 12] =
     [1_280, 1_400, 1_420, 1_450, 1_480, 1_492, 1_500, 4_352, 9_000, 17_914, 32_000, 65_535];
 
-/// What is left to be found is not worth a probe when it is less than this, or than this part of what
-/// passes.
+/// Smallest gain that is worth a probe, in bytes and as a fraction (1/64) of the present size.
 const LEAST_GAIN: u32 = 8;
 const LEAST_SHARE: u32 = 64;
 
-/// After a probe that was found lost by a timeout the next waits so many times as long (RFC 4821 §7.6.3).
+/// Factor by which the wait for the next probe grows if a timeout detected the loss of the last one
+/// (RFC 4821 §7.6.3).
 const TIMEOUT_PENALTY: u64 = 5;
 
-/// A raised size is judged whenever so many timeouts' time has passed (RFC 4821 §7.8), and is too much if
-/// more than a tenth of what was sent meanwhile is lost.
+/// A raised size is verified after this many timeout periods (RFC 4821 §7.8). It is too large if
+/// more than a tenth of the data sent in that time was lost.
 const VERIFIED_AFTER: u64 = 4;
 const LOSS_SHARE: u64 = 10;
 
-/// What a search may range over.
+/// The limits of a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// The largest packet that could be: what the first link takes and the peer does.
+    /// The largest packet that both the first link and the peer accept.
     pub(crate) limit: u32,
-    /// What nearly every path takes.
+    /// A size that nearly every path carries.
     pub(crate) base: u32,
-    /// What every path takes.
+    /// A size that every path carries.
     pub(crate) floor: u32,
     /// Headers of a segment with data.
     pub(crate) headers: u32,
 }
 
-/// A probe that has left: a segment that is larger than what is known to pass.
+/// A probe in flight: a segment larger than any that is known to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Trial {
     left: SeqNum,
     right: SeqNum,
     size: u32,
-    /// What a report says would pass in its place. It counts only if the probe is found lost.
+    /// The size that a report about the probe names. It counts only if the probe is lost.
     reported: Option<u32>,
-    /// It is lost, and nothing else is so far. If nothing is until something beyond this number has arrived,
-    /// which left after what the probe carried had left again, its size was the reason.
+    /// `Some(SND.NXT)` once the probe is lost and nothing else is. The lost data are retransmitted
+    /// before any segment beyond this number. If such a segment is acknowledged without another
+    /// loss, the probe was lost because of its size.
     missing_until: Option<SeqNum>,
 }
 
 packed!(Trial { left, right, size, reported, missing_until });
 
-/// What has become of a probe.
+/// The result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It has arrived: so much passes.
+    /// The probe has arrived: packets of its size pass.
     Passed,
-    /// It alone was lost: so much does not pass.
+    /// Only the probe was lost: packets of its size do not pass.
     Failed,
 }
 
-/// Bytes delivered and lost in the connection's life.
+/// Bytes delivered and bytes lost since the connection was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) delivered: u64,
@@ -100,70 +102,70 @@ pub(crate) struct Tally {
 
 packed!(Tally { delivered, lost });
 
-/// A size that was raised (RFC 4821 §7.8).
+/// A raised packet size that may be withdrawn (RFC 4821 §7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Raised {
-    /// What it was before, and is again if it is too much.
+    /// The size before, which is restored if the new one is too large.
     before: u32,
-    /// When it was raised, or judged last, and what had been lost by then.
+    /// Time at which the size was raised or last verified, and the counters at that time.
     at: Instant,
     tally: Tally,
-    /// It was judged, and found good.
+    /// Whether the size has been verified.
     is_good: bool,
 }
 
 packed!(Raised { before, at, tally, is_good });
 
-/// What is known of the path's width.
+/// The state of path MTU discovery.
 ///
 /// Invariant: `effective ≤ limit`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PathMtu {
-    /// The largest packet that is no probe (eff_pmtu).
+    /// eff_pmtu: the size of the largest packet that is not a probe.
     effective: u32,
-    /// What the first link takes, and the peer: the first search_high.
+    /// The largest packet that both the first link and the peer accept: the initial search_high.
     limit: u32,
     rule: PathSearch,
-    /// Can the loss of a probe be told from any other?
+    /// Whether the loss of a probe can be told from other losses, which takes SACK.
     can_probe: bool,
-    /// The end of the first full segment of the present size, and whether it is known to have arrived.
+    /// The end of the first full segment of the present size, and whether that segment has arrived.
     first_full: Option<SeqNum>,
     proven: bool,
-    /// The largest size before the present one that is known to have arrived, or that a report has
-    /// brought it down to (maxsizeacked of RFC 5927 §7.2).
+    /// maxsizeacked (RFC 5927 §7.2): the largest earlier size that has arrived, or to which a
+    /// report has reduced the size.
     passed: u32,
-    /// Something is odd about the path, or may be. Most paths never need it.
+    /// The search. Most paths never need one, so it is allocated on demand.
     search: Option<Box<Search>>,
 }
 
 packed!(PathMtu { effective, limit, rule, can_probe, first_full, proven, passed, search });
 
-/// A search, and what else is not certain of a path.
+/// The state of a search, and of reports whose truth is not yet known.
 ///
 /// Invariant: `low ≤ effective ≤ high ≤ limit`.
 #[derive(Clone, Debug, PartialEq)]
 struct Search {
-    /// What is known to pass (search_low); zero while nothing is.
+    /// search_low: the largest size that is known to pass, or zero.
     low: u32,
-    /// What may pass at most (search_high).
+    /// search_high: the largest size that may pass.
     high: u32,
-    /// From when on a probe may leave; never while nothing is searched for.
+    /// Earliest time of the next probe; `NEVER` if no search is planned.
     next_probe: Instant,
-    /// The search has ended; at that time it begins anew.
+    /// Whether the search has ended. It restarts at `next_probe`.
     complete: bool,
-    /// The size of the probe that may leave now.
+    /// The size of the probe that may be sent now.
     ready: Option<u32>,
     trial: Option<Trial>,
     raised: Option<Raised>,
     held: Option<Held>,
-    believed: Option<Believed>,
-    /// Segments are smaller by a report, although larger ones had arrived before: a probe of that size
-    /// asks whether they still do.
+    applied: Option<AppliedReport>,
+    /// Whether a report reduced the size although larger segments had arrived before. A probe of
+    /// the earlier size then tests the report.
     contradicted: bool,
-    /// Segments are smaller since the path let none through, and nothing is acknowledged yet: whether their
-    /// size was the reason is not known.
+    /// Whether the size was reduced after repeated timeouts and nothing has been acknowledged
+    /// since. Until then the cause of the timeouts is unknown.
     unconfirmed: bool,
-    /// What segments were like before that. It is tried first: if it passes, it was an outage.
+    /// The size before that reduction. It is probed first: if it passes, the cause was an outage.
     suspect: Option<u32>,
 }
 
@@ -176,14 +178,15 @@ packed!(Search {
     trial,
     raised,
     held,
-    believed,
+    applied,
     contradicted,
     unconfirmed,
     suspect
 });
 
 impl PathMtu {
-    /// A path whose first link takes `limit`, and which is said to take `effective`.
+    /// Returns the state for a first link with an MTU of `limit` and an assumed path MTU of
+    /// `effective`.
     pub(crate) const fn new(effective: u32, limit: u32) -> Self {
         Self {
             effective,
@@ -197,8 +200,8 @@ impl PathMtu {
         }
     }
 
-    /// The handshake has told what the peer takes. What was believed until now was `estimated` if a search
-    /// has found it that had not ended.
+    /// Starts discovery when the handshake has told the MSS of the peer. `estimated` says whether
+    /// the assumed path MTU comes from a search of an earlier connection that had not ended.
     #[inline(always)]
     pub(crate) fn begin(
         &mut self,
@@ -211,7 +214,8 @@ impl PathMtu {
         self.limit = self.limit.min(bounds.limit);
         self.effective = self.effective.min(self.limit);
         if let Some(search) = &mut self.search {
-            // A router has spoken of the SYN, but the peer takes less than the path.
+            // A report about the SYN has started a search with a higher limit than the MSS of the
+            // peer allows.
             search.high = search.high.min(self.limit);
         }
         (self.rule, self.can_probe) = (rule, can_probe);
@@ -230,44 +234,43 @@ impl PathMtu {
         }
     }
 
-    /// eff_pmtu.
+    /// Returns eff_pmtu, the size of the largest packet that is not a probe.
     pub(crate) const fn effective(&self) -> u32 {
         self.effective
     }
 
-    /// Is more than that out of the question, for want of a link or a peer that would take it?
+    /// Whether packets are as large as the first link and the peer accept.
     pub(crate) const fn is_widest(&self) -> bool {
         self.effective == self.limit
     }
 
-    /// Is it not known yet whether more would pass?
+    /// Whether a search is going on, so that larger packets may pass.
     pub(crate) fn is_estimated(&self) -> bool {
         let searches = |search: &Search| !search.complete && search.next_probe != Instant::NEVER;
         self.search.as_deref().is_some_and(searches)
     }
 
-    /// Is there no doubt that packets have to be as small as they are? Otherwise they are smaller by a
-    /// report, or after a full stop, and no evidence was seen yet that their size was the reason.
+    /// Whether evidence confirms that packets must be as small as they are. Otherwise a report, or
+    /// repeated timeouts, have reduced the size without evidence that it was the cause.
     pub(crate) fn is_confirmed(&self) -> bool {
-        let is_doubtful = |search: &Search| {
-            search.unconfirmed || search.contradicted || search.believed.is_some()
-        };
+        let is_doubtful =
+            |search: &Search| search.unconfirmed || search.contradicted || search.applied.is_some();
         !self.search.as_deref().is_some_and(is_doubtful)
     }
 
-    /// Does an answer to come tell something of the path?
+    /// Whether the next acknowledgements may change what is known of the path.
     pub(crate) fn is_asking(&self) -> bool {
         self.search.as_deref().is_some_and(|search| {
-            search.trial.is_some() || search.unconfirmed || search.believed.is_some()
+            search.trial.is_some() || search.unconfirmed || search.applied.is_some()
         })
     }
 
-    /// Is there anything that time or acknowledgements may change?
+    /// Whether time or acknowledgements may change the state.
     pub(crate) const fn is_awake(&self) -> bool {
         self.search.is_some()
     }
 
-    /// The size of the probe that may leave now, if one may.
+    /// Returns the size of the probe that may be sent now, if any.
     pub(crate) fn ready(&self) -> Option<u32> {
         self.search.as_deref()?.ready
     }
@@ -283,19 +286,19 @@ impl PathMtu {
         (search.complete, search.next_probe) = (false, next_probe);
     }
 
-    /// The search is over for now (§7.3).
+    /// Ends the search until it is time to raise the size again (§7.3).
     fn rest(&mut self, now: Instant) {
         self.search_from(now + RAISE_AFTER);
         let search = self.search();
         (search.complete, search.ready) = (true, None);
     }
 
-    /// A burst has left, or an acknowledgement has come and let nothing go: may the next segment be a probe?
-    /// True if this ends the search.
+    /// Determines whether the next segment may be a probe, after a burst was sent or an
+    /// acknowledgement admitted no data. Returns whether the search has just ended.
     pub(crate) fn watch(&mut self, now: Instant, una: SeqNum) -> bool {
         let (limit, effective, is_proven) = (self.limit, self.effective, self.is_proven(una));
         let Some(search) = self.search.as_deref_mut() else { return false };
-        // What has arrived by chance tells as much as a probe (§7.1).
+        // Other segments that arrive tell as much as a probe (§7.1).
         if is_proven {
             search.low = search.low.max(effective);
         }
@@ -314,7 +317,7 @@ impl PathMtu {
         false
     }
 
-    /// The probe leaves.
+    /// Notes that the probe was sent.
     pub(crate) fn record_sent(&mut self, left: SeqNum, right: SeqNum) {
         let search = self.search();
         if let Some(size) = search.ready.take() {
@@ -326,27 +329,28 @@ impl PathMtu {
         self.search.as_deref()?.trial.as_ref()
     }
 
-    /// Is `left` to `right` the probe, and not known to be lost?
+    /// Whether `left` to `right` lies in the probe, and the probe is not known to be lost.
     pub(crate) fn is_probe(&self, left: SeqNum, right: SeqNum) -> bool {
         self.trial().is_some_and(|trial| trial.missing_until.is_none() && trial.holds(left, right))
     }
 
-    /// The probe was found lost when everything up to `nxt` had left.
+    /// Notes that the probe was lost, when SND.NXT was `nxt`.
     pub(crate) fn miss_probe(&mut self, nxt: SeqNum) {
         if let Some(trial) = &mut self.search().trial {
             trial.missing_until = Some(nxt);
         }
     }
 
-    /// Something else was found lost: what becomes of the probe now says nothing, and it is tried again
-    /// (§7.6.4).
+    /// Abandons the probe because other data were lost. Its loss would then say nothing about its
+    /// size, so the size is tried again (§7.6.4).
     pub(crate) fn note_other_loss(&mut self) {
         if let Some(search) = &mut self.search {
             search.trial = None;
         }
     }
 
-    /// The peer has received `left` to `right` twice. If that is the probe, it was only late.
+    /// Notes that the peer has received `left` to `right` twice. If that is the probe, it was late
+    /// and not lost.
     pub(crate) fn note_duplicate(&mut self, left: SeqNum, right: SeqNum) {
         if let Some(search) = &mut self.search
             && let Some(trial) = search.trial.as_mut().filter(|trial| trial.holds(left, right))
@@ -355,8 +359,8 @@ impl PathMtu {
         }
     }
 
-    /// What an acknowledgement up to `una` says of the probe. What passed is used from now on (§7.6.1); after a
-    /// failure the next probe waits for `pause`.
+    /// Returns the result of the probe, if an acknowledgement up to `una` decides it. A size that
+    /// passed is used from now on (§7.6.1); after a failure the next probe waits for `pause`.
     pub(crate) fn judge_probe(
         &mut self,
         una: SeqNum,
@@ -370,7 +374,7 @@ impl PathMtu {
             None if !una.before(trial.right) => {
                 let search = self.search();
                 (search.trial, search.suspect, search.contradicted) = (None, None, false);
-                // One that was raised and not judged since may be too much, too.
+                // An earlier raise that was not verified may be too large, too.
                 let doubtful = search.raised.filter(|raised| !raised.is_good);
                 let before = doubtful.map_or(before, |raised| raised.before);
                 search.raised = Some(Raised { before, at: now, tally, is_good: false });
@@ -388,7 +392,7 @@ impl PathMtu {
         }
     }
 
-    /// The probe was lost for its size (§7.6.2). What a report says would have passed is tried next.
+    /// Handles a probe that was too large (§7.6.2). The size that a report named is tried next.
     fn fail(&mut self, trial: &Trial, now: Instant, next: Instant) {
         let effective = self.effective;
         let search = self.search();
@@ -397,7 +401,8 @@ impl PathMtu {
         search.trial = None;
         search.suspect = trial.reported.filter(|&size| is_worth_a_probe(effective, size));
         if was_contradicted {
-            // The report was true: no larger packet leaves for ten minutes (RFC 1191 §6.3).
+            // The probe has confirmed the report: packets stay small for ten minutes (RFC 1191
+            // §6.3).
             self.search().suspect = None;
             self.rest(now);
         } else {
@@ -411,12 +416,13 @@ impl PathMtu {
         }
         (self.effective, self.first_full, self.proven) = (size, None, false);
         let search = self.search();
-        (search.ready, search.held, search.believed) = (None, None, None);
+        (search.ready, search.held, search.applied) = (None, None, None);
     }
 
-    /// Something was lost. If much was since the size was raised, or judged last, the path has parts of different
-    /// width, and the size is taken back (§7.8): true. What is found good may be too much later, when other parts
-    /// take their turns.
+    /// Verifies a raised size after a loss, and returns whether the size was withdrawn. Many losses
+    /// since the raise, or since the last verification, mean that parallel paths have different
+    /// MTUs (§7.8). A verified size is verified again later, because routing may change to a
+    /// narrower path.
     pub(crate) fn verify(&mut self, now: Instant, timeout: Duration, tally: Tally) -> bool {
         let due = |raised: &Raised| now.since(raised.at) >= timeout * VERIFIED_AFTER;
         let effective = self.effective;
@@ -434,8 +440,8 @@ impl PathMtu {
         is_too_much
     }
 
-    /// The retransmission timer has expired with `una` as the first that is missing: true if that was the
-    /// probe (§7.6.3).
+    /// Handles a retransmission timeout, with `una` as the first missing number. Returns whether
+    /// the probe caused it (§7.6.3).
     pub(crate) fn on_timeout(&mut self, una: SeqNum, now: Instant, pause: Duration) -> bool {
         let next = now + pause * TIMEOUT_PENALTY;
         let Some(trial) = self.trial().copied() else { return false };
@@ -449,8 +455,9 @@ impl PathMtu {
         is_first
     }
 
-    /// Nothing comes through any more, and nobody says why (§7.7). What is repeated has `data` bytes: true if
-    /// it will have fewer, because smaller packets may pass.
+    /// Handles a full-stop timeout: repeated timeouts without a report, which suggest a black hole
+    /// (§7.7). The segment to be retransmitted has `data` bytes. Returns whether the size was
+    /// reduced below that, because smaller packets may pass.
     pub(crate) fn on_full_stop(&mut self, data: u32, bounds: &Bounds, now: Instant) -> bool {
         if self.rule == PathSearch::Off {
             return false;
@@ -476,13 +483,13 @@ impl PathMtu {
         true
     }
 
-    /// Something was acknowledged. If it is the first since segments are smaller, their size was the reason:
-    /// true.
+    /// Handles an acknowledgement. Returns whether it is the first after a reduction of the size:
+    /// then the size was the cause of the timeouts.
     pub(crate) fn confirm(&mut self, advanced: bool) -> bool {
         advanced && core::mem::take(&mut self.search().unconfirmed)
     }
 
-    /// A full segment leaves, up to `end`.
+    /// Notes that a full segment up to `end` is sent.
     pub(crate) fn note_full(&mut self, end: SeqNum, una: SeqNum) {
         if !self.proven {
             self.proven = self.is_proven(una);
@@ -490,7 +497,7 @@ impl PathMtu {
         }
     }
 
-    /// Has a segment of the present size arrived?
+    /// Whether a segment of the present size has arrived.
     fn is_proven(&self, una: SeqNum) -> bool {
         self.proven || self.first_full.is_some_and(|end| !end.after(una))
     }
@@ -520,16 +527,18 @@ impl Search {
             trial: None,
             raised: None,
             held: None,
-            believed: None,
+            applied: None,
             contradicted: false,
             unconfirmed: false,
             suspect: None,
         }
     }
 
-    /// The next size to try: what is suspected of being too large; the common ones upwards, because a probe
-    /// that passes costs nothing and one that fails a long wait; then what the first link takes, or halves of
-    /// what is left below a size that has failed. None if that is not worth a probe (§7.3).
+    /// Returns the next size to try, or `None` if no gain is worth a probe (§7.3).
+    ///
+    /// The suspect size comes first. Common sizes follow in ascending order, because a probe that
+    /// passes costs nothing and one that fails a long wait. Then comes the limit, or the middle of
+    /// the remaining range below a size that has failed.
     fn next_size(&self, from: u32, limit: u32) -> Option<u32> {
         let to = self.high;
         let is_left = |size: &u32| from < *size && *size <= to;
@@ -545,13 +554,13 @@ impl Search {
     }
 }
 
-/// Would packets of up to `to` bytes, in place of `from`, be worth a probe?
+/// Whether packets of `to` instead of `from` bytes are worth a probe.
 fn is_worth_a_probe(from: u32, to: u32) -> bool {
     to.saturating_sub(from) >= LEAST_GAIN.max(from / LEAST_SHARE)
 }
 
 impl Trial {
-    /// Is `left` to `right` a part of it?
+    /// Whether `left` to `right` lies in the probe.
     fn holds(&self, left: SeqNum, right: SeqNum) -> bool {
         !left.before(self.left) && !right.after(self.right)
     }
@@ -562,7 +571,8 @@ impl Bounds {
         self.base.max(self.floor).min(self.limit)
     }
 
-    /// What is `known` to pass, what nearly every path takes, and then half the data each time.
+    /// Returns the size to try below `size`: first the one that is `known` to pass, then the base,
+    /// then half the data each time.
     fn next_below(&self, size: u32, known: u32) -> u32 {
         let base = self.base();
         if size > known && known >= base {

@@ -1,8 +1,8 @@
-//! Probes of the path's width (RFC 4821 §10.1), and what follows from what is found out about it: segments
-//! of another size. What is believed lies in `path_mtu.rs`.
+//! Path MTU probes (RFC 4821 §10.1), and changes of the segment size that follow from their
+//! results. The state of the search is in `path_mtu.rs`.
 //!
-//! A probe is a segment like any other, only larger, and those after it do not overlap it: the scoreboard
-//! tells its loss from any other, and what it carried is sent again in as many segments as it takes.
+//! A probe is an ordinary data segment, only larger. Later segments do not overlap it, so the
+//! scoreboard tells its loss from others. Its data are retransmitted in segments of the usual size.
 
 use super::duplicates::DUPLICATE_THRESHOLD;
 use super::loss::R1;
@@ -15,22 +15,22 @@ use crate::receive::saturated;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{SeqNum, TcpHeader};
 
-/// Bytes of the packet that IPv6 asks each link to take, IP header included (RFC 8200 §5).
+/// Minimum MTU of an IPv6 link, in bytes with the IP header (RFC 8200 §5).
 pub(super) const LEAST_IPV6: u32 = 1_280;
 
-/// May the next segment with new data be a probe?
+/// Whether the next segment with new data may be a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probing {
     No,
-    /// It is one, with so many bytes of data.
+    /// It is a probe with this many bytes of data.
     Send(u32),
-    /// It will be when the acknowledgements under way have made room for it, and nothing else leaves until
-    /// then: what they acknowledge is the measure of how long that takes (§7.4).
+    /// It will be a probe once acknowledgements have made room. Nothing else is sent until then;
+    /// the acknowledgements of the data in flight bound the delay (§7.4).
     Wait,
 }
 
 impl Connection {
-    /// The peer takes segments of `peer_mss`: that bounds what the path may be asked for.
+    /// Starts the search. The MSS of the peer, `peer_mss`, limits the size of packets.
     pub(crate) fn begin_path_search(&mut self, peer_mss: u32, now: Instant) {
         let limit = peer_mss + self.fixed_headers();
         let (rule, can_probe) = (self.config.path_search, self.agreement.selective_acks);
@@ -47,7 +47,7 @@ impl Connection {
         Bounds { limit, base, floor, headers }
     }
 
-    /// Headers of a segment without options.
+    /// Returns the bytes of headers of a segment without options.
     pub(super) fn fixed_headers(&self) -> u32 {
         u32::from(self.path.ip_header) + saturated(TcpHeader::LENGTH)
     }
@@ -57,8 +57,8 @@ impl Connection {
         segment.max(SMALLEST_PEER_MSS) - self.constant_options()
     }
 
-    /// Segments are as large from now on as the path is believed to take. The window has as many bytes, or if
-    /// they are smaller as many segments (RFC 4821 §4).
+    /// Sets the segment size to what the path is assumed to carry. The window keeps its bytes, or
+    /// its number of segments if they become smaller (RFC 4821 §4).
     pub(crate) fn resize_segments(&mut self) {
         let full = self.full_of_path();
         self.sender.full = full;
@@ -67,8 +67,9 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// What a probe needs (RFC 4821 §7.4): nothing missing and no other question open, no option that would
-    /// make the packet larger, data and windows for it and for what must follow to show its loss.
+    /// Returns whether the next segment may be a probe (RFC 4821 §7.4). Nothing may be missing, and
+    /// no other test may be in progress. No option may enlarge the packet. Data and windows must
+    /// suffice for the probe and for the segments that must follow to reveal its loss.
     pub(crate) fn path_probe(&self) -> Probing {
         let Some(size) = self.sender.path.ready() else { return Probing::No };
         let mss = self.full_segment();
@@ -98,43 +99,44 @@ impl Connection {
         }
     }
 
-    /// Does the send buffer keep the application from writing? Then acknowledgements make room for more, and
-    /// if they make room for what is `needed` and nothing comes, it was all.
+    /// Whether a full send buffer keeps the application from writing. Acknowledgements then make
+    /// room for more data. If there is room for the `needed` bytes and the application writes none,
+    /// it has no more data.
     fn is_more_to_come(&self, needed: u32, mss: u32) -> bool {
         let (free, taken) = (self.sender.buffer.free(), self.sender.buffer.len());
         free < needed as usize && free + taken >= (needed + 2 * mss) as usize
     }
 
-    /// Is room made for a probe?
+    /// Whether output waits until there is room for a probe.
     pub(crate) fn waits_for_path_probe(&self) -> bool {
         self.sender.path.ready().is_some()
             && self.state.sends_data()
             && self.path_probe() == Probing::Wait
     }
 
-    /// A segment larger than a full one has left: it is a probe.
+    /// Notes that a probe was sent: a segment larger than a full one.
     pub(crate) fn remember_path_probe(&mut self, left: SeqNum, right: SeqNum) {
         self.statistics.path_probes += 1;
         self.sender.scoreboard.end_burst();
         self.sender.path.record_sent(left, right);
     }
 
-    /// Nothing more leaves now: time, or what has arrived, may let a probe leave next.
+    /// Determines whether the next segment may be a probe, when nothing more can be sent now.
     pub(crate) fn watch_path(&mut self, now: Instant) {
         let una = self.snd.una;
         self.look_for_arrival_of_reported(None);
         if self.sender.path.watch(now, una) && !self.sender.path.is_widest() {
-            // The end of a search is news for who comes next.
+            // Later connections to this host use the result of the search.
             self.events |= Events::PATH_MTU;
         }
     }
 
-    /// An acknowledgement has come while it could tell something of the path.
+    /// Handles an acknowledgement that may change what is known of the path.
     pub(crate) fn judge_path(&mut self, now: Instant, before: SeqNum, echo: Option<u32>) {
         if self.sender.path.confirm(self.snd.una.after(before)) {
             self.events |= Events::PATH_MTU;
         }
-        self.judge_believed_report(now, before, echo);
+        self.judge_applied_report(now, before, echo);
         let was_confirmed = self.sender.path.is_confirmed();
         let pause = self.pause_after_failure();
         match self.sender.path.judge_probe(self.snd.una, now, pause, self.tally()) {
@@ -150,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// A report that is known to be true now, and was not before, is news for who comes next.
+    /// Announces that a report was confirmed: later connections to this host use it.
     fn tell_of_confirmation(&mut self, was_confirmed: bool) {
         if !was_confirmed && self.sender.path.is_confirmed() {
             self.events |= Events::PATH_MTU;
@@ -161,15 +163,16 @@ impl Connection {
         Tally { delivered: self.sender.account.delivered(), lost: self.sender.account.lost() }
     }
 
-    /// As many round trips as the window has segments: a loss that is overlooked must be rarer than those
-    /// that congestion control lives by (RFC 4821 §7.6.2).
+    /// Returns the pause after a failed probe: as many round trips as the window has segments. The
+    /// loss of a probe is not a congestion signal, so such losses must be rarer than those by which
+    /// congestion control is governed (RFC 4821 §7.6.2).
     fn pause_after_failure(&self) -> Duration {
         let segments = self.sender.congestion.window().cwnd().div_ceil(self.full_segment());
         self.sender.rtt.smoothed().unwrap_or_else(|| self.sender.rtt.timeout(&self.config.rto))
             * u64::from(segments)
     }
 
-    /// Something else than a probe was lost.
+    /// Handles the loss of data outside a probe.
     pub(crate) fn doubt_path(&mut self, now: Instant) {
         self.sender.path.note_other_loss();
         if self.sender.path.verify(now, self.sender.rtt.timeout(&self.config.rto), self.tally()) {
@@ -178,10 +181,11 @@ impl Connection {
         }
     }
 
-    /// The retransmission timer has expired, and before anything is sent again: may the path be too narrow?
-    /// A full stop is taken for that if what is repeated is large and nobody has named another reason (RFC
-    /// 4821 §7.7). While something as large has arrived beyond the hole, that is unlikely, but what looks like
-    /// it may be many small segments: the stop must last twice as long.
+    /// Checks at a retransmission timeout, before anything is retransmitted, whether the path is
+    /// too narrow. Repeated timeouts mean that (a full stop, RFC 4821 §7.7) if the retransmitted
+    /// segment is large and no other cause was reported. If equally large data have arrived beyond
+    /// the hole, a narrow path is unlikely, but they may have been many small segments: the
+    /// timeouts must then go on for twice as long.
     pub(crate) fn judge_path_at_timeout(&mut self, now: Instant) {
         let (una, pause) = (self.snd.una, self.pause_after_failure());
         let was_confirmed = self.sender.path.is_confirmed();
@@ -189,7 +193,7 @@ impl Connection {
             self.statistics.path_probes_failed += 1;
             self.tell_of_confirmation(was_confirmed);
         }
-        // An outage says little of the size: what is found lost by this timeout counts when it is judged next.
+        // Losses of this timeout may come from an outage. They count only at the next verification.
         self.doubt_path(now);
         let repeated = (self.snd.max - una).min(self.full_segment());
         let unacknowledged_timeout =
@@ -201,7 +205,7 @@ impl Connection {
         let bounds = self.bounds_of_search(u32::MAX);
         if self.sender.path.on_full_stop(repeated, &bounds, now) {
             self.statistics.black_holes += 1;
-            // The smaller segments are another question to the peer than those before.
+            // Smaller segments get a full timeout of their own.
             self.sender.silent_since = now;
             self.resize_segments();
         }

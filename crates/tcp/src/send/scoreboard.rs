@@ -380,7 +380,7 @@ impl Scoreboard {
     }
 
     /// The range that `seq` lies in.
-    pub(crate) fn stretch_at(&self, seq: SeqNum) -> Option<&SentRange> {
+    pub(crate) fn range_at(&self, seq: SeqNum) -> Option<&SentRange> {
         self.sent_ranges.ending_after(seq).next().filter(|range| !range.left.after(seq))
     }
 

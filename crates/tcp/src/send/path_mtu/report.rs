@@ -1,8 +1,8 @@
-//! What is believed of routers' reports that a packet was too large (RFC 1191, RFC 5927 §7.2).
+//! Validation of Packet Too Big reports from routers (RFC 1191, RFC 5927 §7.2).
 //!
-//! A report may be forged. One that contradicts what has arrived waits for evidence: it is applied when
-//! the segment that it quotes is found lost, and discarded when that segment, or a larger one that left
-//! after it, arrives.
+//! A report may be forged. A report that contradicts data that have arrived is therefore held. It
+//! is applied when the segment that it quotes is lost, and discarded when that segment, or a larger
+//! one sent after it, arrives.
 
 use super::{PathMtu, PathSearch, Search};
 use crate::compact::pack::packed;
@@ -12,76 +12,83 @@ use alloc::boxed::Box;
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// A report that waits until its segment is found lost, or is disproved.
+/// A report that is held until the segment that it quotes is lost or arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     quoted: SeqNum,
     size: u32,
-    /// The record of the quoted segment, and where that segment ends at most.
+    /// Order of the quoted segment in the send records, and the largest number at which it may end.
     order: u64,
     end: SeqNum,
 }
 
 packed!(Held { quoted, size, order, end });
 
-/// A report that was believed at once, until the quoted number is acknowledged.
+/// A report that was applied at once and is tested when the quoted number is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Believed {
+pub(super) struct AppliedReport {
     quoted: SeqNum,
-    /// Size of packets, and end of the first full segment, before the report.
+    /// Packet size before the report, and the end of the first full segment of that size.
     size: u32,
     first_full: Option<SeqNum>,
-    /// TSval of what left after the report, and whether the quoted segment had left with an earlier one.
+    /// TSval of segments sent after the report, and whether it is newer than that of the quoted
+    /// segment.
     stamp: u32,
     is_stamp_newer: bool,
 }
 
-packed!(Believed { quoted, size, first_full, stamp, is_stamp_newer });
+packed!(AppliedReport { quoted, size, first_full, stamp, is_stamp_newer });
 
-/// What a report of a router is worth.
+/// The decision about a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Belief {
-    /// Nothing: the quoted packet would have fitted, or another report waits already.
-    None,
-    /// Nothing larger has ever arrived: the path is being found out, and the router knows.
-    Now,
-    /// Larger packets have arrived: it waits until the quoted segment is found lost.
-    Later,
-    /// It is about the probe, whose loss has to be seen first.
-    OfProbe,
+pub(crate) enum ReportVerdict {
+    /// The report is ignored: the quoted packet would have fitted, or another report is held.
+    Ignore,
+    /// The report is applied at once: no larger packet has ever arrived.
+    Apply,
+    /// The report is held until the quoted segment is lost: larger packets have arrived before.
+    Hold,
+    /// The report is about the probe. It counts if the probe is lost.
+    HoldForProbe,
 }
 
-/// The result of the acknowledgement of a segment about which a report was believed at once.
+/// The evidence in an acknowledgement about a report that was applied at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// The segment has arrived after it had become smaller.
+    /// The segment was acknowledged after it was retransmitted in a smaller size.
     Confirmed,
-    /// The segment has arrived as it was.
+    /// The original segment was acknowledged.
     Disproved,
-    /// It is not known whether it had become smaller.
+    /// The acknowledgement does not tell which of the two has arrived.
     Open,
 }
 
 impl PathMtu {
-    /// The largest size that is known to have arrived, or that a report has brought it down to
-    /// (maxsizeacked).
+    /// Returns maxsizeacked: the largest size that has arrived, or to which a report has reduced
+    /// the size.
     fn largest_passed(&self, una: SeqNum) -> u32 {
         if self.is_proven(una) { self.passed.max(self.effective) } else { self.passed }
     }
 
-    /// Judges a report that of the packet that began with `quoted`, and had `sent` bytes at most, only
-    /// `size` bytes would pass.
-    pub(crate) fn judge_report(&self, quoted: SeqNum, sent: u32, size: u32, una: SeqNum) -> Belief {
+    /// Judges a report that the path carries only `size` bytes of the packet that begins with
+    /// `quoted` and has at most `sent` bytes.
+    pub(crate) fn judge_report(
+        &self,
+        quoted: SeqNum,
+        sent: u32,
+        size: u32,
+        una: SeqNum,
+    ) -> ReportVerdict {
         if let Some(trial) = self.trial().filter(|trial| quoted == trial.left) {
             let is_plausible = self.effective <= size && size < trial.size;
-            return if is_plausible { Belief::OfProbe } else { Belief::None };
+            return if is_plausible { ReportVerdict::HoldForProbe } else { ReportVerdict::Ignore };
         }
         if size >= sent.min(self.effective) || self.held().is_some() {
-            Belief::None
+            ReportVerdict::Ignore
         } else if size < self.largest_passed(una) {
-            Belief::Later
+            ReportVerdict::Hold
         } else {
-            Belief::Now
+            ReportVerdict::Apply
         }
     }
 
@@ -89,30 +96,32 @@ impl PathMtu {
         self.search.as_deref()?.held.as_ref()
     }
 
-    /// The size that the waiting report names.
+    /// Returns the size that the held report names.
     pub(crate) fn held_size(&self) -> Option<u32> {
         self.held().map(|held| held.size)
     }
 
-    /// The number that the waiting report quotes.
+    /// Returns the number that the held report quotes.
     pub(crate) fn held_quote(&self) -> Option<SeqNum> {
         self.held().map(|held| held.quoted)
     }
 
-    /// The report waits. The segment that it quotes left as `order`, and ends at `end` at most.
+    /// Holds the report. The quoted segment has the order `order` in the send records, and ends at
+    /// `end` or before.
     pub(crate) fn hold(&mut self, quoted: SeqNum, size: u32, order: u64, end: SeqNum) {
         self.search().held = Some(Held { quoted, size, order, end });
     }
 
-    /// A report about the probe waits until the probe is found lost.
+    /// Holds a report about the probe until the probe is lost.
     pub(crate) fn hold_of_probe(&mut self, size: u32) {
         if let Some(trial) = &mut self.search().trial {
             trial.reported = Some(size);
         }
     }
 
-    /// Discards the waiting report if its segment has arrived, or larger ones that left after it:
-    /// `newest` left last of `bytes` that have arrived at once. Returns whether it was discarded.
+    /// Discards the held report if the quoted segment has arrived, or larger ones sent after it:
+    /// `newest` was sent last of `bytes` that have arrived at once. Returns whether it was
+    /// discarded.
     pub(crate) fn disprove(&mut self, una: SeqNum, newest: Option<&Newest>, bytes: u32) -> bool {
         let Some(held) = self.held() else { return false };
         let left_later =
@@ -125,27 +134,27 @@ impl PathMtu {
         is_disproved
     }
 
-    /// The segment that the waiting report quotes has arrived.
+    /// Discards the held report, because the segment that it quotes has arrived.
     pub(crate) fn discard_report(&mut self) {
         self.search().held = None;
-        self.settle();
+        self.free_unused_search();
     }
 
-    /// Forgets the search of a path that shows nothing odd any more.
-    fn settle(&mut self) {
+    /// Frees the search state if it holds nothing that differs from a new one.
+    fn free_unused_search(&mut self) {
         let limit = self.limit;
-        let is_settled = |search: &Search| {
+        let is_unused = |search: &Search| {
             let is_low_known = search.low > 0 && search.low < limit;
             !is_low_known && *search == Search { low: search.low, ..Search::new(limit) }
         };
-        if self.is_widest() && self.search.as_deref().is_some_and(is_settled) {
+        if self.is_widest() && self.search.as_deref().is_some_and(is_unused) {
             self.search = None;
         }
     }
 
-    /// No larger packet than `size` leaves for the next ten minutes (RFC 1191 §6.3). But if larger ones
-    /// had arrived before, the report may be forged although a segment was lost: then one probe of
-    /// their size leaves as soon as it may.
+    /// Reduces the packet size to `size` for the next ten minutes (RFC 1191 §6.3). If larger
+    /// packets had arrived before, the report may be forged even though a segment was lost. A probe
+    /// of the earlier size is then sent as soon as possible.
     fn shrink(&mut self, size: u32, una: SeqNum, now: Instant) {
         let passed = self.largest_passed(una).min(self.limit);
         self.use_size(size);
@@ -155,12 +164,11 @@ impl PathMtu {
             self.rest(now);
         }
         if passed > size {
-            self.ask_for(passed, now);
+            self.plan_probe(passed, now);
         }
     }
 
-    /// The segment that the waiting report quotes was found lost: packets become as small as the report
-    /// says. Returns whether there was one.
+    /// Applies the held report, because the quoted segment was lost. Returns whether there was one.
     pub(crate) fn apply_held(&mut self, una: SeqNum, now: Instant) -> bool {
         let Some(size) = self.held_size() else { return false };
         self.shrink(size, una, now);
@@ -168,16 +176,16 @@ impl PathMtu {
         true
     }
 
-    /// The report is believed at once. TSval was `stamps.0` when the quoted segment left, and is `stamps.1`
-    /// now.
-    pub(crate) fn believe(
+    /// Applies a report at once. `stamps` are the TSval of the quoted segment and the present
+    /// TSval.
+    pub(crate) fn apply_at_once(
         &mut self,
         (quoted, size): (SeqNum, u32),
         una: SeqNum,
         stamps: (u32, u32),
         now: Instant,
     ) {
-        let believed = Believed {
+        let applied = AppliedReport {
             quoted,
             size: self.effective,
             first_full: self.first_full,
@@ -185,60 +193,60 @@ impl PathMtu {
             is_stamp_newer: before(stamps.0, stamps.1),
         };
         self.shrink(size, una, now);
-        self.search().believed = Some(believed);
+        self.search().applied = Some(applied);
     }
 
-    /// Judges a report that was believed at once when an acknowledgement, which echoes `echo`, moves
-    /// SND.UNA from `from` to `una` beyond the quoted number (RFC 3522 §3.2). If it answers the original,
-    /// that was not too large, and packets are as large again. If it answers a smaller segment, the
-    /// report is true.
+    /// Judges a report that was applied at once, when an acknowledgement that echoes `echo` moves
+    /// SND.UNA from `from` to `una`, beyond the quoted number (RFC 3522 §3.2). An acknowledgement
+    /// of the original segment disproves the report, and the earlier size is restored. An
+    /// acknowledgement of a smaller segment confirms it.
     ///
-    /// The echo may be that of an earlier segment whose acknowledgement was delayed, and the clock may be
-    /// too coarse to tell. Then one probe asks.
-    pub(crate) fn judge_believed(
+    /// The echo may come from an earlier segment whose acknowledgement was delayed, and the clock
+    /// may be too coarse to tell. In these cases a probe of the earlier size decides.
+    pub(crate) fn judge_applied(
         &mut self,
         (from, una): (SeqNum, SeqNum),
         echo: Option<u32>,
         now: Instant,
     ) -> Option<Finding> {
         let search = self.search.as_deref_mut()?;
-        let believed = search.believed.take_if(|believed| una.after(believed.quoted))?;
+        let applied = search.applied.take_if(|applied| una.after(applied.quoted))?;
         let echo = echo.filter(|&echo| echo != 0);
-        let is_old = echo.is_some_and(|echo| before(echo, believed.stamp));
-        if is_old && from == believed.quoted {
-            self.restore(&believed, now);
+        let is_old = echo.is_some_and(|echo| before(echo, applied.stamp));
+        if is_old && from == applied.quoted {
+            self.restore(&applied, now);
             return Some(Finding::Disproved);
         }
-        if echo.is_some() && !is_old && believed.is_stamp_newer {
+        if echo.is_some() && !is_old && applied.is_stamp_newer {
             return Some(Finding::Confirmed);
         }
-        let size = believed.size.min(self.limit);
+        let size = applied.size.min(self.limit);
         if size > self.effective {
-            self.ask_for(size, now);
+            self.plan_probe(size, now);
         }
         Some(Finding::Open)
     }
 
-    /// Packets are as large again as before the report.
-    fn restore(&mut self, believed: &Believed, now: Instant) {
+    /// Restores the packet size from before the report.
+    fn restore(&mut self, applied: &AppliedReport, now: Instant) {
         self.search = Some(Box::new(Search::new(self.limit)));
-        self.use_size(believed.size.min(self.limit));
-        self.first_full = believed.first_full;
+        self.use_size(applied.size.min(self.limit));
+        self.first_full = applied.first_full;
         if self.rule == PathSearch::Always {
             self.search_from(now);
         } else if !self.is_widest() && self.rule != PathSearch::Off {
             self.rest(now);
         }
-        self.settle();
+        self.free_unused_search();
     }
 
-    /// It is not known whether `size` would pass. If it can be found out, one probe of that size leaves as
-    /// soon as it may.
-    fn ask_for(&mut self, size: u32, now: Instant) {
-        let (limit, can_ask) = (self.limit, self.can_probe && self.rule != PathSearch::Off);
+    /// Plans a probe of `size` as soon as possible, if probes are possible, because it is not known
+    /// whether packets of that size pass.
+    fn plan_probe(&mut self, size: u32, now: Instant) {
+        let (limit, may_probe) = (self.limit, self.can_probe && self.rule != PathSearch::Off);
         let search = self.search();
         search.contradicted = true;
-        if can_ask {
+        if may_probe {
             (search.high, search.suspect) = (limit, Some(size));
             self.search_from(now);
         }

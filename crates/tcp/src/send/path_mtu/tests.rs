@@ -18,19 +18,20 @@ fn path(rule: PathSearch, bounds: Bounds) -> PathMtu {
     path
 }
 
-/// A report that is believed at once, about a segment at `quoted`.
-fn believe(path: &mut PathMtu, quoted: u32, size: u32) {
-    path.believe((seq(quoted), size), seq(quoted), (0, 1), NOW);
+/// Applies a report about a segment at `quoted` at once.
+fn apply_report(path: &mut PathMtu, quoted: u32, size: u32) {
+    path.apply_at_once((seq(quoted), size), seq(quoted), (0, 1), NOW);
 }
 
-/// Something that has left as `order` and ends at `end` has arrived.
+/// Returns the arrival of a segment with the order `order` that ends at `end`.
 fn arrival(order: u64, end: u32) -> Newest {
     let mut send_record = DeliveryAccount::new(NOW).record_sent(NOW, true, false, 0);
     send_record.order = order;
     Newest { send_record, end: seq(end) }
 }
 
-/// Searches a path that takes packets of `width`, and returns the sizes tried, until the search ends.
+/// Searches a path that carries packets of `width` until the search ends, and returns the sizes
+/// tried.
 fn search(path: &mut PathMtu, width: u32, mut now: Instant) -> Vec<u32> {
     let mut tried = Vec::new();
     while !path.watch(now, seq(0)) {
@@ -51,7 +52,7 @@ extern crate std;
 use std::vec::Vec;
 
 #[test]
-fn a_path_that_shows_nothing_odd_is_not_searched() {
+fn a_path_without_evidence_of_a_narrow_link_is_not_searched() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
     assert!(!path.is_awake() && !path.is_asking());
     assert!(!path.watch(NOW + RAISE_AFTER * 10, seq(0)));
@@ -59,7 +60,7 @@ fn a_path_that_shows_nothing_odd_is_not_searched() {
 }
 
 #[test]
-fn a_search_from_the_beginning_tries_common_sizes_until_the_rest_is_worth_no_probe() {
+fn a_search_from_the_base_tries_common_sizes_until_no_gain_is_worth_a_probe() {
     let mut narrow = path(PathSearch::Always, ETHERNET);
     assert_eq!(narrow.effective(), 1_064);
     assert_eq!(search(&mut narrow, 1_420, NOW), [1_280, 1_400, 1_420, 1_450, 1_435]);
@@ -69,14 +70,14 @@ fn a_search_from_the_beginning_tries_common_sizes_until_the_rest_is_worth_no_pro
 }
 
 #[test]
-fn between_common_sizes_halves_are_tried() {
+fn a_search_bisects_between_common_sizes() {
     let mut narrow = path(PathSearch::Always, ETHERNET);
     assert_eq!(search(&mut narrow, 1_347, NOW), [1_280, 1_400, 1_340, 1_370, 1_355]);
     assert_eq!(narrow.effective(), 1_340);
 }
 
 #[test]
-fn what_the_first_link_takes_is_a_size_that_occurs() {
+fn a_search_tries_the_mtu_of_the_first_link() {
     let mut path = path(PathSearch::Always, Bounds { limit: 8_192, ..ETHERNET });
     assert_eq!(
         search(&mut path, 8_192, NOW),
@@ -84,9 +85,9 @@ fn what_the_first_link_takes_is_a_size_that_occurs() {
     );
 }
 
-/// RFC 4821 §7.3: no earlier than five minutes.
+/// RFC 4821 §7.3: no earlier than after five minutes.
 #[test]
-fn a_search_that_has_ended_begins_anew_after_ten_minutes() {
+fn an_ended_search_restarts_after_ten_minutes() {
     let mut path = path(PathSearch::Always, ETHERNET);
     search(&mut path, 1_400, NOW);
     let end = NOW + PAUSE * 10;
@@ -98,13 +99,13 @@ fn a_search_that_has_ended_begins_anew_after_ten_minutes() {
 
 /// RFC 4821 §7.6.2.
 #[test]
-fn after_a_failure_the_next_probe_waits() {
+fn the_next_probe_waits_after_a_failure() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
     path.record_sent(seq(0), seq(1_410));
     assert!(path.is_probe(seq(0), seq(1_410)) && !path.is_probe(seq(0), seq(1_411)));
     path.miss_probe(seq(5_000));
-    assert!(path.is_asking(), "others that left before may be lost, too");
+    assert!(path.is_asking(), "earlier segments may be lost, too");
     assert_eq!(path.judge_probe(seq(5_000), NOW, PAUSE, NOTHING), None);
     assert_eq!(path.judge_probe(seq(5_001), NOW, PAUSE, NOTHING), Some(Outcome::Failed));
     path.watch(NOW + PAUSE - Duration::from_nanos(1), seq(0));
@@ -115,7 +116,7 @@ fn after_a_failure_the_next_probe_waits() {
 
 /// RFC 4821 §7.6.4.
 #[test]
-fn a_probe_that_others_were_lost_with_is_tried_again_at_its_size() {
+fn a_probe_lost_with_other_segments_is_repeated_at_its_size() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
     path.record_sent(seq(0), seq(1_410));
@@ -128,7 +129,7 @@ fn a_probe_that_others_were_lost_with_is_tried_again_at_its_size() {
 
 /// RFC 4821 §7.6.3: the wait is five times as long.
 #[test]
-fn a_timeout_of_the_probe_is_a_failure_and_of_anything_else_none() {
+fn only_a_timeout_of_the_probe_itself_is_a_failure() {
     for (una, is_failure, next) in [(0, true, 1_172), (1, false, 1_280)] {
         let mut path = path(PathSearch::Always, ETHERNET);
         path.watch(NOW, seq(0));
@@ -142,7 +143,7 @@ fn a_timeout_of_the_probe_is_a_failure_and_of_anything_else_none() {
 }
 
 #[test]
-fn a_probe_that_was_only_late_has_passed() {
+fn a_late_probe_has_passed() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
     path.record_sent(seq(0), seq(1_410));
@@ -152,9 +153,10 @@ fn a_probe_that_was_only_late_has_passed() {
     assert_eq!(path.effective(), 1_280);
 }
 
-/// RFC 4821 §7.7: to what is known to pass, to the base, and by halves of the data.
+/// RFC 4821 §7.7: first the size that is known to pass, then the base, then half the data each
+/// time.
 #[test]
-fn full_stops_lead_down_to_the_floor() {
+fn repeated_full_stops_reduce_the_size_to_the_floor() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
     let sizes: Vec<_> =
         (0..4).map(|_| (path.on_full_stop(1_460, &ETHERNET, NOW), path.effective())).collect();
@@ -163,16 +165,16 @@ fn full_stops_lead_down_to_the_floor() {
     assert_eq!(search(&mut path, 1_492, NOW), [1_500, 1_280, 1_400, 1_420, 1_450, 1_480, 1_492]);
 }
 
-/// Then it was an outage, and all is as it was.
+/// If the suspect size passes, the cause was an outage, and the size is restored.
 #[test]
-fn what_a_full_stop_has_made_suspect_is_tried_first() {
+fn a_search_after_a_full_stop_tries_the_suspect_size_first() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
     assert!(path.on_full_stop(1_460, &ETHERNET, NOW) && path.on_full_stop(1_460, &ETHERNET, NOW));
     assert_eq!(search(&mut path, 1_500, NOW), [1_500]);
 }
 
 #[test]
-fn what_a_search_has_found_is_where_a_full_stop_begins() {
+fn a_full_stop_reduces_the_size_from_the_one_that_a_search_has_found() {
     let bounds = Bounds { floor: 88, ..ETHERNET };
     let mut path = path(PathSearch::Always, bounds);
     search(&mut path, 1_400, NOW);
@@ -182,9 +184,9 @@ fn what_a_search_has_found_is_where_a_full_stop_begins() {
     assert_eq!(sizes, [1_064, 552, 296, 168, 104, 88], "1,024 bytes of data, 512, 256, …");
 }
 
-/// What is no larger than what would be tried next says nothing of the path.
+/// The timeout of a segment that a smaller packet size would not split tells nothing of the path.
 #[test]
-fn a_full_stop_of_small_segments_skips_what_would_not_make_them_smaller() {
+fn a_full_stop_skips_sizes_that_would_not_split_the_segment() {
     for (data, size) in [(1_025, Some(1_064)), (1_024, Some(576)), (537, Some(576)), (536, None)] {
         let mut path = path(PathSearch::WhenNarrow, ETHERNET);
         assert_eq!(
@@ -196,33 +198,45 @@ fn a_full_stop_of_small_segments_skips_what_would_not_make_them_smaller() {
 }
 
 #[test]
-fn switched_off_nothing_is_searched_and_no_full_stop_judged() {
+fn without_a_search_reports_apply_and_full_stops_do_not() {
     let mut path = path(PathSearch::Off, ETHERNET);
     assert!(!path.on_full_stop(1_460, &ETHERNET, NOW));
-    believe(&mut path, 0, 1_300);
+    apply_report(&mut path, 0, 1_300);
     assert!(!path.watch(NOW + RAISE_AFTER * 2, seq(0)));
     assert_eq!((path.effective(), path.ready()), (1_300, None));
 }
 
 /// RFC 5927 §7.2.
 #[test]
-fn a_report_is_believed_at_once_only_while_nothing_of_that_size_has_arrived() {
+fn a_report_is_applied_at_once_only_if_no_larger_packet_has_arrived() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
     let judge = |path: &PathMtu, size, una| path.judge_report(seq(una), 9_000, size, seq(una));
-    assert_eq!(judge(&path, 1_500, 0), Belief::None);
-    assert_eq!(judge(&path, 1_400, 0), Belief::Now);
+    assert_eq!(judge(&path, 1_500, 0), ReportVerdict::Ignore);
+    assert_eq!(judge(&path, 1_400, 0), ReportVerdict::Apply);
     path.note_full(seq(1_460), seq(0));
-    assert_eq!(judge(&path, 1_400, 0), Belief::Now);
-    assert_eq!(judge(&path, 1_400, 1_460), Belief::Later);
+    assert_eq!(judge(&path, 1_400, 0), ReportVerdict::Apply);
+    assert_eq!(judge(&path, 1_400, 1_460), ReportVerdict::Hold);
     path.note_full(seq(1 << 31), seq(1_460));
-    assert_eq!(judge(&path, 1_400, 3 << 30), Belief::Later, "half the circle later, too");
-    assert_eq!(path.judge_report(seq(1_460), 1_400, 1_400, seq(1_460)), Belief::None, "it fitted");
+    assert_eq!(
+        judge(&path, 1_400, 3 << 30),
+        ReportVerdict::Hold,
+        "also half the sequence space later"
+    );
+    assert_eq!(
+        path.judge_report(seq(1_460), 1_400, 1_400, seq(1_460)),
+        ReportVerdict::Ignore,
+        "it fitted"
+    );
     path.hold(seq(1_460), 1_400, 1, seq(2_920));
-    assert_eq!(judge(&path, 1_400, 1_460), Belief::None, "one waits at a time");
+    assert_eq!(
+        judge(&path, 1_400, 1_460),
+        ReportVerdict::Ignore,
+        "only one report is held at a time"
+    );
 }
 
 #[test]
-fn a_report_that_waits_is_disproved_by_the_quoted_segment_and_by_larger_ones_that_left_later() {
+fn a_held_report_is_disproved_by_the_quoted_segment_or_by_later_larger_ones() {
     for (una, newest, bytes, is_disproved) in [
         (1_460, None, 0, false),
         (1_461, None, 0, true),
@@ -237,13 +251,13 @@ fn a_report_that_waits_is_disproved_by_the_quoted_segment_and_by_larger_ones_tha
         let newest = newest.map(|(order, end)| arrival(order, end));
         assert_eq!(path.disprove(seq(una), newest.as_ref(), bytes), is_disproved, "{newest:?}");
         assert_eq!(path.held_size(), (!is_disproved).then_some(1_400));
-        assert_eq!(path.is_awake(), !is_disproved, "a path that shows nothing odd costs nothing");
+        assert_eq!(path.is_awake(), !is_disproved, "an unused search is freed");
         assert!(!path.disprove(seq(3_000), None, 0) || !is_disproved, "once");
     }
 }
 
 #[test]
-fn a_report_that_is_applied_although_more_had_passed_is_asked_about_by_one_probe() {
+fn one_probe_tests_an_applied_report_that_contradicts_earlier_arrivals() {
     for is_true in [true, false] {
         let mut path = path(PathSearch::WhenNarrow, ETHERNET);
         path.note_full(seq(1_460), seq(0));
@@ -266,18 +280,18 @@ fn a_report_that_is_applied_although_more_had_passed_is_asked_about_by_one_probe
     }
 }
 
-/// RFC 5927 §7.2: what a report has brought the size down to is not undercut at once by the next.
+/// RFC 5927 §7.2: the next report does not reduce the size below an applied one at once.
 #[test]
-fn after_a_report_was_applied_a_smaller_one_waits() {
+fn a_smaller_report_after_an_applied_one_is_held() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
     path.note_full(seq(1_460), seq(0));
     path.hold(seq(1_460), 1_400, 1, seq(2_920));
     assert!(path.apply_held(seq(1_460), NOW));
-    assert_eq!(path.judge_report(seq(1_460), 9_000, 1_300, seq(1_460)), Belief::Later);
+    assert_eq!(path.judge_report(seq(1_460), 9_000, 1_300, seq(1_460)), ReportVerdict::Hold);
 }
 
 #[test]
-fn where_no_probe_can_ask_what_a_report_has_made_of_the_size_stays_without_evidence() {
+fn without_probes_the_size_by_a_report_stays_unconfirmed() {
     for (rule, can_probe) in [(PathSearch::Off, true), (PathSearch::WhenNarrow, false)] {
         let mut path = PathMtu::new(1_500, 1_500);
         path.begin(rule, &ETHERNET, false, can_probe, NOW);
@@ -290,9 +304,10 @@ fn where_no_probe_can_ask_what_a_report_has_made_of_the_size_stays_without_evide
     }
 }
 
-/// RFC 3522 §3.2: an echo from before the report answers the original, if nothing before that was open.
+/// RFC 3522 §3.2: an echo from before the report answers the original segment, if nothing earlier
+/// was outstanding.
 #[test]
-fn the_echo_tells_whether_a_report_was_true_that_was_believed_at_once() {
+fn a_timestamp_echo_tests_a_report_that_was_applied_at_once() {
     for (stamps, from, echo, finding) in [
         ((10, 20), 0, Some(20), Finding::Confirmed),
         ((10, 20), 0, Some(19), Finding::Disproved),
@@ -302,10 +317,10 @@ fn the_echo_tells_whether_a_report_was_true_that_was_believed_at_once() {
         ((10, 20), 0, None, Finding::Open),
     ] {
         let mut path = path(PathSearch::WhenNarrow, ETHERNET);
-        path.believe((seq(0), 1_300), seq(0), stamps, NOW);
+        path.apply_at_once((seq(0), 1_300), seq(0), stamps, NOW);
         assert!(path.is_asking() && !path.is_confirmed());
-        assert_eq!(path.judge_believed((seq(from), seq(0)), echo, NOW), None, "not yet");
-        assert_eq!(path.judge_believed((seq(from), seq(1)), echo, NOW), Some(finding));
+        assert_eq!(path.judge_applied((seq(from), seq(0)), echo, NOW), None, "not yet");
+        assert_eq!(path.judge_applied((seq(from), seq(1)), echo, NOW), Some(finding));
         path.check();
         let size = if finding == Finding::Disproved { 1_500 } else { 1_300 };
         assert_eq!((path.effective(), path.is_confirmed()), (size, finding != Finding::Open));
@@ -316,9 +331,9 @@ fn the_echo_tells_whether_a_report_was_true_that_was_believed_at_once() {
 }
 
 #[test]
-fn after_a_report_larger_packets_are_tried_in_ten_minutes_and_not_before() {
+fn larger_packets_are_tried_ten_minutes_after_a_report() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
-    believe(&mut path, 0, 1_400);
+    apply_report(&mut path, 0, 1_400);
     path.watch(NOW + RAISE_AFTER - Duration::from_nanos(1), seq(0));
     assert_eq!((path.ready(), path.is_estimated()), (None, false));
     path.watch(NOW + RAISE_AFTER, seq(0));
@@ -327,7 +342,7 @@ fn after_a_report_larger_packets_are_tried_in_ten_minutes_and_not_before() {
 
 /// RFC 5927 §7.2: a report about the probe counts if the probe is lost.
 #[test]
-fn a_report_about_a_lost_probe_is_where_the_search_goes_on() {
+fn a_search_goes_on_at_the_size_of_a_report_about_a_lost_probe() {
     for is_lost_by_timeout in [false, true] {
         let mut path = path(PathSearch::Always, ETHERNET);
         path.watch(NOW, seq(0));
@@ -345,7 +360,7 @@ fn a_report_about_a_lost_probe_is_where_the_search_goes_on() {
 }
 
 #[test]
-fn a_report_about_a_probe_that_arrives_is_forgotten() {
+fn a_report_about_a_probe_that_arrives_is_discarded() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
     path.record_sent(seq(7), seq(1_417));
@@ -356,7 +371,7 @@ fn a_report_about_a_probe_that_arrives_is_forgotten() {
 
 /// RFC 4821 §7.8.
 #[test]
-fn a_raised_size_that_brings_many_losses_is_taken_back() {
+fn a_raised_size_that_causes_many_losses_is_withdrawn() {
     let timeout = Duration::from_millis(200);
     for (lost, delivered, is_withdrawn) in [(9, 91, false), (10, 95, false), (11, 89, true)] {
         let mut path = path(PathSearch::Always, ETHERNET);
@@ -375,7 +390,7 @@ fn a_raised_size_that_brings_many_losses_is_taken_back() {
             Some(if is_withdrawn { 1_172 } else { 1_400 }),
             "it is not tried again"
         );
-        // What was kept is judged again, by what is lost from then on.
+        // A size that was kept is verified again, by the losses from then on.
         let later = |lost| Tally { delivered: tally.delivered + 900, lost: tally.lost + lost };
         assert!(!path.verify(NOW + timeout * 8, timeout, later(100)));
         assert!(!path.verify(NOW + timeout * 11, timeout, later(1_000)), "too early again");
@@ -384,9 +399,10 @@ fn a_raised_size_that_brings_many_losses_is_taken_back() {
     }
 }
 
-/// RFC 4821 §7.8: probes may pass one after the other before a loss could tell that the first was one too many.
+/// RFC 4821 §7.8: several probes may pass in a row before a loss shows that the first was too
+/// large.
 #[test]
-fn what_was_raised_several_times_and_is_too_much_becomes_what_it_was_before_the_first() {
+fn withdrawing_several_unverified_raises_restores_the_size_before_the_first() {
     let timeout = Duration::from_millis(200);
     let none = Tally { delivered: 0, lost: 0 };
     for (lost_between, after) in [(None, 1_064), (Some(11), 1_064), (Some(9), 1_280)] {
@@ -415,7 +431,7 @@ fn what_was_raised_several_times_and_is_too_much_becomes_what_it_was_before_the_
 
 /// RFC 4821 §7.1: an implicit probe raises search_low.
 #[test]
-fn what_arrives_by_chance_is_known_to_pass() {
+fn a_full_segment_that_arrives_raises_search_low() {
     let mut path = PathMtu::new(1_300, 1_500);
     path.begin(PathSearch::WhenNarrow, &ETHERNET, false, true, NOW);
     assert_eq!(path.search().low, 0);
@@ -425,7 +441,7 @@ fn what_arrives_by_chance_is_known_to_pass() {
 }
 
 #[test]
-fn who_comes_after_a_search_that_had_not_ended_goes_on_with_it() {
+fn a_connection_continues_the_unfinished_search_of_an_earlier_one() {
     let mut path = PathMtu::new(1_280, 1_500);
     path.begin(PathSearch::WhenNarrow, &ETHERNET, true, true, NOW);
     assert!(path.is_estimated());
@@ -436,7 +452,7 @@ fn who_comes_after_a_search_that_had_not_ended_goes_on_with_it() {
     path.watch(NOW, seq(0));
     assert_eq!(path.ready(), None);
     path.watch(NOW + RAISE_AFTER, seq(0));
-    assert_eq!(path.ready(), Some(1_400), "in ten minutes, though");
+    assert_eq!(path.ready(), Some(1_400), "but after ten minutes");
 }
 
 #[test]
@@ -451,10 +467,10 @@ fn a_small_peer_bounds_the_search_from_above_and_below() {
 }
 
 #[test]
-fn what_a_router_has_said_of_the_syn_lets_no_probe_be_larger_than_the_peer_takes() {
+fn no_probe_exceeds_the_mss_of_the_peer_after_a_report_about_the_syn() {
     for rule in [PathSearch::Off, PathSearch::WhenNarrow, PathSearch::Always] {
         let mut path = PathMtu::new(1_500, 1_500);
-        believe(&mut path, 0, 1_300);
+        apply_report(&mut path, 0, 1_300);
         path.begin(rule, &Bounds { limit: 1_200, ..ETHERNET }, false, true, NOW);
         path.check();
         let tried =
@@ -464,29 +480,29 @@ fn what_a_router_has_said_of_the_syn_lets_no_probe_be_larger_than_the_peer_takes
 }
 
 #[test]
-fn a_path_that_is_known_to_be_narrow_is_not_begun_with_more() {
+fn a_known_narrow_path_mtu_is_not_raised_at_the_start() {
     let mut path = PathMtu::new(900, 1_500);
     path.begin(PathSearch::Always, &ETHERNET, false, true, NOW);
     assert_eq!(path.effective(), 900);
 }
 
 #[test]
-fn what_a_search_that_had_not_ended_has_found_is_known_to_pass() {
+fn the_size_found_by_an_unfinished_search_is_known_to_pass() {
     let mut path = PathMtu::new(1_280, 1_500);
     path.begin(PathSearch::WhenNarrow, &ETHERNET, true, true, NOW);
     assert_eq!(path.search().low, 1_280);
 }
 
 #[test]
-fn a_report_that_waits_is_no_search() {
+fn a_held_report_starts_no_search() {
     let mut path = path(PathSearch::WhenNarrow, ETHERNET);
     path.hold(seq(0), 1_400, 1, seq(1_460));
     assert!(path.is_awake() && !path.is_estimated() && !path.is_asking());
 }
 
-/// What the question was about is over.
+/// A new size makes both obsolete.
 #[test]
-fn another_size_forgets_the_probe_and_the_report_that_waited() {
+fn a_change_of_the_size_discards_the_probe_and_the_held_report() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
     path.hold(seq(1_460), 1_000, 1, seq(2_920));
@@ -496,7 +512,7 @@ fn another_size_forgets_the_probe_and_the_report_that_waited() {
 }
 
 #[test]
-fn a_probe_has_passed_when_all_of_it_has_arrived() {
+fn a_probe_passes_only_when_it_is_acknowledged_completely() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
     path.record_sent(seq(0), seq(1_240));
@@ -506,7 +522,7 @@ fn a_probe_has_passed_when_all_of_it_has_arrived() {
 }
 
 #[test]
-fn a_probe_that_is_missing_is_not_missed_again() {
+fn a_probe_is_not_found_lost_twice() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
     path.record_sent(seq(100), seq(1_340));
@@ -519,7 +535,7 @@ fn a_probe_that_is_missing_is_not_missed_again() {
 }
 
 #[test]
-fn a_duplicate_of_something_else_does_not_find_the_probe() {
+fn a_duplicate_of_other_data_does_not_clear_the_loss_of_the_probe() {
     for (left, right) in [(0, 100), (1_340, 2_340), (0, 1_340), (100, 2_340)] {
         let mut path = path(PathSearch::Always, ETHERNET);
         path.watch(NOW, seq(0));
@@ -533,30 +549,34 @@ fn a_duplicate_of_something_else_does_not_find_the_probe() {
 
 /// RFC 5927 §7.2: a report counts for the packet that it quotes.
 #[test]
-fn a_report_is_about_the_probe_if_it_quotes_that_and_names_less_that_may_pass() {
+fn a_report_is_about_the_probe_if_it_quotes_it_and_its_size_is_plausible() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
     path.record_sent(seq(7), seq(1_247));
     let judge = |quoted, size| path.judge_report(seq(quoted), 9_000, size, seq(0));
-    assert_eq!([judge(7, 1_064), judge(7, 1_279)], [Belief::OfProbe; 2]);
-    assert_eq!(judge(7, 1_063), Belief::None, "less than what passes says nothing of the probe");
-    assert_eq!(judge(7, 1_280), Belief::None, "the probe has no more");
-    assert_eq!(judge(1_247, 1_200), Belief::None, "what is no probe is smaller");
+    assert_eq!([judge(7, 1_064), judge(7, 1_279)], [ReportVerdict::HoldForProbe; 2]);
+    assert_eq!(
+        judge(7, 1_063),
+        ReportVerdict::Ignore,
+        "smaller packets than the probe are known to pass"
+    );
+    assert_eq!(judge(7, 1_280), ReportVerdict::Ignore, "the probe is no larger");
+    assert_eq!(judge(1_247, 1_200), ReportVerdict::Ignore, "an ordinary segment is smaller");
 }
 
 #[test]
-fn a_report_leaves_what_is_known_to_pass_and_proves_no_more() {
+fn a_report_limits_search_high_and_does_not_raise_search_low() {
     let mut path = path(PathSearch::Always, ETHERNET);
-    believe(&mut path, 0, 1_000);
+    apply_report(&mut path, 0, 1_000);
     assert_eq!((path.search().low, path.search().high), (0, 1_000));
     path.search().low = 700;
-    believe(&mut path, 0, 900);
+    apply_report(&mut path, 0, 900);
     assert_eq!((path.search().low, path.search().high), (700, 900));
     path.check();
 }
 
 #[test]
-fn after_a_full_stop_only_the_smaller_size_is_thought_to_pass_and_the_next_answer_tells() {
+fn the_next_acknowledgement_confirms_the_size_after_a_full_stop() {
     let mut path = path(PathSearch::Always, ETHERNET);
     search(&mut path, 1_400, NOW);
     assert!(!path.is_asking());
@@ -571,7 +591,7 @@ fn after_a_full_stop_only_the_smaller_size_is_thought_to_pass_and_the_next_answe
 }
 
 #[test]
-fn losses_after_a_full_stop_do_not_bring_back_what_was_before_the_probe() {
+fn losses_after_a_full_stop_do_not_restore_the_size_before_the_probe() {
     let mut path = path(PathSearch::Always, ETHERNET);
     path.watch(NOW, seq(0));
     path.record_sent(seq(0), seq(1_240));
@@ -582,14 +602,14 @@ fn losses_after_a_full_stop_do_not_bring_back_what_was_before_the_probe() {
 }
 
 #[test]
-fn less_than_eight_bytes_are_worth_no_probe_however_small_packets_are() {
+fn a_gain_below_eight_bytes_is_not_worth_a_probe() {
     for (high, size) in [(307, None), (308, Some(304))] {
         assert_eq!(Search::new(high).next_size(300, 1_500), size);
     }
 }
 
 #[test]
-fn the_base_is_no_less_than_the_floor_and_neither_more_than_the_limit() {
+fn the_base_lies_between_the_floor_and_the_limit() {
     assert_eq!(Bounds { base: 500, ..ETHERNET }.base(), 576);
     assert_eq!(Bounds { limit: 1_000, ..ETHERNET }.base(), 1_000);
     assert_eq!(Bounds { limit: 300, ..ETHERNET }.next_below(300, 0), 300);
