@@ -134,7 +134,7 @@ impl Connection {
             return;
         }
         let limited = may_grow && self.is_window_used();
-        let mut news = self.listen_to(segment, count, limited);
+        let mut news = self.ack_context(segment, count, limited);
         if advances {
             self.sender.scoreboard.acknowledge(segment.ack, &mut news.delivery);
             self.advance(now, segment.ack);

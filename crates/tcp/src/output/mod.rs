@@ -371,7 +371,7 @@ impl Connection {
             self.sender.scoreboard.end_burst();
         }
         if self.agreement.selective_acks && !piece.probe {
-            self.note_departure(now, piece.seq, end);
+            self.note_transmission(now, piece.seq, end);
         }
         if is_path_probe {
             self.remember_path_probe(piece.seq, end);

@@ -117,8 +117,9 @@ impl Connection {
         match frto.judge_in_order(advanced, may_ask) {
             FrtoVerdict::AskOn | FrtoVerdict::Wait => {}
             FrtoVerdict::Spurious => {
-                // An acknowledgement beyond `recover` has ended the recovery already, so that the undo
-                // leaves the state as it is. F-RTO would then call a later acknowledgement spurious.
+                // An acknowledgement beyond `recover` has already ended the recovery, so the undo
+                // leaves the state as it is. F-RTO would then call a later acknowledgement
+                // spurious.
                 self.sender.loss.frto = Frto::Off;
                 self.undo_timeout(now);
             }

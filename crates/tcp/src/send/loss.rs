@@ -1,6 +1,5 @@
-//! What the sender believes about its segments, and the retransmission timer (RFC 6298 §5). How a loss
-//! is noticed before it expires lies in `recovery.rs` (with selective acknowledgements) and
-//! `duplicates.rs` (without).
+//! The state of loss recovery, and the retransmission timer (RFC 6298 §5). Loss detection before a
+//! timeout is in `recovery.rs` (with SACK) and in `duplicates.rs` (without).
 
 use super::frto::Frto;
 use super::probe::TailProbe;
@@ -10,18 +9,20 @@ use crate::{Connection, Error, RecoveryState, State};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// R1 (RFC 9293 §3.8.3): retransmissions of one segment after which something is wrong with the path.
+/// R1 (RFC 9293 §3.8.3): the number of retransmissions of one segment that indicates a problem of
+/// the path.
 pub(crate) const R1: u32 = 3;
 
-/// What the sender believes about its segments.
+/// The phase of loss recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nothing is missing.
+    /// No loss is being recovered.
     Open,
-    /// Something is lost, and the segments that arrive keep the pipe filled.
+    /// A loss was detected by later arrivals, which clock out the retransmissions.
     FastRecovery,
-    /// The timer expired, or Tahoe has noticed a loss: what is lost is sent again in slow start. Duplicates
-    /// that answer these repetitions must not look like another loss (RFC 6582 §3.2 step 2).
+    /// After a timeout, or any loss with Tahoe: lost data are retransmitted in slow start.
+    /// Duplicate ACKs of these retransmissions must not count as another loss (RFC 6582 §3.2 step
+    /// 2).
     AfterTimeout,
 }
 
@@ -31,28 +32,31 @@ packed_enum!(Phase { Open, FastRecovery, AfterTimeout });
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Loss {
     pub(crate) phase: Phase,
-    /// Recovery is over when this is acknowledged (RFC 6582's recover, RFC 6675's RecoveryPoint).
+    /// Recovery ends when this number is acknowledged (recover in RFC 6582, RecoveryPoint in RFC
+    /// 6675).
     pub(crate) recover: SeqNum,
-    /// The segment at `una`, or the first that is lost, must be sent again now, whatever the window.
+    /// Whether the segment at SND.UNA, or the first lost one, must be retransmitted now, regardless
+    /// of the window.
     pub(crate) retransmit_due: bool,
-    /// Duplicate acknowledgements in a row.
+    /// Number of consecutive duplicate ACKs.
     pub(crate) duplicates: u32,
-    /// What was in flight at the first of them.
+    /// Bytes in flight at the first duplicate ACK.
     pub(super) flight: u32,
-    /// A partial acknowledgement has restarted the timer already: later ones do not, so that a long
-    /// recovery ends in a timeout rather than at a hole a round trip (RFC 6582 §4, "impatient").
+    /// Whether a partial ACK has already restarted the timer. Later ones do not, so that a recovery
+    /// of many holes ends in a timeout instead of taking a round trip for each (the "impatient"
+    /// variant of RFC 6582 §4).
     pub(super) timer_restarted: bool,
-    /// The timer stands for a probe of the tail, and not for a timeout.
+    /// Whether the timer is for a tail loss probe, and not for a timeout.
     pub(crate) probes_tail: bool,
-    /// It was set for a single segment, whose acknowledgement the peer may hold back.
+    /// Whether it was set for a single segment, whose acknowledgement the peer may delay.
     pub(crate) probes_single: bool,
-    /// The tail must be probed now.
+    /// Whether a tail loss probe must be sent now.
     pub(crate) tail_probe_due: bool,
-    /// The probe that was sent last, answered or not.
+    /// The last tail loss probe, answered or not.
     pub(crate) tail_probe: Option<TailProbe>,
-    /// Whether it is being found out that the timeout was spurious.
+    /// The progress of F-RTO, which detects spurious timeouts.
     pub(crate) frto: Frto,
-    /// The end of what was sent again last.
+    /// The end of the last retransmission.
     pub(crate) repeated_to: SeqNum,
 }
 
@@ -72,7 +76,7 @@ packed!(Loss {
 });
 
 impl Loss {
-    /// Nothing is known to be missing; a recovery ends, or has ended, at `recover`.
+    /// Returns the state outside recovery. A recovery has ended, or will end, at `recover`.
     pub(crate) const fn new(recover: SeqNum) -> Self {
         Self {
             phase: Phase::Open,
@@ -91,7 +95,7 @@ impl Loss {
     }
 }
 
-/// What an acknowledgement of new data means for the retransmission timer.
+/// The effect of an acknowledgement of new data on the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerVerdict {
     Restart,
@@ -99,7 +103,7 @@ pub(crate) enum TimerVerdict {
 }
 
 impl Connection {
-    /// What is told of losses.
+    /// Returns the state of recovery in the terms of Linux (`tcpi_ca_state`).
     pub(crate) fn recovery_state(&self) -> RecoveryState {
         match self.sender.loss.phase {
             Phase::FastRecovery => RecoveryState::Recovery,
@@ -116,7 +120,7 @@ impl Connection {
         }
     }
 
-    /// The retransmission timer has expired.
+    /// Handles the expiry of the retransmission timer.
     pub(crate) fn on_retransmission_timer(&mut self, now: Instant) {
         if self.sender.loss.probes_tail {
             self.probe_tail(now);
@@ -125,9 +129,10 @@ impl Connection {
         }
     }
 
-    /// RFC 6298 (5.4) to (5.7), RFC 5681 §3.1.
+    /// Handles a retransmission timeout (RFC 6298 (5.4) to (5.7), RFC 5681 §3.1).
     fn on_retransmission_timeout(&mut self, now: Instant) {
-        // RFC 5681 equation (4) counts a loss once, however often the timer finds it.
+        // RFC 5681 equation (4) reduces the window once for a loss, even if the timer expires
+        // repeatedly.
         let first = self.sender.silent_since == Instant::NEVER;
         if self.has_been_silent_too_long(now) {
             self.end(Some(self.reason_for_silence()));
@@ -157,16 +162,17 @@ impl Connection {
         self.on_loss_noticed();
     }
 
-    /// Something was lost, and the window was reduced for it.
+    /// Handles a loss for which the window was reduced.
     pub(super) fn on_loss_noticed(&mut self) {
         self.on_window_reduced();
         self.on_option_lost();
         self.judge_first_flight();
     }
 
-    /// Everything from `una` on is sent again, or only its first segment until it is known whether the
-    /// rest was lost (RFC 5682 §2.1 step 1). That is asked where nothing is being recovered, or of the same
-    /// segment once more: acknowledgements of what was sent again earlier would look like those of originals.
+    /// Retransmits everything from SND.UNA on, or only the first segment until F-RTO has decided
+    /// whether the rest was lost (RFC 5682 §2.1 step 1). F-RTO starts only outside recovery, or for
+    /// a repeated timeout of the same segment: otherwise acknowledgements of earlier
+    /// retransmissions would look like those of original segments.
     fn go_back(&mut self, first: bool) {
         let flight = self.snd.flight();
         let (phase, frto) = (self.sender.loss.phase, self.sender.loss.frto);
@@ -195,8 +201,8 @@ impl Connection {
         }
     }
 
-    /// Has the peer owed an answer for longer than R2 (RFC 9293 §3.8.3)? The first question starts
-    /// the clock.
+    /// Whether data have been unacknowledged for longer than R2 (RFC 9293 §3.8.3). The first call
+    /// starts the clock.
     pub(crate) fn has_been_silent_too_long(&mut self, now: Instant) -> bool {
         if self.sender.silent_since == Instant::NEVER {
             self.sender.silent_since = now;
@@ -209,7 +215,8 @@ impl Connection {
         now.since(self.sender.silent_since) >= unacknowledged_timeout
     }
 
-    /// What the application is told of a peer that is given up (RFC 1122 §4.2.3.9).
+    /// Returns the error that the application gets when the connection is aborted by timeout (RFC
+    /// 1122 §4.2.3.9).
     pub(crate) const fn reason_for_silence(&self) -> Error {
         if self.sender.unreachable { Error::Unreachable } else { Error::TimedOut }
     }

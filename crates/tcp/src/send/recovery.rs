@@ -1,5 +1,5 @@
-//! Loss recovery with a peer that names what it has: what one acknowledgement means, in the order of RFC
-//! 8985 §5 to §7, and what follows for the window (RFC 6937).
+//! Loss recovery with a peer that supports SACK: the processing of one acknowledgement in the order
+//! of RFC 8985 §5 to §7, and its effect on the window (RFC 6937).
 
 use super::delivery::{Delivery, Newest};
 use super::duplicates::DUPLICATE_THRESHOLD;
@@ -8,7 +8,7 @@ use super::loss::{Loss, Phase};
 use super::probe::TailProbe;
 use super::prr::Prr;
 use super::rack::{Rack, Tolerance};
-use super::scoreboard::{Fate, Landing, SentRange, Verdict};
+use super::scoreboard::{Fate, InOrderArrival, SentRange, Verdict};
 use crate::Connection;
 use crate::congestion::{Acknowledged, FastRecovery};
 use crate::input::validate::Valid;
@@ -17,26 +17,26 @@ use crate::timers::Timer;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 
-/// One acknowledgement, and what was known when it came.
+/// An acknowledgement, and the state of the sender when it arrived.
 #[derive(Debug)]
 pub(crate) struct News<'a> {
     pub(crate) segment: Valid<'a>,
-    /// Acknowledgements that it stands for.
+    /// Number of acknowledgements that it stands for.
     pub(crate) count: u32,
-    /// It moved SND.UNA.
+    /// Whether it moves SND.UNA.
     pub(crate) advanced: bool,
-    /// The congestion window had held us back.
+    /// Whether the sender was cwnd-limited.
     pub(crate) limited: bool,
     /// FlightSize before it.
     pub(crate) flight: u32,
-    /// What has arrived.
+    /// The data that have arrived.
     pub(crate) delivery: Delivery,
 }
 
 impl Connection {
-    /// Processes an acknowledgement of a part or all of the flight, in a connection that predicts its next
-    /// header, if it is an acknowledgement of data that were sent once and are still in the scoreboard as
-    /// they left. False, and nothing has happened, if not.
+    /// Processes an acknowledgement of part or all of the flight on the header prediction path.
+    /// Returns false, without any effect, if some of these data were retransmitted or have left the
+    /// scoreboard.
     #[inline(never)]
     pub(crate) fn process_ack_in_order(
         &mut self,
@@ -45,12 +45,13 @@ impl Connection {
         count: u32,
         may_grow: bool,
     ) -> bool {
-        self.land::<true>(now, ack, count, may_grow)
-            || self.take_landing_of_part(now, ack, count, may_grow)
+        self.process_ack_of_flight::<true>(now, ack, count, may_grow)
+            || self.process_ack_of_part(now, ack, count, may_grow)
     }
 
-    /// Takes the acknowledgement of our SYN or of our FIN, if that alone was in flight and nothing is missing. It is no
-    /// data: it tells of the round trip, and the window does not grow for it (RFC 5681 §3.1).
+    /// Processes the acknowledgement of our SYN or FIN if that alone was in flight and nothing is
+    /// missing, and returns whether it did. A SYN or FIN is not data: its acknowledgement measures
+    /// the round trip, but does not open the window (RFC 5681 §3.1).
     pub(crate) fn acknowledge_control_alone(&mut self, now: Instant, segment: Valid<'_>) -> bool {
         let is_syn = self.snd.una == self.snd.iss;
         let departed = if is_syn {
@@ -83,7 +84,8 @@ impl Connection {
         true
     }
 
-    /// The congestion control hears that the handshake is over, and what was written before may leave.
+    /// Notifies the congestion control that the handshake is complete, and schedules data written
+    /// before.
     fn note_progress_of_syn(&mut self, now: Instant) {
         let ack = Acknowledged {
             bytes: 0,
@@ -101,12 +103,14 @@ impl Connection {
         self.output_due |= self.sender.has_unsent(self.snd.nxt);
     }
 
+    /// Processes the SACK blocks of an acknowledgement.
     pub(crate) fn take_blocks(&mut self, now: Instant, blocks: &SackBlocks, news: &mut News<'_>) {
         let duplicate = duplicate_block(blocks.as_slice(), news.segment.ack);
         let beyond = &blocks.as_slice()[usize::from(duplicate.is_some())..];
         let mut beyond: [Option<SackBlock>; 4] =
             core::array::from_fn(|index| beyond.get(index).copied());
-        // In the order of their numbers, or what arrived in one batch would look reordered.
+        // Blocks are processed in sequence order: data that arrived in one batch would look
+        // reordered otherwise.
         beyond.sort_unstable_by_key(|block| {
             block.map_or(u32::MAX, |block| block.left - self.snd.una)
         });
@@ -116,9 +120,14 @@ impl Connection {
         self.judge_news(now, news, duplicate);
     }
 
-    /// What was known when `segment` came.
+    /// Returns the state of the sender when `segment` arrived.
     #[inline(always)]
-    pub(crate) fn listen_to<'a>(&self, segment: Valid<'a>, count: u32, limited: bool) -> News<'a> {
+    pub(crate) fn ack_context<'a>(
+        &self,
+        segment: Valid<'a>,
+        count: u32,
+        limited: bool,
+    ) -> News<'a> {
         News {
             segment,
             count,
@@ -129,22 +138,22 @@ impl Connection {
         }
     }
 
-    /// FlightSize (RFC 5681 §2), without what the pipe let go beyond the window as limited transmit: what is
-    /// reduced when something is lost (RFC 6675 §5 step 4.2).
+    /// Returns FlightSize (RFC 5681 §2) without the data that limited transmit sends beyond the
+    /// window. A loss reduces the window from this value (RFC 6675 §5 step 4.2).
     fn flight_size(&self) -> u32 {
         self.snd.flight().min(self.sender.congestion.window().cwnd())
     }
 
-    /// Is nothing missing, as far as is known, and no question open? Then an acknowledgement in order
-    /// is all there is to it.
+    /// Whether nothing is known to be missing and no tail loss probe is unanswered. An in-order
+    /// acknowledgement then needs no loss detection.
     pub(crate) fn is_outside_recovery(&self) -> bool {
         let loss = &self.sender.loss;
         let is_probing = loss.tail_probe.is_some_and(|probe| !probe.is_answered());
         loss.phase == Phase::Open && self.sender.scoreboard.is_clean() && !is_probing
     }
 
-    /// What was delivered, and lost, and what it means for the window and the timers. Both paths end
-    /// here.
+    /// Processes the delivered and lost data: measures the round trip, detects losses, and updates
+    /// the window and the timers. Acknowledgements with and without SACK blocks end here.
     pub(crate) fn judge_news(
         &mut self,
         now: Instant,
@@ -163,12 +172,12 @@ impl Connection {
             self.look_for_arrival_of_reported(Some(&news.delivery));
             self.detect_losses(now)
         };
-        let ack = self.reckon(now, news, round_trip, lost);
+        let ack = self.summarize_ack(now, news, round_trip, lost);
         if outside_recovery {
             self.sender.congestion.on_progress(&ack, news.limited);
         } else {
             self.sender.congestion.controller().on_every_acknowledgement(&ack);
-            self.judge_trouble(now, news, duplicate, &ack);
+            self.process_ack_in_recovery(now, news, duplicate, &ack);
         }
         if news.advanced || news.delivery.bytes > 0 || lost > 0 {
             self.watch_what_is_left(now);
@@ -177,23 +186,24 @@ impl Connection {
             self.sender.scoreboard.lost() > 0 || self.sender.has_unsent(self.snd.nxt);
     }
 
-    /// [Lands](Self::land) an acknowledgement that leaves a part of the flight under way, or of a flight that
-    /// left at several times.
+    /// Processes an acknowledgement that leaves a part of the flight outstanding, or of a flight
+    /// that was sent in several bursts.
     #[inline(never)]
-    fn take_landing_of_part(
+    fn process_ack_of_part(
         &mut self,
         now: Instant,
         ack: SeqNum,
         count: u32,
         may_grow: bool,
     ) -> bool {
-        self.land::<false>(now, ack, count, may_grow)
+        self.process_ack_of_flight::<false>(now, ack, count, may_grow)
     }
 
-    /// Nothing is missing, and nothing of what arrives was sent again: so nothing of it came out of order, and what it tells
-    /// is read where it lies.
+    /// Processes an in-order acknowledgement of data that were sent once, while nothing is missing.
+    /// Nothing can have been reordered, so the send records are read in place. `WHOLE` says that
+    /// one burst is all of the flight.
     #[inline(always)]
-    fn land<const WHOLE: bool>(
+    fn process_ack_of_flight<const WHOLE: bool>(
         &mut self,
         now: Instant,
         ack: SeqNum,
@@ -202,16 +212,16 @@ impl Connection {
     ) -> bool {
         let full = self.full_segment();
         let sender = &mut self.sender;
-        let landing = if WHOLE {
+        let arrival = if WHOLE {
             let flight =
                 sender.scoreboard.flight_until(ack).filter(|flight| !flight.send_record.again);
-            flight.map(|flight| Landing { oldest: flight, newest: flight })
+            flight.map(|flight| InOrderArrival { oldest: flight, newest: flight })
         } else {
-            sender.scoreboard.landing_until(ack)
+            sender.scoreboard.in_order_arrival_until(ack)
         };
-        let Some(Landing { oldest, newest }) = landing else { return false };
+        let Some(InOrderArrival { oldest, newest }) = arrival else { return false };
         let bytes = ack - oldest.left;
-        // Nothing is missing, so all of the flight is on its way.
+        // Nothing is missing, so the whole flight is still in the network.
         let flight = if WHOLE { bytes } else { sender.scoreboard.in_flight() };
         let limited = may_grow && sender.is_window_used(flight, full, self.snd.nxt);
         sender.rtt.measure(&self.config.rto, now, now.since(oldest.send_record.sent));
@@ -222,7 +232,7 @@ impl Connection {
         if WHOLE {
             sender.scoreboard.on_in_order_arrival();
         } else {
-            sender.scoreboard.note_landing_until(ack);
+            sender.scoreboard.remove_until(ack);
         }
         self.advance(now, ack);
         let news = Acknowledged {
@@ -243,9 +253,10 @@ impl Connection {
         true
     }
 
-    /// What the congestion control is told, `lost` bytes of which were found lost.
+    /// Returns the input of the congestion control for this acknowledgement, which revealed `lost`
+    /// lost bytes.
     #[inline(always)]
-    fn reckon(
+    fn summarize_ack(
         &mut self,
         now: Instant,
         news: &News<'_>,
@@ -271,7 +282,7 @@ impl Connection {
         }
     }
 
-    /// The timer of what is still in flight (RFC 6298 (5.2), (5.3), RFC 8985 §7.2).
+    /// Sets the timer for the data in flight (RFC 6298 (5.2), (5.3), RFC 8985 §7.2).
     pub(super) fn watch_what_is_left(&mut self, now: Instant) {
         if self.snd.flight() == 0 {
             self.timers.clear(Timer::Retransmit);
@@ -281,9 +292,10 @@ impl Connection {
         }
     }
 
-    /// RFC 6298 with the send records of segments: for the timeout the oldest that was sent once, whose
-    /// round trip holds the peer's delay, for the congestion control the newest. Where all were sent twice
-    /// a timestamp tells which copy is meant (RFC 7323 §4.2).
+    /// Measures the round trip (RFC 6298) by the send records, and returns it for the congestion
+    /// control. The timeout uses the oldest segment that was sent once, whose round trip includes
+    /// the delay of the peer's acknowledgement; the congestion control uses the newest. If all were
+    /// retransmitted, a timestamp tells which copy was acknowledged (RFC 7323 §4.2).
     #[inline(always)]
     fn measure_delivery(&mut self, now: Instant, news: &News<'_>) -> Option<Duration> {
         if let Some(sent) = news.delivery.oldest_original {
@@ -317,8 +329,9 @@ impl Connection {
         });
     }
 
-    /// RACK_detect_loss (RFC 8985 §6.2 step 5): how many bytes. The timer looks again at what may yet
-    /// arrive. None were lost by congestion if they show that a report of a narrow path is true.
+    /// Detects losses (RACK_detect_loss, RFC 8985 §6.2 step 5), and returns the number of lost
+    /// bytes. A timer runs for data that may still arrive. Losses that confirm a held Packet Too
+    /// Big report are not counted: congestion did not cause them.
     pub(crate) fn detect_losses(&mut self, now: Instant) -> u32 {
         let is_report_open = self.is_reported(Fate::InFlight);
         let tolerance = self.tolerance();
@@ -336,13 +349,13 @@ impl Connection {
         lost
     }
 
-    /// Marks as lost what `judge` says so of, and tells the congestion control of each range: how many
-    /// bytes.
+    /// Marks the ranges that `judge` finds lost, notifies the congestion control of each, and
+    /// returns the number of lost bytes.
     fn mark_lost(&mut self, mut judge: impl FnMut(&Rack, &SentRange) -> Verdict) -> u32 {
         let nxt = self.snd.nxt;
         let sender = &mut self.sender;
         let (rack, account, path) = (&sender.rack, &sender.account, &mut sender.path);
-        // A probe of the path that is lost alone tells of the path's width and of no congestion.
+        // The loss of a path MTU probe alone indicates a narrow path, and no congestion.
         let may_be_probe = sender.loss.phase == Phase::Open;
         let mut probed = 0;
         let controller = sender.congestion.controller();
@@ -373,7 +386,7 @@ impl Connection {
         }
     }
 
-    /// The time that reordering may take has passed.
+    /// Handles the expiry of the reordering timer (RFC 8985 §6.2 step 5).
     pub(crate) fn on_reorder_timer(&mut self, now: Instant) {
         let flight = self.flight_size();
         let lost = self.detect_losses(now);
@@ -387,8 +400,8 @@ impl Connection {
         }
     }
 
-    /// The peer reports that it has received `block` twice. The reordering window widens before losses are detected
-    /// (RFC 8985 §6.2 steps 4 and 5).
+    /// Handles a report that the peer has received `block` twice. The reordering window widens
+    /// before losses are detected (RFC 8985 §6.2 steps 4 and 5).
     #[cold]
     fn note_duplicate(&mut self, block: SackBlock) {
         self.statistics.duplicates_reported += 1;
@@ -396,8 +409,9 @@ impl Connection {
         self.sender.path.note_duplicate(block.left, block.right);
     }
 
-    /// Something is missing, or was, or an answer to a probe is due.
-    fn judge_trouble(
+    /// Handles an acknowledgement while data are missing, during recovery, or while a tail loss
+    /// probe is unanswered.
+    fn process_ack_in_recovery(
         &mut self,
         now: Instant,
         news: &News<'_>,
@@ -429,19 +443,19 @@ impl Connection {
         {
             self.enter_recovery(now, news.flight, news.delivery.bytes);
         }
-        // The acknowledgement that ends fast recovery sets the window to SSTHRESH, and does not open it besides (RFC 5681
-        // §3.2 step 6).
+        // The acknowledgement that ends fast recovery sets the window to SSTHRESH, and does not
+        // open it further (RFC 5681 §3.2 step 6).
         let ends_fast_recovery = has_recovered && phase == Phase::FastRecovery;
         if self.sender.loss.phase == Phase::FastRecovery {
             self.follow_delivery(news.delivery.bytes, news.advanced && ack.lost == 0);
         } else if news.advanced && !ends_fast_recovery {
-            // What arrives beyond a hole does not open the window, or a late segment would.
+            // Data beyond a hole do not open the window; otherwise a late segment would.
             self.sender.congestion.controller().on_progress(ack, news.limited);
         }
     }
 
-    /// RFC 8985 §6.2 step 5, RFC 6675 §5 step 4: a loss, and the window that was in use when it
-    /// happened is too large.
+    /// Enters loss recovery: the window in use at the time of the loss was too large (RFC 8985 §6.2
+    /// step 5, RFC 6675 §5 step 4).
     fn enter_recovery(&mut self, now: Instant, flight: u32, delivered: u32) {
         self.doubt_path(now);
         self.statistics.fast_retransmissions += 1;
@@ -459,8 +473,8 @@ impl Connection {
         loss.tail_probe = None;
     }
 
-    /// What a loss behind `end`, or of what ends there, means for the window, unless a congestion mark has
-    /// reduced it for the same data (RFC 3168 §6.1.2): whether it has not.
+    /// Reduces the window for a loss of data at or after `end`, unless a congestion mark has
+    /// already reduced it for the same data (RFC 3168 §6.1.2). Returns whether no mark had.
     pub(super) fn reduce_for_loss(&mut self, flight: u32, end: SeqNum) -> bool {
         let reduced_by_mark = self.is_reduced_by_mark(end);
         let controller = self.sender.congestion.controller();
@@ -471,7 +485,7 @@ impl Connection {
         !reduced_by_mark
     }
 
-    /// The window during recovery, unless the controller knows better.
+    /// Sets the window during recovery by PRR (RFC 6937), unless the controller governs recovery.
     fn follow_delivery(&mut self, delivered: u32, safe: bool) {
         if self.sender.loss.phase != Phase::FastRecovery
             || self.sender.congestion.controller().governs_recovery()
@@ -496,9 +510,10 @@ impl Connection {
         self.sender.loss = Loss::new(self.sender.loss.recover);
     }
 
-    /// A tail probe has repaired a loss that nobody else will notice (RFC 8985 §7.4.2 case 3).
+    /// Reduces the window for a loss that a tail loss probe has repaired. No other mechanism
+    /// detects that loss (RFC 8985 §7.4.2 case 3).
     fn answer_repaired_loss(&mut self, flight: u32) {
-        // What a late duplicate tells of an earlier recovery does not take this reduction back.
+        // A late duplicate may prove an earlier recovery spurious. It must not undo this reduction.
         self.sender.undo = None;
         let end = self.sender.loss.tail_probe.map_or(self.snd.una, |probe| probe.end);
         let reduces = self.reduce_for_loss(flight, end);
@@ -510,9 +525,9 @@ impl Connection {
         }
     }
 
-    /// The timer expired: everything counts as lost but what left so recently that it may still arrive
-    /// (RFC 8985 §6.3). A peer that has thrown away what it had named is not believed any more (RFC 2018
-    /// §8).
+    /// Handles a retransmission timeout: all data in flight count as lost, except those sent so
+    /// recently that they may still arrive (RFC 8985 §6.3). If the peer has discarded data that it
+    /// had SACKed, its SACK information is discarded (RFC 2018 §8).
     pub(super) fn recover_from_timeout(&mut self, now: Instant, first: bool) {
         if self.sender.scoreboard.is_reneged() {
             self.statistics.reneged += 1;
@@ -520,7 +535,7 @@ impl Connection {
             self.sender.rack.forget_beyond(self.snd.una);
         }
         let flight = self.flight_size();
-        // In a recovery F-RTO could not tell late segments from lost ones (RFC 5682 §3.1).
+        // During recovery F-RTO cannot tell late segments from lost ones (RFC 5682 §3.1).
         let begins = self.sender.loss.phase == Phase::Open;
         let asks_again = self.sender.loss.frto == Frto::Retransmitted;
         if begins {
@@ -554,8 +569,8 @@ impl Connection {
         });
     }
 
-    /// `left` up to `right` leaves now: the scoreboard remembers it.
-    pub(crate) fn note_departure(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
+    /// Records that `left` up to `right` is sent now.
+    pub(crate) fn note_transmission(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
         let repeats = left.before(self.snd.nxt);
         let bytes = right - left;
         let probes_tail =
@@ -577,9 +592,10 @@ impl Connection {
     }
 }
 
-/// The block that tells of data received twice, if the first one does (RFC 2883 §4): it lies below the
-/// acknowledgement beside it, or inside the second. SND.UNA may be further on, and then a block that was
-/// news when it left would look like one (§5).
+/// Returns the D-SACK block, if the first block is one (RFC 2883 §4). It lies below the
+/// acknowledgement number of its segment, or inside the second block. SND.UNA must not be used for
+/// this test: it may have advanced since the segment was sent, and a block with new data would look
+/// like a duplicate (§5).
 fn duplicate_block(blocks: &[SackBlock], ack: SeqNum) -> Option<SackBlock> {
     let first = *blocks.first()?;
     let below = !first.right.after(ack);

@@ -1,38 +1,38 @@
-//! What is in flight: for every range of sequence space when it left, and whether it has arrived,
-//! was found lost, or is still on its way (the scoreboard of RFC 6675 §3, with the times that RFC 8985
-//! §5.2 wants).
+//! The SACK scoreboard (RFC 6675 §3), with the transmission times of RFC 8985 §5.2: for every range
+//! in flight, when it was sent, and whether it is in the network, SACKed or lost.
 //!
-//! Segments that leave at the same instant make one range: a range is a burst, not a segment, and is
-//! only cut where a selective acknowledgement cuts it. It never knows why something counts as lost.
+//! Segments sent at the same instant form one range, which is split only where a SACK block or a
+//! retransmission splits it. The scoreboard does not know why a range counts as lost.
 
 use super::delivery::{Delivery, SendRecord};
 use super::sent_ranges::SentRanges;
 use crate::compact::pack::packed;
 use linerate_wire::{SackBlock, SeqNum};
 
-/// SentRanges that are remembered. A peer that names single bytes, or a window of millions of bursts,
-/// gets no more: blocks that would need more are not believed, and later bursts join the last one.
+/// Maximum number of ranges. This bounds memory if a peer SACKs single bytes or if the window holds
+/// millions of bursts: SACK blocks that would need more ranges are ignored, and later bursts join
+/// the last range.
 const MOST_RANGES: usize = 4_096;
 
-/// What is known of a range.
+/// The state of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is on its way, as far as we know.
+    /// The range is in the network, as far as is known.
     InFlight,
-    /// The peer has named it as arrived beyond a hole. It may still forget it (RFC 2018 §8).
+    /// The peer has SACKed the range. It may still discard the data (RFC 2018 §8).
     Sacked,
-    /// It is believed to be lost, and was not sent again since.
+    /// The range is assumed to be lost, and was not retransmitted since.
     Lost,
 }
 
-/// A part of the sequence space that has one history.
+/// A range of sequence numbers with one history.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SentRange {
     pub(crate) left: SeqNum,
     /// The number after the last.
     pub(crate) right: SeqNum,
     pub(crate) fate: Fate,
-    /// How things stood when it last left.
+    /// The send record of the last transmission.
     pub(crate) send_record: SendRecord,
 }
 
@@ -42,29 +42,29 @@ impl SentRange {
     }
 }
 
-/// What arrives with one acknowledgement, in order.
+/// The first and the last range that one in-order acknowledgement covers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Landing<'a> {
-    /// The range that left first.
+pub(crate) struct InOrderArrival<'a> {
+    /// The range that was sent first.
     pub(crate) oldest: &'a SentRange,
-    /// The one that left last.
+    /// The range that was sent last.
     pub(crate) newest: &'a SentRange,
 }
 
-/// The sent_ranges from `snd.una` to `snd.nxt`, in order and without gaps.
+/// The ranges from SND.UNA to SND.NXT, in order and without gaps.
 ///
-/// Invariant: `sacked` and `lost` are the sums of the sent_ranges of that fate.
+/// Invariant: `sacked` and `lost` are the total lengths of the ranges with that fate.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Scoreboard {
     sent_ranges: SentRanges,
-    /// No range before this is lost: where to look for the next.
+    /// The search for the next lost range starts here: no earlier range is lost.
     search_from: SeqNum,
-    /// Blocks that were not believed, for want of room.
+    /// SACK blocks that were ignored because there were too many ranges.
     pub(crate) refused_blocks: u64,
-    /// Bursts that have left in the connection's life.
+    /// Bursts sent since the connection was opened.
     send_records: u64,
-    /// Where they begin and end.
+    /// Begin and end of the ranges.
     span: (SeqNum, SeqNum),
     sacked: u32,
     lost: u32,
@@ -89,43 +89,43 @@ impl Scoreboard {
         }
     }
 
-    /// Bytes that the peer has named beyond holes.
+    /// Returns the number of bytes that the peer has SACKed.
     pub(crate) const fn sacked(&self) -> u32 {
         self.sacked
     }
 
-    /// Bytes that must be sent again.
+    /// Returns the number of bytes that must be retransmitted.
     pub(crate) const fn lost(&self) -> u32 {
         self.lost
     }
 
-    /// Is everything that was sent on its way, as far as we know?
+    /// Whether no data in flight are SACKed or lost.
     pub(crate) const fn is_clean(&self) -> bool {
         self.sacked == 0 && self.lost == 0
     }
 
-    /// Pipe (RFC 6675 §4): bytes that are believed to be in the network.
+    /// Returns the pipe: the estimated number of bytes in the network (RFC 6675 §4).
     pub(crate) fn in_flight(&self) -> u32 {
         self.span.1 - self.span.0 - self.sacked - self.lost
     }
 
-    /// Bytes that were sent more than once and are believed to be in the network. Looks at each range.
+    /// Returns the estimated number of retransmitted bytes in the network. Visits every range.
     pub(crate) fn repeated_in_flight(&self) -> u32 {
         let repeated = |range: &&SentRange| range.fate == Fate::InFlight && range.send_record.again;
         self.sent_ranges.iter().filter(repeated).map(SentRange::length).sum()
     }
 
-    /// The order of the last transmission.
+    /// Returns the order of the last transmission.
     pub(crate) const fn last_order(&self) -> u64 {
         self.send_records
     }
 
-    /// The last range, if the peer has not named it.
+    /// Returns the last range, unless the peer has SACKed it.
     pub(crate) fn last_unacknowledged(&self) -> Option<&SentRange> {
         self.sent_ranges.back().filter(|range| range.fate != Fate::Sacked)
     }
 
-    /// `left` up to `right` leaves: at the end of what was sent, or once more, or both.
+    /// Records that `left` up to `right` is sent: new data, a retransmission, or both.
     #[inline(always)]
     pub(crate) fn note_sent(&mut self, left: SeqNum, right: SeqNum, send_record: SendRecord) {
         if self.sent_ranges.is_empty() {
@@ -141,7 +141,7 @@ impl Scoreboard {
         }
     }
 
-    /// The same where nothing is in flight.
+    /// Records a transmission of new data while nothing is in flight.
     #[inline(always)]
     pub(crate) fn note_first(&mut self, left: SeqNum, right: SeqNum, mut send_record: SendRecord) {
         self.span = (left, right);
@@ -150,12 +150,12 @@ impl Scoreboard {
         self.sent_ranges.begin(SentRange { left, right, fate: Fate::InFlight, send_record });
     }
 
-    /// What leaves next is a range of its own, even if it leaves at the same time.
+    /// Ends the burst: data sent next form a new range, even if sent at the same time.
     pub(crate) const fn end_burst(&mut self) {
         self.send_records += 1;
     }
 
-    /// `length` bytes more leave with what has left last, at the end of it.
+    /// Appends `length` bytes to the last burst.
     pub(crate) fn extend_burst(&mut self, length: u32) {
         if let Some(last) = self.sent_ranges.back_mut() {
             self.span.1 += length;
@@ -176,7 +176,8 @@ impl Scoreboard {
                     && last.send_record.is_same_burst(&send_record)))
         {
             last.right = right;
-            // Taken for as late as the latest of them, none is found lost too early.
+            // The joined range gets the latest send record, so that no part is found lost too
+            // early.
             send_record.order = self.send_records;
             last.send_record = send_record;
             return;
@@ -202,43 +203,43 @@ impl Scoreboard {
         }
     }
 
-    /// The whole flight, if that ends at `ack` and left at one time.
+    /// Returns the flight, if it is one range that ends at `ack`.
     #[inline]
     pub(crate) fn flight_until(&self, ack: SeqNum) -> Option<&SentRange> {
         self.sent_ranges.single().filter(|_| self.span.1 == ack)
     }
 
-    /// What an acknowledgement of everything before `ack` tells of, if nothing is missing, and if nothing of that was sent
-    /// again: then all of it left in the order of its numbers.
+    /// Returns the ranges that an acknowledgement of everything before `ack` covers, if none of
+    /// them was retransmitted: they were then sent in sequence order. Nothing may be missing.
     #[inline]
-    pub(crate) fn landing_until(&self, ack: SeqNum) -> Option<Landing<'_>> {
-        debug_assert!(self.is_clean(), "a landing while something is missing");
+    pub(crate) fn in_order_arrival_until(&self, ack: SeqNum) -> Option<InOrderArrival<'_>> {
+        debug_assert!(self.is_clean(), "an in-order arrival while something is missing");
         if ack.after(self.span.1) {
             return None;
         }
-        let mut landed = self.sent_ranges.iter().take_while(|range| range.left.before(ack));
-        let oldest = landed.next().filter(|first| !first.send_record.again)?;
+        let mut acknowledged = self.sent_ranges.iter().take_while(|range| range.left.before(ack));
+        let oldest = acknowledged.next().filter(|first| !first.send_record.again)?;
         let newest =
-            landed.try_fold(oldest, |_, next| (!next.send_record.again).then_some(next))?;
-        Some(Landing { oldest, newest })
+            acknowledged.try_fold(oldest, |_, next| (!next.send_record.again).then_some(next))?;
+        Some(InOrderArrival { oldest, newest })
     }
 
-    /// It has arrived, and leaves the scoreboard.
+    /// Removes everything before `ack`, which has arrived [in order](Self::in_order_arrival_until).
     #[inline]
-    pub(crate) fn note_landing_until(&mut self, ack: SeqNum) {
+    pub(crate) fn remove_until(&mut self, ack: SeqNum) {
         self.sent_ranges.forget_until(ack);
         self.span.0 = ack;
     }
 
-    /// [The whole flight](Self::flight_until) has arrived, and leaves the scoreboard.
+    /// Removes the [whole flight](Self::flight_until), which has arrived.
     #[inline]
     pub(crate) fn on_in_order_arrival(&mut self) {
         self.sent_ranges.remove_single();
         self.span.0 = self.span.1;
     }
 
-    /// Everything before `ack` has arrived: it leaves the scoreboard, and `delivery` learns what of it
-    /// is news.
+    /// Removes everything before `ack`, which has arrived, and adds the newly delivered data to
+    /// `delivery`.
     pub(crate) fn acknowledge(&mut self, ack: SeqNum, delivery: &mut Delivery) {
         while let Some(first) = self.sent_ranges.front_mut()
             && first.left.before(ack)
@@ -262,8 +263,8 @@ impl Scoreboard {
         }
     }
 
-    /// The peer has named `block`: what of it is news, `delivery` learns. What lies outside the flight
-    /// means nothing.
+    /// Processes a SACK block, and adds the newly delivered data to `delivery`. A block that is not
+    /// inside the flight is ignored.
     pub(crate) fn sack(&mut self, block: SackBlock, delivery: &mut Delivery) {
         let (start, end) = self.span;
         if !block.left.all_within(block.right - block.left, start, end - start) {
@@ -290,7 +291,8 @@ impl Scoreboard {
         self.join_sacked(indices);
     }
 
-    /// Cuts sent_ranges so that some of them are just `left` to `right`: which. Both must lie in the span.
+    /// Splits ranges so that some of them cover exactly `left` to `right`, and returns their
+    /// indices. Both numbers must lie in the span.
     fn cut_out(&mut self, left: SeqNum, right: SeqNum) -> core::ops::Range<usize> {
         let from = self.cut_at(left);
         let sent_ranges = self.sent_ranges.all();
@@ -305,7 +307,7 @@ impl Scoreboard {
         from..to
     }
 
-    /// Cuts the range that `seq` lies in, so that one begins there: which.
+    /// Splits the range that contains `seq` so that a range begins there, and returns its index.
     fn cut_at(&mut self, seq: SeqNum) -> usize {
         let sent_ranges = self.sent_ranges.all();
         let index = sent_ranges.partition_point(|range| !range.right.after(seq));
@@ -319,8 +321,8 @@ impl Scoreboard {
         index + 1
     }
 
-    /// What arrived has no history that matters: neighbours become one, so that a window with a few holes
-    /// is a few sent_ranges.
+    /// Joins neighbouring SACKed ranges, whose send records do not matter any more. A window with a
+    /// few holes is then a few ranges.
     fn join_sacked(&mut self, indices: core::ops::Range<usize>) {
         let sacked =
             |range: Option<&SentRange>| range.is_some_and(|range| range.fate == Fate::Sacked);
@@ -334,8 +336,8 @@ impl Scoreboard {
         }
     }
 
-    /// Marks as lost what `is_lost` says so of, from the first range on, until it says that nothing
-    /// later can be: how many bytes.
+    /// Marks the ranges for which `is_lost` says so, from the first one on until it excludes all
+    /// later ones. Returns the number of bytes.
     pub(crate) fn mark_lost(&mut self, mut is_lost: impl FnMut(&SentRange) -> Verdict) -> u32 {
         let mut found = 0;
         for range in self.sent_ranges.iter_mut() {
@@ -356,7 +358,7 @@ impl Scoreboard {
         found
     }
 
-    /// The first range that must be sent again.
+    /// Returns the first range that must be retransmitted.
     pub(crate) fn next_lost(&self) -> Option<&SentRange> {
         if self.lost == 0 {
             return None;
@@ -364,12 +366,12 @@ impl Scoreboard {
         self.sent_ranges.ending_after(self.search_from).find(|range| range.fate == Fate::Lost)
     }
 
-    /// What was sent again up to `seq` need not be looked at for the next.
+    /// Notes that everything up to `seq` was retransmitted, so that the next search starts there.
     pub(crate) fn search_after(&mut self, seq: SeqNum) {
         self.search_from = seq;
     }
 
-    /// Nothing was lost after all: what counted so is on its way.
+    /// Marks all lost ranges as in flight again: the recovery was spurious.
     pub(crate) fn forgive(&mut self) {
         for range in self.sent_ranges.iter_mut() {
             if range.fate == Fate::Lost {
@@ -379,23 +381,23 @@ impl Scoreboard {
         self.lost = 0;
     }
 
-    /// The range that `seq` lies in.
+    /// Returns the range that contains `seq`.
     pub(crate) fn range_at(&self, seq: SeqNum) -> Option<&SentRange> {
         self.sent_ranges.ending_after(seq).next().filter(|range| !range.left.after(seq))
     }
 
-    /// Has the peer acknowledged up to a range that it had named, without taking it? It has thrown
-    /// data away that it had (RFC 2018 §8).
+    /// Whether the peer has acknowledged all data up to a SACKed range, but not that range: it has
+    /// discarded the SACKed data (RFC 2018 §8).
     pub(crate) fn is_reneged(&self) -> bool {
         self.sent_ranges.front().is_some_and(|first| first.fate == Fate::Sacked)
     }
 
-    /// Has the peer named so many bytes in a row?
+    /// Whether the peer has SACKed a contiguous range of at least `bytes` bytes.
     pub(crate) fn has_sacked(&self, bytes: u32) -> bool {
         self.sent_ranges.iter().any(|range| range.fate == Fate::Sacked && range.length() >= bytes)
     }
 
-    /// The peer's selective acknowledgements no longer hold: what they named counts as lost.
+    /// Marks all SACKed ranges as lost, because the peer has discarded SACKed data.
     pub(crate) fn forget_sacks(&mut self) {
         for range in self.sent_ranges.iter_mut() {
             if range.fate == Fate::Sacked {
@@ -407,7 +409,7 @@ impl Scoreboard {
         self.sacked = 0;
     }
 
-    /// Forgets everything, and gives the memory back.
+    /// Removes everything, and frees the memory.
     pub(crate) fn clear(&mut self, start: SeqNum) {
         let (refused_blocks, send_records) = (self.refused_blocks, self.send_records);
         *self = Self { refused_blocks, send_records, ..Self::new(start) };
@@ -444,12 +446,12 @@ impl Scoreboard {
     }
 }
 
-/// What [`Scoreboard::mark_lost`] is told of a range that is on its way.
+/// The decision about a range in flight, for [`Scoreboard::mark_lost`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Lost,
     Keep,
-    /// Keep it, and everything after it.
+    /// Neither this range nor any later one is lost.
     KeepAllFurther,
 }
 

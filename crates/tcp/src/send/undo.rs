@@ -1,5 +1,5 @@
-//! The record of one loss recovery: the state to restore if the recovery turns out to be spurious, and the evidence
-//! for that (RFC 3522, RFC 3708). Evidence from timeouts alone is in `frto.rs`.
+//! The record of one loss recovery: the state to restore if the recovery turns out to be spurious,
+//! and the evidence for that (RFC 3522, RFC 3708). Evidence from timeouts alone is in `frto.rs`.
 
 use super::frto::{Frto, FrtoVerdict};
 use super::loss::{Loss, Phase};
@@ -13,7 +13,8 @@ use alloc::vec::Vec;
 use linerate_units::Instant;
 use linerate_wire::{SackBlock, SeqNum};
 
-/// Retransmitted ranges that are remembered for one recovery. With more of them, duplicates prove nothing.
+/// Retransmitted ranges that are remembered for one recovery. With more of them, duplicates prove
+/// nothing.
 const MOST_RANGES: usize = 256;
 
 /// A recovery that may be undone.
@@ -21,12 +22,13 @@ const MOST_RANGES: usize = 256;
 pub(crate) struct Undo {
     /// The controller and its window before the reduction.
     pub(crate) before: Congestion,
-    /// Has the first retransmission left?
+    /// Whether the first retransmission was sent.
     has_begun: bool,
-    /// RetransmitTS (RFC 3522 §3.2 step 2), until an acceptable acknowledgement answers the retransmission.
+    /// RetransmitTS (RFC 3522 §3.2 step 2), until an acceptable acknowledgement answers the
+    /// retransmission.
     retransmit_stamp: Option<u32>,
-    /// Retransmitted ranges that the peer has not reported as duplicates; `None` once duplicates cannot prove that
-    /// the recovery was spurious.
+    /// Retransmitted ranges that the peer has not reported as duplicates; `None` once duplicates
+    /// cannot prove that the recovery was spurious.
     unexplained: Option<Vec<SackBlock>>,
 }
 
@@ -37,17 +39,20 @@ impl Undo {
         Self { before, has_begun: false, retransmit_stamp: None, unexplained: Some(Vec::new()) }
     }
 
-    /// `range` is retransmitted with the timestamp `stamp`, while `una` is the oldest outstanding number.
+    /// Records the retransmission of `range` with the timestamp `stamp`, while `una` is the oldest
+    /// outstanding number.
     pub(crate) fn note_retransmission(&mut self, range: SackBlock, una: SeqNum, stamp: u32) {
         if !self.has_begun {
             self.has_begun = true;
-            // An echo tells which copy has filled the hole at SND.UNA, and of no other segment. So Eifel detection
-            // is for the retransmission of the oldest outstanding segment only (RFC 3522 §3.2): an older segment's
-            // acknowledgement, perhaps of a retransmission of the previous recovery, would pass for an answer.
+            // An echo tells which copy has filled the hole at SND.UNA, and of no other segment.
+            // Eifel detection therefore applies only to a retransmission of the oldest outstanding
+            // segment (RFC 3522 §3.2). Otherwise the acknowledgement of an older segment, perhaps
+            // retransmitted in the previous recovery, would look like an answer.
             self.retransmit_stamp = (range.left == una).then_some(stamp);
         }
         let Some(ranges) = &mut self.unexplained else { return };
-        // After two retransmissions of one range, a single duplicate does not tell whether the original arrived.
+        // After two retransmissions of one range, a single duplicate does not tell whether the
+        // original arrived.
         if ranges.len() == MOST_RANGES || ranges.iter().any(|&known| overlaps(known, range)) {
             self.unexplained = None;
         } else if let Some(last) = ranges.last_mut().filter(|last| last.right == range.left) {
@@ -57,14 +62,14 @@ impl Undo {
         }
     }
 
-    /// Takes RetransmitTS: the first acceptable acknowledgement since the retransmission is the only one that is
-    /// judged by it (RFC 3522 §3.2 step 3).
+    /// Takes RetransmitTS: the first acceptable acknowledgement since the retransmission is the
+    /// only one that is judged by it (RFC 3522 §3.2 step 3).
     pub(crate) const fn take_stamp(&mut self) -> Option<u32> {
         self.retransmit_stamp.take()
     }
 
-    /// The peer has received `range` twice. Returns whether every retransmission has arrived as a duplicate now
-    /// (RFC 3708 §2). A duplicate of anything else was made by the network.
+    /// The peer has received `range` twice. Returns whether every retransmission has arrived as a
+    /// duplicate now (RFC 3708 §2). A duplicate of anything else was made by the network.
     pub(crate) fn explain(&mut self, range: SackBlock) -> bool {
         let Some(ranges) = &mut self.unexplained else { return false };
         let mut explains = false;
@@ -86,12 +91,12 @@ impl Undo {
 }
 
 impl Connection {
-    /// A recovery begins: the state before it is kept until the next one.
+    /// Saves the state at the start of a recovery, until the next recovery begins.
     pub(super) fn remember_for_undo(&mut self) {
         self.sender.undo = Some(Box::new(Undo::new(self.sender.congestion.clone())));
     }
 
-    /// `range` is retransmitted. A tail loss probe belongs to no recovery.
+    /// Records the retransmission of `range`. A tail loss probe belongs to no recovery.
     pub(super) fn note_retransmission(&mut self, now: Instant, range: SackBlock) {
         let recovers = self.sender.loss.phase != Phase::Open;
         if let Some(undo) = self.sender.undo.as_mut().filter(|_| recovers) {
@@ -113,17 +118,18 @@ impl Connection {
         }
     }
 
-    /// Returns whether the acknowledgement proves that nothing was lost: every retransmission has arrived as a
-    /// duplicate (RFC 3708), or the first acceptable acknowledgement after the first retransmission echoes a
-    /// timestamp from before it (Eifel detection, RFC 3522 §3.2 steps 3 to 5).
+    /// Returns whether the acknowledgement proves that nothing was lost: every retransmission has
+    /// arrived as a duplicate (RFC 3708), or the first acceptable acknowledgement after the first
+    /// retransmission echoes a timestamp from before it (Eifel detection, RFC 3522 §3.2 steps 3 to
+    /// 5).
     fn is_spurious(&mut self, news: &News<'_>, duplicate: Option<SackBlock>) -> bool {
         let Some(undo) = &mut self.sender.undo else { return false };
         let stamp = if news.advanced { undo.take_stamp() } else { None };
         if let Some(block) = duplicate {
             return undo.explain(block);
         }
-        // An acknowledgement of the whole flight also comes if all earlier ones were lost. A peer that reports
-        // duplicates would have reported the retransmission then.
+        // An acknowledgement of the whole flight also comes if all earlier ones were lost. A peer
+        // that reports duplicates would have reported the retransmission then.
         let is_whole_flight = self.snd.una == self.snd.max;
         if is_whole_flight && self.statistics.duplicates_reported == 0 {
             return false;
@@ -131,21 +137,23 @@ impl Connection {
         let Some(stamp) = stamp else { return false };
         let echo = self.timestamps.of(&news.segment).map_or(0, |timestamps| timestamps.echo);
         let is_original = echo != 0 && before(echo, stamp);
-        // The original has come behind segments that left after it, although it was retransmitted (RFC 8985 §6.2 step 3).
+        // The original arrived after segments that were sent after it, although it was
+        // retransmitted (RFC 8985 §6.2 step 3).
         self.sender.rack.reordering_seen |=
             is_original && self.sender.loss.phase == Phase::FastRecovery;
         is_original
     }
 
-    /// Returns whether a segment that was never retransmitted has arrived after a timeout (RFC 5682 §3.1). Data that
-    /// acknowledge nothing new are ignored.
+    /// Returns whether a segment that was never retransmitted has arrived after a timeout (RFC 5682
+    /// §3.1). Data that acknowledge nothing new are ignored.
     fn judge_timeout(&mut self, news: &News<'_>) -> bool {
         let frto = self.sender.loss.frto;
         let is_answer = news.advanced || news.delivery.bytes > 0 || news.segment.payload.is_empty();
         if !frto.is_on() || !is_answer {
             return false;
         }
-        // The window that comes with the acknowledgement: SND.WND still counts from what was acknowledged before.
+        // The window that comes with the acknowledgement: SND.WND still counts from what was
+        // acknowledged before.
         let edge = news.segment.ack + self.scaled(news.segment.window);
         let has_new = self.sender.has_unsent(self.snd.nxt) && edge.after(self.snd.nxt);
         let verdict = frto.judge(news.advanced, &news.delivery, self.sender.loss.recover, has_new);
@@ -157,13 +165,14 @@ impl Connection {
         verdict == FrtoVerdict::Spurious
     }
 
-    /// The timeout was spurious: segments that left before it were late, and measure the path.
+    /// Undoes a spurious timeout. Segments sent before it were late, and their round trips are
+    /// measured.
     pub(super) fn undo_timeout(&mut self, now: Instant) {
         self.sender.rtt.accept_late_samples();
         self.undo(now);
     }
 
-    /// Nothing was lost: the window is restored, and a recovery that is under way ends.
+    /// Restores the window and ends a recovery in progress, because nothing was lost.
     fn undo(&mut self, now: Instant) {
         self.statistics.spurious_recoveries += 1;
         if let Some(undo) = self.sender.undo.take() {
@@ -193,7 +202,7 @@ mod tests {
         SackBlock { left: SeqNum::new(left), right: SeqNum::new(right) }
     }
 
-    /// A recovery in which these ranges were retransmitted, the oldest outstanding number being zero.
+    /// Returns a recovery that retransmitted these ranges. The oldest outstanding number is 0.
     fn recovery(ranges: &[(u32, u32)]) -> Undo {
         let mut undo = Undo::new(Congestion::new(CongestionName::NewReno, 1_000, 10, false, 0));
         for (stamp, &(left, right)) in (7..).zip(ranges) {
@@ -203,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_first_retransmission_of_the_oldest_segment_is_asked_about_and_once() {
+    fn only_the_first_retransmission_of_the_oldest_segment_is_judged_and_only_once() {
         let mut undo = recovery(&[(0, 10), (20, 30)]);
         assert_eq!((undo.take_stamp(), undo.take_stamp()), (Some(7), None));
         assert_eq!(recovery(&[(20, 30), (0, 10)]).take_stamp(), None);

@@ -40,7 +40,7 @@ fn delivery() -> Delivery {
 }
 
 #[test]
-fn what_leaves_at_one_instant_is_one_stretch() {
+fn data_sent_at_one_instant_form_one_range() {
     let mut board = Scoreboard::new(START);
     board.note_sent(START, START + 100, at(7));
     board.note_sent(START + 100, START + 200, at(7));
@@ -49,10 +49,10 @@ fn what_leaves_at_one_instant_is_one_stretch() {
     board.check(START, START + 300);
 }
 
-/// A host sends many segments at what its clock says is one time. What is sent again after new data is
-/// the later of the two all the same, or the arrival of the new data would show it lost.
+/// Many segments may be sent at one reading of the clock. A retransmission after new data must
+/// still count as sent later: otherwise the arrival of the new data would show it lost.
 #[test]
-fn what_leaves_again_is_later_than_new_data_of_the_same_instant() {
+fn a_retransmission_is_later_than_new_data_of_the_same_instant() {
     let mut board = Scoreboard::new(START);
     board.note_sent(START, START + 100, at(0));
     board.note_sent(START + 100, START + 200, at(9));
@@ -63,7 +63,7 @@ fn what_leaves_again_is_later_than_new_data_of_the_same_instant() {
 }
 
 #[test]
-fn a_named_block_is_news_once() {
+fn a_sack_block_is_delivered_once() {
     let mut board = five();
     let mut first = delivery();
     board.sack(block(200, 400), &mut first);
@@ -78,39 +78,41 @@ fn a_named_block_is_news_once() {
     board.check(START + 450, START + 500);
 }
 
-/// What a landing tells is what the scoreboard's own account of the same acknowledgement does.
+/// The fast path and the general path report the same delivery.
 #[test]
-fn a_landing_tells_what_an_acknowledgement_of_the_same_number_does() {
+fn an_in_order_arrival_agrees_with_the_general_path() {
     for ack in [100, 150, 200, 250, 499, 500].map(|offset| START + offset) {
         let (mut board, mut twin, mut news) = (five(), five(), delivery());
         twin.acknowledge(ack, &mut news);
-        let landing = board.landing_until(ack).unwrap();
-        assert_eq!(ack - landing.oldest.left, news.bytes);
-        assert_eq!(Some(landing.oldest.send_record.sent), news.oldest_original);
+        let arrival = board.in_order_arrival_until(ack).unwrap();
+        assert_eq!(ack - arrival.oldest.left, news.bytes);
+        assert_eq!(Some(arrival.oldest.send_record.sent), news.oldest_original);
         let newest = news.newest.unwrap();
-        assert_eq!((landing.newest.send_record, ack), (newest.send_record, newest.end));
+        assert_eq!((arrival.newest.send_record, ack), (newest.send_record, newest.end));
         assert!(!news.reordered);
-        board.note_landing_until(ack);
+        board.remove_until(ack);
         assert_eq!(board, twin, "{ack}");
         board.check(ack, START + 500);
     }
 }
 
 #[test]
-fn what_was_sent_again_or_never_is_no_landing() {
+fn retransmitted_or_unsent_data_are_no_in_order_arrival() {
     let mut board = five();
     board.note_sent(START + 200, START + 300, again(9));
-    for (offset, lands) in [(100, true), (200, true), (201, false), (300, false), (500, false)] {
-        assert_eq!(board.landing_until(START + offset).is_some(), lands, "{offset}");
+    for (offset, is_in_order) in
+        [(100, true), (200, true), (201, false), (300, false), (500, false)]
+    {
+        assert_eq!(board.in_order_arrival_until(START + offset).is_some(), is_in_order, "{offset}");
     }
-    board.note_landing_until(START + 200);
-    assert_eq!(board.landing_until(START + 250), None);
-    assert_eq!(five().landing_until(START + 501), None, "beyond all that has left");
-    assert_eq!(Scoreboard::new(START).landing_until(START + 1), None);
+    board.remove_until(START + 200);
+    assert_eq!(board.in_order_arrival_until(START + 250), None);
+    assert_eq!(five().in_order_arrival_until(START + 501), None, "beyond all data sent");
+    assert_eq!(Scoreboard::new(START).in_order_arrival_until(START + 1), None);
 }
 
 #[test]
-fn a_block_outside_the_flight_or_inside_out_means_nothing() {
+fn a_sack_block_outside_the_flight_or_reversed_is_ignored() {
     let mut board = five();
     let before = board.clone();
     // Of the last, half the circle away, one end lies after the flight, and the other before it.
@@ -123,7 +125,7 @@ fn a_block_outside_the_flight_or_inside_out_means_nothing() {
 }
 
 #[test]
-fn what_is_lost_is_sent_again_in_order_and_then_is_on_its_way() {
+fn lost_ranges_are_retransmitted_in_order_and_then_in_flight() {
     let mut board = five();
     board.sack(block(400, 500), &mut delivery());
     let lost = board.mark_lost(|range| {
@@ -142,7 +144,7 @@ fn what_is_lost_is_sent_again_in_order_and_then_is_on_its_way() {
 }
 
 #[test]
-fn a_peer_that_forgets_what_it_had_is_noticed_and_not_believed() {
+fn reneging_is_detected_and_sacks_are_discarded() {
     let mut board = five();
     board.sack(block(100, 300), &mut delivery());
     assert!(!board.is_reneged());
@@ -154,7 +156,7 @@ fn a_peer_that_forgets_what_it_had_is_noticed_and_not_believed() {
 }
 
 #[test]
-fn a_peer_that_names_single_bytes_gets_no_more_room_than_there_is() {
+fn sacks_of_single_bytes_are_limited_by_the_number_of_ranges() {
     let mut board = Scoreboard::new(START);
     board.note_sent(START, START + 100_000, at(0));
     for byte in (0..100_000).step_by(2) {
@@ -165,7 +167,7 @@ fn a_peer_that_names_single_bytes_gets_no_more_room_than_there_is() {
 }
 
 #[test]
-fn bursts_beyond_the_limit_join_the_last_and_count_as_its_latest() {
+fn bursts_beyond_the_limit_join_the_last_range_with_the_latest_record() {
     let mut board = Scoreboard::new(START);
     let bursts = u32::try_from(MOST_RANGES).unwrap() + 10;
     for index in 0..bursts {
@@ -177,9 +179,9 @@ fn bursts_beyond_the_limit_join_the_last_and_count_as_its_latest() {
 }
 
 proptest! {
-    /// Against an array of single numbers, each with its fate.
+    /// Compares the scoreboard with an array of sequence numbers, each with its fate.
     #[test]
-    fn a_scoreboard_is_a_fate_for_every_number(
+    fn the_scoreboard_agrees_with_a_fate_for_each_number(
         steps in prop::collection::vec((0_u8..6, 0_u32..60, 1_u32..60), 1..120),
     ) {
         let mut board = Scoreboard::new(START);
@@ -214,14 +216,19 @@ proptest! {
                 }
                 4 => {
                     board.mark_lost(|range| {
-                        if range.right.after(START + left) { Verdict::KeepAllFurther } else { Verdict::Lost }
+                        if range.right.after(START + left) {
+                            Verdict::KeepAllFurther
+                        } else {
+                            Verdict::Lost
+                        }
                     });
                     let mut at = START + una;
                     for range in board.sent_ranges.iter() {
                         prop_assert_eq!(range.left, at);
                         at = range.right;
                         if !range.right.after(START + left) && range.fate == Fate::Lost {
-                            let (from, to) = ((range.left - START) as usize, (range.right - START) as usize);
+                            let from = (range.left - START) as usize;
+                            let to = (range.right - START) as usize;
                             naive[from..to].fill(Fate::Lost);
                         }
                     }
