@@ -173,9 +173,9 @@ pub trait Controller: fmt::Debug + Send + Sync {
     /// Recovery begins, without a timeout: reduces SSTHRESH. The window follows during recovery.
     fn on_loss(&mut self, flight: u32);
 
-    /// A router marked a segment in place of dropping it (RFC 3168 §6.1.2): reduces the window as for
-    /// a loss. RFC 8511 would permit a smaller reduction; like those of Linux, our controllers do
-    /// not make that difference.
+    /// A router marked a segment instead of dropping it (RFC 3168 §6.1.2): reduces the window as
+    /// for a loss. RFC 8511 would permit a smaller reduction. Like those of Linux, these
+    /// controllers do not use it.
     fn on_mark(&mut self, flight: u32) {
         self.window_mut().reduce_to(flight / 2);
     }

@@ -75,8 +75,8 @@ impl Cubic {
     /// Sets `W_max` after congestion at this window (RFC 9438 §4.6), with fast convergence (§4.7).
     fn note_congestion(&mut self) {
         let cwnd = self.window.cwnd();
-        let gives_way = self.w_max.is_some_and(|w_max| cwnd < w_max);
-        self.w_max = Some(if gives_way { part(cwnd, CONVERGENCE) } else { cwnd });
+        let converges = self.w_max.is_some_and(|w_max| cwnd < w_max);
+        self.w_max = Some(if converges { part(cwnd, CONVERGENCE) } else { cwnd });
     }
 
     /// Sets SSTHRESH = flight · β (RFC 9438 §4.6), for any loss.

@@ -40,9 +40,9 @@ impl Curve {
     /// Returns W_cubic(t) in bytes, for segments of `mss`.
     pub(super) fn at(&self, t: Duration, mss: u32) -> u32 {
         let t = units(t);
-        let way = u128::from(t.abs_diff(self.k).min(FURTHEST));
+        let distance = u128::from(t.abs_diff(self.k).min(FURTHEST));
         let c = u128::from((u64::from(mss) << (C_SHIFT + 1)) / 5);
-        let rise = (way * way * way * c) >> (C_SHIFT + 3 * TIME_SHIFT);
+        let rise = (distance * distance * distance * c) >> (C_SHIFT + 3 * TIME_SHIFT);
         let rise = u32::try_from(rise).unwrap_or(u32::MAX);
         if t < self.k { self.w_max.saturating_sub(rise) } else { self.w_max.saturating_add(rise) }
     }
@@ -105,13 +105,17 @@ mod tests {
         #[test]
         fn a_perfect_cube_and_its_neighbours_have_the_right_root(root in 1u64..1 << 40) {
             let cube = u128::from(root).pow(3);
-            prop_assert_eq!((cube_root(cube - 1), cube_root(cube), cube_root(cube + 1)), (root - 1, root, root));
+            let roots = [cube - 1, cube, cube + 1].map(cube_root);
+            prop_assert_eq!(roots, [root - 1, root, root]);
         }
 
         /// Compares with the RFC's figures 1 and 2 in floating point.
         #[test]
         fn the_curve_equals_the_formula(
-            cwnd in 2_896u32..1 << 28, rise in 0u32..1 << 28, mss in 256u32..9_000, millis in 0u64..100_000,
+            cwnd in 2_896u32..1 << 28,
+            rise in 0u32..1 << 28,
+            mss in 256u32..9_000,
+            millis in 0u64..100_000,
         ) {
             let w_max = cwnd + rise;
             let t = Duration::from_millis(millis);

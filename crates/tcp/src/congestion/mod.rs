@@ -1,7 +1,6 @@
-//! Congestion control: how much may be in flight (RFC 5681).
+//! Congestion control: the amount of data that may be in flight (RFC 5681).
 //!
-//! Finding out *that* something was lost is `send/loss.rs`; a controller says what it means for
-//! the window.
+//! `send/loss.rs` detects losses; a controller decides how they change the window.
 
 mod bbr;
 mod controller;
@@ -32,21 +31,21 @@ use core::fmt;
 use core::str::FromStr;
 use linerate_units::{Duration, Rate};
 
-/// Declares [`CongestionName`], its list and its texts at once, so that none of them can lack a controller.
+/// Declares [`CongestionName`] with its list and its texts, so that each controller has both.
 macro_rules! names {
     ($($(#[$doc:meta])* $name:ident = $text:literal),* $(,)?) => {
-        /// The controllers there are.
+        /// The name of a congestion control.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum CongestionName {
             $($(#[$doc])* $name,)*
-            /// A window of so many segments, whatever happens: for experiments.
+            /// A constant window of this many segments, for experiments.
             Fixed(u16),
-            /// One that is defined in another crate.
+            /// A congestion control that is defined in another crate.
             Custom(CustomCongestion),
         }
 
         impl CongestionName {
-            /// All of them that control congestion, in the order of their history.
+            /// All built-in congestion controls, in historical order.
             pub const ALL: [Self; [$($text),*].len()] = [$(Self::$name),*];
 
             const fn name(self) -> &'static str {
@@ -70,14 +69,15 @@ names! {
     /// RFC 9438: back to the window of the last loss along a cubic curve, with HyStart++ (RFC 9406)
     /// for the first slow start.
     Cubic = "cubic",
-    /// draft-ietf-ccwg-bbr-06: as fast as the path was measured to deliver, paced. It needs a peer that
-    /// sends selective acknowledgements; without one, the default takes its place.
+    /// draft-ietf-ccwg-bbr-06: paced at the measured bandwidth of the path. BBR requires SACK;
+    /// without it, the default congestion control is used.
     ///
-    /// Losses slow it down even if they are no congestion: a round trip with a loss bounds the rate
-    /// until the next probe for bandwidth (§5.5.10.3), and a probe that finds more than 2 % lost ends
-    /// (§5.5.10.2). On a path of 10 ms, 1 % random loss costs 6 % of the rate, and 5 % more than half.
-    /// BBRv1, the `bbr` of Linux 6.18, ignores single losses. A path that loses more than 2 % at random
-    /// is better repaired below TCP, by retransmission on the link or by forward error correction.
+    /// Losses reduce the rate even if congestion did not cause them. A round trip with a loss
+    /// bounds the rate until the next bandwidth probe (§5.5.10.3), and a probe with more than 2 %
+    /// loss ends (§5.5.10.2). On a path of 10 ms, 1 % random loss costs 6 % of the rate, and 5 %
+    /// more than half. BBRv1, the `bbr` of Linux 6.18, ignores single losses. A path that loses
+    /// more than 2 % at random is better repaired below TCP, by retransmission on the link or by
+    /// forward error correction.
     Bbr = "bbr",
 }
 
@@ -88,7 +88,7 @@ impl fmt::Display for CongestionName {
     }
 }
 
-/// No controller has this name.
+/// The error for an unknown name of a congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownCongestion;
 
@@ -140,7 +140,7 @@ enum Kind {
 
 packed_enum!(Kind { Cubic, Bbr, NewReno, Reno, Tahoe, Fixed });
 
-// Neither direction compiles without an arm for each controller.
+// Both matches are exhaustive, so that no controller can be omitted.
 impl Pack for Congestion {
     fn pack(&self, into: &mut Packer<'_>) {
         match self {
@@ -150,7 +150,7 @@ impl Pack for Congestion {
             Self::Reno(reno) => (Kind::Reno.pack(into), reno.pack(into)),
             Self::Tahoe(tahoe) => (Kind::Tahoe.pack(into), tahoe.pack(into)),
             Self::Fixed(fixed) => (Kind::Fixed.pack(into), fixed.pack(into)),
-            // Its state is opaque: the connection stays as it is.
+            // The state of a custom controller is opaque, so its connection cannot be compacted.
             Self::Custom(_) => (into.expect(false), ()),
         };
     }
@@ -168,14 +168,15 @@ impl Pack for Congestion {
 }
 
 impl Congestion {
-    /// What a connection has before it knows of its peer which control there can be: a window, and none.
+    /// Returns the state before the handshake, which decides the congestion control: only a window.
     #[inline]
     pub(crate) const fn before_handshake(window: Window) -> Self {
         Self::NewReno(NewReno::new(window))
     }
 
-    /// A controller that begins with `initial_segments` segments of `mss` bytes, which are `paced` whether it asks
-    /// for that or not. What it leaves to chance follows from `seed`.
+    /// Returns a controller with an initial window of `initial_segments` segments of `mss` bytes.
+    /// `paced` says whether output is paced even if the controller does not ask for it. Its random
+    /// decisions depend on `seed`.
     #[inline(always)]
     pub(crate) fn new(
         name: CongestionName,
@@ -196,7 +197,7 @@ impl Congestion {
         }
     }
 
-    /// The controller behind the name.
+    /// Returns the controller.
     pub(crate) fn controller(&mut self) -> &mut dyn Controller {
         match self {
             Self::Tahoe(tahoe) => tahoe,
@@ -209,23 +210,26 @@ impl Congestion {
         }
     }
 
-    /// New data was acknowledged, nothing is missing, and `limited` says whether the window was what limited us.
+    /// Processes an acknowledgement of new data outside recovery; `limited` says whether the sender
+    /// was cwnd-limited.
     #[inline]
     pub(crate) fn on_progress(&mut self, ack: &Acknowledged, limited: bool) {
         match self {
-            // What nearly everybody has is not looked up, and wants little while the window is not used.
+            // CUBIC is the default and is called without dynamic dispatch. It does little while the
+            // sender is not cwnd-limited.
             Self::Cubic(cubic) if !limited => tell_progress(cubic, ack, false),
             _ => self.tell_any_progress(*ack, limited),
         }
     }
 
-    /// The same for any controller. `ack` is a copy: then the one of the short way never needs a place in memory.
+    /// Processes an acknowledgement by any controller. `ack` is a copy, so that the fast path need
+    /// not place its value in memory.
     #[inline(never)]
     fn tell_any_progress(&mut self, ack: Acknowledged, limited: bool) {
         tell_progress(self.controller(), &ack, limited);
     }
 
-    /// Something leaves again, after `idle` without anything in flight.
+    /// Handles new output after `idle` time with nothing in flight.
     #[inline]
     pub(crate) fn on_idle(&mut self, idle: Duration) {
         match self {
@@ -234,7 +238,7 @@ impl Congestion {
         }
     }
 
-    /// The rate that the controller asks for.
+    /// Returns the pacing rate that the controller asks for.
     pub(crate) fn pacing_rate(&self) -> Option<Rate> {
         match self {
             Self::Bbr(bbr) => Some(bbr.pacing_rate()),
@@ -245,8 +249,8 @@ impl Congestion {
         }
     }
 
-    /// What counted as a loss was none: everything is as it was `before`, unless the window is larger by
-    /// now (RFC 9438 §4.9.2).
+    /// Undoes the reaction to a spurious loss: restores the state `before` it, unless the window is
+    /// larger by now (RFC 9438 §4.9.2).
     pub(crate) fn restore(&mut self, before: Self) {
         if self.controller().governs_recovery() {
             self.controller().on_spurious_loss();
@@ -255,10 +259,10 @@ impl Congestion {
         }
     }
 
-    /// CWND and SSTHRESH, as they stand.
+    /// Returns CWND and SSTHRESH.
     #[inline]
     pub(crate) fn window(&self) -> &Window {
-        // What nearly everybody has is not looked up.
+        // CUBIC is the default and needs no dynamic dispatch.
         if let Self::Cubic(cubic) = self { cubic.window() } else { self.other_window() }
     }
 
@@ -344,7 +348,8 @@ mod tests {
         assert_eq!("vegas".parse::<CongestionName>(), Err(UnknownCongestion));
         assert_eq!(
             UnknownCongestion.to_string(),
-            "no congestion control of this name: use tahoe, reno, new-reno, cubic, bbr, or fixed:SEGMENTS"
+            "no congestion control of this name: \
+             use tahoe, reno, new-reno, cubic, bbr, or fixed:SEGMENTS"
         );
     }
 
@@ -379,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn tahoe_starts_again_where_the_others_only_lower_the_threshold() {
+    fn tahoe_restarts_slow_start_and_others_only_reduce_the_threshold() {
         let after_loss = |name| {
             let mut congestion = Congestion::new(name, 1_000, 10, false, 0);
             congestion.controller().on_loss(10_000);

@@ -64,20 +64,20 @@ impl Window {
         }
     }
 
-    /// Slow start by `growth`, which passes the threshold by less than a segment, however many acknowledgements
-    /// came together.
+    /// Grows the window by `growth` in slow start. The window passes SSTHRESH by less than a
+    /// segment, even if several acknowledgements were coalesced.
     pub fn grow_slowly(&mut self, growth: u32) {
         let below = self.ssthresh.saturating_sub(self.cwnd);
         self.set(self.cwnd.saturating_add(growth.min(below.max(self.mss))));
     }
 
-    /// SSTHRESH = max(flight / 2, 2·SMSS), equation (4).
+    /// Sets SSTHRESH = max(flight / 2, 2·SMSS), RFC 5681 equation (4).
     pub fn halve_threshold(&mut self, flight: u32) {
         self.ssthresh = (flight / 2).max(2 * self.mss);
     }
 
-    /// What a congestion mark leaves: `target`, and at least one segment of it (RFC 3168 §6.1.2, RFC 9438
-    /// §4.6).
+    /// Reduces the window after a congestion mark to `target`, but to no less than one segment, and
+    /// SSTHRESH to no less than two (RFC 3168 §6.1.2, RFC 9438 §4.6).
     pub fn reduce_to(&mut self, target: u32) {
         self.ssthresh = target.max(2 * self.mss);
         self.set(self.cwnd.min(target));
@@ -98,8 +98,9 @@ impl Window {
         self.set(self.mss);
     }
 
-    /// Nothing was sent for longer than the retransmission timeout: what is known of the path is
-    /// stale (RFC 5681 §4.1). Slow start leads back to where the window was, nearly (RFC 7661 §4.4.3).
+    /// Reduces the window after an idle period longer than the retransmission timeout, when the
+    /// state of the path is stale (RFC 5681 §4.1). Slow start then leads back to three quarters of
+    /// the earlier window (RFC 7661 §4.4.3).
     pub fn forget_after_idle(&mut self) {
         self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
         self.set(self.cwnd.min(self.restart));

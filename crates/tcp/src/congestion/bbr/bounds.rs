@@ -1,19 +1,19 @@
-//! How losses bound BBR's model: for long by what a probe has found too much, for short by what was
-//! delivered of late (draft-ietf-ccwg-bbr §5.5.10, §5.5.11).
+//! Bounds of BBR's model after losses: the long-term bound comes from probes that caused too much
+//! loss, the short-term bounds from recent deliveries (draft-ietf-ccwg-bbr §5.5.10, §5.5.11).
 
 use super::{Bbr, Phase, Step};
 use crate::compact::pack::packed;
 use crate::congestion::Lost;
 use linerate_units::Rate;
 
-/// `LossThresh`: thousandths of what was in flight that may be lost.
+/// `LossThresh`: the part of the data in flight that may be lost, in thousandths.
 const LOSS_THRESHOLD: u64 = 20;
 /// `Beta` in per cent.
 pub(super) const BETA: u32 = 70;
 /// `Headroom` in per cent.
 const HEADROOM: u32 = 15;
 
-/// What was delivered of late, and whether anything was lost, over the time of a round trip.
+/// Deliveries and losses of the last round trip.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Latest {
     /// `bw_latest`.
@@ -22,17 +22,17 @@ pub(super) struct Latest {
     pub(super) inflight: u32,
     /// `is_loss_in_round`.
     loss: bool,
-    /// SentRanges found lost in the round.
-    pub(super) stretches: u32,
+    /// Number of ranges found lost in the round.
+    pub(super) lost_ranges: u32,
     /// `loss_round_delivered`.
     round_end: u64,
     /// `loss_round_start`.
     pub(super) round_started: bool,
 }
 
-packed!(Latest { bandwidth, inflight, loss, stretches, round_end, round_started });
+packed!(Latest { bandwidth, inflight, loss, lost_ranges, round_end, round_started });
 
-/// Bounds of the model; none is infinity.
+/// Bounds of the model; `None` is infinity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Bounds {
     /// `bw_shortterm`.
@@ -45,12 +45,13 @@ pub(super) struct Bounds {
 
 packed!(Bounds { bandwidth, inflight, longterm });
 
-/// What is taken back if the losses prove to be none.
+/// State that is restored if the losses prove spurious.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Undo {
-    /// Losses have begun that are not repaired yet: what was before the first of them is kept.
+    /// Whether losses are being repaired. The state from before the first of them is kept until
+    /// then.
     pub(super) is_kept: bool,
-    /// `undo_state`: the phase that the losses have ended.
+    /// `undo_state`: the phase that the losses ended.
     pub(super) phase: Option<Phase>,
     bounds: Bounds,
 }
@@ -58,7 +59,7 @@ pub(super) struct Undo {
 packed!(Undo { is_kept, phase, bounds });
 
 impl Bbr {
-    /// `UpdateLatestDeliverySignals`, near the start of an acknowledgement.
+    /// `UpdateLatestDeliverySignals`, near the start of the processing of an acknowledgement.
     pub(super) fn note_latest(&mut self, step: &Step<'_>) {
         self.latest.round_started = false;
         let Some(sample) = step.sample else { return };
@@ -70,7 +71,7 @@ impl Bbr {
         }
     }
 
-    /// `AdvanceLatestDeliverySignals`, near its end.
+    /// `AdvanceLatestDeliverySignals`, near the end of the processing of an acknowledgement.
     pub(super) fn advance_latest(&mut self, step: &Step<'_>) {
         if self.latest.round_started {
             (self.latest.bandwidth, self.latest.inflight) = (step.rate, step.delivered());
@@ -83,8 +84,8 @@ impl Bbr {
         (self.latest.bandwidth, self.latest.inflight) = (Rate::default(), 0);
     }
 
-    /// Once a round trip, what was lost in it pulls the short-term bounds towards what was delivered,
-    /// unless we are probing (`AdaptLowerBoundsFromCongestion`).
+    /// `AdaptLowerBoundsFromCongestion`: after each round trip with a loss, moves the short-term
+    /// bounds towards the delivered rate and amount, unless the phase probes for bandwidth.
     pub(super) fn adapt_lower_bounds(&mut self) {
         if !self.latest.round_started {
             return;
@@ -103,7 +104,7 @@ impl Bbr {
         (self.bounds.bandwidth, self.bounds.inflight) = (None, None);
     }
 
-    /// `NoteLoss`, of a loss or of a mark, which is never taken back.
+    /// `NoteLoss`, for a loss or a congestion mark. A mark is never undone.
     pub(super) fn note_loss(&mut self) {
         if !self.latest.loss {
             self.latest.round_end = self.delivered;
@@ -115,14 +116,14 @@ impl Bbr {
     pub(super) fn judge_lost(&mut self, lost: &Lost) {
         self.save_for_undo();
         self.note_loss();
-        self.latest.stretches += 1;
+        self.latest.lost_ranges += 1;
         if self.probe.is_sample && is_too_much(lost.since_sent, lost.in_flight_at_send) {
             let inflight = inflight_at_loss(lost);
             self.on_inflight_too_high(inflight, lost.application_limited);
         }
     }
 
-    /// `HandleInflightTooHigh`: once a probe.
+    /// `HandleInflightTooHigh`, at most once a probe.
     pub(super) fn on_inflight_too_high(
         &mut self,
         in_flight_at_send: u32,
@@ -147,7 +148,7 @@ impl Bbr {
         longterm.saturating_sub(headroom).max(self.least_window())
     }
 
-    /// `BoundCwndForModel`: the most that the phase lets be in flight.
+    /// `BoundCwndForModel`: returns the maximum amount in flight in this phase.
     pub(super) fn volume_cap(&self) -> u32 {
         let longterm = match self.phase {
             Phase::Down | Phase::Refill | Phase::Up => self.bounds.longterm.unwrap_or(u32::MAX),
@@ -157,8 +158,8 @@ impl Bbr {
         longterm.min(self.bounds.inflight.unwrap_or(u32::MAX)).max(self.least_window())
     }
 
-    /// `SaveStateUponLoss`. Single losses are told of, and have their effect, before recovery begins: what is taken back
-    /// is what was before the first of them.
+    /// `SaveStateUponLoss`. Single losses are reported, and take effect, before recovery begins, so
+    /// the state from before the first of them is saved.
     pub(super) fn save_for_undo(&mut self) {
         self.save_window();
         if !self.undo.is_kept {
@@ -166,8 +167,8 @@ impl Bbr {
         }
     }
 
-    /// The losses are repaired. What was saved before them stays until the next loss: a duplicate may still show that
-    /// they were none.
+    /// Notes that the losses are repaired. The saved state stays until the next loss, because a
+    /// duplicate may still prove the losses spurious.
     pub(super) const fn close_undo(&mut self) {
         self.undo.is_kept = false;
     }
@@ -179,7 +180,7 @@ impl Bbr {
         self.full_pipe.reset(Rate::default());
         self.close_undo();
         let (phase, before) = (self.undo.phase.take(), self.undo.bounds);
-        // None is infinity, so the looser bound is none if either is.
+        // `None` is infinity, so the looser bound is `None` if either is.
         self.bounds.bandwidth = self.bounds.bandwidth.zip(before.bandwidth).map(|(a, b)| a.max(b));
         self.bounds.inflight = self.bounds.inflight.zip(before.inflight).map(|(a, b)| a.max(b));
         self.bounds.longterm = self.bounds.longterm.zip(before.longterm).map(|(a, b)| a.max(b));
@@ -198,12 +199,12 @@ impl Bbr {
     }
 }
 
-/// `IsInflightTooHigh`: is so much loss more than a full pipe explains?
+/// `IsInflightTooHigh`: whether the loss exceeds the threshold.
 pub(super) fn is_too_much(lost: u64, in_flight: u32) -> bool {
     lost * 1_000 > u64::from(in_flight) * LOSS_THRESHOLD
 }
 
-/// `InflightAtLoss`: how much of what was in flight did no harm yet.
+/// `InflightAtLoss`: returns the amount in flight at which the loss exceeded the threshold.
 fn inflight_at_loss(lost: &Lost) -> u32 {
     let before = u64::from(lost.in_flight_at_send.saturating_sub(lost.bytes));
     let lost_before = lost.since_sent.saturating_sub(u64::from(lost.bytes));
@@ -211,7 +212,7 @@ fn inflight_at_loss(lost: &Lost) -> u32 {
     u32::try_from(before + allowed / (1_000 - LOSS_THRESHOLD)).unwrap_or(u32::MAX)
 }
 
-/// So many hundredths of `amount`.
+/// Returns `percent` per cent of `amount`.
 pub(super) fn share(amount: u32, percent: u32) -> u32 {
     u32::try_from(u64::from(amount) * u64::from(percent) / 100).unwrap_or(u32::MAX)
 }

@@ -1,5 +1,5 @@
-//! What BBR remembers of the path: the largest bandwidth of two probing cycles, the shortest round trip
-//! of ten seconds, and how acknowledgements clump (draft-ietf-ccwg-bbr §5.5).
+//! BBR's filters: the maximum bandwidth of two probing cycles, the minimum round-trip time of ten
+//! seconds, and the degree of ACK aggregation (draft-ietf-ccwg-bbr §5.5).
 
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant, Rate};
@@ -27,13 +27,14 @@ impl MaxBandwidth {
         self.this_cycle = self.this_cycle.max(rate);
     }
 
-    /// The next cycle begins (`AdvanceMaxBwFilter`).
+    /// `AdvanceMaxBwFilter`: begins the next cycle.
     pub(super) fn advance(&mut self) {
         self.last_cycle = core::mem::take(&mut self.this_cycle);
     }
 }
 
-/// `min_rtt`, and the shorter memory that says when it is time to look again (§5.3.4.3).
+/// `min_rtt`, and the minimum of a shorter period, which decides when the next measurement is due
+/// (§5.3.4.3).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ShortestRoundTrip {
     shortest: Option<Duration>,
@@ -54,8 +55,9 @@ impl ShortestRoundTrip {
         self.shortest
     }
 
-    /// Takes in a round trip, if an acknowledgement told of one. True if nothing as short has been seen
-    /// for so long that the queue should be drained to look (`UpdateMinRTT`).
+    /// `UpdateMinRTT`: processes the round trip of an acknowledgement, if it measured one. Returns
+    /// whether the queue should be drained for a new measurement, because no round trip was as
+    /// short for too long.
     pub(super) fn take(&mut self, now: Instant, round_trip: Option<Duration>) -> bool {
         let expired = now > self.recent_found + PROBE_INTERVAL;
         if let Some(round_trip) = round_trip
@@ -75,13 +77,13 @@ impl ShortestRoundTrip {
         expired
     }
 
-    /// The queue was drained just now: the next time is an interval away.
+    /// Restarts the interval, because the queue was just drained.
     pub(super) const fn looked(&mut self, now: Instant) {
         self.recent_found = now;
     }
 }
 
-/// `extra_acked`: how much more is acknowledged at once than the bandwidth explains (§5.5.9).
+/// `extra_acked`: the amount acknowledged at once beyond what the bandwidth explains (§5.5.9).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Aggregation {
     began: Instant,
@@ -96,13 +98,13 @@ impl Aggregation {
         Self { began: now, delivered: 0, most: WindowedMax::default() }
     }
 
-    /// Nothing was in flight: what follows is no clump.
+    /// Restarts the measurement after an idle period, which would look like aggregation.
     pub(super) const fn restart(&mut self, now: Instant) {
         self.began = now;
     }
 
-    /// `bytes` were acknowledged, where `bandwidth` is believed, with a window of `cwnd`, in this round;
-    /// `memory` is counted in rounds.
+    /// Processes an acknowledgement of `bytes` in the given round. `bandwidth` is the estimate,
+    /// `cwnd` the window, and `memory` the length of the filter in rounds.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -126,7 +128,7 @@ impl Aggregation {
     }
 }
 
-/// The largest value of the last so many rounds, by the three best of them (K. Nichols).
+/// A windowed maximum: the largest value of the last rounds, from the three best (K. Nichols).
 #[derive(Clone, Debug, Default, PartialEq)]
 struct WindowedMax {
     /// Round and value, the largest first.
@@ -179,8 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_that_is_not_seen_again_is_looked_for_after_five_seconds_and_forgotten_after_ten()
-     {
+    fn the_shortest_round_trip_is_probed_after_five_seconds_and_expires_after_ten() {
         let ms = Duration::from_millis;
         let mut filter = ShortestRoundTrip::new(at(0));
         assert!(!filter.take(at(10), Some(ms(50))));
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn clumps_are_what_exceeds_the_bandwidth() {
+    fn aggregation_is_the_excess_over_the_bandwidth() {
         let rate = Rate::from_bits_per_second(8_000_000);
         let mut aggregation = Aggregation::new(at(0));
         for millis in 1..=10 {

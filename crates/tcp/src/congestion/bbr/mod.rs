@@ -1,8 +1,10 @@
-//! BBR: rather than fill the path until it loses something, measure how fast it delivers and how long
-//! it is, and send as fast and keep as much in flight (draft-ietf-ccwg-bbr-06).
+//! BBR: congestion control by a model of the path (draft-ietf-ccwg-bbr-06). Instead of filling the
+//! path until it loses packets, BBR measures the bandwidth and the round-trip time, and sets the
+//! sending rate and the amount in flight from them.
 //!
-//! The draft's names stand beside ours. Gains are whole per cent and rates whole bits a second. The
-//! draft leaves the answer to a congestion mark open, but for that it must be one: here it is a loss's.
+//! Comments give the names of the draft. Gains are whole per cent, and rates whole bits per second.
+//! The draft requires a response to congestion marks without defining it: here it is the response
+//! to a loss.
 
 mod bounds;
 mod filters;
@@ -32,7 +34,7 @@ const STARTUP_GAIN: u32 = 277;
 const LEAST_SEGMENTS: u32 = 4;
 /// `ExtraAckedFilterLen` in rounds.
 const CLUMP_MEMORY: u64 = 10;
-/// The round trip that is assumed before one is known.
+/// Round-trip time that is assumed before the first measurement.
 const ASSUMED_ROUND_TRIP: Duration = Duration::from_millis(1);
 /// The largest `send_quantum`.
 const LARGEST_QUANTUM: u32 = 64 << 10;
@@ -40,19 +42,20 @@ const LARGEST_QUANTUM: u32 = 64 << 10;
 /// `BBR.state` (§5.6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Doubling the rate every round trip.
+    /// Doubles the rate in every round trip.
     Startup,
-    /// Draining the queue that this has made.
+    /// Drains the queue that Startup has built.
     Drain,
-    /// `ProbeBW_DOWN`: slower than the path delivers.
+    /// `ProbeBW_DOWN`: sends slower than the path delivers.
     Down,
-    /// `ProbeBW_CRUISE`: as fast.
+    /// `ProbeBW_CRUISE`: sends as fast as the path delivers.
     Cruise,
-    /// `ProbeBW_REFILL`: as fast, and the pipe is full when the probe begins.
+    /// `ProbeBW_REFILL`: sends as fast as the path delivers, so that the pipe is full when the
+    /// probe begins.
     Refill,
-    /// `ProbeBW_UP`: faster.
+    /// `ProbeBW_UP`: sends faster than the path delivers.
     Up,
-    /// `ProbeRTT`: half in flight, to measure the round trip.
+    /// `ProbeRTT`: halves the data in flight to measure the round trip.
     ProbeRtt,
 }
 
@@ -84,14 +87,15 @@ impl Phase {
     }
 }
 
-/// One acknowledgement, and what it says of the rate.
+/// An acknowledgement, and its rate sample.
 #[derive(Debug)]
 struct Step<'a> {
     ack: &'a Acknowledged,
     sample: Option<RateSample>,
     /// `RS.delivery_rate`; zero without a sample.
     rate: Rate,
-    /// Does the rate tell of the application, or of a pause of ours, rather than of the path?
+    /// Whether the sample is application-limited, or belongs to a pause for ProbeRTT: then it does
+    /// not measure the path.
     application_limited: bool,
 }
 
@@ -123,15 +127,15 @@ pub(crate) struct Bbr {
     initial: u32,
     /// `C.pacing_rate`.
     rate: Rate,
-    /// Is the rate drawn from a round trip that was measured?
+    /// Whether the pacing rate is based on a measured round trip.
     knows_round_trip: bool,
-    /// When the last acknowledgement came; none if none has.
+    /// Arrival time of the last acknowledgement, if any.
     acknowledged: Option<Instant>,
     /// The present, as far as it is known.
     now: Instant,
     /// `C.delivered`.
     delivered: u64,
-    /// What leaves before so much is delivered tells of a pause of ours.
+    /// Data sent before this much is delivered count as application-limited.
     limited_until: u64,
     /// `C.is_cwnd_limited`, in this round or the last.
     window_limited: bool,
@@ -139,7 +143,7 @@ pub(crate) struct Bbr {
     drain_began: u64,
     /// `idle_restart`.
     idle_restart: bool,
-    /// Losses are being made up for.
+    /// Whether recovery is in progress.
     recovering: bool,
 }
 
@@ -171,7 +175,7 @@ packed!(Bbr {
 });
 
 impl Bbr {
-    /// A connection begins; everything random is drawn from `seed`.
+    /// Returns the initial state. All random decisions depend on `seed`.
     pub(super) fn new(window: Window, seed: u64) -> Self {
         let (initial, now) = (window.cwnd(), Instant::ZERO);
         Self {
@@ -246,8 +250,8 @@ impl Bbr {
         self.aggregation.take(self.now, ack.bytes, bandwidth, cwnd, self.rounds.count, memory);
     }
 
-    /// `SetPacingRateWithGain`: until the pipe is full the rate only grows, or what the application has
-    /// limited would hold it down.
+    /// `SetPacingRateWithGain`. Until the pipe is full the rate only grows; otherwise
+    /// application-limited samples would hold it down.
     fn set_rate(&mut self, gain: u32) {
         let rate = self.model_bandwidth().percent(gain).percent(MARGIN);
         if self.full_pipe.reached || rate > self.rate {
@@ -287,12 +291,13 @@ impl Bbr {
         self.with_quanta(u64::from(product) + self.aggregation.extra())
     }
 
-    /// `Inflight`: what keeps a path of `bandwidth` full, times `gain`.
+    /// `Inflight`: returns the amount in flight that keeps a path of `bandwidth` full, times
+    /// `gain`.
     fn inflight(&self, bandwidth: Rate, gain: u32) -> u32 {
         self.with_quanta(u64::from(self.product(bandwidth, gain)))
     }
 
-    /// The bandwidth-delay product of the model, times `gain`.
+    /// Returns the bandwidth-delay product of the model, times `gain`.
     fn bdp(&self, gain: u32) -> u32 {
         self.product(self.model_bandwidth(), gain)
     }
@@ -304,7 +309,7 @@ impl Bbr {
         share(u32::try_from(bytes).unwrap_or(u32::MAX), gain)
     }
 
-    /// `QuantizationBudget`: what is sent in bursts needs three of them in flight.
+    /// `QuantizationBudget`: sending in bursts requires three bursts in flight.
     fn with_quanta(&self, inflight: u64) -> u32 {
         let inflight = u32::try_from(inflight).unwrap_or(u32::MAX);
         let mss = self.window.mss();
@@ -318,7 +323,7 @@ impl Bbr {
         LEAST_SEGMENTS * self.window.mss()
     }
 
-    /// Was the window full before this acknowledgement?
+    /// Whether the window was full before this acknowledgement.
     fn note_window_use(&mut self, ack: &Acknowledged) {
         let before = ack.in_flight.saturating_add(ack.bytes).saturating_add(self.window.mss());
         let is_limited = before > self.window.cwnd();
@@ -364,7 +369,7 @@ impl Controller for Bbr {
         self.judge_lost(lost);
     }
 
-    /// The window is set with every acknowledgement.
+    /// Does nothing: the window is set with every acknowledgement.
     fn on_progress(&mut self, _ack: &Acknowledged, _limited: bool) {}
 
     /// `HandleRestartFromIdle`.
@@ -380,7 +385,7 @@ impl Controller for Bbr {
         }
     }
 
-    /// BBR keeps its window, because it paces what leaves (§5.4.2).
+    /// Does nothing: BBR keeps its window, because it paces its output (§5.4.2).
     fn forget_after_idle(&mut self) {}
 
     /// `OnEnterFastRecovery`.
@@ -422,13 +427,13 @@ impl Controller for Bbr {
 }
 
 impl Bbr {
-    /// The rate at which segments leave.
+    /// Returns the pacing rate.
     pub(super) const fn pacing_rate(&self) -> Rate {
         self.rate
     }
 }
 
-/// The rate of a window in a round trip, times the first gain.
+/// Returns the rate of one window per round trip, times the gain of Startup.
 fn initial_rate(window: u32, round_trip: Duration) -> Rate {
     Rate::of(Bytes::new(u64::from(window)), round_trip).percent(STARTUP_GAIN)
 }

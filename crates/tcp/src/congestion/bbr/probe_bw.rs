@@ -1,18 +1,19 @@
-//! BBR's steady state: every few seconds it sends faster than the path delivers to see whether there is
-//! more, slower to make up for it, and otherwise as fast (draft-ietf-ccwg-bbr §5.3.3).
+//! The ProbeBW phases of BBR, its steady state. Every few seconds BBR sends faster than the path
+//! delivers, to find more bandwidth, and then slower, to drain the queue. Otherwise it sends at the
+//! delivery rate (draft-ietf-ccwg-bbr §5.3.3).
 
 use super::{Bbr, Phase, Step, bounds};
 use crate::compact::pack::{packed, packed_enum};
 use linerate_units::{Duration, Instant, Rate};
 
-/// Probes are at least so far apart, and at most a second more.
+/// Minimum time between probes. The maximum is one second more.
 const WAIT: Duration = Duration::from_secs(2);
-/// Rounds after which Reno would have grown by as much as a probe, at most.
+/// Maximum number of rounds between probes, in which Reno would grow by as much as a probe.
 const RENO_ROUNDS: u64 = 63;
-/// Doublings of the slope in a probe, at most.
+/// Maximum number of doublings of the growth during a probe.
 const MOST_DOUBLINGS: u32 = 30;
 
-/// What acknowledgements tell of, with respect to probing (`ack_phase`).
+/// The part of the probing cycle to which the present acknowledgements belong (`ack_phase`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feedback {
     None,
@@ -28,7 +29,7 @@ packed_enum!(Feedback { None, Refilling, Starting, Probing, Stopping });
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Probe {
     feedback: Feedback,
-    /// `is_bw_probe_sample`: does what is acknowledged now tell of a probe?
+    /// `is_bw_probe_sample`: whether present acknowledgements are for data of a probe.
     pub(super) is_sample: bool,
     /// `cycle_stamp`.
     began: Instant,
@@ -77,7 +78,7 @@ impl Probe {
         }
     }
 
-    /// The queue is drained to measure the round trip: feedback of a probe ends.
+    /// Ends the feedback of a probe, because ProbeRTT drains the queue.
     pub(super) const fn stop(&mut self) {
         self.feedback = Feedback::Stopping;
     }
@@ -166,15 +167,15 @@ impl Bbr {
             return true;
         }
         if self.window_limited && self.window.cwnd() >= longterm {
-            // What limits the rate is our own bound.
+            // The rate is limited by the long-term bound, not by the path.
             self.full_pipe.reset(step.rate);
             return false;
         }
         self.full_pipe.now
     }
 
-    /// `AdaptLongTermModel`: follows the feedback of a probe, and raises the long-term bound where losses
-    /// allow. True if it has begun another phase.
+    /// `AdaptLongTermModel`: processes the feedback of a probe, and raises the long-term bound if
+    /// losses permit. Returns whether another phase has begun.
     fn adapt_long_term(&mut self, step: &Step<'_>) -> bool {
         if self.probe.feedback == Feedback::Starting && self.rounds.started {
             self.probe.feedback = Feedback::Probing;
@@ -228,12 +229,13 @@ impl Bbr {
         self.probe.acked_per_step = u64::from((self.window.cwnd() / growth).max(self.window.mss()));
     }
 
-    /// `TargetInflight`: the bandwidth-delay product, unless congestion has cut the window.
+    /// `TargetInflight`: returns the bandwidth-delay product, or the window if congestion has
+    /// reduced it below that.
     pub(super) fn target_inflight(&self) -> u32 {
         self.bdp(100).min(self.window.cwnd())
     }
 
-    /// The bandwidth that the model believes in (`BBR.bw`, `BoundBWForModel`).
+    /// `BBR.bw` (`BoundBWForModel`): returns the bandwidth estimate of the model.
     pub(super) fn model_bandwidth(&self) -> Rate {
         let best = self.bandwidth.best();
         self.bounds.bandwidth.map_or(best, |bound| bound.min(best))

@@ -1,5 +1,6 @@
-//! Every five seconds, unless the path has been that empty anyway, BBR halves what it has in flight for
-//! a moment, so that the queue drains and the round trip can be measured (draft-ietf-ccwg-bbr §5.3.4).
+//! The ProbeRTT phase of BBR. Every five seconds BBR halves the data in flight for a short time, so
+//! that the queue drains and the minimum round-trip time can be measured. It omits this if the path
+//! has been that empty anyway (draft-ietf-ccwg-bbr §5.3.4).
 
 use super::{Bbr, Phase, Step};
 use crate::compact::pack::packed;
@@ -10,10 +11,10 @@ const DURATION: Duration = Duration::from_millis(200);
 /// `ProbeRTTCwndGain` in per cent.
 const GAIN: u32 = 50;
 
-/// One such moment, and the window to return to after it.
+/// A pause for ProbeRTT, and the window to restore after it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Pause {
-    /// `probe_rtt_done_stamp`, once little enough is in flight.
+    /// `probe_rtt_done_stamp`, once the amount in flight is small enough.
     ends: Option<Instant>,
     /// `probe_rtt_round_done`.
     round_done: bool,
@@ -24,7 +25,7 @@ pub(super) struct Pause {
 packed!(Pause { ends, round_done, window_before });
 
 impl Bbr {
-    /// `CheckProbeRTT`; `expired` says that it is time to look.
+    /// `CheckProbeRTT`; `expired` says that a measurement is due.
     pub(super) fn check_pause(&mut self, step: &Step<'_>, expired: bool) {
         if self.phase != Phase::ProbeRtt && expired && !self.idle_restart {
             self.save_window();
@@ -43,7 +44,7 @@ impl Bbr {
 
     /// `HandleProbeRTT`.
     fn handle_pause(&mut self, step: &Step<'_>) {
-        // What is measured now tells of the pause and not of the path.
+        // Rate samples of the pause are too low, and count as application-limited.
         self.limited_until = self.delivered + u64::from(step.ack.in_flight);
         match self.pause.ends {
             None if step.ack.in_flight <= self.pause_window() => {

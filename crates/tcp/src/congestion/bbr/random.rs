@@ -1,5 +1,5 @@
-//! Chance for the times of probes, so that flows that began together do not probe together: numbers that
-//! follow from a seed and nothing else (splitmix64).
+//! A pseudo-random generator (splitmix64) for the times of probes, so that flows that start
+//! together do not probe together. Its numbers depend only on the seed.
 
 use crate::compact::pack::packed;
 

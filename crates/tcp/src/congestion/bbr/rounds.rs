@@ -1,24 +1,24 @@
-//! Round trips counted by packets: one begins when a segment leaves, and ends when it, or one that left
-//! later, is delivered (draft-ietf-ccwg-bbr §5.5.1).
+//! Packet-timed round trips: a round begins when a segment is sent, and ends when that segment, or
+//! one sent later, is delivered (draft-ietf-ccwg-bbr §5.5.1).
 
 use crate::compact::pack::packed;
 
-/// The present round. Amounts are bytes delivered in the connection's life.
+/// The current round. Amounts are bytes delivered since the connection was opened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rounds {
     /// `next_round_delivered`.
     end: u64,
     /// `round_count`.
     pub(super) count: u64,
-    /// `round_start`: has this acknowledgement begun a round?
+    /// `round_start`: whether this acknowledgement has begun a round.
     pub(super) started: bool,
 }
 
 packed!(Rounds { end, count, started });
 
 impl Rounds {
-    /// A segment is delivered that left when `prior` bytes had been, `delivered` have by now
-    /// (`UpdateRound`).
+    /// `UpdateRound`: processes the delivery of a segment. `prior` bytes were delivered when it was
+    /// sent, and `delivered` bytes are delivered now.
     pub(super) fn take(&mut self, prior: u64, delivered: u64) {
         self.started = prior >= self.end;
         if self.started {
@@ -27,7 +27,7 @@ impl Rounds {
         }
     }
 
-    /// A round begins now (`StartRound`).
+    /// `StartRound`: begins a round.
     pub(super) const fn begin(&mut self, delivered: u64) {
         self.end = delivered;
     }

@@ -1,5 +1,6 @@
-//! BBR finds the bandwidth by doubling its rate until the path delivers no more or loses too much, and
-//! drains the queue that this has made (draft-ietf-ccwg-bbr §5.3.1, §5.3.2).
+//! The Startup and Drain phases of BBR. Startup doubles the sending rate until the delivery rate
+//! stops growing or too much is lost. Drain then empties the queue that Startup has built
+//! (draft-ietf-ccwg-bbr §5.3.1, §5.3.2).
 
 use super::{Bbr, Phase, Step, bounds};
 use crate::compact::pack::packed;
@@ -7,14 +8,15 @@ use linerate_units::Rate;
 
 /// Rounds without growth after which the pipe is full.
 const FULL_ROUNDS: u32 = 3;
-/// By how many per cent the rate has to grow in a round.
+/// Growth of the rate in a round, in per cent of the rate before, below which the pipe may be full.
 const GROWTH: u32 = 125;
-/// `StartupFullLossCnt`: stretches lost in a round that are no mere accident.
-const LOST_STRETCHES: u32 = 6;
-/// Rounds after which draining ends, whatever is in flight.
+/// `StartupFullLossCnt`: the number of ranges lost in a round that indicates a full pipe.
+const LOST_RANGES: u32 = 6;
+/// Rounds after which Drain ends, regardless of the amount in flight.
 const DRAIN_ROUNDS: u64 = 3;
 
-/// Is the rate still growing while we send faster than it (§5.3.1.2)?
+/// The detection of a full pipe: whether the delivery rate still grows while the sender exceeds it
+/// (§5.3.1.2).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FullPipe {
     /// `full_bw`.
@@ -23,19 +25,20 @@ pub(super) struct FullPipe {
     rounds: u32,
     /// `full_bw_now`.
     pub(super) now: bool,
-    /// `full_bw_reached`: has it ever been?
+    /// `full_bw_reached`: whether the pipe has ever been full.
     pub(super) reached: bool,
 }
 
 packed!(FullPipe { baseline, rounds, now, reached });
 
 impl FullPipe {
-    /// Begins anew from `baseline` (`ResetFullBW`).
+    /// `ResetFullBW`: restarts the detection at `baseline`.
     pub(super) const fn reset(&mut self, baseline: Rate) {
         *self = Self { baseline, rounds: 0, now: false, reached: self.reached };
     }
 
-    /// A round has ended with this rate, which the application did not limit (`CheckFullBWReached`).
+    /// `CheckFullBWReached`: processes the delivery rate of a round that was not
+    /// application-limited.
     fn take(&mut self, rate: Rate) {
         if self.now {
             return;
@@ -66,17 +69,18 @@ impl Bbr {
         }
     }
 
-    /// A whole round of recovery with too much loss, and in too many places for an accident (§5.3.1.3).
+    /// `CheckStartupHighLoss`: ends Startup after a whole round of recovery with too much loss in
+    /// too many ranges (§5.3.1.3).
     fn check_startup_loss(&mut self, step: &Step<'_>) {
         if !self.latest.round_started {
             return;
         }
-        let stretches = core::mem::take(&mut self.latest.stretches);
+        let lost_ranges = core::mem::take(&mut self.latest.lost_ranges);
         let too_much = step
             .sample
             .is_some_and(|sample| bounds::is_too_much(sample.lost, sample.in_flight_at_send));
         let in_startup = self.phase == Phase::Startup && !self.full_pipe.reached;
-        if in_startup && self.recovering && stretches >= LOST_STRETCHES && too_much {
+        if in_startup && self.recovering && lost_ranges >= LOST_RANGES && too_much {
             self.undo.phase = Some(Phase::Startup);
             self.full_pipe.reached = true;
             self.bounds.longterm = Some(self.bdp(100).max(self.latest.inflight));

@@ -1,4 +1,4 @@
-//! BBR on a model of a path: a line of a certain rate with a queue in front of it, and time.
+//! Tests of BBR on a simulated path: a line with a fixed rate and a queue in front of it.
 
 use super::*;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -12,7 +12,7 @@ const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// A segment under way.
+/// A segment in the network.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     flow: usize,
@@ -30,7 +30,7 @@ enum Event {
     Due(usize),
 }
 
-/// A sender that always has something to send.
+/// A sender that always has data to send.
 struct Flow {
     bbr: Bbr,
     begins: Instant,
@@ -52,7 +52,7 @@ struct Path {
     delay: Duration,
     /// Longest wait in the queue.
     queue: Duration,
-    /// Of a thousand, and what it is drawn from.
+    /// Random losses per thousand segments, and the generator for them.
     loss: u64,
     random: Random,
     busy: Instant,
@@ -153,7 +153,8 @@ impl Path {
         }
     }
 
-    /// Through the queue and the line; what is lost is noticed when it would have arrived.
+    /// Sends a segment through the queue and the line. A loss is detected when the segment would
+    /// have arrived.
     fn pass(&mut self, sent: Sent) {
         let free = self.busy.max(self.now);
         let is_full = free.since(self.now) > self.queue;
@@ -221,7 +222,7 @@ impl Path {
         sent.flow
     }
 
-    /// Per cent of the line that a flow has had in the last `span`.
+    /// Returns the share of the line in the last `span`, in per cent.
     fn share(&self, flow: usize, span: Duration) -> u64 {
         let since = self.now - span;
         let flow = &self.flows[flow];
@@ -230,7 +231,7 @@ impl Path {
         (flow.delivered - before) * 100 / self.rate.bytes_in(span).count()
     }
 
-    /// The median round trip of a flow in the last `span`.
+    /// Returns the median round trip of a flow in the last `span`.
     fn median_round_trip(&self, flow: usize, span: Duration) -> Duration {
         let since = self.now - span;
         let recent = self.flows[flow].round_trips.iter().filter(|(at, _)| *at >= since);
@@ -243,7 +244,7 @@ impl Path {
 #[test]
 fn one_flow_finds_the_rate_and_keeps_the_queue_short() {
     for delay in [5, 40, 200] {
-        // Room for eight round trips in the queue.
+        // The queue holds eight round trips.
         let mut path = Path::new(ms(delay), ms(delay * 8), 0);
         path.add(Duration::ZERO);
         path.run(Duration::from_secs(20));
@@ -276,9 +277,10 @@ fn a_shallow_queue_costs_little() {
     assert!(lost <= 30, "{lost} ‰ lost");
 }
 
-/// Reno's window, 1.22 segments over the root of the loss, would leave 12 and 9 per cent of the line.
+/// With a window of 1.22 segments over the square root of the loss rate, Reno would use only 12 and
+/// 9 per cent of the line.
 #[test]
-fn losses_that_no_queue_has_caused_do_not_stop_it() {
+fn random_losses_do_not_stop_the_flow() {
     for (loss, least) in [(10, 75), (20, 40)] {
         let mut path = Path::new(ms(40), ms(80), loss);
         path.add(Duration::ZERO);

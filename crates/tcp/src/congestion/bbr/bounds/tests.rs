@@ -9,7 +9,8 @@ use linerate_wire::SeqNum;
 const MSS: u32 = 1_000;
 const ROUND: Duration = Duration::from_millis(40);
 
-/// A round trip in which so many bytes were delivered of 100,000 that had left, and so many lost.
+/// Runs a round trip in which, of 100,000 bytes sent, the given numbers of bytes were delivered and
+/// lost.
 fn round(bbr: &mut Bbr, bytes: u32, lost: u64) {
     let sample = RateSample {
         delivered: bbr.delivered + u64::from(bytes),
@@ -33,12 +34,13 @@ fn round(bbr: &mut Bbr, bytes: u32, lost: u64) {
     });
 }
 
-/// A thousandth of 100,000 bytes in flight for each of `since_sent`.
+/// Returns the loss of one segment, with 100,000 bytes in flight when it was sent and `since_sent`
+/// bytes lost since.
 fn lost(since_sent: u64) -> Lost {
     Lost { bytes: MSS, in_flight_at_send: 100_000, since_sent, application_limited: false }
 }
 
-/// One that delivers 100,000 bytes in each round trip, in this phase.
+/// Returns a controller in this phase that delivers 100,000 bytes in each round trip.
 fn steady(phase: Phase) -> Bbr {
     let mut bbr = Bbr::new(Window::new(MSS, 10), 1);
     while !bbr.phase.is_probe_bandwidth() {
@@ -56,9 +58,10 @@ fn steady(phase: Phase) -> Bbr {
     bbr
 }
 
-/// §5.5.10: with each round trip that has lost something the bounds come closer to what is delivered, and no closer.
+/// §5.5.10: each round trip with a loss moves the bounds towards the delivered amounts, and not
+/// below them.
 #[test]
-fn losses_draw_the_bounds_towards_what_is_delivered_once_a_round_trip() {
+fn each_round_trip_with_losses_moves_the_bounds_towards_the_delivery() {
     let mut bbr = steady(Phase::Cruise);
     round(&mut bbr, 50_000, 0);
     let (best, cwnd) = (bbr.bandwidth.best(), bbr.window.cwnd());
@@ -77,7 +80,7 @@ fn losses_draw_the_bounds_towards_what_is_delivered_once_a_round_trip() {
         );
         assert_eq!(bbr.pacing_rate(), expected.0.percent(100).percent(99));
         assert!(bbr.window.cwnd() <= expected.1.max(50_000));
-        // One without losses changes nothing.
+        // A round trip without losses changes nothing.
         let before = bbr.bounds;
         round(&mut bbr, 50_000, 0);
         assert_eq!(bbr.bounds, before);
@@ -87,9 +90,9 @@ fn losses_draw_the_bounds_towards_what_is_delivered_once_a_round_trip() {
     assert_eq!(bbr.bounds, Bounds::default(), "a probe begins without them");
 }
 
-/// §5.5.10.3: who looks for more bandwidth finds losses, which are judged by their share.
+/// §5.5.10.3: probing for bandwidth causes losses, which are judged by their share.
 #[test]
-fn who_probes_is_not_bound_by_single_losses() {
+fn single_losses_set_no_bounds_during_a_probe() {
     for phase in [Phase::Startup, Phase::Refill, Phase::Up] {
         let mut bbr = steady(phase);
         bbr.on_lost(&lost(1_000));
@@ -119,32 +122,32 @@ fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     assert_eq!(bbr.volume_cap(), 4 * MSS, "and never less than keeps acknowledgements coming");
     bbr.bounds.inflight = Some(1_000);
     assert_eq!(bbr.volume_cap(), 4 * MSS);
-    // What left while little was in flight says little of the path.
+    // Segments sent while little was in flight say little of the path.
     let mut early = steady(Phase::Up);
     early.on_lost(&Lost { in_flight_at_send: 10_000, ..lost(1_000) });
     assert_eq!(early.bounds.longterm, Some(share(early.target_inflight(), BETA)));
-    // And nothing, if it was the application that let no more leave.
+    // A loss of an application-limited sender sets no bound.
     let mut limited = steady(Phase::Up);
     limited.on_lost(&Lost { application_limited: true, ..lost(9_000) });
     assert_eq!((limited.phase, limited.bounds.longterm), (Phase::Down, None));
 }
 
-/// §5.6.4.4: what the window was before is found again when all is repaired.
+/// §5.6.4.4: the window is restored when all losses are repaired.
 #[test]
-fn after_recovery_the_window_is_what_it_was_before_the_first_loss() {
+fn recovery_restores_the_window_from_before_the_first_loss() {
     let mut bbr = steady(Phase::Cruise);
     let before = bbr.window.cwnd();
     bbr.on_timeout(before);
     assert_eq!(bbr.window.cwnd(), MSS);
     bbr.on_recovered();
     assert_eq!(bbr.window.cwnd(), before);
-    // A timeout in fast recovery finds a window that is smaller already.
+    // A timeout in fast recovery happens at an already reduced window.
     bbr.on_loss(before);
     bbr.window.set(10_000);
     bbr.on_timeout(10_000);
     bbr.on_recovered();
     assert_eq!(bbr.window.cwnd(), before);
-    // What the model has found since holds.
+    // Bounds found since then still apply.
     bbr.on_loss(before);
     bbr.bounds.inflight = Some(50_000);
     bbr.on_recovered();
@@ -154,19 +157,20 @@ fn after_recovery_the_window_is_what_it_was_before_the_first_loss() {
     assert_eq!(bbr.window.cwnd(), 20_000, "it is restored once");
 }
 
-/// §5.5.11: what was found lost may arrive after all. The losses are told one by one, and only then does recovery begin.
+/// §5.5.11: segments found lost may arrive after all. Losses are reported one by one, and only then
+/// does recovery begin.
 #[test]
-fn losses_that_prove_to_be_none_leave_no_trace() {
-    let recover = |bbr: &mut Bbr, stretches| {
-        for number in 1..=stretches {
+fn spurious_losses_are_undone() {
+    let recover = |bbr: &mut Bbr, ranges| {
+        for number in 1..=ranges {
             bbr.on_lost(&lost(number * 3_000));
         }
-        round(bbr, 50_000, stretches * 3_000);
+        round(bbr, 50_000, ranges * 3_000);
         bbr.on_loss(100_000);
-        for number in 1..=stretches {
+        for number in 1..=ranges {
             bbr.on_lost(&lost(number * 3_000));
         }
-        round(bbr, 50_000, stretches * 3_000);
+        round(bbr, 50_000, ranges * 3_000);
     };
     for known in [None, Some(150_000)] {
         let mut probing = steady(Phase::Up);
@@ -203,14 +207,14 @@ fn losses_that_prove_to_be_none_leave_no_trace() {
         );
         assert!(!starting.full_pipe.reached && !starting.full_pipe.now);
     }
-    // They may prove to be none when they have been made up for.
+    // Losses may prove spurious after they have been repaired.
     let mut late = steady(Phase::Cruise);
     late.bounds.longterm = Some(150_000);
     recover(&mut late, 3);
     late.on_recovered();
     late.on_spurious_loss();
     assert_eq!(late.bounds, Bounds { longterm: Some(150_000), ..Bounds::default() });
-    // What is lost afterwards is another matter.
+    // A spurious later loss does not undo repaired losses.
     let mut again = steady(Phase::Up);
     recover(&mut again, 3);
     again.on_recovered();
@@ -222,8 +226,8 @@ fn losses_that_prove_to_be_none_leave_no_trace() {
 
 /// §5.3.1.3: `CheckStartupHighLoss`.
 #[test]
-fn startup_ends_by_losses_if_they_are_many_in_many_places_of_a_round_of_recovery() {
-    for (recovers, stretches, bytes, ends) in [
+fn startup_ends_by_many_losses_in_many_ranges_of_a_round_of_recovery() {
+    for (recovers, ranges, bytes, ends) in [
         (true, 6, 2_001, true),
         (true, 5, 9_000, false),
         (true, 6, 2_000, false),
@@ -233,14 +237,14 @@ fn startup_ends_by_losses_if_they_are_many_in_many_places_of_a_round_of_recovery
         if recovers {
             bbr.on_loss(100_000);
         }
-        for _ in 0..stretches {
+        for _ in 0..ranges {
             bbr.on_lost(&lost(1_000));
         }
         round(&mut bbr, 100_000, bytes);
-        assert_eq!(bbr.phase != Phase::Startup, ends, "{stretches} stretches, {bytes} bytes");
+        assert_eq!(bbr.phase != Phase::Startup, ends, "{ranges} ranges, {bytes} bytes");
         assert_eq!(bbr.bounds.longterm, ends.then_some(100_000));
         round(&mut bbr, 100_000, 9_000);
-        assert_eq!(bbr.phase != Phase::Startup, ends, "places count in their round");
+        assert_eq!(bbr.phase != Phase::Startup, ends, "ranges count only in their round");
     }
 }
 
@@ -250,9 +254,9 @@ fn two_per_cent_may_be_lost() {
     assert!(is_too_much(2_001, 100_000));
 }
 
-/// 100 segments in flight, of which the last three were lost: two of a hundred would have been fine.
+/// 100 segments are in flight, and the last three are lost. The threshold permits two.
 #[test]
-fn the_part_of_a_burst_that_did_no_harm_counts() {
+fn the_part_of_a_burst_below_the_loss_threshold_counts() {
     let lost = Lost {
         bytes: 3_000,
         in_flight_at_send: 100_000,
@@ -264,8 +268,8 @@ fn the_part_of_a_burst_that_did_no_harm_counts() {
     assert_eq!(inflight_at_loss(&earlier), 97_000, "too much was lost before");
 }
 
-/// The draft leaves the response to a mark open (§3.7). Here a mark during a probe means what too much
-/// loss means: the probe ends, and what was in flight becomes the long-term bound.
+/// The draft leaves the response to a mark open (§3.7). Here a mark during a probe has the effect
+/// of too much loss: the probe ends, and the amount in flight becomes the long-term bound.
 #[test]
 fn a_mark_during_a_probe_ends_it_and_sets_the_long_term_bound() {
     let mut bbr = steady(Phase::Up);
