@@ -2,6 +2,7 @@
 //! their state is in the modules beside this one, which do not use [`Stack`].
 
 mod arp;
+mod buffer_pool;
 mod echo;
 mod fast_open;
 mod icmp;
@@ -13,7 +14,6 @@ mod tcp;
 mod transmit;
 pub(crate) mod turn;
 mod udp;
-mod warm_memory;
 
 use crate::collections::list::Links;
 use crate::collections::packet_queue::PacketQueue;
@@ -40,6 +40,7 @@ use crate::rx::flow_cache::FlowCache;
 use crate::rx::unconnected::Unconnected;
 use crate::sockets::{Socket, Sockets};
 use crate::steering::{Shard, Steering};
+use crate::tcp::buffer_pool::BufferPool;
 use crate::tcp::burst::BurstHeaders;
 use crate::tcp::challenge_limit::ChallengeLimit;
 use crate::tcp::fast_open::FastOpenCache;
@@ -48,7 +49,6 @@ use crate::tcp::isn::IsnGenerator;
 use crate::tcp::listen::syn_ack::SynAckForms;
 use crate::tcp::listen::syn_cookie::SynCookieIssuer;
 use crate::tcp::memory::Memory;
-use crate::tcp::warm_memory::WarmMemory;
 use crate::tcp::{HostHeaders, TcpConfigs, TcpTimer, TimeWait};
 use crate::tx::{Reply, ScatterGather};
 use alloc::collections::BTreeMap;
@@ -131,8 +131,8 @@ pub struct Stack {
     pub(crate) answer_broadcast_echo: bool,
     pub(crate) limits: Limits,
     pub(crate) memory: Memory,
-    /// The pool of recently used buffer memory.
-    pub(crate) warm_memory: WarmMemory,
+    /// Recently used memory for small buffers.
+    pub(crate) buffer_pool: BufferPool,
     pub(crate) counted: Counters,
     /// The latest time that the host has been given.
     pub(crate) now: Instant,
@@ -192,7 +192,7 @@ impl Stack {
             answer_broadcast_echo: config.answer_broadcast_echo,
             limits,
             memory: Memory::new(limits.buffer_bytes),
-            warm_memory: WarmMemory::new(),
+            buffer_pool: BufferPool::new(),
             counted: Counters::default(),
             now: Instant::ZERO,
         }

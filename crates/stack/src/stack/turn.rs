@@ -177,7 +177,7 @@ impl Stack {
         budget: usize,
         now: Instant,
     ) -> Result<usize, LinkError> {
-        self.warm_memory.end();
+        self.buffer_pool.disable();
         link.receive_into(budget, &mut HostTurn { stack: self, now })
     }
 

@@ -1,6 +1,7 @@
 //! The TCP state of a host: sockets, listeners, header templates, initial sequence numbers,
 //! TIME-WAIT and Fast Open. `stack::tcp` implements the protocol with it.
 
+pub(crate) mod buffer_pool;
 pub(crate) mod burst;
 pub(crate) mod challenge_limit;
 pub(crate) mod compact;
@@ -14,7 +15,6 @@ pub(crate) mod isn;
 pub(crate) mod listen;
 pub(crate) mod memory;
 pub(crate) mod time_wait;
-pub(crate) mod warm_memory;
 
 pub(crate) use compact::{CompactSocket, TcpView};
 pub(crate) use configs::{ConfigChoice, TcpConfigs};

@@ -31,7 +31,7 @@ impl Stack {
         if !self.look_up_announced() {
             return link.receive_into(budget, &mut HostTurn { stack: self, now });
         }
-        self.warm_memory.begin();
+        self.buffer_pool.enable();
         let received = link.receive(budget, |frame| self.handle_prefetched(now, frame));
         self.flows.end_batch();
         received
@@ -49,7 +49,7 @@ impl Stack {
         }
         let socket = before.and_then(|_| self.flows.last(flow?));
         if let Some(index) = socket {
-            self.lend_memory(index);
+            self.pool_receive_buffer(index);
         }
         let repeats = self.flow_repeats();
         self.handle_frame_of_batch(now, &frame);
@@ -65,7 +65,7 @@ impl Stack {
             // The next frame is of another flow, so a pending ACK batch cannot grow.
             self.flush_coalesced();
             if let Some(index) = socket {
-                self.take_memory_back(index);
+                self.reclaim_send_buffer(index);
             }
         }
     }

@@ -15,7 +15,7 @@ impl Stack {
         let may = self.unconnected.admit() || arrived.arrival.is_local;
         if self.unconnected.is_spent() {
             cold_path();
-            // What the host has for itself has its turn after the segments of connections.
+            // Packets of the host itself are handled after the segments of connections.
             self.local_ready.push(Sender::Replies);
         }
         if may {

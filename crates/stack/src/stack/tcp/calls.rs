@@ -4,8 +4,8 @@ use crate::error::Error;
 use crate::handle::TcpHandle;
 use crate::sockets::{Socket, Sockets};
 use crate::stack::Stack;
+use crate::tcp::buffer_pool::BufferPool;
 use crate::tcp::dispatch::{Dispatched, step_effects};
-use crate::tcp::warm_memory::WarmMemory;
 use crate::tcp::{TcpSocket, TcpView};
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -55,8 +55,8 @@ impl Stack {
         self.advance_clock(now);
         let taken = self.with_buffers(
             |sockets| sockets.tcp_mut(handle),
-            |warm, socket| {
-                warm.lend_to_send(socket);
+            |pool, socket| {
+                pool.give_to_send(socket);
                 write(&mut socket.connection)
             },
         )?;
@@ -134,9 +134,9 @@ impl Stack {
     ) -> Result<R, Error> {
         self.with_buffers(
             |sockets| Ok((index, sockets.full_at(index).ok_or(Error::Closed)?)),
-            |warm, socket| {
+            |pool, socket| {
                 let result = read(&mut socket.connection);
-                warm.take_back_read(socket);
+                pool.reclaim_after_read(socket);
                 result
             },
         )
@@ -147,11 +147,11 @@ impl Stack {
     fn with_buffers<R>(
         &mut self,
         find: impl FnOnce(&mut Sockets) -> Result<(u32, &mut TcpSocket), Error>,
-        step: impl FnOnce(&mut WarmMemory, &mut TcpSocket) -> Result<R, linerate_tcp::Error>,
+        step: impl FnOnce(&mut BufferPool, &mut TcpSocket) -> Result<R, linerate_tcp::Error>,
     ) -> Result<R, Error> {
         let (index, socket) = find(&mut self.sockets)?;
         self.memory.supply(socket);
-        let result = step(&mut self.warm_memory, socket);
+        let result = step(&mut self.buffer_pool, socket);
         if step_effects!(self).dispatch_read_or_write(index, socket) == Dispatched::Partly {
             self.dispatch_slowly(index);
         }

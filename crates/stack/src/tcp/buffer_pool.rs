@@ -1,0 +1,185 @@
+//! The buffer pool: memory for small buffers that is probably still in the processor's caches.
+//!
+//! With very many connections, hardly any of their buffers are in the caches, and most are empty
+//! most of the time. The memory of an empty buffer can be replaced. So a buffer that is about to
+//! be filled swaps its memory for the most recently used memory of the pool. When it is empty
+//! again, it swaps back. The memory of a connection stays constant.
+
+use crate::tcp::TcpSocket;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use linerate_tcp::SMALLEST_BUFFER_MEMORY;
+
+/// The largest number of buffers in the pool. Two turns of writes take half each at most, and stay
+/// in use until the peers acknowledge the data in a third turn.
+const CAPACITY: usize = 256;
+
+/// A stack of recently used memory, and the memory that buffers gave in exchange.
+#[derive(Debug)]
+pub(crate) struct BufferPool {
+    /// Are there enough connections for the pool to pay?
+    is_enabled: bool,
+    /// Memory to give to buffers, the most recently used at the end.
+    recent: Vec<Box<[u8]>>,
+    /// Memory that buffers gave in exchange. Invariants: `recent` and `exchanged` together have at
+    /// most [`CAPACITY`] elements, each of [`SMALLEST_BUFFER_MEMORY`] bytes.
+    exchanged: Vec<Box<[u8]>>,
+}
+
+impl BufferPool {
+    /// Creates an empty pool that is not enabled.
+    pub(crate) const fn new() -> Self {
+        Self { is_enabled: false, recent: Vec::new(), exchanged: Vec::new() }
+    }
+
+    /// Enables the pool. The caller has enough connections for it to pay.
+    pub(crate) const fn enable(&mut self) {
+        self.is_enabled = true;
+    }
+
+    /// Disables the pool and frees its memory. Buffers keep the memory that they have.
+    #[inline]
+    pub(crate) fn disable(&mut self) {
+        if self.is_enabled {
+            self.clear();
+        }
+    }
+
+    #[cold]
+    fn clear(&mut self) {
+        *self = Self::new();
+    }
+
+    /// Gives memory to the send buffer before an application writes.
+    #[inline(always)]
+    pub(crate) fn give_to_send(&mut self, socket: &mut TcpSocket) {
+        if self.is_enabled && !socket.pooled.to_send {
+            // The segment leaves after the application has written to other connections, too, and
+            // its acknowledgement arrives after that: time for the prefetches to complete.
+            socket.prefetch_for_transmit();
+            socket.pooled.to_send =
+                self.give(|memory| socket.connection.exchange_send_memory(memory));
+        }
+    }
+
+    /// Gives memory to the receive buffer before a segment is handled.
+    #[inline]
+    pub(crate) fn give_to_receive(&mut self, socket: &mut TcpSocket) {
+        if !socket.pooled.to_receive {
+            socket.pooled.to_receive =
+                self.give(|memory| socket.connection.exchange_receive_memory(memory));
+        }
+    }
+
+    /// Takes the memory of the receive buffer back after an application has read, if the buffer is
+    /// empty.
+    #[inline(always)]
+    pub(crate) fn reclaim_after_read(&mut self, socket: &mut TcpSocket) {
+        if socket.pooled.to_receive {
+            socket.pooled.to_receive =
+                !self.reclaim(|memory| socket.connection.exchange_receive_memory(memory));
+        }
+    }
+
+    /// Takes the memory of the send buffer back after a segment was handled, if its
+    /// acknowledgement has emptied the buffer.
+    #[inline]
+    pub(crate) fn reclaim_after_ack(&mut self, socket: &mut TcpSocket) {
+        if socket.pooled.to_send {
+            socket.pooled.to_send =
+                !self.reclaim(|memory| socket.connection.exchange_send_memory(memory));
+        }
+    }
+
+    /// Offers the most recently used memory to `exchange`, which swaps it with the memory of a
+    /// buffer if it can. Returns whether it did.
+    #[inline(never)]
+    fn give(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
+        // A connection may end without returning its memory. The memory that it gave in exchange
+        // then serves as its replacement.
+        let memory = self.recent.pop().or_else(|| self.allocate()).or_else(|| self.exchanged.pop());
+        let Some(mut memory) = memory else { return false };
+        let is_given = exchange(&mut memory);
+        if is_given { &mut self.exchanged } else { &mut self.recent }.push(memory);
+        is_given
+    }
+
+    /// Offers exchanged memory to `exchange`, which swaps it with the memory of a buffer if that is
+    /// empty. Returns whether the buffer holds no memory of the pool any more.
+    #[inline(never)]
+    fn reclaim(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
+        let Some(mut memory) = self.exchanged.pop() else { return true };
+        let is_reclaimed = exchange(&mut memory);
+        if is_reclaimed { &mut self.recent } else { &mut self.exchanged }.push(memory);
+        is_reclaimed
+    }
+
+    /// Allocates memory, unless the pool has its largest size.
+    #[cold]
+    fn allocate(&self) -> Option<Box<[u8]>> {
+        let has_room = self.recent.len() + self.exchanged.len() < CAPACITY;
+        has_room.then(|| alloc::vec![0; SMALLEST_BUFFER_MEMORY].into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(fill: u8) -> Box<[u8]> {
+        alloc::vec![fill; SMALLEST_BUFFER_MEMORY].into()
+    }
+
+    #[test]
+    fn the_most_recently_used_memory_is_given_first() {
+        let mut pool = BufferPool::new();
+        let mut buffers = [memory(1), memory(2)];
+        for buffer in &mut buffers {
+            assert!(pool.give(|given| {
+                core::mem::swap(given, buffer);
+                true
+            }));
+        }
+        for buffer in &mut buffers {
+            buffer.fill(9);
+        }
+        for buffer in &mut buffers {
+            assert!(pool.reclaim(|exchanged| {
+                core::mem::swap(exchanged, buffer);
+                true
+            }));
+        }
+        assert_eq!(buffers.map(|buffer| buffer[0]), [2, 1], "each buffer has memory again");
+        assert!(pool.recent.iter().all(|recent| recent[0] == 9) && pool.exchanged.is_empty());
+    }
+
+    #[test]
+    fn memory_that_is_never_returned_is_replaced_within_the_capacity() {
+        let mut pool = BufferPool::new();
+        for _ in 0..3 * CAPACITY {
+            assert!(pool.give(|given| {
+                *given = memory(0);
+                true
+            }));
+            assert!(pool.recent.len() + pool.exchanged.len() <= CAPACITY);
+        }
+    }
+
+    #[test]
+    fn a_disabled_pool_holds_no_memory() {
+        let mut pool = BufferPool::new();
+        pool.enable();
+        assert!(pool.give(|_| true) && !pool.give(|_| false));
+        assert_eq!((pool.recent.len(), pool.exchanged.len()), (1, 1));
+        pool.disable();
+        assert_eq!((pool.is_enabled, pool.recent.len(), pool.exchanged.len()), (false, 0, 0));
+    }
+
+    #[test]
+    fn memory_that_a_buffer_refuses_stays_in_the_pool() {
+        let mut pool = BufferPool::new();
+        assert!(!pool.give(|_| false));
+        assert_eq!((pool.recent.len(), pool.exchanged.len()), (1, 0));
+        assert!(pool.reclaim(|_| unreachable!("no buffer gave memory in exchange")));
+    }
+}
