@@ -122,6 +122,15 @@ fn each_router_on_the_path_decrements_the_ttl() {
 }
 
 #[test]
+fn the_rate_of_a_path_is_that_of_its_narrowest_cable() {
+    for (name, rate) in [("wan-tail-drop", 20), ("wan-two-routers", 20), ("sun-3-60-to-3-60", 10)] {
+        let scenario = Scenario::named(name).unwrap();
+        let found = scenario.blueprint().unwrap().rate().bits_per_second();
+        assert_eq!(found, rate * 1_000_000, "{name}");
+    }
+}
+
+#[test]
 fn a_timeline_has_lanes_for_the_units_of_routers_and_bridges() {
     let bridged = media(&[("left", "link-1g"), ("right", "link-1g")])
         + &host("a", "left")

@@ -144,11 +144,29 @@ impl Blueprint {
         self.media.iter().map(|medium| (medium.rate(), medium.framing()))
     }
 
-    /// Returns the lowest bit rate on the path of the first transfer.
+    /// Returns the lowest bit rate on the path of the first transfer, cables of switches included.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        let slowest = self.path().map(MediumPlan::rate).min_by_key(|rate| rate.bits_per_second());
-        slowest.unwrap_or_else(|| self.media[0].rate())
+        let rates = self.crossed().map(|attachment| match attachment.cable {
+            Some(cable) => cable.rate,
+            None => self.media[attachment.medium].rate(),
+        });
+        rates.min_by_key(|rate| rate.bits_per_second()).unwrap_or_else(|| self.media[0].rate())
+    }
+
+    /// Returns the attachments that the first transfer crosses: those of its two hosts, and of the
+    /// relays between its media.
+    fn crossed(&self) -> impl Iterator<Item = Attachment> {
+        let media: Vec<usize> = if self.transfers.is_empty() { Vec::new() } else { self.route() };
+        let hosts = self.transfers.first().map(|transfer| [transfer.from, transfer.to]);
+        let hosts = hosts.into_iter().flatten().map(|host| self.hosts[host].attachment);
+        let of_relays = self.relays.iter().flat_map(move |relay| {
+            let nics = relay.nics.iter().map(|nic| nic.attachment);
+            let on_path: Vec<Attachment> =
+                nics.filter(|attachment| media.contains(&attachment.medium)).collect();
+            if on_path.len() > 1 { on_path } else { Vec::new() }
+        });
+        hosts.chain(of_relays)
     }
 
     /// Returns whether the first transfer crosses a shared wire.
@@ -160,14 +178,18 @@ impl Blueprint {
     /// Returns the media that the first transfer crosses, or the first medium if there is no
     /// transfer.
     fn path(&self) -> impl Iterator<Item = &MediumPlan> {
+        self.route().into_iter().map(|number| &self.media[number])
+    }
+
+    /// Returns the numbers of the media in [`Blueprint::path`].
+    fn route(&self) -> Vec<usize> {
         let medium = |host: usize| self.hosts[host].attachment.medium;
-        let path = match self.transfers.first() {
+        match self.transfers.first() {
             Some(transfer) => {
                 self.topology.path(medium(transfer.from), medium(transfer.to), &self.relays)
             }
             None => vec![0],
-        };
-        path.into_iter().map(|number| &self.media[number])
+        }
     }
 
     /// Returns the parameters of the first bulk transfer.
