@@ -63,7 +63,7 @@ fn row(text: &mut String, outcome: &ControlOutcome, column: &ControlColumn) {
     let idle = column.sender_idle.last().copied().unwrap_or(0.0);
     let _ = writeln!(
         text,
-        "   {:>9} {:>9.0} {:>6}",
+        "   {:>10} {:>9.0} {:>6}",
         format!("{:+.1} %", column.notch() * 100.0),
         column.plateau(),
         percent(idle)
@@ -273,6 +273,16 @@ mod tests {
         );
         says(&text, "with window updates at 50 %, as in Reno, the notch stays (-14.3 %).\n");
         says(&text, "the model does not support it");
+    }
+
+    #[test]
+    fn heads_end_where_their_columns_end() {
+        let text = controls_text(&outcomes("no collisions"));
+        let mut lines = text.lines().skip(1);
+        let (head, row) = (lines.next().unwrap(), lines.next().unwrap());
+        assert_eq!(head.chars().count(), row.chars().count(), "{text}");
+        let notch_ends = head.find("notch at 3").unwrap() + "notch at 3".len();
+        assert_eq!(row.as_bytes()[notch_ends - 1], b'%', "{text}");
     }
 
     #[test]

@@ -195,39 +195,64 @@ fn describe_relay(text: &mut String, outcome: &Outcome, relay: &RelayOutcome) {
     }
 }
 
-/// The counters of NICs, as /proc/net/dev has them, which writes numbers without their thousands apart.
+/// Appends the counters of all NICs. Numbers have no thousands separators, as in /proc/net/dev.
 fn describe_nics(text: &mut String, outcome: &Outcome) {
-    text.push_str(
-        "\nInter-|   Receive                               |  Transmit\n NIC   |bytes    packets errs drop fifo          |bytes    \
-         packets errs drop fifo colls\n",
+    let machines = outcome.machines.iter().map(|machine| (machine.name.clone(), &machine.nic));
+    let relays = outcome.relays.iter().flat_map(|relay| {
+        relay.nics.iter().map(|nic| (format!("{}/{}", relay.name, nic.name), &nic.nic))
+    });
+    let nics: Vec<(String, &NicStatistics)> = machines.chain(relays).collect();
+    let rows = nics.iter().map(|(name, nic)| {
+        let figures = [
+            nic.receive_bytes,
+            nic.receive_packets,
+            nic.receive_errors,
+            nic.receive_drops,
+            nic.receive_fifo,
+            nic.transmit_bytes,
+            nic.transmit_packets,
+            nic.transmit_errors,
+            nic.transmit_drops,
+            nic.transmit_fifo,
+            nic.collisions,
+        ];
+        (name.as_str(), figures.map(|figure| figure.to_string()))
+    });
+    let rows: Vec<_> =
+        std::iter::once(("NIC", NIC_COLUMNS.map(str::to_owned))).chain(rows).collect();
+    let name_width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let widths: [usize; 11] = std::array::from_fn(|column| {
+        rows.iter().map(|(_, cells)| cells[column].len()).max().unwrap_or(0)
+    });
+    let together = |columns: &[usize]| columns.iter().map(|width| width + 1).sum::<usize>();
+    let (received, sent) = widths.split_at(RECEIVED_COLUMNS);
+    let _ = writeln!(
+        text,
+        "\n{:name_width$}{:>received$}{GAP}{:>sent$}",
+        "",
+        "received",
+        "sent",
+        received = together(received),
+        sent = together(sent),
     );
-    for machine in &outcome.machines {
-        describe_nic(text, &machine.name, &machine.nic);
-    }
-    for relay in &outcome.relays {
-        for nic in &relay.nics {
-            describe_nic(text, &format!("{}/{}", relay.name, nic.name), &nic.nic);
+    // Heads and figures have the same widths and are right-aligned.
+    for (name, cells) in &rows {
+        let _ = write!(text, "{name:name_width$}");
+        for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+            let gap = if column == RECEIVED_COLUMNS { GAP } else { "" };
+            let _ = write!(text, "{gap} {cell:>width$}");
         }
+        text.push('\n');
     }
 }
 
-fn describe_nic(text: &mut String, name: &str, nic: &NicStatistics) {
-    let _ = writeln!(
-        text,
-        "{name:>7}: {:>8} {:>7} {:>4} {:>4} {:>4}           {:>8} {:>7} {:>4} {:>4} {:>4} {:>5}",
-        nic.receive_bytes,
-        nic.receive_packets,
-        nic.receive_errors,
-        nic.receive_drops,
-        nic.receive_fifo,
-        nic.transmit_bytes,
-        nic.transmit_packets,
-        nic.transmit_errors,
-        nic.transmit_drops,
-        nic.transmit_fifo,
-        nic.collisions
-    );
-}
+/// Titles of the columns of [`describe_nics`]: those of received frames, then those of sent ones.
+const NIC_COLUMNS: [&str; 11] = [
+    "bytes", "packets", "errs", "drop", "fifo", "bytes", "packets", "errs", "drop", "fifo", "colls",
+];
+const RECEIVED_COLUMNS: usize = 5;
+/// Space between received and sent frames.
+const GAP: &str = "   ";
 
 #[cfg(test)]
 mod tests {
@@ -245,5 +270,24 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("NaN"), "{text}");
+    }
+
+    #[test]
+    fn heads_of_nic_counters_end_where_their_columns_end() {
+        let blueprint = load("wan-two-routers", &[]).unwrap().blueprint().unwrap();
+        let options = TransferOptions { limit: Some(Span::ZERO), ..TransferOptions::default() };
+        let text = describe(&blueprint.run(1, &options, Keep::default()));
+        let mut lines = text.lines().skip_while(|line| !line.contains("packets errs"));
+        let ends = |line: &str| {
+            let bytes = line.as_bytes();
+            (0..bytes.len())
+                .filter(|&at| bytes[at] != b' ' && bytes.get(at + 1).is_none_or(|&b| b == b' '))
+                .skip(1)
+                .collect::<Vec<_>>()
+        };
+        let head = ends(lines.next().expect("a head"));
+        assert_eq!(head.len(), 11, "{text}");
+        let rows: Vec<_> = lines.take_while(|line| !line.is_empty()).map(ends).collect();
+        assert!(!rows.is_empty() && rows.iter().all(|row| *row == head), "{text}");
     }
 }
