@@ -82,9 +82,9 @@ impl<'a> Map<'a> {
         let mut line = String::new();
         for group in labels.chunks(every) {
             let room = self.cell * group.len();
-            // A label is above the first column of its group, right-aligned where cells are wide.
+            // A label is above the first column of its group, and ends where the figures below end.
             let label = if self.cell > widest {
-                format!("{:>1$}", group[0], self.cell)
+                format!("{:>1$}", group[0], self.figure_width())
             } else {
                 group[0].clone()
             };
@@ -112,13 +112,18 @@ impl<'a> Map<'a> {
         row
     }
 
+    /// Returns the width of a cell without the space that ends a wide coloured one.
+    fn figure_width(&self) -> usize {
+        self.cell - usize::from(self.style.colour && self.cell > NARROWEST_FIGURE)
+    }
+
     fn cell_text(&self, share: f64) -> String {
         let shade = shade(share);
         if !self.style.colour {
             return character(shade).to_string().repeat(self.cell);
         }
         let text = if self.cell >= NARROWEST_FIGURE {
-            let width = self.cell - usize::from(self.cell > NARROWEST_FIGURE);
+            let width = self.figure_width();
             format!("{:<1$}", format!("{:>width$.0}", share * 100.0), self.cell)
         } else {
             " ".repeat(self.cell)
