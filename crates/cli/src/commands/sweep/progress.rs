@@ -12,6 +12,9 @@ const LINES: u64 = 20;
 /// Maximum time between two lines.
 const SILENCE: Duration = Duration::from_secs(60);
 
+/// Width of the bar in characters.
+const BAR: usize = 24;
+
 /// Shows the progress of a night.
 pub(super) struct ProgressDisplay {
     show: Display,
@@ -39,7 +42,7 @@ impl ProgressDisplay {
         } else if io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
             // The template is a valid constant.
-            let style = ProgressStyle::with_template("{bar:24} {wide_msg}")
+            let style = ProgressStyle::with_template(&format!("{{bar:{BAR}}} {{msg}}"))
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             Display::Bar(bar.with_style(style))
         } else {
@@ -67,24 +70,32 @@ impl ProgressDisplay {
     }
 
     /// Formats the number of complete runs, the remaining time and the best cell.
-    fn state(&self, progress: &Progress) -> String {
-        let mut text = format!(
-            "{} of {} runs",
-            notation::count(progress.done),
-            notation::count(progress.total)
-        );
+    fn state(&self, progress: &Progress) -> Vec<String> {
+        let (done, total) = (notation::count(progress.done), notation::count(progress.total));
+        let mut parts = vec![format!("{done} of {total} runs")];
         if let Some(left) = self.time_left(progress).filter(|_| progress.done < progress.total) {
-            text.push_str(&format!(", {} left", span(left)));
+            parts.push(format!("{} left", span(left)));
         }
         if let Some((cell, rate)) = progress.best {
-            text.push_str(&format!(
-                ", best {}: {} KB/s",
-                notation::cell(cell),
-                notation::kilobytes(rate)
-            ));
+            let (cell, rate) = (notation::cell(cell), notation::kilobytes(rate));
+            parts.push(format!("best {cell}: {rate} KB/s"));
         }
-        text
+        parts
     }
+}
+
+/// Joins the parts that fit into `width` characters as a whole, so that none is cut in the middle.
+fn fitting(parts: &[String], width: usize) -> String {
+    let mut text = String::new();
+    for part in parts {
+        let separator = if text.is_empty() { "" } else { ", " };
+        let length = text.chars().count() + separator.len() + part.chars().count();
+        if length <= width {
+            text.push_str(separator);
+            text.push_str(part);
+        }
+    }
+    text
 }
 
 impl Observer for ProgressDisplay {
@@ -104,7 +115,11 @@ impl Observer for ProgressDisplay {
     fn run_begins(&mut self, run: &PlannedRun, progress: &Progress) {
         if let Display::Bar(bar) = &self.show {
             bar.set_position(progress.done);
-            bar.set_message(format!("{}, now {}", self.state(progress), notation::cell(run.cell)));
+            let mut parts = self.state(progress);
+            parts.push(format!("now {}", notation::cell(run.cell)));
+            let width = terminal_size::terminal_size_of(io::stderr())
+                .map_or(80, |(width, _)| usize::from(width.0));
+            bar.set_message(fitting(&parts, width.saturating_sub(BAR + 1)));
         }
     }
 
@@ -113,7 +128,7 @@ impl Observer for ProgressDisplay {
             let steps = |runs: u64| runs * LINES / progress.total.max(1);
             let is_due = steps(progress.done) > steps(lines_printed) || at.elapsed() >= SILENCE;
             if is_due {
-                self.print_line(&self.state(progress));
+                self.print_line(&self.state(progress).join(", "));
                 self.show = Display::Lines { lines_printed: progress.done, at: Instant::now() };
             }
         }
@@ -153,5 +168,15 @@ mod tests {
         assert_eq!(formatted(0.2), "1 s");
         assert_eq!(formatted(190.0), "3 min 10 s");
         assert_eq!(formatted(7_500.0), "2 h 5 min");
+    }
+
+    #[test]
+    fn a_part_that_does_not_fit_is_left_out_as_a_whole() {
+        let parts = ["4 of 8 runs", "3 min 10 s left", "best 8 × 8", "now 1 × 1"];
+        let parts = parts.map(str::to_owned);
+        assert_eq!(fitting(&parts, 80), "4 of 8 runs, 3 min 10 s left, best 8 × 8, now 1 × 1");
+        assert_eq!(fitting(&parts, 40), "4 of 8 runs, 3 min 10 s left, best 8 × 8");
+        assert_eq!(fitting(&parts, 23), "4 of 8 runs, best 8 × 8");
+        assert_eq!(fitting(&parts, 5), "");
     }
 }
