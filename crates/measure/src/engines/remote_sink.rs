@@ -18,8 +18,10 @@ use linerate_evidence::{Counters, RunOutcome};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Timeout of a handshake, and of the sink's report at the end of a run.
+/// Timeout of a handshake.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Time that the sink's report may take beyond the maximum time of the run and a round trip.
+const GRACE: Duration = Duration::from_millis(500);
 /// Maximum time of a wait, after which the thread checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(100);
 
@@ -123,8 +125,7 @@ fn await_report(
     time_up: Instant,
     interrupt: &Interrupt,
 ) -> Result<(Report, Instant), BenchError> {
-    // The sink's clock ends the run, starting with its first byte: that is the most accurate.
-    let latest = time_up + remote.shortest_round_trip() + TIMEOUT;
+    let latest = latest_report(time_up, remote.shortest_round_trip());
     loop {
         let slice = latest.min(Instant::now() + SLICE);
         if let Some(report) =
@@ -140,6 +141,12 @@ fn await_report(
             return Ok((report, Instant::now()));
         }
     }
+}
+
+/// Returns the time at which the sink is asked to stop. The sink's clock, which starts with its
+/// first byte, usually ends the run before. It never starts if no byte arrives.
+fn latest_report(time_up: Instant, round_trip: Duration) -> Instant {
+    time_up + round_trip + GRACE
 }
 
 /// Rejects a transfer that ended neither by its bytes nor by its maximum time.
@@ -202,6 +209,12 @@ mod tests {
     #[test]
     fn the_delay_of_the_report_is_not_part_of_the_run() {
         assert_eq!(timing(110, 95, 10).best(), Duration::from_millis(105));
+    }
+
+    #[test]
+    fn a_run_without_a_byte_ends_soon_after_its_maximum_time() {
+        let (time_up, round_trip) = (Instant::now(), Duration::from_millis(100));
+        assert!(latest_report(time_up, round_trip) <= time_up + Duration::from_secs(1));
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time limit of the first byte, which includes the start of the threads.
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// Time that the first byte may take beyond the maximum time, for the start of the threads.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// The results of both ends.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub(crate) fn read_task(request: &RunRequest) -> ReadTask {
         read_size: request.read_size,
         pattern: request.verify.then(|| Pattern::new(request.seed)),
         max_time,
-        idle_time: max_time.saturating_add(TIMEOUT),
+        idle_time: max_time.saturating_add(GRACE),
         pause: Duration::ZERO,
         discard: false,
     }
