@@ -46,5 +46,5 @@ pub use maximum::Maximum;
 pub use run_evidence::RunEvidence;
 pub use run_outcome::RunOutcome;
 pub use run_record::{BufferRecord, RunRecord};
-pub use schedule::{PlannedRun, schedule};
+pub use schedule::{PlannedRun, schedule, shuffle};
 pub use start::Start;

@@ -21,7 +21,6 @@ impl PlannedRun {
     pub fn seed(&self, design: &Design) -> u64 {
         // Spreads the seeds of successive runs over the whole range; a design always gives the same
         // seeds.
-        // design starts where it did before.
         design.seed.wrapping_add(u64::from(self.order)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
@@ -41,12 +40,12 @@ pub fn schedule(design: &Design) -> Vec<PlannedRun> {
     runs
 }
 
-/// Shuffles by the algorithm of Fisher and Yates.
-fn shuffle(runs: &mut [PlannedRun], seed: u64) {
+/// Shuffles by the algorithm of Fisher and Yates. A seed always gives the same order.
+pub fn shuffle<T>(items: &mut [T], seed: u64) {
     let mut random = Rand64::new(u128::from(seed));
-    for unplaced in (1..runs.len()).rev() {
+    for unplaced in (1..items.len()).rev() {
         let chosen = random.rand_range(0..unplaced as u64 + 1);
-        runs.swap(unplaced, usize::try_from(chosen).unwrap_or(unplaced));
+        items.swap(unplaced, usize::try_from(chosen).unwrap_or(unplaced));
     }
 }
 

@@ -1,14 +1,15 @@
 //! Drift of the machine during the sweep.
 //!
 //! The order of the runs is random, so a drift widens intervals but does not make cells differ. It
-//! matters when this sweep is compared with another.
+//! matters when this sweep is compared with another. A slow epoch in the middle leaves the halves
+//! alike, so shorter parts are compared too.
 
 use crate::finding::{Finding, FindingKind};
 use crate::log_ratio::logarithm;
 use crate::sweep::Sweep;
 use linerate_evidence::notation;
-use linerate_evidence::schedule;
-use linerate_evidence::stats::{Sample, interval};
+use linerate_evidence::stats::{Sample, as_f64, interval};
+use linerate_evidence::{schedule, shuffle};
 
 /// Smallest drift worth reporting, as a logarithm of a ratio.
 const NEGLIGIBLE: f64 = 0.03;
@@ -16,21 +17,40 @@ const NEGLIGIBLE: f64 = 0.03;
 /// Fewest runs that can show a drift.
 const FEWEST: usize = 24;
 
+/// Most parts into which a sweep is divided, and fewest runs of a part.
+const MOST_PARTS: usize = 8;
+const FEWEST_OF_PART: usize = 12;
+
+/// Number of random orders that an observed range of the parts is compared with.
+const ORDERS: u64 = 400;
+
+/// Largest share of random orders with the same range that still counts as drift.
+const CHANCE: f64 = 0.01;
+
+/// Smallest ratio of the range of the parts to the change of the halves that is worth a sentence of
+/// its own.
+const MORE_THAN_HALVES: f64 = 1.5;
+
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     let residuals = residuals(sweep);
     if residuals.len() < FEWEST {
         return Vec::new();
     }
+    let halves = halves(sweep, &residuals);
+    let known = halves.as_ref().map_or(0.0, |&(drift, _)| drift.abs());
+    let parts = parts(sweep, &residuals).filter(|&(range, _)| range > known * MORE_THAN_HALVES);
+    parts.or(halves).map(|(_, finding)| finding).into_iter().collect()
+}
+
+/// Returns the change from the first to the second half, if it is significant, with its sentence.
+fn halves(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     let (first, second) = residuals.split_at(residuals.len() / 2);
-    let (Some(first), Some(second)) = (Sample::new(first.to_vec()), Sample::new(second.to_vec()))
-    else {
-        return Vec::new();
-    };
+    let (first, second) = (Sample::new(first.to_vec())?, Sample::new(second.to_vec())?);
     let drift = second.median() - first.median();
     let interval =
         interval(&[&first, &second], sweep.design.seed, |medians| medians[1] - medians[0]);
     if drift.abs() < NEGLIGIBLE || !(interval.is_below(0.0) || interval.is_above(0.0)) {
-        return Vec::new();
+        return None;
     }
     let text = format!(
         "Throughput changed by {} between the first and the second half of the sweep (95 %: {} … \
@@ -39,7 +59,53 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
         notation::change(interval.low),
         notation::change(interval.high),
     );
-    vec![Finding::new(FindingKind::Drift, text).with("percent", drift.exp_m1() * 100.0)]
+    Some((drift, finding(text, drift)))
+}
+
+/// Returns the range of the parts' medians, if a random order of the runs rarely has such a range,
+/// with its sentence.
+fn parts(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
+    let count = (residuals.len() / FEWEST_OF_PART).min(MOST_PARTS);
+    if count < 2 {
+        return None;
+    }
+    let slowest_and_fastest = |residuals: &[f64]| {
+        let medians = (0..count).filter_map(|part| {
+            let bounds = [part, part + 1].map(|part| part * residuals.len() / count);
+            Some((part, Sample::new(residuals[bounds[0]..bounds[1]].to_vec())?.median()))
+        });
+        let medians: Vec<(usize, f64)> = medians.collect();
+        let by_median = |one: &&(usize, f64), other: &&(usize, f64)| one.1.total_cmp(&other.1);
+        Some([*medians.iter().min_by(by_median)?, *medians.iter().max_by(by_median)?])
+    };
+    let range = |[slowest, fastest]: [(usize, f64); 2]| fastest.1 - slowest.1;
+    let found = slowest_and_fastest(residuals)?;
+    if range(found) < NEGLIGIBLE {
+        return None;
+    }
+    let mut order = residuals.to_vec();
+    let as_wide = (0..ORDERS).filter(|&number| {
+        shuffle(&mut order, sweep.design.seed.wrapping_add(number));
+        slowest_and_fastest(&order).is_some_and(|ends| range(ends) >= range(found))
+    });
+    if as_f64(as_wide.count() as u64) > CHANCE * as_f64(ORDERS) {
+        return None;
+    }
+    let [slowest, fastest] = found;
+    let change = slowest.1 - fastest.1;
+    let text = format!(
+        "Throughput varied with time: of {count} equal parts of the sweep, part {} was slower than \
+         part {} by {}, more than the order of the runs explains. Treat smaller differences as \
+         noise.",
+        slowest.0 + 1,
+        fastest.0 + 1,
+        notation::percent(-change.exp_m1()),
+    );
+    Some((range(found), finding(text, change)))
+}
+
+fn finding(text: String, change: f64) -> Finding {
+    Finding::new(FindingKind::Drift, text).with("percent", change.exp_m1() * 100.0)
 }
 
 /// Returns the deviation of each run from the median of its cell, in the order of the runs.
@@ -89,6 +155,17 @@ mod tests {
                 "{found:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_slow_epoch_that_leaves_the_halves_alike_is_reported() {
+        let design = Design { repeat: 12.try_into().unwrap(), ..square_design(4) };
+        let mut runs = records(&design, |cell, repeat| 1e6 * noise(cell, repeat, 0.01));
+        let third = runs.len() / 3;
+        runs[third..2 * third].iter_mut().for_each(|run| run.bytes_per_second *= 0.7);
+        let found = findings_of_runs(&design, &runs, findings).remove(0);
+        assert!(found.text.starts_with("Throughput varied with time"), "{}", found.text);
+        assert!((found.figures["percent"] + 30.0).abs() < 2.5, "{found:?}");
     }
 
     #[test]
