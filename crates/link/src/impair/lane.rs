@@ -54,7 +54,7 @@ impl Bit {
 
 /// A frame under way.
 #[derive(Debug)]
-pub(super) struct Held {
+pub struct Held {
     bytes: Vec<u8>,
     checksum: RxChecksum,
     /// The size of the segments in a GRO frame.
@@ -67,7 +67,8 @@ pub(super) struct Held {
 
 impl Held {
     /// Returns the frame as it arrives.
-    pub(super) fn frame(&self) -> RxFrame<'_> {
+    #[must_use]
+    pub fn frame(&self) -> RxFrame<'_> {
         let frame = RxFrame::plain(&self.bytes, self.arrived);
         RxFrame { checksum: self.checksum, segment: self.segment, ..frame }
     }
@@ -83,9 +84,10 @@ struct Overtaken {
     until: Instant,
 }
 
-/// One direction of an impaired link.
+/// One direction of an impaired link. [`Impair`](super::Impair) has two of them; a network in
+/// virtual time has one for each direction of each path.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub struct Lane {
     impairment: Impairment,
     generators: Generators,
     /// The probability that a frame begins a burst of losses.
@@ -108,7 +110,9 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Creates a direction whose random decisions are determined by `seed`.
-    pub(super) fn new(impairment: Impairment, seed: u64) -> Self {
+    #[must_use]
+    #[allow(clippy::large_types_passed_by_value, reason = "called once for a direction")]
+    pub fn new(impairment: Impairment, seed: u64) -> Self {
         Self {
             burst_begins: impairment.loss.of_burst(impairment.loss_burst),
             burst_remaining: 0,
@@ -124,8 +128,24 @@ impl Lane {
         }
     }
 
+    /// Changes the impairments. Frames under way keep their time of arrival.
+    #[allow(clippy::large_types_passed_by_value, reason = "called rarely")]
+    pub fn set_impairment(&mut self, impairment: Impairment) {
+        self.burst_begins = impairment.loss.of_burst(impairment.loss_burst);
+        self.burst_remaining = 0;
+        self.impairment = impairment;
+    }
+
+    /// Processes a frame, which is dropped, or becomes ready now or later.
+    pub fn send(&mut self, frame: RxFrame<'_>, medium: Medium, now: Instant) {
+        if self.offer(frame, medium, now) && !self.overflows() {
+            self.keep(frame);
+        }
+    }
+
     /// Returns the counters.
-    pub(super) const fn counters(&self) -> &ImpairCounters {
+    #[must_use]
+    pub const fn counters(&self) -> &ImpairCounters {
         &self.counters
     }
 
@@ -219,7 +239,7 @@ impl Lane {
     }
 
     /// Makes the frames ready that are due.
-    pub(super) fn release(&mut self, now: Instant) {
+    pub fn release(&mut self, now: Instant) {
         while let Some(frame) = self.delayed.pop_front_if(|frame| frame.arrived <= now) {
             self.second_stage(frame, now);
         }
@@ -229,17 +249,18 @@ impl Lane {
     }
 
     /// Removes and returns the next ready frame. Return its buffer by [`recycle`](Self::recycle).
-    pub(super) fn pop(&mut self) -> Option<Held> {
+    pub fn pop(&mut self) -> Option<Held> {
         self.ready.pop_front()
     }
 
     /// Takes the buffer of a frame back.
-    pub(super) fn recycle(&mut self, frame: Held) {
+    pub fn recycle(&mut self, frame: Held) {
         self.spare.push(frame.bytes);
     }
 
     /// Is a frame ready?
-    pub(super) fn has_ready(&self) -> bool {
+    #[must_use]
+    pub fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
@@ -249,7 +270,8 @@ impl Lane {
     }
 
     /// Returns the time at which the next frame becomes ready.
-    pub(super) fn next_release(&self) -> Instant {
+    #[must_use]
+    pub fn next_release(&self) -> Instant {
         let delayed = self.delayed.front().map_or(Instant::NEVER, |frame| frame.arrived);
         let aside = self.aside.front().map_or(Instant::NEVER, |aside| aside.until);
         delayed.min(aside)

@@ -4,12 +4,12 @@ mod lane;
 mod mark;
 mod parameters;
 
-pub use lane::ImpairCounters;
+pub use lane::{Held, ImpairCounters, Lane};
 pub use parameters::{Impairment, ImpairmentError, Impairments, Probability};
 
 use crate::clock::MonotonicClock;
 use crate::wait::Readiness;
-use lane::{Lane, next_seed};
+use lane::next_seed;
 use linerate_stack::{
     Capabilities, Link, LinkError, Offloads, RxFrame, TxFrame, segment_gso_frame,
 };
