@@ -92,8 +92,9 @@ pub(crate) const ARROW: [Row; 20] = [
     },
     Row {
         name: "linerate-tokio",
-        uses: &["linerate-sockets"],
-        sentence: "tokio knows its caller's calling convention, and never protocol details",
+        uses: &["linerate-link"],
+        sentence: "tokio knows the shapes of tokio::net, tasks and tokio's clock, and never \
+                   measurements, or which congestion controller runs",
         ..ROW
     },
     Row {

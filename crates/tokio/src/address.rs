@@ -1,0 +1,104 @@
+//! Addresses in every notation that `tokio::net` accepts, and names of hosts.
+
+use crate::error::Error;
+use crate::host::Net;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+
+/// Values that are converted to addresses, as `tokio::net::ToSocketAddrs`. Names are those of the
+/// network's hosts; the operating system's resolver is never asked.
+pub trait ToSocketAddrs {
+    /// Returns the addresses. `net` resolves names.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown name.
+    fn to_socket_addrs(&self, net: &Net) -> io::Result<Vec<SocketAddr>>;
+}
+
+impl<T: ToSocketAddrs + ?Sized> ToSocketAddrs for &T {
+    fn to_socket_addrs(&self, net: &Net) -> io::Result<Vec<SocketAddr>> {
+        (**self).to_socket_addrs(net)
+    }
+}
+
+impl ToSocketAddrs for [SocketAddr] {
+    fn to_socket_addrs(&self, _: &Net) -> io::Result<Vec<SocketAddr>> {
+        Ok(self.to_vec())
+    }
+}
+
+macro_rules! addresses {
+    ($($kind:ty),*) => {$(
+        impl ToSocketAddrs for $kind {
+            fn to_socket_addrs(&self, _: &Net) -> io::Result<Vec<SocketAddr>> {
+                Ok(vec![SocketAddr::from(*self)])
+            }
+        }
+    )*};
+}
+
+addresses!(SocketAddr, SocketAddrV4, SocketAddrV6, (IpAddr, u16), (Ipv4Addr, u16), (Ipv6Addr, u16));
+
+impl ToSocketAddrs for str {
+    fn to_socket_addrs(&self, net: &Net) -> io::Result<Vec<SocketAddr>> {
+        if let Ok(address) = self.parse() {
+            return Ok(vec![address]);
+        }
+        let unknown = || Error::UnknownName(self.to_owned());
+        let (name, port) = self.rsplit_once(':').ok_or_else(unknown)?;
+        (name, port.parse().map_err(|_| unknown())?).to_socket_addrs(net)
+    }
+}
+
+impl ToSocketAddrs for (&str, u16) {
+    fn to_socket_addrs(&self, net: &Net) -> io::Result<Vec<SocketAddr>> {
+        let &(name, port) = self;
+        let ip = match name.parse() {
+            Ok(ip) => ip,
+            Err(_) => net.resolve(name).ok_or_else(|| Error::UnknownName(name.to_owned()))?,
+        };
+        Ok(vec![SocketAddr::new(ip, port)])
+    }
+}
+
+impl ToSocketAddrs for String {
+    fn to_socket_addrs(&self, net: &Net) -> io::Result<Vec<SocketAddr>> {
+        self.as_str().to_socket_addrs(net)
+    }
+}
+
+impl ToSocketAddrs for (String, u16) {
+    fn to_socket_addrs(&self, net: &Net) -> io::Result<Vec<SocketAddr>> {
+        (self.0.as_str(), self.1).to_socket_addrs(net)
+    }
+}
+
+/// Returns the IPv4 address. IPv4-mapped IPv6 addresses (`::ffff:192.0.2.1`) are converted.
+pub(crate) fn ipv4(address: SocketAddr) -> Result<SocketAddrV4, Error> {
+    match address {
+        SocketAddr::V4(address) => Ok(address),
+        SocketAddr::V6(address) => match address.ip().to_ipv4_mapped() {
+            Some(ip) => Ok(SocketAddrV4::new(ip, address.port())),
+            None => Err(Error::Ipv6(address)),
+        },
+    }
+}
+
+/// Calls `attempt` with each IPv4 address until one succeeds. Returns the last failure if all fail.
+pub(crate) async fn try_each<T>(
+    addresses: &[SocketAddr],
+    mut attempt: impl AsyncFnMut(SocketAddrV4) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut unsupported = Error::NoAddress;
+    let mut failure = None;
+    for &address in addresses {
+        match ipv4(address) {
+            Ok(address) => match attempt(address).await {
+                Ok(done) => return Ok(done),
+                Err(error) => failure = Some(error),
+            },
+            Err(error) => unsupported = error,
+        }
+    }
+    Err(failure.unwrap_or_else(|| unsupported.into()))
+}

@@ -1,0 +1,42 @@
+//! The sockets of `tokio::net` over a TCP/IP stack inside the program, and deterministic networks.
+//!
+//! [`net`] has the types of `tokio::net`: a program changes its `use` line. [`sim`] has networks in
+//! virtual time, whose hosts each run a complete linerate stack.
+//!
+//! ```
+//! use linerate_tokio::{net::TcpListener, net::TcpStream, sim};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! let link = "loss=1%,delay=10ms".parse().unwrap();
+//! let network = sim::Network::builder().seed(7).link(link).build();
+//! network.host("server").spawn(async {
+//!     let listener = TcpListener::bind("0.0.0.0:80").await.unwrap();
+//!     let (mut stream, _) = listener.accept().await.unwrap();
+//!     stream.write_all(&[7; 100_000]).await.unwrap();
+//! });
+//! let received = network.host("client").run(async {
+//!     let mut stream = TcpStream::connect("server:80").await.unwrap();
+//!     let mut received = Vec::new();
+//!     stream.read_to_end(&mut received).await.unwrap();
+//!     received.len()
+//! });
+//! assert_eq!(received, 100_000);
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod error;
+mod host;
+pub mod net;
+pub mod sim;
+mod socket;
+mod waiters;
+
+pub use address::ToSocketAddrs;
+pub use error::Error;
+pub use host::{Net, Scoped, SocketEntry};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,72 @@
+//! Listeners.
+
+use super::TcpStream;
+use crate::address::{ToSocketAddrs, try_each};
+use crate::host::Net;
+use crate::socket::Socket;
+use crate::waiters::{Direction, SocketId};
+use linerate_stack::{Error as HostError, ListenHandle, ListenOptions};
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+
+/// A listener, as `tokio::net::TcpListener`.
+#[derive(Debug)]
+pub struct TcpListener {
+    socket: Socket,
+    handle: ListenHandle,
+}
+
+impl TcpListener {
+    /// Listens at the first usable address on the host of the current task. Port zero selects a
+    /// free port.
+    ///
+    /// # Errors
+    /// `AddrInUse`; `AddrNotAvailable` if the host has no such address, or the task runs on no
+    /// host; `Unsupported` for IPv6.
+    pub async fn bind<A: ToSocketAddrs>(address: A) -> io::Result<Self> {
+        let net = Net::required()?;
+        let addresses = address.to_socket_addrs(&net)?;
+        try_each(&addresses, async |local| {
+            let options = ListenOptions::default();
+            let (socket, handle) =
+                Socket::open(&net, SocketId::Listen, |stack, _| stack.tcp_listen(local, &options))?;
+            Ok(Self { socket, handle })
+        })
+        .await
+    }
+
+    /// Accepts a connection. Cancellation-safe: a connection that is not returned stays queued.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        std::future::poll_fn(|context| self.poll_accept(context)).await
+    }
+
+    /// Accepts a connection, or registers the task.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn poll_accept(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        let accepted = self.socket.poll(Direction::Read, context, |stack, _| {
+            stack.tcp_accept(self.handle).ok_or(HostError::WouldBlock)
+        });
+        accepted.map(|result| {
+            result.map(|(handle, peer)| {
+                (TcpStream::accepted(&self.socket.net, handle), SocketAddr::from(peer))
+            })
+        })
+    }
+
+    /// Returns the address and port of the listener.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.call(|stack, _| stack.tcp_listen_addr(self.handle)).map(SocketAddr::from)
+    }
+}

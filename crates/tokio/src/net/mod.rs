@@ -1,0 +1,11 @@
+//! The types of `tokio::net`.
+
+mod listener;
+mod stream;
+pub mod tcp;
+mod udp;
+
+pub use crate::address::ToSocketAddrs;
+pub use listener::TcpListener;
+pub use stream::TcpStream;
+pub use udp::UdpSocket;

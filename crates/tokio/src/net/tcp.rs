@@ -1,0 +1,173 @@
+//! The halves of a connection, as `tokio::net::tcp`.
+
+use super::TcpStream;
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::net::Shutdown;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The borrowed read half ([`TcpStream::split`]). Dereferences to the stream.
+#[derive(Debug)]
+pub struct ReadHalf<'a>(pub(super) &'a TcpStream);
+
+/// The borrowed write half ([`TcpStream::split`]). Dereferences to the stream.
+#[derive(Debug)]
+pub struct WriteHalf<'a>(pub(super) &'a TcpStream);
+
+/// The owned read half ([`TcpStream::into_split`]). Dereferences to the stream.
+#[derive(Debug)]
+pub struct OwnedReadHalf {
+    stream: Arc<TcpStream>,
+}
+
+/// The owned write half ([`TcpStream::into_split`]). Dereferences to the stream. Dropping it closes
+/// the sending direction.
+#[derive(Debug)]
+pub struct OwnedWriteHalf {
+    stream: Arc<TcpStream>,
+    shuts_down: bool,
+}
+
+impl OwnedReadHalf {
+    pub(super) const fn new(stream: Arc<TcpStream>) -> Self {
+        Self { stream }
+    }
+
+    /// Puts the halves of one stream together again.
+    ///
+    /// # Errors
+    /// Both halves, if they belong to different streams.
+    pub fn reunite(self, other: OwnedWriteHalf) -> Result<TcpStream, ReuniteError> {
+        if !Arc::ptr_eq(&self.stream, &other.stream) {
+            return Err(ReuniteError(self, other));
+        }
+        other.forget();
+        Arc::try_unwrap(self.stream).map_err(|stream| {
+            // Unreachable: the two halves are the only owners.
+            ReuniteError(Self::new(Arc::clone(&stream)), OwnedWriteHalf::new(stream))
+        })
+    }
+}
+
+impl OwnedWriteHalf {
+    pub(super) const fn new(stream: Arc<TcpStream>) -> Self {
+        Self { stream, shuts_down: true }
+    }
+
+    /// Drops the half without closing the sending direction.
+    pub fn forget(mut self) {
+        self.shuts_down = false;
+    }
+}
+
+impl Drop for OwnedWriteHalf {
+    fn drop(&mut self) {
+        if self.shuts_down {
+            // Fails if the connection has ended already.
+            let _ = self.stream.close_direction(Shutdown::Write);
+        }
+    }
+}
+
+/// Two halves that belong to different streams.
+#[derive(Debug)]
+pub struct ReuniteError(pub OwnedReadHalf, pub OwnedWriteHalf);
+
+impl fmt::Display for ReuniteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the halves belong to different streams: reunite those of one `into_split`")
+    }
+}
+
+impl Error for ReuniteError {}
+
+impl AsyncRead for ReadHalf<'_> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.0.poll_read_shared(context, into)
+    }
+}
+
+impl AsyncRead for OwnedReadHalf {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.stream.poll_read_shared(context, into)
+    }
+}
+
+impl AsyncWrite for WriteHalf<'_> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_write_shared(context, data)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.0.close_direction(Shutdown::Write))
+    }
+}
+
+impl AsyncWrite for OwnedWriteHalf {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.stream.poll_write_shared(context, data)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let closed = self.stream.close_direction(Shutdown::Write);
+        self.shuts_down &= closed.is_err();
+        Poll::Ready(closed)
+    }
+}
+
+impl Deref for ReadHalf<'_> {
+    type Target = TcpStream;
+    fn deref(&self) -> &TcpStream {
+        self.0
+    }
+}
+
+impl Deref for WriteHalf<'_> {
+    type Target = TcpStream;
+    fn deref(&self) -> &TcpStream {
+        self.0
+    }
+}
+
+impl Deref for OwnedReadHalf {
+    type Target = TcpStream;
+    fn deref(&self) -> &TcpStream {
+        &self.stream
+    }
+}
+
+impl Deref for OwnedWriteHalf {
+    type Target = TcpStream;
+    fn deref(&self) -> &TcpStream {
+        &self.stream
+    }
+}

@@ -1,0 +1,341 @@
+//! Deterministic networks: hosts in virtual time, on one thread.
+//!
+//! Each [`Host`] runs a complete linerate stack. Its tasks use [`crate::net`] like any program of
+//! tokio. Paths between hosts have rate, delay, queue, loss, reordering and duplication, and can be
+//! changed and partitioned while the network runs. Equal seeds give equal packets at equal times.
+//!
+//! Time advances by events. When no task can run, the clock moves to the next timer of tokio or the
+//! next deadline of a host or a path, whichever is earlier. An idle hour costs only its timers.
+//! Packets have times in nanoseconds; tokio's own timers expire at whole milliseconds.
+//!
+//! `tokio::select!` draws its first branch from a seed that cannot be set: write `biased;` in it.
+
+mod driver;
+mod packet;
+mod port;
+mod world;
+
+pub use crate::host::SocketEntry;
+pub use linerate_link::impair::{Impairment, Impairments, Probability};
+pub use packet::{Packet, RuleGuard, Verdict};
+pub use world::PathCounters;
+
+use crate::host::Net;
+use driver::{Clockwork, drive};
+use linerate_link::capture_file::CaptureWriter;
+use linerate_units::Duration;
+use parking_lot::Mutex;
+use std::any::Any;
+use std::cell::RefCell;
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::thread;
+use std::time;
+use tokio::runtime;
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
+use world::World;
+
+/// The configuration of a [`Network`].
+#[derive(Debug)]
+pub struct Builder {
+    seed: u64,
+    link: Impairments,
+    limit: time::Duration,
+    capture: Option<CaptureWriter>,
+}
+
+impl Builder {
+    /// Sets the seed, from which all secrets and random decisions are derived.
+    #[must_use]
+    pub const fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Sets the impairments of all paths: `transmit` from the host that was added first, and
+    /// `receive` towards it. The default is a delay of 100 µs.
+    #[must_use]
+    #[allow(clippy::large_types_passed_by_value, reason = "called once for a network")]
+    pub const fn link(mut self, link: Impairments) -> Self {
+        self.link = link;
+        self
+    }
+
+    /// Sets the virtual time at which a run fails, because its tasks wait for something that never
+    /// comes. The default is 24 hours.
+    #[must_use]
+    pub const fn time_limit(mut self, limit: time::Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Writes all packets to a pcapng file, at their senders and at their receivers.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn capture(mut self, path: impl AsRef<Path>) -> io::Result<Self> {
+        self.capture = Some(CaptureWriter::create(path)?);
+        Ok(self)
+    }
+
+    /// Creates the network.
+    #[must_use]
+    pub fn build(self) -> Network {
+        let clockwork = Arc::new(Clockwork::default());
+        let world = World::new(self.seed, self.link, self.capture, Arc::clone(&clockwork));
+        let world = Arc::new(Mutex::new(world));
+        let tasks = Rc::default();
+        Network { world, clockwork, tasks, seed: self.seed, limit: self.limit }
+    }
+}
+
+/// A network of hosts. Clones refer to the same one, and can be moved into tasks of its hosts.
+#[derive(Clone)]
+pub struct Network {
+    world: Arc<Mutex<World>>,
+    clockwork: Arc<Clockwork>,
+    /// Starts the tasks that were spawned before the run.
+    tasks: Rc<RefCell<Vec<Start>>>,
+    seed: u64,
+    limit: time::Duration,
+}
+
+impl Network {
+    /// Creates a builder. The default seed is 1.
+    #[must_use]
+    pub fn builder() -> Builder {
+        let delay = Impairment { delay: Duration::from_micros(100), ..Impairment::NONE };
+        Builder {
+            seed: 1,
+            link: Impairments { receive: delay, transmit: delay },
+            limit: time::Duration::from_secs(24 * 3_600),
+            capture: None,
+        }
+    }
+
+    /// Adds a host with the next free address, or returns the host with this name.
+    ///
+    /// # Panics
+    /// With more than 65,000 hosts.
+    #[must_use]
+    pub fn host(&self, name: &str) -> Host {
+        let (net, address) = self.world.lock().host(name);
+        Host { network: self.clone(), name: name.to_owned(), net, address }
+    }
+
+    /// Runs `main`, which belongs to no host, until it is finished. Then all tasks are dropped.
+    ///
+    /// # Panics
+    /// If a task of [`Host::spawn`] panics, or at the time limit. The seed is printed.
+    pub fn run<T>(&self, main: impl Future<Output = T>) -> T {
+        let _announcement = Announcement(self.seed);
+        let clockwork = Arc::clone(&self.clockwork);
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .on_thread_park(move || clockwork.note_idle())
+            .build();
+        #[allow(clippy::expect_used, reason = "a runtime without I/O needs no resource but memory")]
+        let runtime = runtime.expect("a current-thread runtime without I/O can be built");
+        let tasks = LocalSet::new();
+        let outcome = runtime.block_on(tasks.run_until(async {
+            self.clockwork.start();
+            for start in self.tasks.take() {
+                start();
+            }
+            runtime.spawn(drive(Arc::clone(&self.world), Arc::clone(&self.clockwork), self.limit));
+            let mut main = pin!(main);
+            poll_fn(|context| match self.clockwork.poll_failure(context) {
+                Poll::Ready(failure) => Poll::Ready(Err(failure)),
+                Poll::Pending => main.as_mut().poll(context).map(Ok),
+            })
+            .await
+        }));
+        drop(tasks);
+        drop(runtime);
+        self.clockwork.stop();
+        self.world.lock().flush_capture();
+        outcome.unwrap_or_else(|failure| resume_unwind(failure))
+    }
+
+    /// Returns the virtual time since the network was built.
+    #[must_use]
+    pub fn elapsed(&self) -> time::Duration {
+        time::Duration::from_nanos(self.clockwork.now().as_nanos())
+    }
+
+    /// Changes the impairments between two hosts: `transmit` from `one` to `other`, and `receive`
+    /// back. Packets under way arrive as before.
+    #[allow(clippy::large_types_passed_by_value, reason = "called rarely")]
+    pub fn set_link(&self, one: &Host, other: &Host, link: Impairments) {
+        let mut world = self.world.lock();
+        world.set_path(one.address, other.address, link.transmit);
+        world.set_path(other.address, one.address, link.receive);
+    }
+
+    /// Drops all packets between two hosts from now on.
+    pub fn partition(&self, one: &Host, other: &Host) {
+        self.world.lock().partition(one.address, other.address, true);
+    }
+
+    /// Ends a partition.
+    pub fn repair(&self, one: &Host, other: &Host) {
+        self.world.lock().partition(one.address, other.address, false);
+    }
+
+    /// Adds a rule that decides about each packet before the path does. Dropping the guard removes
+    /// it. The rule must not call the network.
+    pub fn rule(&self, rule: impl FnMut(&Packet<'_>) -> Verdict + Send + 'static) -> RuleGuard {
+        let number = self.world.lock().add_rule(Box::new(rule));
+        RuleGuard { world: Arc::clone(&self.world), number }
+    }
+
+    /// Returns the counters of the path from one host to another.
+    #[must_use]
+    pub fn path_counters(&self, from: &Host, to: &Host) -> PathCounters {
+        self.world.lock().path_counters(from.address, to.address)
+    }
+
+    /// Returns the number of packets that hosts have sent, and a hash of their bytes, times and
+    /// paths. Two runs with equal traces have sent the same.
+    #[must_use]
+    pub fn trace(&self) -> (u64, u64) {
+        self.world.lock().trace()
+    }
+
+    /// Lists the open sockets of all hosts.
+    #[must_use]
+    pub fn netstat(&self) -> String {
+        self.world.lock().netstat()
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network").field("seed", &self.seed).finish_non_exhaustive()
+    }
+}
+
+/// A host of a [`Network`].
+#[derive(Clone, Debug)]
+pub struct Host {
+    network: Network,
+    name: String,
+    net: Net,
+    address: Ipv4Addr,
+}
+
+impl Host {
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the address.
+    #[must_use]
+    pub const fn address(&self) -> IpAddr {
+        IpAddr::V4(self.address)
+    }
+
+    /// Returns the host itself, for its counters and sockets.
+    #[must_use]
+    pub const fn net(&self) -> &Net {
+        &self.net
+    }
+
+    /// Starts a task on this host, now or when the network runs. Tasks that it starts by
+    /// [`tokio::task::spawn_local`] belong to the host, too. A panic of the task fails the run.
+    pub fn spawn<T: 'static>(&self, task: impl Future<Output = T> + 'static) {
+        let (net, clockwork) = (self.net.clone(), Arc::clone(&self.network.clockwork));
+        if clockwork.is_running() {
+            drop(start(&net, clockwork, task));
+        } else {
+            let start = move || drop(start(&net, clockwork, task));
+            self.network.tasks.borrow_mut().push(Box::new(start));
+        }
+    }
+
+    /// Runs the network until `main`, a task of this host, is finished.
+    ///
+    /// # Panics
+    /// As [`Network::run`].
+    pub fn run<T: 'static>(&self, main: impl Future<Output = T> + 'static) -> T {
+        self.network.run(async {
+            match start(&self.net, Arc::clone(&self.network.clockwork), main).await {
+                Ok(result) => result,
+                // The panic has been reported, and ends the run.
+                Err(_) => std::future::pending().await,
+            }
+        })
+    }
+}
+
+/// Starts a task of a host in the current run, in a set of its own: the set gives the host to all
+/// tasks that this one starts.
+fn start<T: 'static>(
+    net: &Net,
+    clockwork: Arc<Clockwork>,
+    task: impl Future<Output = T> + 'static,
+) -> JoinHandle<T> {
+    let tasks = LocalSet::new();
+    let handle = tasks.spawn_local(async move {
+        let mut task = Box::pin(task);
+        poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context))) {
+            Ok(poll) => poll,
+            Err(panic) => {
+                clockwork.fail(panic);
+                Poll::Pending
+            }
+        })
+        .await
+    });
+    spawn_local(net.scope(tasks));
+    handle
+}
+
+/// Runs `main` on a network of one host, which reaches itself at 127.0.0.1.
+///
+/// # Panics
+/// As [`Network::run`].
+pub fn lo<T: 'static>(main: impl Future<Output = T> + 'static) -> T {
+    Network::builder().build().host("localhost").run(main)
+}
+
+/// Runs `server` on a host of this name, and `client` on another until it is finished.
+///
+/// # Panics
+/// As [`Network::run`].
+pub fn client_server<S: 'static, T: 'static>(
+    server: impl Future<Output = S> + 'static,
+    client: impl Future<Output = T> + 'static,
+) -> T {
+    let network = Network::builder().build();
+    network.host("server").spawn(server);
+    network.host("client").run(client)
+}
+
+/// Prints the seed if the run panics.
+struct Announcement(u64);
+
+impl Drop for Announcement {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("this run had the seed {}: `Builder::seed` repeats it", self.0);
+        }
+    }
+}
+
+/// The panic that ends a run.
+type Failure = Box<dyn Any + Send>;
+
+/// Starts a task.
+type Start = Box<dyn FnOnce()>;

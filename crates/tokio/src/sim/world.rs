@@ -1,0 +1,375 @@
+//! The hosts, the paths between them, and the packets under way.
+
+use super::driver::{Clockwork, HostDriver};
+use super::packet::{Packet, Verdict};
+use super::port::{Port, capabilities};
+use crate::host::Net;
+use linerate_link::capture_file::{CaptureWriter, Direction, Record};
+use linerate_link::impair::{Held, ImpairCounters, Impairment, Impairments, Lane};
+use linerate_stack::{Budget, Medium, RxFrame, Stack, StackConfig};
+use linerate_units::{Duration, Instant};
+use linerate_wire::{Ipv4Cidr, MacAddress};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::{self, Write};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::task::Waker;
+
+/// The limits of one turn. Packets of one turn stay in the cache of the processor.
+const BUDGET: Budget = Budget { receive: 64, timers: 64, transmit: 64 };
+
+/// The counters of a path.
+pub type PathCounters = ImpairCounters;
+
+/// A rule about packets.
+pub(super) type Rule = Box<dyn FnMut(&Packet<'_>) -> Verdict + Send>;
+
+/// A packet that waits for its receiver, and the path on which it came.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    pub(super) frame: Held,
+    path: usize,
+}
+
+struct Member {
+    name: String,
+    net: Net,
+    address: Ipv4Addr,
+    inbox: VecDeque<Arrived>,
+    deadline: Instant,
+}
+
+struct PathState {
+    lane: Lane,
+    to: usize,
+    is_partitioned: bool,
+    /// The time for which the path is in `due`, or never.
+    due: Instant,
+}
+
+/// All paths, and what happens to packets before them.
+pub(super) struct Paths {
+    seed: u64,
+    link: Impairments,
+    addresses: BTreeMap<Ipv4Addr, usize>,
+    /// The paths by sender and receiver. A path is added with its first packet or change.
+    numbers: BTreeMap<(usize, usize), usize>,
+    paths: Vec<PathState>,
+    due: BTreeSet<(Instant, usize)>,
+    rules: Vec<(u64, Rule)>,
+    capture: Option<CaptureWriter>,
+    packets: u64,
+    hash: u64,
+}
+
+/// A network.
+pub(super) struct World {
+    clockwork: Arc<Clockwork>,
+    members: Vec<Member>,
+    paths: Paths,
+    /// Deadlines of hosts.
+    deadlines: BTreeSet<(Instant, usize)>,
+    rules_added: u64,
+}
+
+impl World {
+    pub(super) fn new(
+        seed: u64,
+        link: Impairments,
+        capture: Option<CaptureWriter>,
+        clockwork: Arc<Clockwork>,
+    ) -> Self {
+        let paths = Paths {
+            seed,
+            link,
+            addresses: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            paths: Vec::new(),
+            due: BTreeSet::new(),
+            rules: Vec::new(),
+            capture,
+            packets: 0,
+            hash: seed,
+        };
+        Self { clockwork, members: Vec::new(), paths, deadlines: BTreeSet::new(), rules_added: 0 }
+    }
+
+    /// Returns the host with this name, which is added if there is none.
+    ///
+    /// # Panics
+    /// If no address is left.
+    pub(super) fn host(&mut self, name: &str) -> (Net, Ipv4Addr) {
+        if let Some(member) = self.members.iter().find(|member| member.name == name) {
+            return (member.net.clone(), member.address);
+        }
+        let number = self.members.len();
+        assert!(number < 65_000, "a network has at most 65,000 hosts");
+        #[allow(clippy::cast_possible_truncation, reason = "less than 65,000")]
+        let [high, low] = (number as u16 + 1).to_be_bytes();
+        let address = Ipv4Addr::new(10, 0, high, low);
+        let mac = MacAddress::new([2, 0, 0, 0, high, low]);
+        let network = Ipv4Cidr::new(address, 8).unwrap_or_else(|| Ipv4Cidr::single(address));
+        let config = StackConfig::new(mac, network);
+        let mut stack = Stack::new(config, seed_of(self.paths.seed, number as u64));
+        stack.attach(capabilities());
+        let driver = HostDriver { clockwork: Arc::clone(&self.clockwork), host: number };
+        let net = Net::new(stack, Box::new(driver));
+        self.clockwork.add_name(name, address);
+        self.paths.addresses.insert(address, number);
+        if let Some(capture) = &mut self.paths.capture {
+            capture.add_interface(name, &capabilities());
+        }
+        self.members.push(Member {
+            name: name.to_owned(),
+            net: net.clone(),
+            address,
+            inbox: VecDeque::new(),
+            deadline: Instant::NEVER,
+        });
+        (net, address)
+    }
+
+    /// Turns every host that has something to do at `now`, once. Returns false if none has. Appends
+    /// the tasks to wake to `woken`.
+    pub(super) fn step(&mut self, now: Instant, woken: &mut Vec<Waker>) -> bool {
+        let mut active: BTreeSet<usize> = self.clockwork.take_due().into_iter().collect();
+        self.paths.deliver(now, |arrived, to| {
+            active.insert(to);
+            self.members[to].inbox.push_back(arrived);
+        });
+        while let Some(&(at, host)) = self.deadlines.first()
+            && at <= now
+        {
+            self.deadlines.pop_first();
+            self.members[host].deadline = Instant::NEVER;
+            active.insert(host);
+        }
+        for &host in &active {
+            self.turn(host, now, woken);
+        }
+        !active.is_empty()
+    }
+
+    fn turn(&mut self, host: usize, now: Instant, woken: &mut Vec<Waker>) {
+        let Self { clockwork, members, paths, deadlines, .. } = self;
+        let member = &mut members[host];
+        let inbox = &mut member.inbox;
+        let (next, more) = member.net.turn(woken, |state| {
+            let mut port = Port { host, inbox, paths, now };
+            // The port never fails.
+            if let Ok(turn) = state.stack.turn(&mut port, BUDGET, now) {
+                state.last = turn;
+            }
+            (state.last.next, state.last.more)
+        });
+        if more || !member.inbox.is_empty() {
+            clockwork.mark_due(host);
+        }
+        if next != member.deadline {
+            deadlines.remove(&(member.deadline, host));
+            member.deadline = next;
+            if next != Instant::NEVER {
+                deadlines.insert((next, host));
+            }
+        }
+    }
+
+    /// Returns the time of the next event of a host or a path.
+    pub(super) fn next_event(&self) -> Instant {
+        let first =
+            |set: &BTreeSet<(Instant, usize)>| set.first().map_or(Instant::NEVER, |&(at, _)| at);
+        first(&self.deadlines).min(first(&self.paths.due))
+    }
+
+    /// Changes the impairment of the path between two addresses of hosts.
+    #[allow(clippy::large_types_passed_by_value, reason = "called rarely")]
+    pub(super) fn set_path(&mut self, from: Ipv4Addr, to: Ipv4Addr, impairment: Impairment) {
+        if let Some(path) = self.paths.between(from, to) {
+            path.lane.set_impairment(impairment);
+        }
+    }
+
+    pub(super) fn partition(&mut self, one: Ipv4Addr, other: Ipv4Addr, is_partitioned: bool) {
+        for (from, to) in [(one, other), (other, one)] {
+            if let Some(path) = self.paths.between(from, to) {
+                path.is_partitioned = is_partitioned;
+            }
+        }
+    }
+
+    pub(super) fn path_counters(&mut self, from: Ipv4Addr, to: Ipv4Addr) -> PathCounters {
+        self.paths.between(from, to).map_or_else(Default::default, |path| *path.lane.counters())
+    }
+
+    pub(super) fn add_rule(&mut self, rule: Rule) -> u64 {
+        self.rules_added += 1;
+        self.paths.rules.push((self.rules_added, rule));
+        self.rules_added
+    }
+
+    pub(super) fn remove_rule(&mut self, number: u64) -> Option<Rule> {
+        let at = self.paths.rules.iter().position(|&(known, _)| known == number)?;
+        Some(self.paths.rules.remove(at).1)
+    }
+
+    pub(super) const fn trace(&self) -> (u64, u64) {
+        (self.paths.packets, self.paths.hash)
+    }
+
+    pub(super) fn flush_capture(&mut self) {
+        if let Some(capture) = &mut self.paths.capture {
+            capture.flush();
+        }
+    }
+
+    pub(super) fn netstat(&self) -> String {
+        let mut text = String::new();
+        for member in &self.members {
+            for entry in member.net.sockets() {
+                let _ = writeln!(text, "{:<12} {entry}", member.name);
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").field("hosts", &self.members.len()).finish_non_exhaustive()
+    }
+}
+
+impl Paths {
+    /// Carries a packet that a host sends.
+    pub(super) fn carry(&mut self, now: Instant, from: usize, bytes: &[u8]) {
+        self.packets += 1;
+        self.trace(now, from, bytes);
+        self.record(now, from, Direction::Sent, bytes);
+        let (Some(source), Some(destination)) = (address_at(bytes, 12), address_at(bytes, 16))
+        else {
+            return;
+        };
+        let time = now.since(Instant::ZERO).into();
+        let packet = Packet { time, source, destination, bytes };
+        if self.rules.iter_mut().any(|(_, rule)| rule(&packet) == Verdict::Drop) {
+            return;
+        }
+        // Like a real network, this one is silent about an address of no host.
+        let Some(&to) = self.addresses.get(&destination) else { return };
+        let number = self.number(from, to);
+        let path = &mut self.paths[number];
+        if !path.is_partitioned {
+            path.lane.send(RxFrame::plain(bytes, now), Medium::Ip, now);
+            self.schedule(number, now);
+        }
+    }
+
+    /// Hands over the packets that arrive at `now`.
+    fn deliver(&mut self, now: Instant, mut hand_over: impl FnMut(Arrived, usize)) {
+        while let Some(&(at, number)) = self.due.first()
+            && at <= now
+        {
+            let path = &mut self.paths[number];
+            path.lane.release(now);
+            while let Some(frame) = self.paths[number].lane.pop() {
+                let to = self.paths[number].to;
+                self.record(now, to, Direction::Received, frame.frame().bytes);
+                hand_over(Arrived { frame, path: number }, to);
+            }
+            self.schedule(number, now);
+        }
+    }
+
+    /// Updates the time at which a path is due.
+    fn schedule(&mut self, number: usize, now: Instant) {
+        let path = &mut self.paths[number];
+        let due = if path.lane.has_ready() { now } else { path.lane.next_release() };
+        if due != path.due {
+            self.due.remove(&(path.due, number));
+            path.due = due;
+            if due != Instant::NEVER {
+                self.due.insert((due, number));
+            }
+        }
+    }
+
+    /// Takes the buffer of a packet back.
+    pub(super) fn recycle(&mut self, arrived: Arrived) {
+        self.paths[arrived.path].lane.recycle(arrived.frame);
+    }
+
+    /// Returns the path between two addresses of hosts.
+    fn between(&mut self, from: Ipv4Addr, to: Ipv4Addr) -> Option<&mut PathState> {
+        let from = *self.addresses.get(&from)?;
+        let to = *self.addresses.get(&to)?;
+        let number = self.number(from, to);
+        self.paths.get_mut(number)
+    }
+
+    /// Returns the number of a path, which is added if there is none. Its random decisions depend
+    /// on its ends, not on the order in which paths are added.
+    fn number(&mut self, from: usize, to: usize) -> usize {
+        let Self { numbers, paths, seed, link, .. } = self;
+        *numbers.entry((from, to)).or_insert_with(|| {
+            let impairment = if from <= to { link.transmit } else { link.receive };
+            let seed = mix(mix(*seed, from as u64 + 1), to as u64 + 1);
+            paths.push(PathState {
+                lane: Lane::new(impairment, seed),
+                to,
+                is_partitioned: false,
+                due: Instant::NEVER,
+            });
+            paths.len() - 1
+        })
+    }
+
+    fn record(&mut self, now: Instant, host: usize, direction: Direction, bytes: &[u8]) {
+        if let Some(capture) = &mut self.capture {
+            let interface = u32::try_from(host).unwrap_or(u32::MAX);
+            let time: Duration = now.since(Instant::ZERO);
+            capture.write(&Record { interface, time, direction, bytes });
+        }
+    }
+
+    /// Adds a packet to the hash of the run.
+    fn trace(&mut self, now: Instant, from: usize, bytes: &[u8]) {
+        let mut hash = mix(mix(self.hash, now.as_nanos()), from as u64);
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            hash = mix(hash, u64::from_le_bytes(*word));
+        }
+        for &byte in rest {
+            hash = mix(hash, byte.into());
+        }
+        self.hash = hash;
+    }
+}
+
+impl fmt::Debug for Paths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Paths").field("paths", &self.paths.len()).finish_non_exhaustive()
+    }
+}
+
+/// Mixes a number into a hash. Not cryptographic: it compares runs, and separates seeds.
+const fn mix(hash: u64, word: u64) -> u64 {
+    let mixed = (hash.rotate_left(23) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ (mixed >> 32)
+}
+
+/// Returns the seed of a host.
+fn seed_of(seed: u64, host: u64) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    let mut word = mix(seed, host);
+    for chunk in bytes.chunks_exact_mut(8) {
+        word = mix(word, host + 1);
+        chunk.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+/// Returns the address at an offset of a packet.
+fn address_at(bytes: &[u8], offset: usize) -> Option<Ipv4Addr> {
+    let octets: [u8; 4] = bytes.get(offset..offset + 4)?.try_into().ok()?;
+    Some(octets.into())
+}

@@ -1,0 +1,127 @@
+//! The common part of all sockets: a handle of a host, closed when it is dropped.
+
+use crate::error::Error;
+use crate::host::Net;
+use crate::waiters::{Direction, SocketId};
+use linerate_stack::{Error as HostError, Stack};
+use linerate_units::Instant;
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll};
+
+/// A socket of a host.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub(crate) net: Net,
+    id: SocketId,
+}
+
+impl Socket {
+    /// Opens a socket by `open`.
+    pub(crate) fn open<H: Copy>(
+        net: &Net,
+        id: fn(H) -> SocketId,
+        open: impl FnOnce(&mut Stack, Instant) -> Result<H, HostError>,
+    ) -> io::Result<(Self, H)> {
+        let opened = net.call(|state, now| {
+            let handle = open(&mut state.stack, now)?;
+            state.registry.insert(id(handle));
+            Ok(handle)
+        });
+        let handle = opened.map_err(Error::Host)?;
+        Ok((Self { net: net.clone(), id: id(handle) }, handle))
+    }
+
+    /// Takes over a handle that the host has opened.
+    pub(crate) fn adopt(net: &Net, id: SocketId) -> Self {
+        net.call(|state, _| state.registry.insert(id));
+        Self { net: net.clone(), id }
+    }
+
+    /// Executes `step`, which may fail with `WouldBlock`.
+    pub(crate) fn call<T>(
+        &self,
+        step: impl FnOnce(&mut Stack, Instant) -> Result<T, HostError>,
+    ) -> io::Result<T> {
+        let result = self.net.call(|state, now| step(&mut state.stack, now));
+        Ok(result.map_err(Error::Host)?)
+    }
+
+    /// Executes a step in a direction once. A refused write is noted for `writable`.
+    pub(crate) fn attempt<T>(
+        &self,
+        direction: Direction,
+        step: impl FnOnce(&mut Stack, Instant) -> Result<T, HostError>,
+    ) -> io::Result<T> {
+        let result = self.net.call(|state, now| {
+            let result = step(&mut state.stack, now);
+            if direction == Direction::Write && matches!(result, Err(HostError::WouldBlock)) {
+                state.registry.note_refused_write(self.id);
+            }
+            result
+        });
+        Ok(result.map_err(Error::Host)?)
+    }
+
+    /// Executes a step in a direction. If it would block, the task is woken at the next event.
+    pub(crate) fn poll<T>(
+        &self,
+        direction: Direction,
+        context: &Context<'_>,
+        step: impl FnOnce(&mut Stack, Instant) -> Result<T, HostError>,
+    ) -> Poll<io::Result<T>> {
+        let result = self.net.call(|state, now| {
+            let result = step(&mut state.stack, now);
+            if matches!(result, Err(HostError::WouldBlock)) {
+                if direction == Direction::Write {
+                    state.registry.note_refused_write(self.id);
+                }
+                state.registry.wait(self.id, direction, context.waker());
+            }
+            result
+        });
+        match result {
+            Err(HostError::WouldBlock) => Poll::Pending,
+            result => Poll::Ready(result.map_err(|error| Error::Host(error).into())),
+        }
+    }
+
+    /// Executes a step as soon as it does not block. Nothing is lost if the future is dropped: the
+    /// step takes effect in the poll that returns its result.
+    pub(crate) async fn wait<T>(
+        &self,
+        direction: Direction,
+        mut step: impl FnMut(&mut Stack, Instant) -> Result<T, HostError>,
+    ) -> io::Result<T> {
+        poll_fn(|context| self.poll(direction, context, &mut step)).await
+    }
+
+    /// Waits until a write was not refused since the last event about room.
+    pub(crate) async fn wait_for_room(&self) -> io::Result<()> {
+        poll_fn(|context| {
+            self.net.call(|state, _| {
+                if state.registry.is_write_blocked(self.id) {
+                    state.registry.wait(self.id, Direction::Write, context.waker());
+                    Poll::Pending
+                } else {
+                    Poll::Ready(Ok(()))
+                }
+            })
+        })
+        .await
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.net.call(|state, now| {
+            state.registry.remove(self.id);
+            // Cannot fail: the handle is not shared.
+            let _ = match self.id {
+                SocketId::Tcp(handle) => state.stack.tcp_close(now, handle),
+                SocketId::Listen(handle) => state.stack.tcp_listen_close(now, handle),
+                SocketId::Udp(handle) => state.stack.udp_close(handle),
+            };
+        });
+    }
+}

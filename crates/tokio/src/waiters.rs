@@ -1,0 +1,147 @@
+//! The tasks that wait for sockets, and the dispatch of a host's events to them.
+
+use linerate_stack::{Event, ListenHandle, Stack, TcpHandle, UdpEvent, UdpHandle};
+use linerate_tcp::Event as TcpEvent;
+use std::collections::BTreeMap;
+use std::mem;
+use std::task::Waker;
+
+/// Limit of the tasks that wait for one direction of a socket. Beyond it all are woken, and wait
+/// again if they still exist.
+const MOST_WAITERS: usize = 1_024;
+
+/// The identifier of a socket of any kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SocketId {
+    Tcp(TcpHandle),
+    Listen(ListenHandle),
+    Udp(UdpHandle),
+}
+
+/// The direction in which a task waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Read,
+    Write,
+}
+
+/// The tasks that wait for one socket.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters {
+    read: Vec<Waker>,
+    write: Vec<Waker>,
+    /// Was a write refused since the last event? Only then an event about room follows.
+    pub(crate) is_write_blocked: bool,
+}
+
+/// The waiting tasks of all sockets of a host.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    sockets: BTreeMap<SocketId, Waiters>,
+    /// The tasks to wake as soon as the host is unlocked.
+    due: Vec<Waker>,
+}
+
+impl Registry {
+    pub(crate) fn insert(&mut self, id: SocketId) {
+        self.sockets.insert(id, Waiters::default());
+    }
+
+    /// Removes a closed socket. Nothing waits for it: waiting borrows the socket.
+    pub(crate) fn remove(&mut self, id: SocketId) {
+        if let Some(waiters) = self.sockets.remove(&id) {
+            self.due.extend(waiters.read);
+            self.due.extend(waiters.write);
+        }
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = SocketId> + '_ {
+        self.sockets.keys().copied()
+    }
+
+    pub(crate) fn is_write_blocked(&self, id: SocketId) -> bool {
+        self.sockets.get(&id).is_some_and(|waiters| waiters.is_write_blocked)
+    }
+
+    pub(crate) fn note_refused_write(&mut self, id: SocketId) {
+        if let Some(waiters) = self.sockets.get_mut(&id) {
+            waiters.is_write_blocked = true;
+        }
+    }
+
+    /// Registers a task to be woken at the next event in this direction.
+    pub(crate) fn wait(&mut self, id: SocketId, direction: Direction, waker: &Waker) {
+        let Some(waiters) = self.sockets.get_mut(&id) else { return };
+        let waiting = match direction {
+            Direction::Read => &mut waiters.read,
+            Direction::Write => &mut waiters.write,
+        };
+        if waiting.iter().any(|known| known.will_wake(waker)) {
+            return;
+        }
+        if waiting.len() >= MOST_WAITERS {
+            self.due.append(waiting);
+        }
+        waiting.push(waker.clone());
+    }
+
+    /// Removes and returns the tasks to wake.
+    pub(crate) fn take_due(&mut self) -> Vec<Waker> {
+        mem::take(&mut self.due)
+    }
+
+    /// Marks the tasks that wait for `event` as due.
+    pub(crate) fn dispatch(&mut self, event: &Event, stack: &Stack) {
+        match *event {
+            Event::Tcp(handle, event) => self.dispatch_tcp(handle, event, stack),
+            Event::Incoming(handle) => self.wake(SocketId::Listen(handle), Direction::Read),
+            Event::Udp(handle, UdpEvent::Readable) => {
+                self.wake(SocketId::Udp(handle), Direction::Read);
+            }
+            Event::Udp(handle, UdpEvent::Writable) => {
+                self.wake(SocketId::Udp(handle), Direction::Write);
+            }
+            Event::Udp(handle, UdpEvent::Error) => self.wake_both(SocketId::Udp(handle)),
+            Event::EchoReply(_) | Event::EchoError(_) => {}
+        }
+    }
+
+    fn dispatch_tcp(&mut self, handle: TcpHandle, event: TcpEvent, stack: &Stack) {
+        let id = SocketId::Tcp(handle);
+        match event {
+            TcpEvent::Connected | TcpEvent::Closed => self.wake_both(id),
+            TcpEvent::Readable | TcpEvent::Urgent | TcpEvent::EndOfStream => {
+                self.wake(id, Direction::Read);
+            }
+            TcpEvent::Writable if is_worth_writing(handle, stack) => {
+                self.wake(id, Direction::Write);
+            }
+            // Calls on a stream fail when the connection has ended, not while it may recover.
+            TcpEvent::Writable | TcpEvent::SoftError | TcpEvent::PathMtu => {}
+        }
+    }
+
+    fn wake_both(&mut self, id: SocketId) {
+        self.wake(id, Direction::Read);
+        self.wake(id, Direction::Write);
+    }
+
+    fn wake(&mut self, id: SocketId, direction: Direction) {
+        let Some(waiters) = self.sockets.get_mut(&id) else { return };
+        match direction {
+            Direction::Read => self.due.append(&mut waiters.read),
+            Direction::Write => {
+                waiters.is_write_blocked = false;
+                self.due.append(&mut waiters.write);
+            }
+        }
+    }
+}
+
+/// Is at least a third of the send buffer free? A writer woken by each acknowledgement would write
+/// one segment at a time. Another event follows before the buffer is empty.
+fn is_worth_writing(handle: TcpHandle, stack: &Stack) -> bool {
+    stack.tcp(handle).is_none_or(|connection| {
+        connection.writable_bytes().saturating_mul(2) >= connection.unacknowledged_bytes()
+    })
+}
