@@ -5,6 +5,8 @@
 //! that arrived together. These are sent together and differ only in acknowledgement number and
 //! window, so they are chosen once, like a burst of data.
 
+use super::choose::Choice;
+use super::commit::Origin;
 use crate::Connection;
 use linerate_wire::SeqNum;
 
@@ -52,9 +54,7 @@ impl Connection {
 
     /// Notes that `count` of the acknowledgements of [`Connection::poll_acks`] were sent.
     pub fn note_acks(&mut self, count: u32) {
-        self.rcv.acked += self.pair() * count;
-        self.statistics.segments_sent += u64::from(count);
-        self.statistics.pure_acks_sent += u64::from(count);
+        self.commit(self.sender.last_sent, Choice::Ack { count }, Origin::Batch);
     }
 
     /// Returns SEG.ACK of a pure acknowledgement sent now.
@@ -71,7 +71,7 @@ impl Connection {
 
     /// Returns the bytes of two full segments, which one acknowledgement covers.
     #[inline(always)]
-    const fn pair(&self) -> u32 {
+    pub(super) const fn pair(&self) -> u32 {
         self.receiver.largest_segment * 2
     }
 }

@@ -41,7 +41,7 @@ impl Connection {
             Choice::Data(piece) => self.build_data(now, piece, finish, bytes),
             Choice::KeepAlive => self.build_empty(now, self.snd.nxt - 1, self.rcv.nxt, bytes),
             Choice::BareAck => self.build_bare_ack(now, bytes),
-            Choice::Ack | Choice::Nothing => {
+            Choice::Ack { .. } | Choice::Nothing => {
                 self.build_empty(now, self.empty_seq(), self.next_ack(), bytes)
             }
         }
@@ -135,7 +135,7 @@ impl Connection {
             header.urgent = pointer;
         }
         let header = self.write_header(now, &header, EcnSignals::OPTION_WITH_DATA, bytes);
-        let cut = if piece.burst { self.cut_size() } else { None };
+        let cut = if piece.segments > 1 { self.cut_size() } else { None };
         let data = Data { cut, ..Data::whole(piece.seq, piece.length) };
         self.write_payload(header, data, finish, ecn, bytes)
     }

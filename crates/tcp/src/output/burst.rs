@@ -7,6 +7,7 @@
 
 use super::Finish;
 use super::choose::{Choice, Piece};
+use super::commit::Origin;
 use crate::Connection;
 use crate::ecn::EcnSignals;
 use crate::receive::saturated;
@@ -59,17 +60,11 @@ impl Connection {
     /// Notes that `segments` of the burst of [`Connection::poll_burst`] were sent.
     pub fn note_burst(&mut self, segments: u32) {
         let length = self.full_segment() * segments;
-        self.snd.nxt += length;
-        self.snd.max = self.snd.nxt;
-        if self.agreement.selective_acks {
-            self.sender.scoreboard.extend_burst(length);
-        }
+        let seq = self.snd.nxt;
+        let piece = Piece { seq, length, fin: false, probe: false, segments };
+        self.commit(self.sender.last_sent, Choice::Data(piece), Origin::Batch);
         let burst = self.expectation.burst();
         self.limit_burst(burst.saturating_sub(u8::try_from(segments).unwrap_or(burst)));
-        self.sender.pacer.on_sent(length);
-        self.statistics.segments_sent += u64::from(segments);
-        self.statistics.data_segments_sent += u64::from(segments);
-        self.statistics.bytes_sent += u64::from(length);
     }
 
     /// Whether a burst [noted](Connection::note_burst) at `now` has used up the windows, so that
@@ -78,7 +73,7 @@ impl Connection {
     pub fn falls_silent_after_burst(&mut self, now: Instant) -> bool {
         let is_silent = self.has_used_the_windows();
         if is_silent {
-            self.note_output_ended(now);
+            self.end_output(now);
         }
         is_silent
     }
@@ -123,8 +118,8 @@ impl Connection {
                 let unsent = self.sender.buffer.end() + pushed - piece.seq;
                 let burst =
                     self.segments_let_go(unsent, full, self.sender.pacer.left_in_one_frame());
-                piece.length = full * self.fitting(room, full).min(burst.into()).max(1);
-                piece.burst = piece.length > full;
+                piece.segments = self.fitting(room, full).min(burst.into()).max(1);
+                piece.length = full * piece.segments;
                 0
             }
         }
@@ -155,7 +150,7 @@ impl Connection {
     /// application's share of the buffer.
     #[cold]
     pub(super) fn wait_to_grow(&mut self, now: Instant) {
-        self.note_output_ended(now);
+        self.end_output(now);
         self.sender.account.note_application_limited(self.sender.scoreboard.in_flight());
     }
 
@@ -203,14 +198,6 @@ impl Connection {
     /// Returns the data bytes of each segment of a burst.
     pub(super) fn cut_size(&self) -> Option<NonZeroU16> {
         u16::try_from(self.full_segment()).ok().and_then(NonZeroU16::new)
-    }
-
-    /// Returns the number of segments of a choice.
-    pub(super) fn segments_of(&self, choice: Choice) -> u32 {
-        match choice {
-            Choice::Data(piece) if piece.burst => piece.length / self.full_segment(),
-            _ => 1,
-        }
     }
 
     /// Checks that segments of a burst would also be chosen individually.

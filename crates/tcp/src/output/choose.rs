@@ -26,8 +26,8 @@ pub(super) enum Choice {
     Data(Piece),
     /// An acknowledgement that must precede data, without SACK blocks.
     BareAck,
-    /// A pure acknowledgement.
-    Ack,
+    /// Pure acknowledgements; more than one only as a batch.
+    Ack { count: u32 },
     /// An acknowledgement with an old sequence number, so that the peer answers.
     KeepAlive,
 }
@@ -42,8 +42,19 @@ pub(super) struct Piece {
     pub(super) fin: bool,
     /// Whether it probes a closed window: `snd.nxt` stays.
     pub(super) probe: bool,
-    /// Several full segments, to be cut by the link.
-    pub(super) burst: bool,
+    /// Number of segments; more than one full segment is cut by the link.
+    pub(super) segments: u32,
+}
+
+impl Choice {
+    /// Returns the number of segments.
+    pub(super) const fn segments(self) -> u32 {
+        match self {
+            Self::Ack { count } => count,
+            Self::Data(piece) => piece.segments,
+            _ => 1,
+        }
+    }
 }
 
 impl Piece {
@@ -64,7 +75,7 @@ impl Connection {
             return Choice::Data(piece);
         }
         if self.ack_due && self.state != State::SynSent {
-            return Choice::Ack;
+            return Choice::Ack { count: 1 };
         }
         if self.keep_alive_due { Choice::KeepAlive } else { Choice::Nothing }
     }
@@ -168,7 +179,7 @@ impl Connection {
             length,
             fin: self.sender.fin() && length == available,
             probe: false,
-            burst: false,
+            segments: 1,
         }
     }
 

@@ -9,8 +9,10 @@
 //! the same. In every test a twin without prediction must send and record the same.
 
 use super::build::Data;
+use super::choose::{Choice, Piece};
+use super::commit::Origin;
+use super::idle::Reason;
 use super::{Finish, Transmit};
-use crate::timers::Timer;
 use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
@@ -80,9 +82,9 @@ impl Connection {
         may_leave.then_some(Rest { length, in_flight })
     }
 
-    /// The same of a connection that is being closed, and that hears in order and misses nothing
-    /// all the same: its FIN with the rest, for which no other segment is waited for, or an
-    /// acknowledgement. Does the FIN go with it?
+    /// Returns the only segment that may be sent by a closing connection that is not in recovery:
+    /// the rest of the data with the FIN, or an acknowledgement. Also returns whether it has the
+    /// FIN.
     #[inline(always)]
     fn predict_last_output(&self) -> Option<(Rest, bool)> {
         let is_closing = self.state.is_synchronized() && self.state != State::Established;
@@ -108,19 +110,19 @@ impl Connection {
         may_leave.then_some((Rest { length, in_flight }, true))
     }
 
-    /// Is nothing due that a header as usual does not say, and nothing to be sent again?
+    /// Whether only data and acknowledgements are due, and nothing is to be retransmitted.
     #[inline(always)]
     pub(super) const fn is_usual(&self) -> bool {
         self.expectation.is_plain() && self.sends_nothing_again()
     }
 
-    /// Is the pacer open, and nothing to be sent again?
+    /// Whether the pacer is open, and nothing is to be retransmitted.
     #[inline(always)]
     const fn sends_nothing_again(&self) -> bool {
         self.sender.pacer.is_open() && self.snd.nxt.number() == self.snd.max.number()
     }
 
-    /// Writes the segment that [`Connection::predict_output`] says, and remembers it.
+    /// Writes and records the segment that [`Connection::predict_output`] has returned.
     #[inline(always)]
     pub(super) fn send_predicted(
         &mut self,
@@ -133,14 +135,13 @@ impl Connection {
         let sum = if rest.length > 0 {
             self.send_rest(now, rest, bytes)
         } else {
-            self.ack_is_said(now);
             self.send_ack(now, bytes)
         };
         self.write_rest(seq, rest, sum, finish, bytes)
     }
 
-    /// The only segment that may leave now, if that is plain to see, of a connection that predicts
-    /// no header: of one that is being opened, or closed.
+    /// Sends the only segment that may be sent, if it is predictable, of a connection that is
+    /// opening or closing, and so predicts no header.
     #[inline(never)]
     pub(super) fn send_control(
         &mut self,
@@ -159,26 +160,24 @@ impl Connection {
     fn send_last(&mut self, now: Instant, finish: Finish, bytes: &mut [u8]) -> Option<Control> {
         let (rest, fin) = self.predict_last_output()?;
         if !fin {
-            self.ack_is_said(now);
             let sum = self.send_ack(now, bytes);
             return Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: false });
         }
         if rest.length > 0 && finish != Finish::Nothing {
-            // Whoever takes it may want to gather its data.
+            // A link with scatter-gather may want the data in place.
             return None;
         }
         let seq = self.snd.nxt;
         let pushed = if rest.length > 0 { TcpFlags::PSH } else { TcpFlags::empty() };
-        let was_idle = self.snd.flight() == 0;
-        self.remember_rest(now, rest.length, seq + rest.length + 1, was_idle);
+        self.commit_rest(now, rest.length, true);
         let sum = self.write_alone(now, seq, TcpFlags::ACK | TcpFlags::FIN | pushed, bytes);
-        self.note_nothing_unsent(now);
+        self.end_output_all_sent(now);
         let Transmit { sum, ecn, .. } = self.write_rest(seq, rest, sum, finish, bytes);
         Some(Control { length: rest.length, sum, ecn, is_syn: false })
     }
 
-    /// Our SYN, or SYN-ACK, that leaves for the first time, with the options that nearly all have
-    /// and with nothing else to be told; nothing may leave after it.
+    /// Sends our first SYN or SYN-ACK, if it has the options of most, and nothing may be sent after
+    /// it.
     #[inline(always)]
     fn send_first_syn(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Control> {
         let answers = match self.state {
@@ -206,17 +205,12 @@ impl Connection {
         let mss = self.path.mss() as u16;
         let (shift, stamp) = (self.agreement.receive_shift, self.timestamps.stamp(now));
         let sum = header.emit_syn(mss, shift, stamp, bytes);
-        self.statistics.segments_sent += 1;
-        self.record_first_syn(now, flags, 0);
-        if answers {
-            self.record_acknowledged(self.rcv.nxt);
-        }
-        self.note_output_ended(now);
+        self.commit(now, Choice::Syn { length: 0 }, Origin::Predicted { is_alone: true });
+        self.end_output(now);
         Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: true })
     }
 
-    /// Writes the data of a segment whose header is there, with this sum, and is remembered: what
-    /// is known of it otherwise need not be kept for that.
+    /// Writes the data of a recorded segment behind its header, whose checksum is `sum`.
     #[inline(always)]
     fn write_rest(
         &self,
@@ -231,49 +225,45 @@ impl Connection {
         self.write_payload((HEADER, sum), data, finish, ecn, bytes)
     }
 
-    /// Remembers that an acknowledgement leaves, and writes its header: the sum of that.
+    /// Records and writes a pure acknowledgement, and returns its checksum.
     #[inline(always)]
     fn send_ack(&mut self, now: Instant, bytes: &mut [u8]) -> Sum {
-        self.statistics.segments_sent += 1;
-        self.statistics.pure_acks_sent += 1;
-        self.write_alone(now, self.snd.nxt, TcpFlags::ACK, bytes)
-    }
-
-    /// Writes the header of an acknowledgement or a FIN, and remembers what it tells.
-    #[inline(never)]
-    fn write_alone(&mut self, now: Instant, seq: SeqNum, flags: TcpFlags, bytes: &mut [u8]) -> Sum {
-        let sum = self.write_predicted(now, seq, flags, bytes);
-        self.record_acknowledged(self.rcv.nxt);
+        self.end_output_after_ack(now);
+        let sum = self.write_alone(now, self.snd.nxt, TcpFlags::ACK, bytes);
+        let origin = Origin::Predicted { is_alone: false };
+        self.commit(now, Choice::Ack { count: 1 }, origin);
         sum
     }
 
-    /// What [`Connection::note_nothing_unsent`] does, for an acknowledgement alone. If all that was ever
-    /// sent is acknowledged, and it was done since, it has found no flight, nobody who is busy and
-    /// an application that limits us, and would find them again: who only receives does it once.
-    #[inline(always)]
-    fn ack_is_said(&mut self, now: Instant) {
-        if self.snd.una == self.snd.nxt && self.sender.usage.is_nothing_until(self.snd.nxt) {
-            self.output_due = false;
-            self.sender.held_back = false;
-        } else {
-            self.note_nothing_unsent(now);
-        }
-    }
-
-    /// Remembers that the rest leaves, and writes its header: the sum of that. The header comes
-    /// last, so that nothing of it has to be kept meanwhile.
+    /// Records the rest of the written data, writes its header, and returns the checksum of that.
     #[inline(never)]
     fn send_rest(&mut self, now: Instant, rest: Rest, bytes: &mut [u8]) -> Sum {
         let seq = self.snd.nxt;
-        let was_idle = self.snd.flight() == 0;
-        self.remember_rest(now, rest.length, seq + rest.length, was_idle);
-        self.rest_is_said(now, rest.in_flight, was_idle);
-        let sum = self.write_predicted(now, seq, TcpFlags::ACK | TcpFlags::PSH, bytes);
-        self.record_acknowledged(self.rcv.nxt);
-        sum
+        let is_alone = self.commit_rest(now, rest.length, false);
+        self.end_output_for(now, Reason::RestSent { in_flight: rest.in_flight, is_alone });
+        self.write_predicted(now, seq, TcpFlags::ACK | TcpFlags::PSH, bytes)
     }
 
-    /// Writes the header of a segment that begins at `seq`, with timestamps; its sum.
+    /// Records the rest of the written data. Returns whether it is alone in flight.
+    #[inline(always)]
+    fn commit_rest(&mut self, now: Instant, length: u32, fin: bool) -> bool {
+        let is_alone = self.snd.flight() == 0;
+        if is_alone {
+            self.restart_after_idle_time(now);
+        }
+        let piece = Piece { seq: self.snd.nxt, length, fin, probe: false, segments: 1 };
+        self.commit(now, Choice::Data(piece), Origin::Predicted { is_alone });
+        is_alone
+    }
+
+    /// Writes the header of an acknowledgement or a FIN.
+    #[inline(never)]
+    fn write_alone(&mut self, now: Instant, seq: SeqNum, flags: TcpFlags, bytes: &mut [u8]) -> Sum {
+        self.write_predicted(now, seq, flags, bytes)
+    }
+
+    /// Writes the header of a segment that begins at `seq`, with timestamps, and returns its
+    /// checksum.
     #[inline(always)]
     fn write_predicted(
         &mut self,
@@ -284,50 +274,5 @@ impl Connection {
     ) -> Sum {
         let header = self.header(seq, self.rcv.nxt, flags);
         header.emit_timestamped(self.timestamps.stamp(now), bytes)
-    }
-
-    /// What remains of what was written leaves up to `end`, with `length` bytes of new data and
-    /// nothing else in it but what has to be told.
-    #[inline(always)]
-    fn remember_rest(&mut self, now: Instant, length: u32, end: SeqNum, was_idle: bool) {
-        self.statistics.segments_sent += 1;
-        self.statistics.data_segments_sent += u64::from(length > 0);
-        self.statistics.bytes_sent += u64::from(length);
-        let left = self.snd.nxt;
-        (self.snd.nxt, self.snd.max) = (end, end);
-        if was_idle {
-            self.restart_after_idle_time(now);
-            self.sender.record_first_sent(now, left, end);
-            if !self.timers.is_set(Timer::Retransmit) {
-                self.watch_alone(now);
-            }
-        } else {
-            self.sender.record_sent(now, left, end, false);
-            self.watch(now);
-        }
-        self.acks.on_data_sent();
-        if length > 0 {
-            self.sender.small_end = end;
-        }
-        self.sender.last_sent = now;
-        self.sender.pacer.on_sent(length);
-        self.timers.clear(Timer::Persist);
-    }
-
-    /// What [`Connection::note_nothing_unsent`] does, after data: the application is what limits us, or the
-    /// window. For what is alone in flight the timer is right.
-    #[inline(always)]
-    fn rest_is_said(&mut self, now: Instant, in_flight: u32, is_alone: bool) {
-        self.output_due = false;
-        self.sender.held_back = false;
-        self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
-        self.note_all_sent(now);
-        // Less than a full segment never fills a congestion window.
-        if is_alone || in_flight < self.sender.congestion.window().cwnd() {
-            self.sender.account.note_application_limited(in_flight);
-        }
-        if !is_alone {
-            self.watch_tail(now);
-        }
     }
 }

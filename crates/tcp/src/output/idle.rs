@@ -1,0 +1,154 @@
+//! The end of output. [`Connection::end_output`] is the only function that decides that nothing
+//! more can be sent until something happens, and notes why.
+
+use super::choose::Choice;
+use crate::Connection;
+use crate::send::Writes;
+use crate::timers::Timer;
+use linerate_units::Instant;
+
+/// The reason why nothing more can be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// Windows, pacing, the Nagle algorithm, or a search of the path MTU hold data back.
+    HeldBack,
+    /// Everything was sent, and nothing is marked lost.
+    AllSent,
+    /// A predicted segment has sent the rest of the data. `in_flight` bytes are in flight now;
+    /// `is_alone` if none were before.
+    RestSent { in_flight: u32, is_alone: bool },
+}
+
+impl Connection {
+    /// Notes that nothing more can be sent until something happens.
+    #[inline(never)]
+    pub(super) fn end_output(&mut self, now: Instant) {
+        let sender = &self.sender;
+        if sender.writes == Writes::Limited {
+            self.report_low_water();
+        }
+        let sender = &self.sender;
+        if !sender.has_unsent(self.snd.nxt)
+            && sender.scoreboard.lost() == 0
+            && !sender.path.is_awake()
+        {
+            self.end_output_all_sent(now);
+        } else {
+            self.end_output_for(now, Reason::HeldBack);
+        }
+    }
+
+    /// Notes that nothing more can be sent, since everything was.
+    pub(super) fn end_output_all_sent(&mut self, now: Instant) {
+        self.end_output_for(now, Reason::AllSent);
+    }
+
+    /// Notes that nothing more can be sent after a predicted acknowledgement. Nothing is to be
+    /// noted if all data ever sent is acknowledged, and this has been noted before: a connection
+    /// that only receives does so once.
+    #[inline(always)]
+    pub(super) fn end_output_after_ack(&mut self, now: Instant) {
+        if self.snd.una == self.snd.nxt && self.sender.usage.is_nothing_until(self.snd.nxt) {
+            self.output_due = false;
+            self.sender.held_back = false;
+        } else {
+            self.end_output_all_sent(now);
+        }
+    }
+
+    // Inlined, so that each reason keeps its own parts only.
+    #[inline(always)]
+    pub(super) fn end_output_for(&mut self, now: Instant, reason: Reason) {
+        let is_held_back = reason == Reason::HeldBack;
+        self.output_due = false;
+        self.sender.probe_due = false;
+        self.sender.held_back = is_held_back && self.is_limited_by_congestion_control();
+        self.sender.usage.note(self.snd.una, self.snd.nxt, self.snd.flight());
+        match reason {
+            Reason::RestSent { .. } => self.note_all_sent(now),
+            Reason::HeldBack | Reason::AllSent => self.note_occupation(now),
+        }
+        self.note_application_limit(reason);
+        if is_held_back {
+            self.watch_small_window(now);
+            self.watch_pacer(now);
+            if self.sender.path.is_awake() {
+                self.watch_path(now);
+            }
+        }
+        // For a segment alone in flight the timer was set just now.
+        if !matches!(reason, Reason::RestSent { is_alone: true, .. }) {
+            self.watch_tail(now);
+        }
+    }
+
+    /// Notes whether the sender is application-limited (draft-ietf-ccwg-bbr §4.1.2.4): an empty
+    /// send queue is, unless the flight fills the window.
+    #[inline(always)]
+    fn note_application_limit(&mut self, reason: Reason) {
+        let sender = &mut self.sender;
+        let (in_flight, is_below_window) = match reason {
+            Reason::RestSent { in_flight, is_alone } => (in_flight, is_alone),
+            Reason::AllSent => (sender.scoreboard.in_flight(), false),
+            Reason::HeldBack if sender.has_unsent(self.snd.nxt) || sender.scoreboard.lost() > 0 => {
+                return;
+            }
+            // A path probe is awaited.
+            Reason::HeldBack => (sender.scoreboard.in_flight(), false),
+        };
+        // Less than a full segment never fills a congestion window.
+        if is_below_window || in_flight < sender.congestion.window().cwnd() {
+            sender.account.note_application_limited(in_flight);
+        }
+    }
+
+    /// Whether certainly nothing else can be sent after `choice`. A pure acknowledgement was chosen
+    /// because there was no data to send with it.
+    pub(super) fn is_last_segment(&self, choice: Choice) -> bool {
+        let asks = self.is_asked_besides();
+        match choice {
+            Choice::Ack { .. } => !asks && self.sender.path.ready().is_none(),
+            Choice::Data(_) => {
+                let waits = self.sender.has_unsent(self.snd.nxt) || self.sender.loss.retransmit_due;
+                !asks && !waits && self.is_outside_recovery()
+            }
+            Choice::Syn { .. } => !asks && !self.may_send(),
+            Choice::BareAck | Choice::KeepAlive | Choice::Nothing => false,
+        }
+    }
+
+    /// Whether output other than data is due.
+    pub(super) fn is_asked_besides(&self) -> bool {
+        self.ack_due || self.keep_alive_due || self.first_due
+    }
+
+    /// Whether data is unsent because of the congestion window or pacing, not the peer's window.
+    fn is_limited_by_congestion_control(&self) -> bool {
+        let is_full = self.sender.has_unsent(self.snd.nxt)
+            && self.is_window_full()
+            && self.sender.congestion.window().cwnd() < self.snd.wnd;
+        is_full || self.waits_for_pacer() || self.waits_for_path_probe()
+    }
+
+    /// Whether a full segment waits for the congestion window. Further data behind it changes
+    /// nothing.
+    #[inline]
+    pub(crate) fn waits_for_window(&self) -> bool {
+        let waits = self.sender.buffer.end() - self.snd.nxt;
+        waits >= self.full_segment() && self.is_window_full() && self.sender.path.ready().is_none()
+    }
+
+    /// Starts the persist timer if data waits and nothing is in flight, since no acknowledgement
+    /// will arrive (RFC 9293 §3.8.6.1).
+    fn watch_small_window(&mut self, now: Instant) {
+        let stuck = self.state.sends_data()
+            && self.snd.nxt == self.snd.una
+            && self.sender.has_unsent(self.snd.nxt)
+            && !self.timers.is_set(Timer::Retransmit)
+            && !self.waits_for_pacer();
+        if stuck && !self.timers.is_set(Timer::Persist) {
+            let interval = self.persist_interval();
+            self.timers.set(Timer::Persist, now, interval);
+        }
+    }
+}
