@@ -81,6 +81,11 @@ impl Answer {
         Self { result: Ok(value), output: Output::Nothing }
     }
 
+    /// Returns a count, and data with it.
+    pub(crate) fn of_count(count: usize, output: Output) -> Self {
+        Self { result: Ok(i64::try_from(count).unwrap_or(i64::MAX)), output }
+    }
+
     pub(crate) const fn error(errno: Errno) -> Self {
         Self { result: Err(errno), output: Output::Nothing }
     }

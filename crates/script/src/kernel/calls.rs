@@ -1,7 +1,7 @@
 //! System calls, executed by the kernel.
 
+use super::descriptors::Descriptors;
 use super::polling::{epoll_control, epoll_wait, ioctl, poll_all};
-use super::worker::Table;
 use crate::machine::{Answer, Output};
 use crate::syntax::{Call, Errno, OptionValue, Settings, SocketOption, Transfer};
 use linerate_link::kernel_socket;
@@ -20,18 +20,29 @@ use std::sync::Arc;
 const OPTION_ROOM: usize = 512;
 
 /// Executes a call, which may wait.
-pub(super) fn perform(call: &Call, name: i32, table: &Table, settings: &Settings) -> Answer {
-    attempt(call, name, table, settings).unwrap_or_else(|error| Answer::error(errno(&error)))
+pub(super) fn perform(
+    call: &Call,
+    name: i32,
+    descriptors: &Descriptors,
+    settings: &Settings,
+) -> Answer {
+    attempt(call, name, descriptors, settings).unwrap_or_else(|error| Answer::error(errno(&error)))
 }
 
-fn attempt(call: &Call, name: i32, table: &Table, settings: &Settings) -> io::Result<Answer> {
-    let socket = |fd| table.get(fd).ok_or_else(|| io::Error::from_raw_os_error(Errno::BADF.0));
+fn attempt(
+    call: &Call,
+    name: i32,
+    descriptors: &Descriptors,
+    settings: &Settings,
+) -> io::Result<Answer> {
+    let socket =
+        |fd| descriptors.get(fd).ok_or_else(|| io::Error::from_raw_os_error(Errno::BADF.0));
     let zero = |()| Answer::of(0);
     Ok(match call {
         Call::Socket { nonblocking } => {
             let flags = flags(*nonblocking);
             let made = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
-            table.insert(name, made);
+            descriptors.insert(name, made);
             Answer::of(name.into())
         }
         Call::Bind { fd, address } => {
@@ -41,7 +52,7 @@ fn attempt(call: &Call, name: i32, table: &Table, settings: &Settings) -> io::Re
         Call::Listen { fd, backlog } => listen(&*socket(*fd)?, *backlog).map(zero)?,
         Call::Accept { fd, nonblocking } => {
             let made = accept_with(&*socket(*fd)?, flags(*nonblocking))?;
-            table.insert(name, made);
+            descriptors.insert(name, made);
             Answer::of(name.into())
         }
         Call::Connect { fd, address } => {
@@ -52,12 +63,13 @@ fn attempt(call: &Call, name: i32, table: &Table, settings: &Settings) -> io::Re
             let flags = RecvFlags::from_bits_retain(bits(transfer.flags));
             let (count, _) = recv(&*socket(transfer.fd)?, &mut bytes[..], flags)?;
             bytes.truncate(count);
-            Answer { result: Ok(wide(count)), output: Output::Bytes(bytes) }
+            Answer::of_count(count, Output::Bytes(bytes))
         }
         Call::Write(transfer) => {
-            Answer::of(wide(write(&*socket(transfer.fd)?, transfer, settings)?))
+            let written = write(&*socket(transfer.fd)?, transfer, settings)?;
+            Answer::of_count(written, Output::Nothing)
         }
-        Call::Close { fd } => close(table, *fd)?,
+        Call::Close { fd } => close(descriptors, *fd)?,
         Call::Shutdown { fd, how } => {
             let how = [Shutdown::Read, Shutdown::Write, Shutdown::Both]
                 .get(usize::try_from(*how).unwrap_or(usize::MAX))
@@ -77,9 +89,9 @@ fn attempt(call: &Call, name: i32, table: &Table, settings: &Settings) -> io::Re
         Call::SetFlags { fd, flags } => {
             fcntl_setfl(&*socket(*fd)?, OFlags::from_bits_retain(bits(*flags))).map(zero)?
         }
-        Call::Poll { entries, timeout } => poll_all(entries, *timeout, table)?,
+        Call::Poll { entries, timeout } => poll_all(entries, *timeout, descriptors)?,
         Call::EpollCreate => {
-            table.insert(name, epoll::create(epoll::CreateFlags::CLOEXEC)?);
+            descriptors.insert(name, epoll::create(epoll::CreateFlags::CLOEXEC)?);
             Answer::of(name.into())
         }
         Call::EpollControl { epoll, operation, fd, event } => {
@@ -113,8 +125,9 @@ fn write(socket: &OwnedFd, transfer: &Transfer, settings: &Settings) -> io::Resu
 }
 
 /// Closes a socket immediately, and not when the last reference is dropped.
-fn close(table: &Table, fd: i32) -> io::Result<Answer> {
-    let socket = table.remove(fd).ok_or_else(|| io::Error::from_raw_os_error(Errno::BADF.0))?;
+fn close(descriptors: &Descriptors, fd: i32) -> io::Result<Answer> {
+    let socket =
+        descriptors.remove(fd).ok_or_else(|| io::Error::from_raw_os_error(Errno::BADF.0))?;
     drop(Arc::try_unwrap(socket).map_err(|_| io::Error::other("the socket is in use"))?);
     Ok(Answer::of(0))
 }
@@ -155,10 +168,6 @@ fn bytes_of(value: &OptionValue) -> Vec<u8> {
 
 fn errno(error: &io::Error) -> Errno {
     Errno(error.raw_os_error().unwrap_or(0))
-}
-
-pub(super) fn wide(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 fn narrow(number: i64) -> i32 {

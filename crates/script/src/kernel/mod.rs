@@ -2,6 +2,7 @@
 //! device through which the script exchanges packets, and real time.
 
 mod calls;
+mod descriptors;
 mod polling;
 mod worker;
 

@@ -1,7 +1,6 @@
 //! `poll`, `epoll` and `ioctl`, executed by the kernel.
 
-use super::calls::wide;
-use super::worker::Table;
+use super::descriptors::Descriptors;
 use crate::machine::{Answer, Output};
 use crate::syntax::{EpollEvent, EpollOperation, Errno, PollEntry};
 use linerate_link::{kernel_socket, kernel_tcp};
@@ -13,8 +12,12 @@ use std::os::fd::OwnedFd;
 const LONGEST: i64 = 60_000;
 
 /// Executes `poll`.
-pub(super) fn poll_all(entries: &[PollEntry], timeout: i64, table: &Table) -> io::Result<Answer> {
-    let sockets: Vec<_> = entries.iter().map(|entry| table.get(entry.fd)).collect();
+pub(super) fn poll_all(
+    entries: &[PollEntry],
+    timeout: i64,
+    descriptors: &Descriptors,
+) -> io::Result<Answer> {
+    let sockets: Vec<_> = entries.iter().map(|entry| descriptors.get(entry.fd)).collect();
     let mut asked = Vec::new();
     for (entry, socket) in entries.iter().zip(&sockets) {
         let Some(socket) = socket else { return Err(io::Error::from_raw_os_error(Errno::BADF.0)) };
@@ -25,7 +28,7 @@ pub(super) fn poll_all(entries: &[PollEntry], timeout: i64, table: &Table) -> io
         .then(|| Timespec { tv_sec: timeout / 1_000, tv_nsec: timeout % 1_000 * 1_000_000 });
     let count = poll(&mut asked, timeout.as_ref())?;
     let found = asked.iter().map(|entry| entry.revents().bits().into()).collect();
-    Ok(Answer { result: Ok(wide(count)), output: Output::Events(found) })
+    Ok(Answer::of_count(count, Output::Events(found)))
 }
 
 /// Executes `ioctl`.
@@ -71,5 +74,5 @@ pub(super) fn epoll_wait(epoll: &OwnedFd, most: usize, timeout: i64) -> io::Resu
         data: i64::from_ne_bytes({ event.data }.u64().to_ne_bytes()),
     };
     let found = events.iter().map(event).collect();
-    Ok(Answer { result: Ok(wide(count)), output: Output::Epoll(found) })
+    Ok(Answer::of_count(count, Output::Epoll(found)))
 }

@@ -1,47 +1,23 @@
 //! The application's thread, which executes one system call after the other. Each may wait.
 
 use super::calls::perform;
+use super::descriptors::Descriptors;
 use crate::machine::Answer;
 use crate::syntax::{Call, Settings};
 use linerate_link::{Doorbell, MonotonicClock};
 use linerate_units::{Clock, Instant};
-use rustix::net::Shutdown;
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
-
-/// The kernel's sockets, by their numbers in the script.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Table(Arc<Mutex<BTreeMap<i32, Arc<OwnedFd>>>>);
-
-impl Table {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<i32, Arc<OwnedFd>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn get(&self, name: i32) -> Option<Arc<OwnedFd>> {
-        self.lock().get(&name).cloned()
-    }
-
-    pub(super) fn insert(&self, name: i32, socket: OwnedFd) {
-        self.lock().insert(name, Arc::new(socket));
-    }
-
-    /// Removes a socket, which closes it: no call is in progress that holds another reference.
-    pub(super) fn remove(&self, name: i32) -> Option<Arc<OwnedFd>> {
-        self.lock().remove(&name)
-    }
-}
 
 /// The application's thread.
 #[derive(Debug)]
 pub(super) struct Worker {
     calls: Sender<(Call, i32)>,
     answers: Receiver<(Instant, Answer)>,
-    table: Table,
+    descriptors: Descriptors,
 }
 
 impl Worker {
@@ -49,8 +25,8 @@ impl Worker {
     pub(super) fn start(doorbell: Doorbell, settings: &Settings) -> io::Result<Self> {
         let (calls, to_do) = channel::<(Call, i32)>();
         let (done, answers) = channel();
-        let table = Table::default();
-        let (own, settings) = (table.clone(), settings.clone());
+        let descriptors = Descriptors::default();
+        let (own, settings) = (descriptors.clone(), settings.clone());
         Builder::new().name("application".to_owned()).spawn(move || {
             for (call, name) in to_do {
                 let answer = perform(&call, name, &own, &settings);
@@ -60,7 +36,7 @@ impl Worker {
                 doorbell.ring();
             }
         })?;
-        Ok(Self { calls, answers, table })
+        Ok(Self { calls, answers, descriptors })
     }
 
     /// Starts a call.
@@ -76,15 +52,13 @@ impl Worker {
 
     /// Returns a socket, for instance to read `TCP_INFO`.
     pub(super) fn socket(&self, name: i32) -> Option<Arc<OwnedFd>> {
-        self.table.get(name)
+        self.descriptors.get(name)
     }
 }
 
 /// Wakes a waiting call, so that the thread ends, and the namespace with it.
 impl Drop for Worker {
     fn drop(&mut self) {
-        for socket in self.table.lock().values() {
-            let _ = rustix::net::shutdown(&**socket, Shutdown::Both);
-        }
+        self.descriptors.shut_down_sockets();
     }
 }

@@ -2,6 +2,7 @@
 
 mod calls;
 mod epoll;
+mod epoll_calls;
 mod error_queue;
 mod errors;
 mod fast_open;

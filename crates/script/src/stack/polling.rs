@@ -20,8 +20,7 @@ impl StackMachine {
         if count == 0 && self.is_before(timeout, began) {
             return None;
         }
-        let value = i64::try_from(count).unwrap_or(i64::MAX);
-        Some(Ok(Answer { result: Ok(value), output: Output::Events(found) }))
+        Some(Ok(Answer::of_count(count, Output::Events(found))))
     }
 
     /// May a call that started at `began` wait longer? The timeout is in milliseconds; a negative
