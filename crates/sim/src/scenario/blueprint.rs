@@ -1,23 +1,15 @@
 //! A blueprint: a scenario with all numbers read and checked, which can be run many times.
 
+use super::hosts::{HostPlan, MOST_HOSTS};
 use super::media::{Attachment, MediumPlan};
 use super::programs::{DialoguePlan, GeneratorPlan, ProgramPlans, TransferPlan};
-use super::relays::{RelayKind, RelayPlan, read_address};
+use super::relays::{RelayKind, RelayPlan};
 use super::topology::Topology;
-use crate::machine::MachineParameters;
-use crate::nic::NicParameters;
-use crate::parameter::{ParameterError, Section, Settings};
+use crate::parameter::{ParameterError, Settings};
 use crate::published::Published;
-use linerate_stack::{Medium as Framing, SMALLEST_MTU};
-use linerate_tcp::{AckRule, Config, EcnRule, Profile};
+use linerate_stack::Medium as Framing;
+use linerate_tcp::Config;
 use linerate_units::{Rate, Span};
-use std::net::Ipv4Addr;
-
-/// Upper limit of the hosts: the number of a host is two bytes of its addresses, and the NICs of
-/// routers need some.
-const MOST_HOSTS: u64 = 10_000;
-/// Upper limit of the initial window, in segments.
-const MOST_SEGMENTS: u64 = 65_535;
 
 /// A scenario with all numbers read and checked.
 #[derive(Clone, Debug)]
@@ -34,23 +26,6 @@ pub struct Blueprint {
     pub(super) limit: Span,
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct HostPlan {
-    pub(super) name: String,
-    /// Name of the host, or of its group, in the scenario.
-    pub(super) group: String,
-    pub(super) machine: MachineParameters,
-    pub(super) nic: NicParameters,
-    pub(super) tcp: Config,
-    /// Whether its IP identification counts packets.
-    pub(super) count_packets: bool,
-    /// Largest IP packet.
-    pub(super) mtu: usize,
-    pub(super) attachment: Attachment,
-    /// Its address, or `None` for the next one.
-    pub(super) address: Option<Ipv4Addr>,
-}
-
 /// The parameters of a transfer in the scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct TransferFacts<'a> {
@@ -64,31 +39,6 @@ pub struct TransferFacts<'a> {
     pub write_size: usize,
     /// Buffer size of a read.
     pub read_size: usize,
-}
-
-/// Parameters of a run. `None` keeps the value of the scenario.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct TransferOptions {
-    /// Bytes to transfer.
-    pub bytes: Option<u64>,
-    /// Send buffer in bytes.
-    pub send_buffer: Option<usize>,
-    /// Receive buffer in bytes.
-    pub receive_buffer: Option<usize>,
-    /// Bytes of a write.
-    pub write_size: Option<usize>,
-    /// Buffer size of a read.
-    pub read_size: Option<usize>,
-    /// Whether the received bytes are verified.
-    pub verify: bool,
-    /// TCP configuration of all connections.
-    pub config: Option<Config>,
-    /// Largest IP packet of all hosts.
-    pub mtu: Option<usize>,
-    /// Upper limit of the simulated time.
-    pub limit: Option<Span>,
-    /// Whether every invariant is checked after every event.
-    pub checks: bool,
 }
 
 impl Blueprint {
@@ -278,105 +228,4 @@ impl Blueprint {
         let nics = self.relays.iter().flat_map(|relay| relay.nics.iter().map(|nic| nic.attachment));
         hosts.chain(nics).filter(|attachment| attachment.medium == medium).collect()
     }
-}
-
-impl HostPlan {
-    /// Reads a host or a group of equal hosts, each `step` metres further along the cable.
-    fn read_group(
-        settings: &Settings,
-        name: &str,
-        media: &[MediumPlan],
-    ) -> Result<Vec<Self>, ParameterError> {
-        let section = settings.section(format!("hosts.{name}"));
-        if !settings.names(&format!("hosts.{name}.nics")).is_empty() {
-            return Err(ParameterError::Topology(format!(
-                "{name} has several NICs and is no router: make it [routers.{name}], or remove \
-                [hosts.{name}.nics]"
-            )));
-        }
-        let one = Self::read(&section, name, media)?;
-        if !section.has("count") {
-            return Ok(vec![one]);
-        }
-        let (count, step) =
-            (section.count_within("count", 1..=MOST_HOSTS)?, section.count("step")?);
-        let like = |number| Self {
-            name: format!("{name}-{}", number + 1),
-            attachment: Attachment {
-                position: one.attachment.position.saturating_add(step.saturating_mul(number)),
-                ..one.attachment
-            },
-            ..one.clone()
-        };
-        Ok((0..count).map(like).collect())
-    }
-
-    fn read(
-        section: &Section<'_>,
-        name: &str,
-        media: &[MediumPlan],
-    ) -> Result<Self, ParameterError> {
-        for part in ["machine", "nic", "tcp"] {
-            section.word(part)?;
-        }
-        let tcp = section.below("tcp");
-        let nic = NicParameters::read(&section.below("nic"))?;
-        let machine = MachineParameters::read(&section.below("machine"))?;
-        if nic.queues > machine.processors {
-            return Err(ParameterError::Topology(format!(
-                "the NIC of {name} has {} queues, and its machine {} processors to serve them: \
-                give it {0} processors, or {1} queues",
-                nic.queues, machine.processors
-            )));
-        }
-        let machine = match nic.clocks_per_byte {
-            None => machine,
-            Some(clocks) => machine.with_copy(clocks).ok_or_else(|| {
-                ParameterError::Topology(format!(
-                    "the NIC of {name} has no DMA and needs an ISA bus: give it a machine with \
-                     one, \
-                    as 486-isa"
-                ))
-            })?,
-        };
-        Ok(Self {
-            name: name.to_owned(),
-            group: name.to_owned(),
-            machine,
-            nic,
-            mtu: read_mtu(&tcp)?,
-            tcp: read_tcp(&tcp)?,
-            count_packets: tcp.has("identification") && tcp.switch("identification")?,
-            attachment: Attachment::read(section, name, media)?,
-            address: read_address(section)?,
-        })
-    }
-}
-
-/// Reads the largest IP packet, at least the minimum MTU of a host.
-pub(super) fn read_mtu(section: &Section<'_>) -> Result<usize, ParameterError> {
-    section.size_within("mtu", SMALLEST_MTU as u64..=65_535)
-}
-
-/// Reads a TCP configuration: a profile and the scenario's own values.
-fn read_tcp(section: &Section<'_>) -> Result<Config, ParameterError> {
-    section.word("title")?;
-    let name = section.word("profile")?;
-    let profile = name
-        .parse::<Profile>()
-        .map_err(|error| section.wrong("profile", format!("is not a TCP profile: {error}")))?;
-    let mut config = profile.config();
-    config.initial_window =
-        u32::try_from(section.count_within("initial_window", 1..=MOST_SEGMENTS)?)
-            .unwrap_or(u32::MAX);
-    config.delayed_ack_tick = section.span("delayed_ack_tick")?.into();
-    config.slow_tick = section.span("slow_tick")?.into();
-    if section.has("ecn") && section.switch("ecn")? {
-        config.ecn = EcnRule::Request;
-    }
-    let percent = section.percent("window_update")?;
-    if let AckRule::Bsd { window_update_percent } = &mut config.acks {
-        *window_update_percent = percent;
-    }
-    Ok(config)
 }

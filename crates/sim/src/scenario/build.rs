@@ -1,7 +1,9 @@
 //! Builds a simulation from a blueprint, runs it and collects the results.
 
-use super::blueprint::{Blueprint, HostPlan, TransferOptions};
+use super::blueprint::Blueprint;
+use super::hosts::HostPlan;
 use super::media::MediumPlan;
+use super::options::TransferOptions;
 use super::programs::{DialoguePlan, GeneratorPlan, TransferPlan};
 use super::relays::{RelayKind, RelayPlan};
 use super::spread::{Ends, Spread};

@@ -2,13 +2,16 @@
 
 mod blueprint;
 mod build;
+mod hosts;
 mod media;
+mod options;
 mod programs;
 mod relays;
 mod spread;
 mod topology;
 
-pub use blueprint::{Blueprint, TransferFacts, TransferOptions};
+pub use blueprint::{Blueprint, TransferFacts};
+pub use options::TransferOptions;
 
 use crate::catalog::{
     BuiltinFiles, MACHINES, MEDIA, NICS, QUEUES, SCENARIOS, TCPS, heading_before,

@@ -1,6 +1,7 @@
 //! The programs of a scenario.
 
-use super::blueprint::{HostPlan, TransferOptions};
+use super::hosts::HostPlan;
+use super::options::TransferOptions;
 use super::spread::Spread;
 use crate::generator::{
     BlastParameters, BlastReceiver, BlastSender, DecnetParameters, DecnetReceiver, DecnetSender,

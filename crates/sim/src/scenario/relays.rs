@@ -1,6 +1,6 @@
 //! The routers and bridges of a scenario.
 
-use super::blueprint::read_mtu;
+use super::hosts::{read_address, read_mtu};
 use super::media::{Attachment, MediumPlan};
 use crate::medium::QueueParameters;
 use crate::nic::NicParameters;
@@ -115,17 +115,4 @@ impl RelayNicPlan {
             address,
         })
     }
-}
-
-/// Reads the address of a NIC, if the file gives one.
-pub(super) fn read_address(section: &Section<'_>) -> Result<Option<Ipv4Addr>, ParameterError> {
-    if !section.has("address") {
-        return Ok(None);
-    }
-    let word = section.word("address")?;
-    word.parse().map(Some).map_err(|_| {
-        ParameterError::Topology(format!(
-            "`{word}` is not an IPv4 address: write four numbers, as 10.0.0.7"
-        ))
-    })
 }

@@ -1,7 +1,7 @@
 //! The network topology: which media are bridged into one network, the addresses, and the routes
 //! between networks. Inconsistent scenarios are refused here with the names of the parts involved.
 
-use super::blueprint::HostPlan;
+use super::hosts::HostPlan;
 use super::media::MediumPlan;
 use super::relays::{RelayKind, RelayPlan};
 use crate::parameter::ParameterError;
