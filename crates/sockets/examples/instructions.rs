@@ -15,7 +15,7 @@ use linerate_link::{Impair, ManualClock, MemoryConfig, MemoryLink};
 use linerate_stack::{
     Budget, ConnectOptions, Host, Link, ListenHandle, ListenOptions, Stack, StackConfig, TcpHandle,
 };
-use linerate_tcp::{Config, Connection, Path, Seeds};
+use linerate_tcp::{BatchContent, Config, Connection, Offload, Path, Seeds};
 use linerate_units::{Clock, Duration, Instant};
 use linerate_wire::{MacAddress, Segment, SeqNum};
 use std::error::Error;
@@ -84,7 +84,7 @@ fn handshake() -> (Connection, Connection) {
     let now = Instant::ZERO;
     let mut frame = [0; 1_480];
     let mut sender = Connection::connect(Config::modern(), PATH, seeds(1), now);
-    let syn = sender.poll_transmit(now, &mut frame).expect("a SYN");
+    let syn = sender.poll_transmit(now, Offload::None, &mut frame).expect("a SYN");
     let segment = Segment::parse(&frame[..syn.length]).expect("a segment");
     let mut receiver = Connection::accept(Config::modern(), PATH, seeds(2), &segment, now);
     carry(now, &mut receiver, &mut sender);
@@ -95,19 +95,21 @@ fn handshake() -> (Connection, Connection) {
 /// Delivers all segments that `from` has to send to `to`.
 fn carry(now: Instant, from: &mut Connection, to: &mut Connection) {
     let mut frame = [0; 1_480];
-    while let Some(sent) = from.poll_transmit(now, &mut frame) {
+    while let Some(sent) = from.poll_transmit(now, Offload::None, &mut frame) {
         let segment = Segment::parse(&frame[..sent.length]).expect("a segment");
         deliver(now, to, &segment);
         // Further segments of a burst: the same header with another sequence number.
-        while let Some(next) = from.poll_burst(now) {
-            let frame = &mut frame[..sent.header + next.length as usize];
-            for number in 0..next.segments {
-                let seq = next.seq + next.length * number;
-                from.copy_of_burst(seq, &mut frame[sent.header..]);
+        while let Some(next) = from.poll_batch(now, sent.header)
+            && next.content == BatchContent::Data
+        {
+            let frame = &mut frame[..sent.header + next.step as usize];
+            for number in 0..next.count {
+                let seq = next.first + next.step * number;
+                from.copy_of_batch(seq, &mut frame[sent.header..]);
                 frame[4..8].copy_from_slice(&seq.number().to_be_bytes());
                 deliver(now, to, &Segment::parse(frame).expect("a segment"));
             }
-            from.note_burst(next.segments);
+            from.commit_batch(now, next.content, next.count);
         }
     }
 }

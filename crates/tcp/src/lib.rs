@@ -7,7 +7,7 @@
 //! whole transfer:
 //!
 //! ```
-//! use linerate_tcp::{Config, Connection, Path, Seeds};
+//! use linerate_tcp::{Config, Connection, Offload, Path, Seeds};
 //! use linerate_units::Instant;
 //! use linerate_wire::{Segment, SeqNum};
 //!
@@ -18,7 +18,7 @@
 //! // The client's SYN creates the server.
 //! let mut frame = [0; 1_480];
 //! let mut client = Connection::connect(Config::modern(), path, seeds(1), now);
-//! let syn = client.poll_transmit(now, &mut frame).unwrap();
+//! let syn = client.poll_transmit(now, Offload::None, &mut frame).unwrap();
 //! let segment = Segment::parse(&frame[..syn.length]).unwrap();
 //! let mut server = Connection::accept(Config::modern(), path, seeds(2), &segment, now);
 //!
@@ -27,7 +27,7 @@
 //! loop {
 //!     let mut quiet = true;
 //!     for _ in 0..2 {
-//!         while let Some(sent) = client.poll_transmit(now, &mut frame) {
+//!         while let Some(sent) = client.poll_transmit(now, Offload::None, &mut frame) {
 //!             server.handle_segment(now, &Segment::parse(&frame[..sent.length]).unwrap());
 //!             quiet = false;
 //!         }
@@ -101,11 +101,10 @@ pub use input::validate::predict::MissReason;
 pub use input::{Disposition, Refusal};
 pub use memory::MemoryGrant;
 pub use opening::{Open, Seeds};
-pub use output::acks::Acknowledgements;
-pub use output::burst::Continuation;
+pub use output::batch::{AckWindow, Batch, BatchContent};
 pub use output::reset::Reset;
 pub use output::zero_copy::ZeroCopyRange;
-pub use output::{Kind, Transmit};
+pub use output::{Kind, Offload, Transmit};
 pub use path::Path;
 pub use receive::ack_policy::AckRule;
 pub use ring::SMALLEST_BUFFER_MEMORY;

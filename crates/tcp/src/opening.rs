@@ -14,7 +14,7 @@ use crate::send::{SendSequence, Sender};
 use crate::shared_config::SharedConfig;
 use crate::timers::{Timer, Timers};
 use crate::user_timeout::UserTimeouts;
-use crate::{Config, Connection, MemoryGrant, PacingRule, State, Statistics};
+use crate::{Config, Connection, MemoryGrant, Offload, PacingRule, State, Statistics};
 use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags, TcpHeader};
@@ -188,7 +188,7 @@ impl Connection {
     ) {
         self.learn_from_syn(syn, now);
         // The SYN-ACK sent in answer to the SYN.
-        let _ = self.poll_transmit(now, &mut [0; TcpHeader::MAX_LENGTH]);
+        let _ = self.poll_transmit(now, Offload::None, &mut [0; TcpHeader::MAX_LENGTH]);
         let _ = self.handle_segment_with(now, ack, ecn, None);
         self.sender.rtt = RoundTrip::new(&self.config.rto);
     }
@@ -318,11 +318,11 @@ mod tests {
         let [one, other] = ends;
         let mut frame = [0; 1_480];
         for _ in 0..10 {
-            while let Some(sent) = one.poll_transmit(now, &mut frame) {
+            while let Some(sent) = one.poll_transmit(now, Offload::None, &mut frame) {
                 let segment = Segment::parse(&frame[..sent.length]).expect("a segment");
                 let _ = other.handle_segment(now, &segment);
             }
-            while let Some(sent) = other.poll_transmit(now, &mut frame) {
+            while let Some(sent) = other.poll_transmit(now, Offload::None, &mut frame) {
                 let segment = Segment::parse(&frame[..sent.length]).expect("a segment");
                 let _ = one.handle_segment(now, &segment);
             }
@@ -341,7 +341,7 @@ mod tests {
         let (mut now, mut frame) = (Instant::ZERO + Duration::from_secs(7), [0; 1_480]);
         for before in [Config::modern(), wild, Config::bsd_reno()].map(SharedConfig::from) {
             let mut client = Connection::connect(before.clone(), PATH, seeds(1), now);
-            let syn = client.poll_transmit(now, &mut frame).expect("a SYN");
+            let syn = client.poll_transmit(now, Offload::None, &mut frame).expect("a SYN");
             let segment = Segment::parse(&frame[..syn.length]).expect("a segment");
             let mut server = Connection::accept(before.clone(), PATH, seeds(2), &segment, now);
             exchange(now, [&mut server, &mut client]);

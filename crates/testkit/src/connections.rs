@@ -8,12 +8,12 @@ use crate::arrival::arrive;
 use crate::forger::Forger;
 use crate::{Fate, Network, Wire};
 use linerate_tcp::{
-    Acknowledgements, Config, Connection, ControlRun, DataRun, Disposition, Error, Event,
-    FastOpenOffer, ListenVerdict, Path, Refusal, Reset, Seeds, ShortRun, State, Transmit,
-    judge_listen, judge_unconnected,
+    AckWindow, Batch, BatchContent, Config, Connection, ControlRun, DataRun, Disposition, Error,
+    Event, FastOpenOffer, ListenVerdict, Offload, Path, Refusal, Reset, Seeds, ShortRun, State,
+    Transmit, judge_listen, judge_unconnected,
 };
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Ecn, FastOpenCookie, Segment, SeqNum, TcpHeader, TcpOptions};
+use linerate_wire::{Ecn, FastOpenCookie, Segment, SeqNum};
 use std::sync::Arc;
 
 /// One end of the connection.
@@ -304,7 +304,7 @@ impl Connections {
         loop {
             let now = self.now;
             let end = self.end(from);
-            let sent = go_on(end, now, header, &mut frame)
+            let sent = continue_burst(end, now, header, &mut frame)
                 .or_else(|| poll_with_twin(end, now, &mut frame));
             end.check();
             let Some(sent) = sent else { return };
@@ -447,11 +447,12 @@ pub(crate) fn poll_with_twin(
 ) -> Option<Transmit> {
     let mut twin = end.clone();
     twin.set_header_prediction(false);
-    let sent = end.poll_transmit(now, frame);
+    let sent = end.poll_transmit(now, Offload::None, frame);
     let mut bytes = vec![0; frame.len()];
-    let twins = twin.poll_transmit(now, &mut bytes);
+    let twins = twin.poll_transmit(now, Offload::None, &mut bytes);
+    let as_chosen = sent.map(|sent| Transmit { is_predicted: false, ..sent });
     assert_eq!(
-        format!("{sent:?}"),
+        format!("{as_chosen:?}"),
         format!("{twins:?}"),
         "a predicted segment is another than the chosen one"
     );
@@ -463,63 +464,76 @@ pub(crate) fn poll_with_twin(
         );
     }
     end.assert_agrees_with(&mut twin);
-    if let Some(row) = end.poll_acks()
-        && sent.is_some_and(|sent| sent.length == TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH)
+    if let Some(sent) = sent
+        && let Some(batch) = end.poll_batch(now, sent.header)
+        && let BatchContent::Acks(window) = batch.content
     {
-        go_on_with_row(end.clone(), now, row, &mut bytes);
+        continue_ack_batch(end.clone(), now, batch, window, &mut bytes);
     }
     sent
 }
 
 /// Continues an ACK batch whose last acknowledgement is in `frame`: each must equal the one that
 /// the ordinary path would have sent.
-fn go_on_with_row(mut end: Connection, now: Instant, row: Acknowledgements, frame: &mut [u8]) {
+fn continue_ack_batch(
+    mut end: Connection,
+    now: Instant,
+    batch: Batch,
+    window: AckWindow,
+    frame: &mut [u8],
+) {
     let mut asked = end.clone();
     let mut bytes = vec![0; frame.len()];
-    for number in 0..row.count {
-        let ack = row.first + row.step * number;
+    for number in 0..batch.count {
+        let ack = batch.first + batch.step * number;
         frame[8..12].copy_from_slice(&ack.number().to_be_bytes());
-        frame[14..16].copy_from_slice(&row.window(ack).to_be_bytes());
-        let sent = asked.poll_transmit(now, &mut bytes).expect("what is left of a row may leave");
+        frame[14..16].copy_from_slice(&window.at(ack).to_be_bytes());
+        let sent = asked
+            .poll_transmit(now, Offload::None, &mut bytes)
+            .expect("the rest of a batch can be sent");
         assert_eq!(
             frame[..sent.length],
             bytes[..sent.length],
-            "they differ in nothing but number and window"
+            "acknowledgements of a batch differ only in number and window"
         );
     }
-    end.note_acks(row.count);
+    end.commit_batch(now, batch.content, batch.count);
     end.check();
     end.assert_went_on_like(&mut asked);
 }
 
 /// Continues a burst whose last segment is in `frame`, behind a header of `header` bytes, if there
 /// is more. The next segment must equal the one that the ordinary path would have sent.
-fn go_on(end: &mut Connection, now: Instant, header: usize, frame: &mut [u8]) -> Option<Transmit> {
-    let mut asked = (header > 0 && end.is_in_burst()).then(|| end.clone())?;
-    let next = end.poll_burst(now)?;
-    let sum = end.copy_of_burst(next.seq, &mut frame[header..header + next.length as usize]);
-    end.note_burst(1);
-    frame[4..8].copy_from_slice(&next.seq.number().to_be_bytes());
+fn continue_burst(
+    end: &mut Connection,
+    now: Instant,
+    header: usize,
+    frame: &mut [u8],
+) -> Option<Transmit> {
+    let next = end.poll_batch(now, header).filter(|_| header > 0)?;
+    if next.content != BatchContent::Data {
+        return None;
+    }
+    let mut asked = end.clone();
+    let length = header + next.step as usize;
+    let sum = end.copy_of_batch(next.first, &mut frame[header..length]);
+    end.commit_batch(now, next.content, 1);
+    frame[4..8].copy_from_slice(&next.first.number().to_be_bytes());
     let mut bytes = vec![0; frame.len()];
-    let sent = asked.poll_transmit(now, &mut bytes).expect("what is left of a burst may leave");
-    assert_eq!(
-        (sent.header, sent.length),
-        (header, header + next.length as usize),
-        "segments of a burst are alike"
-    );
+    let sent = asked
+        .poll_transmit(now, Offload::None, &mut bytes)
+        .expect("the rest of a burst can be sent");
+    assert_eq!((sent.header, sent.length), (header, length), "segments of a burst are alike");
     assert_eq!(
         frame[..sent.length],
         bytes[..sent.length],
-        "they differ in nothing but their numbers"
+        "segments of a burst differ only in their numbers"
     );
     assert_eq!(sum.finish(), linerate_wire::Sum::of(&frame[header..sent.length]).finish());
-    end.assert_went_on_like(&mut asked);
-    if end.falls_silent_after_burst(now) {
-        assert!(
-            asked.poll_transmit(now, &mut bytes).is_none(),
-            "who is silent after a burst has nothing to send"
-        );
-        end.assert_went_on_like(&mut asked);
+    if !end.wants_transmit() {
+        let more = asked.poll_transmit(now, Offload::None, &mut bytes);
+        assert!(more.is_none(), "a connection has more to send after the end of its burst");
     }
+    end.assert_went_on_like(&mut asked);
     Some(sent)
 }

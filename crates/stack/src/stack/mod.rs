@@ -40,8 +40,8 @@ use crate::rx::flow_cache::FlowCache;
 use crate::rx::unconnected::Unconnected;
 use crate::sockets::{Socket, Sockets};
 use crate::steering::{Shard, Steering};
+use crate::tcp::batch::BatchHeaders;
 use crate::tcp::buffer_pool::BufferPool;
-use crate::tcp::burst::BurstHeaders;
 use crate::tcp::challenge_limit::ChallengeLimit;
 use crate::tcp::fast_open::FastOpenCache;
 use crate::tcp::fast_open::cookie::FastOpenCookies;
@@ -111,8 +111,8 @@ pub struct Stack {
     pub(crate) identification: Identification,
     /// The header template of the host pair of the last opened connection.
     pub(crate) recent_headers: HostHeaders,
-    /// The headers of the current burst.
-    pub(crate) burst: BurstHeaders,
+    /// The headers of the current batch.
+    pub(crate) batch: BatchHeaders,
     /// The use of scatter-gather for the current frame.
     pub(crate) scatter_gather: ScatterGather,
     /// The senders of packets to this host itself.
@@ -178,7 +178,7 @@ impl Stack {
             ready: Ready::new(),
             identification: Identification::new(config.count_packets),
             recent_headers: HostHeaders::new(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED),
-            burst: BurstHeaders::new(),
+            batch: BatchHeaders::new(),
             scatter_gather: ScatterGather::Off,
             local_ready: Ready::new(),
             scratch: Vec::new(),
@@ -324,7 +324,7 @@ impl Stack {
         self.replies.check();
         self.local.check();
         self.unconnected.check();
-        assert!(self.burst.is_committed(), "the frames of a burst are committed");
+        assert!(self.batch.is_committed(), "the frames of a batch are committed");
         assert!(
             self.coalesced.as_ref().is_none_or(|run| !run.is_pending()),
             "coalesced segments are flushed after each batch"

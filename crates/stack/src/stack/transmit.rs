@@ -26,7 +26,7 @@ impl Stack {
             return None;
         }
         let frame = self.transmit_next(now, frame);
-        self.commit_burst();
+        self.commit_batch();
         frame
     }
 
@@ -53,12 +53,12 @@ impl Stack {
     }
 
     /// Writes the next frame at the current time of the host, for a caller that sends several
-    /// frames. [`Stack::commit_burst`] must be called after the last frame, and before anything
+    /// frames. [`Stack::commit_batch`] must be called after the last frame, and before anything
     /// else.
     #[inline]
     pub(crate) fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
-        if self.burst.has_next()
-            && let Some(length) = self.write_next_of_burst(frame)
+        if self.batch.has_next()
+            && let Some(length) = self.write_next_of_batch(frame)
         {
             return Some(TxFrame::whole(length));
         }
@@ -75,8 +75,8 @@ impl Stack {
             // The link offers less room than its capabilities promise, so it gets nothing.
             return None;
         }
-        if self.burst.has_owner()
-            && let Some(length) = self.continue_burst(now, frame)
+        if self.batch.has_owner()
+            && let Some(length) = self.continue_batch(now, frame)
         {
             return Some(TxFrame::whole(length));
         }
@@ -97,16 +97,16 @@ impl Stack {
         }
     }
 
-    /// Writes the next frame of an interrupted burst, if the burst can be continued.
+    /// Writes the next frame of an interrupted batch, if it can be continued.
     #[inline(never)]
-    fn continue_burst(&mut self, now: Instant, frame: &mut [u8]) -> Option<usize> {
-        self.commit_burst();
-        if self.resume_burst(now, frame.len())
-            && let Some(length) = self.write_next_of_burst(frame)
+    fn continue_batch(&mut self, now: Instant, frame: &mut [u8]) -> Option<usize> {
+        self.commit_batch();
+        if self.resume_batch(now, frame.len())
+            && let Some(length) = self.write_next_of_batch(frame)
         {
             return Some(length);
         }
-        self.burst.forget();
+        self.batch.forget();
         None
     }
 

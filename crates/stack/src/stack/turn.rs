@@ -84,8 +84,8 @@ impl FrameSource for HostTurn<'_> {
     fn fill_all(&mut self, slots: &mut impl FrameSlots) {
         let HostTurn { stack, now } = self;
         while stack.wants_transmit() {
-            let is_filled = if stack.burst.has_next() {
-                stack.fill_from_burst(slots)
+            let is_filled = if stack.batch.has_next() {
+                stack.fill_from_batch(slots)
             } else {
                 slots.offer(|frame| stack.transmit_next_sender(*now, frame))
             };
@@ -207,11 +207,11 @@ impl Stack {
             match link.transmit_from(budget.transmit, &mut HostTurn { stack: self, now }) {
                 Ok(transmitted) => transmitted,
                 Err(error) => {
-                    self.commit_burst();
+                    self.commit_batch();
                     return Err(error);
                 }
             };
-        self.commit_burst();
+        self.commit_batch();
         let is_exhausted =
             received == budget.receive || timers == budget.timers || transmitted == budget.transmit;
         let more = is_exhausted || local > 0 || self.has_local();

@@ -281,6 +281,7 @@ mod tests {
                 cut: None,
                 zero_copy: None,
                 kind: Kind::Ordinary,
+                is_predicted: false,
             };
             let length = headers.complete(medium, &sent, &mut frame);
             assert_eq!(length, medium + 47);

@@ -1,8 +1,8 @@
 //! The TCP state of a host: sockets, listeners, header templates, initial sequence numbers,
 //! TIME-WAIT and Fast Open. `stack::tcp` implements the protocol with it.
 
+pub(crate) mod batch;
 pub(crate) mod buffer_pool;
-pub(crate) mod burst;
 pub(crate) mod challenge_limit;
 pub(crate) mod compact;
 pub(crate) mod configs;

@@ -1,6 +1,6 @@
 //! A transfer between two connections in virtual time, over a path that loses one segment in fifty.
 
-use linerate_tcp::{Config, CongestionName, Connection, Path, Seeds};
+use linerate_tcp::{Config, CongestionName, Connection, Offload, Path, Seeds};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum};
 use std::collections::VecDeque;
@@ -63,13 +63,13 @@ pub(crate) fn transfer(congestion: CongestionName) -> (Duration, u64) {
         sender.handle_timeout(now);
         let left = data.len().min(TRANSFER - written);
         written += sender.write(now, &data[..left]).unwrap_or(0);
-        while let Some(sent) = sender.poll_transmit(now, &mut frame) {
+        while let Some(sent) = sender.poll_transmit(now, Offload::None, &mut frame) {
             forward.send(now, &frame[..sent.length], true);
         }
         if let Some(receiver) = &mut receiver {
             receiver.handle_timeout(now);
             read += receiver.read(now, &mut into).unwrap_or(0);
-            while let Some(sent) = receiver.poll_transmit(now, &mut frame) {
+            while let Some(sent) = receiver.poll_transmit(now, Offload::None, &mut frame) {
                 back.send(now, &frame[..sent.length], false);
             }
         }

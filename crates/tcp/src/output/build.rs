@@ -1,10 +1,10 @@
 //! Construction of the chosen segment: header and options, then the payload, copied from the send
 //! buffer and checksummed in one pass.
 
-use super::acks::in_field;
+use super::batch::in_field;
 use super::choose::{Choice, Piece, blocks_beside};
 use super::zero_copy::ZeroCopyRange;
-use super::{Finish, Kind, Transmit};
+use super::{Kind, Offload, Transmit};
 use crate::ecn::EcnSignals;
 use crate::receive::saturated;
 use crate::{Connection, State};
@@ -33,12 +33,12 @@ impl Connection {
         &mut self,
         now: Instant,
         choice: Choice,
-        finish: Finish,
+        offload: Offload,
         bytes: &mut [u8],
     ) -> Transmit {
         match choice {
-            Choice::Syn { length } => self.build_syn(now, length, finish, bytes),
-            Choice::Data(piece) => self.build_data(now, piece, finish, bytes),
+            Choice::Syn { length } => self.build_syn(now, length, offload, bytes),
+            Choice::Data(piece) => self.build_data(now, piece, offload, bytes),
             Choice::KeepAlive => self.build_empty(now, self.snd.nxt - 1, self.rcv.nxt, bytes),
             Choice::BareAck => self.build_bare_ack(now, bytes),
             Choice::Ack { .. } | Choice::Nothing => {
@@ -47,7 +47,13 @@ impl Connection {
         }
     }
 
-    fn build_syn(&mut self, now: Instant, data: u32, finish: Finish, bytes: &mut [u8]) -> Transmit {
+    fn build_syn(
+        &mut self,
+        now: Instant,
+        data: u32,
+        offload: Offload,
+        bytes: &mut [u8],
+    ) -> Transmit {
         let answers = self.state != State::SynSent;
         let header = TcpHeader {
             seq: self.snd.iss,
@@ -60,7 +66,7 @@ impl Connection {
         options.timestamps = options.timestamps.map(|_| self.timestamps.stamp(now));
         let header = write_with_options(&header, &options, bytes);
         let data = Data { seq: self.snd.iss + 1, length: data as usize, cut: None };
-        self.write_payload(header, data, finish, Ecn::NotEct, bytes)
+        self.write_payload(header, data, offload, Ecn::NotEct, bytes)
     }
 
     /// Writes the payload behind a `header` of this length and checksum.
@@ -69,7 +75,7 @@ impl Connection {
         &self,
         (header, header_sum): (usize, Sum),
         data: Data,
-        finish: Finish,
+        offload: Offload,
         ecn: Ecn,
         bytes: &mut [u8],
     ) -> Transmit {
@@ -77,18 +83,29 @@ impl Connection {
         let payload = &mut bytes[header..length];
         let mut zero_copy = None;
         let mut sum = header_sum;
-        match finish {
+        match offload {
             _ if payload.is_empty() => {}
             // Every header has an even number of bytes.
-            Finish::Nothing => {
+            Offload::None => {
                 sum = header_sum + self.sender.buffer.copy_and_sum(data.seq, payload);
             }
-            Finish::Gather if self.is_worth_zero_copy(data.seq, data.length) => {
+            Offload::ScatterGather if self.is_worth_zero_copy(data.seq, data.length) => {
                 zero_copy = Some(ZeroCopyRange { seq: data.seq, length: saturated(data.length) });
             }
-            Finish::Gather | Finish::CutAndSum => self.sender.buffer.copy(data.seq, payload),
+            Offload::ScatterGather | Offload::Segmentation => {
+                self.sender.buffer.copy(data.seq, payload);
+            }
         }
-        Transmit { length, sum, ecn, header, cut: data.cut, zero_copy, kind: Kind::Ordinary }
+        Transmit {
+            length,
+            sum,
+            ecn,
+            header,
+            cut: data.cut,
+            zero_copy,
+            kind: Kind::Ordinary,
+            is_predicted: false,
+        }
     }
 
     /// Returns the flags of our SYN or SYN-ACK.
@@ -115,7 +132,7 @@ impl Connection {
         &mut self,
         now: Instant,
         piece: Piece,
-        finish: Finish,
+        offload: Offload,
         bytes: &mut [u8],
     ) -> Transmit {
         let mut flags = TcpFlags::ACK;
@@ -137,7 +154,7 @@ impl Connection {
         let header = self.write_header(now, &header, EcnSignals::OPTION_WITH_DATA, bytes);
         let cut = if piece.segments > 1 { self.cut_size() } else { None };
         let data = Data { cut, ..Data::whole(piece.seq, piece.length) };
-        self.write_payload(header, data, finish, ecn, bytes)
+        self.write_payload(header, data, offload, ecn, bytes)
     }
 
     /// Whether the piece begins with new data that fits the peer's window.

@@ -1,8 +1,7 @@
 //! Output: a segment is chosen, built and recorded.
 
-pub(crate) mod acks;
+pub(crate) mod batch;
 mod build;
-pub(crate) mod burst;
 mod choose;
 mod commit;
 mod idle;
@@ -15,7 +14,7 @@ use choose::Choice;
 use commit::Origin;
 use core::num::NonZeroU16;
 use linerate_units::Instant;
-use linerate_wire::{Ecn, Sum};
+use linerate_wire::{Ecn, Sum, TcpHeader, TcpOptions};
 use zero_copy::ZeroCopyRange;
 
 /// A segment that was written into a frame.
@@ -37,6 +36,9 @@ pub struct Transmit {
     pub zero_copy: Option<ZeroCopyRange>,
     /// The kind of the segment, for counters.
     pub kind: Kind,
+    /// Whether the segment was predicted. Then no other may be sent now, and the step has changed
+    /// nothing that a driver must look at except timers: no event, buffer or state.
+    pub is_predicted: bool,
 }
 
 /// The kind of a segment in the counters of a host.
@@ -62,6 +64,7 @@ impl Transmit {
             cut: None,
             zero_copy: None,
             kind: Kind::Ordinary,
+            is_predicted: false,
         }
     }
 
@@ -72,86 +75,53 @@ impl Transmit {
     }
 }
 
-/// The steps left to the link.
+/// The work that the link does for a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Finish {
-    /// None: it is one segment with a checksum of its payload.
-    Nothing,
-    /// The payload checksum, and cutting of GSO frames.
-    CutAndSum,
-    /// The payload checksum, cutting, and gathering of the payload from the send buffer.
-    Gather,
+pub enum Offload {
+    /// None: [`Transmit::sum`] covers header and payload.
+    None,
+    /// Checksums and segmentation (GSO): [`Transmit::sum`] covers the header alone, and a burst of
+    /// full segments is written whole behind one header, as far as there is room.
+    Segmentation,
+    /// The work of [`Offload::Segmentation`], and scatter-gather: large data may stay in the send
+    /// buffer ([`Transmit::zero_copy`]).
+    ScatterGather,
 }
+
+/// Header bytes of a segment with timestamps and no other option.
+const HEADER: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
 impl Connection {
     /// Writes the next segment to the start of `bytes`, with ports and checksum zero, or returns
     /// `None` if there is none. To be called until then, or until [`Connection::wants_transmit`] is
-    /// false.
+    /// false. Segments that differ only in numbers may follow one that was written
+    /// ([`Connection::poll_batch`]).
     ///
     /// # Panics
     /// If `bytes` has no room for the largest segment that this connection's path may take
     /// (`Path::link_payload`).
-    #[inline]
-    pub fn poll_transmit(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
-        self.poll(now, bytes, Finish::Nothing)
-    }
-
-    /// Writes the next segment for a link with checksum offload and GSO: [`Transmit::sum`] covers
-    /// the header alone, and a burst of full segments is written whole behind one header, as far as
-    /// `bytes` has room.
-    ///
-    /// # Panics
-    /// As [`Connection::poll_transmit`].
-    pub fn poll_transmit_uncut(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
-        self.poll(now, bytes, Finish::CutAndSum)
-    }
-
-    /// Writes the next segment if it is predicted. It then is the only one that may be sent, and
-    /// nothing else that is reported changes. Otherwise [`Connection::poll_unpredicted`] is to be
-    /// called. For callers with little to do after the first step.
-    ///
-    /// # Panics
-    /// As [`Connection::poll_transmit`].
     #[inline(always)]
-    pub fn poll_predicted(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
-        self.poll_rest(now, bytes, Finish::Nothing)
-    }
-
-    /// Writes the next segment after [`Connection::poll_predicted`] has written none.
-    ///
-    /// # Panics
-    /// As [`Connection::poll_transmit`].
-    #[inline(always)]
-    pub fn poll_unpredicted(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
-        self.poll_any(now, bytes, Finish::Nothing)
-    }
-
-    #[inline(always)]
-    fn poll(&mut self, now: Instant, bytes: &mut [u8], finish: Finish) -> Option<Transmit> {
-        let rest = self.poll_rest(now, bytes, finish);
-        rest.or_else(|| self.poll_any(now, bytes, finish))
-    }
-
-    #[inline(always)]
-    fn poll_rest(&mut self, now: Instant, bytes: &mut [u8], finish: Finish) -> Option<Transmit> {
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        offload: Offload,
+        bytes: &mut [u8],
+    ) -> Option<Transmit> {
         if !self.output_due {
             return None;
         }
         if self.expectation.header() == 0 {
-            return self.send_control(now, finish, bytes).map(Transmit::from);
+            if let Some(control) = self.send_control(now, offload, bytes) {
+                return Some(control.into());
+            }
+        } else if let Some(rest) = self.predict_output() {
+            return Some(self.send_predicted(now, rest, offload, bytes));
         }
-        let rest = self.predict_output()?;
-        Some(self.send_predicted(now, rest, finish, bytes))
-    }
-
-    #[inline(always)]
-    fn poll_any(&mut self, now: Instant, bytes: &mut [u8], finish: Finish) -> Option<Transmit> {
-        if !self.output_due {
-            return None;
-        }
-        let (transmit, burst) = self.slow(|connection| connection.poll_chosen(now, finish, bytes));
+        let (transmit, burst) = self.slow(|connection| connection.poll_chosen(now, offload, bytes));
         self.limit_burst(burst);
-        transmit
+        let transmit = transmit?;
+        // A constant here lets a caller that asks for it be compiled as two paths.
+        Some(Transmit { is_predicted: false, ..transmit })
     }
 
     /// Chooses and writes the next segment. Also returns how many may follow it as parts of a
@@ -160,7 +130,7 @@ impl Connection {
     fn poll_chosen(
         &mut self,
         now: Instant,
-        finish: Finish,
+        offload: Offload,
         bytes: &mut [u8],
     ) -> (Option<Transmit>, u8) {
         if let Some(reset) = self.reset_due.take() {
@@ -173,7 +143,7 @@ impl Connection {
         self.pace(now);
         let mut choice = self.choose();
         if let Choice::Data(piece) = &mut choice {
-            if finish != Finish::Nothing && self.is_to_grow(piece, bytes.len()) {
+            if offload != Offload::None && self.is_to_grow(piece, bytes.len()) {
                 self.wait_to_grow(now);
                 return (None, 0);
             }
@@ -181,13 +151,13 @@ impl Connection {
             if was_idle && !piece.probe {
                 self.restart_after_idle_time(now);
             }
-            burst = self.begin_burst(piece, finish, bytes.len());
+            burst = self.begin_burst(piece, offload, bytes.len());
         }
         if choice == Choice::Nothing {
             self.end_output(now);
             return (None, 0);
         }
-        let mut transmit = self.build(now, choice, finish, bytes);
+        let mut transmit = self.build(now, choice, offload, bytes);
         let before = self.statistics.retransmitted_segments;
         self.commit(now, choice, Origin::Chosen);
         if self.statistics.retransmitted_segments != before {

@@ -12,7 +12,7 @@ use super::build::Data;
 use super::choose::{Choice, Piece};
 use super::commit::Origin;
 use super::idle::Reason;
-use super::{Finish, Transmit};
+use super::{HEADER, Offload, Transmit};
 use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
@@ -29,9 +29,6 @@ pub(super) struct Rest {
 impl Rest {
     const ACKNOWLEDGEMENT: Self = Self { length: 0, in_flight: 0 };
 }
-
-/// Header bytes of a predicted segment.
-const HEADER: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
 /// Header bytes of most SYNs.
 const SYN_HEADER: usize = TcpHeader::LENGTH + TcpOptions::SYN_LENGTH;
@@ -51,7 +48,12 @@ impl From<Control> for Transmit {
     #[inline(always)]
     fn from(Control { length, sum, ecn, is_syn }: Control) -> Self {
         let header = if is_syn { SYN_HEADER } else { HEADER };
-        Self { length: header + length as usize, ecn, ..Self::without_data(header, sum) }
+        Self {
+            length: header + length as usize,
+            ecn,
+            is_predicted: true,
+            ..Self::without_data(header, sum)
+        }
     }
 }
 
@@ -128,7 +130,7 @@ impl Connection {
         &mut self,
         now: Instant,
         rest: Rest,
-        finish: Finish,
+        offload: Offload,
         bytes: &mut [u8],
     ) -> Transmit {
         let seq = self.snd.nxt;
@@ -137,7 +139,8 @@ impl Connection {
         } else {
             self.send_ack(now, bytes)
         };
-        self.write_rest(seq, rest, sum, finish, bytes)
+        let sent = self.write_rest(seq, rest, sum, offload, bytes);
+        Transmit { is_predicted: true, ..sent }
     }
 
     /// Sends the only segment that may be sent, if it is predictable, of a connection that is
@@ -146,24 +149,24 @@ impl Connection {
     pub(super) fn send_control(
         &mut self,
         now: Instant,
-        finish: Finish,
+        offload: Offload,
         bytes: &mut [u8],
     ) -> Option<Control> {
         if self.first_due {
             self.send_first_syn(now, bytes)
         } else {
-            self.send_last(now, finish, bytes)
+            self.send_last(now, offload, bytes)
         }
     }
 
     #[inline(always)]
-    fn send_last(&mut self, now: Instant, finish: Finish, bytes: &mut [u8]) -> Option<Control> {
+    fn send_last(&mut self, now: Instant, offload: Offload, bytes: &mut [u8]) -> Option<Control> {
         let (rest, fin) = self.predict_last_output()?;
         if !fin {
             let sum = self.send_ack(now, bytes);
             return Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: false });
         }
-        if rest.length > 0 && finish != Finish::Nothing {
+        if rest.length > 0 && offload != Offload::None {
             // A link with scatter-gather may want the data in place.
             return None;
         }
@@ -172,7 +175,7 @@ impl Connection {
         self.commit_rest(now, rest.length, true);
         let sum = self.write_alone(now, seq, TcpFlags::ACK | TcpFlags::FIN | pushed, bytes);
         self.end_output_all_sent(now);
-        let Transmit { sum, ecn, .. } = self.write_rest(seq, rest, sum, finish, bytes);
+        let Transmit { sum, ecn, .. } = self.write_rest(seq, rest, sum, offload, bytes);
         Some(Control { length: rest.length, sum, ecn, is_syn: false })
     }
 
@@ -217,12 +220,12 @@ impl Connection {
         seq: SeqNum,
         rest: Rest,
         sum: Sum,
-        finish: Finish,
+        offload: Offload,
         bytes: &mut [u8],
     ) -> Transmit {
         let data = Data::whole(seq, rest.length);
         let ecn = if rest.length > 0 { self.ecn.codepoint() } else { Ecn::NotEct };
-        self.write_payload((HEADER, sum), data, finish, ecn, bytes)
+        self.write_payload((HEADER, sum), data, offload, ecn, bytes)
     }
 
     /// Records and writes a pure acknowledgement, and returns its checksum.

@@ -1,8 +1,6 @@
 //! Segments whose data stays in the send buffer, for links with scatter-gather.
 
-use super::{Finish, Transmit};
 use crate::Connection;
-use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
 /// Smaller data is copied, which is faster than a reference to it.
@@ -24,17 +22,7 @@ impl ZeroCopyRange {
 }
 
 impl Connection {
-    /// Writes the next segment like [`Connection::poll_transmit_uncut`], for a link with
-    /// scatter-gather. If [`Transmit::zero_copy`] is set, `bytes` contains only the header, and
-    /// [`Connection::zero_copy_data`] returns the data. [`Transmit::length`] includes the data.
-    ///
-    /// # Panics
-    /// Like [`Connection::poll_transmit`].
-    pub fn poll_transmit_zero_copy(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Transmit> {
-        self.poll(now, bytes, Finish::Gather)
-    }
-
-    /// Is scatter-gather better than a copy for this data: is it large, and in few parts?
+    /// Whether scatter-gather is better than a copy for this data: it is large, and in few parts.
     pub(super) fn is_worth_zero_copy(&self, seq: SeqNum, length: usize) -> bool {
         length >= MIN_LENGTH && self.sender.buffer.parts(seq, length).is_some()
     }

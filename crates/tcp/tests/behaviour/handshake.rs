@@ -1,7 +1,9 @@
 //! The handshake (RFC 9293 §3.5): its three forms, losses in it, and the negotiated options.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, Connection, Disposition, Error, Event, Path, Refusal, Seeds, State};
+use linerate_tcp::{
+    Config, Connection, Disposition, Error, Event, Offload, Path, Refusal, Seeds, State,
+};
 use linerate_testkit::{Connections, End, Fate, Network, Script};
 use linerate_units::Instant;
 use linerate_wire::{Segment, SeqNum, TcpFlags};
@@ -62,7 +64,7 @@ fn two_of_us_can_open_at_the_same_time() {
     let mut frames = [[0; 1_480]; 2];
     let mut rounds = 0;
     loop {
-        let sent = [0, 1].map(|end| ends[end].poll_transmit(now, &mut frames[end]));
+        let sent = [0, 1].map(|end| ends[end].poll_transmit(now, Offload::None, &mut frames[end]));
         if sent.iter().all(Option::is_none) {
             break;
         }

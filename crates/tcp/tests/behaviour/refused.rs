@@ -5,7 +5,7 @@
 //! budget of challenge ACKs and the answer may differ.
 
 use crate::{ms, secs};
-use linerate_tcp::{Config, Connection, Disposition, EcnRule, KeepAlive, Refusal, State};
+use linerate_tcp::{Config, Connection, Disposition, EcnRule, KeepAlive, Offload, Refusal, State};
 use linerate_testkit::{Connections, End, Network, Script};
 use linerate_units::Duration;
 use linerate_wire::{
@@ -300,7 +300,7 @@ proptest! {
                 host.connection.assert_unchanged_by_refusal(&before);
             }
             let mut frame = [0; 1_480];
-            while host.connection.poll_transmit(now, &mut frame).is_some() {}
+            while host.connection.poll_transmit(now, Offload::None, &mut frame).is_some() {}
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
-    AckRule, Config, Connection, Disposition, Error, Event, IcmpReport, Path, Seeds, SoftError,
-    State,
+    AckRule, Config, Connection, Disposition, Error, Event, IcmpReport, Offload, Path, Seeds,
+    SoftError, State,
 };
 use linerate_testkit::Script;
 use linerate_units::Instant;
@@ -48,7 +48,7 @@ impl RawPeer {
     }
 
     fn take_sent(&mut self) {
-        while self.connection.poll_transmit(self.now, &mut [0; 1_480]).is_some() {}
+        while self.connection.poll_transmit(self.now, Offload::None, &mut [0; 1_480]).is_some() {}
     }
 }
 

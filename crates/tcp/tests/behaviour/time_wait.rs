@@ -1,7 +1,7 @@
 //! TIME-WAIT records: a record answers as the released connection would.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, Connection, Disposition, State, TimeWaitRecord};
+use linerate_tcp::{Config, Connection, Disposition, Offload, State, TimeWaitRecord};
 use linerate_testkit::Script;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, TcpFlags, TcpOptions, Timestamps};
@@ -120,7 +120,9 @@ fn answers(
     connection.handle_timeout(now);
     let disposition = connection.handle_segment(now, segment);
     let sent = std::iter::from_fn(|| {
-        connection.poll_transmit(now, &mut frame).map(|sent| frame[..sent.length].to_vec())
+        connection
+            .poll_transmit(now, Offload::None, &mut frame)
+            .map(|sent| frame[..sent.length].to_vec())
     });
     (disposition, sent.collect())
 }

@@ -38,7 +38,7 @@ impl Stack {
         let deadline = socket.connection.poll_timeout();
         let Some(compact) = CompactSocket::<CompactConnection>::of(socket) else { return };
         self.sockets.replace_by_compact(index, Socket::Compact(Box::new(compact)));
-        self.burst.forget();
+        self.batch.forget();
         self.timers.set(TcpTimer::Connection(index), deadline);
     }
 
@@ -46,7 +46,7 @@ impl Stack {
     /// Returns whether it did.
     pub(crate) fn reduce_to_record(&mut self, index: u32) -> bool {
         let Some(end) = self.sockets.replace_by_record(index) else { return false };
-        self.burst.forget();
+        self.batch.forget();
         self.queue_for_end(index, end);
         true
     }

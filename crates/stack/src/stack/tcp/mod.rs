@@ -1,6 +1,6 @@
 //! TCP connections: state changes, timers and removal.
 
-mod burst;
+mod batch;
 mod calls;
 mod compact;
 pub(super) mod dispatch;

@@ -36,7 +36,7 @@ impl Stack {
         let (index, socket) = self.sockets.tcp_mut(handle)?;
         socket.headers.set_type_of_service(type_of_service);
         self.dispatch_step(index);
-        self.burst.forget();
+        self.batch.forget();
         Ok(())
     }
 
@@ -48,7 +48,7 @@ impl Stack {
         let (index, socket) = self.sockets.tcp_mut(handle)?;
         socket.headers.set_ttl(ttl);
         self.dispatch_step(index);
-        self.burst.forget();
+        self.batch.forget();
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use crate::tcp::dispatch::{Dispatched, step_effects};
 use crate::tx::{NextHop, ScatterGather, TransmitOutcome};
 use core::hint::cold_path;
 use core::net::Ipv4Addr;
-use linerate_tcp::{Kind, State, Transmit};
+use linerate_tcp::{Kind, Offload, State, Transmit};
 use linerate_units::Instant;
 use linerate_wire::Ipv4Header;
 
@@ -140,9 +140,19 @@ impl Stack {
             // The MTU of the link has decreased below the promise to the connection.
             socket.connection.abort(now);
         }
-        if completed_by == CompletedBy::Host
-            && let Some(sent) = socket.connection.poll_predicted(now, room)
-        {
+        let offload = match completed_by {
+            CompletedBy::Host => Offload::None,
+            CompletedBy::Link if self.scatter_gather == ScatterGather::Allowed => {
+                Offload::ScatterGather
+            }
+            CompletedBy::Link => Offload::Segmentation,
+        };
+        let Some(sent) = socket.connection.poll_transmit(now, offload, room) else {
+            cold_path();
+            self.dispatch_step(index);
+            return SegmentOutcome::Nothing;
+        };
+        if completed_by == CompletedBy::Host && sent.is_predicted {
             // A predicted segment changes neither memory nor state, and causes no events. So the
             // dispatch is reduced to the timer and the ring of senders.
             let length = socket.headers.complete(medium, &sent, frame);
@@ -161,18 +171,6 @@ impl Stack {
             ready.remove(Sender::Socket(index));
             return SegmentOutcome::Frame(TxFrame::whole(length));
         }
-        let sent = match completed_by {
-            CompletedBy::Host => socket.connection.poll_unpredicted(now, room),
-            CompletedBy::Link if self.scatter_gather == ScatterGather::Allowed => {
-                socket.connection.poll_transmit_zero_copy(now, room)
-            }
-            CompletedBy::Link => socket.connection.poll_transmit_uncut(now, room),
-        };
-        let Some(sent) = sent else {
-            cold_path();
-            self.dispatch_step(index);
-            return SegmentOutcome::Nothing;
-        };
         let written = match completed_by {
             CompletedBy::Host => TxFrame::whole(socket.headers.complete(medium, &sent, frame)),
             CompletedBy::Link => {
@@ -202,7 +200,7 @@ impl Stack {
             self.dispatch_slowly(index);
         }
         if has_next {
-            self.prepare_next(index, &sent, medium, frame);
+            self.prepare_next(now, index, sent, medium, frame);
         } else {
             let ready = if is_local { &mut self.local_ready } else { &mut self.ready };
             ready.remove(Sender::Socket(index));
@@ -210,21 +208,27 @@ impl Stack {
         SegmentOutcome::Frame(written)
     }
 
-    /// Prepares for the next segment: a burst may continue after the one that was `sent`.
+    /// Prepares for the next segment: a batch may follow the one that was `sent`.
     #[inline(never)]
-    fn prepare_next(&mut self, index: u32, sent: &Transmit, medium: usize, frame: &[u8]) {
+    fn prepare_next(
+        &mut self,
+        now: Instant,
+        index: u32,
+        sent: Transmit,
+        medium: usize,
+        frame: &[u8],
+    ) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
         // A GSO frame uses the turns of all its segments.
         ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
-        // All headers of a burst are equal, so it cannot count packets.
+        // The headers of a batch are copies, so it cannot count packets.
         if socket.is_local || self.identification.is_counting() {
             return;
         }
-        if socket.connection.is_in_burst() {
-            self.burst.keep(index, socket, None, sent, medium, frame);
-        } else if sent.length == sent.header {
-            self.begin_ack_batch(index, sent, medium, frame);
+        if let Some(batch) = socket.connection.poll_batch(now, sent.header) {
+            self.batch.begin(index, socket, batch, &sent, medium, frame);
+            self.batch.limit(ready.left_to(Sender::Socket(index)));
         }
     }
 

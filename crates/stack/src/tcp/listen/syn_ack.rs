@@ -8,7 +8,7 @@
 use super::syn_cookie::StoredSyn;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use linerate_tcp::{Connection, Path, Seeds, SharedConfig};
+use linerate_tcp::{Connection, Offload, Path, Seeds, SharedConfig};
 use linerate_units::Instant;
 use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 
@@ -51,7 +51,7 @@ impl SynAckForm {
         let mut connection = Connection::accept(rules.clone(), path, seeds, &remembered, now);
         connection.note_codepoint_of_syn(asked.ecn);
         let mut bytes = [0; TcpHeader::MAX_LENGTH];
-        let sent = connection.poll_transmit(now, &mut bytes)?;
+        let sent = connection.poll_transmit(now, Offload::None, &mut bytes)?;
         let answer = Segment::parse(&bytes[..sent.length]).ok()?;
         Some(Self {
             rules: rules.clone(),
@@ -184,7 +184,7 @@ mod tests {
                     Connection::accept(shared.clone(), path, seeds, &remembered, now);
                 connection.note_codepoint_of_syn(ecn);
                 let mut expected = [0; TcpHeader::MAX_LENGTH];
-                let sent = connection.poll_transmit(now, &mut expected).unwrap();
+                let sent = connection.poll_transmit(now, Offload::None, &mut expected).unwrap();
 
                 let asked = Asked { kept: &kept, is_accurate, ecn };
                 let form = forms.get(&shared, path, &asked, &syn).unwrap();

@@ -11,8 +11,8 @@ mod peer;
 use super::choices::Choices;
 use crate::script::pattern;
 use linerate_tcp::{
-    Config, CongestionName, Connection, EcnRule, FastOpenOffer, ListenVerdict, PacingRule, Path,
-    Profile, Seeds, judge_listen,
+    Config, CongestionName, Connection, EcnRule, FastOpenOffer, ListenVerdict, Offload, PacingRule,
+    Path, Profile, Seeds, judge_listen,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{FastOpenCookie, Segment, SeqNum, Sum, TcpFlags};
@@ -158,9 +158,9 @@ impl<'a> TestCase<'a> {
             assert!(count < MOST_SEGMENTS, "never silent");
             let sent = self
                 .connection
-                .poll_transmit(self.now, &mut frame)
+                .poll_transmit(self.now, Offload::None, &mut frame)
                 .map(|sent| (sent.length, sent.sum));
-            let twin = self.twin.poll_transmit(self.now, &mut twin_frame);
+            let twin = self.twin.poll_transmit(self.now, Offload::None, &mut twin_frame);
             assert_eq!(sent.map(|sent| sent.0), twin.map(|sent| sent.length));
             let Some((length, sum)) = sent else { break };
             assert_eq!(frame[..length], twin_frame[..length]);

@@ -1,13 +1,17 @@
-//! Bursts of full segments of new data that are sent together and differ only in number and data.
-//! Windows, pacing and other conditions are checked once. A link with GSO gets the whole burst
-//! behind one header; other links copy the first header with new numbers.
+//! Batches of segments that differ only in numbers, chosen once: bursts of full segments of new
+//! data, and pure acknowledgements. A link with GSO gets a whole burst behind one header; for other
+//! links the first header is copied with new numbers.
 //!
-//! Sequence numbers, scoreboard and pacing advance with each segment, so that a burst may end
+//! One acknowledgement covers everything received. A connection without [stretch
+//! ACKs](crate::Config::stretch_acks) instead sends one for each two full segments, even of data
+//! that arrived together, and so has batches of them.
+//!
+//! Sequence numbers, scoreboard and pacing advance with each segment, so that a batch may end
 //! behind any of them, and does when anything else happens to the connection.
 
-use super::Finish;
 use super::choose::{Choice, Piece};
 use super::commit::Origin;
+use super::{HEADER, Offload};
 use crate::Connection;
 use crate::ecn::EcnSignals;
 use crate::receive::saturated;
@@ -21,61 +25,108 @@ use linerate_wire::{SeqNum, Sum, TcpHeader};
 /// Maximum bytes of a burst: an IP packet with headers.
 const MOST: u32 = 65_535 - 120;
 
-/// Segments that may follow the last one.
+/// Segments that may follow the last one with a copy of its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Continuation {
-    /// SEG.SEQ of the first one, the only difference from the previous header; the others follow
-    /// from the length.
-    pub seq: SeqNum,
-    /// Bytes of data of each.
-    pub length: u32,
+pub struct Batch {
+    /// The number of the first segment that differs from the header: SEG.SEQ of data, SEG.ACK of
+    /// acknowledgements.
+    pub first: SeqNum,
+    /// Difference of this number from one segment to the next. It is the number of bytes in each
+    /// segment of data.
+    pub step: u32,
     /// Number of segments.
-    pub segments: u32,
+    pub count: u32,
+    /// The contents of the segments.
+    pub content: BatchContent,
+}
+
+/// The contents of a [`Batch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchContent {
+    /// New data, which [`Connection::copy_of_batch`] writes.
+    Data,
+    /// Pure acknowledgements, with the window to the same edge.
+    Acks(AckWindow),
+}
+
+/// The offered window of an ACK batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckWindow {
+    /// Right edge of the window, for all acknowledgements.
+    edge: SeqNum,
+    /// Shift of SEG.WND.
+    shift: u8,
+}
+
+impl AckWindow {
+    /// Returns SEG.WND of the acknowledgement with this number.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, ack: SeqNum) -> u16 {
+        in_field(self.edge - ack, self.shift)
+    }
 }
 
 impl Connection {
-    /// Returns the segments of the same burst as the last one: [`Connection::poll_transmit`] would
-    /// write the same header for each of them, with the next number. They may be sent at `now`,
-    /// with the data that [`Connection::copy_of_burst`] writes; those that are sent must be
-    /// [noted](Connection::note_burst) before anything else happens to the connection.
+    /// Returns the segments that may follow the last one at `now` with a copy of its header, which
+    /// has `header` bytes: [`Connection::poll_transmit`] would write the same header for each, with
+    /// the next number, and the next window in an acknowledgement. Those that are sent must be
+    /// [committed](Connection::commit_batch) before anything else happens to the connection.
     ///
-    /// A segment of a burst never reaches the end of the written data, so it has neither PSH nor
-    /// FIN.
+    /// A segment of data in a batch never reaches the end of the written data, so it has neither
+    /// PSH nor FIN. The final acknowledgement, of everything, is not part of a batch. A batch of
+    /// data can be continued later, at the same `now`, by another call; a batch of acknowledgements
+    /// ends when anything arrives.
     #[must_use]
-    pub fn poll_burst(&self, now: Instant) -> Option<Continuation> {
-        let segments = u32::from(self.expectation.burst());
-        let goes_on = segments > 0 && self.sender.last_sent == now && self.is_in_burst();
-        goes_on.then(|| Continuation { seq: self.snd.nxt, length: self.full_segment(), segments })
+    pub fn poll_batch(&self, now: Instant, header: usize) -> Option<Batch> {
+        if self.is_in_burst() {
+            let (first, step) = (self.snd.nxt, self.full_segment());
+            let count = self.expectation.burst().into();
+            let batch = Batch { first, step, count, content: BatchContent::Data };
+            return (self.sender.last_sent == now).then_some(batch);
+        }
+        let is_usual = self.ack_due
+            && header == HEADER
+            && self.next_ack() != self.rcv.nxt
+            && self.is_usual()
+            && !self.sender.has_unsent(self.snd.nxt);
+        is_usual.then(|| {
+            let step = self.pair();
+            let count = (self.rcv.pending() - 1) / step;
+            let window = AckWindow { edge: self.rcv.edge, shift: self.agreement.receive_shift };
+            let content = BatchContent::Acks(window);
+            Batch { first: self.rcv.acked + step, step, count, content }
+        })
     }
 
-    /// Writes the data of a segment of a burst, from `seq`, and returns its checksum.
+    /// Writes the data of a segment of a batch, from `seq`, and returns its checksum.
     ///
     /// # Panics
     /// If this data is not in the send buffer.
     #[inline]
-    pub fn copy_of_burst(&self, seq: SeqNum, payload: &mut [u8]) -> Sum {
+    pub fn copy_of_batch(&self, seq: SeqNum, payload: &mut [u8]) -> Sum {
         self.sender.buffer.copy_and_sum_inlined(seq, payload)
     }
 
-    /// Notes that `segments` of the burst of [`Connection::poll_burst`] were sent.
-    pub fn note_burst(&mut self, segments: u32) {
-        let length = self.full_segment() * segments;
-        let seq = self.snd.nxt;
-        let piece = Piece { seq, length, fin: false, probe: false, segments };
-        self.commit(self.sender.last_sent, Choice::Data(piece), Origin::Batch);
+    /// Records that `count` segments of a batch of this `content` were sent at `now`. If the
+    /// connection [may have no more](Connection::wants_transmit) then, its timers may have changed.
+    pub fn commit_batch(&mut self, now: Instant, content: BatchContent, count: u32) {
+        if content != BatchContent::Data {
+            return self.commit(now, Choice::Ack { count }, Origin::Batch);
+        }
+        let piece = Piece {
+            seq: self.snd.nxt,
+            length: self.full_segment() * count,
+            fin: false,
+            probe: false,
+            segments: count,
+        };
+        self.commit(now, Choice::Data(piece), Origin::Batch);
         let burst = self.expectation.burst();
-        self.limit_burst(burst.saturating_sub(u8::try_from(segments).unwrap_or(burst)));
-    }
-
-    /// Whether a burst [noted](Connection::note_burst) at `now` has used up the windows, so that
-    /// [`Connection::poll_transmit`] would return nothing. It need not be called then: the state is
-    /// as if it had been.
-    pub fn falls_silent_after_burst(&mut self, now: Instant) -> bool {
-        let is_silent = self.has_used_the_windows();
-        if is_silent {
+        self.limit_burst(burst.saturating_sub(u8::try_from(count).unwrap_or(burst)));
+        if self.has_used_the_windows() {
             self.end_output(now);
         }
-        is_silent
     }
 
     /// Whether the whole burst was sent, and the windows have room for less than a segment. A burst
@@ -92,27 +143,43 @@ impl Connection {
             && !self.is_worth_sending(self.piece(self.snd.nxt, usable))
     }
 
-    /// Whether [`Connection::poll_burst`] may return segments at the time when the last one was
-    /// sent.
-    #[must_use]
-    pub const fn is_in_burst(&self) -> bool {
+    /// Whether a burst can be continued at the time when its last segment was sent.
+    const fn is_in_burst(&self) -> bool {
         let is_all_told = self.rcv.nxt.number() == self.rcv.acked.number() && !self.ack_due;
         self.expectation.burst() > 0 && is_all_told
     }
 
+    /// Returns SEG.ACK of a pure acknowledgement sent now.
+    #[inline]
+    pub(super) fn next_ack(&self) -> SeqNum {
+        if self.acknowledges_all() { self.rcv.nxt } else { self.rcv.acked + self.pair() }
+    }
+
+    /// Whether a pure acknowledgement would cover everything received.
+    #[inline(always)]
+    pub(super) fn acknowledges_all(&self) -> bool {
+        self.rcv.pending() <= self.pair() || self.config.stretch_acks || self.receiver.has_blocks()
+    }
+
+    /// Returns the bytes of two full segments, which one acknowledgement covers.
+    #[inline(always)]
+    pub(super) const fn pair(&self) -> u32 {
+        self.receiver.largest_segment * 2
+    }
+
     /// Extends the chosen `piece` by a burst if the link cuts it. Otherwise returns how many
     /// segments may follow.
-    pub(super) fn begin_burst(&self, piece: &mut Piece, finish: Finish, room: usize) -> u8 {
+    pub(super) fn begin_burst(&self, piece: &mut Piece, offload: Offload, room: usize) -> u8 {
         let full = self.full_segment();
         if piece.length != full || piece.fin || piece.probe || !self.may_burst(piece.seq) {
             return 0;
         }
-        match finish {
-            Finish::Nothing => {
+        match offload {
+            Offload::None => {
                 let burst = self.burst_from(piece.seq, full).saturating_sub(1);
                 u8::try_from(burst).unwrap_or(u8::MAX)
             }
-            Finish::CutAndSum | Finish::Gather => {
+            Offload::Segmentation | Offload::ScatterGather => {
                 // With GSO, PSH is left to the last segment.
                 let pushed = u32::from(!self.sender.fin());
                 let unsent = self.sender.buffer.end() + pushed - piece.seq;
@@ -206,7 +273,7 @@ impl Connection {
             let (full, burst) = (self.full_segment(), self.expectation.burst());
             assert!(
                 self.output_due && self.reset_due.is_none(),
-                "a burst of {burst} that nobody asks for"
+                "a burst of {burst} although no output is due"
             );
             assert!(
                 self.may_burst(self.snd.nxt),
@@ -216,4 +283,10 @@ impl Connection {
             assert!(u16::from(burst) <= allowed, "a burst of {burst}, where {allowed} may leave");
         }
     }
+}
+
+/// Returns SEG.WND for a window, limited by the field and truncated by the scale.
+#[inline]
+pub(super) fn in_field(window: u32, shift: u8) -> u16 {
+    u16::try_from(window >> shift).unwrap_or(u16::MAX)
 }

@@ -1,12 +1,11 @@
-//! The header template of a burst: each frame after the first differs only in its sequence number
-//! and checksum. The frames of an ACK batch differ in acknowledgement number, window and checksum.
+//! The header template of a batch: each frame after the first differs only in numbers and checksum.
 //! One template is enough for the host, because one connection sends at a time.
 //!
 //! While a link takes frame after frame, nothing else can happen to the connection. So its state is
-//! updated once for all frames, when the burst is committed.
+//! updated once for all frames, when the batch is committed.
 
 use super::TcpSocket;
-use linerate_tcp::{Acknowledgements, Transmit};
+use linerate_tcp::{Batch, BatchContent, Transmit};
 use linerate_wire::{EthernetHeader, Ipv4Header, SeqNum, Sum, TcpHeader, TcpOptions};
 
 /// The longest headers of a segment without options other than timestamps.
@@ -18,47 +17,53 @@ const SEQ: usize = 4;
 const ACK: usize = 8;
 const WINDOW: usize = 14;
 
-/// The header template of a burst.
+/// Offsets of the TCP header on Ethernet, and on links without a link header.
+pub(crate) const TCP_OFFSET_ETHERNET: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
+pub(crate) const TCP_OFFSET_IP: usize = Ipv4Header::LENGTH;
+
+/// The header template of a batch.
 #[derive(Debug)]
-pub(crate) struct BurstHeaders {
-    /// The connection; `None` without a burst that can continue.
+pub(crate) struct BatchHeaders {
+    /// The connection; `None` without a batch that can continue.
     pub(crate) owner: Option<u32>,
-    /// For an ACK batch, its parameters; `None` for data.
-    pub(crate) ack_batch: Option<Acknowledgements>,
+    /// The segments that can still be sent without a new decision.
+    next: Batch,
     /// The headers from the link header to the TCP options. Number, checksum, and in an ACK batch
     /// the window are overwritten for each segment.
     bytes: [u8; LONGEST],
-    pub(crate) length: usize,
+    /// Bytes of the headers.
+    length: usize,
     /// The offset of the TCP header.
     pub(crate) tcp: usize,
     /// The sum of the pseudo-header and the TCP header, without the fields that are overwritten.
     sum: Sum,
-    /// SEG.SEQ of the next segment; in an ACK batch, SEG.ACK.
-    pub(crate) number: SeqNum,
-    /// Bytes of data in each segment.
-    pub(crate) segment: u32,
     /// Bytes of each frame.
-    pub(crate) frame: usize,
-    /// Segments that can still be sent without a new decision.
-    pub(crate) left: u32,
+    frame: usize,
     /// Segments that were sent and not committed to the connection.
-    pub(crate) uncommitted: u32,
+    uncommitted: u32,
 }
 
-impl BurstHeaders {
-    /// Creates the template without a burst.
+/// Frames that were sent and have to be committed to their connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentFrames {
+    pub(crate) content: BatchContent,
+    /// Number of frames.
+    pub(crate) count: u32,
+    /// Bytes of each.
+    pub(crate) length: usize,
+}
+
+impl BatchHeaders {
+    /// Creates the template without a batch.
     pub(crate) fn new() -> Self {
         Self {
             owner: None,
-            ack_batch: None,
+            next: Batch { first: SeqNum::new(0), step: 0, count: 0, content: BatchContent::Data },
             bytes: [0; LONGEST],
             length: 0,
             tcp: 0,
             sum: Sum::default(),
-            number: SeqNum::new(0),
-            segment: 0,
             frame: 0,
-            left: 0,
             uncommitted: 0,
         }
     }
@@ -66,10 +71,10 @@ impl BurstHeaders {
     /// Can the next frame be sent without a new decision?
     #[inline]
     pub(crate) const fn has_next(&self) -> bool {
-        self.left > 0
+        self.next.count > 0
     }
 
-    /// Is there a burst that can continue, or that has uncommitted frames?
+    /// Is there a batch that can continue, or that has uncommitted frames?
     #[inline]
     pub(crate) const fn has_owner(&self) -> bool {
         self.owner.is_some()
@@ -77,20 +82,20 @@ impl BurstHeaders {
 
     /// Are all frames committed?
     pub(crate) const fn is_committed(&self) -> bool {
-        self.uncommitted == 0 && self.left == 0
+        self.uncommitted == 0 && self.next.count == 0
     }
 
-    /// Ends the burst.
+    /// Ends the batch.
     pub(crate) const fn forget(&mut self) {
-        (self.owner, self.ack_batch, self.left) = (None, None, 0);
+        (self.owner, self.next.count) = (None, 0);
     }
 
-    /// Begins a burst after a segment that was `sent` in `frame`, of data or of acknowledgements.
-    pub(crate) fn keep(
+    /// Begins a `batch` after the segment that was `sent` in `frame`.
+    pub(crate) fn begin(
         &mut self,
         index: u32,
         socket: &TcpSocket,
-        ack_batch: Option<Acknowledgements>,
+        batch: Batch,
         sent: &Transmit,
         medium: usize,
         frame: &[u8],
@@ -100,15 +105,40 @@ impl BurstHeaders {
         let Some(bytes) = self.bytes.get_mut(..length) else { return };
         bytes.copy_from_slice(&frame[..length]);
         let rest = &mut bytes[tcp..];
-        if ack_batch.is_some() {
-            rest[ACK..ACK + 4].fill(0);
-            rest[WINDOW..WINDOW + 2].fill(0);
-        } else {
-            rest[SEQ..SEQ + 4].fill(0);
+        match batch.content {
+            BatchContent::Data => rest[SEQ..SEQ + 4].fill(0),
+            BatchContent::Acks(_) => {
+                rest[ACK..ACK + 4].fill(0);
+                rest[WINDOW..WINDOW + 2].fill(0);
+            }
         }
         rest[TcpHeader::CHECKSUM_OFFSET..TcpHeader::CHECKSUM_OFFSET + 2].fill(0);
         self.sum = socket.headers.sum_of(sent.length, &rest[SEQ..]);
-        (self.owner, self.ack_batch, self.length, self.tcp) = (Some(index), ack_batch, length, tcp);
+        (self.owner, self.length, self.tcp) = (Some(index), length, tcp);
+        self.set(batch);
+    }
+
+    /// Sets the segments that can be sent with the headers of this template.
+    pub(crate) fn set(&mut self, batch: Batch) {
+        let data = if batch.content == BatchContent::Data { batch.step as usize } else { 0 };
+        (self.next, self.frame) = (batch, self.length + data);
+    }
+
+    /// Limits the number of further segments.
+    pub(crate) fn limit(&mut self, segments: u32) {
+        self.next.count = self.next.count.min(segments);
+    }
+
+    /// Bytes of the TCP header.
+    pub(crate) const fn header(&self) -> usize {
+        self.length - self.tcp
+    }
+
+    /// Stops sending, and returns the frames to be committed.
+    pub(crate) const fn take_sent(&mut self) -> SentFrames {
+        self.next.count = 0;
+        let count = core::mem::replace(&mut self.uncommitted, 0);
+        SentFrames { content: self.next.content, count, length: self.frame }
     }
 
     /// Writes the next frame, whose TCP header is at offset `TCP`. `data` copies the payload of the
@@ -123,28 +153,25 @@ impl BurstHeaders {
         // The template has a fixed length, so the payload overwrites its unused end.
         *frame.first_chunk_mut()? = self.bytes;
         let payload = frame.get_mut(self.length..self.frame)?;
-        let (place, step, sum) = match self.ack_batch {
-            None => (SEQ, self.segment, self.sum + data(self.number, payload)),
-            Some(ack_batch) => {
-                let window = ack_batch.window(self.number);
+        let Batch { first, step, .. } = self.next;
+        let (place, sum) = match self.next.content {
+            BatchContent::Data => (SEQ, self.sum + data(first, payload)),
+            BatchContent::Acks(window) => {
+                let window = window.at(first);
                 let place = TCP + WINDOW;
                 frame.first_chunk_mut::<LONGEST>()?[place..place + 2]
                     .copy_from_slice(&window.to_be_bytes());
-                (ACK, ack_batch.step, self.sum.add_u16(window))
+                (ACK, self.sum.add_u16(window))
             }
         };
-        let number = self.number.number();
+        let number = first.number();
         let (place, at) = (TCP + place, TCP + TcpHeader::CHECKSUM_OFFSET);
         let headers = frame.first_chunk_mut::<LONGEST>()?;
         headers[place..place + 4].copy_from_slice(&number.to_be_bytes());
         headers[at..at + 2].copy_from_slice(&sum.add_u32(number).finish().to_be_bytes());
-        self.number += step;
-        self.left -= 1;
+        self.next.first += step;
+        self.next.count -= 1;
         self.uncommitted += 1;
         Some(self.frame)
     }
 }
-
-/// Offsets of the TCP header on Ethernet, and on links without a link header.
-pub(crate) const TCP_OFFSET_ETHERNET: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
-pub(crate) const TCP_OFFSET_IP: usize = Ipv4Header::LENGTH;

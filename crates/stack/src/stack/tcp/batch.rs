@@ -1,0 +1,111 @@
+//! Batches: the transmission of further frames from a header template
+//! ([`BatchHeaders`](crate::tcp::batch::BatchHeaders)).
+//!
+//! While a link takes frame after frame, nothing else can happen to the connection. So its state is
+//! updated once for all frames, when the batch is committed.
+
+use crate::link::{FrameSlots, TxFrame};
+use crate::ready::Sender;
+use crate::stack::Stack;
+use crate::tcp::batch::{TCP_OFFSET_ETHERNET, TCP_OFFSET_IP};
+use linerate_tcp::BatchContent;
+use linerate_units::Instant;
+
+impl Stack {
+    /// Writes frames of the current batch into `slots`, until either is exhausted. Returns whether
+    /// `slots` has room for more.
+    #[inline(never)]
+    pub(crate) fn fill_from_batch(&mut self, slots: &mut impl FrameSlots) -> bool {
+        match self.batch.tcp {
+            TCP_OFFSET_ETHERNET => self.fill_from_batch_at::<TCP_OFFSET_ETHERNET>(slots),
+            _ => self.fill_from_batch_at::<TCP_OFFSET_IP>(slots),
+        }
+    }
+
+    /// Writes one frame of the current batch, and returns its length; `None` if the frame has no
+    /// room.
+    #[inline(never)]
+    pub(crate) fn write_next_of_batch(&mut self, frame: &mut [u8]) -> Option<usize> {
+        let batch = &mut self.batch;
+        let connection = &self.sockets.tcp_at(batch.owner?)?.connection;
+        let data = |seq, payload: &mut [u8]| connection.copy_of_batch(seq, payload);
+        match batch.tcp {
+            TCP_OFFSET_ETHERNET => batch.write::<TCP_OFFSET_ETHERNET>(data, frame),
+            _ => batch.write::<TCP_OFFSET_IP>(data, frame),
+        }
+    }
+
+    #[inline(always)]
+    fn fill_from_batch_at<const TCP: usize>(&mut self, slots: &mut impl FrameSlots) -> bool {
+        let batch = &mut self.batch;
+        let Some(socket) = batch.owner.and_then(|owner| self.sockets.tcp_at(owner)) else {
+            return false;
+        };
+        let connection = &socket.connection;
+        while batch.has_next() {
+            let data = |seq, payload: &mut [u8]| connection.copy_of_batch(seq, payload);
+            if !slots.offer(|frame| batch.write::<TCP>(data, frame).map(TxFrame::whole)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Asks the connection how many further segments may follow the last one with the same headers.
+    /// Returns whether there is one, for frames of `room` bytes.
+    pub(crate) fn resume_batch(&mut self, now: Instant, room: usize) -> bool {
+        let Some(index) = self.batch.owner else { return false };
+        let generation = self.routes.generation() + self.neighbors.generation();
+        let Some(socket) = self.sockets.tcp_at(index) else { return false };
+        if room < self.batch.tcp + socket.room as usize || socket.next_hop_generation != generation
+        {
+            return false;
+        }
+        // An ACK batch ends when it is committed, since a frame may have arrived since.
+        let next = socket.connection.poll_batch(now, self.batch.header());
+        let Some(next) = next.filter(|next| next.content == BatchContent::Data) else {
+            return false;
+        };
+        self.batch.set(next);
+        self.batch.limit(self.ready.left_to(Sender::Socket(index)));
+        self.batch.has_next()
+    }
+
+    /// Updates the connection for the frames of its batch.
+    #[inline]
+    pub(crate) fn commit_batch(&mut self) {
+        if !self.batch.is_committed() {
+            self.commit_frames();
+        }
+    }
+
+    fn commit_frames(&mut self) {
+        let sent = self.batch.take_sent();
+        self.ready.count(sent.count);
+        if let Some(index) = self.batch.owner
+            && let Some(socket) = self.sockets.tcp_at(index)
+        {
+            if sent.count > 0 {
+                socket.connection.commit_batch(self.now, sent.content, sent.count);
+            }
+            if !socket.connection.wants_transmit() {
+                // The connection may have a new deadline. Nothing else has changed since the last
+                // dispatch.
+                debug_assert!(
+                    socket.connection.events().is_empty(),
+                    "the end of a batch causes no events"
+                );
+                socket.arm(index, &mut self.timers);
+                self.ready.remove(Sender::Socket(index));
+                self.batch.forget();
+            }
+        }
+        if sent.content != BatchContent::Data {
+            self.batch.forget();
+        }
+        self.counted.ip.out_requests += u64::from(sent.count);
+        self.counted.tcp.out_segments += u64::from(sent.count);
+        self.counted.transmit.packets += u64::from(sent.count);
+        self.counted.transmit.bytes += u64::from(sent.count) * sent.length as u64;
+    }
+}
