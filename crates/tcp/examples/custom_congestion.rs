@@ -1,7 +1,8 @@
-//! A congestion control that is defined outside linerate: it gives up an eighth of its window after a
-//! loss, in place of the half of NewReno.
+//! A congestion control that is defined outside linerate: after a loss it reduces its window by an
+//! eighth, in place of the half of NewReno.
 //!
-//! This is an experiment, and not a control for the internet: it starves others at a bottleneck.
+//! This is an experiment, and not a control for the internet: it starves other connections at a
+//! bottleneck.
 //!
 //! ```sh
 //! cargo run -p linerate-tcp --example custom_congestion

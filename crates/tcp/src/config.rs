@@ -152,8 +152,8 @@ pub struct Config {
     pub user_timeout_option: bool,
     /// The least and the largest user timeout that a peer can make us adopt (L_LIMIT, U_LIMIT).
     pub user_timeout_limits: TimeLimits,
-    /// The least time between two challenge acknowledgements (RFC 5961 §7), and between two answers to
-    /// empty segments from outside the window.
+    /// The minimum interval between two challenge acknowledgements (RFC 5961 §7), and between two
+    /// acknowledgements in reply to empty segments outside the window.
     pub challenge_interval: Duration,
     /// Ignore resets in TIME-WAIT (RFC 1337 §3, its fix 1).
     pub time_wait_outlives_resets: bool,

@@ -84,10 +84,10 @@ pub struct Connection {
 }
 
 packed!(Connection {
-    expectation, state, events, ack_due, challenge_due, output_due, rcv, snd, timestamps, last_received, acks,
-    receiver, timers, statistics, sender, agreement, memory, ecn, preferences, path, user_timeouts,
-    keep_alive_probed, next_challenge, fast_open, rare, keep_alive_probes, keep_alive_due, first_due, active,
-    released, error
+    expectation, state, events, ack_due, challenge_due, output_due, rcv, snd, timestamps,
+    last_received, acks, receiver, timers, statistics, sender, agreement, memory, ecn, preferences,
+    path, user_timeouts, keep_alive_probed, next_challenge, fast_open, rare, keep_alive_probes,
+    keep_alive_due, first_due, active, released, error
 } known {
     reset_due: |_config| None, offered: |_config| None, config: |shared| shared.clone()
 });

@@ -1,12 +1,12 @@
-//! State derived from a connection, so that a usual segment is recognized without a look at the
-//! rest: the next header (header prediction), whether anything special is due, and the number of
-//! segments that may continue a burst.
+//! State derived from a connection: the expected header of the next segment (header prediction),
+//! whether any special output is due, and the number of segments that may continue a burst. With
+//! it, a common segment needs no other state to be recognized.
 //!
-//! Derived values go stale when their sources change. So the fields are private to this module, and they
-//! are written at three places only: [`Connection::slow`] and [`Connection::slow_control`] derive them
-//! anew whenever the slow path ends, and the arrival or send_record of a segment of the fast path shortens
-//! the burst. The fast path changes
-//! nothing that they derive from; [`Connection::check`] compares them with what would be derived now.
+//! Derived values become stale when their sources change. So the fields are private to this module,
+//! and are written in three places only. [`Connection::slow`] and [`Connection::slow_control`]
+//! derive them again whenever the slow path ends. A segment sent or received on the fast path
+//! shortens the burst. The fast path changes no source of the derived values: [`Connection::check`]
+//! compares them with newly derived ones.
 
 use crate::compact::pack::{Pack, Packer, Unpacker};
 use crate::ecn::EcnSignals;
@@ -24,16 +24,16 @@ pub(crate) struct Expectation {
     header: u16,
     /// Full segments of new data that may follow the last one without a new choice.
     burst: u8,
-    /// A header is predicted, and nothing is due but new data, the FIN, and the acknowledgement of
-    /// data that have arrived in order.
+    /// Is a header predicted, and is no output due but new data, the FIN, and the acknowledgement
+    /// of data received in order?
     is_plain: bool,
 }
 
 impl Expectation {
-    /// No expectation: the state of a new connection.
+    /// Predicts nothing: the state of a new connection.
     pub(crate) const NONE: Self = Self { header: 0, burst: 0, is_plain: false };
 
-    /// Derives the expectation of `connection`, after which no burst goes on.
+    /// Derives the expectation of `connection`, and ends a burst.
     #[inline(always)]
     fn of(connection: &Connection) -> Self {
         match connection.state {
@@ -45,7 +45,8 @@ impl Expectation {
     #[inline(never)]
     fn of_established(connection: &Connection) -> Self {
         let header = expected_header(connection);
-        // A connection that predicts no header asks when it sends, which is once after each slow step.
+        // Without a predicted header, `has_only_plain_output` is evaluated when a segment is sent,
+        // once after each slow step.
         let is_plain = header != 0 && connection.has_only_plain_output();
         Self { header, burst: 0, is_plain }
     }
@@ -56,8 +57,8 @@ impl Expectation {
         self.header
     }
 
-    /// Is a header predicted, and nothing due but new data, the FIN, and the acknowledgement of data
-    /// that have arrived in order?
+    /// Is a header predicted, and is no output due but new data, the FIN, and the acknowledgement
+    /// of data received in order?
     #[inline(always)]
     pub(crate) const fn is_plain(self) -> bool {
         self.is_plain
@@ -95,15 +96,15 @@ impl Connection {
         result
     }
 
-    /// Takes a predicted control segment, which is a step of the slow path. Given to [`Self::slow`] as a
-    /// closure it would not be inlined.
+    /// Handles a predicted control segment, a step of the slow path. A closure passed to
+    /// [`Self::slow`] would not be inlined.
     #[inline(always)]
     pub(crate) fn slow_control(&mut self, now: Instant, segment: Valid<'_>, run: ControlRun) {
         self.take_predicted_control(now, segment, run);
         self.expectation = Expectation::of(self);
     }
 
-    /// Lets `segments` follow the last one, if there is that many, or no more than that.
+    /// Sets the number of segments that may continue the burst.
     #[inline(always)]
     pub(crate) const fn limit_burst(&mut self, segments: u8) {
         self.expectation.burst = segments;

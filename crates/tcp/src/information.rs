@@ -87,9 +87,9 @@ impl Connection {
     pub fn information(&self) -> Information {
         Information {
             recovery: self.recovery_state(),
-            timeouts_in_a_row: self.sender.expiries,
+            consecutive_timeouts: self.sender.expiries,
             backoff: self.sender.rtt.backoff(),
-            probes_in_a_row: self.sender.probes,
+            consecutive_probes: self.sender.probes,
             timestamps: self.timestamps.on,
             selective_acks: self.agreement.selective_acks,
             window_scaling: self.agreement.scaling,

@@ -30,7 +30,13 @@ pub(crate) struct SegmentedBuffer {
     piece_memory: u32,
 }
 
-packed!(SegmentedBuffer { ring } known { pieces: |_config| None, piece_bytes: |_config| 0, piece_memory: |_config| 0 });
+packed!(SegmentedBuffer {
+    ring
+} known {
+    pieces: |_config| None,
+    piece_bytes: |_config| 0,
+    piece_memory: |_config| 0
+});
 
 /// The shared pieces, in order.
 ///

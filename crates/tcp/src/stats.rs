@@ -60,14 +60,15 @@ pub struct Statistics {
     pub black_holes: u64,
     /// Times that a larger segment size was withdrawn because of losses (RFC 4821 §7.8).
     pub path_sizes_withdrawn: u64,
-    /// Reports of a narrow path that had to wait until the segment that they quote was found lost (RFC
-    /// 5927 §7.2). This and the following three counters saturate.
+    /// ICMP reports of a narrow path that had to wait until the quoted segment was found lost (RFC
+    /// 5927 §7.2). This counter and the next three saturate.
     pub reports_held: u32,
-    /// Reports of a narrow path that made segments smaller.
+    /// ICMP reports of a narrow path that reduced the segment size.
     pub reports_applied: u32,
-    /// Reports of a narrow path that were disproved by what arrived.
+    /// ICMP reports of a narrow path that arriving data have disproved.
     pub reports_disproved: u32,
-    /// Reports of a narrow path without effect: what they quote would have fitted, or another one waits.
+    /// ICMP reports of a narrow path without effect: the quoted segment was small enough, or
+    /// another report waits.
     pub reports_ignored: u32,
     /// Duplicate acknowledgements received.
     pub duplicate_acks: u64,
@@ -253,36 +254,49 @@ pub struct AccurateEcn {
 ///
 /// The fields of Linux's `struct tcp_info` (without `tcpi_`) are here and in [`Statistics`]:
 ///
-/// | Linux | here |
-/// |---|---|
-/// | `state` | [`crate::Connection::state`] |
-/// | `ca_state` | [`Self::recovery`] |
-/// | `retransmits`, `probes`, `backoff` | [`Self::timeouts_in_a_row`], [`Self::probes_in_a_row`], [`Self::backoff`] |
-/// | `options` | [`Self::timestamps`] 1, [`Self::selective_acks`] 2, [`Self::window_scaling`] 4, [`Self::ecn`] 8, [`Self::ecn_seen`] 16, [`Self::syn_data_accepted`] 32 |
-/// | `snd_wscale`, `rcv_wscale` | [`Self::send_shift`], [`Self::receive_shift`] |
-/// | `rto`, `ato` | [`Self::retransmission_timeout`], [`Self::delayed_ack`] |
-/// | `snd_mss`, `rcv_mss`, `advmss` | [`Self::effective_mss`], [`Self::peer_segment`], [`Self::announced_mss`] |
-/// | `pmtu` | [`Self::path_mtu`] |
-/// | `unacked` | unacknowledged bytes less [`Self::unsent`], in segments |
-/// | `sacked`, `lost` | [`Self::sacked`], [`Self::lost`] in bytes; retransmitted bytes are in flight here |
-/// | `retrans` | [`Self::repeated_in_flight`], in bytes |
-/// | `last_data_sent`, `last_data_recv`, `last_ack_recv` | since [`Self::last_sent`], [`Self::last_data_received`], [`Self::last_received`] |
-/// | `busy_time`, `rwnd_limited`, `sndbuf_limited` | [`Self::busy`] |
-/// | `rtt`, `rttvar`, `min_rtt` | [`Self::smoothed_round_trip`], [`Self::round_trip_variation`], [`Self::shortest_round_trip`] |
-/// | `rcv_rtt`, `rcv_space` | [`Self::receive_round_trip`], [`Self::read_in_a_round_trip`] |
-/// | `snd_cwnd`, `snd_ssthresh` | [`Self::congestion_window`], [`Self::slow_start_threshold`], in bytes |
-/// | `snd_wnd`, `rcv_wnd` | [`Self::send_window`], [`Self::receive_window`] |
-/// | `pacing_rate` | [`Self::pacing_rate`] |
-/// | `notsent_bytes` | [`Self::unsent`] |
-/// | `delivered`, `delivery_rate`, `delivery_rate_app_limited` | [`Self::delivered`] in bytes, [`Self::delivery_rate`], [`Self::delivery_rate_is_application_limited`] |
-/// | `reord_seen` | [`Statistics::reorderings`] |
-/// | `bytes_acked`, `bytes_received` | [`Statistics::bytes_acknowledged`], [`Statistics::bytes_received`] |
-/// | `bytes_sent`, `bytes_retrans` | [`Statistics::bytes_sent`], which counts each byte once, and [`Statistics::bytes_retransmitted`] |
-/// | `segs_out`, `segs_in`, `total_retrans`, `rcv_ooopack` | [`Statistics::segments_sent`], [`Statistics::segments_received`], [`Statistics::retransmitted_segments`], [`Statistics::out_of_order_segments`] |
-/// | `data_segs_out`, `data_segs_in` | [`Statistics::data_segments_sent`], [`Statistics::data_segments_received`] |
-/// | `delivered_ce` | [`Statistics::marked_deliveries`] |
-/// | `received_ce`, `received_ce_bytes`, `received_e0_bytes`, `received_e1_bytes`, `delivered_ce_bytes`, `delivered_e0_bytes`, `delivered_e1_bytes` | [`Self::accurate_ecn`] |
-/// | `dsack_dups`, `total_rto` | [`Statistics::duplicates_reported`], [`Statistics::retransmission_timeouts`] |
+/// - `state`: [`crate::Connection::state`]
+/// - `ca_state`: [`Self::recovery`]
+/// - `retransmits`, `probes`, `backoff`: [`Self::consecutive_timeouts`],
+///   [`Self::consecutive_probes`], [`Self::backoff`]
+/// - `options`: [`Self::timestamps`] 1, [`Self::selective_acks`] 2, [`Self::window_scaling`] 4,
+///   [`Self::ecn`] 8, [`Self::ecn_seen`] 16, [`Self::syn_data_accepted`] 32
+/// - `snd_wscale`, `rcv_wscale`: [`Self::send_shift`], [`Self::receive_shift`]
+/// - `rto`, `ato`: [`Self::retransmission_timeout`], [`Self::delayed_ack`]
+/// - `snd_mss`, `rcv_mss`, `advmss`: [`Self::effective_mss`], [`Self::peer_segment`],
+///   [`Self::announced_mss`]
+/// - `pmtu`: [`Self::path_mtu`]
+/// - `unacked`: unacknowledged bytes less [`Self::unsent`], in segments
+/// - `sacked`, `lost`: [`Self::sacked`], [`Self::lost`] in bytes; retransmitted bytes are in flight
+///   here
+/// - `retrans`: [`Self::repeated_in_flight`], in bytes
+/// - `last_data_sent`, `last_data_recv`, `last_ack_recv`: since [`Self::last_sent`],
+///   [`Self::last_data_received`], [`Self::last_received`]
+/// - `busy_time`, `rwnd_limited`, `sndbuf_limited`: [`Self::busy`]
+/// - `rtt`, `rttvar`, `min_rtt`: [`Self::smoothed_round_trip`], [`Self::round_trip_variation`],
+///   [`Self::shortest_round_trip`]
+/// - `rcv_rtt`, `rcv_space`: [`Self::receive_round_trip`], [`Self::read_in_a_round_trip`]
+/// - `snd_cwnd`, `snd_ssthresh`: [`Self::congestion_window`], [`Self::slow_start_threshold`], in
+///   bytes
+/// - `snd_wnd`, `rcv_wnd`: [`Self::send_window`], [`Self::receive_window`]
+/// - `pacing_rate`: [`Self::pacing_rate`]
+/// - `notsent_bytes`: [`Self::unsent`]
+/// - `delivered`, `delivery_rate`, `delivery_rate_app_limited`: [`Self::delivered`] in bytes,
+///   [`Self::delivery_rate`], [`Self::delivery_rate_is_application_limited`]
+/// - `reord_seen`: [`Statistics::reorderings`]
+/// - `bytes_acked`, `bytes_received`: [`Statistics::bytes_acknowledged`],
+///   [`Statistics::bytes_received`]
+/// - `bytes_sent`, `bytes_retrans`: [`Statistics::bytes_sent`], which counts each byte once, and
+///   [`Statistics::bytes_retransmitted`]
+/// - `segs_out`, `segs_in`, `total_retrans`, `rcv_ooopack`: [`Statistics::segments_sent`],
+///   [`Statistics::segments_received`], [`Statistics::retransmitted_segments`],
+///   [`Statistics::out_of_order_segments`]
+/// - `data_segs_out`, `data_segs_in`: [`Statistics::data_segments_sent`],
+///   [`Statistics::data_segments_received`]
+/// - `delivered_ce`: [`Statistics::marked_deliveries`]
+/// - `received_ce`, `received_ce_bytes`, `received_e0_bytes`, `received_e1_bytes`,
+///   `delivered_ce_bytes`, `delivered_e0_bytes`, `delivered_e1_bytes`: [`Self::accurate_ecn`]
+/// - `dsack_dups`, `total_rto`: [`Statistics::duplicates_reported`],
+///   [`Statistics::retransmission_timeouts`]
 ///
 /// Without an equivalent are `max_pacing_rate` (no limit can be set), `reordering` (a degree that
 /// RACK does not use), `fackets` (unused in Linux, too), `last_ack_sent` (not stored by Linux) and
@@ -292,11 +306,11 @@ pub struct Information {
     /// State of loss recovery.
     pub recovery: RecoveryState,
     /// Expiries of the retransmission timer since the peer last acknowledged new data.
-    pub timeouts_in_a_row: u32,
+    pub consecutive_timeouts: u32,
     /// Times that RTO is doubled.
     pub backoff: u32,
     /// Probes of the peer's closed window since it was last open.
-    pub probes_in_a_row: u32,
+    pub consecutive_probes: u32,
     /// Whether both ends have agreed on timestamps.
     pub timestamps: bool,
     /// Whether both ends have agreed on SACK.

@@ -60,8 +60,9 @@ pub(crate) struct Timers {
 packed!(Timers {
     deadlines
 } known {
-    floor: |_config| Floor(Instant::ZERO), delayed_ack_tick: |config| config.delayed_ack_tick, slow_tick: |config|
-    config.slow_tick
+    floor: |_config| Floor(Instant::ZERO),
+    delayed_ack_tick: |config| config.delayed_ack_tick,
+    slow_tick: |config| config.slow_tick
 });
 
 /// A lower bound of all deadlines. Deadlines move later with nearly every segment; the bound stays

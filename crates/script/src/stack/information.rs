@@ -14,8 +14,8 @@ pub(super) fn field(connection: &Connection, now: Instant, name: &str) -> Option
     Some(match name {
         "state" => state(connection.state()),
         "ca_state" => information.recovery as u64,
-        "retransmits" => information.timeouts_in_a_row.into(),
-        "probes" => information.probes_in_a_row.into(),
+        "retransmits" => information.consecutive_timeouts.into(),
+        "probes" => information.consecutive_probes.into(),
         "backoff" => information.backoff.into(),
         "options" => options(&information),
         "ato" => information.delayed_ack.as_micros(),

@@ -21,7 +21,8 @@ impl Connection {
     ) -> Disposition {
         let Some(text) = self.before_fin(text) else { return Disposition::Accepted };
         if self.released {
-            // Nobody can read it, and an acknowledgement would falsely report its delivery.
+            // The application has closed the connection. An acknowledgement would falsely report
+            // the delivery of this data.
             self.abort_with(Error::DataAfterClose, Reset::echo(&segment));
             return Disposition::DataRefused;
         }

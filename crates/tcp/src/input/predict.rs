@@ -155,9 +155,9 @@ impl Connection {
         }
     }
 
-    /// Notes when a segment came, and its timestamp. A predicted one is no older than the last, so it
-    /// is echoed if the segment covers what was acknowledged last (RFC 7323 §4.3): if it begins at that
-    /// number, since nothing beyond it is acknowledged.
+    /// Records the arrival time of a predicted segment, and its timestamp. TSval is not older than
+    /// TS.Recent. It becomes TS.Recent if the segment covers Last.ACK.sent (RFC 7323 §4.3). No data
+    /// beyond Last.ACK.sent was acknowledged, so the segment must begin there.
     #[inline(always)]
     fn take_stamp(&mut self, now: Instant, seq: SeqNum, stamp: u32) {
         // A further segment of a burst would carry another echo.

@@ -1,8 +1,8 @@
-//! Runs: consecutive segments that are predicted alike, and that their connection takes as one.
+//! Runs: consecutive segments with equal predictions, which a connection handles as one.
 //!
 //! A host recognizes them by their headers. It asks its connection once whether such segments are
-//! expected, and tells it once, by [`Connection::handle_run`], what has come. Nothing else may happen to
-//! the connection in between.
+//! expected, and calls [`Connection::handle_run`] once at their end. The connection must not change
+//! in between.
 
 use super::Disposition;
 use super::validate::control::{self, ControlRun};
@@ -14,55 +14,54 @@ use crate::ring::Following;
 use linerate_units::Instant;
 use linerate_wire::{Segment, SeqNum};
 
-/// A GRO run: consecutive segments with the same number of bytes of data each.
-///
-/// The data are written to their place in the receive buffer while their checksums are verified. The
-/// application sees them when the run has been handled.
+/// A GRO run: consecutive segments with equal amounts of data. The data is written to its place in
+/// the receive buffer while its checksums are verified. The application can read it when the run
+/// has been handled.
 #[derive(Clone, Copy, Debug)]
 pub struct DataRun {
-    /// The place of the data that may follow.
+    /// The place of the data of further segments.
     following: Following,
     /// Bytes of data in each segment.
     length: u32,
-    /// Segments whose data are in place, and that were not handled yet.
+    /// Segments whose data is in its place, and that were not handled yet.
     count: u32,
 }
 
-/// A batch of acknowledgements, the last of which stands for all.
+/// A batch of acknowledgements, all represented by the last.
 #[derive(Clone, Copy, Debug)]
 pub struct AckRun {
-    /// SEG.ACK of the last one.
+    /// SEG.ACK of the last acknowledgement.
     last: SeqNum,
-    /// SND.MAX: the highest number that the next one may acknowledge.
+    /// SND.MAX: the highest acceptable acknowledgement number.
     end: SeqNum,
-    /// How many they are.
+    /// The number of acknowledgements.
     count: u32,
 }
 
-/// A run of one segment, whose data are still in its frame because they are too short to be summed while
-/// they are copied.
+/// A run of one segment whose data is still in its frame, because it is too short for a checksum
+/// while copying to pay.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortRun {
-    /// The timestamp; of no meaning where none are used.
+    /// TSval; unused on connections without timestamps.
     stamp: u32,
     /// Bytes of data.
     length: u32,
-    /// It acknowledges something new, too.
+    /// Does the segment also acknowledge new data?
     acknowledges: bool,
 }
 
 /// Segments that [`Connection::handle_run`] takes as one: [`DataRun`], [`AckRun`], [`ShortRun`] or
 /// [`ControlRun`].
 ///
-/// A trait and no enumeration, so that only the code for one kind is inlined where a host gives it.
+/// A trait, not an enumeration, so that each call inlines the code for one kind of run only.
 pub trait Run {
-    /// Gives the run to `connection`, as [`Connection::handle_run`] does.
+    /// Handles the run on `connection`, as [`Connection::handle_run`] does.
     fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition;
 }
 
 impl DataRun {
-    /// Returns the place for the data of `segment`, if nothing but data is predicted of it. Its checksum
-    /// need not be verified before its data are written there.
+    /// Returns the place for the data of `segment`, if it is predicted to be a pure data segment.
+    /// The checksum need not be verified before the data is written there.
     #[inline(always)]
     pub fn place_of_first<'a>(
         connection: &'a mut Connection,
@@ -87,8 +86,8 @@ impl DataRun {
         Self { following, length, count: 1 }
     }
 
-    /// Goes on with a run all of which was handled, at a segment with this number, data offset and control
-    /// bits. False, and nothing has changed, if that is not predicted.
+    /// Continues a run whose segments were all handled, at a segment with this sequence number,
+    /// data offset and flags. Returns false and changes nothing if that segment is not predicted.
     #[inline(always)]
     #[must_use]
     pub fn resume(
@@ -137,8 +136,7 @@ impl DataRun {
 }
 
 impl AckRun {
-    /// Begins a batch with `segment`, if it is predicted to acknowledge something new and to bring nothing
-    /// else.
+    /// Begins a batch with `segment`, if it is predicted to be a pure acknowledgement of new data.
     #[inline(always)]
     #[must_use]
     pub fn begin(connection: &Connection, segment: &Segment<'_>) -> Option<Self> {
@@ -146,8 +144,9 @@ impl AckRun {
         Some(Self { last: segment.ack, end: connection.snd.max, count: 1 })
     }
 
-    /// Adds an acknowledgement of `ack`, if that is more than the last one acknowledged. Its header must
-    /// be predicted like that of the first. False if it does not belong to the batch.
+    /// Adds an acknowledgement of `ack`, whose header must be predicted like that of the first.
+    /// Returns false if it acknowledges nothing beyond the last, so that it does not belong to the
+    /// batch.
     #[inline(always)]
     #[must_use]
     pub fn extend(&mut self, ack: SeqNum) -> bool {
@@ -168,7 +167,7 @@ impl AckRun {
 }
 
 impl ShortRun {
-    /// Begins, and ends, a run with `segment`, if it is predicted to bring data.
+    /// Returns a run of `segment`, if it is predicted to carry data.
     #[inline(always)]
     #[must_use]
     pub fn of(connection: &Connection, segment: &Segment<'_>) -> Option<Self> {
@@ -196,8 +195,8 @@ impl Run for DataRun {
 }
 
 impl Run for AckRun {
-    /// Acknowledgements are judged as one, as if the path had lost all but the last, but they all count
-    /// for the growth of the congestion window.
+    /// Handles the last acknowledgement, as if the path had lost the others. All count for the
+    /// growth of the congestion window.
     #[inline]
     fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition {
         let Prediction::Ack { segment, acked } = predict(connection, last) else {
@@ -237,16 +236,16 @@ impl Run for ControlRun {
     }
 }
 
-/// Copies what is read of a predicted segment, so that the given one need not be in memory before it is
-/// known to be predicted.
+/// Copies the fields of a predicted segment that are read. The compiler can then keep the original
+/// out of memory until the prediction has succeeded.
 #[inline(always)]
 const fn own<'a>(segment: &Segment<'a>) -> Segment<'a> {
     Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment }
 }
 
 impl Connection {
-    /// Takes a run, the header of whose last segment is `last`. Nothing has happened to the connection
-    /// since the run was begun.
+    /// Handles a run, whose last segment has the header `last`. The connection must not have
+    /// changed since the run was begun.
     #[inline(always)]
     pub fn handle_run(&mut self, now: Instant, run: impl Run, last: &Segment<'_>) -> Disposition {
         run.give(self, now, last)

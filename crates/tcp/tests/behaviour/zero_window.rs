@@ -62,7 +62,7 @@ fn unanswered_window_probes_end_the_connection() {
     assert_eq!(host.connection.error(), Some(Error::TimedOut));
     assert!(
         host.take_sent().iter().all(|sent| !sent.says.flags.contains(TcpFlags::RST)),
-        "nobody is there to be told"
+        "no reset is sent to a peer that has vanished"
     );
 }
 
@@ -109,10 +109,10 @@ fn a_window_that_closes_again_is_probed_as_soon_as_the_first_one() {
         let mut host = closed_to(&Config::modern(), offers);
         host.expect_after(ms(200), ". 1001:1002(1) ack 1");
         host.expect_after(ms(400), ". 1001:1002(1) ack 1");
-        assert_eq!(host.connection.information().probes_in_a_row, 2);
+        assert_eq!(host.connection.information().consecutive_probes, 2);
         host.send(". 1:1(0) ack 1001 win 1000");
         host.expect(". 1001:2001(1000) ack 1");
-        assert_eq!(host.connection.information().probes_in_a_row, 0);
+        assert_eq!(host.connection.information().consecutive_probes, 0);
         host.send(". 1:1(0) ack 2001 win 0");
         host.expect_after(ms(200), ". 2001:2002(1) ack 1");
     }

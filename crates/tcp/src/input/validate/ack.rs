@@ -1,4 +1,4 @@
-//! Whether a segment's acknowledgement number is acceptable (RFC 9293 §3.10.7.4 fifth, RFC 5961 §5).
+//! The check of the acknowledgement number (RFC 9293 §3.10.7.4 fifth, RFC 5961 §5).
 
 use super::Refused;
 use crate::input::Refusal;
@@ -6,8 +6,8 @@ use crate::{Connection, State};
 use linerate_wire::{Segment, TcpFlags};
 
 impl Connection {
-    /// Checks the acknowledgement number: (SND.UNA − MAX.SND.WND) ≤ SEG.ACK ≤ SND.MAX. In SYN-RECEIVED
-    /// it must acknowledge our SYN, and any other is answered with a reset.
+    /// Checks (SND.UNA − MAX.SND.WND) ≤ SEG.ACK ≤ SND.MAX. In SYN-RECEIVED, any number that does
+    /// not acknowledge our SYN is answered with a reset.
     #[inline(always)]
     pub(super) fn check_ack(&self, segment: &Segment<'_>) -> Result<(), Refused> {
         if !segment.flags().contains(TcpFlags::ACK) {

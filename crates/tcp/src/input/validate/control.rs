@@ -1,9 +1,9 @@
 //! Prediction of segments without data that open and close a connection: those that acknowledge our
 //! SYN or FIN, and the peer's FIN.
 //!
-//! The checks ask two dozen questions of each such segment. In nearly all of them every answer is
-//! the usual one, which fewer questions can establish: like header prediction, these ask no less
-//! than the checks, so a predicted segment is valid.
+//! Validation performs about two dozen checks on each such segment, nearly always with the usual
+//! result. Fewer comparisons can establish that. Like header prediction, they are at least as
+//! strict as the checks, so a predicted segment is valid.
 
 use super::Valid;
 use super::predict::is_header_predicted;
@@ -14,20 +14,20 @@ use linerate_wire::{Segment, TcpFlags, Timestamps};
 /// The bits of data offset and flags that may differ from an acknowledgement.
 const OPTIONAL: u16 = TcpFlags::PSH.bits() | TcpFlags::FIN.bits();
 
-/// A run of one segment without data, next in order, that opens or closes a connection and means
-/// nothing else.
+/// A run of one segment without data, next in order, that opens or closes a connection and has no
+/// other effect.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlRun {
-    /// It acknowledges all that is in flight. If not, it acknowledges nothing new.
+    /// Does it acknowledge all data in flight? If not, it acknowledges nothing new.
     pub(in crate::input) advances: bool,
-    /// It has the FIN, which no other came before.
+    /// Does it have the first FIN of the peer?
     pub(in crate::input) has_fin: bool,
-    /// Its timestamps, where both ends use them.
+    /// Its timestamps, if both ends use them.
     pub(in crate::input) timestamps: Option<Timestamps>,
 }
 
 impl ControlRun {
-    /// Begins, and ends, a run with `segment`, if it is predicted to open or close the connection.
+    /// Returns a run of `segment`, if it is predicted to open or close the connection.
     #[inline(always)]
     #[must_use]
     pub fn of(connection: &Connection, segment: &Segment<'_>) -> Option<Self> {
@@ -35,7 +35,7 @@ impl ControlRun {
     }
 }
 
-/// A segment of which [`ControlRun::of`] has made `run`.
+/// Returns a segment as valid for which [`ControlRun::of`] has returned `run`.
 #[inline(always)]
 pub(in crate::input) fn predicted_before<'a>(
     c: &Connection,
@@ -53,7 +53,7 @@ impl Connection {
             && segment.payload.is_empty()
             && segment.joined.is_none()
             && segment.seq == self.rcv.nxt;
-        // Where the header is predicted, the arms of header prediction take the segment.
+        // A segment whose header is predicted is left to header prediction.
         let is_other = is_header_predicted(self, segment.offset_and_flags);
         if !is_plain || is_other || !self.expects_no_feedback() {
             return None;
@@ -84,7 +84,7 @@ impl Connection {
         Some(ControlRun { advances, has_fin, timestamps })
     }
 
-    /// Whether nothing is missing, measured or tried of which an acknowledgement could bring news.
+    /// Can an acknowledgement bring no news about losses, measurements or probes?
     #[inline(always)]
     fn expects_no_feedback(&self) -> bool {
         self.preferences.header_prediction

@@ -1,4 +1,4 @@
-//! The checks of handshakes: what may answer our SYN (RFC 9293 §3.10.7.3), and SYNs that come again.
+//! The checks of handshakes: replies to our SYN (RFC 9293 §3.10.7.3), and retransmitted SYNs.
 
 use super::sequence::Text;
 use super::{InWindow, Refused, Valid, Verdict};
@@ -21,7 +21,8 @@ impl Connection {
             return Err(refused(Refusal::BadAck));
         }
         if flags.contains(TcpFlags::RST) {
-            // A reset without an acknowledgement could be anybody's.
+            // A reset without an acknowledgement may come from an attacker that has not seen our
+            // SYN.
             return if acks {
                 Ok(Verdict::Resets(Valid(segment)))
             } else {
@@ -34,8 +35,8 @@ impl Connection {
         Ok(Verdict::Synchronizes(Valid(segment)))
     }
 
-    /// Checks a segment that begins with the number of the peer's SYN and has that bit. `None` if it is
-    /// to be judged like any other.
+    /// Checks a SYN segment with the sequence number of the first SYN. Returns `None` if the usual
+    /// checks apply.
     #[cold]
     pub(super) fn validate_repeated_syn<'a>(
         &self,
@@ -53,8 +54,8 @@ impl Connection {
         if !flags.contains(TcpFlags::ACK) {
             return Some(Ok(Verdict::RepeatsSyn(Valid(segment))));
         }
-        // Both ends opened at the same time (§3.5, figure 7). Data on the SYN is left to be sent again:
-        // whether to take it is decided when the handshake has ended.
+        // A simultaneous open (RFC 9293 §3.5, figure 7). Data on the SYN is ignored and
+        // retransmitted: the end of the handshake decides whether it is accepted.
         let text = Text::empty(self.rcv.nxt);
         let verdict = || Verdict::InWindow(InWindow { segment: Valid(segment), text, timestamps });
         Some(self.check_ack(segment).map(|()| verdict()))

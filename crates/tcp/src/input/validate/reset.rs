@@ -7,15 +7,16 @@ use crate::{Connection, State};
 use linerate_wire::{Segment, TcpFlags};
 
 impl Connection {
-    /// Checks a reset. It counts only at exactly RCV.NXT; elsewhere in the window it is challenged, and
-    /// outside it is dropped.
+    /// Checks a reset. It is accepted at exactly RCV.NXT, answered with a challenge acknowledgement
+    /// elsewhere in the window, and dropped outside it.
     #[cold]
     pub(super) fn validate_reset<'a>(
         &self,
         segment: &'a Segment<'a>,
     ) -> Result<Verdict<'a>, Refused> {
-        // An old segment that we answer makes a peer that has forgotten the connection send just this
-        // reset. TIME-WAIT must outlive it, or the next old segment meets a new connection (RFC 1337).
+        // A peer that has forgotten the connection answers our acknowledgement of an old segment
+        // with just this reset. TIME-WAIT must outlive it. Otherwise the next old segment could
+        // reach a new connection (RFC 1337).
         if self.state == State::TimeWait && self.config.time_wait_outlives_resets {
             return Err(Refused::silently(Refusal::ResetInTimeWait));
         }
@@ -30,8 +31,8 @@ impl Connection {
         })
     }
 
-    /// Whether a SYN in TIME-WAIT may begin the next incarnation: its number lies beyond all that was
-    /// received (RFC 9293 MAY-2), or its timestamp does (RFC 6191 §2).
+    /// May a SYN in TIME-WAIT begin a new incarnation of the connection? Its sequence number must
+    /// be beyond all received ones (RFC 9293 MAY-2), or its timestamp must be newer (RFC 6191 §2).
     pub(super) fn opens_again(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags() & (TcpFlags::SYN | TcpFlags::ACK | TcpFlags::RST);
         if flags != TcpFlags::SYN {
