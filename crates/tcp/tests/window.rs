@@ -13,7 +13,8 @@ fn with_buffers(profile: Profile, send: usize, receive: usize) -> (Config, Confi
     (sender, receiver)
 }
 
-/// Moves `bytes` from client to server, both applications always ready, and returns the time it took.
+/// Transfers `bytes` from client to server, whose applications are always ready. Returns the time
+/// that it took.
 fn transfer(pair: &mut Connections, bytes: usize) -> Duration {
     let start = pair.now;
     let chunk = vec![0x5a; 8_192];

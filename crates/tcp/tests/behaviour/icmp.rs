@@ -79,9 +79,9 @@ fn no_error_ends_an_established_connection() {
     assert_eq!(host.connection.state(), State::Established);
 }
 
-/// RFC 5927 §4.1: whoever cannot name what is in flight has not seen it.
+/// RFC 5927 §4.1: a report that quotes no data in flight does not come from a router on the path.
 #[test]
-fn a_report_about_nothing_in_flight_is_not_believed() {
+fn a_report_that_quotes_no_data_in_flight_is_ignored() {
     let mut host = Script::connect(&Config::modern());
     host.expect("S 0:0(0)");
     report(&mut host, hard, 1);
@@ -96,8 +96,10 @@ fn a_report_about_nothing_in_flight_is_not_believed() {
     assert_eq!(host.connection.effective_mss(), 1_460);
 }
 
+/// RFC 1191 §6.4: the data of a segment that is too large for the path are retransmitted at once in
+/// smaller segments.
 #[test]
-fn a_segment_too_large_for_the_path_is_cut_anew_and_sent_again_at_once() {
+fn a_segment_too_large_for_the_path_is_retransmitted_at_once_in_smaller_ones() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
     host.write(2_920);
     host.expect(". 1:1461(1460) ack 1");
@@ -113,7 +115,7 @@ fn a_segment_too_large_for_the_path_is_cut_anew_and_sent_again_at_once() {
     assert_eq!(
         segments,
         [10, 10],
-        "no congestion caused this, and a burst of more is none the better for it"
+        "the window stays constant in segments: there was no congestion"
     );
     host.send(". 1:1(0) ack 2921");
     assert_eq!(host.connection.statistics().retransmission_timeouts, 0);
@@ -131,10 +133,10 @@ fn a_forged_report_cannot_shrink_segments_to_nothing_nor_enlarge_them() {
     assert_eq!(host.connection.effective_mss(), 536);
 }
 
-/// RFC 1191 §6.4: a burst that is too large brings a report for each of its segments, and is sent
-/// again once.
+/// RFC 1191 §6.4: a burst of segments that are too large leads to one report for each. The burst is
+/// retransmitted once.
 #[test]
-fn a_second_report_of_the_same_size_sends_nothing_again() {
+fn a_second_report_of_the_same_size_retransmits_nothing() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
     host.write(2_920);
     host.take_sent();
@@ -144,8 +146,7 @@ fn a_second_report_of_the_same_size_sends_nothing_again() {
     host.expect_nothing();
 }
 
-/// Established with a peer that names what it has; two full segments have arrived, and four are
-/// out.
+/// Opens a connection with SACK. Two full segments have arrived, and four are in flight.
 fn proven(round_trip: linerate_units::Duration) -> Script {
     let mut host = Script::connect(&Config::modern());
     host.expect("S 0:0(0)");
@@ -161,10 +162,10 @@ fn proven(round_trip: linerate_units::Duration) -> Script {
     host
 }
 
-/// RFC 5927 §7.2: whoever knows ports and numbers can forge a report, and while segments of that
-/// size arrive it is one.
+/// RFC 5927 §7.2: an attacker that knows ports and sequence numbers can forge a report. A report is
+/// forged if segments larger than it allows arrive.
 #[test]
-fn a_report_is_not_believed_while_segments_of_that_size_arrive() {
+fn a_report_has_no_effect_while_larger_segments_arrive() {
     let mut host = proven(ms(10));
     for relative in [2_921, 4_381, 5_841, 7_301] {
         report(&mut host, too_big(1_000), relative);
@@ -177,7 +178,7 @@ fn a_report_is_not_believed_while_segments_of_that_size_arrive() {
     host.send(". 1:1(0) ack 8761");
     host.pass_time(secs(10));
     assert_eq!(host.connection.effective_mss(), 1_460);
-    // What was refuted has no effect on what is lost later.
+    // A disproved report has no effect on later losses.
     host.write(1_460);
     host.expect("P. 8761:10221(1460) ack 1");
     let counted = host.connection.statistics();
@@ -186,7 +187,7 @@ fn a_report_is_not_believed_while_segments_of_that_size_arrive() {
     host.expect_after(ms(200), "P. 8761:10221(1460) ack 1");
 }
 
-/// Segments sent since the last look: where they begin, and how long they are.
+/// Returns sequence number and length of the segments sent since the last call.
 fn sent(host: &mut Script) -> Vec<(u32, u32)> {
     host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect()
 }
@@ -202,7 +203,7 @@ fn a_report_takes_effect_when_the_segment_that_it_quotes_is_found_lost() {
     host.expect_nothing();
     host.pass_time(ms(1));
     assert_eq!(sent(&mut host), [(7_761, 1_000)], "a small tail probe after two round trips");
-    assert_eq!(host.connection.effective_mss(), 1_460, "nothing is known yet");
+    assert_eq!(host.connection.effective_mss(), 1_460, "there is no evidence yet");
     host.pass_time(ms(10));
     host.send(". 1:1(0) ack 2921 sack 7761-8761");
     let again = sent(&mut host);
@@ -241,7 +242,7 @@ fn larger_segments_that_left_later_and_arrive_disprove_a_report() {
     host.pass_time(ms(10));
     host.send(". 1:1(0) ack 2921 sack 4381-5841");
     assert_eq!(host.connection.statistics().reports_disproved, 1);
-    // What is known by now contradicts this one before it has to wait.
+    // The data that have arrived by now disprove this report at once.
     report(&mut host, too_big(600), 2_921);
     host.send(". 1:1(0) ack 2921 sack 4381-7301");
     host.send(". 1:1(0) ack 2921 sack 4381-8761");
@@ -250,7 +251,7 @@ fn larger_segments_that_left_later_and_arrive_disprove_a_report() {
     assert_eq!((counted.reports_disproved, counted.reports_applied), (2, 0));
 }
 
-/// Timeouts of other segments are no evidence, either.
+/// A timeout of another segment is no evidence for a report.
 #[test]
 fn a_timeout_of_another_segment_leaves_a_report_waiting() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -269,7 +270,7 @@ fn a_timeout_of_another_segment_leaves_a_report_waiting() {
     assert_eq!(host.connection.statistics().reports_disproved, 1);
 }
 
-/// What is quoted had room on the path that the report describes.
+/// The quoted segment is smaller than the MTU of the report.
 #[test]
 fn a_report_about_a_segment_that_would_have_fitted_is_ignored() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -281,8 +282,8 @@ fn a_report_about_a_segment_that_would_have_fitted_is_ignored() {
     assert_eq!(host.connection.statistics().reports_ignored, 1);
 }
 
-/// Established with a peer that names what it has, and data of which nothing has arrived yet; the
-/// clock of the timestamps has moved on since it left.
+/// Opens a connection with SACK. Data is in flight, none of which has arrived, and the timestamp
+/// clock has advanced since it was sent.
 fn unproven(options: &str) -> Script {
     let mut host = Script::connect(&Config::modern());
     host.take_sent();
@@ -295,9 +296,9 @@ fn unproven(options: &str) -> Script {
     host
 }
 
-/// RFC 3522 §3.2: the echo tells that the original has arrived.
+/// RFC 3522 §3.2: the echoed timestamp shows that the original has arrived.
 #[test]
-fn a_report_believed_at_once_is_taken_back_when_the_original_arrives() {
+fn a_report_applied_at_once_is_undone_when_the_original_arrives() {
     let mut host = unproven(" ts 100 1");
     let stamp = host.stamp_at(host.now);
     report(&mut host, too_big(600), 1);
@@ -308,14 +309,14 @@ fn a_report_believed_at_once_is_taken_back_when_the_original_arrives() {
     host.send(&format!(". 1:1(0) ack 1449 ts 110 {}", stamp - 5));
     assert_eq!(host.connection.effective_mss(), 1_448);
     assert!(host.connection.is_path_mtu_confirmed());
-    // Now that so much has passed, nothing less is believed at once.
+    // Full segments have arrived, so a report is no longer applied at once.
     report(&mut host, too_big(600), 1_449);
     assert_eq!(host.connection.effective_mss(), 1_448);
     assert_eq!(host.connection.statistics().reports_disproved, 1);
 }
 
 #[test]
-fn a_report_believed_at_once_is_confirmed_when_a_smaller_segment_arrives() {
+fn a_report_applied_at_once_is_confirmed_when_a_smaller_segment_arrives() {
     let mut host = unproven(" ts 100 1");
     let stamp = host.stamp_at(host.now);
     report(&mut host, too_big(600), 1);
@@ -326,10 +327,10 @@ fn a_report_believed_at_once_is_confirmed_when_a_smaller_segment_arrives() {
     assert!(host.connection.is_path_mtu_confirmed());
 }
 
-/// Without timestamps nothing tells which copy has arrived. One probe asks whether segments have to
-/// be small.
+/// Without timestamps, an acknowledgement does not tell which copy has arrived. A path MTU probe
+/// then checks the report.
 #[test]
-fn where_nothing_tells_whether_a_report_was_true_one_probe_asks_at_once() {
+fn without_timestamps_a_probe_checks_a_report_at_once() {
     for passes in [true, false] {
         let mut host = unproven("");
         report(&mut host, too_big(1_000), 1);
@@ -348,7 +349,7 @@ fn where_nothing_tells_whether_a_report_was_true_one_probe_asks_at_once() {
             host.send(". 1:1(0) ack 16921");
         } else {
             host.send(". 1:1(0) ack 15461 sack 16921-19861");
-            // What leaves after the loss was found, and arrives, shows that nothing else was lost.
+            // The arrival of data sent after the loss was found shows that only the probe was lost.
             host.write(980);
             host.take_sent();
             host.pass_time(ms(10));
@@ -356,7 +357,7 @@ fn where_nothing_tells_whether_a_report_was_true_one_probe_asks_at_once() {
         }
         assert_eq!(host.connection.effective_mss(), if passes { 1_460 } else { 980 });
         assert!(host.connection.is_path_mtu_confirmed());
-        // RFC 1191 §6.3: no other one in the next minutes.
+        // RFC 1191 §6.3: no further probe in the next minutes.
         host.take_sent();
         host.pass_time(secs(60));
         host.write(20_000);
@@ -365,7 +366,7 @@ fn where_nothing_tells_whether_a_report_was_true_one_probe_asks_at_once() {
     }
 }
 
-/// With a peer that cannot name what it has, the timeout itself.
+/// Without SACK, the timeout of the quoted segment is the evidence for a report.
 #[test]
 fn without_selective_acknowledgements_a_report_waits_for_the_timeout() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
@@ -381,9 +382,10 @@ fn without_selective_acknowledgements_a_report_waits_for_the_timeout() {
     assert_eq!(host.connection.effective_mss(), 1_000);
 }
 
-/// IPv6 asks 1,280 bytes of each link (RFC 8200 §5): nothing makes segments smaller.
+/// RFC 8200 §5: each IPv6 link carries packets of 1,280 bytes, so no report reduces segments below
+/// that.
 #[test]
-fn over_ipv6_no_report_makes_packets_smaller_than_its_least() {
+fn over_ipv6_no_report_reduces_packets_below_1280_bytes() {
     let mut host = Script::with_path(&Config::modern(), linerate_tcp::Path::ipv6(1_500));
     host.expect("S 0:0(0)");
     host.send("S. 0:0(0) ack 1 win 65535 mss 1440 sackOK");

@@ -48,7 +48,7 @@ fn without_delay_everything_is_sent_at_once() {
 }
 
 #[test]
-fn enabling_no_delay_releases_held_data() {
+fn enabling_no_delay_sends_waiting_data() {
     let mut host = established(NagleRule::Classic);
     host.write(1);
     host.expect("P. 1:2(1) ack 1");
@@ -82,7 +82,7 @@ fn the_tail_of_a_large_write_waits_under_the_classic_rule_alone() {
 }
 
 #[test]
-fn a_fin_releases_held_data() {
+fn a_fin_sends_waiting_data() {
     let mut host = established(NagleRule::Classic);
     host.write(1);
     host.expect("P. 1:2(1) ack 1");
@@ -108,7 +108,7 @@ fn half_of_a_small_peer_s_window_never_waits() {
 }
 
 #[test]
-fn held_data_is_sent_eventually() {
+fn waiting_data_is_sent_eventually() {
     let mut host = established(NagleRule::Classic);
     host.write(1);
     host.expect("P. 1:2(1) ack 1");

@@ -33,8 +33,8 @@ fn paced_pair(config: &Config, latency: Duration) -> (Connections, Rc<RefCell<Ve
 fn bursts(send_times: &[Instant]) -> Vec<(u64, usize)> {
     let first = send_times[0];
     let mut bursts: Vec<(u64, usize)> = Vec::new();
-    for departure in send_times {
-        let at = departure.since(first).as_micros();
+    for sent_at in send_times {
+        let at = sent_at.since(first).as_micros();
         match bursts.last_mut() {
             Some((last, count)) if *last == at => *count += 1,
             _ => bursts.push((at, 1)),

@@ -1,5 +1,5 @@
-//! A path that swallows large packets and says nothing: segments become smaller, and grow again by probes
-//! that are segments themselves (RFC 4821).
+//! Black holes: a path drops large packets without a report. Segments become smaller, and larger
+//! again by probes that are data segments (RFC 4821).
 
 use crate::{ms, secs};
 use linerate_tcp::{
@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 const ALWAYS: Config = Config { path_search: PathSearch::Always, ..Config::modern() };
 
-/// Bytes of the packet that a segment makes.
+/// Returns the size of the packet that carries `segment`, in bytes.
 fn packet(segment: &Segment<'_>, path: Path) -> usize {
     usize::from(path.ip_header) + 20 + segment.options.len() + segment.payload.len()
 }
@@ -70,7 +70,8 @@ fn a_narrowed_path_reduces_segments_until_it_widens() {
     assert_eq!((pair.client.path_mtu(), pair.client.statistics().path_probes), (1_500, 0));
     width.set(1_300);
     for part in 3..13 {
-        // After a probe that has failed, the next waits for as many round trips as the window has segments.
+        // After a failed probe, the next one waits for as many round trips as the window has
+        // segments.
         transfer(&mut pair, part * 100_000, 100_000);
         pair.pass_time(secs(5));
     }
@@ -123,7 +124,8 @@ fn a_very_narrow_path_is_found_by_further_timeouts() {
     assert!((128..=300).contains(&pair.client.path_mtu()), "{}", pair.client.path_mtu());
 }
 
-/// RFC 1122 §3.3.2: 576 bytes are what every host takes, so no path that works takes less. Timestamps count.
+/// RFC 1122 §3.3.2: each host accepts 576 bytes, so no working path carries less. The size includes
+/// timestamps.
 #[test]
 fn a_path_of_576_bytes_is_found_with_timestamps() {
     for timestamps in [true, false] {
@@ -167,7 +169,8 @@ fn an_immediate_search_reaches_the_path_mtu_without_losses() {
     }
 }
 
-/// RFC 4821 §7.8: of two paths that take turns, one is narrower. A probe that has passed says nothing.
+/// RFC 4821 §7.8: packets alternate between two paths, one of them narrower. A probe that has
+/// arrived then proves little.
 #[test]
 fn a_size_that_only_some_paths_carry_is_withdrawn() {
     let path = Path::ipv4(1_500);
@@ -188,7 +191,7 @@ fn a_size_that_only_some_paths_carry_is_withdrawn() {
     );
 }
 
-/// RFC 4821 §7.8: it may be long after a size was raised that another path takes turns with the one it was raised on.
+/// RFC 4821 §7.8: long after the size was raised, packets begin to alternate between two paths.
 #[test]
 fn a_confirmed_size_is_withdrawn_when_it_stops_passing() {
     let path = Path::ipv4(1_500);
@@ -231,7 +234,7 @@ fn acknowledge_all(host: &mut Script) {
     }
 }
 
-/// The first segment of twenty thousand bytes is a probe of a common size, and nine thousand more follow.
+/// Sends 20,000 bytes: a path MTU probe of a common size, and segments with 9,000 bytes behind it.
 fn probed(config: &Config) -> Script {
     let mut host = searching(config);
     host.write(20_000);
@@ -311,14 +314,14 @@ fn a_probe_lost_with_other_segments_is_inconclusive_and_reduces_the_window() {
     assert_eq!((counted.path_probes_failed, counted.fast_retransmissions), (0, 1));
     assert!(host.connection.information().slow_start_threshold <= before / 2);
     host.send(". 1:1(0) ack 9241");
-    is_repeated(&mut host);
+    expect_second_probe(&mut host);
 }
 
-/// RFC 4821 §7.6.4: of a size that nothing was told of it is not believed that it does not pass, and it is tried again.
+/// RFC 4821 §7.6.4: an inconclusive probe does not exclude its size, which is probed again.
 #[track_caller]
-fn is_repeated(host: &mut Script) {
+fn expect_second_probe(host: &mut Script) {
     while host.connection.statistics().path_probes_passed == 0 {
-        assert!(host.connection.statistics().path_probes < 3, "what is tried is another size");
+        assert!(host.connection.statistics().path_probes < 3, "another size was probed");
         host.write(5_000);
         acknowledge_all(host);
     }
@@ -337,7 +340,7 @@ fn a_later_loss_makes_a_lost_probe_inconclusive() {
     host.send(". 1:1(0) ack 9241");
     let counted = host.connection.statistics();
     assert_eq!((counted.path_probes_failed, counted.fast_retransmissions), (0, 1));
-    is_repeated(&mut host);
+    expect_second_probe(&mut host);
 }
 
 #[test]
@@ -386,16 +389,16 @@ fn a_probe_that_times_out_is_split_and_counts_as_failed() {
     assert_eq!(host.connection.information().congestion_window, 1_000);
 }
 
-/// A router says of the probe, which begins with `relative`, that only so much behind the IP header would
-/// have passed.
+/// Handles an ICMP report about the probe, whose data begin at `relative`. It allows `mtu_payload`
+/// bytes behind the IP header.
 fn report_of_probe(host: &mut Script, relative: u32, mtu_payload: usize) {
     let quoted = host.number(relative);
     let report = linerate_tcp::IcmpReport::PacketTooBig { quoted, mtu_payload };
     host.application(|connection, now| connection.handle_icmp(now, report));
 }
 
-/// RFC 4821 §7.6.2, RFC 5927 §7.2: a report about the probe counts when the probe is found lost. What it
-/// names is tried next.
+/// RFC 4821 §7.6.2, RFC 5927 §7.2: a report about a probe is applied when the probe is found lost.
+/// The next probe has the reported size.
 #[test]
 fn a_report_about_a_probe_that_is_lost_names_the_next_size() {
     let mut host = probed(&NEW_RENO);
@@ -546,7 +549,7 @@ fn an_accecn_option_precedes_a_probe() {
     assert!(first.options.ecn.is_some() && first.length <= 1_000, "{first}");
 }
 
-/// RFC 9293 §3.8.6.1: of the byte that has probed a closed window it is not known whether it was taken.
+/// RFC 9293 §3.8.6.1: it is unknown whether the peer has accepted the byte of a window probe.
 #[test]
 fn no_path_probe_is_sent_right_after_a_window_probe() {
     let mut host = searching(&NEW_RENO);
@@ -584,7 +587,7 @@ fn a_probe_waits_for_room_in_the_congestion_window() {
     host.expect(". 9001:10241(1240) ack 1");
 }
 
-/// The same for the peer's window, which must have room for what follows, too.
+/// RFC 4821 §7.4: the peer's window must have room for the probe and the segments that follow it.
 #[test]
 fn a_probe_waits_for_room_in_the_peer_s_window() {
     let mut host = searching(&NEW_RENO);
@@ -724,7 +727,7 @@ fn the_first_acknowledgement_after_a_black_hole_is_reported() {
     assert!(!has_path_event(&mut host));
 }
 
-/// RFC 4821 §7.7: what is large and has arrived beyond the hole makes it unlikely that size is the reason.
+/// RFC 4821 §7.7: large segments that have arrived beyond the hole make a black hole unlikely.
 #[test]
 fn delivered_large_segments_double_the_detection_time() {
     for (named, time_limit) in [("1461-2920", 3), ("1461-2921", 6)] {
@@ -751,7 +754,8 @@ fn a_peer_with_a_small_window_gets_its_segments_without_delay() {
     host.expect(". 2001:3001(1000) ack 1");
 }
 
-/// It is us who hold data back, and not the application: the window grows as if it were full (RFC 7661 §4.3).
+/// The connection, not the application, holds data back, so cwnd grows as if it were fully used
+/// (RFC 7661 §4.3).
 #[test]
 fn the_congestion_window_grows_while_data_waits_for_a_probe() {
     let mut host = searching(&Config { send_buffer: BufferSize::Fixed(7_240), ..NEW_RENO });
@@ -763,7 +767,8 @@ fn the_congestion_window_grows_while_data_waits_for_a_probe() {
     assert_eq!(host.connection.information().congestion_window, 10_999);
 }
 
-/// RFC 5681 §3.1: by no more than a segment for each acknowledgement, and that is the larger one now.
+/// RFC 5681 §3.1: cwnd grows by at most one segment per acknowledgement, now one of the larger
+/// size.
 #[test]
 fn after_a_probe_has_arrived_the_window_grows_in_segments_of_its_size() {
     let mut host = probed(&NEW_RENO);
@@ -773,11 +778,12 @@ fn after_a_probe_has_arrived_the_window_grows_in_segments_of_its_size() {
     assert_eq!(host.connection.information().congestion_window - before, 1_240);
 }
 
-/// RFC 4821 §7.7, RFC 9293 §3.8.3: the smaller segments are another question to the peer, which has as long for its
-/// answer as it had for the larger ones.
+/// RFC 4821 §7.7, RFC 9293 §3.8.3: the peer has the full R2 again to acknowledge the smaller
+/// segments.
 #[test]
 fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
-    // The timeouts come after 0.2 seconds, 0.6, 1.4, 3, 6.2 and 12.6: segments are as small as they become at the fourth.
+    // Timeouts at 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s. Segments reach their minimum size at the
+    // fourth.
     let time_limit = secs(11);
     let config = Config { give_up_after: time_limit, ..Config::modern() };
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 65535 mss 1460 sackOK");

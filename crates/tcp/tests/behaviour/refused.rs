@@ -110,8 +110,8 @@ const fn next(state: State) -> u32 {
     }
 }
 
-/// What a segment brings that must not reach the connection: a timestamp that PAWS would hold
-/// against the peer, another window, a user timeout, and blocks.
+/// Options and a window that must not reach the connection: a timestamp that would make PAWS reject
+/// later segments, another window, a user timeout, and SACK blocks.
 const POISON: &str = "win 1 ts 1000000000 5 uto 7s sack 1-2";
 
 /// Returns segments that a connection in `state` refuses, where the peer's SYN is known.
@@ -218,7 +218,14 @@ fn forgery() -> impl Strategy<Value = Forgery> {
         prop::sample::select(vec![ack, ack, ack, ack | fin, ack | syn, syn, rst, ack | rst, fin]);
     let others = prop::sample::select(vec![0_u16, 0, 8, 0x20, 0xc0, 0x1c0, 0x1e8]);
     let flags = (kind, others).prop_map(|(kind, others)| kind | TcpFlags::from_bits_retain(others));
-    let near = || prop_oneof![4 => -3..4_i32, 2 => -200..200_i32, 2 => -70_000..70_000_i32, 1 => any::<i32>()];
+    let near = || {
+        prop_oneof![
+            4 => -3..4_i32,
+            2 => -200..200_i32,
+            2 => -70_000..70_000_i32,
+            1 => any::<i32>(),
+        ]
+    };
     let payload = prop_oneof![Just(0_usize), 1..20_usize, Just(1_400)];
     let ecn = prop::sample::select(vec![Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce]);
     let timestamps = prop::option::weighted(0.8, (near(), near()));

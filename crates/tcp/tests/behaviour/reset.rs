@@ -196,10 +196,10 @@ fn segments_that_are_not_acceptable_are_answered() {
     }
 }
 
-/// An empty acknowledgement that does not fit may be the answer to one of ours that did not fit: were
-/// each answered, two confused ends would never fall silent.
+/// Our acknowledgement of an empty segment outside the window may itself be outside the peer's
+/// window. If each were answered, the two ends would exchange acknowledgements for ever.
 #[test]
-fn empty_segments_that_do_not_fit_are_answered_now_and_then() {
+fn empty_segments_outside_the_window_are_answered_at_intervals() {
     let mut host = established();
     for _ in 0..100 {
         host.send(". 20000:20000(0) ack 1");
@@ -298,7 +298,8 @@ fn raw(says: &Notation) -> Vec<u8> {
     bytes
 }
 
-/// The host has sent enough: what answers a forgery can be left out, what tells the peer something cannot.
+/// When the limit of the host is reached, a challenge acknowledgement can be left out. An
+/// acknowledgement that is due for another reason cannot.
 #[test]
 fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {
     let mut host = established();

@@ -1,21 +1,21 @@
-//! What was lost is sent again: by the timer (RFC 6298), after three duplicates (RFC 5681), and hole
-//! by hole (RFC 6582).
+//! Retransmission without SACK: by the timer (RFC 6298), after three duplicate acknowledgements
+//! (RFC 5681), and after partial acknowledgements (RFC 6582).
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{Config, CongestionName, Connection, Error, Event, State};
 use linerate_testkit::{Connections, Fate, Network, Script};
 
-/// Established with segments of exactly 1,000 bytes.
+/// Opens a connection whose segments have exactly 1,000 bytes.
 fn established(config: &Config) -> Script {
     Script::established(config, "S. 0:0(0) ack 1 win 65535 mss 1000")
 }
 
-/// The profile with the window rules of RFC 5681.
+/// Returns the modern profile with NewReno.
 fn new_reno() -> Config {
     Config { congestion: CongestionName::NewReno, ..Config::modern() }
 }
 
-/// `count` segments of 1,000 bytes from `start` on, and nothing else, have left.
+/// Expects `count` segments of 1,000 bytes from `start` on, and no others.
 #[track_caller]
 fn expect_segments(host: &mut Script, start: u32, count: u32) {
     for index in 0..count {
@@ -26,8 +26,8 @@ fn expect_segments(host: &mut Script, start: u32, count: u32) {
     host.expect_nothing();
 }
 
-/// Eleven segments are out, the first was acknowledged, the second was lost, and two duplicates have
-/// come.
+/// Twelve segments were sent. The first was acknowledged, the second is lost, and two duplicate
+/// acknowledgements have arrived.
 fn before_the_third_duplicate(congestion: CongestionName) -> Script {
     let config =
         Config { congestion, initial_window: 10, limited_transmit: false, ..Config::modern() };
@@ -82,7 +82,7 @@ fn the_first_timeout_is_three_round_trips() {
     host.expect_after(ms(600), "P. 1:101(100) ack 1");
 }
 
-/// RFC 6298 (5.3): what is acknowledged gives the rest a whole timeout.
+/// RFC 6298 (5.3): an acknowledgement of new data restarts the timer for the rest of the flight.
 #[test]
 fn an_acknowledgement_of_new_data_restarts_the_timer() {
     let mut host = established(&Config::modern());
@@ -90,7 +90,7 @@ fn an_acknowledgement_of_new_data_restarts_the_timer() {
     host.take_sent();
     host.pass_time(ms(150));
     host.send(". 1:1(0) ack 1001");
-    // The round trip that was just measured: SRTT 19 ms, RTTVAR 38 ms; the minimum rules.
+    // SRTT is 19 ms and RTTVAR 38 ms, so the minimum of RTO applies.
     host.expect_after(ms(200), "P. 1001:2001(1000) ack 1");
 }
 
@@ -104,10 +104,10 @@ fn a_duplicate_acknowledgement_does_not_restart_the_timer() {
     host.expect_after(ms(50), ". 1:1001(1000) ack 1");
 }
 
-/// Karn's rule: an acknowledgement of something sent twice measures nothing, and the doubled timeout
-/// stays until something that was sent once is acknowledged.
+/// Karn's algorithm (RFC 6298 §3): an acknowledgement of a retransmitted segment gives no RTT
+/// sample. RTO stays doubled until a segment that was sent once is acknowledged.
 #[test]
-fn what_was_sent_twice_measures_no_round_trip() {
+fn a_retransmitted_segment_gives_no_rtt_sample() {
     let mut host = established(&Config::modern());
     let before = host.connection.information();
     host.write(500);
@@ -125,9 +125,10 @@ fn what_was_sent_twice_measures_no_round_trip() {
     assert_eq!(host.connection.information().retransmission_timeout, ms(200));
 }
 
-/// RFC 7323 §4.2: a timestamp tells which copy is meant, and measures only what acknowledges something new (§4.1).
+/// RFC 7323 §4.1, §4.2: the timestamp identifies the copy, so a retransmitted segment gives an RTT
+/// sample, if the acknowledgement is of new data.
 #[test]
-fn a_timestamp_measures_even_what_was_sent_twice() {
+fn with_timestamps_a_retransmitted_segment_gives_an_rtt_sample() {
     for offers in ["", " sackOK"] {
         let mut host =
             Script::established(&Config::modern(), &format!("{SYN_ACK} ts 100 1{offers}"));
@@ -142,17 +143,18 @@ fn a_timestamp_measures_even_what_was_sent_twice() {
         let round_trip = host.connection.information().smoothed_round_trip.unwrap();
         assert!(
             round_trip >= ms(5) && round_trip < ms(40),
-            "one of 40 ms after one of 0: {round_trip}"
+            "a sample of 40 ms after one of 0 ms: {round_trip}"
         );
         assert_eq!(host.connection.information().retransmission_timeout, ms(200));
     }
 }
 
-/// The first copy arrived, its acknowledgement did not, and the peer echoes what it had noted then. Taken
-/// for a round trip, each timeout in vain would make the next one longer, and a path of milliseconds ended
-/// at two minutes. The same with segments that were sent once, behind the one that was sent again.
+/// The original arrived, its acknowledgement was lost, and the peer echoes the timestamp of the
+/// original. As an RTT sample, it would include our own timeout. Each spurious timeout would then
+/// make the next one longer, up to two minutes on a path of milliseconds. This also holds for
+/// segments that were sent once, behind the retransmitted one.
 #[test]
-fn a_wait_for_our_own_timer_measures_no_round_trip() {
+fn the_wait_for_the_retransmission_timer_is_no_rtt_sample() {
     for offers in ["", " sackOK"] {
         let mut host =
             Script::established(&Config::modern(), &format!("{SYN_ACK} ts 100 1{offers}"));
@@ -177,15 +179,16 @@ fn a_wait_for_our_own_timer_measures_no_round_trip() {
     }
 }
 
+/// RFC 5681 §3.2: the third duplicate acknowledgement, and no other, triggers the retransmission.
 #[test]
-fn the_third_duplicate_and_no_other_sends_the_lost_segment_again() {
+fn only_the_third_duplicate_retransmits_the_lost_segment() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, 1_001, 1);
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_500, 8_500));
-    // Flight 11,000: two more that have left the network are not yet a window's worth.
+    // The flight is 11,000 bytes. Two more duplicates do not make room for a segment yet.
     for _ in 0..3 {
         host.send(". 1:1(0) ack 1001");
         host.expect_nothing();
@@ -198,8 +201,9 @@ fn the_third_duplicate_and_no_other_sends_the_lost_segment_again() {
     assert_eq!(host.connection.statistics().retransmitted_segments, 1);
 }
 
+/// RFC 5681 §2: a segment with data or with another window is no duplicate acknowledgement.
 #[test]
-fn a_repetition_is_no_duplicate_if_it_says_anything_else() {
+fn an_acknowledgement_with_data_or_another_window_is_no_duplicate() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
     host.send("P. 1:11(10) ack 1001");
     host.expect(". 12001:12001(0) ack 11");
@@ -210,10 +214,11 @@ fn a_repetition_is_no_duplicate_if_it_says_anything_else() {
     expect_segments(&mut host, 1_001, 1);
 }
 
-/// RFC 6675 §2. A Linux that tunes its buffer opens the window with every segment beyond the hole; it
-/// was never received to repeat itself, and each loss cost a timeout.
+/// RFC 6675 §2: an acknowledgement with new SACK blocks is a duplicate even if the window changes.
+/// Linux with buffer tuning opens its window with each segment beyond a hole. Without this rule no
+/// duplicate was counted, and each loss led to a timeout.
 #[test]
-fn a_peer_that_names_its_hole_repeats_itself_whatever_its_window() {
+fn an_acknowledgement_with_new_sack_blocks_is_a_duplicate_whatever_its_window() {
     let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
     let mut host = Script::connect(&Config::modern());
     host.expect("S 0:0(0)");
@@ -231,9 +236,10 @@ fn a_peer_that_names_its_hole_repeats_itself_whatever_its_window() {
     expect_segments(&mut host, 1_001, 1);
 }
 
-/// RFC 2883: a block below the acknowledgement tells of data that came twice, which is no loss.
+/// RFC 2883: a block below the acknowledgement number is a D-SACK. It reports data that arrived
+/// twice, and no loss.
 #[test]
-fn a_peer_that_got_something_twice_does_not_name_a_hole() {
+fn an_acknowledgement_with_only_a_d_sack_block_is_no_duplicate() {
     let syn_ack = "S. 0:0(0) ack 1 win 65535 mss 1000 sackOK";
     let mut host = Script::established(&Config::modern(), syn_ack);
     host.write(10_000);
@@ -244,7 +250,8 @@ fn a_peer_that_got_something_twice_does_not_name_a_hole() {
     }
 }
 
-/// RFC 3042: a window of two segments would never see three duplicates without them.
+/// Limited transmit (RFC 3042): without the two new segments, a window of two segments would never
+/// lead to three duplicates.
 #[test]
 fn each_of_the_first_two_duplicates_sends_a_new_segment() {
     let mut host = established(&Config { initial_window: 2, ..Config::modern() });
@@ -255,26 +262,23 @@ fn each_of_the_first_two_duplicates_sends_a_new_segment() {
         expect_segments(&mut host, new, 1);
     }
     host.send(". 1:1(0) ack 1");
-    // The lost one, and one more that three segments which have left the network make room for.
+    // The lost segment, and a new one: three segments have left the network.
     for seq in [1, 4_001] {
         assert_eq!(host.take_one().says.seq, seq);
     }
-    // Flight was two segments, without the two that were let go.
+    // The flight was two segments; limited transmit does not count (RFC 5681 §3.2 step 2).
     assert_eq!(host.connection.information().slow_start_threshold, 2_000);
 }
 
-/// RFC 5681 §3.2 steps 4 and 5: each segment that is seen to have arrived makes room for a new one.
+/// RFC 5681 §3.2 steps 4 and 5: each further duplicate shows that a segment has left the network,
+/// and makes room for a new one.
 #[test]
 fn each_further_duplicate_makes_room_for_a_segment() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, 1_001, 1);
     let mut window = host.connection.information().congestion_window;
-    assert_eq!(
-        window,
-        5_500 + 3_000,
-        "half of what was in flight, and the three that have arrived"
-    );
+    assert_eq!(window, 5_500 + 3_000, "half of the flight, and three segments for the duplicates");
     let mut next = 12_001;
     for _ in 0..6 {
         host.send(". 1:1(0) ack 1001");
@@ -289,8 +293,8 @@ fn each_further_duplicate_makes_room_for_a_segment() {
     assert_eq!(next, 15_001);
 }
 
-/// RFC 6582 §3.2 step 3, §4: the first partial acknowledgement restarts the timer and later ones do not, so
-/// that many holes are not filled at one a round trip for ever.
+/// RFC 6582 §3.2 step 3, §4: the first partial acknowledgement restarts the timer and later ones do
+/// not. Many holes then lead to a timeout, in place of one retransmission per round trip.
 #[test]
 fn a_long_recovery_ends_in_a_timeout() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -311,9 +315,10 @@ fn a_long_recovery_ends_in_a_timeout() {
     assert_eq!(host.connection.statistics().retransmission_timeouts, 1, "the second has not");
 }
 
-/// RFC 6582: each partial acknowledgement shows the next hole, which is filled at once.
+/// RFC 6582 §3.2 step 3: each partial acknowledgement shows the next hole, whose segment is
+/// retransmitted at once.
 #[test]
-fn new_reno_fills_a_hole_at_each_partial_acknowledgement() {
+fn new_reno_retransmits_at_each_partial_acknowledgement() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, 1_001, 1);
@@ -354,7 +359,7 @@ fn tahoe_begins_slow_start_after_the_third_duplicate() {
     expect_segments(&mut host, 1_001, 1);
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_500, 1_000));
-    // What is left in the network does not inflate the window.
+    // Duplicates do not inflate the window during slow start.
     for _ in 0..5 {
         host.send(". 1:1(0) ack 1001");
         host.expect_nothing();
@@ -363,10 +368,10 @@ fn tahoe_begins_slow_start_after_the_third_duplicate() {
     expect_segments(&mut host, 12_001, 2);
 }
 
-/// RFC 5681 equation (4) and §3.1: half of what was in flight, and one segment. What the acknowledgements
-/// show to have arrived is left out.
+/// RFC 5681 equation (4) and §3.1: after a timeout, ssthresh is half of the flight and cwnd one
+/// segment. Data that the acknowledgements cover are not retransmitted.
 #[test]
-fn after_a_timeout_everything_goes_again_in_slow_start() {
+fn after_a_timeout_the_flight_is_retransmitted_in_slow_start() {
     let mut host = established(&Config { frto: false, ..new_reno() });
     host.write(30_000);
     expect_segments(&mut host, 1, 10);
@@ -378,13 +383,13 @@ fn after_a_timeout_everything_goes_again_in_slow_start() {
     expect_segments(&mut host, 1_001, 2);
     host.send(". 1:1(0) ack 3001");
     expect_segments(&mut host, 3_001, 3);
-    // The rest had arrived.
+    // The rest of the flight had arrived.
     host.send(". 1:1(0) ack 10001");
     let next = host.take_one();
     assert_eq!(next.says.seq, 10_001);
 }
 
-/// Equation (4) speaks of the flight at the first loss: what times out again has not halved it twice.
+/// RFC 5681 §3.1: further timeouts of the same segment do not halve ssthresh again.
 #[test]
 fn the_same_loss_halves_the_threshold_once() {
     let mut host = established(&new_reno());
@@ -394,7 +399,8 @@ fn the_same_loss_halves_the_threshold_once() {
     assert_eq!(host.connection.information().slow_start_threshold, 5_000);
 }
 
-/// The timeout stays doubled until something is measured, and yet the next loss is another one.
+/// RTO is still doubled, because no RTT sample was taken. Yet the second timeout is of another
+/// loss.
 #[test]
 fn another_loss_halves_the_threshold_again() {
     let mut host = established(&Config::modern());
@@ -409,7 +415,8 @@ fn another_loss_halves_the_threshold_again() {
     assert_eq!(host.connection.information().slow_start_threshold, 2_000);
 }
 
-/// RFC 6582 §3.2 step 2, §6: duplicates that our own repetitions cause are no new loss.
+/// RFC 6582 §3.2 step 2, §6: needless retransmissions cause duplicates, which are no sign of
+/// another loss.
 #[test]
 fn duplicates_after_a_timeout_trigger_nothing() {
     let mut host = established(&Config { frto: false, ..Config::modern() });
@@ -425,7 +432,7 @@ fn duplicates_after_a_timeout_trigger_nothing() {
     host.expect_nothing();
 }
 
-/// Ten segments are out, and the first has timed out and gone again.
+/// Ten segments were sent, and the first was retransmitted after a timeout.
 fn after_a_timeout() -> Script {
     let mut host = established(&new_reno());
     host.write(30_000);
@@ -435,10 +442,11 @@ fn after_a_timeout() -> Script {
     host
 }
 
-/// RFC 5682 §2.1 step 3 (b): two new segments show that what was in flight arrives after all. Nothing else
-/// is sent again, and the window is what it was. What is measured of the late ones holds (§2.2).
+/// F-RTO, RFC 5682 §2.1 step 3 (b): two acknowledgements of new data show that the original flight
+/// arrives. The timeout is undone, and no more is retransmitted. The RTT samples of the late
+/// segments are used (§2.2).
 #[test]
-fn what_arrives_in_order_after_a_timeout_takes_it_back() {
+fn two_acknowledgements_of_new_data_undo_a_timeout() {
     let mut host = after_a_timeout();
     host.pass_time(ms(50));
     host.send(". 1:1(0) ack 1001");
@@ -454,17 +462,17 @@ fn what_arrives_in_order_after_a_timeout_takes_it_back() {
     host.take_sent();
     let statistics = host.connection.statistics();
     assert_eq!((statistics.retransmitted_segments, statistics.spurious_recoveries), (1, 1));
-    // The next loss is one: three duplicates are received (RFC 5682 §2.2, "recover").
+    // Three duplicates indicate another loss (RFC 5682 §2.2, "recover").
     for _ in 0..3 {
         host.send(". 1:1(0) ack 12001");
     }
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// RFC 5682 §2.1 step 3 (b): the acknowledgement that shows the timeout to be spurious may also cover
-/// the new data, which ends the recovery. Later acknowledgements answer no timeout.
+/// RFC 5682 §2.1 step 3 (b): the acknowledgement that shows the timeout to be spurious may also
+/// cover the new data, which ends the recovery. Later acknowledgements undo nothing.
 #[test]
-fn a_timeout_is_taken_back_once_if_the_proof_covers_the_new_data_too() {
+fn a_timeout_is_undone_once_if_the_acknowledgement_covers_the_new_data() {
     let mut host = after_a_timeout();
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, 10_001, 2);
@@ -476,10 +484,10 @@ fn a_timeout_is_taken_back_once_if_the_proof_covers_the_new_data_too() {
     assert_eq!(host.connection.statistics().spurious_recoveries, 1);
 }
 
-/// RFC 5682 §2.1 step 3 (a): a duplicate says that the rest is missing, and it goes again in slow start, from
-/// no more than three segments.
+/// RFC 5682 §2.1 step 3 (a): a duplicate in reply to new data shows that the rest of the flight is
+/// lost. It is retransmitted in slow start, from a window of at most three segments.
 #[test]
-fn a_duplicate_that_answers_new_data_says_that_the_rest_is_lost() {
+fn a_duplicate_after_new_data_confirms_the_timeout() {
     let mut host = after_a_timeout();
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, 10_001, 2);
@@ -487,7 +495,8 @@ fn a_duplicate_that_answers_new_data_says_that_the_rest_is_lost() {
     expect_segments(&mut host, 1_001, 2);
     let information = host.connection.information();
     assert_eq!((information.slow_start_threshold, information.congestion_window), (5_000, 2_000));
-    // Neither does the other new one make the loss another one, nor what is repeated needlessly.
+    // Further duplicates come from the second new segment and from needless retransmissions. They
+    // are no sign of another loss.
     for _ in 0..4 {
         host.send(". 1:1(0) ack 1001");
         host.expect_nothing();
@@ -499,10 +508,10 @@ fn a_duplicate_that_answers_new_data_says_that_the_rest_is_lost() {
     assert_eq!((statistics.fast_retransmissions, statistics.spurious_recoveries), (0, 0));
 }
 
-/// RFC 5682 §2.1 step 2 (a): a duplicate, an acknowledgement of a part of what was sent again, or of all
-/// that was in flight, shows nothing of the rest.
+/// RFC 5682 §2.1 step 2 (a): a duplicate, an acknowledgement of part of the retransmission, or of
+/// the whole flight tells nothing about the original segments.
 #[test]
-fn an_inconclusive_answer_confirms_the_timeout() {
+fn an_inconclusive_acknowledgement_confirms_the_timeout() {
     let mut host = after_a_timeout();
     host.send(". 1:1(0) ack 1");
     host.expect_nothing();
@@ -512,7 +521,7 @@ fn an_inconclusive_answer_confirms_the_timeout() {
     let mut host = after_a_timeout();
     host.send(". 1:1(0) ack 501");
     let next = host.take_one();
-    assert_eq!(next.says.seq, 1_001, "what was sent again just now is not, and nothing new");
+    assert_eq!(next.says.seq, 1_001, "neither the retransmitted segment nor a new one");
 
     let mut host = after_a_timeout();
     host.send(". 1:1(0) ack 10001");
@@ -522,9 +531,10 @@ fn an_inconclusive_answer_confirms_the_timeout() {
     assert_eq!(host.connection.information().slow_start_threshold, 5_000);
 }
 
-/// RFC 5682 §2.1 step 2 (b): without new data, or room for it, what is missing goes again at once.
+/// RFC 5682 §2.1 step 2 (b): without new data, or without room in the window, the flight is
+/// retransmitted at once.
 #[test]
-fn without_new_data_nothing_is_asked_after_a_timeout() {
+fn without_new_data_to_send_a_timeout_is_confirmed() {
     for (written, window) in [(10_000, 65_535), (30_000, 9_000)] {
         let mut host = established(&new_reno());
         host.write(written);
@@ -536,9 +546,9 @@ fn without_new_data_nothing_is_asked_after_a_timeout() {
     }
 }
 
-/// Anything else that comes, a window or data, is no answer (RFC 5682 §2.1).
+/// RFC 5682 §2.1: data or a window update without a new acknowledgement does not advance F-RTO.
 #[test]
-fn what_acknowledges_nothing_and_repeats_nothing_is_no_answer_to_a_timeout() {
+fn data_and_window_updates_do_not_advance_f_rto() {
     let mut host = after_a_timeout();
     host.send("P. 1:11(10) ack 1");
     host.take_sent();
@@ -548,10 +558,10 @@ fn what_acknowledges_nothing_and_repeats_nothing_is_no_answer_to_a_timeout() {
     expect_segments(&mut host, 10_001, 2);
 }
 
-/// RFC 5682 §2.1, step 1: if the same segment times out again, the question is asked again; if another one
-/// does, its timeout is believed.
+/// RFC 5682 §2.1 step 1: if the same segment times out again, F-RTO starts again. A timeout of
+/// another segment is taken as genuine.
 #[test]
-fn a_further_timeout_of_the_same_segment_asks_again_and_one_of_another_does_not() {
+fn f_rto_starts_again_if_the_same_segment_times_out_again() {
     let mut host = after_a_timeout();
     host.expect_after(ms(400), ". 1:1001(1000) ack 1");
     host.send(". 1:1(0) ack 1001");
@@ -570,10 +580,10 @@ fn a_further_timeout_of_the_same_segment_asks_again_and_one_of_another_does_not(
     assert_eq!(host.connection.statistics().spurious_recoveries, 0);
 }
 
-/// A path that has become longer than the timeout, and a peer without options: one segment goes again, and
+/// The RTT grows beyond RTO, and the peer supports no options: one segment is retransmitted, and
 /// not the window.
 #[test]
-fn a_path_that_becomes_longer_costs_one_repetition() {
+fn a_path_that_becomes_longer_costs_one_retransmission() {
     let config = Config { selective_acks: false, timestamps: false, ..new_reno() };
     let mut pair = Connections::new(&config, &config, Network::clean(ms(10)), 1);
     pair = pair.established();
@@ -595,20 +605,21 @@ fn a_path_that_becomes_longer_costs_one_repetition() {
     assert_eq!(statistics.retransmitted_segments, 1);
 }
 
+/// The BSD profile has a slow timer of 500 ms.
 #[test]
 fn the_clock_of_1988_expires_on_its_ticks() {
     let mut host = established(&Config::bsd_tahoe());
     host.pass_time(ms(130));
     host.write(1_000);
     host.expect("P. 1:1001(1000) ack 1");
-    // RTO is one second; the tick after it is at half a second.
+    // RTO is one second. The slow timer ticks at multiples of 500 ms, so it expires at 1.5 s.
     host.expect_after(ms(1_370), "P. 1:1001(1000) ack 1");
     host.expect_after(ms(2_000), "P. 1:1001(1000) ack 1");
 }
 
-/// A peer with a window smaller than a segment never gets more than it has room for, lost or not.
+/// Retransmissions, too, fit into a peer's window that is smaller than a segment.
 #[test]
-fn what_goes_again_fits_the_peer_s_window() {
+fn retransmissions_fit_the_peer_s_window() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 400 mss 1000");
     host.application(|connection, _| connection.set_no_delay(true));
     for start in [1, 101, 201, 301] {
@@ -624,10 +635,11 @@ fn what_goes_again_fits_the_peer_s_window() {
     host.expect_nothing();
 }
 
-/// Each end's acknowledgements were lost, and each sends again what the other has. What they answer
-/// must not bear the old numbers, or neither would ever listen.
+/// The acknowledgements of both ends were lost, and both retransmit. Acknowledgements in reply
+/// carry SND.NXT, not the number of the retransmission: otherwise each end would discard them as
+/// old.
 #[test]
-fn acknowledgements_do_not_go_back_with_what_is_sent_again() {
+fn acknowledgements_do_not_carry_the_number_of_a_retransmission() {
     for frto in [true, false] {
         let mut host = established(&Config { frto, ..Config::modern() });
         host.write(5_000);
@@ -644,14 +656,14 @@ fn acknowledgements_do_not_go_back_with_what_is_sent_again() {
     }
 }
 
-/// The same between two of us: for a while nothing arrives but data.
+/// Two connections of linerate recover from a time in which all pure acknowledgements are lost.
 #[test]
-fn two_ends_that_lose_each_other_s_acknowledgements_find_together() {
+fn two_ends_recover_from_the_loss_of_all_acknowledgements() {
     let config = Config::modern();
     let mut pair = Connections::new(&config, &config, Network::clean(ms(5)), 1).established();
-    let (start, deaf_until) = (pair.now, pair.now + ms(100));
+    let (start, outage_end) = (pair.now, pair.now + ms(100));
     pair.set_filter(move |now, _, segment| {
-        (now < deaf_until && segment.payload.is_empty()).then_some(Fate::Lose)
+        (now < outage_end && segment.payload.is_empty()).then_some(Fate::Lose)
     });
     assert_eq!(pair.client.write(start, &[1; 10_000]), Ok(10_000));
     assert_eq!(pair.server().write(start, &[2; 10_000]), Ok(10_000));
@@ -661,7 +673,8 @@ fn two_ends_that_lose_each_other_s_acknowledgements_find_together() {
     assert!(pair.now.since(start) < secs(1), "{}", pair.now.since(start));
 }
 
-/// Found by the laws: a peer has probed our window with a byte, and acknowledges from before it.
+/// A peer has probed our window with a byte, and acknowledges with the number before it. A
+/// randomised test found this case.
 #[test]
 fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
@@ -673,7 +686,7 @@ fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     host.expect(". 3001:3001(0) ack 2");
     assert_eq!(host.connection.unacknowledged_bytes(), 3_000);
     host.expect_nothing();
-    // It confirms neither a number that was never sent, nor one from far away.
+    // Acknowledgements of unsent data and on segments far from the window are ignored.
     host.send(". 1:1(0) ack 3002");
     host.send(". 2000000000:2000000000(0) ack 3001");
     assert_eq!(host.connection.unacknowledged_bytes(), 3_000);
@@ -681,8 +694,9 @@ fn an_acknowledgement_on_an_old_segment_counts_and_its_window_does_not() {
     host.expect(". 3001:4001(1000) ack 2");
 }
 
+/// Lost small segments are merged for the retransmission.
 #[test]
-fn small_segments_that_were_lost_go_again_as_large_ones() {
+fn lost_small_segments_are_retransmitted_as_one() {
     let mut host = established(&Config { no_delay: true, ..Config::modern() });
     for _ in 0..5 {
         host.write(100);
@@ -692,9 +706,9 @@ fn small_segments_that_were_lost_go_again_as_large_ones() {
     assert_eq!(host.connection.statistics().bytes_retransmitted, 500);
 }
 
-/// What was never sent before does not count as sent again, though it leaves in one segment with what was.
+/// A retransmitted segment may also contain new data. These do not count as retransmitted.
 #[test]
-fn new_data_behind_what_goes_again_are_not_counted_as_repeated() {
+fn new_data_in_a_retransmitted_segment_do_not_count_as_retransmitted() {
     let mut host = established(&Config::modern());
     host.write(100);
     host.expect("P. 1:101(100) ack 1");
@@ -705,10 +719,10 @@ fn new_data_behind_what_goes_again_are_not_counted_as_repeated() {
     assert_eq!((statistics.bytes_retransmitted, statistics.bytes_sent), (100, 400));
 }
 
-/// Karn's rule, RFC 6298 §3: what left behind a hole and is acknowledged with it has waited for the hole to be filled,
-/// which is no round trip.
+/// Karn's algorithm (RFC 6298 §3): the acknowledgement of data beyond a hole had to wait for the
+/// retransmission, so it gives no RTT sample.
 #[test]
-fn what_has_waited_for_a_hole_to_be_filled_measures_no_round_trip() {
+fn data_beyond_a_hole_gives_no_rtt_sample() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
     for _ in 0..8 {
         host.send(". 1:1(0) ack 1001");
@@ -723,9 +737,9 @@ fn what_has_waited_for_a_hole_to_be_filled_measures_no_round_trip() {
     assert_eq!(host.connection.information().smoothed_round_trip, before);
 }
 
-/// Karn's rule holds for a SYN that goes again as SYN-ACK, where both ends have opened.
+/// Karn's algorithm also holds for a simultaneous open, which sends the SYN again as SYN-ACK.
 #[test]
-fn a_syn_that_went_again_as_the_answer_to_another_measures_no_round_trip() {
+fn a_simultaneous_open_gives_no_rtt_sample() {
     for offers in ["", " sackOK"] {
         let mut host = Script::connect(&Config::modern());
         host.expect("S 0:0(0)");
@@ -739,7 +753,8 @@ fn a_syn_that_went_again_as_the_answer_to_another_measures_no_round_trip() {
     }
 }
 
-/// RFC 6582 §3.2 step 3: what a partial acknowledgement covers is taken out of the window, and a segment is put back.
+/// RFC 6582 §3.2 step 3: a partial acknowledgement reduces cwnd by the acknowledged bytes, and adds
+/// one segment.
 #[test]
 fn a_partial_acknowledgement_deflates_the_window() {
     let mut host = before_the_third_duplicate(CongestionName::NewReno);
@@ -750,9 +765,9 @@ fn a_partial_acknowledgement_deflates_the_window() {
     assert_eq!(host.connection.information().congestion_window, 5_500 + 3_000 - 3_000 + 1_000);
 }
 
-/// What is acknowledged before its repetition could leave does not go again.
+/// A segment that is acknowledged before its retransmission could be sent is not retransmitted.
 #[test]
-fn a_repetition_that_has_not_left_is_forgotten_when_its_data_are_acknowledged() {
+fn a_pending_retransmission_is_dropped_when_its_data_are_acknowledged() {
     for congestion in [CongestionName::Tahoe, CongestionName::Reno, CongestionName::NewReno] {
         let mut host = before_the_third_duplicate(congestion);
         host.send_together(&[". 1:1(0) ack 1001", ". 1:1(0) ack 12001"]);
@@ -763,9 +778,10 @@ fn a_repetition_that_has_not_left_is_forgotten_when_its_data_are_acknowledged() 
     }
 }
 
-/// RFC 3042 §2: the first two duplicates let new segments go, and those after Tahoe's repetition none.
+/// RFC 3042 §2: limited transmit is for the first two duplicates only. After the retransmission of
+/// Tahoe, duplicates send no new segments.
 #[test]
-fn duplicates_after_the_third_let_nothing_go_where_slow_start_has_begun() {
+fn limited_transmit_ends_with_the_third_duplicate() {
     let config = Config { congestion: CongestionName::Tahoe, ..Config::modern() };
     let mut host = established(&config);
     host.write(30_000);
@@ -780,10 +796,10 @@ fn duplicates_after_the_third_let_nothing_go_where_slow_start_has_begun() {
     }
 }
 
-/// RFC 6582 §3.2 step 1: three duplicates of the number at which a recovery ended may be of what it sent for nothing.
-/// It must have been passed.
+/// RFC 6582 §3.2 step 1: needless retransmissions of a recovery may cause duplicates of the number
+/// at which it ended. Only duplicates beyond that number trigger another recovery.
 #[test]
-fn duplicates_of_the_number_where_a_timeout_was_made_up_for_trigger_nothing() {
+fn duplicates_of_the_end_of_a_recovery_trigger_nothing() {
     let mut host = established(&Config { frto: false, ..new_reno() });
     host.write(10_000);
     expect_segments(&mut host, 1, 10);
@@ -803,10 +819,10 @@ fn duplicates_of_the_number_where_a_timeout_was_made_up_for_trigger_nothing() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// RFC 5682 §2.1 step 3 (a), RFC 6582 §3.2 step 4: a timeout that is believed after new data were sent is made up for
-/// when these are acknowledged, too.
+/// RFC 5682 §2.1 step 3 (a), RFC 6582 §3.2 step 4: a recovery after F-RTO ends when the new data
+/// that F-RTO has sent are acknowledged, too.
 #[test]
-fn duplicates_before_the_end_of_what_asked_after_a_timeout_trigger_nothing() {
+fn duplicates_of_data_that_f_rto_sent_trigger_nothing() {
     let mut host = after_a_timeout();
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, 10_001, 2);
@@ -820,9 +836,9 @@ fn duplicates_before_the_end_of_what_asked_after_a_timeout_trigger_nothing() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 0);
 }
 
-/// RFC 5681 §4.1: a window that was not used for a timeout says nothing about the path now.
+/// RFC 5681 §4.1: after an idle period longer than RTO, cwnd is the restart window.
 #[test]
-fn after_a_pause_the_window_is_the_initial_one() {
+fn after_an_idle_period_the_window_is_the_initial_one() {
     let mut host = established(&Config { initial_window: 2, ..Config::modern() });
     host.write(14_000);
     expect_segments(&mut host, 1, 2);

@@ -135,7 +135,12 @@ proptest! {
         selective_acks in any::<bool>(),
         time_wait_outlives_resets in any::<bool>(),
         user_timeout_option in any::<bool>(),
-        offered in prop::sample::select(vec![" wscale 7 sackOK ts 1000 0", " sackOK ts 1000 0", " wscale 0", ""]),
+        offered in prop::sample::select(vec![
+            " wscale 7 sackOK ts 1000 0",
+            " sackOK ts 1000 0",
+            " wscale 0",
+            "",
+        ]),
         receive_buffer in prop::option::of(1_000..200_000_usize),
     ) {
         let config = Config {
@@ -158,7 +163,8 @@ proptest! {
                 value: received.wrapping_add_signed(value),
                 echo: clock.wrapping_add_signed(echo),
             });
-            let length = TcpOptions { timestamps: stamps, ..TcpOptions::default() }.emit(&mut options);
+            let emitted = TcpOptions { timestamps: stamps, ..TcpOptions::default() };
+            let length = emitted.emit(&mut options);
             let payload = [7; 20];
             let words = u16::try_from(5 + length / 4).expect("at most fifteen words");
             let segment = Segment {
@@ -185,7 +191,8 @@ proptest! {
             prop_assert!(restored.write_time_wait_record(&mut record));
             let kept = whole.time_wait_record().expect("all was said");
             prop_assert_eq!(record.deadline(), kept.deadline());
-            prop_assert_eq!(record.look(), restored.time_wait_record().expect("all was said").look());
+            let rewritten = restored.time_wait_record().expect("all was said");
+            prop_assert_eq!(record.look(), rewritten.look());
             waiting = record.clone();
         }
     }

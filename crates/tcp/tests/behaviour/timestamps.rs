@@ -49,17 +49,18 @@ fn a_delayed_acknowledgement_echoes_the_earliest_segment() {
     assert_eq!(echo(&sent), 1_050);
 }
 
-/// A lost acknowledgement must not look like a path as long as the timeout: the timeout would grow with
-/// each that is lost, up to two minutes for a path of milliseconds.
+/// RFC 7323 §4.3: the acknowledgement of a retransmission echoes its timestamp. An echo of the
+/// original would look like an RTT as long as the timeout. With each lost acknowledgement, RTO
+/// would grow, up to two minutes on a path of milliseconds.
 #[test]
-fn what_arrives_again_because_its_acknowledgement_was_lost_is_echoed_as_it_was_sent_again() {
+fn the_timestamp_of_a_needless_retransmission_is_echoed() {
     let mut host = established();
     host.send(". 1:101(100) ack 1 ts 1001 5");
     assert_eq!(echo(&host.expect_after(ms(40), ". 1:1(0) ack 101")), 1_001);
     host.pass_time(secs(1));
     host.send(". 1:101(100) ack 1 ts 2001 5");
     assert_eq!(echo(&host.expect(". 1:1(0) ack 101")), 2_001);
-    // What was acknowledged long ago says nothing of today.
+    // Data acknowledged before the last acknowledgement does not update TS.Recent.
     host.send(". 101:201(100) ack 1 ts 2010 5");
     host.expect_after(ms(40), ". 1:1(0) ack 201");
     host.send(". 1:101(100) ack 1 ts 3001 5");

@@ -1,6 +1,6 @@
-//! Whole transfers, each of which survives an accident to any one segment: it happens to the 1st, then
-//! to the 2nd, the 3rd … until a transfer comes through untouched. Handshake and farewell are part of
-//! it, and data goes both ways at once.
+//! Whole transfers that survive one fault in any one segment: the first, then the second, the
+//! third, until a transfer ends before its fault. Data is sent in both directions, and the faults
+//! also affect SYN and FIN.
 
 use crate::{ms, secs};
 use linerate_tcp::{Config, Error, Profile, State};
@@ -65,39 +65,38 @@ impl Application {
     }
 }
 
-/// What happens to the nth segment that an end sends.
+/// A fault of the nth segment that an end sends.
 #[derive(Clone, Copy, Debug)]
-enum Accident {
-    /// This, once.
+enum Fault {
+    /// The fate of the segment; its retransmissions are not affected.
     Once(Fate),
-    /// It is lost, and so is the next segment that begins where it did.
+    /// The segment is lost, and so is the next one with its sequence number.
     LostTwice,
 }
 
-/// Decides about the segments of one end.
-struct Judge {
-    accident: Accident,
+/// Applies the fault to the segments of one end.
+struct FaultFilter {
+    fault: Fault,
     nth: u32,
     seen: u32,
-    /// Where the segment began that is to be lost a second time.
+    /// The sequence number of the segment to lose a second time.
     again: Option<SeqNum>,
-    /// Has it happened?
+    /// Has the fault occurred?
     happened: Rc<Cell<bool>>,
 }
 
-impl Judge {
+impl FaultFilter {
     fn decide(&mut self, segment: &Segment<'_>) -> Option<Fate> {
         self.seen += 1;
         if self.seen == self.nth {
             self.happened.set(true);
             self.again = (segment.sequence_length() > 0).then_some(segment.seq);
-            return Some(match self.accident {
-                Accident::Once(fate) => fate,
-                Accident::LostTwice => Fate::Lose,
+            return Some(match self.fault {
+                Fault::Once(fate) => fate,
+                Fault::LostTwice => Fate::Lose,
             });
         }
-        let repeated =
-            matches!(self.accident, Accident::LostTwice) && self.again == Some(segment.seq);
+        let repeated = matches!(self.fault, Fault::LostTwice) && self.again == Some(segment.seq);
         let repeated = repeated && segment.sequence_length() > 0;
         if repeated {
             self.again = None;
@@ -106,11 +105,11 @@ impl Judge {
     }
 }
 
-/// How long `BYTES` take in both directions at once, and whether the accident happened.
-fn transfer_with(config: &Config, ends: &[End], accident: Accident, nth: u32) -> (Duration, bool) {
+/// How long `BYTES` take in both directions at once, and whether the fault happened.
+fn transfer_with(config: &Config, ends: &[End], fault: Fault, nth: u32) -> (Duration, bool) {
     let mut pair = Connections::new(config, config, network(), u64::from(nth));
     let happened = Rc::new(Cell::new(false));
-    let judge = || Judge { accident, nth, seen: 0, again: None, happened: Rc::clone(&happened) };
+    let judge = || FaultFilter { fault, nth, seen: 0, again: None, happened: Rc::clone(&happened) };
     let mut judges: Vec<_> = ends.iter().map(|&end| (end, judge())).collect();
     pair.set_filter(move |_, side, segment| {
         judges.iter_mut().find(|(end, _)| *end == side)?.1.decide(segment)
@@ -138,17 +137,17 @@ fn transfer_with(config: &Config, ends: &[End], accident: Accident, nth: u32) ->
     (took, happened.get())
 }
 
-/// The accident may not cost more than `time_limit` for each end that it happens to, beyond the transfer
-/// without it: whichever segment it is, at either end and at both in one transfer.
-fn survives(config: &Config, accident: Accident, time_limit: impl Fn(u32) -> Duration) {
-    let (clean, _) = transfer_with(config, &[], accident, 0);
+/// Asserts that a fault costs at most `time_limit` for each end that it affects, compared with a
+/// transfer without one: for each segment, at either end, and at both in one transfer.
+fn survives(config: &Config, fault: Fault, time_limit: impl Fn(u32) -> Duration) {
+    let (clean, _) = transfer_with(config, &[], fault, 0);
     for ends in [&[End::Client][..], &[End::Server], &[End::Client, End::Server]] {
         for nth in 1.. {
-            let (took, happened) = transfer_with(config, ends, accident, nth);
+            let (took, happened) = transfer_with(config, ends, fault, nth);
             let most = clean + time_limit(nth) * ends.len() as u64;
             assert!(
                 took <= most,
-                "{accident:?} to segment {nth} of {ends:?} costs {} with {config:?}",
+                "{fault:?} to segment {nth} of {ends:?} costs {} with {config:?}",
                 took - clean
             );
             if !happened {
@@ -188,7 +187,7 @@ fn old_time_limit(nth: u32) -> Duration {
 #[test]
 fn a_modern_transfer_survives_the_loss_of_any_one_segment() {
     for config in variants(Profile::Modern) {
-        survives(&config, Accident::Once(Fate::Lose), modern_time_limit);
+        survives(&config, Fault::Once(Fate::Lose), modern_time_limit);
     }
 }
 
@@ -196,7 +195,7 @@ fn a_modern_transfer_survives_the_loss_of_any_one_segment() {
 #[test]
 fn a_modern_transfer_survives_the_loss_of_any_one_segment_and_of_its_repetition() {
     for config in variants(Profile::Modern) {
-        survives(&config, Accident::LostTwice, |nth| if nth <= 2 { ms(3_200) } else { ms(700) });
+        survives(&config, Fault::LostTwice, |nth| if nth <= 2 { ms(3_200) } else { ms(700) });
     }
 }
 
@@ -205,7 +204,7 @@ fn a_modern_transfer_survives_the_loss_of_any_one_segment_and_of_its_repetition(
 fn a_modern_transfer_survives_the_duplication_of_any_one_segment() {
     for config in variants(Profile::Modern) {
         for late in [Duration::ZERO, FOUR_SEGMENTS, ms(20)] {
-            survives(&config, Accident::Once(Fate::Repeat(late)), |_| ms(1));
+            survives(&config, Fault::Once(Fate::Repeat(late)), |_| ms(1));
         }
     }
 }
@@ -216,7 +215,7 @@ fn a_modern_transfer_survives_the_duplication_of_any_one_segment() {
 fn a_modern_transfer_survives_the_delay_of_any_one_segment() {
     for config in variants(Profile::Modern) {
         for late in [FOUR_SEGMENTS / 2, FOUR_SEGMENTS] {
-            survives(&config, Accident::Once(Fate::Delay(late)), |_| late + ms(45));
+            survives(&config, Fault::Once(Fate::Delay(late)), |_| late + ms(45));
         }
     }
 }
@@ -233,9 +232,9 @@ fn a_transfer_of_1990_survives_an_accident_to_any_one_segment() {
 
 fn old_transfers(profile: Profile) {
     for config in variants(profile) {
-        survives(&config, Accident::Once(Fate::Lose), old_time_limit);
-        survives(&config, Accident::LostTwice, |nth| old_time_limit(nth) * 3);
-        survives(&config, Accident::Once(Fate::Repeat(FOUR_SEGMENTS)), |_| secs(1));
-        survives(&config, Accident::Once(Fate::Delay(FOUR_SEGMENTS)), |_| secs(1));
+        survives(&config, Fault::Once(Fate::Lose), old_time_limit);
+        survives(&config, Fault::LostTwice, |nth| old_time_limit(nth) * 3);
+        survives(&config, Fault::Once(Fate::Repeat(FOUR_SEGMENTS)), |_| secs(1));
+        survives(&config, Fault::Once(Fate::Delay(FOUR_SEGMENTS)), |_| secs(1));
     }
 }

@@ -1,5 +1,5 @@
-//! What is taken back of an answer to a loss that was none, and what is not: an echo from before the repetition (RFC
-//! 3522), duplicates of all that was sent again (RFC 3708), and originals that arrive after a timeout (RFC 5682).
+//! Undo of the response to a spurious loss: by the Eifel detection algorithm (RFC 3522), by D-SACK
+//! for all retransmissions (RFC 3708), and by F-RTO with SACK (RFC 5682 §3).
 
 use crate::ms;
 use crate::recovery::{established, established_with, expect_segments, new_reno, ten_out};
@@ -14,9 +14,10 @@ fn undone_recoveries(host: &Script) -> u64 {
     host.connection.statistics().spurious_recoveries
 }
 
-/// RFC 3708 §2: one duplicate explains one repetition. While another is unexplained, something was lost.
+/// RFC 3708 §2: each D-SACK explains one retransmission. As long as one is unexplained, a segment
+/// may have been lost.
 #[test]
-fn a_duplicate_of_one_of_two_repetitions_takes_nothing_back() {
+fn a_d_sack_for_one_of_two_retransmissions_undoes_nothing() {
     for both in [false, true] {
         let mut host = ten_out(&new_reno());
         host.send(". 1:1(0) ack 1 sack 3001-6001 sack 1001-2001");
@@ -33,9 +34,10 @@ fn a_duplicate_of_one_of_two_repetitions_takes_nothing_back() {
     }
 }
 
-/// What came twice before, or after, explains no repetition of this recovery: networks duplicate, too.
+/// A D-SACK for a segment sent before or after the recovery explains no retransmission of it:
+/// networks duplicate segments, too.
 #[test]
-fn a_duplicate_of_something_else_explains_no_repetition() {
+fn a_d_sack_for_a_segment_outside_the_recovery_undoes_nothing() {
     for other in ["ack 11001 sack 1-1001", "ack 12001 sack 11001-12001"] {
         let mut host = established(&new_reno());
         host.write(1_000);
@@ -56,7 +58,8 @@ fn a_duplicate_of_something_else_explains_no_repetition() {
     }
 }
 
-/// So many segments of 988 bytes beside timestamps were written, ten have left, and ten milliseconds have passed.
+/// `segments` segments with 988 bytes of data and timestamps were written. Ten were sent, 10 ms
+/// ago.
 fn timestamped(segments: usize) -> Script {
     let mut host = established_with(&new_reno(), " ts 100 1");
     host.write(988 * segments);
@@ -65,28 +68,30 @@ fn timestamped(segments: usize) -> Script {
     host
 }
 
-/// The number with which segment `index` begins, from 0 on.
+/// Returns the sequence number of segment `index`, counted from 0.
 const fn at(index: u32) -> u32 {
     1 + 988 * index
 }
 
-/// An acknowledgement of the segments before `ack` that names those from `left` up to `right`.
-fn naming(ack: u32, left: u32, right: u32, echo: u32) -> String {
+/// Returns an acknowledgement of the segments before `ack`, with a SACK block of those from `left`
+/// to `right`.
+fn acknowledging(ack: u32, left: u32, right: u32, echo: u32) -> String {
     format!(". 1:1(0) ack {} sack {}-{} ts 120 {echo}", at(ack), at(left), at(right))
 }
 
-/// RFC 3522 §3.2 steps 3 and 4: the first acceptable acknowledgement is judged. One that only names more beyond the hole
-/// echoes what came before the hole (RFC 7323 §4.3), and answers no retransmission.
+/// RFC 3522 §3.2 steps 3 and 4: the first acceptable acknowledgement decides. One that only has
+/// larger SACK blocks echoes the timestamp from before the hole (RFC 7323 §4.3), and tells nothing
+/// about the retransmission.
 #[test]
-fn what_names_more_beyond_a_hole_answers_no_repetition() {
+fn new_sack_blocks_do_not_decide_about_a_retransmission() {
     for is_late in [false, true] {
         let mut host = timestamped(12);
         let original = host.stamp_at(host.now - ms(10));
-        host.send(&naming(0, 1, 4, original));
+        host.send(&acknowledging(0, 1, 4, original));
         let again =
             host.take_sent().into_iter().find(|sent| sent.says.seq == 1).expect("a retransmission");
         host.pass_time(ms(1));
-        host.send(&naming(0, 1, 5, original));
+        host.send(&acknowledging(0, 1, 5, original));
         assert_eq!(undone_recoveries(&host), 0);
         host.pass_time(ms(9));
         let echoed = if is_late { original } else { host.stamp_at(again.at) };
@@ -95,68 +100,80 @@ fn what_names_more_beyond_a_hole_answers_no_repetition() {
         assert_eq!(
             host.connection.information().reordering_seen,
             is_late,
-            "an original came behind others"
+            "the original arrived after later segments"
         );
     }
 }
 
-/// RFC 3522 §3.2 step 5: an acknowledgement of the whole flight may also come because all others were lost. A peer that has
-/// reported duplicates would report the retransmission, too.
+/// RFC 3522 §3.2 step 5: all other acknowledgements may have been lost before the one of the whole
+/// flight. It proves a spurious retransmission only if the peer is known to send D-SACK, and sends
+/// none.
 #[test]
-fn an_acknowledgement_of_the_whole_flight_counts_with_duplicate_reports() {
+fn an_acknowledgement_of_the_whole_flight_counts_if_the_peer_sends_d_sack() {
     for (reports, duplicate, undone) in [(false, false, 0), (true, false, 1), (true, true, 0)] {
         let mut host = timestamped(10);
         let original = host.stamp_at(host.now - ms(10));
         let first = u32::from(reports);
         if reports {
             host.send(&format!(". 1:1(0) ack {} ts 120 {original}", at(1)));
-            host.send(&naming(1, 0, 1, original));
+            host.send(&acknowledging(1, 0, 1, original));
         }
-        host.send(&naming(first, first + 1, first + 4, original));
+        host.send(&acknowledging(first, first + 1, first + 4, original));
         let again = host.take_one();
         assert_eq!(again.says.seq, at(first));
         host.pass_time(ms(5));
-        // A duplicate of something that was not sent again explains nothing.
+        // The D-SACK is for a segment that was not retransmitted.
         let block = if duplicate { format!(" sack {}-{}", at(7), at(8)) } else { String::new() };
         host.send(&format!(". 1:1(0) ack {}{block} ts 130 {original}", at(10)));
         assert_eq!(undone_recoveries(&host), undone, "{reports} {duplicate}");
     }
 }
 
-/// RFC 3522 §3.2: only the retransmission of the oldest outstanding segment is asked about. Here the second recovery begins
-/// while a retransmission of the first is under way; its answer is older, and says nothing of the second, whether it comes
-/// alone or covers both.
+/// RFC 3522 §3.2: only the retransmission of the oldest outstanding segment is considered. Here the
+/// second recovery begins while a retransmission of the first is in flight. Its acknowledgement
+/// echoes an older timestamp, but is no evidence about the second recovery, whether it covers one
+/// or both.
 #[test]
-fn an_answer_to_a_retransmission_of_the_previous_recovery_proves_nothing() {
+fn a_retransmission_of_the_previous_recovery_proves_nothing() {
     for together in [false, true] {
         let mut host = established_with(&fixed(20), " ts 100 1");
         let original = host.stamp_at(host.now);
         host.write(988 * 60);
         assert_eq!(host.take_sent().len(), 20);
         host.pass_time(ms(10));
-        host.send(&naming(0, 1, 4, original));
-        is_retransmitted(&mut host, 0);
+        host.send(&acknowledging(0, 1, 4, original));
+        expect_retransmission(&mut host, 0);
         host.pass_time(ms(5));
-        host.send(&format!("{} sack {}-{}", naming(0, 11, 14, original), at(1), at(10)));
-        is_retransmitted(&mut host, 10);
+        host.send(&format!("{} sack {}-{}", acknowledging(0, 11, 14, original), at(1), at(10)));
+        expect_retransmission(&mut host, 10);
         host.pass_time(ms(5));
-        // Segment 20 left in the first recovery, is found lost in it, and goes again.
-        host.send(&format!("{} sack {}-{}", naming(10, 21, 25, original + 10), at(11), at(20)));
-        let twentieth = is_retransmitted(&mut host, 20);
+        // Segment 20 was sent in the first recovery, is found lost in it, and is retransmitted.
+        host.send(&format!(
+            "{} sack {}-{}",
+            acknowledging(10, 21, 25, original + 10),
+            at(11),
+            at(20)
+        ));
+        let twentieth = expect_retransmission(&mut host, 20);
         host.pass_time(ms(5));
-        host.send(&naming(20, 21, 25, original + 15));
+        host.send(&acknowledging(20, 21, 25, original + 15));
         assert_eq!(
             host.connection.information().recovery,
             RecoveryState::Disorder,
-            "the first has ended"
+            "the first recovery has ended"
         );
         host.pass_time(ms(1));
-        host.send(&format!("{} sack {}-{}", naming(20, 26, 30, original + 15), at(21), at(25)));
-        is_retransmitted(&mut host, 25);
+        host.send(&format!(
+            "{} sack {}-{}",
+            acknowledging(20, 26, 30, original + 15),
+            at(21),
+            at(25)
+        ));
+        expect_retransmission(&mut host, 25);
         assert_eq!(host.connection.statistics().fast_retransmissions, 2);
         host.pass_time(ms(9));
         let end = if together { 30 } else { 25 };
-        host.send(&naming(end, 31, 32, twentieth));
+        host.send(&acknowledging(end, 31, 32, twentieth));
         assert_eq!(
             (undone_recoveries(&host), host.connection.information().recovery),
             (0, RecoveryState::Recovery)
@@ -164,9 +181,9 @@ fn an_answer_to_a_retransmission_of_the_previous_recovery_proves_nothing() {
     }
 }
 
-/// Segment `index` is sent again; the timestamp that it bears. What else leaves is of no interest.
+/// Expects a retransmission of segment `index` among the sent segments, and returns its timestamp.
 #[track_caller]
-fn is_retransmitted(host: &mut Script, index: u32) -> u32 {
+fn expect_retransmission(host: &mut Script, index: u32) -> u32 {
     let again = host
         .take_sent()
         .into_iter()
@@ -175,14 +192,15 @@ fn is_retransmitted(host: &mut Script, index: u32) -> u32 {
     host.stamp_at(again.at)
 }
 
-/// A window of so many segments, whatever is lost.
+/// Returns a configuration with a constant congestion window of `segments` segments.
 fn fixed(segments: u16) -> Config {
     Config { congestion: CongestionName::Fixed(segments), ..Config::modern() }
 }
 
-/// RFC 3708 §2: a duplicate of a segment that was not sent again was made by the network, and explains no retransmission.
+/// RFC 3708 §2: a D-SACK for a segment that was not retransmitted shows duplication by the network,
+/// and explains no retransmission.
 #[test]
-fn a_duplicate_that_the_network_made_explains_no_repetition() {
+fn a_duplicate_made_by_the_network_undoes_nothing() {
     let mut host = ten_out(&new_reno());
     host.send(". 1:1(0) ack 1 sack 1001-4001");
     expect_segments(&mut host, &[1]);
@@ -195,10 +213,10 @@ fn a_duplicate_that_the_network_made_explains_no_repetition() {
     }
 }
 
-/// A duplicate that comes late takes back the recovery that it is about, and nothing that was reduced since: for the loss
-/// that a probe has repaired (RFC 8985 §7.4.2), or for a congestion mark.
+/// A late D-SACK undoes the recovery that it is about. It does not undo later reductions: for a
+/// loss that a tail loss probe has repaired (RFC 8985 §7.4.2), or for a congestion mark.
 #[test]
-fn a_late_duplicate_takes_back_nothing_that_came_after_its_recovery() {
+fn a_late_d_sack_does_not_undo_later_reductions() {
     for (echo, waits, undone) in [(".", false, 1), (".", true, 0), ("E.", false, 0)] {
         let mut host = Script::connect(&Config { ecn: EcnRule::Request, ..new_reno() });
         host.expect("SEW 0:0(0)");
@@ -226,9 +244,9 @@ fn a_late_duplicate_takes_back_nothing_that_came_after_its_recovery() {
     }
 }
 
-/// RFC 4015: an original that is late takes nothing back if a router has marked what came.
+/// RFC 4015: the response is not undone if the acknowledgement also carries a congestion mark.
 #[test]
-fn a_congestion_mark_keeps_what_a_late_original_would_take_back() {
+fn a_congestion_mark_prevents_the_undo() {
     for (echo, undone) in [(".", 1), ("E.", 0)] {
         let mut host = Script::connect(&Config { ecn: EcnRule::Request, ..new_reno() });
         host.expect("SEW 0:0(0)");
@@ -239,8 +257,8 @@ fn a_congestion_mark_keeps_what_a_late_original_would_take_back() {
         host.take_sent();
         let original = host.stamp_at(host.now);
         host.pass_time(ms(10));
-        host.send(&naming(0, 1, 4, original));
-        is_retransmitted(&mut host, 0);
+        host.send(&acknowledging(0, 1, 4, original));
+        expect_retransmission(&mut host, 0);
         let reduced = threshold(&host);
         host.pass_time(ms(1));
         host.send(&format!("{echo} 1:1(0) ack {} ts 121 {original}", at(4)));
@@ -252,12 +270,13 @@ fn a_congestion_mark_keeps_what_a_late_original_would_take_back() {
     }
 }
 
-/// Thirty segments are written, the first ten are out and a probe, and the first has gone again after a timeout.
+/// Thirty segments were written. Ten and a tail loss probe were sent, and the first was
+/// retransmitted after a timeout.
 fn timed_out() -> Script {
     timed_out_with(65_535)
 }
 
-/// The same in a window of the peer that ends there.
+/// Like [`timed_out`], with a peer that advertises `window`.
 fn timed_out_with(window: u32) -> Script {
     let mut host = Script::connect(&new_reno());
     host.expect("S 0:0(0)");
@@ -273,7 +292,8 @@ fn timed_out_with(window: u32) -> Script {
     host
 }
 
-/// RFC 5682 §3.1 step 3: what was sent since the timeout shows nothing of what was sent before.
+/// RFC 5682 §3.1 step 3: the arrival of segments sent after the timeout tells nothing about those
+/// sent before.
 #[test]
 fn new_data_that_arrive_do_not_make_a_timeout_spurious() {
     let mut host = timed_out();
@@ -282,13 +302,13 @@ fn new_data_that_arrive_do_not_make_a_timeout_spurious() {
     host.send(". 1:1(0) ack 1001 sack 11001-12001");
     assert_eq!(undone_recoveries(&host), 0);
     let next = host.take_one();
-    assert_eq!(next.says.seq, 1_001, "what was in flight is lost");
+    assert_eq!(next.says.seq, 1_001, "the flight before the timeout is lost");
 }
 
-/// RFC 5682 §3.1 step 2: a repetition of the last acknowledgement is no answer to the retransmission, nor are data. What it
-/// names is noted, and the answer is waited for.
+/// RFC 5682 §3.1 step 2: neither a duplicate acknowledgement nor data decides about a timeout. New
+/// SACK blocks are noted, and F-RTO waits for an acknowledgement of new data.
 #[test]
-fn what_comes_before_the_answer_to_a_timeout_is_none() {
+fn f_rto_waits_for_an_acknowledgement_of_new_data() {
     for other in [". 1:1(0) ack 1", ". 1:1(0) ack 1 sack 2001-3001", "P. 1:101(100) ack 1"] {
         let mut host = timed_out();
         host.send(other);
@@ -300,9 +320,9 @@ fn what_comes_before_the_answer_to_a_timeout_is_none() {
     }
 }
 
-/// RFC 5682 §3.1 step 3: data that acknowledge nothing new answer no new data.
+/// RFC 5682 §3.1 step 3: data without a new acknowledgement do not decide about a timeout.
 #[test]
-fn data_between_the_answers_to_a_timeout_are_none() {
+fn data_without_a_new_acknowledgement_do_not_advance_f_rto() {
     let mut host = timed_out();
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, &[11_001, 12_001]);
@@ -311,8 +331,9 @@ fn data_between_the_answers_to_a_timeout_are_none() {
     assert_eq!(undone_recoveries(&host), 1);
 }
 
-/// RFC 5682 §3.1 step 3 (a): what covers new data shows nothing, although it also names originals: their acknowledgements may
-/// have been lost before the timeout.
+/// RFC 5682 §3.1 step 3 (a): an acknowledgement that covers segments sent after the timeout is
+/// inconclusive, even if it also covers originals. Their own acknowledgements may have been lost
+/// before the timeout.
 #[test]
 fn an_acknowledgement_of_new_data_and_originals_confirms_the_timeout() {
     let mut host = timed_out();
@@ -322,10 +343,10 @@ fn an_acknowledgement_of_new_data_and_originals_confirms_the_timeout() {
     assert_eq!(undone_recoveries(&host), 0);
 }
 
-/// RFC 5682 §3.1 step 1: a timeout after the first answer finds a recovery under way, and is believed. What left after the
-/// first timeout would look like an original.
+/// RFC 5682 §3.1 step 1: a timeout during a recovery is taken as genuine. Segments sent after the
+/// first timeout would otherwise look like originals.
 #[test]
-fn a_second_timeout_after_an_answer_is_genuine() {
+fn a_second_timeout_during_a_recovery_is_genuine() {
     let mut host = timed_out();
     host.send(". 1:1(0) ack 1001");
     expect_segments(&mut host, &[11_001, 12_001]);
@@ -336,7 +357,7 @@ fn a_second_timeout_after_an_answer_is_genuine() {
     assert_eq!(undone_recoveries(&host), 0);
 }
 
-/// RFC 5682 §3.1: new data that the peer's window has no room for cannot ask anything.
+/// RFC 5682 §3.1: F-RTO needs new data that fit into the peer's window.
 #[test]
 fn without_room_for_new_data_a_timeout_is_genuine() {
     let mut host = timed_out_with(11_000);
@@ -345,7 +366,7 @@ fn without_room_for_new_data_a_timeout_is_genuine() {
     assert_eq!(next.says.seq, 1_001);
 }
 
-/// RFC 5681 equation (4): the same loss is reckoned with once, however often the timer finds it.
+/// RFC 5681 §3.1: further timeouts of the same loss do not reduce ssthresh.
 #[test]
 fn a_second_timeout_of_the_same_loss_leaves_the_threshold() {
     let mut host = timed_out();
@@ -355,9 +376,9 @@ fn a_second_timeout_of_the_same_loss_leaves_the_threshold() {
     assert_eq!(threshold(&host), before);
 }
 
-/// RFC 2883 §4: a duplicate of what lies beyond a hole stands before the block that it is a part of.
+/// RFC 2883 §4: a D-SACK block for data beyond a hole comes before the SACK block that contains it.
 #[test]
-fn a_duplicate_beyond_a_hole_is_told_inside_the_next_block() {
+fn a_d_sack_block_beyond_a_hole_lies_in_the_next_block() {
     let mut host = ten_out(&new_reno());
     host.send(". 1:1(0) ack 1 sack 1001-2001");
     host.send(". 1:1(0) ack 1 sack 1001-2001 sack 3001-4001");

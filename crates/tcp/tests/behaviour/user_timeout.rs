@@ -159,7 +159,11 @@ fn keep_alive_neither_ends_before_it_nor_goes_on_after_it() {
     assert_eq!(ended(None), secs(40));
     assert_eq!(ended(Some(secs(100))), secs(100));
     assert_eq!(ended(Some(secs(15))), secs(20));
-    assert_eq!(ended(Some(secs(5))), secs(20), "nobody is given up who was not asked");
+    assert_eq!(
+        ended(Some(secs(5))),
+        secs(20),
+        "the connection ends only after an unanswered probe"
+    );
 }
 
 fn telling() -> Config {

@@ -15,15 +15,15 @@ fn pair_with(config: &Config) -> Connections {
     Connections::new(config, config, Network::clean(ms(1)), 1).established()
 }
 
-/// Takes everything that one end shows.
+/// Reads all data that one end has, through a borrowed view.
 fn take_borrowed(pair: &mut Connections, end: End) -> Result<Vec<u8>, Error> {
     let now = pair.now;
-    let mut lent = Vec::new();
+    let mut data = Vec::new();
     pair.end(end).read_with(now, |bytes| {
-        lent.extend_from_slice(bytes);
+        data.extend_from_slice(bytes);
         bytes.len()
     })?;
-    Ok(lent)
+    Ok(data)
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn the_end_of_the_stream_is_shown_as_nothing() {
         shown = Some(bytes.len());
         1
     });
-    assert_eq!((taken, shown), (Ok(0), Some(0)), "who asks for it is shown that there is nothing");
+    assert_eq!((taken, shown), (Ok(0), Some(0)), "an empty view is passed if there is no data");
     assert_eq!(pair.server().read_shared(now, 1), Ok(Bytes::new()));
 }
 
@@ -123,7 +123,7 @@ fn the_end_of_the_stream_is_shown_as_nothing() {
 #[test]
 fn every_kind_of_read_opens_the_window() {
     type Read = fn(&mut Connection, Instant, usize) -> Result<usize, Error>;
-    let ways: [Read; 3] = [
+    let methods: [Read; 3] = [
         |connection, now, most| connection.read(now, &mut vec![0; most]),
         |connection, now, most| connection.read_with(now, |bytes| most.min(bytes.len())),
         |connection, now, most| connection.read_shared(now, most).map(|bytes| bytes.len()),
@@ -148,14 +148,14 @@ fn every_kind_of_read_opens_the_window() {
         host.pass_time(secs(5));
         (windows, host.connection.buffer_memory())
     };
-    let copied = tell(ways[0]);
+    let copied = tell(methods[0]);
     assert_eq!(copied.0[0], []);
     assert_eq!((copied.0[1].len(), copied.0[2].len(), copied.1), (1, 1, 0));
-    assert_eq!(tell(ways[1]), copied);
-    assert_eq!(tell(ways[2]), copied);
+    assert_eq!(tell(methods[1]), copied);
+    assert_eq!(tell(methods[2]), copied);
 }
 
-/// As for a write: a caller that found too little room gets an event, and others do not.
+/// Like any write: a writable event follows only if a write was refused for lack of room.
 #[test]
 fn only_a_refused_shared_write_gets_an_event() {
     for (length, is_told) in [(10_000, false), (10_001, true)] {
@@ -204,8 +204,8 @@ fn non_contiguous_memory_is_borrowed_in_parts() {
         written += count;
         written += pair.client.write(now, &[pattern(written)]).unwrap();
         pair.pass_time(ms(5));
-        let lent = take_borrowed(&mut pair, End::Server).unwrap_or_default();
-        for &byte in &lent {
+        let data = take_borrowed(&mut pair, End::Server).unwrap_or_default();
+        for &byte in &data {
             assert_eq!(byte, pattern(read));
             read += 1;
         }
