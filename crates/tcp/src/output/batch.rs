@@ -2,9 +2,9 @@
 //! data, and pure acknowledgements. A link with GSO gets a whole burst behind one header; for other
 //! links the first header is copied with new numbers.
 //!
-//! One acknowledgement covers everything received. A connection without [stretch
-//! ACKs](crate::Config::stretch_acks) instead sends one for each two full segments, even of data
-//! that arrived together, and so has batches of them.
+//! With [`stretch_acks`](crate::Config::stretch_acks) one acknowledgement covers everything
+//! received. A connection without them sends one for each two full segments, even of data that
+//! arrived together, and so has batches of acknowledgements.
 //!
 //! Sequence numbers, scoreboard and pacing advance with each segment, so that a batch may end
 //! behind any of them, and does when anything else happens to the connection.

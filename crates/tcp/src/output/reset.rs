@@ -4,7 +4,7 @@ use super::build::write_with_options;
 use super::{Kind, Transmit};
 use linerate_wire::{Segment, SeqNum, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 
-/// What a reset says.
+/// The contents of a reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reset {
     seq: SeqNum,
