@@ -99,7 +99,7 @@ fn kind(option: &SegmentOption) -> u8 {
     }
 }
 
-/// Returns `came` as the script would write it: with marks and TTL only if `expected` has them.
+/// Returns `actual` as the script would write it: with marks and TTL only if `expected` has them.
 pub(crate) fn without_unspecified(mut actual: Segment, expected: &Segment) -> Segment {
     if let Marks::Byte(byte) = actual.ip.marks {
         actual.ip.marks = match expected.ip.marks {

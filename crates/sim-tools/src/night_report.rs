@@ -103,7 +103,8 @@ fn speed_text(text: &mut String, night: &Night, seconds: f64) {
     );
 }
 
-/// The parameters of all scenarios, each file's once.
+/// Appends the parameters of all scenarios. Parameters of a file that several scenarios use are
+/// listed once.
 fn parameters_text(text: &mut String, night: &Night) {
     let mut rows = BTreeMap::new();
     for column in &night.columns {

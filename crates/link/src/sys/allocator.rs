@@ -8,6 +8,6 @@ pub(crate) fn trim() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Other allocators return memory by rules of their own.
+/// Does nothing: other allocators decide themselves when to return memory.
 #[cfg(not(target_env = "gnu"))]
 pub(crate) const fn trim() {}

@@ -525,7 +525,7 @@ fn a_closed_connection_does_not_end_again() {
 
 /// RFC 9293 §3.10.5: both ends have closed, so there is no reset and no error.
 #[test]
-fn an_abort_in_time_wait_ends_what_was_over() {
+fn an_abort_in_time_wait_sends_no_reset() {
     let mut host = in_time_wait();
     host.application(Connection::abort);
     host.expect_nothing();

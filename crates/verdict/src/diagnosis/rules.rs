@@ -120,8 +120,9 @@ pub const RULES: &[Rule] = &[
         ],
         is_proved_by_counters: false,
     },
-    // A rest of less than a segment, which TCP holds back, hides a full send buffer from the
-    // clocks of Linux and of linerate. The response to a larger buffer does not depend on them.
+    // The Nagle algorithm holds back a last partial segment. Meanwhile neither Linux nor linerate
+    // counts a full send buffer in its busy times. This rule relies on the response to a larger
+    // buffer instead.
     Rule {
         limit: Limit::SendBuffer,
         conditions: &[

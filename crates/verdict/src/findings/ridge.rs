@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// Negligible effect, as a logarithm of a ratio: one per cent.
 const NEGLIGIBLE: f64 = 0.01;
 
-/// Width of an interval that is too wide to exclude an effect: a tenth.
+/// An interval wider than this is inconclusive, as a logarithm of a ratio: ten per cent.
 const VAGUE: f64 = 0.1;
 
 /// Fewest cells of a diagonal that can form a ridge.
