@@ -122,7 +122,8 @@ impl Contender for Linerate {
     fn version(&self) -> String {
         let Config { timestamps, selective_acks, congestion, .. } = self.config;
         format!(
-            "this tree; timestamps {timestamps}, selective acknowledgements {selective_acks}, {congestion}"
+            "this tree; timestamps {timestamps}, \
+             selective acknowledgements {selective_acks}, {congestion}"
         )
     }
 

@@ -7,7 +7,8 @@ use crate::work::Work;
 use std::process::Command;
 
 const NAME: &str = "lwip";
-const REMEDY: &str = "install a C compiler, pkg-config and the library's headers (Debian: gcc pkg-config liblwip-dev)";
+const REMEDY: &str = "install a C compiler, pkg-config and the library's headers \
+                      (Debian: gcc pkg-config liblwip-dev)";
 
 /// Returns lwIP if its library is installed.
 pub fn candidate() -> Candidate {

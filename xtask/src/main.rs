@@ -44,7 +44,7 @@ usage: cargo xtask <verb>
                  compares specs/ with the normative sentences of the texts rfcNNNN.txt
   verdict [WORD] plants limits, asks `linerate why` for them, and prints what it named
   words          checks the language: retired words, comments, widths, commit subjects
-  words PATH...  checks the language of files that xtask/words.toml does not list yet"
+  words PATH...  checks the language of these files and folders only"
     )
 }
 

@@ -1,15 +1,17 @@
-//! What documents say of a scenario, beside what came of it here.
+//! Compares the result of a scenario with the figures that documents publish about it.
 
 use crate::load::{ScenarioError, load};
 use linerate_evidence::notation::thousands;
 use linerate_sim::{Blueprint, Keep, Outcome, Published, TransferOptions};
 use std::fmt::Write;
 
-/// The text about a run's published figures; none if nobody has published any. A figure that says how many times
-/// another scenario is better is measured by running that one too, with the same seed.
+/// Compares a run with the published figures of its scenario. Returns an empty text if there are
+/// none.
+///
+/// A figure may be a ratio to another scenario; then that scenario is run too, with the same seed.
 ///
 /// # Errors
-/// If the scenario that a figure is to be set against cannot be had.
+/// If the other scenario of a ratio cannot be loaded.
 pub fn beside_published(
     name: &str,
     changes: &[String],
@@ -28,7 +30,7 @@ pub fn beside_published(
     Ok(text)
 }
 
-/// How many times our figure the other scenario's is.
+/// Returns the figure of the other scenario divided by ours.
 fn times(
     name: &str,
     changes: &[String],
@@ -59,12 +61,15 @@ fn describe(text: &mut String, published: &Published, ours: Option<f64>) {
     };
     let _ = writeln!(
         text,
-        "{:<8} {ours} {unit} here; published: {} {unit} ({} to {}): {verdict}\n         {}\n         {}",
+        "{:<8} {ours} {unit} here; published: {} {unit} ({} to {}): {verdict}\n\
+         {:9}{}\n{:9}{}",
         published.id,
         short(figure.value),
         short(low),
         short(high),
+        "",
         figure.source,
+        "",
         published.word,
         unit = figure.unit,
     );
@@ -87,7 +92,7 @@ fn short(value: f64) -> String {
 mod tests {
     use super::*;
 
-    /// What is said of a scenario with these changes, after its run.
+    /// Runs a scenario with these changes and returns its comparison.
     fn said(name: &str, changes: &[&str]) -> String {
         let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
         let blueprint = load(name, &changes).unwrap().blueprint().unwrap();
@@ -111,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missed_is_told_with_its_side_and_what_could_not_be_measured_is_no_miss() {
+    fn a_miss_states_its_direction_and_a_figure_without_a_measurement_is_no_miss() {
         let blueprint = load("82586-receiver", &[]).unwrap().blueprint().unwrap();
         let [published] = blueprint.published() else { panic!("one figure is published of it") };
         let said = |ours| {
@@ -131,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_has_its_digits() {
+    fn small_figures_keep_two_decimals() {
         assert_eq!([0.127, 12.5, 99.994, 1_000.4].map(short), ["0.13", "12.5", "99.99", "1,000"]);
     }
 }

@@ -6,16 +6,16 @@ use linerate_stack::Capabilities;
 use linerate_units::Duration;
 use std::io;
 
-/// The frames of a run on their way into a capture, as those of interfaces of their own, a wire each.
+/// Writes the frames of a run into a capture, in which each wire is an interface.
 #[derive(Debug)]
 pub struct FrameWriter<'a> {
     capture: &'a mut CaptureWriter,
-    /// Activity wire; none of one that is not wanted.
+    /// The interface of each wire; `None` for a wire that is not captured.
     interfaces: Vec<Option<u32>>,
 }
 
 impl<'a> FrameWriter<'a> {
-    /// Announces the wires of a run of this name; one wire only, if one is named.
+    /// Adds the wires of a run to the capture, or only the wire that is named.
     pub fn new(
         capture: &'a mut CaptureWriter,
         blueprint: &Blueprint,
@@ -32,7 +32,7 @@ impl<'a> FrameWriter<'a> {
         Self { interfaces: interfaces.collect(), capture }
     }
 
-    /// A frame has left its sender. Trouble with the file ends the capture, and not the run.
+    /// Writes a frame that has left its sender. An error of the file ends the capture only.
     pub fn handle_frame(&mut self, frame: &Captured) {
         let Some(&Some(interface)) = self.interfaces.get(usize::from(frame.wire)) else { return };
         let time = Duration::from_nanos(frame.at.as_picos() / 1_000);
@@ -44,14 +44,14 @@ impl<'a> FrameWriter<'a> {
         });
     }
 
-    /// Writes what was gathered.
+    /// Writes the buffered frames.
     ///
     /// # Errors
-    /// What the system says, if not all could be written.
+    /// The first error of the system, if not everything could be written.
     pub fn finish(self) -> io::Result<()> {
         self.capture.flush();
         match self.capture.error() {
-            // The error stays with the capture; its copy says the same.
+            // The capture keeps its error, so we return a copy.
             Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
             None => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! What came of a simulated run, in words and columns.
+//! Describes the outcome of a simulated run as text.
 
 use linerate_evidence::notation::{self, count, plural};
 use linerate_sim::{
@@ -8,7 +8,7 @@ use linerate_sim::{
 use linerate_units::Span;
 use std::fmt::Write;
 
-/// The text about a run. Writing to a string cannot fail.
+/// Describes a run. Writing to a string cannot fail.
 #[must_use]
 pub fn describe(outcome: &Outcome) -> String {
     let mut text = String::new();
@@ -92,14 +92,14 @@ fn describe_processor(
     };
 }
 
-/// What processors did in all the time that they had.
+/// Describes the use of a processor's time.
 fn work(idle: f64, levels: [Span; 3], time: f64) -> String {
     let [nics, network, tasks] = levels.map(|span| notation::percent(part(span, time)));
     let idle = notation::percent(idle);
     format!("{idle} idle; {nics} for the NIC, {network} for IP and TCP, {tasks} for tasks")
 }
 
-/// Which part a span is of so many seconds: nothing, where there was no time.
+/// Returns the share of a span in so many seconds, or 0 of no seconds.
 pub(crate) fn part(span: Span, seconds: f64) -> f64 {
     if seconds > 0.0 { span.as_secs_f64() / seconds } else { 0.0 }
 }
@@ -152,7 +152,7 @@ fn describe_wire(text: &mut String, outcome: &Outcome, wire: &WireOutcome) {
     }
 }
 
-/// The numbers of slots that have so many bits.
+/// Describes the numbers of slots that have so many bits.
 fn slots(bits: usize) -> String {
     match bits {
         0 | 1 => bits.to_string(),
@@ -160,7 +160,7 @@ fn slots(bits: usize) -> String {
     }
 }
 
-/// What happened to those that waited, if anybody did.
+/// Describes a queue, if any frame passed through it.
 #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
 fn describe_queue(text: &mut String, name: &str, counted: &EgressStatistics) {
     if counted.passed > 0 {
@@ -168,7 +168,8 @@ fn describe_queue(text: &mut String, name: &str, counted: &EgressStatistics) {
         let longest = counted.longest_wait.as_secs_f64() * 1e3;
         let _ = writeln!(
             text,
-            "{name:<24} {} passed on, {} dropped, {} marked; in a queue for {mean:.2} ms on average, {longest:.2} ms at most",
+            "{name:<24} {} passed on, {} dropped, {} marked; \
+             in a queue for {mean:.2} ms on average, {longest:.2} ms at most",
             count(counted.passed),
             count(counted.dropped),
             count(counted.marked)
@@ -181,7 +182,8 @@ fn describe_relay(text: &mut String, outcome: &Outcome, relay: &RelayOutcome) {
     let counted = &relay.counted;
     let _ = writeln!(
         text,
-        "{:<24} processor {busy} busy; {} forwarded, {} answered, {} overrun, {} expired, {} unreachable, {} too long",
+        "{:<24} processor {busy} busy; {} forwarded, {} answered, {} overrun, {} expired, \
+         {} unreachable, {} too long",
         relay.name,
         count(counted.forwarded),
         count(counted.answered),
@@ -261,7 +263,7 @@ mod tests {
     use linerate_sim::{Keep, TransferOptions};
 
     #[test]
-    fn in_a_world_that_lasts_no_time_nothing_was_in_use() {
+    fn a_run_of_no_duration_has_no_load() {
         let blueprint = load("wan-two-routers", &[]).unwrap().blueprint().unwrap();
         let options = TransferOptions { limit: Some(Span::ZERO), ..TransferOptions::default() };
         let text = describe(&blueprint.run(1, &options, Keep::default()));

@@ -1,6 +1,7 @@
-//! Around the simulator: scenario files, what came of a run as text, JSON, SVG and captures, and the night of 1988.
+//! Tools around the simulator: scenario files, outcomes as text, JSON, SVG and captures, and the
+//! night of 1988.
 //!
-//! The simulator itself knows neither files nor threads; both are used here.
+//! The simulator knows neither files nor threads. This crate adds both.
 
 #![forbid(unsafe_code)]
 

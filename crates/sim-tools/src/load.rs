@@ -1,4 +1,4 @@
-//! Scenarios by name, or from a file and the files beside it that it names.
+//! Loads scenarios by name, or from a file and the files that it refers to.
 
 use linerate_evidence::TooManyRuns;
 use linerate_sim::{ParameterError, Scenario, Settings};
@@ -7,10 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why a scenario cannot be had. Whoever asked for it can mend it.
+/// The reason why a scenario could not be loaded. The user can correct each of them.
 #[derive(Debug, Error)]
 pub enum ScenarioError {
-    /// The scenario, or a change of it, is refused.
+    /// The scenario or a change of it is invalid.
     #[error(transparent)]
     Refused(#[from] ParameterError),
     /// The file cannot be read.
@@ -18,24 +18,25 @@ pub enum ScenarioError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         what: String,
     },
-    /// Two changes of one parameter, of which nobody knows which is meant.
+    /// Two changes of one parameter are ambiguous.
     #[error("--set changes `{0}` twice: give it one value")]
     Twice(String),
-    /// A night of too many runs.
+    /// A night has too many runs.
     #[error(transparent)]
     TooManyRuns(#[from] TooManyRuns),
-    /// Something in it cannot be made with the options of a sweep.
+    /// The scenario cannot be used for this purpose.
     #[error("{0}")]
     Unfit(String),
 }
 
-/// The scenario with this name, or in this file if the name ends in `.toml`, with `changes` made.
+/// Loads the scenario with this name, or this file if the name ends in `.toml`, and applies
+/// `changes`.
 ///
 /// # Errors
-/// If there is none, or it is wrong, or a change is, or two are of the same parameter.
+/// If there is no such scenario, it or a change is invalid, or two changes have one parameter.
 pub fn load(name: &str, changes: &[String]) -> Result<Scenario, ScenarioError> {
     refuse_twice(changes)?;
     let mut scenario =
@@ -46,8 +47,8 @@ pub fn load(name: &str, changes: &[String]) -> Result<Scenario, ScenarioError> {
     Ok(scenario)
 }
 
-/// Refuses a second change of a parameter: the first would be lost without a word. One of many parameters, as
-/// `lance.transmit.start`, may go before one of them.
+/// Refuses a second change of a parameter, because the first would be lost silently. Changes of all
+/// NICs of a kind (`lance.transmit.start`) may precede a change of one NIC.
 pub(crate) fn refuse_twice(changes: &[String]) -> Result<(), ScenarioError> {
     let mut keys = changes
         .iter()

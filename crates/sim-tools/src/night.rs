@@ -1,5 +1,5 @@
-//! The night of 1988: both columns of the table, every pair of buffers from 1 to 17 packets, four transfers of 8 MB
-//! each, in random order.
+//! The night of 1988: both columns of the table, every pair of buffers from 1 to 17 packets, four
+//! transfers of 8 MB each, in random order.
 
 use crate::load::{ScenarioError, load, refuse_twice};
 use crate::published::{COLUMNS, Column};
@@ -10,74 +10,74 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
-/// How the night is to be.
+/// Options of a night.
 #[derive(Clone, Debug)]
 pub struct NightOptions {
-    /// Transfers of each cell.
+    /// Number of transfers for each cell.
     pub repeat: NonZeroU32,
-    /// Bytes of each.
+    /// Bytes of a transfer.
     pub bytes: NonZeroU64,
-    /// Decides the order, and whatever is drawn.
+    /// Seed of the order of runs and of all random numbers.
     pub seed: u64,
-    /// Threads above the worlds.
+    /// Number of threads that run worlds.
     pub threads: NonZeroUsize,
-    /// Only the cells where both buffers are equal?
+    /// Run only the cells with equal buffers?
     pub diagonal: bool,
-    /// Changes of parameters, as KEY=VALUE; each must be one of at least one of the scenarios.
+    /// Changes of parameters, as KEY=VALUE. At least one scenario must have the parameter.
     pub set: Vec<String>,
 }
 
-/// The night, over.
+/// The outcome of a night.
 #[derive(Debug)]
 pub struct Night {
-    /// Both columns.
+    /// Both columns of the table.
     pub columns: Vec<ColumnOutcome>,
 }
 
-/// A column of the table, all its cells.
+/// A column of the table with its cells.
 #[derive(Debug)]
 pub struct ColumnOutcome {
-    /// What was published of it.
+    /// Its published figures.
     pub column: Column,
-    /// What it ran on.
+    /// The scenario that was run.
     pub scenario: Scenario,
-    /// Activity packets of the sender's and the receiver's buffer.
+    /// Its cells, by packets of the sender's and of the receiver's buffer.
     pub cells: BTreeMap<(u32, u32), CellOutcome>,
 }
 
-/// A cell: the means over its transfers.
+/// The means over the transfers of a cell.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct CellOutcome {
-    /// Transfers.
+    /// Number of transfers.
     pub transfers: u32,
-    /// KB (1,024 bytes) a second, from task to task.
+    /// Rate from task to task, in units of 1,024 bytes per second.
     pub kilobytes: f64,
-    /// The slowest transfer, and the fastest.
+    /// Rates of the slowest and of the fastest transfer.
     pub range: (f64, f64),
-    /// The standard error of the mean; none of one transfer.
+    /// Standard error of the mean; `None` for a single transfer.
     pub standard_error: Option<f64>,
-    /// Squared deviations of all transfers from their mean, together.
+    /// Sum of the squared deviations from the mean.
     #[serde(skip)]
     deviations: f64,
-    /// Bits a second on the wire, everybody's.
+    /// Bits per second on the wire, from all senders.
     pub wire_bits: f64,
-    /// The part of the time that the processors had nothing to do.
+    /// Idle share of the sender's processor.
     pub sender_idle: f64,
-    /// The same of the receiver's.
+    /// Idle share of the receiver's processor.
     pub receiver_idle: f64,
-    /// Collisions for each frame.
+    /// Mean number of collisions per frame.
     pub collisions_per_frame: f64,
-    /// Frames of all transfers.
+    /// Number of frames in all transfers.
     pub frames: u64,
-    /// Segments of all transfers that were sent again.
+    /// Number of retransmitted segments in all transfers.
     pub sent_again: u64,
 }
 
 impl Night {
-    /// Makes it; `None` if somebody asked to stop.
+    /// Runs a night. Returns `None` if it was stopped.
     ///
     /// # Errors
-    /// If a change of a parameter is refused.
+    /// If a change of a parameter is invalid.
     pub fn make(
         options: &NightOptions,
         is_stopped: &(dyn Fn() -> bool + Sync),
@@ -107,13 +107,13 @@ impl Night {
         Ok(Some(Self { columns }))
     }
 
-    /// Frames on all simulated wires.
+    /// Returns the number of frames on all simulated wires.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.columns.iter().flat_map(|column| column.cells.values()).map(|cell| cell.frames).sum()
     }
 
-    /// Transfers.
+    /// Returns the number of transfers.
     #[must_use]
     pub fn transfers(&self) -> u32 {
         self.columns
@@ -124,7 +124,7 @@ impl Night {
     }
 }
 
-/// Both scenarios with the changes. A change that only one of them knows is made there.
+/// Loads both scenarios with the changes. A scenario without the parameter is left unchanged.
 pub(crate) fn scenarios(changes: &[String]) -> Result<Vec<Scenario>, ScenarioError> {
     refuse_twice(changes)?;
     let mut scenarios = COLUMNS
@@ -162,13 +162,13 @@ fn job<'a>(blueprint: &'a Blueprint, run: &PlannedRun, design: &Design) -> Job<'
 }
 
 impl ColumnOutcome {
-    /// The cell where both buffers have so many packets.
+    /// Returns the cell in which both buffers have so many packets.
     #[must_use]
     pub fn diagonal(&self, packets: u32) -> Option<&CellOutcome> {
         self.cells.get(&(packets, packets))
     }
 
-    /// Activity how much the model differs from what was published, for the calibration cells that were run.
+    /// Returns packets and relative error of the calibration cells that were run.
     #[must_use]
     pub fn errors(&self) -> Vec<(u32, f64)> {
         let error = |&(packets, published): &(u32, f64)| {
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_says_its_means_how_sure_they_are_and_how_far_apart_its_transfers_were() {
+    fn a_cell_has_means_standard_error_and_range_of_its_transfers() {
         let made = |kilobytes: f64| Made {
             kilobytes,
             wire_bits: kilobytes * 9.0,
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!((cell.kilobytes, cell.standard_error), (990.0, None));
         cell.add(&made(1_000.0));
         cell.add(&made(1_010.0));
-        // The standard deviation is 10, of three.
+        // The standard deviation of the three transfers is 10.
         let error = cell.standard_error.unwrap();
         assert!(
             (cell.kilobytes, (error - 10.0 / 3.0_f64.sqrt()).abs() < 1e-9) == (1_000.0, true),
@@ -238,7 +238,7 @@ mod tests {
         }
         assert_eq!((cell.transfers, cell.frames, cell.sent_again), (3, 210, 6));
         cell.add(&made(1_000.0));
-        assert_eq!(cell.range, (990.0, 1_010.0), "whatever came last");
+        assert_eq!(cell.range, (990.0, 1_010.0), "the range does not depend on the last transfer");
     }
 
     fn options(threads: usize) -> NightOptions {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_night_has_both_columns_whatever_the_number_of_threads() {
+    fn a_night_has_both_columns_with_any_number_of_threads() {
         let (one, three) = (made(&options(1)), made(&options(3)));
         assert_eq!((one.transfers(), one.frames()), (34, three.frames()));
         let rates = |night: &Night| -> Vec<f64> {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_reaches_every_column_that_knows_it_and_one_that_none_knows_is_refused() {
+    fn a_change_applies_to_columns_with_the_parameter_and_an_unknown_one_is_refused() {
         let slower =
             NightOptions { set: vec!["82586.transmit.start=1000".to_owned()], ..options(2) };
         let (before, after) = (made(&options(2)), made(&slower));

@@ -1,4 +1,4 @@
-//! What the night says: the model beside what was published of 1988, and everything that it was told.
+//! The report of a night: the model beside the figures of 1988, and all parameters.
 
 use crate::night::{ColumnOutcome, Night};
 use crate::published::{MOST, wire_by_formula};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The report. Writing to a string cannot fail.
+/// Returns the report. Writing to a string cannot fail.
 #[must_use]
 pub fn night_text(night: &Night, seconds: f64) -> String {
     let mut text = String::new();
@@ -25,9 +25,10 @@ fn column_text(text: &mut String, column: &ColumnOutcome) {
     let _ = writeln!(text, "{}: {}", column.column.title, column.scenario.name());
     let _ = writeln!(
         text,
-        "  both buffers   task KB/s   +/-     step        range   of {MOST:.0}   published    error   wire Mb/s   true Mb/s   \
-         idle   idle   collisions\n        packets                                                                            by \
-         formula             sender  rec.   per frame"
+        "  both buffers   task KB/s   +/-     step        range   of {MOST:.0}   published    \
+         error   wire Mb/s   true Mb/s   idle   idle   collisions\n{:8}packets{:76}by \
+         formula             sender  rec.   per frame",
+        "", ""
     );
     let mut before = None;
     for packets in 1..=17 {
@@ -43,7 +44,8 @@ fn column_text(text: &mut String, column: &ColumnOutcome) {
             before.replace(cell.kilobytes).map(|before| (cell.kilobytes / before - 1.0) * 100.0);
         let _ = writeln!(
             text,
-            "  {packets:>12} {:>11} {:>5} {:>8} {:>12} {:>8} {published:>11} {error:>8} {:>11.2} {:>11.2} {:>6} {:>6} {:>9.2}",
+            "  {packets:>12} {:>11} {:>5} {:>8} {:>12} {:>8} {published:>11} {error:>8} {:>11.2} \
+             {:>11.2} {:>6} {:>6} {:>9.2}",
             thousands(cell.kilobytes),
             cell.standard_error.map(|error| format!("{error:.1}")).unwrap_or_default(),
             step.map(|step| format!("{step:+.1} %")).unwrap_or_default(),
@@ -83,8 +85,8 @@ fn score_text(text: &mut String, night: &Night) {
     let worst = errors.iter().copied().fold(0.0, f64::max);
     let _ = writeln!(
         text,
-        "{} calibration cells: mean error {:.1} %, worst {:.1} %. If the mail's KB is 1,000 bytes, every published figure \
-         is 2.4 % less in these units.",
+        "{} calibration cells: mean error {:.1} %, worst {:.1} %. If the mail's KB is 1,000 bytes, \
+         every published figure is 2.4 % less in these units.",
         errors.len(),
         mean * 100.0,
         worst * 100.0
@@ -127,20 +129,15 @@ fn parameters_text(text: &mut String, night: &Night) {
     }
 }
 
-/// Every cell as JSON.
+/// Returns all cells as JSON.
 #[must_use]
 pub fn night_json(night: &Night) -> Value {
     let column = |column: &ColumnOutcome| {
         let cells = column.cells.iter().map(|(&(send, receive), cell)| {
             json!({ "send_packets": send, "receive_packets": receive, "cell": cell })
         });
-        let parameters = column.scenario.settings().iter().map(|(key, setting)| (key.to_owned(), match setting {
-            Setting::Number(number) => json!({
-                "value": number.value, "unit": number.unit, "range": number.range, "source": number.source,
-                "tuned": number.tuned,
-            }),
-            Setting::Word(word) => json!(word),
-        }));
+        let parameters = column.scenario.settings().iter();
+        let parameters = parameters.map(|(key, setting)| (key.to_owned(), parameter(setting)));
         json!({
             "title": column.column.title,
             "scenario": column.scenario.name(),
@@ -149,4 +146,17 @@ pub fn night_json(night: &Night) -> Value {
         })
     };
     Value::Array(night.columns.iter().map(column).collect())
+}
+
+fn parameter(setting: &Setting) -> Value {
+    match setting {
+        Setting::Number(number) => json!({
+            "value": number.value,
+            "unit": number.unit,
+            "range": number.range,
+            "source": number.source,
+            "tuned": number.tuned,
+        }),
+        Setting::Word(word) => json!(word),
+    }
 }

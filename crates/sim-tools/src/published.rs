@@ -1,14 +1,15 @@
-//! What was published of the night of 1988, as far as parameters may be fitted to it: eight cells. The others are held
-//! out to score the model, and are not here.
+//! The eight calibration cells of the night of 1988. Parameters may be fitted to them.
+//!
+//! The other published cells are held out to score the model, and are not in the program.
 
 /// A column of the table of October 1988.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// What it was measured on.
+    /// The machines of the measurement.
     pub title: &'static str,
     /// The scenario that repeats it.
     pub scenario: &'static str,
-    /// Packets of both buffers, and KB/s from task to task.
+    /// Packets of both buffers, with the rate from task to task in KB/s.
     pub cells: &'static [(u32, f64)],
 }
 
@@ -26,18 +27,20 @@ pub const COLUMNS: [Column; 2] = [
     },
 ];
 
-/// What an Ethernet can carry from task to task, in KB/s: 10e6 / 8 × 1,460 / (1,538 + 76) / 1,024.
+/// Maximum rate from task to task over an Ethernet, in KB/s:
+/// 10e6 / 8 × 1,460 / (1,538 + 76) / 1,024.
 pub const MOST: f64 = 10e6 / 8.0 * 1_460.0 / (1_538.0 + 76.0) / 1_024.0;
 
 impl Column {
-    /// What was published for these buffers, if it may be known here.
+    /// Returns the published rate for these buffers, if it is a calibration cell.
     #[must_use]
     pub fn published(&self, packets: u32) -> Option<f64> {
         self.cells.iter().find(|(known, _)| *known == packets).map(|&(_, rate)| rate)
     }
 }
 
-/// The bit rate on the wire that the mail's formula makes of a task rate in KB/s: one acknowledgement for two packets.
+/// Returns the bit rate on the wire for a task rate in KB/s, by the formula of the mail: one
+/// acknowledgement for two packets.
 #[must_use]
 pub fn wire_by_formula(kilobytes: f64) -> f64 {
     kilobytes * 1_024.0 * 8.0 * (1_538.0 + 76.0 / 2.0) / 1_460.0
@@ -48,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_maximum_is_the_mails() {
+    fn the_maximum_is_that_of_the_mail() {
         assert_eq!(format!("{MOST:.0}"), "1104");
         assert_eq!(format!("{:.2}", wire_by_formula(1_001.0) / 1e6), "8.85");
     }

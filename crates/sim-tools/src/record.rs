@@ -1,4 +1,4 @@
-//! What came of a simulated run, as JSON.
+//! The outcome of a simulated run as JSON.
 
 use crate::describe::part;
 use linerate_sim::{
@@ -8,7 +8,7 @@ use linerate_units::Span;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A run, to be written as JSON.
+/// The outcome of a run, for JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Record {
     scenario: String,
@@ -65,7 +65,7 @@ struct Machine {
     busy_for_nics_seconds: f64,
     busy_for_network_seconds: f64,
     busy_for_tasks_seconds: f64,
-    /// Each of them, if there are several.
+    /// The processors, if there are several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     processors: Vec<Processor>,
     #[serde(flatten)]
@@ -78,7 +78,7 @@ struct Processor {
     busy_for_nics_seconds: f64,
     busy_for_network_seconds: f64,
     busy_for_tasks_seconds: f64,
-    /// What its queue of the NIC counted.
+    /// Counters of its queue of the NIC.
     queue: Option<QueueStatistics>,
 }
 
@@ -94,11 +94,11 @@ struct Wire {
     given_up: u64,
     late_collisions: u64,
     backoff_seconds: f64,
-    /// Of no slot, of one, of two or three, of four to seven …
+    /// Number of backoffs of 0 slots, of 1, of 2 to 3, of 4 to 7 …
     backoffs_by_slots: Vec<u64>,
-    /// Frames that the medium lost, damaged, or delivered behind later ones.
+    /// Frames that the medium lost, damaged or reordered.
     impaired: u64,
-    /// Frames that were broken off, and that a switch passed on to nobody.
+    /// Frames that were aborted on the wire, and that a switch did not forward.
     discarded: u64,
     passed_on: u64,
     dropped: u64,
@@ -108,7 +108,7 @@ struct Wire {
 }
 
 impl Record {
-    /// The record of a run.
+    /// Creates the record of a run.
     #[must_use]
     pub fn new(scenario: &str, seed: u64, outcome: &Outcome) -> Self {
         let seconds = outcome.time.as_secs_f64();

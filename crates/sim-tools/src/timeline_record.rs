@@ -3,14 +3,14 @@
 use linerate_sim::{Activity, Outcome, Timeline, Window};
 use serde::Serialize;
 
-/// A timeline, to be written as JSON.
+/// A timeline for JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct TimelineRecord {
     scenario: String,
     seed: u64,
     from_seconds: f64,
     until_seconds: f64,
-    /// Spans that there was no room for.
+    /// Number of spans that exceeded the limit of a timeline.
     left_out: u64,
     lanes: Vec<LaneRecord>,
 }
@@ -30,7 +30,7 @@ struct HeldRecord {
 }
 
 impl TimelineRecord {
-    /// The record of a timeline of this window.
+    /// Creates the record of a timeline of this window.
     #[must_use]
     pub fn new(
         scenario: &str,

@@ -1,24 +1,27 @@
-//! A timeline as a picture: who held what when. An SVG file that needs nothing else.
+//! Draws a timeline of the use of wires, processors and NICs as a self-contained SVG file.
 
 use linerate_evidence::stats::as_f64;
 use linerate_sim::{Activity, Held, Lane, Span, Tick, Timeline, Window};
 use std::fmt::Write;
 
-/// Pixels of the names, of a line, of a lane, of what is above a line of lanes.
+/// Width of the names of lanes, in pixels.
 const NAMES: f64 = 170.0;
+/// Width of a line, in pixels.
 const WIDTH: f64 = 1_200.0;
+/// Height of a lane, in pixels.
 const LANE: f64 = 16.0;
+/// Height of the scale above a line, in pixels.
 const ABOVE: f64 = 22.0;
-/// Pixels of title and legend.
+/// Height of title and legend, in pixels.
 const TOP: f64 = 56.0;
-/// A window is cut into lines, no more than this.
+/// Maximum number of lines of a picture.
 const MOST_LINES: u64 = 20;
-/// More bars no program shows.
+/// Maximum number of bars: programs are slow to show more.
 const MOST_BARS: usize = 50_000;
-/// Divisions of a line.
+/// Number of divisions of a line's scale.
 const DIVISIONS: u64 = 10;
 
-/// What is drawn, and how.
+/// Activities with their names and colours.
 const LEGEND: [(Activity, &str, &str); 8] = [
     (Activity::Frame, "frame", "#3b76af"),
     (Activity::Collision, "collision", "#c33d35"),
@@ -30,13 +33,14 @@ const LEGEND: [(Activity, &str, &str); 8] = [
     (Activity::Frames, "frames that wait (darker: more)", "#5c7f99"),
 ];
 
-/// A timeline as SVG. Writing to a string cannot fail.
+/// Returns a timeline as SVG. Writing to a string cannot fail.
 #[must_use]
 pub fn timeline_svg(title: &str, window: Window, timeline: &Timeline) -> String {
     let page = Page::new(window, timeline);
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {w} {h}\" font-family=\"system-ui, sans-serif\" \
-         font-size=\"11\" fill=\"#333333\">\n<rect width=\"{w}\" height=\"{h}\" fill=\"#ffffff\"/>\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {w} {h}\" \
+         font-family=\"system-ui, sans-serif\" font-size=\"11\" fill=\"#333333\">\n\
+         <rect width=\"{w}\" height=\"{h}\" fill=\"#ffffff\"/>\n\
          <text x=\"8\" y=\"18\" font-size=\"14\" font-weight=\"600\">{}</text>\n",
         escaped(title),
         w = NAMES + WIDTH + 20.0,
@@ -47,7 +51,7 @@ pub fn timeline_svg(title: &str, window: Window, timeline: &Timeline) -> String 
     let bars = timeline.lanes.iter().enumerate();
     let bars = bars.flat_map(|(lane, Lane { held, .. })| held.iter().map(move |held| (lane, held)));
     let bars: Vec<(usize, &Held)> = bars.take(MOST_BARS).collect();
-    // Collisions are short and lie on top.
+    // Collisions are short. They are drawn last, so that other bars do not cover them.
     let (short, long): (Vec<_>, Vec<_>) =
         bars.iter().partition(|(_, held)| held.by == Activity::Collision);
     long.into_iter().chain(short).for_each(|(lane, held)| page.bar(&mut svg, lane, held));
@@ -68,26 +72,27 @@ fn legend(svg: &mut String) {
     for (_, words, colour) in LEGEND {
         let _ = writeln!(
             svg,
-            "<rect x=\"{x:.0}\" y=\"29\" width=\"12\" height=\"10\" fill=\"{colour}\"/><text x=\"{:.0}\" y=\"38\">{words}</text>",
+            "<rect x=\"{x:.0}\" y=\"29\" width=\"12\" height=\"10\" fill=\"{colour}\"/>\
+             <text x=\"{:.0}\" y=\"38\">{words}</text>",
             x + 17.0
         );
         x += 17.0 + 6.2 * as_f64(words.len() as u64) + 16.0;
     }
 }
 
-/// Where things are on the page.
+/// The layout of the page: a window is divided into lines, and a line into lanes.
 #[derive(Debug)]
 struct Page {
     from: Tick,
     until: Tick,
-    /// Time of a line.
+    /// Duration of a line.
     line: Span,
     lines: u64,
     lanes: u64,
 }
 
 impl Page {
-    /// The page for a window, which ends with the last thing in it.
+    /// Creates the page for a window. It ends with the last activity.
     fn new(window: Window, timeline: &Timeline) -> Self {
         let held = timeline.lanes.iter().flat_map(|lane| &lane.held);
         let until = held.map(|held| held.until).max().unwrap_or(window.from);
@@ -110,12 +115,12 @@ impl Page {
         TOP + self.line_height() * as_f64(self.lines) + 24.0
     }
 
-    /// Where the lanes of a line begin.
+    /// Returns the vertical position of the first lane of a line.
     fn top(&self, line: u64) -> f64 {
         TOP + self.line_height() * as_f64(line) + ABOVE
     }
 
-    /// Names, a scale, and a rule under each lane.
+    /// Draws the names, the scale, and a rule under each lane of a line.
     fn grid(&self, svg: &mut String, line: u64, timeline: &Timeline) {
         let (top, begins) = (self.top(line), self.from + self.line * line);
         let bottom = top + LANE * as_f64(self.lanes);
@@ -140,7 +145,8 @@ impl Page {
             let y = top + LANE * as_f64(number) + LANE;
             let _ = writeln!(
                 svg,
-                "<text x=\"8\" y=\"{:.1}\">{}</text><path d=\"M8 {y:.1}H{:.1}\" stroke=\"#e4e4e4\"/>",
+                "<text x=\"8\" y=\"{:.1}\">{}</text>\
+                 <path d=\"M8 {y:.1}H{:.1}\" stroke=\"#e4e4e4\"/>",
                 y - 4.0,
                 escaped(&lane.part),
                 NAMES + WIDTH
@@ -148,7 +154,7 @@ impl Page {
         }
     }
 
-    /// A span; one that reaches into further lines has a bar in each.
+    /// Draws an activity. One that continues in further lines has a bar in each.
     fn bar(&self, svg: &mut String, lane: usize, held: &Held) {
         let (first, last) = (self.line_of(held.from), self.line_of(held.until).min(self.lines - 1));
         for line in first..=last {
@@ -161,7 +167,8 @@ impl Page {
             }
             let _ = writeln!(
                 svg,
-                "<rect x=\"{:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{:.1}\" fill=\"{}\"{}><title>{}</title></rect>",
+                "<rect x=\"{:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{:.1}\" \
+                 fill=\"{}\"{}><title>{}</title></rect>",
                 NAMES + left,
                 self.top(line) + LANE * as_f64(lane as u64) + 2.0,
                 (right - left).max(if held.by == Activity::Collision { 2.5 } else { 0.8 }),
@@ -179,12 +186,12 @@ impl Page {
 }
 
 fn colour(by: Activity) -> &'static str {
-    // Who gives a frame up has met others too often.
+    // A frame is given up after its last collision, so both have one colour.
     let by = if by == Activity::GivenUp { Activity::Collision } else { by };
     LEGEND.iter().find(|(known, ..)| *known == by).map_or("#000000", |&(_, _, colour)| colour)
 }
 
-/// The more frames wait, the darker they are.
+/// Returns the opacity of a bar: more waiting frames are darker.
 fn opacity(held: &Held) -> String {
     match (held.by, held.amount) {
         (Activity::Frames, amount) if amount < 16 => {
@@ -211,14 +218,14 @@ fn words(held: &Held) -> String {
     format!("{from}, {micros:.1} us: {what}")
 }
 
-/// A time, as people write it.
+/// Formats a time in milliseconds.
 fn moment(at: Tick) -> String {
     let millis = at.as_secs_f64() * 1e3;
     let text = format!("{millis:.4}");
     format!("{} ms", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// The next of 1, 2, 5, 10, 20, 50 …
+/// Rounds up to the next of 1, 2, 5, 10, 20, 50 …
 fn round_up(picos: u64) -> u64 {
     let mut power = 1_u64;
     loop {
@@ -256,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_round_time_and_there_are_not_too_many() {
+    fn lines_have_round_durations_and_a_maximum_number() {
         for (picos, round) in [(1, 1), (3, 5), (51, 100), (2_000, 2_000), (u64::MAX, u64::MAX)] {
             assert_eq!(round_up(picos), round);
         }
@@ -266,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_timeline_is_a_picture_too_and_what_was_left_out_is_said() {
+    fn an_empty_timeline_is_drawn_and_the_number_of_omitted_spans_is_stated() {
         let window = Window { from: Tick::ZERO, until: Tick::NEVER };
         let svg = timeline_svg("t", window, &Timeline { lanes: Vec::new(), left_out: 3 });
         assert!(svg.contains("3 spans did not fit") && svg.ends_with("</svg>\n"));

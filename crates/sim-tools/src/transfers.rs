@@ -1,5 +1,7 @@
-//! Many transfers of scenarios, one world each, on as many threads as are wanted. Which thread runs which world changes
-//! nothing: a world knows its scenario, its buffers and its seed, and nothing else.
+//! Runs many transfers in parallel, each in its own world.
+//!
+//! The number of threads does not affect the results: a world depends only on its scenario, its
+//! buffers and its seed.
 
 use linerate_evidence::stats::as_f64;
 use linerate_sim::{Blueprint, Keep, MachineOutcome, TransferOptions};
@@ -7,43 +9,43 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// One transfer to be made.
+/// A transfer to run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job<'a> {
-    /// On these machines.
+    /// The machines and their networks.
     pub blueprint: &'a Blueprint,
     /// Packets of the sender's buffer.
     pub send: u32,
     /// Packets of the receiver's buffer.
     pub receive: u32,
-    /// Bytes.
+    /// Bytes to transfer.
     pub bytes: u64,
-    /// Decides whatever is drawn.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
-/// What came of one.
+/// The figures of a finished transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Made {
-    /// From the first write to the last read, in KB (of 1,024 bytes) a second.
+    /// Rate from the first write to the last read, in units of 1,024 bytes per second.
     pub kilobytes: f64,
-    /// Bits on the wire in a second, everybody's, with preambles and gaps.
+    /// Bits per second on the wire from all senders, with preambles and inter-frame gaps.
     pub wire_bits: f64,
-    /// The part of the time that the sender's processor had nothing to do.
+    /// Idle share of the sender's processor.
     pub sender_idle: f64,
-    /// The same of the receiver's.
+    /// Idle share of the receiver's processor.
     pub receiver_idle: f64,
-    /// Transmissions that met another.
+    /// Number of transmissions that collided.
     pub collisions: u64,
-    /// Frames on the wire.
+    /// Number of frames on the wire.
     pub frames: u64,
-    /// Segments that were sent again.
+    /// Number of retransmitted segments.
     pub sent_again: u64,
     /// Did all bytes arrive?
     pub complete: bool,
 }
 
-/// Makes all of them; `None` if somebody asked to stop. The results are in the order of `jobs`.
+/// Runs all jobs. Returns `None` if it was stopped. The results are in the order of `jobs`.
 #[must_use]
 pub(crate) fn make(
     jobs: &[Job<'_>],
@@ -62,7 +64,7 @@ pub(crate) fn make(
         }
     };
     let mut all: Vec<(usize, Made)> = thread::scope(|scope| {
-        // More threads than jobs would have nothing to do.
+        // Threads in excess of the jobs would be idle.
         let threads: Vec<_> =
             (0..threads.get().min(jobs.len())).map(|_| scope.spawn(work)).collect();
         threads
@@ -138,10 +140,10 @@ mod tests {
         assert_eq!(alone, made(5));
     }
 
-    /// With buffers of one packet each is acknowledged, so that what the wire carried can be counted from outside: frames
-    /// of 1518 and of 64 bytes, each with 20 bytes of preamble and gap.
+    /// With buffers of one packet each packet is acknowledged, so that the bits on the wire are
+    /// known: frames of 1518 and of 64 bytes, each with 20 bytes of preamble and gap.
     #[test]
-    fn the_wire_is_told_with_headers_preambles_and_gaps_and_a_packet_is_a_whole_one() {
+    fn the_rate_of_the_wire_includes_headers_preambles_and_gaps() {
         let mut scenario = Scenario::named("sun-3-60-to-3-60").unwrap();
         scenario.set("noise.rate=0").unwrap();
         let blueprint = scenario.blueprint().unwrap();
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_to_stop_gets_no_result() {
+    fn a_stopped_job_has_no_result() {
         let blueprint = Scenario::named("sun-3-60-to-3-60").unwrap().blueprint().unwrap();
         let jobs = [Job { blueprint: &blueprint, send: 1, receive: 1, bytes: 1_000, seed: 1 }];
         assert_eq!(make(&jobs, NonZeroUsize::MIN, &|| true, &|_| ()), None);
