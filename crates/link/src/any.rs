@@ -65,6 +65,7 @@ impl fmt::Display for LinkSpec {
 
 /// The reason why a text names no link.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ParseLinkError {
     /// The text begins with none of the known methods.
     #[error("write tap:NAME, packet:NAME or xdp:NAME:QUEUE for an interface that exists")]
@@ -149,6 +150,7 @@ fn existing_tap(name: &str, offloads: bool) -> Result<Tap, OpenError> {
 
 /// The reason why an interface cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The TAP device does not exist.
     #[error(

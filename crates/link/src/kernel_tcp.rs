@@ -16,6 +16,7 @@ const SO_MEMINFO: c_int = 55;
 /// The reply to `TCP_INFO`. Kernels differ in the number of its fields: an unknown field is absent,
 /// never zero.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TcpInfo {
     bytes: [u8; 512],
     length: usize,

@@ -59,6 +59,7 @@ impl Default for MemoryConfig {
 
 /// The reason why a memory link cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum MemoryError {
     /// The MTU exceeds an IPv4 packet, or is too small for a host.
     #[error("a link cannot have an MTU of {0} bytes: choose {SMALLEST_MTU} to 65535")]

@@ -415,6 +415,7 @@ fn filter([a, b, c, d, e, f]: [u8; 6]) -> [Instruction; 13] {
 
 /// The reason why a packet socket cannot be opened, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PacketError {
     /// The process lacks the permission.
     #[error(

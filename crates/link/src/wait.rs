@@ -169,6 +169,7 @@ pub struct Wake {
     "the system has no wake-up descriptor left (error {errno}): close files, or raise the limit \
      `ulimit -n`"
 )]
+#[non_exhaustive]
 pub struct WaitError {
     /// The error number of the system.
     pub errno: i32,

@@ -118,7 +118,7 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         }
         let links = share(queues, seed).map_err(|error| match error {
             ShardError::Queues(_) => io::Error::new(io::ErrorKind::InvalidInput, error),
-            ShardError::Descriptor(error) => io::Error::other(error),
+            error => io::Error::other(error),
         })?;
         let watches = links.iter().map(ShardLink::watch).collect();
         let links = links.into_iter().map(|link| {

@@ -16,6 +16,7 @@ const FINAL_TURNS: usize = 64;
 
 /// Counters of the threads of a network: how much they worked, and how often they woke each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Activity {
     /// Turns of the host.
     pub turns: u64,

@@ -26,16 +26,6 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 use std::{thread, time};
 
-/// The state before the first turn, which follows immediately.
-const NOT_YET: Turn = Turn {
-    received: 0,
-    transmitted: 0,
-    timers: 0,
-    next: Instant::ZERO,
-    more: true,
-    blocked: false,
-};
-
 /// A host, shared by the reactor and the application threads.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -45,6 +35,14 @@ pub(crate) struct Shared {
     doorbell: Doorbell,
     /// The addresses of the host, which do not change.
     pub(crate) addresses: Vec<Ipv4Cidr>,
+}
+
+/// Returns the state before the first turn, which is due immediately.
+fn before_first_turn() -> Turn {
+    let mut turn = Turn::default();
+    turn.more = true;
+    turn.next = Instant::ZERO;
+    turn
 }
 
 /// The data behind the lock.
@@ -68,7 +66,7 @@ impl Shared {
             stack,
             registry: Registry::default(),
             activity: Activity::default(),
-            last: NOT_YET,
+            last: before_first_turn(),
             stop_reason: None,
             end: None,
         };

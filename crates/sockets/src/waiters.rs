@@ -90,8 +90,8 @@ impl Registry {
             Event::Udp(handle, UdpEvent::Writable) => {
                 self.wake_one(SocketId::Udp(handle), Direction::Write);
             }
-            Event::Udp(handle, UdpEvent::Error) => self.wake_all(SocketId::Udp(handle)),
-            Event::EchoReply(_) | Event::EchoError(_) => {}
+            Event::Udp(handle, _) => self.wake_all(SocketId::Udp(handle)),
+            _ => {}
         }
     }
 
@@ -106,7 +106,7 @@ impl Registry {
                 self.wake_one(id, Direction::Write);
             }
             // Calls on a stream fail when the connection has ended, not while it may recover.
-            TcpEvent::Writable | TcpEvent::SoftError | TcpEvent::PathMtu => {}
+            _ => {}
         }
     }
 

@@ -298,6 +298,7 @@ counters! {
 
 /// All counters of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counters {
     /// IP.
     pub ip: IpCounters,

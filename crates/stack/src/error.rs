@@ -5,6 +5,7 @@ use thiserror::Error;
 
 /// The reason why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The application uses a closed handle.
     #[error("this handle was closed: the application must not use it any more")]

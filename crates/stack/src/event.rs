@@ -13,6 +13,7 @@ use linerate_wire::IcmpError;
 
 /// An event. Events of the same kind and socket are merged until they are polled.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// An event of a connection.
     Tcp(TcpHandle, TcpEvent),
@@ -28,6 +29,7 @@ pub enum Event {
 
 /// An event of a UDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum UdpEvent {
     /// A datagram can be received.
     Readable,

@@ -289,6 +289,7 @@ impl Default for Config {
 
 /// The name of a predefined configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Profile {
     /// [`Config::modern`].
     #[default]

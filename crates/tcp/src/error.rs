@@ -5,6 +5,7 @@ use thiserror::Error;
 
 /// The reason for a failure, and its originator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Error {
     /// Nothing to read yet. Try again after [`crate::Event::Readable`].
     #[error("nothing has arrived yet: try again after the next readable event")]

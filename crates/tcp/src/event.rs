@@ -5,6 +5,7 @@ use bitflags::bitflags;
 
 /// A problem that may yet end the connection (RFC 9293 §3.9.1.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum SoftError {
     /// A router or the peer's host has reported that the peer cannot be reached.
     Unreachable,
@@ -15,6 +16,7 @@ pub enum SoftError {
 /// An event. Events of one kind are merged until they are polled, which bounds their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Event {
     /// The handshake is complete.
     Connected,

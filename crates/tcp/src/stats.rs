@@ -10,6 +10,7 @@ use linerate_wire::Segment;
 /// last ones of `prediction` and the first ones here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
+#[non_exhaustive]
 pub struct Statistics {
     /// Header prediction.
     pub prediction: PredictionStatistics,
@@ -169,6 +170,7 @@ packed!(Statistics {
 /// The hits of header prediction, and the reasons for its misses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
+#[non_exhaustive]
 pub struct PredictionStatistics {
     misses: [u64; MissReason::ALL.len()],
     /// Segments with data that took the slow path.
@@ -227,6 +229,7 @@ pub enum RecoveryState {
 /// The counters of AccECN at both ends (RFC 9768 §3.2). As in Linux, they begin with zero, not with
 /// the initial values on the wire, and wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AccurateEcn {
     /// Packets received with a CE mark.
     pub received: u32,
@@ -302,6 +305,7 @@ pub struct AccurateEcn {
 /// RACK does not use), `fackets` (unused in Linux, too), `last_ack_sent` (not stored by Linux) and
 /// `rcv_ssthresh` (the window is the room in the buffer; packet overhead is not charged).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Information {
     /// State of loss recovery.
     pub recovery: RecoveryState,

@@ -32,7 +32,7 @@ fn main() {
             assert_eq!(received, BULK);
         },
     );
-    let packets = network.trace().0;
+    let packets = network.trace().packets;
     let rate = packets as f64 / elapsed.as_secs_f64() / 1e6;
     println!("256 MiB: {elapsed:?}, {packets} packets, {rate:.2} million packets a second");
 
@@ -52,7 +52,7 @@ fn main() {
             }
         },
     );
-    let packets = network.trace().0;
+    let packets = network.trace().packets;
     println!("{REQUESTS} requests: {:?} each, {packets} packets", elapsed / REQUESTS);
 
     let (_, elapsed) = timed(

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 /// The error inside the [`io::Error`] that a socket returns ([`io::Error::get_ref`]).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Error {
     /// An error of the host, the peer or the network.
     #[error(transparent)]
@@ -60,6 +61,7 @@ const fn kind_of(error: linerate_stack::Error) -> ErrorKind {
         Host::Refused => ErrorKind::ConnectionRefused,
         Host::Unreachable => ErrorKind::HostUnreachable,
         Host::Tcp(error) => kind_of_ended(error),
+        _ => ErrorKind::Other,
     }
 }
 
@@ -73,6 +75,7 @@ const fn kind_of_ended(error: linerate_tcp::Error) -> ErrorKind {
         Tcp::Aborted | Tcp::DataAfterClose | Tcp::Contradiction => ErrorKind::ConnectionAborted,
         Tcp::TimedOut => ErrorKind::TimedOut,
         Tcp::Unreachable => ErrorKind::HostUnreachable,
+        _ => ErrorKind::Other,
     }
 }
 

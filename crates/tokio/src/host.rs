@@ -63,15 +63,7 @@ pub struct Net {
 
 impl Net {
     pub(crate) fn new(stack: Stack, driver: Box<dyn Driver>) -> Self {
-        let last = Turn {
-            received: 0,
-            transmitted: 0,
-            timers: 0,
-            next: Instant::NEVER,
-            more: false,
-            blocked: false,
-        };
-        let state = State { stack, registry: Registry::default(), last };
+        let state = State { stack, registry: Registry::default(), last: Turn::default() };
         Self { shared: Arc::new(Shared { state: Mutex::new(state), driver }) }
     }
 

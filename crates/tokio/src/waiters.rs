@@ -101,8 +101,8 @@ impl Registry {
             Event::Udp(handle, UdpEvent::Writable) => {
                 self.wake(SocketId::Udp(handle), Direction::Write);
             }
-            Event::Udp(handle, UdpEvent::Error) => self.wake_both(SocketId::Udp(handle)),
-            Event::EchoReply(_) | Event::EchoError(_) => {}
+            Event::Udp(handle, _) => self.wake_both(SocketId::Udp(handle)),
+            _ => {}
         }
     }
 
@@ -117,7 +117,7 @@ impl Registry {
                 self.wake(id, Direction::Write);
             }
             // Calls on a stream fail when the connection has ended, not while it may recover.
-            TcpEvent::Writable | TcpEvent::SoftError | TcpEvent::PathMtu => {}
+            _ => {}
         }
     }
 

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 /// A text that is not an amount of the requested unit; the person who typed it can correct it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ParseUnitError {
     /// The text is not a number, or its suffix does not belong to the unit.
     #[error(

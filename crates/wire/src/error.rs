@@ -5,6 +5,7 @@ use thiserror::Error;
 /// The rule that the bytes of a packet broke. The sender or the path is at fault; the receiver can
 /// only count and drop the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Malformed {
     /// The packet is shorter than its header, or than a length in its header.
     #[error("{what} is cut short: {needed} bytes needed, {had} there")]

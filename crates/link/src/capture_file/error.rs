@@ -5,6 +5,7 @@ use thiserror::Error;
 
 /// The reason why a capture cannot be read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum CaptureError {
     /// The file cannot be opened.
     #[error("the file cannot be opened: {0}")]

@@ -15,6 +15,7 @@ use std::num::NonZeroU16;
 /// The counters of one direction. A frame can be counted several times, but a dropped frame is
 /// counted only as dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImpairCounters {
     /// All frames.
     pub offered: u64,

@@ -244,6 +244,7 @@ impl FromStr for Probability {
 
 /// A text that specifies no impairments; the person who typed it can correct it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ImpairmentError {
     /// The impairment does not exist.
     #[error(

@@ -307,6 +307,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), InterfaceError> {
 
 /// The reason why an interface cannot be queried or configured.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum InterfaceError {
     /// The name is not valid.
     #[error(

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 /// The reason why a network namespace cannot be entered.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum NamespaceError {
     /// The process has several threads.
     #[error(

@@ -61,6 +61,7 @@ struct Outbox {
 
 /// The reason why queues cannot be shared among shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ShardError {
     /// There is no queue, or there are more than shard numbers.
     #[error("a link of {0} queues cannot carry a host: give 1 to 65535, one for each shard")]

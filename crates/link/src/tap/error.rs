@@ -8,6 +8,7 @@ use thiserror::Error;
 
 /// The reason why a TAP device cannot be opened, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum TapError {
     /// The kernel has no TAP support, or the container does not expose the device.
     #[error(

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 /// The reason why an AF_XDP link cannot be opened, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum XdpError {
     /// The process lacks the permission.
     #[error(

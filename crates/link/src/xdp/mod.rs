@@ -86,6 +86,7 @@ impl XdpConfig {
 
 /// The kernel's counters of a socket (`XDP_STATISTICS`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct XdpStatistics {
     /// Received frames that were lost for reasons other than those below.
     pub dropped: u64,

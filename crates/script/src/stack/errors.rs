@@ -31,8 +31,7 @@ pub(super) const fn of_connection(error: linerate_tcp::Error) -> Errno {
         linerate_tcp::Error::Aborted => Errno::CONNABORTED,
         linerate_tcp::Error::TimedOut => Errno::TIMEDOUT,
         linerate_tcp::Error::Unreachable => Errno::HOSTUNREACH,
-        linerate_tcp::Error::Reset
-        | linerate_tcp::Error::DataAfterClose
-        | linerate_tcp::Error::Contradiction => Errno::CONNRESET,
+        // `Reset`, and connections that a fault of the peer ended.
+        _ => Errno::CONNRESET,
     }
 }

@@ -70,7 +70,7 @@ impl Socket {
         match *event {
             Event::Tcp(handle, _) => Some(handle) == self.handle,
             Event::Incoming(listener) => Some(listener) == self.listener,
-            Event::Udp(..) | Event::EchoReply(_) | Event::EchoError(_) => false,
+            _ => false,
         }
     }
 

@@ -314,6 +314,7 @@ impl Medium {
 
 /// The reason why a link cannot carry frames. The cause is the machine or its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum LinkError {
     /// The peer of the link is closed, or the interface is down.
     #[error("the link is down: bring the interface up")]

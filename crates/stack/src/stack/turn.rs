@@ -27,6 +27,7 @@ impl Default for Budget {
 
 /// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Turn {
     /// Received frames.
     pub received: usize,
@@ -41,6 +42,20 @@ pub struct Turn {
     pub more: bool,
     /// Were frames left because the link had no room? Then the next turn is due when it has.
     pub blocked: bool,
+}
+
+impl Default for Turn {
+    /// A turn that did nothing, after which none is needed.
+    fn default() -> Self {
+        Self {
+            received: 0,
+            transmitted: 0,
+            timers: 0,
+            next: Instant::NEVER,
+            more: false,
+            blocked: false,
+        }
+    }
 }
 
 /// A host during a turn, as the sink and the source of its link's frames.

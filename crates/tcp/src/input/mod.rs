@@ -48,6 +48,7 @@ pub enum Disposition {
 /// The reason why a segment was not valid. At fault is the peer, an attacker that spoofs it, or the
 /// network, which delays and duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Refusal {
     /// There is no connection any more.
     Closed,

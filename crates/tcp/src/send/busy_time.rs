@@ -28,6 +28,7 @@ impl Occupation {
 /// Time during which a connection has had unacknowledged data, and the parts of it limited by the
 /// peer's window or by its own buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BusyTime {
     now: Occupation,
     since: Instant,

@@ -18,7 +18,7 @@ mod world;
 pub use crate::host::SocketEntry;
 pub use linerate_link::impair::{Impairment, Impairments, Probability};
 pub use packet::{Packet, RuleGuard, Verdict};
-pub use world::PathCounters;
+pub use world::{PathCounters, Trace};
 
 use crate::host::Net;
 use driver::{Clockwork, drive};
@@ -204,10 +204,9 @@ impl Network {
         self.world.lock().path_counters(from.address, to.address)
     }
 
-    /// Returns the number of packets that hosts have sent, and a hash of their bytes, times and
-    /// paths. Two runs with equal traces have sent the same.
+    /// Returns a summary of the packets that hosts have sent.
     #[must_use]
-    pub fn trace(&self) -> (u64, u64) {
+    pub fn trace(&self) -> Trace {
         self.world.lock().trace()
     }
 

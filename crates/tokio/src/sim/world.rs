@@ -18,6 +18,16 @@ use std::task::Waker;
 /// The limits of one turn. Packets of one turn stay in the cache of the processor.
 const BUDGET: Budget = Budget { receive: 64, timers: 64, transmit: 64 };
 
+/// A summary of the packets that hosts have sent. Two runs with equal traces have sent the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Trace {
+    /// Number of packets.
+    pub packets: u64,
+    /// Hash of their bytes, times and paths.
+    pub hash: u64,
+}
+
 /// The counters of a path.
 pub type PathCounters = ImpairCounters;
 
@@ -212,8 +222,8 @@ impl World {
         Some(self.paths.rules.remove(at).1)
     }
 
-    pub(super) const fn trace(&self) -> (u64, u64) {
-        (self.paths.packets, self.paths.hash)
+    pub(super) const fn trace(&self) -> Trace {
+        Trace { packets: self.paths.packets, hash: self.paths.hash }
     }
 
     pub(super) fn flush_capture(&mut self) {

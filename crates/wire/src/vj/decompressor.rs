@@ -20,6 +20,7 @@ pub struct VjDecompressor {
 /// The reason why the bytes from the line yield no packet. The line or its other end is at fault.
 /// TCP retransmits the missing data, and retransmissions have whole headers (RFC 1144 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum VjError {
     /// The packet names no connection, and the last one is unknown: at the start, or after an error
     /// (RFC 1144 §4.1).

@@ -93,7 +93,7 @@ impl FromStr for On {
                      interface"
                         .to_owned()
                 }
-                error @ ParseLinkError::NoQueue(_) => error.to_string(),
+                error => error.to_string(),
             }),
         }
     }

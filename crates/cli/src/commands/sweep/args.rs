@@ -180,7 +180,7 @@ fn on(text: &str) -> Result<On, String> {
                      tap:NAME"
                         .to_owned()
                 }
-                error @ ParseLinkError::NoQueue(_) => error.to_string(),
+                error => error.to_string(),
             })?;
             return Ok(On { kind: BenchKind::Interface, scenario: None, link: Some(link) });
         }

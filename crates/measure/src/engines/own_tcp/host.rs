@@ -77,11 +77,10 @@ fn spread(seed: u64, host: u8) -> [u8; 32] {
 
 fn link_failed(error: LinkError) -> BenchError {
     match error {
-        LinkError::Down => {
-            BenchError::ConnectionLost { bytes: 0, what: "the link is down".to_owned() }
-        }
         LinkError::Io { errno, what } => {
             BenchError::Io { what: what.to_owned(), source: io::Error::from_raw_os_error(errno) }
         }
+        // `Down`: the interface has ceased to exist.
+        _ => BenchError::ConnectionLost { bytes: 0, what: "the link is down".to_owned() },
     }
 }

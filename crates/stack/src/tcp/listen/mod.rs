@@ -29,6 +29,7 @@ pub enum SynCookies {
 
 /// The counters and the state of a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListenStatistics {
     /// Current half-open connections.
     pub half_open: usize,

@@ -54,6 +54,7 @@ pub(in crate::input) enum Prediction<'a> {
 /// Why a segment was not predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum MissReason {
     /// Prediction is switched off.
     Disabled,
