@@ -94,6 +94,10 @@ pub struct Limits {
     pub challenges: u32,
     /// Queued echo replies and errors about echo requests.
     pub echo_events: usize,
+    /// Deferred handshakes of forwarders; a further one replaces the oldest.
+    pub deferred: usize,
+    /// UDP flows of forwarders; a further one replaces the oldest without an answer.
+    pub udp_flows: usize,
 }
 
 impl Limits {
@@ -139,6 +143,8 @@ impl Default for Limits {
             resets: RateLimit { per_second: 1_000, burst: 200 },
             challenges: 1_000,
             echo_events: 64,
+            deferred: 16_384,
+            udp_flows: 4_096,
         }
     }
 }

@@ -14,6 +14,11 @@ impl TcpHandle {
     }
 }
 
+/// The handle of a deferred handshake of a forwarder. It becomes invalid when the handshake is
+/// answered or cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeferredHandle(pub(crate) Key);
+
 /// The handle of a listener. It becomes invalid when the listener is closed, even if its slot is
 /// reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

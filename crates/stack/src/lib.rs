@@ -85,6 +85,7 @@ mod demux;
 mod error;
 mod ethernet;
 mod event;
+mod forward;
 mod handle;
 mod host;
 mod icmp;
@@ -110,7 +111,11 @@ pub use counters::{
 pub use error::Error;
 pub use ethernet::neighbor::NeighborLimits;
 pub use event::{EchoError, EchoReply, Event, UdpEvent};
-pub use handle::{ListenHandle, TcpHandle, UdpHandle};
+pub use forward::{
+    Destinations, EchoPolicy, ForwardEvent, ForwardOptions, ForwardStatistics, Opening, Rejection,
+    Transport, Verdict,
+};
+pub use handle::{DeferredHandle, ListenHandle, TcpHandle, UdpHandle};
 pub use host::Host;
 pub use ip::route::Route;
 pub use link::gso::segment_gso_frame;

@@ -39,6 +39,9 @@ impl Stack {
     /// Replies with the data of the request, from the address that was requested (RFC 1122
     /// §3.2.2.6).
     fn answer_echo(&mut self, arrived: &Arrived<'_>, echo: Echo<'_>) {
+        if !self.may_answer_echo(arrived) {
+            return;
+        }
         let mut source = arrived.header.destination;
         if arrived.is_broadcast {
             match self.interface.source_towards(arrived.header.source) {
@@ -89,7 +92,9 @@ impl Stack {
         quote: &Quote<'_>,
     ) {
         let is_ignored = matches!(error, IcmpError::SourceQuench | IcmpError::Redirect { .. });
-        if is_ignored || !self.interface.is_ours(quote.header.source) {
+        let sender = quote.header.source;
+        let is_ours = self.interface.is_ours(sender) || self.forwards_to(sender);
+        if is_ignored || !is_ours {
             return;
         }
         match quote.header.protocol {

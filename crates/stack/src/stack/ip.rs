@@ -51,7 +51,10 @@ impl Stack {
             self.counted.ip.in_header_errors += 1;
             return None;
         }
-        let audience = self.interface.audience(header.destination);
+        let mut audience = self.interface.audience(header.destination);
+        if audience == Audience::Others && self.forwards_to(header.destination) {
+            audience = Audience::Us;
+        }
         // A broadcast frame with a packet to a unicast address is silently discarded (RFC 1122
         // §3.3.6).
         if audience == Audience::Others || (arrival.is_link_broadcast && audience == Audience::Us) {

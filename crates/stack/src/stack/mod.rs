@@ -5,6 +5,7 @@ mod arp;
 mod buffer_pool;
 mod echo;
 mod fast_open;
+mod forward;
 mod icmp;
 mod ip;
 mod listen;
@@ -24,6 +25,7 @@ use crate::counters::Counters;
 use crate::demux::Demux;
 use crate::ethernet::neighbor::Neighbors;
 use crate::event::{Event, EventQueue};
+use crate::forward::Forwarding;
 use crate::handle::ListenHandle;
 use crate::icmp::EchoFlows;
 use crate::ip::CachedRoute;
@@ -82,6 +84,7 @@ pub struct Stack {
     pub(crate) listeners: Demux,
     /// UDP sockets, by their bound address.
     pub(crate) datagrams: Demux,
+    pub(crate) forwarding: Forwarding,
     pub(crate) udp_ports: Ports,
     pub(crate) tcp_ports: Ports,
     pub(crate) isn: IsnGenerator,
@@ -159,6 +162,7 @@ impl Stack {
             flows: Demux::new(keys.table("flows")),
             listeners: Demux::new(keys.table("listeners")),
             datagrams: Demux::new(keys.table("datagrams")),
+            forwarding: Forwarding::new(&keys),
             udp_ports: Ports::new(config.ephemeral_ports.clone(), &keys),
             tcp_ports: Ports::new(config.ephemeral_ports, &keys),
             isn: IsnGenerator::new(&keys),
@@ -324,6 +328,7 @@ impl Stack {
         self.replies.check();
         self.local.check();
         self.unconnected.check();
+        self.check_forwarding();
         assert!(self.batch.is_committed(), "the frames of a batch are committed");
         assert!(
             self.coalesced.as_ref().is_none_or(|run| !run.is_pending()),
@@ -358,9 +363,9 @@ impl Stack {
         self.check_connections();
         let bound = self.sockets.iter().filter(|(_, socket)| socket.as_tcp().is_none()).count();
         assert_eq!(
-            self.datagrams.len() + self.listeners.len(),
+            self.datagrams.len() + self.listeners.len() + self.forwarding.forwarders.len(),
             bound,
-            "each listener and UDP socket is bound once"
+            "each listener and UDP socket is bound once, or is of a forwarder"
         );
     }
 

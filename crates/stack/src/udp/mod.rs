@@ -1,8 +1,10 @@
 //! UDP sockets: their options and their queues.
 
 use crate::collections::packet_queue::PacketQueue;
+use crate::demux::Flow;
 use crate::error::Error;
 use core::net::SocketAddrV4;
+use linerate_units::{Duration, Instant};
 use linerate_wire::{Ipv4Header, UdpHeader};
 
 /// Bytes of the IP and UDP headers.
@@ -42,6 +44,26 @@ pub(crate) struct UdpSocket {
     pub(crate) wants_writable: bool,
     /// An error reported by the network, for the next call of the application.
     pub(crate) error: Option<Error>,
+    /// The state of the flow, if a forwarder has created the socket.
+    pub(crate) forwarded: Option<UdpFlow>,
+}
+
+/// The list that contains a forwarded flow, see [`crate::forward::UdpFlows`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UdpFlowList {
+    Fresh,
+    Unanswered,
+    Answered,
+}
+
+/// A forwarded UDP flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UdpFlow {
+    /// The flow ends after this time without a datagram.
+    pub(crate) idle: Duration,
+    /// The time of the last datagram.
+    pub(crate) last: Instant,
+    pub(crate) list: UdpFlowList,
 }
 
 impl UdpSocket {
@@ -54,6 +76,15 @@ impl UdpSocket {
             to_send: PacketQueue::with_room_for(HEADERS, options.send_bytes),
             wants_writable: false,
             error: None,
+            forwarded: None,
+        }
+    }
+
+    /// Returns the key by which received datagrams find the socket.
+    pub(crate) fn flow(&self) -> Flow {
+        match (self.forwarded, self.peer) {
+            (Some(_), Some(peer)) => Flow::new(self.local, peer),
+            _ => Flow::bound(self.local),
         }
     }
 

@@ -47,13 +47,23 @@ impl Stack {
         }
         self.sockets.has_room()?;
         let local = self.choose_listen_port(local)?;
+        let index = self.insert_listener(Some(local), options);
+        self.sockets.listen_handle(index).ok_or(Error::Closed)
+    }
+
+    /// Creates a listener at `local`, which is free; or one of a forwarder.
+    pub(crate) fn insert_listener(
+        &mut self,
+        local: Option<SocketAddrV4>,
+        options: &ListenOptions,
+    ) -> u32 {
         let options = ListenOptions {
             backlog: options.backlog.max(1),
             syn_backlog: options.syn_backlog.max(1),
             ..*options
         };
         let listener = Listener {
-            local,
+            local: local.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)),
             options,
             half_open: List::EMPTY,
             acceptable: List::EMPTY,
@@ -62,8 +72,10 @@ impl Stack {
             counted: ListenStatistics::default(),
         };
         let index = self.sockets.insert(Socket::Listen(Box::new(listener))).index();
-        self.listeners.insert(Flow::bound(local), index);
-        self.sockets.listen_handle(index).ok_or(Error::Closed)
+        if let Some(local) = local {
+            self.listeners.insert(Flow::bound(local), index);
+        }
+        index
     }
 
     fn choose_listen_port(&mut self, local: SocketAddrV4) -> Result<SocketAddrV4, Error> {
@@ -151,6 +163,7 @@ impl Stack {
             self.release(connection);
         }
         self.listeners.remove(Flow::bound(local), index);
+        self.close_forwarder(index);
         self.events.forget(index);
         self.sockets.remove(index);
         Ok(())
@@ -201,23 +214,15 @@ impl Stack {
         syn: &Segment<'_>,
         admission: Admission,
     ) {
-        let (local, peer) = arrived.ends(syn);
-        let path_info = self.path_to(arrived.arrival.at, *peer.ip());
-        let (Ok(path_info), Ok(())) = (path_info, self.sockets.has_room()) else {
+        let owner = Owner::HalfOpen(index);
+        let Ok(connection) = self.insert_from_syn(owner, arrived, index, syn) else {
             self.drop_syn(index);
             return;
         };
-        let config = self.config_of(index);
         let (Admission::Ordinary(cookie) | Admission::Fast(cookie)) = admission;
         let is_fast = matches!(admission, Admission::Fast(_));
-        let now = arrived.arrival.at;
-        let owner = Owner::HalfOpen(index);
-        let connection =
-            self.insert_tcp(owner, (local, peer), &path_info, config, Open::Passive, None).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
             let connection = &mut socket.connection;
-            connection.learn_from_syn(syn, now);
-            connection.note_codepoint_of_syn(arrived.header.type_of_service.ecn());
             if let Some(cookie) = cookie {
                 connection.give_cookie(cookie);
             }
@@ -231,13 +236,36 @@ impl Stack {
                 self.queues.push_back(&mut listener.half_open, connection);
             }
         }
-        self.counted.tcp.passive_opens += 1;
         if is_fast {
             self.enter_pending(index, connection);
             self.dispatch_step(connection);
         } else {
             self.schedule_opened(connection);
         }
+    }
+
+    /// Creates a connection from a SYN, with the configuration of a listener. The caller schedules
+    /// its SYN-ACK.
+    pub(crate) fn insert_from_syn(
+        &mut self,
+        owner: Owner,
+        arrived: &Arrived<'_>,
+        listener: u32,
+        syn: &Segment<'_>,
+    ) -> Result<u32, Error> {
+        let ends = arrived.ends(syn);
+        let now = arrived.arrival.at;
+        let path_info = self.path_to(now, *ends.1.ip())?;
+        self.sockets.has_room()?;
+        let config = self.config_of(listener);
+        let index = self.insert_tcp(owner, ends, &path_info, config, Open::Passive, None).index();
+        if let Some(socket) = self.sockets.tcp_at(index) {
+            socket.connection.learn_from_syn(syn, now);
+            let ecn = arrived.header.type_of_service.ecn();
+            socket.connection.note_codepoint_of_syn(ecn);
+        }
+        self.counted.tcp.passive_opens += 1;
+        Ok(index)
     }
 
     /// Returns the configuration of a listener's connections.
@@ -317,7 +345,10 @@ impl Stack {
     /// Checks the invariants of a listener.
     pub(crate) fn check_listener(&self, index: u32, listener: &Listener) {
         let found = self.listeners.get(Flow::bound(listener.local));
-        assert_eq!(found, Some(index), "each listener is found by its address");
+        assert!(
+            found == Some(index) || self.forwarding.of_listener(index).is_some(),
+            "each listener is found by its address, or is of a forwarder"
+        );
         assert!(listener.half_open.len() <= listener.options.syn_backlog, "SYN queues are limited");
         if let Some(handle) = self.sockets.listen_handle(index) {
             let limit = listener.options.fast_open.unwrap_or(0);

@@ -30,7 +30,8 @@ impl Stack {
     #[cold]
     fn defer_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         let (local, _) = arrived.ends(segment);
-        if let Some(listener) = self.listener_at(local)
+        let listener = self.listener_at(local);
+        if let Some(listener) = listener.or_else(|| self.forwarder_for(arrived, segment))
             && self.brings_cookie(arrived, listener, segment)
         {
             return self.answer_unconnected(arrived, segment);

@@ -153,7 +153,11 @@ impl Stack {
     /// Handles a segment without a connection: passes it to a listener, or answers with a reset.
     pub(crate) fn answer_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         let (local, _) = arrived.ends(segment);
-        let Some(listener) = self.listener_at(local) else {
+        if segment.flags().contains(TcpFlags::RST) {
+            self.cancel_deferred(arrived, segment);
+        }
+        let listener = self.listener_at(local);
+        let Some(index) = listener.or_else(|| self.forwarder_for(arrived, segment)) else {
             if let Some(reset) = judge_unconnected(segment) {
                 self.send_reset(arrived, segment, &reset);
             }
@@ -161,15 +165,21 @@ impl Stack {
         };
         match judge_listen(segment) {
             ListenVerdict::Ignore => {}
-            ListenVerdict::Reset(_) if self.take_cookie(arrived, listener, segment) => {}
+            ListenVerdict::Reset(_) if self.take_cookie(arrived, index, segment) => {}
             ListenVerdict::Reset(reset) => self.send_reset(arrived, segment, &reset),
-            ListenVerdict::Open => self.handle_syn(arrived, listener, segment),
+            ListenVerdict::Open if listener.is_none() => self.forward_syn(arrived, index, segment),
+            ListenVerdict::Open => self.handle_syn(arrived, index, segment),
         }
     }
 
     /// Answers a segment with a reset, within the rate limit.
     #[cold]
-    fn send_reset(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>, reset: &Reset) {
+    pub(crate) fn send_reset(
+        &mut self,
+        arrived: &Arrived<'_>,
+        segment: &Segment<'_>,
+        reset: &Reset,
+    ) {
         if !self.resets.take(arrived.arrival.at) {
             self.counted.tcp_extra.resets_limited += 1;
             return;

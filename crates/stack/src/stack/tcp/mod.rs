@@ -198,9 +198,10 @@ impl Stack {
                 return;
             }
         }
-        if let Some(socket) = self.sockets.tcp_at(index) {
-            socket.connection.handle_timeout(now);
-        }
+        let Some(socket) = self.sockets.tcp_at(index) else {
+            return self.expire_udp_flow(now, index);
+        };
+        socket.connection.handle_timeout(now);
         self.dispatch_step(index);
         self.pack_if_idle(index);
     }

@@ -60,8 +60,13 @@ impl Stack {
     ) -> Result<(), Error> {
         self.advance_clock(now);
         let socket = self.sockets.udp(handle)?;
-        let (bound, broadcast) = (*socket.local.ip(), socket.broadcast);
-        self.check_destination(now, bound, peer, broadcast)?;
+        let bound = *socket.local.ip();
+        if socket.forwarded.is_some() {
+            // Received datagrams find the socket by its peer.
+            return Err(Error::AddressInUse(socket.local));
+        }
+        let may = (socket.broadcast, false);
+        self.check_destination(now, bound, peer, may)?;
         self.sockets.udp_mut(handle)?.1.peer = Some(peer);
         Ok(())
     }
@@ -94,10 +99,11 @@ impl Stack {
     ) -> Result<(), Error> {
         self.advance_clock(now);
         let (index, socket) = self.sockets.udp_mut(handle)?;
-        let (bound, broadcast) = (*socket.local.ip(), socket.broadcast);
+        let bound = *socket.local.ip();
+        let may = (socket.broadcast, socket.forwarded.is_some());
         // A datagram that never fits must not block: no event would end the wait.
         let largest = data_limit(socket.to_send.largest());
-        let (source, limit) = self.check_destination(now, bound, remote, broadcast)?;
+        let (source, limit) = self.check_destination(now, bound, remote, may)?;
         let limit = limit.min(largest);
         if data.len() > limit {
             return Err(Error::MessageTooLong { limit });
@@ -203,12 +209,15 @@ impl Stack {
     /// [`Error::Closed`] if it was already closed.
     pub fn udp_close(&mut self, handle: UdpHandle) -> Result<(), Error> {
         let (index, socket) = self.sockets.udp_mut(handle)?;
-        let local = socket.local;
+        let (flow, forwarded) = (socket.flow(), socket.forwarded);
         while let Some(((), packet)) = socket.to_send.pop() {
             let kept = self.replies.push(Reply::Packet, &packet);
             self.counted.ip.out_discards += u64::from(!kept);
         }
-        self.datagrams.remove(Flow::bound(local), index);
+        self.datagrams.remove(flow, index);
+        if let Some(forwarded) = forwarded {
+            self.leave_udp_flows(index, forwarded);
+        }
         self.ready.remove(Sender::Socket(index));
         self.events.forget(index);
         self.sockets.remove(index);

@@ -35,15 +35,15 @@ impl Stack {
         }
         let local = SocketAddrV4::new(arrived.header.destination, datagram.header.destination_port);
         let remote = SocketAddrV4::new(arrived.header.source, datagram.header.source_port);
-        let Some(index) = self.udp_socket_for(local, remote) else {
-            self.counted.udp.no_ports += 1;
-            self.answer_with_error(arrived, IcmpError::Unreachable(Unreachable::Port));
+        let found = self.udp_socket_for(local, remote);
+        let Some(index) = found.or_else(|| self.forward_datagram(arrived, local, remote)) else {
             return;
         };
         let Some(socket) = self.sockets.udp_at(index) else { return };
         if socket.received.push(remote, datagram.payload) {
             self.counted.udp.in_datagrams += 1;
             self.events.note(index, UdpEvent::Readable.bit());
+            self.note_datagram(index, false);
         } else {
             self.counted.udp.in_errors += 1;
             self.counted.udp.receive_buffer_errors += 1;
@@ -59,6 +59,11 @@ impl Stack {
     /// Returns the socket for a datagram from `remote` to `local`: one that is bound to that
     /// address, or else one that is bound to all.
     fn udp_socket_for(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> {
+        if self.forwarding.udp.len() > 0
+            && let Some(index) = self.datagrams.lookup(Flow::new(local, remote))
+        {
+            return Some(index);
+        }
         let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, local.port());
         let accepts = |stack: &mut Self, index: &u32| {
             stack.sockets.udp_at(*index).is_some_and(|socket| socket.accepts(remote))
@@ -133,6 +138,7 @@ impl Stack {
         } else {
             self.ready.push(Sender::Socket(index));
         }
+        self.note_datagram(index, true);
         true
     }
 
@@ -165,7 +171,7 @@ impl Stack {
         now: Instant,
         bound: Ipv4Addr,
         remote: SocketAddrV4,
-        broadcast: bool,
+        (broadcast, is_forwarded): (bool, bool),
     ) -> Result<(Ipv4Addr, usize), Error> {
         let address = *remote.ip();
         if remote.port() == 0 || address.is_multicast() || address.is_unspecified() {
@@ -176,14 +182,16 @@ impl Stack {
         }
         let path = self.datagram_path_to(now, address)?;
         let source = if bound.is_unspecified() { path.source } else { bound };
-        self.interface.check_source(source, address)?;
+        if !is_forwarded {
+            self.interface.check_source(source, address)?;
+        }
         Ok((source, data_limit(path.mtu)))
     }
 
     pub(crate) fn check_udp(&self, index: u32, socket: &UdpSocket) {
         socket.received.check();
         socket.to_send.check();
-        let found = self.datagrams.get(Flow::bound(socket.local));
+        let found = self.datagrams.get(socket.flow());
         assert_eq!(found, Some(index), "each socket is found by what it is bound to");
         let has_datagrams = !socket.to_send.is_empty();
         assert!(

@@ -1,0 +1,131 @@
+//! The records of deferred handshakes.
+
+use crate::collections::list::{Links, List};
+use crate::collections::slab::Slab;
+use crate::demux::{Demux, Flow};
+use crate::handle::DeferredHandle;
+use crate::keys::Keys;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+/// A handshake that the application has not answered.
+#[derive(Debug)]
+pub(crate) struct Deferred {
+    pub(crate) flow: Flow,
+    /// The index of the listener of its forwarder.
+    pub(crate) listener: u32,
+    /// Has the application polled it?
+    is_polled: bool,
+    /// The packet with the SYN, without data.
+    pub(crate) packet: Box<[u8]>,
+}
+
+/// The deferred handshakes of a host. Invariant: each is found by its flow, and in one of the
+/// lists.
+#[derive(Debug)]
+pub(crate) struct Records {
+    slab: Slab<Deferred>,
+    by_flow: Demux,
+    links: Links,
+    /// Records that the application has not polled, the oldest first.
+    fresh: List,
+    /// Records that the application has polled, the oldest first.
+    polled: List,
+    /// Polled records that ended without an answer. Invariant: at most the limit of records,
+    /// because the application polls these before new ones.
+    pub(crate) cancelled: VecDeque<DeferredHandle>,
+}
+
+impl Records {
+    pub(crate) fn new(keys: &Keys) -> Self {
+        Self {
+            slab: Slab::new(),
+            by_flow: Demux::new(keys.table("deferred handshakes")),
+            links: Links::new(),
+            fresh: List::EMPTY,
+            polled: List::EMPTY,
+            cancelled: VecDeque::new(),
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// Returns the record of a flow.
+    pub(crate) fn of_flow(&self, flow: Flow) -> Option<(u32, &Deferred)> {
+        let index = self.by_flow.get(flow)?;
+        Some((index, self.slab.get(index)?))
+    }
+
+    /// Adds a record. The flow must have none.
+    pub(crate) fn insert(&mut self, flow: Flow, listener: u32, packet: Box<[u8]>) {
+        let index = self.slab.insert(Deferred { flow, listener, is_polled: false, packet }).index();
+        self.by_flow.insert(flow, index);
+        self.links.push_back(&mut self.fresh, index);
+    }
+
+    /// Replaces the packet of a record.
+    pub(crate) fn replace(&mut self, index: u32, packet: Box<[u8]>) {
+        if let Some(record) = self.slab.get_mut(index) {
+            record.packet = packet;
+        }
+    }
+
+    /// Returns the oldest record that the application has not polled, and notes that it has now.
+    pub(crate) fn poll(&mut self) -> Option<(DeferredHandle, &Deferred)> {
+        let index = self.links.pop_front(&mut self.fresh)?;
+        self.links.push_back(&mut self.polled, index);
+        let (key, record) = self.slab.entry_mut(index)?;
+        record.is_polled = true;
+        Some((DeferredHandle(key), record))
+    }
+
+    /// Removes the record of a handle.
+    pub(crate) fn take(&mut self, handle: DeferredHandle) -> Option<Deferred> {
+        self.slab.find(handle.0)?;
+        self.remove(handle.0.index())
+    }
+
+    /// Returns the oldest record: first of those that the application has polled, because only they
+    /// can have waited for longer than a turn.
+    pub(crate) fn oldest(&self) -> Option<u32> {
+        self.polled.first().or_else(|| self.fresh.first())
+    }
+
+    /// Removes a record without an answer, and informs the application if it knows the record.
+    pub(crate) fn cancel(&mut self, index: u32) {
+        let Some(key) = self.slab.key(index) else { return };
+        if self.remove(index).is_some_and(|record| record.is_polled) {
+            self.cancelled.push_back(DeferredHandle(key));
+        }
+    }
+
+    /// Removes all records of a listener, without informing the application.
+    pub(crate) fn remove_of(&mut self, listener: u32) {
+        let is_of =
+            |(index, record): (u32, &Deferred)| (record.listener == listener).then_some(index);
+        let indices: alloc::vec::Vec<_> = self.slab.iter().filter_map(is_of).collect();
+        for index in indices {
+            self.remove(index);
+        }
+    }
+
+    fn remove(&mut self, index: u32) -> Option<Deferred> {
+        let record = self.slab.remove(index)?;
+        self.by_flow.remove(record.flow, index);
+        let list = if record.is_polled { &mut self.polled } else { &mut self.fresh };
+        self.links.remove(list, index);
+        Some(record)
+    }
+
+    /// Panics if an invariant is broken.
+    pub(crate) fn check(&self, limit: usize) {
+        assert!(self.len() <= limit.max(1), "deferred handshakes are limited");
+        assert_eq!(self.len(), self.by_flow.len(), "each is found by its flow");
+        assert_eq!(self.len(), self.fresh.len() + self.polled.len(), "each is in one list");
+        for (index, record) in self.slab.iter() {
+            assert_eq!(self.by_flow.get(record.flow), Some(index), "each is found by its flow");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Forwarders: flows to addresses of other hosts, as ordinary sockets.
+//!
+//! A forwarder is a listener that matches a prefix or everything. Its hook decides about each new
+//! flow. The local address of an accepted socket is the destination of its first packet.
+
+mod tcp;
+mod udp;
+
+use crate::error::Error;
+use crate::forward::{
+    Destinations, EchoPolicy, ForwardEvent, ForwardOptions, ForwardStatistics, Forwarder, Opening,
+    Verdict,
+};
+use crate::handle::ListenHandle;
+use crate::ip::Arrived;
+use crate::stack::Stack;
+use alloc::boxed::Box;
+use core::net::{IpAddr, Ipv4Addr};
+use linerate_wire::{IcmpError, Unreachable};
+
+impl Stack {
+    /// Accepts flows to `destinations`, which need not be addresses of this host. `hook` decides
+    /// about the first packet of each; of several forwarders, the first that matches is asked.
+    /// Listeners and sockets at the same address come first. Multicast, broadcast and loopback
+    /// addresses never match.
+    ///
+    /// Connections that the hook accepts at once appear in the accept queue of the returned
+    /// listener ([`Stack::tcp_accept`]). Everything else is reported by [`Stack::poll_forward`].
+    /// [`Stack::tcp_listen_close`] ends the forwarder: packets to its destinations are no longer
+    /// received, so flows should be ended first.
+    ///
+    /// ```
+    /// use linerate_stack::{Destinations, ForwardOptions, Rejection, Stack, StackConfig, Verdict};
+    /// # use linerate_wire::MacAddress;
+    ///
+    /// # let config = StackConfig::new(MacAddress::ZERO, "192.0.2.1/24".parse()?);
+    /// let mut stack = Stack::new(config, [7; 32]);
+    /// let web_only = |flow: &linerate_stack::Opening| match flow.destination.port() {
+    ///     80 | 443 => Verdict::Defer,
+    ///     _ => Verdict::Reject(Rejection::Reset),
+    /// };
+    /// stack.forward(Destinations::EVERYTHING, &ForwardOptions::default(), web_only)?;
+    /// assert_eq!(stack.poll_forward(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TooManySockets`].
+    pub fn forward(
+        &mut self,
+        destinations: Destinations,
+        options: &ForwardOptions,
+        hook: impl FnMut(&Opening) -> Verdict + Send + 'static,
+    ) -> Result<ListenHandle, Error> {
+        self.sockets.has_room()?;
+        let listener = self.insert_listener(None, &options.listen);
+        let forwarder =
+            Forwarder { destinations, options: *options, listener, hook: Box::new(hook) };
+        self.forwarding.forwarders.push(forwarder);
+        self.sockets.listen_handle(listener).ok_or(Error::Closed)
+    }
+
+    /// Removes and returns the next event of the forwarders.
+    pub fn poll_forward(&mut self) -> Option<ForwardEvent> {
+        if self.forwarding.forwarders.is_empty() && self.forwarding.is_quiet() {
+            return None;
+        }
+        if let Some(handle) = self.forwarding.records.cancelled.pop_front() {
+            return Some(ForwardEvent::Cancelled(handle));
+        }
+        if let Some(handle) = self.forwarding.expired.pop_front() {
+            return Some(ForwardEvent::Expired(handle));
+        }
+        self.poll_deferred().or_else(|| self.poll_udp_flow())
+    }
+
+    /// Returns the counters and the state of the forwarders.
+    #[must_use]
+    pub fn forward_statistics(&self) -> ForwardStatistics {
+        let (deferred, udp_flows) = (self.forwarding.records.len(), self.forwarding.udp.len());
+        ForwardStatistics { deferred, udp_flows, ..self.forwarding.counted }
+    }
+
+    /// Does a forwarder take packets to this address, which is not one of this host?
+    pub(crate) fn forwards_to(&self, address: Ipv4Addr) -> bool {
+        !self.forwarding.forwarders.is_empty()
+            && !address.is_multicast()
+            && !address.is_broadcast()
+            && !address.is_unspecified()
+            && !address.is_loopback()
+            && self.forwarding.covers(IpAddr::V4(address))
+    }
+
+    /// Returns whether an echo request may be answered in the name of its destination. If not, the
+    /// policy of its forwarder has been applied.
+    pub(crate) fn may_answer_echo(&mut self, arrived: &Arrived<'_>) -> bool {
+        let destination = arrived.header.destination;
+        if arrived.is_broadcast || self.interface.is_ours(destination) {
+            return true;
+        }
+        let mut forwarders = self.forwarding.forwarders.iter();
+        let covers = |forwarder: &&Forwarder| forwarder.destinations.covers(destination.into());
+        match forwarders.find(covers).map(|forwarder| forwarder.options.echo) {
+            Some(EchoPolicy::Answer) => return true,
+            Some(EchoPolicy::Reject) => {
+                let error = IcmpError::Unreachable(Unreachable::Prohibited);
+                self.answer_with_error(arrived, error);
+            }
+            Some(EchoPolicy::Drop) | None => {}
+        }
+        false
+    }
+
+    /// Removes the forwarder of a listener that is closed.
+    pub(crate) fn close_forwarder(&mut self, listener: u32) {
+        if let Some(place) = self.forwarding.of_listener(listener) {
+            self.forwarding.forwarders.remove(place);
+            self.forwarding.records.remove_of(listener);
+            // Packets to the addresses of the forwarder are no longer for this host.
+            self.flow_cache.hosts = None;
+        }
+    }
+
+    pub(crate) fn check_forwarding(&self) {
+        self.forwarding.records.check(self.limits.deferred);
+        self.check_udp_flows();
+    }
+}

@@ -1,0 +1,211 @@
+//! Forwarded UDP flows: sockets that the first datagram creates, and that end when they are idle.
+
+use crate::error::Error;
+use crate::forward::{ForwardEvent, Opening, Rejection, Transport, Verdict};
+use crate::handle::UdpHandle;
+use crate::ip::Arrived;
+use crate::link::arrival::Arrival;
+use crate::sockets::Socket;
+use crate::stack::Stack;
+use crate::tcp::TcpTimer;
+use crate::udp::{UdpFlow, UdpFlowList, UdpOptions, UdpSocket};
+use alloc::boxed::Box;
+use core::net::{SocketAddr, SocketAddrV4};
+use linerate_units::Instant;
+use linerate_wire::{IcmpError, Ipv4Header, Protocol, Sum, TcpOptions, UdpHeader, Unreachable};
+
+impl Stack {
+    /// Reports to the source of a forwarded UDP flow that its destination is unreachable, as the
+    /// network has told the application.
+    ///
+    /// # Errors
+    /// [`Error::Closed`]; [`Error::NotConnected`] if the socket is not of a forwarder.
+    pub fn forward_unreachable(
+        &mut self,
+        now: Instant,
+        handle: UdpHandle,
+        error: Unreachable,
+    ) -> Result<(), Error> {
+        self.advance_clock(now);
+        let socket = self.sockets.udp(handle)?;
+        let (local, Some(peer), Some(_)) = (socket.local, socket.peer, socket.forwarded) else {
+            return Err(Error::NotConnected);
+        };
+        // The last datagram is gone. Its sender finds the socket by addresses and ports.
+        let mut bytes = [0; Ipv4Header::LENGTH + UdpHeader::LENGTH];
+        let header = Ipv4Header::new(*peer.ip(), *local.ip(), Protocol::UDP);
+        let (head, datagram) = bytes.split_at_mut(Ipv4Header::LENGTH);
+        header.emit(UdpHeader::LENGTH, head);
+        UdpHeader { source_port: peer.port(), destination_port: local.port() }.emit(0, datagram);
+        let sum = Sum::of(datagram);
+        UdpHeader::fill_checksum(datagram, header.pseudo_header(UdpHeader::LENGTH), sum);
+        let arrival = Arrival {
+            at: self.now,
+            is_verified: true,
+            segment_size: None,
+            memory: None,
+            is_link_broadcast: false,
+            is_local: false,
+        };
+        let payload = &bytes[Ipv4Header::LENGTH..];
+        let arrived = Arrived { arrival, header, payload, bytes: &bytes, is_broadcast: false };
+        self.answer_with_error(&arrived, IcmpError::Unreachable(error));
+        self.schedule_replies();
+        Ok(())
+    }
+
+    pub(super) fn poll_udp_flow(&mut self) -> Option<ForwardEvent> {
+        let index = self.queues.pop_front(&mut self.forwarding.udp.fresh)?;
+        self.queues.push_back(&mut self.forwarding.udp.unanswered, index);
+        let handle = self.sockets.udp_handle(index)?;
+        let socket = self.sockets.udp_at(index)?;
+        if let Some(flow) = &mut socket.forwarded {
+            flow.list = UdpFlowList::Unanswered;
+        }
+        let opening = opening(socket.local, socket.peer?);
+        Some(ForwardEvent::Datagrams(handle, opening))
+    }
+
+    /// Handles a datagram that no socket accepts. Returns the socket that a forwarder creates for
+    /// it.
+    pub(crate) fn forward_datagram(
+        &mut self,
+        arrived: &Arrived<'_>,
+        local: SocketAddrV4,
+        remote: SocketAddrV4,
+    ) -> Option<u32> {
+        let may = !arrived.is_broadcast && !arrived.arrival.is_local;
+        let Some(place) = self.forwarding.find(SocketAddr::V4(local)).filter(|_| may) else {
+            self.counted.udp.no_ports += 1;
+            self.answer_with_error(arrived, IcmpError::Unreachable(Unreachable::Port));
+            return None;
+        };
+        // There is no answer to port zero.
+        let verdict = if remote.port() == 0 || local.port() == 0 {
+            Verdict::Drop
+        } else {
+            (self.forwarding.forwarders[place].hook)(&opening(local, remote))
+        };
+        match verdict {
+            Verdict::Accept | Verdict::Defer => self.open_udp_flow(place, local, remote),
+            Verdict::Reject(rejection) => {
+                self.forwarding.counted.rejected += 1;
+                let error = match rejection {
+                    Rejection::Reset => Unreachable::Port,
+                    Rejection::Unreachable(error) => error,
+                };
+                self.answer_with_error(arrived, IcmpError::Unreachable(error));
+                None
+            }
+            Verdict::Drop => {
+                self.forwarding.counted.dropped += 1;
+                None
+            }
+        }
+    }
+
+    fn open_udp_flow(
+        &mut self,
+        place: usize,
+        local: SocketAddrV4,
+        remote: SocketAddrV4,
+    ) -> Option<u32> {
+        let udp = &self.forwarding.udp;
+        if udp.len() >= self.limits.udp_flows {
+            let oldest = udp.unanswered.first().or_else(|| udp.fresh.first());
+            let oldest = oldest.or_else(|| udp.answered.first());
+            if let Some(oldest) = oldest {
+                self.forwarding.counted.udp_evicted += 1;
+                self.end_udp_flow(oldest);
+            }
+        }
+        if self.limits.udp_flows == 0 || self.sockets.has_room().is_err() {
+            self.forwarding.counted.dropped += 1;
+            return None;
+        }
+        let options = &self.forwarding.forwarders[place].options;
+        let is_well_known = local.port() < 1_024;
+        let idle = if is_well_known { options.udp_idle_well_known } else { options.udp_idle };
+        let queues = options.udp_queue_bytes;
+        let queues =
+            UdpOptions { receive_bytes: queues, send_bytes: queues, ..UdpOptions::default() };
+        let flow = UdpFlow { idle, last: self.now, list: UdpFlowList::Fresh };
+        let socket = UdpSocket {
+            peer: Some(remote),
+            forwarded: Some(flow),
+            ..UdpSocket::new(local, &queues)
+        };
+        let flow = socket.flow();
+        let index = self.sockets.insert(Socket::Udp(Box::new(socket))).index();
+        self.datagrams.insert(flow, index);
+        self.queues.push_back(&mut self.forwarding.udp.fresh, index);
+        self.timers.arm(TcpTimer::Connection(index), self.now + idle);
+        self.forwarding.counted.udp_opened += 1;
+        Some(index)
+    }
+
+    /// Notes a datagram of a forwarded flow.
+    #[inline]
+    pub(crate) fn note_datagram(&mut self, index: u32, is_answer: bool) {
+        if let Some(socket) = self.sockets.udp_at(index)
+            && let Some(flow) = &mut socket.forwarded
+        {
+            flow.last = self.now;
+            let before = flow.list;
+            if is_answer && before == UdpFlowList::Unanswered {
+                flow.list = UdpFlowList::Answered;
+            }
+            let after = flow.list;
+            let udp = &mut self.forwarding.udp;
+            self.queues.remove(udp.list(before), index);
+            self.queues.push_back(udp.list(after), index);
+        }
+    }
+
+    /// Handles the timer of a socket: ends its flow, if it was idle for long enough.
+    #[cold]
+    pub(crate) fn expire_udp_flow(&mut self, now: Instant, index: u32) {
+        let Some(socket) = self.sockets.udp_at(index) else { return };
+        let Some(flow) = socket.forwarded else { return };
+        let end = flow.last + flow.idle;
+        if end <= now {
+            self.forwarding.counted.udp_expired += 1;
+            self.end_udp_flow(index);
+        } else {
+            self.timers.arm(TcpTimer::Connection(index), end);
+        }
+    }
+
+    /// Closes the socket of a flow, and informs the application if it knows the flow.
+    fn end_udp_flow(&mut self, index: u32) {
+        let Some(handle) = self.sockets.udp_handle(index) else { return };
+        let flow = self.sockets.udp_at(index).and_then(|socket| socket.forwarded);
+        let _ = self.udp_close(handle);
+        if flow.is_some_and(|flow| flow.list != UdpFlowList::Fresh) {
+            self.forwarding.expired.push_back(handle);
+        }
+    }
+
+    /// Removes the socket at `index` from the list of its flow.
+    pub(crate) fn leave_udp_flows(&mut self, index: u32, flow: UdpFlow) {
+        self.queues.remove(self.forwarding.udp.list(flow.list), index);
+    }
+
+    pub(super) fn check_udp_flows(&self) {
+        let udp = &self.forwarding.udp;
+        assert!(udp.len() <= self.limits.udp_flows, "UDP flows are limited");
+        let flows = self.sockets.iter().filter(
+            |(_, socket)| matches!(socket, Socket::Udp(socket) if socket.forwarded.is_some()),
+        );
+        assert_eq!(flows.count(), udp.len(), "each UDP flow is in one list");
+    }
+}
+
+fn opening(local: SocketAddrV4, remote: SocketAddrV4) -> Opening {
+    Opening {
+        transport: Transport::Udp,
+        source: SocketAddr::V4(remote),
+        destination: SocketAddr::V4(local),
+        options: TcpOptions::default(),
+    }
+}
