@@ -81,6 +81,34 @@ pub struct Ipv6Fragment {
     pub identification: u32,
 }
 
+/// The fixed header of a packet that may be cut short after it.
+pub(crate) struct Head {
+    /// The header.
+    pub(crate) header: Ipv6Header,
+    /// The number of bytes after the header that it promises.
+    pub(crate) payload_length: u16,
+}
+
+impl Head {
+    /// Parses the fixed header. Returns it with the bytes after it.
+    pub(crate) fn read(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let (fixed, rest) = split_fixed::<{ Ipv6Header::LENGTH }>("IPv6", bytes)?;
+        let first = word(fixed, 0);
+        if first >> 28 != 6 {
+            return Err(field("version", first >> 28));
+        }
+        let header = Ipv6Header {
+            traffic_class: TypeOfService::from_byte(first.to_be_bytes()[0] << 4 | fixed[1] >> 4),
+            flow_label: first & 0xf_ffff,
+            next_header: Protocol::new(fixed[6]),
+            hop_limit: fixed[7],
+            source: octets::<16, _>(fixed, 8).into(),
+            destination: octets::<16, _>(fixed, 24).into(),
+        };
+        Ok((Self { header, payload_length: half(fixed, 4) }, rest))
+    }
+}
+
 /// A received packet, without the padding of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6Packet<'a> {
@@ -113,25 +141,13 @@ impl<'a> Ipv6Packet<'a> {
     /// be cut short. Also if a fragment ends beyond 65,535 bytes, or is not the last and its length
     /// is no multiple of eight (RFC 8200 §4.5).
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let (fixed, rest) = split_fixed::<{ Ipv6Header::LENGTH }>("IPv6", bytes)?;
-        let first = word(fixed, 0);
-        if first >> 28 != 6 {
-            return Err(field("version", first >> 28));
-        }
-        let length = usize::from(half(fixed, 4));
+        let (Head { header, payload_length }, rest) = Head::read(bytes)?;
+        let length = usize::from(payload_length);
         let body = rest.get(..length).ok_or(Malformed::Truncated {
             what: "IPv6",
             needed: Ipv6Header::LENGTH + length,
             had: bytes.len(),
         })?;
-        let header = Ipv6Header {
-            traffic_class: TypeOfService::from_byte(first.to_be_bytes()[0] << 4 | fixed[1] >> 4),
-            flow_label: first & 0xf_ffff,
-            next_header: Protocol::new(fixed[6]),
-            hop_limit: fixed[7],
-            source: octets::<16, _>(fixed, 8).into(),
-            destination: octets::<16, _>(fixed, 24).into(),
-        };
         Self::walk(header, body)
     }
 

@@ -1,6 +1,7 @@
 //! Ethernet MAC addresses.
 
 use core::fmt;
+use core::net::Ipv6Addr;
 use core::str::FromStr;
 use thiserror::Error;
 
@@ -19,6 +20,13 @@ impl MacAddress {
     #[must_use]
     pub const fn new(octets: [u8; 6]) -> Self {
         Self(octets)
+    }
+
+    /// Returns the address of the IPv6 multicast group `group` on Ethernet (RFC 2464 §7).
+    #[must_use]
+    pub const fn of_ipv6_multicast(group: Ipv6Addr) -> Self {
+        let [.., a, b, c, d] = group.octets();
+        Self([0x33, 0x33, a, b, c, d])
     }
 
     /// Returns the octets in transmission order.
@@ -106,6 +114,14 @@ mod tests {
             assert!(text.parse::<MacAddress>().is_err(), "{text}");
         }
         assert!("02-00:5e-10-00-ff".parse::<MacAddress>().is_err());
+    }
+
+    #[test]
+    fn an_ipv6_group_is_mapped_as_rfc_2464_says() {
+        let group = "ff02::1:ff0e:8c6c".parse().unwrap();
+        let mac = MacAddress::new([0x33, 0x33, 0xff, 0x0e, 0x8c, 0x6c]);
+        assert_eq!(MacAddress::of_ipv6_multicast(group), mac);
+        assert!(mac.is_multicast());
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl<'a> IcmpMessage<'a> {
 
 impl Echo<'_> {
     /// Returns the second word of the header: identifier and sequence number.
-    const fn identifiers(&self) -> [u8; 4] {
+    pub(crate) const fn identifiers(&self) -> [u8; 4] {
         let ([a, b], [c, d]) = (self.identifier.to_be_bytes(), self.sequence.to_be_bytes());
         [a, b, c, d]
     }

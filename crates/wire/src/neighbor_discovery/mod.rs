@@ -1,0 +1,291 @@
+//! The messages of Neighbour Discovery (RFC 4861 §4), and the checks that make them valid.
+
+mod options;
+
+pub use options::{NdOption, NdOptions, PrefixInformation};
+
+use crate::layout::{half, octets, word};
+use crate::{Ipv6Header, MacAddress, Malformed, ipv6_multicast};
+use core::net::Ipv6Addr;
+
+/// A valid message of Neighbour Discovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NdMessage<'a> {
+    /// A request for router advertisements. Hosts discard it (RFC 4861 §6.1.1).
+    RouterSolicitation {
+        /// The MAC address of the sender.
+        source_mac: Option<MacAddress>,
+    },
+    /// The parameters of a link, from one of its routers.
+    RouterAdvertisement(RouterAdvertisement<'a>),
+    /// A request for the MAC address of the target, or a probe whether it is still reachable. From
+    /// the unspecified address: whether another host has the address (RFC 4862 §5.4).
+    NeighborSolicitation {
+        /// The address of the target; never multicast.
+        target: Ipv6Addr,
+        /// The MAC address of the sender.
+        source_mac: Option<MacAddress>,
+    },
+    /// The answer to a neighbour solicitation, or an announcement.
+    NeighborAdvertisement {
+        /// R: the sender is a router.
+        is_router: bool,
+        /// S: this answers a solicitation. Never set in a message to a multicast address.
+        is_solicited: bool,
+        /// O: replace the MAC address in the cache.
+        is_override: bool,
+        /// The address that is advertised; never multicast.
+        target: Ipv6Addr,
+        /// The MAC address of the target.
+        target_mac: Option<MacAddress>,
+    },
+    /// A better first hop, from the router that is the first hop now. The receiver must still
+    /// compare the sender with the router in use (RFC 4861 §8.1).
+    Redirect {
+        /// The better first hop: a link-local address, or the destination if it is on the link.
+        target: Ipv6Addr,
+        /// The destination; never multicast.
+        destination: Ipv6Addr,
+        /// The MAC address of the target.
+        target_mac: Option<MacAddress>,
+        /// The beginning of the packet that caused the redirect.
+        redirected: Option<&'a [u8]>,
+    },
+}
+
+/// A router advertisement (RFC 4861 §4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RouterAdvertisement<'a> {
+    /// The default hop limit; zero if the router does not specify it.
+    pub hop_limit: u8,
+    /// M: addresses are available by DHCPv6.
+    pub is_managed: bool,
+    /// O: other configuration is available by DHCPv6.
+    pub has_other_configuration: bool,
+    /// The time in seconds for which the sender is a default router; zero if it is none.
+    pub lifetime: u16,
+    /// The time in milliseconds for which a neighbour is assumed to be reachable; zero if the
+    /// router does not specify it.
+    pub reachable_time: u32,
+    /// The time in milliseconds between solicitations; zero if the router does not specify it.
+    pub retransmission_timer: u32,
+    /// Prefixes, the MTU, and the MAC address of the router.
+    pub options: NdOptions<'a>,
+}
+
+const ROUTER_SOLICITATION: u8 = 133;
+const ROUTER_ADVERTISEMENT: u8 = 134;
+const NEIGHBOR_SOLICITATION: u8 = 135;
+const NEIGHBOR_ADVERTISEMENT: u8 = 136;
+const REDIRECT: u8 = 137;
+
+const MANAGED: u8 = 0x80;
+const OTHER_CONFIGURATION: u8 = 0x40;
+const ROUTER: u8 = 0x80;
+const SOLICITED: u8 = 0x40;
+const OVERRIDE: u8 = 0x20;
+
+impl<'a> NdMessage<'a> {
+    /// The hop limit of all messages. A smaller one proves that a router forwarded the message.
+    pub const HOP_LIMIT: u8 = 255;
+
+    /// Parses the bytes after the checksum. Returns `None` if the type is none of Neighbour
+    /// Discovery.
+    pub(crate) fn parse(
+        header: &Ipv6Header,
+        kind: u8,
+        code: u8,
+        body: &'a [u8],
+    ) -> Result<Option<Self>, Malformed> {
+        if !(ROUTER_SOLICITATION..=REDIRECT).contains(&kind) {
+            return Ok(None);
+        }
+        check(header.hop_limit == Self::HOP_LIMIT, "hop limit", header.hop_limit)?;
+        check(code == 0, "code", code)?;
+        Ok(Some(match kind {
+            ROUTER_SOLICITATION => {
+                let (_, options) = split::<4>(body)?;
+                check_unspecified_source(header, &options)?;
+                Self::RouterSolicitation { source_mac: options.source_mac() }
+            }
+            ROUTER_ADVERTISEMENT => {
+                check_router(header)?;
+                Self::RouterAdvertisement(RouterAdvertisement::parse(body)?)
+            }
+            NEIGHBOR_SOLICITATION => {
+                let (fixed, options) = split::<20>(body)?;
+                let target = target(fixed)?;
+                check_unspecified_source(header, &options)?;
+                let is_probe = header.source.is_unspecified();
+                check(
+                    !is_probe || ipv6_multicast::is_solicited_node(header.destination),
+                    "destination of a probe",
+                    header.destination.octets()[0],
+                )?;
+                Self::NeighborSolicitation { target, source_mac: options.source_mac() }
+            }
+            NEIGHBOR_ADVERTISEMENT => {
+                let (fixed, options) = split::<20>(body)?;
+                let flags = fixed[0];
+                let is_solicited = flags & SOLICITED != 0;
+                check(!(is_solicited && header.destination.is_multicast()), "flags", flags)?;
+                Self::NeighborAdvertisement {
+                    is_router: flags & ROUTER != 0,
+                    is_solicited,
+                    is_override: flags & OVERRIDE != 0,
+                    target: target(fixed)?,
+                    target_mac: options.target_mac(),
+                }
+            }
+            _ => {
+                check_router(header)?;
+                let (fixed, options) = split::<36>(body)?;
+                let target: Ipv6Addr = octets::<16, _>(fixed, 4).into();
+                let destination: Ipv6Addr = octets::<16, _>(fixed, 20).into();
+                let first = |address: Ipv6Addr| address.octets()[0];
+                check(!destination.is_multicast(), "destination", first(destination))?;
+                let is_first_hop = target.is_unicast_link_local() || target == destination;
+                check(is_first_hop, "target", first(target))?;
+                let redirected = options.iter().find_map(|option| match option {
+                    NdOption::RedirectedHeader(packet) => Some(packet),
+                    _ => None,
+                });
+                Self::Redirect { target, destination, target_mac: options.target_mac(), redirected }
+            }
+        }))
+    }
+
+    /// Returns the number of bytes after the checksum.
+    pub(crate) const fn length(&self) -> usize {
+        const fn mac_length(mac: Option<MacAddress>) -> usize {
+            if mac.is_some() { 8 } else { 0 }
+        }
+        match *self {
+            Self::RouterSolicitation { source_mac } => 4 + mac_length(source_mac),
+            Self::RouterAdvertisement(ref advertisement) => {
+                RouterAdvertisement::LENGTH + advertisement.options.bytes().len()
+            }
+            Self::NeighborSolicitation { source_mac: mac, .. }
+            | Self::NeighborAdvertisement { target_mac: mac, .. } => 20 + mac_length(mac),
+            Self::Redirect { target_mac, redirected, .. } => {
+                let redirected = match redirected {
+                    Some(packet) => NdOption::RedirectedHeader(packet).length(),
+                    None => 0,
+                };
+                36 + mac_length(target_mac) + redirected
+            }
+        }
+    }
+
+    /// Writes the bytes after the checksum, which fill `bytes`. Returns the type.
+    pub(crate) fn emit(&self, bytes: &mut [u8]) -> u8 {
+        let source = |mac: Option<MacAddress>| mac.map(NdOption::SourceMac);
+        let destination = |mac: Option<MacAddress>| mac.map(NdOption::TargetMac);
+        let (kind, fixed_length, options) = match *self {
+            Self::RouterSolicitation { source_mac } => {
+                bytes[..4].fill(0);
+                (ROUTER_SOLICITATION, 4, [source(source_mac), None])
+            }
+            Self::RouterAdvertisement(ref advertisement) => {
+                advertisement.emit(bytes);
+                (ROUTER_ADVERTISEMENT, bytes.len(), [None, None])
+            }
+            Self::NeighborSolicitation { target, source_mac } => {
+                bytes[..4].fill(0);
+                bytes[4..20].copy_from_slice(&target.octets());
+                (NEIGHBOR_SOLICITATION, 20, [source(source_mac), None])
+            }
+            Self::NeighborAdvertisement {
+                is_router,
+                is_solicited,
+                is_override,
+                target,
+                target_mac,
+            } => {
+                let flags =
+                    [(is_router, ROUTER), (is_solicited, SOLICITED), (is_override, OVERRIDE)];
+                bytes[..4].fill(0);
+                bytes[0] =
+                    flags.into_iter().map(|(is_set, bit)| if is_set { bit } else { 0 }).sum();
+                bytes[4..20].copy_from_slice(&target.octets());
+                (NEIGHBOR_ADVERTISEMENT, 20, [destination(target_mac), None])
+            }
+            Self::Redirect { target, destination: to, target_mac, redirected } => {
+                bytes[..4].fill(0);
+                bytes[4..20].copy_from_slice(&target.octets());
+                bytes[20..36].copy_from_slice(&to.octets());
+                let options = [destination(target_mac), redirected.map(NdOption::RedirectedHeader)];
+                (REDIRECT, 36, options)
+            }
+        };
+        let mut at = fixed_length;
+        for option in options.into_iter().flatten() {
+            at += option.emit(&mut bytes[at..]);
+        }
+        kind
+    }
+}
+
+impl<'a> RouterAdvertisement<'a> {
+    /// The length of the fields after the checksum, in bytes.
+    const LENGTH: usize = 12;
+
+    fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
+        let (fixed, options) = split::<{ RouterAdvertisement::LENGTH }>(body)?;
+        Ok(Self {
+            hop_limit: fixed[0],
+            is_managed: fixed[1] & MANAGED != 0,
+            has_other_configuration: fixed[1] & OTHER_CONFIGURATION != 0,
+            lifetime: half(fixed, 2),
+            reachable_time: word(fixed, 4),
+            retransmission_timer: word(fixed, 8),
+            options,
+        })
+    }
+
+    fn emit(&self, bytes: &mut [u8]) {
+        let managed = if self.is_managed { MANAGED } else { 0 };
+        let other = if self.has_other_configuration { OTHER_CONFIGURATION } else { 0 };
+        bytes[..2].copy_from_slice(&[self.hop_limit, managed | other]);
+        bytes[2..4].copy_from_slice(&self.lifetime.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.reachable_time.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.retransmission_timer.to_be_bytes());
+        bytes[12..].copy_from_slice(self.options.bytes());
+    }
+}
+
+/// Splits the fixed fields after the checksum from the options, which are checked.
+fn split<const LENGTH: usize>(body: &[u8]) -> Result<(&[u8; LENGTH], NdOptions<'_>), Malformed> {
+    let (fixed, rest) = crate::layout::split_fixed("Neighbour Discovery message", body)?;
+    Ok((fixed, NdOptions::parse(rest)?))
+}
+
+/// Returns the target of a solicitation or advertisement, which must not be multicast.
+fn target(fixed: &[u8; 20]) -> Result<Ipv6Addr, Malformed> {
+    let target = Ipv6Addr::from(octets::<16, _>(fixed, 4));
+    check(!target.is_multicast(), "target", target.octets()[0])?;
+    Ok(target)
+}
+
+/// Checks that a router sent the message: its source is a link-local address.
+fn check_router(header: &Ipv6Header) -> Result<(), Malformed> {
+    let is_link_local = header.source.is_unicast_link_local();
+    check(is_link_local, "source", header.source.octets()[0])
+}
+
+/// Checks that a message from the unspecified address has no MAC address to learn.
+fn check_unspecified_source(header: &Ipv6Header, options: &NdOptions<'_>) -> Result<(), Malformed> {
+    let is_valid = !header.source.is_unspecified() || !options.has(options::SOURCE_MAC);
+    check(is_valid, "source link-layer address without a source", options::SOURCE_MAC)
+}
+
+fn check(is_valid: bool, field: &'static str, value: u8) -> Result<(), Malformed> {
+    let value = value.into();
+    if is_valid {
+        return Ok(());
+    }
+    Err(Malformed::Field { what: "Neighbour Discovery message", field, value })
+}
+
+#[cfg(test)]
+mod tests;
