@@ -378,7 +378,7 @@ fn a_scan_of_udp_ports_does_not_end_answered_flows() {
 }
 
 #[test]
-fn flows_that_nobody_polls_are_limited() {
+fn unpolled_flows_are_limited() {
     let limits = Limits { udp_flows: 50, ..Limits::default() };
     let mut net = Net::with(limits, &ForwardOptions::default(), |_| Verdict::Accept);
     let client = udp_client(&mut net, 5);

@@ -1,4 +1,4 @@
-//! What an application sets and sees of a forwarder.
+//! The options of a forwarder, and the flows and events that its application sees.
 
 use crate::handle::{DeferredHandle, UdpHandle};
 use crate::tcp::listen::ListenOptions;
