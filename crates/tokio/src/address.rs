@@ -84,21 +84,30 @@ pub(crate) fn ipv4(address: SocketAddr) -> Result<SocketAddrV4, Error> {
     }
 }
 
-/// Calls `attempt` with each IPv4 address until one succeeds. Returns the last failure if all fail.
-pub(crate) async fn try_each<T>(
-    addresses: &[SocketAddr],
-    mut attempt: impl AsyncFnMut(SocketAddrV4) -> io::Result<T>,
-) -> io::Result<T> {
+/// Returns the IPv4 addresses, of which there is at least one.
+pub(crate) fn usable(addresses: &[SocketAddr]) -> Result<Vec<SocketAddrV4>, Error> {
     let mut unsupported = Error::NoAddress;
-    let mut failure = None;
+    let mut usable = Vec::new();
     for &address in addresses {
         match ipv4(address) {
-            Ok(address) => match attempt(address).await {
-                Ok(done) => return Ok(done),
-                Err(error) => failure = Some(error),
-            },
+            Ok(address) => usable.push(address),
             Err(error) => unsupported = error,
         }
     }
-    Err(failure.unwrap_or_else(|| unsupported.into()))
+    if usable.is_empty() { Err(unsupported) } else { Ok(usable) }
+}
+
+/// Calls `attempt` with each IPv4 address until one succeeds. Returns the last failure if all fail.
+pub(crate) fn try_each<T>(
+    addresses: &[SocketAddr],
+    mut attempt: impl FnMut(SocketAddrV4) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut outcome = Err(Error::NoAddress.into());
+    for address in usable(addresses)? {
+        outcome = attempt(address);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
 }

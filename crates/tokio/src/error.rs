@@ -1,7 +1,9 @@
 //! Errors of socket calls, with the [`ErrorKind`] that `tokio::net` reports for each.
 
+use linerate_stack::{LinkError, SMALLEST_MTU};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddrV6;
+use std::time::Duration;
 use thiserror::Error;
 
 /// The error inside the [`io::Error`] that a socket returns ([`io::Error::get_ref`]).
@@ -26,6 +28,42 @@ pub enum Error {
          in a task of the host; `tokio::spawn` takes `Net::scope`"
     )]
     NoHost,
+    /// The MTU of the link is too small for a segment.
+    #[error(
+        "a link with an MTU of {0} bytes is too narrow for a host: give it at least {SMALLEST_MTU}"
+    )]
+    NarrowLink(usize),
+    /// Closed sockets still had data to send when the timeout expired.
+    #[error(
+        "closed sockets still had data to send after {0:?}, and it is lost: their peers did not \
+         acknowledge it in that time"
+    )]
+    Unfinished(Duration),
+    /// The host has stopped.
+    #[error(transparent)]
+    Ended(#[from] End),
+}
+
+/// The reason why a host has stopped. All its sockets have ended with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum End {
+    /// The application shut it down.
+    #[error("the application has shut this host down: create a new one to go on")]
+    ShutDown,
+    /// The link carries no more frames. The cause is the machine or its administrator.
+    #[error("the machine took the link away, and every socket has ended with it: {0}")]
+    Link(#[from] LinkError),
+    /// The runtime that drove the host was dropped.
+    #[error(
+        "the runtime that drove this host has ended: keep it as long as the sockets are in use"
+    )]
+    Runtime,
+    /// The task that drives the host panicked, which is a bug of linerate.
+    #[error(
+        "the task that drives this host has panicked: that is a bug of linerate, please report \
+         what it printed"
+    )]
+    Panicked,
 }
 
 impl Error {
@@ -35,9 +73,12 @@ impl Error {
         match self {
             Self::Host(error) => kind_of(*error),
             Self::Ipv6(_) => ErrorKind::Unsupported,
-            Self::NoAddress => ErrorKind::InvalidInput,
+            Self::NoAddress | Self::NarrowLink(_) => ErrorKind::InvalidInput,
             Self::UnknownName(_) => ErrorKind::NotFound,
             Self::NoHost => ErrorKind::AddrNotAvailable,
+            Self::Unfinished(_) => ErrorKind::TimedOut,
+            Self::Ended(End::ShutDown | End::Link(_) | End::Runtime) => ErrorKind::NetworkDown,
+            Self::Ended(End::Panicked) => ErrorKind::Other,
         }
     }
 }

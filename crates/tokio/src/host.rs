@@ -1,18 +1,23 @@
 //! A host that tasks share, the driver that carries its packets and its time, and the host of the
 //! current task.
 
-use crate::error::Error;
+use crate::builder::Builder;
+use crate::error::{End, Error};
 use crate::waiters::{Registry, SocketId};
-use linerate_stack::{Counters, Stack, Turn};
+use linerate_link::Readiness;
+use linerate_stack::{Counters, Link, Stack, StackConfig, Turn};
 use linerate_units::Instant;
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::fmt;
+use std::future::poll_fn;
 use std::io;
+use std::marker::PhantomData;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 thread_local! {
     static CURRENT: RefCell<Option<Net>> = const { RefCell::new(None) };
@@ -37,9 +42,61 @@ pub(crate) struct State {
     pub(crate) registry: Registry,
     /// The last turn. The driver knows when the next one is due.
     pub(crate) last: Turn,
+    /// The reason why the host has stopped, if it has.
+    pub(crate) end: Option<End>,
 }
 
 impl State {
+    pub(crate) fn new(stack: Stack) -> Self {
+        Self { stack, registry: Registry::default(), last: Turn::default(), end: None }
+    }
+
+    /// Returns an error if the host may be inconsistent. After any other end, received data can
+    /// still be read.
+    pub(crate) fn check_usable(&self) -> Result<(), Error> {
+        match self.end {
+            Some(End::Panicked) => Err(Error::Ended(End::Panicked)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns an error if the host has stopped.
+    pub(crate) fn check_running(&self) -> Result<(), Error> {
+        self.end.map_or(Ok(()), |end| Err(Error::Ended(end)))
+    }
+
+    /// Aborts all sockets for this reason, and marks their tasks as due. The resets wait for turns.
+    /// A second call has no effect.
+    pub(crate) fn stop(&mut self, end: End, now: Instant) {
+        if self.end.is_some() {
+            return;
+        }
+        let sockets: Vec<_> = self.registry.ids().collect();
+        for socket in sockets {
+            // Received data can still be read. Errors mean that the socket was closed before.
+            let _ = match socket {
+                SocketId::Tcp(handle) => {
+                    self.stack.tcp_configure(now, handle, |connection| connection.abort(now))
+                }
+                SocketId::Listen(handle) => self.stack.tcp_listen_close(now, handle),
+                SocketId::Udp(_) => Ok(()),
+            };
+        }
+        self.stack.tcp_abort_orphans(now);
+        self.mark_ended(end);
+    }
+
+    /// Marks the host as stopped without using it.
+    pub(crate) fn mark_ended(&mut self, end: End) {
+        self.end.get_or_insert(end);
+        self.registry.wake_all();
+    }
+
+    /// Has every closed socket sent its data?
+    pub(crate) fn has_no_orphans(&self) -> bool {
+        self.stack.orphans() == 0 && !self.stack.holds_packets()
+    }
+
     /// Dispatches the events of the host to the waiting tasks.
     fn dispatch_events(&mut self) {
         while let Some(event) = self.stack.poll_event() {
@@ -50,8 +107,22 @@ impl State {
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     driver: Box<dyn Driver>,
+}
+
+/// Executes a turn of the driver on the locked host. Appends the tasks to wake to `due`.
+pub(crate) fn turn<T>(
+    state: &Mutex<State>,
+    due: &mut Vec<Waker>,
+    turn: impl FnOnce(&mut State) -> T,
+) -> T {
+    let mut state = state.lock();
+    let result = turn(&mut state);
+    state.dispatch_events();
+    state.registry.wake_turned();
+    due.append(&mut state.registry.take_due());
+    result
 }
 
 /// A host. Clones refer to the same one. Sockets belong to the host of the task that opens them
@@ -62,9 +133,17 @@ pub struct Net {
 }
 
 impl Net {
-    pub(crate) fn new(stack: Stack, driver: Box<dyn Driver>) -> Self {
-        let state = State { stack, registry: Registry::default(), last: Turn::default() };
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), driver }) }
+    /// Creates a builder for a host with this configuration on `link`, driven by the current
+    /// runtime.
+    pub fn builder<L: Link + Readiness + Send + 'static>(
+        link: L,
+        config: StackConfig,
+    ) -> Builder<L> {
+        Builder::new(link, config)
+    }
+
+    pub(crate) fn new(state: Arc<Mutex<State>>, driver: Box<dyn Driver>) -> Self {
+        Self { shared: Arc::new(Shared { state, driver }) }
     }
 
     /// Returns the host of the current task.
@@ -84,6 +163,48 @@ impl Net {
     /// Makes this the host of `future`: the sockets that it opens are sockets of this host.
     pub fn scope<F: Future>(&self, future: F) -> Scoped<F> {
         Scoped { net: self.clone(), future: Box::pin(future) }
+    }
+
+    /// Makes this the host of the current thread, for tasks without [`Net::scope`], until the guard
+    /// is dropped. In `on_thread_start` of a runtime's builder, it gives all tasks one host.
+    #[must_use = "dropping the guard ends it"]
+    pub fn enter(&self) -> Entered {
+        Entered { _restore: Restore(CURRENT.replace(Some(self.clone()))), _thread: PhantomData }
+    }
+
+    /// Stops the host at once: resets its connections, and ends all waiting calls. From then on,
+    /// calls on its sockets fail with `NetworkDown`, apart from reads of received data.
+    pub fn shutdown(&self) {
+        self.call(|state, now| state.stop(End::ShutDown, now));
+        self.shared.driver.wake();
+    }
+
+    /// Stops the host when closed sockets have nothing more to send. Open sockets are reset.
+    ///
+    /// # Errors
+    /// `TimedOut` if that took longer than `timeout`; the host is stopped in any case.
+    ///
+    /// # Panics
+    /// Outside a runtime with timers.
+    pub async fn finish(&self, timeout: Duration) -> io::Result<()> {
+        let idle = poll_fn(|context| {
+            let mut state = self.shared.state.lock();
+            if state.end.is_some() || state.has_no_orphans() {
+                Poll::Ready(())
+            } else {
+                state.registry.wait_for_turn(context.waker());
+                Poll::Pending
+            }
+        });
+        let finished = tokio::time::timeout(timeout, idle).await;
+        self.shutdown();
+        finished.map_err(|_| Error::Unfinished(timeout).into())
+    }
+
+    /// Returns the reason why the host has stopped, if it has.
+    #[must_use]
+    pub fn end(&self) -> Option<End> {
+        self.shared.state.lock().end
     }
 
     /// Returns the counters of the host, named as in /proc/net/snmp.
@@ -106,9 +227,10 @@ impl Net {
     /// Executes a call of a socket on the locked host. Tasks are woken after it is unlocked,
     /// because a waker may own a socket.
     pub(crate) fn call<T>(&self, step: impl FnOnce(&mut State, Instant) -> T) -> T {
-        let now = self.shared.driver.now();
         let (result, wants_turn, due) = {
             let mut state = self.shared.state.lock();
+            // With the lock, so that time never goes back between two holders.
+            let now = self.shared.driver.now();
             let result = step(&mut state, now);
             state.dispatch_events();
             let wants_turn = state.stack.wants_turn_since(&state.last);
@@ -121,13 +243,9 @@ impl Net {
         result
     }
 
-    /// Executes a turn of the driver on the locked host. Appends the tasks to wake to `due`.
-    pub(crate) fn turn<T>(&self, due: &mut Vec<Waker>, turn: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.shared.state.lock();
-        let result = turn(&mut state);
-        state.dispatch_events();
-        due.append(&mut state.registry.take_due());
-        result
+    /// Executes a turn of the driver ([`turn`]).
+    pub(crate) fn turn<T>(&self, due: &mut Vec<Waker>, step: impl FnOnce(&mut State) -> T) -> T {
+        turn(&self.shared.state, due, step)
     }
 }
 
@@ -160,6 +278,15 @@ impl<F> fmt::Debug for Scoped<F> {
     }
 }
 
+/// The host of a thread, until this is dropped ([`Net::enter`]).
+#[derive(Debug)]
+pub struct Entered {
+    _restore: Restore,
+    /// The guard must be dropped by the thread that it changes.
+    _thread: PhantomData<*const ()>,
+}
+
+#[derive(Debug)]
 struct Restore(Option<Net>);
 
 impl Drop for Restore {

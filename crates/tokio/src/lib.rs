@@ -1,7 +1,8 @@
 //! The sockets of `tokio::net` over a TCP/IP stack inside the program, and deterministic networks.
 //!
-//! [`net`] has the types of `tokio::net`: a program changes its `use` line. [`sim`] has networks in
-//! virtual time, whose hosts each run a complete linerate stack.
+//! [`net`] has the types of `tokio::net`: a program changes its `use` line. Its sockets belong to a
+//! host: one on a real link, which a task of the runtime drives ([`Net::builder`]), or one of a
+//! network in virtual time ([`sim`]), whose hosts each run a complete linerate stack.
 //!
 //! ```
 //! use linerate_tokio::{net::TcpListener, net::TcpStream, sim};
@@ -26,16 +27,20 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod builder;
 mod error;
 mod host;
 pub mod net;
+mod reactor;
 pub mod sim;
 mod socket;
 mod waiters;
 
 pub use address::ToSocketAddrs;
-pub use error::Error;
-pub use host::{Net, Scoped, SocketEntry};
+pub use builder::Builder;
+pub use error::{End, Error};
+pub use host::{Entered, Net, Scoped, SocketEntry};
+pub use linerate_stack::{Budget, Counters, StackConfig};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,7 +1,7 @@
 //! The common part of all sockets: a handle of a host, closed when it is dropped.
 
-use crate::error::Error;
-use crate::host::Net;
+use crate::error::{End, Error};
+use crate::host::{Net, State};
 use crate::waiters::{Direction, SocketId};
 use linerate_stack::{Error as HostError, Stack};
 use linerate_units::Instant;
@@ -23,12 +23,12 @@ impl Socket {
         id: fn(H) -> SocketId,
         open: impl FnOnce(&mut Stack, Instant) -> Result<H, HostError>,
     ) -> io::Result<(Self, H)> {
-        let opened = net.call(|state, now| {
+        let handle = net.call(|state, now| -> Result<H, Error> {
+            state.check_running()?;
             let handle = open(&mut state.stack, now)?;
             state.registry.insert(id(handle));
             Ok(handle)
-        });
-        let handle = opened.map_err(Error::Host)?;
+        })?;
         Ok((Self { net: net.clone(), id: id(handle) }, handle))
     }
 
@@ -43,8 +43,11 @@ impl Socket {
         &self,
         step: impl FnOnce(&mut Stack, Instant) -> Result<T, HostError>,
     ) -> io::Result<T> {
-        let result = self.net.call(|state, now| step(&mut state.stack, now));
-        Ok(result.map_err(Error::Host)?)
+        let result = self.net.call(|state, now| {
+            state.check_usable()?;
+            Ok(step(&mut state.stack, now)?)
+        });
+        result.map_err(|error: Error| error.into())
     }
 
     /// Executes a step in a direction once. A refused write is noted for `writable`.
@@ -53,14 +56,8 @@ impl Socket {
         direction: Direction,
         step: impl FnOnce(&mut Stack, Instant) -> Result<T, HostError>,
     ) -> io::Result<T> {
-        let result = self.net.call(|state, now| {
-            let result = step(&mut state.stack, now);
-            if direction == Direction::Write && matches!(result, Err(HostError::WouldBlock)) {
-                state.registry.note_refused_write(self.id);
-            }
-            result
-        });
-        Ok(result.map_err(Error::Host)?)
+        let result = self.net.call(|state, now| self.step(state, now, direction, step));
+        Ok(result?)
     }
 
     /// Executes a step in a direction. If it would block, the task is woken at the next event.
@@ -71,18 +68,50 @@ impl Socket {
         step: impl FnOnce(&mut Stack, Instant) -> Result<T, HostError>,
     ) -> Poll<io::Result<T>> {
         let result = self.net.call(|state, now| {
-            let result = step(&mut state.stack, now);
-            if matches!(result, Err(HostError::WouldBlock)) {
-                if direction == Direction::Write {
-                    state.registry.note_refused_write(self.id);
-                }
+            let result = self.step(state, now, direction, step);
+            if matches!(result, Err(Error::Host(HostError::WouldBlock))) {
                 state.registry.wait(self.id, direction, context.waker());
             }
             result
         });
         match result {
-            Err(HostError::WouldBlock) => Poll::Pending,
-            result => Poll::Ready(result.map_err(|error| Error::Host(error).into())),
+            Err(Error::Host(HostError::WouldBlock)) => Poll::Pending,
+            result => Poll::Ready(result.map_err(Into::into)),
+        }
+    }
+
+    /// Executes a step on the locked host. If the host has stopped, the reason replaces errors that
+    /// follow from it.
+    fn step<T>(
+        &self,
+        state: &mut State,
+        now: Instant,
+        direction: Direction,
+        step: impl FnOnce(&mut Stack, Instant) -> Result<T, HostError>,
+    ) -> Result<T, Error> {
+        match (direction, state.end) {
+            // Received data can still be read, but data written now would never be sent.
+            (Direction::Write, Some(end)) | (_, Some(end @ End::Panicked)) => {
+                return Err(end.into());
+            }
+            _ => {}
+        }
+        match (step(&mut state.stack, now), state.end) {
+            (
+                Err(
+                    HostError::WouldBlock
+                    | HostError::Closed
+                    | HostError::Tcp(linerate_tcp::Error::Aborted),
+                ),
+                Some(end),
+            ) => Err(end.into()),
+            (Err(HostError::WouldBlock), None) => {
+                if direction == Direction::Write {
+                    state.registry.note_refused_write(self.id);
+                }
+                Err(HostError::WouldBlock.into())
+            }
+            (result, _) => Ok(result?),
         }
     }
 
@@ -116,6 +145,9 @@ impl Drop for Socket {
     fn drop(&mut self) {
         self.net.call(|state, now| {
             state.registry.remove(self.id);
+            if state.check_usable().is_err() {
+                return;
+            }
             // Cannot fail: the handle is not shared.
             let _ = match self.id {
                 SocketId::Tcp(handle) => state.stack.tcp_close(now, handle),

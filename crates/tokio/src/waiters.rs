@@ -38,6 +38,8 @@ pub(crate) struct Waiters {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     sockets: BTreeMap<SocketId, Waiters>,
+    /// The tasks that wait for a turn, for conditions that are not events of a socket.
+    turned: Vec<Waker>,
     /// The tasks to wake as soon as the host is unlocked.
     due: Vec<Waker>,
 }
@@ -83,6 +85,29 @@ impl Registry {
             self.due.append(waiting);
         }
         waiting.push(waker.clone());
+    }
+
+    /// Registers a task to be woken after the next turn.
+    pub(crate) fn wait_for_turn(&mut self, waker: &Waker) {
+        if self.turned.len() >= MOST_WAITERS {
+            self.wake_turned();
+        }
+        self.turned.push(waker.clone());
+    }
+
+    /// Marks the tasks that wait for a turn as due.
+    pub(crate) fn wake_turned(&mut self) {
+        self.due.append(&mut self.turned);
+    }
+
+    /// Marks all waiting tasks as due, because the host has stopped.
+    pub(crate) fn wake_all(&mut self) {
+        for waiters in self.sockets.values_mut() {
+            waiters.is_write_blocked = false;
+            self.due.append(&mut waiters.read);
+            self.due.append(&mut waiters.write);
+        }
+        self.wake_turned();
     }
 
     /// Removes and returns the tasks to wake.

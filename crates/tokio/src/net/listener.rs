@@ -27,13 +27,12 @@ impl TcpListener {
     pub async fn bind<A: ToSocketAddrs>(address: A) -> io::Result<Self> {
         let net = Net::required()?;
         let addresses = address.to_socket_addrs(&net)?;
-        try_each(&addresses, async |local| {
+        try_each(&addresses, |local| {
             let options = ListenOptions::default();
             let (socket, handle) =
                 Socket::open(&net, SocketId::Listen, |stack, _| stack.tcp_listen(local, &options))?;
             Ok(Self { socket, handle })
         })
-        .await
     }
 
     /// Accepts a connection. Cancellation-safe: a connection that is not returned stays queued.

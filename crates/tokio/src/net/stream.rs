@@ -1,7 +1,7 @@
 //! Connections.
 
 use super::tcp::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
-use crate::address::{ToSocketAddrs, try_each};
+use crate::address::{ToSocketAddrs, usable};
 use crate::error::Error;
 use crate::host::Net;
 use crate::socket::Socket;
@@ -10,7 +10,7 @@ use linerate_stack::{ConnectOptions, Error as HostError, Stack, TcpHandle};
 use linerate_tcp::{Connection, State};
 use linerate_units::Instant;
 use std::io;
-use std::net::{Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr, SocketAddrV4};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -37,16 +37,22 @@ impl TcpStream {
     pub async fn connect<A: ToSocketAddrs>(address: A) -> io::Result<Self> {
         let net = Net::required()?;
         let addresses = address.to_socket_addrs(&net)?;
-        try_each(&addresses, async |peer| {
-            let options = ConnectOptions::default();
-            let (socket, handle) = Socket::open(&net, SocketId::Tcp, |stack, now| {
-                stack.tcp_connect(now, peer, &options)
-            })?;
-            let opened = |stack: &mut Stack, _| outcome_of_opening(stack, handle);
-            socket.wait(Direction::Read, opened).await?;
-            Ok(Self { socket, handle })
-        })
-        .await
+        let mut outcome = Err(Error::NoAddress.into());
+        for peer in usable(&addresses)? {
+            outcome = Self::open(&net, peer).await;
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    async fn open(net: &Net, peer: SocketAddrV4) -> io::Result<Self> {
+        let options = ConnectOptions::default();
+        let (socket, handle) =
+            Socket::open(net, SocketId::Tcp, |stack, now| stack.tcp_connect(now, peer, &options))?;
+        socket.wait(Direction::Read, |stack, _| outcome_of_opening(stack, handle)).await?;
+        Ok(Self { socket, handle })
     }
 
     /// Creates the stream of an accepted connection.

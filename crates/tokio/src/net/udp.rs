@@ -25,13 +25,12 @@ impl UdpSocket {
     pub async fn bind<A: ToSocketAddrs>(address: A) -> io::Result<Self> {
         let net = Net::required()?;
         let addresses = address.to_socket_addrs(&net)?;
-        try_each(&addresses, async |local| {
+        try_each(&addresses, |local| {
             let options = UdpOptions::default();
             let (socket, handle) =
                 Socket::open(&net, SocketId::Udp, |stack, _| stack.udp_bind(local, &options))?;
             Ok(Self { socket, handle })
         })
-        .await
     }
 
     /// Sets the peer: the socket receives only its datagrams, and [`UdpSocket::send`] sends to it.
@@ -40,10 +39,9 @@ impl UdpSocket {
     /// `NetworkUnreachable` without a route; `InvalidInput` for an invalid destination.
     pub async fn connect<A: ToSocketAddrs>(&self, address: A) -> io::Result<()> {
         let addresses = address.to_socket_addrs(&self.socket.net)?;
-        try_each(&addresses, async |peer| {
+        try_each(&addresses, |peer| {
             self.socket.call(|stack, now| stack.udp_connect(now, self.handle, peer))
         })
-        .await
     }
 
     /// Sends a datagram to the first address. Waits while the send queue is full.
@@ -53,7 +51,7 @@ impl UdpSocket {
     /// `NetworkUnreachable` without a route.
     pub async fn send_to<A: ToSocketAddrs>(&self, data: &[u8], target: A) -> io::Result<usize> {
         let addresses = target.to_socket_addrs(&self.socket.net)?;
-        let to = try_each(addresses.get(..1).unwrap_or_default(), async |to| Ok(to)).await?;
+        let to = try_each(addresses.get(..1).unwrap_or_default(), Ok)?;
         self.socket
             .wait(Direction::Write, |stack, now| stack.udp_send_to(now, self.handle, to, data))
             .await?;

@@ -3,12 +3,13 @@
 use super::driver::{Clockwork, HostDriver};
 use super::packet::{Packet, Verdict};
 use super::port::{Port, capabilities};
-use crate::host::Net;
+use crate::host::{Net, State};
 use linerate_link::capture_file::{CaptureWriter, Direction, Record};
 use linerate_link::impair::{Held, ImpairCounters, Impairment, Impairments, Lane};
 use linerate_stack::{Budget, Medium, RxFrame, Stack, StackConfig};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ipv4Cidr, MacAddress};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::{self, Write};
 use std::net::Ipv4Addr;
@@ -123,7 +124,7 @@ impl World {
         let mut stack = Stack::new(config, seed_of(self.paths.seed, number as u64));
         stack.attach(capabilities());
         let driver = HostDriver { clockwork: Arc::clone(&self.clockwork), host: number };
-        let net = Net::new(stack, Box::new(driver));
+        let net = Net::new(Arc::new(Mutex::new(State::new(stack))), Box::new(driver));
         self.clockwork.add_name(name, address);
         self.paths.addresses.insert(address, number);
         if let Some(capture) = &mut self.paths.capture {

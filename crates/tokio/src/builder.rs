@@ -1,0 +1,133 @@
+//! Construction of a host on a real link.
+
+use crate::error::Error;
+use crate::host::{Driver, Net, State};
+use crate::reactor::{Reactor, Signals};
+use linerate_link::{MonotonicClock, Readiness};
+use linerate_stack::{Budget, Link, SMALLEST_MTU, Stack, StackConfig};
+use linerate_units::{Clock, Instant};
+use parking_lot::Mutex;
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+/// The configuration of a host on a link, which a task of the current runtime drives.
+///
+/// The host exists until [`Net::shutdown`], or until its last [`Net`] and its last socket are
+/// dropped and closed sockets have sent their data. It stops when the runtime ends.
+pub struct Builder<L> {
+    link: L,
+    config: StackConfig,
+    seed: Option<[u8; 32]>,
+    budget: Budget,
+    names: BTreeMap<String, IpAddr>,
+}
+
+impl<L: Link + Readiness + Send + 'static> Builder<L> {
+    pub(crate) fn new(link: L, config: StackConfig) -> Self {
+        let names = [("localhost".to_owned(), Ipv4Addr::LOCALHOST.into())].into();
+        Self { link, config, seed: None, budget: Budget::default(), names }
+    }
+
+    /// Sets the seed of everything that peers must not be able to guess: sequence numbers, ports,
+    /// and the keys of hash tables. By default the seed comes from the operating system.
+    #[must_use]
+    pub fn seed(self, seed: [u8; 32]) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// Sets the work of one turn, that is while the host is locked and other tasks of this thread
+    /// do not run: at least one item of each kind.
+    #[must_use]
+    pub fn budget(self, Budget { receive, timers, transmit }: Budget) -> Self {
+        // With a budget of zero, the driver would turn for ever without making progress.
+        let budget =
+            Budget { receive: receive.max(1), timers: timers.max(1), transmit: transmit.max(1) };
+        Self { budget, ..self }
+    }
+
+    /// Adds a name that [`ToSocketAddrs`](crate::ToSocketAddrs) resolves, like a line of
+    /// `/etc/hosts`. The operating system's resolver is never asked.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>, address: IpAddr) -> Self {
+        self.names.insert(name.into(), address);
+        self
+    }
+
+    /// Starts the host as a task of the current runtime.
+    ///
+    /// # Errors
+    /// The error of the operating system if it provides no random numbers or no descriptor, or if
+    /// the link's descriptor cannot be polled; `InvalidInput` for a link whose MTU is smaller than
+    /// [`SMALLEST_MTU`].
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, and in one without I/O (`enable_io`).
+    pub fn start(self) -> io::Result<Net> {
+        let Self { link, config, seed, budget, names } = self;
+        let capabilities = link.capabilities();
+        if capabilities.mtu < SMALLEST_MTU {
+            // A host that can never send what it has queued would turn for ever.
+            return Err(Error::NarrowLink(capabilities.mtu).into());
+        }
+        let mut stack = Stack::new(config, seed.map_or_else(draw_seed, Ok)?);
+        stack.attach(capabilities);
+        let state = Arc::new(Mutex::new(State::new(stack)));
+        let signals = Arc::new(Signals::default());
+        let reactor = Reactor::new(Arc::clone(&state), link, Arc::clone(&signals), budget)?;
+        tokio::spawn(reactor.run());
+        Ok(Net::new(state, Box::new(LinkDriver { signals, names })))
+    }
+}
+
+fn draw_seed() -> io::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    let mut drawn = 0;
+    while drawn < seed.len() {
+        drawn += getrandom(&mut seed[drawn..], GetRandomFlags::empty())?;
+    }
+    Ok(seed)
+}
+
+/// Omits the seed, which is a secret.
+impl<L: fmt::Debug> fmt::Debug for Builder<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("link", &self.link)
+            .field("config", &self.config)
+            .field("budget", &self.budget)
+            .field("names", &self.names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The sockets' view of the task that drives the host.
+#[derive(Debug)]
+struct LinkDriver {
+    signals: Arc<Signals>,
+    names: BTreeMap<String, IpAddr>,
+}
+
+impl Driver for LinkDriver {
+    fn now(&self) -> Instant {
+        MonotonicClock.now()
+    }
+
+    fn wake(&self) {
+        self.signals.wake();
+    }
+
+    fn resolve(&self, name: &str) -> Option<IpAddr> {
+        self.names.get(name).copied()
+    }
+}
+
+/// The last `Net` and the last socket were dropped.
+impl Drop for LinkDriver {
+    fn drop(&mut self) {
+        self.signals.abandon();
+    }
+}

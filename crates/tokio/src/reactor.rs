@@ -1,0 +1,246 @@
+//! The task that drives a host on a real link: receive frames, run timers, transmit frames, and
+//! wait for the link, the sockets or the next deadline.
+//!
+//! epoll reports each change of readiness once. So readiness is cleared before the link is drained,
+//! and a turn that leaves frames in the link is followed by another one.
+
+use crate::error::End;
+use crate::host::{State, turn};
+use linerate_link::{MonotonicClock, Readiness};
+use linerate_stack::{Budget, Link};
+use linerate_units::{Clock, Instant};
+use parking_lot::Mutex;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use tokio::io::Interest;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
+use tokio::sync::Notify;
+use tokio::task::yield_now;
+
+/// Maximum number of turns that send the resets of a host that stops.
+const FINAL_TURNS: usize = 64;
+
+/// The requests of the sockets to the driver.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    wanted: Notify,
+    is_abandoned: AtomicBool,
+}
+
+impl Signals {
+    /// Requests a turn.
+    pub(crate) fn wake(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// Reports that there are no more sockets. The driver ends when their data was sent.
+    pub(crate) fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::Release);
+        self.wake();
+    }
+}
+
+/// The driver of one host.
+pub(crate) struct Reactor<L> {
+    state: Arc<Mutex<State>>,
+    link: L,
+    signals: Arc<Signals>,
+    budget: Budget,
+    readiness: AsyncFd<OwnedFd>,
+    /// The second descriptor of the link, if it has one.
+    wakeup: Option<AsyncFd<OwnedFd>>,
+    timer: Timer,
+}
+
+/// The result of a turn.
+struct Step {
+    more: bool,
+    next: Instant,
+    has_ended: bool,
+    has_no_orphans: bool,
+}
+
+impl<L: Link + Readiness> Reactor<L> {
+    pub(crate) fn new(
+        state: Arc<Mutex<State>>,
+        link: L,
+        signals: Arc<Signals>,
+        budget: Budget,
+    ) -> io::Result<Self> {
+        let readiness = register(link.fd(), Interest::READABLE | Interest::WRITABLE)?;
+        let wakeup = link.wakeup_fd().map(|fd| register(fd, Interest::READABLE)).transpose()?;
+        Ok(Self { state, link, signals, budget, readiness, wakeup, timer: Timer::new()? })
+    }
+
+    /// Drives the host until it has stopped, or nothing uses it any more.
+    pub(crate) async fn run(mut self) {
+        let mut due = Vec::new();
+        loop {
+            let step = self.step(&mut due);
+            due.drain(..).for_each(Waker::wake);
+            if step.has_ended {
+                self.send_resets();
+                return;
+            }
+            if step.more {
+                // Lets other tasks of this thread run.
+                yield_now().await;
+                continue;
+            }
+            if self.signals.is_abandoned.load(Ordering::Acquire) && step.has_no_orphans {
+                return;
+            }
+            if self.wait(step.next).await.is_err() {
+                // The runtime is shutting down. Dropping the driver reports it.
+                return;
+            }
+        }
+    }
+
+    fn step(&mut self, due: &mut Vec<Waker>) -> Step {
+        let Self { state, link, budget, .. } = self;
+        turn(state, due, |state| {
+            let now = MonotonicClock.now();
+            match state.stack.turn(link, *budget, now) {
+                Ok(turn) => state.last = turn,
+                Err(error) => state.stop(End::Link(error), now),
+            }
+            Step {
+                more: state.last.more,
+                next: state.last.next,
+                has_ended: state.end.is_some(),
+                has_no_orphans: state.has_no_orphans(),
+            }
+        })
+    }
+
+    /// Sends the resets of a stopped host as far as the link has room for them.
+    fn send_resets(&mut self) {
+        let mut state = self.state.lock();
+        for _ in 0..FINAL_TURNS {
+            match state.stack.turn(&mut self.link, self.budget, MonotonicClock.now()) {
+                Ok(turn) if turn.more => {}
+                _ => break,
+            }
+        }
+    }
+
+    /// Waits until the link has something, a socket wants a turn, or `next`.
+    async fn wait(&mut self, next: Instant) -> io::Result<()> {
+        if !self.link.prepare_to_sleep() {
+            yield_now().await;
+            return Ok(());
+        }
+        self.timer.arm(next.min(self.link.next_deadline()))?;
+        let wants_room = self.link.wants_room();
+        let Self { signals, readiness, wakeup, timer, .. } = self;
+        let mut wanted = pin!(signals.wanted.notified());
+        let outcome = poll_fn(|context| {
+            let mut is_signalled = is_ready(readiness.poll_read_ready(context))?;
+            if wants_room {
+                is_signalled |= is_ready(readiness.poll_write_ready(context))?;
+            }
+            if let Some(wakeup) = wakeup {
+                is_signalled |= is_ready(wakeup.poll_read_ready(context))?;
+            }
+            let is_due = timer.poll_expired(context)? | wanted.as_mut().poll(context).is_ready();
+            if is_signalled || is_due { Poll::Ready(Ok(is_signalled)) } else { Poll::Pending }
+        })
+        .await;
+        self.link.awake(*outcome.as_ref().unwrap_or(&false));
+        outcome.map(drop)
+    }
+}
+
+impl<L> Drop for Reactor<L> {
+    fn drop(&mut self) {
+        let mut due = Vec::new();
+        turn(&self.state, &mut due, |state| {
+            if thread::panicking() {
+                state.mark_ended(End::Panicked);
+            } else {
+                state.stop(End::Runtime, MonotonicClock.now());
+            }
+        });
+        due.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Registers a copy of a descriptor with the runtime. The link keeps its own.
+fn register(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    into_async(fd.try_clone_to_owned()?, interest)
+}
+
+#[allow(
+    deprecated,
+    reason = "the replacement is unsafe, because of types that are no descriptors; `OwnedFd` is one"
+)]
+fn into_async(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(fd, interest)
+}
+
+/// Is a descriptor ready? Then its readiness is cleared, until the next change.
+fn is_ready<T: std::os::fd::AsRawFd>(
+    ready: Poll<io::Result<AsyncFdReadyGuard<'_, T>>>,
+) -> io::Result<bool> {
+    match ready {
+        Poll::Ready(guard) => {
+            guard?.clear_ready();
+            Ok(true)
+        }
+        Poll::Pending => Ok(false),
+    }
+}
+
+/// A timer in nanoseconds. Those of tokio expire at whole milliseconds, which is too coarse for
+/// paced segments.
+#[derive(Debug)]
+struct Timer {
+    event: AsyncFd<OwnedFd>,
+    /// The time at which it expires. It may be earlier than needed: deadlines are often postponed,
+    /// and setting the timer is a system call.
+    expires: Instant,
+}
+
+impl Timer {
+    fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let event = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        Ok(Self { event: into_async(event, Interest::READABLE)?, expires: Instant::NEVER })
+    }
+
+    /// Sets the timer to expire at `deadline` at the latest.
+    fn arm(&mut self, deadline: Instant) -> io::Result<()> {
+        if deadline >= self.expires {
+            return Ok(());
+        }
+        // Zero would disarm it.
+        let nanos = deadline.since(MonotonicClock.now()).as_nanos().max(1);
+        let value = Timespec {
+            tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or(0),
+        };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+        timerfd_settime(self.event.get_ref(), TimerfdTimerFlags::empty(), &once)?;
+        self.expires = deadline;
+        Ok(())
+    }
+
+    fn poll_expired(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        let expired = is_ready(self.event.poll_read_ready(context))?;
+        if expired {
+            self.expires = Instant::NEVER;
+        }
+        Ok(expired)
+    }
+}
