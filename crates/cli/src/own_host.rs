@@ -5,25 +5,26 @@ use clap::Args;
 use linerate_ends::OwnHost;
 use linerate_ends::socket::{Congestion, Network, check_own_congestion};
 use linerate_link::LinkSpec;
-use linerate_wire::Ipv4Cidr;
-use std::net::Ipv4Addr;
+use linerate_wire::IpCidr;
+use std::net::IpAddr;
 
 /// The addresses of linerate's host.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AddressArgs {
     /// The address of linerate's host on an interface, with the prefix length of its network
     #[arg(long, value_name = "ADDR/LENGTH", value_parser = cidr)]
-    pub(crate) address: Option<Ipv4Cidr>,
+    pub(crate) address: Option<IpCidr>,
 
     /// The router to hosts outside the network of --address
     #[arg(long, value_name = "ADDR")]
-    pub(crate) gateway: Option<Ipv4Addr>,
+    pub(crate) gateway: Option<IpAddr>,
 }
 
 impl AddressArgs {
     /// Returns the host on `link`, if an address was given.
     pub(crate) fn on(&self, link: &LinkSpec) -> Result<OwnHost, Failure> {
         let address = self.address.ok_or_else(|| needs_address(link))?;
+        check_gateway(address, self.gateway)?;
         Ok(OwnHost { link: link.clone(), address, gateway: self.gateway })
     }
 
@@ -91,13 +92,28 @@ pub(crate) fn needs_address(link: &LinkSpec) -> Failure {
     ))
 }
 
+/// Refuses a router that the host cannot reach, because it has the other IP version.
+pub(crate) fn check_gateway(own: IpCidr, gateway: Option<IpAddr>) -> Result<(), Failure> {
+    match gateway {
+        Some(gateway) if gateway.is_ipv4() != own.address().is_ipv4() => {
+            Err(Failure::input(format!(
+                "--gateway {gateway} and --address {own} are of different IP versions: choose one"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Parses the address of a host with the prefix length of its network.
-pub(crate) fn cidr(text: &str) -> Result<Ipv4Cidr, String> {
+pub(crate) fn cidr(text: &str) -> Result<IpCidr, String> {
     let cidr =
-        Some(text).filter(|text| text.contains('/')).and_then(|text| text.parse::<Ipv4Cidr>().ok());
-    let cidr = cidr.ok_or("write an IPv4 address with its prefix length, such as 10.0.0.2/24")?;
+        Some(text).filter(|text| text.contains('/')).and_then(|text| text.parse::<IpCidr>().ok());
+    let cidr = cidr.ok_or(
+        "write an IPv4 address with its prefix length, such as 10.0.0.2/24, or an IPv6 address, \
+         such as 2001:db8::2/64",
+    )?;
     let address = cidr.address();
-    if !is_a_hosts(address) || cidr.broadcast() == Some(address) {
+    if !is_a_hosts(address) || cidr.broadcast().map(IpAddr::from) == Some(address) {
         return Err(format!(
             "{address} is reserved and cannot be the address of a host: choose another one"
         ));
@@ -106,6 +122,17 @@ pub(crate) fn cidr(text: &str) -> Result<Ipv4Cidr, String> {
 }
 
 /// Can a host have this address?
-pub(crate) fn is_a_hosts(address: Ipv4Addr) -> bool {
-    (1..224).contains(&address.octets()[0]) && !address.is_loopback()
+pub(crate) const fn is_a_hosts(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let [first, ..] = address.octets();
+            first >= 1 && first < 224 && !address.is_loopback()
+        }
+        IpAddr::V6(address) => {
+            !address.is_unspecified()
+                && !address.is_loopback()
+                && !address.is_multicast()
+                && address.to_ipv4_mapped().is_none()
+        }
+    }
 }

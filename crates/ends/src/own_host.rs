@@ -2,10 +2,10 @@
 
 use crate::serde_text;
 use linerate_link::{AnyLink, LinkSpec, OpenError};
-use linerate_wire::Ipv4Cidr;
+use linerate_wire::IpCidr;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// The location of a linerate host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,10 +16,10 @@ pub struct OwnHost {
     pub link: LinkSpec,
     /// The address of the host with the prefix length of its network.
     #[serde(with = "serde_text")]
-    pub address: Ipv4Cidr,
+    pub address: IpCidr,
     /// The router to other networks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gateway: Option<Ipv4Addr>,
+    pub gateway: Option<IpAddr>,
 }
 
 impl OwnHost {
@@ -49,5 +49,8 @@ mod tests {
         assert_eq!(host.to_string(), "10.0.0.7/24 on xdp:eth1:2");
         assert_eq!(serde_json::to_string(&host).unwrap(), text);
         serde_json::from_str::<OwnHost>(&text.replace("10.0.0.7/24", "10.0.0.7/33")).unwrap_err();
+        let text = r#"{"link":"tap:lr0","address":"2001:db8::7/64","gateway":"fe80::1"}"#;
+        let host: OwnHost = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&host).unwrap(), text);
     }
 }

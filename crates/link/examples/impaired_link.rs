@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut server = host(2, "192.0.2.2/24", right)?;
 
     let start = MonotonicClock.now();
-    let service = "192.0.2.2:9".parse()?;
+    let service: std::net::SocketAddr = "192.0.2.2:9".parse()?;
     let listener = server.stack_mut().tcp_listen(service, &ListenOptions::default())?;
     let sending = client.stack_mut().tcp_connect(start, service, &ConnectOptions::default())?;
     let (mut written, mut read, mut accepted) = (0, 0, None);

@@ -8,7 +8,7 @@ use crate::xdp::{XdpConfig, XdpError, XdpLink};
 use linerate_stack::{Capabilities, FrameSink, FrameSource, Link, LinkError, RxFrame, TxFrame};
 use linerate_units::Instant;
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 use thiserror::Error;
@@ -93,17 +93,25 @@ impl AnyLink {
     ///
     /// # Errors
     /// [`OpenError`], which names what is missing and the remedy.
-    pub fn open(spec: &LinkSpec, address: Ipv4Addr, offloads: bool) -> Result<Self, OpenError> {
+    pub fn open(
+        spec: &LinkSpec,
+        address: impl Into<IpAddr>,
+        offloads: bool,
+    ) -> Result<Self, OpenError> {
         Ok(match spec {
             LinkSpec::Tap(name) => Self::Tap(existing_tap(name, offloads)?),
             LinkSpec::Packet(name) => Self::Packet(PacketLink::open(&PacketConfig {
                 offloads,
                 ..PacketConfig::new(name)
             })?),
-            LinkSpec::Xdp(name, queue) => Self::Xdp(XdpLink::open(&XdpConfig {
-                queue: *queue,
-                ..XdpConfig::new(name, address)
-            })?),
+            LinkSpec::Xdp(name, queue) => {
+                let address = match address.into() {
+                    IpAddr::V4(address) => address,
+                    address @ IpAddr::V6(_) => return Err(OpenError::XdpAddress(address)),
+                };
+                let config = XdpConfig { queue: *queue, ..XdpConfig::new(name, address) };
+                Self::Xdp(XdpLink::open(&config)?)
+            }
         })
     }
 
@@ -168,6 +176,12 @@ pub enum OpenError {
     /// The packet socket cannot be opened.
     #[error(transparent)]
     Packet(#[from] PacketError),
+    /// The host of an AF_XDP queue has an IPv6 address, which its program does not select.
+    #[error(
+        "AF_XDP selects frames by IPv4 address, and {0} is none: give an IPv4 address, or use \
+         packet:NAME"
+    )]
+    XdpAddress(IpAddr),
     /// The AF_XDP queue cannot be opened.
     #[error(transparent)]
     Xdp(#[from] XdpError),

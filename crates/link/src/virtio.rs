@@ -6,6 +6,7 @@
 
 use linerate_stack::{Offloads, PartialChecksum, RxChecksum, RxFrame, TxChecksum, TxFrame};
 use linerate_units::Instant;
+use linerate_wire::{Ipv6Header, Protocol};
 use std::num::NonZeroU16;
 
 /// The length of the header in bytes.
@@ -29,6 +30,8 @@ const DATA_VALID: u8 = 2;
 const SINGLE: u8 = 0;
 /// `VIRTIO_NET_HDR_GSO_TCPV4`: a GSO or GRO frame of TCP over IPv4.
 const TCP_OVER_IPV4: u8 = 1;
+/// `VIRTIO_NET_HDR_GSO_TCPV6`: a GSO or GRO frame of TCP over IPv6.
+const TCP_OVER_IPV6: u8 = 4;
 
 /// `VIRTIO_NET_HDR_GSO_ECN`, combined with a GSO type: the first segment has CWR. Packet sockets
 /// set it without being asked; the TCP header contains CWR, too.
@@ -63,7 +66,7 @@ fn read(header: [u8; LENGTH], length: usize) -> Option<Offload> {
     let [flags, kind, _, _, size @ .., start_0, start_1, offset_0, offset_1] = header;
     let segment = match kind & !SIGNALS_CONGESTION {
         SINGLE => None,
-        TCP_OVER_IPV4 => Some(NonZeroU16::new(u16::from_ne_bytes(size))?),
+        TCP_OVER_IPV4 | TCP_OVER_IPV6 => Some(NonZeroU16::new(u16::from_ne_bytes(size))?),
         _ => return None,
     };
     let place = PartialChecksum {
@@ -94,7 +97,8 @@ fn header(frame: &TxFrame, bytes: &[u8]) -> [u8; LENGTH] {
     let TxChecksum::Partial(place) = frame.checksum else { return [0; LENGTH] };
     let (kind, size, headers) = match frame.segment {
         Some(size) => {
-            (TCP_OVER_IPV4, size.get(), place.start.saturating_add(length_of_tcp(bytes, place)))
+            let kind = if is_ipv6(bytes, place) { TCP_OVER_IPV6 } else { TCP_OVER_IPV4 };
+            (kind, size.get(), place.start.saturating_add(length_of_tcp(bytes, place)))
         }
         None => (SINGLE, 0, 0),
     };
@@ -111,6 +115,13 @@ fn header(frame: &TxFrame, bytes: &[u8]) -> [u8; LENGTH] {
 fn length_of_tcp(bytes: &[u8], place: PartialChecksum) -> u16 {
     let offset = bytes.get(usize::from(place.start) + 12).copied().unwrap_or(0);
     u16::from(offset >> 4) * 4
+}
+
+/// Is there an IPv6 header, without extension headers, before the checksummed part?
+fn is_ipv6(bytes: &[u8], place: PartialChecksum) -> bool {
+    let header = usize::from(place.start).checked_sub(Ipv6Header::LENGTH);
+    let header = header.and_then(|at| bytes.get(at..));
+    header.is_some_and(|header| header[0] >> 4 == 6 && header[6] == Protocol::TCP.number())
 }
 
 #[cfg(test)]
@@ -199,8 +210,8 @@ mod tests {
 
     #[test]
     fn gro_frames_of_other_protocols_are_refused() {
-        // UDP as fragments, TCP over IPv6, UDP.
-        for kind in [3, 4, 5, 0xff] {
+        // UDP as fragments, UDP, and unknown ones.
+        for kind in [2, 3, 5, 0xff] {
             assert_eq!(
                 read(header_of(NEEDS_CHECKSUM, kind, 1_448, 34, 16), 60_000),
                 None,
@@ -222,5 +233,12 @@ mod tests {
         let mut expected = header_of(NEEDS_CHECKSUM, TCP_OVER_IPV4, 10, 34, 16);
         expected[2..4].copy_from_slice(&66_u16.to_ne_bytes());
         assert_eq!(header(&gso_frame, &bytes), expected);
+        // The headers of Ethernet and IPv6 have 54 bytes.
+        let place = PartialChecksum { start: 54, offset: 16 };
+        (bytes[14], bytes[20], bytes[54 + 12]) = (6 << 4, 6, 8 << 4);
+        let checksum = TxChecksum::Partial(place);
+        let mut expected = header_of(NEEDS_CHECKSUM, TCP_OVER_IPV6, 10, 54, 16);
+        expected[2..4].copy_from_slice(&86_u16.to_ne_bytes());
+        assert_eq!(header(&TxFrame { checksum, ..gso_frame }, &bytes), expected);
     }
 }

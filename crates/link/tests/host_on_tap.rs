@@ -8,13 +8,16 @@ use linerate_link::tap::TapError;
 use linerate_link::{Capture, MonotonicClock, Tap, TapConfig, Waiter};
 use linerate_stack::{Event, Host, Stack, StackConfig, UdpEvent, UdpOptions};
 use linerate_units::Clock;
-use linerate_wire::{Ipv4Cidr, MacAddress};
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use linerate_wire::{IpCidr, MacAddress};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, ipproto, recv, sendto, socket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddrV6, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 
 const KERNEL: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const KERNEL_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+const OURS_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 
 /// A host that returns every datagram, and remembers the senders of echo replies.
 struct EchoHost {
@@ -26,10 +29,14 @@ struct EchoHost {
 
 impl EchoHost {
     fn new(tap: Tap, path: &Path) -> Self {
-        let cidr = Ipv4Cidr::new(OURS, 24).unwrap();
+        Self::at(OURS.into(), 24, tap, path)
+    }
+
+    fn at(own: IpAddr, prefix_length: u8, tap: Tap, path: &Path) -> Self {
+        let cidr = IpCidr::new(own, prefix_length).unwrap();
         let mut stack =
             Stack::new(StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, 2]), cidr), [7; 32]);
-        stack.udp_bind(SocketAddrV4::new(OURS, 7), &UdpOptions::default()).unwrap();
+        stack.udp_bind((own, 7), &UdpOptions::default()).unwrap();
         let link = Capture::new(tap, "lr0", CaptureWriter::create(path).unwrap());
         let waiter = Waiter::new().unwrap();
         Self { host: Host::new(stack, link), waiter, datagrams: 0, replies: Vec::new() }
@@ -70,19 +77,21 @@ impl EchoHost {
 }
 
 fn tap() -> Option<Tap> {
+    let tap = open()?;
+    tap.interface().disable_ipv6().unwrap();
+    tap.interface().add_address(KERNEL, 24).unwrap();
+    tap.interface().set_up().unwrap();
+    Some(tap)
+}
+
+fn open() -> Option<Tap> {
     // Without offloads, since the capture must contain no partial checksums.
     match Tap::open(&TapConfig { offloads: false, ..TapConfig::default() }) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {
             skip_test(&error);
             None
         }
-        opened => {
-            let tap = opened.unwrap();
-            tap.interface().disable_ipv6().unwrap();
-            tap.interface().add_address(KERNEL, 24).unwrap();
-            tap.interface().set_up().unwrap();
-            Some(tap)
-        }
+        opened => Some(opened.unwrap()),
     }
 }
 
@@ -111,23 +120,75 @@ fn datagrams_and_echoes_are_exchanged_without_malformed_packets() {
         assert_eq!(ours.replies, vec![vec![5; 56]; 3]);
         let (_, link) = ours.host.into_parts();
         link.into_parts().1.finish().unwrap();
-        check_capture(&path);
+        check_capture(&path, 2 * 1_473 + 6 + 2);
     });
 }
 
-/// Checks that the capture contains every frame, and that tshark accepts it, if installed.
-fn check_capture(path: &Path) {
+#[test]
+fn datagrams_and_echoes_are_exchanged_over_ipv6_without_malformed_packets() {
+    isolated_test(|| {
+        let Some(tap) = open() else { return };
+        tap.interface().add_address(KERNEL_IPV6, 64).unwrap();
+        tap.interface().set_up().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host.pcapng");
+        let mut ours = EchoHost::at(OURS_IPV6.into(), 64, tap, &path);
+        let kernel = UdpSocket::bind((KERNEL_IPV6, 0)).unwrap();
+        kernel.connect((OURS_IPV6, 7)).unwrap();
+        for (count, size) in (1..).zip([0, 1, 2, 500, 1_451, 1_452]) {
+            let sent: Vec<_> = (0..size).map(|at: usize| at.to_le_bytes()[0]).collect();
+            kernel.send(&sent).unwrap();
+            ours.run(|host| host.datagrams == count);
+            let mut back = [0; 2_000];
+            let length = kernel.recv(&mut back).unwrap();
+            assert_eq!(back[..length], sent);
+        }
+        for sequence in 0..3 {
+            let now = MonotonicClock.now();
+            ours.host.stack_mut().echo_send(now, KERNEL_IPV6, 1, sequence, &[5; 56]).unwrap();
+            ours.run(|host| host.replies.len() == usize::from(sequence) + 1);
+        }
+        assert_eq!(ours.replies, vec![vec![5; 56]; 3]);
+        ping_from_the_kernel(&mut ours);
+        let (_, link) = ours.host.into_parts();
+        link.into_parts().1.finish().unwrap();
+        check_capture(&path, 2 * 6 + 2 * 4);
+    });
+}
+
+/// Sends an echo request from the kernel, and waits for the reply.
+fn ping_from_the_kernel(ours: &mut EchoHost) {
+    let request = [128, 0, 0, 0, 0, 7, 0, 1, 1, 2, 3, 4];
+    let raw = socket(AddressFamily::INET6, SocketType::RAW, Some(ipproto::ICMPV6)).unwrap();
+    let destination = SocketAddrV6::new(OURS_IPV6, 0, 0, 0);
+    sendto(&raw, &request, SendFlags::empty(), &destination).unwrap();
+    ours.run(|host| host.host.stack().counters().icmp.out_echo_replies == 1);
+    let mut bytes = [0; 200];
+    // The socket also receives the messages of Neighbour Discovery.
+    loop {
+        let (_, length) = recv(&raw, bytes.as_mut_slice(), RecvFlags::empty()).unwrap();
+        if bytes[0] == 129 {
+            assert_eq!(bytes[4..length], request[4..]);
+            return;
+        }
+    }
+}
+
+/// Checks that the capture contains `least` frames or more, and that tshark accepts it, if
+/// installed.
+fn check_capture(path: &Path, least: usize) {
     let mut reader = CaptureReader::open(path).unwrap();
     let mut packets = 0;
     while reader.next_packet().unwrap().is_some() {
         packets += 1;
     }
-    assert!(packets >= 2 * 1_473 + 6 + 2, "{packets}");
+    assert!(packets >= least, "{packets}");
     let mut tshark = Command::new("tshark");
     tshark.args(["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-r"]).arg(path);
     let problems = "_ws.malformed || _ws.expert.severity >= \"Warning\" \
                    || ip.checksum.status == \"Bad\" \
-                   || udp.checksum.status == \"Bad\" || icmp.checksum.status == \"Bad\"";
+                   || udp.checksum.status == \"Bad\" || icmp.checksum.status == \"Bad\" \
+                   || icmpv6.checksum.status == \"Bad\"";
     let Ok(output) = tshark.args(["-Y", problems]).output() else { return };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "tshark complains");

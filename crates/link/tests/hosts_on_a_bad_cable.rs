@@ -31,7 +31,7 @@ fn pattern(place: usize) -> u8 {
 fn stack(last_octet: u8) -> Stack {
     let address = Ipv4Cidr::new(Ipv4Addr::new(10, 0, 0, last_octet), 24).unwrap();
     Stack::new(
-        StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, last_octet]), address),
+        StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, last_octet]), address.into()),
         [last_octet; 32],
     )
 }

@@ -31,6 +31,7 @@
 mod compare;
 mod files;
 mod flows;
+mod ipv6;
 mod kernel;
 mod machine;
 mod packet;
@@ -40,6 +41,7 @@ mod stack;
 pub mod syntax;
 
 pub use files::{FileError, ScriptFile, ScriptFiles};
+pub use ipv6::Family;
 pub use kernel::{KernelError, run_on_kernel};
 pub use report::{Deviation, Report, Traced, Verdict};
 pub use run::Options;

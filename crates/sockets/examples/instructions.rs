@@ -19,7 +19,7 @@ use linerate_tcp::{BatchContent, Config, Connection, Offload, Path, Seeds};
 use linerate_units::{Clock, Duration, Instant};
 use linerate_wire::{MacAddress, Segment, SeqNum};
 use std::error::Error;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Bytes that the application writes and reads at a time.
 const PIECE: usize = 64 << 10;
@@ -32,7 +32,9 @@ const IN_FLIGHT: usize = 4_096;
 /// The delay of such a path in one direction.
 const ONE_WAY_DELAY: Duration = Duration::from_millis(5);
 const PATH: Path = Path::ipv4(1_500);
-const PORT: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 9);
+const PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 9);
+const IPV6: SocketAddr =
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2)), 9);
 
 type Outcome = Result<u64, Box<dyn Error>>;
 
@@ -50,6 +52,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             Pair::with(&Config { stretch_acks: false, ..Config::modern() }, BATCH)?.bulk(amount)?
         }
         "bulk-batch" => Pair::new(BATCH)?.bulk(amount)?,
+        "bulk-ipv6" => Pair::new(2)?.over_ipv6()?.bulk(amount)?,
+        "bulk-batch-ipv6" => Pair::new(BATCH)?.over_ipv6()?.bulk(amount)?,
+        "connect-ipv6" => Pair::new(BATCH)?.over_ipv6()?.connect(amount)?,
         "ping-pong" => Pair::new(BATCH)?.ping_pong(amount)?,
         "connect" => Pair::new(BATCH)?.connect(amount)?,
         "path" => Pair::with_delay("")?.delayed_bulk(amount)?,
@@ -137,6 +142,7 @@ struct Pair<L> {
     left: Host<Near>,
     right: Host<L>,
     listener: ListenHandle,
+    server: SocketAddr,
     clock: ManualClock,
 }
 
@@ -154,7 +160,7 @@ impl Pair<Near> {
         let (left, mut right) =
             (host(1, left, rules, BATCH)?, host(2, right, rules, frames_before_answer)?);
         let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default())?;
-        Ok(Self { left, right, listener, clock })
+        Ok(Self { left, right, listener, server: PORT, clock })
     }
 }
 
@@ -168,7 +174,7 @@ impl Pair<Far> {
         let rules = &Config::modern();
         let (left, mut right) = (host(1, left, rules, IN_FLIGHT)?, host(2, right, rules, 2)?);
         let listener = right.stack_mut().tcp_listen(PORT, &ListenOptions::default())?;
-        Ok(Self { left, right, listener, clock })
+        Ok(Self { left, right, listener, server: PORT, clock })
     }
 
     /// A bulk transfer in which data arrives after the delay of the path.
@@ -195,6 +201,13 @@ impl Pair<Far> {
 }
 
 impl<L: Link> Pair<L> {
+    /// Opens connections over IPv6.
+    fn over_ipv6(mut self) -> Result<Self, Box<dyn Error>> {
+        self.listener = self.right.stack_mut().tcp_listen(IPV6, &ListenOptions::default())?;
+        self.server = IPV6;
+        Ok(self)
+    }
+
     /// Advances the clock by a turn, and returns the time.
     fn later(&self) -> Instant {
         self.clock.advance(TURN);
@@ -203,7 +216,8 @@ impl<L: Link> Pair<L> {
 
     fn open(&mut self) -> Result<(TcpHandle, TcpHandle), Box<dyn Error>> {
         let now = self.later();
-        let client = self.left.stack_mut().tcp_connect(now, PORT, &ConnectOptions::default())?;
+        let client =
+            self.left.stack_mut().tcp_connect(now, self.server, &ConnectOptions::default())?;
         loop {
             let now = self.later();
             turn(&mut self.left, now)?;
@@ -272,6 +286,7 @@ fn host<L: Link>(
 ) -> Result<Host<L>, Box<dyn Error>> {
     let address = format!("192.0.2.{number}/24").parse()?;
     let mut config = StackConfig::new(MacAddress::new([2, 0, 0, 0, 0, number]), address);
+    config.addresses.push(format!("2001:db8::{number}/64").parse()?);
     // With the usual MSL, TIME-WAIT records would accumulate during a run.
     config.tcp = Config { msl: Duration::from_millis(1), ..*rules };
     let budget = Budget { receive, ..Budget::default() };

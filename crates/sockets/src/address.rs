@@ -1,37 +1,30 @@
-//! Conversion of the addresses that `std::net` accepts to IPv4.
+//! The addresses that `std::net` accepts.
 
 use crate::error::Error;
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 
 /// Calls `attempt` with each resolved address until one succeeds, as `std::net` does. Returns the
 /// last failure if all fail.
 pub(crate) fn try_each<T>(
     addresses: impl ToSocketAddrs,
-    mut attempt: impl FnMut(SocketAddrV4) -> io::Result<T>,
+    mut attempt: impl FnMut(SocketAddr) -> io::Result<T>,
 ) -> io::Result<T> {
-    let mut unsupported = Error::NoAddress;
     let mut failure = None;
     for address in addresses.to_socket_addrs()? {
-        match ipv4(address) {
-            Ok(address) => match attempt(address) {
-                Ok(done) => return Ok(done),
-                Err(error) => failure = Some(error),
-            },
-            Err(error) => unsupported = error,
+        match attempt(canonical(address)) {
+            Ok(done) => return Ok(done),
+            Err(error) => failure = Some(error),
         }
     }
-    Err(failure.unwrap_or_else(|| unsupported.into()))
+    Err(failure.unwrap_or_else(|| Error::NoAddress.into()))
 }
 
-/// Returns the IPv4 address. IPv4-mapped IPv6 addresses (`::ffff:192.0.2.1`) are converted.
-pub(crate) fn ipv4(address: SocketAddr) -> Result<SocketAddrV4, Error> {
-    match address {
-        SocketAddr::V4(address) => Ok(address),
-        SocketAddr::V6(address) => match address.ip().to_ipv4_mapped() {
-            Some(ip) => Ok(SocketAddrV4::new(ip, address.port())),
-            None => Err(Error::Ipv6(address)),
-        },
+/// Converts an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) to IPv4.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip if ip == address.ip() => address,
+        ip => SocketAddr::new(ip, address.port()),
     }
 }
 
@@ -41,26 +34,23 @@ mod tests {
     use std::io::ErrorKind;
     use std::net::Ipv4Addr;
 
-    fn first_ipv4(addresses: impl ToSocketAddrs) -> io::Result<SocketAddrV4> {
+    fn first(addresses: impl ToSocketAddrs) -> io::Result<SocketAddr> {
         try_each(addresses, Ok)
     }
 
     #[test]
-    fn ipv4_addresses_are_accepted_in_every_notation() {
-        let expected = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80);
-        assert_eq!(first_ipv4("192.0.2.1:80").unwrap(), expected);
-        assert_eq!(first_ipv4((Ipv4Addr::new(192, 0, 2, 1), 80)).unwrap(), expected);
-        assert_eq!(first_ipv4("[::ffff:192.0.2.1]:80").unwrap(), expected);
-        let both = ["[2001:db8::1]:80".parse().unwrap(), SocketAddr::V4(expected)];
-        assert_eq!(first_ipv4(&both[..]).unwrap(), expected);
+    fn addresses_are_accepted_in_every_notation() {
+        let expected = SocketAddr::from(([192, 0, 2, 1], 80));
+        assert_eq!(first("192.0.2.1:80").unwrap(), expected);
+        assert_eq!(first((Ipv4Addr::new(192, 0, 2, 1), 80)).unwrap(), expected);
+        assert_eq!(first("[::ffff:192.0.2.1]:80").unwrap(), expected);
+        let ipv6: SocketAddr = "[2001:db8::1]:80".parse().unwrap();
+        assert_eq!(first(&[ipv6, expected][..]).unwrap(), ipv6);
     }
 
     #[test]
-    fn ipv6_addresses_and_empty_lists_are_rejected() {
-        let error = first_ipv4("[2001:db8::1]:80").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.to_string().contains("[2001:db8::1]:80 is an IPv6 address"), "{error}");
-        assert_eq!(first_ipv4(&[][..]).unwrap_err().kind(), ErrorKind::InvalidInput);
+    fn an_empty_list_is_rejected() {
+        assert_eq!(first(&[][..]).unwrap_err().kind(), ErrorKind::InvalidInput);
     }
 
     #[test]
@@ -68,9 +58,9 @@ mod tests {
         let addresses: Vec<SocketAddr> =
             (1..=3).map(|port| ([192, 0, 2, 1], port).into()).collect();
         let refuse =
-            |address: SocketAddrV4| Err::<(), _>(io::Error::other(address.port().to_string()));
+            |address: SocketAddr| Err::<(), _>(io::Error::other(address.port().to_string()));
         assert_eq!(try_each(&addresses[..], refuse).unwrap_err().to_string(), "3");
-        let second = |address: SocketAddrV4| {
+        let second = |address: SocketAddr| {
             if address.port() == 2 { Ok(2) } else { Err(io::Error::other("")) }
         };
         assert_eq!(try_each(&addresses[..], second).unwrap(), 2);

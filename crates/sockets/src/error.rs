@@ -4,7 +4,7 @@
 use linerate_link::WaitError;
 use linerate_stack::{LinkError, SMALLEST_MTU};
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, SocketAddrV6};
+use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -31,9 +31,6 @@ pub enum Error {
         /// The connection timeout.
         within: Duration,
     },
-    /// The application gave an IPv6 address.
-    #[error("{0} is an IPv6 address, and this host supports IPv4 only: give an IPv4 address")]
-    Ipv6(SocketAddrV6),
     /// The application gave no address.
     #[error("no address was given: give at least one")]
     NoAddress,
@@ -98,7 +95,6 @@ impl Error {
             Self::Host(error) => kind_of(*error),
             Self::TimedOut(_) => ErrorKind::WouldBlock,
             Self::ConnectTimedOut { .. } | Self::Unfinished(_) => ErrorKind::TimedOut,
-            Self::Ipv6(_) => ErrorKind::Unsupported,
             Self::NoAddress | Self::ZeroTimeout | Self::NarrowLink(_) | Self::ListenerShutDown => {
                 ErrorKind::InvalidInput
             }
@@ -119,6 +115,7 @@ const fn kind_of(error: linerate_stack::Error) -> ErrorKind {
         }
         Host::NoRoute(_) => ErrorKind::NetworkUnreachable,
         Host::InvalidDestination(_)
+        | Host::OtherVersion { .. }
         | Host::Loopback(_)
         | Host::MessageTooLong { .. }
         | Host::OtherShard { .. } => ErrorKind::InvalidInput,

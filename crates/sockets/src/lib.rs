@@ -190,4 +190,4 @@ pub use linerate_tcp::{
     AckRule, BufferSize, Config, CongestionName, EcnRule, Information, KeepAlive, NagleRule,
     PacingRule, PathSearch, Profile, RtoLimits, State, Statistics, TimeLimits,
 };
-pub use linerate_wire::{Ipv4Cidr, MacAddress};
+pub use linerate_wire::{IpCidr, Ipv4Cidr, MacAddress};

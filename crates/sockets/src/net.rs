@@ -1,6 +1,6 @@
 //! A network, and the operations for which `std::net` has free functions: connect, bind, listen.
 
-use crate::address::{ipv4, try_each};
+use crate::address::{canonical, try_each};
 use crate::builder::Builder;
 use crate::error::{End, Error};
 use crate::reactor::Activity;
@@ -15,11 +15,11 @@ use linerate_stack::{
     ConnectOptions, Counters, Error as HostError, FIRST_SHARD, Link, ListenOptions, StackConfig,
     UdpOptions,
 };
-use linerate_wire::Ipv4Cidr;
+use linerate_wire::IpCidr;
 use parking_lot::Mutex;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -65,7 +65,7 @@ impl Net {
     /// that
     /// the configuration allows, `NetworkUnreachable` without a route, `HostUnreachable` if the
     /// network
-    /// reports so, `Unsupported` for IPv6.
+    /// reports so.
     pub fn connect(&self, addresses: impl ToSocketAddrs) -> io::Result<TcpStream> {
         self.connect_with(addresses, &ConnectOptions::default())
     }
@@ -112,7 +112,7 @@ impl Net {
         if timeout.is_zero() {
             return Err(Error::ZeroTimeout.into());
         }
-        let peer = ipv4(*address)?;
+        let peer = canonical(*address);
         let options = ConnectOptions::default();
         Ok(self.open(peer, &options, &[], WaitLimit::Within(timeout))?.0)
     }
@@ -120,7 +120,7 @@ impl Net {
     /// Opens a connection on the next shard in rotation, or on the one that owns the local port.
     fn open(
         &self,
-        peer: SocketAddrV4,
+        peer: SocketAddr,
         options: &ConnectOptions,
         first: &[u8],
         limit: WaitLimit,
@@ -139,7 +139,7 @@ impl Net {
     /// port.
     ///
     /// # Errors
-    /// `AddrInUse`, `AddrNotAvailable` if the host has no such address, `Unsupported` for IPv6.
+    /// `AddrInUse`, `AddrNotAvailable` if the host has no such address.
     pub fn bind(&self, addresses: impl ToSocketAddrs) -> io::Result<TcpListener> {
         self.bind_with(addresses, &ListenOptions::default())
     }
@@ -179,7 +179,7 @@ impl Net {
 
     /// Returns the addresses of the host.
     #[must_use]
-    pub fn addresses(&self) -> &[Ipv4Cidr] {
+    pub fn addresses(&self) -> &[IpCidr] {
         &self.first().addresses
     }
 

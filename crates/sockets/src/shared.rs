@@ -21,7 +21,7 @@ use crate::waiters::Registry;
 use linerate_link::{Doorbell, MonotonicClock};
 use linerate_stack::{Stack, Turn};
 use linerate_units::{Clock, Instant};
-use linerate_wire::Ipv4Cidr;
+use linerate_wire::IpCidr;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 use std::{thread, time};
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     turned: Condvar,
     doorbell: Doorbell,
     /// The addresses of the host, which do not change.
-    pub(crate) addresses: Vec<Ipv4Cidr>,
+    pub(crate) addresses: Vec<IpCidr>,
 }
 
 /// Returns the state before the first turn, which is due immediately.
@@ -267,8 +267,8 @@ mod tests {
         let shared = shared();
         let waiting = {
             let mut access = shared.access().unwrap();
-            let handle =
-                access.stack.udp_bind("10.0.0.1:9".parse().unwrap(), &Default::default()).unwrap();
+            let local: std::net::SocketAddr = "10.0.0.1:9".parse().unwrap();
+            let handle = access.stack.udp_bind(local, &Default::default()).unwrap();
             let waiters = access.registry.register(SocketId::Udp(handle));
             let shared = Arc::clone(&shared);
             thread::spawn(move || {

@@ -12,7 +12,7 @@ use linerate_stack::{
 };
 use linerate_tcp::Config;
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ impl Drop for ShardListeners {
 impl TcpListener {
     pub(crate) fn open(
         shards: &[Arc<Shared>],
-        mut local: SocketAddrV4,
+        mut local: SocketAddr,
         options: &ListenOptions,
     ) -> io::Result<Self> {
         let part = |whole: usize| whole.div_ceil(shards.len());
@@ -109,7 +109,7 @@ impl TcpListener {
                 if let Some((socket, peer)) = accept_next(listener)? {
                     // One event may stand for several connections: wake the next waiting thread.
                     events.notify_one();
-                    return Ok((TcpStream::accepted(socket), peer.into()));
+                    return Ok((TcpStream::accepted(socket), peer));
                 }
             }
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
@@ -144,7 +144,7 @@ impl TcpListener {
     /// `NotConnected` after [`TcpListener::shutdown`].
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let listener = self.listeners.first();
-        Ok(listener.call(|stack, _| stack.tcp_listen_addr(listener.handle))?.into())
+        Ok(listener.call(|stack, _| stack.tcp_listen_addr(listener.handle))?)
     }
 
     /// Returns the number of waiting connections and the listener's counters, such as those of
@@ -205,7 +205,7 @@ impl TcpListener {
 /// Accepts the connection that has waited longest on one shard.
 fn accept_next(
     listener: &Socket<ListenHandle>,
-) -> Result<Option<(Socket<TcpHandle>, SocketAddrV4)>, Error> {
+) -> Result<Option<(Socket<TcpHandle>, SocketAddr)>, Error> {
     let mut access = listener.shared.access()?;
     if let Some((handle, peer)) = access.stack.tcp_accept(listener.handle) {
         return Ok(Some((Socket::new(&listener.shared, &mut access, handle), peer)));

@@ -9,7 +9,7 @@ use crate::waiters::SocketId;
 use linerate_stack::{Error as HostError, Stack, UdpHandle, UdpOptions};
 use linerate_units::Instant;
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub struct UdpSocket {
 impl UdpSocket {
     pub(crate) fn open(
         shared: &Arc<Shared>,
-        local: SocketAddrV4,
+        local: SocketAddr,
         options: &UdpOptions,
     ) -> io::Result<Self> {
         let mut access = shared.access()?;
@@ -71,10 +71,10 @@ impl UdpSocket {
 
     fn receive(
         &self,
-        attempt: impl FnMut(&mut State, Instant) -> Result<(usize, SocketAddrV4), HostError>,
+        attempt: impl FnMut(&mut State, Instant) -> Result<(usize, SocketAddr), HostError>,
     ) -> io::Result<(usize, SocketAddr)> {
         let (length, from) = self.socket.block(Direction::Read, attempt)?;
-        Ok((length, from.into()))
+        Ok((length, from))
     }
 
     /// Sends a datagram to the first of `addresses`. Waits while the queue of unsent packets is
@@ -125,7 +125,7 @@ impl UdpSocket {
     /// # Errors
     /// `NotConnected` if there is none.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.socket.call(|stack, _| stack.udp_peer_addr(self.socket.handle))?.into())
+        Ok(self.socket.call(|stack, _| stack.udp_peer_addr(self.socket.handle))?)
     }
 
     /// Returns the address and port on this host.
@@ -133,7 +133,7 @@ impl UdpSocket {
     /// # Errors
     /// If the network has panicked.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.socket.call(|stack, _| stack.udp_local_addr(self.socket.handle))?.into())
+        Ok(self.socket.call(|stack, _| stack.udp_local_addr(self.socket.handle))?)
     }
 
     /// Clones the socket. Clones share the timeouts and the non-blocking mode.

@@ -12,6 +12,7 @@ use linerate_stack::{ConnectOptions, Event, ListenOptions, RxFrame, Stack, Stack
 use linerate_units::{Duration, Instant};
 use linerate_wire::{FrameLine, MacAddress};
 use std::error::Error;
+use std::net::SocketAddr;
 
 /// Time that a frame needs from one host to the other.
 const DELAY: Duration = Duration::from_micros(50);
@@ -57,14 +58,14 @@ fn host(number: u8, address: &str) -> Result<Stack, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut network = Network::new()?;
-    network.hosts[0].echo_send(network.now, "192.0.2.2".parse()?, 7, 1, b"ping")?;
+    network.hosts[0].echo_send(network.now, [192, 0, 2, 2], 7, 1, b"ping")?;
     network.carry_all();
     match network.hosts[0].poll_event() {
         Some(Event::EchoReply(reply)) => println!("reply from {}", reply.source),
         other => return Err(format!("expected an echo reply, not {other:?}").into()),
     }
 
-    let service = "192.0.2.2:7".parse()?;
+    let service: SocketAddr = "192.0.2.2:7".parse()?;
     let listener = network.hosts[1].tcp_listen(service, &ListenOptions::default())?;
     let client = network.hosts[0].tcp_connect(network.now, service, &ConnectOptions::default())?;
     network.hosts[0].tcp_write(network.now, client, b"line rate")?;

@@ -7,7 +7,7 @@ use crate::steering::Shard;
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
 use core::ops::RangeInclusive;
-use linerate_wire::{Ipv4Cidr, MacAddress};
+use linerate_wire::{IpCidr, MacAddress};
 
 /// The configuration of a host.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct StackConfig {
     /// it.
     pub mac: MacAddress,
     /// The addresses of the host, with their networks. Each network gets a direct route.
-    pub addresses: Vec<Ipv4Cidr>,
+    pub addresses: Vec<IpCidr>,
     /// Further routes. A route to the network of an address replaces its direct route, for example
     /// to set a window clamp or an MTU.
     pub routes: Vec<Route>,
@@ -44,7 +44,7 @@ pub struct StackConfig {
 impl StackConfig {
     /// Creates the configuration of a host with one address, and defaults otherwise.
     #[must_use]
-    pub fn new(mac: MacAddress, address: Ipv4Cidr) -> Self {
+    pub fn new(mac: MacAddress, address: IpCidr) -> Self {
         Self {
             mac,
             addresses: Vec::from([address]),

@@ -1,6 +1,6 @@
 //! The errors of calls on a host.
 
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 use thiserror::Error;
 
 /// The reason why a call failed.
@@ -15,30 +15,38 @@ pub enum Error {
     WouldBlock,
     /// Another socket has the address, or the connection exists already.
     #[error("{0} is in use: choose another port, or wait until the other socket is gone")]
-    AddressInUse(SocketAddrV4),
+    AddressInUse(SocketAddr),
     /// The address does not belong to this host.
     #[error("{0} is no address of this host: choose one of its own, or 0.0.0.0")]
-    AddressNotOurs(Ipv4Addr),
+    AddressNotOurs(IpAddr),
     /// The socket is bound to a loopback address, and the destination is another host.
     #[error(
         "{0} is a loopback address, which reaches only this host: bind the socket to another \
          address, or to 0.0.0.0"
     )]
-    Loopback(Ipv4Addr),
+    Loopback(IpAddr),
+    /// The local and the remote address are of different IP versions.
+    #[error("{local} cannot reach {remote}: both ends need addresses of the same IP version")]
+    OtherVersion {
+        /// The local address.
+        local: IpAddr,
+        /// The destination.
+        remote: IpAddr,
+    },
     /// The host has no address to send from.
     #[error("the host has no address: give it one in its configuration")]
     NoAddress,
     /// No route to the destination.
     #[error("no route to {0}: add one to the host's configuration")]
-    NoRoute(Ipv4Addr),
+    NoRoute(IpAddr),
     /// The destination is invalid: port zero, a multicast group, or the unspecified address.
     #[error(
         "{0} is not a valid destination: give the address of one host and a port that is not zero"
     )]
-    InvalidDestination(SocketAddrV4),
+    InvalidDestination(SocketAddr),
     /// The destination is a broadcast address, and the application has not allowed broadcasts.
     #[error("{0} is a broadcast address: allow broadcasts on the socket first")]
-    BroadcastForbidden(Ipv4Addr),
+    BroadcastForbidden(IpAddr),
     /// The connection belongs to another shard of this host, which receives its segments.
     #[error(
         "a connection from {local} belongs to shard {shard}: open it there, or leave the choice of \
@@ -46,7 +54,7 @@ pub enum Error {
     )]
     OtherShard {
         /// The requested local address.
-        local: SocketAddrV4,
+        local: SocketAddr,
         /// The number of the shard.
         shard: u16,
     },
@@ -54,7 +62,7 @@ pub enum Error {
     #[error(
         "all ephemeral ports are in use towards {0}: close connections, or widen the range of ports"
     )]
-    PortsExhausted(SocketAddrV4),
+    PortsExhausted(SocketAddr),
     /// The host has reached its limit of sockets.
     #[error("the host has {limit} sockets already: close some, or raise its limit")]
     TooManySockets {

@@ -5,11 +5,12 @@ use crate::collections::list::{Links, List};
 use crate::handle::{ListenHandle, TcpHandle, UdpHandle};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::fmt;
 use core::hint::cold_path;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use linerate_tcp::Event as TcpEvent;
 use linerate_units::Instant;
-use linerate_wire::IcmpError;
+use linerate_wire::{IcmpError, Icmpv6Error};
 
 /// An event. Events of the same kind and socket are merged until they are polled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub enum Event {
     Udp(UdpHandle, UdpEvent),
     /// A reply to an echo request of this host.
     EchoReply(EchoReply),
-    /// An ICMP error, or a timeout of ARP, about an echo request of this host.
+    /// An ICMP error, or the silence of a neighbour, about an echo request of this host.
     EchoError(EchoError),
 }
 
@@ -43,14 +44,14 @@ pub enum UdpEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EchoReply {
     /// The source of the reply.
-    pub source: Ipv4Addr,
+    pub source: IpAddr,
     /// The identifier of the request.
     pub identifier: u16,
     /// The sequence number of the request.
     pub sequence: u16,
     /// The returned data, which a correct host does not change.
     pub data: Vec<u8>,
-    /// The TTL of the received packet.
+    /// The TTL or hop limit of the received packet.
     pub ttl: u8,
     /// Time of arrival.
     pub arrived: Instant,
@@ -60,15 +61,33 @@ pub struct EchoReply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EchoError {
     /// The source of the report; this host itself if the neighbour did not answer.
-    pub reporter: Ipv4Addr,
+    pub reporter: IpAddr,
     /// The destination of the request.
-    pub destination: Ipv4Addr,
+    pub destination: IpAddr,
     /// The identifier of the request.
     pub identifier: u16,
     /// The sequence number of the request.
     pub sequence: u16,
     /// The error.
-    pub error: IcmpError,
+    pub error: ReportedError,
+}
+
+/// The error in an ICMP message of either IP version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportedError {
+    /// An error of ICMP.
+    V4(IcmpError),
+    /// An error of ICMPv6.
+    V6(Icmpv6Error),
+}
+
+impl fmt::Display for ReportedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::V4(error) => error.fmt(f),
+            Self::V6(error) => error.fmt(f),
+        }
+    }
 }
 
 /// The queue of events.

@@ -7,6 +7,7 @@
 //! return output. Two hosts and a loop that carries frames form a network:
 //!
 //! ```
+//! use core::net::SocketAddr;
 //! use linerate_stack::{ConnectOptions, Event, ListenOptions, RxFrame, Stack, StackConfig};
 //! use linerate_units::{Duration, Instant};
 //! use linerate_wire::MacAddress;
@@ -37,13 +38,13 @@
 //! }
 //!
 //! // An echo request, for which the hosts resolve each other by ARP first.
-//! here.echo_send(now, "192.0.2.2".parse()?, 7, 1, b"are you there?")?;
+//! here.echo_send(now, [192, 0, 2, 2], 7, 1, b"are you there?")?;
 //! carry(now, &mut here, &mut there);
 //! let reply = here.poll_event();
 //! assert!(matches!(reply, Some(Event::EchoReply(reply)) if reply.data == b"are you there?"));
 //!
 //! // A connection.
-//! let address = "192.0.2.2:80".parse()?;
+//! let address: SocketAddr = "192.0.2.2:80".parse()?;
 //! let listener = there.tcp_listen(address, &ListenOptions::default())?;
 //! let client = here.tcp_connect(now, address, &ConnectOptions::default())?;
 //! here.tcp_write(now, client, b"line rate")?;
@@ -110,7 +111,7 @@ pub use counters::{
 };
 pub use error::Error;
 pub use ethernet::neighbor::NeighborLimits;
-pub use event::{EchoError, EchoReply, Event, UdpEvent};
+pub use event::{EchoError, EchoReply, Event, ReportedError, UdpEvent};
 pub use forward::{
     Destinations, EchoPolicy, ForwardEvent, ForwardOptions, ForwardStatistics, Opening, Rejection,
     Transport, Verdict,

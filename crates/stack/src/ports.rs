@@ -1,7 +1,7 @@
 //! Ephemeral ports that a third party cannot guess (RFC 6056 §3.3.4, "double-hash").
 
 use crate::keys::Keys;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 use core::ops::RangeInclusive;
 use siphasher::sip::SipHasher24;
 
@@ -16,7 +16,7 @@ pub(crate) struct Ports {
     hasher: SipHasher24,
     /// The last destination, its local address, and their hash. Consecutive connections often have
     /// the same destination.
-    last: Option<(Ipv4Addr, SocketAddrV4, u64)>,
+    last: Option<(IpAddr, SocketAddr, u64)>,
     table: [u32; TABLE_LENGTH],
 }
 
@@ -38,8 +38,8 @@ impl Ports {
     //= rfc6056#3.3.4
     pub(crate) fn choose(
         &mut self,
-        local: Ipv4Addr,
-        remote: SocketAddrV4,
+        local: IpAddr,
+        remote: SocketAddr,
         mut taken: impl FnMut(u16) -> bool,
     ) -> Option<u16> {
         // F and G of the RFC are the halves of a keyed hash, which are independent.
@@ -60,17 +60,33 @@ impl Ports {
         None
     }
 
-    fn hash(&mut self, local: Ipv4Addr, remote: SocketAddrV4) -> u64 {
+    fn hash(&mut self, local: IpAddr, remote: SocketAddr) -> u64 {
         if let Some((from, to, hash)) = self.last
             && (from, to) == (local, remote)
         {
             return hash;
         }
-        let mut key = [0; 10];
-        key[..4].copy_from_slice(&local.octets());
-        key[4..8].copy_from_slice(&remote.ip().octets());
-        key[8..].copy_from_slice(&remote.port().to_be_bytes());
-        let hash = self.hasher.hash(&key);
+        let port = remote.port().to_be_bytes();
+        let hash = match (local, remote.ip()) {
+            (IpAddr::V4(local), IpAddr::V4(remote)) => {
+                let mut key = [0; 10];
+                key[..4].copy_from_slice(&local.octets());
+                key[4..8].copy_from_slice(&remote.octets());
+                key[8..].copy_from_slice(&port);
+                self.hasher.hash(&key)
+            }
+            (local, remote) => {
+                let octets = |address| match address {
+                    IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+                    IpAddr::V6(address) => address.octets(),
+                };
+                let mut key = [0; 34];
+                key[..16].copy_from_slice(&octets(local));
+                key[16..32].copy_from_slice(&octets(remote));
+                key[32..].copy_from_slice(&port);
+                self.hasher.hash(&key)
+            }
+        };
         self.last = Some((local, remote, hash));
         hash
     }
@@ -80,13 +96,14 @@ impl Ports {
 mod tests {
     use super::*;
     use alloc::vec::Vec;
+    use core::net::Ipv4Addr;
 
     fn ports(seed: u8) -> Ports {
         Ports::new(40_000..=40_099, &Keys::new([seed; 32]))
     }
 
-    const LOCAL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-    const REMOTE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 80);
+    const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    const REMOTE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 80);
 
     #[test]
     fn every_port_of_the_range_is_used_once_and_then_there_is_none() {
@@ -111,7 +128,7 @@ mod tests {
     fn another_destination_does_not_change_the_hash() {
         let (mut alone, mut between) = (ports(1), ports(1));
         let hash = alone.hash(LOCAL, REMOTE);
-        assert_ne!(between.hash(LOCAL, SocketAddrV4::new(*REMOTE.ip(), 81)), hash);
+        assert_ne!(between.hash(LOCAL, SocketAddr::new(REMOTE.ip(), 81)), hash);
         assert_eq!(between.hash(LOCAL, REMOTE), hash);
         assert_eq!(alone.hash(LOCAL, REMOTE), hash);
     }
@@ -122,7 +139,7 @@ mod tests {
         let mut ports = ports(1);
         let counter = |ports: &mut Ports, to| ports.hash(LOCAL, to) % TABLE_LENGTH as u64;
         let own = counter(&mut ports, REMOTE);
-        let at = |port| SocketAddrV4::new(*REMOTE.ip(), port);
+        let at = |port| SocketAddr::new(REMOTE.ip(), port);
         let other = (81..).map(at).find(|&to| counter(&mut ports, to) != own).unwrap();
         let first = ports.choose(LOCAL, REMOTE, |_| false).unwrap();
         assert!((0..7).all(|_| ports.choose(LOCAL, other, |_| false).is_some()));
@@ -133,8 +150,8 @@ mod tests {
     #[test]
     fn destinations_with_a_shared_counter_start_at_different_ports() {
         let own = ports(1).hash(LOCAL, REMOTE) % TABLE_LENGTH as u64;
-        let at = |port| SocketAddrV4::new(*REMOTE.ip(), port);
-        let shares = |&to: &SocketAddrV4| ports(1).hash(LOCAL, to) % TABLE_LENGTH as u64 == own;
+        let at = |port| SocketAddr::new(REMOTE.ip(), port);
+        let shares = |&to: &SocketAddr| ports(1).hash(LOCAL, to) % TABLE_LENGTH as u64 == own;
         let firsts =
             (81..1_000).map(at).filter(shares).map(|to| ports(1).choose(LOCAL, to, |_| false));
         let mut firsts: Vec<_> = firsts.collect();
@@ -146,11 +163,11 @@ mod tests {
     #[test]
     fn each_pair_of_addresses_has_its_own_sequence() {
         let mut ports = ports(1);
-        let other = Ipv4Addr::new(192, 0, 2, 9);
+        let other = IpAddr::from([192, 0, 2, 9]);
         assert_ne!(ports.hash(LOCAL, REMOTE), ports.hash(other, REMOTE));
         assert_ne!(
             ports.hash(LOCAL, REMOTE),
-            ports.hash(LOCAL, SocketAddrV4::new(other, REMOTE.port()))
+            ports.hash(LOCAL, SocketAddr::new(other, REMOTE.port()))
         );
     }
 

@@ -6,16 +6,18 @@
 //! | a TCP segment | by the keyed hash of its flow, equal for both directions |
 //! | an ICMP error about one of our segments | by the flow that it quotes |
 //! | a fragment | by the fields that identify its datagram (RFC 791) |
-//! | ARP | all shards: each has its own neighbours, and only the first answers |
+//! | ARP, Neighbour Discovery | all shards: each has its own neighbours; only the first answers |
 //! | all others: UDP, echoes, invalid packets | the first shard |
 //!
 //! The fragments of a datagram reach one shard, but reassembly would have to steer the datagram
 //! again. This host does not reassemble.
 
+use crate::ip::is_ipv6;
 use crate::keys::Keys;
 use crate::link::Medium;
-use core::net::SocketAddrV4;
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::num::NonZeroU16;
+use linerate_wire::{Ipv6Packet, Ipv6Quote, Protocol};
 use siphasher::sip::SipHasher13;
 
 /// The number of the shard that handles everything without a connection.
@@ -24,6 +26,9 @@ pub const FIRST_SHARD: u16 = 0;
 const ETHERNET_HEADER: usize = 14;
 const ICMP: u8 = 1;
 const TCP: u8 = 6;
+/// The types of the first and the last message of Neighbour Discovery.
+const NEIGHBOR_DISCOVERY_FIRST: u8 = 133;
+const NEIGHBOR_DISCOVERY_LAST: u8 = 137;
 
 /// The number of a shard, among the shards of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +66,8 @@ pub struct Steering {
     shards: NonZeroU16,
     /// The flow of the previous segment, and its shard. Bulk data arrives in runs of one flow.
     last: ([u8; 12], u16),
+    /// The flow of the previous segment over IPv6, and its shard.
+    last_ipv6: ([u8; 36], u16),
 }
 
 impl Steering {
@@ -73,8 +80,10 @@ impl Steering {
 
     pub(crate) fn with_keys(keys: &Keys, shards: NonZeroU16) -> Self {
         let hasher = keys.table("shards");
-        let none = [0; 12];
-        Self { hasher, shards, last: (none, shard_of(&hasher, shards, &none)) }
+        let (none, none_ipv6) = ([0; 12], [0; 36]);
+        let last = (none, shard_of(&hasher, shards, &none));
+        let last_ipv6 = (none_ipv6, shard_of(&hasher, shards, &none_ipv6));
+        Self { hasher, shards, last, last_ipv6 }
     }
 
     /// Returns the number of shards.
@@ -86,14 +95,29 @@ impl Steering {
     /// Returns the shard of a connection. The order of the ends does not matter.
     #[inline]
     #[must_use]
-    pub fn of_connection(&self, one: SocketAddrV4, other: SocketAddrV4) -> u16 {
-        if self.shards == NonZeroU16::MIN { FIRST_SHARD } else { self.of_ends(one, other) }
+    pub fn of_connection(&self, one: impl Into<SocketAddr>, other: impl Into<SocketAddr>) -> u16 {
+        if self.shards == NonZeroU16::MIN {
+            FIRST_SHARD
+        } else {
+            self.of_ends(one.into(), other.into())
+        }
     }
 
-    fn of_ends(&self, one: SocketAddrV4, other: SocketAddrV4) -> u16 {
-        let [one, other] =
-            [one, other].map(|end| u64::from(end.ip().to_bits()) << 16 | u64::from(end.port()));
-        shard_of(&self.hasher, self.shards, &key(one, other))
+    fn of_ends(&self, one: SocketAddr, other: SocketAddr) -> u16 {
+        match (one.ip(), other.ip()) {
+            (IpAddr::V4(ip), IpAddr::V4(other_ip)) => {
+                let end = |bits: u32, port: u16| u64::from(bits) << 16 | u64::from(port);
+                let (one, other) =
+                    (end(ip.to_bits(), one.port()), end(other_ip.to_bits(), other.port()));
+                shard_of(&self.hasher, self.shards, &key(one, other))
+            }
+            (IpAddr::V6(ip), IpAddr::V6(other_ip)) => {
+                let key = ipv6_key((ip, one.port()), (other_ip, other.port()));
+                shard_of(&self.hasher, self.shards, &key)
+            }
+            // No packet has addresses of both versions.
+            _ => FIRST_SHARD,
+        }
     }
 
     /// Returns the shard of a received frame.
@@ -102,8 +126,10 @@ impl Steering {
             return Steered::To(FIRST_SHARD);
         }
         match (medium, frame.get(12..ETHERNET_HEADER)) {
+            (Medium::Ip, _) if is_ipv6(frame) => self.steer_ipv6(frame),
             (Medium::Ip, _) => self.steer_packet(frame),
             (Medium::Ethernet, Some([0x08, 0x00])) => self.steer_packet(&frame[ETHERNET_HEADER..]),
+            (Medium::Ethernet, Some([0x86, 0xdd])) => self.steer_ipv6(&frame[ETHERNET_HEADER..]),
             (Medium::Ethernet, Some([0x08, 0x06])) => Steered::ToAll,
             (Medium::Ethernet, _) => Steered::To(FIRST_SHARD),
         }
@@ -121,6 +147,35 @@ impl Steering {
         Steered::To(shard.unwrap_or(FIRST_SHARD))
     }
 
+    fn steer_ipv6(&mut self, packet: &[u8]) -> Steered {
+        let Ok(packet) = Ipv6Packet::parse(packet) else { return Steered::To(FIRST_SHARD) };
+        let (source, destination) = (packet.header.source, packet.header.destination);
+        let ends = match (packet.protocol, packet.payload) {
+            _ if packet.fragment.is_some() => None,
+            (Protocol::TCP, &[a, b, c, d, ..]) => {
+                let (from, to) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+                Some(((source, from), (destination, to)))
+            }
+            (Protocol::ICMPV6, [NEIGHBOR_DISCOVERY_FIRST..=NEIGHBOR_DISCOVERY_LAST, ..]) => {
+                return Steered::ToAll;
+            }
+            (Protocol::ICMPV6, [0..=127, _, _, _, _, _, _, _, quote @ ..]) => {
+                let quote = Ipv6Quote::parse(quote).ok();
+                quote.filter(|quote| quote.tcp_seq().is_some()).and_then(|quote| {
+                    let (from, to) = quote.ports()?;
+                    Some(((quote.header.source, from), (quote.header.destination, to)))
+                })
+            }
+            _ => None,
+        };
+        let Some((one, other)) = ends else { return Steered::To(FIRST_SHARD) };
+        let key = ipv6_key(one, other);
+        if self.last_ipv6.0 != key {
+            self.last_ipv6 = (key, shard_of(&self.hasher, self.shards, &key));
+        }
+        Steered::To(self.last_ipv6.1)
+    }
+
     fn of_segment(&mut self, head: &Head<'_>) -> Option<u16> {
         let flow = head.flow_key()?;
         if self.last.0 != flow {
@@ -131,7 +186,7 @@ impl Steering {
 }
 
 /// Returns the shard of a key. Hashes are distributed evenly for any number of shards.
-fn shard_of(hasher: &SipHasher13, shards: NonZeroU16, key: &[u8; 12]) -> u16 {
+fn shard_of(hasher: &SipHasher13, shards: NonZeroU16, key: &[u8]) -> u16 {
     if shards == NonZeroU16::MIN {
         return FIRST_SHARD;
     }
@@ -146,6 +201,17 @@ fn key(one: u64, other: u64) -> [u8; 12] {
     let mut key = [0; 12];
     key[..6].copy_from_slice(&less.to_be_bytes()[2..]);
     key[6..].copy_from_slice(&more.to_be_bytes()[2..]);
+    key
+}
+
+/// Returns both ends over IPv6, in an order that is independent of the direction.
+fn ipv6_key(one: (Ipv6Addr, u16), other: (Ipv6Addr, u16)) -> [u8; 36] {
+    let (less, more) = (one.min(other), one.max(other));
+    let mut key = [0; 36];
+    for (place, (address, port)) in key.as_chunks_mut::<18>().0.iter_mut().zip([less, more]) {
+        place[..16].copy_from_slice(&address.octets());
+        place[16..].copy_from_slice(&port.to_be_bytes());
+    }
     key
 }
 

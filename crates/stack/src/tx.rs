@@ -1,7 +1,7 @@
 //! The outcomes and parameters of transmission: replies, scatter-gather, next hops.
 
 use crate::link::TxFrame;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use linerate_tcp::ZeroCopyRange;
 use linerate_wire::MacAddress;
 
@@ -42,7 +42,7 @@ pub(crate) enum NextHop {
     /// The MAC address; unused on links without link addresses.
     Mac(MacAddress),
     /// The neighbour with this address is being resolved.
-    Resolving(Ipv4Addr),
+    Resolving(IpAddr),
     /// There is no route.
     NoRoute,
 }

@@ -5,7 +5,7 @@
 
 use linerate_stack::{ListenHandle, Medium, TcpHandle};
 use linerate_testkit::transfer::{established, listen};
-use linerate_testkit::{Fate, Line, Network, Pair, Setup, Side, pattern};
+use linerate_testkit::{Fate, Line, Network, Pair, Setup, Side, ipv4_end, pattern};
 use linerate_units::{Duration, Rate};
 use linerate_wire::{
     IcmpError, IcmpMessage, Ipv4Header, Ipv4Packet, Protocol, Quote, Segment, SeqNum, TcpHeader,
@@ -139,7 +139,7 @@ impl Observed {
             Quoted::Random => una + self.below(flight),
             Quoted::Oldest => una,
         };
-        let from = self.pair.stack(Side::Left).tcp_local_addr(self.left).unwrap();
+        let from = ipv4_end(self.pair.stack(Side::Left).tcp_local_addr(self.left).unwrap());
         let to = SocketAddrV4::new(Side::Right.address(), 9);
         let mut packet = vec![0; 20 + 20];
         Ipv4Header::new(*from.ip(), *to.ip(), Protocol::TCP).emit(1_480, &mut packet);

@@ -241,6 +241,6 @@ fn a_destination_without_a_route_is_an_error() {
     let unknown = Ipv4Addr::new(198, 51, 100, 1);
     assert_eq!(
         pair.stack(Side::Left).echo_send(now, unknown, 1, 1, b""),
-        Err(Error::NoRoute(unknown))
+        Err(Error::NoRoute(unknown.into()))
     );
 }

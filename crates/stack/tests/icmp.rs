@@ -220,7 +220,10 @@ fn a_host_answers_itself() {
         let Some(Event::EchoReply(reply)) = pair.stack(Side::Left).poll_event() else {
             panic!("no reply")
         };
-        assert_eq!((reply.source, reply.sequence, reply.data.as_slice()), (address, 4, &b"me"[..]));
+        assert_eq!(
+            (reply.source, reply.sequence, reply.data.as_slice()),
+            (address.into(), 4, &b"me"[..])
+        );
     }
     assert_eq!(pair.stack(Side::Left).counters().transmit.packets, 0);
 }

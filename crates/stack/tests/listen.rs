@@ -10,7 +10,7 @@ use linerate_stack::{
     TcpHandle,
 };
 use linerate_tcp::{Config, Event as TcpEvent, State};
-use linerate_testkit::{Pair, Setup, Side};
+use linerate_testkit::{Pair, Setup, Side, ipv4_end};
 use linerate_units::Duration;
 use linerate_wire::{
     IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote, Segment, TcpFlags, Unreachable,
@@ -134,7 +134,7 @@ fn a_listener_needs_an_address_of_the_host() {
     let other = Ipv4Addr::new(192, 0, 2, 9);
     let options = ListenOptions::default();
     let refused = pair.stack(Side::Right).tcp_listen(SocketAddrV4::new(other, 80), &options);
-    assert_eq!(refused, Err(Error::AddressNotOurs(other)));
+    assert_eq!(refused, Err(Error::AddressNotOurs(other.into())));
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn challenge_acks_are_limited_for_all_connections_together() {
     // A SYN within a connection is a forgery, with any number.
     for client in clients {
         let local = pair.stack(Side::Left).tcp_local_addr(client).unwrap();
-        put(&mut pair, forged(local, TcpFlags::SYN, 1, 0));
+        put(&mut pair, forged(ipv4_end(local), TcpFlags::SYN, 1, 0));
     }
     pair.run_for(Duration::from_millis(1));
     let counted = pair.stack(Side::Right).counters().tcp_extra;

@@ -92,7 +92,7 @@ impl Scene {
             self.client.tcp_abort(self.now, handle).unwrap();
             self.carry(Damage::Nothing, 0, 0);
         }
-        let options = ConnectOptions { local: Some(local), ..ConnectOptions::default() };
+        let options = ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() };
         let handle =
             self.client.tcp_connect(self.now, SocketAddrV4::new(SERVER, PORT), &options).unwrap();
         if number < self.opened.len() {
@@ -1172,7 +1172,8 @@ fn run_many(steps: Vec<ManyStep>) {
             ManyStep::Reset(number) => {
                 let local = SocketAddrV4::new(CLIENT, 40_000 + u16::try_from(number).unwrap());
                 let _ = scene.client.tcp_abort(now, scene.opened[number]);
-                let options = ConnectOptions { local: Some(local), ..ConnectOptions::default() };
+                let options =
+                    ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() };
                 let peer = SocketAddrV4::new(SERVER, PORT);
                 // The reset of the previous connection may not have left yet.
                 if let Ok(handle) = scene.client.tcp_connect(now, peer, &options) {

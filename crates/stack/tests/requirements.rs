@@ -179,7 +179,7 @@ fn initial_sequence_numbers_follow_the_clock_and_a_secret() {
         let packets = record(&mut pair);
         let now = pair.now;
         let options = ConnectOptions {
-            local: Some(SocketAddrV4::new(LEFT, 5_000)),
+            local: Some(SocketAddrV4::new(LEFT, 5_000).into()),
             ..ConnectOptions::default()
         };
         pair.stack(Side::Left).tcp_connect(now, SERVER, &options).unwrap();
@@ -221,7 +221,7 @@ fn a_second_listener_is_refused_without_effect() {
     let first = connect(&mut pair, SERVER);
     pair.run_for(Duration::from_millis(1));
     let again = pair.stack(Side::Right).tcp_listen(SERVER, &ListenOptions::default());
-    assert_eq!(again, Err(Error::AddressInUse(SERVER)));
+    assert_eq!(again, Err(Error::AddressInUse(SERVER.into())));
     connect(&mut pair, SERVER);
     pair.run_for(Duration::from_millis(1));
     assert_eq!(pair.stack(Side::Left).tcp(first).unwrap().state(), State::Established);
@@ -239,7 +239,7 @@ fn a_listener_can_share_the_port_of_an_opening_connection() {
     listen(&mut pair, second);
     assert_eq!(answers(&mut pair, Side::Right, syn(LEFT_TOO, RIGHT_TOO)).len(), 1);
     let now = pair.now;
-    let options = ConnectOptions { local: Some(SERVER), ..ConnectOptions::default() };
+    let options = ConnectOptions { local: Some(SERVER.into()), ..ConnectOptions::default() };
     let away = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 77), 80);
     let opening = pair.stack(Side::Right).tcp_connect(now, away, &options).unwrap();
     pair.run_for(Duration::from_millis(1));
@@ -264,13 +264,13 @@ fn the_local_address_is_specified_or_in_the_network_of_the_next_hop() {
         (RIGHT_TOO, Some(LEFT), LEFT),
     ] {
         let now = pair.now;
-        let local = asked.map(|address| SocketAddrV4::new(address, 0));
+        let local = asked.map(|address| SocketAddrV4::new(address, 0).into());
         let options = ConnectOptions { local, ..ConnectOptions::default() };
         let remote = SocketAddrV4::new(remote, 9);
         pair.stack(Side::Left).tcp_connect(now, remote, &options).unwrap();
         pair.run_for(Duration::from_millis(1));
         let (_, peer) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
-        assert_eq!(*peer.ip(), source, "{remote} from {asked:?}");
+        assert_eq!(peer.ip(), source, "{remote} from {asked:?}");
     }
 }
 
@@ -284,7 +284,7 @@ fn a_connection_keeps_its_source_address() {
     pair.run_for(Duration::from_millis(1));
     let (right, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
     for side in Side::BOTH {
-        let gateway = Some(side.other().address());
+        let gateway = Some(side.other().address().into());
         let second = "198.51.100.0/24".parse().unwrap();
         pair.stack(side).add_route(Route { gateway, ..Route::direct(second) });
     }

@@ -106,11 +106,13 @@ fn a_port_of_another_shard_is_refused() {
     let (mut shards, _) = hosts();
     let local = SocketAddrV4::new(HERE, 5_000);
     let owner = Steering::new(SEED, SHARDS).of_connection(local, SERVER);
-    let options = ConnectOptions { local: Some(local), ..ConnectOptions::default() };
+    let options = ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() };
     for (number, shard) in (0..).zip(&mut shards) {
         match shard.tcp_connect(NOW, SERVER, &options) {
             Ok(_) => assert_eq!(number, owner),
-            Err(error) => assert_eq!(error, Error::OtherShard { local, shard: owner }),
+            Err(error) => {
+                assert_eq!(error, Error::OtherShard { local: local.into(), shard: owner })
+            }
         }
     }
 }

@@ -79,8 +79,8 @@ fn a_connection_opens_transfers_in_both_directions_and_closes() {
     let opened = events(&mut pair, Side::Left);
     assert_eq!(opened[0], Event::Tcp(left, TcpEvent::Connected));
     assert_eq!(events(&mut pair, Side::Right), [Event::Incoming(listener)]);
-    assert_eq!(pair.stack(Side::Right).tcp_local_addr(right), Ok(at(Side::Right, 9)));
-    assert_eq!(pair.stack(Side::Left).tcp_peer_addr(left), Ok(at(Side::Right, 9)));
+    assert_eq!(pair.stack(Side::Right).tcp_local_addr(right), Ok(at(Side::Right, 9).into()));
+    assert_eq!(pair.stack(Side::Left).tcp_peer_addr(left), Ok(at(Side::Right, 9).into()));
 
     let mut there = Transfer::new((Side::Left, left), (Side::Right, right), 100_000);
     let mut back = Transfer::new((Side::Right, right), (Side::Left, left), 50_000);
@@ -309,7 +309,7 @@ fn an_unresolved_neighbour_is_a_soft_error_and_a_missing_route_a_hard_one() {
     let now = pair.now;
     let far = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 9);
     let refused = pair.stack(Side::Left).tcp_connect(now, far, &ConnectOptions::default());
-    assert_eq!(refused, Err(Error::NoRoute(*far.ip())));
+    assert_eq!(refused, Err(Error::NoRoute((*far.ip()).into())));
     let left = connect(&mut pair, SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 77), 9));
     pair.run_for(Duration::from_secs(5));
     assert!(pair.stack(Side::Left).tcp(left).is_some());
@@ -321,13 +321,13 @@ fn a_connection_in_time_wait_is_reopened_by_a_syn() {
     let mut pair = pair();
     let listener = listen(&mut pair);
     let local = at(Side::Left, 5_000);
-    let options = ConnectOptions { local: Some(local), ..ConnectOptions::default() };
+    let options = ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() };
     for round in 0..5 {
         let now = pair.now;
         let left = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options).unwrap();
         pair.run_for(Duration::from_millis(10));
         let (right, peer) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
-        assert_eq!(peer, local, "round {round}");
+        assert_eq!(peer, local.into(), "round {round}");
         close(&mut pair, left, right);
     }
     assert_eq!(pair.stack(Side::Right).counters().tcp_extra.time_wait_recycled, 4);
@@ -376,7 +376,7 @@ fn each_connection_in_time_wait_ends_on_time() {
     let msl = [30, 30, 5, 30, 30];
     let locals = [5_000, 5_001, 5_002, 5_003, 5_004].map(|port| at(Side::Left, port));
     let options = |number: usize| ConnectOptions {
-        local: Some(locals[number]),
+        local: Some(locals[number].into()),
         config: Some(Config { msl: seconds(msl[number]), ..Config::modern() }),
         ..ConnectOptions::default()
     };
@@ -409,7 +409,11 @@ fn each_connection_in_time_wait_ends_on_time() {
         pair.run_for(ends[number].since(pair.now));
         let now = pair.now;
         let again = pair.stack(Side::Left).tcp_connect(now, at(Side::Right, 9), &options(number));
-        assert_eq!(again, Err(Error::AddressInUse(locals[number])), "{number} is in TIME-WAIT");
+        assert_eq!(
+            again,
+            Err(Error::AddressInUse(locals[number].into())),
+            "{number} is in TIME-WAIT"
+        );
         // Records in the queue may be extended by a sixteenth.
         let longer = Duration::from_millis(if number == 2 { 10 } else { 1_900 });
         pair.run_for(longer);
@@ -457,14 +461,14 @@ fn exhausted_ephemeral_ports_are_an_error_and_used_ports_are_skipped() {
     };
     ports.sort_unstable();
     assert_eq!(ports, [40_000, 40_001, 40_003, 40_004]);
-    assert_eq!(error, Error::PortsExhausted(remote));
+    assert_eq!(error, Error::PortsExhausted(remote.into()));
     let local = at(Side::Left, 40_000);
     let again = stack.tcp_connect(
         now,
         remote,
-        &ConnectOptions { local: Some(local), ..ConnectOptions::default() },
+        &ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() },
     );
-    assert_eq!(again, Err(Error::AddressInUse(local)));
+    assert_eq!(again, Err(Error::AddressInUse(local.into())));
     // Another destination port has its own range.
     assert!(stack.tcp_connect(now, at(Side::Right, 10), &ConnectOptions::default()).is_ok());
 }
@@ -476,22 +480,23 @@ fn invalid_calls_are_refused_with_a_reason() {
     let stack = pair.stack(Side::Left);
     for invalid in ["192.0.2.255:9", "255.255.255.255:9", "224.0.0.1:9", "0.0.0.0:9", "192.0.2.2:0"]
     {
-        let invalid = invalid.parse().unwrap();
+        let invalid: SocketAddrV4 = invalid.parse().unwrap();
         let refused = stack.tcp_connect(now, invalid, &ConnectOptions::default());
-        assert_eq!(refused, Err(Error::InvalidDestination(invalid)));
+        assert_eq!(refused, Err(Error::InvalidDestination(invalid.into())));
     }
-    let foreign = ConnectOptions { local: Some(at(Side::Right, 0)), ..ConnectOptions::default() };
+    let foreign =
+        ConnectOptions { local: Some(at(Side::Right, 0).into()), ..ConnectOptions::default() };
     let refused = stack.tcp_connect(now, at(Side::Right, 9), &foreign);
-    assert_eq!(refused, Err(Error::AddressNotOurs(Side::Right.address())));
+    assert_eq!(refused, Err(Error::AddressNotOurs(Side::Right.address().into())));
     // RFC 1122 §3.2.1.3 (g): a loopback address must not appear outside a host.
     let loopback = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
-    let within = ConnectOptions { local: Some(loopback), ..ConnectOptions::default() };
+    let within = ConnectOptions { local: Some(loopback.into()), ..ConnectOptions::default() };
     let refused = stack.tcp_connect(now, at(Side::Right, 9), &within);
-    assert_eq!(refused, Err(Error::Loopback(Ipv4Addr::LOCALHOST)));
+    assert_eq!(refused, Err(Error::Loopback(Ipv4Addr::LOCALHOST.into())));
     assert!(stack.tcp_connect(now, at(Side::Left, 9), &within).is_ok());
     let listener = stack.tcp_listen(at(Side::Left, 9), &ListenOptions::default()).unwrap();
     let again = stack.tcp_listen(at(Side::Left, 9), &ListenOptions::default());
-    assert_eq!(again, Err(Error::AddressInUse(at(Side::Left, 9))));
+    assert_eq!(again, Err(Error::AddressInUse(at(Side::Left, 9).into())));
     stack.tcp_listen_close(now, listener).unwrap();
     assert!(stack.tcp_listen(at(Side::Left, 9), &ListenOptions::default()).is_ok());
     assert_eq!(stack.tcp_listen_addr(listener), Err(Error::Closed));
@@ -509,7 +514,8 @@ fn an_abort_resets_the_peer() {
     let counters = pair.stack(Side::Left).counters().tcp;
     assert_eq!((counters.out_resets, counters.established_resets), (1, 1));
     // The application of the peer has not closed the handle, but the port is free.
-    let options = ConnectOptions { local: Some(at(Side::Right, 9)), ..ConnectOptions::default() };
+    let options =
+        ConnectOptions { local: Some(at(Side::Right, 9).into()), ..ConnectOptions::default() };
     assert!(pair.stack(Side::Right).tcp_connect(now, at(Side::Left, 7), &options).is_ok());
 }
 

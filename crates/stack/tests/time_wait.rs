@@ -27,7 +27,7 @@ fn seconds(count: u64) -> Duration {
 fn options(port: u16, msl: u64) -> ConnectOptions {
     let config = Some(Config { msl: seconds(msl), ..Config::modern() });
     ConnectOptions {
-        local: Some(SocketAddrV4::new(Side::Left.address(), port)),
+        local: Some(SocketAddrV4::new(Side::Left.address(), port).into()),
         config,
         ..ConnectOptions::default()
     }

@@ -22,7 +22,7 @@ mod wire;
 pub use access::Access;
 pub use connections::{Connections, End};
 pub use network::{Fate, Line, Narrow, Network};
-pub use pair::{Pair, Setup, Side};
+pub use pair::{Pair, Setup, Side, ipv4_end};
 pub use script::{Notation, Script, Sent, pattern};
 pub use test_link::TestLink;
 pub use transfer::Transfer;

@@ -6,7 +6,7 @@ use linerate_stack::{Capabilities, Host, Medium, Stack, StackConfig, Turn};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Ipv4Cidr, Ipv4Header, Ipv4Packet, MacAddress};
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 /// One of the two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +49,19 @@ impl Side {
     #[must_use]
     pub fn config(self) -> StackConfig {
         let Some(cidr) = Ipv4Cidr::new(self.address(), 24) else { panic!("a prefix of 24 bits") };
-        StackConfig::new(self.mac(), cidr)
+        StackConfig::new(self.mac(), cidr.into())
+    }
+}
+
+/// Returns an end that is known to have an IPv4 address.
+///
+/// # Panics
+/// If it has an IPv6 address.
+#[must_use]
+pub fn ipv4_end(end: SocketAddr) -> SocketAddrV4 {
+    match end {
+        SocketAddr::V4(end) => end,
+        SocketAddr::V6(end) => panic!("{end} is an end over IPv6"),
     }
 }
 

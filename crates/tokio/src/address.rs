@@ -73,37 +73,13 @@ impl ToSocketAddrs for (String, u16) {
     }
 }
 
-/// Returns the IPv4 address. IPv4-mapped IPv6 addresses (`::ffff:192.0.2.1`) are converted.
-pub(crate) fn ipv4(address: SocketAddr) -> Result<SocketAddrV4, Error> {
-    match address {
-        SocketAddr::V4(address) => Ok(address),
-        SocketAddr::V6(address) => match address.ip().to_ipv4_mapped() {
-            Some(ip) => Ok(SocketAddrV4::new(ip, address.port())),
-            None => Err(Error::Ipv6(address)),
-        },
-    }
-}
-
-/// Returns the IPv4 addresses, of which there is at least one.
-pub(crate) fn usable(addresses: &[SocketAddr]) -> Result<Vec<SocketAddrV4>, Error> {
-    let mut unsupported = Error::NoAddress;
-    let mut usable = Vec::new();
-    for &address in addresses {
-        match ipv4(address) {
-            Ok(address) => usable.push(address),
-            Err(error) => unsupported = error,
-        }
-    }
-    if usable.is_empty() { Err(unsupported) } else { Ok(usable) }
-}
-
-/// Calls `attempt` with each IPv4 address until one succeeds. Returns the last failure if all fail.
+/// Calls `attempt` with each address until one succeeds. Returns the last failure if all fail.
 pub(crate) fn try_each<T>(
     addresses: &[SocketAddr],
-    mut attempt: impl FnMut(SocketAddrV4) -> io::Result<T>,
+    mut attempt: impl FnMut(SocketAddr) -> io::Result<T>,
 ) -> io::Result<T> {
     let mut outcome = Err(Error::NoAddress.into());
-    for address in usable(addresses)? {
+    for &address in addresses {
         outcome = attempt(address);
         if outcome.is_ok() {
             break;

@@ -2,7 +2,6 @@
 
 use linerate_stack::{LinkError, SMALLEST_MTU};
 use std::io::{self, ErrorKind};
-use std::net::SocketAddrV6;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -13,9 +12,6 @@ pub enum Error {
     /// An error of the host, the peer or the network.
     #[error(transparent)]
     Host(#[from] linerate_stack::Error),
-    /// The application gave an IPv6 address.
-    #[error("{0} is an IPv6 address, and this host supports IPv4 only: give an IPv4 address")]
-    Ipv6(SocketAddrV6),
     /// The application gave no address.
     #[error("no address was given: give at least one")]
     NoAddress,
@@ -72,7 +68,6 @@ impl Error {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Host(error) => kind_of(*error),
-            Self::Ipv6(_) => ErrorKind::Unsupported,
             Self::NoAddress | Self::NarrowLink(_) => ErrorKind::InvalidInput,
             Self::UnknownName(_) => ErrorKind::NotFound,
             Self::NoHost => ErrorKind::AddrNotAvailable,
@@ -94,6 +89,7 @@ const fn kind_of(error: linerate_stack::Error) -> ErrorKind {
         }
         Host::NoRoute(_) => ErrorKind::NetworkUnreachable,
         Host::InvalidDestination(_)
+        | Host::OtherVersion { .. }
         | Host::Loopback(_)
         | Host::MessageTooLong { .. }
         | Host::OtherShard { .. } => ErrorKind::InvalidInput,

@@ -13,7 +13,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::marker::PhantomData;
-use std::net::{IpAddr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -314,12 +314,12 @@ pub struct SocketEntry {
 
 impl SocketEntry {
     fn of(id: SocketId, stack: &Stack) -> Option<Self> {
-        let entry = |protocol, local: SocketAddrV4, peer: Option<SocketAddrV4>, state| Self {
+        let entry = |protocol, local: SocketAddr, peer: Option<SocketAddr>, state| Self {
             protocol,
             received: 0,
             unacknowledged: 0,
-            local: local.into(),
-            peer: peer.map(SocketAddr::from),
+            local,
+            peer,
             state,
         };
         Some(match id {

@@ -1,32 +1,22 @@
 //! Recognition of an ACK that follows another one of the same flow in a batch.
 //!
-//! The ACKs for a bulk transfer differ in the acknowledgement number, the window, both checksums
-//! and the identification. Everything else is compared in a few words and not parsed again, as by
-//! [`NextPacket`](crate::NextPacket).
+//! The ACKs for a bulk transfer differ in the acknowledgement number, the window, the checksums,
+//! and with IPv4 the identification. Everything else is compared in a few words and not parsed
+//! again, as by [`NextPacket`](crate::NextPacket).
 
-use crate::next_packet::{HEADERS, is_like, is_timestamped, words};
+use crate::next_packet::is_timestamped;
 use crate::plain_packet::{PlainPacket, add, is_valid};
-use crate::{Ipv4Header, Segment, SeqNum};
-
-/// The bits that may differ in each eight bytes of the headers: in the first and second the
-/// identification and the header checksum, in the fourth the acknowledgement, in the fifth the
-/// window and the segment's checksum.
-const MAY_DIFFER: [u64; 5] = [
-    u64::from_ne_bytes([0, 0, 0, 0, 0xff, 0xff, 0, 0]),
-    u64::from_ne_bytes([0, 0, 0xff, 0xff, 0, 0, 0, 0]),
-    0,
-    u64::from_ne_bytes([0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]),
-    u64::from_ne_bytes([0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0]),
-];
+use crate::version::{IpVersion, TIMESTAMPED, V4, word_at};
+use crate::{Segment, SeqNum};
 
 /// The offset of the fields that differ in the TCP header.
-const SEQ: usize = Ipv4Header::LENGTH + 4;
+const SEQ: usize = 4;
 
 /// The headers of the last ACK.
 #[derive(Clone, Copy, Debug)]
-pub struct NextAck {
+pub struct NextAck<V: IpVersion = V4> {
     /// The IP and TCP headers. The IP header is zero if no packet can match.
-    headers: [u8; HEADERS],
+    headers: V::Headers,
     /// The length of the TCP header in bytes.
     length: usize,
 }
@@ -39,18 +29,18 @@ pub struct LaterAck {
     words: [u64; 2],
 }
 
-impl NextAck {
+impl<V: IpVersion> NextAck<V> {
     /// Prepares for the ACK after `packet`, which is intact. No packet matches unless the TCP
     /// header of `packet` has timestamps and no other option. Returns `None` if the header is
     /// longer.
     #[inline(always)]
     #[must_use]
-    pub fn after(packet: &PlainPacket<'_>) -> Option<Self> {
+    pub fn after(packet: &PlainPacket<'_, V>) -> Option<Self> {
         // The common case: a copy of constant length.
-        if let Ok(&headers) = <&[u8; HEADERS]>::try_from(packet.bytes())
-            && is_timestamped(&headers)
+        if let Some((&headers, [])) = V::split(packet.bytes())
+            && is_timestamped::<V>(&headers)
         {
-            return Some(Self { headers, length: HEADERS - Ipv4Header::LENGTH });
+            return Some(Self { headers, length: TIMESTAMPED });
         }
         Self::after_segment(packet.segment())
     }
@@ -60,8 +50,8 @@ impl NextAck {
     #[inline]
     #[must_use]
     pub fn after_segment(bytes: &[u8]) -> Option<Self> {
-        let mut headers = [0; HEADERS];
-        headers[Ipv4Header::LENGTH..].get_mut(..bytes.len())?.copy_from_slice(bytes);
+        let mut headers = V::NO_HEADERS;
+        headers.as_mut()[V::HEADER..].get_mut(..bytes.len())?.copy_from_slice(bytes);
         Some(Self { headers, length: bytes.len() })
     }
 
@@ -69,33 +59,40 @@ impl NextAck {
     #[inline]
     #[must_use]
     pub fn last_segment(&self) -> Option<Segment<'_>> {
-        Segment::parse(self.headers[Ipv4Header::LENGTH..].get(..self.length)?).ok()
+        Segment::parse(self.headers.as_ref()[V::HEADER..].get(..self.length)?).ok()
     }
 
     /// Parses the packet at the start of `bytes`, if it is intact and matches the last one.
     #[inline(always)]
     #[must_use]
     pub fn read(&self, bytes: &[u8]) -> Option<LaterAck> {
-        let headers = bytes.first_chunk::<HEADERS>()?;
-        if !is_like(&self.headers, headers, &MAY_DIFFER) {
+        let (headers, _) = V::split(bytes)?;
+        if !V::is_later_ack(&self.headers, headers) {
             return None;
         }
-        let (known, found) = (words(&self.headers), words(headers));
+        let (known, found) = (varying::<V>(&self.headers), varying::<V>(headers));
         // The last ACK was intact, so the words that may differ must have the same sum.
-        if !is_valid(add(!add(known[3], known[4]), add(found[3], found[4]))) {
+        if !is_valid(add(!add(known[0], known[1]), add(found[0], found[1]))) {
             return None;
         }
-        Some(LaterAck { words: [found[3], found[4]] })
+        Some(LaterAck { words: found })
     }
 
     /// Makes `later` the last ACK.
     #[inline(always)]
     pub fn take(&mut self, later: LaterAck) {
-        for (place, word) in self.headers[SEQ..].as_chunks_mut::<8>().0.iter_mut().zip(later.words)
-        {
+        let places = self.headers.as_mut()[V::HEADER + SEQ..].as_chunks_mut::<8>().0;
+        for (place, word) in places.iter_mut().zip(later.words) {
             *place = word.to_ne_bytes();
         }
     }
+}
+
+/// Returns the words of the TCP header that vary.
+#[inline(always)]
+fn varying<V: IpVersion>(headers: &V::Headers) -> [u64; 2] {
+    let headers = headers.as_ref();
+    [SEQ, SEQ + 8].map(|at| word_at(headers, V::HEADER + at))
 }
 
 impl LaterAck {
@@ -111,8 +108,11 @@ impl LaterAck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ipv4Packet, Protocol, Sum, TcpFlags, TcpHeader, Timestamps};
-    use core::net::Ipv4Addr;
+    use crate::version::{TIMESTAMPED_V4 as HEADERS, V6};
+    use crate::{
+        Ipv4Header, Ipv4Packet, Ipv6Header, Protocol, Sum, TcpFlags, TcpHeader, Timestamps,
+    };
+    use core::net::{Ipv4Addr, Ipv6Addr};
     use proptest::prelude::*;
 
     /// Returns an acknowledgement, and six bytes of padding.
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn after(bytes: &[u8]) -> NextAck {
-        NextAck::after(&PlainPacket::read(bytes).unwrap()).unwrap()
+        NextAck::after(&PlainPacket::<V4>::read(bytes).unwrap()).unwrap()
     }
 
     #[test]
@@ -191,10 +191,10 @@ mod tests {
     #[test]
     fn none_is_like_what_has_no_timestamps_or_of_which_the_packet_is_not_known() {
         let bytes = packet(60, 900, 0);
-        let unknown = NextAck::after_segment(&bytes[Ipv4Header::LENGTH..HEADERS]).unwrap();
+        let unknown = NextAck::<V4>::after_segment(&bytes[Ipv4Header::LENGTH..HEADERS]).unwrap();
         assert!(unknown.read(&bytes).is_none());
         assert_eq!(unknown.last_segment().map(|last| last.ack), Some(SeqNum::new(60)));
-        assert!(NextAck::after_segment(&bytes[Ipv4Header::LENGTH..HEADERS + 1]).is_none());
+        assert!(NextAck::<V4>::after_segment(&bytes[Ipv4Header::LENGTH..HEADERS + 1]).is_none());
         let mut bare = bytes;
         bare[2..4].copy_from_slice(&40_u16.to_be_bytes());
         bare[Ipv4Header::LENGTH + 12] = 5 << 4;
@@ -202,6 +202,43 @@ mod tests {
         let next = after(&bare);
         assert!(next.read(&bare).is_none());
         assert_eq!(next.last_segment().map(|last| last.options.len()), Some(0));
+    }
+
+    /// Returns an acknowledgement over IPv6.
+    fn ipv6_packet(ack: u32, window: u16) -> [u8; HEADERS + 20] {
+        let [source, destination] = [Ipv6Addr::from_bits(7 << 90), Ipv6Addr::from_bits(9 << 80)];
+        let header = Ipv6Header::new(source, destination, Protocol::TCP);
+        let mut bytes = [0; HEADERS + 20];
+        header.emit(TIMESTAMPED, &mut bytes);
+        let segment = &mut bytes[Ipv6Header::LENGTH..];
+        let tcp = TcpHeader {
+            seq: SeqNum::new(5),
+            ack: SeqNum::new(ack),
+            flags: TcpFlags::ACK,
+            window,
+            ..TcpHeader::default()
+        };
+        tcp.emit_timestamped(Timestamps { value: 3, echo: 4 }, segment);
+        let sum = Sum::of(segment);
+        TcpHeader::fill_checksum(segment, header.pseudo_header(Protocol::TCP, TIMESTAMPED), sum);
+        bytes
+    }
+
+    #[test]
+    fn ipv6_acknowledgements_are_read_and_every_other_bit_is_refused() {
+        let first = ipv6_packet(60, 900);
+        let mut next = NextAck::after(&PlainPacket::<V6>::read(&first).unwrap()).unwrap();
+        for (at, bit) in (0..HEADERS + 20).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+            let mut bytes = ipv6_packet(61, 900);
+            bytes[at] ^= 1 << bit;
+            assert!(next.read(&bytes).is_none(), "bit {bit} of byte {at}");
+        }
+        for (ack, window) in [(61, 900), (7_000, 3)] {
+            let later = next.read(&ipv6_packet(ack, window)).unwrap();
+            next.take(later);
+            let last = next.last_segment().unwrap();
+            assert_eq!((last.ack, last.window), (SeqNum::new(ack), window));
+        }
     }
 
     proptest! {

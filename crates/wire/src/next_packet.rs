@@ -1,41 +1,28 @@
 //! Recognition of a data packet that continues a GRO run.
 //!
-//! The packets of a bulk transfer differ in the sequence number, both checksums, the identification
-//! and PSH. Everything else is compared in a few words and not parsed again: the packet before was
-//! valid, so a packet like it is valid if the fields that differ are.
+//! The packets of a bulk transfer differ in the sequence number, the checksums, PSH, and with IPv4
+//! the identification. Everything else is compared in a few words and not parsed again: the packet
+//! before was valid, so a packet like it is valid if the fields that differ are.
 
 use crate::checksum::copy_and_sum;
 use crate::layout::{half, word};
-use crate::plain_packet::{PlainPacket, add, is_valid, low_word};
-use crate::{Ipv4Header, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
+use crate::plain_packet::{PlainPacket, add, is_valid};
+use crate::version::{IpVersion, TIMESTAMPED, V4, word_at};
+use crate::{Segment, SeqNum, Sum, TcpHeader};
 
-/// The length of both headers with timestamps and no other option, in bytes.
-pub(crate) const HEADERS: usize =
-    Ipv4Header::LENGTH + TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
-/// The offsets of the sequence number and of the control bits in the headers.
-const SEQ: usize = Ipv4Header::LENGTH + 4;
-const FLAGS: usize = Ipv4Header::LENGTH + 13;
-/// The byte with the data offset of such a TCP header.
-const OFFSET: u8 = 8 << 4;
-
-/// The bits that may differ in each eight bytes of the headers: in the first and second the
-/// identification and the header checksum, in the fifth PSH and the segment's checksum.
-const MAY_DIFFER: [u64; 5] = [
-    u64::from_ne_bytes([0, 0, 0, 0, 0xff, 0xff, 0, 0]),
-    u64::from_ne_bytes([0, 0, 0xff, 0xff, 0, 0, 0, 0]),
-    0,
-    0,
-    u64::from_ne_bytes([0, PUSH, 0, 0, 0xff, 0xff, 0, 0]),
-];
-
-#[allow(clippy::cast_possible_truncation, reason = "the flag is in the lower eight bits")]
-const PUSH: u8 = TcpFlags::PSH.bits() as u8;
+/// The offsets of the sequence number, of the byte with the data offset, and of the control bits in
+/// the TCP header.
+const SEQ: usize = 4;
+const OFFSET: usize = 12;
+const FLAGS: usize = 13;
+/// The byte with the data offset of a TCP header with timestamps and no other option.
+const WITH_TIMESTAMPS: u8 = 8 << 4;
 
 /// The expected headers of the next packet in a run.
 #[derive(Clone, Copy, Debug)]
-pub struct NextPacket {
+pub struct NextPacket<V: IpVersion = V4> {
     /// The headers of the last packet, with the sequence number of the next one.
-    headers: [u8; HEADERS],
+    headers: V::Headers,
     /// The bytes of data in each packet.
     length: usize,
     /// The sum over the varying fields of an intact segment, and over what shares their words.
@@ -52,18 +39,21 @@ pub struct PacketOfRun<'a> {
     pub data: &'a [u8],
 }
 
-impl NextPacket {
+impl<V: IpVersion> NextPacket<V> {
+    /// The length of the headers in bytes.
+    const HEADERS: usize = V::HEADER + TIMESTAMPED;
+
     /// Begins a run after `packet`, which is intact and whose data have the sum `data`. Returns
     /// `None` unless its TCP header has timestamps and no other option.
     #[inline(always)]
     #[must_use]
-    pub fn after(packet: &PlainPacket<'_>, data: Sum) -> Option<Self> {
-        let (&headers, rest) = packet.bytes().split_first_chunk::<HEADERS>()?;
-        if !is_timestamped(&headers) {
+    pub fn after(packet: &PlainPacket<'_, V>, data: Sum) -> Option<Self> {
+        let (&headers, rest) = V::split(packet.bytes())?;
+        if !is_timestamped::<V>(&headers) {
             return None;
         }
-        let words = words(&headers);
-        let mut next = Self { headers, length: rest.len(), sum: own_sum(&words, data) };
+        let sum = add(varying_sum::<V>(&headers), data.native().into());
+        let mut next = Self { headers, length: rest.len(), sum };
         next.count();
         Some(next)
     }
@@ -79,15 +69,15 @@ impl NextPacket {
     #[inline(always)]
     #[must_use]
     pub fn last_segment(&self) -> Option<Segment<'_>> {
-        let segment = Segment::parse(&self.headers[Ipv4Header::LENGTH..]).ok()?;
+        let segment = Segment::parse(&self.headers.as_ref()[V::HEADER..]).ok()?;
         Some(Segment { seq: segment.seq - self.data_length(), ..segment })
     }
 
     /// Returns addresses and ports of the packets, like [`PlainPacket::ends`].
     #[inline(always)]
     #[must_use]
-    pub fn ends(&self) -> [u8; 12] {
-        self.headers[12..].first_chunk().copied().unwrap_or_default()
+    pub fn ends(&self) -> V::Ends {
+        V::ends_of(&self.headers)
     }
 
     /// Returns SEG.SEQ of the next packet, and its data offset and control bits. PSH is assumed to
@@ -95,7 +85,7 @@ impl NextPacket {
     #[inline(always)]
     #[must_use]
     pub fn next_header(&self) -> (SeqNum, u16) {
-        let fixed: &[u8; TcpHeader::LENGTH] = match self.headers[Ipv4Header::LENGTH..].first_chunk()
+        let fixed: &[u8; TcpHeader::LENGTH] = match self.headers.as_ref()[V::HEADER..].first_chunk()
         {
             Some(fixed) => fixed,
             None => unreachable!("both headers are there"),
@@ -107,17 +97,20 @@ impl NextPacket {
     #[inline(always)]
     #[must_use]
     pub const fn packet_length(&self) -> usize {
-        HEADERS + self.length
+        Self::HEADERS + self.length
     }
 
     /// Parses the packet that fills `bytes`, if it continues the run.
     #[inline(always)]
     #[must_use]
     pub fn read<'a>(&self, bytes: &'a [u8]) -> Option<PacketOfRun<'a>> {
-        let (headers, data) = bytes.split_first_chunk::<HEADERS>()?;
-        let is_next = data.len() == self.length && is_like(&self.headers, headers, &MAY_DIFFER);
-        let words = words(headers);
-        is_next.then(|| PacketOfRun { sum: add(words[3], words[4]), flags: headers[FLAGS], data })
+        let (headers, data) = V::split(bytes)?;
+        let is_next = data.len() == self.length && V::is_next_data(&self.headers, headers);
+        is_next.then(|| PacketOfRun {
+            sum: varying_sum::<V>(headers),
+            flags: headers.as_ref()[V::HEADER + FLAGS],
+            data,
+        })
     }
 
     /// Copies the data of `packet` to `to`, and returns whether the packet is intact. If so, it
@@ -132,7 +125,7 @@ impl NextPacket {
         let sum = add(sum, copy_and_sum(data, to).native().into());
         let is_intact = is_valid(add(!self.sum, sum));
         if is_intact {
-            self.headers[FLAGS] = flags;
+            self.headers.as_mut()[V::HEADER + FLAGS] = flags;
             self.count();
         }
         is_intact
@@ -142,7 +135,7 @@ impl NextPacket {
     #[inline(always)]
     fn count(&mut self) {
         let length = self.data_length();
-        if let Some(place) = self.headers[SEQ..].first_chunk_mut() {
+        if let Some(place) = self.headers.as_mut()[V::HEADER + SEQ..].first_chunk_mut() {
             *place = u32::from_be_bytes(*place).wrapping_add(length).to_be_bytes();
         }
     }
@@ -160,69 +153,26 @@ impl NextPacket {
 
 /// Does the TCP header have the length of one with only timestamps?
 #[inline(always)]
-pub(crate) const fn is_timestamped(headers: &[u8; HEADERS]) -> bool {
-    headers[Ipv4Header::LENGTH + 12] & 0xf0 == OFFSET
+pub(crate) fn is_timestamped<V: IpVersion>(headers: &V::Headers) -> bool {
+    headers.as_ref()[V::HEADER + OFFSET] & 0xf0 == WITH_TIMESTAMPS
 }
 
-/// Returns the words of the headers, except the last four bytes.
+/// Returns the sum over the varying fields of a TCP header: sequence and acknowledgement number,
+/// control bits, window, checksum and what shares their words.
 #[inline(always)]
-pub(crate) fn words(headers: &[u8; HEADERS]) -> [u64; 6] {
-    let (words, _) = headers.as_chunks::<8>();
-    core::array::from_fn(|at| u64::from_ne_bytes(words[at]))
-}
-
-/// Do the headers in `found` differ from the valid ones in `known` only in the bits that
-/// `may_differ` in their first five words, and is the IP header valid?
-#[inline(always)]
-pub(crate) fn is_like(known: &[u8; HEADERS], found: &[u8; HEADERS], may_differ: &[u64; 5]) -> bool {
-    // The IP header hardly ever differs at all.
-    let same = [0, 0, may_differ[2], may_differ[3], may_differ[4]];
-    differ_only(known, found, &same)
-        || (differ_only(known, found, may_differ) && is_header_intact(found))
-}
-
-/// Do the headers differ in no other bits?
-#[inline(always)]
-fn differ_only(known: &[u8; HEADERS], found: &[u8; HEADERS], may_differ: &[u64; 5]) -> bool {
-    let (known_words, found_words) = (words(known), words(found));
-    let differs = |at: usize| known_words[at] ^ found_words[at];
-    let must_be_same = |at: usize| differs(at) & !may_differ[at];
-    let wrong = must_be_same(0)
-        | must_be_same(1)
-        | must_be_same(2)
-        | must_be_same(3)
-        | must_be_same(4)
-        | differs(5)
-        | (options(known) ^ options(found));
-    wrong == 0
-}
-
-/// Is the checksum of the IP header right? Out of line, since the IP header hardly ever differs.
-#[cold]
-#[inline(never)]
-fn is_header_intact(headers: &[u8; HEADERS]) -> bool {
-    let [first, second, third, ..] = words(headers);
-    is_valid(add(add(first, second), low_word(third.to_ne_bytes())))
-}
-
-/// Returns the last eight bytes of the headers.
-#[inline(always)]
-fn options(headers: &[u8; HEADERS]) -> u64 {
-    headers.last_chunk().copied().map_or(0, u64::from_ne_bytes)
-}
-
-/// Returns the sum over the varying fields of a segment: sequence number, control bits, checksum
-/// and data.
-#[inline(always)]
-fn own_sum(words: &[u64; 6], data: Sum) -> u64 {
-    add(add(words[3], words[4]), data.native().into())
+pub(crate) fn varying_sum<V: IpVersion>(headers: &V::Headers) -> u64 {
+    let headers = headers.as_ref();
+    add(word_at(headers, V::HEADER + SEQ), word_at(headers, V::HEADER + OFFSET))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ipv4Packet, Protocol, Timestamps, TypeOfService};
-    use core::net::Ipv4Addr;
+    use crate::version::{TIMESTAMPED_V4 as HEADERS, V6};
+    use crate::{
+        Ipv4Header, Ipv4Packet, Ipv6Header, Protocol, TcpFlags, Timestamps, TypeOfService,
+    };
+    use core::net::{Ipv4Addr, Ipv6Addr};
     use proptest::prelude::*;
 
     const DATA: usize = 40;
@@ -270,7 +220,7 @@ mod tests {
     }
 
     fn after(bytes: &[u8]) -> Option<NextPacket> {
-        let packet = PlainPacket::read(bytes).unwrap();
+        let packet = PlainPacket::<V4>::read(bytes).unwrap();
         let data = packet.copy_intact(&mut [0; DATA]).unwrap();
         NextPacket::after(&packet, data)
     }
@@ -313,7 +263,7 @@ mod tests {
         for (at, bit) in (0..HEADERS).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
             let mut bytes = packet(100, 0, ACK);
             bytes[at] ^= 1 << bit;
-            let is_push = (at, 1 << bit) == (FLAGS, PUSH);
+            let is_push = (at, 1 << bit) == (V4::HEADER + FLAGS, 8);
             assert_eq!(
                 read(&bytes),
                 matches!(at, 36 | 37) || is_push,
@@ -326,8 +276,9 @@ mod tests {
                 let mut bytes = bytes;
                 bytes[other] ^= 1 << bit;
                 mend_packet(&mut bytes);
-                let is_push = is_push || (other, 1 << bit) == (FLAGS, PUSH);
-                let both = [at, other].map(|at| may_differ(at) || (is_push && at == FLAGS));
+                let is_push = is_push || (other, 1 << bit) == (V4::HEADER + FLAGS, 8);
+                let both =
+                    [at, other].map(|at| may_differ(at) || (is_push && at == V4::HEADER + FLAGS));
                 assert_eq!(read(&bytes), both == [true; 2], "bit {bit} of bytes {at} and {other}");
             }
         }
@@ -342,8 +293,57 @@ mod tests {
             let mut bytes = packet(60, 0, ACK);
             bytes[32] = words << 4;
             mend_segment(&mut bytes);
-            let packet = PlainPacket::read(&bytes).unwrap();
+            let packet = PlainPacket::<V4>::read(&bytes).unwrap();
             assert!(NextPacket::after(&packet, Sum::default()).is_none());
+        }
+    }
+
+    /// Returns a packet of IPv6 with this sequence number.
+    fn ipv6_packet(seq: u32, flags: TcpFlags) -> [u8; LENGTH + 20] {
+        let [source, destination] = [Ipv6Addr::from_bits(7 << 90), Ipv6Addr::from_bits(9 << 80)];
+        let header = Ipv6Header::new(source, destination, Protocol::TCP);
+        let mut bytes = [0xee; LENGTH + 20];
+        let length = LENGTH - Ipv4Header::LENGTH;
+        header.emit(length, &mut bytes);
+        let segment = &mut bytes[Ipv6Header::LENGTH..];
+        let tcp = TcpHeader {
+            seq: SeqNum::new(seq),
+            ack: SeqNum::new(7),
+            flags,
+            window: 900,
+            ..TcpHeader::default()
+        };
+        tcp.emit_timestamped(Timestamps { value: 3, echo: 4 }, segment);
+        let sum = Sum::of(segment);
+        TcpHeader::fill_checksum(segment, header.pseudo_header(Protocol::TCP, length), sum);
+        bytes
+    }
+
+    #[test]
+    fn ipv6_packets_continue_a_run_and_every_other_bit_ends_it() {
+        let first = ipv6_packet(60, ACK);
+        let plain = PlainPacket::<V6>::read(&first).unwrap();
+        let data = plain.copy_intact(&mut [0; DATA]).unwrap();
+        let mut next = NextPacket::after(&plain, data).unwrap();
+        for (at, bit) in (0..HEADERS + 20).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+            let mut bytes = ipv6_packet(100, ACK);
+            bytes[at] ^= 1 << bit;
+            let is_checksum = matches!(at, 56 | 57);
+            let is_push = (at, 1 << bit) == (V6::HEADER + FLAGS, 8);
+            assert_eq!(next.read(&bytes).is_some(), is_checksum || is_push, "{bit} of {at}");
+            if let Some(found) = next.read(&bytes) {
+                assert!(!next.take(found, &mut [0; DATA]), "the checksum is wrong");
+            }
+        }
+        for seq in [100, 140] {
+            let bytes = ipv6_packet(seq, ACK | TcpFlags::PSH);
+            let mut data = [0; DATA];
+            let found = next.read(&bytes).unwrap();
+            assert!(next.take(found, &mut data));
+            assert_eq!(data, bytes[HEADERS + 20..]);
+            assert_eq!(next.ends(), bytes[8..44]);
+            let last = next.last_segment().unwrap();
+            assert_eq!((last.seq, last.flags()), (SeqNum::new(seq), ACK | TcpFlags::PSH));
         }
     }
 

@@ -1,66 +1,50 @@
-//! A fast parser for the most common packets: unfragmented IPv4 without options, with a TCP
-//! segment.
+//! A fast parser for the most common packets: IPv4 without options and fragmentation, or IPv6 without
+//! extension headers, with a TCP segment.
 
 use crate::checksum::{SHORT, copy_and_sum, sum_short};
-use crate::ipv4::fixed_header;
-use crate::{Ipv4Header, Protocol, Sum, TcpHeader, TcpOptions, TypeOfService};
+use crate::version::{IpVersion, TIMESTAMPED, V4};
+use crate::{Ipv4Header, Protocol, Sum, TcpHeader, TypeOfService};
+use core::marker::PhantomData;
 
-/// A mask for version, header length and fragment fields in the first eight bytes.
-const SHAPE: u64 = u64::from_ne_bytes([0xff, 0, 0, 0, 0, 0, 0x3f, 0xff]);
-/// Version 4, a header of five words, no fragment.
-const PLAIN: u64 = u64::from_ne_bytes([0x45, 0, 0, 0, 0, 0, 0, 0]);
-
-/// The length of both headers without options, in bytes.
-const HEADERS: usize = Ipv4Header::LENGTH + TcpHeader::LENGTH;
-
-/// The length of a TCP header whose only option is timestamps, in bytes.
-const TIMESTAMPED: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
-
-/// A TCP packet without IP options, fragmentation and padding. Fields are parsed when they are
-/// asked for.
+/// A TCP packet of one IP version, without IP options, extension headers, fragmentation and
+/// padding. Fields are parsed when they are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlainPacket<'a> {
+pub struct PlainPacket<'a, V: IpVersion = V4> {
     /// Invariant: at least both headers.
     bytes: &'a [u8],
+    version: PhantomData<V>,
 }
 
-impl<'a> PlainPacket<'a> {
+impl<'a, V: IpVersion> PlainPacket<'a, V> {
+    /// The length of both headers without options, in bytes.
+    const HEADERS: usize = V::HEADER + TcpHeader::LENGTH;
+
     /// Parses the packet at the start of `bytes`. Returns `None` for packets of another shape and
-    /// for malformed ones; [`crate::Ipv4Packet::parse`] distinguishes them, and accepts every
-    /// packet that this function accepts.
+    /// for malformed ones; [`crate::Ipv4Packet::parse`] and [`crate::Ipv6Packet::parse`]
+    /// distinguish them, and accept every packet that this function accepts.
     #[inline(always)]
     #[must_use]
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
-        let head = bytes.first_chunk::<HEADERS>()?;
-        let (words, _) = head.as_chunks::<8>();
-        let first = u64::from_ne_bytes(words[0]);
-        if first & SHAPE != PLAIN || head[9] != Protocol::TCP.number() {
+        let length = V::plain_length(V::head(bytes)?)?;
+        if length < Self::HEADERS {
             return None;
         }
-        let end = usize::from(u16::from_be_bytes([head[2], head[3]]));
-        if end < HEADERS {
-            return None;
-        }
-        let bytes = bytes.get(..end)?;
-        let sum = add(add(first, u64::from_ne_bytes(words[1])), low_word(words[2]));
-        is_valid(sum).then_some(Self { bytes })
+        let bytes = bytes.get(..length)?;
+        Some(Self { bytes, version: PhantomData })
     }
 
     /// Returns the [ends](Self::ends) of the packet at the start of `bytes`, if it has the shape of
     /// a plain packet. Verifies nothing.
     #[inline(always)]
     #[must_use]
-    pub fn glance(bytes: &[u8]) -> Option<[u8; 12]> {
-        let head = bytes.first_chunk::<HEADERS>()?;
-        if head[0] != 0x45 || head[9] != Protocol::TCP.number() {
-            return None;
-        }
-        head[12..].first_chunk().copied()
+    pub fn glance(bytes: &[u8]) -> Option<V::Ends> {
+        let head = V::head(bytes)?;
+        V::is_plain(head).then(|| V::ends(head))
     }
 
     #[inline(always)]
-    fn head(&self) -> &'a [u8; HEADERS] {
-        match self.bytes.first_chunk() {
+    fn head(&self) -> &'a V::Head {
+        match V::head(self.bytes) {
             Some(head) => head,
             None => unreachable!("a plain packet has both headers"),
         }
@@ -70,30 +54,28 @@ impl<'a> PlainPacket<'a> {
     #[inline(always)]
     #[must_use]
     pub fn type_of_service(&self) -> TypeOfService {
-        TypeOfService::from_byte(self.head()[1])
+        V::type_of_service(self.head())
+    }
+
+    /// Returns the TTL or hop limit.
+    #[inline(always)]
+    #[must_use]
+    pub fn ttl(&self) -> u8 {
+        V::time_to_live(self.head())
     }
 
     /// Returns both addresses, then both ports, as in the packet.
     #[inline(always)]
     #[must_use]
-    pub fn ends(&self) -> [u8; 12] {
-        self.head()[12..].first_chunk().copied().unwrap_or_default()
+    pub fn ends(&self) -> V::Ends {
+        V::ends(self.head())
     }
 
     /// Returns both addresses, as in the packet.
     #[inline(always)]
     #[must_use]
-    pub fn addresses(&self) -> [u8; 8] {
-        self.ends().as_chunks().0[0]
-    }
-
-    /// Parses the IP header.
-    #[inline]
-    #[must_use]
-    pub fn header(&self) -> Ipv4Header {
-        let (fixed, _) =
-            self.head().split_first_chunk().unwrap_or_else(|| unreachable!("it begins with that"));
-        fixed_header(fixed)
+    pub fn addresses(&self) -> V::Addresses {
+        V::addresses(self.head())
     }
 
     /// Returns the packet, from the IP header on.
@@ -108,7 +90,7 @@ impl<'a> PlainPacket<'a> {
     pub fn segment(&self) -> &'a [u8] {
         // Lets the compiler know the minimum length, so that the caller's parser need not check it.
         self.head();
-        &self.bytes[Ipv4Header::LENGTH..]
+        &self.bytes[V::HEADER..]
     }
 
     /// Is the checksum of the segment right?
@@ -147,15 +129,23 @@ impl<'a> PlainPacket<'a> {
     /// Is the checksum of the segment right, given the sum over its bytes?
     #[inline(always)]
     fn is_right(&self, sum: u64) -> bool {
-        let (addresses, segment) = (u64::from_ne_bytes(self.addresses()), self.segment());
-        // Length and protocol of the pseudo-header. The length fits: it is twenty less than the
-        // packet's.
+        let (addresses, segment) = (V::address_sum(&self.addresses()), self.segment());
+        // Length and protocol of the pseudo-header. The length fits sixteen bits in both versions.
         #[allow(
             clippy::cast_possible_truncation,
             reason = "the length of a packet has sixteen bits"
         )]
         let rest = (segment.len() as u16).wrapping_add(Protocol::TCP.number().into());
         is_valid(add(addresses, add(rest.to_be().into(), sum)))
+    }
+}
+
+impl PlainPacket<'_, V4> {
+    /// Parses the IPv4 header.
+    #[inline]
+    #[must_use]
+    pub fn header(&self) -> Ipv4Header {
+        V4::header(self.head())
     }
 }
 
@@ -182,8 +172,9 @@ pub(crate) const fn is_valid(sum: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ipv4Packet, Segment};
-    use core::net::Ipv4Addr;
+    use crate::version::V6;
+    use crate::{Ipv4Packet, Ipv6Header, Ipv6Packet, Segment};
+    use core::net::{Ipv4Addr, Ipv6Addr};
     use proptest::prelude::*;
 
     /// Returns a packet with a segment of 30 bytes, and six bytes of padding.
@@ -202,7 +193,7 @@ mod tests {
     #[test]
     fn a_plain_packet_is_parsed_like_the_full_parser_does() {
         let bytes = packet();
-        let plain = PlainPacket::read(&bytes).unwrap();
+        let plain = PlainPacket::<V4>::read(&bytes).unwrap();
         assert_eq!(plain.ends(), [192, 0, 2, 1, 198, 51, 100, 2, 156, 65, 0, 80]);
         assert_eq!(
             (plain.addresses(), plain.segment().len()),
@@ -211,7 +202,7 @@ mod tests {
         assert!(plain.is_intact());
         let mut spoilt = bytes;
         spoilt[45] ^= 1;
-        assert!(!PlainPacket::read(&spoilt).unwrap().is_intact());
+        assert!(!PlainPacket::<V4>::read(&spoilt).unwrap().is_intact());
     }
 
     #[test]
@@ -226,9 +217,53 @@ mod tests {
                 let checksum = Sum::of(&bytes[..20]).finish();
                 bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
             }
-            assert_eq!(PlainPacket::read(&bytes), None, "byte {at}");
+            assert_eq!(PlainPacket::<V4>::read(&bytes), None, "byte {at}");
         }
-        assert_eq!(PlainPacket::read(&packet()[..39]), None);
+        assert_eq!(PlainPacket::<V4>::read(&packet()[..39]), None);
+    }
+
+    /// Returns a packet of IPv6 with a segment of 30 bytes, and six bytes of padding.
+    fn ipv6_packet() -> [u8; 76] {
+        let [source, destination] = [Ipv6Addr::from_bits(7 << 90), Ipv6Addr::from_bits(9 << 80)];
+        let header = Ipv6Header::new(source, destination, Protocol::TCP);
+        let mut bytes = [0xee; 76];
+        header.emit(30, &mut bytes);
+        let segment = &mut bytes[40..70];
+        TcpHeader::default().emit(0, segment);
+        let sum = TcpHeader::fill_ports(segment, 40_001, 80, Sum::of(segment));
+        TcpHeader::fill_checksum(segment, header.pseudo_header(Protocol::TCP, 30), sum);
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn accepted_ipv6_packets_are_parsed_like_the_full_parser_does(
+            spoilt in prop::collection::vec((0_usize..64, any::<u8>()), 0..4),
+            length in 0_usize..76,
+        ) {
+            let mut bytes = ipv6_packet();
+            let is_whole = length >= 70 && spoilt.is_empty();
+            for (at, value) in spoilt {
+                bytes[at] = value;
+            }
+            let Some(plain) = PlainPacket::<V6>::read(&bytes[..length]) else {
+                prop_assert!(!is_whole, "nothing is wrong with it");
+                return Ok(());
+            };
+            let packet = Ipv6Packet::parse(&bytes[..length]).unwrap();
+            let header = packet.header;
+            prop_assert!(packet.extensions.is_empty() && packet.protocol == Protocol::TCP);
+            let addresses = [header.source.octets(), header.destination.octets()];
+            prop_assert_eq!(addresses.as_flattened(), &plain.addresses());
+            prop_assert_eq!(header.traffic_class, plain.type_of_service());
+            prop_assert_eq!(header.hop_limit, plain.ttl());
+            prop_assert_eq!(packet.payload, plain.segment());
+            prop_assert_eq!(&plain.ends()[..32], &plain.addresses());
+            prop_assert_eq!(&plain.ends()[32..], &plain.segment()[..4]);
+            let careful = header.pseudo_header(Protocol::TCP, packet.payload.len())
+                + Sum::of(packet.payload);
+            prop_assert_eq!(careful.is_valid(), plain.is_intact());
+        }
     }
 
     proptest! {
@@ -247,7 +282,7 @@ mod tests {
                 let checksum = Sum::of(&bytes[..20]).finish();
                 bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
             }
-            if let Some(plain) = PlainPacket::read(&bytes[..length]) {
+            if let Some(plain) = PlainPacket::<V4>::read(&bytes[..length]) {
                 let packet = Ipv4Packet::parse(&bytes[..length]).unwrap();
                 let header = packet.header;
                 prop_assert!(!header.is_fragment() && header.protocol == Protocol::TCP);

@@ -14,12 +14,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The workloads, with the sizes of their two runs.
-const WORKLOADS: [(&str, [u64; 2]); 9] = [
+const WORKLOADS: [(&str, [u64; 2]); 12] = [
     ("connection", [2_000, 4_000]),
     (DATA_ARM, [20_000, 40_000]),
     ("bulk", [2_000, 4_000]),
     ("bulk-acks", [2_000, 4_000]),
     ("bulk-batch", [2_000, 4_000]),
+    ("bulk-ipv6", [2_000, 4_000]),
+    ("bulk-batch-ipv6", [2_000, 4_000]),
+    ("connect-ipv6", [200, 400]),
     ("path", [4_000, 12_000]),
     ("path-loss", [4_000, 12_000]),
     ("ping-pong", [500, 1_500]),

@@ -69,7 +69,7 @@ pub enum ListenError {
     NotOurs(SocketAddr),
     /// The address is not that of the linerate host.
     #[error("{0} is not the address of linerate's host: listen at {1}, or at a port alone")]
-    NotOfHost(SocketAddr, Ipv4Addr),
+    NotOfHost(SocketAddr, IpAddr),
     /// Another error of the system.
     #[error("cannot listen at {0} ({1}): see `linerate doctor`")]
     Io(SocketAddr, #[source] io::Error),
@@ -98,7 +98,7 @@ impl Listener {
         };
         let at = |address: IpAddr| Self::bind_one(network, (address, port).into(), options);
         match network {
-            Network::Own(own) => at(own.address().into()),
+            Network::Own(own) => at(own.address()),
             Network::Kernel => match at(Ipv6Addr::UNSPECIFIED.into()) {
                 Err(ListenError::Io(..) | ListenError::NotOurs(_)) => {
                     at(Ipv4Addr::UNSPECIFIED.into())

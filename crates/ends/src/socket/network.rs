@@ -8,10 +8,10 @@ use linerate_link::{OpenError, Readiness};
 use linerate_sockets::{BufferSize, ConnectOptions, End, MacAddress, Net, StackConfig};
 use linerate_stack::{Link, LinkError, Route};
 use linerate_tcp::{Config, LARGEST_BUFFER};
-use linerate_wire::Ipv4Cidr;
+use linerate_wire::IpCidr;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -31,7 +31,7 @@ pub enum Network {
 #[derive(Clone, Debug)]
 pub struct OwnNetwork {
     net: Net,
-    address: Ipv4Addr,
+    address: IpAddr,
     /// The default configuration of connections.
     config: Box<Config>,
 }
@@ -150,7 +150,7 @@ impl OwnNetwork {
         &self.net
     }
 
-    pub(crate) const fn address(&self) -> Ipv4Addr {
+    pub(crate) const fn address(&self) -> IpAddr {
         self.address
     }
 
@@ -191,8 +191,17 @@ fn start<L: Link + Readiness + Send + 'static>(
 ) -> io::Result<Net> {
     let mac = MacAddress::new(mac.map_or_else(random_mac, Ok)?);
     let mut stack = StackConfig { tcp: *config, ..StackConfig::new(mac, host.address) };
-    stack.routes.extend(host.gateway.map(|gateway| Route::via(Ipv4Cidr::ALL, gateway)));
+    stack.routes.extend(host.gateway.map(|gateway| default_route(gateway)));
     Net::builder(link, stack).when_ended(on_end).start()
+}
+
+/// Returns the route to all addresses of the gateway's IP version.
+fn default_route(gateway: IpAddr) -> Route {
+    let everywhere = match gateway {
+        IpAddr::V4(_) => IpCidr::ALL_IPV4,
+        IpAddr::V6(_) => IpCidr::ALL_IPV6,
+    };
+    Route::via(everywhere, gateway)
 }
 
 /// Draws a locally administered MAC address. Five random bytes make collisions on a network

@@ -11,11 +11,13 @@ use netlink::{Kind, Request, attributes, number};
 use rustix::io::Errno;
 use std::fs;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use thiserror::Error;
 
 /// `AF_INET`.
 const INET: u8 = 2;
+/// `AF_INET6`.
+const INET6: u8 = 10;
 /// `IFF_UP`.
 const UP: u32 = 1;
 /// `IFF_RUNNING`: the interface is up, and its cable is connected.
@@ -181,32 +183,41 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Adds an IP address with a prefix of `prefix` bits.
+    /// Adds an IP address with a prefix of `prefix` bits. An IPv6 address is usable at once, without
+    /// a search for duplicates.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for an address that the interface has already.
-    pub fn add_address(&self, address: Ipv4Addr, prefix: u8) -> Result<(), InterfaceError> {
+    pub fn add_address(
+        &self,
+        address: impl Into<IpAddr>,
+        prefix: u8,
+    ) -> Result<(), InterfaceError> {
+        /// `IFA_F_NODAD`.
+        const NO_SEARCH: u8 = 2;
         const IFA_ADDRESS: u16 = 1;
         const IFA_LOCAL: u16 = 2;
         // `struct ifaddrmsg`: family, prefix, flags, scope, and the index of the interface.
-        let mut part = [INET, prefix, 0, 0, 0, 0, 0, 0];
+        let (family, octets) = family_and_octets(address.into());
+        let flags = if family == INET { 0 } else { NO_SEARCH };
+        let mut part = [family, prefix, flags, 0, 0, 0, 0, 0];
         part[4..].copy_from_slice(&self.index.to_ne_bytes());
         let request = Request::new(Kind::NewAddress, &part)
-            .attribute(IFA_LOCAL, &address.octets())
-            .attribute(IFA_ADDRESS, &address.octets());
+            .attribute(IFA_LOCAL, &octets)
+            .attribute(IFA_ADDRESS, &octets);
         self.perform("give an address to", request).map(drop)
     }
 
     /// Adds a route to `destination`/`prefix` over this interface, through `gateway` or directly.
-    /// The default route is `0.0.0.0`/0.
+    /// The default routes are `0.0.0.0`/0 and `::`/0.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for an unreachable gateway, or an interface that is down.
     pub fn add_route(
         &self,
-        destination: Ipv4Addr,
+        destination: impl Into<IpAddr>,
         prefix: u8,
-        gateway: Option<Ipv4Addr>,
+        gateway: Option<IpAddr>,
     ) -> Result<(), InterfaceError> {
         const RTA_DST: u16 = 1;
         const RTA_OIF: u16 = 4;
@@ -214,12 +225,13 @@ impl KernelInterface {
         // `struct rtmsg`: family, destination and source prefix, TOS, RT_TABLE_MAIN, RTPROT_STATIC,
         // scope (RT_SCOPE_LINK without a gateway), RTN_UNICAST, flags.
         let scope = if gateway.is_some() { 0 } else { 253 };
-        let part = [INET, prefix, 0, 0, 254, 4, scope, 1, 0, 0, 0, 0];
+        let (family, octets) = family_and_octets(destination.into());
+        let part = [family, prefix, 0, 0, 254, 4, scope, 1, 0, 0, 0, 0];
         let mut request = Request::new(Kind::NewRoute, &part)
-            .attribute(RTA_DST, &destination.octets())
+            .attribute(RTA_DST, &octets)
             .attribute(RTA_OIF, &self.index.to_ne_bytes());
         if let Some(gateway) = gateway {
-            request = request.attribute(RTA_GATEWAY, &gateway.octets());
+            request = request.attribute(RTA_GATEWAY, &family_and_octets(gateway).1);
         }
         self.perform("route over", request).map(drop)
     }
@@ -276,6 +288,14 @@ impl KernelInterface {
 
     fn perform(&self, what: &'static str, request: Request) -> Result<Vec<u8>, InterfaceError> {
         request.perform().map_err(|errno| InterfaceError::of(what, &self.name, errno))
+    }
+}
+
+/// Returns the address family and the octets of an address.
+fn family_and_octets(address: IpAddr) -> (u8, Vec<u8>) {
+    match address {
+        IpAddr::V4(address) => (INET, address.octets().to_vec()),
+        IpAddr::V6(address) => (INET6, address.octets().to_vec()),
     }
 }
 

@@ -50,7 +50,7 @@ fn two_networks_are_connected_by_a_virtual_cable() {
         });
         left.add_address(LEFT, 24).unwrap();
         left.set_up().unwrap();
-        left.add_route(Ipv4Addr::new(10, 9, 0, 0), 16, Some(RIGHT)).unwrap();
+        left.add_route(Ipv4Addr::new(10, 9, 0, 0), 16, Some(RIGHT.into())).unwrap();
         left.add_route(Ipv4Addr::new(10, 8, 0, 0), 16, None).unwrap();
         let port = listener.local_addr().unwrap().port();
         TcpStream::connect((far, port)).unwrap().write_all(b"hello").unwrap();
@@ -69,7 +69,8 @@ fn errors_of_the_kernel_are_explained() {
         assert_eq!(twice.to_string(), "could not give an address to `lo`: it exists already");
         let missing = KernelInterface::named("nowhere").unwrap_err();
         assert_eq!(missing, InterfaceError::Missing("nowhere".to_owned()));
-        let gateway = loopback.add_route(RIGHT, 32, Some(Ipv4Addr::new(192, 0, 2, 1))).unwrap_err();
+        let gateway =
+            loopback.add_route(RIGHT, 32, Some(Ipv4Addr::new(192, 0, 2, 1).into())).unwrap_err();
         assert!(matches!(gateway, InterfaceError::System { what: "route over", .. }), "{gateway}");
         let refused = KernelInterface::create_veth("lo", "other").unwrap_err();
         assert!(matches!(refused, InterfaceError::Exists { .. }), "{refused}");

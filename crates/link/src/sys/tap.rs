@@ -32,6 +32,8 @@ pub(crate) const MULTI_QUEUE: u16 = 0x0100;
 const CHECKSUMS: usize = 1;
 /// `TUN_F_TSO4`: the program accepts GSO frames of TCP over IPv4.
 const TCP4_SEGMENTATION: usize = 2;
+/// `TUN_F_TSO6`: the program accepts GSO frames of TCP over IPv6.
+const TCP6_SEGMENTATION: usize = 4;
 
 /// The used part of `struct ifreq`, in its full size of 40 bytes.
 #[repr(C)]
@@ -72,7 +74,7 @@ pub(crate) fn set_header_length(device: BorrowedFd<'_>, length: usize) -> Result
 /// Sets the offloads that the program accepts. They must be cleared explicitly, too: a persistent
 /// interface keeps those of the last program.
 pub(crate) fn set_offloads(device: BorrowedFd<'_>, wanted: bool) -> Result<(), Errno> {
-    let offloads = if wanted { CHECKSUMS | TCP4_SEGMENTATION } else { 0 };
+    let offloads = if wanted { CHECKSUMS | TCP4_SEGMENTATION | TCP6_SEGMENTATION } else { 0 };
     // SAFETY: the number is that of TUNSETOFFLOAD, whose argument is a number and not a pointer.
     let call = unsafe { IntegerSetter::<TUNSETOFFLOAD>::new_usize(offloads) };
     // SAFETY: the kernel accesses no memory of this process.

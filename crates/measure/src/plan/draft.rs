@@ -1,6 +1,6 @@
 //! A plan before its validation.
 
-use super::kind::{BenchKind, Direction};
+use super::kind::{BenchKind, Direction, Family};
 use super::seconds;
 use linerate_ends::{OwnHost, Peer};
 use linerate_evidence::{BufferList, Design};
@@ -28,6 +28,9 @@ pub struct Draft {
     pub peer: Option<Peer>,
     /// The direction of the data, if the ends differ (TAP).
     pub direction: Option<Direction>,
+    /// The IP version of the packets (TAP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<Family>,
     /// Does linerate's link use offloads: GSO frames, and frames without checksums?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offloads: Option<bool>,
@@ -80,6 +83,7 @@ impl Draft {
             host: None,
             peer: None,
             direction: None,
+            family: None,
             offloads: None,
             send_buffers: design.send_buffers,
             receive_buffers: design.receive_buffers,

@@ -32,6 +32,9 @@ pub enum PlanError {
     /// A direction was given, but both ends are alike.
     #[error("--direction has no meaning --on {0}: leave it out, or measure --on tap")]
     DirectionNeedsTap(BenchKind),
+    /// An IP version was given, but the bench has no choice.
+    #[error("--family has no meaning --on {0}: leave it out, or measure --on tap")]
+    FamilyNeedsTap(BenchKind),
     /// A profile was given, but no end is linerate's.
     #[error("--profile configures linerate's TCP, which is not used --on kernel: leave it out")]
     ProfileNeedsLinerate,

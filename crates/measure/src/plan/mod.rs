@@ -9,7 +9,7 @@ mod seconds;
 
 pub use draft::Draft;
 pub use error::PlanError;
-pub use kind::{BenchKind, Direction};
+pub use kind::{BenchKind, Direction, Family};
 
 use linerate_link::LinkSpec;
 use linerate_link::impair::Impairments;
@@ -56,6 +56,9 @@ impl Plan {
         } else if draft.direction.is_some() {
             return Err(PlanError::DirectionNeedsTap(draft.on));
         }
+        if draft.family.is_some() && draft.on != BenchKind::Tap {
+            return Err(PlanError::FamilyNeedsTap(draft.on));
+        }
         if draft.profile.is_some() && draft.on == BenchKind::Kernel {
             return Err(PlanError::ProfileNeedsLinerate);
         }
@@ -99,6 +102,12 @@ impl Plan {
     pub fn impairments(&self) -> Option<Impairments> {
         // The text was validated when the plan was created.
         self.impair.as_ref().and_then(|text| text.parse().ok())
+    }
+
+    /// Returns the IP version of the packets on a TAP device.
+    #[must_use]
+    pub fn ip_version(&self) -> Family {
+        self.family.unwrap_or_default()
     }
 
     /// Returns the line rate of the plan.
@@ -186,6 +195,10 @@ mod tests {
         assert_eq!(
             refused(|draft| draft.direction = Some(Direction::ToKernel)),
             PlanError::DirectionNeedsTap(BenchKind::Stack)
+        );
+        assert_eq!(
+            refused(|draft| draft.family = Some(Family::Ipv6)),
+            PlanError::FamilyNeedsTap(BenchKind::Stack)
         );
         assert_eq!(
             refused(|draft| {

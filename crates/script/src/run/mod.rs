@@ -4,6 +4,7 @@ mod answer;
 mod expect;
 
 use crate::flows::Flows;
+use crate::ipv6::Family;
 use crate::machine::{Answer, Machine, MachineError};
 use crate::packet::Captured;
 use crate::report::{Deviation, Report, Traced, Verdict};
@@ -25,6 +26,8 @@ const UNTIMED_GRACE: Duration = Duration::from_secs(10);
 pub struct Options {
     /// Compare events and their order, but not times. For real time on a busy machine.
     pub untimed: bool,
+    /// The IP version; the kernel is examined over IPv4 only.
+    pub family: Family,
 }
 
 /// A script in execution.

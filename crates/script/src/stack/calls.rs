@@ -10,7 +10,7 @@ use linerate_stack::{ConnectOptions, ListenOptions, TcpHandle};
 use linerate_tcp::{Connection, State};
 use linerate_units::Duration;
 use std::borrow::Cow;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 pub(super) const DONT_WAIT: i64 = 0x40;
 pub(super) const PEEK: i64 = 2;
@@ -121,14 +121,14 @@ impl StackMachine {
             defer_accept: unconnected.defer_accept,
             ..ListenOptions::default()
         };
-        self.listen_at(fd, bound, &options).map(|()| Answer::of(0))
+        self.listen_at(fd, self.family.end(bound), &options).map(|()| Answer::of(0))
     }
 
     /// Turns a socket into a listener.
     pub(super) fn listen_at(
         &mut self,
         fd: i32,
-        local: SocketAddrV4,
+        local: impl Into<SocketAddr>,
         options: &ListenOptions,
     ) -> Result<(), Errno> {
         let handle = self.host.stack_mut().tcp_listen(local, options).map_err(errno)?;
@@ -209,7 +209,9 @@ impl StackMachine {
         let Some(Socket::Unconnected { config, bound, options }) = self.sockets.get(fd) else {
             return Err(Errno::BADF);
         };
-        let connect = ConnectOptions { local: *bound, config: Some(**config), fast_open };
+        let local = bound.map(|end| self.family.end(end));
+        let remote = self.family.end(remote);
+        let connect = ConnectOptions { local, config: Some(**config), fast_open };
         let unconnected = *options;
         let stack = self.host.stack_mut();
         let handle = stack.tcp_connect(self.now, remote, &connect).map_err(errno)?;

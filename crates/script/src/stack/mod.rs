@@ -16,6 +16,7 @@ mod transfer;
 mod unsupported;
 
 use crate::flows::Flows;
+use crate::ipv6::{Family, to_ipv4, to_ipv6};
 use crate::machine::{Answer, Machine, MachineError};
 use crate::packet::{Captured, MOST_CAPTURED, is_segment};
 use crate::report::Report;
@@ -25,7 +26,7 @@ use error_queue::ErrorQueue;
 use fast_open::FastOpenRules;
 use linerate_stack::{Event, Host, Route, Stack, StackConfig, SynCookies};
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Ipv4Cidr, MacAddress};
+use linerate_wire::{IpCidr, MacAddress};
 use script_link::ScriptLink;
 use sockets::{Socket, Sockets};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -39,7 +40,8 @@ const SEED: [u8; 32] = *b"a script always finds this host.";
 #[must_use]
 pub fn run_on_stack(script: &Script, options: &Options) -> Report {
     let flows = Flows::new(script.settings.clone());
-    Run::new(script, flows, *options, StackMachine::new(&script.settings)).run_to_end()
+    Run::new(script, flows, *options, StackMachine::new(&script.settings, options.family))
+        .run_to_end()
 }
 
 /// The host, its clock, and its application's sockets.
@@ -48,6 +50,7 @@ struct StackMachine {
     host: Host<ScriptLink>,
     begin: Instant,
     now: Instant,
+    family: Family,
     local: std::net::Ipv4Addr,
     remote: std::net::Ipv4Addr,
     ports: (u16, u16),
@@ -77,20 +80,24 @@ struct StackMachine {
 }
 
 impl StackMachine {
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &Settings, family: Family) -> Self {
         let mac = MacAddress::new([2, 0, 0, 0, 0, 1]);
-        // Any address is valid in a network with a 16-bit prefix.
-        let here = Ipv4Cidr::new(settings.local, 16).unwrap_or(Ipv4Cidr::ALL);
+        let everywhere = match family {
+            Family::Ipv4 => IpCidr::ALL_IPV4,
+            Family::Ipv6 => IpCidr::ALL_IPV6,
+        };
+        let here = IpCidr::new(family.address(settings.local), 16).unwrap_or(everywhere);
         let mut config = StackConfig::new(mac, here);
-        let route = Route::direct(Ipv4Cidr::ALL);
+        let route = Route::direct(everywhere);
         config.routes.push(route);
         let stack = Stack::new(config, SEED);
         // Not zero, so that an uninitialised time is noticed.
         let begin = Instant::ZERO + Duration::from_secs(1_000);
         Self {
-            host: Host::new(stack, ScriptLink::new(usize::from(settings.mtu))),
+            host: Host::new(stack, ScriptLink::new(usize::from(settings.mtu + family.longer()))),
             begin,
             now: begin,
+            family,
             local: settings.local,
             remote: settings.remote,
             ports: (settings.bind_port, settings.connect_port),
@@ -130,6 +137,11 @@ impl StackMachine {
     fn collect(&mut self) {
         let at = self.now();
         while let Some(bytes) = self.host.link_mut().fetch() {
+            let bytes = match self.family {
+                Family::Ipv4 => Some(bytes),
+                Family::Ipv6 => to_ipv4(&bytes),
+            };
+            let Some(bytes) = bytes else { continue };
             if self.sent.len() < MOST_CAPTURED && is_segment(&bytes, self.local, self.remote) {
                 self.sent.push_back(Captured { at, bytes });
             }
@@ -188,7 +200,14 @@ impl Machine for StackMachine {
 
     fn inject(&mut self, packet: &[u8]) -> Result<(), MachineError> {
         let now = self.now;
-        self.host.link_mut().put(now, packet);
+        match self.family {
+            Family::Ipv4 => self.host.link_mut().put(now, packet),
+            Family::Ipv6 => {
+                if let Some(packet) = to_ipv6(packet) {
+                    self.host.link_mut().put(now, &packet);
+                }
+            }
+        }
         self.run_host().map(drop)
     }
 
@@ -229,6 +248,11 @@ impl Machine for StackMachine {
 
     fn field(&self, name: i32, field: &str) -> Option<u64> {
         let Some(Socket::Connection { handle, .. }) = self.sockets.get(name) else { return None };
-        information::field(&*self.host.stack().tcp(*handle)?, self.now, field)
+        information::field(&*self.host.stack().tcp(*handle)?, self.now, field).map(|value| {
+            // The script counts the bytes of IPv4 headers.
+            let longer =
+                if field == "tcpi_pmtu" || field == "pmtu" { self.family.longer() } else { 0 };
+            value.saturating_sub(longer.into())
+        })
     }
 }

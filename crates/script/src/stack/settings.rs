@@ -127,7 +127,9 @@ fn set_route(
             machine.config.largest_segment = (mss > 0).then_some(mss);
         }
         "congctl" => machine.config.congestion = congestion(value).ok_or_else(wrong)?,
-        "mtu" => machine.route.mtu = Some(number()? as usize),
+        "mtu" => {
+            machine.route.mtu = Some(number()? as usize + usize::from(machine.family.longer()));
+        }
         "window" => machine.route.window_clamp = Some(number()?),
         _ => return Err(format!("{name}: linerate's routes have no such property")),
     }

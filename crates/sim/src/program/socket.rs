@@ -26,6 +26,7 @@ impl Socket {
         address: SocketAddrV4,
         config: &Config,
     ) -> bool {
+        let local = local.map(Into::into);
         let options = ConnectOptions { local, config: Some(*config), ..ConnectOptions::default() };
         self.handle = task.stack.tcp_connect(task.clock, address, &options).ok();
         self.handle.is_some()

@@ -181,11 +181,13 @@ impl Blueprint {
         let host = &self.hosts[number];
         let medium = &self.media[host.attachment.medium];
         let mut random = Stream::new(seed, HOST_STREAMS + number as u64);
-        let mut config =
-            StackConfig::new(MacAddress::new(mac_address(number)), self.topology.cidr(number));
+        let mut config = StackConfig::new(
+            MacAddress::new(mac_address(number)),
+            self.topology.cidr(number).into(),
+        );
         (config.tcp, config.count_packets) = (host.tcp, host.count_packets);
         let routes = self.topology.routes(host.attachment.medium);
-        config.routes.extend(routes.map(|(network, gateway)| Route::via(network, gateway)));
+        config.routes.extend(routes.map(|(network, gateway)| Route::via(network.into(), gateway)));
         let secret = random.secret();
         let count = host.nic.queues;
         config.limits = config.limits.among(count);

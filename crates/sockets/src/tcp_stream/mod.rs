@@ -12,7 +12,7 @@ use crate::timeouts::{Direction, WaitLimit};
 use linerate_stack::{ConnectOptions, Error as HostError, Stack, TcpHandle};
 use linerate_tcp::{Connection, Information, KeepAlive, State, Statistics};
 use std::io;
-use std::net::{Shutdown, SocketAddr, SocketAddrV4};
+use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl TcpStream {
     /// how many bytes of `first` fitted.
     pub(crate) fn open(
         shared: &Arc<Shared>,
-        peer: SocketAddrV4,
+        peer: SocketAddr,
         options: &ConnectOptions,
         first: &[u8],
         limit: WaitLimit,
@@ -53,7 +53,7 @@ impl TcpStream {
         match (opened, limit) {
             (Ok(()), _) => Ok((Self { socket: Arc::new(socket) }, taken)),
             (Err(Error::TimedOut(_)), WaitLimit::Within(within)) => {
-                Err(Error::ConnectTimedOut { peer: peer.into(), within })
+                Err(Error::ConnectTimedOut { peer, within })
             }
             (Err(error), _) => Err(error),
         }
@@ -70,7 +70,7 @@ impl TcpStream {
     /// If the network has panicked.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         let peer = self.socket.call(|stack, _| stack.tcp_peer_addr(self.socket.handle))?;
-        Ok(peer.into())
+        Ok(peer)
     }
 
     /// Returns the address and port on this host.
@@ -79,7 +79,7 @@ impl TcpStream {
     /// If the network has panicked.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let local = self.socket.call(|stack, _| stack.tcp_local_addr(self.socket.handle))?;
-        Ok(local.into())
+        Ok(local)
     }
 
     /// Clones the stream. Clones share the timeouts and the non-blocking mode.

@@ -17,6 +17,7 @@
 mod against;
 mod conversations;
 mod floods;
+mod ipv6;
 mod isn_recorder;
 mod kernel;
 mod marks;

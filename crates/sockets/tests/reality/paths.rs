@@ -39,7 +39,7 @@ pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
         far.disable_ipv6().unwrap();
         far.add_address(BEHIND, 24).unwrap();
         far.set_up().unwrap();
-        far.add_route(Ipv4Addr::new(10, 0, 0, 0), 24, Some(ROUTER)).unwrap();
+        far.add_route(Ipv4Addr::new(10, 0, 0, 0), 24, Some(ROUTER.into())).unwrap();
         TcpListener::bind((BEHIND, 80)).unwrap()
     });
     let ours = net.connect((BEHIND, 80)).unwrap();

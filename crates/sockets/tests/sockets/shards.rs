@@ -65,7 +65,7 @@ fn a_chosen_local_port_selects_its_shard() {
     let listener = left.bind((LEFT, 80)).unwrap();
     for port in 5_000..5_012 {
         let local = SocketAddrV4::new(RIGHT, port);
-        let options = ConnectOptions { local: Some(local), ..ConnectOptions::default() };
+        let options = ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() };
         let far = right.connect_with((LEFT, 80), &options).unwrap();
         assert_eq!(listener.accept().unwrap().1, local.into());
         let again = right.connect_with((LEFT, 80), &options).unwrap_err();

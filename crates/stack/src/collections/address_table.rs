@@ -1,6 +1,6 @@
 //! A hash table from addresses that a peer can choose to small numbers, keyed with a secret.
 
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
 
@@ -8,7 +8,7 @@ use siphasher::sip::SipHasher13;
 #[derive(Debug)]
 pub(crate) struct AddressTable {
     hasher: SipHasher13,
-    table: HashTable<(Ipv4Addr, u32)>,
+    table: HashTable<(IpAddr, u32)>,
 }
 
 impl AddressTable {
@@ -19,17 +19,17 @@ impl AddressTable {
 
     /// Returns the number of an address.
     #[inline]
-    pub(crate) fn get(&self, address: Ipv4Addr) -> Option<u32> {
+    pub(crate) fn get(&self, address: IpAddr) -> Option<u32> {
         if self.table.is_empty() { None } else { self.find(address) }
     }
 
     #[inline(never)]
-    fn find(&self, address: Ipv4Addr) -> Option<u32> {
+    fn find(&self, address: IpAddr) -> Option<u32> {
         self.table.find(self.hash(address), |entry| entry.0 == address).map(|entry| entry.1)
     }
 
     /// Inserts an address that is not in the table, with its number.
-    pub(crate) fn insert(&mut self, address: Ipv4Addr, number: u32) {
+    pub(crate) fn insert(&mut self, address: IpAddr, number: u32) {
         debug_assert!(self.get(address).is_none(), "an address has one number");
         let hasher = self.hasher;
         self.table
@@ -37,7 +37,7 @@ impl AddressTable {
     }
 
     /// Removes an address.
-    pub(crate) fn remove(&mut self, address: Ipv4Addr) {
+    pub(crate) fn remove(&mut self, address: IpAddr) {
         if let Ok(entry) = self.table.find_entry(self.hash(address), |entry| entry.0 == address) {
             entry.remove();
         }
@@ -48,29 +48,37 @@ impl AddressTable {
         self.table.len()
     }
 
-    fn hash(&self, address: Ipv4Addr) -> u64 {
+    fn hash(&self, address: IpAddr) -> u64 {
         hash(&self.hasher, address)
     }
 }
 
-fn hash(hasher: &SipHasher13, address: Ipv4Addr) -> u64 {
-    hasher.hash(&address.octets())
+fn hash(hasher: &SipHasher13, address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(address) => hasher.hash(&address.octets()),
+        IpAddr::V6(address) => hasher.hash(&address.octets()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::keys::Keys;
+    use core::net::{Ipv4Addr, Ipv6Addr};
 
     #[test]
     fn inserted_addresses_are_found_until_removed() {
+        let v4 = |number| IpAddr::from(Ipv4Addr::from_bits(number));
+        let v6 = |number| IpAddr::from(Ipv6Addr::from_bits(number));
         let mut table = AddressTable::new(Keys::new([3; 32]).table("addresses"));
         for number in 0..200 {
-            table.insert(Ipv4Addr::from_bits(number * 7), number);
+            table.insert(v4(number * 7), number);
+            table.insert(v6(u128::from(number) << 96), number);
         }
-        table.remove(Ipv4Addr::from_bits(21));
-        assert_eq!(table.get(Ipv4Addr::from_bits(21)), None);
-        assert_eq!(table.get(Ipv4Addr::from_bits(28)), Some(4));
-        assert_eq!(table.len(), 199);
+        table.remove(v4(21));
+        assert_eq!(table.get(v4(21)), None);
+        assert_eq!(table.get(v4(28)), Some(4));
+        assert_eq!(table.get(v6(3 << 96)), Some(3));
+        assert_eq!(table.len(), 399);
     }
 }

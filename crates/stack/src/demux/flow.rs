@@ -1,53 +1,204 @@
 //! The flow of a packet: the addresses and ports of both ends.
 
 use core::hash::Hasher;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The addresses of two hosts, in the order of a received packet: the remote host first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hosts {
+    /// IPv4 addresses.
+    V4([u8; 8]),
+    /// IPv6 addresses.
+    V6([u8; 32]),
+}
+
+impl Hosts {
+    /// Creates the pair of a local and a remote host.
+    ///
+    /// Calls that could mix the IP versions are refused before. If they do, the result is a pair of
+    /// IPv6 addresses that no packet has.
+    pub(crate) fn new(local: IpAddr, remote: IpAddr) -> Self {
+        match (local, remote) {
+            (IpAddr::V4(local), IpAddr::V4(remote)) => {
+                let mut bytes = [0; 8];
+                bytes[..4].copy_from_slice(&remote.octets());
+                bytes[4..].copy_from_slice(&local.octets());
+                Self::V4(bytes)
+            }
+            (local, remote) => {
+                let octets = |address| match address {
+                    IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+                    IpAddr::V6(address) => address.octets(),
+                };
+                let mut bytes = [0; 32];
+                bytes[..16].copy_from_slice(&octets(remote));
+                bytes[16..].copy_from_slice(&octets(local));
+                Self::V6(bytes)
+            }
+        }
+    }
+
+    /// Returns the address of the local host.
+    pub(crate) fn local(&self) -> IpAddr {
+        match self {
+            Self::V4([_, _, _, _, a, b, c, d]) => Ipv4Addr::new(*a, *b, *c, *d).into(),
+            Self::V6(bytes) => v6(bytes.last_chunk()),
+        }
+    }
+
+    /// Returns the address of the remote host.
+    pub(crate) fn remote(&self) -> IpAddr {
+        match self {
+            Self::V4([a, b, c, d, ..]) => Ipv4Addr::new(*a, *b, *c, *d).into(),
+            Self::V6(bytes) => v6(bytes.first_chunk()),
+        }
+    }
+
+    /// Returns the addresses in the order of a received packet.
+    pub(crate) const fn bytes(&self) -> &[u8] {
+        match self {
+            Self::V4(bytes) => bytes,
+            Self::V6(bytes) => bytes,
+        }
+    }
+}
+
+/// Returns the address of these octets.
+fn v6(octets: Option<&[u8; 16]>) -> IpAddr {
+    octets.map_or(Ipv6Addr::UNSPECIFIED, |octets| Ipv6Addr::from(*octets)).into()
+}
 
 /// The addresses and ports of a connection, in the order of a received packet: remote end first. A
-/// listener or unconnected socket has 0.0.0.0 and port 0 as its remote end.
+/// listener or unconnected socket has the unspecified address and port 0 as its remote end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flow {
-    addresses: u64,
-    ports: u32,
+    pub(crate) hosts: Hosts,
+    /// The remote and the local port.
+    pub(crate) ports: [u8; 4],
 }
 
 impl Flow {
     /// Creates the flow between a local and a remote end.
-    pub(crate) fn new(local: SocketAddrV4, remote: SocketAddrV4) -> Self {
-        let mut ends = [0; 12];
-        ends[..4].copy_from_slice(&remote.ip().octets());
-        ends[4..8].copy_from_slice(&local.ip().octets());
-        ends[8..10].copy_from_slice(&remote.port().to_be_bytes());
-        ends[10..].copy_from_slice(&local.port().to_be_bytes());
-        Self::of_packet(&ends)
+    pub(crate) fn new(local: impl Into<SocketAddr>, remote: impl Into<SocketAddr>) -> Self {
+        let (local, remote) = (local.into(), remote.into());
+        Self::between(Hosts::new(local.ip(), remote.ip()), local.port(), remote.port())
     }
 
-    /// Reads the flow from the addresses and ports of a received packet.
+    /// Creates the flow between ports of two hosts.
+    #[inline(always)]
+    pub(crate) const fn between(hosts: Hosts, local: u16, remote: u16) -> Self {
+        let ([a, b], [c, d]) = (remote.to_be_bytes(), local.to_be_bytes());
+        Self { hosts, ports: [a, b, c, d] }
+    }
+
+    /// Reads the flow from the IPv4 addresses and ports of a received packet.
     #[inline(always)]
     pub(crate) fn of_packet(ends: &[u8; 12]) -> Self {
         let (words, rest) = ends.as_chunks::<8>();
         let (ports, _) = rest.as_chunks();
-        Self { addresses: u64::from_ne_bytes(words[0]), ports: u32::from_ne_bytes(ports[0]) }
+        Self { hosts: Hosts::V4(words[0]), ports: ports[0] }
     }
 
-    /// Returns the addresses in the order of a received packet.
-    pub(crate) const fn addresses(&self) -> [u8; 8] {
-        self.addresses.to_ne_bytes()
-    }
-
-    /// Hashes the flow with a new hasher. It writes two integers: the compiler then drops the
-    /// hasher's check for buffered bytes.
+    /// Reads the flow from the IPv6 addresses and ports of a received packet.
     #[inline(always)]
-    pub(crate) fn hash_by(self, mut hasher: impl Hasher) -> u64 {
-        hasher.write_u64(self.addresses);
-        hasher.write_u32(self.ports);
-        hasher.finish()
+    pub(crate) fn of_ipv6_packet(ends: &[u8; 36]) -> Self {
+        let hosts = ends.first_chunk().copied().unwrap_or([0; 32]);
+        let ports = ends.last_chunk().copied().unwrap_or_default();
+        Self { hosts: Hosts::V6(hosts), ports }
     }
 
     /// Returns the flow of a socket that is bound to `local` and has no peer.
-    pub(crate) fn bound(local: SocketAddrV4) -> Self {
-        Self::new(local, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0))
+    pub(crate) fn bound(local: impl Into<SocketAddr>) -> Self {
+        let local = local.into();
+        Self::new(local, SocketAddr::new(unspecified_like(local.ip()), 0))
     }
+
+    /// Returns the flow of a socket that is bound to all addresses and the local port of this one.
+    pub(crate) const fn bound_to_all(&self) -> Self {
+        let hosts = match self.hosts {
+            Hosts::V4(_) => Hosts::V4([0; 8]),
+            Hosts::V6(_) => Hosts::V6([0; 32]),
+        };
+        Self::between(hosts, self.local_port(), 0)
+    }
+
+    /// Returns the flow of a socket that is bound to the local end of this one.
+    pub(crate) const fn bound_to_local(&self) -> Self {
+        let mut hosts = self.hosts;
+        match &mut hosts {
+            Hosts::V4([a, b, c, d, ..]) => (*a, *b, *c, *d) = (0, 0, 0, 0),
+            Hosts::V6(bytes) => {
+                if let Some(remote) = bytes.first_chunk_mut::<16>() {
+                    *remote = [0; 16];
+                }
+            }
+        }
+        Self::between(hosts, self.local_port(), 0)
+    }
+
+    /// Returns the local end.
+    pub(crate) fn local(&self) -> SocketAddr {
+        SocketAddr::new(self.hosts.local(), self.local_port())
+    }
+
+    /// Returns the remote end.
+    pub(crate) fn remote(&self) -> SocketAddr {
+        SocketAddr::new(self.hosts.remote(), self.remote_port())
+    }
+
+    /// Returns the local port.
+    pub(crate) const fn local_port(&self) -> u16 {
+        let [_, _, a, b] = self.ports;
+        u16::from_be_bytes([a, b])
+    }
+
+    /// Returns the remote port.
+    pub(crate) const fn remote_port(&self) -> u16 {
+        let [a, b, ..] = self.ports;
+        u16::from_be_bytes([a, b])
+    }
+
+    /// Hashes the flow with a new hasher. It writes integers: the compiler then drops the hasher's
+    /// check for buffered bytes.
+    #[inline(always)]
+    pub(crate) fn hash_by(self, mut hasher: impl Hasher) -> u64 {
+        for word in self.hosts.bytes().as_chunks().0 {
+            hasher.write_u64(u64::from_ne_bytes(*word));
+        }
+        hasher.write_u32(u32::from_ne_bytes(self.ports));
+        hasher.finish()
+    }
+
+    /// The length of the longest key in bytes.
+    pub(crate) const KEY: usize = 36;
+
+    /// Writes the flow for a keyed hash, local end first. No other flow has the same bytes. Returns
+    /// their number.
+    pub(crate) fn write_key(&self, key: &mut [u8]) -> usize {
+        let hosts = self.hosts.bytes();
+        let (remote, local) = hosts.split_at(hosts.len() / 2);
+        let (remote_port, local_port) = self.ports.split_at(2);
+        let mut length = 0;
+        for part in [local, local_port, remote, remote_port] {
+            key[length..length + part.len()].copy_from_slice(part);
+            length += part.len();
+        }
+        length
+    }
+}
+
+/// Returns the unspecified address of the same IP version.
+pub(crate) const fn unspecified_like(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    }
+}
+
+/// Returns the end without the parts that a host with one interface does not need: the zone, the
+/// flow label, and the IPv6 form of an IPv4 address (RFC 4291 §2.5.5.2).
+pub(crate) fn canonical(end: SocketAddr) -> SocketAddr {
+    SocketAddr::new(end.ip().to_canonical(), end.port())
 }
 
 /// The hash of a flow in the demultiplexing table. It has 32 bits, because each connection stores

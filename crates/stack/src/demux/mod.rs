@@ -13,6 +13,7 @@ pub(crate) mod prefetch;
 
 pub(crate) use flow::{Flow, FlowHash};
 
+use crate::demux::flow::Hosts;
 use crate::demux::prefetch::LookupPrefetch;
 use hashbrown::HashTable;
 use siphasher::sip::SipHasher13;
@@ -27,11 +28,97 @@ struct Entry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replaced(Option<Entry>);
 
+/// An entry with the addresses of one IP version. Most connections are idle, so that each byte of it
+/// counts.
+#[derive(Clone, Copy, Debug)]
+struct Packed<const HOSTS: usize> {
+    hosts: [u8; HOSTS],
+    ports: [u8; 4],
+    socket: u32,
+}
+
+impl<const HOSTS: usize> Packed<HOSTS> {
+    #[inline(always)]
+    fn is_of(&self, hosts: &[u8; HOSTS], ports: [u8; 4]) -> bool {
+        self.ports == ports && self.hosts == *hosts
+    }
+}
+
+/// The tables of both IP versions. One table would have entries of the length of IPv6.
+#[derive(Debug)]
+struct Tables {
+    ipv4: HashTable<Packed<8>>,
+    ipv6: HashTable<Packed<32>>,
+}
+
+impl Tables {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.ipv4.is_empty() && self.ipv6.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.ipv4.len() + self.ipv6.len()
+    }
+
+    #[inline(always)]
+    fn find(&self, hash: FlowHash, flow: Flow) -> Option<u32> {
+        let (hash, ports) = (hash.wide(), flow.ports);
+        match &flow.hosts {
+            Hosts::V4(hosts) => {
+                self.ipv4.find(hash, |entry| entry.is_of(hosts, ports)).map(|entry| entry.socket)
+            }
+            Hosts::V6(hosts) => {
+                self.ipv6.find(hash, |entry| entry.is_of(hosts, ports)).map(|entry| entry.socket)
+            }
+        }
+    }
+
+    fn insert(&mut self, hasher: &SipHasher13, key: FlowHash, flow: Flow, socket: u32) {
+        let Flow { hosts, ports } = flow;
+        match hosts {
+            Hosts::V4(hosts) => {
+                let of =
+                    |entry: &Packed<8>| Flow { hosts: Hosts::V4(entry.hosts), ports: entry.ports };
+                self.ipv4.insert_unique(key.wide(), Packed { hosts, ports, socket }, |entry| {
+                    hash(hasher, of(entry)).wide()
+                });
+            }
+            Hosts::V6(hosts) => {
+                let of =
+                    |entry: &Packed<32>| Flow { hosts: Hosts::V6(entry.hosts), ports: entry.ports };
+                self.ipv6.insert_unique(key.wide(), Packed { hosts, ports, socket }, |entry| {
+                    hash(hasher, of(entry)).wide()
+                });
+            }
+        }
+    }
+
+    fn remove(&mut self, key: FlowHash, flow: Flow, socket: u32) {
+        let ports = flow.ports;
+        match &flow.hosts {
+            Hosts::V4(hosts) => {
+                let is_it = |entry: &Packed<8>| entry.is_of(hosts, ports) && entry.socket == socket;
+                if let Ok(entry) = self.ipv4.find_entry(key.wide(), is_it) {
+                    entry.remove();
+                }
+            }
+            Hosts::V6(hosts) => {
+                let is_it =
+                    |entry: &Packed<32>| entry.is_of(hosts, ports) && entry.socket == socket;
+                if let Ok(entry) = self.ipv6.find_entry(key.wide(), is_it) {
+                    entry.remove();
+                }
+            }
+        }
+    }
+}
+
 /// A table from flows to sockets.
 #[derive(Debug)]
 pub(crate) struct Demux {
     hasher: SipHasher13,
-    table: HashTable<Entry>,
+    table: Tables,
     /// The result of the last successful lookup, or the last inserted entry. Invariant: in the
     /// table.
     last: Option<Entry>,
@@ -48,7 +135,7 @@ impl Demux {
     pub(crate) const fn new(hasher: SipHasher13) -> Self {
         Self {
             hasher,
-            table: HashTable::new(),
+            table: Tables { ipv4: HashTable::new(), ipv6: HashTable::new() },
             last: None,
             hashed: None,
             prefetch: LookupPrefetch::new(),
@@ -118,9 +205,8 @@ impl Demux {
     /// Inserts `flow`, which is known to be [absent](Demux::is_free), with its hash.
     pub(crate) fn insert_hashed(&mut self, key: FlowHash, flow: Flow, socket: u32) {
         debug_assert!(self.find(key, flow).is_none(), "a flow leads to one socket");
-        let (hasher, entry) = (&self.hasher, Entry { flow, socket });
-        self.table.insert_unique(key.wide(), entry, |entry| hash(hasher, entry.flow).wide());
-        self.last = Some(entry);
+        self.table.insert(&self.hasher, key, flow, socket);
+        self.last = Some(Entry { flow, socket });
     }
 
     /// Removes `flow` if it belongs to `socket`.
@@ -131,10 +217,7 @@ impl Demux {
 
     /// Removes `flow`, with its hash, if it belongs to `socket`.
     pub(crate) fn remove_hashed(&mut self, key: FlowHash, flow: Flow, socket: u32) {
-        let matches = |entry: &Entry| entry.flow == flow && entry.socket == socket;
-        if let Ok(entry) = self.table.find_entry(key.wide(), matches) {
-            entry.remove();
-        }
+        self.table.remove(key, flow, socket);
         if self.last.is_some_and(|last| last.flow == flow) {
             self.last = None;
         }
@@ -162,8 +245,7 @@ impl Demux {
             run.hash = run.flow.map_or(FlowHash::NONE, |flow| hash(&self.hasher, flow));
         }
         for run in &mut *runs {
-            let find = |flow| self.table.find(run.hash.wide(), |entry| entry.flow == flow);
-            run.socket = run.flow.and_then(find).map(|entry| entry.socket);
+            run.socket = run.flow.and_then(|flow| self.table.find(run.hash, flow));
         }
         for run in runs {
             run.socket = run.socket.filter(|&socket| look(socket));
@@ -213,7 +295,7 @@ impl Demux {
     }
 
     fn find(&self, hash: FlowHash, flow: Flow) -> Option<Entry> {
-        self.table.find(hash.wide(), |entry| entry.flow == flow).copied()
+        self.table.find(hash, flow).map(|socket| Entry { flow, socket })
     }
 
     /// Returns the hash of `flow`.

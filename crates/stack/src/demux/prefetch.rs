@@ -10,7 +10,7 @@
 use super::flow::{Flow, FlowHash};
 use crate::link::Medium;
 use alloc::vec::Vec;
-use linerate_wire::PlainPacket;
+use linerate_wire::{PlainPacket, V4, V6};
 
 /// Prefetch starts at this number of connections; fewer stay in the caches.
 pub(crate) const MANY: usize = 16;
@@ -102,7 +102,10 @@ impl LookupPrefetch {
 #[inline(always)]
 pub(crate) fn flow_of(medium: Medium, frame: &[u8]) -> Option<Flow> {
     let packet = frame.get(medium.header_length()..)?;
-    Some(Flow::of_packet(&PlainPacket::glance(packet)?))
+    if let Some(ends) = PlainPacket::<V4>::glance(packet) {
+        return Some(Flow::of_packet(&ends));
+    }
+    Some(Flow::of_ipv6_packet(&PlainPacket::<V6>::glance(packet)?))
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! The ARP cache: the MAC address of each IP address on the link (RFC 826, RFC 1122 §2.3.2).
+//! The neighbour cache: the MAC address of each IP address on the link, by ARP (RFC 826, RFC 1122
+//! §2.3.2) or Neighbour Discovery (RFC 4861).
 //!
 //! A neighbour is *unresolved* until it answers, *reachable* for 30 seconds after each packet that
 //! confirms it, and then *stale*. A stale neighbour remains in use, but its first use starts
 //! *probing* it, and a neighbour that does not answer is removed. At most one request a second is
 //! sent for each neighbour, as long as the cache has room for all that are requested. Unsolicited
-//! ARP packets update existing entries and create none. A host that requests our address gets an
+//! packets update existing entries and create none. A host that requests our address gets an
 //! entry, because we are about to answer it.
 //!
 //! A caller that caches the result of a lookup stores [`Neighbors::generation`] with it, and
@@ -17,7 +18,7 @@ use crate::collections::slab::Slab;
 use crate::collections::timer_wheel::TimerWheel;
 use crate::counters::NeighborCounters;
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use linerate_units::{Duration, Instant};
 use linerate_wire::MacAddress;
 use siphasher::sip::SipHasher13;
@@ -31,7 +32,7 @@ const REACHABLE: Duration = Duration::from_secs(30);
 /// Time for which an unused stale neighbour is kept.
 const STALE: Duration = Duration::from_secs(60);
 
-/// The limits of the ARP cache.
+/// The limits of the neighbour cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighborLimits {
     /// Entries of the cache. A new neighbour beyond this limit replaces one that was never used, or
@@ -51,11 +52,11 @@ impl Default for NeighborLimits {
     }
 }
 
-/// An ARP request to send.
+/// An ARP request or a Neighbour Solicitation to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ArpRequest {
+pub(crate) struct NeighborRequest {
     /// The requested address.
-    pub(crate) address: Ipv4Addr,
+    pub(crate) address: IpAddr,
     /// The last known MAC address, for a unicast request; `None` to broadcast.
     pub(crate) mac: Option<MacAddress>,
 }
@@ -70,7 +71,7 @@ enum State {
 
 #[derive(Debug)]
 struct Neighbor {
-    address: Ipv4Addr,
+    address: IpAddr,
     state: State,
     /// Invariant: zero exactly while the state is unresolved.
     mac: MacAddress,
@@ -83,7 +84,7 @@ struct Neighbor {
     queued: PacketQueue<()>,
 }
 
-/// The ARP cache of an interface.
+/// The neighbour cache of an interface.
 #[derive(Debug)]
 pub(crate) struct Neighbors {
     table: AddressTable,
@@ -131,7 +132,7 @@ impl Neighbors {
     }
 
     /// Returns the MAC address of `address`. An unknown or stale neighbour is requested.
-    pub(crate) fn lookup(&mut self, now: Instant, address: Ipv4Addr) -> Option<MacAddress> {
+    pub(crate) fn lookup(&mut self, now: Instant, address: IpAddr) -> Option<MacAddress> {
         let is_last = self.entries.get(self.last).is_some_and(|entry| entry.address == address);
         let found = if is_last { Some(self.last) } else { self.table.get(address) };
         let Some(index) = found else {
@@ -154,7 +155,7 @@ impl Neighbors {
     }
 
     /// Queues a packet until `address`, whose lookup has just failed, is resolved.
-    pub(crate) fn enqueue(&mut self, address: Ipv4Addr, packet: &[u8]) {
+    pub(crate) fn enqueue(&mut self, address: IpAddr, packet: &[u8]) {
         let entry = self.table.get(address).and_then(|index| self.entries.get_mut(index));
         let kept = entry.is_some_and(|entry| entry.queued.push((), packet));
         self.counters.queue_drops += u64::from(!kept);
@@ -165,7 +166,7 @@ impl Neighbors {
     pub(crate) fn learn(
         &mut self,
         now: Instant,
-        address: Ipv4Addr,
+        address: IpAddr,
         mac: MacAddress,
         is_request_for_us: bool,
     ) {
@@ -197,9 +198,15 @@ impl Neighbors {
         }
     }
 
+    /// Is another MAC address than `mac` known for `address`?
+    pub(crate) fn knows_other(&self, address: IpAddr, mac: MacAddress) -> bool {
+        let entry = self.table.get(address).and_then(|index| self.entries.get(index));
+        entry.is_some_and(|entry| entry.state != State::Unresolved && entry.mac != mac)
+    }
+
     /// Reports that a connection through `address` makes no progress. The neighbour is probed at
     /// its next use, even if it is reachable, unless it was confirmed within the last second.
-    pub(crate) fn suspect(&mut self, now: Instant, address: Ipv4Addr) {
+    pub(crate) fn suspect(&mut self, now: Instant, address: IpAddr) {
         let Some(index) = self.table.get(address) else { return };
         let Some(entry) = self.entries.get_mut(index) else { return };
         if entry.state == State::Reachable && entry.expires + INTERVAL <= now + REACHABLE {
@@ -247,12 +254,12 @@ impl Neighbors {
 
     /// Removes and returns the next request to send. The last request to a neighbour is broadcast,
     /// in case its address has moved to another host.
-    pub(crate) fn poll_request(&mut self) -> Option<ArpRequest> {
+    pub(crate) fn poll_request(&mut self) -> Option<NeighborRequest> {
         let index = self.request_links.pop_front(&mut self.requests)?;
         let entry = self.entries.get(index)?;
         let unicast = entry.state == State::Probed && entry.requests_sent < MAX_REQUESTS;
         self.counters.out_requests += 1;
-        Some(ArpRequest { address: entry.address, mac: unicast.then_some(entry.mac) })
+        Some(NeighborRequest { address: entry.address, mac: unicast.then_some(entry.mac) })
     }
 
     /// Removes and returns the next packet whose neighbour is resolved.
@@ -307,7 +314,7 @@ impl Neighbors {
     }
 
     /// Creates an unresolved entry and requests it, within the limit.
-    fn resolve(&mut self, now: Instant, address: Ipv4Addr) {
+    fn resolve(&mut self, now: Instant, address: IpAddr) {
         if self.unresolved.len() >= self.limits.unresolved {
             self.counters.table_overflows += 1;
             return;
@@ -316,7 +323,7 @@ impl Neighbors {
         self.next_holder(now, index, State::Unresolved);
     }
 
-    fn add(&mut self, now: Instant, address: Ipv4Addr, state: State, mac: MacAddress) -> u32 {
+    fn add(&mut self, now: Instant, address: IpAddr, state: State, mac: MacAddress) -> u32 {
         if self.entries.len() >= self.limits.entries.max(self.limits.unresolved + 1) {
             self.make_room();
         }

@@ -1,10 +1,16 @@
-//! Outstanding echo requests of this host. Unexpected replies are dropped, so that no peer can fill
-//! the event queue of an application.
+//! Errors that ICMP messages of either IP version report, and outstanding echo requests of this
+//! host. Unexpected replies are dropped, so that no peer can fill the event queue of an
+//! application.
 
-use crate::ip::path_mtu::plausible;
+use crate::demux::flow::{Flow, Hosts};
+use crate::event::ReportedError;
+use crate::ip::path_mtu::{plausible, plausible_ipv6};
 use alloc::collections::VecDeque;
-use core::net::Ipv4Addr;
-use linerate_wire::Quote;
+use core::net::IpAddr;
+use linerate_wire::{
+    IcmpError, Icmpv6Error, Icmpv6Problem, Icmpv6Unreachable, Ipv6Header, Ipv6Quote, Protocol,
+    Quote, SeqNum, Unreachable,
+};
 
 /// Flows of echo requests that are remembered.
 const FLOWS: usize = 64;
@@ -12,11 +18,11 @@ const FLOWS: usize = 64;
 /// The destinations and identifiers of recent echo requests.
 #[derive(Debug, Default)]
 pub(crate) struct EchoFlows {
-    flows: VecDeque<(Ipv4Addr, u16)>,
+    flows: VecDeque<(IpAddr, u16)>,
 }
 
 impl EchoFlows {
-    pub(crate) fn insert(&mut self, destination: Ipv4Addr, identifier: u16) {
+    pub(crate) fn insert(&mut self, destination: IpAddr, identifier: u16) {
         if !self.contains(destination, identifier) {
             if self.flows.len() == FLOWS {
                 self.flows.pop_front();
@@ -25,32 +31,155 @@ impl EchoFlows {
         }
     }
 
-    pub(crate) fn contains(&self, destination: Ipv4Addr, identifier: u16) -> bool {
+    pub(crate) fn contains(&self, destination: IpAddr, identifier: u16) -> bool {
         self.flows.contains(&(destination, identifier))
     }
 }
 
-/// Returns the MTU that an ICMP error about a quoted packet reports, if it is plausible.
-pub(crate) fn reported_mtu(next_hop_mtu: u16, quote: &Quote<'_>) -> Option<usize> {
-    let sent = quote
-        .bytes()
-        .get(2..4)
-        .map_or(0, |length| usize::from(u16::from_be_bytes([length[0], length[1]])));
-    plausible(usize::from(next_hop_mtu), sent)
+/// The problem that an ICMP message of either IP version reports, as far as sockets care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// No socket is bound to the port.
+    NoPort,
+    /// The host does not know the protocol.
+    NoProtocol,
+    /// The packet exceeds the MTU of a link. Routers of IPv4 may report zero for its MTU.
+    TooBig { mtu: usize },
+    /// Any other problem.
+    Other,
+}
+
+impl Problem {
+    const fn of_ipv4(error: IcmpError) -> Self {
+        match error {
+            IcmpError::FragmentationNeeded { next_hop_mtu } => {
+                Self::TooBig { mtu: next_hop_mtu as usize }
+            }
+            IcmpError::Unreachable(Unreachable::Port) => Self::NoPort,
+            IcmpError::Unreachable(Unreachable::Protocol) => Self::NoProtocol,
+            _ => Self::Other,
+        }
+    }
+
+    const fn of_ipv6(error: Icmpv6Error) -> Self {
+        match error {
+            Icmpv6Error::PacketTooBig { mtu } => Self::TooBig { mtu: mtu as usize },
+            Icmpv6Error::Unreachable(Icmpv6Unreachable::Port) => Self::NoPort,
+            Icmpv6Error::ParameterProblem { problem: Icmpv6Problem::NextHeader, .. } => {
+                Self::NoProtocol
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+/// An ICMP error of either IP version about a packet of this host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Report<'a> {
+    pub(crate) problem: Problem,
+    pub(crate) error: ReportedError,
+    quote: ReportedQuote<'a>,
+}
+
+/// The beginning of the packet that caused an error.
+#[derive(Clone, Copy, Debug)]
+enum ReportedQuote<'a> {
+    V4(Quote<'a>),
+    V6(Ipv6Quote<'a>),
+}
+
+impl<'a> Report<'a> {
+    pub(crate) const fn of_ipv4(error: IcmpError, quote: Quote<'a>) -> Self {
+        let problem = Problem::of_ipv4(error);
+        Self { problem, error: ReportedError::V4(error), quote: ReportedQuote::V4(quote) }
+    }
+
+    pub(crate) const fn of_ipv6(error: Icmpv6Error, quote: Ipv6Quote<'a>) -> Self {
+        let problem = Problem::of_ipv6(error);
+        Self { problem, error: ReportedError::V6(error), quote: ReportedQuote::V6(quote) }
+    }
+
+    /// Returns the source of the quoted packet: an address of this host, unless it is forged.
+    pub(crate) const fn source(&self) -> IpAddr {
+        match &self.quote {
+            ReportedQuote::V4(quote) => IpAddr::V4(quote.header.source),
+            ReportedQuote::V6(quote) => IpAddr::V6(quote.header.source),
+        }
+    }
+
+    /// Returns the destination of the quoted packet.
+    pub(crate) const fn destination(&self) -> IpAddr {
+        match &self.quote {
+            ReportedQuote::V4(quote) => IpAddr::V4(quote.header.destination),
+            ReportedQuote::V6(quote) => IpAddr::V6(quote.header.destination),
+        }
+    }
+
+    /// Returns the protocol of the quoted packet.
+    pub(crate) fn protocol(&self) -> Option<Protocol> {
+        match &self.quote {
+            ReportedQuote::V4(quote) => Some(quote.header.protocol),
+            ReportedQuote::V6(quote) => quote.transport.map(|(protocol, _)| protocol),
+        }
+    }
+
+    /// Returns the flow of the quoted packet, if its ports are quoted.
+    pub(crate) fn flow(&self) -> Option<Flow> {
+        let (source_port, destination_port) = match &self.quote {
+            ReportedQuote::V4(quote) => quote.ports(),
+            ReportedQuote::V6(quote) => quote.ports(),
+        }?;
+        let hosts = Hosts::new(self.source(), self.destination());
+        Some(Flow::between(hosts, source_port, destination_port))
+    }
+
+    /// Returns SEG.SEQ of the quoted segment.
+    pub(crate) fn tcp_seq(&self) -> Option<SeqNum> {
+        match &self.quote {
+            ReportedQuote::V4(quote) => quote.tcp_seq(),
+            ReportedQuote::V6(quote) => quote.tcp_seq(),
+        }
+    }
+
+    /// Returns the identifier and sequence number of the quoted echo request.
+    pub(crate) fn echo_request(&self) -> Option<(u16, u16)> {
+        match &self.quote {
+            ReportedQuote::V4(quote) => quote.echo_request(),
+            ReportedQuote::V6(quote) => quote.echo_request(),
+        }
+    }
+
+    /// Returns the MTU that the error reports, if it is plausible.
+    pub(crate) fn mtu(&self) -> Option<usize> {
+        let Problem::TooBig { mtu } = self.problem else { return None };
+        let length_at = |bytes: &[u8], at: usize| {
+            let length = bytes.get(at..).and_then(<[u8]>::first_chunk).copied();
+            usize::from(u16::from_be_bytes(length.unwrap_or_default()))
+        };
+        match &self.quote {
+            ReportedQuote::V4(quote) => plausible(mtu, length_at(quote.bytes(), 2)),
+            ReportedQuote::V6(quote) => {
+                plausible_ipv6(mtu, Ipv6Header::LENGTH + length_at(quote.bytes(), 4))
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::Ipv4Addr;
+
+    const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     #[test]
     fn the_oldest_flow_is_evicted_at_the_limit() {
         let mut flows = EchoFlows::default();
         for identifier in 0..=64 {
-            flows.insert(Ipv4Addr::LOCALHOST, identifier);
-            flows.insert(Ipv4Addr::LOCALHOST, identifier);
+            flows.insert(LOCALHOST, identifier);
+            flows.insert(LOCALHOST, identifier);
         }
-        assert!(!flows.contains(Ipv4Addr::LOCALHOST, 0) && flows.contains(Ipv4Addr::LOCALHOST, 1));
-        assert!(!flows.contains(Ipv4Addr::UNSPECIFIED, 1));
+        assert!(!flows.contains(LOCALHOST, 0) && flows.contains(LOCALHOST, 1));
+        assert!(!flows.contains(IpAddr::from([0; 4]), 1));
     }
 }

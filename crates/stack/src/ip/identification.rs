@@ -2,6 +2,7 @@
 //! no meaning where fragmentation is forbidden (RFC 6864 §4.1), so it is zero. Optionally it counts
 //! packets, as 4.3BSD did.
 
+use crate::ip::is_ipv6;
 use linerate_wire::checksum;
 
 /// The identification of the next packet.
@@ -20,10 +21,10 @@ impl Identification {
     }
 
     /// Writes the next value into a packet whose header is otherwise complete. A GSO frame consumes
-    /// one value for each of its segments.
+    /// one value for each of its segments. An IPv6 header has no such field.
     #[cold]
     pub(crate) fn write(&mut self, packet: &mut [u8], segments: usize) {
-        let Some(next) = &mut self.0 else { return };
+        let Some(next) = self.0.as_mut().filter(|_| !is_ipv6(packet)) else { return };
         let sum = checksum::update(u16::from_be_bytes([packet[10], packet[11]]), 0, *next);
         packet[4..6].copy_from_slice(&next.to_be_bytes());
         packet[10..12].copy_from_slice(&sum.to_be_bytes());

@@ -3,8 +3,9 @@
 use crate::error::Error;
 use crate::link::{Capabilities, Medium, SMALLEST_MTU};
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
-use linerate_wire::{Ipv4Cidr, MacAddress};
+use core::net::{IpAddr, Ipv6Addr};
+use linerate_wire::ipv6_multicast::{ALL_NODES, solicited_node};
+use linerate_wire::{IpCidr, MacAddress};
 
 /// The assumed capabilities until a link is attached.
 const UNATTACHED: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
@@ -13,7 +14,8 @@ const UNATTACHED: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
 #[derive(Debug)]
 pub(crate) struct Interface {
     pub(crate) mac: MacAddress,
-    pub(crate) addresses: Vec<Ipv4Cidr>,
+    /// The addresses, including the link-local one of IPv6.
+    pub(crate) addresses: Vec<IpCidr>,
     pub(crate) capabilities: Capabilities,
     /// The frame sizes derived from the capabilities.
     pub(crate) frames: Frames,
@@ -44,14 +46,22 @@ impl Frames {
 pub(crate) enum Audience {
     /// This host.
     Us,
-    /// All hosts of one of our networks.
+    /// All hosts of one of our networks, or an IPv6 multicast group that this host has joined.
     Broadcast,
     /// Another host, or a multicast group that this host has not joined.
     Others,
 }
 
 impl Interface {
-    pub(crate) const fn new(mac: MacAddress, addresses: Vec<Ipv4Cidr>) -> Self {
+    /// Creates an interface with these addresses. If one is an IPv6 address, the link-local one of
+    /// the MAC address is added, which every interface needs (RFC 4291 §2.1).
+    pub(crate) fn new(mac: MacAddress, mut addresses: Vec<IpCidr>) -> Self {
+        let is_ipv6 = |own: &IpCidr| own.address().is_ipv6();
+        if addresses.iter().any(is_ipv6)
+            && !addresses.iter().any(|own| is_link_local(own.address()))
+        {
+            addresses.extend(IpCidr::new(link_local(mac).into(), 64));
+        }
         Self { mac, addresses, capabilities: UNATTACHED, frames: Frames::of(&UNATTACHED) }
     }
 
@@ -61,15 +71,23 @@ impl Interface {
         self.frames = Frames::of(&capabilities);
     }
 
-    /// Is this an address of this host? All of 127.0.0.0/8 is (RFC 1122 §3.2.1.3).
-    pub(crate) fn is_ours(&self, address: Ipv4Addr) -> bool {
+    /// Is this an address of this host? `::1` and all of 127.0.0.0/8 are (RFC 1122 §3.2.1.3).
+    pub(crate) fn is_ours(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|own| own.address() == address) || address.is_loopback()
+    }
+
+    /// Is this one of the configured addresses? Loopback addresses are not.
+    pub(crate) fn is_configured(&self, address: IpAddr) -> bool {
+        self.addresses.iter().any(|own| own.address() == address)
     }
 
     /// Checks that an application may send from `own` to `destination`. The source must be an
     /// address of this host, and a loopback address must not leave it (RFC 1122 §3.2.1.3).
     #[inline(never)]
-    pub(crate) fn check_source(&self, own: Ipv4Addr, destination: Ipv4Addr) -> Result<(), Error> {
+    pub(crate) fn check_source(&self, own: IpAddr, destination: IpAddr) -> Result<(), Error> {
+        if own.is_ipv4() != destination.is_ipv4() {
+            return Err(Error::OtherVersion { local: own, remote: destination });
+        }
         if !self.is_ours(own) {
             return Err(Error::AddressNotOurs(own));
         }
@@ -78,44 +96,97 @@ impl Interface {
     }
 
     /// Classifies a destination address.
-    pub(crate) fn audience(&self, address: Ipv4Addr) -> Audience {
+    pub(crate) fn audience(&self, address: IpAddr) -> Audience {
         if self.is_ours(address) {
             return Audience::Us;
         }
-        let is_all = |own: &Ipv4Cidr| own.broadcast() == Some(address);
-        if address.is_broadcast() || self.addresses.iter().any(is_all) {
-            return Audience::Broadcast;
-        }
-        Audience::Others
+        let is_group = match address {
+            IpAddr::V4(address) => {
+                let is_all = |own: &IpCidr| own.broadcast() == Some(address);
+                address.is_broadcast() || self.addresses.iter().any(is_all)
+            }
+            IpAddr::V6(address) => address.is_multicast() && self.is_joined(address),
+        };
+        if is_group { Audience::Broadcast } else { Audience::Others }
+    }
+
+    /// Is this host a member of the multicast group? It is one of all nodes on the link, and of the
+    /// solicited-node groups of its addresses (RFC 4291 §2.8).
+    fn is_joined(&self, group: Ipv6Addr) -> bool {
+        let is_solicited = |own: &IpCidr| match own.address() {
+            IpAddr::V4(_) => false,
+            IpAddr::V6(own) => solicited_node(own) == group,
+        };
+        group == ALL_NODES || self.addresses.iter().any(is_solicited)
     }
 
     /// Is this a valid source of a received packet? Multicast, unspecified, broadcast and our own
-    /// addresses are not (RFC 1122 §3.2.1.3).
+    /// addresses are not (RFC 1122 §3.2.1.3), nor are IPv4 addresses in IPv6 packets.
     ///
     /// The lowest address of a network is accepted as a host address, contrary to that section. It
     /// was reserved for 4.2BSD, which used it as a broadcast address and is no longer in use. Linux
     /// accepts it since version 5.14; a host that refuses it could not reach such a neighbour.
     /// [`audience`](Self::audience) treats it as a host address, too.
-    pub(crate) fn is_possible_source(&self, address: Ipv4Addr) -> bool {
+    pub(crate) fn is_possible_source(&self, address: IpAddr) -> bool {
         !address.is_multicast()
             && !address.is_unspecified()
+            && address.to_canonical() == address
             && self.audience(address) == Audience::Others
     }
 
     /// Is `address` in the network of one of our addresses?
-    pub(crate) fn is_on_link(&self, address: Ipv4Addr) -> bool {
+    pub(crate) fn is_on_link(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|own| own.contains(address))
     }
 
-    /// Returns the source address for packets to `next_hop`: our address in its network, or else
-    /// our first one.
-    pub(crate) fn source_towards(&self, next_hop: Ipv4Addr) -> Option<Ipv4Addr> {
-        if self.is_ours(next_hop) {
-            return Some(next_hop);
+    /// Returns the source address for packets to `destination` by way of `next_hop`. For IPv4 it is
+    /// our address in the network of the next hop, or else our first one.
+    pub(crate) fn source_towards(&self, next_hop: IpAddr, destination: IpAddr) -> Option<IpAddr> {
+        match (next_hop, destination) {
+            (_, IpAddr::V6(destination)) => self.ipv6_source_towards(destination),
+            (next_hop, _) if self.is_ours(next_hop) => Some(next_hop),
+            (next_hop, _) => {
+                let nearest = self.addresses.iter().find(|own| own.contains(next_hop));
+                let first = || self.addresses.iter().find(|own| own.address().is_ipv4());
+                nearest.or_else(first).map(|own| own.address())
+            }
         }
-        let nearest = self.addresses.iter().find(|own| own.contains(next_hop));
-        nearest.or_else(|| self.addresses.first()).map(|own| own.address())
     }
+
+    /// Returns the source address for packets to `destination`: the destination itself if it is
+    /// ours, else one of the same scope, with the longest common prefix (RFC 6724 §5, rules 1, 2
+    /// and 8).
+    fn ipv6_source_towards(&self, destination: Ipv6Addr) -> Option<IpAddr> {
+        if self.is_ours(destination.into()) {
+            return Some(destination.into());
+        }
+        let scope = is_link_local(destination.into());
+        let mut best: Option<((bool, u32), Ipv6Addr)> = None;
+        for own in &self.addresses {
+            let IpAddr::V6(own) = own.address() else { continue };
+            let common = (own.to_bits() ^ destination.to_bits()).leading_zeros();
+            let rank = (is_link_local(own.into()) == scope, common);
+            if best.is_none_or(|(known, _)| known < rank) {
+                best = Some((rank, own));
+            }
+        }
+        best.map(|(_, own)| own.into())
+    }
+}
+
+/// Is this an IPv6 address of link-local scope?
+pub(crate) const fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
+}
+
+/// Returns the link-local address of a MAC address (RFC 4291 appendix A, RFC 2464 §5).
+fn link_local(mac: MacAddress) -> Ipv6Addr {
+    let [a, b, c, d, e, f] = mac.octets();
+    let identifier = u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe, d, e, f]);
+    Ipv6Addr::from_bits(0xfe80 << 112 | u128::from(identifier))
 }
 
 #[cfg(test)]
@@ -167,8 +238,74 @@ mod tests {
     #[test]
     fn the_source_is_in_the_network_of_the_next_hop() {
         let interface = interface();
-        assert_eq!(interface.source_towards([10, 1, 9, 9].into()), Some([10, 1, 0, 1].into()));
-        assert_eq!(interface.source_towards([198, 51, 100, 7].into()), Some([192, 0, 2, 1].into()));
-        assert_eq!(interface.source_towards([127, 0, 0, 1].into()), Some([127, 0, 0, 1].into()));
+        assert_eq!(
+            interface.source_towards([10, 1, 9, 9].into(), [10, 1, 9, 9].into()),
+            Some([10, 1, 0, 1].into())
+        );
+        assert_eq!(
+            interface.source_towards([198, 51, 100, 7].into(), [198, 51, 100, 7].into()),
+            Some([192, 0, 2, 1].into())
+        );
+        assert_eq!(
+            interface.source_towards([127, 0, 0, 1].into(), [127, 0, 0, 1].into()),
+            Some([127, 0, 0, 1].into())
+        );
+    }
+
+    fn ipv6(addresses: &[&str]) -> Interface {
+        let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        Interface::new(MacAddress::new([2, 0, 0x5e, 0, 0x53, 1]), addresses)
+    }
+
+    #[test]
+    fn an_ipv6_host_has_the_link_local_address_of_its_mac_address() {
+        let own = "fe80::5eff:fe00:5301".parse().unwrap();
+        assert!(ipv6(&["2001:db8::1/64"]).is_ours(own));
+        assert!(!ipv6(&["192.0.2.1/24"]).is_ours(own));
+        assert!(!ipv6(&["fe80::1/64"]).is_ours(own), "it has one already");
+    }
+
+    #[test]
+    fn ipv6_groups_are_those_of_all_nodes_and_of_our_addresses() {
+        let interface = ipv6(&["2001:db8::1:2:3/64"]);
+        for (address, audience) in [
+            ("2001:db8::1:2:3", Audience::Us),
+            ("::1", Audience::Us),
+            ("ff02::1", Audience::Broadcast),
+            ("ff02::1:ff02:3", Audience::Broadcast),
+            ("ff02::1:ff00:5301", Audience::Broadcast),
+            ("ff02::1:ff02:4", Audience::Others),
+            ("ff02::2", Audience::Others),
+            ("2001:db8::4", Audience::Others),
+        ] {
+            assert_eq!(interface.audience(address.parse().unwrap()), audience, "{address}");
+        }
+        for source in ["::", "ff02::1", "::1", "::ffff:10.0.0.1", "2001:db8::1:2:3"] {
+            assert!(!interface.is_possible_source(source.parse().unwrap()), "{source}");
+        }
+        assert!(interface.is_possible_source("fe80::9".parse().unwrap()));
+    }
+
+    #[test]
+    fn the_ipv6_source_has_the_scope_and_the_longest_common_prefix() {
+        let interface = ipv6(&["192.0.2.1/24", "2001:db8:1::1/64", "2001:db8:2::1/64"]);
+        for (destination, source) in [
+            ("2001:db8:2::9", "2001:db8:2::1"),
+            ("2001:db8:1::9", "2001:db8:1::1"),
+            ("2a00::1", "2001:db8:1::1"),
+            ("fe80::7", "fe80::5eff:fe00:5301"),
+            ("2001:db8:2::1", "2001:db8:2::1"),
+        ] {
+            let destination = destination.parse().unwrap();
+            let router = "fe80::7".parse().unwrap();
+            let found = interface.source_towards(router, destination);
+            assert_eq!(found, Some(source.parse().unwrap()), "{destination}");
+        }
+        let only_ipv4 = ipv6(&["192.0.2.1/24"]);
+        let destination = "2001:db8::1".parse().unwrap();
+        assert_eq!(only_ipv4.source_towards(destination, destination), None);
+        let only_ipv6 = ipv6(&["2001:db8::1/64"]);
+        let destination = [192, 0, 2, 9].into();
+        assert_eq!(only_ipv6.source_towards(destination, destination), None);
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::collections::address_table::AddressTable;
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use linerate_units::{Duration, Instant};
 use siphasher::sip::SipHasher13;
 
@@ -17,6 +17,9 @@ const LIFETIME: Duration = Duration::from_secs(600);
 /// path that is no longer in use (RFC 5927 §7.2). Every host accepts datagrams of 576 bytes (RFC
 /// 791).
 const MIN_MTU: usize = 552;
+
+/// The smallest MTU of an IPv6 link; smaller reports are raised to it (RFC 8200 §5, RFC 8201 §4).
+const MIN_MTU_IPV6: usize = 1_280;
 
 /// Common MTUs, for routers that report none (RFC 1191 §7.1).
 const PLATEAUS: [usize; 10] =
@@ -73,13 +76,13 @@ impl PathMtus {
 
     /// Returns the result of connections to `destination`, unless it has expired.
     #[inline]
-    pub(crate) fn found(&self, now: Instant, destination: Ipv4Addr) -> Option<FoundMtu> {
+    pub(crate) fn found(&self, now: Instant, destination: IpAddr) -> Option<FoundMtu> {
         self.found.get(destination).copied().filter(|found| found.size.is_valid(now))
     }
 
     /// Returns the size of the largest packet with a datagram to `destination`, as reported by
     /// routers, unless it has expired.
-    pub(crate) fn reported(&self, now: Instant, destination: Ipv4Addr) -> Option<usize> {
+    pub(crate) fn reported(&self, now: Instant, destination: IpAddr) -> Option<usize> {
         let size = self.reported.get(destination).filter(|size| size.is_valid(now))?;
         Some(size.mtu)
     }
@@ -89,7 +92,7 @@ impl PathMtus {
     pub(crate) fn note_found(
         &mut self,
         now: Instant,
-        destination: Ipv4Addr,
+        destination: IpAddr,
         mtu: usize,
         is_estimated: bool,
     ) {
@@ -97,7 +100,7 @@ impl PathMtus {
     }
 
     /// Records a plausible report: datagrams to `destination` pass with `mtu` bytes.
-    pub(crate) fn note_reported(&mut self, now: Instant, destination: Ipv4Addr, mtu: usize) {
+    pub(crate) fn note_reported(&mut self, now: Instant, destination: IpAddr, mtu: usize) {
         self.reported.set(destination, ExpiringMtu::new(mtu, now));
     }
 
@@ -112,7 +115,7 @@ impl PathMtus {
 #[derive(Debug)]
 struct DestinationMap<T> {
     table: AddressTable,
-    entries: Vec<(Ipv4Addr, T)>,
+    entries: Vec<(IpAddr, T)>,
     limit: usize,
     /// The index of the oldest entry, once the map is full.
     oldest: usize,
@@ -129,12 +132,12 @@ impl<T> DestinationMap<T> {
     }
 
     #[inline]
-    fn get(&self, destination: Ipv4Addr) -> Option<&T> {
+    fn get(&self, destination: IpAddr) -> Option<&T> {
         let (_, value) = &self.entries[self.table.get(destination)? as usize];
         Some(value)
     }
 
-    fn set(&mut self, destination: Ipv4Addr, value: T) {
+    fn set(&mut self, destination: IpAddr, value: T) {
         let entry = (destination, value);
         if let Some(place) = self.table.get(destination) {
             self.entries[place as usize] = entry;
@@ -174,13 +177,20 @@ pub(crate) fn plausible(reported: usize, sent: usize) -> Option<usize> {
     (wanted < sent).then_some(wanted)
 }
 
+/// Returns the packet size that a Packet Too Big about a packet of `sent` bytes asks for:
+/// `reported`, raised to the minimum. Returns `None` if it asks for no less than before.
+pub(crate) fn plausible_ipv6(reported: usize, sent: usize) -> Option<usize> {
+    let wanted = reported.max(MIN_MTU_IPV6);
+    (wanted < sent).then_some(wanted)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::keys::Keys;
 
-    fn address(number: u32) -> Ipv4Addr {
-        Ipv4Addr::from_bits(number)
+    fn address(number: u32) -> IpAddr {
+        core::net::Ipv4Addr::from_bits(number).into()
     }
 
     fn table(limit: usize) -> PathMtus {
@@ -244,5 +254,8 @@ mod tests {
         assert_eq!(plausible(0, 1_492), Some(1_006));
         assert_eq!(plausible(0, MIN_MTU), None);
         assert_eq!(plausible(68, 300), None);
+        assert_eq!(plausible_ipv6(1_400, 1_500), Some(1_400));
+        assert_eq!(plausible_ipv6(0, 1_500), Some(1_280));
+        assert_eq!(plausible_ipv6(1_500, 1_500), None);
     }
 }

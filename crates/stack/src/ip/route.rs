@@ -1,16 +1,16 @@
 //! The routing table, with longest-prefix match.
 
 use alloc::collections::BTreeMap;
-use core::net::Ipv4Addr;
-use linerate_wire::Ipv4Cidr;
+use core::net::IpAddr;
+use linerate_wire::IpCidr;
 
 /// A route to a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The destinations.
-    pub destination: Ipv4Cidr,
+    pub destination: IpCidr,
     /// The router that forwards the packets; `None` if the destinations are on the link.
-    pub gateway: Option<Ipv4Addr>,
+    pub gateway: Option<IpAddr>,
     /// The largest window in bytes that connections over this route offer. It protects a machine on
     /// the path with little memory.
     pub window_clamp: Option<u32>,
@@ -21,19 +21,20 @@ pub struct Route {
 impl Route {
     /// Creates a route to destinations on the link.
     #[must_use]
-    pub const fn direct(destination: Ipv4Cidr) -> Self {
+    pub const fn direct(destination: IpCidr) -> Self {
         Self { destination, gateway: None, window_clamp: None, mtu: None }
     }
 
-    /// Creates a route to destinations behind a router.
+    /// Creates a route to destinations behind a router. A router of the other IP version never
+    /// resolves.
     #[must_use]
-    pub const fn via(destination: Ipv4Cidr, gateway: Ipv4Addr) -> Self {
-        Self { gateway: Some(gateway), ..Self::direct(destination) }
+    pub fn via(destination: IpCidr, gateway: impl Into<IpAddr>) -> Self {
+        Self { gateway: Some(gateway.into()), ..Self::direct(destination) }
     }
 
     /// Returns the neighbour to which packets for `destination` are sent.
     #[must_use]
-    pub fn next_hop(&self, destination: Ipv4Addr) -> Ipv4Addr {
+    pub fn next_hop(&self, destination: IpAddr) -> IpAddr {
         self.gateway.unwrap_or(destination)
     }
 }
@@ -42,40 +43,75 @@ impl Route {
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     /// The routes by prefix length and network.
-    routes: BTreeMap<(u8, u32), Route>,
-    /// A bit for each prefix length that occurs, so that a lookup tries no others.
-    prefix_lengths: u64,
+    routes: BTreeMap<(u8, IpAddr), Route>,
+    /// The prefix lengths of IPv4 and of IPv6 that occur, so that a lookup tries no others.
+    prefix_lengths: [PrefixLengths; 2],
     generation: u64,
+}
+
+/// A set of prefix lengths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct PrefixLengths {
+    /// A bit for each length from 1 to 128.
+    bits: u128,
+    /// Is there a default route: a prefix without bits?
+    has_default: bool,
+}
+
+impl PrefixLengths {
+    const fn set(&mut self, length: u8, is_there: bool) {
+        match length.checked_sub(1) {
+            None => self.has_default = is_there,
+            Some(place) if is_there => self.bits |= 1 << place,
+            Some(place) => self.bits &= !(1 << place),
+        }
+    }
+
+    /// Removes and returns the longest.
+    fn pop(&mut self) -> Option<u8> {
+        if let Some(place) = self.bits.checked_ilog2() {
+            self.bits &= !(1 << place);
+            #[allow(clippy::cast_possible_truncation, reason = "at most 127")]
+            return Some(place as u8 + 1);
+        }
+        core::mem::take(&mut self.has_default).then_some(0)
+    }
+}
+
+/// Returns the index of an IP version.
+const fn version(address: IpAddr) -> usize {
+    address.is_ipv6() as usize
 }
 
 impl Routes {
     /// Adds a route, which replaces a route to the same destinations.
     pub(crate) fn insert(&mut self, route: Route) {
-        let prefix_length = route.destination.prefix_length();
-        self.routes.insert((prefix_length, route.destination.network().to_bits()), route);
-        self.prefix_lengths |= 1 << prefix_length;
+        let (prefix_length, network) =
+            (route.destination.prefix_length(), route.destination.network());
+        self.routes.insert((prefix_length, network), route);
+        self.prefix_lengths[version(network)].set(prefix_length, true);
         self.generation += 1;
     }
 
     /// Removes the route to exactly these destinations.
-    pub(crate) fn remove(&mut self, destination: Ipv4Cidr) -> Option<Route> {
-        let prefix_length = destination.prefix_length();
-        let removed = self.routes.remove(&(prefix_length, destination.network().to_bits()))?;
-        if self.routes.range((prefix_length, 0)..=(prefix_length, u32::MAX)).next().is_none() {
-            self.prefix_lengths &= !(1 << prefix_length);
+    pub(crate) fn remove(&mut self, destination: IpCidr) -> Option<Route> {
+        let (prefix_length, network) = (destination.prefix_length(), destination.network());
+        let removed = self.routes.remove(&(prefix_length, network))?;
+        let is_like = |&(length, other): &(u8, IpAddr)| {
+            length == prefix_length && version(other) == version(network)
+        };
+        if !self.routes.keys().any(is_like) {
+            self.prefix_lengths[version(network)].set(prefix_length, false);
         }
         self.generation += 1;
         Some(removed)
     }
 
     /// Returns the route with the longest prefix that contains `destination`.
-    pub(crate) fn lookup(&self, destination: Ipv4Addr) -> Option<&Route> {
-        let mut untried = self.prefix_lengths;
-        while let Some(longest) = untried.checked_ilog2() {
-            untried &= !(1 << longest);
-            #[allow(clippy::cast_possible_truncation, reason = "at most 32")]
-            let prefix_length = longest as u8;
-            let network = Ipv4Cidr::new(destination, prefix_length)?.network().to_bits();
+    pub(crate) fn lookup(&self, destination: IpAddr) -> Option<&Route> {
+        let mut untried = self.prefix_lengths[version(destination)];
+        while let Some(prefix_length) = untried.pop() {
+            let network = IpCidr::new(destination, prefix_length)?.network();
             if let Some(route) = self.routes.get(&(prefix_length, network)) {
                 return Some(route);
             }
@@ -90,15 +126,18 @@ impl Routes {
 
     /// Panics if an invariant is broken.
     pub(crate) fn check(&self) {
-        let bits =
-            self.routes.keys().fold(0, |bits, &(prefix_length, _)| bits | 1 << prefix_length);
-        assert_eq!(self.prefix_lengths, bits, "the prefix lengths are those of the routes");
+        let mut known = [PrefixLengths::default(); 2];
+        for &(prefix_length, network) in self.routes.keys() {
+            known[version(network)].set(prefix_length, true);
+        }
+        assert_eq!(self.prefix_lengths, known, "the prefix lengths are those of the routes");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::Ipv4Addr;
 
     fn via(destination: &str, gateway: u8) -> Route {
         Route::via(destination.parse().unwrap(), Ipv4Addr::new(10, 0, 0, gateway))
@@ -107,7 +146,8 @@ mod tests {
     fn gateway(routes: &Routes, destination: [u8; 4]) -> Option<u8> {
         routes.check();
         let route = routes.lookup(destination.into())?;
-        Some(route.next_hop(destination.into()).octets()[3])
+        let IpAddr::V4(next_hop) = route.next_hop(destination.into()) else { return None };
+        Some(next_hop.octets()[3])
     }
 
     #[test]
@@ -132,9 +172,9 @@ mod tests {
         assert!(routes.remove("192.0.2.9/24".parse().unwrap()).is_some());
         assert!(routes.generation() > before);
         assert_eq!(gateway(&routes, [192, 0, 2, 100]), Some(1));
-        assert!(routes.remove(Ipv4Cidr::ALL).is_some());
+        assert!(routes.remove(IpCidr::ALL_IPV4).is_some());
         assert_eq!(gateway(&routes, [192, 0, 2, 100]), None);
-        assert_eq!(routes.remove(Ipv4Cidr::ALL), None);
+        assert_eq!(routes.remove(IpCidr::ALL_IPV4), None);
     }
 
     #[test]
@@ -158,5 +198,30 @@ mod tests {
         let mut routes = Routes::default();
         routes.insert(Route::direct("192.0.2.0/24".parse().unwrap()));
         assert_eq!(gateway(&routes, [192, 0, 2, 100]), Some(100));
+    }
+
+    #[test]
+    fn the_routes_of_each_version_are_its_own() {
+        let mut routes = Routes::default();
+        let find = |routes: &Routes, destination: &str| {
+            routes.check();
+            routes.lookup(destination.parse().unwrap()).map(|route| route.destination)
+        };
+        let networks = ["::/0", "2001:db8::/32", "2001:db8::7/128", "192.0.2.0/24"];
+        for network in networks {
+            routes.insert(Route::direct(network.parse().unwrap()));
+        }
+        for (destination, network) in [
+            ("2001:db8::7", Some("2001:db8::7/128")),
+            ("2001:db8::8", Some("2001:db8::/32")),
+            ("::1", Some("::/0")),
+            ("192.0.2.1", Some("192.0.2.0/24")),
+            ("198.51.100.1", None),
+        ] {
+            assert_eq!(find(&routes, destination), network.map(|text| text.parse().unwrap()));
+        }
+        assert!(routes.remove(IpCidr::ALL_IPV6).is_some());
+        assert_eq!(find(&routes, "::1"), None);
+        assert_eq!(routes.remove(IpCidr::ALL_IPV4), None);
     }
 }

@@ -1,14 +1,16 @@
 //! Software segmentation: splits a GSO frame into the frames of the wire, and completes partial
 //! checksums, for links that emulate a NIC.
 
+use crate::demux::flow::Hosts;
+use crate::ip::{Arrived, pseudo_header};
+use crate::link::arrival::Arrival;
 use crate::link::{Medium, PartialChecksum, RxChecksum, RxFrame};
 use linerate_wire::{
-    EtherType, EthernetFrame, Ipv4Packet, Protocol, Segment, SeqNum, Sum, TcpFlags, TcpHeader,
-    checksum,
+    EtherType, EthernetFrame, Ipv6Header, Protocol, Segment, SeqNum, Sum, TcpFlags, TcpHeader,
 };
 
-/// Passes the segments of `frame` to `on_frame`, with complete checksums. A frame that is not TCP
-/// over IPv4 is passed unchanged.
+/// Passes the segments of `frame` to `on_frame`, with complete checksums. A frame that is not a
+/// TCP segment over IP is passed unchanged.
 pub fn segment_gso_frame(
     frame: RxFrame<'_>,
     medium: Medium,
@@ -52,8 +54,12 @@ struct GsoFrame<'a> {
     ip: usize,
     /// Bytes before the TCP segment.
     tcp: usize,
-    packet: Ipv4Packet<'a>,
+    hosts: Hosts,
+    /// The identification of the first packet, over IPv4.
+    identification: Option<u16>,
     segment: Segment<'a>,
+    /// Bytes of the TCP header.
+    tcp_header: usize,
     /// Bytes of payload in each segment.
     size: usize,
 }
@@ -65,22 +71,33 @@ impl<'a> GsoFrame<'a> {
             Medium::Ip => frame.bytes,
             Medium::Ethernet => {
                 let parsed = EthernetFrame::parse(frame.bytes).ok()?;
-                (parsed.header.ether_type == EtherType::IPV4).then_some(parsed.payload)?
+                let is_ip = matches!(parsed.header.ether_type, EtherType::IPV4 | EtherType::IPV6);
+                is_ip.then_some(parsed.payload)?
             }
         };
         let ip = frame.bytes.len() - bytes.len();
-        let packet = Ipv4Packet::parse(bytes).ok()?;
-        if packet.header.protocol != Protocol::TCP || packet.header.is_fragment() {
+        let (arrived, is_fragment) = Arrived::parse(Arrival::of(frame, frame.arrived), bytes)?;
+        if arrived.protocol != Protocol::TCP || is_fragment {
             return None;
         }
-        let segment = Segment::parse(packet.payload).ok()?;
-        let tcp = ip + usize::from(bytes[0] & 0xf) * 4;
-        Some(Self { ip, tcp, packet, segment, size })
+        let segment = Segment::parse(arrived.payload).ok()?;
+        let tcp_header = arrived.payload.len() - segment.payload.len();
+        let (before_segment, identification) = match arrived.hosts {
+            Hosts::V4(_) => {
+                (usize::from(bytes[0] & 0xf) * 4, Some(u16::from_be_bytes([bytes[4], bytes[5]])))
+            }
+            Hosts::V6(_) => {
+                let length = usize::from(u16::from_be_bytes([bytes[4], bytes[5]]));
+                (Ipv6Header::LENGTH + length - arrived.payload.len(), None)
+            }
+        };
+        let tcp = ip + before_segment;
+        Some(Self { ip, tcp, hosts: arrived.hosts, identification, segment, tcp_header, size })
     }
 
     fn cut(&self, frame: RxFrame<'_>, mut on_frame: impl FnMut(RxFrame<'_>)) {
         let data = self.segment.payload;
-        let headers = self.tcp + self.packet.payload.len() - data.len();
+        let headers = self.tcp + self.tcp_header;
         let count = data.len().div_ceil(self.size).max(1);
         for index in 0..count {
             let from = index * self.size;
@@ -98,15 +115,19 @@ impl<'a> GsoFrame<'a> {
         reason = "a segment is a part of a packet of at most 65,535 bytes"
     )]
     fn correct(&self, bytes: &mut [u8], index: usize, from: usize, is_last: bool) {
-        let header = &self.packet.header;
         let (head, segment) = bytes.split_at_mut(self.tcp);
         let ip = &mut head[self.ip..];
-        let total = (ip.len() + segment.len()) as u16;
-        ip[2..4].copy_from_slice(&total.to_be_bytes());
-        ip[4..6].copy_from_slice(&header.identification.wrapping_add(index as u16).to_be_bytes());
-        ip[10..12].fill(0);
-        let sum = Sum::of(ip).finish();
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        if let Some(identification) = self.identification {
+            let total = (ip.len() + segment.len()) as u16;
+            ip[2..4].copy_from_slice(&total.to_be_bytes());
+            ip[4..6].copy_from_slice(&identification.wrapping_add(index as u16).to_be_bytes());
+            ip[10..12].fill(0);
+            let sum = Sum::of(ip).finish();
+            ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        } else {
+            let length = (ip.len() + segment.len() - Ipv6Header::LENGTH) as u16;
+            ip[4..6].copy_from_slice(&length.to_be_bytes());
+        }
         let seq: SeqNum = self.segment.seq + from as u32;
         segment[4..8].copy_from_slice(&seq.number().to_be_bytes());
         let mut flags = self.segment.flags();
@@ -121,12 +142,7 @@ impl<'a> GsoFrame<'a> {
         [_, segment[13]] = flags.bits().to_be_bytes();
         let at = TcpHeader::CHECKSUM_OFFSET;
         segment[at..at + 2].fill(0);
-        let pseudo = checksum::pseudo_header_v4(
-            header.source,
-            header.destination,
-            header.protocol,
-            segment.len(),
-        );
+        let pseudo = pseudo_header(&self.hosts, Protocol::TCP, segment.len());
         let sum = Sum::of(segment);
         TcpHeader::fill_checksum(segment, pseudo, sum);
     }
@@ -138,9 +154,10 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
     use core::net::Ipv4Addr;
+    use core::net::Ipv6Addr;
     use core::num::NonZeroU16;
     use linerate_units::Instant;
-    use linerate_wire::{EthernetHeader, Ipv4Header, MacAddress, VlanTags};
+    use linerate_wire::{EthernetHeader, Ipv4Header, Ipv4Packet, Ipv6Packet, MacAddress, VlanTags};
 
     const FLAGS: TcpFlags =
         TcpFlags::ACK.union(TcpFlags::PSH).union(TcpFlags::FIN).union(TcpFlags::CWR);
@@ -209,6 +226,31 @@ mod tests {
             }
             assert_eq!(data, bytes[bytes.len() - 250..]);
         }
+    }
+
+    #[test]
+    fn an_ipv6_gso_frame_is_split_into_its_segments() {
+        let header = Ipv6Header::new(Ipv6Addr::from_bits(7), Ipv6Addr::from_bits(9), Protocol::TCP);
+        let mut bytes = vec![0; Ipv6Header::LENGTH + TcpHeader::LENGTH];
+        header.emit(TcpHeader::LENGTH + 250, &mut bytes);
+        let tcp = TcpHeader { seq: SeqNum::new(5), flags: FLAGS, ..TcpHeader::default() };
+        tcp.emit(0, &mut bytes[Ipv6Header::LENGTH..]);
+        bytes.extend((0..250_u8).collect::<Vec<_>>());
+        let frame =
+            RxFrame { segment: NonZeroU16::new(100), ..RxFrame::plain(&bytes, Instant::ZERO) };
+        let pieces = pieces(frame, Medium::Ip);
+        assert_eq!(pieces.len(), 3);
+        let mut data = Vec::new();
+        for bytes in &pieces {
+            let packet = Ipv6Packet::parse(bytes).unwrap();
+            assert_eq!((packet.header, packet.payload.len() + 40), (header, bytes.len()));
+            let pseudo = header.pseudo_header(Protocol::TCP, packet.payload.len());
+            assert_eq!(TcpHeader::verify_checksum(packet.payload, pseudo), Ok(()));
+            let segment = Segment::parse(packet.payload).unwrap();
+            assert_eq!(segment.seq, SeqNum::new(5) + u32::try_from(data.len()).unwrap());
+            data.extend_from_slice(segment.payload);
+        }
+        assert_eq!(data, bytes[60..]);
     }
 
     #[test]

@@ -13,11 +13,12 @@
 //! continue it. So host and connection behave as if each segment had been processed separately.
 
 use crate::handle::TcpHandle;
+use crate::rx::flow_cache::Version;
 use crate::tcp::TcpSocket;
 use crate::tcp::memory::Memory;
 use linerate_tcp::{AckRun, Connection, DataRun};
 use linerate_units::Instant;
-use linerate_wire::{NextAck, NextPacket, PlainPacket, Segment, Sum};
+use linerate_wire::{NextAck, NextPacket, PlainPacket, Segment, Sum, V4, V6};
 
 /// Segments of one connection that are coalesced and not yet delivered.
 #[derive(Clone, Copy, Debug)]
@@ -32,27 +33,68 @@ pub(crate) enum Kind {
     Data {
         run: DataRun,
         /// The header of the last segment, from which the next is predicted.
-        next: NextPacket,
+        next: NextData,
         /// Was the run begun in an earlier batch of frames?
         is_resumed: bool,
     },
     Acks {
         run: AckRun,
         /// The header of the last acknowledgement, from which the next is predicted.
-        next: NextAck,
+        next: NextAcks,
         /// Time of arrival of the last acknowledgement.
         at: Instant,
     },
+}
+
+/// The expected headers of a GRO run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NextData {
+    V4(NextPacket<V4>),
+    V6(NextPacket<V6>),
+}
+
+/// The last headers of an ACK batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NextAcks {
+    V4(NextAck<V4>),
+    V6(NextAck<V6>),
+}
+
+impl NextData {
+    /// Returns the header of the last segment, without its data.
+    #[inline(always)]
+    pub(crate) fn last_segment(&self) -> Option<Segment<'_>> {
+        match self {
+            Self::V4(next) => next.last_segment(),
+            Self::V6(next) => next.last_segment(),
+        }
+    }
+}
+
+impl NextAcks {
+    /// Returns the last segment.
+    #[inline(always)]
+    pub(crate) fn last_segment(&self) -> Option<Segment<'_>> {
+        match self {
+            Self::V4(next) => next.last_segment(),
+            Self::V6(next) => next.last_segment(),
+        }
+    }
+
+    /// Prepares for the ACK after a segment whose packet is not at hand: none matches.
+    pub(crate) fn after_segment(bytes: &[u8]) -> Option<Self> {
+        NextAck::after_segment(bytes).map(Self::V4)
+    }
 }
 
 impl Coalesced {
     /// Begins a GRO run with `packet`, which is intact, and whose data with this sum is in the
     /// receive buffer. Returns `None` if no segment could be coalesced with it.
     #[inline(always)]
-    pub(crate) fn begin_data(
+    pub(crate) fn begin_data<V: Version>(
         memory: &Memory,
         (handle, socket): (TcpHandle, &TcpSocket),
-        packet: &PlainPacket<'_>,
+        packet: &PlainPacket<'_, V>,
         data: Sum,
     ) -> Option<Self> {
         if !has_memory(memory, socket) {
@@ -60,6 +102,7 @@ impl Coalesced {
         }
         let next = NextPacket::after(packet, data)?;
         let run = DataRun::begin(&socket.connection, next.length());
+        let next = V::next_data(next);
         Some(Self { handle, kind: Kind::Data { run, next, is_resumed: false } })
     }
 
@@ -70,7 +113,7 @@ impl Coalesced {
     pub(crate) fn begin_acks(
         (handle, connection): (TcpHandle, &Connection),
         at: Instant,
-        next: impl Fn() -> Option<NextAck>,
+        next: impl Fn() -> Option<NextAcks>,
         segment: &Segment<'_>,
     ) -> Option<Self> {
         let run = AckRun::begin(connection, segment)?;

@@ -4,8 +4,11 @@
 //! headers need not be checked again. Lengths, fragmentation and both checksums are checked for
 //! each frame, before it has any effect. The parsers accept the same frames without the cache.
 
+use crate::demux::Flow;
+use crate::demux::flow::Hosts;
 use crate::link::Medium;
-use linerate_wire::EthernetHeader;
+use crate::rx::coalesce::{NextAcks, NextData};
+use linerate_wire::{EthernetHeader, IpVersion, NextAck, NextPacket, V4, V6};
 
 /// An Ethernet header without tags, as in a frame.
 pub(crate) type EthernetBytes = [u8; EthernetHeader::LENGTH];
@@ -14,10 +17,14 @@ pub(crate) type EthernetBytes = [u8; EthernetHeader::LENGTH];
 #[derive(Debug)]
 pub(crate) struct FlowCache {
     pub(crate) is_enabled: bool,
-    /// The Ethernet header of the last frame with an IPv4 packet.
+    /// The Ethernet header of the last unicast frame with an IPv4 packet.
     pub(crate) link_header: Option<EthernetBytes>,
-    /// Source and destination address of the last packet from the link.
-    pub(crate) hosts: Option<[u8; 8]>,
+    /// The Ethernet header of the last unicast frame with an IPv6 packet.
+    pub(crate) ipv6_link_header: Option<EthernetBytes>,
+    /// Source and destination address of the last IPv4 packet from the link.
+    pub(crate) ipv4: Option<[u8; 8]>,
+    /// Source and destination address of the last IPv6 packet from the link.
+    pub(crate) ipv6: Option<[u8; 32]>,
     /// Frames found in the cache. The counters of the host count each as a frame, a packet, a
     /// segment and a lookup.
     pub(crate) hits: u64,
@@ -28,8 +35,110 @@ pub(crate) struct FlowCache {
 
 impl FlowCache {
     pub(crate) const fn new(is_enabled: bool) -> Self {
-        Self { is_enabled, link_header: None, hosts: None, hits: 0, prefetched: 0 }
+        Self {
+            is_enabled,
+            link_header: None,
+            ipv6_link_header: None,
+            ipv4: None,
+            ipv6: None,
+            hits: 0,
+            prefetched: 0,
+        }
     }
+
+    /// Were these the hosts of the last packet of their IP version?
+    #[inline(always)]
+    pub(crate) fn knows(&self, hosts: &Hosts) -> bool {
+        match hosts {
+            Hosts::V4(hosts) => self.ipv4.as_ref() == Some(hosts),
+            Hosts::V6(hosts) => self.ipv6.as_ref() == Some(hosts),
+        }
+    }
+
+    /// Records the hosts of a valid packet.
+    pub(crate) const fn learn(&mut self, hosts: &Hosts) {
+        match hosts {
+            Hosts::V4(hosts) => self.ipv4 = Some(*hosts),
+            Hosts::V6(hosts) => self.ipv6 = Some(*hosts),
+        }
+    }
+}
+
+/// The IP version of cached headers, for code that is compiled once for each.
+pub(crate) trait Version: IpVersion {
+    /// Returns the hosts of the last packet from the link.
+    fn known(cache: &FlowCache) -> &Option<Self::Addresses>;
+    /// Returns the Ethernet header of the last unicast frame with a packet.
+    fn link_header(cache: &FlowCache) -> Option<&EthernetBytes>;
+    /// Returns the hosts with these addresses.
+    fn hosts(addresses: Self::Addresses) -> Hosts;
+    /// Returns the flow of a packet with these ends.
+    fn flow(ends: &Self::Ends) -> Flow;
+    /// Wraps the expected headers of a run.
+    fn next_data(next: NextPacket<Self>) -> NextData;
+    /// Returns the expected headers of a run, if it is of this version.
+    fn of_data(next: &mut NextData) -> Option<&mut NextPacket<Self>>;
+    /// Wraps the last headers of an ACK batch.
+    fn next_acks(next: NextAck<Self>) -> NextAcks;
+    /// Returns the last headers of an ACK batch, if it is of this version.
+    fn of_acks(next: &mut NextAcks) -> Option<&mut NextAck<Self>>;
+}
+
+macro_rules! versions {
+    ($($version:ident: $hosts:ident, $link_header:ident, $flow:path;)*) => {$(
+        impl Version for $version {
+            #[inline(always)]
+            fn known(cache: &FlowCache) -> &Option<Self::Addresses> {
+                &cache.$hosts
+            }
+
+            #[inline(always)]
+            fn link_header(cache: &FlowCache) -> Option<&EthernetBytes> {
+                cache.$link_header.as_ref()
+            }
+
+            #[inline(always)]
+            fn hosts(addresses: Self::Addresses) -> Hosts {
+                Hosts::$version(addresses)
+            }
+
+            #[inline(always)]
+            fn flow(ends: &Self::Ends) -> Flow {
+                $flow(ends)
+            }
+
+            #[inline(always)]
+            fn next_data(next: NextPacket<Self>) -> NextData {
+                NextData::$version(next)
+            }
+
+            #[inline(always)]
+            fn of_data(next: &mut NextData) -> Option<&mut NextPacket<Self>> {
+                match next {
+                    NextData::$version(next) => Some(next),
+                    _ => None,
+                }
+            }
+
+            #[inline(always)]
+            fn next_acks(next: NextAck<Self>) -> NextAcks {
+                NextAcks::$version(next)
+            }
+
+            #[inline(always)]
+            fn of_acks(next: &mut NextAcks) -> Option<&mut NextAck<Self>> {
+                match next {
+                    NextAcks::$version(next) => Some(next),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+
+versions! {
+    V4: ipv4, link_header, Flow::of_packet;
+    V6: ipv6, ipv6_link_header, Flow::of_ipv6_packet;
 }
 
 /// The expected link header of a cached flow.

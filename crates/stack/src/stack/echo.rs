@@ -2,11 +2,12 @@
 
 use crate::error::Error;
 use crate::event::{EchoError, EchoReply, Event};
+use crate::icmp::Report;
 use crate::ip::Arrived;
 use crate::stack::Stack;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use linerate_units::Instant;
-use linerate_wire::{Echo, IcmpError, IcmpMessage, Ipv4Header, Protocol, Quote};
+use linerate_wire::{Echo, IcmpMessage, Icmpv6Message, IpHeader, Protocol};
 
 impl Stack {
     /// Sends an echo request with `data` to `destination`. The reply arrives as
@@ -18,34 +19,52 @@ impl Stack {
     pub fn echo_send(
         &mut self,
         now: Instant,
-        destination: Ipv4Addr,
+        destination: impl Into<IpAddr>,
         identifier: u16,
         sequence: u16,
         data: &[u8],
     ) -> Result<(), Error> {
+        self.send_echo(now, destination.into(), Echo { identifier, sequence, data })
+    }
+
+    fn send_echo(
+        &mut self,
+        now: Instant,
+        destination: IpAddr,
+        echo: Echo<'_>,
+    ) -> Result<(), Error> {
         self.advance_clock(now);
+        let destination = destination.to_canonical();
         if destination.is_multicast() || destination.is_unspecified() {
-            return Err(Error::InvalidDestination(SocketAddrV4::new(destination, 0)));
+            return Err(Error::InvalidDestination(SocketAddr::new(destination, 0)));
         }
         let path = self.path_to(now, destination)?;
-        let limit = path.mtu.saturating_sub(Ipv4Header::LENGTH + IcmpMessage::HEADER_LENGTH);
-        if data.len() > limit {
+        let limit = path.mtu_payload().saturating_sub(IcmpMessage::HEADER_LENGTH);
+        if echo.data.len() > limit {
             return Err(Error::MessageTooLong { limit });
         }
-        let header = Ipv4Header::new(path.source, destination, Protocol::ICMP);
-        let message = IcmpMessage::EchoRequest(Echo { identifier, sequence, data });
-        if !self.send_icmp(&header, &message) {
+        let version = |protocol| IpHeader::new(path.source, destination, protocol);
+        let is_sent = match (version(Protocol::ICMP), version(Protocol::ICMPV6)) {
+            (Some(header @ IpHeader::V4(_)), _) => {
+                self.send_icmp(&header, &IcmpMessage::EchoRequest(echo))
+            }
+            (_, Some(IpHeader::V6(header))) => {
+                self.send_icmpv6(header, &Icmpv6Message::EchoRequest(echo))
+            }
+            _ => return Err(Error::NoAddress),
+        };
+        if !is_sent {
             return Err(Error::WouldBlock);
         }
         self.counted.icmp.out_echos += 1;
-        self.echoes.insert(destination, identifier);
+        self.echoes.insert(destination, echo.identifier);
         Ok(())
     }
 
     /// Reports an expected reply to the application.
     pub(crate) fn handle_echo_reply(&mut self, arrived: &Arrived<'_>, echo: &Echo<'_>) {
-        let source = arrived.header.source;
-        let expected = [source, Ipv4Addr::BROADCAST];
+        let source = arrived.source();
+        let expected = [source, Ipv4Addr::BROADCAST.into()];
         if !expected.iter().any(|&destination| self.echoes.contains(destination, echo.identifier)) {
             return;
         }
@@ -54,21 +73,16 @@ impl Stack {
             identifier: echo.identifier,
             sequence: echo.sequence,
             data: echo.data.to_vec(),
-            ttl: arrived.header.ttl,
+            ttl: arrived.ttl,
             arrived: arrived.arrival.at,
         };
         self.note_echo(Event::EchoReply(reply));
     }
 
     /// Reports an error about an echo request to the application.
-    pub(crate) fn handle_echo_report(
-        &mut self,
-        reporter: Ipv4Addr,
-        error: IcmpError,
-        quote: &Quote<'_>,
-    ) {
-        let Some((identifier, sequence)) = quote.echo_request() else { return };
-        let destination = quote.header.destination;
+    pub(crate) fn handle_echo_report(&mut self, reporter: IpAddr, report: &Report<'_>) {
+        let Some((identifier, sequence)) = report.echo_request() else { return };
+        let (destination, error) = (report.destination(), report.error);
         if self.echoes.contains(destination, identifier) {
             let error = EchoError { reporter, destination, identifier, sequence, error };
             self.note_echo(Event::EchoError(error));

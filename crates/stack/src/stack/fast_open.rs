@@ -1,9 +1,9 @@
 //! TCP Fast Open of clients: cookies offered in a SYN, and the cache of servers (RFC 7413 §4.1.3).
 //! Cookies for clients are made in `tcp/fast_open/cookie.rs` and accepted in `listen/fast_open.rs`.
 
+use crate::demux::Flow;
 use crate::stack::Stack;
 use crate::tcp::fast_open::cookie::FastOpenKeys;
-use core::net::SocketAddrV4;
 use linerate_tcp::{FastOpenLesson, FastOpenOffer};
 use linerate_units::Instant;
 
@@ -11,13 +11,8 @@ impl Stack {
     /// Returns the Fast Open option of a connection that is about to be opened: the cached cookie,
     /// or a request for one. Returns `None` if Fast Open to the server has failed recently.
     #[cold]
-    pub(crate) fn offer_fast_open(
-        &mut self,
-        now: Instant,
-        local: SocketAddrV4,
-        peer: SocketAddrV4,
-    ) -> Option<FastOpenOffer> {
-        let offer = self.fast_opens.offer(now, local, peer);
+    pub(crate) fn offer_fast_open(&mut self, now: Instant, flow: Flow) -> Option<FastOpenOffer> {
+        let offer = self.fast_opens.offer(now, &flow);
         self.counted.tcp_extra.fast_opens_withheld += u64::from(offer.is_none());
         offer
     }
@@ -34,16 +29,16 @@ impl Stack {
         if let Some(socket) = self.sockets.full_at(index)
             && let Some(lesson) = socket.connection.fast_open_lesson()
         {
-            let ends = (socket.local, socket.peer);
-            self.learn(ends, &lesson);
+            let flow = socket.flow();
+            self.learn(&flow, &lesson);
         }
     }
 
     #[cold]
-    fn learn(&mut self, (local, peer): (SocketAddrV4, SocketAddrV4), lesson: &FastOpenLesson) {
+    fn learn(&mut self, flow: &Flow, lesson: &FastOpenLesson) {
         let counted = &mut self.counted.tcp_extra;
         counted.fast_opens_active += u64::from(lesson.accepted);
         counted.fast_opens_refused += u64::from(lesson.refused);
-        counted.fast_opens_forgotten += self.fast_opens.learn(self.now, local, peer, lesson);
+        counted.fast_opens_forgotten += self.fast_opens.learn(self.now, flow, lesson);
     }
 }

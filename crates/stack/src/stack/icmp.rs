@@ -1,10 +1,15 @@
 //! ICMP messages: echo replies, and errors received and sent (RFC 792, RFC 1122 §3.2.2).
 
+use crate::demux::flow::Hosts;
+use crate::event::ReportedError;
+use crate::icmp::Report;
 use crate::ip::Arrived;
 use crate::stack::Stack;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use linerate_units::Instant;
-use linerate_wire::{Echo, IcmpError, IcmpMessage, Ipv4Header, Malformed, Protocol, Quote};
+use linerate_wire::{
+    Echo, IcmpError, IcmpMessage, IpHeader, Malformed, Protocol, Quote, Unreachable,
+};
 
 impl Stack {
     pub(crate) fn handle_icmp(&mut self, arrived: &Arrived<'_>) {
@@ -30,7 +35,8 @@ impl Stack {
             }
             IcmpMessage::Error { error, quote } => {
                 self.count_error(error);
-                self.handle_report(arrived.arrival.at, arrived.header.source, error, &quote);
+                let report = Report::of_ipv4(error, quote);
+                self.handle_report(arrived.arrival.at, arrived.source(), &report);
             }
             IcmpMessage::Other { .. } => {}
         }
@@ -42,14 +48,14 @@ impl Stack {
         if !self.may_answer_echo(arrived) {
             return;
         }
-        let mut source = arrived.header.destination;
+        let (mut source, destination) = (arrived.destination(), arrived.source());
         if arrived.is_broadcast {
-            match self.interface.source_towards(arrived.header.source) {
+            match self.interface.source_towards(destination, destination) {
                 Some(own) if self.answer_broadcast_echo => source = own,
                 _ => return,
             }
         }
-        let header = Ipv4Header::new(source, arrived.header.source, Protocol::ICMP);
+        let Some(header) = IpHeader::new(source, destination, Protocol::ICMP) else { return };
         let kept = self.send_icmp(&header, &IcmpMessage::EchoReply(echo));
         self.counted.icmp.out_echo_replies += u64::from(kept);
     }
@@ -57,7 +63,7 @@ impl Stack {
     /// Sends an ICMP error about a packet, within the rate limit. Packets to a broadcast address
     /// must not cause errors (RFC 1122 §3.2.2); fragments and ICMP errors do not reach this
     /// function.
-    pub(crate) fn answer_with_error(&mut self, arrived: &Arrived<'_>, error: IcmpError) {
+    pub(crate) fn answer_with_error(&mut self, arrived: &Arrived<'_>, reason: Unreachable) {
         if arrived.is_broadcast {
             return;
         }
@@ -65,15 +71,18 @@ impl Stack {
             self.counted.icmp.out_rate_limited += 1;
             return;
         }
+        if matches!(arrived.hosts, Hosts::V6(_)) {
+            return self.answer_with_icmpv6_error(arrived, reason);
+        }
+        let error = IcmpError::Unreachable(reason);
         let Ok(quote) = Quote::of(arrived.bytes) else { return };
-        let header =
-            Ipv4Header::new(arrived.header.destination, arrived.header.source, Protocol::ICMP);
+        let Some(header) = arrived.answer_header(Protocol::ICMP) else { return };
         let kept = self.send_icmp(&header, &IcmpMessage::Error { error, quote });
         self.counted.icmp.out_unreachables += u64::from(kept);
     }
 
     /// Queues a message. Returns false if the queue is full.
-    pub(crate) fn send_icmp(&mut self, header: &Ipv4Header, message: &IcmpMessage<'_>) -> bool {
+    pub(crate) fn send_icmp(&mut self, header: &IpHeader, message: &IcmpMessage<'_>) -> bool {
         let emit = |bytes: &mut [u8]| {
             message.emit(bytes);
         };
@@ -84,23 +93,20 @@ impl Stack {
     }
 
     /// Passes a received ICMP error to the socket that sent the quoted packet.
-    pub(crate) fn handle_report(
-        &mut self,
-        now: Instant,
-        reporter: Ipv4Addr,
-        error: IcmpError,
-        quote: &Quote<'_>,
-    ) {
-        let is_ignored = matches!(error, IcmpError::SourceQuench | IcmpError::Redirect { .. });
-        let sender = quote.header.source;
+    pub(crate) fn handle_report(&mut self, now: Instant, reporter: IpAddr, report: &Report<'_>) {
+        let is_ignored = matches!(
+            report.error,
+            ReportedError::V4(IcmpError::SourceQuench | IcmpError::Redirect { .. })
+        );
+        let sender = report.source();
         let is_ours = self.interface.is_ours(sender) || self.forwards_to(sender);
         if is_ignored || !is_ours {
             return;
         }
-        match quote.header.protocol {
-            Protocol::TCP => self.handle_segment_report(now, error, quote),
-            Protocol::UDP => self.handle_datagram_report(now, error, quote),
-            Protocol::ICMP => self.handle_echo_report(reporter, error, quote),
+        match report.protocol() {
+            Some(Protocol::TCP) => self.handle_segment_report(now, report),
+            Some(Protocol::UDP) => self.handle_datagram_report(now, report),
+            Some(Protocol::ICMP | Protocol::ICMPV6) => self.handle_echo_report(reporter, report),
             _ => {}
         }
     }

@@ -1,8 +1,9 @@
-//! IPv4: received packets (RFC 1122 §3.2.1), paths, and the packets of the host itself.
+//! IP: received packets (RFC 1122 §3.2.1, RFC 8200), paths, and the packets of the host itself.
 //!
 //! Received fragments are counted and dropped: this host does not reassemble. It avoids them by
 //! sending with DF and by announcing an MSS that fits its link.
 
+use crate::demux::flow::Hosts;
 use crate::error::Error;
 use crate::ip::Arrived;
 use crate::ip::CachedRoute;
@@ -13,46 +14,64 @@ use crate::link::arrival::Arrival;
 use crate::ready::Sender;
 use crate::stack::Stack;
 use crate::tx::Reply;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use linerate_units::Instant;
-use linerate_wire::{IcmpError, Ipv4Header, Ipv4Packet, Protocol, Unreachable};
+use linerate_wire::{IpHeader, Protocol, Unreachable};
 
 impl Stack {
     /// Handles a packet from the link, or from this host itself.
     pub(crate) fn handle_packet(&mut self, arrival: Arrival<'_>, bytes: &[u8]) {
+        self.handle_parsed(Arrived::parse(arrival, bytes));
+    }
+
+    /// Handles a packet of IPv4 from the link.
+    pub(crate) fn handle_ipv4_packet(&mut self, arrival: Arrival<'_>, bytes: &[u8]) {
+        self.handle_parsed(Arrived::parse_ipv4(arrival, bytes));
+    }
+
+    /// Handles a packet of IPv6 from the link.
+    pub(crate) fn handle_ipv6_packet(&mut self, arrival: Arrival<'_>, bytes: &[u8]) {
+        self.handle_parsed(Arrived::parse_ipv6(arrival, bytes));
+    }
+
+    #[inline(always)]
+    fn handle_parsed(&mut self, parsed: Option<(Arrived<'_>, bool)>) {
         self.counted.ip.in_receives += 1;
-        let Ok(packet) = Ipv4Packet::parse(bytes) else {
+        let Some((mut arrived, is_fragment)) = parsed else {
             self.counted.ip.in_header_errors += 1;
             return;
         };
-        let header = packet.header;
-        let Some(is_broadcast) = self.check_addresses(arrival, &header) else { return };
-        if header.is_fragment() {
+        let Some(is_broadcast) = self.check_addresses(&arrived) else { return };
+        if is_fragment {
             self.counted.ip.reassembly_required += 1;
             self.counted.ip.reassembly_failures += 1;
             return;
         }
-        self.deliver(&Arrived { arrival, header, payload: packet.payload, bytes, is_broadcast });
+        arrived.is_broadcast = is_broadcast;
+        self.deliver(&arrived);
     }
 
-    /// Checks the addresses of a packet. Returns whether its destination is a broadcast address, or
-    /// `None` if the packet is not for this host or its source is invalid.
-    fn check_addresses(&mut self, arrival: Arrival<'_>, header: &Ipv4Header) -> Option<bool> {
-        let pair = header.addresses();
+    /// Checks the addresses of a packet. Returns whether its destination is a broadcast address or
+    /// a multicast group, or `None` if the packet is not for this host or its source is invalid.
+    fn check_addresses(&mut self, arrived: &Arrived<'_>) -> Option<bool> {
+        let (arrival, hosts) = (&arrived.arrival, &arrived.hosts);
         let is_plain = !arrival.is_local && !arrival.is_link_broadcast;
         // Packets arrive in runs of one flow, so the result is usually that of the previous packet.
-        if is_plain && self.flow_cache.hosts == Some(pair) {
+        if is_plain && self.flow_cache.knows(hosts) {
             return Some(false);
         }
+        let (source, destination) = (hosts.remote(), hosts.local());
+        // A probe for a duplicate address has no source (RFC 4862 §5.4.2).
+        let is_probe = arrived.protocol == Protocol::ICMPV6 && source.is_unspecified();
         let is_invalid = !arrival.is_local
-            && (!self.interface.is_possible_source(header.source)
-                || header.destination.is_loopback());
+            && (!(self.interface.is_possible_source(source) || is_probe)
+                || destination.is_loopback());
         if is_invalid {
             self.counted.ip.in_header_errors += 1;
             return None;
         }
-        let mut audience = self.interface.audience(header.destination);
-        if audience == Audience::Others && self.forwards_to(header.destination) {
+        let mut audience = self.interface.audience(destination);
+        if audience == Audience::Others && self.forwards_to(destination) {
             audience = Audience::Us;
         }
         // A broadcast frame with a packet to a unicast address is silently discarded (RFC 1122
@@ -62,24 +81,26 @@ impl Stack {
             return None;
         }
         if is_plain && audience == Audience::Us {
-            self.flow_cache.hosts = Some(pair);
+            self.flow_cache.learn(hosts);
         }
         Some(audience == Audience::Broadcast)
     }
 
     fn deliver(&mut self, arrived: &Arrived<'_>) {
-        if arrived.header.protocol != Protocol::TCP {
+        if arrived.protocol != Protocol::TCP {
             // The packet may be an ICMP error about a connection with a coalesced ACK, so the ACK
             // comes first.
             self.flush_coalesced();
         }
-        match arrived.header.protocol {
+        let is_ipv4 = matches!(arrived.hosts, Hosts::V4(_));
+        match arrived.protocol {
             Protocol::TCP => self.handle_tcp(arrived),
             Protocol::UDP => self.handle_datagram(arrived),
-            Protocol::ICMP => self.handle_icmp(arrived),
+            Protocol::ICMP if is_ipv4 => self.handle_icmp(arrived),
+            Protocol::ICMPV6 if !is_ipv4 => self.handle_icmpv6(arrived),
             _ => {
                 self.counted.ip.in_unknown_protocols += 1;
-                self.answer_with_error(arrived, IcmpError::Unreachable(Unreachable::Protocol));
+                self.answer_with_error(arrived, Unreachable::Protocol);
                 return;
             }
         }
@@ -88,11 +109,7 @@ impl Stack {
 
     /// Returns the path to a destination: local, broadcast, or along a route.
     #[inline(never)]
-    pub(crate) fn path_to(
-        &mut self,
-        now: Instant,
-        destination: Ipv4Addr,
-    ) -> Result<PathInfo, Error> {
+    pub(crate) fn path_to(&mut self, now: Instant, destination: IpAddr) -> Result<PathInfo, Error> {
         match self.cached_route_to(destination) {
             Some(route) => self.path_along(now, &route),
             None => self.find_path_to(now, destination),
@@ -103,7 +120,7 @@ impl Stack {
     pub(crate) fn datagram_path_to(
         &mut self,
         now: Instant,
-        destination: Ipv4Addr,
+        destination: IpAddr,
     ) -> Result<PathInfo, Error> {
         let path = self.path_to(now, destination)?;
         let reported = self.path_mtus.reported(now, destination);
@@ -112,13 +129,14 @@ impl Stack {
 
     /// Returns the path to a destination that is not in the route cache.
     #[inline(never)]
-    fn find_path_to(&mut self, now: Instant, destination: Ipv4Addr) -> Result<PathInfo, Error> {
+    fn find_path_to(&mut self, now: Instant, destination: IpAddr) -> Result<PathInfo, Error> {
         let interface = &self.interface;
         if interface.is_ours(destination) {
             return Ok(PathInfo::unlimited(destination, LOCAL_MTU));
         }
         if interface.audience(destination) == Audience::Broadcast {
-            let source = interface.source_towards(destination).ok_or(Error::NoAddress)?;
+            let source =
+                interface.source_towards(destination, destination).ok_or(Error::NoAddress)?;
             return Ok(PathInfo::unlimited(source, interface.capabilities.mtu));
         }
         let route = self.find_route(destination).ok_or(Error::NoRoute(destination))?;
@@ -142,7 +160,7 @@ impl Stack {
     /// Returns the cached route to `destination`, if the routing table has not changed. Several
     /// connections to one host are often opened in a row, and each looks up the route twice.
     #[inline]
-    pub(crate) fn cached_route_to(&self, destination: Ipv4Addr) -> Option<CachedRoute> {
+    pub(crate) fn cached_route_to(&self, destination: IpAddr) -> Option<CachedRoute> {
         let holds = |route: &CachedRoute| {
             route.destination == destination && route.routes == self.routes.generation()
         };
@@ -151,14 +169,14 @@ impl Stack {
 
     /// Looks up the route to a destination other than broadcast. The route to another host is
     /// cached.
-    pub(crate) fn find_route(&mut self, destination: Ipv4Addr) -> Option<CachedRoute> {
+    pub(crate) fn find_route(&mut self, destination: IpAddr) -> Option<CachedRoute> {
         let route = self.routes.lookup(destination)?;
         let next_hop = route.next_hop(destination);
         let route = CachedRoute {
             destination,
             routes: self.routes.generation(),
             next_hop,
-            source: self.interface.source_towards(next_hop),
+            source: self.interface.source_towards(next_hop, destination),
             mtu: route.mtu,
             window_clamp: route.window_clamp,
         };
@@ -172,16 +190,16 @@ impl Stack {
     /// false if the queue is full.
     pub(crate) fn send_packet(
         &mut self,
-        header: &Ipv4Header,
+        header: &IpHeader,
         length: usize,
         write: impl FnOnce(&mut [u8]),
     ) -> bool {
-        let total = Ipv4Header::LENGTH + length;
+        let total = header.length() + length;
         let emit = |bytes: &mut [u8]| {
-            header.emit(length, bytes);
-            write(&mut bytes[Ipv4Header::LENGTH..]);
+            let at = header.emit(length, bytes);
+            write(&mut bytes[at..]);
         };
-        let kept = if self.interface.is_ours(header.destination) {
+        let kept = if self.interface.is_ours(header.destination()) {
             self.local_ready.push(Sender::Replies);
             self.local.push_with((), total, emit)
         } else {

@@ -7,6 +7,7 @@ mod echo;
 mod fast_open;
 mod forward;
 mod icmp;
+mod icmpv6;
 mod ip;
 mod listen;
 mod memory;
@@ -23,6 +24,7 @@ use crate::collections::token_bucket::TokenBucket;
 use crate::config::{Limits, StackConfig};
 use crate::counters::Counters;
 use crate::demux::Demux;
+use crate::demux::flow::Hosts;
 use crate::ethernet::neighbor::Neighbors;
 use crate::event::{Event, EventQueue};
 use crate::forward::Forwarding;
@@ -56,9 +58,8 @@ use crate::tx::{Reply, ScatterGather};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::hint::cold_path;
-use core::net::Ipv4Addr;
 use linerate_units::Instant;
-use linerate_wire::Ipv4Cidr;
+use linerate_wire::IpCidr;
 
 /// One host, sans-IO: it takes frames, the time and calls of applications, and returns frames and
 /// events.
@@ -148,10 +149,11 @@ impl Stack {
         let keys = Keys::new(seed);
         let limits = config.limits;
         let mut routes = Routes::default();
-        let direct = config.addresses.iter().map(|&network| Route::direct(network));
+        let interface = Interface::new(config.mac, config.addresses);
+        let direct = interface.addresses.iter().map(|&network| Route::direct(network));
         direct.chain(config.routes).for_each(|route| routes.insert(route));
         Self {
-            interface: Interface::new(config.mac, config.addresses),
+            interface,
             flow_cache: FlowCache::new(config.frame_prediction),
             cached_route: None,
             coalesced: None,
@@ -181,7 +183,7 @@ impl Stack {
             orphans: 0,
             ready: Ready::new(),
             identification: Identification::new(config.count_packets),
-            recent_headers: HostHeaders::new(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED),
+            recent_headers: HostHeaders::new(Hosts::V4([0; 8])),
             batch: BatchHeaders::new(),
             scatter_gather: ScatterGather::Off,
             local_ready: Ready::new(),
@@ -215,13 +217,13 @@ impl Stack {
     }
 
     /// Removes the route to exactly these destinations.
-    pub fn remove_route(&mut self, destination: Ipv4Cidr) -> Option<Route> {
+    pub fn remove_route(&mut self, destination: IpCidr) -> Option<Route> {
         self.routes.remove(destination)
     }
 
-    /// Returns the addresses of the host.
+    /// Returns the addresses of the host, including its link-local one.
     #[must_use]
-    pub fn addresses(&self) -> &[Ipv4Cidr] {
+    pub fn addresses(&self) -> &[IpCidr] {
         &self.interface.addresses
     }
 

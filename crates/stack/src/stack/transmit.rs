@@ -1,7 +1,7 @@
 //! Transmission: selects the sender of the next frame, and writes its link header.
 
-use crate::ip::CachedRoute;
 use crate::ip::interface::Audience;
+use crate::ip::{CachedRoute, is_ipv6};
 use crate::link::{Medium, TxFrame, ZeroCopyFrame};
 use crate::ready::Sender;
 use crate::sockets::Socket;
@@ -11,7 +11,7 @@ use crate::tx::NextHop;
 use crate::tx::Reply;
 use crate::tx::ScatterGather;
 use crate::tx::TransmitOutcome;
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use linerate_units::Instant;
 use linerate_wire::{EtherType, EthernetHeader, MacAddress, VlanTags};
 
@@ -123,7 +123,7 @@ impl Stack {
     }
 
     /// Adds the host itself to the ring of senders, if it has something to send. Must be called
-    /// after anything that may queue a reply or an ARP request, or resolve a neighbour.
+    /// after anything that may queue a reply or a request, or resolve a neighbour.
     pub(crate) fn schedule_replies(&mut self) {
         if self.has_replies() {
             self.ready.push(Sender::Replies);
@@ -162,12 +162,18 @@ impl Stack {
         }
     }
 
-    /// Sends ARP requests first, then packets whose neighbour was resolved, then replies.
+    /// Sends requests for neighbours first, then packets whose neighbour was resolved, then replies.
     fn transmit_reply(&mut self, now: Instant, frame: &mut [u8]) -> TransmitOutcome {
         if let Some(request) = self.neighbors.poll_request() {
-            let (packet, mac) = self.arp_request(&request);
-            let at = self.emit_ethernet(mac, EtherType::ARP, frame);
-            return TransmitOutcome::Frame(TxFrame::whole(at + packet.emit(&mut frame[at..])));
+            let length = match request.address {
+                IpAddr::V4(address) => {
+                    let (packet, mac) = self.arp_request(&request, address);
+                    let at = self.emit_ethernet(mac, EtherType::ARP, frame);
+                    at + packet.emit(&mut frame[at..])
+                }
+                IpAddr::V6(address) => self.write_solicitation(&request, address, frame),
+            };
+            return TransmitOutcome::Frame(TxFrame::whole(length));
         }
         if let Some((mac, packet)) = self.neighbors.poll_released() {
             return self.frame_packet(NextHop::Mac(mac), &packet, frame);
@@ -192,25 +198,28 @@ impl Stack {
         packet: &[u8],
         frame: &mut [u8],
     ) -> TransmitOutcome {
-        let Some(&[a, b, c, d]) = packet.get(16..20) else {
+        let Some(destination) = destination_of(packet) else {
             return TransmitOutcome::QueuedOrDropped;
         };
-        let next_hop = self.resolve_next_hop(now, Ipv4Addr::new(a, b, c, d));
+        let next_hop = self.resolve_next_hop(now, destination);
         self.frame_packet(next_hop, packet, frame)
     }
 
     /// Returns the link address of the next hop towards `destination`, and requests an unresolved
     /// one.
-    pub(crate) fn resolve_next_hop(&mut self, now: Instant, destination: Ipv4Addr) -> NextHop {
+    pub(crate) fn resolve_next_hop(&mut self, now: Instant, destination: IpAddr) -> NextHop {
         if self.interface.capabilities.medium == Medium::Ip {
             return NextHop::Mac(MacAddress::ZERO);
         }
-        let route = match self.cached_route_to(destination) {
-            Some(route) => Some(route),
-            None if self.interface.audience(destination) == Audience::Broadcast => {
+        let route = match (self.cached_route_to(destination), destination) {
+            (Some(route), _) => Some(route),
+            (None, IpAddr::V6(group)) if group.is_multicast() => {
+                return NextHop::Mac(MacAddress::of_ipv6_multicast(group));
+            }
+            (None, _) if self.interface.audience(destination) == Audience::Broadcast => {
                 return NextHop::Mac(MacAddress::BROADCAST);
             }
-            None => self.find_route(destination),
+            (None, _) => self.find_route(destination),
         };
         let Some(CachedRoute { next_hop: neighbor, .. }) = route else { return NextHop::NoRoute };
         let mac = self.neighbors.lookup(now, neighbor);
@@ -227,7 +236,7 @@ impl Stack {
     ) -> TransmitOutcome {
         match next_hop {
             NextHop::Mac(mac) => {
-                let at = self.emit_ethernet(mac, EtherType::IPV4, frame);
+                let at = self.emit_ethernet(mac, ether_type_of(packet), frame);
                 let Some(room) = frame.get_mut(at..at + packet.len()) else {
                     // The MTU of the link has decreased since the packet was queued.
                     self.counted.ip.out_discards += 1;
@@ -262,4 +271,20 @@ impl Stack {
             }
         }
     }
+}
+
+/// Returns the destination of a packet of either IP version.
+fn destination_of(packet: &[u8]) -> Option<IpAddr> {
+    if is_ipv6(packet) {
+        let octets: [u8; 16] = packet.get(24..40)?.try_into().ok()?;
+        Some(Ipv6Addr::from(octets).into())
+    } else {
+        let octets: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
+        Some(Ipv4Addr::from(octets).into())
+    }
+}
+
+/// Returns the Ethernet type of a packet of either IP version.
+fn ether_type_of(packet: &[u8]) -> EtherType {
+    if is_ipv6(packet) { EtherType::IPV6 } else { EtherType::IPV4 }
 }

@@ -1,10 +1,10 @@
 use super::*;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, SocketAddrV4, SocketAddrV6};
 use linerate_wire::{
-    Echo, EtherType, EthernetHeader, IcmpError, IcmpMessage, Ipv4Header, MacAddress, Protocol,
-    Quote, Unreachable, VlanTags,
+    Echo, EtherType, EthernetHeader, IcmpError, IcmpMessage, Icmpv6Error, Icmpv6Message,
+    Ipv4Header, Ipv6Header, MacAddress, NdMessage, Protocol, Quote, Unreachable, VlanTags,
 };
 use proptest::prelude::*;
 
@@ -40,7 +40,66 @@ fn end() -> impl Strategy<Value = SocketAddrV4> {
         .prop_map(|(ip, port)| SocketAddrV4::new(Ipv4Addr::from_bits(ip), port))
 }
 
+fn ipv6_end() -> impl Strategy<Value = SocketAddrV6> {
+    (any::<u128>(), any::<u16>())
+        .prop_map(|(ip, port)| SocketAddrV6::new(Ipv6Addr::from_bits(ip), port, 0, 0))
+}
+
+fn ipv6_packet(header: Ipv6Header, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::from([0; Ipv6Header::LENGTH]);
+    header.emit(payload.len(), &mut bytes);
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+fn ipv6_segment(from: SocketAddrV6, to: SocketAddrV6) -> Vec<u8> {
+    let mut payload = [0; 20];
+    payload[..2].copy_from_slice(&from.port().to_be_bytes());
+    payload[2..4].copy_from_slice(&to.port().to_be_bytes());
+    ipv6_packet(Ipv6Header::new(*from.ip(), *to.ip(), Protocol::TCP), &payload)
+}
+
+fn icmpv6(header: Ipv6Header, message: &Icmpv6Message<'_>) -> Vec<u8> {
+    let mut payload = vec![0; message.length()];
+    message.emit(&header, &mut payload);
+    ipv6_packet(header, &payload)
+}
+
+#[test]
+fn neighbour_discovery_reaches_all_shards_and_an_ipv6_echo_the_first() {
+    let mut steering = steering(4);
+    let (here, there) = (Ipv6Addr::from_bits(1 << 64), Ipv6Addr::from_bits(2 << 64));
+    let header = Ipv6Header { hop_limit: 255, ..Ipv6Header::new(there, here, Protocol::ICMPV6) };
+    let solicitation = NdMessage::NeighborSolicitation { target: here, source_mac: None };
+    let packet = icmpv6(header, &Icmpv6Message::NeighborDiscovery(solicitation));
+    assert_eq!(steering.steer(Medium::Ip, &packet), Steered::ToAll);
+    let echo = Echo { identifier: 1, sequence: 2, data: &[] };
+    let packet = icmpv6(header, &Icmpv6Message::EchoRequest(echo));
+    assert_eq!(steering.steer(Medium::Ip, &packet), Steered::To(FIRST_SHARD));
+}
+
 proptest! {
+    #[test]
+    fn an_ipv6_flow_and_errors_about_it_have_one_shard(
+        one in ipv6_end(),
+        other in ipv6_end(),
+        shards in 1_u16..9,
+    ) {
+        let mut steering = steering(shards);
+        let owner = Steered::To(steering.of_connection(one, other));
+        let quoted = ipv6_segment(one, other);
+        prop_assert_eq!(steering.steer(Medium::Ip, &quoted), owner);
+        prop_assert_eq!(steering.steer(Medium::Ip, &ipv6_segment(other, one)), owner);
+        let frame = framed(EtherType::IPV6, &quoted);
+        prop_assert_eq!(steering.steer(Medium::Ethernet, &frame), owner);
+        let error = Icmpv6Message::Error {
+            error: Icmpv6Error::PacketTooBig { mtu: 1_280 },
+            quote: Ipv6Quote::of(&quoted).unwrap(),
+        };
+        let header = Ipv6Header::new(*other.ip(), *one.ip(), Protocol::ICMPV6);
+        prop_assert_eq!(steering.steer(Medium::Ip, &icmpv6(header, &error)), owner);
+    }
+
     #[test]
     fn a_flow_never_changes_its_shard(
         flows in prop::collection::vec((end(), end()), 1..20),

@@ -6,11 +6,12 @@
 
 use super::TcpSocket;
 use linerate_tcp::{Batch, BatchContent, Transmit};
-use linerate_wire::{EthernetHeader, Ipv4Header, SeqNum, Sum, TcpHeader, TcpOptions};
+use linerate_wire::{EthernetHeader, Ipv4Header, Ipv6Header, SeqNum, Sum, TcpHeader, TcpOptions};
 
-/// The longest headers of a segment without options other than timestamps.
-const LONGEST: usize =
-    EthernetHeader::LENGTH + Ipv4Header::LENGTH + TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
+/// The longest TCP header without options other than timestamps.
+const LONGEST_TCP: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
+/// The longest headers of such a segment.
+const LONGEST: usize = EthernetHeader::LENGTH + Ipv6Header::LENGTH + LONGEST_TCP;
 
 /// Offsets in the TCP header.
 const SEQ: usize = 4;
@@ -20,6 +21,8 @@ const WINDOW: usize = 14;
 /// Offsets of the TCP header on Ethernet, and on links without a link header.
 pub(crate) const TCP_OFFSET_ETHERNET: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
 pub(crate) const TCP_OFFSET_IP: usize = Ipv4Header::LENGTH;
+pub(crate) const TCP_OFFSET_ETHERNET_IPV6: usize = EthernetHeader::LENGTH + Ipv6Header::LENGTH;
+pub(crate) const TCP_OFFSET_IPV6: usize = Ipv6Header::LENGTH;
 
 /// The header template of a batch.
 #[derive(Debug)]
@@ -100,7 +103,7 @@ impl BatchHeaders {
         medium: usize,
         frame: &[u8],
     ) {
-        let tcp = medium + Ipv4Header::LENGTH;
+        let tcp = medium + socket.headers.ip_length();
         let length = tcp + sent.header;
         let Some(bytes) = self.bytes.get_mut(..length) else { return };
         bytes.copy_from_slice(&frame[..length]);
@@ -150,8 +153,9 @@ impl BatchHeaders {
         data: impl FnOnce(SeqNum, &mut [u8]) -> Sum,
         frame: &mut [u8],
     ) -> Option<usize> {
-        // The template has a fixed length, so the payload overwrites its unused end.
-        *frame.first_chunk_mut()? = self.bytes;
+        // The copy has a constant length, so the payload overwrites its unused end.
+        let longest = TCP + LONGEST_TCP;
+        frame.get_mut(..longest)?.copy_from_slice(self.bytes.get(..longest)?);
         let payload = frame.get_mut(self.length..self.frame)?;
         let Batch { first, step, .. } = self.next;
         let (place, sum) = match self.next.content {
@@ -159,14 +163,13 @@ impl BatchHeaders {
             BatchContent::Acks(window) => {
                 let window = window.at(first);
                 let place = TCP + WINDOW;
-                frame.first_chunk_mut::<LONGEST>()?[place..place + 2]
-                    .copy_from_slice(&window.to_be_bytes());
+                frame.get_mut(..longest)?[place..place + 2].copy_from_slice(&window.to_be_bytes());
                 (ACK, self.sum.add_u16(window))
             }
         };
         let number = first.number();
         let (place, at) = (TCP + place, TCP + TcpHeader::CHECKSUM_OFFSET);
-        let headers = frame.first_chunk_mut::<LONGEST>()?;
+        let headers = frame.get_mut(..longest)?;
         headers[place..place + 4].copy_from_slice(&number.to_be_bytes());
         headers[at..at + 2].copy_from_slice(&sum.add_u32(number).finish().to_be_bytes());
         self.next.first += step;

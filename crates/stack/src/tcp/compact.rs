@@ -5,7 +5,6 @@ use super::{Owner, TcpSocket, headers::Headers};
 use crate::demux::{Flow, FlowHash};
 use crate::tcp::grant::Granted;
 use alloc::boxed::Box;
-use core::net::SocketAddrV4;
 use core::ops::Deref;
 use linerate_tcp::{CompactConnection, Connection, MemoryGrant, State, TimeWaitRecord};
 use linerate_units::Instant;
@@ -49,8 +48,7 @@ pub(crate) struct CompactSocket<C = CompactConnection> {
 #[derive(Debug)]
 pub(crate) struct SocketFields {
     owner: Owner,
-    local: SocketAddrV4,
-    peer: SocketAddrV4,
+    flow: Flow,
     pub(crate) flow_hash: FlowHash,
     room: u32,
     /// Type of service and time to live.
@@ -94,8 +92,8 @@ impl CompactSocket<TimeWaitRecord> {
         self.connection.deadline()
     }
 
-    pub(crate) fn flow(&self) -> Flow {
-        Flow::new(self.fields.local, self.fields.peer)
+    pub(crate) const fn flow(&self) -> Flow {
+        self.fields.flow
     }
 }
 
@@ -112,8 +110,7 @@ impl SocketFields {
     pub(crate) fn of(socket: &TcpSocket) -> Self {
         Self {
             owner: socket.owner,
-            local: socket.local,
-            peer: socket.peer,
+            flow: socket.flow(),
             flow_hash: socket.flow_hash,
             room: socket.room,
             service: socket.headers.service(),
@@ -132,12 +129,10 @@ impl<C: Compact> CompactSocket<C> {
     /// Unpacks the socket. Its MAC address is resolved again by its next segment.
     fn unpack_with(&self, connection: Connection) -> TcpSocket {
         let kept = &self.fields;
-        let mut headers = Headers::new(kept.local, kept.peer);
+        let mut headers = Headers::new(&kept.flow);
         headers.set_service(kept.service);
         TcpSocket {
             owner: kept.owner,
-            local: kept.local,
-            peer: kept.peer,
             flow_hash: kept.flow_hash,
             headers,
             room: kept.room,

@@ -1,13 +1,14 @@
 //! The options of an outgoing TCP connection.
 
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 use linerate_tcp::Config;
 
 /// The options of an outgoing TCP connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ConnectOptions {
-    /// The local address and port. 0.0.0.0 leaves the address to the host, and port zero the port.
-    pub local: Option<SocketAddrV4>,
+    /// The local address and port. An unspecified address leaves the choice to the
+    /// host, and port zero the port.
+    pub local: Option<SocketAddr>,
     /// The configuration, if it differs from the default of the host.
     pub config: Option<Config>,
     /// Use TCP Fast Open (RFC 7413)? The SYN then carries the data that is written before it

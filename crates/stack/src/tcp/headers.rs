@@ -2,112 +2,189 @@
 //! length and checksums.
 
 use super::UNRESOLVED;
+use crate::demux::flow::{Flow, Hosts};
+use crate::ip::pseudo_header;
 use crate::link::{PartialChecksum, TxChecksum, TxFrame};
-use core::net::{Ipv4Addr, SocketAddrV4};
 use core::num::NonZeroU8;
 use linerate_tcp::Transmit;
 use linerate_wire::{
-    Ecn, EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, TcpHeader, TcpOptions,
-    TypeOfService, VlanTags, checksum,
+    Ecn, EtherType, EthernetHeader, IpHeader, Ipv4Header, Ipv6Header, MacAddress, Protocol, Sum,
+    TcpHeader, TcpOptions, TypeOfService, VlanTags,
 };
 
+/// Offset of the IP header, on Ethernet.
 const IP: usize = EthernetHeader::LENGTH;
-const TCP: usize = IP + Ipv4Header::LENGTH;
-/// Offset of the end of the ports.
-const LENGTH: usize = TCP + 4;
-/// Offset of the end of a TCP header without options.
-const FIXED: usize = TCP + TcpHeader::LENGTH;
+/// Bytes of both ports.
+const PORTS: usize = 4;
+/// Bytes of the longest template, which is of IPv6.
+const LONGEST: usize = IP + Ipv6Header::LENGTH + PORTS;
 
-/// Length of a SYN packet, which is nearly always the first.
+/// Length of a SYN, which is nearly always the first segment.
 #[allow(clippy::cast_possible_truncation, reason = "it is a short one")]
-const SYN_PACKET: u16 = (Ipv4Header::LENGTH + TcpHeader::LENGTH + TcpOptions::SYN_LENGTH) as u16;
+const SYN: u16 = (TcpHeader::LENGTH + TcpOptions::SYN_LENGTH) as u16;
 
 /// The ECN bits of the type of service.
 const ECN: u8 = Ecn::Ce as u8;
-const CHECKSUM: usize = TCP + TcpHeader::CHECKSUM_OFFSET;
 
 /// The header template of one direction of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
-    /// Ethernet header, IP header and ports of the last packet. The next packet has the same,
-    /// unless its length or its codepoint differs.
-    bytes: [u8; LENGTH],
-    /// Length and codepoint of the last packet.
+    /// Ethernet header, IP header and ports of the last packet, then unused bytes. The next packet
+    /// has the same, unless its length or its codepoint differs.
+    bytes: [u8; LONGEST],
+    version: Version,
+    /// Length and codepoint of the last segment.
     last: (u16, Ecn),
-    /// Sum of the IP header in `bytes`, without length, codepoint and checksum.
+    /// Sum of the IPv4 header in `bytes`, without length, codepoint and checksum.
     ip_sum: Sum,
     /// Sum of the ports and of a pseudo-header with zero length.
     tcp_sum: Sum,
-    /// Sum of the ports and of the pseudo-header with the last packet's length.
+    /// Sum of the ports and of the pseudo-header with the last segment's length.
     segment_sum: Sum,
 }
 
+/// The IP version of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    V4,
+    V6,
+}
+
 impl Headers {
-    /// Creates the headers from `local` to `peer`, without MAC addresses.
-    pub(crate) fn new(local: SocketAddrV4, peer: SocketAddrV4) -> Self {
-        Self::between(*local.ip(), *peer.ip()).with_ports(local.port(), peer.port())
+    /// Creates the headers from the local to the remote end, without MAC addresses.
+    pub(crate) fn new(flow: &Flow) -> Self {
+        Self::between(&flow.hosts).with_ports(flow.local_port(), flow.remote_port())
     }
 
-    /// Creates the headers between two hosts, without ports.
-    fn between(local: Ipv4Addr, peer: Ipv4Addr) -> Self {
-        let mut bytes = [0; LENGTH];
-        Ipv4Header::new(local, peer, Protocol::TCP).emit(0, &mut bytes[IP..]);
-        let tcp_sum = checksum::pseudo_header_v4(local, peer, Protocol::TCP, 0);
+    /// Creates the headers from the local to the remote host, without ports.
+    fn between(hosts: &Hosts) -> Self {
+        let mut bytes = [0; LONGEST];
+        if let Some(header) = IpHeader::new(hosts.local(), hosts.remote(), Protocol::TCP) {
+            header.emit(0, &mut bytes[IP..]);
+        }
+        let version = match hosts {
+            Hosts::V4(_) => Version::V4,
+            Hosts::V6(_) => Version::V6,
+        };
+        let tcp_sum = pseudo_header(hosts, Protocol::TCP, 0);
         let last = (0, Ecn::NotEct);
         let mut headers =
-            Self { bytes, last, ip_sum: Sum::default(), tcp_sum, segment_sum: tcp_sum };
+            Self { bytes, version, last, ip_sum: Sum::default(), tcp_sum, segment_sum: tcp_sum };
         headers.recompute_ip_sum();
-        headers.refit((SYN_PACKET, Ecn::NotEct));
+        headers.refit((SYN, Ecn::NotEct));
         headers
+    }
+
+    /// Returns the length of the IP header.
+    #[inline(always)]
+    pub(crate) const fn ip_length(&self) -> usize {
+        match self.version {
+            Version::V4 => Ipv4Header::LENGTH,
+            Version::V6 => Ipv6Header::LENGTH,
+        }
+    }
+
+    /// Returns the flow of packets with the headers.
+    pub(crate) fn flow(&self) -> Flow {
+        let [a, b, c, d] = self.ports();
+        let (local, remote) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        // Hosts are in the order of a received packet, the remote one first.
+        let hosts = match self.version {
+            Version::V4 => {
+                let addresses = self.bytes[IP + 12..].first_chunk::<8>();
+                let [a, b, c, d, e, f, g, h] = addresses.copied().unwrap_or_default();
+                Hosts::V4([e, f, g, h, a, b, c, d])
+            }
+            Version::V6 => {
+                let mut hosts = [0; 32];
+                let (to, from) = hosts.split_at_mut(16);
+                from.copy_from_slice(&self.bytes[IP + 8..IP + 24]);
+                to.copy_from_slice(&self.bytes[IP + 24..IP + 40]);
+                Hosts::V6(hosts)
+            }
+        };
+        Flow::between(hosts, local, remote)
     }
 
     /// Adds ports to headers without ports.
     pub(crate) fn with_ports(mut self, local: u16, peer: u16) -> Self {
-        self.bytes[TCP..TCP + 2].copy_from_slice(&local.to_be_bytes());
-        self.bytes[TCP + 2..].copy_from_slice(&peer.to_be_bytes());
+        let tcp = IP + self.ip_length();
+        self.bytes[tcp..tcp + 2].copy_from_slice(&local.to_be_bytes());
+        self.bytes[tcp + 2..tcp + PORTS].copy_from_slice(&peer.to_be_bytes());
         self.tcp_sum = self.tcp_sum.add_u16(local).add_u16(peer);
         self.segment_sum = self.segment_sum.add_u16(local).add_u16(peer);
         self
     }
 
-    /// Recomputes the sum of the IP header after a change, and invalidates the last length.
+    /// Recomputes the sum of the IPv4 header after a change, and invalidates the last length.
     fn recompute_ip_sum(&mut self) {
-        let ip = &mut self.bytes[IP..TCP];
-        ip[1] &= !ECN;
-        ip[2..4].fill(0);
-        ip[10..12].fill(0);
-        self.ip_sum = Sum::of(ip);
         self.last = (0, Ecn::NotEct);
+        let ip = &mut self.bytes[IP..];
+        match self.version {
+            Version::V4 => {
+                let ip = &mut ip[..Ipv4Header::LENGTH];
+                ip[1] &= !ECN;
+                ip[2..4].fill(0);
+                ip[10..12].fill(0);
+                self.ip_sum = Sum::of(ip);
+            }
+            Version::V6 => {
+                ip[1] &= !(ECN << 4);
+                ip[4..6].fill(0);
+            }
+        }
     }
 
     /// Sets the MAC addresses.
     pub(crate) fn set_mac_addresses(&mut self, source: MacAddress, destination: MacAddress) {
-        let ether_type = EtherType::IPV4;
+        let ether_type = match self.version {
+            Version::V4 => EtherType::IPV4,
+            Version::V6 => EtherType::IPV6,
+        };
         EthernetHeader { destination, source, tags: VlanTags::NONE, ether_type }
             .emit(&mut self.bytes);
     }
 
     /// Sets the type of service. The ECN bits remain those of the connection.
     pub(crate) fn set_type_of_service(&mut self, type_of_service: TypeOfService) {
-        self.bytes[IP + 1] = type_of_service.byte();
-        self.recompute_ip_sum();
+        let [_, time_to_live] = self.service();
+        self.set_service([type_of_service.byte(), time_to_live]);
     }
 
-    /// Sets the time to live.
+    /// Sets the time to live, or the hop limit.
     pub(crate) fn set_ttl(&mut self, ttl: NonZeroU8) {
-        self.bytes[IP + 8] = ttl.get();
-        self.recompute_ip_sum();
+        let [type_of_service, _] = self.service();
+        self.set_service([type_of_service, ttl.get()]);
     }
 
     /// Returns the type of service and the time to live, for [`Headers::set_service`].
     pub(crate) const fn service(&self) -> [u8; 2] {
-        [self.bytes[IP + 1] & !ECN, self.bytes[IP + 8]]
+        let type_of_service = match self.version {
+            Version::V4 => self.bytes[IP + 1],
+            Version::V6 => self.bytes[IP] << 4 | self.bytes[IP + 1] >> 4,
+        };
+        [type_of_service & !ECN, self.bytes[self.time_to_live()]]
     }
 
     /// Sets the type of service and the time to live.
-    pub(crate) fn set_service(&mut self, [type_of_service, ttl]: [u8; 2]) {
-        (self.bytes[IP + 1], self.bytes[IP + 8]) = (type_of_service, ttl);
+    pub(crate) fn set_service(&mut self, [type_of_service, time_to_live]: [u8; 2]) {
+        self.bytes[self.time_to_live()] = time_to_live;
+        match self.version {
+            Version::V4 => self.bytes[IP + 1] = type_of_service,
+            Version::V6 => {
+                self.bytes[IP] = 6 << 4 | type_of_service >> 4;
+                self.bytes[IP + 1] = type_of_service << 4 | self.bytes[IP + 1] & 0xf;
+            }
+        }
         self.recompute_ip_sum();
+    }
+
+    /// Returns the offset of the time to live or of the hop limit.
+    const fn time_to_live(&self) -> usize {
+        match self.version {
+            Version::V4 => IP + 8,
+            Version::V6 => IP + 7,
+        }
     }
 
     /// Completes a frame in which a segment was written after room for the headers. The link header
@@ -135,20 +212,21 @@ impl Headers {
         frame: &mut [u8],
     ) -> TxFrame {
         self.fit(sent);
-        let &[a, b, c, d] = self.ports();
+        let [a, b, c, d] = self.ports();
         // Subtracts the ports by adding their complement.
         let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let pseudo = self.segment_sum.add_u16(!source).add_u16(!destination);
         let zero_copy = sent.zero_copy.map_or(0, |data| data.length());
         let length = self.write(medium, sent.length, !pseudo.finish(), frame) - zero_copy;
-        let start = (medium + Ipv4Header::LENGTH) as u16;
+        let start = (medium + self.ip_length()) as u16;
         let offset = TcpHeader::CHECKSUM_OFFSET as u16;
         let checksum = TxChecksum::Partial(PartialChecksum { start, offset });
         TxFrame { length, checksum, segment: sent.cut }
     }
 
-    const fn ports(&self) -> &[u8; 4] {
-        self.bytes.last_chunk().expect("the ports are the last four bytes")
+    fn ports(&self) -> [u8; PORTS] {
+        let tcp = IP + self.ip_length();
+        self.bytes[tcp..].first_chunk().copied().unwrap_or_default()
     }
 
     /// Returns the sum of a segment of `length` bytes, whose TCP header after the ports is
@@ -162,7 +240,7 @@ impl Headers {
     #[allow(clippy::cast_possible_truncation, reason = "an IP packet has at most 65,535 bytes")]
     #[inline(always)]
     fn fit(&mut self, sent: &Transmit) {
-        let next = ((Ipv4Header::LENGTH + sent.length) as u16, sent.ecn);
+        let next = (sent.length as u16, sent.ecn);
         if self.last != next {
             self.refit(next);
         }
@@ -172,13 +250,22 @@ impl Headers {
     #[inline(never)]
     fn refit(&mut self, next: (u16, Ecn)) {
         self.last = next;
-        let (total, ecn) = (next.0, next.1 as u8);
-        self.segment_sum = self.tcp_sum.add_u16(total - Ipv4Header::LENGTH as u16);
-        let ip_checksum = self.ip_sum.add_u16(total).add_u16(u16::from(ecn)).finish();
-        let ip = &mut self.bytes[IP..TCP];
-        ip[1] = ip[1] & !ECN | ecn;
-        ip[2..4].copy_from_slice(&total.to_be_bytes());
-        ip[10..12].copy_from_slice(&ip_checksum.to_be_bytes());
+        let (length, ecn) = (next.0, next.1 as u8);
+        self.segment_sum = self.tcp_sum.add_u16(length);
+        let ip = &mut self.bytes[IP..];
+        match self.version {
+            Version::V4 => {
+                let total = length.wrapping_add(Ipv4Header::LENGTH as u16);
+                let ip_checksum = self.ip_sum.add_u16(total).add_u16(u16::from(ecn)).finish();
+                ip[1] = ip[1] & !ECN | ecn;
+                ip[2..4].copy_from_slice(&total.to_be_bytes());
+                ip[10..12].copy_from_slice(&ip_checksum.to_be_bytes());
+            }
+            Version::V6 => {
+                ip[1] = ip[1] & !(ECN << 4) | ecn << 4;
+                ip[4..6].copy_from_slice(&length.to_be_bytes());
+            }
+        }
     }
 
     /// Writes the headers before a segment of `length` bytes, with this TCP checksum.
@@ -190,25 +277,54 @@ impl Headers {
         tcp_checksum: u16,
         frame: &mut [u8],
     ) -> usize {
-        let total = medium + Ipv4Header::LENGTH + length;
+        // Each version has copies of constant length.
+        match self.version {
+            Version::V4 => {
+                self.write_version::<{ Ipv4Header::LENGTH }>(medium, length, tcp_checksum, frame)
+            }
+            Version::V6 => {
+                self.write_version::<{ Ipv6Header::LENGTH }>(medium, length, tcp_checksum, frame)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn write_version<const IP_LENGTH: usize>(
+        &self,
+        medium: usize,
+        length: usize,
+        tcp_checksum: u16,
+        frame: &mut [u8],
+    ) -> usize {
+        let total = medium + IP_LENGTH + length;
         let frame = &mut frame[..total];
         let checksum = tcp_checksum.to_be_bytes();
-        let headers: Option<&mut [u8; FIXED]> = frame.first_chunk_mut();
+        let headers = frame.get_mut(..IP + IP_LENGTH + TcpHeader::LENGTH);
         match headers {
             Some(headers) if medium == IP => {
-                headers[..LENGTH].copy_from_slice(&self.bytes);
-                headers[CHECKSUM..CHECKSUM + 2].copy_from_slice(&checksum);
+                let template = IP + IP_LENGTH + PORTS;
+                let place = IP + IP_LENGTH + TcpHeader::CHECKSUM_OFFSET;
+                headers[..template].copy_from_slice(&self.bytes[..template]);
+                headers[place..place + 2].copy_from_slice(&checksum);
             }
-            _ => self.write_to_other_medium(IP - medium, checksum, frame),
+            _ => self.write_to_other_medium(IP - medium, IP_LENGTH, checksum, frame),
         }
         total
     }
 
     /// Writes the headers where the link header is `before` bytes shorter.
     #[cold]
-    fn write_to_other_medium(&self, before: usize, checksum: [u8; 2], frame: &mut [u8]) {
-        frame[..LENGTH - before].copy_from_slice(&self.bytes[before..]);
-        frame[CHECKSUM - before..CHECKSUM - before + 2].copy_from_slice(&checksum);
+    fn write_to_other_medium(
+        &self,
+        before: usize,
+        ip_length: usize,
+        checksum: [u8; 2],
+        frame: &mut [u8],
+    ) {
+        let template = IP + ip_length + PORTS;
+        frame[..template - before].copy_from_slice(&self.bytes[before..template]);
+        let place = IP + ip_length + TcpHeader::CHECKSUM_OFFSET - before;
+        frame[place..place + 2].copy_from_slice(&checksum);
     }
 }
 
@@ -216,7 +332,7 @@ impl Headers {
 /// to be between the same hosts, on a client and on a server.
 #[derive(Debug)]
 pub(crate) struct HostHeaders {
-    hosts: [Ipv4Addr; 2],
+    hosts: Hosts,
     headers: Headers,
     /// The generation of routes and neighbours at which `headers` got its MAC address, or
     /// [`UNRESOLVED`].
@@ -224,19 +340,15 @@ pub(crate) struct HostHeaders {
 }
 
 impl HostHeaders {
-    /// Creates the headers from `local` to `peer`, without MAC addresses.
+    /// Creates the headers from the local to the remote host, without MAC addresses.
     #[cold]
-    pub(crate) fn new(local: Ipv4Addr, peer: Ipv4Addr) -> Self {
-        Self {
-            hosts: [local, peer],
-            headers: Headers::between(local, peer),
-            next_hop_generation: UNRESOLVED,
-        }
+    pub(crate) fn new(hosts: Hosts) -> Self {
+        Self { hosts, headers: Headers::between(&hosts), next_hop_generation: UNRESOLVED }
     }
 
     /// Are the headers those between these two hosts?
-    pub(crate) fn are_between(&self, local: SocketAddrV4, peer: SocketAddrV4) -> bool {
-        self.hosts == [*local.ip(), *peer.ip()]
+    pub(crate) fn are_between(&self, hosts: &Hosts) -> bool {
+        self.hosts == *hosts
     }
 
     /// Returns the headers of a connection, and the generation of their MAC address.
@@ -259,46 +371,80 @@ impl HostHeaders {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::SocketAddr;
     use linerate_tcp::Kind;
-    use linerate_wire::{EthernetFrame, Ipv4Packet, Segment};
+    use linerate_wire::{EthernetFrame, Ipv4Packet, Ipv6Packet, Segment};
 
-    #[test]
-    fn a_completed_frame_has_valid_addresses_and_checksums() {
-        let local = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 40_001);
-        let peer = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 2), 80);
+    fn sent(segment: &mut [u8]) -> Transmit {
+        TcpHeader::default().emit(0, segment);
+        Transmit {
+            length: segment.len(),
+            sum: Sum::of(segment),
+            ecn: Ecn::Ect0,
+            header: 20,
+            cut: None,
+            zero_copy: None,
+            kind: Kind::Ordinary,
+            is_predicted: false,
+        }
+    }
+
+    fn complete(local: &str, peer: &str, check: impl Fn(&[u8], SocketAddr, SocketAddr)) {
+        let (local, peer): (SocketAddr, SocketAddr) =
+            (local.parse().unwrap(), peer.parse().unwrap());
         let macs = (MacAddress::new([2, 0, 0, 0, 0, 1]), MacAddress::new([2, 0, 0, 0, 0, 2]));
-        let mut headers = Headers::new(local, peer);
+        let flow = Flow::new(local, peer);
+        let mut headers = Headers::new(&flow);
+        assert_eq!(headers.flow(), flow);
         headers.set_mac_addresses(macs.0, macs.1);
+        headers.set_service([0xb8, 9]);
+        assert_eq!(headers.service(), [0xb8, 9]);
         for medium in [0, EthernetHeader::LENGTH] {
-            let mut frame = [0xa5; 100];
-            let segment = &mut frame[medium + 20..medium + 47];
-            TcpHeader::default().emit(0, segment);
-            let sent = Transmit {
-                length: 27,
-                sum: Sum::of(segment),
-                ecn: Ecn::Ect0,
-                header: 20,
-                cut: None,
-                zero_copy: None,
-                kind: Kind::Ordinary,
-                is_predicted: false,
-            };
+            let mut frame = [0xa5; 120];
+            let at = medium + headers.ip_length();
+            let sent = sent(&mut frame[at..at + 27]);
             let length = headers.complete(medium, &sent, &mut frame);
-            assert_eq!(length, medium + 47);
+            assert_eq!(length, at + 27);
             if medium > 0 {
                 let header = EthernetFrame::parse(&frame).unwrap().header;
                 assert_eq!((header.source, header.destination), macs);
-                assert_eq!(header.ether_type, EtherType::IPV4);
+                let is_ipv6 = header.ether_type == EtherType::IPV6;
+                assert_eq!(is_ipv6, local.is_ipv6(), "{}", header.ether_type);
             }
-            let packet = Ipv4Packet::parse(&frame[medium..length]).unwrap();
-            assert_eq!(
-                (packet.header.source, packet.header.destination),
-                (*local.ip(), *peer.ip())
-            );
-            assert_eq!(packet.header.type_of_service.ecn(), Ecn::Ect0);
-            assert!((packet.header.pseudo_header(27) + Sum::of(packet.payload)).is_valid());
-            let segment = Segment::parse(packet.payload).unwrap();
-            assert_eq!((segment.source_port, segment.destination_port), (40_001, 80));
+            check(&frame[medium..length], local, peer);
         }
+    }
+
+    fn check_segment(bytes: &[u8], pseudo: Sum) {
+        assert!((pseudo + Sum::of(bytes)).is_valid());
+        let segment = Segment::parse(bytes).unwrap();
+        assert_eq!((segment.source_port, segment.destination_port), (40_001, 80));
+    }
+
+    #[test]
+    fn a_completed_frame_has_valid_addresses_and_checksums() {
+        complete("192.0.2.1:40001", "198.51.100.2:80", |bytes, local, peer| {
+            let packet = Ipv4Packet::parse(bytes).unwrap();
+            let header = packet.header;
+            assert_eq!(local.ip(), header.source);
+            assert_eq!(peer.ip(), header.destination);
+            assert_eq!((header.type_of_service.byte(), header.ttl), (0xb8 | Ecn::Ect0 as u8, 9));
+            check_segment(packet.payload, header.pseudo_header(27));
+        });
+    }
+
+    #[test]
+    fn a_completed_ipv6_frame_has_valid_addresses_and_checksums() {
+        complete("[2001:db8::1]:40001", "[2001:db8:1::2]:80", |bytes, local, peer| {
+            let packet = Ipv6Packet::parse(bytes).unwrap();
+            let header = packet.header;
+            assert_eq!(local.ip(), header.source);
+            assert_eq!(peer.ip(), header.destination);
+            assert_eq!(
+                (header.traffic_class.byte(), header.hop_limit),
+                (0xb8 | Ecn::Ect0 as u8, 9)
+            );
+            check_segment(packet.payload, header.pseudo_header(Protocol::TCP, 27));
+        });
     }
 }

@@ -1,8 +1,8 @@
 //! Unpredictable initial sequence numbers (RFC 6528) and timestamp offsets (RFC 7323 §5.4).
 
 use crate::demux::Flow;
+use crate::demux::flow::Hosts;
 use crate::keys::Keys;
-use core::net::{Ipv4Addr, SocketAddrV4};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 use siphasher::sip::SipHasher24;
@@ -13,7 +13,7 @@ pub(crate) struct IsnGenerator {
     sequence: SipHasher24,
     timestamp: SipHasher24,
     /// The last pair of hosts, and its offset.
-    last_offset: Option<([Ipv4Addr; 2], u32)>,
+    last_offset: Option<(Hosts, u32)>,
 }
 
 impl IsnGenerator {
@@ -38,15 +38,15 @@ impl IsnGenerator {
 
     /// Returns the offset of the timestamp clock. It is constant for a pair of hosts, so that the
     /// timestamps of a new incarnation are later than those of the previous one.
-    pub(crate) fn timestamp_offset(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> u32 {
-        let hosts = [*local.ip(), *remote.ip()];
+    pub(crate) fn timestamp_offset(&mut self, hosts: Hosts) -> u32 {
         if let Some((_, offset)) = self.last_offset.filter(|last| last.0 == hosts) {
             return offset;
         }
-        let mut key = [0; 8];
-        key[..4].copy_from_slice(&local.ip().octets());
-        key[4..].copy_from_slice(&remote.ip().octets());
-        let offset = low_half(self.timestamp.hash(&key));
+        let (remote, local) = hosts.bytes().split_at(hosts.bytes().len() / 2);
+        let mut key = [0; 32];
+        key[..local.len()].copy_from_slice(local);
+        key[local.len()..][..remote.len()].copy_from_slice(remote);
+        let offset = low_half(self.timestamp.hash(&key[..hosts.bytes().len()]));
         self.last_offset = Some((hosts, offset));
         offset
     }
@@ -60,10 +60,15 @@ const fn low_half(number: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::{Ipv4Addr, SocketAddr};
     use linerate_units::Duration;
 
-    fn at(address: u8, port: u16) -> SocketAddrV4 {
-        SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, address), port)
+    fn at(address: u8, port: u16) -> SocketAddr {
+        SocketAddr::new(Ipv4Addr::new(192, 0, 2, address).into(), port)
+    }
+
+    fn offset_of(isn: &mut IsnGenerator, local: SocketAddr, remote: SocketAddr) -> u32 {
+        isn.timestamp_offset(Flow::new(local, remote).hosts)
     }
 
     #[test]
@@ -89,10 +94,10 @@ mod tests {
     #[test]
     fn two_hosts_have_one_timestamp_offset_for_all_ports() {
         let mut isn = IsnGenerator::new(&Keys::new([1; 32]));
-        let offset = isn.timestamp_offset(at(1, 80), at(2, 5_000));
-        assert_eq!(offset, isn.timestamp_offset(at(1, 81), at(2, 9)));
-        assert_ne!(offset, isn.timestamp_offset(at(1, 80), at(3, 5_000)));
-        assert_ne!(offset, isn.timestamp_offset(at(4, 80), at(2, 5_000)), "another local address");
-        assert_eq!(offset, isn.timestamp_offset(at(1, 80), at(2, 5_000)));
+        let offset = offset_of(&mut isn, at(1, 80), at(2, 5_000));
+        assert_eq!(offset, offset_of(&mut isn, at(1, 81), at(2, 9)));
+        assert_ne!(offset, offset_of(&mut isn, at(1, 80), at(3, 5_000)));
+        assert_ne!(offset, offset_of(&mut isn, at(4, 80), at(2, 5_000)), "another local address");
+        assert_eq!(offset, offset_of(&mut isn, at(1, 80), at(2, 5_000)));
     }
 }

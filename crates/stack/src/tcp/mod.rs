@@ -21,10 +21,10 @@ pub(crate) use configs::{ConfigChoice, TcpConfigs};
 pub(crate) use headers::HostHeaders;
 pub(crate) use time_wait::{TcpTimer, TimeWait};
 
-use crate::demux::FlowHash;
+use crate::demux::flow::Hosts;
+use crate::demux::{Flow, FlowHash};
 use crate::tcp::grant::Granted;
 use crate::tcp::grant::PooledBuffers;
-use core::net::{Ipv4Addr, SocketAddrV4};
 use headers::Headers;
 use linerate_tcp::{Connection, State};
 use linerate_units::Instant;
@@ -72,9 +72,7 @@ pub(crate) struct TcpSocket {
     pub(crate) is_retired: bool,
     /// The buffers that use memory of the pool.
     pub(crate) pooled: PooledBuffers,
-    pub(crate) local: SocketAddrV4,
     pub(crate) connection: Connection,
-    pub(crate) peer: SocketAddrV4,
     /// The hash of the connection in the flow table, which is needed again when it ends.
     pub(crate) flow_hash: FlowHash,
 }
@@ -88,24 +86,29 @@ impl TcpSocket {
     /// Prefetches the data that a received segment needs. Returns whether its segments can come
     /// from the link, unlike those of a connection of the host with itself.
     pub(crate) fn prefetch(&self) -> bool {
-        prefetch_through(&self.headers, &self.local);
+        prefetch_through(&self.headers, &self.pooled);
         self.connection.warm();
-        !self.is_local && !self.local.ip().is_loopback()
+        !self.is_local
     }
 
     /// Prefetches the data that sending a segment and receiving its acknowledgement need.
     #[inline]
     pub(crate) fn prefetch_for_transmit(&self) {
-        prefetch_through(&self.headers, &self.local);
+        prefetch_through(&self.headers, &self.pooled);
         self.connection.warm_to_send();
+    }
+
+    /// Returns both ends.
+    pub(crate) fn flow(&self) -> Flow {
+        self.headers.flow()
     }
 
     /// Creates a socket for a connection, with all other fields empty.
     #[cold]
     pub(crate) fn with_empty_state(connection: Connection) -> Self {
-        let unspecified = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+        let unspecified = Flow::between(Hosts::V4([0; 8]), 0, 0);
         Self {
-            headers: Headers::new(unspecified, unspecified),
+            headers: Headers::new(&unspecified),
             next_hop_generation: UNRESOLVED,
             granted: Granted::NOTHING,
             held: 0,
@@ -116,9 +119,7 @@ impl TcpSocket {
             state: connection.state(),
             is_retired: false,
             pooled: PooledBuffers::default(),
-            local: unspecified,
             connection,
-            peer: unspecified,
             flow_hash: FlowHash::NONE,
         }
     }

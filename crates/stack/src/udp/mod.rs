@@ -3,12 +3,10 @@
 use crate::collections::packet_queue::PacketQueue;
 use crate::demux::Flow;
 use crate::error::Error;
-use core::net::SocketAddrV4;
+use crate::ip::header_length;
+use core::net::{IpAddr, SocketAddr};
 use linerate_units::{Duration, Instant};
-use linerate_wire::{Ipv4Header, UdpHeader};
-
-/// Bytes of the IP and UDP headers.
-const HEADERS: usize = Ipv4Header::LENGTH + UdpHeader::LENGTH;
+use linerate_wire::UdpHeader;
 
 /// The options of a UDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +31,11 @@ impl Default for UdpOptions {
 /// A UDP socket of this host.
 #[derive(Debug)]
 pub(crate) struct UdpSocket {
-    pub(crate) local: SocketAddrV4,
-    pub(crate) peer: Option<SocketAddrV4>,
+    pub(crate) local: SocketAddr,
+    pub(crate) peer: Option<SocketAddr>,
     pub(crate) broadcast: bool,
     /// Received datagrams with their senders.
-    pub(crate) received: PacketQueue<SocketAddrV4>,
+    pub(crate) received: PacketQueue<SocketAddr>,
     /// Packets ready to be sent.
     pub(crate) to_send: PacketQueue<()>,
     /// Was a datagram refused because the send queue was full, without a writable event since then?
@@ -67,13 +65,13 @@ pub(crate) struct UdpFlow {
 }
 
 impl UdpSocket {
-    pub(crate) const fn new(local: SocketAddrV4, options: &UdpOptions) -> Self {
+    pub(crate) const fn new(local: SocketAddr, options: &UdpOptions) -> Self {
         Self {
             local,
             peer: None,
             broadcast: options.broadcast,
             received: PacketQueue::new(options.receive_bytes),
-            to_send: PacketQueue::with_room_for(HEADERS, options.send_bytes),
+            to_send: PacketQueue::with_room_for(headers(local.ip()), options.send_bytes),
             wants_writable: false,
             error: None,
             forwarded: None,
@@ -89,12 +87,17 @@ impl UdpSocket {
     }
 
     /// Does it exchange datagrams with `remote`? A connected socket does so with its peer only.
-    pub(crate) fn accepts(&self, remote: SocketAddrV4) -> bool {
+    pub(crate) fn accepts(&self, remote: SocketAddr) -> bool {
         self.peer.is_none_or(|peer| peer == remote)
     }
 }
 
-/// Returns the data in the largest datagram of a packet of `mtu` bytes.
-pub(crate) const fn data_limit(mtu: usize) -> usize {
-    mtu.saturating_sub(HEADERS)
+/// Returns the data in the largest datagram of a packet of `mtu` bytes to `destination`.
+pub(crate) const fn data_limit(mtu: usize, destination: IpAddr) -> usize {
+    mtu.saturating_sub(headers(destination))
+}
+
+/// Returns the bytes of the IP and UDP headers before data to `destination`.
+const fn headers(destination: IpAddr) -> usize {
+    header_length(destination) + UdpHeader::LENGTH
 }

@@ -2,8 +2,8 @@
 //! with invented quotes.
 
 use crate::{Baseline, alone};
-use linerate_testkit::Side;
 use linerate_testkit::attack::{AttackTest, FRAMES_A_TURN, Intruder};
+use linerate_testkit::{Side, ipv4_end};
 use linerate_wire::{Ipv4Header, Protocol, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -14,7 +14,8 @@ fn honest_ends(test: &mut AttackTest) -> Vec<[SocketAddrV4; 2]> {
     honest
         .iter()
         .map(|&handle| {
-            [stack.tcp_local_addr(handle).unwrap(), stack.tcp_peer_addr(handle).unwrap()]
+            [stack.tcp_local_addr(handle), stack.tcp_peer_addr(handle)]
+                .map(|end| ipv4_end(end.unwrap()))
         })
         .collect()
 }

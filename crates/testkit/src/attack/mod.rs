@@ -107,7 +107,7 @@ impl AttackTest {
                 config.tcp.receive_buffer = (64 << 10).into();
                 if side == Side::Right {
                     let Some(everywhere) = Ipv4Cidr::new(Ipv4Addr::UNSPECIFIED, 0) else { return };
-                    config.routes.push(Route::via(everywhere, INTRUDER));
+                    config.routes.push(Route::via(everywhere.into(), INTRUDER));
                     configure(config);
                 }
             });

@@ -23,7 +23,7 @@ impl TcpListener {
     ///
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable` if the host has no such address, or the task runs on no
-    /// host; `Unsupported` for IPv6.
+    /// host.
     pub async fn bind<A: ToSocketAddrs>(address: A) -> io::Result<Self> {
         let net = Net::required()?;
         let addresses = address.to_socket_addrs(&net)?;
@@ -66,6 +66,6 @@ impl TcpListener {
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.call(|stack, _| stack.tcp_listen_addr(self.handle)).map(SocketAddr::from)
+        self.socket.call(|stack, _| stack.tcp_listen_addr(self.handle))
     }
 }

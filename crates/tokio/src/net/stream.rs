@@ -1,7 +1,7 @@
 //! Connections.
 
 use super::tcp::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
-use crate::address::{ToSocketAddrs, usable};
+use crate::address::ToSocketAddrs;
 use crate::error::Error;
 use crate::host::Net;
 use crate::socket::Socket;
@@ -10,7 +10,7 @@ use linerate_stack::{ConnectOptions, Error as HostError, Stack, TcpHandle};
 use linerate_tcp::{Connection, State};
 use linerate_units::Instant;
 use std::io;
-use std::net::{Shutdown, SocketAddr, SocketAddrV4};
+use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -33,12 +33,12 @@ impl TcpStream {
     ///
     /// # Errors
     /// `ConnectionRefused`, `TimedOut`, `NetworkUnreachable`; `NotFound` for an unknown name;
-    /// `AddrNotAvailable` if the task runs on no host; `Unsupported` for IPv6.
+    /// `AddrNotAvailable` if the task runs on no host.
     pub async fn connect<A: ToSocketAddrs>(address: A) -> io::Result<Self> {
         let net = Net::required()?;
         let addresses = address.to_socket_addrs(&net)?;
         let mut outcome = Err(Error::NoAddress.into());
-        for peer in usable(&addresses)? {
+        for peer in addresses {
             outcome = Self::open(&net, peer).await;
             if outcome.is_ok() {
                 break;
@@ -47,7 +47,7 @@ impl TcpStream {
         outcome
     }
 
-    async fn open(net: &Net, peer: SocketAddrV4) -> io::Result<Self> {
+    async fn open(net: &Net, peer: SocketAddr) -> io::Result<Self> {
         let options = ConnectOptions::default();
         let (socket, handle) =
             Socket::open(net, SocketId::Tcp, |stack, now| stack.tcp_connect(now, peer, &options))?;
@@ -129,7 +129,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected` after the end of the connection.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.call(|stack, _| stack.tcp_peer_addr(self.handle)).map(SocketAddr::from)
+        self.socket.call(|stack, _| stack.tcp_peer_addr(self.handle))
     }
 
     /// Returns the address and port on this host.
@@ -137,7 +137,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected` after the end of the connection.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.call(|stack, _| stack.tcp_local_addr(self.handle)).map(SocketAddr::from)
+        self.socket.call(|stack, _| stack.tcp_local_addr(self.handle))
     }
 
     /// Sends small segments without waiting for acknowledgements (`TCP_NODELAY`).

@@ -21,7 +21,7 @@ impl UdpSocket {
     ///
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable` if the host has no such address, or the task runs on no
-    /// host; `Unsupported` for IPv6.
+    /// host.
     pub async fn bind<A: ToSocketAddrs>(address: A) -> io::Result<Self> {
         let net = Net::required()?;
         let addresses = address.to_socket_addrs(&net)?;
@@ -78,7 +78,7 @@ impl UdpSocket {
             .socket
             .wait(Direction::Read, |stack, _| stack.udp_receive_from(self.handle, into))
             .await?;
-        Ok((length, from.into()))
+        Ok((length, from))
     }
 
     /// Receives a datagram like [`UdpSocket::recv_from`].
@@ -98,7 +98,7 @@ impl UdpSocket {
             .socket
             .wait(Direction::Read, |stack, _| stack.udp_peek_from(self.handle, into))
             .await?;
-        Ok((length, from.into()))
+        Ok((length, from))
     }
 
     /// Receives a datagram that has arrived.
@@ -109,7 +109,7 @@ impl UdpSocket {
         let (length, from) = self
             .socket
             .attempt(Direction::Read, |stack, _| stack.udp_receive_from(self.handle, into))?;
-        Ok((length, from.into()))
+        Ok((length, from))
     }
 
     /// Sends a datagram.
@@ -117,9 +117,8 @@ impl UdpSocket {
     /// # Errors
     /// `WouldBlock` if the send queue is full; those of [`UdpSocket::send_to`].
     pub fn try_send_to(&self, data: &[u8], target: SocketAddr) -> io::Result<usize> {
-        let to = crate::address::ipv4(target)?;
         self.socket.attempt(Direction::Write, |stack, now| {
-            stack.udp_send_to(now, self.handle, to, data)
+            stack.udp_send_to(now, self.handle, target, data)
         })?;
         Ok(data.len())
     }
@@ -150,7 +149,7 @@ impl UdpSocket {
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.call(|stack, _| stack.udp_local_addr(self.handle)).map(SocketAddr::from)
+        self.socket.call(|stack, _| stack.udp_local_addr(self.handle))
     }
 
     /// Returns the address and port of the peer.
@@ -158,6 +157,6 @@ impl UdpSocket {
     /// # Errors
     /// `NotConnected` if there is none.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.call(|stack, _| stack.udp_peer_addr(self.handle)).map(SocketAddr::from)
+        self.socket.call(|stack, _| stack.udp_peer_addr(self.handle))
     }
 }

@@ -120,7 +120,7 @@ impl World {
         let address = Ipv4Addr::new(10, 0, high, low);
         let mac = MacAddress::new([2, 0, 0, 0, high, low]);
         let network = Ipv4Cidr::new(address, 8).unwrap_or_else(|| Ipv4Cidr::single(address));
-        let config = StackConfig::new(mac, network);
+        let config = StackConfig::new(mac, network.into());
         let mut stack = Stack::new(config, seed_of(self.paths.seed, number as u64));
         stack.attach(capabilities());
         let driver = HostDriver { clockwork: Arc::clone(&self.clockwork), host: number };

@@ -10,7 +10,7 @@ use linerate_ends::Interrupt;
 use linerate_link::{MonotonicClock, Readiness, WaitError, Waiter};
 use linerate_stack::{EchoError, EchoReply, Error, Event, Host, Link, LinkError};
 use linerate_units::{Clock, Duration, Instant};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::ops::Range;
 use thiserror::Error;
 
@@ -23,7 +23,7 @@ pub enum Answer {
     /// An echo reply.
     Reply {
         /// The sender of the reply.
-        source: Ipv4Addr,
+        source: IpAddr,
         /// Number of the request, counted from 1.
         number: u64,
         /// Length of the ICMP message in bytes.

@@ -1,13 +1,13 @@
 //! The parameters of a series of echo requests.
 
 use linerate_units::Duration;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// The parameters of a series of echo requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EchoParameters {
     /// The destination.
-    pub destination: Ipv4Addr,
+    pub destination: IpAddr,
     /// Number of requests; `None` for no limit.
     pub count: Option<u64>,
     /// Time between requests; zero sends the next request after each reply.

@@ -202,7 +202,7 @@ mod tests {
 
     fn tally(count: Option<u64>, interval: u64) -> Tally {
         let parameters = EchoParameters {
-            destination: Ipv4Addr::LOCALHOST,
+            destination: Ipv4Addr::LOCALHOST.into(),
             count,
             interval: Duration::from_millis(interval),
             timeout: Duration::from_millis(500),

@@ -2,23 +2,29 @@
 
 use super::*;
 use linerate_link::{MemoryConfig, MemoryLink, memory};
-use linerate_stack::{Stack, StackConfig};
-use linerate_wire::{IcmpError, Ipv4Cidr, MacAddress};
+use linerate_stack::{ReportedError, Stack, StackConfig};
+use linerate_wire::{IcmpError, IpCidr, MacAddress};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::thread;
 
-const ASKING: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-const ANSWERING: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const ASKING: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const ANSWERING: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+const IPV6: [IpAddr; 2] = [
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2)),
+];
 
-fn host(address: Ipv4Addr, link: MemoryLink) -> Host<MemoryLink> {
-    let mac = MacAddress::new([2, 0, 0, 0, 0, address.octets()[3]]);
-    let cidr = Ipv4Cidr::new(address, 24).unwrap();
-    Host::new(
-        Stack::new(StackConfig::new(mac, cidr), address.octets().repeat(8).try_into().unwrap()),
-        link,
-    )
+fn host(address: IpAddr, link: MemoryLink) -> Host<MemoryLink> {
+    let number = match address {
+        IpAddr::V4(address) => address.octets()[3],
+        IpAddr::V6(address) => address.octets()[15],
+    };
+    let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
+    let config = StackConfig::new(mac, IpCidr::new(address, 24).unwrap());
+    Host::new(Stack::new(config, [number; 32]), link)
 }
 
-fn parameters(destination: Ipv4Addr, count: u64) -> EchoParameters {
+fn parameters(destination: IpAddr, count: u64) -> EchoParameters {
     EchoParameters {
         destination,
         count: Some(count),
@@ -43,12 +49,21 @@ fn answer_until(mut host: Host<MemoryLink>, stop: &Interrupt) {
 
 #[test]
 fn every_request_is_answered_with_its_data() {
+    every_request_is_answered([ASKING, ANSWERING]);
+}
+
+#[test]
+fn every_request_over_ipv6_is_answered_with_its_data() {
+    every_request_is_answered(IPV6);
+}
+
+fn every_request_is_answered([own, destination]: [IpAddr; 2]) {
     let (near, far) = memory::pair(MemoryConfig::default()).unwrap();
-    let (mut asking, answering) = (host(ASKING, near), host(ANSWERING, far));
+    let (mut asking, answering) = (host(own, near), host(destination, far));
     let (stop, mut begun, mut answers) = (Interrupt::default(), 0, Vec::new());
     let tally = thread::scope(|scope| {
         scope.spawn(|| answer_until(answering, &stop));
-        let (parameters, never) = (parameters(ANSWERING, 50), Interrupt::default());
+        let (parameters, never) = (parameters(destination, 50), Interrupt::default());
         let tell = |answer: &Answer| answers.push(answer.clone());
         let tally = ping(&mut asking, &parameters, &never, || begun += 1, tell);
         stop.raise();
@@ -61,7 +76,7 @@ fn every_request_is_answered_with_its_data() {
         let Answer::Reply { source, number, length, again, wrong_at, .. } = answer else {
             panic!("{answer:?}");
         };
-        assert_eq!((*source, *number, *length), (ANSWERING, expected, 64));
+        assert_eq!((*source, *number, *length), (destination, expected, 64));
         assert_eq!((*again, *wrong_at), (false, None));
     }
 }
@@ -95,7 +110,7 @@ fn an_invalid_destination_is_refused() {
     };
     let error = refused(EchoParameters { size: 1_473, ..parameters(ANSWERING, 1) });
     assert!(matches!(error, PingError::Refused(Error::MessageTooLong { limit: 1_472 })), "{error}");
-    let error = refused(parameters(Ipv4Addr::new(192, 0, 2, 1), 1));
+    let error = refused(parameters(Ipv4Addr::new(192, 0, 2, 1).into(), 1));
     assert!(matches!(error, PingError::Refused(Error::NoRoute(_))), "{error}");
 }
 
@@ -148,11 +163,11 @@ fn foreign_replies_are_ignored_and_wrong_data_is_reported_by_position() {
     let problem = |identifier| {
         let error = IcmpError::FragmentationNeeded { next_hop_mtu: 0 };
         Event::EchoError(EchoError {
-            reporter: ANSWERING,
-            destination: ANSWERING,
+            reporter: ANSWERING.into(),
+            destination: ANSWERING.into(),
             identifier,
             sequence,
-            error,
+            error: ReportedError::V4(error),
         })
     };
     let mut converted = |event| answer(&mut tally, event, &(at(2)..at(3)), &whole);

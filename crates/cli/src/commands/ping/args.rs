@@ -5,8 +5,8 @@ use crate::own_host::cidr;
 use clap::Args;
 use linerate_link::{LinkSpec, ParseLinkError};
 use linerate_units::{Bytes, Duration};
-use linerate_wire::Ipv4Cidr;
-use std::net::Ipv4Addr;
+use linerate_wire::IpCidr;
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -15,6 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   linerate ping 10.0.0.1                     the kernel gets that address in a private network
   linerate ping 10.0.0.1 --interval 0 --count 10000 --quiet
+  linerate ping 2001:db8::1
   linerate ping 192.0.2.1 --on tap:tap0 --address 192.0.2.9/24
                                              from a host on an existing interface, created with
                                              `ip tuntap add mode tap user NAME name tap0`
@@ -42,11 +43,11 @@ pub(crate) struct PingArgs {
     /// The address of linerate's host with the prefix length of its network [default: a neighbour
     /// of HOST, in a private network]
     #[arg(long, value_name = "ADDR/LENGTH", value_parser = cidr)]
-    pub(super) address: Option<Ipv4Cidr>,
+    pub(super) address: Option<IpCidr>,
 
     /// The router to hosts outside the network of --address
     #[arg(long, value_name = "ADDR")]
-    pub(super) gateway: Option<Ipv4Addr>,
+    pub(super) gateway: Option<IpAddr>,
 
     /// Number of requests [default: until Ctrl-C]
     #[arg(long, value_name = "COUNT", value_parser = count)]

@@ -8,23 +8,25 @@ mod words;
 pub(crate) use args::PingArgs;
 
 use crate::output::{Failure, cannot_write, print, print_if_read};
+use crate::own_host::check_gateway;
 use args::On;
 use linerate_ends::Interrupt;
 use linerate_link::capture_file::CaptureWriter;
 use linerate_link::{AnyLink, Capture, Readiness};
 use linerate_stack::{Error as Refusal, Host, Link, Route, Stack, StackConfig};
 use linerate_tools::ping::{Answer, EchoParameters, PingError, Tally, ping};
-use linerate_wire::{Ipv4Cidr, MacAddress};
+use linerate_wire::{IpCidr, MacAddress};
 use place::{own_address, private_tap, resolve};
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use words::{line, sum};
 
 /// Sends the requests, and prints the replies.
 pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let destination = resolve(&args.host)?;
+    let destination = resolve(&args.host, args.address)?;
     let own = own_address(args, destination)?;
+    check_gateway(own, args.gateway)?;
     let asking = Series { args, destination, own, interrupt };
     match &args.on {
         On::Private => {
@@ -43,8 +45,8 @@ pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure>
 /// The parameters of a series of requests.
 struct Series<'a> {
     args: &'a PingArgs,
-    destination: Ipv4Addr,
-    own: Ipv4Cidr,
+    destination: IpAddr,
+    own: IpCidr,
     interrupt: &'a Interrupt,
 }
 
@@ -119,7 +121,7 @@ fn send_request<L: Link + Readiness>(
     printed.map(|()| tally)
 }
 
-fn parameters(args: &PingArgs, destination: Ipv4Addr, seed: &[u8; 32]) -> EchoParameters {
+fn parameters(args: &PingArgs, destination: IpAddr, seed: &[u8; 32]) -> EchoParameters {
     EchoParameters {
         destination,
         count: args.count.map(|count| count.get().into()),
@@ -130,11 +132,17 @@ fn parameters(args: &PingArgs, destination: Ipv4Addr, seed: &[u8; 32]) -> EchoPa
     }
 }
 
-fn stack(args: &PingArgs, own: Ipv4Cidr, mac: Option<[u8; 6]>, seed: [u8; 32]) -> Stack {
+fn stack(args: &PingArgs, own: IpCidr, mac: Option<[u8; 6]>, seed: [u8; 32]) -> Stack {
     // A locally administered MAC address. The random part avoids collisions on a network.
     let random = [0x02, seed[2], seed[3], seed[4], seed[5], seed[6]];
     let mut config = StackConfig::new(MacAddress::new(mac.unwrap_or(random)), own);
-    config.routes.extend(args.gateway.map(|gateway| Route::via(Ipv4Cidr::ALL, gateway)));
+    config.routes.extend(args.gateway.map(|gateway| {
+        let everywhere = match gateway {
+            IpAddr::V4(_) => IpCidr::ALL_IPV4,
+            IpAddr::V6(_) => IpCidr::ALL_IPV6,
+        };
+        Route::via(everywhere, gateway)
+    }));
     Stack::new(config, seed)
 }
 

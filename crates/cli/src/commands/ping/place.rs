@@ -5,25 +5,33 @@ use crate::output::Failure;
 use crate::own_host::{is_a_hosts, needs_address};
 use linerate_link::namespace::enter_private_network;
 use linerate_link::{Tap, TapConfig};
-use linerate_wire::Ipv4Cidr;
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use linerate_wire::IpCidr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 
-/// Returns the first IPv4 address of `host`.
-pub(super) fn resolve(host: &str) -> Result<Ipv4Addr, Failure> {
+/// Returns the first address of `host`, preferably of the IP version of linerate's host.
+pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure> {
     let unknown = |why: String| {
-        Failure::input(format!("`{host}` has no IPv4 address ({why}): check its spelling"))
+        Failure::input(format!(
+            "`{host}` has no IPv4 address and no IPv6 address ({why}): check its spelling"
+        ))
     };
+    if let Ok(address) = host.parse() {
+        return Ok(address);
+    }
     let addresses = (host, 0).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-    let mut addresses = addresses.filter_map(|address| match address {
-        SocketAddr::V4(address) => Some(*address.ip()),
-        SocketAddr::V6(_) => None,
-    });
-    addresses.next().ok_or_else(|| unknown("it has IPv6 addresses only".to_owned()))
+    let addresses: Vec<_> = addresses.map(|address| address.ip()).collect();
+    let prefers_ipv6 = own.is_some_and(|own| own.address().is_ipv6());
+    let preferred = addresses.iter().find(|address| address.is_ipv6() == prefers_ipv6);
+    let found = preferred.or_else(|| addresses.first());
+    found.copied().ok_or_else(|| unknown("the name is known".to_owned()))
 }
 
 /// Returns the address of linerate's host.
-pub(super) fn own_address(args: &PingArgs, destination: Ipv4Addr) -> Result<Ipv4Cidr, Failure> {
+pub(super) fn own_address(args: &PingArgs, destination: IpAddr) -> Result<IpCidr, Failure> {
     match (args.address, &args.on) {
+        (Some(own), _) if own.address().is_ipv4() != destination.is_ipv4() => Err(Failure::input(
+            format!("--address {own} and {destination} are of different IP versions: choose one"),
+        )),
         (Some(own), _) if own.address() == destination => Err(Failure::input(format!(
             "--address {own} is the address of HOST itself: choose another one"
         ))),
@@ -38,24 +46,36 @@ pub(super) fn own_address(args: &PingArgs, destination: Ipv4Addr) -> Result<Ipv4
     }
 }
 
-/// Returns another address of the same network with a 24-bit prefix.
-fn neighbour(destination: Ipv4Addr) -> Option<Ipv4Cidr> {
-    let [a, b, c, d] = destination.octets();
-    if !is_a_hosts(destination) || !(1..=254).contains(&d) {
+/// Returns another address of the same network, with a prefix of 24 bits, or 64 of IPv6.
+fn neighbour(destination: IpAddr) -> Option<IpCidr> {
+    if !is_a_hosts(destination) {
         return None;
     }
-    let other = if d == 254 { 253 } else { d + 1 };
-    Ipv4Cidr::new(Ipv4Addr::new(a, b, c, other), 24)
+    match destination {
+        IpAddr::V4(destination) => {
+            let [a, b, c, d] = destination.octets();
+            if !(1..=254).contains(&d) {
+                return None;
+            }
+            let other = if d == 254 { 253 } else { d + 1 };
+            IpCidr::new(Ipv4Addr::new(a, b, c, other).into(), 24)
+        }
+        IpAddr::V6(destination) => {
+            let bits = destination.to_bits();
+            let other = if bits % 256 == 255 { bits - 1 } else { bits + 1 };
+            IpCidr::new(Ipv6Addr::from_bits(other).into(), 64)
+        }
+    }
 }
 
 /// Creates a device in a private network, in which the kernel has the address `destination`.
-pub(super) fn private_tap(destination: Ipv4Addr, own: Ipv4Cidr) -> Result<Tap, Failure> {
+pub(super) fn private_tap(destination: IpAddr, own: IpCidr) -> Result<Tap, Failure> {
     let failure = |error: &dyn std::error::Error| Failure::input(error.to_string());
     enter_private_network().map_err(|error| failure(&error))?;
     let tap = Tap::open(&TapConfig::default()).map_err(|error| failure(&error))?;
     let interface = tap.interface();
-    let set_up = interface
-        .disable_ipv6()
+    let prepared = if destination.is_ipv4() { interface.disable_ipv6() } else { Ok(()) };
+    let set_up = prepared
         .and_then(|()| interface.add_address(destination, own.prefix_length()))
         .and_then(|()| interface.set_up());
     set_up.map_err(|error| failure(&error))?;
@@ -71,9 +91,17 @@ mod tests {
         let neighbour = |text: &str| neighbour(text.parse().unwrap()).map(|cidr| cidr.to_string());
         assert_eq!(neighbour("10.0.0.1").as_deref(), Some("10.0.0.2/24"));
         assert_eq!(neighbour("10.0.0.254").as_deref(), Some("10.0.0.253/24"));
-        for no_host in
-            ["10.0.0.0", "10.0.0.255", "224.0.0.1", "127.0.0.1", "0.0.0.1", "255.255.255.254"]
-        {
+        assert_eq!(neighbour("2001:db8::1").as_deref(), Some("2001:db8::2/64"));
+        for no_host in [
+            "10.0.0.0",
+            "10.0.0.255",
+            "224.0.0.1",
+            "127.0.0.1",
+            "0.0.0.1",
+            "255.255.255.254",
+            "::1",
+            "ff02::1",
+        ] {
             assert_eq!(neighbour(no_host), None, "{no_host}");
         }
     }

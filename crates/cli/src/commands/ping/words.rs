@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn replies_have_the_usual_format() {
         let reply = Answer::Reply {
-            source: Ipv4Addr::new(10, 0, 0, 1),
+            source: Ipv4Addr::new(10, 0, 0, 1).into(),
             number: 3,
             length: 64,
             ttl: 64,

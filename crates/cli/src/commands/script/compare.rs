@@ -57,7 +57,7 @@ pub(crate) fn run(args: &CompareArgs, interrupt: &Interrupt) -> Result<(), Failu
     are_apart(args.json.as_deref(), files.iter().map(|file| Path::new(&file.name)))?;
     can_be_written(args.json.as_deref(), cannot_write)?;
     Against::Kernel.prepare()?;
-    let options = Options { untimed: args.untimed };
+    let options = Options { untimed: args.untimed, ..Options::default() };
     let width = files.iter().map(|file| file.name.chars().count()).max().unwrap_or(0);
     let mut page = Page::new();
     let mut rows = Vec::new();

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use linerate_ends::{OwnHost, Peer};
 use linerate_evidence::BufferList;
 use linerate_link::{LinkSpec, ParseLinkError};
-use linerate_measure::{BenchError, BenchKind, Direction, Draft, Plan};
+use linerate_measure::{BenchError, BenchKind, Direction, Draft, Family, Plan};
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
@@ -52,6 +52,10 @@ pub(crate) struct SweepArgs {
     /// The direction of the data --on tap [default: to-kernel]
     #[arg(long, value_enum, help_heading = "What is measured")]
     direction: Option<DirectionArg>,
+
+    /// The IP version of the packets --on tap [default: ipv4]
+    #[arg(long, value_enum, help_heading = "How it is sent")]
+    family: Option<FamilyArg>,
 
     /// Use offloads of linerate's link: GSO frames, and frames without checksums; --on tap,
     /// tap:NAME or packet:NAME [default: off --on tap, so that frames have the size of the plan; on
@@ -195,6 +199,12 @@ enum Switch {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
+enum FamilyArg {
+    Ipv4,
+    Ipv6,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
 enum DirectionArg {
     ToKernel,
     FromKernel,
@@ -270,6 +280,7 @@ fn changed(base: Draft, args: &SweepArgs) -> Draft {
         host: base.host,
         peer: args.peer.clone().or(base.peer),
         direction: args.direction.map(Direction::from).or(base.direction),
+        family: args.family.map(Family::from).or(base.family),
         offloads: args.offloads.map(|switch| matches!(switch, Switch::On)).or(base.offloads),
         send_buffers: args.send_buffers.clone().unwrap_or(base.send_buffers),
         receive_buffers: args.receive_buffers.clone().unwrap_or(base.receive_buffers),
@@ -286,6 +297,15 @@ fn changed(base: Draft, args: &SweepArgs) -> Draft {
         impair: args.impair.clone().or(base.impair),
         line_rate: args.line_rate.or(base.line_rate),
         verify: args.verify || base.verify,
+    }
+}
+
+impl From<FamilyArg> for Family {
+    fn from(family: FamilyArg) -> Self {
+        match family {
+            FamilyArg::Ipv4 => Self::Ipv4,
+            FamilyArg::Ipv6 => Self::Ipv6,
+        }
     }
 }
 

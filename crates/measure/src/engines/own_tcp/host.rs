@@ -5,9 +5,9 @@ use crate::bench_error::BenchError;
 use linerate_link::{MonotonicClock, Readiness};
 use linerate_stack::{Host, Link, LinkError, Stack, StackConfig};
 use linerate_units::{Clock, Instant};
-use linerate_wire::{Ipv4Cidr, MacAddress};
+use linerate_wire::{IpCidr, MacAddress};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// A host on its link.
 #[derive(Debug)]
@@ -17,23 +17,24 @@ pub(crate) struct End<L> {
 }
 
 impl<L: Link + Readiness> End<L> {
-    /// Creates a host at `address` in a network with a 24-bit prefix. `seed` determines its secrets
+    /// Creates a host at `address` in a network with a prefix of 24 bits, or 64 of IPv6. `seed` determines its secrets
     /// and sequence numbers.
     ///
     /// # Errors
     /// If the system provides no descriptors to wait with.
-    pub(crate) fn new(address: Ipv4Addr, seed: u64, link: L) -> Result<Self, BenchError> {
-        let [.., last] = address.octets();
-        let mac = Self::mac(address);
-        let network = Ipv4Cidr::new(address, 24).unwrap_or_else(|| Ipv4Cidr::single(address));
-        let stack = Stack::new(StackConfig::new(mac, network), spread(seed, last));
+    pub(crate) fn new(address: impl Into<IpAddr>, seed: u64, link: L) -> Result<Self, BenchError> {
+        let address = address.into();
+        let prefix_length = if address.is_ipv4() { 24 } else { 64 };
+        let network =
+            IpCidr::new(address, prefix_length).unwrap_or_else(|| IpCidr::single(address));
+        let config = StackConfig::new(Self::mac(address), network);
+        let stack = Stack::new(config, spread(seed, last_octet(address)));
         Ok(Self { host: Host::new(stack, link), link_waiter: LinkWaiter::new()? })
     }
 
     /// Returns the MAC address of the host at `address`, a locally administered one.
-    pub(crate) const fn mac(address: Ipv4Addr) -> MacAddress {
-        let [.., last] = address.octets();
-        MacAddress::new([0x02, 0, 0x5e, 0, 0, last])
+    pub(crate) fn mac(address: impl Into<IpAddr>) -> MacAddress {
+        MacAddress::new([0x02, 0, 0x5e, 0, 0, last_octet(address.into())])
     }
 
     /// Returns the current time.
@@ -62,6 +63,13 @@ impl<L: Link + Readiness> End<L> {
     /// Returns the link when the host is no longer needed.
     pub(crate) fn into_link(self) -> L {
         self.host.into_parts().1
+    }
+}
+
+const fn last_octet(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(address) => address.octets()[3],
+        IpAddr::V6(address) => address.octets()[15],
     }
 }
 

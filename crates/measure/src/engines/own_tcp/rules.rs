@@ -2,17 +2,19 @@
 
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
-use crate::plan::Plan;
+use crate::plan::{Family, Plan};
 use linerate_evidence::Framing;
 use linerate_link::impair::Impairments;
 use linerate_tcp::{Config, CongestionName, LARGEST_BUFFER, Profile};
 use linerate_wire::TcpOptions;
 use std::collections::BTreeMap;
 
-/// Bytes of IPv4 and TCP headers without options.
-const HEADERS: u16 = 20 + 20;
+/// Bytes of a TCP header without options.
+const TCP_HEADER: u16 = 20;
 /// Minimum MTU. Every host accepts 576 bytes (RFC 791); headers and options take up to a hundred.
 const MIN_MTU: u16 = 128;
+/// Minimum MTU of a link with IPv6 (RFC 8200 §5).
+const MIN_MTU_IPV6: u16 = 1_280;
 
 /// The common configuration of all connections of a sweep.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +22,7 @@ pub(crate) struct Rules {
     config: Config,
     profile: Profile,
     mtu: u16,
+    family: Family,
     impairments: Option<Impairments>,
 }
 
@@ -37,12 +40,20 @@ impl Rules {
         if let Some(name) = congestion {
             config.congestion = name.parse().map_err(|_| unknown_congestion(name))?;
         }
-        if plan.mtu < MIN_MTU {
-            let remedy = format!("linerate's TCP needs at least {MIN_MTU}");
+        let family = plan.ip_version();
+        let least = match family {
+            Family::Ipv4 => MIN_MTU,
+            Family::Ipv6 => MIN_MTU_IPV6,
+        };
+        if plan.mtu < least {
+            let remedy = match family {
+                Family::Ipv4 => format!("linerate's TCP needs at least {least}"),
+                Family::Ipv6 => format!("IPv6 needs at least {least}"),
+            };
             return Err(BenchError::Mtu { mtu: plan.mtu.into(), remedy });
         }
         let impairments = plan.impairments();
-        let rules = Self { config, profile, mtu: plan.mtu, impairments };
+        let rules = Self { config, profile, mtu: plan.mtu, family, impairments };
         for (which, list) in [("send", &plan.send_buffers), ("receive", &plan.receive_buffers)] {
             let largest = list.sizes().iter().map(|size| size.bytes(rules.payload())).max();
             rules.grant(which, largest.unwrap_or(0))?;
@@ -52,12 +63,13 @@ impl Rules {
 
     /// Returns the payload of a full segment in bytes.
     pub(crate) fn payload(&self) -> u32 {
-        u32::from(self.mtu) - u32::from(HEADERS) - self.options()
+        u32::from(self.mtu - self.family.header_length() - TCP_HEADER) - self.options()
     }
 
     /// Returns the framing: Ethernet frames in memory, without preamble and gap.
     pub(crate) fn framing(&self) -> Framing {
-        Framing::ethernet_in_memory(self.options())
+        let longer = self.family.header_length() - Family::Ipv4.header_length();
+        Framing::ethernet_in_memory(self.options() + u32::from(longer))
     }
 
     /// Returns the size of the largest IP packet in bytes.
@@ -183,5 +195,13 @@ mod tests {
         .unwrap_err();
         assert!(error.contains("65535 are granted: the profile has no window scaling"), "{error}");
         assert!(rules(|draft| draft.mtu = 100).unwrap_err().contains("at least 128"));
+        let ipv6 = |mtu| {
+            rules(move |draft| {
+                draft.on = BenchKind::Tap;
+                (draft.family, draft.mtu) = (Some(Family::Ipv6), mtu);
+            })
+        };
+        assert!(ipv6(1_279).unwrap_err().contains("at least 1280"));
+        assert_eq!(ipv6(1_500).unwrap().payload(), 1_428);
     }
 }

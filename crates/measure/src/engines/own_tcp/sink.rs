@@ -10,7 +10,7 @@ use linerate_link::Readiness;
 use linerate_stack::{Error, Link, ListenHandle, ListenOptions, TcpHandle};
 use linerate_tcp::{Config, State};
 use linerate_units::{Duration, Instant};
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
 /// Time to wait for a peer that does not complete the close of the connection.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -55,7 +55,7 @@ impl<'a> Sink<'a> {
     /// If the host does not have the address.
     pub(crate) fn listen<L: Link + Readiness>(
         end: &mut End<L>,
-        local: SocketAddrV4,
+        local: SocketAddr,
         config: &Config,
     ) -> Result<ListenHandle, BenchError> {
         let options = ListenOptions { config: Some(*config), ..ListenOptions::default() };

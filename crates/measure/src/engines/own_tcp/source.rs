@@ -10,7 +10,7 @@ use linerate_link::Readiness;
 use linerate_stack::{ConnectOptions, Error, Link, TcpHandle};
 use linerate_tcp::{Config, State};
 use linerate_units::{Duration, Instant};
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 
 /// Time to wait, after the maximum time of the run, for a peer that does not complete the close.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ impl<'a> Source<'a> {
     pub(crate) fn run<L: Link + Readiness>(
         mut self,
         end: &mut End<L>,
-        peer: SocketAddrV4,
+        peer: SocketAddr,
         config: &Config,
     ) -> Result<WriteResult, BenchError> {
         let _ending = self.transfer.ending();

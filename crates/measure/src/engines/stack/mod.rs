@@ -20,7 +20,7 @@ use linerate_link::memory::{self, MemoryConfig, MemoryError};
 use linerate_link::{MemoryLink, Readiness};
 use linerate_stack::Link;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 
 /// Addresses of TEST-NET-1 (RFC 5737), which no network uses.
@@ -111,7 +111,7 @@ impl Rules {
     ) -> Result<(RunOutcome, N), BenchError> {
         let config = self.config(request)?;
         let transfer = Transfer::new(request, interrupt);
-        let address = SocketAddrV4::new(SINK, PORT);
+        let address = SocketAddr::from((SINK, PORT));
         let (given, taken) = thread::scope(|scope| {
             // Each end returns its link: dropping one would close the other.
             let source = scope.spawn(|| {

@@ -1,24 +1,41 @@
 //! The TAP device, and the addresses on it.
 
 use crate::bench_error::BenchError;
+use crate::plan::Family;
 use linerate_link::{Tap, TapConfig};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Addresses of linerate's host and of the kernel, from TEST-NET-1 (RFC 5737).
 pub(crate) const OURS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 pub(crate) const KERNEL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+const OURS_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+const KERNEL_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
+
+/// Returns our address of an IP version, and the kernel's.
+pub(crate) const fn ends(family: Family) -> [IpAddr; 2] {
+    match family {
+        Family::Ipv4 => [IpAddr::V4(OURS), IpAddr::V4(KERNEL)],
+        Family::Ipv6 => [IpAddr::V6(OURS_IPV6), IpAddr::V6(KERNEL_IPV6)],
+    }
+}
 
 /// Length of the kernel's queue in frames. It holds a whole window of the plan's size: when the
 /// queue is full, the kernel silently drops frames, which is not part of the experiment.
 pub(crate) const QUEUE: u32 = 20_000;
 
-/// Creates a device in the current network namespace, and configures the kernel's address on it.
-pub(crate) fn open(mtu: usize, offloads: bool) -> Result<Tap, BenchError> {
+/// Creates a device in the current network namespace, and configures the kernel's addresses on it.
+/// The floor is measured over IPv4 in any case.
+pub(crate) fn open(mtu: usize, offloads: bool, family: Family) -> Result<Tap, BenchError> {
     let tap = Tap::open(&TapConfig { mtu, offloads, ..TapConfig::default() })?;
     let interface = tap.interface();
-    interface.disable_ipv6()?;
+    if family == Family::Ipv4 {
+        interface.disable_ipv6()?;
+    }
     interface.set_queue_length(QUEUE)?;
     interface.add_address(KERNEL, 24)?;
+    if family == Family::Ipv6 {
+        interface.add_address(KERNEL_IPV6, 64)?;
+    }
     interface.set_up()?;
     Ok(tap)
 }

@@ -1,12 +1,13 @@
 //! Transfers from the kernel to linerate.
 
-use super::device::OURS;
+use super::device;
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
 use crate::engines::cpu_pinning::PinnedThread;
 use crate::engines::own_tcp::{End, ReadResult, Sink, Transfer};
 use crate::engines::stream_transfer::{granted, write_task};
 use crate::engines::threads::joined;
+use crate::plan::Family;
 use linerate_ends::Interrupt;
 use linerate_ends::socket::{self, Options, Stream, counters};
 use linerate_evidence::{Counters, EndCounters, RunOutcome};
@@ -15,7 +16,7 @@ use linerate_stack::Link;
 use linerate_tcp::Config;
 use linerate_units::Clock;
 use std::io::Read;
-use std::net::{Shutdown, SocketAddr, SocketAddrV4};
+use std::net::{Shutdown, SocketAddr};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -29,12 +30,14 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) fn carry<L: Link + Readiness + Send>(
     link: L,
     config: &Config,
+    family: Family,
     congestion: Option<&str>,
     request: &RunRequest,
     interrupt: &Interrupt,
 ) -> Result<(RunOutcome, L), BenchError> {
     let transfer = Transfer::new(request, interrupt);
-    let address = SocketAddrV4::new(OURS, PORT);
+    let [ours, _] = device::ends(family);
+    let address = SocketAddr::new(ours, PORT);
     let options = Options {
         send_buffer: Some(request.send_buffer.bytes),
         congestion: congestion.map(str::to_owned),
@@ -44,9 +47,9 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
     let (listens, listening) = mpsc::channel();
     let (taken, sent) = thread::scope(|scope| {
         let transfer = &transfer;
-        let ours = scope.spawn(move || {
+        let near = scope.spawn(move || {
             PinnedThread::Sink.pin();
-            let mut end = End::new(OURS, request.seed, link)?;
+            let mut end = End::new(ours, request.seed, link)?;
             let listener = Sink::listen(&mut end, address, config)?;
             // Fails if the kernel's end has failed, which is reported below.
             let _ = listens.send(());
@@ -61,7 +64,7 @@ pub(crate) fn carry<L: Link + Readiness + Send>(
             }
             send(address, &options, transfer)
         });
-        (joined(ours), joined(kernel))
+        (joined(near), joined(kernel))
     });
     outcome(taken, sent)
 }
@@ -78,11 +81,11 @@ struct Sent {
 
 /// Connects to linerate, writes all data, and waits for linerate's close.
 fn send(
-    address: SocketAddrV4,
+    address: SocketAddr,
     options: &Options,
     transfer: &Transfer<'_>,
 ) -> Result<Sent, BenchError> {
-    let stream = socket::connect(SocketAddr::V4(address), options, TIMEOUT)
+    let stream = socket::connect(address, options, TIMEOUT)
         .map_err(|error| BenchError::io("connecting to linerate", error))?;
     let stream = Stream::from(stream);
     transfer.begin(MonotonicClock.now());

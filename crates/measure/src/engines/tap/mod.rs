@@ -14,7 +14,7 @@ use crate::bench_error::BenchError;
 use crate::engines::cpu_pinning::PinnedThread;
 use crate::engines::kernel_buffers;
 use crate::engines::own_tcp::{Rules, WrappedLink, Wrapping};
-use crate::plan::{Direction, Plan};
+use crate::plan::{Direction, Family, Plan};
 use linerate_ends::Interrupt;
 use linerate_ends::socket::Congestion;
 use linerate_evidence::{BenchFacts, Floor, RunOutcome};
@@ -29,6 +29,7 @@ pub struct TapBench {
     /// Do GSO frames cross the device?
     offloads: bool,
     direction: Direction,
+    family: Family,
     /// The congestion control of the kernel, if the kernel sends.
     kernel_congestion: Option<String>,
     settings: BTreeMap<String, String>,
@@ -64,7 +65,8 @@ impl TapBench {
         }
         let wrapping = Wrapping::new(rules.impairments(), capture);
         let offloads = plan.offloads.unwrap_or(false);
-        let tap = device::open(rules.mtu(), offloads)?;
+        let tap = device::open(rules.mtu(), offloads, plan.ip_version())?;
+        settings.insert("link.family".to_owned(), plan.ip_version().to_string());
         settings.insert("threads.place".to_owned(), PinnedThread::describe());
         settings.insert("link.offloads".to_owned(), if offloads { "on" } else { "off" }.to_owned());
         settings.insert("link.queue_of_the_kernel".to_owned(), device::QUEUE.to_string());
@@ -72,6 +74,7 @@ impl TapBench {
             rules,
             offloads,
             direction,
+            family: plan.ip_version(),
             kernel_congestion,
             settings,
             tap: Some(tap),
@@ -88,10 +91,13 @@ impl TapBench {
         let before = snmp::read()?;
         let config = self.rules.config(request)?;
         let (mut outcome, link) = match self.direction {
-            Direction::ToKernel => to_kernel::carry(link, &config, request, interrupt)?,
+            Direction::ToKernel => {
+                to_kernel::carry(link, &config, self.family, request, interrupt)?
+            }
             Direction::FromKernel => from_kernel::carry(
                 link,
                 &config,
+                self.family,
                 self.kernel_congestion.as_deref(),
                 request,
                 interrupt,

@@ -1,12 +1,13 @@
 //! Transfers from linerate to the kernel.
 
-use super::device::{KERNEL, OURS};
+use super::device;
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
 use crate::engines::cpu_pinning::PinnedThread;
 use crate::engines::own_tcp::{End, Source, Transfer, WriteResult};
 use crate::engines::stream_transfer::{granted, read_task};
 use crate::engines::threads::joined;
+use crate::plan::Family;
 use linerate_ends::Ended;
 use linerate_ends::Interrupt;
 use linerate_ends::socket::{self, Options, ReadResult, Stream, counters};
@@ -16,7 +17,7 @@ use linerate_stack::Link;
 use linerate_tcp::Config;
 use linerate_units::Clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,32 +25,34 @@ use std::time::{Duration, Instant};
 pub(crate) fn carry<L: Link + Readiness + Send>(
     link: L,
     config: &Config,
+    family: Family,
     request: &RunRequest,
     interrupt: &Interrupt,
 ) -> Result<(RunOutcome, L), BenchError> {
     let options =
         Options { receive_buffer: Some(request.receive_buffer.bytes), ..Options::default() };
-    let anywhere = SocketAddr::from((KERNEL, 0));
+    let [ours, kernel] = device::ends(family);
+    let anywhere = SocketAddr::new(kernel, 0);
     let listening = socket::listen(anywhere, &options).and_then(|listener| {
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
-        Ok((listener, SocketAddrV4::new(KERNEL, port)))
+        Ok((listener, SocketAddr::new(kernel, port)))
     });
     let (listener, address) =
         listening.map_err(|error| BenchError::io("listening for linerate", error))?;
     let transfer = Transfer::new(request, interrupt);
     let (given, received) = thread::scope(|scope| {
-        let ours = scope.spawn(|| {
+        let near = scope.spawn(|| {
             PinnedThread::Source.pin();
-            let mut end = End::new(OURS, request.seed, link)?;
+            let mut end = End::new(ours, request.seed, link)?;
             let given = Source::new(&transfer).run(&mut end, address, config)?;
             Ok((given, end.into_link()))
         });
-        let kernel = scope.spawn(|| {
+        let far = scope.spawn(|| {
             PinnedThread::Sink.pin();
             receive(&listener, &transfer)
         });
-        (joined(ours), joined(kernel))
+        (joined(near), joined(far))
     });
     outcome(given, received)
 }

@@ -12,8 +12,8 @@ fn limited_neighbors(limits: NeighborLimits) -> Neighbors {
     Neighbors::new(limits, Keys::new([5; 32]).table("neighbours"))
 }
 
-fn address(host: u8) -> Ipv4Addr {
-    Ipv4Addr::new(192, 0, 2, host)
+fn address(host: u8) -> IpAddr {
+    IpAddr::from([192, 0, 2, host])
 }
 
 fn mac(number: u8) -> MacAddress {
@@ -29,12 +29,12 @@ fn advance_clock(neighbors: &mut Neighbors, now: Instant) -> usize {
     core::iter::from_fn(|| neighbors.handle_timeout(now)).map(|packets| packets.len()).sum()
 }
 
-fn requests(neighbors: &mut Neighbors) -> Vec<ArpRequest> {
+fn requests(neighbors: &mut Neighbors) -> Vec<NeighborRequest> {
     core::iter::from_fn(|| neighbors.poll_request()).collect()
 }
 
-fn to_all(host: u8) -> ArpRequest {
-    ArpRequest { address: address(host), mac: None }
+fn to_all(host: u8) -> NeighborRequest {
+    NeighborRequest { address: address(host), mac: None }
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_neighbour_in_use_is_probed_by_unicast_and_then_by_broadcast() {
     assert!(neighbors.generation() > before, "users repeat their lookup");
 
     assert_eq!(neighbors.lookup(at(31), address(1)), Some(mac(1)));
-    let alone = ArpRequest { address: address(1), mac: Some(mac(1)) };
+    let alone = NeighborRequest { address: address(1), mac: Some(mac(1)) };
     for (now, request) in [(31, alone), (33, alone), (35, to_all(1))] {
         advance_clock(&mut neighbors, at(now));
         assert_eq!(requests(&mut neighbors), [request]);
@@ -347,7 +347,8 @@ proptest! {
             }
             neighbors.check();
             for request in requests(&mut neighbors) {
-                let last = sent[usize::from(request.address.octets()[3])].replace(now);
+                let IpAddr::V4(host) = request.address else { panic!("{request:?}") };
+                let last = sent[usize::from(host.octets()[3])].replace(now);
                 if let Some(last) = last {
                     // Timers are at most a tick late, and never early.
                     prop_assert!(!roomy || now.since(last) >= INTERVAL, "{request:?}");

@@ -16,7 +16,7 @@ use crate::ip::Arrived;
 use crate::stack::Stack;
 use alloc::boxed::Box;
 use core::net::{IpAddr, Ipv4Addr};
-use linerate_wire::{IcmpError, Unreachable};
+use linerate_wire::Unreachable;
 
 impl Stack {
     /// Accepts flows to `destinations`, which need not be addresses of this host. `hook` decides
@@ -82,29 +82,28 @@ impl Stack {
     }
 
     /// Does a forwarder take packets to this address, which is not one of this host?
-    pub(crate) fn forwards_to(&self, address: Ipv4Addr) -> bool {
+    pub(crate) fn forwards_to(&self, address: IpAddr) -> bool {
         !self.forwarding.forwarders.is_empty()
             && !address.is_multicast()
-            && !address.is_broadcast()
+            && address != IpAddr::V4(Ipv4Addr::BROADCAST)
             && !address.is_unspecified()
             && !address.is_loopback()
-            && self.forwarding.covers(IpAddr::V4(address))
+            && self.forwarding.covers(address)
     }
 
     /// Returns whether an echo request may be answered in the name of its destination. If not, the
     /// policy of its forwarder has been applied.
     pub(crate) fn may_answer_echo(&mut self, arrived: &Arrived<'_>) -> bool {
-        let destination = arrived.header.destination;
+        let destination = arrived.destination();
         if arrived.is_broadcast || self.interface.is_ours(destination) {
             return true;
         }
         let mut forwarders = self.forwarding.forwarders.iter();
-        let covers = |forwarder: &&Forwarder| forwarder.destinations.covers(destination.into());
+        let covers = |forwarder: &&Forwarder| forwarder.destinations.covers(destination);
         match forwarders.find(covers).map(|forwarder| forwarder.options.echo) {
             Some(EchoPolicy::Answer) => return true,
             Some(EchoPolicy::Reject) => {
-                let error = IcmpError::Unreachable(Unreachable::Prohibited);
-                self.answer_with_error(arrived, error);
+                self.answer_with_error(arrived, Unreachable::Prohibited);
             }
             Some(EchoPolicy::Drop) | None => {}
         }
@@ -117,7 +116,7 @@ impl Stack {
             self.forwarding.forwarders.remove(place);
             self.forwarding.records.remove_of(listener);
             // Packets to the addresses of the forwarder are no longer for this host.
-            self.flow_cache.hosts = None;
+            (self.flow_cache.ipv4, self.flow_cache.ipv6) = (None, None);
         }
     }
 

@@ -4,16 +4,15 @@ use crate::demux::Flow;
 use crate::error::Error;
 use crate::forward::{Deferred, ForwardEvent, Opening, Rejection, Transport, Verdict};
 use crate::handle::{DeferredHandle, TcpHandle};
-use crate::ip::Arrived;
+use crate::ip::{Arrived, header_length};
 use crate::link::arrival::Arrival;
 use crate::stack::Stack;
 use crate::tcp::Owner;
 use alloc::boxed::Box;
 use alloc::vec;
-use core::net::SocketAddr;
 use linerate_tcp::judge_unconnected;
 use linerate_units::Instant;
-use linerate_wire::{IcmpError, Ipv4Header, Ipv4Packet, Segment};
+use linerate_wire::Segment;
 
 impl Stack {
     /// Accepts a deferred handshake: the SYN-ACK is sent, and the connection belongs to the
@@ -30,9 +29,9 @@ impl Stack {
         self.advance_clock(now);
         let record = self.forwarding.records.take(handle).ok_or(Error::Closed)?;
         let open = |stack: &mut Self, arrived: &Arrived<'_>, syn: &Segment<'_>| {
-            let (local, peer) = arrived.ends(syn);
-            if !stack.flows.is_free(Flow::new(local, peer)) {
-                return Err(Error::AddressInUse(local));
+            let flow = arrived.flow(syn);
+            if !stack.flows.is_free(flow) {
+                return Err(Error::AddressInUse(flow.local()));
             }
             stack.insert_from_syn(Owner::Application, arrived, record.listener, syn)
         };
@@ -77,12 +76,13 @@ impl Stack {
 
     pub(super) fn poll_deferred(&mut self) -> Option<ForwardEvent> {
         let (handle, record) = self.forwarding.records.poll()?;
-        let packet = Ipv4Packet::parse(&record.packet).ok()?;
-        let syn = Segment::parse(packet.payload).ok()?;
+        let flow = record.flow;
+        let (arrived, _) = Arrived::parse(recorded(Instant::ZERO), &record.packet)?;
+        let syn = Segment::parse(arrived.payload).ok()?;
         let opening = Opening {
             transport: Transport::Tcp,
-            source: SocketAddr::new(packet.header.source.into(), syn.source_port),
-            destination: SocketAddr::new(packet.header.destination.into(), syn.destination_port),
+            source: flow.remote(),
+            destination: flow.local(),
             options: syn.options(),
         };
         Some(ForwardEvent::Deferred(handle, opening))
@@ -97,18 +97,16 @@ impl Stack {
         if self.forwarding.forwarders.is_empty() || arrived.arrival.is_local {
             return None;
         }
-        let (local, _) = arrived.ends(segment);
-        let place = self.forwarding.find(SocketAddr::V4(local))?;
+        let place = self.forwarding.find(arrived.flow(segment).local())?;
         Some(self.forwarding.forwarders[place].listener)
     }
 
     /// Handles a SYN for a forwarder.
     pub(crate) fn forward_syn(&mut self, arrived: &Arrived<'_>, listener: u32, syn: &Segment<'_>) {
-        let (local, peer) = arrived.ends(syn);
-        let flow = Flow::new(local, peer);
+        let flow = arrived.flow(syn);
         if let Some((index, record)) = self.forwarding.records.of_flow(flow) {
-            let known = Ipv4Packet::parse(&record.packet).ok();
-            let known = known.and_then(|packet| Segment::parse(packet.payload).ok());
+            let known = Arrived::parse(recorded(Instant::ZERO), &record.packet);
+            let known = known.and_then(|(known, _)| Segment::parse(known.payload).ok());
             // Another sequence number is another attempt of the client.
             if known.is_none_or(|known| known.seq != syn.seq) {
                 self.forwarding.records.replace(index, packet_of(arrived, syn));
@@ -119,8 +117,8 @@ impl Stack {
         let Some(place) = self.forwarding.of_listener(listener) else { return };
         let opening = Opening {
             transport: Transport::Tcp,
-            source: SocketAddr::V4(peer),
-            destination: SocketAddr::V4(local),
+            source: flow.remote(),
+            destination: flow.local(),
             options: syn.options(),
         };
         self.forwarding.counted.syns += 1;
@@ -151,12 +149,11 @@ impl Stack {
         if self.forwarding.records.len() == 0 {
             return;
         }
-        let (local, peer) = arrived.ends(reset);
-        let Some((index, record)) = self.forwarding.records.of_flow(Flow::new(local, peer)) else {
-            return;
-        };
-        let Ok(packet) = Ipv4Packet::parse(&record.packet) else { return };
-        let Ok(syn) = Segment::parse(packet.payload) else { return };
+        let records = &self.forwarding.records;
+        let Some((index, record)) = records.of_flow(arrived.flow(reset)) else { return };
+        let known = Arrived::parse(recorded(Instant::ZERO), &record.packet);
+        let Some((known, _)) = known else { return };
+        let Ok(syn) = Segment::parse(known.payload) else { return };
         if reset.seq == syn.seq || reset.seq == syn.seq + 1 {
             self.forwarding.records.cancel(index);
             self.forwarding.counted.cancelled += 1;
@@ -172,7 +169,7 @@ impl Stack {
                 }
             }
             Rejection::Unreachable(error) => {
-                self.answer_with_error(arrived, IcmpError::Unreachable(error));
+                self.answer_with_error(arrived, error);
             }
         }
     }
@@ -183,27 +180,29 @@ impl Stack {
         record: &Deferred,
         act: impl FnOnce(&mut Self, &Arrived<'_>, &Segment<'_>) -> R,
     ) -> Option<R> {
-        let packet = Ipv4Packet::parse(&record.packet).ok()?;
-        let syn = Segment::parse(packet.payload).ok()?;
-        let arrival = Arrival {
-            at: self.now,
-            is_verified: true,
-            segment_size: None,
-            memory: None,
-            is_link_broadcast: false,
-            is_local: false,
-        };
-        let (header, payload, bytes) = (packet.header, packet.payload, &*record.packet);
-        let arrived = Arrived { arrival, header, payload, bytes, is_broadcast: false };
+        let (arrived, _) = Arrived::parse(recorded(self.now), &record.packet)?;
+        let syn = Segment::parse(arrived.payload).ok()?;
         Some(act(self, &arrived, &syn))
     }
 }
 
-/// Returns the packet of a SYN without IP options and data.
+/// Returns the metadata of a recorded packet, which was verified when it arrived.
+const fn recorded(at: Instant) -> Arrival<'static> {
+    Arrival {
+        at,
+        is_verified: true,
+        segment_size: None,
+        memory: None,
+        is_link_broadcast: false,
+        is_local: false,
+    }
+}
+
+/// Returns the packet of a SYN without IP options, extension headers and data.
 fn packet_of(arrived: &Arrived<'_>, syn: &Segment<'_>) -> Box<[u8]> {
     let header = &arrived.payload[..arrived.payload.len() - syn.payload.len()];
-    let mut packet = vec![0; Ipv4Header::LENGTH + header.len()];
-    arrived.header.emit(header.len(), &mut packet);
-    packet[Ipv4Header::LENGTH..].copy_from_slice(header);
+    let mut packet = vec![0; header_length(arrived.source()) + header.len()];
+    let at = arrived.header().map_or(0, |ip| ip.emit(header.len(), &mut packet));
+    packet[at..at + header.len()].copy_from_slice(header);
     packet.into()
 }

@@ -1,5 +1,6 @@
 //! Forwarded UDP flows: sockets that the first datagram creates, and that end when they are idle.
 
+use crate::demux::Flow;
 use crate::error::Error;
 use crate::forward::{ForwardEvent, Opening, Rejection, Transport, Verdict};
 use crate::handle::UdpHandle;
@@ -10,9 +11,9 @@ use crate::stack::Stack;
 use crate::tcp::TcpTimer;
 use crate::udp::{UdpFlow, UdpFlowList, UdpOptions, UdpSocket};
 use alloc::boxed::Box;
-use core::net::{SocketAddr, SocketAddrV4};
+use core::net::SocketAddr;
 use linerate_units::Instant;
-use linerate_wire::{IcmpError, Ipv4Header, Protocol, Sum, TcpOptions, UdpHeader, Unreachable};
+use linerate_wire::{IpHeader, Ipv6Header, Protocol, Sum, TcpOptions, UdpHeader, Unreachable};
 
 impl Stack {
     /// Reports to the source of a forwarded UDP flow that its destination is unreachable, as the
@@ -32,9 +33,10 @@ impl Stack {
             return Err(Error::NotConnected);
         };
         // The last datagram is gone. Its sender finds the socket by addresses and ports.
-        let mut bytes = [0; Ipv4Header::LENGTH + UdpHeader::LENGTH];
-        let header = Ipv4Header::new(*peer.ip(), *local.ip(), Protocol::UDP);
-        let (head, datagram) = bytes.split_at_mut(Ipv4Header::LENGTH);
+        let header = IpHeader::new(peer.ip(), local.ip(), Protocol::UDP).ok_or(Error::Closed)?;
+        let mut bytes = [0; Ipv6Header::LENGTH + UdpHeader::LENGTH];
+        let bytes = &mut bytes[..header.length() + UdpHeader::LENGTH];
+        let (head, datagram) = bytes.split_at_mut(header.length());
         header.emit(UdpHeader::LENGTH, head);
         UdpHeader { source_port: peer.port(), destination_port: local.port() }.emit(0, datagram);
         let sum = Sum::of(datagram);
@@ -47,9 +49,9 @@ impl Stack {
             is_link_broadcast: false,
             is_local: false,
         };
-        let payload = &bytes[Ipv4Header::LENGTH..];
-        let arrived = Arrived { arrival, header, payload, bytes: &bytes, is_broadcast: false };
-        self.answer_with_error(&arrived, IcmpError::Unreachable(error));
+        if let Some((arrived, _)) = Arrived::parse(arrival, bytes) {
+            self.answer_with_error(&arrived, error);
+        }
         self.schedule_replies();
         Ok(())
     }
@@ -68,16 +70,12 @@ impl Stack {
 
     /// Handles a datagram that no socket accepts. Returns the socket that a forwarder creates for
     /// it.
-    pub(crate) fn forward_datagram(
-        &mut self,
-        arrived: &Arrived<'_>,
-        local: SocketAddrV4,
-        remote: SocketAddrV4,
-    ) -> Option<u32> {
+    pub(crate) fn forward_datagram(&mut self, arrived: &Arrived<'_>, flow: &Flow) -> Option<u32> {
+        let (local, remote) = (flow.local(), flow.remote());
         let may = !arrived.is_broadcast && !arrived.arrival.is_local;
-        let Some(place) = self.forwarding.find(SocketAddr::V4(local)).filter(|_| may) else {
+        let Some(place) = self.forwarding.find(local).filter(|_| may) else {
             self.counted.udp.no_ports += 1;
-            self.answer_with_error(arrived, IcmpError::Unreachable(Unreachable::Port));
+            self.answer_with_error(arrived, Unreachable::Port);
             return None;
         };
         // There is no answer to port zero.
@@ -94,7 +92,7 @@ impl Stack {
                     Rejection::Reset => Unreachable::Port,
                     Rejection::Unreachable(error) => error,
                 };
-                self.answer_with_error(arrived, IcmpError::Unreachable(error));
+                self.answer_with_error(arrived, error);
                 None
             }
             Verdict::Drop => {
@@ -107,8 +105,8 @@ impl Stack {
     fn open_udp_flow(
         &mut self,
         place: usize,
-        local: SocketAddrV4,
-        remote: SocketAddrV4,
+        local: SocketAddr,
+        remote: SocketAddr,
     ) -> Option<u32> {
         let udp = &self.forwarding.udp;
         if udp.len() >= self.limits.udp_flows {
@@ -201,11 +199,11 @@ impl Stack {
     }
 }
 
-fn opening(local: SocketAddrV4, remote: SocketAddrV4) -> Opening {
+const fn opening(local: SocketAddr, remote: SocketAddr) -> Opening {
     Opening {
         transport: Transport::Udp,
-        source: SocketAddr::V4(remote),
-        destination: SocketAddr::V4(local),
+        source: remote,
+        destination: local,
         options: TcpOptions::default(),
     }
 }

@@ -20,8 +20,8 @@ impl Stack {
         syn: &Segment<'_>,
     ) {
         let now = arrived.arrival.at;
-        let (local, peer) = arrived.ends(syn);
-        let Ok(path_info) = self.path_to(now, *peer.ip()) else {
+        let flow = arrived.flow(syn);
+        let Ok(path_info) = self.path_to(now, arrived.source()) else {
             self.drop_syn(index);
             return;
         };
@@ -30,16 +30,16 @@ impl Stack {
         let is_accurate =
             config.accurate_ecn != EcnRule::Off && syn.flags().asks_for_accurate_ecn();
         let kept = StoredSyn::of(syn, config.timestamps, is_accurate);
-        let asked = Asked { kept: &kept, is_accurate, ecn: arrived.header.type_of_service.ecn() };
+        let asked = Asked { kept: &kept, is_accurate, ecn: arrived.type_of_service.ecn() };
         let Some(form) = self.syn_acks.get(config, path_info.tcp_path(), &asked, syn) else {
             return;
         };
         let stamp = |timestamps: Timestamps| Timestamps {
-            value: kept.timestamp(self.isn.timestamp_offset(local, peer), now),
+            value: kept.timestamp(self.isn.timestamp_offset(flow.hosts), now),
             echo: timestamps.value,
         };
         let timestamps = syn.timestamps().filter(|_| kept.has_timestamps()).map(stamp);
-        let numbers = (self.cookies.make(now, local, peer, &kept), syn.seq + 1);
+        let numbers = (self.cookies.make(now, &flow, &kept), syn.seq + 1);
         let mut bytes = [0; TcpHeader::MAX_LENGTH];
         let (length, sum) = form.write(numbers, timestamps, &mut bytes);
         self.answer_segment(arrived, syn, &bytes[..length], sum);
@@ -58,10 +58,9 @@ impl Stack {
         segment: &Segment<'_>,
     ) -> bool {
         let control = TcpFlags::SYN | TcpFlags::RST | TcpFlags::ACK;
-        let (local, peer) = arrived.ends(segment);
         segment.flags() & control == TcpFlags::ACK
             && self.expects_cookies(arrived, index)
-            && self.cookies.read(arrived.arrival.at, local, peer, segment).is_some()
+            && self.cookies.read(arrived.arrival.at, &arrived.flow(segment), segment).is_some()
     }
 
     /// Opens a connection, if an acknowledgement without a connection returns a valid cookie of
@@ -76,8 +75,8 @@ impl Stack {
         if !self.expects_cookies(arrived, index) || ack.flags().contains(TcpFlags::SYN) {
             return false;
         }
-        let (local, peer) = arrived.ends(ack);
-        let Some(kept) = self.cookies.read(arrived.arrival.at, local, peer, ack) else {
+        let flow = arrived.flow(ack);
+        let Some(kept) = self.cookies.read(arrived.arrival.at, &flow, ack) else {
             self.refuse_cookie(index, false);
             return false;
         };
@@ -86,12 +85,12 @@ impl Stack {
             self.count_overflow(index);
             return true;
         }
-        let path_info = self.path_to(arrived.arrival.at, *peer.ip());
+        let path_info = self.path_to(arrived.arrival.at, arrived.source());
         let (Ok(path_info), Ok(())) = (path_info, self.sockets.has_room()) else {
             self.drop_syn(index);
             return true;
         };
-        if !self.cookies.take(local, peer, ack.ack - 1) {
+        if !self.cookies.take(&flow, ack.ack - 1) {
             self.refuse_cookie(index, true);
             return false;
         }
@@ -101,10 +100,10 @@ impl Stack {
         let may_be =
             self.tcp_configs.shared(choice).accurate_ecn != EcnRule::Off && !kept.has_classic_ecn();
         let syn = kept.syn(ack, may_be && ack.flags().ace() >= 2, &mut field);
-        let ecn = arrived.header.type_of_service.ecn();
+        let ecn = arrived.type_of_service.ecn();
         let (owner, iss) = (Owner::HalfOpen(index), Some(ack.ack - 1));
         let connection =
-            self.insert_tcp(owner, (local, peer), &path_info, choice, Open::Passive, iss).index();
+            self.insert_tcp(owner, flow, &path_info, choice, Open::Passive, iss).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
             socket.connection.learn_from_cookie((&syn, ack, ecn), arrived.arrival.at);
         }

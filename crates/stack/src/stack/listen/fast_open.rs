@@ -30,16 +30,15 @@ impl Stack {
             counted.fast_open_overflows += 1;
             return ORDINARY;
         }
-        let (server, client) = (arrived.header.destination, arrived.header.source);
+        let hosts = &arrived.hosts;
         // The answer uses the option kind of the request.
-        let cookie = Some(
-            self.fast_open_cookies.make(now, server, client).carried(received.is_experimental()),
-        );
+        let cookie =
+            Some(self.fast_open_cookies.make(now, hosts).carried(received.is_experimental()));
         if received.is_request() {
             counted.fast_open_cookies_asked += 1;
             return Admission::Ordinary(cookie);
         }
-        match self.fast_open_cookies.validate(now, server, client, &received) {
+        match self.fast_open_cookies.validate(now, hosts, &received) {
             CookieValidity::Current => Admission::Fast(None),
             CookieValidity::Previous => {
                 counted.fast_opens_by_previous_key += 1;

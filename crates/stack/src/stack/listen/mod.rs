@@ -13,6 +13,7 @@ mod fast_open;
 
 use crate::collections::list::List;
 use crate::demux::Flow;
+use crate::demux::flow::{canonical, unspecified_like};
 use crate::error::Error;
 use crate::event::INCOMING;
 use crate::handle::{ListenHandle, TcpHandle};
@@ -25,13 +26,14 @@ use crate::tcp::listen::Listener;
 use crate::tcp::listen::fast_open::{Admission, Pending};
 use crate::tcp::{ConfigChoice, Owner};
 use alloc::boxed::Box;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::SocketAddr;
 use linerate_tcp::{Config, Events, Open};
 use linerate_units::Instant;
 use linerate_wire::Segment;
 
 impl Stack {
-    /// Listens at an address of this host, or at 0.0.0.0 for all of them.
+    /// Listens at an address of this host, or at `0.0.0.0` or `::` for all of that IP
+    /// version.
     /// [`crate::Event::Incoming`] follows when a connection can be accepted.
     ///
     /// # Errors
@@ -39,11 +41,12 @@ impl Stack {
     /// [`Error::TooManySockets`].
     pub fn tcp_listen(
         &mut self,
-        local: SocketAddrV4,
+        local: impl Into<SocketAddr>,
         options: &ListenOptions,
     ) -> Result<ListenHandle, Error> {
-        if !local.ip().is_unspecified() && !self.interface.is_ours(*local.ip()) {
-            return Err(Error::AddressNotOurs(*local.ip()));
+        let local = canonical(local.into());
+        if !local.ip().is_unspecified() && !self.interface.is_ours(local.ip()) {
+            return Err(Error::AddressNotOurs(local.ip()));
         }
         self.sockets.has_room()?;
         let local = self.choose_listen_port(local)?;
@@ -78,8 +81,8 @@ impl Stack {
         index
     }
 
-    fn choose_listen_port(&mut self, local: SocketAddrV4) -> Result<SocketAddrV4, Error> {
-        let at = |port| SocketAddrV4::new(*local.ip(), port);
+    fn choose_listen_port(&mut self, local: SocketAddr) -> Result<SocketAddr, Error> {
+        let at = |port| SocketAddr::new(local.ip(), port);
         let listeners = &self.listeners;
         let is_taken = |port| listeners.get(Flow::bound(at(port))).is_some();
         if local.port() != 0 {
@@ -89,21 +92,21 @@ impl Stack {
                 Ok(local)
             };
         }
-        let anyone = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-        let port = self.tcp_ports.choose(*local.ip(), anyone, is_taken);
+        let anyone = SocketAddr::new(unspecified_like(local.ip()), 0);
+        let port = self.tcp_ports.choose(local.ip(), anyone, is_taken);
         port.map(at).ok_or(Error::PortsExhausted(anyone))
     }
 
     /// Returns the oldest connection to accept, with its peer. `None` if there is none, or the
     /// listener was closed.
-    pub fn tcp_accept(&mut self, handle: ListenHandle) -> Option<(TcpHandle, SocketAddrV4)> {
+    pub fn tcp_accept(&mut self, handle: ListenHandle) -> Option<(TcpHandle, SocketAddr)> {
         let (_, listener) = self.sockets.listener_mut(handle).ok()?;
         let index = self.queues.pop_front(&mut listener.acceptable)?;
         self.unpack(index);
         self.handle_newcomer(index);
         let (handle, socket) = self.sockets.full_entry(index)?;
         socket.owner = Owner::Application;
-        let (connection, peer) = (&socket.connection, socket.peer);
+        let (connection, peer) = (&socket.connection, socket.flow().remote());
         // Events before the accept had no receiver, so they are repeated here.
         let mut events = Events::empty();
         events.set(Events::READABLE, connection.readable_bytes() > 0);
@@ -133,7 +136,7 @@ impl Stack {
     ///
     /// # Errors
     /// [`Error::Closed`].
-    pub fn tcp_listen_addr(&self, handle: ListenHandle) -> Result<SocketAddrV4, Error> {
+    pub fn tcp_listen_addr(&self, handle: ListenHandle) -> Result<SocketAddr, Error> {
         Ok(self.sockets.listener(handle)?.local)
     }
 
@@ -176,12 +179,11 @@ impl Stack {
         half_open.or_else(|| self.queues.pop_front(&mut listener.acceptable))
     }
 
-    /// Returns the listener for connections to `local`: one at that address, or else one at all
-    /// addresses.
-    pub(crate) fn listener_at(&mut self, local: SocketAddrV4) -> Option<u32> {
-        let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, local.port());
-        let exact = self.listeners.lookup(Flow::bound(local));
-        exact.or_else(|| self.listeners.lookup(Flow::bound(anywhere)))
+    /// Returns the listener for a connection: one at its local address, or else one at all
+    /// addresses of the same IP version.
+    pub(crate) fn listener_at(&mut self, flow: &Flow) -> Option<u32> {
+        let exact = self.listeners.lookup(flow.bound_to_local());
+        exact.or_else(|| self.listeners.lookup(flow.bound_to_all()))
     }
 
     /// Handles a SYN for a listener.
@@ -253,15 +255,15 @@ impl Stack {
         listener: u32,
         syn: &Segment<'_>,
     ) -> Result<u32, Error> {
-        let ends = arrived.ends(syn);
+        let flow = arrived.flow(syn);
         let now = arrived.arrival.at;
-        let path_info = self.path_to(now, *ends.1.ip())?;
+        let path_info = self.path_to(now, arrived.source())?;
         self.sockets.has_room()?;
         let config = self.config_of(listener);
-        let index = self.insert_tcp(owner, ends, &path_info, config, Open::Passive, None).index();
+        let index = self.insert_tcp(owner, flow, &path_info, config, Open::Passive, None).index();
         if let Some(socket) = self.sockets.tcp_at(index) {
             socket.connection.learn_from_syn(syn, now);
-            let ecn = arrived.header.type_of_service.ecn();
+            let ecn = arrived.type_of_service.ecn();
             socket.connection.note_codepoint_of_syn(ecn);
         }
         self.counted.tcp.passive_opens += 1;

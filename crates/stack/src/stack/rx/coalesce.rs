@@ -1,18 +1,18 @@
 //! Coalescing of consecutive segments: GRO of data, and ACK batches. See `rx::coalesce` for the
 //! state.
 
-use crate::demux::Flow;
 use crate::handle::TcpHandle;
 use crate::link::PlainFrame;
 use crate::rx::coalesce::Coalesced;
 use crate::rx::coalesce::Kind;
 use crate::rx::coalesce::has_memory;
-use crate::rx::flow_cache::LinkHeader;
+use crate::rx::coalesce::{NextAcks, NextData};
+use crate::rx::flow_cache::{LinkHeader, Version};
 use crate::stack::Stack;
 use crate::tcp::dispatch::{Dispatched, step_effects};
 use linerate_tcp::AckRun;
 use linerate_units::Instant;
-use linerate_wire::{NextAck, Segment};
+use linerate_wire::{Segment, V4, V6};
 
 impl Stack {
     /// Handles `frame` and those `after` it, as long as they continue the run. Returns the first
@@ -38,18 +38,33 @@ impl Stack {
         frame: PlainFrame<'a>,
         after: &mut impl Iterator<Item = PlainFrame<'a>>,
     ) -> Option<PlainFrame<'a>> {
-        let other =
-            if self.expects_data() { self.take_data(now, frame, after) } else { Some(frame) };
+        // The version is asked once for all frames of the run.
+        let other = match &self.coalesced {
+            Some(Coalesced { kind: Kind::Data { next: NextData::V4(_), .. }, .. }) => {
+                self.continue_data_of::<V4>(now, frame, after)
+            }
+            _ => self.continue_data_of::<V6>(now, frame, after),
+        };
         if other.is_some() {
             self.end_data_run();
         }
         other
     }
 
+    #[inline(always)]
+    fn continue_data_of<'a, V: Version>(
+        &mut self,
+        now: Instant,
+        frame: PlainFrame<'a>,
+        after: &mut impl Iterator<Item = PlainFrame<'a>>,
+    ) -> Option<PlainFrame<'a>> {
+        if self.expects_data::<V>() { self.take_data::<V>(now, frame, after) } else { Some(frame) }
+    }
+
     /// Can the run continue? A run without pending segments can, if its connection is still the
     /// cached one and expects the next segment.
     #[inline(always)]
-    fn expects_data(&mut self) -> bool {
+    fn expects_data<V: Version>(&mut self) -> bool {
         let Some(Coalesced { handle, kind: Kind::Data { run, next, is_resumed } }) =
             &mut self.coalesced
         else {
@@ -59,7 +74,8 @@ impl Stack {
             return true;
         }
         let index = handle.index();
-        if self.flows.last(Flow::of_packet(&next.ends())) == Some(index)
+        let Some(next) = V::of_data(next) else { return false };
+        if self.flows.last(V::flow(&next.ends())) == Some(index)
             && let Some(socket) = self.sockets.full_at(index)
             && self.memory.has_supplied(socket)
             && has_memory(&self.memory, socket)
@@ -75,19 +91,20 @@ impl Stack {
     /// and memory are checked once. For each frame only the link header, the difference from the
     /// previous one, and the checksum are checked.
     #[inline(always)]
-    fn take_data<'a>(
+    fn take_data<'a, V: Version>(
         &mut self,
         now: Instant,
         frame: PlainFrame<'a>,
         after: &mut impl Iterator<Item = PlainFrame<'a>>,
     ) -> Option<PlainFrame<'a>> {
         let medium = self.interface.capabilities.medium;
-        let link = LinkHeader::of(medium, self.flow_cache.link_header.as_ref());
+        let link = LinkHeader::of(medium, V::link_header(&self.flow_cache));
         let (Some(Coalesced { handle, kind: Kind::Data { run, next, .. } }), Some(link)) =
             (&mut self.coalesced, link)
         else {
             return Some(frame);
         };
+        let Some(next) = V::of_data(next) else { return Some(frame) };
         let Some(socket) = self.sockets.full_at(handle.index()) else { return Some(frame) };
         let is_pending = run.count() > 0;
         let mut count = 0;
@@ -135,13 +152,29 @@ impl Stack {
         frame: PlainFrame<'a>,
         after: &mut impl Iterator<Item = PlainFrame<'a>>,
     ) -> Option<PlainFrame<'a>> {
+        match &self.coalesced {
+            Some(Coalesced { kind: Kind::Acks { next: NextAcks::V4(_), .. }, .. }) => {
+                self.continue_acks_of::<V4>(now, frame, after)
+            }
+            _ => self.continue_acks_of::<V6>(now, frame, after),
+        }
+    }
+
+    #[inline(always)]
+    fn continue_acks_of<'a, V: Version>(
+        &mut self,
+        now: Instant,
+        frame: PlainFrame<'a>,
+        after: &mut impl Iterator<Item = PlainFrame<'a>>,
+    ) -> Option<PlainFrame<'a>> {
         let medium = self.interface.capabilities.medium;
-        let link = LinkHeader::of(medium, self.flow_cache.link_header.as_ref());
+        let link = LinkHeader::of(medium, V::link_header(&self.flow_cache));
         let (Some(Coalesced { kind: Kind::Acks { run, next, at }, .. }), Some(link)) =
             (&mut self.coalesced, link)
         else {
             return Some(frame);
         };
+        let Some(next) = V::of_acks(next) else { return Some(frame) };
         let before = run.count();
         let mut time = self.now;
         let PlainFrame { mut bytes, mut arrived } = frame;
@@ -174,7 +207,7 @@ impl Stack {
     pub(crate) fn coalesce_ack(
         &mut self,
         index: u32,
-        next: impl Fn() -> Option<NextAck>,
+        next: impl Fn() -> Option<NextAcks>,
         segment: &Segment<'_>,
     ) -> bool {
         if let Some(Coalesced { handle, kind: Kind::Acks { run, next: known, at } }) =
@@ -255,7 +288,7 @@ impl Stack {
     }
 
     #[inline(always)]
-    fn deliver_acks(&mut self, handle: TcpHandle, run: AckRun, next: &NextAck, at: Instant) {
+    fn deliver_acks(&mut self, handle: TcpHandle, run: AckRun, next: &NextAcks, at: Instant) {
         let index = handle.index();
         if self.sockets.tcp_handle(index) != Some(handle) {
             return;

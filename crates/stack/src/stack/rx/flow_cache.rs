@@ -1,34 +1,41 @@
 //! The flow cache: delivers a frame with the same headers as the previous one to the same
 //! connection, without the parsers. See `rx::flow_cache` for the state.
 
-use crate::demux::Flow;
 use crate::ip::Arrived;
 use crate::link::arrival::Arrival;
 use crate::link::{RxChecksum, RxFrame};
 use crate::rx::coalesce::Coalesced;
-use crate::rx::flow_cache::LinkHeader;
+use crate::rx::flow_cache::{LinkHeader, Version};
 use crate::stack::Stack;
 use crate::tcp::Owner;
 use crate::tcp::dispatch::{Dispatched, step_effects};
 use linerate_tcp::{ControlRun, DataRun, Disposition, ShortRun, State};
-use linerate_wire::{Ecn, NextAck, PlainPacket, Segment};
+use linerate_wire::{Ecn, NextAck, PlainPacket, Protocol, Segment, V4, V6};
 
 impl Stack {
     /// Finds the packet in a frame of the cached flow, and the index of its connection.
     #[inline(always)]
-    pub(super) fn find_cached_flow<'a>(&self, bytes: &'a [u8]) -> Option<(u32, PlainPacket<'a>)> {
+    pub(super) fn find_cached_flow<'a, V: Version>(
+        &self,
+        bytes: &'a [u8],
+    ) -> Option<(u32, PlainPacket<'a, V>)> {
         let packet = self.packet_on_known_link(bytes)?;
-        if self.flow_cache.hosts != Some(packet.addresses()) || !self.flow_cache.is_enabled {
+        if *V::known(&self.flow_cache) != Some(packet.addresses()) || !self.flow_cache.is_enabled {
             return None;
         }
-        Some((self.flows.last(Flow::of_packet(&packet.ends()))?, packet))
+        Some((self.flows.last(V::flow(&packet.ends()))?, packet))
     }
 
     /// Handles a packet of the cached flow in the plain frame `bytes`, with enough data to be
     /// summed while it is copied. Predicted data is written to its place before the checksum is
     /// verified, and counts only if it is valid.
     #[inline(never)]
-    pub(super) fn handle_cached_data(&mut self, bytes: &[u8], index: u32, packet: PlainPacket<'_>) {
+    pub(super) fn handle_cached_data<V: Version>(
+        &mut self,
+        bytes: &[u8],
+        index: u32,
+        packet: PlainPacket<'_, V>,
+    ) {
         if packet.type_of_service().ecn() == Ecn::NotEct
             && self.coalesced.is_none()
             && let Some((handle, socket)) = self.sockets.full_entry(index)
@@ -64,7 +71,12 @@ impl Stack {
     /// Short data is delivered here, with the parsed segment still in registers. Other segments are
     /// parsed again where they are needed, which costs less than writing the parsed one to memory.
     #[inline(never)]
-    pub(super) fn handle_cached_flow(&mut self, bytes: &[u8], index: u32, packet: PlainPacket<'_>) {
+    pub(super) fn handle_cached_flow<V: Version>(
+        &mut self,
+        bytes: &[u8],
+        index: u32,
+        packet: PlainPacket<'_, V>,
+    ) {
         if !packet.is_intact() {
             return self.handle_plain_exception(bytes);
         }
@@ -87,7 +99,7 @@ impl Stack {
         }
         let whose = (handle, &socket.connection);
         if segment.payload.is_empty() {
-            let next = || NextAck::after(&packet);
+            let next = || NextAck::after(&packet).map(V::next_acks);
             self.coalesced = Coalesced::begin_acks(whose, self.now, next, &segment);
             if self.coalesced.is_none() {
                 self.deliver_plain(index, packet);
@@ -108,11 +120,11 @@ impl Stack {
 
     /// Handles a packet of the cached flow in `frame`, which has metadata.
     #[inline(never)]
-    pub(super) fn handle_cached_flow_with_metadata(
+    pub(super) fn handle_cached_flow_with_metadata<V: Version>(
         &mut self,
         frame: &RxFrame<'_>,
         index: u32,
-        packet: PlainPacket<'_>,
+        packet: PlainPacket<'_, V>,
     ) {
         let is_intact = frame.checksum != RxChecksum::Unverified || packet.is_intact();
         let socket = self.sockets.full_at(index).filter(|socket| socket.state != State::TimeWait);
@@ -136,11 +148,11 @@ impl Stack {
     /// Gives the segment in a frame without metadata to a connection that is half open, unless its
     /// listener does not let it complete the handshake.
     #[inline(never)]
-    fn deliver_to_half_open(
+    fn deliver_to_half_open<V: Version>(
         &mut self,
         bytes: &[u8],
         (index, listener): (u32, u32),
-        packet: PlainPacket<'_>,
+        packet: PlainPacket<'_, V>,
     ) {
         if Segment::parse(packet.segment()).is_err() {
             return self.handle_plain_exception(bytes);
@@ -158,7 +170,12 @@ impl Stack {
 
     /// May the segment have its effect, if its connection is half open?
     #[inline(always)]
-    fn is_let_in(&mut self, index: u32, owner: Owner, packet: PlainPacket<'_>) -> bool {
+    fn is_let_in<V: Version>(
+        &mut self,
+        index: u32,
+        owner: Owner,
+        packet: PlainPacket<'_, V>,
+    ) -> bool {
         let Owner::HalfOpen(listener) = owner else { return true };
         let segment = Segment::parse(packet.segment());
         segment.is_ok_and(|segment| self.may_complete(self.now, (index, listener), &segment))
@@ -167,12 +184,19 @@ impl Stack {
     /// Gives the segment in `frame` to its connection: it has metadata or a codepoint, or others
     /// wait before it.
     #[inline(never)]
-    fn deliver_unusual(&mut self, index: u32, frame: &RxFrame<'_>, packet: PlainPacket<'_>) {
+    fn deliver_unusual<V: Version>(
+        &mut self,
+        index: u32,
+        frame: &RxFrame<'_>,
+        packet: PlainPacket<'_, V>,
+    ) {
         let Ok(mut segment) = Segment::parse(packet.segment()) else { return };
         segment.joined = frame.segment;
         let ecn = packet.type_of_service().ecn();
         let can_coalesce = segment.payload.is_empty() && ecn == Ecn::NotEct;
-        if can_coalesce && self.coalesce_ack(index, || NextAck::after(&packet), &segment) {
+        if can_coalesce
+            && self.coalesce_ack(index, || NextAck::after(&packet).map(V::next_acks), &segment)
+        {
             return;
         }
         self.flush_coalesced();
@@ -185,7 +209,7 @@ impl Stack {
     /// Gives a segment that has neither metadata nor a codepoint, and of which no data are
     /// predicted, to its connection, which is awake.
     #[inline(never)]
-    fn deliver_plain(&mut self, index: u32, packet: PlainPacket<'_>) {
+    fn deliver_plain<V: Version>(&mut self, index: u32, packet: PlainPacket<'_, V>) {
         let Ok(segment) = Segment::parse(packet.segment()) else { return };
         let Some(socket) = self.sockets.full_at(index) else { return };
         self.memory.supply(socket);
@@ -199,7 +223,7 @@ impl Stack {
 
     /// Gives a segment of which nothing is predicted to its connection, which is awake.
     #[inline(never)]
-    fn deliver_unpredicted(&mut self, index: u32, packet: PlainPacket<'_>) {
+    fn deliver_unpredicted<V: Version>(&mut self, index: u32, packet: PlainPacket<'_, V>) {
         let Ok(segment) = Segment::parse(packet.segment()) else { return };
         let Some(socket) = self.sockets.full_at(index) else { return };
         let disposition = socket.connection.handle_segment(self.now, &segment);
@@ -214,38 +238,50 @@ impl Stack {
     /// addresses need not be checked.
     #[inline(never)]
     pub(super) fn handle_other_flow(&mut self, frame: &RxFrame<'_>) {
+        if !self.handle_known_hosts::<V4>(frame) && !self.handle_known_hosts::<V6>(frame) {
+            self.handle_exception(frame);
+        }
+    }
+
+    /// Handles a frame between the hosts of the last packet. Returns false for other frames.
+    #[inline(always)]
+    fn handle_known_hosts<V: Version>(&mut self, frame: &RxFrame<'_>) -> bool {
         let is_between =
-            |packet: &PlainPacket<'_>| self.flow_cache.hosts == Some(packet.addresses());
+            |packet: &PlainPacket<'_, V>| *V::known(&self.flow_cache) == Some(packet.addresses());
         let Some(packet) = self.packet_on_known_link(frame.bytes).filter(is_between) else {
-            return self.handle_exception(frame);
+            return false;
         };
         let arrival = Arrival::of(frame, self.now);
         if !self.flow_cache.is_enabled
             || frame.segment.is_some()
             || (!arrival.is_verified && !packet.is_intact())
         {
-            return self.handle_exception(frame);
+            return false;
         }
-        let Ok(segment) = Segment::parse(packet.segment()) else {
-            return self.handle_exception(frame);
-        };
+        let Ok(segment) = Segment::parse(packet.segment()) else { return false };
         self.counted.receive.packets += 1;
         self.counted.ip.in_receives += 1;
         self.counted.tcp.in_segments += 1;
-        let bytes = &frame.bytes[self.interface.capabilities.medium.header_length()..];
-        let (header, payload) = (packet.header(), packet.segment());
-        self.handle_flow(
-            &Arrived { arrival, header, payload, bytes, is_broadcast: false },
-            &segment,
-        );
+        let arrived = Arrived {
+            arrival,
+            hosts: V::hosts(packet.addresses()),
+            protocol: Protocol::TCP,
+            type_of_service: packet.type_of_service(),
+            ttl: packet.ttl(),
+            payload: packet.segment(),
+            bytes: &frame.bytes[self.interface.capabilities.medium.header_length()..],
+            is_broadcast: false,
+        };
+        self.handle_flow(&arrived, &segment);
         self.counted.ip.in_delivers += 1;
+        true
     }
 
     /// Returns the packet in a frame with the cached link header.
     #[inline(always)]
-    fn packet_on_known_link<'a>(&self, bytes: &'a [u8]) -> Option<PlainPacket<'a>> {
+    fn packet_on_known_link<'a, V: Version>(&self, bytes: &'a [u8]) -> Option<PlainPacket<'a, V>> {
         let medium = self.interface.capabilities.medium;
-        let link = LinkHeader::of(medium, self.flow_cache.link_header.as_ref())?;
+        let link = LinkHeader::of(medium, V::link_header(&self.flow_cache))?;
         link.strip(bytes).and_then(PlainPacket::read)
     }
 }

@@ -10,9 +10,10 @@ use crate::link::arrival::Arrival;
 use crate::link::arrival::LONG;
 use crate::link::arrival::is_possible_sender;
 use crate::link::{Medium, PlainFrame, RxFrame};
+use crate::rx::flow_cache::Version;
 use crate::stack::Stack;
 use linerate_units::Instant;
-use linerate_wire::{EtherType, EthernetFrame};
+use linerate_wire::{EtherType, EthernetFrame, V4, V6};
 
 impl Stack {
     /// Handles a received frame.
@@ -65,12 +66,8 @@ impl Stack {
         // of the host would run ahead of the next call.
         self.advance_clock(arrived.min(now));
         self.counted.receive.bytes += bytes.len() as u64;
-        match self.find_cached_flow(bytes) {
-            Some((index, packet)) if packet.segment().len() < LONG => {
-                self.handle_cached_flow(bytes, index, packet);
-            }
-            Some((index, packet)) => self.handle_cached_data(bytes, index, packet),
-            None => self.handle_other_flow(&RxFrame::plain(bytes, self.now)),
+        if !self.handle_plain_of::<V4>(bytes) && !self.handle_plain_of::<V6>(bytes) {
+            self.handle_other_flow(&RxFrame::plain(bytes, self.now));
         }
     }
 
@@ -78,10 +75,26 @@ impl Stack {
     fn handle_frame_with_metadata(&mut self, now: Instant, frame: &RxFrame<'_>) {
         self.advance_clock(frame.arrived.min(now));
         self.counted.receive.bytes += frame.bytes.len() as u64;
-        match self.find_cached_flow(frame.bytes) {
-            Some((index, packet)) => self.handle_cached_flow_with_metadata(frame, index, packet),
-            None => self.handle_other_flow(frame),
+        if let Some((index, packet)) = self.find_cached_flow::<V4>(frame.bytes) {
+            self.handle_cached_flow_with_metadata(frame, index, packet);
+        } else if let Some((index, packet)) = self.find_cached_flow::<V6>(frame.bytes) {
+            self.handle_cached_flow_with_metadata(frame, index, packet);
+        } else {
+            self.handle_other_flow(frame);
         }
+    }
+
+    /// Handles a plain frame of the cached flow, if it is of this IP version. Returns false for
+    /// other frames.
+    #[inline(always)]
+    fn handle_plain_of<V: Version>(&mut self, bytes: &[u8]) -> bool {
+        let Some((index, packet)) = self.find_cached_flow::<V>(bytes) else { return false };
+        if packet.segment().len() < LONG {
+            self.handle_cached_flow(bytes, index, packet);
+        } else {
+            self.handle_cached_data(bytes, index, packet);
+        }
+        true
     }
 
     /// Handles a frame by the parsers, without assumptions from previous frames.
@@ -119,7 +132,13 @@ impl Stack {
                 if !arrival.is_link_broadcast {
                     self.flow_cache.link_header = bytes.first_chunk().copied();
                 }
-                self.handle_packet(arrival, frame.payload);
+                self.handle_ipv4_packet(arrival, frame.payload);
+            }
+            EtherType::IPV6 => {
+                if !arrival.is_link_broadcast {
+                    self.flow_cache.ipv6_link_header = bytes.first_chunk().copied();
+                }
+                self.handle_ipv6_packet(arrival, frame.payload);
             }
             EtherType::ARP => {
                 self.flush_coalesced();

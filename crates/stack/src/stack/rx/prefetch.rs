@@ -45,7 +45,7 @@ impl Stack {
         let before = self.flows.step_to_announced(flow);
         if let (Some(flow), Some(_)) = (flow, before) {
             // The connection is with another host, whose addresses were checked when it was opened.
-            self.flow_cache.hosts = Some(flow.addresses());
+            self.flow_cache.learn(&flow.hosts);
         }
         let socket = before.and_then(|_| self.flows.last(flow?));
         if let Some(index) = socket {

@@ -6,7 +6,7 @@ use crate::link::arrival::Arrival;
 use crate::ready::Sender;
 use crate::stack::Stack;
 use core::hint::cold_path;
-use linerate_wire::{Ipv4Packet, Segment};
+use linerate_wire::Segment;
 
 impl Stack {
     /// A segment for which there is no connection.
@@ -29,8 +29,7 @@ impl Stack {
     /// cookie, which no flood can forge, opens its connection at once.
     #[cold]
     fn defer_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
-        let (local, _) = arrived.ends(segment);
-        let listener = self.listener_at(local);
+        let listener = self.listener_at(&arrived.flow(segment));
         if let Some(listener) = listener.or_else(|| self.forwarder_for(arrived, segment))
             && self.brings_cookie(arrived, listener, segment)
         {
@@ -54,8 +53,6 @@ impl Stack {
 
     /// Everything was verified when the segment arrived, but a connection may have come since.
     fn handle_waiting(&mut self, bytes: &[u8]) {
-        let Ok(packet) = Ipv4Packet::parse(bytes) else { return };
-        let Ok(segment) = Segment::parse(packet.payload) else { return };
         let arrival = Arrival {
             at: self.now,
             is_verified: true,
@@ -64,8 +61,8 @@ impl Stack {
             is_link_broadcast: false,
             is_local: false,
         };
-        let (header, payload) = (packet.header, packet.payload);
-        let arrived = Arrived { arrival, header, payload, bytes, is_broadcast: false };
+        let Some((arrived, _)) = Arrived::parse(arrival, bytes) else { return };
+        let Ok(segment) = Segment::parse(arrived.payload) else { return };
         match self.flow_of(&arrived, &segment) {
             Some(index) => self.handle_connection_segment(&arrived, index, &segment),
             None => self.answer_unconnected(&arrived, &segment),

@@ -7,7 +7,9 @@
 use crate::link::{FrameSlots, TxFrame};
 use crate::ready::Sender;
 use crate::stack::Stack;
-use crate::tcp::batch::{TCP_OFFSET_ETHERNET, TCP_OFFSET_IP};
+use crate::tcp::batch::{
+    TCP_OFFSET_ETHERNET, TCP_OFFSET_ETHERNET_IPV6, TCP_OFFSET_IP, TCP_OFFSET_IPV6,
+};
 use linerate_tcp::BatchContent;
 use linerate_units::Instant;
 
@@ -18,6 +20,8 @@ impl Stack {
     pub(crate) fn fill_from_batch(&mut self, slots: &mut impl FrameSlots) -> bool {
         match self.batch.tcp {
             TCP_OFFSET_ETHERNET => self.fill_from_batch_at::<TCP_OFFSET_ETHERNET>(slots),
+            TCP_OFFSET_ETHERNET_IPV6 => self.fill_from_batch_at::<TCP_OFFSET_ETHERNET_IPV6>(slots),
+            TCP_OFFSET_IPV6 => self.fill_from_batch_at::<TCP_OFFSET_IPV6>(slots),
             _ => self.fill_from_batch_at::<TCP_OFFSET_IP>(slots),
         }
     }
@@ -31,6 +35,8 @@ impl Stack {
         let data = |seq, payload: &mut [u8]| connection.copy_of_batch(seq, payload);
         match batch.tcp {
             TCP_OFFSET_ETHERNET => batch.write::<TCP_OFFSET_ETHERNET>(data, frame),
+            TCP_OFFSET_ETHERNET_IPV6 => batch.write::<TCP_OFFSET_ETHERNET_IPV6>(data, frame),
+            TCP_OFFSET_IPV6 => batch.write::<TCP_OFFSET_IPV6>(data, frame),
             _ => batch.write::<TCP_OFFSET_IP>(data, frame),
         }
     }

@@ -6,7 +6,7 @@ use crate::stack::Stack;
 use crate::tcp::dispatch::Dispatched;
 use crate::tcp::dispatch::PATH_EVENTS;
 use crate::tcp::dispatch::step_effects;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use linerate_tcp::{Events, SoftError, State};
 
 impl Stack {
@@ -64,7 +64,7 @@ impl Stack {
     #[cold]
     fn handle_path_events(&mut self, index: u32, events: Events) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
-        let (connection, peer) = (&socket.connection, *socket.peer.ip());
+        let (connection, peer) = (&socket.connection, socket.flow().hosts.remote());
         let is_silent = events.contains(Events::SOFT_ERROR)
             && connection.soft_error() == Some(SoftError::Silent);
         if events.contains(Events::PATH_MTU) && connection.is_path_mtu_confirmed() {
@@ -80,7 +80,7 @@ impl Stack {
 
     /// RFC 9293 §3.8.3 (b): a peer that does not answer is negative advice about the next hop,
     /// which is probed.
-    fn suspect_path_to(&mut self, peer: Ipv4Addr) {
+    fn suspect_path_to(&mut self, peer: IpAddr) {
         if let Some(route) = self.routes.lookup(peer) {
             self.neighbors.suspect(self.now, route.next_hop(peer));
         }

@@ -1,21 +1,17 @@
 //! TCP input: finds the connection or listener of a segment (RFC 9293 §3.10.7).
 
-use crate::demux::Flow;
-use crate::icmp::reported_mtu;
-use crate::ip::Arrived;
+use crate::icmp::{Problem, Report};
+use crate::ip::{Arrived, header_length};
+use crate::rx::coalesce::NextAcks;
 use crate::stack::Stack;
 use crate::tcp::Owner;
 use crate::tcp::dispatch::{Dispatched, step_effects};
 use alloc::sync::Arc;
-use core::net::SocketAddrV4;
 use linerate_tcp::{
     Disposition, IcmpReport, ListenVerdict, Refusal, Reset, judge_listen, judge_unconnected,
 };
 use linerate_units::Instant;
-use linerate_wire::{
-    Ecn, IcmpError, Ipv4Header, NextAck, Protocol, Quote, Segment, Sum, TcpFlags, TcpHeader,
-    Unreachable,
-};
+use linerate_wire::{Ecn, Protocol, Segment, Sum, TcpFlags, TcpHeader};
 
 impl Stack {
     pub(crate) fn handle_tcp(&mut self, arrived: &Arrived<'_>) {
@@ -29,7 +25,7 @@ impl Stack {
             self.counted.tcp.in_segments += u64::from(segment.count() - 1);
         }
         if !arrived.arrival.is_verified {
-            let pseudo = arrived.header.pseudo_header(arrived.payload.len());
+            let pseudo = arrived.pseudo_header(arrived.payload.len());
             if !(pseudo + Sum::of(arrived.payload)).is_valid() {
                 self.counted.tcp.in_errors += 1;
                 self.counted.tcp.in_checksum_errors += 1;
@@ -55,8 +51,7 @@ impl Stack {
     /// Looks up the connection of a segment.
     #[inline(always)]
     pub(crate) fn flow_of(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) -> Option<u32> {
-        let (local, peer) = arrived.ends(segment);
-        self.flows.lookup(Flow::new(local, peer))
+        self.flows.lookup(arrived.flow(segment))
     }
 
     pub(crate) fn handle_connection_segment(
@@ -71,10 +66,10 @@ impl Stack {
         {
             return;
         }
-        let ecn = arrived.header.type_of_service.ecn();
+        let ecn = arrived.type_of_service.ecn();
         let can_coalesce = segment.payload.is_empty() && ecn == Ecn::NotEct;
         if can_coalesce
-            && self.coalesce_ack(index, || NextAck::after_segment(arrived.payload), segment)
+            && self.coalesce_ack(index, || NextAcks::after_segment(arrived.payload), segment)
         {
             return;
         }
@@ -152,11 +147,10 @@ impl Stack {
 
     /// Handles a segment without a connection: passes it to a listener, or answers with a reset.
     pub(crate) fn answer_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
-        let (local, _) = arrived.ends(segment);
         if segment.flags().contains(TcpFlags::RST) {
             self.cancel_deferred(arrived, segment);
         }
-        let listener = self.listener_at(local);
+        let listener = self.listener_at(&arrived.flow(segment));
         let Some(index) = listener.or_else(|| self.forwarder_for(arrived, segment)) else {
             if let Some(reset) = judge_unconnected(segment) {
                 self.send_reset(arrived, segment, &reset);
@@ -199,8 +193,7 @@ impl Stack {
         answer: &[u8],
         sum: Sum,
     ) -> bool {
-        let header =
-            Ipv4Header::new(arrived.header.destination, arrived.header.source, Protocol::TCP);
+        let Some(header) = arrived.answer_header(Protocol::TCP) else { return false };
         let kept = self.send_packet(&header, answer.len(), |bytes| {
             bytes.copy_from_slice(answer);
             let sum =
@@ -233,20 +226,9 @@ impl Stack {
 
     /// Passes an ICMP error about a segment to its connection, which checks whether the error is
     /// plausible (RFC 5927 §4).
-    pub(crate) fn handle_segment_report(
-        &mut self,
-        now: Instant,
-        error: IcmpError,
-        quote: &Quote<'_>,
-    ) {
-        let (Some((source_port, destination_port)), Some(quoted)) =
-            (quote.ports(), quote.tcp_seq())
-        else {
-            return;
-        };
-        let local = SocketAddrV4::new(quote.header.source, source_port);
-        let peer = SocketAddrV4::new(quote.header.destination, destination_port);
-        let index = self.flows.get(Flow::new(local, peer));
+    pub(crate) fn handle_segment_report(&mut self, now: Instant, report: &Report<'_>) {
+        let (Some(flow), Some(quoted)) = (report.flow(), report.tcp_seq()) else { return };
+        let index = self.flows.get(flow);
         if let Some(index) = index {
             self.unpack(index);
         }
@@ -257,16 +239,16 @@ impl Stack {
             return;
         };
         let connection = &mut socket.connection;
-        match error {
-            IcmpError::FragmentationNeeded { next_hop_mtu } => {
-                let Some(mtu) = reported_mtu(next_hop_mtu, quote) else { return };
-                let mtu_payload = mtu.saturating_sub(Ipv4Header::LENGTH);
+        match report.problem {
+            Problem::TooBig { .. } => {
+                let Some(mtu) = report.mtu() else { return };
+                let mtu_payload = mtu.saturating_sub(header_length(flow.hosts.local()));
                 connection.handle_icmp(now, IcmpReport::PacketTooBig { quoted, mtu_payload });
             }
-            IcmpError::Unreachable(Unreachable::Port | Unreachable::Protocol) => {
+            Problem::NoPort | Problem::NoProtocol => {
                 connection.handle_icmp(now, IcmpReport::HardError { quoted });
             }
-            _ => connection.handle_icmp(now, IcmpReport::SoftError { quoted }),
+            Problem::Other => connection.handle_icmp(now, IcmpReport::SoftError { quoted }),
         }
         self.dispatch_step(index);
     }

@@ -11,7 +11,6 @@ pub(super) mod output;
 mod time_wait;
 mod zero_copy;
 
-use crate::demux::Flow;
 use crate::ready::Sender;
 use crate::stack::Stack;
 use crate::tcp::Owner;
@@ -114,7 +113,7 @@ impl Stack {
             return;
         };
         let (was_established, was_orphan) = (socket.is_established(), socket.is_orphan());
-        let (owner, flow) = (socket.owner, Flow::new(socket.local, socket.peer));
+        let (owner, flow) = (socket.owner, socket.flow());
         let flow_hash = socket.flow_hash;
         let is_waiting = socket.state == State::TimeWait;
         let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
@@ -223,8 +222,11 @@ impl Stack {
             );
             return;
         }
-        let flow = Flow::new(socket.local, socket.peer);
-        assert_eq!(self.flows.get(flow), Some(index), "each connection is found by its flow");
+        assert_eq!(
+            self.flows.get(socket.flow()),
+            Some(index),
+            "each connection is found by its flow"
+        );
         assert_eq!(socket.state, socket.connection.state(), "each change of state was dispatched");
         let ready = if socket.is_local { &self.local_ready } else { &self.ready };
         let is_sender = socket.connection.wants_transmit();

@@ -1,6 +1,7 @@
 //! The creation of TCP connections, and the choice of their local address and port.
 
 use crate::demux::Flow;
+use crate::demux::flow::{canonical, unspecified_like};
 use crate::error::Error;
 use crate::handle::TcpHandle;
 use crate::ip::PathInfo;
@@ -13,7 +14,7 @@ use crate::tcp::connect_options::ConnectOptions;
 use crate::tcp::grant::PooledBuffers;
 use crate::tcp::headers::HostHeaders;
 use alloc::boxed::Box;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::SocketAddr;
 use linerate_tcp::{Connection, Open, Seeds};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
@@ -28,31 +29,42 @@ impl Stack {
     pub fn tcp_connect(
         &mut self,
         now: Instant,
-        remote: SocketAddrV4,
+        remote: impl Into<SocketAddr>,
+        options: &ConnectOptions,
+    ) -> Result<TcpHandle, Error> {
+        self.connect(now, canonical(remote.into()), options)
+    }
+
+    fn connect(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
         options: &ConnectOptions,
     ) -> Result<TcpHandle, Error> {
         self.advance_clock(now);
-        let audience = self.interface.audience(*remote.ip());
+        let audience = self.interface.audience(remote.ip());
         let is_unspecified = remote.port() == 0 || remote.ip().is_unspecified();
         if audience == Audience::Broadcast || is_unspecified || remote.ip().is_multicast() {
             return Err(Error::InvalidDestination(remote));
         }
-        let path = self.path_to(now, *remote.ip())?;
+        let path = self.path_to(now, remote.ip())?;
         self.sockets.has_room()?;
-        let wanted = options.local.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
-        let address = if wanted.ip().is_unspecified() { path.source } else { *wanted.ip() };
-        if address != path.source {
-            self.interface.check_source(address, *remote.ip())?;
+        let (mut address, mut port) = (path.source, 0);
+        if let Some(wanted) = options.local.map(canonical) {
+            port = wanted.port();
+            if !wanted.ip().is_unspecified() && wanted.ip() != address {
+                address = wanted.ip();
+                self.interface.check_source(address, remote.ip())?;
+            }
         }
         // Connections of the host with itself stay in this shard, independent of the steering of
         // the link.
         let is_local = audience == Audience::Us;
-        let local =
-            self.choose_tcp_port(SocketAddrV4::new(address, wanted.port()), remote, is_local)?;
+        let local = self.choose_tcp_port(SocketAddr::new(address, port), remote, is_local)?;
         let rules = self.tcp_configs.choose(options.config.as_ref());
-        let offer = if options.fast_open { self.offer_fast_open(now, local, remote) } else { None };
-        let handle =
-            self.insert_tcp(Owner::Application, (local, remote), &path, rules, Open::Active, None);
+        let flow = Flow::new(local, remote);
+        let offer = if options.fast_open { self.offer_fast_open(now, flow) } else { None };
+        let handle = self.insert_tcp(Owner::Application, flow, &path, rules, Open::Active, None);
         if let Some(offer) = offer
             && let Some(socket) = self.sockets.tcp_at(handle.index())
         {
@@ -66,11 +78,11 @@ impl Stack {
     /// Returns the requested port, unless a connection to `remote` uses it, or else a free one.
     fn choose_tcp_port(
         &mut self,
-        local: SocketAddrV4,
-        remote: SocketAddrV4,
+        local: SocketAddr,
+        remote: SocketAddr,
         is_local: bool,
-    ) -> Result<SocketAddrV4, Error> {
-        let at = |port| SocketAddrV4::new(*local.ip(), port);
+    ) -> Result<SocketAddr, Error> {
+        let at = |port| SocketAddr::new(local.ip(), port);
         let (flows, listeners) = (&mut self.flows, &self.listeners);
         let owner = |port| self.steering.of_connection(at(port), remote);
         let is_others = |port| !is_local && owner(port) != self.shard.number;
@@ -86,14 +98,14 @@ impl Stack {
                 () => Ok(local),
             };
         }
-        let anywhere = |port| SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+        let anywhere = |port| SocketAddr::new(unspecified_like(local.ip()), port);
         let has_listener = |port| {
             [at(port), anywhere(port)]
                 .iter()
                 .any(|&local| listeners.get(Flow::bound(local)).is_some())
         };
         let is_taken = |port| is_others(port) || is_connected(port) || has_listener(port);
-        let port = self.tcp_ports.choose(*local.ip(), remote, is_taken);
+        let port = self.tcp_ports.choose(local.ip(), remote, is_taken);
         port.map(at).ok_or(Error::PortsExhausted(remote))
     }
 
@@ -104,7 +116,7 @@ impl Stack {
     pub(crate) fn insert_tcp(
         &mut self,
         owner: Owner,
-        (local, peer): (SocketAddrV4, SocketAddrV4),
+        flow: Flow,
         path_info: &PathInfo,
         rules: ConfigChoice,
         open: Open,
@@ -112,15 +124,14 @@ impl Stack {
     ) -> TcpHandle {
         let path = path_info.tcp_path();
         let now = self.now;
-        let flow = Flow::new(local, peer);
         let seeds = Seeds {
             initial_sequence: iss.unwrap_or_else(|| self.isn.sequence(now, flow)),
-            timestamp_offset: self.isn.timestamp_offset(local, peer),
+            timestamp_offset: self.isn.timestamp_offset(flow.hosts),
         };
-        let is_local = self.interface.is_ours(*peer.ip());
+        let is_local = self.interface.is_ours(flow.hosts.remote());
         let recent = &mut self.recent_headers;
-        if !recent.are_between(local, peer) {
-            *recent = HostHeaders::new(*local.ip(), *peer.ip());
+        if !recent.are_between(&flow.hosts) {
+            *recent = HostHeaders::new(flow.hosts);
         }
         let flow_hash = self.flows.hash(flow);
         let (granted, grant) = self.memory.first_grant();
@@ -152,15 +163,13 @@ impl Stack {
             state,
             is_retired,
             pooled,
-            local: local_field,
             connection,
-            peer: peer_field,
             flow_hash: flow_hash_field,
         } = &mut *socket;
         connection.grant_memory(grant);
-        (*headers, *next_hop_generation) = recent.with_ports(local.port(), peer.port());
+        (*headers, *next_hop_generation) = recent.with_ports(flow.local_port(), flow.remote_port());
         (*granted_field, *held, *pooled) = (granted, 0, PooledBuffers::default());
-        (*local_field, *peer_field, *flow_hash_field) = (local, peer, flow_hash);
+        *flow_hash_field = flow_hash;
         (*owner_field, *state, *is_retired) = (owner, connection.state(), false);
         *room = u32::try_from(path.link_payload).unwrap_or(u32::MAX);
         *is_local_field = is_local;

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::handle::TcpHandle;
 use crate::stack::Stack;
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 use core::num::NonZeroU8;
 use linerate_tcp::Connection;
 use linerate_units::Instant;
@@ -56,15 +56,15 @@ impl Stack {
     ///
     /// # Errors
     /// [`Error::Closed`].
-    pub fn tcp_local_addr(&self, handle: TcpHandle) -> Result<SocketAddrV4, Error> {
-        Ok(self.sockets.tcp(handle)?.local)
+    pub fn tcp_local_addr(&self, handle: TcpHandle) -> Result<SocketAddr, Error> {
+        Ok(self.sockets.tcp(handle)?.flow().local())
     }
 
     /// Returns the address and port of the peer.
     ///
     /// # Errors
     /// [`Error::Closed`].
-    pub fn tcp_peer_addr(&self, handle: TcpHandle) -> Result<SocketAddrV4, Error> {
-        Ok(self.sockets.tcp(handle)?.peer)
+    pub fn tcp_peer_addr(&self, handle: TcpHandle) -> Result<SocketAddr, Error> {
+        Ok(self.sockets.tcp(handle)?.flow().remote())
     }
 }

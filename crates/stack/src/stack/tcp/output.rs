@@ -8,10 +8,9 @@ use crate::stack::Stack;
 use crate::tcp::dispatch::{Dispatched, step_effects};
 use crate::tx::{NextHop, ScatterGather, TransmitOutcome};
 use core::hint::cold_path;
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 use linerate_tcp::{Kind, Offload, State, Transmit};
 use linerate_units::Instant;
-use linerate_wire::Ipv4Header;
 
 /// The side that completes the checksum, and splits a GSO frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,11 +92,11 @@ impl Stack {
         if socket.next_hop_generation == generation {
             return NextHop::Mac(self.interface.mac);
         }
-        let peer = *socket.peer.ip();
+        let peer = socket.flow().hosts.remote();
         self.resolve_next_hop_of(now, index, peer)
     }
 
-    fn resolve_next_hop_of(&mut self, now: Instant, index: u32, peer: Ipv4Addr) -> NextHop {
+    fn resolve_next_hop_of(&mut self, now: Instant, index: u32, peer: IpAddr) -> NextHop {
         let next_hop = self.resolve_next_hop(now, peer);
         let generation = self.routes.generation() + self.neighbors.generation();
         if let NextHop::Mac(mac) = next_hop
@@ -105,7 +104,7 @@ impl Stack {
         {
             socket.headers.set_mac_addresses(self.interface.mac, mac);
             socket.next_hop_generation = generation;
-            if self.recent_headers.are_between(socket.local, socket.peer) {
+            if self.recent_headers.are_between(&socket.flow().hosts) {
                 self.recent_headers.set_mac_addresses(self.interface.mac, mac, generation);
             }
         }
@@ -133,7 +132,7 @@ impl Stack {
             None => self.sockets.tcp_at(index),
         };
         let Some(socket) = socket else { return SegmentOutcome::NotReady };
-        let at = medium + Ipv4Header::LENGTH;
+        let at = medium + socket.headers.ip_length();
         let Some(room) = frame.get_mut(at..) else { return SegmentOutcome::Nothing };
         if room.len() < socket.room as usize {
             cold_path();

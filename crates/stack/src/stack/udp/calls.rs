@@ -1,17 +1,19 @@
 //! The calls of applications on UDP sockets.
 
 use crate::demux::Flow;
+use crate::demux::flow::{canonical, unspecified_like};
 use crate::error::Error;
 use crate::handle::UdpHandle;
 use crate::ready::Sender;
 use crate::stack::Stack;
 use crate::tx::Reply;
 use crate::udp::{UdpOptions, data_limit};
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::SocketAddr;
 use linerate_units::Instant;
 
 impl Stack {
-    /// Creates a socket that is bound to an address of this host, or to 0.0.0.0 for all of them.
+    /// Creates a socket that is bound to an address of this host, or to `0.0.0.0` or `::` for all
+    /// of that IP version.
     /// Port zero selects an ephemeral port.
     ///
     /// # Errors
@@ -19,11 +21,12 @@ impl Stack {
     /// [`Error::TooManySockets`].
     pub fn udp_bind(
         &mut self,
-        local: SocketAddrV4,
+        local: impl Into<SocketAddr>,
         options: &UdpOptions,
     ) -> Result<UdpHandle, Error> {
-        if !local.ip().is_unspecified() && !self.interface.is_ours(*local.ip()) {
-            return Err(Error::AddressNotOurs(*local.ip()));
+        let local = canonical(local.into());
+        if !local.ip().is_unspecified() && !self.interface.is_ours(local.ip()) {
+            return Err(Error::AddressNotOurs(local.ip()));
         }
         self.sockets.has_room()?;
         let local = self.choose_udp_port(local)?;
@@ -31,10 +34,10 @@ impl Stack {
         self.sockets.udp_handle(index).ok_or(Error::Closed)
     }
 
-    fn choose_udp_port(&mut self, local: SocketAddrV4) -> Result<SocketAddrV4, Error> {
+    fn choose_udp_port(&mut self, local: SocketAddr) -> Result<SocketAddr, Error> {
         let datagrams = &self.datagrams;
         let is_taken =
-            |port| datagrams.get(Flow::bound(SocketAddrV4::new(*local.ip(), port))).is_some();
+            |port| datagrams.get(Flow::bound(SocketAddr::new(local.ip(), port))).is_some();
         if local.port() != 0 {
             return if is_taken(local.port()) {
                 Err(Error::AddressInUse(local))
@@ -42,9 +45,9 @@ impl Stack {
                 Ok(local)
             };
         }
-        let anyone = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-        let port = self.udp_ports.choose(*local.ip(), anyone, is_taken);
-        port.map(|port| SocketAddrV4::new(*local.ip(), port)).ok_or(Error::PortsExhausted(anyone))
+        let anyone = SocketAddr::new(unspecified_like(local.ip()), 0);
+        let port = self.udp_ports.choose(local.ip(), anyone, is_taken);
+        port.map(|port| SocketAddr::new(local.ip(), port)).ok_or(Error::PortsExhausted(anyone))
     }
 
     /// Sets the peer: [`Stack::udp_send`] sends to it, and datagrams of others are refused. Errors
@@ -56,11 +59,12 @@ impl Stack {
         &mut self,
         now: Instant,
         handle: UdpHandle,
-        peer: SocketAddrV4,
+        peer: impl Into<SocketAddr>,
     ) -> Result<(), Error> {
         self.advance_clock(now);
+        let peer = canonical(peer.into());
         let socket = self.sockets.udp(handle)?;
-        let bound = *socket.local.ip();
+        let bound = socket.local.ip();
         if socket.forwarded.is_some() {
             // Received datagrams find the socket by its peer.
             return Err(Error::AddressInUse(socket.local));
@@ -94,15 +98,16 @@ impl Stack {
         &mut self,
         now: Instant,
         handle: UdpHandle,
-        remote: SocketAddrV4,
+        remote: impl Into<SocketAddr>,
         data: &[u8],
     ) -> Result<(), Error> {
         self.advance_clock(now);
+        let remote = canonical(remote.into());
         let (index, socket) = self.sockets.udp_mut(handle)?;
-        let bound = *socket.local.ip();
+        let bound = socket.local.ip();
         let may = (socket.broadcast, socket.forwarded.is_some());
         // A datagram that never fits must not block: no event would end the wait.
-        let largest = data_limit(socket.to_send.largest());
+        let largest = data_limit(socket.to_send.largest(), remote.ip());
         let (source, limit) = self.check_destination(now, bound, remote, may)?;
         let limit = limit.min(largest);
         if data.len() > limit {
@@ -125,7 +130,7 @@ impl Stack {
         &mut self,
         handle: UdpHandle,
         into: &mut [u8],
-    ) -> Result<(usize, SocketAddrV4), Error> {
+    ) -> Result<(usize, SocketAddr), Error> {
         let received = self.udp_peek_from(handle, into)?;
         self.sockets.udp_mut(handle)?.1.received.drop_front();
         Ok(received)
@@ -139,7 +144,7 @@ impl Stack {
         &mut self,
         handle: UdpHandle,
         into: &mut [u8],
-    ) -> Result<(usize, SocketAddrV4), Error> {
+    ) -> Result<(usize, SocketAddr), Error> {
         let (_, socket) = self.sockets.udp_mut(handle)?;
         if socket.peer.is_some()
             && let Some(error) = socket.error.take()
@@ -181,7 +186,7 @@ impl Stack {
     ///
     /// # Errors
     /// [`Error::Closed`].
-    pub fn udp_local_addr(&self, handle: UdpHandle) -> Result<SocketAddrV4, Error> {
+    pub fn udp_local_addr(&self, handle: UdpHandle) -> Result<SocketAddr, Error> {
         Ok(self.sockets.udp(handle)?.local)
     }
 
@@ -189,7 +194,7 @@ impl Stack {
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::NotConnected`].
-    pub fn udp_peer_addr(&self, handle: UdpHandle) -> Result<SocketAddrV4, Error> {
+    pub fn udp_peer_addr(&self, handle: UdpHandle) -> Result<SocketAddr, Error> {
         self.sockets.udp(handle)?.peer.ok_or(Error::NotConnected)
     }
 

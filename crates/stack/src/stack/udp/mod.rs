@@ -5,7 +5,7 @@ mod calls;
 use crate::demux::Flow;
 use crate::error::Error;
 use crate::event::UdpEvent;
-use crate::icmp::reported_mtu;
+use crate::icmp::{Problem, Report};
 use crate::ip::Arrived;
 use crate::ip::interface::Audience;
 use crate::ready::Sender;
@@ -15,11 +15,9 @@ use crate::tx::TransmitOutcome;
 use crate::udp::UdpOptions;
 use crate::udp::UdpSocket;
 use crate::udp::data_limit;
-use core::net::{Ipv4Addr, SocketAddrV4};
+use core::net::{IpAddr, SocketAddr};
 use linerate_units::Instant;
-use linerate_wire::{
-    IcmpError, Ipv4Header, Malformed, Protocol, Quote, Sum, UdpDatagram, UdpHeader, Unreachable,
-};
+use linerate_wire::{IpHeader, Malformed, Protocol, Sum, UdpDatagram, UdpHeader};
 
 impl Stack {
     pub(crate) fn handle_datagram(&mut self, arrived: &Arrived<'_>) {
@@ -28,19 +26,19 @@ impl Stack {
             Err(malformed) => return self.count_malformed_datagram(malformed),
         };
         if !arrived.arrival.is_verified {
-            let pseudo = arrived.header.pseudo_header(datagram.length());
+            let pseudo = arrived.pseudo_header(datagram.length());
             if let Err(malformed) = datagram.verify_checksum(pseudo) {
                 return self.count_malformed_datagram(malformed);
             }
         }
-        let local = SocketAddrV4::new(arrived.header.destination, datagram.header.destination_port);
-        let remote = SocketAddrV4::new(arrived.header.source, datagram.header.source_port);
-        let found = self.udp_socket_for(local, remote);
-        let Some(index) = found.or_else(|| self.forward_datagram(arrived, local, remote)) else {
+        let ports = datagram.header;
+        let flow = Flow::between(arrived.hosts, ports.destination_port, ports.source_port);
+        let found = self.udp_socket_for(&flow);
+        let Some(index) = found.or_else(|| self.forward_datagram(arrived, &flow)) else {
             return;
         };
         let Some(socket) = self.sockets.udp_at(index) else { return };
-        if socket.received.push(remote, datagram.payload) {
+        if socket.received.push(flow.remote(), datagram.payload) {
             self.counted.udp.in_datagrams += 1;
             self.events.note(index, UdpEvent::Readable.bit());
             self.note_datagram(index, false);
@@ -56,44 +54,39 @@ impl Stack {
             u64::from(matches!(malformed, Malformed::Checksum { .. }));
     }
 
-    /// Returns the socket for a datagram from `remote` to `local`: one that is bound to that
-    /// address, or else one that is bound to all.
-    fn udp_socket_for(&mut self, local: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> {
+    /// Returns the socket for a datagram of a flow: one that is bound to its local address, or else
+    /// one that is bound to all of the same IP version.
+    fn udp_socket_for(&mut self, flow: &Flow) -> Option<u32> {
         if self.forwarding.udp.len() > 0
-            && let Some(index) = self.datagrams.lookup(Flow::new(local, remote))
+            && let Some(index) = self.datagrams.lookup(*flow)
         {
             return Some(index);
         }
-        let anywhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, local.port());
+        let remote = flow.remote();
         let accepts = |stack: &mut Self, index: &u32| {
             stack.sockets.udp_at(*index).is_some_and(|socket| socket.accepts(remote))
         };
-        let exact = self.datagrams.lookup(Flow::bound(local)).filter(|index| accepts(self, index));
+        let exact =
+            self.datagrams.lookup(flow.bound_to_local()).filter(|index| accepts(self, index));
         exact.or_else(|| {
-            self.datagrams.lookup(Flow::bound(anywhere)).filter(|index| accepts(self, index))
+            self.datagrams.lookup(flow.bound_to_all()).filter(|index| accepts(self, index))
         })
     }
 
     /// Passes a received ICMP error to the socket that sent the datagram, connected or not (RFC
     /// 1122 §4.1.3.3).
-    pub(crate) fn handle_datagram_report(
-        &mut self,
-        now: Instant,
-        error: IcmpError,
-        quote: &Quote<'_>,
-    ) {
-        let Some((source_port, destination_port)) = quote.ports() else { return };
-        let local = SocketAddrV4::new(quote.header.source, source_port);
-        let remote = SocketAddrV4::new(quote.header.destination, destination_port);
-        let Some(index) = self.udp_socket_for(local, remote) else { return };
-        let error = match error {
-            IcmpError::Unreachable(Unreachable::Port) => Error::Refused,
-            IcmpError::FragmentationNeeded { next_hop_mtu } => {
-                let Some(mtu) = reported_mtu(next_hop_mtu, quote) else { return };
-                self.path_mtus.note_reported(now, *remote.ip(), mtu);
-                Error::MessageTooLong { limit: data_limit(mtu) }
+    pub(crate) fn handle_datagram_report(&mut self, now: Instant, report: &Report<'_>) {
+        let Some(flow) = report.flow() else { return };
+        let Some(index) = self.udp_socket_for(&flow) else { return };
+        let error = match report.problem {
+            Problem::NoPort => Error::Refused,
+            Problem::TooBig { .. } => {
+                let Some(mtu) = report.mtu() else { return };
+                let destination = flow.hosts.remote();
+                self.path_mtus.note_reported(now, destination, mtu);
+                Error::MessageTooLong { limit: data_limit(mtu, destination) }
             }
-            _ => Error::Unreachable,
+            Problem::NoProtocol | Problem::Other => Error::Unreachable,
         };
         if let Some(socket) = self.sockets.udp_at(index) {
             socket.error = Some(error);
@@ -106,24 +99,24 @@ impl Stack {
     pub(crate) fn queue_datagram(
         &mut self,
         index: u32,
-        source: Ipv4Addr,
-        remote: SocketAddrV4,
+        source: IpAddr,
+        remote: SocketAddr,
         data: &[u8],
     ) -> bool {
-        let is_local = self.interface.is_ours(*remote.ip());
+        let is_local = self.interface.is_ours(remote.ip());
         let Some(socket) = self.sockets.udp_at(index) else { return false };
-        let header = Ipv4Header::new(source, *remote.ip(), Protocol::UDP);
+        let Some(header) = IpHeader::new(source, remote.ip(), Protocol::UDP) else { return false };
         let ports = UdpHeader { source_port: socket.local.port(), destination_port: remote.port() };
         let length = UdpHeader::LENGTH + data.len();
         let emit = |packet: &mut [u8]| {
-            let (head, datagram) = packet.split_at_mut(Ipv4Header::LENGTH);
+            let (head, datagram) = packet.split_at_mut(header.length());
             header.emit(length, head);
             ports.emit(data.len(), datagram);
             datagram[UdpHeader::LENGTH..].copy_from_slice(data);
             UdpHeader::fill_checksum(datagram, header.pseudo_header(length), Sum::of(datagram));
         };
         let queue = if is_local { &mut self.local } else { &mut socket.to_send };
-        let kept = queue.push_with((), Ipv4Header::LENGTH + length, emit);
+        let kept = queue.push_with((), header.length() + length, emit);
         if !kept && !is_local {
             socket.wants_writable = true;
             self.counted.udp.send_buffer_errors += 1;
@@ -169,11 +162,14 @@ impl Stack {
     pub(crate) fn check_destination(
         &mut self,
         now: Instant,
-        bound: Ipv4Addr,
-        remote: SocketAddrV4,
+        bound: IpAddr,
+        remote: SocketAddr,
         (broadcast, is_forwarded): (bool, bool),
-    ) -> Result<(Ipv4Addr, usize), Error> {
-        let address = *remote.ip();
+    ) -> Result<(IpAddr, usize), Error> {
+        let address = remote.ip();
+        if bound.is_ipv4() != address.is_ipv4() {
+            return Err(Error::OtherVersion { local: bound, remote: address });
+        }
         if remote.port() == 0 || address.is_multicast() || address.is_unspecified() {
             return Err(Error::InvalidDestination(remote));
         }
@@ -185,7 +181,7 @@ impl Stack {
         if !is_forwarded {
             self.interface.check_source(source, address)?;
         }
-        Ok((source, data_limit(path.mtu)))
+        Ok((source, data_limit(path.mtu, address)))
     }
 
     pub(crate) fn check_udp(&self, index: u32, socket: &UdpSocket) {
@@ -201,7 +197,7 @@ impl Stack {
     }
 
     /// Creates a socket that is bound to `local`, which is free.
-    pub(crate) fn insert_udp(&mut self, local: SocketAddrV4, options: &UdpOptions) -> u32 {
+    pub(crate) fn insert_udp(&mut self, local: SocketAddr, options: &UdpOptions) -> u32 {
         let socket = Socket::Udp(alloc::boxed::Box::new(UdpSocket::new(local, options)));
         let index = self.sockets.insert(socket).index();
         self.datagrams.insert(Flow::bound(local), index);

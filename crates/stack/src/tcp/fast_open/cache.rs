@@ -4,7 +4,6 @@
 use super::lru_cache::LruCache;
 use crate::demux::Flow;
 use crate::keys::Keys;
-use core::net::SocketAddrV4;
 use linerate_tcp::{FastOpenLesson, FastOpenOffer};
 use linerate_units::{Duration, Instant};
 use linerate_wire::FastOpenCookie;
@@ -47,33 +46,22 @@ impl FastOpenCache {
         }
     }
 
-    /// Returns the option for a connection from `local` to `peer`; `None` while Fast Open is
+    /// Returns the option for a connection ; `None` while Fast Open is
     /// paused.
-    pub(crate) fn offer(
-        &mut self,
-        now: Instant,
-        local: SocketAddrV4,
-        peer: SocketAddrV4,
-    ) -> Option<FastOpenOffer> {
+    pub(crate) fn offer(&mut self, now: Instant, flow: &Flow) -> Option<FastOpenOffer> {
         let is_paused = |refusals: &mut Refusals| now < refusals.paused_until;
-        if self.refusals.get(port_of(local, peer)).is_some_and(is_paused) {
+        if self.refusals.get(port_of(flow)).is_some_and(is_paused) {
             return None;
         }
-        Some(match self.servers.get(host_of(local, peer)) {
+        Some(match self.servers.get(host_of(flow)) {
             Some(&mut Server { cookie, mss }) => FastOpenOffer::Data { cookie, mss },
             None => FastOpenOffer::Request,
         })
     }
 
     /// Updates the cache with the result of an attempt. Returns the number of evicted entries.
-    pub(crate) fn learn(
-        &mut self,
-        now: Instant,
-        local: SocketAddrV4,
-        peer: SocketAddrV4,
-        lesson: &FastOpenLesson,
-    ) -> u64 {
-        let (host, port) = (host_of(local, peer), port_of(local, peer));
+    pub(crate) fn learn(&mut self, now: Instant, flow: &Flow, lesson: &FastOpenLesson) -> u64 {
+        let (host, port) = (host_of(flow), port_of(flow));
         let mut evicted = false;
         if let Some(cookie) = lesson.cookie {
             evicted = self.servers.put(host, Server { cookie, mss: lesson.mss });
@@ -99,19 +87,19 @@ impl FastOpenCache {
 }
 
 /// Returns the key of a server: both addresses.
-fn host_of(local: SocketAddrV4, peer: SocketAddrV4) -> Flow {
-    Flow::new(SocketAddrV4::new(*local.ip(), 0), SocketAddrV4::new(*peer.ip(), 0))
+const fn host_of(flow: &Flow) -> Flow {
+    Flow::between(flow.hosts, 0, 0)
 }
 
 /// Returns the key of a server port: both addresses and the server's port.
-fn port_of(local: SocketAddrV4, peer: SocketAddrV4) -> Flow {
-    Flow::new(SocketAddrV4::new(*local.ip(), 0), peer)
+const fn port_of(flow: &Flow) -> Flow {
+    Flow::between(flow.hosts, 0, flow.remote_port())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::net::Ipv4Addr;
+    use core::net::{Ipv4Addr, SocketAddrV4};
 
     const LESSON: FastOpenLesson =
         FastOpenLesson { cookie: None, mss: None, accepted: false, refused: false };
@@ -131,14 +119,23 @@ mod tests {
     #[test]
     fn a_cookie_is_valid_for_two_addresses_and_all_ports() {
         let (mut cache, now) = (cache(), Instant::ZERO);
-        assert_eq!(cache.offer(now, at(1, 5_000), at(9, 80)), Some(FastOpenOffer::Request));
+        assert_eq!(
+            cache.offer(now, &Flow::new(at(1, 5_000), at(9, 80))),
+            Some(FastOpenOffer::Request)
+        );
         let lesson = FastOpenLesson { cookie: cookie(7), mss: Some(1_400), ..LESSON };
-        cache.learn(now, at(1, 5_000), at(9, 80), &lesson);
+        cache.learn(now, &Flow::new(at(1, 5_000), at(9, 80)), &lesson);
         let known = Some(FastOpenOffer::Data { cookie: cookie(7).unwrap(), mss: Some(1_400) });
-        assert_eq!(cache.offer(now, at(1, 5_001), at(9, 80)), known);
-        assert_eq!(cache.offer(now, at(1, 5_001), at(9, 443)), known);
-        assert_eq!(cache.offer(now, at(2, 5_000), at(9, 80)), Some(FastOpenOffer::Request));
-        assert_eq!(cache.offer(now, at(1, 5_000), at(8, 80)), Some(FastOpenOffer::Request));
+        assert_eq!(cache.offer(now, &Flow::new(at(1, 5_001), at(9, 80))), known);
+        assert_eq!(cache.offer(now, &Flow::new(at(1, 5_001), at(9, 443))), known);
+        assert_eq!(
+            cache.offer(now, &Flow::new(at(2, 5_000), at(9, 80))),
+            Some(FastOpenOffer::Request)
+        );
+        assert_eq!(
+            cache.offer(now, &Flow::new(at(1, 5_000), at(8, 80))),
+            Some(FastOpenOffer::Request)
+        );
     }
 
     #[test]
@@ -146,20 +143,23 @@ mod tests {
         let (mut cache, now) = (cache(), Instant::ZERO);
         for (byte, mss) in [(1, Some(1_400)), (2, Some(1_300)), (3, None)] {
             let lesson = FastOpenLesson { cookie: cookie(byte), mss, ..LESSON };
-            cache.learn(now, at(1, 1), at(9, 80), &lesson);
+            cache.learn(now, &Flow::new(at(1, 1), at(9, 80)), &lesson);
         }
         let known = |mss| Some(FastOpenOffer::Data { cookie: cookie(3).unwrap(), mss });
-        assert_eq!(cache.offer(now, at(1, 1), at(9, 80)), known(None));
+        assert_eq!(cache.offer(now, &Flow::new(at(1, 1), at(9, 80))), known(None));
         cache.learn(
             now,
-            at(1, 1),
-            at(9, 80),
+            &Flow::new(at(1, 1), at(9, 80)),
             &FastOpenLesson { mss: Some(900), accepted: true, ..LESSON },
         );
-        assert_eq!(cache.offer(now, at(1, 1), at(9, 80)), known(Some(900)));
+        assert_eq!(cache.offer(now, &Flow::new(at(1, 1), at(9, 80))), known(Some(900)));
         // A server without an MSS option this time keeps the cached MSS.
-        cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { accepted: true, ..LESSON });
-        assert_eq!(cache.offer(now, at(1, 1), at(9, 80)), known(Some(900)));
+        cache.learn(
+            now,
+            &Flow::new(at(1, 1), at(9, 80)),
+            &FastOpenLesson { accepted: true, ..LESSON },
+        );
+        assert_eq!(cache.offer(now, &Flow::new(at(1, 1), at(9, 80))), known(Some(900)));
     }
 
     #[test]
@@ -168,56 +168,71 @@ mod tests {
         let refused = FastOpenLesson { refused: true, ..LESSON };
         let mut now = Instant::ZERO;
         for minutes in [1, 2, 4, 8] {
-            cache.learn(now, at(1, 1), at(9, 80), &refused);
+            cache.learn(now, &Flow::new(at(1, 1), at(9, 80)), &refused);
             let pause = FIRST_PAUSE * minutes;
-            assert_eq!(cache.offer(now, at(1, 2), at(9, 80)), None);
+            assert_eq!(cache.offer(now, &Flow::new(at(1, 2), at(9, 80))), None);
             assert!(
-                cache.offer(now, at(1, 2), at(9, 443)).is_some(),
+                cache.offer(now, &Flow::new(at(1, 2), at(9, 443))).is_some(),
                 "other ports are independent"
             );
             assert_eq!(
-                cache.offer(now + (pause - Duration::from_nanos(1)), at(1, 2), at(9, 80)),
+                cache.offer(
+                    now + (pause - Duration::from_nanos(1)),
+                    &Flow::new(at(1, 2), at(9, 80))
+                ),
                 None
             );
             now += pause;
-            assert!(cache.offer(now, at(1, 2), at(9, 80)).is_some());
+            assert!(cache.offer(now, &Flow::new(at(1, 2), at(9, 80))).is_some());
         }
         // A single success resets the pause.
-        cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { accepted: true, ..LESSON });
-        cache.learn(now, at(1, 1), at(9, 80), &refused);
-        assert!(cache.offer(now + FIRST_PAUSE, at(1, 2), at(9, 80)).is_some());
+        cache.learn(
+            now,
+            &Flow::new(at(1, 1), at(9, 80)),
+            &FastOpenLesson { accepted: true, ..LESSON },
+        );
+        cache.learn(now, &Flow::new(at(1, 1), at(9, 80)), &refused);
+        assert!(cache.offer(now + FIRST_PAUSE, &Flow::new(at(1, 2), at(9, 80))).is_some());
     }
 
     #[test]
     fn the_pause_is_bounded() {
         let (mut cache, now) = (cache(), Instant::ZERO);
         for _ in 0..100 {
-            cache.learn(now, at(1, 1), at(9, 80), &FastOpenLesson { refused: true, ..LESSON });
+            cache.learn(
+                now,
+                &Flow::new(at(1, 1), at(9, 80)),
+                &FastOpenLesson { refused: true, ..LESSON },
+            );
         }
         let day = Duration::from_secs(24 * 60 * 60);
-        assert_eq!(cache.offer(now + day * 2, at(1, 2), at(9, 80)), None);
-        assert!(cache.offer(now + day * 3, at(1, 2), at(9, 80)).is_some());
+        assert_eq!(cache.offer(now + day * 2, &Flow::new(at(1, 2), at(9, 80))), None);
+        assert!(cache.offer(now + day * 3, &Flow::new(at(1, 2), at(9, 80))).is_some());
     }
 
     #[test]
     fn the_least_recently_used_server_is_evicted() {
         let (mut cache, now) = (cache(), Instant::ZERO);
         let lesson = FastOpenLesson { cookie: cookie(7), ..LESSON };
-        let evicted: u64 =
-            (0..4).map(|server| cache.learn(now, at(1, 1), at(server, 80), &lesson)).sum();
+        let evicted: u64 = (0..4)
+            .map(|server| cache.learn(now, &Flow::new(at(1, 1), at(server, 80)), &lesson))
+            .sum();
         assert_eq!(evicted, 0);
         let is_known = |cache: &mut FastOpenCache, server| {
-            matches!(cache.offer(now, at(1, 1), at(server, 80)), Some(FastOpenOffer::Data { .. }))
+            matches!(
+                cache.offer(now, &Flow::new(at(1, 1), at(server, 80))),
+                Some(FastOpenOffer::Data { .. })
+            )
         };
         assert!(is_known(&mut cache, 0));
-        assert_eq!(cache.learn(now, at(1, 1), at(4, 80), &lesson), 1);
+        assert_eq!(cache.learn(now, &Flow::new(at(1, 1), at(4, 80)), &lesson), 1);
         cache.check();
         assert!(!is_known(&mut cache, 1));
         assert!([0, 2, 3, 4].into_iter().all(|server| is_known(&mut cache, server)));
         // Ports with failures are limited, too.
         let refused = FastOpenLesson { refused: true, ..LESSON };
-        let evicted =
-            [1, 2, 3, 4, 1, 5].map(|port| cache.learn(now, at(1, 1), at(0, port), &refused));
+        let evicted = [1, 2, 3, 4, 1, 5]
+            .map(|port| cache.learn(now, &Flow::new(at(1, 1), at(0, port)), &refused));
         assert_eq!(evicted, [0, 0, 0, 0, 0, 1]);
         cache.check();
     }

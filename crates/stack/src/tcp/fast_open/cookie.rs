@@ -4,8 +4,8 @@
 //! The hash is SipHash-2-4 over the addresses of client and server, with the eight bytes in
 //! little-endian order, as in Linux. Hosts with the same key accept each other's cookies.
 
+use crate::demux::flow::Hosts;
 use crate::keys::Keys;
-use core::net::Ipv4Addr;
 use linerate_units::{Duration, Instant};
 use linerate_wire::FastOpenCookie;
 use siphasher::sip::SipHasher24;
@@ -60,20 +60,18 @@ impl FastOpenCookies {
     }
 
     /// Makes the cookie of a client (`GetCookie`).
-    pub(crate) fn make(&self, now: Instant, server: Ipv4Addr, client: Ipv4Addr) -> FastOpenCookie {
-        cookie_for_key(&self.current(now), server, client)
+    pub(crate) fn make(&self, now: Instant, hosts: &Hosts) -> FastOpenCookie {
+        cookie_for_key(&self.current(now), hosts)
     }
 
     /// Validates the cookie of a client (`IsCookieValid`).
     pub(crate) fn validate(
         &self,
         now: Instant,
-        server: Ipv4Addr,
-        client: Ipv4Addr,
+        hosts: &Hosts,
         cookie: &FastOpenCookie,
     ) -> CookieValidity {
-        let is_made_with =
-            |key: &SipHasher24| cookie_for_key(key, server, client) == cookie.carried(false);
+        let is_made_with = |key: &SipHasher24| cookie_for_key(key, hosts) == cookie.carried(false);
         if is_made_with(&self.current(now)) {
             CookieValidity::Current
         } else if self.previous(now).is_some_and(|key| is_made_with(&key)) {
@@ -110,19 +108,21 @@ fn period_at(now: Instant) -> u64 {
     now.as_nanos() / PERIOD.as_nanos()
 }
 
-fn cookie_for_key(key: &SipHasher24, server: Ipv4Addr, client: Ipv4Addr) -> FastOpenCookie {
-    let mut ends = [0; 8];
-    ends[..4].copy_from_slice(&client.octets());
-    ends[4..].copy_from_slice(&server.octets());
-    FastOpenCookie::new(&key.hash(&ends).to_le_bytes()).unwrap_or(FastOpenCookie::REQUEST)
+fn cookie_for_key(key: &SipHasher24, hosts: &Hosts) -> FastOpenCookie {
+    FastOpenCookie::new(&key.hash(hosts.bytes()).to_le_bytes()).unwrap_or(FastOpenCookie::REQUEST)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::net::Ipv4Addr;
 
     const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
     const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+
+    fn hosts(server: Ipv4Addr, client: Ipv4Addr) -> Hosts {
+        Hosts::new(server.into(), client.into())
+    }
 
     fn fast_open_cookies(seed: u8) -> FastOpenCookies {
         FastOpenCookies::new(&Keys::new([seed; 32]))
@@ -132,27 +132,27 @@ mod tests {
     fn a_cookie_is_valid_for_its_client_and_server_only() {
         let (fast_open_cookies, other, now) =
             (fast_open_cookies(1), fast_open_cookies(2), Instant::ZERO);
-        let cookie = fast_open_cookies.make(now, SERVER, CLIENT);
+        let cookie = fast_open_cookies.make(now, &hosts(SERVER, CLIENT));
         assert_eq!(cookie.as_bytes().len(), 8);
         assert_eq!(
-            fast_open_cookies.validate(now, SERVER, CLIENT, &cookie),
+            fast_open_cookies.validate(now, &hosts(SERVER, CLIENT), &cookie),
             CookieValidity::Current
         );
         assert_eq!(
-            fast_open_cookies.validate(now, CLIENT, SERVER, &cookie),
+            fast_open_cookies.validate(now, &hosts(CLIENT, SERVER), &cookie),
             CookieValidity::Invalid
         );
         assert_eq!(
-            fast_open_cookies.validate(now, SERVER, SERVER, &cookie),
+            fast_open_cookies.validate(now, &hosts(SERVER, SERVER), &cookie),
             CookieValidity::Invalid
         );
-        assert_eq!(other.validate(now, SERVER, CLIENT, &cookie), CookieValidity::Invalid);
+        assert_eq!(other.validate(now, &hosts(SERVER, CLIENT), &cookie), CookieValidity::Invalid);
         for length in [4, 6, 10, 16] {
             let mut bytes = [0; 16];
             bytes[..8].copy_from_slice(cookie.as_bytes());
             let other = FastOpenCookie::new(&bytes[..length]).unwrap();
             assert_eq!(
-                fast_open_cookies.validate(now, SERVER, CLIENT, &other),
+                fast_open_cookies.validate(now, &hosts(SERVER, CLIENT), &other),
                 CookieValidity::Invalid,
                 "{length} bytes"
             );
@@ -163,9 +163,13 @@ mod tests {
     fn a_cookie_is_valid_in_its_period_and_the_next() {
         let fast_open_cookies = fast_open_cookies(1);
         let made = Instant::ZERO + PERIOD * 7;
-        let cookie = fast_open_cookies.make(made, SERVER, CLIENT);
+        let cookie = fast_open_cookies.make(made, &hosts(SERVER, CLIENT));
         let validity = |periods| {
-            fast_open_cookies.validate(Instant::ZERO + PERIOD * periods, SERVER, CLIENT, &cookie)
+            fast_open_cookies.validate(
+                Instant::ZERO + PERIOD * periods,
+                &hosts(SERVER, CLIENT),
+                &cookie,
+            )
         };
         assert_eq!(
             [6, 7, 8, 9].map(validity),
@@ -182,22 +186,22 @@ mod tests {
     fn keys_of_the_application_do_not_expire() {
         let (mut fast_open_cookies, now) = (fast_open_cookies(1), Instant::ZERO);
         fast_open_cookies.set_keys(Some(FastOpenKeys { current: [1; 16], previous: None }));
-        let cookie = fast_open_cookies.make(now, SERVER, CLIENT);
+        let cookie = fast_open_cookies.make(now, &hosts(SERVER, CLIENT));
         let later = now + PERIOD * 100;
         assert_eq!(
-            fast_open_cookies.validate(later, SERVER, CLIENT, &cookie),
+            fast_open_cookies.validate(later, &hosts(SERVER, CLIENT), &cookie),
             CookieValidity::Current
         );
         fast_open_cookies
             .set_keys(Some(FastOpenKeys { current: [2; 16], previous: Some([1; 16]) }));
         assert_eq!(
-            fast_open_cookies.validate(later, SERVER, CLIENT, &cookie),
+            fast_open_cookies.validate(later, &hosts(SERVER, CLIENT), &cookie),
             CookieValidity::Previous
         );
         fast_open_cookies
             .set_keys(Some(FastOpenKeys { current: [3; 16], previous: Some([2; 16]) }));
         assert_eq!(
-            fast_open_cookies.validate(later, SERVER, CLIENT, &cookie),
+            fast_open_cookies.validate(later, &hosts(SERVER, CLIENT), &cookie),
             CookieValidity::Invalid
         );
     }
@@ -208,7 +212,8 @@ mod tests {
         let mut fast_open_cookies = fast_open_cookies(1);
         fast_open_cookies.set_keys(Some(FastOpenKeys { current: [0; 16], previous: None }));
         let server = Ipv4Addr::new(192, 168, 0, 1);
-        let cookie = fast_open_cookies.make(Instant::ZERO, server, Ipv4Addr::new(192, 0, 2, 1));
+        let cookie =
+            fast_open_cookies.make(Instant::ZERO, &hosts(server, Ipv4Addr::new(192, 0, 2, 1)));
         assert_eq!(alloc::format!("{cookie}"), "b7c12350a90dc8f5");
     }
 }

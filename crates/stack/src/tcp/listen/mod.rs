@@ -5,7 +5,7 @@ pub(crate) mod syn_ack;
 pub(crate) mod syn_cookie;
 
 use crate::collections::list::List;
-use core::net::SocketAddrV4;
+use core::net::SocketAddr;
 use core::ops::AddAssign;
 use fast_open::Pending;
 use linerate_tcp::Config;
@@ -117,7 +117,7 @@ impl Default for ListenOptions {
 /// A listener.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    pub(crate) local: SocketAddrV4,
+    pub(crate) local: SocketAddr,
     pub(crate) options: ListenOptions,
     /// Half-open connections, the oldest first. Invariant: at most the limit.
     pub(crate) half_open: List,

@@ -17,9 +17,9 @@
 //!
 //! This module does not depend on listeners or connections; time is an argument.
 
+use crate::demux::Flow;
 use crate::keys::Keys;
 use alloc::vec::Vec;
-use core::net::SocketAddrV4;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpFlags, TcpOptions, Timestamps};
 use siphasher::sip::SipHasher24;
@@ -205,15 +205,9 @@ impl SynCookieIssuer {
         Self { secrets: keys.visible("SYN cookies"), hashers: [None; 2], taken: Vec::new() }
     }
 
-    /// Returns the sequence number of a SYN-ACK from `local` to `peer` at `now`.
-    pub(crate) fn make(
-        &mut self,
-        now: Instant,
-        local: SocketAddrV4,
-        peer: SocketAddrV4,
-        kept: &StoredSyn,
-    ) -> SeqNum {
-        self.make_in(period_at(now), local, peer, kept)
+    /// Returns the sequence number of a SYN-ACK at `now`.
+    pub(crate) fn make(&mut self, now: Instant, flow: &Flow, kept: &StoredSyn) -> SeqNum {
+        self.make_in(period_at(now), flow, kept)
     }
 
     /// Returns the stored part of the cookie that `ack` acknowledges; `None` if it is forged,
@@ -221,8 +215,7 @@ impl SynCookieIssuer {
     pub(crate) fn read(
         &mut self,
         now: Instant,
-        local: SocketAddrV4,
-        peer: SocketAddrV4,
+        flow: &Flow,
         ack: &Segment<'_>,
     ) -> Option<StoredSyn> {
         let irs = ack.seq - 1;
@@ -233,40 +226,28 @@ impl SynCookieIssuer {
         let echo = ack.options().timestamps.map(|timestamps| timestamps.echo);
         let extras = echo.map(|echo| CookieOptions::from_bits(echo & OPTION_BITS));
         let kept = StoredSyn { irs, size: bits.to_be_bytes()[0] & 7, extras };
-        (self.make_in(period, local, peer, &kept) == ack.ack - 1).then_some(kept)
+        (self.make_in(period, flow, &kept) == ack.ack - 1).then_some(kept)
     }
 
-    fn make_in(
-        &mut self,
-        period: u64,
-        local: SocketAddrV4,
-        peer: SocketAddrV4,
-        kept: &StoredSyn,
-    ) -> SeqNum {
-        kept.irs + (cookie_bits(period, kept.size) | low(self.hash(period, local, peer, kept)))
+    fn make_in(&mut self, period: u64, flow: &Flow, kept: &StoredSyn) -> SeqNum {
+        kept.irs + (cookie_bits(period, kept.size) | low(self.hash(period, flow, kept)))
     }
 
     /// Records the use of a cookie. Returns false if it was used before. Of several cookies with
     /// the same index, the latest is remembered.
-    pub(crate) fn take(&mut self, local: SocketAddrV4, peer: SocketAddrV4, number: SeqNum) -> bool {
-        let hash = self.secrets.hash(&ends(local, peer, number.number()));
+    pub(crate) fn take(&mut self, flow: &Flow, number: SeqNum) -> bool {
+        let (key, length) = key(flow, &number.number().to_be_bytes());
+        let hash = self.secrets.hash(&key[..length]);
         self.taken.resize(REPLAY_SLOTS, 0);
         #[allow(clippy::cast_possible_truncation, reason = "the low bits are used")]
         let place = hash as usize % REPLAY_SLOTS;
         core::mem::replace(&mut self.taken[place], hash) != hash
     }
 
-    fn hash(
-        &mut self,
-        period: u64,
-        local: SocketAddrV4,
-        peer: SocketAddrV4,
-        kept: &StoredSyn,
-    ) -> u64 {
-        let mut key = [0; 22];
-        key[..16].copy_from_slice(&ends(local, peer, 0));
-        key[16..].copy_from_slice(&kept.to_bytes());
-        self.hasher(period).hash(&key)
+    fn hash(&mut self, period: u64, flow: &Flow, kept: &StoredSyn) -> u64 {
+        let [a, b, c, d, e, f] = kept.to_bytes();
+        let (key, length) = key(flow, &[0, 0, 0, 0, a, b, c, d, e, f]);
+        self.hasher(period).hash(&key[..length])
     }
 
     /// Returns the hash function of a period. Its keys are derived once: a cookie costs one hash.
@@ -298,14 +279,13 @@ const fn low(hash: u64) -> u32 {
     hash as u32 & 0x00ff_ffff
 }
 
-fn ends(local: SocketAddrV4, peer: SocketAddrV4, number: u32) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..4].copy_from_slice(&local.ip().octets());
-    bytes[4..6].copy_from_slice(&local.port().to_be_bytes());
-    bytes[6..10].copy_from_slice(&peer.ip().octets());
-    bytes[10..12].copy_from_slice(&peer.port().to_be_bytes());
-    bytes[12..].copy_from_slice(&number.to_be_bytes());
-    bytes
+/// Returns the key of a flow, followed by `rest`, and the length of both.
+fn key(flow: &Flow, rest: &[u8]) -> ([u8; Flow::KEY + 10], usize) {
+    let mut bytes = [0; Flow::KEY + 10];
+    let at = flow.write_key(&mut bytes);
+    let length = at + rest.len();
+    bytes[at..length].copy_from_slice(rest);
+    (bytes, length)
 }
 
 #[cfg(test)]

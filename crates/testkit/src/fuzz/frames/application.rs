@@ -12,7 +12,7 @@ impl TestCase<'_> {
         }
         let local = self.choices.of(&[0, 0, 3_000]);
         let local = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, local);
-        let options = ConnectOptions { local: Some(local), ..ConnectOptions::default() };
+        let options = ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() };
         self.connections.extend(self.host.stack_mut().tcp_connect(self.now, remote, &options));
     }
 

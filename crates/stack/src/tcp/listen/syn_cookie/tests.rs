@@ -1,5 +1,5 @@
 use super::*;
-use core::net::Ipv4Addr;
+use core::net::{Ipv4Addr, SocketAddrV4};
 use proptest::prelude::*;
 
 fn at(port: u16) -> SocketAddrV4 {
@@ -54,11 +54,11 @@ proptest! {
         later in 0_u64..64,
     ) {
         let made = Instant::ZERO + Duration::from_millis(millis);
-        let cookie = issuer().make(made, at(1), at(2), &kept);
+        let cookie = issuer().make(made, &Flow::new(at(1), at(2)), &kept);
         let mut field = [0; 40];
         let ack = ack(&kept, cookie, made, &mut field);
         let now = made + Duration::from_secs(later);
-        prop_assert_eq!(issuer().read(now, at(1), at(2), &ack), Some(kept));
+        prop_assert_eq!(issuer().read(now, &Flow::new(at(1), at(2)), &ack), Some(kept));
         let mut field = [0; 40];
         let syn = kept.syn(&ack, false, &mut field);
         prop_assert_eq!(StoredSyn::of(&syn, true, false), kept);
@@ -66,10 +66,10 @@ proptest! {
 
     #[test]
     fn a_cookie_with_a_changed_bit_is_invalid(kept in kept(), bit in 0_u32..32) {
-        let cookie = issuer().make(after(1_000), at(1), at(2), &kept);
+        let cookie = issuer().make(after(1_000), &Flow::new(at(1), at(2)), &kept);
         let mut field = [0; 40];
         let unchanged = ack(&kept, cookie, after(1_000), &mut field);
-        let read = |segment: &Segment<'_>| issuer().read(after(1_000), at(1), at(2), segment);
+        let read = |segment: &Segment<'_>| issuer().read(after(1_000), &Flow::new(at(1), at(2)), segment);
         let other = |number: SeqNum| SeqNum::new(number.number() ^ 1 << bit);
         // A changed number is accepted with probability 2^-24; the cases are the same in every run.
         prop_assert_eq!(read(&Segment { ack: other(unchanged.ack), ..unchanged }), None);
@@ -81,10 +81,10 @@ const PLAIN: StoredSyn = StoredSyn { irs: SeqNum::new(9), size: 6, extras: None 
 
 #[test]
 fn a_cookie_is_valid_for_its_period_and_the_next() {
-    let cookie = issuer().make(after(64), at(1), at(2), &PLAIN);
+    let cookie = issuer().make(after(64), &Flow::new(at(1), at(2)), &PLAIN);
     let mut field = [0; 40];
     let ack = ack(&PLAIN, cookie, after(64), &mut field);
-    let is_good = |seconds| issuer().read(after(seconds), at(1), at(2), &ack).is_some();
+    let is_good = |seconds| issuer().read(after(seconds), &Flow::new(at(1), at(2)), &ack).is_some();
     assert!(is_good(64) && is_good(191));
     assert!(!is_good(192), "too old");
     assert!(!is_good(63), "from the future");
@@ -93,46 +93,50 @@ fn a_cookie_is_valid_for_its_period_and_the_next() {
 
 #[test]
 fn a_cookie_is_valid_for_its_ends_and_host_only() {
-    let cookie = issuer().make(after(64), at(1), at(2), &PLAIN);
+    let cookie = issuer().make(after(64), &Flow::new(at(1), at(2)), &PLAIN);
     let mut field = [0; 40];
     let ack = ack(&PLAIN, cookie, after(64), &mut field);
-    assert_eq!(issuer().read(after(64), at(1), at(3), &ack), None);
-    assert_eq!(issuer().read(after(64), at(4), at(2), &ack), None);
+    assert_eq!(issuer().read(after(64), &Flow::new(at(1), at(3)), &ack), None);
+    assert_eq!(issuer().read(after(64), &Flow::new(at(4), at(2)), &ack), None);
     let mut other = SynCookieIssuer::new(&Keys::new([4; 32]));
-    assert_eq!(other.read(after(64), at(1), at(2), &ack), None);
+    assert_eq!(other.read(after(64), &Flow::new(at(1), at(2)), &ack), None);
 }
 
 #[test]
 fn a_cookie_is_valid_for_its_addresses_only() {
     let kept = StoredSyn { irs: SeqNum::new(9), size: 3, extras: None };
-    let cookie = issuer().make(after(5), at(1), at(2), &kept);
+    let cookie = issuer().make(after(5), &Flow::new(at(1), at(2)), &kept);
     let mut field = [0; 40];
     let ack = ack(&kept, cookie, after(5), &mut field);
     let other_host = |port| SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 9), port);
-    assert_eq!(issuer().read(after(5), at(1), at(2), &ack), Some(kept));
-    assert_eq!(issuer().read(after(5), other_host(1), at(2), &ack), None);
-    assert_eq!(issuer().read(after(5), at(1), other_host(2), &ack), None);
+    assert_eq!(issuer().read(after(5), &Flow::new(at(1), at(2)), &ack), Some(kept));
+    assert_eq!(issuer().read(after(5), &Flow::new(other_host(1), at(2)), &ack), None);
+    assert_eq!(issuer().read(after(5), &Flow::new(at(1), other_host(2)), &ack), None);
 }
 
 #[test]
 fn a_changed_timestamp_echo_invalidates_the_cookie() {
     let extras = CookieOptions { window_scale: Some(7), sack_permitted: true, ecn: false };
     let kept = StoredSyn { extras: Some(extras), ..PLAIN };
-    let cookie = issuer().make(after(64), at(1), at(2), &kept);
+    let cookie = issuer().make(after(64), &Flow::new(at(1), at(2)), &kept);
     let mut field = [0; 40];
     let unchanged = ack(&kept, cookie, after(64), &mut field);
     let mut changed = unchanged.options.to_vec();
     let last = changed.len() - 1;
     changed[last] ^= 1;
     assert_eq!(
-        issuer().read(after(64), at(1), at(2), &Segment { options: &changed, ..unchanged }),
+        issuer().read(
+            after(64),
+            &Flow::new(at(1), at(2)),
+            &Segment { options: &changed, ..unchanged }
+        ),
         None
     );
     assert_eq!(
-        issuer().read(after(64), at(1), at(2), &Segment { options: &[], ..unchanged }),
+        issuer().read(after(64), &Flow::new(at(1), at(2)), &Segment { options: &[], ..unchanged }),
         None
     );
-    assert_eq!(issuer().read(after(64), at(1), at(2), &unchanged), Some(kept));
+    assert_eq!(issuer().read(after(64), &Flow::new(at(1), at(2)), &unchanged), Some(kept));
 }
 
 #[test]
@@ -169,7 +173,7 @@ fn a_shift_above_fourteen_is_stored_as_fourteen() {
 #[test]
 fn a_cookie_is_taken_once() {
     let mut issuer = issuer();
-    assert!(issuer.take(at(1), at(2), SeqNum::new(7)));
-    assert!(!issuer.take(at(1), at(2), SeqNum::new(7)));
-    assert!(issuer.take(at(1), at(2), SeqNum::new(8)));
+    assert!(issuer.take(&Flow::new(at(1), at(2)), SeqNum::new(7)));
+    assert!(!issuer.take(&Flow::new(at(1), at(2)), SeqNum::new(7)));
+    assert!(issuer.take(&Flow::new(at(1), at(2)), SeqNum::new(8)));
 }

@@ -1,0 +1,69 @@
+//! The headers of both IP versions, for packets that may be of either.
+
+use crate::{Ipv4Header, Ipv6Header, Protocol, Sum};
+use core::net::IpAddr;
+
+/// The header of an IP packet, without options and extension headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IpHeader {
+    /// A header of IPv4.
+    V4(Ipv4Header),
+    /// A header of IPv6.
+    V6(Ipv6Header),
+}
+
+impl IpHeader {
+    /// Creates the header of a whole packet with the default number of hops. Returns `None` if the
+    /// addresses are of different versions.
+    #[must_use]
+    pub fn new(source: IpAddr, destination: IpAddr, protocol: Protocol) -> Option<Self> {
+        Some(match (source, destination) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                Self::V4(Ipv4Header::new(source, destination, protocol))
+            }
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                Self::V6(Ipv6Header::new(source, destination, protocol))
+            }
+            _ => return None,
+        })
+    }
+
+    /// Returns the length of the header in bytes.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        match self {
+            Self::V4(_) => Ipv4Header::LENGTH,
+            Self::V6(_) => Ipv6Header::LENGTH,
+        }
+    }
+
+    /// Returns the address of the receiver.
+    #[must_use]
+    pub const fn destination(&self) -> IpAddr {
+        match self {
+            Self::V4(header) => IpAddr::V4(header.destination),
+            Self::V6(header) => IpAddr::V6(header.destination),
+        }
+    }
+
+    /// Returns the sum over the pseudo-header for `length` bytes of the header's protocol.
+    #[must_use]
+    pub fn pseudo_header(&self, length: usize) -> Sum {
+        match self {
+            Self::V4(header) => header.pseudo_header(length),
+            Self::V6(header) => header.pseudo_header(header.next_header, length),
+        }
+    }
+
+    /// Writes the header to the start of `bytes`, and returns its length. The packet has
+    /// `payload_length` bytes after the header.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than the header, or the payload is too long for a packet.
+    pub fn emit(&self, payload_length: usize, bytes: &mut [u8]) -> usize {
+        match self {
+            Self::V4(header) => header.emit(payload_length, bytes),
+            Self::V6(header) => header.emit(payload_length, bytes),
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The IP versions, for code that is compiled once for each: the recognition of common packets.
+
+use crate::ipv4::fixed_header;
+use crate::plain_packet::{add, is_valid, low_word};
+use crate::{Ipv4Header, Ipv6Header, Protocol, TcpFlags, TcpHeader, TcpOptions, TypeOfService};
+use core::fmt::Debug;
+
+/// The length of a TCP header whose only option is timestamps, in bytes.
+pub(crate) const TIMESTAMPED: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
+
+/// The length of both headers without options, in bytes.
+pub(crate) const HEAD_V4: usize = Ipv4Header::LENGTH + TcpHeader::LENGTH;
+pub(crate) const HEAD_V6: usize = Ipv6Header::LENGTH + TcpHeader::LENGTH;
+/// The length of both headers with timestamps and no other option, in bytes.
+pub(crate) const TIMESTAMPED_V4: usize = Ipv4Header::LENGTH + TIMESTAMPED;
+pub(crate) const TIMESTAMPED_V6: usize = Ipv6Header::LENGTH + TIMESTAMPED;
+
+/// IPv4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum V4 {}
+
+/// IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum V6 {}
+
+/// An IP version: the layout of packets with a TCP segment and without IP options and extension
+/// headers. Code that is generic over it is compiled for each version, so that offsets and lengths
+/// are constants.
+pub trait IpVersion: Copy + Debug + Eq + 'static {
+    /// The length of the IP header in bytes.
+    const HEADER: usize;
+    /// Both addresses, as in the packet.
+    type Addresses: Copy + Debug + Eq;
+    /// Both addresses, then both ports, as in the packet.
+    type Ends: Copy + Debug + Eq;
+    /// The headers without options.
+    type Head: AsRef<[u8]>;
+    /// The headers with timestamps and no other option.
+    type Headers: Copy + Debug + AsRef<[u8]> + AsMut<[u8]>;
+    /// Zeros.
+    const NO_HEADERS: Self::Headers;
+
+    /// Returns the headers at the start of `bytes`.
+    fn head(bytes: &[u8]) -> Option<&Self::Head>;
+    /// Returns the length of the packet, if its IP header is plain and valid, and the next is
+    /// that of TCP.
+    fn plain_length(head: &Self::Head) -> Option<usize>;
+    /// Is this probably a plain packet? Verifies nothing.
+    fn is_plain(head: &Self::Head) -> bool;
+    /// Returns the type of service or the traffic class.
+    fn type_of_service(head: &Self::Head) -> TypeOfService;
+    /// Returns the TTL or hop limit.
+    fn time_to_live(head: &Self::Head) -> u8;
+    /// Returns both addresses.
+    fn addresses(head: &Self::Head) -> Self::Addresses;
+    /// Returns both addresses and ports.
+    fn ends(head: &Self::Head) -> Self::Ends;
+    /// Returns the addresses and ports of headers with timestamps.
+    fn ends_of(headers: &Self::Headers) -> Self::Ends;
+    /// Returns the sum over the addresses.
+    fn address_sum(addresses: &Self::Addresses) -> u64;
+    /// Splits headers of the length with timestamps from the rest of `bytes`.
+    fn split(bytes: &[u8]) -> Option<(&Self::Headers, &[u8])>;
+    /// Could the headers in `found` be those of the next data packet after `known`, and is the
+    /// IP header valid?
+    fn is_next_data(known: &Self::Headers, found: &Self::Headers) -> bool;
+    /// Could the headers in `found` be those of a later acknowledgement than `known`, and is
+    /// the IP header valid?
+    fn is_later_ack(known: &Self::Headers, found: &Self::Headers) -> bool;
+}
+
+impl IpVersion for V4 {
+    const HEADER: usize = Ipv4Header::LENGTH;
+    type Addresses = [u8; 8];
+    type Ends = [u8; 12];
+    type Head = [u8; HEAD_V4];
+    type Headers = [u8; TIMESTAMPED_V4];
+    const NO_HEADERS: Self::Headers = [0; TIMESTAMPED_V4];
+
+    #[inline(always)]
+    fn head(bytes: &[u8]) -> Option<&Self::Head> {
+        bytes.first_chunk()
+    }
+
+    #[inline(always)]
+    fn plain_length(head: &Self::Head) -> Option<usize> {
+        /// A mask for version, header length and fragment fields in the first eight bytes.
+        const SHAPE: u64 = u64::from_ne_bytes([0xff, 0, 0, 0, 0, 0, 0x3f, 0xff]);
+        /// Version 4, a header of five words, no fragment.
+        const PLAIN: u64 = u64::from_ne_bytes([0x45, 0, 0, 0, 0, 0, 0, 0]);
+        let (words, _) = head.as_chunks::<8>();
+        let first = u64::from_ne_bytes(words[0]);
+        if first & SHAPE != PLAIN || head[9] != Protocol::TCP.number() {
+            return None;
+        }
+        let sum = add(add(first, u64::from_ne_bytes(words[1])), low_word(words[2]));
+        is_valid(sum).then_some(usize::from(u16::from_be_bytes([head[2], head[3]])))
+    }
+
+    #[inline(always)]
+    fn is_plain(head: &Self::Head) -> bool {
+        head[0] == 0x45 && head[9] == Protocol::TCP.number()
+    }
+
+    #[inline(always)]
+    fn type_of_service(head: &Self::Head) -> TypeOfService {
+        TypeOfService::from_byte(head[1])
+    }
+
+    #[inline(always)]
+    fn time_to_live(head: &Self::Head) -> u8 {
+        head[8]
+    }
+
+    #[inline(always)]
+    fn addresses(head: &Self::Head) -> Self::Addresses {
+        Self::ends(head).as_chunks().0[0]
+    }
+
+    #[inline(always)]
+    fn ends(head: &Self::Head) -> Self::Ends {
+        head[12..].first_chunk().copied().unwrap_or_default()
+    }
+
+    #[inline(always)]
+    fn ends_of(headers: &Self::Headers) -> Self::Ends {
+        headers[12..].first_chunk().copied().unwrap_or_default()
+    }
+
+    #[inline(always)]
+    fn address_sum(addresses: &Self::Addresses) -> u64 {
+        u64::from_ne_bytes(*addresses)
+    }
+
+    #[inline(always)]
+    fn split(bytes: &[u8]) -> Option<(&Self::Headers, &[u8])> {
+        bytes.split_first_chunk()
+    }
+
+    #[inline(always)]
+    fn is_next_data(known: &Self::Headers, found: &Self::Headers) -> bool {
+        is_like_v4(
+            known,
+            found,
+            &const { mask(Self::HEADER, DATA, &[]) },
+            &const { mask(Self::HEADER, DATA, IPV4) },
+        )
+    }
+
+    #[inline(always)]
+    fn is_later_ack(known: &Self::Headers, found: &Self::Headers) -> bool {
+        is_like_v4(
+            known,
+            found,
+            &const { mask(Self::HEADER, ACK, &[]) },
+            &const { mask(Self::HEADER, ACK, IPV4) },
+        )
+    }
+}
+
+impl V4 {
+    /// Parses the IP header.
+    #[inline]
+    pub(crate) fn header(head: &[u8; HEAD_V4]) -> Ipv4Header {
+        let (fixed, _) =
+            head.split_first_chunk().unwrap_or_else(|| unreachable!("it begins with that"));
+        fixed_header(fixed)
+    }
+}
+
+impl IpVersion for V6 {
+    const HEADER: usize = Ipv6Header::LENGTH;
+    type Addresses = [u8; 32];
+    type Ends = [u8; 36];
+    type Head = [u8; HEAD_V6];
+    type Headers = [u8; TIMESTAMPED_V6];
+    const NO_HEADERS: Self::Headers = [0; TIMESTAMPED_V6];
+
+    #[inline(always)]
+    fn head(bytes: &[u8]) -> Option<&Self::Head> {
+        bytes.first_chunk()
+    }
+
+    #[inline(always)]
+    fn plain_length(head: &Self::Head) -> Option<usize> {
+        let length = usize::from(u16::from_be_bytes([head[4], head[5]]));
+        Self::is_plain(head).then_some(Self::HEADER + length)
+    }
+
+    #[inline(always)]
+    fn is_plain(head: &Self::Head) -> bool {
+        head[0] >> 4 == 6 && head[6] == Protocol::TCP.number()
+    }
+
+    #[inline(always)]
+    fn type_of_service(head: &Self::Head) -> TypeOfService {
+        TypeOfService::from_byte(head[0] << 4 | head[1] >> 4)
+    }
+
+    #[inline(always)]
+    fn time_to_live(head: &Self::Head) -> u8 {
+        head[7]
+    }
+
+    #[inline(always)]
+    fn addresses(head: &Self::Head) -> Self::Addresses {
+        head[8..].first_chunk().copied().unwrap_or_default()
+    }
+
+    #[inline(always)]
+    fn ends(head: &Self::Head) -> Self::Ends {
+        head[8..].first_chunk().copied().unwrap_or([0; 36])
+    }
+
+    #[inline(always)]
+    fn ends_of(headers: &Self::Headers) -> Self::Ends {
+        headers[8..].first_chunk().copied().unwrap_or([0; 36])
+    }
+
+    #[inline(always)]
+    fn address_sum(addresses: &Self::Addresses) -> u64 {
+        let words = addresses.as_chunks::<8>().0;
+        words.iter().fold(0, |sum, word| add(sum, u64::from_ne_bytes(*word)))
+    }
+
+    #[inline(always)]
+    fn split(bytes: &[u8]) -> Option<(&Self::Headers, &[u8])> {
+        bytes.split_first_chunk()
+    }
+
+    #[inline(always)]
+    fn is_next_data(known: &Self::Headers, found: &Self::Headers) -> bool {
+        differ_only(known, found, &const { mask(Self::HEADER, DATA, &[]) })
+    }
+
+    #[inline(always)]
+    fn is_later_ack(known: &Self::Headers, found: &Self::Headers) -> bool {
+        differ_only(known, found, &const { mask(Self::HEADER, ACK, &[]) })
+    }
+}
+
+/// The offset of a byte in a header, and the bits of it that may differ.
+type Difference = (usize, u8);
+
+#[allow(clippy::cast_possible_truncation, reason = "the flag is in the lower eight bits")]
+const PUSH: u8 = TcpFlags::PSH.bits() as u8;
+
+/// The bits that may differ in the TCP header of the next data packet, whose sequence number is
+/// known: PSH and the checksum.
+const DATA: &[Difference] = &[(13, PUSH), (16, 0xff), (17, 0xff)];
+/// The bits that may differ in the TCP header of a later acknowledgement: acknowledgement number,
+/// window and checksum.
+const ACK: &[Difference] =
+    &[(8, 0xff), (9, 0xff), (10, 0xff), (11, 0xff), (14, 0xff), (15, 0xff), (16, 0xff), (17, 0xff)];
+/// The bits that may differ in an IPv4 header, apart from the common case that none does: the
+/// identification and the header checksum.
+const IPV4: &[Difference] = &[(4, 0xff), (5, 0xff), (10, 0xff), (11, 0xff)];
+
+/// Returns a mask of the bits that may differ in the headers, given those of the TCP header, which
+/// is at offset `tcp_at`, and of the IP header.
+const fn mask<const LENGTH: usize>(
+    tcp_at: usize,
+    tcp: &[Difference],
+    ip: &[Difference],
+) -> [u8; LENGTH] {
+    let mut mask = [0; LENGTH];
+    let mut next = 0;
+    while next < tcp.len() {
+        mask[tcp_at + tcp[next].0] = tcp[next].1;
+        next += 1;
+    }
+    next = 0;
+    while next < ip.len() {
+        mask[ip[next].0] = ip[next].1;
+        next += 1;
+    }
+    mask
+}
+
+/// Do the headers in `found` differ from the valid ones in `known` only in these bits, and is the
+/// IP header valid? The IP header hardly ever differs at all.
+#[inline(always)]
+fn is_like_v4(
+    known: &[u8; TIMESTAMPED_V4],
+    found: &[u8; TIMESTAMPED_V4],
+    with_equal_ip: &[u8; TIMESTAMPED_V4],
+    with_other_ip: &[u8; TIMESTAMPED_V4],
+) -> bool {
+    differ_only(known, found, with_equal_ip)
+        || (differ_only(known, found, with_other_ip) && is_header_intact(found))
+}
+
+/// Do the headers differ in no other bits?
+#[inline(always)]
+fn differ_only<const LENGTH: usize>(
+    known: &[u8; LENGTH],
+    found: &[u8; LENGTH],
+    may_differ: &[u8; LENGTH],
+) -> bool {
+    let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
+    let wrong = |known: &[u8; 8], found: &[u8; 8], may_differ: &[u8; 8]| {
+        (word(known) ^ word(found)) & !word(may_differ)
+    };
+    let words = known.as_chunks().0.iter().zip(found.as_chunks().0).zip(may_differ.as_chunks().0);
+    let mut any = words.fold(0, |any, ((known, found), may)| any | wrong(known, found, may));
+    // The words of the IPv4 headers leave out the last four bytes.
+    if let (Some(known), Some(found), Some(may)) =
+        (known.last_chunk(), found.last_chunk(), may_differ.last_chunk())
+    {
+        any |= wrong(known, found, may);
+    }
+    any == 0
+}
+
+/// Is the checksum of the IPv4 header right? Out of line, since the IP header hardly ever differs.
+#[cold]
+#[inline(never)]
+fn is_header_intact(headers: &[u8; TIMESTAMPED_V4]) -> bool {
+    let (words, _) = headers.as_chunks::<8>();
+    let [first, second] = [words[0], words[1]].map(u64::from_ne_bytes);
+    is_valid(add(add(first, second), low_word(words[2])))
+}
+
+/// Returns eight bytes of the headers as a number.
+#[inline(always)]
+pub(crate) fn word_at(headers: &[u8], at: usize) -> u64 {
+    headers.get(at..).and_then(<[u8]>::first_chunk).copied().map_or(0, u64::from_ne_bytes)
+}
