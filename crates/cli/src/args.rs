@@ -3,6 +3,7 @@
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::dump::DumpArgs;
 use crate::commands::ping::PingArgs;
+use crate::commands::report::ReportArgs;
 use crate::commands::script::ScriptArgs;
 use crate::commands::sim::SimArgs;
 use crate::commands::sink::SinkArgs;
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Sweep(Box<SweepArgs>),
     /// Name what limits a path, and prove it: the cause, its evidence and one piece of advice.
     Why(WhyArgs),
+    /// Report a sweep from its folder, finished or not: text, HTML, SVG, CSV, JSON.
+    Report(ReportArgs),
     /// Receive and discard data of any peer; the far end of a sweep to another machine.
     Sink(SinkArgs),
     /// Send data as fast as it is accepted, to a sink or to every peer that connects.

@@ -8,6 +8,7 @@ mod commands;
 mod interrupt;
 mod output;
 mod own_host;
+mod result_files;
 mod versions;
 
 use std::process::ExitCode;

@@ -57,5 +57,5 @@ pub use machine_facts::Invocation;
 pub use path::{Application, DiagnosedPath, KernelPath, SimPath};
 pub use plan::{BenchKind, Direction, Draft, Family, Plan, PlanError};
 pub use runner::{NightError, NoObserver, Observer, Progress, make_runs};
-pub use store::{Store, StoreError};
+pub use store::{SavedSweep, Store, StoreError};
 pub use utc::Utc;

@@ -5,7 +5,6 @@ use crate::paint::{character, coloured, shade};
 use crate::report::Report;
 use linerate_evidence::BufferSize;
 use linerate_evidence::notation;
-use linerate_verdict::CellSummary;
 use std::fmt::Write;
 
 /// Greatest width of a cell in characters: a space, `100` and a space.
@@ -17,7 +16,7 @@ const NARROWEST_FIGURE: usize = 3;
 /// Returns the section, empty if there are fewer than two rows or columns.
 pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     let (sends, receives) = (report.table.sends(), report.table.receives());
-    let best = report.table.iter().map(CellSummary::median).fold(0.0, f64::max);
+    let best = report.best();
     if report.design.diagonal || sends.len() < 2 || receives.len() < 2 || best <= 0.0 {
         return String::new();
     }

@@ -1,4 +1,4 @@
-//! Reports of a sweep as text, SVG, CSV and JSON.
+//! Reports of a sweep as text, HTML, SVG, CSV and JSON.
 //!
 //! A report uses the evidence alone and knows no engine, so it looks the same for all of them.
 
@@ -10,6 +10,7 @@ mod diagonal;
 mod fast_path;
 mod heading;
 mod heat_map;
+mod html;
 mod json;
 mod paint;
 mod picture;
@@ -17,6 +18,8 @@ mod report;
 #[cfg(test)]
 mod tests;
 mod text;
+mod unit;
+mod xml;
 
 pub use paint::Style;
 pub use report::Report;

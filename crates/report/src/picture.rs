@@ -1,6 +1,7 @@
 //! The heat map as a self-contained SVG file, readable on light and dark backgrounds.
 
 use crate::report::Report;
+use crate::xml::escaped;
 use linerate_evidence::BufferSize;
 use linerate_evidence::notation;
 use linerate_verdict::CellSummary;
@@ -24,7 +25,7 @@ impl Report<'_> {
     /// Returns the heat map as SVG.
     #[must_use]
     pub fn picture(&self) -> String {
-        let best = self.table.iter().map(CellSummary::median).fold(0.0, f64::max);
+        let best = self.best();
         let (rows, columns) = (self.table.sends(), self.table.receives());
         let (width, height) =
             (LEFT + columns.len() * CELL + RIGHT, TOP + rows.len() * CELL + BOTTOM);
@@ -131,9 +132,4 @@ fn label(x: usize, y: usize, anchor: &str, words: &str) -> String {
         "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" fill=\"#1a1a1a\">{}</text>\n",
         escaped(words)
     )
-}
-
-/// Escapes text for XML.
-fn escaped(words: &str) -> String {
-    words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,7 +1,7 @@
 //! The report of a sweep.
 
 use linerate_evidence::{Design, RunRecord, Start};
-use linerate_verdict::{Finding, Sweep, Table, findings};
+use linerate_verdict::{CellSummary, Finding, Sweep, Table, findings};
 
 /// The report of a sweep.
 #[derive(Debug)]
@@ -26,6 +26,11 @@ impl<'a> Report<'a> {
     #[must_use]
     pub const fn table(&self) -> &Table<'a> {
         &self.table
+    }
+
+    /// Returns the highest median of all cells, in bytes per second; zero without runs.
+    pub(crate) fn best(&self) -> f64 {
+        self.table.iter().map(CellSummary::median).fold(0.0, f64::max)
     }
 
     /// Returns the findings.

@@ -122,8 +122,8 @@ pub(crate) const ARROW: [Row; 20] = [
     Row {
         name: "linerate-report",
         uses: &["linerate-verdict"],
-        sentence: "report knows text, SVG, CSV and JSON, and never an engine, a socket, or a \
-                   terminal",
+        sentence: "report knows text, HTML, SVG, CSV and JSON, and never an engine, a file, a \
+                   socket, or a terminal",
         ..ROW
     },
     Row {

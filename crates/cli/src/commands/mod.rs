@@ -3,6 +3,7 @@
 pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod ping;
+pub(crate) mod report;
 pub(crate) mod script;
 pub(crate) mod sim;
 pub(crate) mod sink;
@@ -19,6 +20,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Sweep(args) => sweep::run(args, &on_signals()?),
         Command::Why(args) => why::run(args, &on_signals()?),
+        Command::Report(args) => report::run(args),
         Command::Sink(args) => sink::run(args, &on_signals()?),
         Command::Source(args) => source::run(args, &on_signals()?),
         Command::Dump(args) => dump::run(args, &on_signals()?),

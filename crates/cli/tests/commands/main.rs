@@ -9,6 +9,7 @@ mod help;
 mod network;
 mod ping;
 mod refusals;
+mod report;
 mod script;
 mod services;
 mod sim;

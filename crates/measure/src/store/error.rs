@@ -59,6 +59,12 @@ impl StoreError {
         }
     }
 
+    /// Returns the damage of a folder with runs and without facts.
+    pub(super) fn no_facts(folder: &Path) -> Self {
+        let what = "there are runs, but not the facts about them".to_owned();
+        Self::Damaged { path: folder.join(super::START), what }
+    }
+
     pub(super) fn reading(path: &Path, source: io::Error) -> Self {
         Self::Reading { path: path.to_owned(), source }
     }

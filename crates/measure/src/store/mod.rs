@@ -6,8 +6,10 @@
 //! as damage.
 
 mod error;
+mod saved;
 
 pub use error::StoreError;
+pub use saved::SavedSweep;
 
 use crate::plan::Plan;
 use linerate_evidence::{PlannedRun, RunRecord, Start, schedule};
@@ -60,15 +62,14 @@ impl Store {
         let path = folder.join(RUNS);
         let file = open(&path, false)?;
         let text = fs::read(&path).map_err(|error| StoreError::reading(&path, error))?;
-        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
-        if whole < text.len() {
-            file.set_len(whole as u64).map_err(|error| StoreError::writing(&path, error))?;
+        let whole = whole_lines(&text);
+        if whole.len() < text.len() {
+            file.set_len(whole.len() as u64).map_err(|error| StoreError::writing(&path, error))?;
         }
         let schedule = schedule(&plan.design());
-        let runs = read_runs(&path, &text[..whole], &schedule)?;
+        let runs = read_runs(&path, whole, &schedule)?;
         if start.is_none() && !runs.is_empty() {
-            let what = "there are runs, but not the facts about them".to_owned();
-            return Err(StoreError::Damaged { path: folder.join(START), what });
+            return Err(StoreError::no_facts(folder));
         }
         Ok(Self { folder: folder.to_owned(), plan, schedule, start, runs, file })
     }
@@ -166,6 +167,12 @@ fn append_line(file: &mut File, run: &RunRecord) -> io::Result<()> {
     let mut line = serde_json::to_vec(run)?;
     line.push(b'\n');
     file.write_all(&line)
+}
+
+/// Returns `text` without a torn last line.
+fn whole_lines(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    &text[..end]
 }
 
 /// Reads the runs of a file, and compares each with the schedule.

@@ -3,6 +3,7 @@
 use crate::amounts::{count, mtu, rate, seed, size, small_size};
 use crate::output::Failure;
 use crate::own_host::AddressArgs;
+use crate::result_files::ResultFiles;
 use clap::{Args, ValueEnum};
 use linerate_ends::{OwnHost, Peer};
 use linerate_evidence::BufferList;
@@ -135,17 +136,8 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub(super) resume: Option<PathBuf>,
 
-    /// Write all data of the sweep to this file
-    #[arg(long, value_name = "FILE", help_heading = "Results")]
-    pub(super) json: Option<PathBuf>,
-
-    /// Write one row for each run to this file
-    #[arg(long, value_name = "FILE", help_heading = "Results")]
-    pub(super) csv: Option<PathBuf>,
-
-    /// Draw the heat map to this file
-    #[arg(long, value_name = "FILE", help_heading = "Results")]
-    pub(super) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) files: ResultFiles,
 
     /// Write every frame of every run to this pcapng file
     #[arg(long, value_name = "FILE", help_heading = "Results")]

@@ -8,7 +8,6 @@ pub(crate) use args::SweepArgs;
 
 use crate::output::{self, Failure};
 use crate::versions::of_this_build;
-use files::Files;
 use linerate_ends::Interrupt;
 use linerate_link::namespace::enter_private_network;
 use linerate_measure::{
@@ -33,33 +32,32 @@ pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure
     };
     drop(watcher);
     result.map_err(|error| ended_early(error, &night.store))?;
-    report(&night.store, &night.files)
+    report(&night.store, args)
 }
 
-/// The parts of a night: the store of its runs, the engine, and the files of its report.
-struct Night<'a> {
+/// The parts of a night: the store of its runs, and the engine.
+struct Night {
     store: Store,
     /// `None` if all runs are complete.
     bench: Option<Box<dyn Bench>>,
-    files: Files<'a>,
 }
 
-impl<'a> Night<'a> {
+impl Night {
     /// Creates the engine first, and then files and folder: an invalid plan leaves nothing behind.
-    fn begin(args: &'a SweepArgs) -> Result<Self, Failure> {
+    fn begin(args: &SweepArgs) -> Result<Self, Failure> {
         if let Some(folder) = &args.resume {
             let store = Store::resume(folder)?;
             args.agree_with(store.plan(), folder)?;
             let is_over = store.remaining().is_empty();
             let bench = if is_over { None } else { Some(bench(store.plan(), args)?) };
-            let files = Files::open(args, store.plan(), folder)?;
-            return Ok(Self { bench, store, files });
+            args.files.check(args.pcap.as_deref(), store.plan(), folder)?;
+            return Ok(Self { bench, store });
         }
         let plan = args.plan()?;
         let bench = Some(bench(&plan, args)?);
         let folder = args.out.clone().unwrap_or_else(|| files::new_folder(&plan));
-        let files = Files::open(args, &plan, &folder)?;
-        Ok(Self { bench, store: Store::create(&folder, plan)?, files })
+        args.files.check(args.pcap.as_deref(), &plan, &folder)?;
+        Ok(Self { bench, store: Store::create(&folder, plan)? })
     }
 }
 
@@ -100,14 +98,14 @@ fn ended_early(error: NightError, store: &Store) -> Failure {
 }
 
 /// Prints the report and writes the files.
-fn report(store: &Store, files: &Files<'_>) -> Result<(), Failure> {
+fn report(store: &Store, args: &SweepArgs) -> Result<(), Failure> {
     let Some(start) = store.start() else {
         return Err(Failure::running("no run is complete"));
     };
     let design = store.plan().design();
     let report = Report::new(&design, start, store.runs());
     output::print(&report.text(output::style()))?;
-    files.write(&report, store.plan())?;
+    args.files.write(&report, store.plan())?;
     match report.wrong_runs() {
         0 => Ok(()),
         wrong => Err(Failure::running(format!(

@@ -1,0 +1,62 @@
+//! The files to which a sweep, or the report of one, writes its results.
+
+use crate::output::{self, Failure, are_apart, can_be_written, write_file};
+use clap::Args;
+use linerate_measure::{Plan, Store, StoreError};
+use linerate_report::Report;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The options that name the files.
+#[derive(Debug, Args)]
+pub(crate) struct ResultFiles {
+    /// Write the report to this file, as a page that needs no network
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    html: Option<PathBuf>,
+
+    /// Write all data of the sweep to this file
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    json: Option<PathBuf>,
+
+    /// Write one row for each run to this file
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    csv: Option<PathBuf>,
+
+    /// Draw the heat map to this file
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    svg: Option<PathBuf>,
+}
+
+impl ResultFiles {
+    /// Checks, before the work and not after it, that the files are writable, and that they
+    /// overwrite neither each other, nor one of `others`, nor the scenario, nor the content of
+    /// `folder`.
+    pub(crate) fn check(
+        &self,
+        others: Option<&Path>,
+        plan: &Plan,
+        folder: &Path,
+    ) -> Result<(), Failure> {
+        let kept = Store::files(folder);
+        let kept = kept.iter().map(PathBuf::as_path).chain(plan.scenario.as_deref().map(Path::new));
+        are_apart(self.paths().chain(others), kept)?;
+        can_be_written(self.paths(), output::cannot_write)
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        [&self.html, &self.json, &self.csv, &self.svg].into_iter().filter_map(Option::as_deref)
+    }
+
+    /// Writes the files.
+    pub(crate) fn write(&self, report: &Report<'_>, plan: &Plan) -> Result<(), Failure> {
+        write_file(self.html.as_deref(), || report.html(plan), cannot_write)?;
+        write_file(self.json.as_deref(), || report.json(plan), cannot_write)?;
+        write_file(self.csv.as_deref(), || report.csv(), cannot_write)?;
+        write_file(self.svg.as_deref(), || report.picture(), cannot_write)
+    }
+}
+
+/// Converts an error. The runs are saved, so the files can be written later.
+fn cannot_write(path: &Path, error: io::Error) -> Failure {
+    StoreError::writing(path, error).into()
+}

@@ -1,0 +1,68 @@
+//! Elements that several sections use.
+
+use crate::xml::escaped;
+
+/// Returns a table with a caption. The first value of each row is its header.
+pub(crate) fn table(caption: &str, head: &[&str], rows: &[Vec<String>]) -> String {
+    let head: String =
+        head.iter().map(|name| format!("<th scope=\"col\">{}</th>", escaped(name))).collect();
+    let rows: String = rows.iter().map(|row| table_row(row)).collect();
+    let caption = escaped(caption);
+    format!(
+        "<div class=\"wide\" role=\"region\" aria-label=\"{caption}\" \
+         tabindex=\"0\"><table><caption>{caption}</caption>\n<thead><tr>{head}</tr></thead>\n\
+         <tbody>{rows}</tbody></table></div>\n"
+    )
+}
+
+fn table_row(row: &[String]) -> String {
+    let cells = row.iter().enumerate().map(|(index, value)| {
+        let value = escaped(value);
+        if index == 0 {
+            format!("<th scope=\"row\">{value}</th>")
+        } else {
+            format!("<td>{value}</td>")
+        }
+    });
+    format!("<tr>{}</tr>\n", cells.collect::<String>())
+}
+
+/// Returns content that opens on request.
+pub(crate) fn details(summary: &str, content: &str) -> String {
+    format!("<details><summary>{}</summary>\n{content}</details>\n", escaped(summary))
+}
+
+/// Returns a legend of lines: a swatch of each class with its name.
+pub(crate) fn legend(entries: &[(&str, String)]) -> String {
+    let swatch =
+        |class: &str| format!("<g class=\"{class}\"><path class=\"line\" d=\"M0 6L28 6\"/></g>");
+    let entries = entries.iter().map(|(class, name)| entry(&swatch(class), name));
+    format!("<ul class=\"legend\">{}</ul>\n", entries.collect::<String>())
+}
+
+/// Returns a legend of marks.
+pub(crate) fn marks_legend(entries: &[(&str, &str)]) -> String {
+    let swatch = |class: &str| format!("<path class=\"dots {class}\" d=\"M8 6h0M20 6h0\"/>");
+    let entries = entries.iter().map(|(class, name)| entry(&swatch(class), name));
+    format!("<ul class=\"legend\">{}</ul>\n", entries.collect::<String>())
+}
+
+fn entry(swatch: &str, name: &str) -> String {
+    format!(
+        "<li><svg class=\"swatch\" viewBox=\"0 0 28 12\" aria-hidden=\"true\">{swatch}</svg>{}</li>",
+        escaped(name)
+    )
+}
+
+/// Returns a section with a heading.
+pub(crate) fn section(id: &str, heading: &str, content: &str) -> String {
+    format!(
+        "<section aria-labelledby=\"{id}\"><h2 id=\"{id}\">{}</h2>\n{content}</section>\n",
+        escaped(heading)
+    )
+}
+
+/// Returns a paragraph.
+pub(crate) fn paragraph(text: &str) -> String {
+    format!("<p>{}</p>\n", escaped(text))
+}

@@ -1,0 +1,197 @@
+//! The heat map of the page: a table, so that it reads without colours, script or sight.
+//!
+//! Radio buttons select its layer; the style sheet does the rest.
+
+use super::elements::{details, paragraph, table};
+use crate::paint::shade;
+use crate::report::Report;
+use crate::unit::Unit;
+use crate::xml::escaped;
+use linerate_evidence::{BufferSize, notation};
+use linerate_verdict::CellSummary;
+use std::fmt::Write;
+
+/// Largest number of rows and of columns. More are thinned evenly.
+const MOST: usize = 64;
+/// Largest number of rows of the table of cells.
+const MOST_CELLS: usize = 4_096;
+
+/// Returns the content of the section.
+pub(crate) fn content(report: &Report<'_>) -> String {
+    let best = report.best();
+    if report.table.iter().next().is_none() {
+        return paragraph("No run is complete, so there is no cell to show.");
+    }
+    let map = Map {
+        report,
+        best,
+        unit: Unit::up_to(best),
+        sends: thinned(report.table.sends()),
+        receives: thinned(report.table.receives()),
+    };
+    format!("{}{}{}", map.introduction(), map.map(), map.cells())
+}
+
+fn thinned(sizes: &[BufferSize]) -> Vec<BufferSize> {
+    sizes.iter().copied().step_by(sizes.len().div_ceil(MOST).max(1)).collect()
+}
+
+struct Map<'a> {
+    report: &'a Report<'a>,
+    best: f64,
+    unit: Unit,
+    sends: Vec<BufferSize>,
+    receives: Vec<BufferSize>,
+}
+
+impl Map<'_> {
+    fn introduction(&self) -> String {
+        let (sends, receives) =
+            (self.report.table.sends().len(), self.report.table.receives().len());
+        let thinned = if self.sends.len() < sends || self.receives.len() < receives {
+            " Not all rows and columns are shown."
+        } else {
+            ""
+        };
+        paragraph(&format!(
+            "A row for each send buffer, a column for each receive buffer. The rate is the median \
+             of a cell's runs in per cent of the best cell, {} {}; the spread is how far the \
+             fastest run of a cell is above the slowest.{thinned}",
+            self.unit.figure(self.best),
+            self.unit.short,
+        ))
+    }
+
+    /// Returns the choice of layer, the map, the place for details of a cell, and the legend.
+    fn map(&self) -> String {
+        let packets =
+            |sizes: &[BufferSize]| sizes.first().is_some_and(|size| size.packets().is_some());
+        let unit = |sizes| if packets(sizes) { ", packets" } else { "" };
+        let mut text = "<div class=\"map\"><fieldset class=\"layers\"><legend>Layer</legend>\
+             <label><input type=\"radio\" name=\"layer\" value=\"rate\" checked> Rate</label>\
+             <label><input type=\"radio\" name=\"layer\" value=\"spread\"> Spread</label>\
+             </fieldset>\n"
+            .to_owned();
+        let columns: String = self
+            .receives
+            .iter()
+            .map(|size| format!("<th scope=\"col\">{}</th>", escaped(&size.to_string())))
+            .collect();
+        // Writing to a string does not fail.
+        let _ = write!(
+            text,
+            "<div class=\"wide\" role=\"region\" aria-label=\"Heat map\" tabindex=\"0\"><table \
+             class=\"heat\" id=\"heat\"><caption>Heat map: send buffer{} ↓, receive buffer{} \
+             →</caption>\n<thead><tr><th scope=\"col\">send \\ receive</th>{columns}</tr></thead>\n\
+             <tbody>\n",
+            unit(&self.sends),
+            unit(&self.receives),
+        );
+        for &send in &self.sends {
+            let _ = write!(text, "<tr><th scope=\"row\">{}</th>", escaped(&send.to_string()));
+            for &receive in &self.receives {
+                text.push_str(&match self.report.table.get(send, receive) {
+                    Some(cell) => self.cell(cell),
+                    None => "<td class=\"none\"></td>".to_owned(),
+                });
+            }
+            text.push_str("</tr>\n");
+        }
+        text.push_str("</tbody></table></div>\n");
+        text.push_str("<p class=\"told\" id=\"told\" aria-live=\"polite\"></p>\n");
+        text.push_str(&legend());
+        text + "</div>\n"
+    }
+
+    fn cell(&self, cell: &CellSummary<'_>) -> String {
+        let share = if self.best > 0.0 { cell.median() / self.best } else { 0.0 };
+        let spread = spread(cell);
+        format!(
+            "<td class=\"r{} s{}\" title=\"{}\"><b class=\"rate\">{:.0}</b><b \
+             class=\"spread\">{}</b></td>",
+            shade(share),
+            spread_shade(spread),
+            escaped(&self.told(cell)),
+            share * 100.0,
+            spread_text(spread),
+        )
+    }
+
+    /// Describes a cell in a line.
+    fn told(&self, cell: &CellSummary<'_>) -> String {
+        let figure = |rate| self.unit.figure(rate);
+        format!(
+            "{}: {} {} ({}–{}), {}",
+            notation::cell(cell.cell),
+            figure(cell.median()),
+            self.unit.short,
+            figure(cell.interval.low),
+            figure(cell.interval.high),
+            notation::plural(cell.runs.len() as u64, "run"),
+        )
+    }
+
+    /// Returns the table of all cells.
+    fn cells(&self) -> String {
+        let maximum = self.report.start.maximum.bytes_per_second();
+        let row = |cell: &CellSummary<'_>| {
+            let rates = cell.rates.values();
+            let figure = |rate| self.unit.figure(rate);
+            vec![
+                notation::cell(cell.cell),
+                figure(cell.median()),
+                format!("{}–{}", figure(cell.interval.low), figure(cell.interval.high)),
+                format!("{}–{}", figure(rates[0]), figure(cell.rates.max())),
+                cell.runs.len().to_string(),
+                maximum.map_or_else(
+                    || "–".to_owned(),
+                    |maximum| notation::percent(cell.median() / maximum),
+                ),
+            ]
+        };
+        let rows: Vec<_> = self.report.table.iter().take(MOST_CELLS).map(row).collect();
+        let unit = self.unit.short;
+        let median = format!("median, {unit}");
+        let head =
+            ["send × receive", &median, "95 % interval", "slowest–fastest", "runs", "of maximum"];
+        details("Table of all cells", &table("All cells in figures", &head, &rows))
+    }
+}
+
+/// Returns how far the fastest run of a cell is above the slowest, as a share; `None` if a rate is
+/// zero or there is only one run.
+fn spread(cell: &CellSummary<'_>) -> Option<f64> {
+    let slowest = *cell.rates.values().first()?;
+    (slowest > 0.0 && cell.rates.values().len() > 1).then(|| cell.rates.max() / slowest - 1.0)
+}
+
+fn spread_text(spread: Option<f64>) -> String {
+    match spread {
+        None => "–".to_owned(),
+        Some(spread) if spread >= 9.995 => ">999".to_owned(),
+        Some(spread) => format!("{:.0}", spread * 100.0),
+    }
+}
+
+/// Returns the shade of a spread: up to 1, 2, 5, 10, 20, 50, 100 %, and above.
+fn spread_shade(spread: Option<f64>) -> usize {
+    const BOUNDS: [f64; 7] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
+    spread.map_or(0, |spread| BOUNDS.iter().filter(|&&bound| spread > bound).count())
+}
+
+fn legend() -> String {
+    let rate: String = (0..10)
+        .map(|step| format!("<li class=\"r{step}\">{}–{}</li>", step * 10, step * 10 + 10))
+        .collect();
+    let spreads = ["≤ 1", "≤ 2", "≤ 5", "≤ 10", "≤ 20", "≤ 50", "≤ 100", "more"];
+    let spread: String = spreads
+        .iter()
+        .enumerate()
+        .map(|(step, name)| format!("<li class=\"s{step}\">{name}</li>"))
+        .collect();
+    format!(
+        "<ul class=\"shades rate\" aria-label=\"Shades of the rate, in per cent of the best \
+         cell\">{rate}</ul>\n<ul class=\"shades spread\" aria-label=\"Shades of the spread, in per \
+         cent\">{spread}</ul>\n"
+    )
+}
