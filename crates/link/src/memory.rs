@@ -308,6 +308,18 @@ impl<C: Clock> Readiness for MemoryLink<C> {
             self.wakeup.clear();
         }
     }
+
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn wants_room(&self) -> bool {
+        false
+    }
+
+    fn next_deadline(&self) -> Instant {
+        Instant::NEVER
+    }
 }
 
 /// The wake-up event of the other end, which is also set when this end is dropped.

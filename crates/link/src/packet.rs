@@ -22,7 +22,7 @@ use crate::wait::Readiness;
 use linerate_stack::{
     Capabilities, FrameSource, Link, LinkError, Medium, RxFrame, TxFrame, ZeroCopyFrame,
 };
-use linerate_units::Clock;
+use linerate_units::{Clock, Instant};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sendmsg, socket_with,
@@ -359,6 +359,24 @@ impl Readiness for PacketLink {
 
     fn wants_room(&self) -> bool {
         self.waiting.1 > 0
+    }
+
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn is_ready(&mut self) -> bool {
+        false
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        true
+    }
+
+    fn awake(&mut self, _signalled: bool) {}
+
+    fn next_deadline(&self) -> Instant {
+        Instant::NEVER
     }
 }
 

@@ -12,6 +12,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use thiserror::Error;
 
 /// The conditions for which a program can wait on a link.
+///
+/// No method has a default, so that a wrapper around another link cannot forget to pass one on: it
+/// would sleep while frames wait inside. A link whose descriptor tells everything answers `None`,
+/// false, false, true, nothing and [`Instant::NEVER`] after [`fd`](Self::fd).
 pub trait Readiness {
     /// Returns a descriptor to poll. It is readable if there is something to receive. A link with
     /// an event of its own makes it readable when [`prepare_to_sleep`](Self::prepare_to_sleep)
@@ -20,39 +24,27 @@ pub trait Readiness {
 
     /// Returns a second descriptor to poll, if the link has one: it is readable if another thread
     /// has put frames into the link.
-    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// Did the last call of `transmit` end for lack of room? Then the caller also waits until
     /// [`fd`](Self::fd) is writable.
-    fn wants_room(&self) -> bool {
-        false
-    }
+    fn wants_room(&self) -> bool;
 
     /// Is there something to receive, or room that was wanted, as far as the link knows without a
     /// system call? False does not mean that there is nothing.
-    fn is_ready(&mut self) -> bool {
-        false
-    }
+    fn is_ready(&mut self) -> bool;
 
     /// Prepares for a sleep of the caller. Returns false if there is something already, and the
     /// caller must not sleep. After true, [`fd`](Self::fd) signals everything that arrives from now
     /// on.
-    fn prepare_to_sleep(&mut self) -> bool {
-        !self.is_ready()
-    }
+    fn prepare_to_sleep(&mut self) -> bool;
 
     /// Ends a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) allowed. `signalled` tells
     /// whether [`fd`](Self::fd) or [`wakeup_fd`](Self::wakeup_fd) ended it.
-    fn awake(&mut self, signalled: bool) {
-        let _ = signalled;
-    }
+    fn awake(&mut self, signalled: bool);
 
     /// Returns the time at which the link itself has work, such as a delayed frame that is due.
-    fn next_deadline(&self) -> Instant {
-        Instant::NEVER
-    }
+    fn next_deadline(&self) -> Instant;
 }
 
 /// A waiting thread's end of a [`Doorbell`].
@@ -262,6 +254,28 @@ impl Readiness for NoLink {
     fn fd(&self) -> BorrowedFd<'_> {
         self.never.as_fd()
     }
+
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn wants_room(&self) -> bool {
+        false
+    }
+
+    fn is_ready(&mut self) -> bool {
+        false
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        true
+    }
+
+    fn awake(&mut self, _signalled: bool) {}
+
+    fn next_deadline(&self) -> Instant {
+        Instant::NEVER
+    }
 }
 
 #[cfg(test)]
@@ -315,6 +329,24 @@ mod tests {
         fn prepare_to_sleep(&mut self) -> bool {
             self.1.ring();
             true
+        }
+
+        fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+
+        fn wants_room(&self) -> bool {
+            false
+        }
+
+        fn is_ready(&mut self) -> bool {
+            false
+        }
+
+        fn awake(&mut self, _signalled: bool) {}
+
+        fn next_deadline(&self) -> Instant {
+            Instant::NEVER
         }
     }
 
@@ -399,6 +431,20 @@ mod tests {
         fn next_deadline(&self) -> Instant {
             self.deadline
         }
+
+        fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+
+        fn wants_room(&self) -> bool {
+            false
+        }
+
+        fn prepare_to_sleep(&mut self) -> bool {
+            !self.is_ready()
+        }
+
+        fn awake(&mut self, _signalled: bool) {}
     }
 
     #[test]

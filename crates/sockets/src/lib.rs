@@ -60,7 +60,7 @@
 //! use linerate_link::{MonotonicClock, Readiness};
 //! use linerate_sockets::{CongestionName, Net, StackConfig};
 //! use linerate_stack::{Capabilities, Link, LinkError, Medium, RxFrame, TxFrame};
-//! use linerate_units::Clock;
+//! use linerate_units::{Clock, Instant};
 //! use std::io::{ErrorKind, Read, Write};
 //! use std::os::fd::{AsFd, BorrowedFd};
 //! use std::os::unix::net::UnixDatagram;
@@ -125,6 +125,25 @@
 //!
 //!     fn wants_room(&self) -> bool {
 //!         self.is_full
+//!     }
+//!
+//!     // The descriptor tells everything else.
+//!     fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+//!         None
+//!     }
+//!
+//!     fn is_ready(&mut self) -> bool {
+//!         false
+//!     }
+//!
+//!     fn prepare_to_sleep(&mut self) -> bool {
+//!         true
+//!     }
+//!
+//!     fn awake(&mut self, _signalled: bool) {}
+//!
+//!     fn next_deadline(&self) -> Instant {
+//!         Instant::NEVER
 //!     }
 //! }
 //!

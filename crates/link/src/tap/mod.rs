@@ -328,6 +328,24 @@ impl Readiness for Tap {
     fn wants_room(&self) -> bool {
         self.waiting > 0
     }
+
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn is_ready(&mut self) -> bool {
+        false
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        true
+    }
+
+    fn awake(&mut self, _signalled: bool) {}
+
+    fn next_deadline(&self) -> Instant {
+        Instant::NEVER
+    }
 }
 
 /// Converts the kernel's error: EIO means that the interface is down, EBADFD that it was deleted.

@@ -355,6 +355,20 @@ impl Readiness for XdpLink {
     fn is_ready(&mut self) -> bool {
         self.socket.has_arrived() || (self.starved && self.socket.reclaim())
     }
+
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        !self.is_ready()
+    }
+
+    fn awake(&mut self, _signalled: bool) {}
+
+    fn next_deadline(&self) -> Instant {
+        Instant::NEVER
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use linerate_link::Readiness;
 use linerate_stack::{Capabilities, Link, LinkError, RxFrame, TxFrame};
+use linerate_units::Instant;
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
@@ -64,5 +65,25 @@ impl<L: Readiness> Readiness for IsnRecorder<L> {
 
     fn wants_room(&self) -> bool {
         self.link.wants_room()
+    }
+
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.link.wakeup_fd()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.link.is_ready()
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        self.link.prepare_to_sleep()
+    }
+
+    fn awake(&mut self, signalled: bool) {
+        self.link.awake(signalled);
+    }
+
+    fn next_deadline(&self) -> Instant {
+        self.link.next_deadline()
     }
 }

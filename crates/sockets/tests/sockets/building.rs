@@ -5,6 +5,7 @@ use linerate_link::Readiness;
 use linerate_link::memory::{MemoryConfig, MemoryLink, queues};
 use linerate_sockets::{Budget, Net};
 use linerate_stack::{Capabilities, Link, LinkError, RxFrame, SMALLEST_MTU, TxFrame};
+use linerate_units::Instant;
 use std::io::ErrorKind;
 use std::os::fd::BorrowedFd;
 use std::sync::mpsc;
@@ -71,6 +72,30 @@ impl Link for Narrow {
 impl Readiness for Narrow {
     fn fd(&self) -> BorrowedFd<'_> {
         self.0.fd()
+    }
+
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.0.wakeup_fd()
+    }
+
+    fn wants_room(&self) -> bool {
+        self.0.wants_room()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.0.is_ready()
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        self.0.prepare_to_sleep()
+    }
+
+    fn awake(&mut self, signalled: bool) {
+        self.0.awake(signalled);
+    }
+
+    fn next_deadline(&self) -> Instant {
+        self.0.next_deadline()
     }
 }
 

@@ -6,6 +6,7 @@ use linerate_link::memory::MemoryLink;
 use linerate_sockets::{End, Error, Net, State};
 use linerate_stack::{Capabilities, Link, LinkError, RxFrame, TxFrame};
 use linerate_tcp::Error as TcpError;
+use linerate_units::Instant;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::BorrowedFd;
@@ -202,6 +203,18 @@ impl Readiness for Broken {
 
     fn awake(&mut self, signalled: bool) {
         self.link.awake(signalled);
+    }
+
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.link.wakeup_fd()
+    }
+
+    fn wants_room(&self) -> bool {
+        self.link.wants_room()
+    }
+
+    fn next_deadline(&self) -> Instant {
+        self.link.next_deadline()
     }
 }
 
