@@ -8,6 +8,8 @@
 //! - [`PacketLink`]: shares an interface with the kernel through a packet socket.
 //! - [`XdpLink`]: shares an interface with the kernel at its driver (AF_XDP).
 //! - [`AnyLink`]: one of the last three, selected by a text such as `tap:lr0`.
+//! - [`packet_queue`](packet_queue::packet_queue): raw IP packets of the application itself.
+//! - [`StreamLink`]: a Unix stream in the format of QEMU.
 //! - [`Capture`]: writes the frames of another link to a file.
 //! - [`Impair`]: loses, delays, reorders and damages the frames of another link.
 //!
@@ -70,9 +72,12 @@ pub mod kernel_tcp;
 pub mod memory;
 pub mod namespace;
 pub mod packet;
+pub mod packet_queue;
+pub mod passing;
 mod send_outcome;
 pub mod shard;
 mod shared_buffers;
+pub mod stream;
 #[allow(
     unsafe_code,
     reason = "memory shared between threads, and system calls that access raw memory"
@@ -100,7 +105,9 @@ pub use impair::{Impair, Impairments};
 pub use kernel_interface::KernelInterface;
 pub use memory::{MemoryConfig, MemoryLink};
 pub use packet::{PacketConfig, PacketLink};
+pub use packet_queue::{PacketQueue, QueueLink};
 pub use shard::ShardLink;
+pub use stream::StreamLink;
 pub use tap::{Tap, TapConfig};
 pub use wait::{Doorbell, NoLink, Readiness, WaitError, Waiter, Wake};
 pub use xdp::{XdpConfig, XdpLink};

@@ -70,6 +70,12 @@ impl KernelInterface {
         Ok(Self { name: name.to_owned(), index: reply.get(4..).and_then(number).unwrap_or(0) })
     }
 
+    /// Returns an interface that may be in another network namespace, where only its name is known.
+    pub(crate) fn elsewhere(name: &str) -> Self {
+        let index = Self::named(name).map_or(0, |interface| interface.index);
+        Self { name: name.to_owned(), index }
+    }
+
     /// Returns the loopback interface, which is down in a new network namespace.
     ///
     /// # Errors

@@ -5,8 +5,11 @@ use super::isolation::Isolation;
 use crate::kernel_interface::KernelInterface;
 use crate::sys::unshare::{NewNamespaces, Step};
 use rustix::io::{Errno, ioctl_fionbio};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs;
 use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command};
 
 /// Moves the calling thread, and all threads and processes that it starts later, into a new network
@@ -25,6 +28,25 @@ pub fn enter(isolation: Isolation) -> Result<(), NamespaceError> {
     NewNamespaces::new(user)
         .enter()
         .map_err(|(step, errno)| NamespaceError::of(isolation, step, errno))
+}
+
+/// Moves the calling thread into the network namespace of a process, and into the user namespace
+/// that owns it, if it is another one. Like [`enter`], the process must then have no other thread.
+///
+/// # Errors
+/// [`NamespaceError::Join`].
+pub fn join(process: u32) -> Result<(), NamespaceError> {
+    let explain = |source| NamespaceError::Join { process, source };
+    let open = |kind| fs::File::open(format!("/proc/{process}/ns/{kind}")).map_err(explain);
+    let (user, network) = (open("user")?, open("net")?);
+    let own = fs::File::open("/proc/self/ns/user").map_err(explain)?;
+    let identity = |file: &fs::File| file.metadata().map(|status| status.ino());
+    if identity(&user).map_err(explain)? != identity(&own).map_err(explain)? {
+        move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))
+            .map_err(|errno| explain(errno.into()))?;
+    }
+    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
+        .map_err(|errno| explain(errno.into()))
 }
 
 /// [`enter`]s a new network with any permitted isolation, and brings its loopback interface up.

@@ -41,6 +41,17 @@ pub enum NamespaceError {
          /proc/sys/user/max_user_namespaces and /proc/sys/user/max_net_namespaces"
     )]
     TooMany,
+    /// The namespaces of a process cannot be joined.
+    #[error(
+        "the network of process {process} cannot be joined ({source}): it must run, and belong to \
+         this user"
+    )]
+    Join {
+        /// The number of the process.
+        process: u32,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// The new network cannot be configured.
     #[error("the new network cannot be used: {0}")]
     Interface(#[from] InterfaceError),

@@ -5,6 +5,7 @@ pub(crate) mod allocator;
 mod barrier;
 pub(crate) mod bpf;
 pub(crate) mod ethtool;
+pub(crate) mod inherited;
 mod mapping;
 pub(crate) mod packet;
 pub(crate) mod ring;

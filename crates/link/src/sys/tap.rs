@@ -1,11 +1,14 @@
 //! The ioctls of `/dev/net/tun`: attaching to a TAP or TUN interface, and the format of its frames.
 
+use rustix::fs::{FileType, fstat, major, minor};
 use rustix::io::Errno;
 use rustix::ioctl::{IntegerSetter, Opcode, Setter, Updater, ioctl, opcode};
 use std::os::fd::BorrowedFd;
 
 /// The path of the device.
 pub(crate) const DEVICE: &str = "/dev/net/tun";
+/// The major and the minor number of the device (`MISC_MAJOR`, `TUN_MINOR`).
+const NUMBER: (u32, u32) = (10, 200);
 /// The number of queues that an interface can have (`MAX_TAP_QUEUES` of the kernel).
 pub(crate) const MOST_QUEUES: usize = 256;
 
@@ -35,6 +38,10 @@ const TCP4_SEGMENTATION: usize = 2;
 /// `TUN_F_TSO6`: the program accepts GSO frames of TCP over IPv6.
 const TCP6_SEGMENTATION: usize = 4;
 
+/// `TUNGETIFF`. The number encodes the size of an `unsigned int`, but the argument is a `struct
+/// ifreq`.
+const TUNGETIFF: Opcode = opcode::read::<u32>(b'T', 210);
+
 /// The used part of `struct ifreq`, in its full size of 40 bytes.
 #[repr(C)]
 struct InterfaceRequest {
@@ -60,6 +67,23 @@ pub(crate) fn attach(
     // other device, which could interpret the number otherwise.
     unsafe { ioctl(device, call) }?;
     Ok(request.name)
+}
+
+/// Returns the name of the interface that `device` is attached to, and its flags. `EINVAL` for a
+/// descriptor of another device, `EBADFD` for one that is not attached.
+pub(crate) fn attached(device: BorrowedFd<'_>) -> Result<([u8; 16], u16), Errno> {
+    let status = fstat(device)?;
+    let is_character = FileType::from_raw_mode(status.st_mode) == FileType::CharacterDevice;
+    if !is_character || (major(status.st_rdev), minor(status.st_rdev)) != NUMBER {
+        return Err(Errno::INVAL);
+    }
+    let mut request = InterfaceRequest { name: [0; 16], flags: 0, unused: [0; 22] };
+    // SAFETY: the number is that of TUNGETIFF, whose argument has the layout of `struct ifreq`.
+    let call = unsafe { Updater::<TUNGETIFF, InterfaceRequest>::new(&mut request) };
+    // SAFETY: the kernel accesses the 40 bytes of the request and nothing else. The device is that
+    // of TUN and TAP, by its number.
+    unsafe { ioctl(device, call) }?;
+    Ok((request.name, request.flags))
 }
 
 /// Sets the length of the virtio-net header of each frame.

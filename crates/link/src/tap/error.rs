@@ -48,6 +48,17 @@ pub enum TapError {
         /// The name of the interface.
         name: String,
     },
+    /// The descriptor is of no TUN or TAP device.
+    #[error(
+        "the descriptor is no TUN device: open {DEVICE}, attach it to an interface, and pass that"
+    )]
+    NoTap,
+    /// The device precedes each packet by information of its own.
+    #[error("the device was attached without IFF_NO_PI: attach it with that flag")]
+    PacketInformation,
+    /// The MTU is out of range.
+    #[error("a TUN device cannot have an MTU of {0} bytes: choose 88 to 65535")]
+    Mtu(usize),
     /// The number of queues is zero or too large.
     #[error("an interface cannot have {0} queues: choose 1 to {MOST_QUEUES}")]
     Queues(usize),

@@ -16,12 +16,13 @@ use crate::kernel_interface::{KernelInterface, check_name};
 use crate::send_outcome::{SendOutcome, send_uninterrupted};
 use crate::sys::tap::{
     DEVICE, MOST_QUEUES, MULTI_QUEUE, NO_PACKET_INFORMATION, TAP, TUN, VIRTIO_HEADER, attach,
-    set_header_length, set_offloads,
+    attached, set_header_length, set_offloads,
 };
-use crate::virtio::{self, FRAME_OFFSET};
+use crate::virtio::{self, FRAME_OFFSET, LARGEST_PACKET};
 use crate::wait::Readiness;
 use linerate_stack::{
-    Capabilities, FrameSink, FrameSource, Link, LinkError, Medium, RxFrame, TxFrame, ZeroCopyFrame,
+    Capabilities, FrameSink, FrameSource, Link, LinkError, Medium, RxFrame, SMALLEST_MTU, TxFrame,
+    ZeroCopyFrame,
 };
 use linerate_units::{Bytes, Clock, Instant};
 use receive_buffers::{AT_ONCE, ReceiveBuffers};
@@ -125,6 +126,46 @@ impl Tap {
             interface.set_mtu(mtu)?;
         }
         Ok(Self::over(device, interface, config))
+    }
+
+    /// Uses a device that was opened and attached elsewhere, such as by the parent of this process,
+    /// in another network namespace. Its kind, and whether it has offloads, are found out; `mtu` is
+    /// the largest IP packet of the interface. The [interface](Self::interface) can be configured
+    /// only if it is in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// [`TapError::NoTap`] if the descriptor is of no TUN or TAP device;
+    /// [`TapError::PacketInformation`], or an error of the system.
+    pub fn from_fd(device: OwnedFd, mtu: usize) -> Result<Self, TapError> {
+        let (name, flags) = attached(device.as_fd()).map_err(|errno| match errno {
+            Errno::INVAL | Errno::BADFD => TapError::NoTap,
+            errno => TapError::Open { errno: errno.raw_os_error() },
+        })?;
+        if flags & NO_PACKET_INFORMATION == 0 {
+            return Err(TapError::PacketInformation);
+        }
+        if !(SMALLEST_MTU..=LARGEST_PACKET).contains(&mtu) {
+            return Err(TapError::Mtu(mtu));
+        }
+        ioctl_fionbio(&device, true)
+            .map_err(|errno| TapError::Open { errno: errno.raw_os_error() })?;
+        let offloads = flags & VIRTIO_HEADER != 0;
+        let refused = |errno: Errno| TapError::Offloads { errno: errno.raw_os_error() };
+        if offloads {
+            set_header_length(device.as_fd(), virtio::LENGTH).map_err(refused)?;
+            set_offloads(device.as_fd(), true).map_err(refused)?;
+        }
+        let medium = if flags & TAP == 0 { Medium::Ip } else { Medium::Ethernet };
+        let name = unpadded(&name);
+        let interface = KernelInterface::elsewhere(&name);
+        Ok(Self::over(device, interface, &TapConfig { name, medium, mtu, offloads }))
+    }
+
+    /// Returns the device, to be passed to another process. The interface exists as long as a
+    /// process has it open.
+    #[must_use]
+    pub fn into_fd(self) -> OwnedFd {
+        self.device
     }
 
     fn over(device: OwnedFd, interface: KernelInterface, config: &TapConfig) -> Self {
