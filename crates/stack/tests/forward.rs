@@ -10,7 +10,7 @@ use linerate_stack::{
 use linerate_tcp::Event as TcpEvent;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{
-    Ipv4Header, Ipv4Packet, MacAddress, Segment, Sum, TcpFlags, TcpHeader, Unreachable,
+    Ipv4Header, Ipv4Packet, MacAddress, Protocol, Segment, Sum, TcpFlags, TcpHeader, Unreachable,
 };
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
@@ -49,8 +49,15 @@ impl Net {
         Self { client, gateway, now: Instant::ZERO + Duration::from_secs(1) }
     }
 
-    /// Carries packets until both are quiet.
+    /// Carries packets until both are quiet, and checks the invariants of both.
     fn carry(&mut self) {
+        self.carry_unchecked();
+        self.client.check();
+        self.gateway.check();
+    }
+
+    /// Carries packets without checks, which visit every socket.
+    fn carry_unchecked(&mut self) {
         let mut packet = [0; 1_500];
         let mut is_busy = true;
         while is_busy {
@@ -67,8 +74,6 @@ impl Net {
                 is_busy = true;
             }
         }
-        self.client.check();
-        self.gateway.check();
     }
 
     fn advance(&mut self, by: Duration) {
@@ -85,8 +90,13 @@ impl Net {
         connection
     }
 
+    /// Polls the next deferred handshake, after those that were cancelled.
     fn deferred(&mut self) -> DeferredHandle {
-        match self.gateway.poll_forward() {
+        let mut next = self.gateway.poll_forward();
+        while let Some(ForwardEvent::Cancelled(_)) = next {
+            next = self.gateway.poll_forward();
+        }
+        match next {
             Some(ForwardEvent::Deferred(handle, opening)) => {
                 assert_eq!(opening.destination, SocketAddr::V4(FAR));
                 assert_eq!(opening.source.ip(), CLIENT);
@@ -438,4 +448,78 @@ fn an_idle_forwarded_connection_is_compact() {
     net.advance(Duration::from_secs(60));
     let debug = format!("{:?}", net.gateway);
     assert!(debug.contains("Compact("), "the idle connection is packed");
+}
+
+/// Returns a SYN from one end to another.
+fn syn(from: SocketAddrV4, to: SocketAddrV4) -> Vec<u8> {
+    let mut packet = vec![0; Ipv4Header::LENGTH + TcpHeader::LENGTH];
+    let header = Ipv4Header::new(*from.ip(), *to.ip(), Protocol::TCP);
+    let (head, segment) = packet.split_at_mut(Ipv4Header::LENGTH);
+    header.emit(TcpHeader::LENGTH, head);
+    let fields = TcpHeader {
+        source_port: from.port(),
+        destination_port: to.port(),
+        flags: TcpFlags::SYN,
+        window: 1_000,
+        ..TcpHeader::default()
+    };
+    fields.emit(0, segment);
+    let sum = Sum::of(segment);
+    TcpHeader::fill_checksum(segment, header.pseudo_header(TcpHeader::LENGTH), sum);
+    packet
+}
+
+#[test]
+fn a_flood_of_handshakes_keeps_a_limited_number_and_lets_others_through() {
+    let mut net = Net::new(Verdict::Defer);
+    let client = net.connect();
+    let handle = net.deferred();
+    let server = net.gateway.forward_accept(net.now, handle).unwrap();
+    net.carry();
+    let limit = Limits::default().deferred;
+    for number in 0..100_000_u32 {
+        let source = Ipv4Addr::from_bits(0x0a00_0000 | (number + 256));
+        let packet = syn(SocketAddrV4::new(source, 1_024), FAR);
+        net.gateway.handle_frame(net.now, RxFrame::plain(&packet, net.now));
+        if number % 64 == 0 {
+            // The application reads its events, and has no answers yet.
+            while net.gateway.poll_forward().is_some() {}
+            net.gateway.handle_local(net.now, 64);
+        }
+    }
+    net.carry();
+    let statistics = net.gateway.forward_statistics();
+    assert_eq!(statistics.deferred, limit);
+    assert!(statistics.recycled > 0 && statistics.syns <= 100_002, "{statistics:?}");
+    // A connection goes on, and a new one begins.
+    net.client.tcp_write(net.now, client, b"undisturbed").unwrap();
+    net.carry();
+    let mut data = [0; 16];
+    assert_eq!(net.gateway.tcp_read(net.now, server, &mut data), Ok(11));
+    while net.gateway.poll_forward().is_some() {}
+    let late = net.connect();
+    let handle = net.deferred();
+    net.gateway.forward_accept(net.now, handle).unwrap();
+    net.carry();
+    assert_eq!(net.client.tcp(late).unwrap().state(), linerate_tcp::State::Established);
+}
+
+#[test]
+fn a_scan_of_all_udp_ports_keeps_a_limited_number_of_flows() {
+    let mut net = Net::new(Verdict::Accept);
+    let client = udp_client(&mut net, 5);
+    for port in 1..=u16::MAX {
+        net.client.udp_send_to(net.now, client, SocketAddrV4::new(*FAR.ip(), port), b"?").unwrap();
+        if port % 16 == 0 {
+            net.carry_unchecked();
+            while net.gateway.poll_forward().is_some() {}
+            while net.gateway.poll_event().is_some() {}
+        }
+    }
+    net.carry();
+    let statistics = net.gateway.forward_statistics();
+    assert_eq!(statistics.udp_flows, Limits::default().udp_flows);
+    assert_eq!(statistics.udp_opened, u64::from(u16::MAX));
+    net.advance(Duration::from_secs(121));
+    assert_eq!(net.gateway.forward_statistics().udp_flows, 0);
 }

@@ -94,6 +94,7 @@ impl Default for ForwardOptions {
 
 /// An event of the forwarders of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ForwardEvent {
     /// The hook has deferred this handshake. Answer it by [`crate::Stack::forward_accept`],
     /// [`crate::Stack::forward_reject`] or [`crate::Stack::forward_drop`].
@@ -110,6 +111,7 @@ pub enum ForwardEvent {
 
 /// The counters and the state of a host's forwarders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ForwardStatistics {
     /// Current deferred handshakes.
     pub deferred: usize,
