@@ -2,6 +2,7 @@
 
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::dump::DumpArgs;
+use crate::commands::gateway::{GatewayArgs, InsideArgs};
 use crate::commands::ping::PingArgs;
 use crate::commands::report::ReportArgs;
 use crate::commands::script::ScriptArgs;
@@ -44,6 +45,11 @@ pub(crate) enum Command {
     Script(ScriptArgs),
     /// Run scenarios in virtual time: machines, NICs and cables of 1988 and of today.
     Sim(SimArgs),
+    /// Relay the flows of a namespace or virtual machine over the kernel's sockets, unprivileged.
+    Gateway(Box<GatewayArgs>),
+    /// Open the device of a gateway inside a namespace.
+    #[command(hide = true)]
+    GatewayInside(Box<InsideArgs>),
     /// Examine what this machine can do, the consequences for each command, and remedies.
     Doctor(DoctorArgs),
 }

@@ -16,7 +16,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match args::parse(std::env::args_os()) {
         Ok(args::Parsed::Command(command)) => output::finish(commands::run(&command)),
-        Ok(args::Parsed::Text(text)) => output::finish(output::print(&text)),
+        Ok(args::Parsed::Text(text)) => {
+            output::finish(output::print(&text).map(|()| ExitCode::SUCCESS))
+        }
         Err(failure) => output::finish(Err(failure)),
     }
 }

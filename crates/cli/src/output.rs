@@ -205,9 +205,9 @@ fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
 }
 
 /// Prints the error line of a failed command to standard error. Returns the exit code.
-pub(crate) fn finish(result: Result<(), Failure>) -> ExitCode {
+pub(crate) fn finish(result: Result<ExitCode, Failure>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             // Errors are ignored: standard error is closed.
             let _ = writeln!(io::stderr(), "{failure}");

@@ -23,7 +23,7 @@ const ROW: Row = Row { name: "", uses: &[], is_no_std: false, may_be_unsafe: fal
 pub(crate) const TESTKIT: &str = "linerate-testkit";
 
 /// All crates; a crate comes after those that it uses.
-pub(crate) const ARROW: [Row; 20] = [
+pub(crate) const ARROW: [Row; 21] = [
     Row {
         name: "linerate-units",
         is_no_std: true,
@@ -148,6 +148,13 @@ pub(crate) const ARROW: [Row; 20] = [
         ..ROW
     },
     Row {
+        name: "linerate-gateway",
+        uses: &["linerate-link"],
+        sentence: "gateway knows flows and the kernel's sockets that carry them on, and never \
+                   measurements, flags, terminals, or the inside of a connection",
+        ..ROW
+    },
+    Row {
         name: "linerate-tools",
         uses: &["linerate-ends"],
         sentence: "tools knows echo requests and the examination of this machine, and never \
@@ -156,7 +163,13 @@ pub(crate) const ARROW: [Row; 20] = [
     },
     Row {
         name: "linerate",
-        uses: &["linerate-measure", "linerate-report", "linerate-tools", "linerate-script"],
+        uses: &[
+            "linerate-measure",
+            "linerate-report",
+            "linerate-tools",
+            "linerate-script",
+            "linerate-gateway",
+        ],
         sentence: "cli knows commands, options and output, and never how anything is measured or \
                    sent",
         ..ROW

@@ -2,6 +2,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod dump;
+pub(crate) mod gateway;
 pub(crate) mod ping;
 pub(crate) mod report;
 pub(crate) mod script;
@@ -14,10 +15,14 @@ pub(crate) mod why;
 use crate::args::Command;
 use crate::interrupt::on_signals;
 use crate::output::Failure;
+use std::process::ExitCode;
 
 /// Executes a command. Commands that can stop in order get the interrupt.
-pub(crate) fn run(command: &Command) -> Result<(), Failure> {
+pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
     match command {
+        // It waits for signals itself, and ends with the exit code of its program.
+        Command::Gateway(args) => return gateway::run(args),
+        Command::GatewayInside(args) => gateway::run_inside(args),
         Command::Sweep(args) => sweep::run(args, &on_signals()?),
         Command::Why(args) => why::run(args, &on_signals()?),
         Command::Report(args) => report::run(args),
@@ -29,4 +34,5 @@ pub(crate) fn run(command: &Command) -> Result<(), Failure> {
         Command::Sim(args) => sim::run(args),
         Command::Doctor(args) => doctor::run(args, &on_signals()?),
     }
+    .map(|()| ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@
 mod doctor;
 mod dump;
 mod folder;
+mod gateway;
 mod help;
 mod network;
 mod ping;

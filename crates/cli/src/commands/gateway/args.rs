@@ -1,0 +1,130 @@
+//! The options of `linerate gateway`.
+
+use crate::amounts::some_time;
+use crate::own_host::cidr;
+use clap::{Args, ValueEnum};
+use linerate_units::Duration;
+use linerate_wire::Ipv4Cidr;
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate gateway -- curl http://example.org/   runs curl in a network of its own, as any user
+  linerate gateway --into 4711                   gives the network of process 4711 a way out
+  linerate gateway --unix net.sock               serves a virtual machine of QEMU, started with
+                               `-netdev stream,id=net,addr.type=unix,addr.path=net.sock`
+  linerate gateway --metrics 127.0.0.1:9100 -- ./server
+
+Clients see the gateway at --address, and its name server at the next address. A connection is \
+accepted when its far end has accepted, so a client sees the true reason of a failure. Ctrl-C lets \
+connections finish; a second one ends them. The exit code is that of COMMAND, or 0.";
+
+/// The answer to echo requests.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Echo {
+    /// None
+    Drop,
+    /// A reply in the name of the destination, which is not asked
+    Answer,
+    /// An error: communication is prohibited
+    Reject,
+}
+
+/// The options of `linerate gateway`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct GatewayArgs {
+    /// The link of the clients: a TUN device in the network namespace of this process
+    #[arg(long, value_name = "PID", conflicts_with_all = ["tun", "fd", "unix", "command"])]
+    pub(super) into: Option<u32>,
+
+    /// The link of the clients: an existing TUN device of this name
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["fd", "unix", "command"])]
+    pub(super) tun: Option<String>,
+
+    /// The link of the clients: a TUN device that the parent process has opened, as descriptor N
+    #[arg(long, value_name = "N", conflicts_with_all = ["unix", "command"])]
+    pub(super) fd: Option<i32>,
+
+    /// The link of the clients: Ethernet frames in QEMU's stream format, from the first program
+    /// that connects to a new Unix socket at PATH
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["command"])]
+    pub(super) unix: Option<PathBuf>,
+
+    /// The largest IP packet in bytes, 88 to 65535 [default: 65520 for a device that the command
+    /// creates, 1500 otherwise]
+    #[arg(long, value_name = "BYTES")]
+    pub(super) mtu: Option<usize>,
+
+    /// The address of the gateway, with the prefix length of the network of its clients
+    #[arg(long, value_name = "ADDR/LENGTH", value_parser = cidr, default_value = "10.0.2.2/24")]
+    pub(super) address: Ipv4Cidr,
+
+    /// The address of the client, if the command configures it [default: the 13th after --address]
+    #[arg(long, value_name = "ADDR")]
+    pub(super) client: Option<Ipv4Addr>,
+
+    /// The resolver to which queries to the gateway's name server are relayed [default: the first
+    /// of /etc/resolv.conf]
+    #[arg(long, value_name = "ADDR")]
+    pub(super) dns: Option<IpAddr>,
+
+    /// Relay flows to the address of the gateway to the loopback address of this machine
+    #[arg(long)]
+    pub(super) host_loopback: bool,
+
+    /// Refuse flows to a prefix, such as 169.254.0.0/16; can be repeated
+    #[arg(long, value_name = "ADDR/LENGTH", value_parser = prefix)]
+    pub(super) deny: Vec<(IpAddr, u8)>,
+
+    /// The answer to echo requests
+    #[arg(long, value_name = "POLICY", value_enum, default_value = "drop")]
+    pub(super) echo: Echo,
+
+    /// Serve metrics in the text format of Prometheus over HTTP at this address
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(super) metrics: Option<SocketAddr>,
+
+    /// Limit of flows
+    #[arg(long, value_name = "COUNT", default_value_t = 65_536)]
+    pub(super) flows: usize,
+
+    /// Seconds that connections have to finish after Ctrl-C
+    #[arg(long, value_name = "SECONDS", value_parser = some_time, default_value = "10")]
+    pub(super) drain: Duration,
+
+    /// The program to run in a network of its own, whose only way out is the gateway
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<OsString>,
+}
+
+/// The options of the process that opens the device inside a namespace.
+#[derive(Debug, Args)]
+pub(crate) struct InsideArgs {
+    /// The descriptor of the socket to the gateway
+    pub(super) socket: i32,
+    /// The process whose namespace is joined; 0 for none
+    pub(super) into: u32,
+    /// The MTU
+    pub(super) mtu: usize,
+    /// The address of the client
+    pub(super) client: Ipv4Addr,
+    /// The address of the gateway with its prefix length
+    #[arg(value_parser = cidr)]
+    pub(super) gateway: Ipv4Cidr,
+    /// The program to run
+    #[arg(last = true)]
+    pub(super) command: Vec<OsString>,
+}
+
+/// Parses a prefix of either family.
+fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
+    let parsed = text.split_once('/').and_then(|(address, length)| {
+        let address: IpAddr = address.parse().ok()?;
+        let length: u8 = length.parse().ok()?;
+        (length <= if address.is_ipv4() { 32 } else { 128 }).then_some((address, length))
+    });
+    parsed.ok_or_else(|| "write a prefix with its length, such as 169.254.0.0/16".to_owned())
+}

@@ -1,0 +1,168 @@
+//! `linerate gateway`: an egress gateway for a namespace, an inherited device or a virtual machine.
+
+mod args;
+mod inside;
+mod place;
+
+pub(crate) use args::{GatewayArgs, InsideArgs};
+pub(crate) use inside::run as run_inside;
+
+use crate::output::{Failure, print};
+use args::Echo;
+use linerate_gateway::{Gateway, GatewayConfig, GatewayCounters, GatewayError};
+use linerate_link::tap::TapError;
+use linerate_link::{Readiness, StreamLink, Tap, TapConfig, passing};
+use linerate_stack::{EchoPolicy, Link, Medium};
+use linerate_tcp::Config;
+use place::Child;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+/// Relays flows until the command inside ends, the link ends, or Ctrl-C.
+pub(crate) fn run(args: &GatewayArgs) -> Result<ExitCode, Failure> {
+    let config = config(args)?;
+    // Both signals write to the same pipe, so one wait covers them.
+    let (drain, signals) = UnixStream::pair().map_err(no_signals)?;
+    let register = || {
+        for signal in [SIGINT, SIGTERM] {
+            pipe::register(signal, signals.try_clone()?)?;
+        }
+        Ok(())
+    };
+    let invalid = |error: TapError| Failure::input(error.to_string());
+    if let Some(name) = &args.tun {
+        let mtu = args.mtu.unwrap_or(1_500);
+        let tap = TapConfig { name: name.clone(), medium: Medium::Ip, mtu, offloads: true };
+        let tap = Tap::open(&tap).map_err(invalid)?;
+        register().map_err(no_signals)?;
+        return relay(args, &config, tap, &drain, None);
+    }
+    if let Some(fd) = args.fd {
+        let device = passing::inherited(fd);
+        let device = device.map_err(|error| {
+            Failure::input(format!("descriptor {fd} cannot be used ({error}): pass a TUN device"))
+        })?;
+        let tap = Tap::from_fd(device, args.mtu.unwrap_or(1_500)).map_err(invalid)?;
+        register().map_err(no_signals)?;
+        return relay(args, &config, tap, &drain, None);
+    }
+    if let Some(path) = &args.unix {
+        let stream = place::first_client(path)?;
+        register().map_err(no_signals)?;
+        let link = StreamLink::new(stream, Medium::Ethernet, args.mtu.unwrap_or(1_500));
+        let link = link.map_err(|error| Failure::input(error.to_string()))?;
+        return relay(args, &config, link, &drain, None);
+    }
+    if args.command.is_empty() && args.into.is_none() {
+        return Err(Failure::input(
+            "no clients were named: give a command after `--`, or --into, --tun, --fd or --unix",
+        ));
+    }
+    let (tap, child) = match place::open_inside(args)? {
+        Ok(opened) => opened,
+        Err(code) => return Ok(code),
+    };
+    register().map_err(no_signals)?;
+    relay(args, &config, tap, &drain, child)
+}
+
+fn relay<L: Link + Readiness>(
+    args: &GatewayArgs,
+    config: &GatewayConfig,
+    link: L,
+    drain: &UnixStream,
+    child: Option<Child>,
+) -> Result<ExitCode, Failure> {
+    let mut gateway = Gateway::new(link, config, random()?).map_err(failed)?;
+    if let Some(address) = args.metrics {
+        let address = gateway.serve_metrics(address);
+        let address = address.map_err(|error| Failure::input(error.to_string()))?;
+        eprintln!("metrics at http://{address}/metrics");
+    }
+    let end = child.as_ref().map(Child::exit);
+    let relayed = gateway.run(drain.as_fd(), end);
+    let Some(child) = child else {
+        let counters = match relayed {
+            // Clients that leave a stream end it.
+            Err(GatewayError::Link(_)) if args.unix.is_some() => gateway.counters(),
+            relayed => relayed.map_err(failed)?,
+        };
+        print(&summary(&counters))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    drop(gateway);
+    relayed.map_err(failed)?;
+    child.wait()
+}
+
+fn config(args: &GatewayArgs) -> Result<GatewayConfig, Failure> {
+    let name_server = place::after(args.address, 1)?;
+    let dns = args.dns.or_else(resolver).map(|to| (name_server.into(), SocketAddr::new(to, 53)));
+    let defaults = GatewayConfig::default();
+    Ok(GatewayConfig {
+        address: args.address,
+        dns,
+        host_loopback: args.host_loopback,
+        denied: args.deny.clone(),
+        echo: match args.echo {
+            Echo::Drop => EchoPolicy::Drop,
+            Echo::Answer => EchoPolicy::Answer,
+            Echo::Reject => EchoPolicy::Reject,
+        },
+        flows: args.flows,
+        drain: args.drain,
+        tcp: Config { ..defaults.tcp },
+        ..defaults
+    })
+}
+
+/// Returns the first name server of this machine.
+fn resolver() -> Option<IpAddr> {
+    let text = fs::read_to_string("/etc/resolv.conf").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("nameserver")?.trim().parse().ok())
+}
+
+fn summary(counters: &GatewayCounters) -> String {
+    format!(
+        "{} connections and {} UDP flows relayed, {} refused, {} dropped; {} bytes up, {} down\n",
+        counters.tcp_accepted,
+        counters.udp_opened,
+        counters.refused,
+        counters.flows_dropped,
+        counters.tcp_bytes_up + counters.udp_bytes_up,
+        counters.tcp_bytes_down + counters.udp_bytes_down,
+    )
+}
+
+/// Draws the secrets of a host.
+fn random() -> Result<[u8; 32], Failure> {
+    let mut seed = [0; 32];
+    File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut seed)).map_err(
+        |error| Failure::running(format!("the system gives no random numbers ({error})")),
+    )?;
+    Ok(seed)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature that `map_err` requires")]
+fn no_signals(error: io::Error) -> Failure {
+    Failure::running(format!("signals cannot be handled ({error})"))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature that `map_err` requires")]
+fn failed(error: GatewayError) -> Failure {
+    Failure::running(error.to_string())
+}
+
+/// The interface that the command creates inside a namespace.
+const INTERFACE: &str = "lr0";
+
+/// Returns the client's default address: far from those of the gateway and its name server.
+fn client_of(args: &GatewayArgs) -> Result<Ipv4Addr, Failure> {
+    args.client.map_or_else(|| place::after(args.address, 13), Ok)
+}

@@ -1,0 +1,117 @@
+//! The places of clients: a namespace, or a virtual machine behind a Unix socket.
+
+use super::args::GatewayArgs;
+use super::client_of;
+use crate::output::Failure;
+use linerate_link::namespace::{Isolation, spawn};
+use linerate_link::{Tap, passing};
+use linerate_wire::Ipv4Cidr;
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::env;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, ExitStatus};
+
+/// The MTU of a device that the command creates: as large as GSO frames.
+const LARGE_MTU: usize = 65_520;
+
+/// The program inside the namespace.
+#[derive(Debug)]
+pub(super) struct Child {
+    process: std::process::Child,
+    exit: OwnedFd,
+}
+
+impl Child {
+    /// Returns a descriptor that is readable when the program has ended.
+    pub(super) fn exit(&self) -> BorrowedFd<'_> {
+        self.exit.as_fd()
+    }
+
+    /// Waits for the program, and returns its exit code as shells do.
+    pub(super) fn wait(mut self) -> Result<ExitCode, Failure> {
+        let status = self.process.wait().map_err(|error| cannot_wait(&error))?;
+        Ok(exit_code(status))
+    }
+}
+
+fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+fn cannot_wait(error: &io::Error) -> Failure {
+    Failure::running(format!("the program inside cannot be waited for ({error})"))
+}
+
+/// Opens a device inside the namespace of the clients, by a process that enters it and passes the
+/// device back. Returns the program that the process then becomes, if there is one; or the exit
+/// code of the process, if it has failed and printed its reason.
+pub(super) fn open_inside(
+    args: &GatewayArgs,
+) -> Result<Result<(Tap, Option<Child>), ExitCode>, Failure> {
+    let broken =
+        |error: io::Error| Failure::running(format!("no process can be started ({error})"));
+    let mtu = args.mtu.unwrap_or(LARGE_MTU);
+    let (ours, theirs) = UnixStream::pair().map_err(broken)?;
+    // The child inherits this descriptor. There is no other thread that could start a process.
+    fcntl_setfd(&theirs, FdFlags::empty()).map_err(|errno| broken(errno.into()))?;
+    let mut command = Command::new(env::current_exe().map_err(broken)?);
+    command.arg("gateway-inside").arg(theirs.as_raw_fd().to_string());
+    command.arg(args.into.unwrap_or(0).to_string()).arg(mtu.to_string());
+    command.arg(client_of(args)?.to_string()).arg(args.address.to_string());
+    command.arg("--").args(&args.command);
+    let process = if args.into.is_some() {
+        command.spawn().map_err(broken)?
+    } else {
+        let spawned = spawn(command, Isolation::UserAndNetwork);
+        spawned.map_err(|error| Failure::input(error.to_string()))?
+    };
+    drop(theirs);
+    let mut process = process;
+    let Ok(device) = passing::receive(&ours) else {
+        let status = process.wait().map_err(|error| cannot_wait(&error))?;
+        return Ok(Err(exit_code(status)));
+    };
+    let tap = Tap::from_fd(device, mtu).map_err(|error| Failure::input(error.to_string()))?;
+    if args.into.is_some() {
+        process.wait().map_err(|error| cannot_wait(&error))?;
+        return Ok(Ok((tap, None)));
+    }
+    let number = Pid::from_child(&process);
+    let exit =
+        pidfd_open(number, PidfdFlags::empty()).map_err(|errno| cannot_wait(&errno.into()))?;
+    Ok(Ok((tap, Some(Child { process, exit }))))
+}
+
+/// Waits for the first program that connects to a new socket at `path`.
+pub(super) fn first_client(path: &Path) -> Result<UnixStream, Failure> {
+    let cannot = |error: io::Error| {
+        Failure::input(format!(
+            "no socket can be at {} ({error}): choose another path, or remove the old one",
+            path.display()
+        ))
+    };
+    let listener = UnixListener::bind(path).map_err(cannot)?;
+    let stream = listener.accept().map_err(cannot);
+    // Nothing else can connect. The stream stays.
+    let _ = std::fs::remove_file(path);
+    Ok(stream?.0)
+}
+
+/// Returns the address that is `distance` after that of the gateway, in the network of its clients.
+pub(super) fn after(address: Ipv4Cidr, distance: u32) -> Result<Ipv4Addr, Failure> {
+    let next = Ipv4Addr::from_bits(address.address().to_bits().wrapping_add(distance));
+    if address.contains(next) && address.broadcast() != Some(next) {
+        return Ok(next);
+    }
+    Err(Failure::input(format!(
+        "{address} leaves no room for the clients' addresses: choose a larger network, such as \
+         10.0.2.2/24"
+    )))
+}

@@ -1,0 +1,33 @@
+//! A gateway on a TUN device that exists already:
+//!
+//! ```sh
+//! ip tuntap add mode tun user "$USER" name lr0 && ip addr add 10.0.2.15/24 dev lr0
+//! cargo run -p linerate-gateway --example tun_gateway -- lr0
+//! ```
+
+use linerate_gateway::{Gateway, GatewayConfig};
+use linerate_link::{Tap, TapConfig};
+use linerate_stack::{EchoPolicy, Medium};
+use std::error::Error;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let name = std::env::args().nth(1).ok_or("name a TUN device")?;
+    let tun = Tap::open(&TapConfig { name, medium: Medium::Ip, ..TapConfig::default() })?;
+    let config = GatewayConfig {
+        // Pings are answered here, in the name of their destination.
+        echo: EchoPolicy::Answer,
+        // Nothing inside may talk to the services of this machine's cloud.
+        denied: vec![("169.254.0.0".parse()?, 16)],
+        ..GatewayConfig::default()
+    };
+    let mut seed = [0; 32];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut seed)?;
+    let mut gateway = Gateway::new(tun, &config, seed)?;
+    let metrics = gateway.serve_metrics("127.0.0.1:0".parse()?)?;
+    eprintln!("metrics at http://{metrics}/; end the input to stop");
+    let counters = gateway.run(io::stdin().as_fd(), None)?;
+    eprintln!("{} connections, {} bytes up", counters.tcp_accepted, counters.tcp_bytes_up);
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! The flows of a gateway, and the kernel's sockets that carry them on.
+
+use linerate_stack::{DeferredHandle, TcpHandle, UdpHandle};
+use std::collections::BTreeMap;
+use std::net::{TcpStream, UdpSocket};
+
+/// The state of a relayed connection, as bits.
+pub(crate) mod bits {
+    /// The client has completed its handshake.
+    pub(crate) const OPEN: u8 = 1;
+    /// The socket may have something to read.
+    pub(crate) const CAN_READ: u8 = 2;
+    /// The socket may have room.
+    pub(crate) const CAN_WRITE: u8 = 4;
+    /// The far end has finished, so the end must be read.
+    pub(crate) const FAR_FINISHED: u8 = 8;
+    /// The client has finished, and the far end was told.
+    pub(crate) const UP_DONE: u8 = 16;
+    /// The far end has finished, and the client was told.
+    pub(crate) const DOWN_DONE: u8 = 32;
+    /// The flow is in the queue of those with more to do.
+    pub(crate) const QUEUED: u8 = 64;
+}
+
+/// One flow.
+#[derive(Debug)]
+pub(crate) enum Flow {
+    /// A deferred handshake, while the far end is being connected.
+    Connecting {
+        /// The socket that connects.
+        far: TcpStream,
+        /// The client's handshake.
+        deferred: DeferredHandle,
+    },
+    /// A connection.
+    Tcp {
+        /// The far end.
+        far: TcpStream,
+        /// The client.
+        client: TcpHandle,
+        /// See [`bits`].
+        state: u8,
+    },
+    /// Datagrams.
+    Udp {
+        /// The far end.
+        far: UdpSocket,
+        /// The client.
+        client: UdpHandle,
+    },
+}
+
+#[derive(Debug)]
+struct Slot {
+    generation: u32,
+    flow: Option<Flow>,
+}
+
+/// All flows, in slots that are reused.
+#[derive(Debug, Default)]
+pub(crate) struct Flows {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    pub(crate) by_deferred: BTreeMap<DeferredHandle, u32>,
+    pub(crate) by_tcp: BTreeMap<TcpHandle, u32>,
+    pub(crate) by_udp: BTreeMap<UdpHandle, u32>,
+}
+
+impl Flows {
+    pub(crate) const fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Returns the index and generation that the next flow will have.
+    pub(crate) fn reserve(&mut self) -> (u32, u32) {
+        if let Some(&index) = self.free.last() {
+            return (index, self.slots[index as usize].generation);
+        }
+        let index = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
+        self.slots.push(Slot { generation: 0, flow: None });
+        self.free.push(index);
+        (index, 0)
+    }
+
+    /// Adds a flow at the reserved place.
+    pub(crate) fn insert(&mut self, flow: Flow) -> u32 {
+        let (index, _) = self.reserve();
+        self.free.pop();
+        self.note(&flow, index);
+        self.slots[index as usize].flow = Some(flow);
+        index
+    }
+
+    fn note(&mut self, flow: &Flow, index: u32) {
+        match flow {
+            Flow::Connecting { deferred, .. } => drop(self.by_deferred.insert(*deferred, index)),
+            Flow::Tcp { client, .. } => drop(self.by_tcp.insert(*client, index)),
+            Flow::Udp { client, .. } => drop(self.by_udp.insert(*client, index)),
+        }
+    }
+
+    fn forget(&mut self, flow: &Flow) {
+        match flow {
+            Flow::Connecting { deferred, .. } => drop(self.by_deferred.remove(deferred)),
+            Flow::Tcp { client, .. } => drop(self.by_tcp.remove(client)),
+            Flow::Udp { client, .. } => drop(self.by_udp.remove(client)),
+        }
+    }
+
+    /// Replaces a flow by its next state, which `step` returns.
+    pub(crate) fn advance(&mut self, index: u32, step: impl FnOnce(Flow) -> Flow) {
+        let Some(slot) = self.slots.get_mut(index as usize) else { return };
+        if let Some(flow) = slot.flow.take() {
+            self.forget(&flow);
+            let flow = step(flow);
+            self.note(&flow, index);
+            self.slots[index as usize].flow = Some(flow);
+        }
+    }
+
+    /// Removes a flow.
+    pub(crate) fn remove(&mut self, index: u32) -> Option<Flow> {
+        let slot = self.slots.get_mut(index as usize)?;
+        let flow = slot.flow.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(index);
+        self.forget(&flow);
+        self.shrink();
+        Some(flow)
+    }
+
+    /// Returns memory after most flows have ended.
+    fn shrink(&mut self) {
+        if self.slots.len() == self.free.len() && self.slots.len() > 1_024 {
+            // Generations begin again: no event of an old flow is outstanding after the next wait,
+            // and those of this one find no flow.
+            (self.slots, self.free) = (Vec::new(), Vec::new());
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Flow> {
+        self.slots.get_mut(index as usize)?.flow.as_mut()
+    }
+
+    /// Is the flow at `index` that of this generation?
+    pub(crate) fn is_current(&self, index: u32, generation: u32) -> bool {
+        let slot = self.slots.get(index as usize);
+        slot.is_some_and(|slot| slot.generation == generation && slot.flow.is_some())
+    }
+
+    /// Returns the indices of all flows.
+    pub(crate) fn indices(&self) -> Vec<u32> {
+        let used = (0..).zip(&self.slots).filter(|(_, slot)| slot.flow.is_some());
+        used.map(|(index, _)| index).collect()
+    }
+}

@@ -1,0 +1,272 @@
+//! The gateway and its loop.
+
+use crate::config::GatewayConfig;
+use crate::error::{CLOCK, GatewayError};
+use crate::flows::{Flow, Flows};
+use crate::metrics::{GatewayCounters, Metrics};
+use crate::poller::{Poller, Token};
+use linerate_link::Readiness;
+use linerate_stack::{
+    Destinations, Event, ForwardEvent, ForwardOptions, Host, Limits, Link, ListenOptions, Opening,
+    Rejection, Route, Stack, StackConfig, TcpHandle, Turn, UdpEvent, Verdict,
+};
+use linerate_units::{Clock, Instant};
+use linerate_wire::Ipv4Cidr;
+use rustix::event::epoll::EventFlags;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Descriptors of the process that are not of flows.
+const OTHER_FILES: u64 = 64;
+/// New flows that one turn begins, while it has nothing else to do.
+const NEW_FLOWS: usize = 64;
+/// New flows that one turn begins while connections have data: a flood of them must not take the
+/// time of others. The rest waits in the host, which limits it.
+const NEW_FLOWS_BESIDE_DATA: usize = 2;
+/// Turns in which a stopped gateway sends its last packets.
+const LAST_TURNS: usize = 64;
+
+/// A gateway between a link and the kernel's network.
+#[derive(Debug)]
+pub struct Gateway<L> {
+    pub(crate) host: Host<L>,
+    pub(crate) poller: Poller,
+    pub(crate) flows: Flows,
+    /// Connections with more to do than their share.
+    pub(crate) again: VecDeque<u32>,
+    /// UDP flows with more to do than their share.
+    pub(crate) again_udp: VecDeque<u32>,
+    pub(crate) counters: GatewayCounters,
+    pub(crate) metrics: Option<Metrics>,
+    /// Limit of flows.
+    pub(crate) limit: usize,
+    /// Room for the largest datagram.
+    pub(crate) datagram: Box<[u8]>,
+    /// The connections that were accepted last, the oldest first. Their handshakes may be
+    /// incomplete. Invariant: at most `HALF_OPEN`.
+    pub(crate) half_open: VecDeque<TcpHandle>,
+    /// Relayed bytes of connections until the last turn.
+    moved: u64,
+    /// May there be new flows that the last turn has not begun?
+    has_new_flows: bool,
+    config: GatewayConfig,
+    /// Are new flows rejected? Shared with the hook.
+    is_draining: Arc<AtomicBool>,
+}
+
+impl<L: Link + Readiness> Gateway<L> {
+    /// Creates a gateway on a link. `seed` is drawn from the system; the same seed gives the same
+    /// sequence numbers.
+    ///
+    /// The limit of open files is raised as far as the process may, because each flow needs one.
+    ///
+    /// # Errors
+    /// [`GatewayError`].
+    pub fn new(link: L, config: &GatewayConfig, seed: [u8; 32]) -> Result<Self, GatewayError> {
+        let limit = usize::try_from(raise_file_limit().saturating_sub(OTHER_FILES))
+            .unwrap_or(usize::MAX)
+            .min(config.flows)
+            .max(1);
+        let udp_flows = config.udp_flows.min(limit.div_ceil(2));
+        let everywhere = Ipv4Cidr::new(Ipv4Addr::UNSPECIFIED, 0);
+        let stack_config = StackConfig {
+            routes: everywhere.map(Route::direct).into_iter().collect(),
+            tcp: config.tcp,
+            limits: Limits {
+                sockets: limit.saturating_mul(2).saturating_add(16_384),
+                deferred: limit.min(Limits::default().deferred),
+                udp_flows,
+                buffer_bytes: config.buffer_bytes,
+                ..Limits::default()
+            },
+            ..StackConfig::new(config.mac, config.address)
+        };
+        let mut stack = Stack::new(stack_config, seed);
+        let is_draining = Arc::new(AtomicBool::new(false));
+        let options = ForwardOptions {
+            listen: ListenOptions { config: Some(config.tcp), ..ListenOptions::default() },
+            echo: config.echo,
+            ..ForwardOptions::default()
+        };
+        let draining = Arc::clone(&is_draining);
+        stack.forward(Destinations::EVERYTHING, &options, move |_: &Opening| {
+            if draining.load(Ordering::Relaxed) {
+                Verdict::Reject(Rejection::Reset)
+            } else {
+                Verdict::Defer
+            }
+        })?;
+        let poller = Poller::new(&link)?;
+        Ok(Self {
+            host: Host::new(stack, link),
+            poller,
+            flows: Flows::default(),
+            again: VecDeque::new(),
+            again_udp: VecDeque::new(),
+            counters: GatewayCounters::default(),
+            metrics: None,
+            limit,
+            datagram: vec![0; 65_535].into(),
+            half_open: VecDeque::new(),
+            moved: 0,
+            has_new_flows: false,
+            config: config.clone(),
+            is_draining,
+        })
+    }
+
+    pub(crate) const fn stack(&mut self) -> &mut Stack {
+        self.host.stack_mut()
+    }
+
+    /// Relays flows until `drain` or `end` becomes readable. After `drain`, new flows are rejected,
+    /// and connections have the configured time to end; the rest is reset.
+    ///
+    /// # Errors
+    /// [`GatewayError`] if the link fails.
+    pub fn run(
+        &mut self,
+        drain: BorrowedFd<'_>,
+        end: Option<BorrowedFd<'_>>,
+    ) -> Result<GatewayCounters, GatewayError> {
+        self.poller.add(drain, Token::Drain, EventFlags::IN)?;
+        if let Some(end) = end {
+            self.poller.add(end, Token::End, EventFlags::IN)?;
+        }
+        let result = self.relay(drain);
+        self.poller.remove(drain);
+        if let Some(end) = end {
+            self.poller.remove(end);
+        }
+        result?;
+        self.end_all_tcp();
+        // The packets of the end may be lost like any others, so errors of the link do not matter.
+        for _ in 0..LAST_TURNS {
+            if !self.host.stack().wants_transmit() || self.host.turn(CLOCK.now()).is_err() {
+                break;
+            }
+        }
+        Ok(self.counters)
+    }
+
+    fn relay(&mut self, drain: BorrowedFd<'_>) -> Result<(), GatewayError> {
+        let mut deadline = Instant::NEVER;
+        loop {
+            let turn = self.host.turn(CLOCK.now())?;
+            self.serve();
+            self.pump_queued();
+            self.receive_queued();
+            let is_drained = self.flows.by_tcp.is_empty() && self.flows.by_deferred.is_empty();
+            if deadline != Instant::NEVER && (is_drained || CLOCK.now() >= deadline) {
+                return Ok(());
+            }
+            if self.wait(&turn, deadline)? {
+                return Ok(());
+            }
+            if deadline == Instant::NEVER && self.is_draining.load(Ordering::Relaxed) {
+                self.poller.remove(drain);
+                deadline = CLOCK.now() + self.config.drain;
+            }
+        }
+    }
+
+    /// Waits for the next event, and handles those of sockets. Returns whether the end was
+    /// requested.
+    fn wait(&mut self, turn: &Turn, deadline: Instant) -> Result<bool, GatewayError> {
+        let stack = self.host.stack();
+        let is_busy = turn.more
+            || stack.wants_turn_since(turn)
+            || self.has_new_flows
+            || !self.again.is_empty()
+            || !self.again_udp.is_empty();
+        let next = turn.next.min(stack.poll_timeout()).min(deadline);
+        self.poller.wait(self.host.link_mut(), next, !is_busy)?;
+        let ready = std::mem::take(&mut self.poller.ready);
+        let mut is_over = false;
+        for event in &ready {
+            match event.token {
+                Token::Link => {}
+                Token::Drain => self.is_draining.store(true, Ordering::Relaxed),
+                Token::End => is_over = true,
+                Token::Metrics => self.answer_metrics(),
+                Token::Flow(index, generation) => {
+                    if self.flows.is_current(index, generation) {
+                        self.handle_far(index, event.flags);
+                    }
+                }
+            }
+        }
+        self.poller.ready = ready;
+        Ok(is_over)
+    }
+
+    fn handle_far(&mut self, index: u32, flags: EventFlags) {
+        if matches!(self.flows.get_mut(index), Some(Flow::Udp { .. })) {
+            self.handle_far_udp(index);
+        } else {
+            self.handle_far_tcp(index, flags);
+        }
+    }
+
+    /// Handles the events of the host.
+    fn serve(&mut self) {
+        let moved = self.counters.tcp_bytes_up + self.counters.tcp_bytes_down;
+        let has_data = std::mem::replace(&mut self.moved, moved) != moved;
+        let mut left = if has_data { NEW_FLOWS_BESIDE_DATA } else { NEW_FLOWS };
+        self.has_new_flows = false;
+        while let Some(event) = self.stack().poll_forward() {
+            left -= usize::from(matches!(
+                event,
+                ForwardEvent::Deferred(..) | ForwardEvent::Datagrams(..)
+            ));
+            self.has_new_flows = left == 0;
+            match event {
+                ForwardEvent::Deferred(deferred, opening) => self.begin_tcp(deferred, &opening),
+                ForwardEvent::Cancelled(deferred) => self.cancel_tcp(deferred),
+                ForwardEvent::Datagrams(client, opening) => self.begin_udp(client, &opening),
+                ForwardEvent::Expired(client) => self.expire_udp(client),
+                _ => {}
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        while let Some(event) = self.stack().poll_event() {
+            match event {
+                Event::Tcp(client, event) => self.handle_client_tcp(client, event),
+                Event::Udp(client, UdpEvent::Readable) => self.handle_client_udp(client),
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the address to which a flow is relayed. `None` if it is refused.
+    pub(crate) fn route_of(&self, destination: SocketAddr) -> Option<SocketAddr> {
+        let config = &self.config;
+        if let Some((name_server, resolver)) = config.dns
+            && destination == SocketAddr::new(name_server, 53)
+        {
+            return Some(resolver);
+        }
+        if destination.ip() == IpAddr::V4(config.address.address()) {
+            let loopback = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), destination.port());
+            return config.host_loopback.then_some(loopback);
+        }
+        let is_denied = config.denied.iter().any(|&(address, length)| {
+            Destinations::prefix(address, length).is_some_and(|set| set.contains(destination))
+        });
+        (!is_denied).then_some(destination)
+    }
+}
+
+/// Raises the limit of open files as far as allowed, and returns it.
+fn raise_file_limit() -> u64 {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: maximum, maximum };
+    let limit = if setrlimit(Resource::Nofile, raised).is_ok() { maximum } else { current };
+    limit.unwrap_or(u64::MAX)
+}

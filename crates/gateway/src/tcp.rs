@@ -1,0 +1,366 @@
+//! The relay of connections.
+
+use crate::error::CLOCK;
+use crate::flows::{Flow, bits};
+use crate::gateway::Gateway;
+use crate::poller::Token;
+use linerate_link::Readiness;
+use linerate_stack::{DeferredHandle, Error, Link, Opening, Rejection, TcpHandle};
+use linerate_tcp::Event;
+use linerate_units::{Clock, Instant};
+use linerate_wire::Unreachable;
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// Bytes that one flow may move in each direction before others have their turn.
+const SHARE: usize = 1 << 20;
+/// Bytes that are read from a socket at once, if the send buffer has the room.
+const PIECE: usize = 256 << 10;
+
+/// Limit of connections that were accepted last and may be half open: a further one replaces the
+/// oldest, if its client has not answered. An honest one does within a round trip (RFC 4987 §3.4).
+const HALF_OPEN: usize = 4_096;
+
+/// The reason why a relayed connection ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// The client reset its connection, or vanished.
+    OfClient,
+    /// The far end reset its connection, or vanished.
+    OfFar,
+    /// Both ends have finished.
+    Done,
+}
+
+impl<L: Link + Readiness> Gateway<L> {
+    /// Connects the far end of a deferred handshake.
+    pub(crate) fn begin_tcp(&mut self, deferred: DeferredHandle, opening: &Opening) {
+        let now = CLOCK.now();
+        let Some(destination) = self.route_of(opening.destination) else {
+            self.counters.refused += 1;
+            let _ = self.stack().forward_reject(now, deferred, Rejection::Reset);
+            return;
+        };
+        if self.flows.len() >= self.limit {
+            self.counters.flows_dropped += 1;
+            let _ = self.stack().forward_drop(deferred);
+            return;
+        }
+        let (index, generation) = self.flows.reserve();
+        let begun = open_socket(destination, SocketType::STREAM).and_then(|far| {
+            sockopt::set_tcp_nodelay(&far, true)?;
+            match connect(&far, &destination) {
+                Ok(()) | Err(Errno::INPROGRESS) => Ok(TcpStream::from(far)),
+                Err(errno) => Err(errno),
+            }
+        });
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        match begun {
+            Ok(far) if self.poller.add(&far, Token::Flow(index, generation), flags).is_ok() => {
+                self.flows.insert(Flow::Connecting { far, deferred });
+            }
+            Ok(_) => self.refuse(now, deferred, Errno::NOMEM),
+            Err(errno) => self.refuse(now, deferred, errno),
+        }
+    }
+
+    /// Tells the client why its far end cannot be connected.
+    fn refuse(&mut self, now: Instant, deferred: DeferredHandle, errno: Errno) {
+        let rejection = match errno {
+            Errno::CONNREFUSED | Errno::CONNRESET => Rejection::Reset,
+            Errno::NETUNREACH => Rejection::Unreachable(Unreachable::Net),
+            Errno::HOSTUNREACH => Rejection::Unreachable(Unreachable::Host),
+            Errno::ACCESS | Errno::PERM => Rejection::Unreachable(Unreachable::Prohibited),
+            // The client repeats its SYN, or has given up.
+            _ => {
+                self.counters.flows_dropped += 1;
+                let _ = self.stack().forward_drop(deferred);
+                return;
+            }
+        };
+        self.counters.refused += 1;
+        let _ = self.stack().forward_reject(now, deferred, rejection);
+    }
+
+    /// Handles an event of the socket of a connection.
+    pub(crate) fn handle_far_tcp(&mut self, index: u32, flags: EventFlags) {
+        match self.flows.get_mut(index) {
+            Some(Flow::Connecting { far, deferred }) => {
+                let errors = EventFlags::ERR | EventFlags::HUP;
+                if !flags.intersects(EventFlags::OUT | errors) {
+                    return;
+                }
+                let result = sockopt::socket_error(far.as_fd());
+                let deferred = *deferred;
+                self.finish_connecting(index, deferred, result.and_then(|result| result));
+            }
+            Some(Flow::Tcp { state, .. }) => {
+                let ends = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
+                if flags.intersects(EventFlags::IN | ends) {
+                    *state |= bits::CAN_READ;
+                }
+                if flags.intersects(ends) {
+                    *state |= bits::FAR_FINISHED;
+                }
+                if flags.intersects(EventFlags::OUT | EventFlags::ERR) {
+                    *state |= bits::CAN_WRITE;
+                }
+                self.pump(index);
+            }
+            Some(Flow::Udp { .. }) | None => {}
+        }
+    }
+
+    fn finish_connecting(
+        &mut self,
+        index: u32,
+        deferred: DeferredHandle,
+        result: Result<(), Errno>,
+    ) {
+        let now = CLOCK.now();
+        if let Err(errno) = result {
+            self.flows.remove(index);
+            return self.refuse(now, deferred, errno);
+        }
+        match self.stack().forward_accept(now, deferred) {
+            Ok(client) => {
+                self.counters.tcp_accepted += 1;
+                let state = bits::CAN_READ | bits::CAN_WRITE;
+                self.flows.advance(index, |flow| match flow {
+                    Flow::Connecting { far, .. } => Flow::Tcp { far, client, state },
+                    other => other,
+                });
+                self.limit_half_open(client);
+            }
+            Err(_) => {
+                self.counters.flows_dropped += 1;
+                self.end_far(index);
+            }
+        }
+    }
+
+    /// Notes a connection whose handshake is incomplete.
+    fn limit_half_open(&mut self, client: TcpHandle) {
+        if self.half_open.len() >= HALF_OPEN
+            && let Some(oldest) = self.half_open.pop_front()
+            && let Some(&index) = self.flows.by_tcp.get(&oldest)
+            && let Some(Flow::Tcp { state, .. }) = self.flows.get_mut(index)
+            && *state & bits::OPEN == 0
+        {
+            self.counters.half_open_recycled += 1;
+            self.end_far(index);
+            let _ = self.stack().tcp_abort(CLOCK.now(), oldest);
+        }
+        self.half_open.push_back(client);
+    }
+
+    /// Handles an event of a client's connection.
+    pub(crate) fn handle_client_tcp(&mut self, client: TcpHandle, event: Event) {
+        let Some(&index) = self.flows.by_tcp.get(&client) else { return };
+        if event == Event::Connected
+            && let Some(Flow::Tcp { state, .. }) = self.flows.get_mut(index)
+        {
+            *state |= bits::OPEN;
+        }
+        self.pump(index);
+        if event == Event::Closed && self.flows.by_tcp.contains_key(&client) {
+            let failed = self.stack().tcp(client).is_none_or(|tcp| tcp.error().is_some());
+            self.end_tcp(index, if failed { End::OfClient } else { End::Done });
+        }
+    }
+
+    /// Ends a flow whose client needs no answer any more.
+    pub(crate) fn cancel_tcp(&mut self, deferred: DeferredHandle) {
+        if let Some(&index) = self.flows.by_deferred.get(&deferred) {
+            self.end_far(index);
+        }
+    }
+
+    /// Removes a flow, and resets its far end.
+    fn end_far(&mut self, index: u32) {
+        if let Some(Flow::Connecting { far, .. } | Flow::Tcp { far, .. }) = self.flows.remove(index)
+        {
+            let _ = sockopt::set_socket_linger(&far, Some(Duration::ZERO));
+        }
+    }
+
+    /// Moves the data of a connection in both directions.
+    pub(crate) fn pump(&mut self, index: u32) {
+        let now = CLOCK.now();
+        let Some(Flow::Tcp { far, client, state }) = self.flows.get_mut(index) else { return };
+        if *state & bits::OPEN == 0 {
+            return;
+        }
+        let stack = self.host.stack_mut();
+        let up = pump_up(stack, now, *client, far, state);
+        let down = pump_down(stack, now, *client, far, state);
+        let (moved_up, up) = up;
+        let (moved_down, down) = down;
+        let has_more = moved_up >= SHARE || moved_down >= SHARE;
+        if has_more && *state & bits::QUEUED == 0 {
+            *state |= bits::QUEUED;
+            self.again.push_back(index);
+        }
+        let is_done = *state & bits::UP_DONE != 0 && *state & bits::DOWN_DONE != 0;
+        self.counters.tcp_bytes_up += moved_up as u64;
+        self.counters.tcp_bytes_down += moved_down as u64;
+        if let Some(end) = up.or(down).or_else(|| is_done.then_some(End::Done)) {
+            self.end_tcp(index, end);
+        }
+    }
+
+    /// Pumps the flows that had more to do than their share.
+    pub(crate) fn pump_queued(&mut self) {
+        for _ in 0..self.again.len() {
+            let Some(index) = self.again.pop_front() else { break };
+            if let Some(Flow::Tcp { state, .. }) = self.flows.get_mut(index) {
+                *state &= !bits::QUEUED;
+                self.pump(index);
+            }
+        }
+    }
+
+    fn end_tcp(&mut self, index: u32, end: End) {
+        let now = CLOCK.now();
+        let Some(Flow::Tcp { client, .. }) = self.flows.get_mut(index) else { return };
+        let client = *client;
+        let _ = match end {
+            End::OfClient => {
+                self.counters.tcp_reset += 1;
+                self.end_far(index);
+                self.stack().tcp_close(now, client)
+            }
+            End::OfFar => {
+                self.counters.tcp_reset += 1;
+                self.flows.remove(index);
+                self.stack().tcp_abort(now, client)
+            }
+            End::Done => {
+                self.counters.tcp_closed += 1;
+                self.flows.remove(index);
+                self.stack().tcp_close(now, client)
+            }
+        };
+    }
+
+    /// Rejects or resets all flows.
+    pub(crate) fn end_all_tcp(&mut self) {
+        let now = CLOCK.now();
+        for index in self.flows.indices() {
+            match self.flows.get_mut(index) {
+                Some(Flow::Connecting { deferred, .. }) => {
+                    let deferred = *deferred;
+                    self.end_far(index);
+                    let _ = self.stack().forward_reject(now, deferred, Rejection::Reset);
+                }
+                Some(Flow::Tcp { client, .. }) => {
+                    let client = *client;
+                    self.end_far(index);
+                    let _ = self.stack().tcp_abort(now, client);
+                }
+                Some(Flow::Udp { .. }) | None => {}
+            }
+        }
+    }
+}
+
+/// Moves data from the client to the far end. Returns the number of bytes.
+fn pump_up(
+    stack: &mut linerate_stack::Stack,
+    now: Instant,
+    client: TcpHandle,
+    mut far: &TcpStream,
+    state: &mut u8,
+) -> (usize, Option<End>) {
+    let mut moved = 0;
+    while *state & (bits::UP_DONE | bits::CAN_WRITE) == bits::CAN_WRITE && moved < SHARE {
+        let (mut is_end, mut result) = (false, Ok(0));
+        let read = stack.tcp_read_with(now, client, |data| {
+            is_end = data.is_empty();
+            if !is_end {
+                result = far.write(data);
+                if result.as_ref().is_ok_and(|&written| written < data.len()) {
+                    *state &= !bits::CAN_WRITE;
+                }
+            }
+            result.as_ref().map_or(0, |&written| written)
+        });
+        match read {
+            Ok(_) if is_end => {
+                *state |= bits::UP_DONE;
+                // This fails only if the far end has reset the connection, which reading reports.
+                let _ = far.shutdown(Shutdown::Write);
+            }
+            Ok(count) => moved += count,
+            Err(Error::WouldBlock) => break,
+            Err(_) => return (moved, Some(End::OfClient)),
+        }
+        match result {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => *state &= !bits::CAN_WRITE,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return (moved, Some(End::OfFar)),
+        }
+    }
+    (moved, None)
+}
+
+/// Moves data from the far end to the client. Returns the number of bytes.
+fn pump_down(
+    stack: &mut linerate_stack::Stack,
+    now: Instant,
+    client: TcpHandle,
+    mut far: &TcpStream,
+    state: &mut u8,
+) -> (usize, Option<End>) {
+    let mut moved = 0;
+    while *state & (bits::DOWN_DONE | bits::CAN_READ) == bits::CAN_READ && moved < SHARE {
+        // `None` if there was no room.
+        let mut result = None;
+        let written = stack.tcp_write_with(now, client, PIECE, |room| {
+            let read = far.read(room);
+            if read.as_ref().is_ok_and(|&read| read < room.len())
+                && *state & bits::FAR_FINISHED == 0
+            {
+                // The socket is empty, and whatever comes causes another event.
+                *state &= !bits::CAN_READ;
+            }
+            let count = read.as_ref().map_or(0, |&read| read);
+            result = Some(read);
+            count
+        });
+        match written {
+            Ok(count) => moved += count,
+            Err(_) => return (moved, Some(End::OfClient)),
+        }
+        match result {
+            None => break,
+            Some(Ok(0)) => {
+                *state |= bits::DOWN_DONE;
+                let _ = stack.tcp_shutdown_write(now, client);
+            }
+            Some(Ok(_)) => {}
+            Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                *state &= !bits::CAN_READ;
+            }
+            Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Some(Err(_)) => return (moved, Some(End::OfFar)),
+        }
+    }
+    (moved, None)
+}
+
+/// Opens a socket of the kernel for a destination.
+pub(crate) fn open_socket(
+    destination: SocketAddr,
+    kind: SocketType,
+) -> Result<std::os::fd::OwnedFd, Errno> {
+    let family = if destination.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let protocol = if kind == SocketType::STREAM { ipproto::TCP } else { ipproto::UDP };
+    socket_with(family, kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, Some(protocol))
+}

@@ -1,0 +1,134 @@
+//! The relay of datagrams.
+
+use crate::error::CLOCK;
+use crate::flows::Flow;
+use crate::gateway::Gateway;
+use crate::poller::Token;
+use crate::tcp::open_socket;
+use linerate_link::Readiness;
+use linerate_stack::{Error, Link, Opening, UdpHandle};
+use linerate_units::Clock;
+use linerate_wire::Unreachable;
+use rustix::event::epoll::EventFlags;
+use rustix::net::{SocketType, connect};
+use std::io;
+use std::net::UdpSocket;
+
+/// Datagrams that a flow may receive before others have their turn.
+const SHARE: usize = 64;
+
+impl<L: Link + Readiness> Gateway<L> {
+    /// Opens the socket of a UDP flow.
+    pub(crate) fn begin_udp(&mut self, client: UdpHandle, opening: &Opening) {
+        let Some(destination) = self.route_of(opening.destination) else {
+            self.counters.refused += 1;
+            return self.refuse_udp(client, Unreachable::Port);
+        };
+        if self.flows.len() >= self.limit {
+            self.counters.flows_dropped += 1;
+            let _ = self.stack().udp_close(client);
+            return;
+        }
+        let (index, generation) = self.flows.reserve();
+        let begun = open_socket(destination, SocketType::DGRAM).and_then(|far| {
+            connect(&far, &destination)?;
+            Ok(UdpSocket::from(far))
+        });
+        match begun {
+            Ok(far) => {
+                let token = Token::Flow(index, generation);
+                let flags = EventFlags::IN | EventFlags::ET;
+                if self.poller.add(&far, token, flags).is_err() {
+                    self.counters.flows_dropped += 1;
+                    let _ = self.stack().udp_close(client);
+                    return;
+                }
+                self.flows.insert(Flow::Udp { far, client });
+                self.counters.udp_opened += 1;
+                self.send_datagrams(index);
+            }
+            Err(rustix::io::Errno::NETUNREACH) => self.refuse_udp(client, Unreachable::Net),
+            Err(rustix::io::Errno::HOSTUNREACH) => self.refuse_udp(client, Unreachable::Host),
+            Err(_) => {
+                self.counters.flows_dropped += 1;
+                let _ = self.stack().udp_close(client);
+            }
+        }
+    }
+
+    /// Reports an unreachable destination, and ends the flow.
+    fn refuse_udp(&mut self, client: UdpHandle, error: Unreachable) {
+        let _ = self.stack().forward_unreachable(CLOCK.now(), client, error);
+        let _ = self.stack().udp_close(client);
+    }
+
+    /// Handles datagrams from a client.
+    pub(crate) fn handle_client_udp(&mut self, client: UdpHandle) {
+        if let Some(&index) = self.flows.by_udp.get(&client) {
+            self.send_datagrams(index);
+        }
+    }
+
+    fn send_datagrams(&mut self, index: u32) {
+        let Some(Flow::Udp { far, client }) = self.flows.get_mut(index) else { return };
+        let (client, stack) = (*client, self.host.stack_mut());
+        let mut is_refused = false;
+        while let Ok((length, _)) = stack.udp_receive_from(client, &mut self.datagram) {
+            match far.send(&self.datagram[..length]) {
+                Ok(_) => self.counters.udp_bytes_up += length as u64,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    // The error is of an earlier datagram. This one has not been sent.
+                    is_refused = true;
+                    let sent = far.send(&self.datagram[..length]).is_ok();
+                    self.counters.datagrams_dropped += u64::from(!sent);
+                }
+                Err(_) => self.counters.datagrams_dropped += 1,
+            }
+        }
+        if is_refused {
+            let now = CLOCK.now();
+            let _ = self.stack().forward_unreachable(now, client, Unreachable::Port);
+        }
+    }
+
+    /// Handles an event of the socket of a UDP flow.
+    pub(crate) fn handle_far_udp(&mut self, index: u32) {
+        let now = CLOCK.now();
+        let Some(Flow::Udp { far, client }) = self.flows.get_mut(index) else { return };
+        let (client, stack) = (*client, self.host.stack_mut());
+        for _ in 0..SHARE {
+            match far.recv(&mut self.datagram) {
+                Ok(length) => match stack.udp_send(now, client, &self.datagram[..length]) {
+                    Ok(()) => self.counters.udp_bytes_down += length as u64,
+                    Err(Error::Closed) => {
+                        self.flows.remove(index);
+                        return;
+                    }
+                    // Too long for the link, or more than its queue holds.
+                    Err(_) => self.counters.datagrams_dropped += 1,
+                },
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    let _ = stack.forward_unreachable(now, client, Unreachable::Port);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+        }
+        self.again_udp.push_back(index);
+    }
+
+    /// Serves the flows that had more datagrams than their share.
+    pub(crate) fn receive_queued(&mut self) {
+        for _ in 0..self.again_udp.len() {
+            let Some(index) = self.again_udp.pop_front() else { break };
+            self.handle_far_udp(index);
+        }
+    }
+
+    /// Ends a flow that the host has closed.
+    pub(crate) fn expire_udp(&mut self, client: UdpHandle) {
+        if let Some(&index) = self.flows.by_udp.get(&client) {
+            self.flows.remove(index);
+        }
+    }
+}
