@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_missing_device_is_explained() {
         let spec = LinkSpec::Tap("no-such-device".to_owned());
-        let error = AnyLink::open(&spec, Ipv4Addr::new(10, 0, 0, 1), true).unwrap_err();
+        let error = AnyLink::open(&spec, [10, 0, 0, 1], true).unwrap_err();
         assert!(
             error.to_string().contains("ip tuntap add mode tap name no-such-device"),
             "{error}"

@@ -169,7 +169,7 @@ fn error_v6(error: IcmpError) -> Option<Icmpv6Error> {
         IcmpError::TimeExceeded(TimeExceeded::Transit) => Icmpv6Error::HopLimitExceeded,
         IcmpError::TimeExceeded(TimeExceeded::Reassembly) => Icmpv6Error::ReassemblyTimeExceeded,
         IcmpError::ParameterProblem { .. } => {
-            Icmpv6Error::ParameterProblem { problem: Icmpv6Problem::Field, pointer: 0 }
+            Icmpv6Error::ParameterProblem { problem: Icmpv6Problem::HeaderField, pointer: 0 }
         }
         _ => return None,
     })

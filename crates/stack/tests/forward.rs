@@ -135,8 +135,8 @@ fn an_accepted_flow_is_a_socket_with_the_original_destination() {
     assert_eq!(net.gateway.poll_forward(), None);
     let Some(Event::Incoming(listener)) = net.gateway.poll_event() else { panic!() };
     let (server, peer) = net.gateway.tcp_accept(listener).unwrap();
-    assert_eq!(*peer.ip(), CLIENT);
-    assert_eq!(net.gateway.tcp_local_addr(server), Ok(FAR));
+    assert_eq!(peer.ip(), CLIENT);
+    assert_eq!(net.gateway.tcp_local_addr(server), Ok(FAR.into()));
     net.client.tcp_write(net.now, client, b"to any address").unwrap();
     net.carry();
     let mut data = [0; 32];
@@ -157,7 +157,7 @@ fn a_deferred_handshake_is_answered_when_the_application_decides() {
     net.carry();
     assert!(events(&mut net.gateway).contains(&Event::Tcp(server, TcpEvent::Connected)));
     assert!(events(&mut net.client).contains(&Event::Tcp(client, TcpEvent::Connected)));
-    assert_eq!(net.gateway.tcp_local_addr(server), Ok(FAR));
+    assert_eq!(net.gateway.tcp_local_addr(server), Ok(FAR.into()));
     assert_eq!(net.gateway.forward_accept(net.now, handle), Err(Error::Closed));
     assert_eq!(net.gateway.forward_statistics().deferred, 0);
     net.gateway.tcp_write(net.now, server, b"hello").unwrap();
@@ -332,15 +332,15 @@ fn udp_flows_are_sockets_and_answers_come_from_the_destination() {
     let flow = net.udp_flow();
     assert_eq!(net.gateway.poll_forward(), None, "the second datagram belongs to the flow");
     assert_eq!(net.gateway.poll_event(), Some(Event::Udp(flow, UdpEvent::Readable)));
-    assert_eq!(net.gateway.udp_local_addr(flow), Ok(FAR));
+    assert_eq!(net.gateway.udp_local_addr(flow), Ok(FAR.into()));
     let mut data = [0; 8];
     let source = SocketAddrV4::new(CLIENT, 5);
     for _ in 0..2 {
-        assert_eq!(net.gateway.udp_receive_from(flow, &mut data), Ok((3, source)));
+        assert_eq!(net.gateway.udp_receive_from(flow, &mut data), Ok((3, source.into())));
     }
     net.gateway.udp_send(net.now, flow, b"answer").unwrap();
     net.carry();
-    assert_eq!(net.client.udp_receive_from(client, &mut data), Ok((6, FAR)));
+    assert_eq!(net.client.udp_receive_from(client, &mut data), Ok((6, FAR.into())));
     assert!(net.gateway.udp_connect(net.now, flow, source).is_err());
 }
 

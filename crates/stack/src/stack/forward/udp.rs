@@ -199,7 +199,7 @@ impl Stack {
     }
 }
 
-const fn opening(local: SocketAddr, remote: SocketAddr) -> Opening {
+fn opening(local: SocketAddr, remote: SocketAddr) -> Opening {
     Opening {
         transport: Transport::Udp,
         source: remote,

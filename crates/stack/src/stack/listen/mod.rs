@@ -26,7 +26,7 @@ use crate::tcp::listen::Listener;
 use crate::tcp::listen::fast_open::{Admission, Pending};
 use crate::tcp::{ConfigChoice, Owner};
 use alloc::boxed::Box;
-use core::net::SocketAddr;
+use core::net::{Ipv4Addr, SocketAddr};
 use linerate_tcp::{Config, Events, Open};
 use linerate_units::Instant;
 use linerate_wire::Segment;
@@ -57,7 +57,7 @@ impl Stack {
     /// Creates a listener at `local`, which is free; or one of a forwarder.
     pub(crate) fn insert_listener(
         &mut self,
-        local: Option<SocketAddrV4>,
+        local: Option<SocketAddr>,
         options: &ListenOptions,
     ) -> u32 {
         let options = ListenOptions {
@@ -66,7 +66,7 @@ impl Stack {
             ..*options
         };
         let listener = Listener {
-            local: local.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)),
+            local: local.unwrap_or(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0)),
             options,
             half_open: List::EMPTY,
             acceptable: List::EMPTY,
