@@ -74,7 +74,7 @@ impl<L: Link + Readiness> Gateway<L> {
         let udp_flows = config.udp_flows.min(limit.div_ceil(2));
         let everywhere = Ipv4Cidr::new(Ipv4Addr::UNSPECIFIED, 0);
         let stack_config = StackConfig {
-            routes: everywhere.map(Route::direct).into_iter().collect(),
+            routes: everywhere.map(|all| Route::direct(all.into())).into_iter().collect(),
             tcp: config.tcp,
             limits: Limits {
                 sockets: limit.saturating_mul(2).saturating_add(16_384),
@@ -83,7 +83,7 @@ impl<L: Link + Readiness> Gateway<L> {
                 buffer_bytes: config.buffer_bytes,
                 ..Limits::default()
             },
-            ..StackConfig::new(config.mac, config.address)
+            ..StackConfig::new(config.mac, config.address.into())
         };
         let mut stack = Stack::new(stack_config, seed);
         let is_draining = Arc::new(AtomicBool::new(false));

@@ -36,7 +36,7 @@ fn the_kernel_passes_short_scripts() {
     isolated_test(|| {
         let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts");
         let folders = TIMELESS.map(|folder| scripts.join(folder));
-        let options = Options { untimed: true };
+        let options = Options { untimed: true, ..Options::default() };
         let (mut failures, mut ran) = (String::new(), 0);
         for file in ScriptFiles::read(&folders, &[]).unwrap().scripts {
             let text = std::fs::read_to_string(&file.name).unwrap();

@@ -48,7 +48,7 @@ fn connect(pair: &mut Pair, options: &ListenOptions) -> (TcpHandle, TcpHandle) {
 
 /// Transfers `length` bytes, and compares them.
 fn transfer(pair: &mut Pair, from: (Side, TcpHandle), to: (Side, TcpHandle), length: usize) {
-    let sent: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+    let sent: Vec<u8> = (0..=250).cycle().take(length).collect();
     let (mut written, mut received) = (0, Vec::new());
     let mut piece = vec![0; 64 << 10];
     for _ in 0..100_000 {

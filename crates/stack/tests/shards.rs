@@ -111,7 +111,7 @@ fn a_port_of_another_shard_is_refused() {
         match shard.tcp_connect(NOW, SERVER, &options) {
             Ok(_) => assert_eq!(number, owner),
             Err(error) => {
-                assert_eq!(error, Error::OtherShard { local: local.into(), shard: owner })
+                assert_eq!(error, Error::OtherShard { local: local.into(), shard: owner });
             }
         }
     }

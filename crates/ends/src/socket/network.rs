@@ -191,7 +191,7 @@ fn start<L: Link + Readiness + Send + 'static>(
 ) -> io::Result<Net> {
     let mac = MacAddress::new(mac.map_or_else(random_mac, Ok)?);
     let mut stack = StackConfig { tcp: *config, ..StackConfig::new(mac, host.address) };
-    stack.routes.extend(host.gateway.map(|gateway| default_route(gateway)));
+    stack.routes.extend(host.gateway.map(default_route));
     Net::builder(link, stack).when_ended(on_end).start()
 }
 

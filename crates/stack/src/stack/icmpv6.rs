@@ -225,7 +225,7 @@ fn neighbor_discovery_header(source: Ipv6Addr, destination: Ipv6Addr) -> Ipv6Hea
 
 /// Returns the offset of the field that names the unknown `protocol` in a valid packet.
 fn last_next_header(packet: &[u8], protocol: Protocol) -> u32 {
-    let byte = |at: u32| packet.get(at as usize).copied().unwrap_or(protocol.number());
+    let byte = |at: u32| packet.get(at as usize).copied().unwrap_or_else(|| protocol.number());
     let (mut field, mut header) = (NEXT_HEADER, 40);
     while byte(field) != protocol.number() {
         (field, header) = (header, header + (u32::from(byte(header + 1)) + 1) * 8);

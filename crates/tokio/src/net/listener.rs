@@ -55,9 +55,7 @@ impl TcpListener {
             stack.tcp_accept(self.handle).ok_or(HostError::WouldBlock)
         });
         accepted.map(|result| {
-            result.map(|(handle, peer)| {
-                (TcpStream::accepted(&self.socket.net, handle), SocketAddr::from(peer))
-            })
+            result.map(|(handle, peer)| (TcpStream::accepted(&self.socket.net, handle), peer))
         })
     }
 

@@ -163,8 +163,8 @@ fn foreign_replies_are_ignored_and_wrong_data_is_reported_by_position() {
     let problem = |identifier| {
         let error = IcmpError::FragmentationNeeded { next_hop_mtu: 0 };
         Event::EchoError(EchoError {
-            reporter: ANSWERING.into(),
-            destination: ANSWERING.into(),
+            reporter: ANSWERING,
+            destination: ANSWERING,
             identifier,
             sequence,
             error: ReportedError::V4(error),

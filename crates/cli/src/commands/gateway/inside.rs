@@ -43,5 +43,5 @@ fn configure(args: &InsideArgs, interface: &KernelInterface) -> Result<(), Inter
     interface.set_queue_length(QUEUE)?;
     interface.add_address(args.client, args.gateway.prefix_length())?;
     interface.set_up()?;
-    interface.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(args.gateway.address()))
+    interface.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(args.gateway.address().into()))
 }

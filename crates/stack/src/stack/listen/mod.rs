@@ -66,7 +66,7 @@ impl Stack {
             ..*options
         };
         let listener = Listener {
-            local: local.unwrap_or(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0)),
+            local: local.unwrap_or_else(|| SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0)),
             options,
             half_open: List::EMPTY,
             acceptable: List::EMPTY,
