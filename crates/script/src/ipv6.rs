@@ -1,5 +1,5 @@
-//! Translation of packets between IPv4, which scripts are written in, and IPv6, so that a script can
-//! examine a host over IPv6. An IPv6 packet is 20 bytes longer, and so is the MTU of the link.
+//! Translation of packets between IPv4, which scripts are written in, and IPv6, so that a script
+//! can examine a host over IPv6. An IPv6 packet is 20 bytes longer, and so is the MTU of the link.
 
 use linerate_wire::{
     IcmpError, IcmpMessage, Icmpv6Error, Icmpv6Message, Icmpv6Problem, Icmpv6Unreachable,

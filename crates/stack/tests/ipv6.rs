@@ -68,7 +68,7 @@ fn transfer(pair: &mut Pair, from: (Side, TcpHandle), to: (Side, TcpHandle), len
 }
 
 #[test]
-fn connections_transfer_data_both_ways_over_every_medium() {
+fn connections_transfer_data_in_both_directions_over_every_medium() {
     for medium in [Medium::Ethernet, Medium::Ip] {
         let mut pair = pair(&Setup { medium, ..Setup::default() });
         let largest = Rc::new(RefCell::new(0));
@@ -219,7 +219,7 @@ fn an_absent_neighbour_is_reported_as_unreachable() {
 }
 
 #[test]
-fn datagrams_travel_both_ways_and_errors_return() {
+fn datagrams_travel_in_both_directions_and_errors_return() {
     let mut pair = pair(&Setup::default());
     let options = UdpOptions::default();
     let left = pair.stack(Side::Left).udp_bind(at(Side::Left, 1), &options).unwrap();

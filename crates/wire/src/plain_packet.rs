@@ -1,5 +1,5 @@
-//! A fast parser for the most common packets: IPv4 without options and fragmentation, or IPv6 without
-//! extension headers, with a TCP segment.
+//! A fast parser for the most common packets: IPv4 without options and fragmentation, or IPv6
+//! without extension headers, with a TCP segment.
 
 use crate::checksum::{SHORT, copy_and_sum, sum_short};
 use crate::version::{IpVersion, TIMESTAMPED, V4};

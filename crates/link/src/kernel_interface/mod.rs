@@ -189,8 +189,8 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Adds an IP address with a prefix of `prefix` bits. An IPv6 address is usable at once, without
-    /// a search for duplicates.
+    /// Adds an IP address with a prefix of `prefix` bits. An IPv6 address is usable at once,
+    /// without a search for duplicates.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for an address that the interface has already.

@@ -45,7 +45,7 @@ fn assert_ipv6_content() {
     }
 }
 
-fn transfer_both_ways(net: &Net) {
+fn transfer_in_both_directions(net: &Net) {
     let listener = net::TcpListener::bind((KERNEL, 0)).unwrap();
     let ours = net.connect(listener.local_addr().unwrap()).unwrap();
     let (kernels, peer) = listener.accept().unwrap();
@@ -66,7 +66,7 @@ fn transfer_both_ways(net: &Net) {
 fn all_data_is_received_over_ipv6_in_both_directions() {
     isolated_test(|| {
         let Some(net) = network(false, |tap| tap) else { return };
-        transfer_both_ways(&net);
+        transfer_in_both_directions(&net);
         assert!(frame_sizes(&net).iter().all(|&size| size <= WIRE));
     });
 }

@@ -28,8 +28,8 @@ struct Entry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replaced(Option<Entry>);
 
-/// An entry with the addresses of one IP version. Most connections are idle, so that each byte of it
-/// counts.
+/// An entry with the addresses of one IP version. Most connections are idle, so that each byte of
+/// it counts.
 #[derive(Clone, Copy, Debug)]
 struct Packed<const HOSTS: usize> {
     hosts: [u8; HOSTS],

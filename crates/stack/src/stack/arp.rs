@@ -71,8 +71,8 @@ impl Stack {
         (packet, request.mac.unwrap_or(MacAddress::BROADCAST))
     }
 
-    /// Runs one timer of the neighbour cache, if one is due. Packets to a neighbour that did not answer
-    /// are reported to their sockets as unreachable, like a router would.
+    /// Runs one timer of the neighbour cache, if one is due. Packets to a neighbour that did not
+    /// answer are reported to their sockets as unreachable, like a router would.
     #[inline]
     pub(crate) fn handle_neighbor_timeout(&mut self, now: Instant) -> bool {
         let Some(unresolved) = self.neighbors.handle_timeout(now) else { return false };

@@ -162,7 +162,7 @@ impl Stack {
         }
     }
 
-    /// Sends requests for neighbours first, then packets whose neighbour was resolved, then replies.
+    /// Sends requests for neighbours, then packets whose neighbour was resolved, then replies.
     fn transmit_reply(&mut self, now: Instant, frame: &mut [u8]) -> TransmitOutcome {
         if let Some(request) = self.neighbors.poll_request() {
             let length = match request.address {

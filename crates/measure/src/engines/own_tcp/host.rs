@@ -17,8 +17,8 @@ pub(crate) struct End<L> {
 }
 
 impl<L: Link + Readiness> End<L> {
-    /// Creates a host at `address` in a network with a prefix of 24 bits, or 64 of IPv6. `seed` determines its secrets
-    /// and sequence numbers.
+    /// Creates a host at `address` in a network with a prefix of 24 bits, or 64 of IPv6. `seed`
+    /// determines its secrets and sequence numbers.
     ///
     /// # Errors
     /// If the system provides no descriptors to wait with.

@@ -69,7 +69,8 @@ proptest! {
         let cookie = issuer().make(after(1_000), &Flow::new(at(1), at(2)), &kept);
         let mut field = [0; 40];
         let unchanged = ack(&kept, cookie, after(1_000), &mut field);
-        let read = |segment: &Segment<'_>| issuer().read(after(1_000), &Flow::new(at(1), at(2)), segment);
+        let flow = Flow::new(at(1), at(2));
+        let read = |segment: &Segment<'_>| issuer().read(after(1_000), &flow, segment);
         let other = |number: SeqNum| SeqNum::new(number.number() ^ 1 << bit);
         // A changed number is accepted with probability 2^-24; the cases are the same in every run.
         prop_assert_eq!(read(&Segment { ack: other(unchanged.ack), ..unchanged }), None);
