@@ -1,5 +1,6 @@
 //! The command line: the commands, and error messages for invalid input.
 
+use crate::commands::compare::CompareArgs;
 use crate::commands::doctor::DoctorArgs;
 use crate::commands::dump::DumpArgs;
 use crate::commands::gateway::{GatewayArgs, InsideArgs};
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Why(WhyArgs),
     /// Report a sweep from its folder, finished or not: text, HTML, SVG, CSV, JSON.
     Report(ReportArgs),
+    /// Compare two sweeps: what changed, how certain that is, and what else differs.
+    Compare(CompareArgs),
     /// Receive and discard data of any peer; the far end of a sweep to another machine.
     Sink(SinkArgs),
     /// Send data as fast as it is accepted, to a sink or to every peer that connects.

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod cells;
+mod comparison;
 mod csv;
 mod diagonal;
 mod fast_path;
@@ -16,10 +17,13 @@ mod paint;
 mod picture;
 mod report;
 #[cfg(test)]
+mod schema;
+#[cfg(test)]
 mod tests;
 mod text;
 mod unit;
 mod xml;
 
+pub use comparison::{ComparisonReport, Incomparable, Side};
 pub use paint::Style;
 pub use report::Report;

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod comparison;
 pub mod diagnosis;
 mod finding;
 mod findings;
@@ -15,6 +16,7 @@ mod sample_findings;
 mod sweep;
 mod table;
 
+pub use comparison::{CellChange, Comparison};
 pub use finding::{CellName, Finding, FindingKind};
 pub use findings::findings;
 pub use sweep::Sweep;

@@ -1,5 +1,6 @@
 //! The commands, one per file.
 
+pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod dump;
 pub(crate) mod gateway;
@@ -26,6 +27,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Sweep(args) => sweep::run(args, &on_signals()?),
         Command::Why(args) => why::run(args, &on_signals()?),
         Command::Report(args) => report::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Sink(args) => sink::run(args, &on_signals()?),
         Command::Source(args) => source::run(args, &on_signals()?),
         Command::Dump(args) => dump::run(args, &on_signals()?),

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "test helpers unwrap as tests do")]
 
+mod compare;
 mod doctor;
 mod dump;
 mod folder;

@@ -1,0 +1,289 @@
+//! Is one sweep faster than another, and how certain is that?
+//!
+//! Cells are paired, and a change is the logarithm of a ratio of medians. Two kinds of noise are
+//! told apart. The scatter of the runs of a cell gives the interval of that cell; it is pooled over
+//! all cells of both sweeps, because a few runs do not tell their own scatter. A slow machine
+//! changes all cells alike, so the overall change has an interval from the means of consecutive
+//! parts of each sweep, which contain such epochs.
+
+use crate::log_ratio::logarithm;
+use crate::table::Table;
+use linerate_evidence::stats::{Interval, as_f64};
+use linerate_evidence::{Cell, RunRecord};
+
+/// Number of consecutive parts of a sweep.
+const PARTS: usize = 10;
+/// Error probability of all intervals.
+const ERROR: f64 = 0.05;
+/// Standard error of a median as a multiple of that of a mean, for a normal distribution.
+const OF_A_MEDIAN: f64 = 1.253_314_137_315_5;
+
+/// The changes from one sweep to another. Changes are logarithms of ratios.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The mean change of all paired cells.
+    pub overall: f64,
+    /// Its 95 % interval, if the sweeps have enough runs for one.
+    pub interval: Option<Interval>,
+    /// The paired cells, row by row.
+    pub cells: Vec<CellChange>,
+    /// Numbers of cells that only one sweep has: the first, the second.
+    pub unpaired: [usize; 2],
+}
+
+/// The change of a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellChange {
+    /// The buffers.
+    pub cell: Cell,
+    /// The medians of both sweeps, in bytes per second.
+    pub medians: [f64; 2],
+    /// The logarithm of their ratio.
+    pub change: f64,
+    /// Its interval, if the cells have enough runs for one. All intervals together hold in 95 % of
+    /// the cases, whatever the number of cells (Bonferroni).
+    pub interval: Option<Interval>,
+}
+
+impl CellChange {
+    /// Has the cell changed for certain?
+    #[must_use]
+    pub fn is_certain(&self) -> bool {
+        self.interval.is_some_and(|interval| excludes_zero(&interval))
+    }
+}
+
+impl Comparison {
+    /// Compares two sweeps. Returns `None` if they have no cell in common.
+    #[must_use]
+    pub fn new(before: &Table<'_>, after: &Table<'_>) -> Option<Self> {
+        let mut cells: Vec<CellChange> = before
+            .iter()
+            .filter_map(|one| {
+                let other = after.get(one.cell.send, one.cell.receive)?;
+                let medians = [one.median(), other.median()];
+                let change = logarithm(medians[1]) - logarithm(medians[0]);
+                Some(CellChange { cell: one.cell, medians, change, interval: None })
+            })
+            .collect();
+        let count = cells.len();
+        if count == 0 {
+            return None;
+        }
+        let (sides, paired) = ([before, after], as_f64(count as u64));
+        let scatter = Scatter::of(&sides);
+        for cell in &mut cells {
+            let runs = sides.map(|side| {
+                let runs = side.get(cell.cell.send, cell.cell.receive);
+                runs.map_or(1, |runs| runs.rates.values().len())
+            });
+            cell.interval = scatter.interval(cell.change, runs, ERROR / paired);
+        }
+        let overall = cells.iter().map(|cell| cell.change).sum::<f64>() / paired;
+        let unpaired = sides.map(|side| side.iter().count() - count);
+        Some(Self { overall, interval: interval_of_parts(overall, &sides), cells, unpaired })
+    }
+
+    /// Returns whether the second sweep is faster (`true`) or slower for certain, or `None` if that
+    /// cannot be told.
+    #[must_use]
+    pub fn is_faster(&self) -> Option<bool> {
+        let interval = self.interval?;
+        excludes_zero(&interval).then_some(interval.low > 0.0)
+    }
+}
+
+fn excludes_zero(interval: &Interval) -> bool {
+    interval.is_above(0.0) || interval.is_below(0.0)
+}
+
+/// The scatter of runs within their cells.
+struct Scatter {
+    deviation: f64,
+    degrees: usize,
+}
+
+impl Scatter {
+    fn of(tables: &[&Table<'_>]) -> Self {
+        let (mut squares, mut degrees) = (0.0, 0);
+        for cell in tables.iter().flat_map(|table| table.iter()) {
+            let logs: Vec<f64> = cell.rates.values().iter().map(|&rate| logarithm(rate)).collect();
+            squares += sum_of_squares(&logs);
+            degrees += logs.len() - 1;
+        }
+        let variance = if degrees > 0 { squares / as_f64(degrees as u64) } else { 0.0 };
+        Self { deviation: variance.sqrt(), degrees }
+    }
+
+    /// Returns the interval of the change of a cell with these numbers of runs.
+    fn interval(&self, change: f64, runs: [usize; 2], error: f64) -> Option<Interval> {
+        let [before, after] = runs.map(|runs| 1.0 / as_f64(runs as u64));
+        let half = student(1.0 - error / 2.0, self.degrees)?
+            * OF_A_MEDIAN
+            * self.deviation
+            * (before + after).sqrt();
+        Some(Interval { low: change - half, high: change + half })
+    }
+}
+
+/// Returns the interval of the overall change, from the means of consecutive parts of each sweep.
+fn interval_of_parts(change: f64, tables: &[&Table<'_>]) -> Option<Interval> {
+    let (mut variance, mut degrees) = (0.0, 0);
+    for table in tables {
+        let parts = means_of_parts(table);
+        let count = as_f64(parts.len() as u64);
+        if parts.len() < 2 {
+            return None;
+        }
+        variance += sum_of_squares(&parts) / (count - 1.0) / count;
+        degrees += parts.len() - 1;
+    }
+    let half = student(1.0 - ERROR / 2.0, degrees)? * variance.sqrt();
+    Some(Interval { low: change - half, high: change + half })
+}
+
+/// Returns the mean deviations of the runs of consecutive parts of a sweep from their cells.
+fn means_of_parts(table: &Table<'_>) -> Vec<f64> {
+    let mut deviations: Vec<(u32, f64)> = Vec::new();
+    for cell in table.iter().filter(|cell| cell.runs.len() > 1) {
+        let rate = |run: &&RunRecord| logarithm(run.bytes_per_second);
+        let mean = cell.runs.iter().map(rate).sum::<f64>() / as_f64(cell.runs.len() as u64);
+        deviations.extend(cell.runs.iter().map(|run| (run.order, rate(run) - mean)));
+    }
+    deviations.sort_by_key(|&(order, _)| order);
+    let length = deviations.len().div_ceil(PARTS).max(1);
+    let mean = |part: &[(u32, f64)]| {
+        part.iter().map(|(_, deviation)| deviation).sum::<f64>() / as_f64(part.len() as u64)
+    };
+    deviations.chunks(length).map(mean).collect()
+}
+
+/// Returns the sum of the squares of the distances from the mean.
+fn sum_of_squares(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / as_f64(values.len() as u64);
+    values.iter().map(|value| (value - mean).powi(2)).sum()
+}
+
+/// Returns a quantile of Student's distribution, `None` without degrees of freedom: the expansion
+/// around the normal quantile (Abramowitz and Stegun, 26.7.5).
+fn student(probability: f64, degrees: usize) -> Option<f64> {
+    if degrees == 0 {
+        return None;
+    }
+    let (z, n) = (normal(probability), as_f64(degrees as u64));
+    let terms = [
+        (z.powi(3) + z) / 4.0,
+        (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0,
+        (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0,
+    ];
+    Some(z + terms[0] / n + terms[1] / n.powi(2) + terms[2] / n.powi(3))
+}
+
+/// Returns a quantile above the median of the normal distribution, with an error below 0.0005
+/// (Abramowitz and Stegun, 26.2.23).
+fn normal(probability: f64) -> f64 {
+    let t = (-2.0 * (1.0 - probability).ln()).sqrt();
+    let above = 2.515_517 + 0.802_853 * t + 0.010_328 * t * t;
+    let below = 1.0 + 1.432_788 * t + 0.189_269 * t * t + 0.001_308 * t.powi(3);
+    t - above / below
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_evidence::Design;
+    use linerate_evidence::sample_data::{noise, records, square_design};
+
+    /// Compares two sweeps of 5 by 5 cells at these rates.
+    fn compared([before, after]: [&dyn Fn(Cell, u32, usize) -> f64; 2]) -> (Comparison, Design) {
+        let design = square_design(5);
+        let run = |rate: &dyn Fn(Cell, u32, usize) -> f64| {
+            let mut runs = records(&design, |_, _| 1e6);
+            let schedule = linerate_evidence::schedule(&design);
+            for (order, (run, planned)) in runs.iter_mut().zip(schedule).enumerate() {
+                run.bytes_per_second = rate(planned.cell, planned.repeat, order);
+            }
+            runs
+        };
+        let (one, other) = (run(before), run(after));
+        let comparison =
+            Comparison::new(&Table::new(&design, &one), &Table::new(&design, &other)).unwrap();
+        (comparison, design)
+    }
+
+    fn is(cell: Cell, send: u32, receive: u32) -> bool {
+        (cell.send.packets(), cell.receive.packets()) == (Some(send), Some(receive))
+    }
+
+    #[test]
+    fn equal_sweeps_do_not_differ() {
+        let rate = |cell: Cell, repeat, _| 1e6 * noise(cell, repeat, 0.02);
+        let later = |cell: Cell, repeat, _| 1e6 * noise(cell, repeat + 40, 0.02);
+        let (comparison, _) = compared([&rate, &later]);
+        assert_eq!(comparison.is_faster(), None, "{comparison:?}");
+        assert!(comparison.cells.iter().all(|cell| !cell.is_certain()));
+        assert_eq!((comparison.cells.len(), comparison.unpaired), (25, [0, 0]));
+    }
+
+    #[test]
+    fn a_change_of_all_cells_and_of_one_are_found() {
+        let rate = |cell: Cell, repeat, _| 1e6 * noise(cell, repeat, 0.02);
+        let faster = |cell: Cell, repeat, _| {
+            let own = if is(cell, 3, 4) { 0.7 } else { 1.05 };
+            1e6 * own * noise(cell, repeat + 40, 0.02)
+        };
+        let (comparison, _) = compared([&rate, &faster]);
+        assert_eq!(comparison.is_faster(), Some(true), "{comparison:?}");
+        assert!((comparison.overall.exp() - 1.05).abs() < 0.02, "{}", comparison.overall);
+        let slower: Vec<_> =
+            comparison.cells.iter().filter(|cell| cell.is_certain() && cell.change < 0.0).collect();
+        assert!(slower.len() == 1 && is(slower[0].cell, 3, 4), "{slower:?}");
+    }
+
+    #[test]
+    fn an_epoch_of_the_machine_is_no_certain_difference() {
+        let rate = |cell: Cell, repeat, _| 1e6 * noise(cell, repeat, 0.01);
+        // A fifth of the second sweep is a fifth slower: 4 % on average, from one epoch.
+        let epoch = |cell: Cell, repeat, order: usize| {
+            let speed = if (40..60).contains(&order) { 0.8 } else { 1.0 };
+            1e6 * speed * noise(cell, repeat + 40, 0.01)
+        };
+        let (comparison, _) = compared([&rate, &epoch]);
+        assert_eq!(comparison.is_faster(), None, "{comparison:?}");
+    }
+
+    #[test]
+    fn one_run_of_each_cell_gives_no_interval() {
+        let design = Design { repeat: 1.try_into().unwrap(), ..square_design(2) };
+        let (one, other) = (records(&design, |_, _| 1e6), records(&design, |_, _| 2e6));
+        let comparison =
+            Comparison::new(&Table::new(&design, &one), &Table::new(&design, &other)).unwrap();
+        assert_eq!((comparison.is_faster(), comparison.interval), (None, None));
+        assert!(!comparison.cells[0].is_certain());
+        assert!((comparison.overall - 2_f64.ln()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn only_cells_of_both_are_paired() {
+        let (small, large) = (square_design(2), square_design(3));
+        let (one, other) = (records(&small, |_, _| 1e6), records(&large, |_, _| 1e6));
+        let (one, other) = (Table::new(&small, &one), Table::new(&large, &other));
+        let comparison = Comparison::new(&one, &other).unwrap();
+        assert_eq!((comparison.cells.len(), comparison.unpaired), (4, [0, 5]));
+        assert_eq!(Comparison::new(&Table::new(&small, &[]), &other), None);
+    }
+
+    #[test]
+    fn quantiles_agree_with_tables() {
+        for (probability, degrees, expected) in [
+            (0.975, 1_000_000, 1.960),
+            (0.975, 18, 2.101),
+            (0.975, 10, 2.228),
+            (0.9999, 100, 3.862),
+        ] {
+            let found = student(probability, degrees).unwrap();
+            assert!((found - expected).abs() < 0.004, "{probability} {degrees}: {found}");
+        }
+        assert_eq!(student(0.975, 0), None);
+    }
+}
