@@ -15,6 +15,7 @@ mod html;
 mod json;
 mod paint;
 mod picture;
+mod prometheus;
 mod report;
 #[cfg(test)]
 mod schema;
@@ -26,4 +27,5 @@ mod xml;
 
 pub use comparison::{ComparisonReport, Incomparable, Side};
 pub use paint::Style;
+pub use prometheus::{MetricKind, Metrics};
 pub use report::Report;

@@ -9,6 +9,7 @@ pub(crate) mod report;
 pub(crate) mod script;
 pub(crate) mod sim;
 pub(crate) mod sink;
+mod sink_metrics;
 pub(crate) mod source;
 pub(crate) mod sweep;
 pub(crate) mod why;

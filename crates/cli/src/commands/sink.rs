@@ -1,20 +1,25 @@
-//! `linerate sink`: a line for each connection, and totals at the end.
+//! `linerate sink`: a line for each sweep and each plain connection, and totals at the end.
 
+use super::sink_metrics::SinkMetrics;
 use crate::amounts::short_time;
 use crate::output::{Failure, print};
 use crate::own_host::OwnHostArgs;
 use clap::Args;
-use linerate_ends::serve::ListenAt;
-use linerate_ends::sink::{Event, Limits, Served, Service, Sink, Summary};
+use linerate_ends::serve::{ListenAt, TextPage};
+use linerate_ends::sink::{Event, Limits, RunTotals, Served, Service, Sink, Summary};
 use linerate_ends::socket::Options;
 use linerate_ends::{Ended, Interrupt, Peer};
+use linerate_report::Metrics;
 use linerate_units::{Bytes, Duration, Rate};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 const EXAMPLES: &str = "\
 Examples:
   linerate sink                          listens at port 1988 of all addresses, IPv4 and IPv6
   linerate sink --listen 192.0.2.7:5001  the default port of ttcp
   linerate sweep HOST                    on the other machine: the experiment, with this sink
+  linerate sink --metrics 127.0.0.1:9988 metrics for Prometheus
   nc HOST 1988 < FILE                    any program can send; the data is counted
   linerate sink --on packet:eth1 --address 192.0.2.9/24
                                          received by linerate's own TCP, as root
@@ -43,6 +48,14 @@ pub(crate) struct SinkArgs {
     #[arg(long, value_name = "TIME", value_parser = short_time)]
     read_pause: Option<Duration>,
 
+    /// Print a line for each run of a sweep, and not only one for the sweep
+    #[arg(long, conflicts_with = "quiet")]
+    runs: bool,
+
+    /// Serve metrics for Prometheus over HTTP at this address, at the path /metrics
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<ListenAt>,
+
     /// Print only the totals at the end
     #[arg(long)]
     quiet: bool,
@@ -58,15 +71,45 @@ pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure>
     let sink = sink.map_err(|error| Failure::input(error.to_string()))?;
     let broken = |error| Failure::running(format!("the listening socket failed ({error})"));
     print(&format!("listening at {}\n", sink.local_addr().map_err(broken)?))?;
+    let page = args.metrics.map(metrics_page).transpose()?;
+    let metrics = Mutex::new(SinkMetrics::default());
+    let metrics = || metrics.lock().unwrap_or_else(PoisonError::into_inner);
     let tell = |event: &Event| {
-        if !args.quiet {
+        metrics().add(event);
+        if !args.quiet && (args.runs || !is_run(event)) {
             // The service continues although the reader of the lines has gone.
             let _ = print(&line(event));
         }
     };
-    let summary = sink.serve(interrupt, &tell).map_err(broken)?;
+    let summary = thread::scope(|scope| {
+        if let Some(page) = &page {
+            scope.spawn(|| page.serve(interrupt, || metrics().text()));
+        }
+        let summary = sink.serve(interrupt, &tell);
+        // The page ends with the service, also if that failed.
+        interrupt.raise();
+        summary
+    });
+    let summary = summary.map_err(broken)?;
     network.end();
     print(&sum(&summary))
+}
+
+/// Listens for requests of metrics.
+fn metrics_page(place: ListenAt) -> Result<TextPage, Failure> {
+    let page = TextPage::bind(place, "/metrics", Metrics::CONTENT_TYPE);
+    let page =
+        page.map_err(|error| Failure::input(error.to_string().replace("--listen", "--metrics")))?;
+    if let Ok(address) = page.local_addr() {
+        print(&format!("metrics at http://{address}/metrics\n"))?;
+    }
+    Ok(page)
+}
+
+/// Is this the end of a run of a sweep?
+fn is_run(event: &Event) -> bool {
+    let Event::Served(served) = event else { return false };
+    matches!(served.service, Service::Run { .. })
 }
 
 fn line(event: &Event) -> String {
@@ -80,7 +123,7 @@ fn service(served: &Served) -> String {
     let took = taken(served.bytes, served.span.into());
     match &served.service {
         Service::Plain => format!("plain: {took}"),
-        Service::Control { runs } => format!("sweep: over after {runs} runs"),
+        Service::Control { runs, totals } => sweep(*runs, totals),
         Service::Run { receive_granted, ended, verified } => {
             let verified = match verified {
                 None => "",
@@ -93,6 +136,23 @@ fn service(served: &Served) -> String {
             )
         }
     }
+}
+
+/// Returns the line of a sweep.
+fn sweep(runs: u64, totals: &RunTotals) -> String {
+    let mut text = format!("sweep: over after {runs} runs");
+    if totals.ended > 0 {
+        text.push_str(&format!(", {}", taken(totals.bytes, totals.reading.into())));
+    }
+    if totals.incomplete > 0 {
+        text.push_str(&format!(", {} not complete", totals.incomplete));
+    }
+    if totals.wrong > 0 {
+        text.push_str(&format!(", BYTES WRONG in {}", totals.wrong));
+    } else if totals.ended > 0 && totals.intact == totals.ended {
+        text.push_str(", all data intact");
+    }
+    text
 }
 
 const fn ending(ended: Ended) -> &'static str {

@@ -31,7 +31,7 @@ fn a_sweep_crosses_the_cable_to_a_sink() {
     isolated_test(|| {
         let far = far_network();
         let listen = format!("{FAR}:0");
-        let mut sink = far.run(move || Background::start(&["sink", "--listen", &listen]));
+        let mut sink = far.run(move || Background::start(&["sink", "--runs", "--listen", &listen]));
         let address = sink.address().to_string();
         let directory = TempDir::new().unwrap();
         let words = "--on kernel --send-buffers 1,8 --receive-buffers 2,8 --repeat 2 --bytes \
@@ -58,11 +58,9 @@ fn a_sweep_crosses_the_cable_to_a_sink() {
             json["facts"]["bench"]["settings"]["sink"].as_str().unwrap().starts_with("linerate ")
         );
         let (lines, code) = sink.interrupt();
-        assert_eq!(
-            (code, lines.iter().filter(|line| line.contains("all data intact")).count()),
-            (0, 8)
-        );
-        assert!(lines.iter().any(|line| line.contains("sweep: over after 8 runs")), "{lines:?}");
+        assert_eq!((code, intact_runs(&lines)), (0, 8));
+        let sweep = lines.iter().find(|line| line.contains("sweep: over after 8 runs, "));
+        assert!(sweep.is_some_and(|line| line.ends_with(", all data intact")), "{lines:?}");
     });
 }
 
@@ -71,7 +69,7 @@ fn a_buffer_that_the_sinks_kernel_does_not_grant_is_refused_before_the_first_run
     isolated_test(|| {
         let far = far_network();
         let listen = format!("{FAR}:0");
-        let mut sink = far.run(move || Background::start(&["sink", "--listen", &listen]));
+        let mut sink = far.run(move || Background::start(&["sink", "--runs", "--listen", &listen]));
         let address = sink.address().to_string();
         let directory = TempDir::new().unwrap();
         let words = ["sweep", &address, "--send-buffers", "64KiB", "--receive-buffers", "900MiB"];
@@ -113,10 +111,16 @@ fn peers_that_are_not_a_sink_are_reported_by_cause() {
     });
 }
 
+/// Returns the number of runs whose data was intact, by the lines of a sink.
+fn intact_runs(lines: &[String]) -> usize {
+    let is_run = |line: &&String| line.contains(" run: ");
+    lines.iter().filter(is_run).filter(|line| line.contains("all data intact")).count()
+}
+
 /// Starts a sink with the kernel's TCP at the far end.
 fn kernels_sink(far: &Network) -> Background {
     let listen = format!("{FAR}:0");
-    far.run(move || Background::start(&["sink", "--listen", &listen]))
+    far.run(move || Background::start(&["sink", "--runs", "--listen", &listen]))
 }
 
 /// Runs a sweep with linerate's TCP on `link` to the sink at `address`. Returns its JSON file.
@@ -250,7 +254,8 @@ fn an_interface_whose_mtu_shrinks_is_reported() {
 fn a_sweep_with_our_tcp_at_both_ends_works() {
     isolated_test(|| {
         let far = far_network();
-        let words = ["sink", "--on", "packet:right", "--address", OURS_FAR, "--listen", "1988"];
+        let on = ["--on", "packet:right", "--address", OURS_FAR, "--listen", "1988"];
+        let words = [&["sink", "--runs"][..], &on].concat();
         let mut sink = far.run(move || Background::start(&words));
         let address = sink.address().to_string();
         assert_eq!(address, "10.88.0.12:1988");
@@ -270,10 +275,7 @@ fn a_sweep_with_our_tcp_at_both_ends_works() {
             );
         }
         let (lines, code) = sink.interrupt();
-        assert_eq!(
-            (code, lines.iter().filter(|line| line.contains("all data intact")).count()),
-            (0, 4)
-        );
+        assert_eq!((code, intact_runs(&lines)), (0, 4));
     });
 }
 

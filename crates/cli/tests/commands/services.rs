@@ -25,7 +25,8 @@ fn a_sink_counts_the_data_of_a_plain_peer() {
 
 #[test]
 fn a_source_sends_data_to_a_sink() {
-    let mut sink = Background::start(&["sink", "--listen", "127.0.0.1:0", "--congestion", "reno"]);
+    let mut sink =
+        Background::start(&["sink", "--listen", "127.0.0.1:0", "--congestion", "reno", "--runs"]);
     let address = sink.address().to_string();
     let (code, said, _) = run(&["source", &address, "--bytes", "3MiB", "--write-size", "10000"]);
     assert!(code == 0 && said.starts_with("3 MiB in ") && said.contains("closed"), "{said}");
@@ -110,4 +111,39 @@ fn a_peer_that_is_not_linerate_cannot_verify() {
     let (code, _, stderr) = run(&["source", &address, "--verify", "--bytes", "1"]);
     assert!(code == 2 && stderr.contains("leave --verify out"), "{stderr}");
     hangs_up.join().unwrap();
+}
+
+/// Returns the answer of the sink's page of metrics.
+fn metrics_at(address: &str) -> String {
+    let mut peer = TcpStream::connect(address).unwrap();
+    peer.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut text = String::new();
+    peer.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_sink_prints_one_line_for_a_sweep_and_serves_metrics() {
+    let mut sink =
+        Background::start(&["sink", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"]);
+    let address = sink.address().to_string();
+    let line = sink.line();
+    let page = line.strip_prefix("metrics at http://").unwrap().strip_suffix("/metrics").unwrap();
+    assert!(metrics_at(page).contains("linerate_sink_sweeps_total 0\n"));
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("night");
+    let buffers = ["--send-buffers", "16KiB,32KiB", "--receive-buffers", "16KiB,32KiB"];
+    let words = ["sweep", &address, "--bytes", "64KiB", "--repeat", "1", "--verify", "--quiet"];
+    let words = [&words[..], &buffers, &["--out", out.to_str().unwrap()]].concat();
+    let (code, _, errors) = run(&words);
+    assert_eq!(code, 0, "{errors}");
+    let line = sink.line();
+    assert!(line.contains(" sweep: over after 4 runs, 256 KiB in "), "{line}");
+    assert!(line.ends_with(", all data intact"), "{line}");
+    let text = metrics_at(page);
+    for expected in ["sweeps_total 1\n", "bytes_total{service=\"run\"} 262144\n"] {
+        assert!(text.contains(&format!("linerate_sink_{expected}")), "{text}");
+    }
+    let (rest, code) = sink.interrupt();
+    assert!(code == 0 && rest.len() == 1 && rest[0].starts_with("total: 256 KiB"), "{rest:?}");
 }

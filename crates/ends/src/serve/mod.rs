@@ -3,9 +3,11 @@
 mod connections;
 mod listener;
 mod lock;
+mod page;
 
 pub use listener::{ListenAt, ListenError};
 
 pub(crate) use connections::{ConnectionSlot, Connections};
 pub use listener::Listener;
 pub(crate) use lock::lock;
+pub use page::TextPage;

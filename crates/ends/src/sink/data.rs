@@ -26,9 +26,9 @@ pub(super) fn serve(
     let is_closing = || shared.connections.is_closing();
     let (result, evidence) = run.take(stream, already, shared.limits.pause, is_closing);
     let report = report(stream, &result, evidence);
-    run.end();
-    run.send(&Reply::Done(report));
     let verified = run.verifies().then_some(result.wrong_at.is_none());
+    run.end(&result, verified);
+    run.send(&Reply::Done(report));
     let service = Service::Run { receive_granted, ended: result.ended, verified };
     shared.tell(&Event::Served(Served::new(peer, service, &result)));
 }

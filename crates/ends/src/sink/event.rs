@@ -1,5 +1,6 @@
 //! The events of a sink.
 
+use super::totals::RunTotals;
 use crate::ended::Ended;
 use crate::socket::ReadResult;
 use std::net::SocketAddr;
@@ -52,6 +53,8 @@ pub enum Service {
     Control {
         /// Number of requested runs.
         runs: u64,
+        /// Totals of the runs whose data connection has ended.
+        totals: RunTotals,
     },
 }
 

@@ -13,9 +13,11 @@ mod refuse;
 mod run;
 mod session;
 mod shared;
+mod totals;
 
 pub use event::{Event, Served, Service, Summary};
 pub use limits::Limits;
+pub use totals::RunTotals;
 
 use crate::control::greeting::{self, Opening};
 use crate::interrupt::Interrupt;

@@ -1,6 +1,7 @@
 //! A run of a sweep at the sink, from the request to the report.
 
 use super::receive_buffer::ReceiveBufferGuard;
+use super::totals::RunTotals;
 use crate::control::{Reply, RunSpec, send};
 use crate::observe::{CallClock, observed};
 use crate::serve::lock;
@@ -38,18 +39,27 @@ enum Phase<'a> {
     Over,
 }
 
-/// The sending direction of a control connection, shared by the session and its run.
+/// The part of a session that its runs share: the sending direction of the control connection, and
+/// the totals.
 #[derive(Debug)]
-pub(super) struct ControlEnd(Mutex<Stream>);
+pub(super) struct ControlEnd {
+    stream: Mutex<Stream>,
+    totals: Mutex<RunTotals>,
+}
 
 impl ControlEnd {
-    pub(super) const fn new(stream: Stream) -> Self {
-        Self(Mutex::new(stream))
+    pub(super) fn new(stream: Stream) -> Self {
+        Self { stream: Mutex::new(stream), totals: Mutex::default() }
+    }
+
+    /// Returns the totals of the runs that have ended.
+    pub(super) fn totals(&self) -> RunTotals {
+        *lock(&self.totals)
     }
 
     /// Sends `reply` to the sweep. If the sweep is gone, its session ends by itself.
     pub(super) fn send(&self, reply: &Reply) {
-        let _ = send(&lock(&self.0), reply);
+        let _ = send(&lock(&self.stream), reply);
     }
 
     /// Sends a refusal.
@@ -145,7 +155,8 @@ impl<'a> Run<'a> {
     }
 
     /// Ends the run.
-    pub(super) fn end(&self) {
+    pub(super) fn end(&self, result: &ReadResult, verified: Option<bool>) {
+        lock(&self.control.totals).add(result, verified);
         *lock(&self.phase) = Phase::Over;
     }
 

@@ -41,7 +41,7 @@ pub(super) fn serve(stream: &Stream, peer: SocketAddr, already: &[u8], shared: &
     };
     let mut session = Session { shared, control: Arc::new(control), run: None, runs: 0 };
     session.serve_until_it_ends(&mut lines);
-    let service = Service::Control { runs: session.runs };
+    let service = Service::Control { runs: session.runs, totals: session.control.totals() };
     drop(session);
     // The slot is free before the event is reported.
     drop(place);

@@ -119,7 +119,9 @@ fn a_sweep_gets_the_requested_buffer_and_a_report() {
         assert_eq!(sink.served().service, ended);
     }
     drop(sweep);
-    assert_eq!(sink.served().service, Service::Control { runs: 2 });
+    let Service::Control { runs: 2, totals } = sink.served().service else { panic!("two runs") };
+    assert_eq!((totals.ended, totals.bytes, totals.intact), (2, 200_000, 2));
+    assert_eq!((totals.incomplete, totals.wrong), (0, 0));
     let summary = sink.end();
     assert_eq!((summary.connections, summary.sessions, summary.bytes), (2, 1, 200_000));
 }
@@ -228,7 +230,7 @@ fn a_sweep_that_disconnects_unlocks_the_receive_buffer() {
     let mut gone = sink.sweep().unwrap();
     let opened = gone.open(&spec(1)).unwrap();
     drop(gone);
-    assert_eq!(sink.served().service, Service::Control { runs: 1 });
+    assert!(matches!(sink.served().service, Service::Control { runs: 1, .. }));
     let mut sweep = sink.sweep().unwrap();
     drop(open(&sink, &mut sweep, &spec(1)));
     assert_eq!(sweep.await_done(in_a_minute()).unwrap().unwrap().bytes, 0);
@@ -259,7 +261,7 @@ fn a_sweep_beyond_the_limit_is_told_that_the_sink_is_busy() {
     assert!(matches!(&busy, ControlError::Busy(reason) if reason.contains("1 sweeps")), "{busy:?}");
     assert!(matches!(sink.events.recv().unwrap(), Event::Rejected { .. }));
     drop(first);
-    assert_eq!(sink.served().service, Service::Control { runs: 0 });
+    assert!(matches!(sink.served().service, Service::Control { runs: 0, .. }));
     assert!(sink.sweep().is_ok());
 }
 
@@ -280,7 +282,7 @@ fn invalid_lines_end_a_control_connection_and_nothing_else() {
         // Fails if the sink closes the connection first.
         let _ = peer.write_all(words);
         let _ = peer.shutdown(Shutdown::Write);
-        assert_eq!(sink.served().service, Service::Control { runs: 0 });
+        assert!(matches!(sink.served().service, Service::Control { runs: 0, .. }));
     }
     let mut foreign = sink.dial();
     foreign.write_all(b"LINERATE/7 CONTROL\n").unwrap();

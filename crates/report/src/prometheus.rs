@@ -1,0 +1,91 @@
+//! Prometheus' text format for metrics (version 0.0.4).
+
+use std::fmt::Write;
+
+/// The kind of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// A sum that only grows. Its name ends in `_total`.
+    Counter,
+    /// A value that rises and falls.
+    Gauge,
+}
+
+/// Metrics in the text format, one family after the other.
+///
+/// ```
+/// use linerate_report::{MetricKind, Metrics};
+///
+/// let mut metrics = Metrics::new();
+/// metrics.family("linerate_sink_bytes_total", MetricKind::Counter, "Bytes received.");
+/// metrics.sample("linerate_sink_bytes_total", &[("service", "plain")], 1_500.0);
+/// assert_eq!(
+///     metrics.text(),
+///     "# HELP linerate_sink_bytes_total Bytes received.\n\
+///      # TYPE linerate_sink_bytes_total counter\n\
+///      linerate_sink_bytes_total{service=\"plain\"} 1500\n"
+/// );
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Metrics(String);
+
+impl Metrics {
+    /// The content type of the format, for HTTP.
+    pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+    /// Creates an empty text.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins a family. Its samples follow.
+    pub fn family(&mut self, name: &str, kind: MetricKind, help: &str) {
+        let kind = match kind {
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+        };
+        let help = help.replace('\\', "\\\\").replace('\n', "\\n");
+        // Writing to a string does not fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    /// Adds a sample of the family `name`.
+    pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        self.0.push_str(name);
+        for (index, (label, value)) in labels.iter().enumerate() {
+            let before = if index == 0 { '{' } else { ',' };
+            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.0, "{before}{label}=\"{value}\"");
+        }
+        let end = if labels.is_empty() { "" } else { "}" };
+        let _ = match value {
+            f64::INFINITY => writeln!(self.0, "{end} +Inf"),
+            f64::NEG_INFINITY => writeln!(self.0, "{end} -Inf"),
+            value => writeln!(self.0, "{end} {value}"),
+        };
+    }
+
+    /// Returns the text.
+    #[must_use]
+    pub fn text(self) -> String {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_and_help_are_escaped() {
+        let mut metrics = Metrics::new();
+        metrics.family("a", MetricKind::Gauge, "one\\\ntwo");
+        metrics.sample("a", &[("x", "\"\\\n"), ("y", "")], f64::INFINITY);
+        metrics.sample("a", &[], 0.5);
+        metrics.sample("a", &[], f64::NAN);
+        let text = "# HELP a one\\\\\\ntwo\n# TYPE a gauge\n\
+                    a{x=\"\\\"\\\\\\n\",y=\"\"} +Inf\na 0.5\na NaN\n";
+        assert_eq!(metrics.text(), text);
+    }
+}
