@@ -13,6 +13,7 @@ mod heading;
 mod heat_map;
 mod html;
 mod json;
+mod live;
 mod paint;
 mod picture;
 mod prometheus;
@@ -26,6 +27,7 @@ mod unit;
 mod xml;
 
 pub use comparison::{ComparisonReport, Incomparable, Side};
+pub use live::LiveMap;
 pub use paint::Style;
 pub use prometheus::{MetricKind, Metrics};
 pub use report::Report;

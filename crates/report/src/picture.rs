@@ -1,76 +1,242 @@
-//! The heat map as a self-contained SVG file, readable on light and dark backgrounds.
+//! The heat map as a self-contained SVG file, readable on light and dark backgrounds: captions, the
+//! map, and the scatter of all runs. Every part has the room that its labels need.
 
+use crate::paint::wrapped;
 use crate::report::Report;
+use crate::unit::Unit;
 use crate::xml::escaped;
-use linerate_evidence::BufferSize;
-use linerate_evidence::notation;
+use linerate_evidence::stats::{Sample, as_f64};
+use linerate_evidence::{BufferSize, Cell, notation, schedule};
+use linerate_units::Bytes;
 use linerate_verdict::CellSummary;
 use std::fmt::Write;
 
-/// Size of a cell and of the margins, in pixels.
+/// Size of a cell, in pixels.
 const CELL: usize = 34;
-const LEFT: usize = 76;
-const TOP: usize = 84;
-const RIGHT: usize = 130;
-const BOTTOM: usize = 40;
+/// Space around the drawing and between its parts.
+const GAP: usize = 12;
+/// Width of the legend.
+const LEGEND: usize = 118;
+/// Smallest width, so that captions have room beside a small map.
+const MIN_WIDTH: usize = 600;
+/// Height of a line of captions.
+const LINE: usize = 17;
+/// Approximate width of a character of captions and labels.
+const CHARACTER: usize = 7;
+/// Height of the scatter of all runs, and largest number of its marks.
+const SCATTER: usize = 150;
+const MOST_MARKS: usize = 2_000;
 
 /// Colours from nothing to all: dark violet over blue and green to yellow. Brightness rises
 /// throughout, so that they also read in grey and for colour-blind readers.
 const COLOURS: [&str; 10] = [
-    "#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58",
+    "#440154", "#482878", "#3e4a89", "#31688e", "#227680", "#1f9e89", "#35b779", "#6ece58",
     "#b5de2b", "#fde725",
 ];
 
 impl Report<'_> {
-    /// Returns the heat map as SVG.
+    /// Returns the heat map as SVG, with the scatter of all runs below it.
     #[must_use]
     pub fn picture(&self) -> String {
-        let best = self.best();
-        let (rows, columns) = (self.table.sends(), self.table.receives());
-        let (width, height) =
-            (LEFT + columns.len() * CELL + RIGHT, TOP + rows.len() * CELL + BOTTOM);
+        let layout = Layout::new(self);
+        let Layout { width, height, left, top, .. } = layout;
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} \
-             {height}\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n\
-             <rect width=\"{width}\" \
-             height=\"{height}\" fill=\"#ffffff\"/>\n"
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-label=\"Throughput for \
+             every pair of socket buffers\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 \
+             {width} {height}\" font-family=\"system-ui, 'DejaVu Sans', sans-serif\" \
+             font-size=\"12\">\n<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
         );
-        svg.push_str(&self.captions(best));
+        svg.push_str(&captions(&layout.captions));
+        let (rows, columns) = (self.table.sends(), self.table.receives());
+        let best = self.best();
         for (row, &send) in rows.iter().enumerate() {
-            svg.push_str(&label(LEFT - 10, middle(TOP, row), "end", &send.to_string()));
+            svg.push_str(&label(left - 8, middle(top, row) + 4, "end", &send.to_string()));
             for (column, &receive) in columns.iter().enumerate() {
                 if let Some(summary) = self.table.get(send, receive) {
-                    svg.push_str(&cell(row, column, summary, best));
+                    svg.push_str(&cell((left + column * CELL, top + row * CELL), summary, best));
                 }
             }
         }
         for (column, receive) in columns.iter().enumerate() {
-            svg.push_str(&label(middle(LEFT, column), TOP - 12, "middle", &receive.to_string()));
+            svg.push_str(&layout.column_label(column, &receive.to_string()));
         }
-        svg.push_str(&legend(LEFT + columns.len() * CELL + 24));
+        svg.push_str(&self.axis_names(&layout));
+        svg.push_str(&legend(left + columns.len() * CELL + 2 * GAP, top));
+        svg.push_str(&self.scatter(&layout));
         svg + "</svg>\n"
     }
 
-    /// Returns the title, the bench and the names of the axes.
-    fn captions(&self, best: f64) -> String {
+    /// Returns the lines above the map: what was measured, how often, when, and what it means.
+    fn caption_lines(&self, width: usize) -> Vec<String> {
+        let facts = &self.start.facts;
+        let unit = Unit::up_to(self.best());
+        let (done, all) = (self.runs.len() as u64, self.design.run_count());
+        let partial = if done < all {
+            format!(", {} of {} made", notation::count(done), notation::count(all))
+        } else {
+            String::new()
+        };
+        let mut lines = vec![
+            format!("{}; {}", facts.bench.description, facts.cpu.model),
+            format!(
+                "{} × {} of {}{partial}, begun {}, {}",
+                notation::plural(self.design.cell_count(), "cell"),
+                notation::plural(self.design.repeat.get().into(), "run"),
+                Bytes::new(self.design.bytes.get()),
+                facts.started,
+                facts.versions.text(),
+            ),
+        ];
+        lines.extend(self.findings.first().map(|finding| finding.text.clone()));
+        if let Some(spread) = self.typical_spread() {
+            lines.push(format!(
+                "The fastest run of a cell is {} above its slowest (median of the cells); all runs \
+                 are drawn below, in {}.",
+                notation::percent(spread),
+                unit.short
+            ));
+        }
+        let room = (width - 2 * GAP) / CHARACTER;
+        lines.iter().flat_map(|line| wrapped(line, room)).collect()
+    }
+
+    /// Returns the median over all cells of how far the fastest run is above the slowest, as a
+    /// share.
+    fn typical_spread(&self) -> Option<f64> {
+        let spread = |cell: &CellSummary<'_>| {
+            let slowest = cell.rates.values()[0];
+            (slowest > 0.0 && cell.runs.len() > 1).then(|| cell.rates.max() / slowest - 1.0)
+        };
+        Some(Sample::new(self.table.iter().filter_map(spread).collect())?.median())
+    }
+
+    fn axis_names(&self, layout: &Layout) -> String {
         let packets = |size: Option<&BufferSize>| size.is_some_and(|size| size.packets().is_some());
         let unit = |size| if packets(size) { ", packets" } else { "" };
-        let title = format!("Per cent of the best cell, {} KB/s", notation::kilobytes(best));
-        let bench =
-            format!("{}; {}", self.start.facts.bench.description, self.start.facts.cpu.model);
         let receive = format!("receive buffer{} →", unit(self.table.receives().first()));
         let send = format!("send buffer{} ↓", unit(self.table.sends().first()));
-        let mut text = format!(
-            "<text x=\"12\" y=\"24\" font-size=\"15\" font-weight=\"600\" \
-             fill=\"#1a1a1a\">{}</text>\n",
-            escaped(&title)
-        );
-        text.push_str(&label(12, 42, "start", &bench));
-        text.push_str(&label(LEFT, TOP - 28, "start", &receive));
-        text.push_str(&label(12, TOP + self.table.sends().len() * CELL + 24, "start", &send));
-        text
+        label(layout.left, layout.axis, "start", &receive)
+            + &label(GAP, layout.map_end + LINE, "start", &send)
     }
+
+    /// Returns the scatter: every run over the smaller buffer of its cell.
+    fn scatter(&self, layout: &Layout) -> String {
+        let sizes = self.sizes();
+        let fastest = self.runs.iter().map(|run| run.bytes_per_second).fold(0.0, f64::max);
+        if fastest <= 0.0 {
+            return String::new();
+        }
+        let payload = self.start.facts.bench.segment_payload;
+        let (top, bottom) = (layout.scatter, layout.scatter + SCATTER);
+        let room = layout.width - layout.left - GAP;
+        let step = room.checked_div(sizes.len()).unwrap_or(room).max(1);
+        let unit = Unit::up_to(self.best());
+        let mut svg = label(layout.left - 8, top + 10, "end", &unit.figure(fastest))
+            + &label(layout.left - 8, bottom, "end", "0");
+        let end = layout.left + room;
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{} {top}V{bottom}H{end}\" fill=\"none\" stroke=\"#767680\"/>",
+            layout.left
+        );
+        let mut path = String::new();
+        let every = self.runs.len().div_ceil(MOST_MARKS).max(1);
+        for (planned, run) in schedule(self.design).iter().zip(self.runs).step_by(every) {
+            let Cell { send, receive } = planned.cell;
+            let smaller = if send.bytes(payload) < receive.bytes(payload) { send } else { receive };
+            let Some(index) = sizes.iter().position(|&size| size == smaller) else { continue };
+            // Runs of one size are spread over the width of the size, in their order.
+            let spread = run.order as usize * 7 % step.saturating_sub(4).max(1);
+            let x = layout.left + index * step + 2 + spread;
+            let y = as_f64(bottom as u64) - run.bytes_per_second / fastest * as_f64(SCATTER as u64);
+            let _ = write!(path, "M{x} {y:.1}h0");
+        }
+        let _ = writeln!(
+            svg,
+            "<path d=\"{path}\" fill=\"none\" stroke=\"#31688e\" stroke-opacity=\"0.6\" \
+             stroke-width=\"3\" stroke-linecap=\"round\"/>"
+        );
+        let widest = sizes.iter().map(|size| size.to_string().chars().count()).max().unwrap_or(1);
+        let labelled = (widest * CHARACTER + GAP).div_ceil(step).max(1);
+        for (index, size) in sizes.iter().enumerate().step_by(labelled) {
+            let x = layout.left + index * step + step / 2;
+            svg.push_str(&label(x, bottom + LINE, "middle", &size.to_string()));
+        }
+        let title = format!("every run, {}, by the smaller buffer of its cell", unit.short);
+        svg + &label(layout.left, bottom + 2 * LINE, "start", &title)
+    }
+}
+
+/// The places of the parts, in pixels.
+struct Layout {
+    width: usize,
+    height: usize,
+    captions: Vec<String>,
+    /// Left and upper corner of the map.
+    left: usize,
+    top: usize,
+    /// Base line of the name of the upper axis.
+    axis: usize,
+    map_end: usize,
+    /// Upper end of the scatter.
+    scatter: usize,
+    /// Whether labels of columns are too wide for a column, so that they stand upright.
+    is_upright: bool,
+}
+
+impl Layout {
+    fn new(report: &Report<'_>) -> Self {
+        let (rows, columns) = (report.table.sends(), report.table.receives());
+        let widest = |sizes: &[BufferSize]| {
+            let widths = sizes.iter().map(|size| size.to_string().chars().count());
+            widths.max().unwrap_or(1) * CHARACTER
+        };
+        let unit = Unit::up_to(report.best());
+        let figure = unit.figure(report.best()).chars().count() * CHARACTER;
+        let left = GAP + widest(rows).max(figure).max(28) + 8;
+        let width = (left + columns.len() * CELL + 2 * GAP + LEGEND).max(MIN_WIDTH);
+        let title =
+            format!("Per cent of the best cell, {} KB/s", notation::kilobytes(report.best()));
+        let captions: Vec<_> = std::iter::once(title).chain(report.caption_lines(width)).collect();
+        let is_upright = widest(columns) > CELL - 4;
+        let labels = if is_upright { widest(columns) + 8 } else { LINE };
+        let axis = GAP + captions.len() * LINE + 2 * LINE;
+        let top = axis + labels + 8;
+        // The legend has ten steps.
+        let map_end = top + (rows.len() * CELL).max(180);
+        let scatter = map_end + 3 * LINE;
+        let height = scatter + SCATTER + 3 * LINE;
+        Self { width, height, captions, left, top, axis, map_end, scatter, is_upright }
+    }
+
+    fn column_label(&self, column: usize, size: &str) -> String {
+        let (x, y) = (middle(self.left, column), self.top - 8);
+        if !self.is_upright {
+            return label(x, y, "middle", size);
+        }
+        format!(
+            "<text transform=\"translate({} {y}) rotate(-90)\" fill=\"#1a1a1a\">{}</text>\n",
+            x + 4,
+            escaped(size)
+        )
+    }
+}
+
+/// Returns the title and the lines below it.
+fn captions(lines: &[String]) -> String {
+    let line = |(index, line): (usize, &String)| {
+        let y = GAP + (index + 1) * LINE;
+        if index > 0 {
+            return label(GAP, y, "start", line);
+        }
+        format!(
+            "<text x=\"{GAP}\" y=\"{y}\" font-size=\"15\" font-weight=\"600\" \
+             fill=\"#1a1a1a\">{}</text>\n",
+            escaped(line)
+        )
+    };
+    lines.iter().enumerate().map(line).collect()
 }
 
 /// Returns the middle of the row or column with this number.
@@ -78,11 +244,10 @@ const fn middle(margin: usize, number: usize) -> usize {
     margin + number * CELL + CELL / 2
 }
 
-fn cell(row: usize, column: usize, summary: &CellSummary<'_>, best: f64) -> String {
+fn cell((x, y): (usize, usize), summary: &CellSummary<'_>, best: f64) -> String {
     let share = if best > 0.0 { summary.median() / best } else { 0.0 };
     let shade = crate::paint::shade(share);
-    let (x, y) = (LEFT + column * CELL, TOP + row * CELL);
-    let ink = if shade >= 6 { "#1a1a1a" } else { "#ffffff" };
+    let ink = if shade >= 5 { "#1a1a1a" } else { "#ffffff" };
     let told = format!(
         "{}: {} KB/s ({} … {})",
         notation::cell(summary.cell),
@@ -101,17 +266,17 @@ fn cell(row: usize, column: usize, summary: &CellSummary<'_>, best: f64) -> Stri
         CELL - 1,
         CELL - 1,
         COLOURS[shade],
-        middle(LEFT, column),
-        middle(TOP, row) + 4,
+        x + CELL / 2,
+        y + CELL / 2 + 4,
         share * 100.0
     );
     text
 }
 
-fn legend(x: usize) -> String {
+fn legend(x: usize, top: usize) -> String {
     let mut text = String::new();
     for (step, colour) in COLOURS.iter().enumerate() {
-        let y = TOP + (COLOURS.len() - 1 - step) * 18;
+        let y = top + (COLOURS.len() - 1 - step) * 18;
         // Writing to a string does not fail.
         let _ = writeln!(
             text,

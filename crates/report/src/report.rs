@@ -1,6 +1,6 @@
 //! The report of a sweep.
 
-use linerate_evidence::{Design, RunRecord, Start};
+use linerate_evidence::{BufferSize, Design, RunRecord, Start};
 use linerate_verdict::{CellSummary, Finding, Sweep, Table, findings};
 
 /// The report of a sweep.
@@ -31,6 +31,14 @@ impl<'a> Report<'a> {
     /// Returns the highest median of all cells, in bytes per second; zero without runs.
     pub(crate) fn best(&self) -> f64 {
         self.table.iter().map(CellSummary::median).fold(0.0, f64::max)
+    }
+
+    /// Returns the buffer sizes of both ends, smallest first.
+    pub(crate) fn sizes(&self) -> Vec<BufferSize> {
+        let mut sizes = [self.table.sends(), self.table.receives()].concat();
+        sizes.sort_by_key(|size| size.bytes(self.start.facts.bench.segment_payload));
+        sizes.dedup();
+        sizes
     }
 
     /// Returns the findings.

@@ -4,7 +4,7 @@ use crate::heat_map;
 use crate::paint::Style;
 use crate::report::Report;
 use linerate_evidence::sample_data::{noise, records, square_design, start};
-use linerate_evidence::{Cell, Design, FastPath, LineRate, Maximum, RunRecord, Start, names};
+use linerate_evidence::{BufferList, Cell, Design, FastPath, LineRate, Maximum, RunRecord, Start, names};
 use std::collections::BTreeMap;
 
 /// Returns the rate of a cell in a sweep from 1 to 8 packets with a ridge, a notch at 3 packets and
@@ -91,6 +91,38 @@ fn a_picture_has_a_rectangle_for_each_cell() {
     assert_eq!(svg.matches("<title>").count(), 9);
     assert!(svg.contains("<title>3 × 3 packets: 600 KB/s (599 … 601)</title>"), "{svg}");
     assert!(svg.contains("Per cent of the best cell, 600 KB/s") && svg.ends_with("</svg>\n"));
+}
+
+/// Returns the numbers of an attribute, in their order.
+fn numbers(svg: &str, name: &str) -> Vec<usize> {
+    let name = format!(" {name}=\"");
+    let values = svg.split(&name).skip(1);
+    values.map(|text| text[..text.find('"').unwrap()].parse().unwrap()).collect()
+}
+
+#[test]
+fn a_picture_has_room_for_the_labels_of_any_buffers() {
+    let mut design = square_design(3);
+    design.send_buffers = "1023KiB,1024KiB,1000000KiB".parse().unwrap();
+    design.receive_buffers = "1000001B,1048577B".parse().unwrap();
+    let runs = records(&design, |cell, repeat| 1e9 * noise(cell, repeat, 0.1));
+    let svg = Report::new(&design, &start(), &runs).picture();
+    // Each label at the left ends at its place, and is 7 pixels wide for each character.
+    let left = svg.split("text-anchor=\"end\"").next().unwrap();
+    let place = *numbers(left, "x").last().unwrap();
+    let names = |list: &BufferList| list.sizes().iter().map(ToString::to_string).collect::<Vec<_>>();
+    for name in names(&design.send_buffers) {
+        assert!(place >= name.chars().count() * 7 && svg.contains(&format!(">{name}<")), "{name}");
+    }
+    for name in names(&design.receive_buffers) {
+        assert!(svg.contains(&format!("rotate(-90)\" fill=\"#1a1a1a\">{name}<")), "{name}");
+    }
+    for part in ["6 cells × 4 runs of 8 MiB", "begun 1988-10-20T02:00:00Z", "The best cell is"] {
+        assert!(svg.contains(part), "{part}: {svg}");
+    }
+    let height = numbers(&svg, "height")[0];
+    assert!(numbers(&svg, "y").iter().all(|&y| y < height));
+    assert_eq!(svg.matches("h0").count(), runs.len(), "a mark for each run");
 }
 
 #[test]

@@ -21,8 +21,9 @@ const FIRST: [&str; 10] = [
     names::RECEIVE_WINDOW_LIMITED_MICROS,
     names::SEND_BUFFER_LIMITED_MICROS,
 ];
-/// Largest number of charts.
+/// Largest number of charts, and of marks of a counter at one end.
 const MOST: usize = 12;
+const MARKS: usize = 1_000;
 
 /// Returns the content of the section.
 pub(crate) fn content(report: &Report<'_>) -> String {
@@ -101,7 +102,7 @@ fn chart(report: &Report<'_>, name: &str) -> String {
     chart.y_axis("per run", compact);
     chart.x_axis("run", notation::thousands);
     for (class, end) in ENDS {
-        let marks = values(thinned(runs), name, end);
+        let marks = values(thinned(runs, MARKS), name, end);
         chart.dots(class, marks.map(|(order, value)| (f64::from(order) + 1.0, as_f64(value))));
     }
     format!(

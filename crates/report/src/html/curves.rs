@@ -31,7 +31,7 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     if curves.is_empty() {
         return paragraph("No line of cells has two complete cells.");
     }
-    let sizes = sizes(report);
+    let sizes = report.sizes();
     let unit = Unit::up_to(report.best());
     let highest = curves.iter().flat_map(|(_, _, cells)| cells).map(|cell| cell.interval.high);
     let mut chart = Chart::new(
@@ -63,14 +63,6 @@ pub(crate) fn content(report: &Report<'_>) -> String {
         legend(&entries),
         chart.image("Throughput by buffer size, with 95 % intervals")
     )
-}
-
-/// Returns the sizes of the x axis: those of both ends, in order.
-fn sizes(report: &Report<'_>) -> Vec<BufferSize> {
-    let mut sizes = [report.table.sends(), report.table.receives()].concat();
-    sizes.sort_by_key(|size| size.bytes(report.start.facts.bench.segment_payload));
-    sizes.dedup();
-    sizes
 }
 
 fn point(

@@ -49,8 +49,8 @@ pub(crate) fn marks_legend(entries: &[(&str, &str)]) -> String {
 
 fn entry(swatch: &str, name: &str) -> String {
     format!(
-        "<li><svg class=\"swatch\" viewBox=\"0 0 28 12\" aria-hidden=\"true\">{swatch}</svg>\
-         {}</li>",
+        "<li><svg class=\"swatch\" viewBox=\"0 0 28 12\" \
+         aria-hidden=\"true\">{swatch}</svg>{}</li>",
         escaped(name)
     )
 }

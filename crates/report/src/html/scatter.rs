@@ -24,7 +24,7 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     chart.y_axis(&format!("rate, {}", unit.short), notation::thousands);
     chart.x_axis("runs in the order in which they were made", notation::thousands);
     let marks = |wanted: bool| {
-        let marks = thinned(runs).filter(move |run| run.complete == wanted);
+        let marks = thinned(runs, MOST).filter(move |run| run.complete == wanted);
         marks.map(move |run| (f64::from(run.order) + 1.0, run.bytes_per_second / unit.bytes))
     };
     chart.dots("whole", marks(true));
@@ -50,9 +50,9 @@ pub(crate) fn content(report: &Report<'_>) -> String {
     )
 }
 
-/// Returns at most [`MOST`] runs, evenly.
-pub(crate) fn thinned(runs: &[RunRecord]) -> impl Iterator<Item = &RunRecord> {
-    runs.iter().step_by(runs.len().div_ceil(MOST).max(1))
+/// Returns at most `most` runs, evenly.
+pub(crate) fn thinned(runs: &[RunRecord], most: usize) -> impl Iterator<Item = &RunRecord> {
+    runs.iter().step_by(runs.len().div_ceil(most).max(1))
 }
 
 fn rows(report: &Report<'_>, unit: Unit) -> String {

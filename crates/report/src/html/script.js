@@ -26,6 +26,11 @@
     const cell = event.target.closest("td");
     if (cell) tell(cell);
   });
+  heat.addEventListener("click", (event) => {
+    const cell = event.target.closest("td");
+    const row = rows.findIndex((cells) => cells.includes(cell));
+    if (row >= 0) go(row, rows[row].indexOf(cell));
+  });
   heat.addEventListener("keydown", (event) => {
     const [row, column] = at;
     const steps = {

@@ -143,6 +143,10 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(super) pcap: Option<PathBuf>,
 
+    /// Show the heat map while it is measured, if standard error is a terminal
+    #[arg(long, conflicts_with = "quiet", help_heading = "Results")]
+    pub(super) watch: bool,
+
     /// Print only the report, without progress
     #[arg(long, help_heading = "Results")]
     pub(super) quiet: bool,

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure
     // The path of the program is a property of the machine, and not of the result.
     let options = std::iter::once("linerate".to_owned()).chain(std::env::args().skip(1)).collect();
     let invocation = Invocation { options, versions: of_this_build() };
-    let mut watcher = ProgressDisplay::new(args.quiet, night.store.folder());
+    let mut watcher = ProgressDisplay::new(args.quiet, args.watch, &night.store);
     let result = match &mut night.bench {
         Some(bench) => {
             make_runs(&mut **bench, &mut night.store, &invocation, interrupt, &mut watcher)

@@ -1,10 +1,11 @@
-//! The progress of a night: a bar on a terminal, lines elsewhere.
+//! The progress of a night: a bar or a live heat map on a terminal, lines elsewhere.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use linerate_evidence::{PlannedRun, RunRecord, Start, notation};
-use linerate_measure::{Observer, Progress};
+use linerate_evidence::{Cell, PlannedRun, RunRecord, Start, notation, schedule};
+use linerate_measure::{Observer, Progress, Store};
+use linerate_report::{LiveMap, Style};
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Approximate number of lines of a night.
@@ -20,12 +21,62 @@ pub(super) struct ProgressDisplay {
     show: Display,
     folder: PathBuf,
     pace: Option<Pace>,
+    /// The cell of the current run.
+    now: Option<Cell>,
 }
 
 enum Display {
     Nothing,
     Lines { lines_printed: u64, at: Instant },
     Bar(ProgressBar),
+    Live(Live),
+}
+
+/// A heat map that is redrawn in place.
+struct Live {
+    map: LiveMap,
+    /// Number of lines on the screen.
+    drawn: usize,
+    at: Option<Instant>,
+}
+
+/// Shortest time between two drawings.
+const REDRAW: Duration = Duration::from_millis(250);
+
+impl Live {
+    /// Creates the map of a night, with the runs of earlier processes.
+    fn of(store: &Store) -> Self {
+        let design = store.plan().design();
+        let mut map = LiveMap::new(&design);
+        for (planned, run) in schedule(&design).iter().zip(store.runs()) {
+            map.add(planned.cell, run.bytes_per_second);
+        }
+        Self { map, drawn: 0, at: None }
+    }
+
+    /// Draws the map below a line, over the previous drawing.
+    fn draw(&mut self, line: &str) {
+        let size = terminal_size::terminal_size_of(io::stderr());
+        let (width, height) =
+            size.map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)));
+        let style = Style { colour: std::env::var_os("NO_COLOR").is_none(), width };
+        let line: String = line.chars().take(width).collect();
+        // The line above the map and the cursor's line below it need room, too.
+        let text = format!("{line}\n{}", self.map.text(style, height.saturating_sub(2)));
+        self.erase();
+        // Errors are ignored: standard error is closed.
+        let _ = write!(io::stderr(), "{text}");
+        self.drawn = text.lines().count();
+        self.at = Some(Instant::now());
+    }
+
+    /// Erases the drawing (ECMA-48: cursor up, erase to the end of the screen).
+    fn erase(&mut self) {
+        if self.drawn > 0 {
+            let _ = write!(io::stderr(), "\x1b[{}A\r\x1b[J", self.drawn);
+            self.drawn = 0;
+        }
+    }
 }
 
 /// The start of the night, and the number of runs complete by then.
@@ -36,9 +87,11 @@ struct Pace {
 
 impl ProgressDisplay {
     /// Creates a display that suits standard error; none if `quiet`.
-    pub(super) fn new(quiet: bool, folder: &Path) -> Self {
+    pub(super) fn new(quiet: bool, watch: bool, store: &Store) -> Self {
         let show = if quiet {
             Display::Nothing
+        } else if watch && io::stderr().is_terminal() {
+            Display::Live(Live::of(store))
         } else if io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
             // The template is a valid constant.
@@ -48,15 +101,15 @@ impl ProgressDisplay {
         } else {
             Display::Lines { lines_printed: 0, at: Instant::now() }
         };
-        Self { show, folder: folder.to_owned(), pace: None }
+        Self { show, folder: store.folder().to_owned(), pace: None, now: None }
     }
 
     /// Prints a line, above the bar if there is one.
-    fn print_line(&self, line: &str) {
-        match &self.show {
+    fn print_line(&mut self, line: &str) {
+        match &mut self.show {
             Display::Nothing => {}
             // Errors are ignored: standard error is closed.
-            Display::Lines { .. } => drop(writeln!(io::stderr(), "{line}")),
+            Display::Lines { .. } | Display::Live(_) => drop(writeln!(io::stderr(), "{line}")),
             Display::Bar(bar) => bar.suspend(|| drop(writeln!(io::stderr(), "{line}"))),
         }
     }
@@ -113,6 +166,7 @@ impl Observer for ProgressDisplay {
     }
 
     fn run_begins(&mut self, run: &PlannedRun, progress: &Progress) {
+        self.now = Some(run.cell);
         if let Display::Bar(bar) = &self.show {
             bar.set_position(progress.done);
             let mut parts = self.state(progress);
@@ -123,7 +177,17 @@ impl Observer for ProgressDisplay {
         }
     }
 
-    fn run_ended(&mut self, _: &RunRecord, progress: &Progress) {
+    fn run_ended(&mut self, run: &RunRecord, progress: &Progress) {
+        let line = self.state(progress).join(", ");
+        if let Display::Live(live) = &mut self.show {
+            if let Some(cell) = self.now {
+                live.map.add(cell, run.bytes_per_second);
+            }
+            let is_due = live.at.is_none_or(|at| at.elapsed() >= REDRAW);
+            if is_due || progress.done == progress.total {
+                live.draw(&line);
+            }
+        }
         if let Display::Lines { lines_printed, at } = self.show {
             let steps = |runs: u64| runs * LINES / progress.total.max(1);
             let is_due = steps(progress.done) > steps(lines_printed) || at.elapsed() >= SILENCE;
@@ -135,11 +199,13 @@ impl Observer for ProgressDisplay {
     }
 }
 
-/// Removes the bar before the report is printed.
+/// Removes the bar or the map before the report is printed.
 impl Drop for ProgressDisplay {
     fn drop(&mut self) {
-        if let Display::Bar(bar) = &self.show {
-            bar.finish_and_clear();
+        match &mut self.show {
+            Display::Nothing | Display::Lines { .. } => {}
+            Display::Bar(bar) => bar.finish_and_clear(),
+            Display::Live(live) => live.erase(),
         }
     }
 }
