@@ -78,12 +78,16 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 mod collections;
 mod config;
 mod counters;
 mod demux;
 mod error;
+#[cfg(feature = "std")]
+mod error_kind;
 mod ethernet;
 mod event;
 mod forward;

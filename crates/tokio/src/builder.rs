@@ -16,6 +16,23 @@ use std::sync::Arc;
 
 /// The configuration of a host on a link, which a task of the current runtime drives.
 ///
+/// ```
+/// use linerate_link::memory::{MemoryConfig, pair};
+/// use linerate_tokio::net::TcpStream;
+/// use linerate_tokio::{Net, StackConfig};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (left, _right) = pair(MemoryConfig::default())?;
+/// let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// let net = Net::builder(left, config).name("self", "10.0.0.1".parse()?).start()?;
+/// let refused = net.scope(TcpStream::connect("self:80")).await.unwrap_err();
+/// assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+/// net.finish(std::time::Duration::from_secs(1)).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
 /// The host exists until [`Net::shutdown`], or until its last [`Net`] and its last socket are
 /// dropped and closed sockets have sent their data. It stops when the runtime ends.
 pub struct Builder<L> {
@@ -73,9 +90,10 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
             // A host that can never send what it has queued would turn for ever.
             return Err(Error::NarrowLink(capabilities.mtu).into());
         }
+        let tcp_config = config.tcp;
         let mut stack = Stack::new(config, seed.map_or_else(draw_seed, Ok)?);
         stack.attach(capabilities);
-        let state = Arc::new(Mutex::new(State::new(stack)));
+        let state = Arc::new(Mutex::new(State::new(stack, &tcp_config)));
         let signals = Arc::new(Signals::default());
         let reactor = Reactor::new(Arc::clone(&state), link, Arc::clone(&signals), budget)?;
         tokio::spawn(reactor.run());

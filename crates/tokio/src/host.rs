@@ -6,6 +6,7 @@ use crate::error::{End, Error};
 use crate::waiters::{Registry, SocketId};
 use linerate_link::Readiness;
 use linerate_stack::{Counters, Link, Stack, StackConfig, Turn};
+use linerate_tcp::Config;
 use linerate_units::Instant;
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -40,6 +41,8 @@ pub(crate) trait Driver: fmt::Debug + Send + Sync {
 pub(crate) struct State {
     pub(crate) stack: Stack,
     pub(crate) registry: Registry,
+    /// The configuration of connections without their own.
+    pub(crate) tcp_config: Config,
     /// The last turn. The driver knows when the next one is due.
     pub(crate) last: Turn,
     /// The reason why the host has stopped, if it has.
@@ -47,8 +50,9 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(stack: Stack) -> Self {
-        Self { stack, registry: Registry::default(), last: Turn::default(), end: None }
+    pub(crate) fn new(stack: Stack, tcp_config: &Config) -> Self {
+        let tcp_config = *tcp_config;
+        Self { stack, registry: Registry::default(), tcp_config, last: Turn::default(), end: None }
     }
 
     /// Returns an error if the host may be inconsistent. After any other end, received data can

@@ -8,6 +8,7 @@ use linerate_units::Instant;
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
+use tokio::io::{Interest, Ready};
 
 /// A socket of a host.
 #[derive(Debug)]
@@ -125,19 +126,54 @@ impl Socket {
         poll_fn(|context| self.poll(direction, context, &mut step)).await
     }
 
-    /// Waits until a write was not refused since the last event about room.
-    pub(crate) async fn wait_for_room(&self) -> io::Result<()> {
-        poll_fn(|context| {
-            self.net.call(|state, _| {
-                if state.registry.is_write_blocked(self.id) {
-                    state.registry.wait(self.id, Direction::Write, context.waker());
-                    Poll::Pending
-                } else {
-                    Poll::Ready(Ok(()))
-                }
-            })
+    /// Returns the part of the readiness that `interest` asks for. `look` determines all but the
+    /// room to write: that is assumed since the last event about room, until a write is refused.
+    pub(crate) fn readiness(
+        &self,
+        interest: Interest,
+        look: impl FnOnce(&Stack) -> Ready,
+    ) -> Ready {
+        self.net.call(|state, _| self.look(state, interest, look))
+    }
+
+    /// Returns the readiness as soon as there is some. Otherwise the task is woken at the next
+    /// event.
+    pub(crate) fn poll_ready(
+        &self,
+        interest: Interest,
+        context: &Context<'_>,
+        look: impl FnOnce(&Stack) -> Ready,
+    ) -> Poll<Ready> {
+        self.net.call(|state, _| {
+            let ready = self.look(state, interest, look);
+            if !ready.is_empty() {
+                return Poll::Ready(ready);
+            }
+            if interest.is_readable() {
+                state.registry.wait(self.id, Direction::Read, context.waker());
+            }
+            if interest.is_writable() {
+                state.registry.wait(self.id, Direction::Write, context.waker());
+            }
+            Poll::Pending
         })
-        .await
+    }
+
+    fn look(&self, state: &State, interest: Interest, look: impl FnOnce(&Stack) -> Ready) -> Ready {
+        let ready = match state.end {
+            // Calls fail at once.
+            Some(_) => Ready::READABLE | Ready::WRITABLE | Ready::READ_CLOSED | Ready::WRITE_CLOSED,
+            None if state.registry.is_write_blocked(self.id) => look(&state.stack),
+            None => look(&state.stack) | Ready::WRITABLE,
+        };
+        let mut asked = Ready::EMPTY;
+        if interest.is_readable() {
+            asked |= ready & (Ready::READABLE | Ready::READ_CLOSED);
+        }
+        if interest.is_writable() {
+            asked |= ready & (Ready::WRITABLE | Ready::WRITE_CLOSED);
+        }
+        asked
     }
 }
 

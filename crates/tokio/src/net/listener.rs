@@ -6,15 +6,30 @@ use crate::host::Net;
 use crate::socket::Socket;
 use crate::waiters::{Direction, SocketId};
 use linerate_stack::{Error as HostError, ListenHandle, ListenOptions};
+use linerate_wire::TypeOfService;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::task::{Context, Poll};
 
 /// A listener, as `tokio::net::TcpListener`.
+///
+/// ```
+/// use linerate_tokio::net::{TcpListener, TcpStream};
+/// use linerate_tokio::sim;
+///
+/// sim::lo(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+///     let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+///     let (_stream, peer) = listener.accept().await.unwrap();
+///     assert_eq!(peer, client.local_addr().unwrap());
+/// });
+/// ```
 #[derive(Debug)]
 pub struct TcpListener {
     socket: Socket,
     handle: ListenHandle,
+    /// Set for accepted connections.
+    service: TypeOfService,
 }
 
 impl TcpListener {
@@ -27,12 +42,19 @@ impl TcpListener {
     pub async fn bind<A: ToSocketAddrs>(address: A) -> io::Result<Self> {
         let net = Net::required()?;
         let addresses = address.to_socket_addrs(&net)?;
-        try_each(&addresses, |local| {
-            let options = ListenOptions::default();
-            let (socket, handle) =
-                Socket::open(&net, SocketId::Listen, |stack, _| stack.tcp_listen(local, &options))?;
-            Ok(Self { socket, handle })
-        })
+        let (options, service) = (ListenOptions::default(), TypeOfService::default());
+        try_each(&addresses, |local| Self::open(&net, local, &options, service))
+    }
+
+    pub(super) fn open(
+        net: &Net,
+        local: SocketAddrV4,
+        options: &ListenOptions,
+        service: TypeOfService,
+    ) -> io::Result<Self> {
+        let (socket, handle) =
+            Socket::open(net, SocketId::Listen, |stack, _| stack.tcp_listen(local, options))?;
+        Ok(Self { socket, handle, service })
     }
 
     /// Accepts a connection. Cancellation-safe: a connection that is not returned stays queued.
@@ -52,7 +74,11 @@ impl TcpListener {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
         let accepted = self.socket.poll(Direction::Read, context, |stack, _| {
-            stack.tcp_accept(self.handle).ok_or(HostError::WouldBlock)
+            let accepted = stack.tcp_accept(self.handle).ok_or(HostError::WouldBlock)?;
+            if self.service != TypeOfService::default() {
+                stack.tcp_set_type_of_service(accepted.0, self.service)?;
+            }
+            Ok(accepted)
         });
         accepted.map(|result| {
             result.map(|(handle, peer)| (TcpStream::accepted(&self.socket.net, handle), peer))

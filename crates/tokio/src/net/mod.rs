@@ -1,11 +1,13 @@
 //! The types of `tokio::net`.
 
 mod listener;
+mod socket;
 mod stream;
 pub mod tcp;
 mod udp;
 
 pub use crate::address::ToSocketAddrs;
 pub use listener::TcpListener;
+pub use socket::TcpSocket;
 pub use stream::TcpStream;
 pub use udp::UdpSocket;

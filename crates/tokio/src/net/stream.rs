@@ -6,21 +6,45 @@ use crate::error::Error;
 use crate::host::Net;
 use crate::socket::Socket;
 use crate::waiters::{Direction, SocketId};
+use bytes::BufMut;
 use linerate_stack::{ConnectOptions, Error as HostError, Stack, TcpHandle};
 use linerate_tcp::{Connection, State};
 use linerate_units::Instant;
-use std::io;
+use linerate_wire::TypeOfService;
+use std::future::poll_fn;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{Shutdown, SocketAddr};
+use std::num::NonZeroU8;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
+use tokio::task::yield_now;
 
 /// Maximum number of bytes that one call copies while it holds the lock.
 const LARGEST_COPY: usize = 256 << 10;
 
 /// A connection, as `tokio::net::TcpStream`. Reading opens the window of the peer, so a slow reader
 /// slows the peer down.
+///
+/// ```
+/// use linerate_tokio::net::{TcpListener, TcpStream};
+/// use linerate_tokio::sim;
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// let serve = async {
+///     let listener = TcpListener::bind("0.0.0.0:80").await.unwrap();
+///     let (mut stream, _peer) = listener.accept().await.unwrap();
+///     stream.write_all(b"hello").await.unwrap();
+/// };
+/// sim::client_server(serve, async {
+///     let mut stream = TcpStream::connect("server:80").await.unwrap();
+///     let mut text = String::new();
+///     stream.read_to_string(&mut text).await.unwrap();
+///     assert_eq!(text, "hello");
+/// });
+/// ```
 #[derive(Debug)]
 pub struct TcpStream {
     socket: Socket,
@@ -39,7 +63,8 @@ impl TcpStream {
         let addresses = address.to_socket_addrs(&net)?;
         let mut outcome = Err(Error::NoAddress.into());
         for peer in addresses {
-            outcome = Self::open(&net, peer).await;
+            let (options, service) = (ConnectOptions::default(), TypeOfService::default());
+            outcome = Self::open(&net, peer, &options, service).await;
             if outcome.is_ok() {
                 break;
             }
@@ -47,10 +72,19 @@ impl TcpStream {
         outcome
     }
 
-    async fn open(net: &Net, peer: SocketAddr) -> io::Result<Self> {
-        let options = ConnectOptions::default();
-        let (socket, handle) =
-            Socket::open(net, SocketId::Tcp, |stack, now| stack.tcp_connect(now, peer, &options))?;
+    pub(super) async fn open(
+        net: &Net,
+        peer: SocketAddr,
+        options: &ConnectOptions,
+        service: TypeOfService,
+    ) -> io::Result<Self> {
+        let (socket, handle) = Socket::open(net, SocketId::Tcp, |stack, now| {
+            let handle = stack.tcp_connect(now, peer, options)?;
+            if service != TypeOfService::default() {
+                stack.tcp_set_type_of_service(handle, service)?;
+            }
+            Ok(handle)
+        })?;
         socket.wait(Direction::Read, |stack, _| outcome_of_opening(stack, handle)).await?;
         Ok(Self { socket, handle })
     }
@@ -84,25 +118,120 @@ impl TcpStream {
         self.socket.wait(Direction::Read, |stack, _| stack.tcp_peek(self.handle, into)).await
     }
 
-    /// Waits until there is data to read, or the stream has ended.
+    /// Copies received data without removing it, or registers the task.
+    ///
+    /// # Errors
+    /// Those of a read.
+    pub fn poll_peek(
+        &self,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if into.remaining() == 0 {
+            return Poll::Ready(Ok(0));
+        }
+        let most = into.remaining().min(LARGEST_COPY);
+        let free = into.initialize_unfilled_to(most);
+        let peeked = self
+            .socket
+            .poll(Direction::Read, context, |stack, _| stack.tcp_peek(self.handle, free));
+        peeked.map(|result| result.inspect(|&count| into.advance(count)))
+    }
+
+    /// Waits until the stream is ready in one of the directions of `interest`. Cancellation-safe.
+    ///
+    /// # Errors
+    /// None; a connection that has failed is ready.
+    pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        let ready = poll_fn(|context| {
+            self.socket.poll_ready(interest, context, |stack| self.readiness(stack))
+        });
+        Ok(ready.await)
+    }
+
+    /// Waits until there is data to read, or the stream has ended. Cancellation-safe.
     ///
     /// # Errors
     /// None; a connection that has failed is readable.
     pub async fn readable(&self) -> io::Result<()> {
-        self.socket
-            .wait(Direction::Read, |stack, _| match stack.tcp_peek(self.handle, &mut [0]) {
-                Err(HostError::WouldBlock) => Err(HostError::WouldBlock),
-                _ => Ok(()),
-            })
-            .await
+        self.ready(Interest::READABLE).await.map(drop)
     }
 
     /// Waits for room in the send buffer. As in `tokio::net`, the next write can still be refused.
+    /// Cancellation-safe.
     ///
     /// # Errors
     /// None; a connection that has failed is writable.
     pub async fn writable(&self) -> io::Result<()> {
-        self.socket.wait_for_room().await
+        self.ready(Interest::WRITABLE).await.map(drop)
+    }
+
+    /// Is there data to read, or has the stream ended? If not, the task is registered.
+    ///
+    /// # Errors
+    /// None; a connection that has failed is readable.
+    pub fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let look = |stack: &Stack| self.readiness(stack);
+        self.socket.poll_ready(Interest::READABLE, context, look).map(|_| Ok(()))
+    }
+
+    /// Is there room in the send buffer? If not, the task is registered.
+    ///
+    /// # Errors
+    /// None; a connection that has failed is writable.
+    pub fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let look = |stack: &Stack| self.readiness(stack);
+        self.socket.poll_ready(Interest::WRITABLE, context, look).map(|_| Ok(()))
+    }
+
+    /// Returns the readiness, except for room to write.
+    fn readiness(&self, stack: &Stack) -> Ready {
+        let mut ready = Ready::EMPTY;
+        if !matches!(stack.tcp_peek(self.handle, &mut [0]), Err(HostError::WouldBlock)) {
+            ready |= Ready::READABLE;
+        }
+        let Some(connection) = stack.tcp(self.handle) else { return ready };
+        if connection.is_at_end_of_stream() || connection.state() == State::Closed {
+            ready |= Ready::READ_CLOSED;
+        }
+        if !connection.state().may_write() {
+            ready |= Ready::WRITE_CLOSED;
+        }
+        ready
+    }
+
+    /// Calls `attempt` if the stream is ready in one of the directions of `interest`.
+    ///
+    /// # Errors
+    /// `WouldBlock` if it is not ready; those of `attempt`.
+    pub fn try_io<R>(
+        &self,
+        interest: Interest,
+        attempt: impl FnOnce() -> io::Result<R>,
+    ) -> io::Result<R> {
+        if self.socket.readiness(interest, |stack| self.readiness(stack)).is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        attempt()
+    }
+
+    /// Calls `attempt` when the stream is ready, until its result is not `WouldBlock`.
+    ///
+    /// # Errors
+    /// Those of `attempt`.
+    pub async fn async_io<R>(
+        &self,
+        interest: Interest,
+        mut attempt: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        loop {
+            self.ready(interest).await?;
+            match attempt() {
+                // Lets the event come that ends the wait, although the stream seems to be ready.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => yield_now().await,
+                result => return result,
+            }
+        }
     }
 
     /// Reads what has been received.
@@ -116,12 +245,63 @@ impl TcpStream {
         self.socket.attempt(Direction::Read, |stack, now| self.read(stack, now, into))
     }
 
+    /// Reads what has been received into several buffers.
+    ///
+    /// # Errors
+    /// Those of [`TcpStream::try_read`].
+    pub fn try_read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        if buffers.iter().all(|buffer| buffer.is_empty()) {
+            return Ok(0);
+        }
+        self.socket.attempt(Direction::Read, |stack, now| {
+            let mut read = 0;
+            for buffer in buffers.iter_mut().filter(|buffer| !buffer.is_empty()) {
+                let wanted = buffer.len().min(LARGEST_COPY - read);
+                match stack.tcp_read(now, self.handle, &mut buffer[..wanted]) {
+                    Ok(count) => read += count,
+                    Err(_) if read > 0 => break,
+                    Err(error) => return Err(error),
+                }
+                if read == LARGEST_COPY {
+                    break;
+                }
+            }
+            Ok(read)
+        })
+    }
+
+    /// Reads what has been received, and appends it to `buffer`.
+    ///
+    /// # Errors
+    /// Those of [`TcpStream::try_read`].
+    pub fn try_read_buf<B: BufMut>(&self, buffer: &mut B) -> io::Result<usize> {
+        if !buffer.has_remaining_mut() {
+            return Ok(0);
+        }
+        self.socket.attempt(Direction::Read, |stack, now| {
+            stack.tcp_read_with(now, self.handle, |data| {
+                let piece = &data[..data.len().min(buffer.remaining_mut()).min(LARGEST_COPY)];
+                buffer.put_slice(piece);
+                piece.len()
+            })
+        })
+    }
+
     /// Writes as much as there is room for.
     ///
     /// # Errors
     /// `WouldBlock` if there is no room; the reason why the connection has ended.
     pub fn try_write(&self, data: &[u8]) -> io::Result<usize> {
         self.socket.attempt(Direction::Write, |stack, now| self.write(stack, now, data))
+    }
+
+    /// Writes as much of several pieces as there is room for.
+    ///
+    /// # Errors
+    /// Those of [`TcpStream::try_write`].
+    pub fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let write = |stack: &mut Stack, now| self.write_vectored(stack, now, pieces);
+        self.socket.attempt(Direction::Write, write)
     }
 
     /// Returns the address and port of the peer.
@@ -156,6 +336,55 @@ impl TcpStream {
     /// None; `tokio::net` has a system call here that can fail.
     pub fn nodelay(&self) -> io::Result<bool> {
         self.inspect(Connection::no_delay)
+    }
+
+    /// Sets how dropping the stream ends the connection (`SO_LINGER`). Zero resets it, and unsent
+    /// data is lost. Any other time has no effect, because dropping never waits: the host sends the
+    /// remaining data in the background.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
+        let linger = linger.map(Into::into);
+        self.socket.call(|stack, now| {
+            stack.tcp_configure(now, self.handle, |connection| connection.set_linger(linger))
+        })
+    }
+
+    /// Resets the connection when the stream is dropped.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn set_zero_linger(&self) -> io::Result<()> {
+        self.set_linger(Some(Duration::ZERO))
+    }
+
+    /// Returns the value of [`TcpStream::set_linger`].
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn linger(&self) -> io::Result<Option<Duration>> {
+        Ok(self.inspect(Connection::linger)?.map(Into::into))
+    }
+
+    /// Sets the time to live of the connection's packets.
+    ///
+    /// # Errors
+    /// `InvalidInput` for zero, and above 255.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let valid = u8::try_from(ttl).ok().and_then(NonZeroU8::new);
+        let invalid =
+            Error::InvalidOption { option: "time to live", value: ttl, range: "1 to 255" };
+        let valid = valid.ok_or(invalid)?;
+        self.socket.call(|stack, _| stack.tcp_set_ttl(self.handle, valid))
+    }
+
+    /// Returns the time to live of the connection's packets.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn ttl(&self) -> io::Result<u32> {
+        self.socket.call(|stack, _| stack.tcp_ttl(self.handle)).map(u32::from)
     }
 
     /// Returns the error that ended the connection, if there is one.
@@ -197,6 +426,27 @@ impl TcpStream {
         }
     }
 
+    /// Writes the pieces in their order, as far as there is room.
+    fn write_vectored(
+        &self,
+        stack: &mut Stack,
+        now: Instant,
+        pieces: &[IoSlice<'_>],
+    ) -> Result<usize, HostError> {
+        let is_nothing = pieces.iter().all(|piece| piece.is_empty());
+        let mut written = 0;
+        // An empty write is attempted too: it fails if the connection has ended.
+        for piece in pieces.iter().filter(|piece| is_nothing || !piece.is_empty()) {
+            let piece = &piece[..piece.len().min(LARGEST_COPY - written)];
+            let count = stack.tcp_write(now, self.handle, piece)?;
+            written += count;
+            if count < piece.len() || written == LARGEST_COPY {
+                break;
+            }
+        }
+        if written > 0 || is_nothing { Ok(written) } else { Err(HostError::WouldBlock) }
+    }
+
     pub(super) fn poll_read_shared(
         &self,
         context: &Context<'_>,
@@ -220,6 +470,15 @@ impl TcpStream {
     ) -> Poll<io::Result<usize>> {
         self.socket.poll(Direction::Write, context, |stack, now| self.write(stack, now, data))
     }
+
+    pub(super) fn poll_write_vectored_shared(
+        &self,
+        context: &Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let write = |stack: &mut Stack, now| self.write_vectored(stack, now, pieces);
+        self.socket.poll(Direction::Write, context, write)
+    }
 }
 
 impl AsyncRead for TcpStream {
@@ -239,6 +498,18 @@ impl AsyncWrite for TcpStream {
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.poll_write_shared(context, data)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored_shared(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -3,7 +3,7 @@
 use super::TcpStream;
 use std::error::Error;
 use std::fmt;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::ops::Deref;
 use std::pin::Pin;
@@ -20,6 +20,25 @@ pub struct ReadHalf<'a>(pub(super) &'a TcpStream);
 pub struct WriteHalf<'a>(pub(super) &'a TcpStream);
 
 /// The owned read half ([`TcpStream::into_split`]). Dereferences to the stream.
+///
+/// ```
+/// use linerate_tokio::net::{TcpListener, TcpStream};
+/// use linerate_tokio::sim;
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+///
+/// sim::lo(async {
+///     let listener = TcpListener::bind("127.0.0.1:7").await.unwrap();
+///     let stream = TcpStream::connect("127.0.0.1:7").await.unwrap();
+///     let (read, mut write) = listener.accept().await.unwrap().0.into_split();
+///     // The halves can be moved to different tasks, and put together again.
+///     write.write_all(b"hello").await.unwrap();
+///     drop(read.reunite(write).unwrap());
+///     let (mut read, _write) = stream.into_split();
+///     let mut text = String::new();
+///     read.read_to_string(&mut text).await.unwrap();
+///     assert_eq!(text, "hello");
+/// });
+/// ```
 #[derive(Debug)]
 pub struct OwnedReadHalf {
     stream: Arc<TcpStream>,
@@ -115,6 +134,18 @@ impl AsyncWrite for WriteHalf<'_> {
         self.0.poll_write_shared(context, data)
     }
 
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_write_vectored_shared(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -131,6 +162,18 @@ impl AsyncWrite for OwnedWriteHalf {
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
         self.stream.poll_write_shared(context, data)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.stream.poll_write_vectored_shared(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,14 +1,32 @@
 //! Datagram sockets.
 
 use crate::address::{ToSocketAddrs, try_each};
+use crate::error::Error;
 use crate::host::Net;
 use crate::socket::Socket;
 use crate::waiters::{Direction, SocketId};
-use linerate_stack::{Error as HostError, UdpHandle, UdpOptions};
+use linerate_stack::{Stack, UdpHandle, UdpOptions};
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::task::{Context, Poll, ready};
+use tokio::io::{Interest, ReadBuf, Ready};
 
 /// A datagram socket, as `tokio::net::UdpSocket`.
+///
+/// ```
+/// use linerate_tokio::net::UdpSocket;
+/// use linerate_tokio::sim;
+///
+/// sim::lo(async {
+///     let left = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+///     let right = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+///     left.send_to(b"hello", right.local_addr().unwrap()).await.unwrap();
+///     let mut data = [0; 8];
+///     let (length, from) = right.recv_from(&mut data).await.unwrap();
+///     assert_eq!((&data[..length], from), (&b"hello"[..], left.local_addr().unwrap()));
+/// });
+/// ```
 #[derive(Debug)]
 pub struct UdpSocket {
     socket: Socket,
@@ -89,6 +107,14 @@ impl UdpSocket {
         self.recv_from(into).await.map(|(length, _)| length)
     }
 
+    /// Copies a datagram like [`UdpSocket::recv`], but leaves it in the queue.
+    ///
+    /// # Errors
+    /// Those of [`UdpSocket::recv_from`].
+    pub async fn peek(&self, into: &mut [u8]) -> io::Result<usize> {
+        self.peek_from(into).await.map(|(length, _)| length)
+    }
+
     /// Copies a datagram like [`UdpSocket::recv_from`], but leaves it in the queue.
     ///
     /// # Errors
@@ -123,17 +149,103 @@ impl UdpSocket {
         Ok(data.len())
     }
 
+    /// Receives a datagram from the peer that has arrived.
+    ///
+    /// # Errors
+    /// Those of [`UdpSocket::try_recv_from`].
+    pub fn try_recv(&self, into: &mut [u8]) -> io::Result<usize> {
+        self.try_recv_from(into).map(|(length, _)| length)
+    }
+
+    /// Copies a datagram that has arrived, but leaves it in the queue.
+    ///
+    /// # Errors
+    /// Those of [`UdpSocket::try_recv_from`].
+    pub fn try_peek_from(&self, into: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        let peek = |stack: &mut Stack, _| stack.udp_peek_from(self.handle, into);
+        let (length, from) = self.socket.attempt(Direction::Read, peek)?;
+        Ok((length, from.into()))
+    }
+
+    /// Sends a datagram to the peer.
+    ///
+    /// # Errors
+    /// `WouldBlock` if the send queue is full; those of [`UdpSocket::send`].
+    pub fn try_send(&self, data: &[u8]) -> io::Result<usize> {
+        let send = |stack: &mut Stack, now| stack.udp_send(now, self.handle, data);
+        self.socket.attempt(Direction::Write, send)?;
+        Ok(data.len())
+    }
+
+    /// Receives a datagram, or registers the task.
+    ///
+    /// # Errors
+    /// Those of [`UdpSocket::recv_from`].
+    pub fn poll_recv_from(
+        &self,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<SocketAddr>> {
+        let free = into.initialize_unfilled();
+        let receive = |stack: &mut Stack, _| stack.udp_receive_from(self.handle, free);
+        let (length, from) = ready!(self.socket.poll(Direction::Read, context, receive))?;
+        into.advance(length);
+        Poll::Ready(Ok(from.into()))
+    }
+
+    /// Receives a datagram, or registers the task.
+    ///
+    /// # Errors
+    /// Those of [`UdpSocket::recv`].
+    pub fn poll_recv(
+        &self,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.poll_recv_from(context, into).map_ok(drop)
+    }
+
+    /// Sends a datagram, or registers the task.
+    ///
+    /// # Errors
+    /// Those of [`UdpSocket::send_to`].
+    pub fn poll_send_to(
+        &self,
+        context: &mut Context<'_>,
+        data: &[u8],
+        target: SocketAddr,
+    ) -> Poll<io::Result<usize>> {
+        let to = crate::address::ipv4(target)?;
+        let send = |stack: &mut Stack, now| stack.udp_send_to(now, self.handle, to, data);
+        self.socket.poll(Direction::Write, context, send).map_ok(|()| data.len())
+    }
+
+    /// Sends a datagram to the peer, or registers the task.
+    ///
+    /// # Errors
+    /// Those of [`UdpSocket::send`].
+    pub fn poll_send(&self, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        let send = |stack: &mut Stack, now| stack.udp_send(now, self.handle, data);
+        self.socket.poll(Direction::Write, context, send).map_ok(|()| data.len())
+    }
+
+    /// Waits until the socket is ready in one of the directions of `interest`. Cancellation-safe.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        let ready = poll_fn(|context| {
+            self.socket.poll_ready(interest, context, |stack| self.readiness(stack))
+        });
+        Ok(ready.await)
+    }
+
     /// Waits until a datagram has arrived, or the network has reported an error.
     ///
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
     pub async fn readable(&self) -> io::Result<()> {
-        self.socket
-            .wait(Direction::Read, |stack, _| match stack.udp_is_readable(self.handle) {
-                Ok(false) => Err(HostError::WouldBlock),
-                _ => Ok(()),
-            })
-            .await
+        self.ready(Interest::READABLE).await.map(drop)
     }
 
     /// Waits for room in the send queue. As in `tokio::net`, the next send can still be refused.
@@ -141,7 +253,73 @@ impl UdpSocket {
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
     pub async fn writable(&self) -> io::Result<()> {
-        self.socket.wait_for_room().await
+        self.ready(Interest::WRITABLE).await.map(drop)
+    }
+
+    /// Has a datagram arrived? If not, the task is registered.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn poll_recv_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let look = |stack: &Stack| self.readiness(stack);
+        self.socket.poll_ready(Interest::READABLE, context, look).map(|_| Ok(()))
+    }
+
+    /// Is there room in the send queue? If not, the task is registered.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn poll_send_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let look = |stack: &Stack| self.readiness(stack);
+        self.socket.poll_ready(Interest::WRITABLE, context, look).map(|_| Ok(()))
+    }
+
+    /// Returns the readiness, except for room to send.
+    fn readiness(&self, stack: &Stack) -> Ready {
+        match stack.udp_is_readable(self.handle) {
+            Ok(false) => Ready::EMPTY,
+            _ => Ready::READABLE,
+        }
+    }
+
+    /// Calls `attempt` if the socket is ready in one of the directions of `interest`.
+    ///
+    /// # Errors
+    /// `WouldBlock` if it is not ready; those of `attempt`.
+    pub fn try_io<R>(
+        &self,
+        interest: Interest,
+        attempt: impl FnOnce() -> io::Result<R>,
+    ) -> io::Result<R> {
+        if self.socket.readiness(interest, |stack| self.readiness(stack)).is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        attempt()
+    }
+
+    /// Allows or forbids sending to broadcast addresses.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn set_broadcast(&self, broadcast: bool) -> io::Result<()> {
+        self.socket.call(|stack, _| stack.udp_set_broadcast(self.handle, broadcast))
+    }
+
+    /// Is sending to broadcast addresses allowed?
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn broadcast(&self) -> io::Result<bool> {
+        self.socket.call(|stack, _| stack.udp_broadcast(self.handle))
+    }
+
+    /// Takes the error that the network reported about a datagram of this socket.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        let error = self.socket.call(|stack, _| stack.udp_take_error(self.handle))?;
+        Ok(error.map(|error| Error::Host(error).into()))
     }
 
     /// Returns the address and port on this host.

@@ -121,10 +121,11 @@ impl World {
         let mac = MacAddress::new([2, 0, 0, 0, high, low]);
         let network = Ipv4Cidr::new(address, 8).unwrap_or_else(|| Ipv4Cidr::single(address));
         let config = StackConfig::new(mac, network.into());
+        let tcp_config = config.tcp;
         let mut stack = Stack::new(config, seed_of(self.paths.seed, number as u64));
         stack.attach(capabilities());
         let driver = HostDriver { clockwork: Arc::clone(&self.clockwork), host: number };
-        let net = Net::new(Arc::new(Mutex::new(State::new(stack))), Box::new(driver));
+        let net = Net::new(Arc::new(Mutex::new(State::new(stack, &tcp_config))), Box::new(driver));
         self.clockwork.add_name(name, address);
         self.paths.addresses.insert(address, number);
         if let Some(capture) = &mut self.paths.capture {

@@ -52,6 +52,24 @@ impl Stack {
         Ok(())
     }
 
+    /// Returns the time to live of the connection's segments.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn tcp_ttl(&self, handle: TcpHandle) -> Result<u8, Error> {
+        let [_, ttl] = self.sockets.tcp(handle)?.headers.service();
+        Ok(ttl)
+    }
+
+    /// Returns the type of service of the connection's segments, without the bits of ECN.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn tcp_type_of_service(&self, handle: TcpHandle) -> Result<TypeOfService, Error> {
+        let [type_of_service, _] = self.sockets.tcp(handle)?.headers.service();
+        Ok(TypeOfService::from_byte(type_of_service))
+    }
+
     /// Returns the local address and port.
     ///
     /// # Errors

@@ -1,0 +1,49 @@
+//! The kinds of errors that the sockets of the operating system report, for crates with `std`.
+
+use crate::error::Error;
+use std::io::ErrorKind;
+
+impl Error {
+    /// Returns the kind that `std::net` reports for the same error.
+    ///
+    /// ```
+    /// use std::io::ErrorKind;
+    ///
+    /// assert_eq!(linerate_stack::Error::Refused.kind(), ErrorKind::ConnectionRefused);
+    /// ```
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::WouldBlock => ErrorKind::WouldBlock,
+            Self::Closed | Self::NotConnected => ErrorKind::NotConnected,
+            Self::AddressInUse(_) => ErrorKind::AddrInUse,
+            Self::AddressNotOurs(_) | Self::NoAddress | Self::PortsExhausted(_) => {
+                ErrorKind::AddrNotAvailable
+            }
+            Self::NoRoute(_) => ErrorKind::NetworkUnreachable,
+            Self::InvalidDestination(_)
+            | Self::Loopback(_)
+            | Self::MessageTooLong { .. }
+            | Self::OtherShard { .. } => ErrorKind::InvalidInput,
+            Self::BroadcastForbidden(_) => ErrorKind::PermissionDenied,
+            Self::TooManySockets { .. } => ErrorKind::QuotaExceeded,
+            Self::Refused => ErrorKind::ConnectionRefused,
+            Self::Unreachable => ErrorKind::HostUnreachable,
+            Self::Tcp(error) => kind_of_ended(*error),
+        }
+    }
+}
+
+const fn kind_of_ended(error: linerate_tcp::Error) -> ErrorKind {
+    use linerate_tcp::Error as Tcp;
+    match error {
+        Tcp::WouldBlock => ErrorKind::WouldBlock,
+        Tcp::Shutdown => ErrorKind::BrokenPipe,
+        Tcp::Refused => ErrorKind::ConnectionRefused,
+        Tcp::Reset => ErrorKind::ConnectionReset,
+        Tcp::Aborted | Tcp::DataAfterClose | Tcp::Contradiction => ErrorKind::ConnectionAborted,
+        Tcp::TimedOut => ErrorKind::TimedOut,
+        Tcp::Unreachable => ErrorKind::HostUnreachable,
+        _ => ErrorKind::Other,
+    }
+}

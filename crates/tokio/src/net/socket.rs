@@ -1,0 +1,285 @@
+//! Sockets that are configured before they connect or listen.
+
+use super::{TcpListener, TcpStream};
+use crate::address::ipv4;
+use crate::error::Error;
+use crate::host::Net;
+use linerate_stack::{ConnectOptions, ListenOptions};
+use linerate_tcp::{BufferSize, Config, KeepAlive};
+use linerate_wire::TypeOfService;
+use parking_lot::Mutex;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::time::Duration;
+
+/// A TCP socket that is neither connected nor listening yet, as `tokio::net::TcpSocket`.
+///
+/// ```
+/// use linerate_tokio::net::TcpSocket;
+/// use linerate_tokio::sim;
+///
+/// sim::lo(async {
+///     let socket = TcpSocket::new_v4()?;
+///     socket.set_recv_buffer_size(64 << 10)?;
+///     socket.bind("127.0.0.1:80".parse().unwrap())?;
+///     let listener = socket.listen(16)?;
+///     let (client, server) = tokio::join!(
+///         TcpSocket::new_v4()?.connect(listener.local_addr()?),
+///         listener.accept(),
+///     );
+///     assert_eq!(client?.local_addr()?, server?.1);
+///     std::io::Result::Ok(())
+/// })
+/// .unwrap();
+/// ```
+#[derive(Debug)]
+pub struct TcpSocket {
+    net: Net,
+    options: Mutex<Options>,
+}
+
+#[derive(Clone, Debug)]
+struct Options {
+    local: Option<SocketAddrV4>,
+    config: Config,
+    reuse_address: bool,
+    service: TypeOfService,
+}
+
+impl TcpSocket {
+    /// Creates a socket for IPv4 on the host of the current task.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` if the task runs on no host.
+    pub fn new_v4() -> io::Result<Self> {
+        let net = Net::required()?;
+        let config = net.call(|state, _| state.tcp_config);
+        let service = TypeOfService::default();
+        let options = Options { local: None, config, reuse_address: true, service };
+        Ok(Self { net, options: Mutex::new(options) })
+    }
+
+    /// Fails: hosts support IPv4 only.
+    ///
+    /// # Errors
+    /// `Unsupported`.
+    pub fn new_v6() -> io::Result<Self> {
+        Err(Error::Ipv6(SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0)).into())
+    }
+
+    /// Selects the local address. Port zero selects a free port, now. Another socket can take the
+    /// port until this one listens or connects.
+    ///
+    /// # Errors
+    /// `AddrInUse`; `AddrNotAvailable` if the host has no such address; `InvalidInput` if the
+    /// socket is bound already; `Unsupported` for IPv6.
+    pub fn bind(&self, address: SocketAddr) -> io::Result<()> {
+        let mut options = self.options.lock();
+        if options.local.is_some() {
+            return Err(Error::AlreadyBound.into());
+        }
+        let local = ipv4(address)?;
+        // A listener tells whether the address is free, and which port the host selects.
+        let bound = self.net.call(|state, now| {
+            state.check_running()?;
+            let handle = state.stack.tcp_listen(local, &ListenOptions::default())?;
+            let bound = state.stack.tcp_listen_addr(handle);
+            state.stack.tcp_listen_close(now, handle)?;
+            Ok::<_, Error>(bound?)
+        })?;
+        options.local = Some(bound);
+        Ok(())
+    }
+
+    /// Connects to `address`.
+    ///
+    /// # Errors
+    /// Those of [`TcpStream::connect`].
+    pub async fn connect(self, address: SocketAddr) -> io::Result<TcpStream> {
+        let peer = ipv4(address)?;
+        let Options { local, config, service, .. } = self.options.into_inner();
+        let options = ConnectOptions { local, config: Some(config), ..ConnectOptions::default() };
+        TcpStream::open(&self.net, peer, &options, service).await
+    }
+
+    /// Listens with a limit of connections that wait to be accepted. Without [`TcpSocket::bind`],
+    /// the host selects a port.
+    ///
+    /// # Errors
+    /// `AddrInUse` if another socket has taken the port since it was bound.
+    pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
+        let Options { local, config, service, .. } = self.options.into_inner();
+        let local = local.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+        let backlog = usize::try_from(backlog).unwrap_or(usize::MAX).max(1);
+        let options = ListenOptions { backlog, config: Some(config), ..ListenOptions::default() };
+        TcpListener::open(&self.net, local, &options, service)
+    }
+
+    /// Returns the local address, which is unspecified before [`TcpSocket::bind`].
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        let unbound = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+        Ok(self.options.lock().local.unwrap_or(unbound).into())
+    }
+
+    /// Returns nothing: a socket without a connection has no error.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        Ok(None)
+    }
+
+    /// Probes an idle peer, with the usual times of RFC 9293.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn set_keepalive(&self, keepalive: bool) -> io::Result<()> {
+        self.options.lock().config.keep_alive = keepalive.then(KeepAlive::default);
+        Ok(())
+    }
+
+    /// Are idle peers probed?
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn keepalive(&self) -> io::Result<bool> {
+        Ok(self.options.lock().config.keep_alive.is_some())
+    }
+
+    /// Records `SO_REUSEADDR`. Hosts always allow what it allows on Linux: to listen on a port
+    /// whose earlier connections are in TIME-WAIT.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn set_reuseaddr(&self, reuseaddr: bool) -> io::Result<()> {
+        self.options.lock().reuse_address = reuseaddr;
+        Ok(())
+    }
+
+    /// Returns the value of [`TcpSocket::set_reuseaddr`].
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn reuseaddr(&self) -> io::Result<bool> {
+        Ok(self.options.lock().reuse_address)
+    }
+
+    /// Refuses `SO_REUSEPORT`: two listeners cannot have one port.
+    ///
+    /// # Errors
+    /// `Unsupported` for true.
+    pub fn set_reuseport(&self, reuseport: bool) -> io::Result<()> {
+        if reuseport { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
+    }
+
+    /// Returns false ([`TcpSocket::set_reuseport`]).
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn reuseport(&self) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    /// Fixes the size of the send buffer, which is tuned automatically otherwise.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn set_send_buffer_size(&self, size: u32) -> io::Result<()> {
+        self.options.lock().config.send_buffer = BufferSize::Fixed(size);
+        Ok(())
+    }
+
+    /// Returns the initial size of the send buffer.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn send_buffer_size(&self) -> io::Result<u32> {
+        Ok(saturated(self.options.lock().config.send_buffer.initial()))
+    }
+
+    /// Fixes the size of the receive buffer, which is tuned automatically otherwise.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn set_recv_buffer_size(&self, size: u32) -> io::Result<()> {
+        self.options.lock().config.receive_buffer = BufferSize::Fixed(size);
+        Ok(())
+    }
+
+    /// Returns the initial size of the receive buffer.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn recv_buffer_size(&self) -> io::Result<u32> {
+        Ok(saturated(self.options.lock().config.receive_buffer.initial()))
+    }
+
+    /// Sets how dropping the stream ends the connection ([`TcpStream::set_linger`]).
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
+        self.options.lock().config.linger = linger.map(Into::into);
+        Ok(())
+    }
+
+    /// Resets the connection when the stream is dropped.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn set_zero_linger(&self) -> io::Result<()> {
+        self.set_linger(Some(Duration::ZERO))
+    }
+
+    /// Returns the value of [`TcpSocket::set_linger`].
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn linger(&self) -> io::Result<Option<Duration>> {
+        Ok(self.options.lock().config.linger.map(Into::into))
+    }
+
+    /// Sends small segments without waiting for acknowledgements (`TCP_NODELAY`).
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        self.options.lock().config.no_delay = nodelay;
+        Ok(())
+    }
+
+    /// Is Nagle's algorithm disabled?
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        Ok(self.options.lock().config.no_delay)
+    }
+
+    /// Sets the type of service of the connection's packets (`IP_TOS`).
+    ///
+    /// # Errors
+    /// `InvalidInput` above 255.
+    pub fn set_tos_v4(&self, tos: u32) -> io::Result<()> {
+        let invalid =
+            |_| Error::InvalidOption { option: "type of service", value: tos, range: "0 to 255" };
+        let tos = u8::try_from(tos).map_err(invalid)?;
+        self.options.lock().service = TypeOfService::from_byte(tos);
+        Ok(())
+    }
+
+    /// Returns the type of service.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn tos_v4(&self) -> io::Result<u32> {
+        Ok(self.options.lock().service.byte().into())
+    }
+}
+
+fn saturated(size: usize) -> u32 {
+    u32::try_from(size).unwrap_or(u32::MAX)
+}
