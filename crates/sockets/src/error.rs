@@ -40,6 +40,19 @@ pub enum Error {
          non-blocking"
     )]
     ZeroTimeout,
+    /// The socket is registered with a [`Poller`](crate::Poller) already.
+    #[error("the socket is registered with a poller already: deregister it there first")]
+    Registered,
+    /// The value is outside the range of the option.
+    #[error("{value} is no valid {option}: give {range}")]
+    InvalidOption {
+        /// The name of the option.
+        option: &'static str,
+        /// The value that the application gave.
+        value: u32,
+        /// The valid values.
+        range: &'static str,
+    },
     /// The MTU of the link is too small for a segment.
     #[error(
         "a link with an MTU of {0} bytes is too narrow for a host: give it at least {SMALLEST_MTU}"
@@ -92,53 +105,18 @@ impl Error {
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Host(error) => kind_of(*error),
+            Self::Host(error) => error.kind(),
             Self::TimedOut(_) => ErrorKind::WouldBlock,
             Self::ConnectTimedOut { .. } | Self::Unfinished(_) => ErrorKind::TimedOut,
-            Self::NoAddress | Self::ZeroTimeout | Self::NarrowLink(_) | Self::ListenerShutDown => {
-                ErrorKind::InvalidInput
-            }
+            Self::NoAddress
+            | Self::ZeroTimeout
+            | Self::NarrowLink(_)
+            | Self::ListenerShutDown
+            | Self::InvalidOption { .. } => ErrorKind::InvalidInput,
+            Self::Registered => ErrorKind::AlreadyExists,
             Self::Ended(End::ShutDown | End::Link(_) | End::Wait(_)) => ErrorKind::NetworkDown,
             Self::Ended(End::Panicked) => ErrorKind::Other,
         }
-    }
-}
-
-const fn kind_of(error: linerate_stack::Error) -> ErrorKind {
-    use linerate_stack::Error as Host;
-    match error {
-        Host::WouldBlock => ErrorKind::WouldBlock,
-        Host::Closed | Host::NotConnected => ErrorKind::NotConnected,
-        Host::AddressInUse(_) => ErrorKind::AddrInUse,
-        Host::AddressNotOurs(_) | Host::NoAddress | Host::PortsExhausted(_) => {
-            ErrorKind::AddrNotAvailable
-        }
-        Host::NoRoute(_) => ErrorKind::NetworkUnreachable,
-        Host::InvalidDestination(_)
-        | Host::OtherVersion { .. }
-        | Host::Loopback(_)
-        | Host::MessageTooLong { .. }
-        | Host::OtherShard { .. } => ErrorKind::InvalidInput,
-        Host::BroadcastForbidden(_) => ErrorKind::PermissionDenied,
-        Host::TooManySockets { .. } => ErrorKind::QuotaExceeded,
-        Host::Refused => ErrorKind::ConnectionRefused,
-        Host::Unreachable => ErrorKind::HostUnreachable,
-        Host::Tcp(error) => kind_of_ended(error),
-        _ => ErrorKind::Other,
-    }
-}
-
-const fn kind_of_ended(error: linerate_tcp::Error) -> ErrorKind {
-    use linerate_tcp::Error as Tcp;
-    match error {
-        Tcp::WouldBlock => ErrorKind::WouldBlock,
-        Tcp::Shutdown => ErrorKind::BrokenPipe,
-        Tcp::Refused => ErrorKind::ConnectionRefused,
-        Tcp::Reset => ErrorKind::ConnectionReset,
-        Tcp::Aborted | Tcp::DataAfterClose | Tcp::Contradiction => ErrorKind::ConnectionAborted,
-        Tcp::TimedOut => ErrorKind::TimedOut,
-        Tcp::Unreachable => ErrorKind::HostUnreachable,
-        _ => ErrorKind::Other,
     }
 }
 

@@ -12,8 +12,8 @@ use crate::udp_socket::UdpSocket;
 use linerate_link::Readiness;
 use linerate_link::shard::{HandoverWatch, Handovers};
 use linerate_stack::{
-    ConnectOptions, Counters, Error as HostError, FIRST_SHARD, Link, ListenOptions, StackConfig,
-    UdpOptions,
+    ConnectOptions, Counters, Error as HostError, FIRST_SHARD, Link, ListenOptions, Route,
+    StackConfig, UdpOptions,
 };
 use linerate_wire::IpCidr;
 use parking_lot::Mutex;
@@ -27,6 +27,23 @@ use std::time::{Duration, Instant};
 
 /// A host on a link, and the thread that drives it, or a thread for each shard. Clones refer to the
 /// same network.
+///
+/// ```
+/// use linerate_link::memory::{MemoryConfig, pair};
+/// use linerate_sockets::{ConnectOptions, CongestionName, Config, Net, StackConfig};
+///
+/// let (left, _right) = pair(MemoryConfig::default())?;
+/// let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// let tcp = Config { congestion: CongestionName::Bbr, ..config.tcp };
+/// let net = Net::builder(left, config).start()?;
+/// let _listener = net.bind("10.0.0.1:80")?;
+/// // One connection with another congestion control than the others.
+/// let options = ConnectOptions { config: Some(tcp), ..ConnectOptions::default() };
+/// let stream = net.connect_with("10.0.0.1:80", &options)?;
+/// assert_eq!(stream.peer_addr()?.port(), 80);
+/// net.shutdown();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// The network exists until [`Net::shutdown`], or until the last clone is dropped. Then its threads
 /// end, its connections are reset, and every call on one of its sockets fails with
@@ -181,6 +198,30 @@ impl Net {
     #[must_use]
     pub fn addresses(&self) -> &[IpCidr] {
         &self.first().addresses
+    }
+
+    /// Adds a route, which replaces a route to the same destinations. Existing connections use it
+    /// for their packets, but keep their window clamp and MTU.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn add_route(&self, route: Route) -> io::Result<()> {
+        for shard in &*self.running.shards {
+            shard.access()?.stack.add_route(route);
+        }
+        Ok(())
+    }
+
+    /// Removes and returns the route to exactly these destinations.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn remove_route(&self, destination: Ipv4Cidr) -> io::Result<Option<Route>> {
+        let mut removed = None;
+        for shard in &*self.running.shards {
+            removed = shard.access()?.stack.remove_route(destination).or(removed);
+        }
+        Ok(removed)
     }
 
     /// Returns the counters of the host, named as in /proc/net/snmp.

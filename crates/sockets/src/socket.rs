@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::event_count::EventCount;
+use crate::poller::Registration;
 use crate::shared::{Access, Shared, State};
 use crate::timeouts::{Direction, Timeouts, WaitLimit};
 use crate::waiters::{SocketId, Waiters};
@@ -51,6 +52,33 @@ impl<H: Handle> Socket<H> {
 
     fn with_waiters(waiters: Arc<Waiters>, shared: &Arc<Shared>, handle: H) -> Self {
         Self { shared: Arc::clone(shared), handle, timeouts: Timeouts::default(), waiters }
+    }
+
+    /// Reports events to a registration from now on, and at first what the socket is ready for.
+    ///
+    /// # Errors
+    /// [`Error::Registered`]; that of [`Shared::access`].
+    pub(crate) fn subscribe(&self, registration: &Arc<Registration>) -> Result<(), Error> {
+        let access = self.shared.access()?;
+        if !self.waiters.subscribe(registration) {
+            return Err(Error::Registered);
+        }
+        for direction in [Direction::Read, Direction::Write] {
+            if access.end.is_some() || self.handle.has_more(&access.stack, direction) {
+                registration.notify(direction);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the registration.
+    ///
+    /// # Errors
+    /// That of [`Shared::access`].
+    pub(crate) fn unsubscribe(&self) -> Result<(), Error> {
+        let _access = self.shared.access()?;
+        self.waiters.unsubscribe();
+        Ok(())
     }
 
     /// Executes `step`, which never waits.
@@ -157,6 +185,7 @@ impl<H: Handle> Socket<H> {
 
 impl<H: Handle> Drop for Socket<H> {
     fn drop(&mut self) {
+        self.waiters.unsubscribe();
         if let Ok(mut access) = self.shared.access() {
             self.handle.close(&mut access, &self.shared);
             // A socket that lingers stays registered, so that a stopping network aborts it.

@@ -17,7 +17,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A listener for incoming connections. Dropping the last clone closes it, and resets connections
+/// A listener for incoming connections.
+///
+/// ```
+/// # use linerate_link::memory::{MemoryConfig, pair};
+/// # use linerate_sockets::{Net, StackConfig};
+/// # let (left, _right) = pair(MemoryConfig::default())?;
+/// # let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// # let net = Net::builder(left, config).start()?;
+/// let listener = net.bind("127.0.0.1:0")?;
+/// let client = net.connect(listener.local_addr()?)?;
+/// let (_stream, peer) = listener.accept()?;
+/// assert_eq!(peer, client.local_addr()?);
+/// assert_eq!(listener.statistics()?.acceptable, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Dropping the last clone closes it, and resets connections
 /// that have not been accepted.
 #[derive(Debug)]
 pub struct TcpListener {
@@ -56,6 +72,10 @@ impl Drop for ShardListeners {
 }
 
 impl TcpListener {
+    pub(crate) fn sockets(&self) -> &[Socket<ListenHandle>] {
+        &self.listeners.sockets
+    }
+
     pub(crate) fn open(
         shards: &[Arc<Shared>],
         mut local: SocketAddr,

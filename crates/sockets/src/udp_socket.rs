@@ -13,7 +13,24 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A UDP socket. Queued datagrams are sent although the socket is dropped.
+/// A UDP socket.
+///
+/// ```
+/// # use linerate_link::memory::{MemoryConfig, pair};
+/// # use linerate_sockets::{Net, StackConfig};
+/// # let (left, _right) = pair(MemoryConfig::default())?;
+/// # let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// # let net = Net::builder(left, config).start()?;
+/// let resolver = net.bind_udp("127.0.0.1:53")?;
+/// let client = net.bind_udp("127.0.0.1:0")?;
+/// client.send_to(b"query", "127.0.0.1:53")?;
+/// let mut query = [0; 16];
+/// let (length, from) = resolver.recv_from(&mut query)?;
+/// assert_eq!((&query[..length], from), (&b"query"[..], client.local_addr()?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Queued datagrams are sent although the socket is dropped.
 ///
 /// Calls on a connected socket fail with errors that the network reported about earlier datagrams,
 /// such as `ConnectionRefused`.
@@ -23,6 +40,10 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
+    pub(crate) fn socket(&self) -> &Socket<UdpHandle> {
+        &self.socket
+    }
+
     pub(crate) fn open(
         shared: &Arc<Shared>,
         local: SocketAddr,

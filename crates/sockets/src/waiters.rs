@@ -1,10 +1,11 @@
 //! The threads that wait for sockets, and the dispatch of events to them.
 
 use crate::event_count::EventCount;
+use crate::poller::Registration;
 use crate::timeouts::Direction;
 use linerate_stack::{Event, ListenHandle, Stack, TcpHandle, UdpEvent, UdpHandle};
 use linerate_tcp::Event as TcpEvent;
-use parking_lot::Condvar;
+use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub(crate) struct Waiters {
     write: Condvar,
     /// Counts the events for threads that wait for several shards.
     events: Option<Arc<EventCount>>,
+    /// The registration with a [`Poller`](crate::Poller), if there is one.
+    registration: Mutex<Option<Arc<Registration>>>,
 }
 
 impl Waiters {
@@ -40,12 +43,33 @@ impl Waiters {
     pub(crate) fn wake_one(&self, direction: Direction) {
         self.of(direction).notify_one();
         self.events.iter().for_each(|events| events.notify_one());
+        if let Some(registration) = &*self.registration.lock() {
+            registration.notify(direction);
+        }
     }
 
     pub(crate) fn wake_all(&self) {
         self.read.notify_all();
         self.write.notify_all();
         self.events.iter().for_each(|events| events.notify_all());
+        if let Some(registration) = &*self.registration.lock() {
+            registration.notify(Direction::Read);
+            registration.notify(Direction::Write);
+        }
+    }
+
+    /// Sets the registration. Returns false if there is one already.
+    pub(crate) fn subscribe(&self, registration: &Arc<Registration>) -> bool {
+        let mut known = self.registration.lock();
+        let is_new = known.is_none();
+        known.get_or_insert_with(|| Arc::clone(registration));
+        is_new
+    }
+
+    pub(crate) fn unsubscribe(&self) {
+        if let Some(registration) = self.registration.lock().take() {
+            registration.cancel();
+        }
     }
 }
 

@@ -84,7 +84,7 @@ impl Reading {
     }
 
     fn of_linerate(stream: &linerate_sockets::TcpStream) -> Option<Self> {
-        let (state, counted) = (stream.information().ok()?, stream.statistics().ok()?);
+        let (state, counted) = (stream.tcp_info().ok()?, stream.statistics().ok()?);
         let segment = u64::from(state.effective_mss.max(1));
         let unsent = u64::from(state.unsent);
         Some(Self {

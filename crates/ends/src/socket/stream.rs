@@ -96,7 +96,7 @@ impl Stream {
     pub(crate) fn segment_payload(&self) -> io::Result<u32> {
         match self {
             Self::Kernel(stream) => kernel_tcp::max_segment(stream),
-            Self::Own(stream) => Ok(stream.information()?.effective_mss),
+            Self::Own(stream) => Ok(stream.tcp_info()?.effective_mss),
         }
     }
 
@@ -105,7 +105,7 @@ impl Stream {
         match self {
             Self::Kernel(stream) => kernel_tcp::unacknowledged_bytes(stream),
             Self::Own(stream) => {
-                stream.information().map(|state| (state.in_flight + state.unsent).into())
+                stream.tcp_info().map(|state| (state.in_flight + state.unsent).into())
             }
         }
     }

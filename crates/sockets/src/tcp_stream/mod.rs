@@ -18,11 +18,38 @@ use std::time::Duration;
 
 /// A TCP connection.
 ///
+/// ```
+/// use std::io::{Read, Write};
+/// use std::time::Duration;
+///
+/// # use linerate_link::memory::{MemoryConfig, pair};
+/// # use linerate_sockets::{Net, StackConfig};
+/// # let (left, _right) = pair(MemoryConfig::default())?;
+/// # let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// # let net = Net::builder(left, config).start()?;
+/// let listener = net.bind("127.0.0.1:80")?;
+/// let mut client = net.connect("127.0.0.1:80")?;
+/// client.set_nodelay(true)?;
+/// client.set_user_timeout(Some(Duration::from_secs(30)))?;
+/// client.set_dscp(46)?;
+/// client.write_all(b"request")?;
+/// drop(client);
+///
+/// let (mut server, _peer) = listener.accept()?;
+/// server.set_read_timeout(Some(Duration::from_secs(5)))?;
+/// let mut request = String::new();
+/// server.read_to_string(&mut request)?;
+/// assert_eq!(request, "request");
+/// assert!(server.tcp_info()?.effective_mss > 500);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// It behaves like `std::net::TcpStream`: clones refer to one connection, one thread can read
 /// `&TcpStream` while another writes to it, a read of `Ok(0)` is the end of the stream, and
 /// dropping the last clone closes the connection. There are three differences. An error that ended
 /// the connection is reported by every later call, while a kernel reports it once and then a clean
-/// end. One write takes at most 256 KiB. There is no file descriptor, and no per-socket `ttl`.
+/// end. One write takes at most 256 KiB. There is no file descriptor; [`Poller`](crate::Poller) has
+/// one for any number of sockets.
 #[derive(Debug)]
 pub struct TcpStream {
     socket: Arc<Socket<TcpHandle>>,
@@ -57,6 +84,10 @@ impl TcpStream {
             }
             (Err(error), _) => Err(error),
         }
+    }
+
+    pub(crate) fn socket(&self) -> &Socket<TcpHandle> {
+        &self.socket
     }
 
     /// Wraps an accepted connection.
@@ -306,7 +337,7 @@ impl TcpStream {
     ///
     /// # Errors
     /// If the network has panicked.
-    pub fn information(&self) -> io::Result<Information> {
+    pub fn tcp_info(&self) -> io::Result<Information> {
         self.inspect(Connection::information)
     }
 

@@ -1,12 +1,57 @@
-//! Options that few programs set: corking, the low-water mark of unsent data, and the FIN-WAIT-2
-//! timeout of a dropped stream.
+//! Options that few programs set: corking, the low-water mark of unsent data, the FIN-WAIT-2
+//! timeout of a dropped stream, and the fields of the IP header.
 
 use super::TcpStream;
+use crate::error::Error;
 use linerate_tcp::Connection;
+use linerate_wire::TypeOfService;
 use std::io;
+use std::num::NonZeroU8;
 use std::time::Duration;
 
 impl TcpStream {
+    /// Sets the time to live of packets from now on. The default is 64.
+    ///
+    /// # Errors
+    /// `InvalidInput` for zero, and above 255.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let valid = u8::try_from(ttl).ok().and_then(NonZeroU8::new);
+        let invalid =
+            Error::InvalidOption { option: "time to live", value: ttl, range: "1 to 255" };
+        let valid = valid.ok_or(invalid)?;
+        Ok(self.socket.call(|stack, _| stack.tcp_set_ttl(self.socket.handle, valid))?)
+    }
+
+    /// Returns the time to live of packets.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn ttl(&self) -> io::Result<u32> {
+        Ok(self.socket.call(|stack, _| stack.tcp_ttl(self.socket.handle))?.into())
+    }
+
+    /// Sets the differentiated services code point of packets from now on (RFC 2474). It should be
+    /// set before the connection sends, because packets of different classes can overtake each
+    /// other.
+    ///
+    /// # Errors
+    /// `InvalidInput` above 63.
+    pub fn set_dscp(&self, dscp: u8) -> io::Result<()> {
+        let service = TypeOfService::default().with_dscp(dscp);
+        let invalid = Error::InvalidOption { option: "DSCP", value: dscp.into(), range: "0 to 63" };
+        let service = service.ok_or(invalid)?;
+        let handle = self.socket.handle;
+        Ok(self.socket.call(|stack, _| stack.tcp_set_type_of_service(handle, service))?)
+    }
+
+    /// Returns the differentiated services code point of packets.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn dscp(&self) -> io::Result<u8> {
+        Ok(self.socket.call(|stack, _| stack.tcp_type_of_service(self.socket.handle))?.dscp())
+    }
+
     /// Holds back partial segments (`TCP_CORK`), so that several small writes leave together.
     /// Corking ends when it is switched off, when the stream is closed, and after a retransmission
     /// timeout without data in flight.

@@ -145,7 +145,7 @@ fn we_send(control: &str, path: &str, seed: u64) -> Outcome {
         scope.spawn(|| write_until_closed(&ours));
         read_for_a_while(&listener.accept().unwrap().0, start)
     });
-    let (counted, info) = (ours.statistics().unwrap(), ours.information().unwrap());
+    let (counted, info) = (ours.statistics().unwrap(), ours.tcp_info().unwrap());
     let counters = format!(
         "retransmitted {}, fast recoveries {}, undone {}, duplicates {}, timeouts {}, cwnd {}, \
          srtt {:?}",

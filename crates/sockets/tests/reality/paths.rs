@@ -47,7 +47,7 @@ pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
     // At first the whole path carries 1,500 bytes.
     (&ours).write_all(b"hello").unwrap();
     kernels.read_exact(&mut [0; 5]).unwrap();
-    assert_eq!(ours.information().unwrap().effective_mss, 1_448);
+    assert_eq!(ours.tcp_info().unwrap().effective_mss, 1_448);
     thread::scope(|scope| {
         scope.spawn(|| {
             pattern::send(&ours, bytes);
@@ -58,7 +58,7 @@ pub(crate) fn send_through_a_narrowing_path(net: &Net, bytes: u64) {
         near.set_mtu(Bytes::new(900)).unwrap();
         pattern::receive(&kernels, bytes);
     });
-    assert_eq!(ours.information().unwrap().effective_mss, 900 - 40 - 12);
+    assert_eq!(ours.tcp_info().unwrap().effective_mss, 900 - 40 - 12);
 }
 
 #[test]
@@ -82,11 +82,11 @@ fn a_path_mtu_black_hole_during_a_transfer_reduces_the_segment_size() {
         let counted = ours.statistics().unwrap();
         assert!(counted.black_holes > 0, "{counted:?}");
         // The progress of the search depends on timing.
-        let path_mtu = ours.information().unwrap().path_mtu;
+        let path_mtu = ours.tcp_info().unwrap().path_mtu;
         assert!(path_mtu <= 1_400, "{path_mtu}");
         // A later connection starts with the cached path MTU.
         let next = net.connect((KERNEL, 80)).unwrap();
-        assert_eq!(next.information().unwrap().path_mtu, path_mtu);
+        assert_eq!(next.tcp_info().unwrap().path_mtu, path_mtu);
         assert_content();
     });
 }

@@ -199,7 +199,7 @@ fn a_changed_configuration_applies_to_later_connections() {
     let next = || {
         let far = right.connect((LEFT, 80)).unwrap();
         let (near, _) = listener.accept().unwrap();
-        (far.information().unwrap().send_window, near.receive_buffer().unwrap())
+        (far.tcp_info().unwrap().send_window, near.receive_buffer().unwrap())
     };
     let usual = next();
     let small = Config { receive_buffer: BufferSize::Fixed(4_344), ..Config::default() };

@@ -9,6 +9,7 @@ mod listeners;
 mod networks;
 #[path = "../common/pattern.rs"]
 mod pattern;
+mod poller;
 mod program;
 mod shards;
 #[path = "../common/store.rs"]
@@ -16,3 +17,4 @@ mod store;
 mod streams;
 mod timeouts;
 mod wakeups;
+mod wrong_use;

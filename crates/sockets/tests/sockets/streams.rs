@@ -98,7 +98,7 @@ fn a_waiting_writer_is_woken_when_its_direction_is_closed() {
             }
         });
         // The peer does not read, so the writer fills the buffers of both ends and then waits.
-        while far.information().unwrap().send_window > 0 {
+        while far.tcp_info().unwrap().send_window > 0 {
             thread::yield_now();
         }
         far.shutdown(Shutdown::Both).unwrap();
@@ -237,7 +237,7 @@ fn a_lingering_close_resets_the_connection_after_its_timeout() {
     let (mut near, mut far) = connection(&left, &right);
     far.set_nonblocking(true).unwrap();
     // More data than both buffers hold, and the peer does not read.
-    while far.write(&[9; 100_000]).is_ok() || far.information().unwrap().send_window > 0 {}
+    while far.write(&[9; 100_000]).is_ok() || far.tcp_info().unwrap().send_window > 0 {}
     far.set_linger(Some(Duration::from_millis(1))).unwrap();
     drop(far);
     assert_eq!(near.read_to_end(&mut Vec::new()).unwrap_err().kind(), ErrorKind::ConnectionReset);
@@ -277,8 +277,8 @@ fn a_connection_can_have_its_own_configuration() {
     let mut far = right.connect_with(listener.local_addr().unwrap(), &options).unwrap();
     let (near, peer) = listener.accept().unwrap();
     assert_eq!(peer.port(), 4321);
-    assert_eq!(far.information().unwrap().send_window, 8_192);
-    assert_eq!(far.information().unwrap().effective_mss, 1_460, "Tahoe has no timestamps");
+    assert_eq!(far.tcp_info().unwrap().send_window, 8_192);
+    assert_eq!(far.tcp_info().unwrap().effective_mss, 1_460, "Tahoe has no timestamps");
     assert_eq!(far.write(&[0; 5_000]).unwrap(), 3_000);
     drop(near);
 }
@@ -302,7 +302,7 @@ fn corked_writes_leave_together() {
     near.write_all(b"b").unwrap();
     far.write_all(b"x").unwrap();
     near.read_exact(&mut [0]).unwrap();
-    assert_eq!(near.information().unwrap().unsent, 2);
+    assert_eq!(near.tcp_info().unwrap().unsent, 2);
     near.set_cork(false).unwrap();
     let mut received = [0; 8];
     assert_eq!(far.read(&mut received).unwrap(), 2);
@@ -315,7 +315,7 @@ fn a_write_with_more_to_follow_leaves_with_the_next() {
     assert_eq!(near.write_more(b"head").unwrap(), 4);
     far.write_all(b"x").unwrap();
     near.read_exact(&mut [0]).unwrap();
-    assert_eq!(near.information().unwrap().unsent, 4);
+    assert_eq!(near.tcp_info().unwrap().unsent, 4);
     near.write_all(b"body").unwrap();
     let mut received = [0; 16];
     assert_eq!(far.read(&mut received).unwrap(), 8);
@@ -345,8 +345,7 @@ fn the_limit_of_unsent_data_blocks_writes() {
     near.set_nonblocking(true).unwrap();
     let mut written = 0;
     // The peer does not read, so its window equals the free space of its buffer.
-    while near.information().unwrap().send_window > 0 || near.information().unwrap().unsent < 1_000
-    {
+    while near.tcp_info().unwrap().send_window > 0 || near.tcp_info().unwrap().unsent < 1_000 {
         written += (&near).write(&[7; 4_096]).unwrap_or(0);
     }
     assert!(written <= 51_000, "{written} bytes were taken");

@@ -164,7 +164,7 @@ fn an_idle_network_sleeps() {
     let before = left.activity();
     // Calls that change nothing need no turn.
     for _ in 0..10_000 {
-        near.information().unwrap();
+        near.tcp_info().unwrap();
         near.statistics().unwrap();
         left.counters().unwrap();
     }

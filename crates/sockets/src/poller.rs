@@ -1,0 +1,280 @@
+//! Readiness of many non-blocking sockets: an event queue with a descriptor.
+//!
+//! A socket that may have become ready enters the queue once, however often that happens. So the
+//! queue is bounded by the number of registered sockets.
+
+use crate::error::Error;
+use crate::tcp_listener::TcpListener;
+use crate::tcp_stream::TcpStream;
+use crate::timeouts::Direction;
+use crate::udp_socket::UdpSocket;
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+/// The directions of a registration, and of what is pending for it.
+const READABLE: u8 = 1;
+const WRITABLE: u8 = 2;
+/// The registration has ended. Events that are still queued are dropped.
+const CANCELLED: u8 = 4;
+
+/// A queue of events of non-blocking sockets.
+///
+/// Readiness is reported by its edges, as by mio: after an event, use the socket until a call fails
+/// with `WouldBlock`. An event can come without a reason. Sockets of several networks can share a
+/// queue.
+///
+/// A loop of its own waits with [`Poller::wait`]. A program with another event loop registers the
+/// descriptor there (`mio::unix::SourceFd(&poller.as_raw_fd())`, or poll and epoll), and calls
+/// [`Poller::take`] when it is readable.
+///
+/// ```
+/// use linerate_link::memory::{MemoryConfig, pair};
+/// use linerate_sockets::{Interest, Net, Poller, StackConfig};
+/// use std::io::{ErrorKind, Read};
+///
+/// # let (left, _right) = pair(MemoryConfig::default())?;
+/// # let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+/// let net = Net::builder(left, config).start()?;
+/// let listener = net.bind("127.0.0.1:80")?;
+/// listener.set_nonblocking(true)?;
+/// let poller = Poller::new()?;
+/// poller.register(&listener, 7, Interest::Read)?;
+/// let _client = net.connect("127.0.0.1:80")?;
+///
+/// let mut events = Vec::new();
+/// let accepted = loop {
+///     poller.wait(&mut events, None)?;
+///     assert!(events.iter().all(|event| event.token == 7 && event.readable));
+///     match listener.accept() {
+///         Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+///         accepted => break accepted?,
+///     }
+/// };
+/// # drop(accepted);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Poller {
+    queue: Arc<Queue>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    ready: Mutex<Vec<Arc<Registration>>>,
+    /// Readable while `ready` is not empty.
+    event: OwnedFd,
+}
+
+/// The directions in which a program waits for a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Data, the end of a stream, a connection or a datagram.
+    Read,
+    /// Room for data.
+    Write,
+    /// Both directions.
+    Both,
+}
+
+/// A socket that may have become ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The token of the registration.
+    pub token: usize,
+    /// Is there something to read or to accept?
+    pub readable: bool,
+    /// Is there room to write?
+    pub writable: bool,
+}
+
+impl Poller {
+    /// Creates an empty queue.
+    ///
+    /// # Errors
+    /// The error of the system if it has no descriptor left.
+    pub fn new() -> io::Result<Self> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { queue: Arc::new(Queue { ready: Mutex::default(), event }) })
+    }
+
+    /// Reports the readiness of a socket, now and from now on, with this token. The registration
+    /// ends when the last clone of the socket is dropped.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if the socket is registered already.
+    pub fn register<'a>(
+        &self,
+        source: impl Into<Source<'a>>,
+        token: usize,
+        interest: Interest,
+    ) -> io::Result<()> {
+        let interest = match interest {
+            Interest::Read => READABLE,
+            Interest::Write => WRITABLE,
+            Interest::Both => READABLE | WRITABLE,
+        };
+        let queue = Arc::clone(&self.queue);
+        let pending = AtomicU8::new(0);
+        Ok(source.into().subscribe(&Arc::new(Registration { queue, token, interest, pending }))?)
+    }
+
+    /// Ends the registration of a socket.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn deregister<'a>(&self, source: impl Into<Source<'a>>) -> io::Result<()> {
+        Ok(source.into().unsubscribe()?)
+    }
+
+    /// Replaces the contents of `events` by the queued events. Does not wait.
+    pub fn take(&self, events: &mut Vec<Event>) {
+        events.clear();
+        let mut ready = self.queue.ready.lock();
+        let mut count = [0; 8];
+        // Fails if the descriptor is not readable: it is set after the queue was unlocked.
+        let _ = rustix::io::read(&self.queue.event, &mut count);
+        events.extend(ready.drain(..).filter_map(|registration| registration.take()));
+    }
+
+    /// Waits for events, which replace the contents of `events`. They are empty after the timeout;
+    /// `None` waits without limit.
+    ///
+    /// # Errors
+    /// The error of the system if it cannot wait.
+    pub fn wait(&self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            self.take(events);
+            if !events.is_empty() {
+                return Ok(());
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(());
+            }
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
+            match poll(&mut [PollFd::new(&self.queue.event, PollFlags::IN)], left.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+}
+
+/// The descriptor is readable while there are events.
+impl AsFd for Poller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.queue.event.as_fd()
+    }
+}
+
+impl AsRawFd for Poller {
+    fn as_raw_fd(&self) -> RawFd {
+        self.queue.event.as_raw_fd()
+    }
+}
+
+/// The registration of one socket.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    queue: Arc<Queue>,
+    token: usize,
+    interest: u8,
+    /// The directions to report. If there is one, the registration is queued.
+    pending: AtomicU8,
+}
+
+impl Registration {
+    /// Queues an event.
+    pub(crate) fn notify(self: &Arc<Self>, direction: Direction) {
+        let direction = match direction {
+            Direction::Read => READABLE,
+            Direction::Write => WRITABLE,
+        };
+        let reported = self.interest & direction;
+        if reported == 0 || self.pending.fetch_or(reported, Ordering::AcqRel) != 0 {
+            return;
+        }
+        let is_first = {
+            let mut ready = self.queue.ready.lock();
+            ready.push(Arc::clone(self));
+            ready.len() == 1
+        };
+        if is_first {
+            // Fails only if the counter is full, and the descriptor readable.
+            let _ = rustix::io::write(&self.queue.event, &1_u64.to_ne_bytes());
+        }
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.pending.fetch_or(CANCELLED, Ordering::AcqRel);
+    }
+
+    /// Removes and returns the pending event.
+    fn take(&self) -> Option<Event> {
+        let pending = self.pending.fetch_and(CANCELLED, Ordering::AcqRel);
+        (pending & CANCELLED == 0).then_some(Event {
+            token: self.token,
+            readable: pending & READABLE != 0,
+            writable: pending & WRITABLE != 0,
+        })
+    }
+}
+
+/// A socket that can be registered with a [`Poller`]: a reference to any socket of this crate.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a>(Socket<'a>);
+
+#[derive(Clone, Copy, Debug)]
+enum Socket<'a> {
+    Stream(&'a TcpStream),
+    Listener(&'a TcpListener),
+    Datagrams(&'a UdpSocket),
+}
+
+impl Source<'_> {
+    fn subscribe(self, registration: &Arc<Registration>) -> Result<(), Error> {
+        match self.0 {
+            Socket::Stream(stream) => stream.socket().subscribe(registration),
+            Socket::Datagrams(socket) => socket.socket().subscribe(registration),
+            // It has a socket on each shard. They share the registration.
+            Socket::Listener(listener) => {
+                listener.sockets().iter().try_for_each(|socket| socket.subscribe(registration))
+            }
+        }
+    }
+
+    fn unsubscribe(self) -> Result<(), Error> {
+        match self.0 {
+            Socket::Stream(stream) => stream.socket().unsubscribe(),
+            Socket::Datagrams(socket) => socket.socket().unsubscribe(),
+            Socket::Listener(listener) => {
+                listener.sockets().iter().try_for_each(|socket| socket.unsubscribe())
+            }
+        }
+    }
+}
+
+impl<'a> From<&'a TcpStream> for Source<'a> {
+    fn from(stream: &'a TcpStream) -> Self {
+        Self(Socket::Stream(stream))
+    }
+}
+
+impl<'a> From<&'a TcpListener> for Source<'a> {
+    fn from(listener: &'a TcpListener) -> Self {
+        Self(Socket::Listener(listener))
+    }
+}
+
+impl<'a> From<&'a UdpSocket> for Source<'a> {
+    fn from(socket: &'a UdpSocket) -> Self {
+        Self(Socket::Datagrams(socket))
+    }
+}
