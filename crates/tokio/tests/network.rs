@@ -161,6 +161,74 @@ fn a_rule_applies_until_its_guard_is_dropped() {
     assert_eq!(seen.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
 
+/// Sends the bytes 0 to 9, one datagram each, under a rule about them. Returns those that arrive.
+fn arrivals(mut rule: impl FnMut(u8) -> Verdict + Send + 'static) -> Vec<(u8, Duration)> {
+    let network = Network::builder().link(impairments("delay=1ms")).build();
+    let _guard = network.rule(move |packet| match *packet.payload() {
+        [_, _, _, _, _, _, _, _, byte] => rule(byte),
+        _ => Verdict::Pass,
+    });
+    network.host("client").spawn(async {
+        let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+        for byte in 0..10 {
+            socket.send_to(&[byte], "server:7").await.unwrap();
+            sleep(Duration::from_millis(10)).await;
+        }
+    });
+    network.host("server").run(async {
+        let socket = UdpSocket::bind("0.0.0.0:7").await.unwrap();
+        let (start, mut seen) = (Instant::now(), Vec::new());
+        let mut byte = [0];
+        while timeout(Duration::from_secs(5), socket.recv(&mut byte)).await.is_ok() {
+            seen.push((byte[0], start.elapsed()));
+        }
+        seen
+    })
+}
+
+#[test]
+fn rules_delay_duplicate_corrupt_and_reorder_packets() {
+    let bytes = |seen: &[(u8, Duration)]| seen.iter().map(|seen| seen.0).collect::<Vec<_>>();
+    let only = |wanted: u8, verdict: Verdict| {
+        arrivals(move |byte| if byte == wanted { verdict } else { Verdict::Pass })
+    };
+    let plain = arrivals(|_| Verdict::Pass);
+    assert_eq!(bytes(&plain), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    let delayed = only(3, Verdict::Delay(Duration::from_millis(35)));
+    assert_eq!(bytes(&delayed), [0, 1, 2, 4, 5, 6, 3, 7, 8, 9]);
+    assert_eq!(delayed[6].1, plain[3].1 + Duration::from_millis(35));
+    let doubled = only(3, Verdict::Duplicate);
+    assert_eq!(bytes(&doubled), [0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(bytes(&only(3, Verdict::Drop)), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(bytes(&only(3, Verdict::Corrupt)), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
+    let reordered = only(3, Verdict::Reorder(2));
+    assert_eq!(bytes(&reordered), [0, 1, 2, 4, 5, 3, 6, 7, 8, 9]);
+    // Too few packets follow, so it goes on after a second.
+    let late = only(9, Verdict::Reorder(2));
+    assert_eq!(bytes(&late), bytes(&plain));
+    assert_eq!(late[9].1, plain[9].1 + Duration::from_secs(1));
+}
+
+#[test]
+fn a_connection_survives_every_verdict() {
+    let network = Network::builder().link(impairments("delay=5ms,rate=50Mb/s")).build();
+    let mut count = 0_u32;
+    let _guard = network.rule(move |_| {
+        count += 1;
+        match count % 50 {
+            0 => Verdict::Drop,
+            10 => Verdict::Corrupt,
+            20 => Verdict::Duplicate,
+            30 => Verdict::Reorder(3),
+            40 => Verdict::Delay(Duration::from_millis(20)),
+            _ => Verdict::Pass,
+        }
+    });
+    assert_eq!(transfer(&network, 1_000_000), 1_000_000);
+    let server = network.host("server").net().counters().tcp.retransmitted_segments;
+    assert!(server > 10, "{server} retransmissions");
+}
+
 #[test]
 fn links_change_while_the_network_runs() {
     let network = Network::builder().build();

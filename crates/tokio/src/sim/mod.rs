@@ -8,7 +8,8 @@
 //! next deadline of a host or a path, whichever is earlier. An idle hour costs only its timers.
 //! Packets have times in nanoseconds; tokio's own timers expire at whole milliseconds.
 //!
-//! `tokio::select!` draws its first branch from a seed that cannot be set: write `biased;` in it.
+//! `tokio::select!` draws its first branch from a seed of the runtime, which only an unstable build
+//! of tokio can set (`--cfg tokio_unstable`): write `biased;` in it.
 
 mod driver;
 mod packet;
@@ -26,7 +27,8 @@ use linerate_link::capture_file::CaptureWriter;
 use linerate_units::Duration;
 use parking_lot::Mutex;
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::env;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -79,6 +81,9 @@ impl Builder {
 
     /// Writes all packets to a pcapng file, at their senders and at their receivers.
     ///
+    /// Without this call, the environment variable `LINERATE_CAPTURES` can name a folder. Then each
+    /// network writes a file there, with the name of the test (or thread) and a number.
+    ///
     /// # Errors
     /// The error of the system.
     pub fn capture(mut self, path: impl AsRef<Path>) -> io::Result<Self> {
@@ -90,14 +95,47 @@ impl Builder {
     #[must_use]
     pub fn build(self) -> Network {
         let clockwork = Arc::new(Clockwork::default());
-        let world = World::new(self.seed, self.link, self.capture, Arc::clone(&clockwork));
+        let capture = self.capture.or_else(|| {
+            let folder = env::var_os("LINERATE_CAPTURES")?;
+            requested_capture(Path::new(&folder))
+        });
+        let world = World::new(self.seed, self.link, capture, Arc::clone(&clockwork));
         let world = Arc::new(Mutex::new(world));
         let tasks = Rc::default();
         Network { world, clockwork, tasks, seed: self.seed, limit: self.limit }
     }
 }
 
-/// A network of hosts. Clones refer to the same one, and can be moved into tasks of its hosts.
+/// A network of hosts, for example two of them that a partition separates for a minute:
+///
+/// ```
+/// use linerate_tokio::net::UdpSocket;
+/// use linerate_tokio::sim::Network;
+/// use std::time::Duration;
+/// use tokio::time::{sleep, timeout};
+///
+/// let network = Network::builder().seed(7).build();
+/// let (one, other) = (network.host("one"), network.host("other"));
+/// one.spawn(async {
+///     let socket = UdpSocket::bind("0.0.0.0:7").await.unwrap();
+///     loop {
+///         socket.send_to(b"tick", "other:7").await.unwrap();
+///         sleep(Duration::from_secs(1)).await;
+///     }
+/// });
+/// let operator = network.clone();
+/// let ticks = other.clone().run(async move {
+///     let socket = UdpSocket::bind("0.0.0.0:7").await.unwrap();
+///     operator.partition(&one, &other);
+///     assert!(timeout(Duration::from_secs(60), socket.recv(&mut [0; 4])).await.is_err());
+///     operator.repair(&one, &other);
+///     socket.recv(&mut [0; 4]).await.unwrap()
+/// });
+/// assert_eq!(ticks, 4);
+/// assert!(network.elapsed() >= Duration::from_secs(60));
+/// ```
+///
+/// Clones refer to the same one, and can be moved into tasks of its hosts.
 #[derive(Clone)]
 pub struct Network {
     world: Arc<Mutex<World>>,
@@ -303,6 +341,13 @@ fn start<T: 'static>(
 
 /// Runs `main` on a network of one host, which reaches itself at 127.0.0.1.
 ///
+/// ```
+/// use linerate_tokio::{net::TcpStream, sim};
+///
+/// let refused = sim::lo(TcpStream::connect("127.0.0.1:80")).unwrap_err();
+/// assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+/// ```
+///
 /// # Panics
 /// As [`Network::run`].
 pub fn lo<T: 'static>(main: impl Future<Output = T> + 'static) -> T {
@@ -322,6 +367,25 @@ pub fn client_server<S: 'static, T: 'static>(
     network.host("client").run(client)
 }
 
+/// Creates the capture of a network, named after the thread and numbered in it. A failure is
+/// printed: it must not change the result of a test.
+fn requested_capture(folder: &Path) -> Option<CaptureWriter> {
+    thread_local! {
+        static CREATED: Cell<u32> = const { Cell::new(0) };
+    }
+    let number = CREATED.replace(CREATED.get() + 1) + 1;
+    let thread = thread::current();
+    let name = thread.name().unwrap_or("unnamed").replace("::", ".");
+    let path = folder.join(format!("{name}-{number}.pcapng"));
+    match CaptureWriter::create(&path) {
+        Ok(writer) => Some(writer),
+        Err(error) => {
+            eprintln!("{} cannot be written: {error}", path.display());
+            None
+        }
+    }
+}
+
 /// Prints the seed if the run panics.
 struct Announcement(u64);
 
@@ -338,3 +402,21 @@ type Failure = Box<dyn Any + Send>;
 
 /// Starts a task.
 type Start = Box<dyn FnOnce()>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requested_capture_has_the_name_of_the_test_and_a_number() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // An empty capture is deleted when its writer is dropped.
+        let writers = [(); 2].map(|()| requested_capture(folder.path()));
+        assert!(writers.iter().all(Option::is_some));
+        assert!(requested_capture(&folder.path().join("absent")).is_none());
+        let name = "sim.tests.a_requested_capture_has_the_name_of_the_test_and_a_number";
+        for number in 1..=2 {
+            assert!(folder.path().join(format!("{name}-{number}.pcapng")).exists());
+        }
+    }
+}

@@ -15,9 +15,39 @@ pub enum Verdict {
     Pass,
     /// The packet is dropped.
     Drop,
+    /// The packet enters its path later by this time. Packets that are sent meanwhile overtake it.
+    Delay(Duration),
+    /// The packet enters its path twice.
+    Duplicate,
+    /// The packet enters its path with an inverted bit above the IP header. The receiver finds a
+    /// wrong checksum.
+    Corrupt,
+    /// The packet enters its path after this number of later packets of the same path, or after a
+    /// second if fewer follow.
+    Reorder(u32),
 }
 
-/// A packet that a host has sent. Its `Display` is one line, like that of `tcpdump`.
+/// A packet that a host has sent, as a rule sees it:
+///
+/// ```
+/// use linerate_tokio::net::TcpStream;
+/// use linerate_tokio::sim::{Network, Verdict};
+/// use std::time::Duration;
+/// use tokio::time::timeout;
+///
+/// let network = Network::builder().build();
+/// let _guard = network.rule(|packet| {
+///     println!("{packet}");
+///     if packet.protocol() == 6 { Verdict::Drop } else { Verdict::Pass }
+/// });
+/// let _server = network.host("server");
+/// network.host("client").run(async {
+///     let attempt = timeout(Duration::from_secs(5), TcpStream::connect("server:80"));
+///     assert!(attempt.await.is_err(), "no segment passes");
+/// });
+/// ```
+///
+/// Its `Display` is one line, like that of `tcpdump`.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     /// The virtual time.
