@@ -45,3 +45,7 @@ pub use linerate_stack::{Budget, Counters, StackConfig};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/book/src/tokio.md")]
+struct Book;
