@@ -1,5 +1,6 @@
 //! `cargo xtask check`: the checks that a change must pass besides its tests.
 
+use crate::api;
 use crate::error::Error;
 use crate::layers;
 use crate::words;
@@ -10,10 +11,11 @@ type Step = fn() -> Result<(), Error>;
 
 /// Runs all steps, even after a failure, so that one run reports all problems.
 pub(crate) fn run() -> Result<(), Error> {
-    let steps: [(&'static str, Step); 5] = [
+    let steps: [(&'static str, Step); 6] = [
         ("fmt", fmt),
         ("layers", layers::run),
         ("words", words::run),
+        ("api", api::compare),
         ("clippy", clippy),
         ("doc", doc),
     ];

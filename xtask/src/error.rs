@@ -40,6 +40,15 @@ pub(crate) enum Error {
         /// The error of the system.
         source: io::Error,
     },
+    /// The public items of a crate differ from their listing.
+    #[error(
+        "public items have changed:\n{changed}\nif that is intended, `cargo xtask api --accept` \
+         updates docs/api/; tell users in CHANGELOG.md"
+    )]
+    Api {
+        /// The added and removed lines.
+        changed: String,
+    },
     /// The output of `cargo metadata` lacks a field.
     #[error("`cargo metadata` prints no {0}: has its format changed?")]
     Metadata(&'static str),

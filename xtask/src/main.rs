@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod api;
 mod bench;
 mod check;
 mod error;
@@ -27,8 +28,11 @@ fn usage() -> String {
         "\
 usage: cargo xtask <verb>
 
+  api [--accept] compares the public items of the crates for applications with docs/api/ (or
+                 updates the listings)
   bench          measures the processor time of linerate and of other stacks: see `bench --help`
-  check          checks formatting, lints, documentation, layers and words, as for every change
+  check          checks formatting, lints, documentation, layers, words and interfaces, as for every
+                 change
   layers         checks the dependencies among our crates against the architecture
   explore        runs random scenarios under all invariants: see `explore --help`
   fuzz           fuzzes with libFuzzer (needs a C++ compiler): see `fuzz --help`
@@ -74,6 +78,8 @@ fn run(arguments: &[String]) -> Result<ExitCode, Error> {
         ["explore", ..] => return testkit::explore(&arguments[1..]),
         ["fuzz", ..] => return fuzz::run(&arguments[1..]),
         ["verdict", ..] => return testkit::verdict(&arguments[1..]),
+        ["api"] => api::compare(),
+        ["api", "--accept"] => api::accept(),
         ["check"] => check::run(),
         ["layers"] => layers::run(),
         ["grid"] => testkit::write_grid(),

@@ -1,0 +1,205 @@
+//! `cargo xtask api`: the public items of the crates for applications, compared with the listings
+//! in `docs/api/`, so that no change of an interface goes unnoticed.
+//!
+//! The source is scanned line by line. That suffices, because rustfmt has laid it out, and because
+//! the lint `unreachable_pub` makes every `pub` item reachable.
+
+use crate::error::Error;
+use crate::workspace::root;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The crates whose interfaces are listed.
+const CRATES: [&str; 2] = ["sockets", "tokio"];
+
+/// Compares the interfaces with their listings.
+pub(crate) fn compare() -> Result<(), Error> {
+    let mut changed = Vec::new();
+    for name in CRATES {
+        let (path, listing) = listing(name)?;
+        let accepted = fs::read_to_string(&path).unwrap_or_default();
+        for line in listing.lines().filter(|line| !accepted.lines().any(|known| known == *line)) {
+            changed.push(format!("+ {name}: {line}"));
+        }
+        for line in accepted.lines().filter(|line| !listing.lines().any(|known| known == *line)) {
+            changed.push(format!("- {name}: {line}"));
+        }
+    }
+    if changed.is_empty() { Ok(()) } else { Err(Error::Api { changed: changed.join("\n") }) }
+}
+
+/// Writes the listings.
+pub(crate) fn accept() -> Result<(), Error> {
+    for name in CRATES {
+        let (path, listing) = listing(name)?;
+        let write = |path: &Path| {
+            fs::create_dir_all(path.parent().unwrap_or(path))?;
+            fs::write(path, listing)
+        };
+        write(&path).map_err(|source| Error::Write { path, source })?;
+    }
+    Ok(())
+}
+
+/// Returns the path and the current text of the listing of a crate.
+fn listing(name: &str) -> Result<(PathBuf, String), Error> {
+    let source = root().join("crates").join(name).join("src");
+    let mut files = Vec::new();
+    collect(&source, &mut files)?;
+    files.sort();
+    let mut text = String::new();
+    for file in files {
+        let read = fs::read_to_string(&file);
+        let content = read.map_err(|source| Error::Read { path: file.clone(), source })?;
+        let items = items(&content);
+        if !items.is_empty() {
+            let place = file.strip_prefix(&source).unwrap_or(&file).display();
+            text.push_str(&format!("{place}\n"));
+            items.iter().for_each(|item| text.push_str(&format!("    {item}\n")));
+        }
+    }
+    Ok((root().join("docs/api").join(format!("{name}.txt")), text))
+}
+
+/// Appends the source files of a folder.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let error = |source| Error::Read { path: folder.to_owned(), source };
+    for entry in fs::read_dir(folder).map_err(error)? {
+        let path = entry.map_err(error)?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the public items of a file: one line each, methods after their `impl`.
+fn items(source: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut context = String::new();
+    // Inside of a public enum or trait, all items are public.
+    let mut is_all_public = false;
+    let mut lines = source.lines().peekable();
+    while let Some(line) = lines.next() {
+        if line == "#[cfg(test)]" && lines.peek().is_some_and(|next| next.ends_with('{')) {
+            break;
+        }
+        let (indent, text) = (line.len() - line.trim_start().len(), line.trim_start());
+        if indent == 0 && (text == "}" || text.starts_with("macro_rules!")) {
+            context.clear();
+            is_all_public = false;
+        }
+        if text.starts_with("//") || text.starts_with('#') {
+            continue;
+        }
+        let is_impl = indent == 0 && text.starts_with("impl");
+        let is_public = text.starts_with("pub ");
+        let is_member = indent == 4 && is_all_public && text.starts_with(char::is_alphabetic);
+        if !(is_impl || is_public || is_member) {
+            continue;
+        }
+        let mut item = text.to_owned();
+        while !ends_item(&item)
+            && let Some(next) = lines.next()
+        {
+            item.push(' ');
+            item.push_str(next.trim());
+        }
+        let opens = item.ends_with('{');
+        let item = tidy(&item);
+        if is_impl {
+            // `impl Trait for Type` is an item itself; the methods follow from the trait.
+            context.clone_from(&item);
+            if item.contains(" for ") && !item.contains("sealed::") {
+                found.push(item);
+            }
+        } else if indent == 0 {
+            is_all_public = opens && ["enum", "trait"].iter().any(|kind| item.contains(kind));
+            context.clone_from(&item);
+            found.push(item);
+        } else {
+            found.push(format!("{context} :: {item}"));
+        }
+    }
+    found
+}
+
+/// Is an item complete up to its body, or its end?
+fn ends_item(item: &str) -> bool {
+    let count = |character| item.matches(character).count();
+    let is_closed = count('(') == count(')') && count('[') == count(']');
+    is_closed && (item.ends_with(['{', ';', ',', '}']))
+}
+
+/// Returns an item without its body and its bounds, in one line.
+fn tidy(item: &str) -> String {
+    let item = item.trim_end_matches(['{', ';', ',', ' ']);
+    let item = item.split(" where ").next().unwrap_or(item);
+    item.replace("( ", "(").replace(", )", ")")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_listed_with_their_type_and_without_bodies() {
+        let source = "\
+//! A file.
+
+/// A kind.
+#[derive(Clone)]
+pub enum Kind {
+    /// One.
+    One,
+    Two(u8),
+}
+
+pub struct Thing {
+    pub open: u8,
+    closed: u8,
+}
+
+impl Thing {
+    /// Makes one.
+    pub fn new(
+        open: u8,
+        closed: u8,
+    ) -> Self {
+        Self { open, closed }
+    }
+
+    pub(crate) fn hidden(&self) {}
+}
+
+impl Clone for Thing {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+pub trait Does {
+    fn it(&self);
+}
+
+#[cfg(test)]
+mod tests {
+    pub fn not_listed() {}
+}
+";
+        let expected = [
+            "pub enum Kind",
+            "pub enum Kind :: One",
+            "pub enum Kind :: Two(u8)",
+            "pub struct Thing",
+            "pub struct Thing :: pub open: u8",
+            "impl Thing :: pub fn new(open: u8, closed: u8) -> Self",
+            "impl Clone for Thing",
+            "pub trait Does",
+            "pub trait Does :: fn it(&self)",
+        ];
+        assert_eq!(items(source), expected);
+    }
+}
