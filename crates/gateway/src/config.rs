@@ -54,7 +54,7 @@ impl Default for GatewayConfig {
                 // A client that has vanished must not keep its flow for ever.
                 keep_alive: Some(KeepAlive::default()),
                 // Clients are near, so larger buffers would only leave the processor's cache.
-                send_buffer: BufferSize::Tuned { initial: 64 << 10, most: 1 << 20 },
+                send_buffer: BufferSize::Tuned { initial: 16 << 10, most: 1 << 20 },
                 receive_buffer: BufferSize::Tuned { initial: 256 << 10, most: 1 << 20 },
                 ..Config::modern()
             },

@@ -5,7 +5,7 @@ use crate::error::{CLOCK, GatewayError};
 use crate::flows::{Flow, Flows};
 use crate::metrics::{GatewayCounters, Metrics};
 use crate::poller::{Poller, Token};
-use linerate_link::Readiness;
+use linerate_link::{FreedMemory, Readiness, return_free_memory};
 use linerate_stack::{
     Destinations, Event, ForwardEvent, ForwardOptions, Host, Limits, Link, ListenOptions, Opening,
     Rejection, Route, Stack, StackConfig, TcpHandle, Turn, UdpEvent, Verdict,
@@ -27,6 +27,8 @@ const NEW_FLOWS: usize = 64;
 /// New flows that one turn begins while connections have data: a flood of them must not take the
 /// time of others. The rest waits in the host, which limits it.
 const NEW_FLOWS_BESIDE_DATA: usize = 2;
+/// Estimated bytes of an idle flow.
+const FLOW: usize = 1_024;
 /// Turns in which a stopped gateway sends its last packets.
 const LAST_TURNS: usize = 64;
 
@@ -53,6 +55,7 @@ pub struct Gateway<L> {
     moved: u64,
     /// May there be new flows that the last turn has not begun?
     has_new_flows: bool,
+    freed_memory: FreedMemory,
     config: GatewayConfig,
     /// Are new flows rejected? Shared with the hook.
     is_draining: Arc<AtomicBool>,
@@ -112,6 +115,7 @@ impl<L: Link + Readiness> Gateway<L> {
             limit,
             datagram: vec![0; 65_535].into(),
             half_open: VecDeque::new(),
+            freed_memory: FreedMemory::new(),
             moved: 0,
             has_new_flows: false,
             config: config.clone(),
@@ -156,7 +160,9 @@ impl<L: Link + Readiness> Gateway<L> {
     fn relay(&mut self, drain: BorrowedFd<'_>) -> Result<(), GatewayError> {
         let mut deadline = Instant::NEVER;
         loop {
-            let turn = self.host.turn(CLOCK.now())?;
+            let now = CLOCK.now();
+            let turn = self.host.turn(now)?;
+            self.return_memory(now);
             self.serve();
             self.pump_queued();
             self.receive_queued();
@@ -184,6 +190,7 @@ impl<L: Link + Readiness> Gateway<L> {
             || !self.again.is_empty()
             || !self.again_udp.is_empty();
         let next = turn.next.min(stack.poll_timeout()).min(deadline);
+        let next = next.min(self.freed_memory.deadline());
         self.poller.wait(self.host.link_mut(), next, !is_busy)?;
         let ready = std::mem::take(&mut self.poller.ready);
         let mut is_over = false;
@@ -202,6 +209,15 @@ impl<L: Link + Readiness> Gateway<L> {
         }
         self.poller.ready = ready;
         Ok(is_over)
+    }
+
+    /// Returns memory to the system, when much less is in use than before.
+    fn return_memory(&mut self, now: Instant) {
+        let held = self.host.stack().buffer_memory() + self.flows.len() * FLOW;
+        self.freed_memory.note(now, held);
+        if self.freed_memory.take_due(now).is_some() {
+            return_free_memory();
+        }
     }
 
     fn handle_far(&mut self, index: u32, flags: EventFlags) {

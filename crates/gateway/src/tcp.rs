@@ -97,7 +97,16 @@ impl<L: Link + Readiness> Gateway<L> {
                 }
                 let result = sockopt::socket_error(far.as_fd());
                 let deferred = *deferred;
-                self.finish_connecting(index, deferred, result.and_then(|result| result));
+                let result = result.and_then(|result| result);
+                // Reading without need would allocate a send buffer for each idle flow.
+                let mut state = bits::CAN_WRITE;
+                if flags.intersects(EventFlags::IN | EventFlags::RDHUP) {
+                    state |= bits::CAN_READ;
+                }
+                if flags.contains(EventFlags::RDHUP) {
+                    state |= bits::FAR_FINISHED;
+                }
+                self.finish_connecting(index, deferred, result, state);
             }
             Some(Flow::Tcp { state, .. }) => {
                 let ends = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
@@ -121,6 +130,7 @@ impl<L: Link + Readiness> Gateway<L> {
         index: u32,
         deferred: DeferredHandle,
         result: Result<(), Errno>,
+        state: u8,
     ) {
         let now = CLOCK.now();
         if let Err(errno) = result {
@@ -130,7 +140,6 @@ impl<L: Link + Readiness> Gateway<L> {
         match self.stack().forward_accept(now, deferred) {
             Ok(client) => {
                 self.counters.tcp_accepted += 1;
-                let state = bits::CAN_READ | bits::CAN_WRITE;
                 self.flows.advance(index, |flow| match flow {
                     Flow::Connecting { far, .. } => Flow::Tcp { far, client, state },
                     other => other,

@@ -65,6 +65,7 @@ pub mod capture_file;
 mod clock;
 mod closure_source;
 mod eventfd;
+mod freed_memory;
 pub mod impair;
 pub mod kernel_interface;
 pub mod kernel_socket;
@@ -101,6 +102,7 @@ pub fn return_free_memory() {
 pub use any::{AnyLink, LinkSpec, OpenError, ParseLinkError};
 pub use capture::Capture;
 pub use clock::{ManualClock, MonotonicClock, time_of_day};
+pub use freed_memory::FreedMemory;
 pub use impair::{Impair, Impairments};
 pub use kernel_interface::KernelInterface;
 pub use memory::{MemoryConfig, MemoryLink};

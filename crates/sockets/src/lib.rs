@@ -180,7 +180,6 @@ mod builder;
 mod documents;
 mod error;
 mod event_count;
-mod freed_memory;
 mod net;
 mod poller;
 mod reactor;

@@ -2,10 +2,9 @@
 //! until there is more to do.
 
 use crate::error::End;
-use crate::freed_memory::FreedMemory;
 use crate::shared::{Shared, State};
 use crate::waiters::SocketId;
-use linerate_link::{Readiness, Waiter, return_free_memory};
+use linerate_link::{FreedMemory, Readiness, Waiter, return_free_memory};
 use linerate_stack::{Budget, Link};
 use parking_lot::MutexGuard;
 use std::sync::Arc;

@@ -22,6 +22,7 @@ impl Error {
             }
             Self::NoRoute(_) => ErrorKind::NetworkUnreachable,
             Self::InvalidDestination(_)
+            | Self::OtherVersion { .. }
             | Self::Loopback(_)
             | Self::MessageTooLong { .. }
             | Self::OtherShard { .. } => ErrorKind::InvalidInput,

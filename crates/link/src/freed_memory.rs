@@ -13,9 +13,10 @@ const WORTHWHILE: usize = 16 << 20;
 /// Connections that open meanwhile use the memory again, which saves a page fault for each 4 KiB.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// The bytes that the buffers of a host have freed since memory was last returned.
+/// The bytes that the buffers of a host have freed since memory was last returned. It decides when
+/// a program should call [`crate::return_free_memory`].
 #[derive(Debug)]
-pub(crate) struct FreedMemory {
+pub struct FreedMemory {
     /// The most bytes that the buffers have held since then.
     peak: usize,
     /// Bytes that they have given back of that.
@@ -25,12 +26,14 @@ pub(crate) struct FreedMemory {
 }
 
 impl FreedMemory {
-    pub(crate) const fn new() -> Self {
+    /// Creates the state of a host that holds nothing.
+    #[must_use]
+    pub const fn new() -> Self {
         Self { peak: 0, freed: 0, deadline: Instant::NEVER }
     }
 
     /// Records that the buffers of the host hold `held` bytes.
-    pub(crate) fn note(&mut self, now: Instant, held: usize) {
+    pub fn note(&mut self, now: Instant, held: usize) {
         self.peak = self.peak.max(held);
         self.freed = self.peak - held;
         if self.freed < WORTHWHILE {
@@ -41,17 +44,24 @@ impl FreedMemory {
     }
 
     /// Returns when [`take_due`](Self::take_due) should be called at the latest.
-    pub(crate) const fn deadline(&self) -> Instant {
+    #[must_use]
+    pub const fn deadline(&self) -> Instant {
         self.deadline
     }
 
     /// Returns the number of bytes that should be returned to the operating system now, if any.
-    pub(crate) fn take_due(&mut self, now: Instant) -> Option<usize> {
+    pub fn take_due(&mut self, now: Instant) -> Option<usize> {
         (now >= self.deadline).then(|| {
             self.deadline = Instant::NEVER;
             self.peak -= self.freed;
             core::mem::take(&mut self.freed)
         })
+    }
+}
+
+impl Default for FreedMemory {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
