@@ -115,9 +115,9 @@ pub enum BenchError {
     MtuChanged {
         /// The interface.
         interface: String,
-        /// Its MTU at the start.
+        /// MTU of the interface at the start.
         was: u64,
-        /// Its MTU now.
+        /// MTU of the interface now.
         now: u64,
     },
     /// The scenario cannot be run.

@@ -4,7 +4,9 @@ use crate::heat_map;
 use crate::paint::Style;
 use crate::report::Report;
 use linerate_evidence::sample_data::{noise, records, square_design, start};
-use linerate_evidence::{BufferList, Cell, Design, FastPath, LineRate, Maximum, RunRecord, Start, names};
+use linerate_evidence::{
+    BufferList, Cell, Design, FastPath, LineRate, Maximum, RunRecord, Start, names,
+};
 use std::collections::BTreeMap;
 
 /// Returns the rate of a cell in a sweep from 1 to 8 packets with a ridge, a notch at 3 packets and
@@ -110,7 +112,8 @@ fn a_picture_has_room_for_the_labels_of_any_buffers() {
     // Each label at the left ends at its place, and is 7 pixels wide for each character.
     let left = svg.split("text-anchor=\"end\"").next().unwrap();
     let place = *numbers(left, "x").last().unwrap();
-    let names = |list: &BufferList| list.sizes().iter().map(ToString::to_string).collect::<Vec<_>>();
+    let names =
+        |list: &BufferList| list.sizes().iter().map(ToString::to_string).collect::<Vec<_>>();
     for name in names(&design.send_buffers) {
         assert!(place >= name.chars().count() * 7 && svg.contains(&format!(">{name}<")), "{name}");
     }

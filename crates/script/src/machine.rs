@@ -46,9 +46,9 @@ pub(crate) trait Machine {
 /// The reason why a machine could not do something.
 #[derive(Clone, Debug)]
 pub(crate) enum MachineError {
-    /// It does not support the request.
+    /// The machine does not support the request.
     Refused(String),
-    /// It failed.
+    /// The machine failed.
     Broken(String),
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Answer {
 /// The data that a call has written to its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// None that a script could compare.
+    /// The call has no result that a script could compare.
     #[default]
     Nothing,
     Option(OptionValue),

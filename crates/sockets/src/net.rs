@@ -216,7 +216,7 @@ impl Net {
     ///
     /// # Errors
     /// If the network has panicked.
-    pub fn remove_route(&self, destination: Ipv4Cidr) -> io::Result<Option<Route>> {
+    pub fn remove_route(&self, destination: IpCidr) -> io::Result<Option<Route>> {
         let mut removed = None;
         for shard in &*self.running.shards {
             removed = shard.access()?.stack.remove_route(destination).or(removed);

@@ -346,8 +346,8 @@ impl Readiness for XdpLink {
         self.socket.as_fd()
     }
 
-    /// Also if the driver has not taken all frames: they leave only when it is called again, and
-    /// the host may not do so before a retransmission.
+    /// Returns true also if the driver has not taken all frames. They leave only when it is called
+    /// again, and the host may not do so before a retransmission.
     fn wants_room(&self) -> bool {
         self.starved || self.socket.wants_call()
     }

@@ -7,7 +7,7 @@ use super::cpu::Level;
 pub(crate) struct MachineSnapshot {
     /// The NIC's share of the bus in per cent.
     pub(crate) bus: u64,
-    /// Its processors, each with its queue of the NIC.
+    /// Processors, each with its queue of the NIC.
     pub(crate) processors: Vec<ProcessorSnapshot>,
 }
 

@@ -38,9 +38,9 @@ struct Outgoing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It is lost: the receiver sees a fragment.
+    /// The frame is lost: the receiver sees a fragment.
     Lost,
-    /// It arrives with this additional delay, and with damaged bytes if not `intact`.
+    /// The frame arrives with this additional delay, and with damaged bytes if not `intact`.
     Arrives { behind: Span, intact: bool },
 }
 

@@ -85,7 +85,7 @@ pub enum ParameterError {
         key: String,
         /// The text.
         value: String,
-        /// Its unit.
+        /// Unit of the value.
         unit: String,
     },
     /// A value outside its physical range.
@@ -100,7 +100,7 @@ pub enum ParameterError {
         place: Option<Place>,
         /// The value.
         value: String,
-        /// Its unit.
+        /// Unit of the value.
         unit: String,
         /// The lower and the upper limit.
         range: String,

@@ -52,9 +52,9 @@ pub(crate) struct Task<'a> {
 /// The next step of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It works, which takes the charged processor time.
+    /// The program works, and uses the charged processor time.
     Work(Charge),
-    /// It sleeps until an event wakes it.
+    /// The program sleeps until an event wakes it.
     Sleep,
 }
 

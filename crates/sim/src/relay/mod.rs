@@ -92,7 +92,7 @@ enum Decision {
 /// The reason why a frame is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
-    /// It was addressed to the relay.
+    /// The packet was addressed to the relay.
     Local,
     Expired,
     Unreachable,

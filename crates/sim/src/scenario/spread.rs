@@ -15,11 +15,11 @@ const PORTS: u16 = 16_384;
 /// connecting host they are distributed round robin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spread {
-    /// As the hash falls.
+    /// The hash of the flow selects the processor.
     Chance,
     /// Round robin.
     Even,
-    /// All on the first.
+    /// All connections are on the first processor.
     One,
 }
 

@@ -55,7 +55,7 @@ pub enum Rejection {
 /// The answer to echo requests for other hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EchoPolicy {
-    /// None, as if the destination was silent.
+    /// No answer, as if the destination was silent.
     #[default]
     Drop,
     /// An echo reply in the name of the destination, which this host does not ask.

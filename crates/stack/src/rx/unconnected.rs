@@ -10,23 +10,23 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Segments handled in a turn, while connections have segments, too.
+/// Maximum number of these segments in a turn in which connections have segments, too.
 const A_TURN: usize = 16;
 
-/// Segments that wait.
+/// Maximum number of waiting segments.
 const WAITING: usize = 128;
 
-/// Bytes of the largest packet that waits.
+/// Maximum size of a waiting packet, in bytes.
 const LARGEST: usize = 1_536;
 
 /// Segments that belong to no connection.
 #[derive(Debug)]
 pub(crate) struct Unconnected {
-    /// Segments handled since the waiting ones last had their turn. Invariant: at most [`A_TURN`].
+    /// Segments handled since the last turn of the waiting ones. Invariant: at most [`A_TURN`].
     handled: usize,
-    /// All segments that have come.
+    /// Number of segments received.
     come: u64,
-    /// Segments of connections that had come when the waiting ones last had their turn.
+    /// Segments of connections received until the last turn of the waiting ones.
     connected: u64,
     /// Packets of segments. Invariant: at most [`WAITING`].
     waiting: VecDeque<Vec<u8>>,
@@ -37,7 +37,7 @@ pub(crate) struct Unconnected {
 }
 
 impl Unconnected {
-    /// None has come. `seed` decides which segments lose their places.
+    /// Creates an empty queue. `seed` selects the segments that are dropped.
     pub(crate) const fn new(seed: u64) -> Self {
         Self {
             handled: 0,

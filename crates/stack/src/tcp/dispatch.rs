@@ -43,9 +43,9 @@ pub(crate) use step_effects;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Dispatched {
-    /// Yes.
+    /// The step is completely dispatched.
     Fully,
-    /// No: [`Stack::dispatch_slowly`] has to be called.
+    /// [`Stack::dispatch_slowly`] has to be called.
     Partly,
 }
 

@@ -35,7 +35,7 @@ use linerate_wire::prefetch_through;
 pub(crate) enum Owner {
     /// An application.
     Application,
-    /// None: the application has closed it, and it has not ended yet.
+    /// The application has closed the connection, which has not ended yet.
     Orphan,
     /// The listener at this index, during the handshake.
     HalfOpen(u32),

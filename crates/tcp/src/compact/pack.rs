@@ -427,7 +427,7 @@ mod tests {
             packer.finish().is_some()
         };
         assert!(!is_packed(&|packer| Part { learnt: 7, agreed: false }.pack(packer)));
-        // Half the range of time cannot be told forwards from backwards.
+        // A difference of half the range has no sign.
         assert!(!is_packed(&|packer| Instant::from_nanos(1 << 63).pack(packer)));
     }
 

@@ -162,10 +162,11 @@ pub trait Controller: fmt::Debug + Send + Sync {
     /// sender. The window must not grow (RFC 7661 §4.1).
     fn on_acknowledged_unused(&mut self, _ack: &Acknowledged) {}
 
-    /// Data is sent again after `idle` with nothing in flight.
+    /// Called when data is sent after `idle` with nothing in flight.
     fn on_idle(&mut self, _idle: Duration) {}
 
-    /// Nothing was sent for longer than the retransmission timeout (RFC 5681 §4.1).
+    /// Resets the window after nothing was sent for longer than the retransmission timeout (RFC
+    /// 5681 §4.1).
     fn forget_after_idle(&mut self) {
         self.window_mut().forget_after_idle();
     }

@@ -168,7 +168,7 @@ impl Pack for Congestion {
 }
 
 impl Congestion {
-    /// Returns the state before the handshake, which decides the congestion control: only a window.
+    /// Returns the state until the handshake has chosen a congestion control: only a window.
     #[inline]
     pub(crate) const fn before_handshake(window: Window) -> Self {
         Self::NewReno(NewReno::new(window))

@@ -16,7 +16,7 @@ pub(super) enum Origin {
     /// Prediction: a segment with the usual options that acknowledges everything received. Its data
     /// is new and less than a full segment, and the peer supports SACK.
     Predicted {
-        /// Nothing was in flight before.
+        /// Was nothing in flight before?
         is_alone: bool,
     },
     /// The batch that the segment before has begun.

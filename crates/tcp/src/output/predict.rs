@@ -73,8 +73,8 @@ impl Connection {
             return None;
         }
         if self.snd.nxt == self.snd.una {
-            // Alone in flight, it waits for none before it, and every congestion window has room
-            // for a full segment.
+            // With nothing else in flight, Nagle's rule permits the segment, and every congestion
+            // window has room for a full one.
             return (length <= self.snd.wnd).then_some(Rest { length, in_flight: length });
         }
         let in_flight = self.sender.scoreboard.in_flight().saturating_add(length);

@@ -144,7 +144,7 @@ impl SendBuffer {
         count
     }
 
-    /// Returns the bytes of data and of a prepared write: at least one in the ring then.
+    /// Returns the memory in use: the written data, and at least one byte if a write is prepared.
     fn needed(&self) -> usize {
         self.len().max(self.storage.piece_bytes() + usize::from(self.prepared))
     }

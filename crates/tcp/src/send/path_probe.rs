@@ -22,7 +22,7 @@ pub(super) const LEAST_IPV6: u32 = 1_280;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probing {
     No,
-    /// It is a probe with this many bytes of data.
+    /// The segment is a probe with this many bytes of data.
     Send(u32),
     /// It will be a probe once acknowledgements have made room. Nothing else is sent until then;
     /// the acknowledgements of the data in flight bound the delay (§7.4).

@@ -23,7 +23,7 @@ fn converse(pair: &mut Connections) {
     }
 }
 
-/// Both ends have had a conversation over a path that loses and reorders, and nothing to say for a
+/// Both ends have exchanged data over a path that loses and reorders, and have been idle for a
 /// while.
 fn after_a_conversation(config: &Config) -> Connections {
     let network =

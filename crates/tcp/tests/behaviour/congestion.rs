@@ -273,7 +273,7 @@ fn windows_around_idleness_after_a_loss(host: &mut Script, ack: u64) -> (u32, u3
     (before, window(host))
 }
 
-/// RFC 6928 §2: of the first window, or of the one after an idle time.
+/// RFC 6928 §2: the first flight is the initial window, or the window after an idle period.
 #[test]
 fn a_loss_in_a_first_flight_reduces_the_restart_window_to_four_segments() {
     for congestion in [CongestionName::Reno, CongestionName::NewReno, CongestionName::Cubic] {

@@ -68,7 +68,7 @@ fn data_received_together_is_acknowledged_once_or_per_two_segments() {
     }
 }
 
-/// Also an end that has closed and still receives.
+/// The sender has closed and still receives.
 #[test]
 fn a_closed_sender_still_acknowledges_pairs() {
     for options in ["sackOK ts 9 0", ""] {

@@ -666,7 +666,7 @@ fn a_passed_probe_is_reported_once() {
     assert!(!has_path_event(&mut host), "the search goes on");
 }
 
-/// RFC 4821 §7.3: the end of a search is news, if the path is narrower than it could be.
+/// RFC 4821 §7.3: the application learns that the search has ended below the link's MTU.
 #[test]
 fn the_end_of_a_search_below_the_limit_is_reported() {
     let mut host = probed(&NEW_RENO);

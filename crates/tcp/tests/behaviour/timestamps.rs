@@ -142,7 +142,7 @@ fn a_reset_that_answers_a_timestamp_echoes_it_and_has_none_of_its_own() {
     assert_eq!(sent.sum.finish(), Sum::of(&bytes[..sent.length]).finish());
 }
 
-/// RFC 7323 §5.2: one that has no segment for its cause has the clock and the echo of any other.
+/// RFC 7323 §5.2: a reset that answers no segment carries the usual timestamp and echo.
 #[test]
 fn a_reset_of_our_own_accord_carries_the_clock_and_the_echo() {
     let mut host = established();

@@ -82,7 +82,7 @@ fn a_window_that_stays_closed_is_no_excuse() {
     assert_eq!((host.now, host.connection.error()), (end, Some(Error::TimedOut)));
 }
 
-/// Also with a timeout shorter than that of the first window probe.
+/// The timeout is shorter than that of the first window probe.
 #[test]
 fn what_could_not_leave_at_all_counts() {
     let mut host = patient(ms(100));

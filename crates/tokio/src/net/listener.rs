@@ -8,7 +8,7 @@ use crate::waiters::{Direction, SocketId};
 use linerate_stack::{Error as HostError, ListenHandle, ListenOptions};
 use linerate_wire::TypeOfService;
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
 /// A listener, as `tokio::net::TcpListener`.
@@ -48,7 +48,7 @@ impl TcpListener {
 
     pub(super) fn open(
         net: &Net,
-        local: SocketAddrV4,
+        local: SocketAddr,
         options: &ListenOptions,
         service: TypeOfService,
     ) -> io::Result<Self> {

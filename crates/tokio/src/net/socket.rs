@@ -1,15 +1,14 @@
 //! Sockets that are configured before they connect or listen.
 
 use super::{TcpListener, TcpStream};
-use crate::address::ipv4;
 use crate::error::Error;
 use crate::host::Net;
-use linerate_stack::{ConnectOptions, ListenOptions};
+use linerate_stack::{ConnectOptions, Error as HostError, ListenOptions};
 use linerate_tcp::{BufferSize, Config, KeepAlive};
 use linerate_wire::TypeOfService;
 use parking_lot::Mutex;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 /// A TCP socket that is neither connected nor listening yet, as `tokio::net::TcpSocket`.
@@ -40,10 +39,23 @@ pub struct TcpSocket {
 
 #[derive(Clone, Debug)]
 struct Options {
-    local: Option<SocketAddrV4>,
+    /// The local address; unspecified, with port zero, until it is selected.
+    local: SocketAddr,
+    is_bound: bool,
     config: Config,
     reuse_address: bool,
     service: TypeOfService,
+}
+
+impl Options {
+    fn check_version(&self, remote: IpAddr) -> Result<(), Error> {
+        let local = self.local.ip();
+        if local.is_ipv4() == remote.is_ipv4() {
+            Ok(())
+        } else {
+            Err(HostError::OtherVersion { local, remote }.into())
+        }
+    }
 }
 
 impl TcpSocket {
@@ -52,19 +64,24 @@ impl TcpSocket {
     /// # Errors
     /// `AddrNotAvailable` if the task runs on no host.
     pub fn new_v4() -> io::Result<Self> {
+        Self::new(Ipv4Addr::UNSPECIFIED.into())
+    }
+
+    /// Creates a socket for IPv6 on the host of the current task.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` if the task runs on no host.
+    pub fn new_v6() -> io::Result<Self> {
+        Self::new(Ipv6Addr::UNSPECIFIED.into())
+    }
+
+    fn new(unspecified: IpAddr) -> io::Result<Self> {
         let net = Net::required()?;
         let config = net.call(|state, _| state.tcp_config);
         let service = TypeOfService::default();
-        let options = Options { local: None, config, reuse_address: true, service };
+        let local = SocketAddr::new(unspecified, 0);
+        let options = Options { local, is_bound: false, config, reuse_address: true, service };
         Ok(Self { net, options: Mutex::new(options) })
-    }
-
-    /// Fails: hosts support IPv4 only.
-    ///
-    /// # Errors
-    /// `Unsupported`.
-    pub fn new_v6() -> io::Result<Self> {
-        Err(Error::Ipv6(SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0)).into())
     }
 
     /// Selects the local address. Port zero selects a free port, now. Another socket can take the
@@ -72,34 +89,39 @@ impl TcpSocket {
     ///
     /// # Errors
     /// `AddrInUse`; `AddrNotAvailable` if the host has no such address; `InvalidInput` if the
-    /// socket is bound already; `Unsupported` for IPv6.
+    /// socket is bound already, or for the other IP version.
     pub fn bind(&self, address: SocketAddr) -> io::Result<()> {
         let mut options = self.options.lock();
-        if options.local.is_some() {
+        if options.is_bound {
             return Err(Error::AlreadyBound.into());
         }
-        let local = ipv4(address)?;
+        options.check_version(address.ip())?;
         // A listener tells whether the address is free, and which port the host selects.
         let bound = self.net.call(|state, now| {
             state.check_running()?;
-            let handle = state.stack.tcp_listen(local, &ListenOptions::default())?;
+            let handle = state.stack.tcp_listen(address, &ListenOptions::default())?;
             let bound = state.stack.tcp_listen_addr(handle);
             state.stack.tcp_listen_close(now, handle)?;
             Ok::<_, Error>(bound?)
         })?;
-        options.local = Some(bound);
+        (options.local, options.is_bound) = (bound, true);
         Ok(())
     }
 
     /// Connects to `address`.
     ///
     /// # Errors
-    /// Those of [`TcpStream::connect`].
+    /// Those of [`TcpStream::connect`]; `InvalidInput` for an address of the other IP version.
     pub async fn connect(self, address: SocketAddr) -> io::Result<TcpStream> {
-        let peer = ipv4(address)?;
-        let Options { local, config, service, .. } = self.options.into_inner();
-        let options = ConnectOptions { local, config: Some(config), ..ConnectOptions::default() };
-        TcpStream::open(&self.net, peer, &options, service).await
+        let options = self.options.into_inner();
+        options.check_version(address.ip())?;
+        let Options { local, is_bound, config, service, .. } = options;
+        let options = ConnectOptions {
+            local: is_bound.then_some(local),
+            config: Some(config),
+            ..ConnectOptions::default()
+        };
+        TcpStream::open(&self.net, address, &options, service).await
     }
 
     /// Listens with a limit of connections that wait to be accepted. Without [`TcpSocket::bind`],
@@ -109,7 +131,6 @@ impl TcpSocket {
     /// `AddrInUse` if another socket has taken the port since it was bound.
     pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
         let Options { local, config, service, .. } = self.options.into_inner();
-        let local = local.unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
         let backlog = usize::try_from(backlog).unwrap_or(usize::MAX).max(1);
         let options = ListenOptions { backlog, config: Some(config), ..ListenOptions::default() };
         TcpListener::open(&self.net, local, &options, service)
@@ -120,8 +141,7 @@ impl TcpSocket {
     /// # Errors
     /// None; `tokio::net` has a system call here that can fail.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        let unbound = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-        Ok(self.options.lock().local.unwrap_or(unbound).into())
+        Ok(self.options.lock().local)
     }
 
     /// Returns nothing: a socket without a connection has no error.

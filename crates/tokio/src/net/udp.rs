@@ -215,8 +215,7 @@ impl UdpSocket {
         data: &[u8],
         target: SocketAddr,
     ) -> Poll<io::Result<usize>> {
-        let to = crate::address::ipv4(target)?;
-        let send = |stack: &mut Stack, now| stack.udp_send_to(now, self.handle, to, data);
+        let send = |stack: &mut Stack, now| stack.udp_send_to(now, self.handle, target, data);
         self.socket.poll(Direction::Write, context, send).map_ok(|()| data.len())
     }
 

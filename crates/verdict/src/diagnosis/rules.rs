@@ -22,7 +22,7 @@ pub struct Rule {
 /// A threshold of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
-    /// The figure.
+    /// The figure that is compared.
     pub figure: Figure,
     /// The threshold.
     pub bound: Bound,

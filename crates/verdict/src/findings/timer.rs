@@ -67,7 +67,7 @@ fn compare<'a>(sweep: &'a Sweep<'a>, cell: &'a CellSummary<'a>) -> Option<Compar
     let neighbours = sweep.table.neighbours(cell.cell);
     let neighbour =
         neighbours.into_iter().max_by(|one, other| one.median().total_cmp(&other.median()))?;
-    // Beside a neighbour that carries nothing no cell is slow.
+    // A cell is not called slow if its neighbour carries nothing.
     if neighbour.median() <= 0.0 {
         return None;
     }

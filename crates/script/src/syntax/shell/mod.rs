@@ -29,9 +29,9 @@ pub struct Setting {
 /// The effect of a shell command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShellStep {
-    /// It changes a setting.
+    /// The command changes a setting.
     Set(Setting),
-    /// It has no effect on a script; the note says why.
+    /// The command has no effect on a script; the note says why.
     Skip {
         /// The line of the script.
         line: u32,

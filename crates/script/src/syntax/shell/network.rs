@@ -3,9 +3,9 @@
 /// The effect of such a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect<'a> {
-    /// It restores the initial state.
+    /// The command restores the initial state, so it is not needed.
     None,
-    /// It has no effect on a script, for this reason.
+    /// The command has no effect on a script, for this reason.
     Skip(&'static str),
     /// Properties of the route.
     Route(Vec<(&'a str, &'a str)>),

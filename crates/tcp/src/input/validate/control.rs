@@ -22,7 +22,7 @@ pub struct ControlRun {
     pub(in crate::input) advances: bool,
     /// Does it have the first FIN of the peer?
     pub(in crate::input) has_fin: bool,
-    /// Its timestamps, if both ends use them.
+    /// The timestamps of the segment, if both ends use them.
     pub(in crate::input) timestamps: Option<Timestamps>,
 }
 

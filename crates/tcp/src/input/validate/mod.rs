@@ -80,7 +80,7 @@ pub(super) struct InWindow<'a> {
     pub(super) segment: Valid<'a>,
     /// The part in the window.
     pub(super) text: Text<'a>,
-    /// Its timestamps, where both ends use them.
+    /// The timestamps of the segment, if both ends use them.
     pub(super) timestamps: Option<Timestamps>,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Refused {
 /// The answer that a refused segment gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// None.
+    /// No answer.
     Nothing,
     /// An acknowledgement.
     Acknowledgement,

@@ -34,7 +34,7 @@ pub(in crate::input) enum Prediction<'a> {
     /// Data in order that acknowledges nothing new: `length` bytes go to the receive buffer.
     Data {
         segment: Valid<'a>,
-        /// Its timestamp; of no meaning where none are used.
+        /// Timestamp of the segment; meaningless if the connection uses none.
         stamp: u32,
         /// Bytes of data.
         length: u32,
@@ -42,7 +42,7 @@ pub(in crate::input) enum Prediction<'a> {
     /// Data in order that acknowledges something new as well.
     Both {
         segment: Valid<'a>,
-        /// Its timestamp; of no meaning where none are used.
+        /// Timestamp of the segment; meaningless if the connection uses none.
         stamp: u32,
         /// Bytes of data.
         length: u32,
@@ -63,7 +63,7 @@ pub enum MissReason {
     State,
     /// SYN, FIN, RST, URG, an ECN bit, or no ACK.
     Flags,
-    /// Its packet bore a congestion mark, or marks are being told of by a small counter alone.
+    /// The packet was marked by a router, or the peer reports marks in the ACE field alone.
     Mark,
     /// Options other than the agreed ones: SACK blocks, as a rule.
     Options,

@@ -11,7 +11,7 @@ use linerate_wire::{Segment, SeqNum, TcpFlags, Timestamps};
 /// The part of a segment that lies inside the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::input) struct Text<'a> {
-    /// Its first sequence number; never before RCV.NXT.
+    /// First sequence number of the data; never before RCV.NXT.
     pub(in crate::input) seq: SeqNum,
     /// Data that fits the window.
     pub(in crate::input) payload: &'a [u8],
@@ -26,7 +26,7 @@ pub(in crate::input) struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// No data at all, at `seq`.
+    /// Returns an empty range at `seq`.
     pub(super) const fn empty(seq: SeqNum) -> Self {
         Self { seq, payload: &[], piece: 0, count: 1, fin: false, cut: false }
     }
@@ -45,11 +45,11 @@ impl<'a> Text<'a> {
 /// The position of a segment relative to the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place<'a> {
-    /// All of it lies before RCV.NXT.
+    /// The whole segment lies before RCV.NXT.
     Before,
     /// This part lies in the window.
     InWindow(Text<'a>),
-    /// It begins beyond the window.
+    /// The segment begins beyond the window.
     Beyond,
 }
 
