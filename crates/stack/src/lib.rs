@@ -3,8 +3,9 @@
 //! Time, randomness and bytes are arguments. This crate does not use file descriptors, threads, or
 //! any particular link.
 //!
-//! Getters return state, `handle_*` take input, plain verbs are calls of applications, and `poll_*`
-//! return output. Two hosts and a loop that carries frames form a network:
+//! A [`Stack`] has three groups of methods: calls of applications (`tcp_*`, `udp_*`, `echo_*`), the
+//! host driver ([`Stack::turn`], or `handle_*` for input and `poll_*` for output), and observation
+//! (getters). Two hosts and a loop that carries frames form a network:
 //!
 //! ```
 //! use core::net::SocketAddr;

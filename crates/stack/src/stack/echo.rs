@@ -9,6 +9,7 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use linerate_units::Instant;
 use linerate_wire::{Echo, IcmpMessage, Icmpv6Message, IpHeader, Protocol};
 
+/// # Application calls: echo requests
 impl Stack {
     /// Sends an echo request with `data` to `destination`. The reply arrives as
     /// [`Event::EchoReply`], an error as [`Event::EchoError`].

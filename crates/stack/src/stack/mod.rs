@@ -142,6 +142,7 @@ pub struct Stack {
     pub(crate) now: Instant,
 }
 
+/// # Construction and configuration
 impl Stack {
     /// Creates a host. All secrets are derived from `seed`; equal seeds give equal output.
     #[must_use]
@@ -232,7 +233,10 @@ impl Stack {
     pub const fn capabilities(&self) -> Capabilities {
         self.interface.capabilities
     }
+}
 
+/// # Host driver: events and timers
+impl Stack {
     /// Removes and returns the next event.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
@@ -282,7 +286,10 @@ impl Stack {
     pub fn wants_transmit(&self) -> bool {
         !self.ready.is_empty()
     }
+}
 
+/// # Observation
+impl Stack {
     /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> Counters {

@@ -15,6 +15,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use linerate_units::Instant;
 use linerate_wire::{EtherType, EthernetHeader, MacAddress, VlanTags};
 
+/// # Host driver: output
 impl Stack {
     /// Writes the next frame into `frame`, which has room for the largest frame of the link (at
     /// least a packet of [`crate::SMALLEST_MTU`] bytes), and returns its metadata. Returns `None`

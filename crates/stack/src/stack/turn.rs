@@ -111,6 +111,7 @@ impl FrameSource for HostTurn<'_> {
     }
 }
 
+/// # Host driver: the turn
 impl Stack {
     /// Performs a turn like [`Host::turn`](crate::Host::turn), for a host that is separate from its
     /// link. Threads that share a host under a lock can then wait for the link without the lock.

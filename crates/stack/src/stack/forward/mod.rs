@@ -18,6 +18,7 @@ use alloc::boxed::Box;
 use core::net::{IpAddr, Ipv4Addr};
 use linerate_wire::Unreachable;
 
+/// # Application calls: forwarders
 impl Stack {
     /// Accepts flows to `destinations`, which need not be addresses of this host. `hook` decides
     /// about the first packet of each; of several forwarders, the first that matches is asked.

@@ -14,6 +14,7 @@ use linerate_tcp::judge_unconnected;
 use linerate_units::Instant;
 use linerate_wire::Segment;
 
+/// # Application calls: forwarded connections
 impl Stack {
     /// Accepts a deferred handshake: the SYN-ACK is sent, and the connection belongs to the
     /// application. [`linerate_tcp::Event::Connected`] or [`linerate_tcp::Event::Closed`] follows.

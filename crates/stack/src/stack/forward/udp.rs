@@ -15,6 +15,7 @@ use core::net::SocketAddr;
 use linerate_units::Instant;
 use linerate_wire::{IpHeader, Ipv6Header, Protocol, Sum, TcpOptions, UdpHeader, Unreachable};
 
+/// # Application calls: forwarded UDP flows
 impl Stack {
     /// Reports to the source of a forwarded UDP flow that its destination is unreachable, as the
     /// network has told the application.

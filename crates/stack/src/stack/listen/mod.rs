@@ -31,6 +31,7 @@ use linerate_tcp::{Config, Events, Open};
 use linerate_units::Instant;
 use linerate_wire::Segment;
 
+/// # Application calls: listeners
 impl Stack {
     /// Listens at an address of this host, or at `0.0.0.0` or `::` for all of that IP
     /// version.

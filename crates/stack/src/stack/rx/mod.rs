@@ -15,6 +15,7 @@ use crate::stack::Stack;
 use linerate_units::Instant;
 use linerate_wire::{EtherType, EthernetFrame, V4, V6};
 
+/// # Host driver: input
 impl Stack {
     /// Handles a received frame.
     pub fn handle_frame(&mut self, now: Instant, frame: RxFrame<'_>) {

@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use linerate_tcp::Connection;
 use linerate_units::Instant;
 
+/// # Application calls: TCP
 impl Stack {
     /// Adds `data` to the send buffer, and returns the number of bytes that fit. `Ok(0)` for data
     /// that is not empty means that the buffer is full; [`linerate_tcp::Event::Writable`] follows.

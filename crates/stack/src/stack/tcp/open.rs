@@ -19,6 +19,7 @@ use linerate_tcp::{Connection, Open, Seeds};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
+/// # Application calls: opening connections
 impl Stack {
     /// Opens a connection. [`linerate_tcp::Event::Connected`] or [`linerate_tcp::Event::Closed`]
     /// reports the result of the handshake.

@@ -9,6 +9,7 @@ use linerate_tcp::Connection;
 use linerate_units::Instant;
 use linerate_wire::TypeOfService;
 
+/// # Application calls: options of connections
 impl Stack {
     /// Calls a function that changes options of the connection, and dispatches the change.
     ///

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use core::cell::Cell;
 use linerate_units::Instant;
 
+/// # Application calls: TCP without copies
 impl Stack {
     /// Calls `fill` to write up to `wanted` bytes directly into the send buffer, and returns the
     /// number of written bytes. Saves the copy of [`Stack::tcp_write`] for an application that

@@ -11,6 +11,7 @@ use crate::udp::{UdpOptions, data_limit};
 use core::net::SocketAddr;
 use linerate_units::Instant;
 
+/// # Application calls: UDP
 impl Stack {
     /// Creates a socket that is bound to an address of this host, or to `0.0.0.0` or `::` for all
     /// of that IP version.
