@@ -164,7 +164,7 @@ impl UdpSocket {
     pub fn try_peek_from(&self, into: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         let peek = |stack: &mut Stack, _| stack.udp_peek_from(self.handle, into);
         let (length, from) = self.socket.attempt(Direction::Read, peek)?;
-        Ok((length, from.into()))
+        Ok((length, from))
     }
 
     /// Sends a datagram to the peer.
@@ -190,7 +190,7 @@ impl UdpSocket {
         let receive = |stack: &mut Stack, _| stack.udp_receive_from(self.handle, free);
         let (length, from) = ready!(self.socket.poll(Direction::Read, context, receive))?;
         into.advance(length);
-        Poll::Ready(Ok(from.into()))
+        Poll::Ready(Ok(from))
     }
 
     /// Receives a datagram, or registers the task.
