@@ -10,7 +10,7 @@ use linerate_script::{Options, Script, run_on_stack};
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Script::parse(text, None) {
-        Ok(script) => drop(run_on_stack(&script, &Options { untimed: false })),
+        Ok(script) => drop(run_on_stack(&script, &Options::default())),
         Err(error) => assert!(!error.to_string().contains(char::is_control), "{error:?}"),
     }
 });

@@ -4,14 +4,14 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{
-    ConnectOptions, Error, Event, ListenOptions, Medium, ReportedError, SynCookies, TcpHandle,
-    UdpOptions,
+    ConnectOptions, Error, Event, ListenOptions, Medium, ReportedError, RxFrame, SynCookies,
+    TcpHandle, UdpOptions,
 };
 use linerate_testkit::{Network, Pair, Setup, Side};
-use linerate_units::Duration;
+use linerate_units::{Duration, Instant};
 use linerate_wire::{
-    EtherType, EthernetFrame, Icmpv6Error, Icmpv6Message, Icmpv6Unreachable, Ipv6Packet, NdMessage,
-    Protocol, Segment,
+    Echo, EtherType, EthernetFrame, Icmpv6Error, Icmpv6Message, Icmpv6Unreachable, Ipv6Header,
+    Ipv6Packet, NdMessage, Protocol, Segment,
 };
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -275,4 +275,42 @@ fn addresses_of_two_versions_are_not_mixed() {
     // The IPv6 form of an IPv4 address is that address.
     let mapped: Ipv6Addr = Side::Right.address().to_ipv6_mapped();
     assert!(stack.udp_send_to(now, socket, (mapped, 2), b"").is_ok());
+}
+
+/// A probe for a duplicate address has no source, and is the only such packet.
+#[test]
+fn packets_without_a_source_are_refused_unless_they_probe_for_an_address() {
+    let mut pair = pair(&Setup { medium: Medium::Ip, ..Setup::default() });
+    let own = address(Side::Right);
+    let group = linerate_wire::ipv6_multicast::solicited_node(own);
+    let header = |destination| Ipv6Header {
+        hop_limit: NdMessage::HOP_LIMIT,
+        ..Ipv6Header::new(Ipv6Addr::UNSPECIFIED, destination, Protocol::ICMPV6)
+    };
+    let solicitation = NdMessage::NeighborSolicitation { target: own, source_mac: None };
+    let probe = Icmpv6Message::NeighborDiscovery(solicitation);
+    let echo = Icmpv6Message::EchoRequest(Echo { identifier: 1, sequence: 1, data: b"" });
+    let stack = pair.stack(Side::Right);
+    for (header, message) in [(header(own), echo), (header(group), echo), (header(group), probe)] {
+        let mut packet = vec![0; Ipv6Header::LENGTH + message.length()];
+        header.emit(message.length(), &mut packet);
+        message.emit(&header, &mut packet[Ipv6Header::LENGTH..]);
+        stack.handle_frame(Instant::ZERO, RxFrame::plain(&packet, Instant::ZERO));
+    }
+    let now = Instant::ZERO;
+    let mut frame = [0; 1_500];
+    let sent = stack.poll_transmit(now, &mut frame).unwrap();
+    let packet = Ipv6Packet::parse(&frame[..sent.length]).unwrap();
+    assert_eq!(packet.header.destination, linerate_wire::ipv6_multicast::ALL_NODES);
+    let answer = Icmpv6Message::parse(&packet.header, packet.payload).unwrap();
+    let Icmpv6Message::NeighborDiscovery(NdMessage::NeighborAdvertisement {
+        target,
+        is_solicited,
+        ..
+    }) = answer
+    else {
+        panic!("{answer:?}");
+    };
+    assert_eq!((target, is_solicited), (own, false));
+    assert_eq!(stack.poll_transmit(now, &mut frame), None, "echoes need a source");
 }

@@ -320,7 +320,7 @@ fn wrong_use_returns_the_kinds_of_std() {
     sim::lo(async {
         let kind = |result: std::io::Result<TcpStream>| result.unwrap_err().kind();
         assert_eq!(kind(TcpStream::connect("127.0.0.1:9").await), ErrorKind::ConnectionRefused);
-        assert_eq!(kind(TcpStream::connect("[::1]:9").await), ErrorKind::Unsupported);
+        assert_eq!(kind(TcpStream::connect("[::1]:9").await), ErrorKind::ConnectionRefused);
         assert_eq!(kind(TcpStream::connect("nowhere:9").await), ErrorKind::NotFound);
         let _first = TcpListener::bind("0.0.0.0:80").await.unwrap();
         let second = TcpListener::bind("0.0.0.0:80").await.unwrap_err();

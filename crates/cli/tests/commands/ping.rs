@@ -28,17 +28,26 @@ fn has_tap() -> bool {
 
 #[test]
 fn the_kernel_answers_in_a_private_network() {
+    the_kernel_answers("10.1.2.3");
+}
+
+#[test]
+fn the_kernel_answers_over_ipv6_in_a_private_network() {
+    the_kernel_answers("2001:db8::3");
+}
+
+fn the_kernel_answers(address: &str) {
     if !has_tap() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let pcap = folder.path().join("ping.pcapng");
-    let words = ["ping", "10.1.2.3", "--count", "5", "--interval", "0", "--size", "1000", "--pcap"];
+    let words = ["ping", address, "--count", "5", "--interval", "0", "--size", "1000", "--pcap"];
     let words: Vec<&str> = words.into_iter().chain(pcap.to_str()).collect();
     let (code, stdout, stderr) = run(&words);
     assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
-    let replies =
-        stdout.lines().filter(|line| line.starts_with("1008 bytes from 10.1.2.3: icmp_seq="));
+    let reply = format!("1008 bytes from {address}: icmp_seq=");
+    let replies = stdout.lines().filter(|line| line.starts_with(&reply));
     assert_eq!(replies.count(), 5, "{stdout}");
     assert!(stdout.contains("5 packets transmitted, 5 received, 0% packet loss"), "{stdout}");
     assert!(stdout.contains("rtt min/avg/max/mdev = "), "{stdout}");
@@ -47,7 +56,7 @@ fn the_kernel_answers_in_a_private_network() {
     while reader.next_packet().unwrap().is_some() {
         packets += 1;
     }
-    assert!(packets >= 10, "five requests, five replies, and ARP");
+    assert!(packets >= 10, "five requests, five replies, and those of the neighbour");
 }
 
 #[test]
@@ -202,6 +211,11 @@ fn invalid_arguments_are_one_line_and_exit_code_2() {
         (&["ping", "10.0.0.1", "--address", "10.0.0.255/24"], "10.0.0.255 is reserved"),
         (&["ping", "10.0.0.1", "--address", "0.0.0.0/0"], "0.0.0.0 is reserved"),
         (&["ping", "10.0.0.1", "--address", "127.0.0.1/8"], "127.0.0.1 is reserved"),
+        (&["ping", "10.0.0.1", "--address", "2001:db8::2/64"], "different IP versions"),
+        (&["ping", "2001:db8::1", "--address", "2001:db8::2/129"], "with its prefix length"),
+        (&["ping", "2001:db8::1", "--address", "ff02::2/64"], "ff02::2 is reserved"),
+        (&["ping", "2001:db8::1", "--gateway", "10.0.0.9"], "different IP versions"),
+        (&["ping", "ff02::1"], "cannot be the address of a host"),
         (&["ping", "10.0.0.1", "--size", "70000"], "the maximum is 65507"),
         (&["ping", "10.0.0.1", "--count", "0"], "from 1 to"),
     ] {

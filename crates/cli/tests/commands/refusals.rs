@@ -53,6 +53,7 @@ fn invalid_options_are_refused() {
     refused(&["sweep", "--send-buffers", "1.17"], "a range such as 1..17");
     refused(&["sweep", "--impair", "loss=1%,loss=2%"], "`loss` is given twice");
     refused(&["sweep", "--on", "paper"], "stack, tap, kernel");
+    refused(&["sweep", "--on", "stack", "--family", "ipv6"], "measure --on tap");
     refused(&["sweep", "--impair", "loss"], "such as `loss=1%`");
     refused(&["sweep", "--impair", "luck=1%"], "there is no impairment `luck`");
     refused(&["sweep", "host:0"], "1 to 65535");

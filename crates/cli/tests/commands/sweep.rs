@@ -57,13 +57,23 @@ fn a_sweep_on_the_kernel_writes_all_files() {
 
 #[test]
 fn a_sweep_on_tap_works_in_both_directions() {
+    sweep_on_tap(&[]);
+}
+
+#[test]
+fn a_sweep_on_tap_works_in_both_directions_over_ipv6() {
+    sweep_on_tap(&["--family", "ipv6"]);
+}
+
+fn sweep_on_tap(family: &[&str]) {
     if let Err(forbidden) = probe(Isolation::UserAndNetwork) {
         return skip_test(&forbidden);
     }
     for direction in ["to-kernel", "from-kernel"] {
         let directory = TempDir::new().unwrap();
         let words =
-            [&small("tap")[..], &["--direction", direction, "--pcap", "all.pcapng"]].concat();
+            [&small("tap")[..], &["--direction", direction, "--pcap", "all.pcapng"], family]
+                .concat();
         let (code, report, errors) = finished(&within(directory.path(), &words).output().unwrap());
         if errors.contains("/dev/net/tun") {
             return skip_test(&errors);

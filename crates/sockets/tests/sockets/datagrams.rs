@@ -98,7 +98,7 @@ fn invalid_datagrams_and_destinations_are_refused() {
     assert_eq!(kind(narrow.send_to(&[0; 1_000], to)), ErrorKind::InvalidInput);
     assert_eq!(kind(far.send_to(b"?", (LEFT, 0))), ErrorKind::InvalidInput);
     assert_eq!(kind(far.send_to(b"?", "192.0.2.1:9")), ErrorKind::NetworkUnreachable);
-    assert_eq!(kind(far.send_to(b"?", "[::1]:9")), ErrorKind::Unsupported);
+    assert_eq!(kind(far.send_to(b"?", "[::1]:9")), ErrorKind::InvalidInput);
     let broadcast = SocketAddr::from((Ipv4Addr::new(10, 0, 0, 255), 9));
     assert_eq!(kind(far.send_to(b"?", broadcast)), ErrorKind::PermissionDenied);
     far.set_broadcast(true).unwrap();

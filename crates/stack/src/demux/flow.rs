@@ -162,11 +162,21 @@ impl Flow {
     /// check for buffered bytes.
     #[inline(always)]
     pub(crate) fn hash_by(self, mut hasher: impl Hasher) -> u64 {
-        for word in self.hosts.bytes().as_chunks().0 {
-            hasher.write_u64(u64::from_ne_bytes(*word));
+        // Separate sequences of writes: the number of buffered bytes is then a constant in each.
+        match &self.hosts {
+            Hosts::V4(hosts) => {
+                hasher.write_u64(u64::from_ne_bytes(*hosts));
+                hasher.write_u32(u32::from_ne_bytes(self.ports));
+                hasher.finish()
+            }
+            Hosts::V6(hosts) => {
+                for word in hosts.as_chunks().0 {
+                    hasher.write_u64(u64::from_ne_bytes(*word));
+                }
+                hasher.write_u32(u32::from_ne_bytes(self.ports));
+                hasher.finish()
+            }
         }
-        hasher.write_u32(u32::from_ne_bytes(self.ports));
-        hasher.finish()
     }
 
     /// The length of the longest key in bytes.

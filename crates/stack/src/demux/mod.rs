@@ -165,7 +165,10 @@ impl Demux {
     /// counts the packets that it handles.
     #[inline]
     pub(crate) fn last(&self, flow: Flow) -> Option<u32> {
-        self.last.filter(|last| last.flow == flow).map(|last| last.socket)
+        match &self.last {
+            Some(last) if last.flow == flow => Some(last.socket),
+            _ => None,
+        }
     }
 
     /// Returns the socket of a flow, without effect on the cache.
@@ -300,8 +303,12 @@ impl Demux {
 
     /// Returns the hash of `flow`.
     pub(crate) fn hash(&mut self, flow: Flow) -> FlowHash {
-        let known = self.hashed.filter(|hashed| hashed.0 == flow);
-        let (_, hash) = known.unwrap_or_else(|| (flow, hash(&self.hasher, flow)));
+        if let Some((known, hash)) = &self.hashed
+            && *known == flow
+        {
+            return *hash;
+        }
+        let hash = hash(&self.hasher, flow);
         self.hashed = Some((flow, hash));
         hash
     }

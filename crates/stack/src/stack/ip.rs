@@ -14,7 +14,7 @@ use crate::link::arrival::Arrival;
 use crate::ready::Sender;
 use crate::stack::Stack;
 use crate::tx::Reply;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
 use linerate_units::Instant;
 use linerate_wire::{IpHeader, Protocol, Unreachable};
 
@@ -62,7 +62,8 @@ impl Stack {
         }
         let (source, destination) = (hosts.remote(), hosts.local());
         // A probe for a duplicate address has no source (RFC 4862 §5.4.2).
-        let is_probe = arrived.protocol == Protocol::ICMPV6 && source.is_unspecified();
+        let is_probe =
+            source == IpAddr::V6(Ipv6Addr::UNSPECIFIED) && arrived.protocol == Protocol::ICMPV6;
         let is_invalid = !arrival.is_local
             && (!(self.interface.is_possible_source(source) || is_probe)
                 || destination.is_loopback());
@@ -80,7 +81,7 @@ impl Stack {
             self.counted.ip.in_address_errors += 1;
             return None;
         }
-        if is_plain && audience == Audience::Us {
+        if is_plain && audience == Audience::Us && !is_probe {
             self.flow_cache.learn(hosts);
         }
         Some(audience == Audience::Broadcast)

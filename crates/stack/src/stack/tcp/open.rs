@@ -1,7 +1,7 @@
 //! The creation of TCP connections, and the choice of their local address and port.
 
 use crate::demux::Flow;
-use crate::demux::flow::{canonical, unspecified_like};
+use crate::demux::flow::{Hosts, canonical};
 use crate::error::Error;
 use crate::handle::TcpHandle;
 use crate::ip::PathInfo;
@@ -61,9 +61,8 @@ impl Stack {
         // Connections of the host with itself stay in this shard, independent of the steering of
         // the link.
         let is_local = audience == Audience::Us;
-        let local = self.choose_tcp_port(SocketAddr::new(address, port), remote, is_local)?;
+        let flow = self.choose_tcp_port(SocketAddr::new(address, port), remote, is_local)?;
         let rules = self.tcp_configs.choose(options.config.as_ref());
-        let flow = Flow::new(local, remote);
         let offer = if options.fast_open { self.offer_fast_open(now, flow) } else { None };
         let handle = self.insert_tcp(Owner::Application, flow, &path, rules, Open::Active, None);
         if let Some(offer) = offer
@@ -76,38 +75,41 @@ impl Stack {
         Ok(handle)
     }
 
-    /// Returns the requested port, unless a connection to `remote` uses it, or else a free one.
+    /// Returns the flow from the requested port, unless a connection to `remote` uses it, or else
+    /// from a free one.
     fn choose_tcp_port(
         &mut self,
         local: SocketAddr,
         remote: SocketAddr,
         is_local: bool,
-    ) -> Result<SocketAddr, Error> {
+    ) -> Result<Flow, Error> {
         let at = |port| SocketAddr::new(local.ip(), port);
         let (flows, listeners) = (&mut self.flows, &self.listeners);
         let owner = |port| self.steering.of_connection(at(port), remote);
         let is_others = |port| !is_local && owner(port) != self.shard.number;
         // A connection with itself would be a simultaneous open, which no application wants.
+        let hosts = Hosts::new(local.ip(), remote.ip());
+        let flow = |port| Flow::between(hosts, port, remote.port());
+        let is_same_host = local.ip() == remote.ip();
         let mut is_connected =
-            |port| at(port) == remote || !flows.is_free(Flow::new(at(port), remote));
+            |port| (is_same_host && port == remote.port()) || !flows.is_free(flow(port));
         if local.port() != 0 {
             return match () {
                 () if is_others(local.port()) => {
                     Err(Error::OtherShard { local, shard: owner(local.port()) })
                 }
                 () if is_connected(local.port()) => Err(Error::AddressInUse(local)),
-                () => Ok(local),
+                () => Ok(flow(local.port())),
             };
         }
-        let anywhere = |port| SocketAddr::new(unspecified_like(local.ip()), port);
         let has_listener = |port| {
-            [at(port), anywhere(port)]
-                .iter()
-                .any(|&local| listeners.get(Flow::bound(local)).is_some())
+            let flow = flow(port);
+            listeners.get(flow.bound_to_local()).is_some()
+                || listeners.get(flow.bound_to_all()).is_some()
         };
         let is_taken = |port| is_others(port) || is_connected(port) || has_listener(port);
         let port = self.tcp_ports.choose(local.ip(), remote, is_taken);
-        port.map(at).ok_or(Error::PortsExhausted(remote))
+        port.map(flow).ok_or(Error::PortsExhausted(remote))
     }
 
     /// Opens a connection, in an allocation of the free list if there is one: a connection is
