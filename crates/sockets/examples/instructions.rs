@@ -89,7 +89,7 @@ fn handshake() -> (Connection, Connection) {
     let now = Instant::ZERO;
     let mut frame = [0; 1_480];
     let mut sender = Connection::connect(Config::modern(), PATH, seeds(1), now);
-    let syn = sender.poll_transmit(now, Offload::None, &mut frame).expect("a SYN");
+    let syn = sender.driver().poll_transmit(now, Offload::None, &mut frame).expect("a SYN");
     let segment = Segment::parse(&frame[..syn.length]).expect("a segment");
     let mut receiver = Connection::accept(Config::modern(), PATH, seeds(2), &segment, now);
     carry(now, &mut receiver, &mut sender);
@@ -100,11 +100,11 @@ fn handshake() -> (Connection, Connection) {
 /// Delivers all segments that `from` has to send to `to`.
 fn carry(now: Instant, from: &mut Connection, to: &mut Connection) {
     let mut frame = [0; 1_480];
-    while let Some(sent) = from.poll_transmit(now, Offload::None, &mut frame) {
+    while let Some(sent) = from.driver().poll_transmit(now, Offload::None, &mut frame) {
         let segment = Segment::parse(&frame[..sent.length]).expect("a segment");
         deliver(now, to, &segment);
         // Further segments of a burst: the same header with another sequence number.
-        while let Some(next) = from.poll_batch(now, sent.header)
+        while let Some(next) = from.driver().poll_batch(now, sent.header)
             && next.content == BatchContent::Data
         {
             let frame = &mut frame[..sent.header + next.step as usize];
@@ -114,14 +114,14 @@ fn carry(now: Instant, from: &mut Connection, to: &mut Connection) {
                 frame[4..8].copy_from_slice(&seq.number().to_be_bytes());
                 deliver(now, to, &Segment::parse(frame).expect("a segment"));
             }
-            from.commit_batch(now, next.content, next.count);
+            from.driver().commit_batch(now, next.content, next.count);
         }
     }
 }
 
 fn deliver(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
     if segment.payload.is_empty() {
-        let _ = to.handle_segment(now, segment);
+        let _ = to.driver().handle_segment(now, segment);
     } else {
         deliver_data(now, to, segment);
     }
@@ -131,7 +131,7 @@ fn deliver(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
 /// those of acknowledgements.
 #[inline(never)]
 fn deliver_data(now: Instant, to: &mut Connection, segment: &Segment<'_>) {
-    let _ = to.handle_segment(now, segment);
+    let _ = to.driver().handle_segment(now, segment);
 }
 
 type Near = MemoryLink<ManualClock>;

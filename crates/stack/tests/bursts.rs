@@ -133,8 +133,8 @@ impl Hosts {
         hosts.write(9 * MSS as usize);
         let first = hosts.send(3);
         let header = segment(&first[2]).options().length() + TcpHeader::LENGTH;
-        let client = hosts.here.tcp(hosts.client).unwrap();
-        assert!(client.poll_batch(hosts.now, header).is_some());
+        let mut client = hosts.here.tcp(hosts.client).unwrap().into_owned();
+        assert!(client.driver().poll_batch(hosts.now, header).is_some());
         happens(&mut hosts);
         hosts.here.check();
         let next = hosts.send(usize::MAX);

@@ -9,6 +9,7 @@ use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
+/// # Application calls: data
 impl Connection {
     /// Appends `data` to the send queue, and returns how much of it there was room for. `Ok(0)` for
     /// non-empty data means: try again after [`Event::Writable`](crate::Event::Writable).

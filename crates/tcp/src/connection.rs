@@ -2,7 +2,7 @@
 
 use crate::compact::pack::packed;
 use crate::ecn::Notification;
-use crate::event::{Event, Events};
+use crate::event::Events;
 use crate::expectation::Expectation;
 use crate::fast_open::FastOpen;
 use crate::options::{Agreement, TimestampState};
@@ -92,6 +92,7 @@ packed!(Connection {
     reset_due: |_config| None, offered: |_config| None, config: |shared| shared.clone()
 });
 
+/// # Observation: pending work and path
 impl Connection {
     /// Schedules an acknowledgement.
     pub(crate) fn owe_ack(&mut self) {
@@ -118,11 +119,6 @@ impl Connection {
         prefetch_through(&self.statistics.prediction.acks, &self.statistics.bytes_acknowledged);
     }
 
-    /// Returns the next event, if there is one.
-    pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop()
-    }
-
     /// Returns the pending events without taking them.
     #[inline]
     #[must_use]
@@ -130,31 +126,25 @@ impl Connection {
         self.events
     }
 
-    /// Takes all pending events.
-    #[inline]
-    pub const fn take_events(&mut self) -> Events {
-        core::mem::replace(&mut self.events, Events::empty())
-    }
-
-    /// Returns when [`Connection::handle_timeout`] must be called next; [`Instant::NEVER`] if not
-    /// at all. Every other call may move it either way.
+    /// Returns when [`crate::Driver::handle_timeout`] must be called next; [`Instant::NEVER`] if
+    /// not at all. Every other call may move it in both directions.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
         self.timers.next()
     }
 
     /// Returns a time before which there is no deadline: the earliest one since the last call of
-    /// [`Connection::handle_timeout`], though it may have moved later since. A driver that checks
-    /// it after each step, which is cheap, and calls that method when it has come, is never late
-    /// and makes few needless calls.
+    /// [`crate::Driver::handle_timeout`], though it may have moved later since. A driver that
+    /// checks it after each step, which is cheap, and calls that method when it has come, is never
+    /// late and makes few needless calls.
     #[inline]
     #[must_use]
     pub const fn earliest_timeout(&self) -> Instant {
         self.timers.floor()
     }
 
-    /// Whether [`Connection::poll_transmit`] may have a segment. If not, it has none until the next
-    /// call of another method.
+    /// Whether [`crate::Driver::poll_transmit`] may have a segment. If not, it has none until the
+    /// next call of another method.
     #[must_use]
     pub const fn wants_transmit(&self) -> bool {
         self.output_due

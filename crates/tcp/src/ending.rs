@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use linerate_units::Instant;
 use linerate_wire::Timestamps;
 
+/// # Application calls: the end
 impl Connection {
     /// Starts the timer of a released connection: its linger time, or in FIN-WAIT-2 the time limit
     /// for the peer's FIN.

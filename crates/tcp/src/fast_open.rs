@@ -48,7 +48,7 @@ packed!(FastOpenLesson { cookie, mss, accepted, refused });
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FastOpen {
     /// The option of the first SYN or SYN-ACK; retransmissions go without it.
-    option: Option<FastOpenCookie>,
+    pub(crate) option: Option<FastOpenCookie>,
     /// The cached MSS of the peer.
     mss: Option<u16>,
     /// The option that our SYN has carried, once sent.
@@ -65,10 +65,7 @@ pub(crate) struct FastOpen {
 packed!(FastOpen { option, mss, tried, data_sent, opened, accepted, lesson });
 
 impl Connection {
-    /// Lets the SYN of an active open request a cookie, or carry one with the data written before
-    /// it is sent (RFC 7413 §4.2). Only for data that may be delivered twice: a duplicated SYN may
-    /// open a second connection after the first is forgotten (§6.1).
-    pub fn try_fast_open(&mut self, offer: FastOpenOffer) {
+    pub(crate) fn try_fast_open(&mut self, offer: FastOpenOffer) {
         let fast_open = self.fast_open.get_or_insert_default();
         (fast_open.option, fast_open.mss) = match offer {
             FastOpenOffer::Request => (Some(FastOpenCookie::REQUEST), None),
@@ -76,15 +73,7 @@ impl Connection {
         };
     }
 
-    /// Lets the SYN-ACK of a passive open carry a cookie for later connections.
-    pub fn give_cookie(&mut self, cookie: FastOpenCookie) {
-        self.fast_open.get_or_insert_default().option = Some(cookie);
-    }
-
-    /// Accepts the data of `syn`, which created the connection with a valid cookie. It can be read
-    /// and answered before the handshake is complete (RFC 7413 §4.2.2). Only for data that may be
-    /// delivered twice (§6.1).
-    pub fn open_fast(&mut self, syn: &Segment<'_>) {
+    pub(crate) fn open_fast(&mut self, syn: &Segment<'_>) {
         let accepted = self.take_data_of_syn(syn) > 0;
         let fast_open = self.fast_open.get_or_insert_default();
         (fast_open.opened, fast_open.accepted) = (true, accepted);

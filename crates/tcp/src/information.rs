@@ -5,6 +5,7 @@ use crate::receive::saturated;
 use crate::send::loss::R1;
 use crate::{Connection, Error, Information, SoftError, State, Statistics};
 
+/// # Observation
 impl Connection {
     /// Returns the state of the connection.
     #[must_use]

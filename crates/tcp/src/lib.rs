@@ -2,9 +2,10 @@
 //! results. The crate knows sequence space, windows, loss and congestion; it never knows addresses,
 //! ports, links, sockets, threads or clocks.
 //!
-//! The methods of a connection are getters, `handle_*` for input, plain verbs for the application,
-//! and `poll_*` for output. Two connections, and a loop that carries segments between them, are a
-//! whole transfer:
+//! A [`Connection`] has three views. The application calls plain verbs (`write`, `read`, `close`,
+//! `set_*`). The host driver delivers segments and timers (`handle_*`), and takes segments and
+//! events (`poll_*`), through [`Connection::driver`]. Observers call getters. Two connections and a
+//! loop that carries segments between them are a whole transfer:
 //!
 //! ```
 //! use linerate_tcp::{Config, Connection, Offload, Path, Seeds};
@@ -18,7 +19,7 @@
 //! // The client's SYN creates the server.
 //! let mut frame = [0; 1_480];
 //! let mut client = Connection::connect(Config::modern(), path, seeds(1), now);
-//! let syn = client.poll_transmit(now, Offload::None, &mut frame).unwrap();
+//! let syn = client.driver().poll_transmit(now, Offload::None, &mut frame).unwrap();
 //! let segment = Segment::parse(&frame[..syn.length]).unwrap();
 //! let mut server = Connection::accept(Config::modern(), path, seeds(2), &segment, now);
 //!
@@ -27,8 +28,9 @@
 //! loop {
 //!     let mut quiet = true;
 //!     for _ in 0..2 {
-//!         while let Some(sent) = client.poll_transmit(now, Offload::None, &mut frame) {
-//!             server.handle_segment(now, &Segment::parse(&frame[..sent.length]).unwrap());
+//!         while let Some(sent) = client.driver().poll_transmit(now, Offload::None, &mut frame) {
+//!             let segment = Segment::parse(&frame[..sent.length]).unwrap();
+//!             server.driver().handle_segment(now, &segment);
 //!             quiet = false;
 //!         }
 //!         core::mem::swap(&mut client, &mut server);
@@ -54,6 +56,7 @@ mod compact;
 mod config;
 mod congestion;
 mod connection;
+mod driver;
 mod ecn;
 mod ending;
 mod error;
@@ -89,6 +92,7 @@ pub use congestion::{
     UnknownCongestion, Window,
 };
 pub use connection::Connection;
+pub use driver::Driver;
 pub use ecn::EcnRule;
 pub use error::Error;
 pub use event::{Event, Events, SoftError};

@@ -4,7 +4,6 @@ use crate::compact::pack::{Pack, Packer, Unpacker};
 use crate::receive::saturated;
 use crate::timers::Timer;
 use crate::{BufferSize, Connection, LARGEST_BUFFER, State};
-use alloc::boxed::Box;
 use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::Timestamps;
@@ -51,12 +50,6 @@ impl MemoryGrant {
 }
 
 impl Connection {
-    /// Sets the memory grant until the next call.
-    #[inline]
-    pub const fn grant_memory(&mut self, grant: MemoryGrant) {
-        self.memory = grant;
-    }
-
     /// Returns the current memory grant.
     #[must_use]
     pub const fn granted_memory(&self) -> MemoryGrant {
@@ -68,20 +61,6 @@ impl Connection {
     #[must_use]
     pub const fn buffer_memory(&self) -> usize {
         self.receiver.buffer.memory() + self.sender.buffer.memory()
-    }
-
-    /// Swaps the memory of the send buffer with `memory` if the buffer is empty and both have the
-    /// same size.
-    #[inline]
-    pub fn exchange_send_memory(&mut self, memory: &mut Box<[u8]>) -> bool {
-        self.sender.buffer.exchange(memory)
-    }
-
-    /// Swaps the memory of the receive buffer with `memory` if the buffer is empty and both have
-    /// the same size.
-    #[inline]
-    pub fn exchange_receive_memory(&mut self, memory: &mut Box<[u8]>) -> bool {
-        self.receiver.assembler.is_empty() && self.receiver.buffer.exchange(memory)
     }
 
     /// Returns the bytes that have left the buffers: acknowledged by the peer, or read by the
@@ -232,9 +211,7 @@ impl Connection {
         }
     }
 
-    /// Ensures that something can be written if the host grants memory for it; false if writing is
-    /// impossible anyway. Unused memory is freed after a while.
-    pub fn prepare_to_write(&mut self, now: Instant) -> bool {
+    pub(crate) fn prepare_to_write(&mut self, now: Instant) -> bool {
         if self.sender.fin() || !self.state.may_write() {
             return false;
         }
@@ -242,18 +219,7 @@ impl Connection {
         self.sender.buffer.prepare(&self.memory)
     }
 
-    /// Frees unused memory of the send buffer, because other connections wait for memory.
-    pub fn leave_memory_to_others(&mut self) {
-        self.sender.buffer.give_back_free();
-    }
-
-    /// Frees memory that holds nothing and was not used recently, because the host is short of
-    /// memory.
-    ///
-    /// If it `must`, a tuned receive buffer also returns to its initial size as the peer uses up
-    /// the window, and data beyond holes is discarded, since it was never acknowledged. Returns
-    /// whether there was any.
-    pub fn give_memory_back(&mut self, now: Instant, must: bool) -> bool {
+    pub(crate) fn give_memory_back(&mut self, now: Instant, must: bool) -> bool {
         let pruned = must && self.slow(|connection| connection.receiver.drop_beyond_holes());
         let initial = self.preferences.receive_buffer.initial();
         if must && self.receiver.buffer.capacity() > initial {

@@ -50,7 +50,7 @@ macro_rules! begins {
     }) => {
         impl Connection {
             /// Returns a connection opened either way, for a caller that moves it to its place
-            /// first. A passive open must call [`Connection::learn_from_syn`] next.
+            /// first. A passive open must call [`crate::Driver::learn_from_syn`] next.
             #[must_use]
             pub fn open(
                 config: SharedConfig,
@@ -149,7 +149,7 @@ impl Connection {
         self.receiver = Receiver::new(receive_buffer, now);
     }
 
-    /// Opens a connection actively: [`Connection::poll_transmit`] returns the SYN.
+    /// Opens a connection actively: [`crate::Driver::poll_transmit`] returns the SYN.
     #[must_use]
     pub fn connect(
         config: impl Into<SharedConfig>,
@@ -161,7 +161,7 @@ impl Connection {
     }
 
     /// Opens a connection passively for `syn`, which [`crate::judge_listen`] has accepted;
-    /// [`Connection::poll_transmit`] returns the SYN-ACK.
+    /// [`crate::Driver::poll_transmit`] returns the SYN-ACK.
     #[must_use]
     pub fn accept(
         config: impl Into<SharedConfig>,
@@ -175,13 +175,7 @@ impl Connection {
         connection
     }
 
-    /// Opens a connection passively by a SYN cookie, on a host without a record of the SYN (RFC
-    /// 4987 §3.6), instead of [`Connection::learn_from_syn`].
-    ///
-    /// `syn` is restored from the cookie in `ack`, which acknowledges the SYN-ACK and arrived with
-    /// `ecn`. The result equals that of both segments, but without a round trip: bits of the cookie
-    /// are in the echoed timestamp.
-    pub fn learn_from_cookie(
+    pub(crate) fn learn_from_cookie(
         &mut self,
         (syn, ack, ecn): (&Segment<'_>, &Segment<'_>, Ecn),
         now: Instant,
@@ -193,8 +187,7 @@ impl Connection {
         self.sender.rtt = RoundTrip::new(&self.config.rto);
     }
 
-    /// Processes the peer's SYN (RFC 9293 §3.10.7.2, §3.10.7.3).
-    pub fn learn_from_syn(&mut self, syn: &Segment<'_>, now: Instant) {
+    pub(crate) fn learn_from_syn(&mut self, syn: &Segment<'_>, now: Instant) {
         let options = syn.options();
         self.rcv = ReceiveSequence::new(syn.seq);
         self.rcv.nxt = syn.seq + 1;
@@ -233,11 +226,7 @@ impl Connection {
         self.begin_first_flight();
     }
 
-    /// Withholds the acknowledgement `segment`, which would complete the handshake and carries
-    /// nothing else, until some time after the peer's SYN (`TCP_DEFER_ACCEPT`). The SYN-ACK is then
-    /// sent again. Returns false if that time is over or it is another segment, which must be
-    /// handled then.
-    pub fn defer_handshake(
+    pub(crate) fn defer_handshake(
         &mut self,
         now: Instant,
         segment: &Segment<'_>,

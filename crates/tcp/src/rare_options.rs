@@ -49,6 +49,7 @@ impl RareOptions {
     }
 }
 
+/// # Application calls: options
 impl Connection {
     /// Holds back small segments (`TCP_CORK`) until the option is cleared, the application closes,
     /// or nothing has been in flight for one RTO (at least 200 ms by [`crate::Config::modern`]). It

@@ -132,6 +132,7 @@ impl Preferences {
     }
 }
 
+/// # Application calls: options
 impl Connection {
     /// Sends small segments at once (`TCP_NODELAY`), or by Nagle's algorithm. Enabling it once
     /// releases data that [`Connection::set_cork`] and [`Connection::expect_more`] hold back.

@@ -5,16 +5,13 @@ use crate::{Connection, Error, State};
 use linerate_units::Instant;
 
 impl Connection {
-    /// Returns when to call [`Connection::handle_timeout`], if nothing is due at `now`.
-    pub fn deadline_after(&mut self, now: Instant) -> Option<Instant> {
+    pub(crate) fn deadline_after(&mut self, now: Instant) -> Option<Instant> {
         self.timers.find_floor();
         let next = self.timers.floor();
         (next > now).then_some(next)
     }
 
-    /// Handles all timers that are due at `now`. To be called at [`Connection::poll_timeout`]; an
-    /// earlier call changes nothing.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.timers.next() <= now {
             self.slow(|connection| connection.expire_timers(now));
         }

@@ -34,6 +34,7 @@ impl UserTimeouts {
     }
 }
 
+/// # Application calls: the user timeout
 impl Connection {
     /// Sets how long written data may stay unacknowledged before the connection is aborted
     /// (`TCP_USER_TIMEOUT`). `None` leaves that to R2, or to the peer's advertisement where

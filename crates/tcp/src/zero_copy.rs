@@ -4,6 +4,7 @@ use crate::{Connection, Error};
 use bytes::Bytes;
 use linerate_units::Instant;
 
+/// # Application calls: data without copies
 impl Connection {
     /// Lets `fill` write into the send buffer itself, and returns the number of bytes written.
     /// [`Connection::write`] copies instead.
@@ -70,7 +71,7 @@ impl Connection {
 
     /// Takes up to `most` received bytes, which may be fewer than there are; none only at the end
     /// of the stream, or if none are wanted. Data whose memory the link has passed on
-    /// ([`Connection::handle_segment_with`]) is not copied: it is a part of that memory, which
+    /// ([`crate::Driver::handle_segment_with`]) is not copied: it is a part of that memory, which
     /// stays allocated with it. Other data is copied.
     ///
     /// # Errors

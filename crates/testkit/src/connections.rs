@@ -134,7 +134,7 @@ impl Connections {
     #[must_use]
     pub fn opened_fast(mut self, lets_in: bool) -> Self {
         let cookie = FastOpenCookie::new(&[1; 8]).expect("eight bytes");
-        self.client.try_fast_open(FastOpenOffer::Data { cookie, mss: Some(1_460) });
+        self.client.driver().try_fast_open(FastOpenOffer::Data { cookie, mss: Some(1_460) });
         self.lets_in = lets_in;
         self
     }
@@ -196,7 +196,7 @@ impl Connections {
     /// Takes all queued events of one end.
     pub fn events(&mut self, side: End) -> Vec<Event> {
         let end = self.end(side);
-        core::iter::from_fn(|| end.poll_event()).collect()
+        core::iter::from_fn(|| end.driver().poll_event()).collect()
     }
 
     /// Reads everything that is readable at one end.
@@ -332,7 +332,7 @@ impl Connections {
         let now = self.now;
         for end in core::iter::once(&mut self.client).chain(self.server.as_mut()) {
             if end.poll_timeout() <= now {
-                end.handle_timeout(now);
+                end.driver().handle_timeout(now);
                 end.check();
                 assert!(end.poll_timeout() > now, "a timer expires for ever");
             }
@@ -388,7 +388,9 @@ impl Connections {
         let segment = &Segment { payload: &memory, ..*segment };
         let disposition = arrive(end, &mut twin, |end| {
             let run = (ecn == Ecn::NotEct).then(|| give_as_run(end, now, segment)).flatten();
-            run.unwrap_or_else(|| end.handle_segment_with(now, segment, ecn, Some(&memory)))
+            run.unwrap_or_else(|| {
+                end.driver().handle_segment_with(now, segment, ecn, Some(&memory))
+            })
         });
         end.assert_agrees_with(&mut twin);
         if disposition == Disposition::Refused(Refusal::Closed) {
@@ -410,12 +412,12 @@ impl Connections {
         if judge_listen(segment) == ListenVerdict::Open {
             let mut server =
                 Connection::accept(self.server_config, self.path, self.seeds, segment, self.now);
-            server.note_codepoint_of_syn(ecn);
+            server.driver().note_codepoint_of_syn(ecn);
             if segment.options().fast_open.is_some() {
                 if self.lets_in {
-                    server.open_fast(segment);
+                    server.driver().open_fast(segment);
                 } else {
-                    server.give_cookie(FastOpenCookie::new(&[2; 8]).expect("eight bytes"));
+                    server.driver().give_cookie(FastOpenCookie::new(&[2; 8]).expect("eight bytes"));
                 }
             }
             server.check();
@@ -433,10 +435,10 @@ fn give_as_run(end: &mut Connection, now: Instant, segment: &Segment<'_>) -> Opt
         return None;
     }
     if let Some(run) = ControlRun::of(end, segment) {
-        return Some(end.handle_run(now, run, segment));
+        return Some(end.driver().handle_run(now, run, segment));
     }
     let run = ShortRun::of(end, segment)?;
-    Some(end.handle_run(now, run, segment))
+    Some(end.driver().handle_run(now, run, segment))
 }
 
 /// Returns the next segment of `end`. The twin must send an equal segment.
@@ -447,9 +449,9 @@ pub(crate) fn poll_with_twin(
 ) -> Option<Transmit> {
     let mut twin = end.clone();
     twin.set_header_prediction(false);
-    let sent = end.poll_transmit(now, Offload::None, frame);
+    let sent = end.driver().poll_transmit(now, Offload::None, frame);
     let mut bytes = vec![0; frame.len()];
-    let twins = twin.poll_transmit(now, Offload::None, &mut bytes);
+    let twins = twin.driver().poll_transmit(now, Offload::None, &mut bytes);
     let as_chosen = sent.map(|sent| Transmit { is_predicted: false, ..sent });
     assert_eq!(
         format!("{as_chosen:?}"),
@@ -465,7 +467,7 @@ pub(crate) fn poll_with_twin(
     }
     end.assert_agrees_with(&mut twin);
     if let Some(sent) = sent
-        && let Some(batch) = end.poll_batch(now, sent.header)
+        && let Some(batch) = end.driver().poll_batch(now, sent.header)
         && let BatchContent::Acks(window) = batch.content
     {
         continue_ack_batch(end.clone(), now, batch, window, &mut bytes);
@@ -489,6 +491,7 @@ fn continue_ack_batch(
         frame[8..12].copy_from_slice(&ack.number().to_be_bytes());
         frame[14..16].copy_from_slice(&window.at(ack).to_be_bytes());
         let sent = asked
+            .driver()
             .poll_transmit(now, Offload::None, &mut bytes)
             .expect("the rest of a batch can be sent");
         assert_eq!(
@@ -497,7 +500,7 @@ fn continue_ack_batch(
             "acknowledgements of a batch differ only in number and window"
         );
     }
-    end.commit_batch(now, batch.content, batch.count);
+    end.driver().commit_batch(now, batch.content, batch.count);
     end.check();
     end.assert_went_on_like(&mut asked);
 }
@@ -510,17 +513,18 @@ fn continue_burst(
     header: usize,
     frame: &mut [u8],
 ) -> Option<Transmit> {
-    let next = end.poll_batch(now, header).filter(|_| header > 0)?;
+    let next = end.driver().poll_batch(now, header).filter(|_| header > 0)?;
     if next.content != BatchContent::Data {
         return None;
     }
     let mut asked = end.clone();
     let length = header + next.step as usize;
     let sum = end.copy_of_batch(next.first, &mut frame[header..length]);
-    end.commit_batch(now, next.content, 1);
+    end.driver().commit_batch(now, next.content, 1);
     frame[4..8].copy_from_slice(&next.first.number().to_be_bytes());
     let mut bytes = vec![0; frame.len()];
     let sent = asked
+        .driver()
         .poll_transmit(now, Offload::None, &mut bytes)
         .expect("the rest of a burst can be sent");
     assert_eq!((sent.header, sent.length), (header, length), "segments of a burst are alike");
@@ -531,7 +535,7 @@ fn continue_burst(
     );
     assert_eq!(sum.finish(), linerate_wire::Sum::of(&frame[header..sent.length]).finish());
     if !end.wants_transmit() {
-        let more = asked.poll_transmit(now, Offload::None, &mut bytes);
+        let more = asked.driver().poll_transmit(now, Offload::None, &mut bytes);
         assert!(more.is_none(), "a connection has more to send after the end of its burst");
     }
     end.assert_went_on_like(&mut asked);

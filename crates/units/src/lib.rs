@@ -2,6 +2,16 @@
 //!
 //! This crate knows nothing about packets or the operating system. Arithmetic saturates instead of
 //! wrapping, so a deadline computed from hostile input is late and never in the past.
+//!
+//! ```
+//! use linerate_units::{Bytes, Duration, Instant, Rate};
+//!
+//! let rate: Rate = "10Mb/s".parse().unwrap();
+//! let frame = Bytes::new(1_538); // with preamble and inter-frame gap
+//! let sent = Instant::ZERO + rate.time_for(frame);
+//! assert_eq!(sent - Instant::ZERO, Duration::from_nanos(1_230_400));
+//! assert_eq!(rate.to_string(), "10.00 Mb/s");
+//! ```
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -20,7 +20,7 @@ impl Stack {
         if self.memory.is_awaited()
             && let Some(socket) = self.sockets.tcp_at(index)
         {
-            socket.connection.leave_memory_to_others();
+            socket.connection.driver().leave_memory_to_others();
         }
         let has_grown = self.account_memory(index);
         let is_short = self.memory.is_short();
@@ -67,7 +67,7 @@ impl Stack {
 
     fn take_back(&mut self, index: u32, can_drop_data: bool) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
-        let pruned = socket.connection.give_memory_back(self.now, can_drop_data);
+        let pruned = socket.connection.driver().give_memory_back(self.now, can_drop_data);
         self.counted.tcp_extra.pruned += u64::from(pruned);
         self.account_memory(index);
     }
@@ -104,7 +104,9 @@ impl Stack {
         while let Some(index) = self.memory.next_writer() {
             let Some(socket) = self.sockets.tcp_at(index) else { continue };
             self.memory.supply(socket);
-            if socket.owner == Owner::Application && socket.connection.prepare_to_write(self.now) {
+            if socket.owner == Owner::Application
+                && socket.connection.driver().prepare_to_write(self.now)
+            {
                 self.timers.arm(TcpTimer::Connection(index), socket.connection.poll_timeout());
                 self.events.note(index, Events::WRITABLE.bits());
                 self.account_memory(index);

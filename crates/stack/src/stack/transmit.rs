@@ -44,7 +44,7 @@ impl Stack {
         let frame = frame?;
         let rest = match placement {
             ScatterGather::Payload(index, data) => {
-                self.sockets.tcp_at(index)?.connection.zero_copy_data(data)
+                self.sockets.tcp_at(index)?.connection.driver().zero_copy_data(data)
             }
             ScatterGather::Allowed | ScatterGather::Off => [&[][..]; 2],
         };

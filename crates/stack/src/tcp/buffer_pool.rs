@@ -58,7 +58,7 @@ impl BufferPool {
             // its acknowledgement arrives after that: time for the prefetches to complete.
             socket.prefetch_for_transmit();
             socket.pooled.to_send =
-                self.give(|memory| socket.connection.exchange_send_memory(memory));
+                self.give(|memory| socket.connection.driver().exchange_send_memory(memory));
         }
     }
 
@@ -67,7 +67,7 @@ impl BufferPool {
     pub(crate) fn give_to_receive(&mut self, socket: &mut TcpSocket) {
         if !socket.pooled.to_receive {
             socket.pooled.to_receive =
-                self.give(|memory| socket.connection.exchange_receive_memory(memory));
+                self.give(|memory| socket.connection.driver().exchange_receive_memory(memory));
         }
     }
 
@@ -77,7 +77,7 @@ impl BufferPool {
     pub(crate) fn reclaim_after_read(&mut self, socket: &mut TcpSocket) {
         if socket.pooled.to_receive {
             socket.pooled.to_receive =
-                !self.reclaim(|memory| socket.connection.exchange_receive_memory(memory));
+                !self.reclaim(|memory| socket.connection.driver().exchange_receive_memory(memory));
         }
     }
 
@@ -87,7 +87,7 @@ impl BufferPool {
     pub(crate) fn reclaim_after_ack(&mut self, socket: &mut TcpSocket) {
         if socket.pooled.to_send {
             socket.pooled.to_send =
-                !self.reclaim(|memory| socket.connection.exchange_send_memory(memory));
+                !self.reclaim(|memory| socket.connection.driver().exchange_send_memory(memory));
         }
     }
 

@@ -61,7 +61,7 @@ impl CompactSocket {
     /// Packs `socket`, if its connection can be packed.
     pub(crate) fn of(socket: &mut TcpSocket) -> Option<Self> {
         // The host grants memory again before each step that may take some.
-        socket.connection.grant_memory(MemoryGrant::UNLIMITED);
+        socket.connection.driver().grant_memory(MemoryGrant::UNLIMITED);
         socket.granted = Granted::NOTHING;
         Some(Self { connection: socket.connection.compact()?, fields: SocketFields::of(socket) })
     }

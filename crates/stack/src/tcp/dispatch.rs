@@ -94,7 +94,7 @@ impl StepEffects<'_> {
     #[inline(always)]
     pub(crate) fn note(mut self, index: u32, socket: &mut TcpSocket) {
         self.schedule(index, socket);
-        let events = socket.connection.take_events();
+        let events = socket.connection.driver().take_events();
         if !events.is_empty() && socket.owner == Owner::Application {
             self.events.note(index, events.bits());
         }

@@ -122,7 +122,7 @@ impl Memory {
         let granted = Granted { changes: self.changes, has_moved };
         if socket.granted != granted {
             socket.granted = granted;
-            socket.connection.grant_memory(self.grant(socket.held, has_moved));
+            socket.connection.driver().grant_memory(self.grant(socket.held, has_moved));
         }
     }
 

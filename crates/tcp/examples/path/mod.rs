@@ -52,24 +52,24 @@ pub(crate) fn transfer(congestion: CongestionName) -> (Duration, u64) {
         while let Some(bytes) = forward.take(now) {
             let segment = Segment::parse(&bytes).expect("a connection sends valid segments");
             match &mut receiver {
-                Some(receiver) => _ = receiver.handle_segment(now, &segment),
+                Some(receiver) => _ = receiver.driver().handle_segment(now, &segment),
                 None => receiver = Some(Connection::accept(config, path, seeds(2), &segment, now)),
             }
         }
         while let Some(bytes) = back.take(now) {
             let segment = Segment::parse(&bytes).expect("a connection sends valid segments");
-            _ = sender.handle_segment(now, &segment);
+            _ = sender.driver().handle_segment(now, &segment);
         }
-        sender.handle_timeout(now);
+        sender.driver().handle_timeout(now);
         let left = data.len().min(TRANSFER - written);
         written += sender.write(now, &data[..left]).unwrap_or(0);
-        while let Some(sent) = sender.poll_transmit(now, Offload::None, &mut frame) {
+        while let Some(sent) = sender.driver().poll_transmit(now, Offload::None, &mut frame) {
             forward.send(now, &frame[..sent.length], true);
         }
         if let Some(receiver) = &mut receiver {
-            receiver.handle_timeout(now);
+            receiver.driver().handle_timeout(now);
             read += receiver.read(now, &mut into).unwrap_or(0);
-            while let Some(sent) = receiver.poll_transmit(now, Offload::None, &mut frame) {
+            while let Some(sent) = receiver.driver().poll_transmit(now, Offload::None, &mut frame) {
                 back.send(now, &frame[..sent.length], false);
             }
         }

@@ -46,8 +46,7 @@ impl Connection {
         !self.timers.is_set(Timer::IdleBuffers) && self.is_quiet()
     }
 
-    /// Ends the idle period of a quiet connection: [`Connection::compact`] succeeds at once.
-    pub fn end_idle_period(&mut self) {
+    pub(crate) fn end_idle_period(&mut self) {
         if self.is_quiet() {
             self.timers.clear(Timer::IdleBuffers);
         }

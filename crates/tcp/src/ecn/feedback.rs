@@ -18,9 +18,7 @@ const TWO_BLOCKS: usize = 20;
 const ONE_BLOCK: usize = 12;
 
 impl Connection {
-    /// Notes the codepoint of the SYN by which the connection was accepted. In AccECN mode the
-    /// SYN-ACK reports it (RFC 9768 §3.1.1).
-    pub fn note_codepoint_of_syn(&mut self, ecn: Ecn) {
+    pub(crate) fn note_codepoint_of_syn(&mut self, ecn: Ecn) {
         if let Some(accurate) = self.ecn.accurate.as_deref_mut() {
             accurate.syn = ecn;
         }

@@ -28,8 +28,7 @@ pub enum IcmpReport {
 }
 
 impl Connection {
-    /// Handles an ICMP error. It is ignored if the quoted number is not in flight (RFC 5927 §4.1).
-    pub fn handle_icmp(&mut self, now: Instant, report: IcmpReport) {
+    pub(crate) fn handle_icmp(&mut self, now: Instant, report: IcmpReport) {
         self.slow(|connection| connection.take_report(now, report));
     }
 

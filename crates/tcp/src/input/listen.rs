@@ -9,9 +9,9 @@ use linerate_wire::{Segment, TcpFlags};
 pub enum ListenVerdict {
     /// Ignore it.
     Ignore,
-    /// It belongs to no connection: send this reset.
+    /// The segment belongs to no connection: send this reset.
     Reset(Reset),
-    /// It requests a connection: see [`crate::Connection::accept`].
+    /// The segment requests a connection: see [`crate::Connection::accept`].
     Open,
 }
 

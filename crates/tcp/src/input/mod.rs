@@ -26,19 +26,19 @@ use validate::predict::{MissReason, Prediction, predict, why_it_missed};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Disposition {
-    /// It was valid and has taken effect.
+    /// The segment was valid and has taken effect.
     Accepted,
-    /// It was valid, but all of it had arrived before. It is answered, and its acknowledgement
-    /// counts.
+    /// The segment was valid, but all of it had arrived before. It is answered, and its
+    /// acknowledgement counts.
     Duplicate,
-    /// It was valid and has taken effect, but there is no memory for its data, which the peer must
-    /// retransmit: see [`Connection::grant_memory`].
+    /// The segment was valid and has taken effect, but there is no memory for its data, which the
+    /// peer must retransmit: see [`crate::Driver::grant_memory`].
     NoMemory,
-    /// It was valid and has taken effect, but its data arrived after the application's close, or
-    /// had no room beyond the holes.
+    /// The segment was valid and has taken effect, but its data arrived after the application's
+    /// close, or had no room beyond the holes.
     DataRefused,
-    /// It was not valid, for this reason. `poll_transmit` returns an answer if one is due. Nothing
-    /// else has changed except counters and the budget of challenge ACKs.
+    /// The segment was not valid, for this reason. `poll_transmit` returns an answer if one is due.
+    /// Nothing else has changed except counters and the budget of challenge ACKs.
     Refused(Refusal),
     /// A SYN that may open the next incarnation of this connection in TIME-WAIT: drop the
     /// connection and pass the segment to the listener.
@@ -52,15 +52,15 @@ pub enum Disposition {
 pub enum Refusal {
     /// There is no connection any more.
     Closed,
-    /// It lies outside the receive window, or beyond the peer's FIN in TIME-WAIT.
+    /// The segment lies outside the receive window, or beyond the peer's FIN in TIME-WAIT.
     OutsideWindow,
-    /// Its timestamp is from the past (PAWS), or missing.
+    /// The timestamp is from the past (PAWS), or missing.
     OldTimestamp,
-    /// It acknowledges something that was never sent, or long ago.
+    /// The segment acknowledges data that was never sent, or that was acknowledged long ago.
     BadAck,
-    /// It has no ACK, where every segment must have one.
+    /// The segment has no ACK, in a state in which every segment must have one.
     NoAck,
-    /// It has no SYN, where the peer's must come first.
+    /// The segment has no SYN, but the peer's SYN must come first.
     NoSyn,
     /// A reset or SYN that could be forged; a challenge ACK was the answer (RFC 5961).
     Challenged,
@@ -69,9 +69,7 @@ pub enum Refusal {
 }
 
 impl Connection {
-    /// Handles a segment with a valid checksum and the ports of this connection, from a packet
-    /// without an ECN codepoint.
-    pub fn handle_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
+    pub(crate) fn handle_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         if segment.joined.is_some() {
             return self.handle_joined_segment(now, segment);
         }
@@ -83,10 +81,7 @@ impl Connection {
         self.take_segment(now, segment, segment.payload.len() as u32)
     }
 
-    /// Handles a segment whose packet carried the codepoint `ecn`, set by an ECN-capable sender
-    /// (RFC 3168 §5) or a congested router. If it lies in `memory`, which is not written while
-    /// shared, data that fills at least half of it stays there until it is read.
-    pub fn handle_segment_with(
+    pub(crate) fn handle_segment_with(
         &mut self,
         now: Instant,
         segment: &Segment<'_>,

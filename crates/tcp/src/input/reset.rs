@@ -27,14 +27,13 @@ impl Connection {
     }
 
     /// Whether only a challenge ACK is due. A host that has sent too many of these calls
-    /// [`Connection::withhold_challenge`].
+    /// [`crate::Driver::withhold_challenge`].
     #[must_use]
     pub const fn owes_challenge(&self) -> bool {
         self.ack_due && self.challenge_due
     }
 
-    /// Suppresses the pending challenge ACK, if there is one (RFC 5961 §7).
-    pub fn withhold_challenge(&mut self) {
+    pub(crate) fn withhold_challenge(&mut self) {
         if self.owes_challenge() {
             self.ack_due = false;
             self.first_due &= !self.state.is_synchronized();

@@ -1,8 +1,8 @@
 //! Runs: consecutive segments with equal predictions, which a connection handles as one.
 //!
 //! A host recognizes them by their headers. It asks its connection once whether such segments are
-//! expected, and calls [`Connection::handle_run`] once at their end. The connection must not change
-//! in between.
+//! expected, and calls [`crate::Driver::handle_run`] once at their end. The connection must not
+//! change in between.
 
 use super::Disposition;
 use super::validate::control::{self, ControlRun};
@@ -50,12 +50,12 @@ pub struct ShortRun {
     acknowledges: bool,
 }
 
-/// Segments that [`Connection::handle_run`] takes as one: [`DataRun`], [`AckRun`], [`ShortRun`] or
-/// [`ControlRun`].
+/// Segments that [`crate::Driver::handle_run`] takes as one: [`DataRun`], [`AckRun`], [`ShortRun`]
+/// or [`ControlRun`].
 ///
 /// A trait, not an enumeration, so that each call inlines the code for one kind of run only.
 pub trait Run {
-    /// Handles the run on `connection`, as [`Connection::handle_run`] does.
+    /// Handles the run on `connection`, as [`crate::Driver::handle_run`] does.
     fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition;
 }
 
@@ -243,11 +243,4 @@ const fn own<'a>(segment: &Segment<'a>) -> Segment<'a> {
     Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment }
 }
 
-impl Connection {
-    /// Handles a run, whose last segment has the header `last`. The connection must not have
-    /// changed since the run was begun.
-    #[inline(always)]
-    pub fn handle_run(&mut self, now: Instant, run: impl Run, last: &Segment<'_>) -> Disposition {
-        run.give(self, now, last)
-    }
-}
+impl Connection {}

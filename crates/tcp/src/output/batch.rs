@@ -68,17 +68,7 @@ impl AckWindow {
 }
 
 impl Connection {
-    /// Returns the segments that may follow the last one at `now` with a copy of its header, which
-    /// has `header` bytes: [`Connection::poll_transmit`] would write the same header for each, with
-    /// the next number, and the next window in an acknowledgement. Those that are sent must be
-    /// [committed](Connection::commit_batch) before anything else happens to the connection.
-    ///
-    /// A segment of data in a batch never reaches the end of the written data, so it has neither
-    /// PSH nor FIN. The final acknowledgement, of everything, is not part of a batch. A batch of
-    /// data can be continued later, at the same `now`, by another call; a batch of acknowledgements
-    /// ends when anything arrives.
-    #[must_use]
-    pub fn poll_batch(&self, now: Instant, header: usize) -> Option<Batch> {
+    pub(crate) fn poll_batch(&self, now: Instant, header: usize) -> Option<Batch> {
         if self.is_in_burst() {
             let (first, step) = (self.snd.nxt, self.full_segment());
             let count = self.expectation.burst().into();
@@ -108,9 +98,7 @@ impl Connection {
         self.sender.buffer.copy_and_sum_inlined(seq, payload)
     }
 
-    /// Records that `count` segments of a batch of this `content` were sent at `now`. If the
-    /// connection [may have no more](Connection::wants_transmit) then, its timers may have changed.
-    pub fn commit_batch(&mut self, now: Instant, content: BatchContent, count: u32) {
+    pub(crate) fn commit_batch(&mut self, now: Instant, content: BatchContent, count: u32) {
         if content != BatchContent::Data {
             return self.commit(now, Choice::Ack { count }, Origin::Batch);
         }

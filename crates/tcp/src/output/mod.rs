@@ -92,16 +92,8 @@ pub enum Offload {
 const HEADER: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
 impl Connection {
-    /// Writes the next segment to the start of `bytes`, with ports and checksum zero, or returns
-    /// `None` if there is none. To be called until then, or until [`Connection::wants_transmit`] is
-    /// false. Segments that differ only in numbers may follow one that was written
-    /// ([`Connection::poll_batch`]).
-    ///
-    /// # Panics
-    /// If `bytes` has no room for the largest segment that this connection's path may take
-    /// (`Path::link_payload`).
     #[inline(always)]
-    pub fn poll_transmit(
+    pub(crate) fn poll_transmit(
         &mut self,
         now: Instant,
         offload: Offload,

@@ -27,13 +27,7 @@ impl Connection {
         length >= MIN_LENGTH && self.sender.buffer.parts(seq, length).is_some()
     }
 
-    /// Returns the data of the segment that was just sent, in up to two slices. Must be called
-    /// before anything else happens to the connection.
-    ///
-    /// # Panics
-    /// If the data is no longer in the send buffer.
-    #[must_use]
-    pub fn zero_copy_data(&self, range: ZeroCopyRange) -> [&[u8]; 2] {
+    pub(crate) fn zero_copy_data(&self, range: ZeroCopyRange) -> [&[u8]; 2] {
         let parts = self.sender.buffer.parts(range.seq, range.length());
         parts.expect("the send buffer contains the data until the next call")
     }

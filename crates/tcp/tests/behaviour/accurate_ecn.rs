@@ -79,7 +79,7 @@ fn accecn_is_on_if_one_end_requests_and_the_other_accepts_it() {
 fn the_syn_ack_reports_the_codepoint_of_the_syn_and_the_ack_that_of_the_syn_ack() {
     for (ecn, answer) in [(Ecn::NotEct, 2), (Ecn::Ect1, 3), (Ecn::Ect0, 4), (Ecn::Ce, 6)] {
         let mut host = Script::accept(&ACCEPT, SYN);
-        host.connection.note_codepoint_of_syn(ecn);
+        host.connection.driver().note_codepoint_of_syn(ecn);
         host.expect(&format!("{answer}S. 0:0(0) ack 1"));
         host.send_bearing(Ecn::Ect0, SYN);
         host.expect("4S. 0:0(0) ack 1");
@@ -293,7 +293,7 @@ fn marks_on_the_handshake_are_reported_and_counted() {
     assert_eq!(counts(&host).received, 1);
 
     let mut host = Script::accept(&ACCEPT, SYN);
-    host.connection.note_codepoint_of_syn(Ecn::Ce);
+    host.connection.driver().note_codepoint_of_syn(Ecn::Ce);
     host.expect("6S. 0:0(0) ack 1");
     host.send("2. 1:1(0) ack 1");
     host.write(10);
@@ -797,7 +797,7 @@ fn data_on_a_syn_is_not_counted() {
         &ACCEPT,
         "SEWA 0:100(100) win 65535 mss 1000 sackOK tfo 0123456789abcdef",
     );
-    host.connection.note_codepoint_of_syn(Ecn::Ce);
+    host.connection.driver().note_codepoint_of_syn(Ecn::Ce);
     host.read(100);
     host.write(100);
     host.expect("6S. 0:0(0) ack 101 ecn0 =1,0,1");
@@ -830,7 +830,7 @@ fn a_fast_open_connection_has_the_mode_of_its_first_acknowledgement() {
         let now = linerate_units::Instant::ZERO + secs(1);
         let mut opened =
             Connection::open(ACCEPT.into(), Path::ipv4(1_500), seeds, Open::Passive, now);
-        opened.learn_from_cookie((&syn, &ack, Ecn::NotEct), now);
+        opened.driver().learn_from_cookie(&syn, &ack, Ecn::NotEct, now);
         assert_eq!(opened.state(), State::Established);
         assert_eq!(
             opened.information().accurate_ecn.map(|counts| counts.delivered),

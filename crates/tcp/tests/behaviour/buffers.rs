@@ -223,7 +223,12 @@ fn a_conversation_that_goes_on_keeps_its_memory() {
 
 fn grant(room: u32) -> impl FnOnce(&mut Connection, linerate_units::Instant) {
     move |connection, _| {
-        connection.grant_memory(MemoryGrant { room, least: 0, tuning: false, is_awaited: false });
+        connection.driver().grant_memory(MemoryGrant {
+            room,
+            least: 0,
+            tuning: false,
+            is_awaited: false,
+        });
     }
 }
 
@@ -261,9 +266,9 @@ fn data_beyond_a_hole_can_be_discarded_but_not_acknowledged_data() {
     host.send(". 60001:61001(1000) ack 1");
     host.expect(". 1:1(0) ack 101");
     assert_eq!(host.connection.buffer_memory(), 64 << 10);
-    assert!(host.application(|connection, now| connection.give_memory_back(now, true)));
+    assert!(host.application(|connection, now| connection.driver().give_memory_back(now, true)));
     assert_eq!(host.connection.buffer_memory(), 4_096);
-    assert!(!host.application(|connection, now| connection.give_memory_back(now, true)));
+    assert!(!host.application(|connection, now| connection.driver().give_memory_back(now, true)));
     host.send(". 101:1101(1000) ack 1");
     host.expect(". 1:1(0) ack 1101");
     host.read(1_100);
@@ -277,8 +282,8 @@ fn an_empty_buffer_swaps_its_memory() {
     let mut exchange = |host: &mut Script| {
         host.application(|connection, _| {
             [
-                connection.exchange_receive_memory(&mut other),
-                connection.exchange_send_memory(&mut other),
+                connection.driver().exchange_receive_memory(&mut other),
+                connection.driver().exchange_send_memory(&mut other),
             ]
         })
     };

@@ -70,11 +70,11 @@ fn a_restored_connection_is_compacted_again_after_a_second() {
     let mut restored = host.connection.compact().expect("nothing happens").wake(host.now);
     let second = host.now + secs(1);
     for now in [host.now, second - Duration::from_nanos(1)] {
-        restored.handle_timeout(now);
+        restored.driver().handle_timeout(now);
         assert!(restored.compact().is_none() && !restored.can_compact());
     }
     assert_eq!(restored.poll_timeout(), second);
-    restored.handle_timeout(second);
+    restored.driver().handle_timeout(second);
     assert!(restored.compact().is_some());
 }
 
@@ -109,7 +109,7 @@ fn long_timers_run_in_a_compact_connection() {
         let (mut awake, mut restored) = (host.connection.clone(), compact.wake(due));
         for connection in [&mut awake, &mut restored] {
             assert!(connection.earliest_timeout() <= due);
-            connection.handle_timeout(due);
+            connection.driver().handle_timeout(due);
             let is_over = connection.state() == State::Closed;
             assert_eq!(connection.wants_transmit() || is_over, wakes, "{:?}", connection.state());
         }
@@ -126,7 +126,7 @@ fn a_connection_that_awaits_an_answer_cannot_be_compacted() {
             host.pass_time(ms(500));
             host.take_sent();
             host.events();
-            host.application(|connection, _| connection.end_idle_period());
+            host.application(|connection, _| connection.driver().end_idle_period());
             assert!(!host.connection.can_compact() && host.connection.compact().is_none());
         }
     }
@@ -138,9 +138,9 @@ fn ending_the_idle_period_of_a_busy_connection_has_no_effect() {
     let mut host = Script::established(&Config::modern(), SYN_ACK);
     host.write(10);
     host.expect("P. 1:11(10) ack 1");
-    host.application(|connection, _| connection.end_idle_period());
+    host.application(|connection, _| connection.driver().end_idle_period());
     host.send(". 1:1(0) ack 11");
-    host.application(|connection, _| connection.end_idle_period());
+    host.application(|connection, _| connection.driver().end_idle_period());
     assert!(host.connection.buffer_memory() > 0, "more may be written at once");
     host.pass_time(secs(5));
     host.events();

@@ -14,7 +14,9 @@ fn a_deferred_handshake_is_completed_by_data() {
     let bare = |host: &mut Script, text| {
         let (now, bytes) = (host.now, host.bytes_of(text));
         let segment = Segment::parse(&bytes).unwrap();
-        host.application(|connection, _| connection.defer_handshake(now, &segment, secs(3)))
+        host.application(|connection, _| {
+            connection.driver().defer_handshake(now, &segment, secs(3))
+        })
     };
     assert!(bare(&mut host, ". 1:1(0) ack 1"));
     assert_eq!(host.connection.state(), State::SynReceived);
@@ -46,8 +48,9 @@ fn a_handshake_deferred_for_too_long_is_completed() {
     host.expect("S. 0:0(0) ack 1");
     let (now, bytes) = (host.now, host.bytes_of(". 1:1(0) ack 1"));
     let segment = Segment::parse(&bytes).unwrap();
-    let defer =
-        |connection: &mut Connection, now| connection.defer_handshake(now, &segment, secs(3));
+    let defer = |connection: &mut Connection, now| {
+        connection.driver().defer_handshake(now, &segment, secs(3))
+    };
     assert!(host.application(defer));
     host.expect_after(secs(3), "S. 0:0(0) ack 1");
     assert!(!host.application(defer) && host.now > now);

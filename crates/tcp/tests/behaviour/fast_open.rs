@@ -19,7 +19,7 @@ fn cookie() -> FastOpenCookie {
 /// A client that requests `offer` and has written `count` bytes before its SYN.
 fn client(config: &Config, offer: FastOpenOffer, count: usize) -> Script {
     let mut host = Script::connect(config);
-    host.application(|connection, _| connection.try_fast_open(offer));
+    host.application(|connection, _| connection.driver().try_fast_open(offer));
     host.write(count);
     host
 }
@@ -272,7 +272,7 @@ fn data_on_a_syn_is_limited_by_the_first_link_and_ethernet() {
     for (mtu, most) in [(576, 536), (9_000, 1_460)] {
         let mut host = Script::with_path(&Config::modern(), Path::ipv4(mtu));
         let offer = FastOpenOffer::Data { cookie: cookie(), mss: Some(8_960) };
-        host.application(|connection, _| connection.try_fast_open(offer));
+        host.application(|connection, _| connection.driver().try_fast_open(offer));
         host.write(5_000);
         let length = most - 32;
         host.expect(&format!("S 0:{length}({length})"));
@@ -297,7 +297,7 @@ fn a_cookie_that_does_not_fit_beside_the_options_leaves_an_ordinary_handshake() 
 fn urgent_data_waits_for_the_handshake() {
     let offer = FastOpenOffer::Data { cookie: cookie(), mss: None };
     let mut host = Script::connect(&Config::modern());
-    host.application(|connection, _| connection.try_fast_open(offer));
+    host.application(|connection, _| connection.driver().try_fast_open(offer));
     host.write_urgent(10);
     host.expect("S 0:0(0) tfo 0102030405060708");
     host.send(SYN_ACK);
@@ -403,7 +403,7 @@ fn a_lost_syn_ack_is_retransmitted_alone_and_early_data_after_the_handshake() {
     for (options, selective) in [("sackOK ts 77 0", true), ("", false)] {
         let syn = format!("S 0:100(100) win 65535 mss 1460 {options} tfo 0102030405060708");
         let mut host = Script::accept_fast(&Config::modern(), &syn);
-        host.application(|connection, _| connection.give_cookie(cookie()));
+        host.application(|connection, _| connection.driver().give_cookie(cookie()));
         host.application(|connection, _| connection.set_no_delay(true));
         host.write(3_000);
         host.expect("S. 0:0(0) ack 101 tfo 0102030405060708");

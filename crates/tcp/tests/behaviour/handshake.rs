@@ -64,14 +64,15 @@ fn two_of_us_can_open_at_the_same_time() {
     let mut frames = [[0; 1_480]; 2];
     let mut rounds = 0;
     loop {
-        let sent = [0, 1].map(|end| ends[end].poll_transmit(now, Offload::None, &mut frames[end]));
+        let sent = [0, 1]
+            .map(|end| ends[end].driver().poll_transmit(now, Offload::None, &mut frames[end]));
         if sent.iter().all(Option::is_none) {
             break;
         }
         for end in [0, 1] {
             if let Some(sent) = &sent[1 - end] {
                 let segment = Segment::parse(&frames[1 - end][..sent.length]).unwrap();
-                let _ = ends[end].handle_segment(now, &segment);
+                let _ = ends[end].driver().handle_segment(now, &segment);
                 ends[end].check();
             }
         }

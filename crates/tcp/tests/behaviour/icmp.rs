@@ -11,7 +11,7 @@ fn report(
     relative: u32,
 ) {
     let quoted = host.number(relative);
-    host.application(|connection, now| connection.handle_icmp(now, kind(quoted)));
+    host.application(|connection, now| connection.driver().handle_icmp(now, kind(quoted)));
 }
 
 fn hard(quoted: linerate_wire::SeqNum) -> IcmpReport {

@@ -1,7 +1,7 @@
 //! Keep-alive probes of an idle peer (RFC 9293 §3.8.4), on request of the application.
 
 use crate::{SYN_ACK, ms, secs};
-use linerate_tcp::{Config, Connection, Error, KeepAlive, State};
+use linerate_tcp::{Config, Error, KeepAlive, State};
 use linerate_testkit::Script;
 use linerate_units::Duration;
 
@@ -139,7 +139,7 @@ fn a_probe_due_with_an_acknowledgement_follows_it() {
             Script::established(&config, &format!("S. 0:0(0) ack 1 win 65535 mss 1460{offers}"));
         host.send("P. 1:11(10) ack 1");
         host.now += ms(20);
-        host.application(Connection::handle_timeout);
+        host.application(|connection, now| connection.driver().handle_timeout(now));
         host.expect(". 1:1(0) ack 11");
         host.expect(". 0:0(0) ack 11");
         host.expect_nothing();

@@ -394,7 +394,7 @@ fn a_probe_that_times_out_is_split_and_counts_as_failed() {
 fn report_of_probe(host: &mut Script, relative: u32, mtu_payload: usize) {
     let quoted = host.number(relative);
     let report = linerate_tcp::IcmpReport::PacketTooBig { quoted, mtu_payload };
-    host.application(|connection, now| connection.handle_icmp(now, report));
+    host.application(|connection, now| connection.driver().handle_icmp(now, report));
 }
 
 /// RFC 4821 §7.6.2, RFC 5927 §7.2: a report about a probe is applied when the probe is found lost.
@@ -454,7 +454,7 @@ fn segments_to_an_unreachable_peer_do_not_shrink() {
     host.take_sent();
     let quoted = host.number(1);
     let report = linerate_tcp::IcmpReport::SoftError { quoted };
-    host.application(|connection, now| connection.handle_icmp(now, report));
+    host.application(|connection, now| connection.driver().handle_icmp(now, report));
     host.pass_time(secs(20));
     assert_eq!(host.connection.statistics().black_holes, 0);
     assert_eq!(host.connection.effective_mss(), 1_460);

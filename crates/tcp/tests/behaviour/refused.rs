@@ -284,7 +284,7 @@ proptest! {
         let (mut now, payload) = (host.now, [7; 1_400]);
         for forgery in forgeries {
             now += forgery.after;
-            host.connection.handle_timeout(now);
+            host.connection.driver().handle_timeout(now);
             let mut options = [0; 40];
             let length = forgery.options(&host).emit(&mut options);
             let words = u16::try_from(5 + length / 4).expect("at most fifteen words");
@@ -301,13 +301,15 @@ proptest! {
                 joined: None,
             };
             let before = host.connection.clone();
-            let disposition = host.connection.handle_segment_with(now, &segment, forgery.ecn, None);
+            let driver = host.connection.driver();
+            let disposition = driver.handle_segment_with(now, &segment, forgery.ecn, None);
             host.connection.check();
             if matches!(disposition, Disposition::Refused(_) | Disposition::OpenAgain) {
                 host.connection.assert_unchanged_by_refusal(&before);
             }
             let mut frame = [0; 1_480];
-            while host.connection.poll_transmit(now, Offload::None, &mut frame).is_some() {}
+            let connection = &mut host.connection;
+            while connection.driver().poll_transmit(now, Offload::None, &mut frame).is_some() {}
         }
     }
 }

@@ -42,13 +42,18 @@ impl RawPeer {
         bytes.extend_from_slice(options);
         bytes.extend_from_slice(data);
         let segment = Segment::parse(&bytes).expect("a segment");
-        let verdict = self.connection.handle_segment(self.now, &segment);
+        let verdict = self.connection.driver().handle_segment(self.now, &segment);
         self.connection.check();
         verdict
     }
 
     fn take_sent(&mut self) {
-        while self.connection.poll_transmit(self.now, Offload::None, &mut [0; 1_480]).is_some() {}
+        while self
+            .connection
+            .driver()
+            .poll_transmit(self.now, Offload::None, &mut [0; 1_480])
+            .is_some()
+        {}
     }
 }
 
@@ -262,7 +267,7 @@ fn the_application_is_informed_of_a_soft_error() {
     {
         let quoted = host.number(relative);
         host.application(|connection, now| {
-            connection.handle_icmp(now, IcmpReport::SoftError { quoted });
+            connection.driver().handle_icmp(now, IcmpReport::SoftError { quoted });
         });
         assert_eq!((host.connection.state(), host.events()), (state, vec![Event::SoftError]));
         assert_eq!(host.connection.soft_error(), Some(SoftError::Unreachable));

@@ -305,7 +305,7 @@ fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {
     let mut host = established();
     let withhold = |connection: &mut Connection, _| {
         let owes = connection.owes_challenge();
-        connection.withhold_challenge();
+        connection.driver().withhold_challenge();
         owes
     };
     assert_eq!(host.judge("R 50:50(0)"), Disposition::Refused(Refusal::Challenged));

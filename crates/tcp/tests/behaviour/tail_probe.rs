@@ -2,7 +2,7 @@
 
 use crate::ms;
 use crate::recovery::{established, expect_segments, new_reno};
-use linerate_tcp::{Config, Connection, IcmpReport};
+use linerate_tcp::{Config, IcmpReport};
 use linerate_testkit::Script;
 
 /// Five segments were sent, and the last one again as a probe.
@@ -229,7 +229,7 @@ fn data_reported_as_lost_is_retransmitted_instead_of_a_probe() {
     host.write(2_000);
     expect_segments(&mut host, &[1, 1_001]);
     let report = IcmpReport::PacketTooBig { quoted: host.number(1), mtu_payload: 620 };
-    host.application(|connection, now| connection.handle_icmp(now, report));
+    host.application(|connection, now| connection.driver().handle_icmp(now, report));
     host.expect(". 1:601(600) ack 1");
     host.expect(". 601:1201(600) ack 1");
     host.expect_silence(ms(100));
@@ -255,7 +255,7 @@ fn a_probe_due_with_an_acknowledgement_carries_it() {
         host.take_sent();
         host.send("P. 201:301(100) ack 1");
         host.now += ms(300);
-        host.application(Connection::handle_timeout);
+        host.application(|connection, now| connection.driver().handle_timeout(now));
         let probe = host.take_one().says;
         assert_eq!(
             (probe.seq, probe.length, probe.ack),

@@ -44,9 +44,9 @@ fn a_record_is_small_and_ends_with_time_wait() {
     assert!(size_of_val(&waiting) <= 80, "{} bytes", size_of_val(&waiting));
     waiting.look().check();
     let mut restored = waiting.wake(host.now);
-    restored.handle_timeout(waiting.deadline() - Duration::from_nanos(1));
+    restored.driver().handle_timeout(waiting.deadline() - Duration::from_nanos(1));
     assert_eq!(restored.state(), State::TimeWait);
-    restored.handle_timeout(waiting.deadline());
+    restored.driver().handle_timeout(waiting.deadline());
     assert!(restored.is_released());
 }
 
@@ -117,10 +117,11 @@ fn answers(
     segment: &Segment<'_>,
 ) -> (Disposition, Vec<Vec<u8>>) {
     let mut frame = [0; 1_480];
-    connection.handle_timeout(now);
-    let disposition = connection.handle_segment(now, segment);
+    connection.driver().handle_timeout(now);
+    let disposition = connection.driver().handle_segment(now, segment);
     let sent = std::iter::from_fn(|| {
         connection
+            .driver()
             .poll_transmit(now, Offload::None, &mut frame)
             .map(|sent| frame[..sent.length].to_vec())
     });

@@ -137,7 +137,7 @@ fn a_user_timeout_reports_an_icmp_error() {
     host.take_sent();
     let quoted = host.number(1);
     host.application(|connection, now| {
-        connection.handle_icmp(now, IcmpReport::SoftError { quoted });
+        connection.driver().handle_icmp(now, IcmpReport::SoftError { quoted });
     });
     host.pass_time(secs(5));
     assert_eq!(host.connection.error(), Some(Error::Unreachable));

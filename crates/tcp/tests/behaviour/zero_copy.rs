@@ -291,7 +291,7 @@ fn small_pieces_are_copied_and_so_is_everything_while_memory_is_short() {
 
     let (_, mut data) = owned(10_000);
     let (now, short) = (pair.now, MemoryGrant { room: 4_000, ..MemoryGrant::UNLIMITED });
-    pair.client.grant_memory(short);
+    pair.client.driver().grant_memory(short);
     assert_eq!(
         pair.client.write_shared(now, &mut data),
         Ok(4_096),
@@ -300,7 +300,7 @@ fn small_pieces_are_copied_and_so_is_everything_while_memory_is_short() {
     assert_eq!((data.len(), pair.client.buffer_memory()), (5_904, 4_096));
     pair.pass_time(ms(50));
     let now = pair.now;
-    pair.client.grant_memory(MemoryGrant { is_awaited: true, ..MemoryGrant::UNLIMITED });
+    pair.client.driver().grant_memory(MemoryGrant { is_awaited: true, ..MemoryGrant::UNLIMITED });
     assert_eq!(pair.client.write_shared(now, &mut data), Ok(0), "others wait for memory");
 }
 

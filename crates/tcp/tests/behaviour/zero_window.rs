@@ -74,7 +74,7 @@ fn probes_that_the_network_cannot_deliver_end_the_connection_as_unreachable() {
     let probe = host.take_one();
     let quoted = host.number(probe.says.seq);
     host.application(|connection, now| {
-        connection.handle_icmp(now, IcmpReport::SoftError { quoted });
+        connection.driver().handle_icmp(now, IcmpReport::SoftError { quoted });
     });
     host.pass_time(secs(60));
     assert_eq!(host.connection.error(), Some(Error::Unreachable));

@@ -102,7 +102,7 @@ impl Script {
     pub fn accept_fast(config: &Config, syn: &str) -> Self {
         let mut script = Self::accept(config, syn);
         let bytes = bytes_of(&Notation::parse(syn));
-        script.connection.open_fast(&Segment::parse(&bytes).expect("a segment"));
+        script.connection.driver().open_fast(&Segment::parse(&bytes).expect("a segment"));
         script.connection.check();
         script
     }
@@ -228,7 +228,7 @@ impl Script {
         twin.set_header_prediction(false);
         let now = self.now;
         let disposition = arrive(&mut self.connection, &mut twin, |connection| {
-            connection.handle_segment_with(now, &segment, ecn, None)
+            connection.driver().handle_segment_with(now, &segment, ecn, None)
         });
         self.connection.assert_agrees_with(&mut twin);
         disposition
@@ -382,7 +382,7 @@ impl Script {
 
     /// Takes all queued events.
     pub fn events(&mut self) -> Vec<Event> {
-        core::iter::from_fn(|| self.connection.poll_event()).collect()
+        core::iter::from_fn(|| self.connection.driver().poll_event()).collect()
     }
 
     /// Converts a relative sequence number of the connection's to the one on the wire.
@@ -403,7 +403,7 @@ impl Script {
 
     fn fire(&mut self) {
         self.now = self.now.max(self.next_moment());
-        self.connection.handle_timeout(self.now);
+        self.connection.driver().handle_timeout(self.now);
         self.connection.check();
         assert!(self.connection.poll_timeout() > self.now, "a timer expires for ever");
         self.flush();

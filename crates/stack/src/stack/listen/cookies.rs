@@ -105,7 +105,7 @@ impl Stack {
         let connection =
             self.insert_tcp(owner, flow, &path_info, choice, Open::Passive, iss).index();
         if let Some(socket) = self.sockets.tcp_at(connection) {
-            socket.connection.learn_from_cookie((&syn, ack, ecn), arrived.arrival.at);
+            socket.connection.driver().learn_from_cookie(&syn, ack, ecn, arrived.arrival.at);
         }
         self.counted.tcp.passive_opens += 1;
         self.counted.tcp_extra.syn_cookies_received += 1;

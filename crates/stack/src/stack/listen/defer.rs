@@ -20,7 +20,7 @@ impl Stack {
             self.sockets.listener_at(index).and_then(|listener| listener.options.defer_accept);
         let Some(timeout) = timeout else { return false };
         let Some(socket) = self.sockets.full_at(connection) else { return false };
-        if !socket.connection.defer_handshake(now, segment, timeout) {
+        if !socket.connection.driver().defer_handshake(now, segment, timeout) {
             return false;
         }
         self.dispatch_step(connection);

@@ -227,10 +227,10 @@ impl Stack {
         if let Some(socket) = self.sockets.tcp_at(connection) {
             let connection = &mut socket.connection;
             if let Some(cookie) = cookie {
-                connection.give_cookie(cookie);
+                connection.driver().give_cookie(cookie);
             }
             if is_fast {
-                connection.open_fast(syn);
+                connection.driver().open_fast(syn);
             }
         }
         if let Some(listener) = self.sockets.listener_at(index) {
@@ -263,9 +263,9 @@ impl Stack {
         let config = self.config_of(listener);
         let index = self.insert_tcp(owner, flow, &path_info, config, Open::Passive, None).index();
         if let Some(socket) = self.sockets.tcp_at(index) {
-            socket.connection.learn_from_syn(syn, now);
+            socket.connection.driver().learn_from_syn(syn, now);
             let ecn = arrived.type_of_service.ecn();
-            socket.connection.note_codepoint_of_syn(ecn);
+            socket.connection.driver().note_codepoint_of_syn(ecn);
         }
         self.counted.tcp.passive_opens += 1;
         Ok(index)

@@ -273,7 +273,7 @@ impl Stack {
         if let Some(last) = next.last_segment()
             && let Some(socket) = self.sockets.full_at(index)
         {
-            let _ = socket.connection.handle_run(self.now, *run, &last);
+            let _ = socket.connection.driver().handle_run(self.now, *run, &last);
             dispatched = step_effects!(self).dispatch(index, socket);
         }
         // A single segment that was not resumed is part of a dialogue, where no run continues.
@@ -296,7 +296,7 @@ impl Stack {
         if let Some(socket) = self.sockets.tcp_at(index) {
             let Some(last) = next.last_segment() else { return };
             self.memory.supply(socket);
-            let disposition = socket.connection.handle_run(at, run, &last);
+            let disposition = socket.connection.driver().handle_run(at, run, &last);
             self.finish_segment(at, index, disposition);
         }
     }

@@ -56,7 +56,7 @@ impl Stack {
             // memory.
             let Ok(segment) = Segment::parse(packet.segment()) else { return };
             let run = DataRun::begin(&socket.connection, segment.payload.len());
-            let _ = socket.connection.handle_run(self.now, run, &segment);
+            let _ = socket.connection.driver().handle_run(self.now, run, &segment);
             if step_effects!(self).dispatch(index, socket) == Dispatched::Partly {
                 self.dispatch_slowly(index);
             }
@@ -110,7 +110,7 @@ impl Stack {
         let Some(run) = ShortRun::of(&socket.connection, &segment) else {
             return self.deliver_unpredicted(index, packet);
         };
-        let disposition = socket.connection.handle_run(self.now, run, &segment);
+        let disposition = socket.connection.driver().handle_run(self.now, run, &segment);
         if disposition != Disposition::Accepted {
             self.finish_segment(self.now, index, disposition);
         } else if step_effects!(self).dispatch(index, socket) == Dispatched::Partly {
@@ -214,7 +214,7 @@ impl Stack {
         let Some(socket) = self.sockets.full_at(index) else { return };
         self.memory.supply(socket);
         if let Some(run) = ControlRun::of(&socket.connection, &segment) {
-            let _ = socket.connection.handle_run(self.now, run, &segment);
+            let _ = socket.connection.driver().handle_run(self.now, run, &segment);
             // Nearly always the connection is in another state now.
             return self.dispatch_slowly(index);
         }
@@ -226,7 +226,7 @@ impl Stack {
     fn deliver_unpredicted<V: Version>(&mut self, index: u32, packet: PlainPacket<'_, V>) {
         let Ok(segment) = Segment::parse(packet.segment()) else { return };
         let Some(socket) = self.sockets.full_at(index) else { return };
-        let disposition = socket.connection.handle_segment(self.now, &segment);
+        let disposition = socket.connection.driver().handle_segment(self.now, &segment);
         if disposition != Disposition::Accepted {
             self.finish_segment(self.now, index, disposition);
         } else if step_effects!(self).dispatch(index, socket) == Dispatched::Partly {

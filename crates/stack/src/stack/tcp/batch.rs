@@ -68,7 +68,7 @@ impl Stack {
             return false;
         }
         // An ACK batch ends when it is committed, since a frame may have arrived since.
-        let next = socket.connection.poll_batch(now, self.batch.header());
+        let next = socket.connection.driver().poll_batch(now, self.batch.header());
         let Some(next) = next.filter(|next| next.content == BatchContent::Data) else {
             return false;
         };
@@ -92,7 +92,7 @@ impl Stack {
             && let Some(socket) = self.sockets.tcp_at(index)
         {
             if sent.count > 0 {
-                socket.connection.commit_batch(self.now, sent.content, sent.count);
+                socket.connection.driver().commit_batch(self.now, sent.content, sent.count);
             }
             if !socket.connection.wants_transmit() {
                 // The connection may have a new deadline. Nothing else has changed since the last

@@ -21,7 +21,7 @@ impl Stack {
     pub(crate) fn handle_newcomer(&mut self, index: u32) {
         let Some(oldest) = self.memory.handle_newcomer(index) else { return };
         if let Some(socket) = self.sockets.full_at(oldest) {
-            socket.connection.end_idle_period();
+            socket.connection.driver().end_idle_period();
             self.pack_if_idle(oldest);
         }
     }

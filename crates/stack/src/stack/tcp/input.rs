@@ -97,7 +97,7 @@ impl Stack {
         self.memory.supply(socket);
         let connection = &mut socket.connection;
         self.counted.tcp_extra.marked_segments += u64::from(ecn == Ecn::Ce);
-        let disposition = connection.handle_segment_with(now, segment, ecn, memory);
+        let disposition = connection.driver().handle_segment_with(now, segment, ecn, memory);
         if disposition == Disposition::Accepted {
             if step_effects!(self).dispatch(index, socket) == Dispatched::Partly {
                 self.dispatch_slowly(index);
@@ -140,7 +140,7 @@ impl Stack {
         if self.challenges.take(now) {
             self.counted.tcp_extra.challenges += 1;
         } else {
-            socket.connection.withhold_challenge();
+            socket.connection.driver().withhold_challenge();
             self.counted.tcp_extra.challenges_limited += 1;
         }
     }
@@ -243,12 +243,16 @@ impl Stack {
             Problem::TooBig { .. } => {
                 let Some(mtu) = report.mtu() else { return };
                 let mtu_payload = mtu.saturating_sub(header_length(flow.hosts.local()));
-                connection.handle_icmp(now, IcmpReport::PacketTooBig { quoted, mtu_payload });
+                connection
+                    .driver()
+                    .handle_icmp(now, IcmpReport::PacketTooBig { quoted, mtu_payload });
             }
             Problem::NoPort | Problem::NoProtocol => {
-                connection.handle_icmp(now, IcmpReport::HardError { quoted });
+                connection.driver().handle_icmp(now, IcmpReport::HardError { quoted });
             }
-            Problem::Other => connection.handle_icmp(now, IcmpReport::SoftError { quoted }),
+            Problem::Other => {
+                connection.driver().handle_icmp(now, IcmpReport::SoftError { quoted })
+            }
         }
         self.dispatch_step(index);
     }

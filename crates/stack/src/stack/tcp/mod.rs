@@ -191,7 +191,7 @@ impl Stack {
         // which touches little memory of a connection that may not be cached.
         if let Some(socket) = self.sockets.full_at(index) {
             socket.armed = Instant::NEVER;
-            if let Some(deadline) = socket.connection.deadline_after(now) {
+            if let Some(deadline) = socket.connection.driver().deadline_after(now) {
                 self.timers.arm(TcpTimer::Connection(index), deadline);
                 socket.armed = deadline;
                 return;
@@ -200,7 +200,7 @@ impl Stack {
         let Some(socket) = self.sockets.tcp_at(index) else {
             return self.expire_udp_flow(now, index);
         };
-        socket.connection.handle_timeout(now);
+        socket.connection.driver().handle_timeout(now);
         self.dispatch_step(index);
         self.pack_if_idle(index);
     }

@@ -68,7 +68,7 @@ impl Stack {
         if let Some(offer) = offer
             && let Some(socket) = self.sockets.tcp_at(handle.index())
         {
-            socket.connection.try_fast_open(offer);
+            socket.connection.driver().try_fast_open(offer);
         }
         self.counted.tcp.active_opens += 1;
         self.schedule_opened(handle.index());
@@ -169,7 +169,7 @@ impl Stack {
             connection,
             flow_hash: flow_hash_field,
         } = &mut *socket;
-        connection.grant_memory(grant);
+        connection.driver().grant_memory(grant);
         (*headers, *next_hop_generation) = recent.with_ports(flow.local_port(), flow.remote_port());
         (*granted_field, *held, *pooled) = (granted, 0, PooledBuffers::default());
         *flow_hash_field = flow_hash;

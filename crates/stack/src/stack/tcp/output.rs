@@ -146,7 +146,7 @@ impl Stack {
             }
             CompletedBy::Link => Offload::Segmentation,
         };
-        let Some(sent) = socket.connection.poll_transmit(now, offload, room) else {
+        let Some(sent) = socket.connection.driver().poll_transmit(now, offload, room) else {
             cold_path();
             self.dispatch_step(index);
             return SegmentOutcome::Nothing;
@@ -225,7 +225,7 @@ impl Stack {
         if socket.is_local || self.identification.is_counting() {
             return;
         }
-        if let Some(batch) = socket.connection.poll_batch(now, sent.header) {
+        if let Some(batch) = socket.connection.driver().poll_batch(now, sent.header) {
             self.batch.begin(index, socket, batch, &sent, medium, frame);
             self.batch.limit(ready.left_to(Sender::Socket(index)));
         }

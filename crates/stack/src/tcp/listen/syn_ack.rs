@@ -49,9 +49,9 @@ impl SynAckForm {
         let remembered = asked.kept.syn(syn, asked.is_accurate, &mut field);
         let seeds = Seeds { initial_sequence: SeqNum::new(0), timestamp_offset: 0 };
         let mut connection = Connection::accept(rules.clone(), path, seeds, &remembered, now);
-        connection.note_codepoint_of_syn(asked.ecn);
+        connection.driver().note_codepoint_of_syn(asked.ecn);
         let mut bytes = [0; TcpHeader::MAX_LENGTH];
-        let sent = connection.poll_transmit(now, Offload::None, &mut bytes)?;
+        let sent = connection.driver().poll_transmit(now, Offload::None, &mut bytes)?;
         let answer = Segment::parse(&bytes[..sent.length]).ok()?;
         Some(Self {
             rules: rules.clone(),
@@ -182,9 +182,10 @@ mod tests {
                 let remembered = kept.syn(&syn, is_accurate, &mut field);
                 let mut connection =
                     Connection::accept(shared.clone(), path, seeds, &remembered, now);
-                connection.note_codepoint_of_syn(ecn);
+                connection.driver().note_codepoint_of_syn(ecn);
                 let mut expected = [0; TcpHeader::MAX_LENGTH];
-                let sent = connection.poll_transmit(now, Offload::None, &mut expected).unwrap();
+                let driver = connection.driver();
+                let sent = driver.poll_transmit(now, Offload::None, &mut expected).unwrap();
 
                 let asked = Asked { kept: &kept, is_accurate, ecn };
                 let form = forms.get(&shared, path, &asked, &syn).unwrap();

@@ -51,7 +51,7 @@ impl TestCase<'_> {
     pub(super) fn poll_events(&mut self) {
         for count in 0.. {
             assert!(count < 100, "events without end");
-            if self.both(|connection, _| connection.poll_event()).is_none() {
+            if self.both(|connection, _| connection.driver().poll_event()).is_none() {
                 break;
             }
         }

@@ -68,9 +68,11 @@ impl<'a> TestCase<'a> {
             // Fast Open was added.
             if seeds.timestamp_offset > 0 {
                 let cookie = FastOpenCookie::new(&[1; 8]).filter(|_| iss.number() != 0);
-                connection.try_fast_open(cookie.map_or(FastOpenOffer::Request, |cookie| {
-                    FastOpenOffer::Data { cookie, mss: Some(1_460) }
-                }));
+                connection
+                    .driver()
+                    .try_fast_open(cookie.map_or(FastOpenOffer::Request, |cookie| {
+                        FastOpenOffer::Data { cookie, mss: Some(1_460) }
+                    }));
             }
             connection
         } else {
@@ -88,7 +90,7 @@ impl<'a> TestCase<'a> {
             }
             let mut connection = Connection::accept(config, PATH, seeds, &syn, now);
             if syn.payload.len() % 4 == 1 {
-                connection.open_fast(&syn);
+                connection.driver().open_fast(&syn);
             }
             connection
         };
@@ -158,9 +160,10 @@ impl<'a> TestCase<'a> {
             assert!(count < MOST_SEGMENTS, "never silent");
             let sent = self
                 .connection
+                .driver()
                 .poll_transmit(self.now, Offload::None, &mut frame)
                 .map(|sent| (sent.length, sent.sum));
-            let twin = self.twin.poll_transmit(self.now, Offload::None, &mut twin_frame);
+            let twin = self.twin.driver().poll_transmit(self.now, Offload::None, &mut twin_frame);
             assert_eq!(sent.map(|sent| sent.0), twin.map(|sent| sent.length));
             let Some((length, sum)) = sent else { break };
             assert_eq!(frame[..length], twin_frame[..length]);
@@ -202,7 +205,7 @@ impl<'a> TestCase<'a> {
         }
         self.now = self.now.max(until);
         // A timeout handled late must do no harm.
-        self.both(|connection, now| connection.handle_timeout(now));
+        self.both(|connection, now| connection.driver().handle_timeout(now));
     }
 
     fn next_timer(&mut self) {
@@ -214,7 +217,7 @@ impl<'a> TestCase<'a> {
     fn fire(&mut self) {
         let due = self.both(|connection, _| connection.poll_timeout());
         self.now = self.now.max(due);
-        self.both(|connection, now| connection.handle_timeout(now));
+        self.both(|connection, now| connection.driver().handle_timeout(now));
         assert!(self.connection.poll_timeout() > self.now, "a timer expires for ever");
         self.flush();
     }

@@ -137,7 +137,7 @@ impl TestCase<'_> {
         };
         let now = self.now;
         let disposition = arrive(&mut self.connection, &mut self.twin, |connection| {
-            connection.handle_segment_with(now, &segment, ecn, None)
+            connection.driver().handle_segment_with(now, &segment, ecn, None)
         });
         if opening && self.connection.state() != State::SynSent {
             self.irs = segment.seq;
@@ -155,7 +155,7 @@ impl TestCase<'_> {
             1 => IcmpReport::SoftError { quoted },
             _ => IcmpReport::PacketTooBig { quoted, mtu_payload },
         };
-        self.both(|connection, now| connection.handle_icmp(now, report));
+        self.both(|connection, now| connection.driver().handle_icmp(now, report));
     }
 }
 
