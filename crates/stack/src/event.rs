@@ -115,7 +115,6 @@ impl EventQueue {
     }
 
     /// Adds events of a socket: at least one bit of `kinds` is set.
-    #[inline]
     pub(crate) fn note(&mut self, socket: u32, kinds: u8) {
         match self.kinds.get_mut(socket as usize) {
             Some(known) if *known != 0 => *known |= kinds,
@@ -152,14 +151,12 @@ impl EventQueue {
     }
 
     /// Is the queue empty?
-    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.echoes.is_empty()
     }
 
     /// Removes and returns the next event of a socket: the lowest kind of the socket that was
     /// queued first.
-    #[inline]
     pub(crate) fn poll_socket(&mut self) -> Option<(u32, u8)> {
         let socket = self.waiting.first()?;
         let kinds = self.kinds.get_mut(socket as usize)?;

@@ -93,7 +93,6 @@ impl Steering {
     }
 
     /// Returns the shard of a connection. The order of the ends does not matter.
-    #[inline]
     #[must_use]
     pub fn of_connection(&self, one: impl Into<SocketAddr>, other: impl Into<SocketAddr>) -> u16 {
         if self.shards == NonZeroU16::MIN {
