@@ -9,6 +9,7 @@
 pub mod control;
 mod ended;
 mod interrupt;
+pub mod iperf3;
 pub mod machine;
 pub mod observe;
 mod own_host;

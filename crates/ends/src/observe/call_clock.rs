@@ -37,7 +37,7 @@ impl CallClock {
     }
 
     /// Returns the number of bytes moved.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 

@@ -22,6 +22,7 @@ pub use open::{
     Options, connect, grant_receive, grant_send, listen, max_segment, remedy_for_buffer,
 };
 pub use own_counters::of_connection;
+pub(crate) use pause::SLICE;
 pub use pause::is_pause;
 pub use read_task::{ReadResult, ReadTask};
 pub use stream::Stream;

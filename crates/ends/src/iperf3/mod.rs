@@ -1,0 +1,40 @@
+//! iperf3's protocol, for both roles: a transfer to an iperf3 server, and a service for iperf3
+//! clients.
+//!
+//! All connections of a test use one TCP port, and begin with a cookie of 37 bytes. The first one
+//! is the control connection. On it the server sends states, each a byte, and both ends send JSON
+//! texts, each after its length in four bytes.
+//!
+//! ```text
+//! client                                    server
+//! cookie                           ───▶
+//!                                  ◀───     PARAM_EXCHANGE
+//! {"tcp":true,"parallel":1, …}     ───▶
+//!                                  ◀───     CREATE_STREAMS
+//!     a connection for each stream: cookie
+//!                                  ◀───     TEST_START, TEST_RUNNING
+//!     data
+//! TEST_END                         ───▶
+//!                                  ◀───     EXCHANGE_RESULTS
+//! {"streams":[…], …}               ───▶
+//!                                  ◀───     {"streams":[…], …}
+//!                                  ◀───     DISPLAY_RESULTS
+//! IPERF_DONE                       ───▶
+//! ```
+//!
+//! A peer is hostile: texts are limited in length and time, and so is the number of streams.
+
+mod client;
+mod messages;
+mod server;
+mod wire;
+
+pub use client::{Client, Test};
+pub use messages::{Results, StreamResults};
+pub use server::{Event, Served, Server};
+pub use wire::Iperf3Error;
+
+/// The default port of an iperf3 server.
+pub const DEFAULT_PORT: u16 = 5201;
+/// Maximum number of streams of a test, as in iperf3.
+pub const MAX_STREAMS: usize = 128;

@@ -1,0 +1,406 @@
+//! A service for iperf3 clients: one test at a time.
+
+use super::MAX_STREAMS;
+use super::messages::{Parameters, Results, StreamResults, stream_number};
+use super::wire::{
+    Cookie, Iperf3Error, State, expect_state, receive, receive_text, send_state, send_text,
+};
+use crate::interrupt::Interrupt;
+use crate::observe::CallClock;
+use crate::serve::{Connections, ListenAt, ListenError, Listener, lock};
+use crate::socket::{Contents, Network, Options, ReadTask, SLICE, Stream, WriteTask};
+use linerate_link::kernel_tcp::{self, TcpInfo};
+use std::io;
+use std::net::{Shutdown, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Timeout of a message, and of the streams of a test.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum duration of a test.
+const MAX_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// Maximum size of a read or write, which limits the memory of a test.
+const MAX_SIZE: f64 = (1 << 20) as f64;
+/// Size of a read or write that the client leaves to us.
+const DEFAULT_SIZE: usize = 128 << 10;
+/// iperf3's error number of an option that is not implemented.
+const NOT_IMPLEMENTED: u32 = 13;
+/// Connections beyond those of a test that wait for an answer.
+const SPARE: usize = 16;
+
+/// An event of the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A test has ended.
+    Served(Served),
+    /// A connection was rejected, or a test failed.
+    Rejected {
+        /// The address of the peer.
+        peer: SocketAddr,
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// A test that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Served {
+    /// The address of the client.
+    pub peer: SocketAddr,
+    /// Bytes of all streams together.
+    pub bytes: u64,
+    /// Duration, without the part that the client omits.
+    pub time: Duration,
+    /// Number of streams.
+    pub streams: usize,
+    /// Have we sent?
+    pub is_reverse: bool,
+}
+
+/// A listening service.
+#[derive(Debug)]
+pub struct Server(Listener);
+
+/// The state shared by the threads of a service.
+struct Shared<'a> {
+    connections: Connections,
+    /// Invariant: the test has at most as many streams as its client has requested.
+    current: Mutex<Option<Expected>>,
+    arrived: Condvar,
+    tell: &'a (dyn Fn(&Event) + Sync),
+}
+
+/// The test that is served, and its streams that no thread has taken.
+struct Expected {
+    cookie: Cookie,
+    wanted: usize,
+    streams: Vec<Stream>,
+}
+
+impl Server {
+    /// Listens at `place` of `network`. Connections inherit `options`.
+    ///
+    /// # Errors
+    /// The address or an option is not available.
+    pub fn bind(
+        network: &Network,
+        place: ListenAt,
+        options: &Options,
+    ) -> Result<Self, ListenError> {
+        Ok(Self(Listener::bind(network, place, options)?))
+    }
+
+    /// Returns the address, with the actual port if port 0 was requested.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+
+    /// Serves tests until `interrupt` is raised. Calls `tell` with every event.
+    ///
+    /// # Errors
+    /// The listening socket failed.
+    pub fn serve(&self, interrupt: &Interrupt, tell: &(dyn Fn(&Event) + Sync)) -> io::Result<()> {
+        let shared = Shared {
+            connections: Connections::new(MAX_STREAMS + SPARE),
+            current: Mutex::new(None),
+            arrived: Condvar::new(),
+            tell,
+        };
+        thread::scope(|scope| {
+            let outcome = self.0.accept_until(interrupt, |stream, peer| {
+                let shared = &shared;
+                let reject = |reason: &str| {
+                    tell(&Event::Rejected { peer, reason: reason.to_owned() });
+                };
+                let serve = move || serve_one(stream, peer, shared);
+                if thread::Builder::new().spawn_scoped(scope, serve).is_err() {
+                    reject("the machine has no thread left for it");
+                }
+            });
+            shared.connections.close_all();
+            outcome
+        })
+    }
+}
+
+/// Assigns a connection to the current test, or begins a test with it.
+fn serve_one(stream: Stream, peer: SocketAddr, shared: &Shared<'_>) {
+    let reject = |reason: String| (shared.tell)(&Event::Rejected { peer, reason });
+    let Some(_slot) = shared.connections.admit(&stream) else {
+        return reject("there are too many connections".to_owned());
+    };
+    let cookie = match Cookie::receive(&stream, TIMEOUT) {
+        Ok(cookie) => cookie,
+        Err(error) => return reject(error.to_string()),
+    };
+    {
+        let mut current = lock(&shared.current);
+        match &mut *current {
+            Some(test) if test.cookie == cookie && test.streams.len() < test.wanted => {
+                test.streams.push(stream);
+                shared.arrived.notify_all();
+                return;
+            }
+            Some(_) => {
+                drop(current);
+                // The peer may have gone.
+                let _ = send_state(&stream, State::AccessDenied);
+                return reject("another test is under way".to_owned());
+            }
+            None => *current = Some(Expected { cookie, wanted: 0, streams: Vec::new() }),
+        }
+    }
+    let result = serve_test(&stream, peer, cookie, shared);
+    shared.release(cookie);
+    match result {
+        Ok(served) => (shared.tell)(&Event::Served(served)),
+        Err(error) => reject(error.to_string()),
+    }
+}
+
+/// Serves the test of a control connection.
+fn serve_test(
+    control: &Stream,
+    peer: SocketAddr,
+    cookie: Cookie,
+    shared: &Shared<'_>,
+) -> Result<Served, Iperf3Error> {
+    control.set_write_timeout(Some(TIMEOUT))?;
+    control.set_nodelay(true)?;
+    send_state(control, State::ParamExchange)?;
+    let parameters: Parameters = receive_text(control, TIMEOUT)?;
+    let transfer = Transfer::new(&parameters).inspect_err(|_| {
+        let numbers = [NOT_IMPLEMENTED.to_be_bytes(), [0; 4]].concat();
+        // The client may have gone.
+        let _ = send_state(control, State::ServerError)
+            .and_then(|()| Ok(io::Write::write_all(&mut &*control, &numbers)?));
+    })?;
+    let streams = shared.await_streams(control, transfer.streams)?;
+    send_state(control, State::TestStart)?;
+    send_state(control, State::TestRunning)?;
+    let (bytes, time) = transfer.run(control, &streams, shared)?;
+    send_state(control, State::ExchangeResults)?;
+    let _theirs: Results = receive_text(control, TIMEOUT)?;
+    send_text(control, &transfer.results(&streams, &bytes, time))?;
+    // The client may begin the next test as soon as it knows the end of this one.
+    shared.release(cookie);
+    send_state(control, State::DisplayResults)?;
+    // The results are delivered: the client may close without a word.
+    let _ = expect_state(control, State::IperfDone, TIMEOUT);
+    Ok(Served {
+        peer,
+        bytes: bytes.iter().sum(),
+        time,
+        streams: streams.len(),
+        is_reverse: transfer.is_reverse,
+    })
+}
+
+impl Shared<'_> {
+    /// Lets another test begin after that of `cookie`.
+    fn release(&self, cookie: Cookie) {
+        let mut current = lock(&self.current);
+        if current.as_ref().is_some_and(|test| test.cookie == cookie) {
+            *current = None;
+        }
+    }
+
+    /// Asks for the streams of the test, and waits for them.
+    fn await_streams(&self, control: &Stream, wanted: usize) -> Result<Vec<Stream>, Iperf3Error> {
+        if let Some(test) = &mut *lock(&self.current) {
+            test.wanted = wanted;
+        }
+        send_state(control, State::CreateStreams)?;
+        let are_missing = |test: &mut Option<Expected>| {
+            test.as_ref().is_some_and(|test| test.streams.len() < wanted)
+        };
+        let waited = self.arrived.wait_timeout_while(lock(&self.current), TIMEOUT, are_missing);
+        let (mut current, _) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        let test = current.as_mut().ok_or(Iperf3Error::Closed)?;
+        if test.streams.len() < wanted {
+            return Err(Iperf3Error::TimedOut);
+        }
+        // From now on, no connection belongs to the test.
+        test.wanted = 0;
+        Ok(std::mem::take(&mut test.streams))
+    }
+}
+
+/// The transfer of a test.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Transfer {
+    streams: usize,
+    is_reverse: bool,
+    size: usize,
+    omit: Duration,
+    /// Bytes per second of each stream that we send.
+    max_rate: Option<u64>,
+}
+
+impl Transfer {
+    /// Creates the transfer of a client's parameters, within our limits.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "checked numbers of JSON"
+    )]
+    fn new(parameters: &Parameters) -> Result<Self, Iperf3Error> {
+        let refuse = |what| Err(Iperf3Error::Unsupported(what));
+        if parameters.udp || parameters.sctp || !parameters.tcp {
+            return refuse("another protocol than TCP");
+        }
+        if parameters.bidirectional {
+            return refuse("both directions at once");
+        }
+        if !(1.0..=MAX_STREAMS as f64).contains(&parameters.parallel) {
+            return refuse("a number of streams below 1 or above 128");
+        }
+        if !(0.0..=MAX_SIZE).contains(&parameters.len) {
+            return refuse("a length of more than 1 MiB");
+        }
+        let max_time = MAX_TIME.as_secs_f64();
+        if !(0.0..=max_time).contains(&parameters.omit) {
+            return refuse("to omit more than a day");
+        }
+        let rate = parameters.bandwidth / 8.0;
+        Ok(Self {
+            streams: parameters.parallel as usize,
+            is_reverse: parameters.reverse,
+            size: if parameters.len < 1.0 { DEFAULT_SIZE } else { parameters.len as usize },
+            omit: Duration::from_secs_f64(parameters.omit),
+            max_rate: (rate >= 1.0).then_some(rate as u64),
+        })
+    }
+
+    /// Transfers until the client ends the test. Returns the bytes of each stream, and the time,
+    /// both without the omitted part.
+    fn run(
+        &self,
+        control: &Stream,
+        streams: &[Stream],
+        shared: &Shared<'_>,
+    ) -> Result<(Vec<u64>, Duration), Iperf3Error> {
+        let is_over = AtomicBool::new(false);
+        let clocks: Vec<CallClock> = streams.iter().map(|_| CallClock::new()).collect();
+        let bytes = || clocks.iter().map(CallClock::bytes).collect::<Vec<u64>>();
+        let counted = thread::scope(|scope| {
+            for (stream, clock) in streams.iter().zip(&clocks) {
+                let is_over = &is_over;
+                let carry = move || self.carry(stream, clock, is_over);
+                if let Err(error) = thread::Builder::new().spawn_scoped(scope, carry) {
+                    // Wakes the threads of the other streams.
+                    is_over.store(true, Ordering::Relaxed);
+                    return Err(error.into());
+                }
+            }
+            let counted = await_end(control, self.omit, shared, &bytes);
+            is_over.store(true, Ordering::Relaxed);
+            for stream in streams.iter().filter(|_| self.is_reverse || counted.is_err()) {
+                // Wakes a writer whose peer does not read. Fails if the peer has closed.
+                let _ = stream.shutdown(Shutdown::Both);
+            }
+            counted
+        });
+        let (before, time) = counted?;
+        let difference = |(now, then): (u64, &u64)| now.saturating_sub(*then);
+        Ok((bytes().into_iter().zip(&before).map(difference).collect(), time))
+    }
+
+    /// Reads or writes one stream until `is_over`.
+    fn carry(&self, stream: &Stream, clock: &CallClock, is_over: &AtomicBool) {
+        if self.is_reverse {
+            if let (Stream::Kernel(stream), Some(rate)) = (stream, self.max_rate) {
+                // A kernel without pacing sends faster, and the client shows how fast.
+                let _ = kernel_tcp::set_max_pacing_rate(stream, rate);
+            }
+            let task = WriteTask {
+                bytes: u64::MAX,
+                write_size: self.size,
+                contents: Contents::Any,
+                pause: Duration::ZERO,
+            };
+            task.run_timed(stream, clock, |_, _| is_over.load(Ordering::Relaxed));
+        } else {
+            let task = ReadTask {
+                bytes: u64::MAX,
+                read_size: self.size,
+                pattern: None,
+                max_time: MAX_TIME,
+                idle_time: MAX_TIME,
+                pause: Duration::ZERO,
+                discard: false,
+            };
+            task.run_timed(stream, clock, b"", || is_over.load(Ordering::Relaxed));
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "numbers of JSON")]
+    fn results(&self, streams: &[Stream], bytes: &[u64], time: Duration) -> Results {
+        let retransmits = |stream: &Stream| match stream {
+            Stream::Kernel(stream) if self.is_reverse => {
+                TcpInfo::of(stream).ok()?.field("total_retrans")
+            }
+            _ => None,
+        };
+        let streams = streams.iter().zip(bytes).enumerate();
+        let streams: Vec<StreamResults> = streams
+            .map(|(index, (stream, &bytes))| StreamResults {
+                id: stream_number(index),
+                bytes: bytes as f64,
+                retransmits: retransmits(stream).map_or(-1.0, |count| count as f64),
+                end_time: time.as_secs_f64(),
+                ..StreamResults::default()
+            })
+            .collect();
+        let are_counted = streams.iter().all(|stream| stream.retransmits >= 0.0);
+        let sender_has_retransmits = match (self.is_reverse, are_counted) {
+            (true, true) => 1.0,
+            (true, false) => 0.0,
+            (false, _) => -1.0,
+        };
+        Results { sender_has_retransmits, streams, ..Results::default() }
+    }
+}
+
+/// Waits until the client ends the test. Returns the bytes of each stream at the end of the omitted
+/// part, and the time since then.
+fn await_end(
+    control: &Stream,
+    omit: Duration,
+    shared: &Shared<'_>,
+    bytes: &impl Fn() -> Vec<u64>,
+) -> Result<(Vec<u64>, Duration), Iperf3Error> {
+    let opened = Instant::now();
+    let mut counted = (opened, vec![0; bytes().len()]);
+    let mut is_omitting = omit > Duration::ZERO;
+    loop {
+        let now = Instant::now();
+        if is_omitting && now - opened >= omit {
+            counted = (now, bytes());
+            is_omitting = false;
+        }
+        if shared.connections.is_closing() || now - opened >= MAX_TIME {
+            return Err(Iperf3Error::Closed);
+        }
+        let mut state = [0];
+        match receive(control, &mut state, now + SLICE) {
+            Err(Iperf3Error::TimedOut) => {}
+            Err(error) => return Err(error),
+            Ok(()) if state[0] == State::TestEnd as u8 => {
+                let (began, before) = counted;
+                return Ok((before, began.elapsed()));
+            }
+            Ok(()) if state[0] == State::ClientTerminate as u8 => return Err(Iperf3Error::Closed),
+            Ok(()) => {
+                let wanted = State::TestEnd as u8;
+                return Err(Iperf3Error::Unexpected { got: state[0], wanted });
+            }
+        }
+    }
+}
