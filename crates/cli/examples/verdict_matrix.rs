@@ -8,7 +8,7 @@
 //!
 //! ```sh
 //! cargo xtask verdict                    # all plants
-//! cargo xtask verdict sim                # those whose name contains the word
+//! cargo xtask verdict sim                # those whose name begins with the word
 //! ```
 
 #![allow(clippy::print_stdout, reason = "the program prints its table")]
@@ -20,19 +20,21 @@ use linerate_link::{KernelInterface, MonotonicClock};
 use linerate_stack::{Link, LinkError, TxFrame};
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
-use std::io;
-use std::net::Ipv4Addr;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
 /// Time between two looks of the relay at its devices.
 const TURN: Duration = Duration::from_micros(200);
+/// Time of a diagnosis.
+const SECONDS: &str = "20";
 /// Maximum number of frames that the relay holds in each direction.
 const HELD: usize = 4_096;
 
@@ -48,57 +50,79 @@ struct Plant {
 /// The place of a planted limit.
 enum Place {
     /// A simulated network.
-    Simulated,
-    /// The kernel's TCP, over a relay.
-    Kernel {
-        /// The impairments towards the sink (`tx.`) and from it (`rx.`).
-        impairments: &'static str,
-        /// Settings at the sender.
-        near: &'static [(&'static str, &'static str)],
-        /// Settings at the sink.
-        far: &'static [(&'static str, &'static str)],
+    Simulated(&'static str),
+    /// The kernel's TCP, over the loopback device.
+    Loopback {
         /// Further arguments of `linerate sink`.
         sink: &'static [&'static str],
-        /// Processes that keep all CPUs busy.
-        hogs: usize,
     },
+    /// The kernel's TCP, over a relay.
+    Kernel(Kernel),
+}
+
+/// A path between two namespaces.
+#[derive(Default)]
+struct Kernel {
+    /// The impairments towards the sink (`tx.`) and from it (`rx.`).
+    impairments: &'static str,
+    /// The seed of the impairments.
+    seed: u64,
+    /// Settings at the sender.
+    near: &'static [(&'static str, &'static str)],
+    /// Settings at the sink.
+    far: &'static [(&'static str, &'static str)],
+    /// Metrics of the sender's route, as `ip route` takes them.
+    near_route: &'static str,
+    /// Metrics of the sink's route.
+    far_route: &'static str,
+    /// The receive ring of the sink's device: its frames, and the time that each takes.
+    ring: Option<(usize, Duration)>,
+    /// Further arguments of `linerate sink`.
+    sink: &'static [&'static str],
+    /// Processes that keep CPUs busy.
+    hogs: usize,
 }
 
 const fn simulated(name: &'static str, limit: &'static str, why: &'static [&'static str]) -> Plant {
-    Plant { name, limit, place: Place::Simulated, why }
+    Plant { name, limit, place: Place::Simulated("sim:10-gbe-pair"), why }
 }
 
-const fn kernel(
+/// A path with the given impairments.
+fn path(
     name: &'static str,
     limit: &'static str,
     impairments: &'static str,
     why: &'static [&'static str],
 ) -> Plant {
-    let place = Place::Kernel { impairments, near: &[], far: &[], sink: &[], hogs: 0 };
-    Plant { name, limit, place, why }
+    with(name, limit, why, Kernel { impairments, ..Kernel::default() })
+}
+
+const fn with(
+    name: &'static str,
+    limit: &'static str,
+    why: &'static [&'static str],
+    kernel: Kernel,
+) -> Plant {
+    Plant { name, limit, place: Place::Kernel(kernel), why }
 }
 
 const WMEM: &str = "net/ipv4/tcp_wmem";
 const RMEM: &str = "net/ipv4/tcp_rmem";
+const SCALING: &str = "net/ipv4/tcp_window_scaling";
 const CUBIC: &[&str] = &["--congestion", "cubic"];
+const RENO: &[&str] = &["--congestion", "reno"];
 
 /// Returns all plants.
 fn plants() -> Vec<Plant> {
-    let with_near = |name, limit, near: &'static [_]| Plant {
-        place: Place::Kernel { impairments: "delay=10ms", near, far: &[], sink: &[], hogs: 0 },
-        ..kernel(name, limit, "", &[])
-    };
-    let with_far = |name, limit, far: &'static [_]| Plant {
-        place: Place::Kernel { impairments: "delay=10ms", near: &[], far, sink: &[], hogs: 0 },
-        ..kernel(name, limit, "", &[])
-    };
-    let with_sink = |name, limit, sink: &'static [_]| Plant {
-        place: Place::Kernel { impairments: "delay=5ms", near: &[], far: &[], sink, hogs: 0 },
-        ..kernel(name, limit, "", &[])
-    };
-    let with_hogs = |name, limit, hogs| Plant {
-        place: Place::Kernel { impairments: "delay=10ms", near: &[], far: &[], sink: &[], hogs },
-        ..kernel(name, limit, "", &[])
+    [in_simulation(), at_the_ends(), on_the_path(), held_out()].into_iter().flatten().collect()
+}
+
+fn in_simulation() -> Vec<Plant> {
+    let wan = |name, scenario| Plant {
+        name,
+        limit: "link-rate",
+        place: Place::Simulated(scenario),
+        why: &[],
     };
     vec![
         simulated("sim-send-1", "send-buffer", &["--set", "transfer.send_buffer=8000"]),
@@ -110,29 +134,149 @@ fn plants() -> Vec<Plant> {
         simulated("sim-receiver-1", "receiver-cpu", &["--set", "receiver.machine.scale=2.5"]),
         simulated("sim-receiver-2", "receiver-cpu", &["--set", "receiver.machine.scale=8"]),
         simulated("sim-link", "link-rate", &[]),
-        with_near("send-1", "send-buffer", &[(WMEM, "4096 16384 32768")]),
-        with_near("send-2", "send-buffer", &[(WMEM, "4096 65536 131072")]),
-        kernel("send-3", "send-buffer", "delay=20ms", &["--send-buffer", "48KiB"]),
-        with_far("receive-1", "receive-buffer", &[(RMEM, "4096 16384 32768")]),
-        with_far("receive-2", "receive-buffer", &[(RMEM, "4096 65536 65536")]),
-        kernel("receive-3", "receive-buffer", "delay=20ms", &["--receive-buffer", "48KiB"]),
-        kernel(
-            "writer-1",
-            "writer",
-            "delay=5ms",
-            &["--write-pause", "5ms", "--write-size", "8KiB"],
+        wan("sim-wan-1", "sim:wan-tail-drop"),
+        wan("sim-wan-2", "sim:wan-two-routers"),
+    ]
+}
+
+/// Limits of the ends.
+fn at_the_ends() -> Vec<Plant> {
+    let ten = Kernel { impairments: "delay=10ms", ..Kernel::default() };
+    let five = || Kernel { impairments: "delay=5ms", ..Kernel::default() };
+    let near = |near: &'static [_]| Kernel { near, impairments: "delay=10ms", ..Kernel::default() };
+    let far = |far: &'static [_]| Kernel { far, impairments: "delay=10ms", ..Kernel::default() };
+    vec![
+        with("send-1", "send-buffer", &[], near(&[(WMEM, "4096 16384 32768")])),
+        with("send-2", "send-buffer", &[], near(&[(WMEM, "4096 65536 131072")])),
+        path("send-3", "send-buffer", "delay=20ms", &["--send-buffer", "48KiB"]),
+        with("receive-1", "receive-buffer", &[], far(&[(RMEM, "4096 16384 32768")])),
+        with("receive-2", "receive-buffer", &[], far(&[(RMEM, "4096 65536 65536")])),
+        path("receive-3", "receive-buffer", "delay=20ms", &["--receive-buffer", "48KiB"]),
+        with("window-1", "route-window", &[], far(&[(SCALING, "0")])),
+        with("window-2", "route-window", &[], Kernel { far_route: "window 20000", ..five() }),
+        path("writer-1", "writer", "delay=5ms", &["--write-pause", "5ms", "--write-size", "8KiB"]),
+        path("writer-2", "writer", "delay=5ms", &["--write-pause", "50ms"]),
+        with("reader-1", "reader", &[], Kernel { sink: &["--read-pause", "20ms"], ..five() }),
+        with("reader-2", "reader", &[], Kernel { sink: &["--read-pause", "100ms"], ..five() }),
+        Plant {
+            name: "sender-1",
+            limit: "sender-cpu",
+            place: Place::Loopback { sink: &[] },
+            why: &["--write-size", "64"],
+        },
+        Plant {
+            name: "receiver-1",
+            limit: "receiver-cpu",
+            place: Place::Loopback { sink: &["--read-size", "64"] },
+            why: &[],
+        },
+        with("contended-1", "contended", &[], Kernel { hogs: 4, ..ten }),
+    ]
+}
+
+/// Limits of the path.
+fn on_the_path() -> Vec<Plant> {
+    let ring = |frames, micros| Kernel {
+        impairments: "delay=5ms",
+        ring: Some((frames, Duration::from_micros(micros))),
+        ..Kernel::default()
+    };
+    vec![
+        path("link-1", "link-rate", "delay=10ms,tx.rate=10Mb/s,tx.queue=200KB", &[]),
+        path("link-2", "link-rate", "delay=5ms,tx.rate=40Mb/s,tx.queue=400KB", CUBIC),
+        path("queue-1", "queue-drop", "delay=10ms,tx.rate=50Mb/s,tx.queue=6KB", CUBIC),
+        path("queue-2", "queue-drop", "delay=20ms,tx.rate=20Mb/s,tx.queue=5KB", CUBIC),
+        path("loss-1", "random-loss", "delay=10ms,tx.loss=1%", CUBIC),
+        path("loss-2", "random-loss", "delay=20ms,tx.loss=0.3%", CUBIC),
+        with("drop-1", "receive-drop", CUBIC, ring(16, 300)),
+        with("drop-2", "receive-drop", CUBIC, ring(32, 600)),
+        path("mtu-1", "path-mtu", "delay=5ms,tx.longest=1200", &[]),
+        path("mtu-2", "path-mtu", "delay=15ms,tx.longest=700", CUBIC),
+        with(
+            "congestion-1",
+            "congestion-window",
+            CUBIC,
+            Kernel { impairments: "delay=10ms", near_route: "cwnd lock 10", ..Kernel::default() },
         ),
-        kernel("writer-2", "writer", "delay=5ms", &["--write-pause", "50ms"]),
-        with_sink("reader-1", "reader", &["--read-pause", "20ms"]),
-        with_sink("reader-2", "reader", &["--read-pause", "100ms"]),
-        kernel("link-1", "link-rate", "delay=10ms,tx.rate=10Mb/s,tx.queue=200KB", &[]),
-        kernel("link-2", "link-rate", "delay=5ms,tx.rate=40Mb/s,tx.queue=400KB", CUBIC),
-        kernel("queue-1", "queue-drop", "delay=10ms,tx.rate=50Mb/s,tx.queue=6KB", CUBIC),
-        kernel("loss-1", "random-loss", "delay=10ms,tx.loss=1%", CUBIC),
-        kernel("loss-2", "random-loss", "delay=20ms,tx.loss=0.3%", CUBIC),
-        kernel("mtu-1", "path-mtu", "delay=5ms,tx.longest=1200", &[]),
-        kernel("round-trip-1", "round-trip", "delay=300ms", &[]),
-        with_hogs("contended-1", "contended", 4),
+        path("round-trip-1", "round-trip", "delay=300ms", &[]),
+    ]
+}
+
+/// Plants that were not looked at while the rules were written.
+fn held_out() -> Vec<Plant> {
+    let delay = |impairments| Kernel { impairments, ..Kernel::default() };
+    vec![
+        with(
+            "held-send",
+            "send-buffer",
+            RENO,
+            Kernel { near: &[(WMEM, "4096 40000 80000")], ..delay("delay=15ms,jitter=1ms") },
+        ),
+        with(
+            "held-receive",
+            "receive-buffer",
+            CUBIC,
+            Kernel { far: &[(RMEM, "4096 50000 50000")], ..delay("delay=25ms") },
+        ),
+        with(
+            "held-window",
+            "route-window",
+            CUBIC,
+            Kernel { near: &[(SCALING, "0")], ..delay("delay=20ms") },
+        ),
+        path(
+            "held-writer",
+            "writer",
+            "delay=2ms",
+            &["--write-pause", "1ms", "--write-size", "1KiB"],
+        ),
+        with(
+            "held-reader",
+            "reader",
+            CUBIC,
+            Kernel { sink: &["--read-pause", "40ms"], ..delay("delay=1ms") },
+        ),
+        path("held-link-1", "link-rate", "delay=25ms,tx.rate=5Mb/s,tx.queue=60KB", RENO),
+        path("held-link-2", "link-rate", "delay=2ms,tx.rate=80Mb/s,tx.queue=300KB", &[]),
+        path("held-queue", "queue-drop", "delay=15ms,tx.rate=30Mb/s,tx.queue=8KB", RENO),
+        with(
+            "held-loss-1",
+            "random-loss",
+            RENO,
+            Kernel { seed: 7, ..delay("delay=15ms,tx.loss=2%") },
+        ),
+        with(
+            "held-loss-2",
+            "random-loss",
+            CUBIC,
+            Kernel { seed: 8, ..delay("delay=8ms,tx.loss=0.5%") },
+        ),
+        with(
+            "held-drop",
+            "receive-drop",
+            RENO,
+            Kernel { ring: Some((24, Duration::from_micros(400))), ..delay("delay=12ms") },
+        ),
+        path("held-mtu", "path-mtu", "delay=10ms,tx.longest=1000", RENO),
+        with(
+            "held-congestion",
+            "congestion-window",
+            RENO,
+            Kernel { near_route: "cwnd lock 24", ..delay("delay=20ms") },
+        ),
+        path("held-round-trip", "round-trip", "delay=250ms", CUBIC),
+        Plant {
+            name: "held-sender",
+            limit: "sender-cpu",
+            place: Place::Loopback { sink: &[] },
+            why: &["--write-size", "200"],
+        },
+        Plant {
+            name: "held-receiver",
+            limit: "receiver-cpu",
+            place: Place::Loopback { sink: &["--read-size", "200"] },
+            why: &[],
+        },
     ]
 }
 
@@ -142,15 +286,21 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     KernelInterface::loopback()?.set_up()?;
     let word = std::env::args().nth(1).unwrap_or_default();
     let folder = tempfile::tempdir()?;
-    let json = folder.path().join("why.json");
+    let kept = std::env::args().nth(2).map(PathBuf::from);
     let mut matrix: BTreeMap<(&str, String), u32> = BTreeMap::new();
-    for plant in plants().iter().filter(|plant| plant.name.contains(&word)) {
+    for plant in plants().iter().filter(|plant| plant.name.starts_with(&word)) {
+        let folder = kept.as_deref().unwrap_or_else(|| folder.path());
+        let json = folder.join(format!("{}.json", plant.name));
         let named = match &plant.place {
-            Place::Simulated => {
-                let words = [&["why", "--on", "sim:10-gbe-pair"], plant.why].concat();
-                ask(&words, &json)?
+            Place::Simulated(scenario) => {
+                ask(&[&["why", "--on", scenario], plant.why].concat(), &json)?
             }
-            Place::Kernel { .. } => over_relay(plant, &json)?,
+            Place::Loopback { sink } => {
+                let words = [&["sink", "--quiet", "--listen", "127.0.0.1:1988"], *sink].concat();
+                let _sink = Ended::sink(&words)?;
+                ask(&[&["why", "127.0.0.1", "--seconds", SECONDS], plant.why].concat(), &json)?
+            }
+            Place::Kernel(kernel) => over_relay(kernel, plant.why, &json)?,
         };
         println!("{:<16} planted {:<16} named {named}", plant.name, plant.limit);
         *matrix.entry((plant.limit, named)).or_default() += 1;
@@ -195,40 +345,45 @@ fn program() -> io::Result<PathBuf> {
 }
 
 /// Plants a limit between two namespaces, and asks for it.
-fn over_relay(plant: &Plant, json: &Path) -> Result<String, Box<dyn Error>> {
-    let Place::Kernel { impairments, near, far, sink, hogs } = &plant.place else {
-        return Err("the plant is simulated".into());
-    };
+fn over_relay(kernel: &Kernel, why: &[&str], json: &Path) -> Result<String, Box<dyn Error>> {
     let far_network = Network::new()?;
-    let (far, sink) = (*far, *sink);
-    let far_tap =
-        far_network.run(move || tap("far", FAR, far).map_err(|error| error.to_string()))?;
-    let near_tap = tap("near", NEAR, near)?;
-    let far_side = Impair::new(far_tap, impairments.parse::<Impairments>()?, 1988);
-    let relay = Relay::start(near_tap, far_side);
-    let words = [&["sink", "--quiet"], sink].concat();
-    let program_path = program()?;
-    let started = far_network
-        .run(move || Command::new(program_path).args(words).stdout(Stdio::piped()).spawn())?;
-    let mut sink = Ended(started);
-    wait_for_line(&mut sink.0)?;
-    let _hogs = (0..*hogs)
+    let (far, far_route) = (kernel.far, kernel.far_route);
+    let far_tap = far_network
+        .run(move || tap("far", FAR, far, far_route).map_err(|error| error.to_string()))?;
+    let near_tap = tap("near", NEAR, kernel.near, kernel.near_route)?;
+    let impairments = kernel.impairments.parse::<Impairments>()?;
+    let far_side = Impair::new(far_tap, impairments, 1_988 + kernel.seed);
+    let relay = Relay::start(near_tap, far_side, kernel.ring);
+    let words = [&["sink", "--quiet"], kernel.sink].concat();
+    let _sink = far_network.run(move || Ended::sink(&words))?;
+    if !kernel.near_route.is_empty() {
+        // The kernel applies some metrics only from its second connection on.
+        let mut first = TcpStream::connect((FAR, 1_988))?;
+        first.write_all(b"first")?;
+        first.shutdown(Shutdown::Write)?;
+        io::copy(&mut first, &mut io::sink())?;
+    }
+    let _hogs = (0..kernel.hogs)
         .map(|_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn().map(Ended))
         .collect::<io::Result<Vec<_>>>()?;
     let address = FAR.to_string();
-    let named = ask(&[&["why", &address, "--seconds", "16"], plant.why].concat(), json);
+    let named = ask(&[&["why", &address, "--seconds", SECONDS], why].concat(), json);
     relay.end();
     named
 }
 
-/// Waits until the sink has printed its address.
-fn wait_for_line(sink: &mut Child) -> io::Result<()> {
-    let stdout = sink.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
-    io::BufRead::read_line(&mut io::BufReader::new(stdout), &mut String::new()).map(|_| ())
-}
-
 /// A process that is ended when this is dropped.
 struct Ended(Child);
+
+impl Ended {
+    /// Starts a sink, and waits until it listens.
+    fn sink(words: &[&str]) -> io::Result<Self> {
+        let mut sink = Self(Command::new(program()?).args(words).stdout(Stdio::piped()).spawn()?);
+        let stdout = sink.0.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
+        io::BufRead::read_line(&mut io::BufReader::new(stdout), &mut String::new())?;
+        Ok(sink)
+    }
+}
 
 impl Drop for Ended {
     fn drop(&mut self) {
@@ -237,8 +392,14 @@ impl Drop for Ended {
     }
 }
 
-/// Opens a device with an address in the current network, and changes settings there.
-fn tap(name: &str, address: Ipv4Addr, settings: &[(&str, &str)]) -> Result<Tap, Box<dyn Error>> {
+/// Opens a device with an address in the current network, and changes settings and the metrics of
+/// its route there.
+fn tap(
+    name: &str,
+    address: Ipv4Addr,
+    settings: &[(&str, &str)],
+    route: &str,
+) -> Result<Tap, Box<dyn Error>> {
     let config = TapConfig { name: name.to_owned(), offloads: false, ..TapConfig::default() };
     let tap = Tap::open(&config)?;
     let interface = KernelInterface::named(name)?;
@@ -248,6 +409,14 @@ fn tap(name: &str, address: Ipv4Addr, settings: &[(&str, &str)]) -> Result<Tap, 
     interface.set_up()?;
     for (setting, value) in settings {
         std::fs::write(format!("/proc/sys/{setting}"), value)?;
+    }
+    if !route.is_empty() {
+        let words =
+            format!("route replace 10.88.0.0/24 dev {name} scope link src {address} {route}");
+        let status = Command::new("ip").args(words.split_whitespace()).status()?;
+        if !status.success() {
+            return Err(format!("ip {words} failed: {status}").into());
+        }
     }
     Ok(tap)
 }
@@ -259,12 +428,13 @@ struct Relay {
 }
 
 impl Relay {
-    fn start(near: Tap, far: Impair<Tap, MonotonicClock>) -> Self {
+    fn start(near: Tap, far: Impair<Tap, MonotonicClock>, ring: Option<(usize, Duration)>) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&is_over);
+        let ring = ring.map(|(frames, service)| Ring { frames, service, free: Instant::now() });
         let thread = thread::spawn(move || {
             // Ends when a device fails, which the transfer then shows.
-            let _ = carry(near, far, &until);
+            let _ = carry(near, far, ring, &until);
         });
         Self { is_over, thread }
     }
@@ -275,10 +445,44 @@ impl Relay {
     }
 }
 
-fn carry(mut near: impl Link, mut far: impl Link, is_over: &AtomicBool) -> Result<(), LinkError> {
+/// A receive ring that is emptied at a fixed rate. The machine drops and counts a frame that finds
+/// it full: the frame arrives with a type that the machine does not know.
+struct Ring {
+    frames: usize,
+    service: Duration,
+    /// Time at which the ring is empty.
+    free: Instant,
+}
+
+impl Ring {
+    /// Type of local experiments (RFC 9542 §2.1).
+    const UNKNOWN: [u8; 2] = [0x88, 0xb5];
+
+    fn receive(&mut self, frame: &mut [u8]) {
+        let now = Instant::now();
+        self.free = self.free.max(now);
+        let waiting = self.free - now;
+        if waiting > self.service.saturating_mul(u32::try_from(self.frames).unwrap_or(u32::MAX)) {
+            frame[12..14].copy_from_slice(&Self::UNKNOWN);
+        } else {
+            self.free += self.service;
+        }
+    }
+}
+
+fn carry(
+    mut near: impl Link,
+    mut far: impl Link,
+    mut ring: Option<Ring>,
+    is_over: &AtomicBool,
+) -> Result<(), LinkError> {
     let (mut outward, mut inward) = (VecDeque::new(), VecDeque::new());
     while !is_over.load(Ordering::Relaxed) {
+        let already = outward.len();
         let moved = take(&mut near, &mut outward)? + take(&mut far, &mut inward)?;
+        if let Some(ring) = &mut ring {
+            outward.iter_mut().skip(already).for_each(|frame| ring.receive(frame));
+        }
         give(&mut far, &mut outward)?;
         give(&mut near, &mut inward)?;
         if moved == 0 {

@@ -21,9 +21,11 @@ pub enum Change {
     WriterWithoutPauses,
     /// The reader discards the data in the kernel, without a copy and without pauses.
     Discard,
-    /// The sender is paced at 90 % of the plain transfer's rate.
+    /// The sender is paced at 90 % of the plain transfer's peak delivery rate.
     Paced,
-    /// Segments have half the size.
+    /// The sender is paced at half of the plain transfer's rate.
+    PacedAtHalf,
+    /// Segments have at most 512 bytes.
     SmallerPackets,
     /// The writer runs on another CPU.
     OtherCpu,
@@ -37,7 +39,7 @@ pub enum Change {
 
 impl Change {
     /// All changes, in the order of their declaration.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::SendBufferDoubled,
         Self::SendBufferHalved,
         Self::ReceiveBufferDoubled,
@@ -46,6 +48,7 @@ impl Change {
         Self::WriterWithoutPauses,
         Self::Discard,
         Self::Paced,
+        Self::PacedAtHalf,
         Self::SmallerPackets,
         Self::OtherCpu,
         Self::TwoConnections,
@@ -64,8 +67,9 @@ impl fmt::Display for Change {
             Self::LargerWrites => "writes eight times larger",
             Self::WriterWithoutPauses => "writer without pauses",
             Self::Discard => "reader discards, without copy or pauses",
-            Self::Paced => "paced at 90 % of the rate",
-            Self::SmallerPackets => "segments of half the size",
+            Self::Paced => "paced at 90 % of the peak rate",
+            Self::PacedAtHalf => "paced at half of the rate",
+            Self::SmallerPackets => "segments of 512 bytes",
             Self::OtherCpu => "writer on another CPU",
             Self::TwoConnections => "one more connection",
             Self::SenderCpuFaster => "the sender's processor faster",

@@ -71,6 +71,12 @@ pub struct ConnectionEvidence {
     pub data_segments_sent: Option<u64>,
     /// Segments retransmitted.
     pub retransmitted_segments: Option<u64>,
+    /// Data segments sent since the connection was opened.
+    pub whole_data_segments: Option<u64>,
+    /// Segments retransmitted since the connection was opened.
+    pub whole_retransmitted_segments: Option<u64>,
+    /// Losses since the connection was opened. Losses within one round trip count as one.
+    pub loss_events: Option<u64>,
     /// Bytes acknowledged by the peer.
     pub acknowledged_bytes: Option<u64>,
     /// Expirations of the retransmission timer since the connection was opened.
@@ -96,6 +102,9 @@ pub struct ConnectionEvidence {
     pub shortest_round_trip_micros: Option<u64>,
     /// The most recent delivery rate, in bytes per second.
     pub delivery_rate: Option<u64>,
+    /// The delivery rate that 5 % of the samples exceed, in bytes per second: the path carries at
+    /// least this much.
+    pub peak_delivery_rate: Option<u64>,
     /// The peer's window, in bytes.
     pub peer_window: Option<Distribution>,
     /// The send buffer at the end, as it reads back.

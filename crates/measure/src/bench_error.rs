@@ -1,6 +1,7 @@
 //! Errors of a transfer.
 
 use linerate_ends::control::ControlError;
+use linerate_ends::iperf3::Iperf3Error;
 use linerate_ends::socket::CongestionError;
 use linerate_link::OpenError;
 use linerate_link::kernel_interface::InterfaceError;
@@ -89,6 +90,14 @@ pub enum BenchError {
         /// The violation or the reported error.
         what: String,
     },
+    /// The iperf3 server is busy, or violated the protocol.
+    #[error("{peer} cannot be used ({what}): see the output of its `iperf3 -s`")]
+    Iperf3 {
+        /// The address of the peer.
+        peer: String,
+        /// The violation or the refusal.
+        what: String,
+    },
     /// The connection ended before all data was transferred.
     #[error(
         "the connection ended after {bytes} bytes ({what}): run it again, with --pcap to see why"
@@ -167,6 +176,11 @@ impl BenchError {
         }
     }
 
+    /// Converts an error of a test with the iperf3 server at `peer`.
+    pub(crate) fn of_iperf3(error: &Iperf3Error, peer: &impl ToString) -> Self {
+        Self::Iperf3 { peer: peer.to_string(), what: error.to_string() }
+    }
+
     /// Returns the party that can resolve the error.
     #[must_use]
     pub const fn fault(&self) -> Fault {
@@ -178,6 +192,7 @@ impl BenchError {
             | Self::PortInUse { .. }
             | Self::Unreachable { .. }
             | Self::NotLinerate { .. }
+            | Self::Iperf3 { .. }
             | Self::Scenario(_)
             | Self::Tap(_)
             | Self::Open(_)

@@ -356,3 +356,13 @@ fn the_parameters_of_a_router_can_be_changed() {
         refused(&mut scenario, "one.forwards=5").contains("there is no parameter `one.forwards`")
     );
 }
+
+#[test]
+fn transfers_share_the_narrowest_cable_in_their_direction() {
+    let sharing = |name: &str| {
+        let blueprint = Scenario::named(name).unwrap().blueprint().unwrap();
+        blueprint.sharing_the_narrowest().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(sharing("wan-tail-drop"), ["one", "other"]);
+    assert_eq!(sharing("10-gbe-pair"), ["transfer"]);
+}

@@ -1,16 +1,19 @@
 //! `linerate sink`: a line for each sweep and each plain connection, and totals at the end.
 
 use super::sink_metrics::SinkMetrics;
-use crate::amounts::short_time;
+use crate::amounts::{short_time, small_size};
 use crate::output::{Failure, print};
 use crate::own_host::OwnHostArgs;
 use clap::Args;
+use linerate_ends::iperf3;
 use linerate_ends::serve::{ListenAt, TextPage};
 use linerate_ends::sink::{Event, Limits, RunTotals, Served, Service, Sink, Summary};
-use linerate_ends::socket::Options;
+use linerate_ends::socket::{Network, Options};
 use linerate_ends::{Ended, Interrupt, Peer};
 use linerate_report::Metrics;
 use linerate_units::{Bytes, Duration, Rate};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -21,6 +24,7 @@ Examples:
   linerate sweep HOST                    on the other machine: the experiment, with this sink
   linerate sink --metrics 127.0.0.1:9988 metrics for Prometheus
   nc HOST 1988 < FILE                    any program can send; the data is counted
+  linerate sink --iperf3                 serves `iperf3 -c HOST`, also with -P and -R
   linerate sink --on packet:eth1 --address 192.0.2.9/24
                                          received by linerate's own TCP, as root
 
@@ -32,14 +36,17 @@ totals: all bytes, and the time from the first byte to the last, including pause
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SinkArgs {
-    /// The address to listen at: ADDR:PORT (IPv6 in brackets), or a port of all addresses; port 0
-    /// selects a free one
     #[arg(
         long,
         value_name = "ADDR:PORT",
-        default_value_t = ListenAt::Everywhere(Peer::DEFAULT_PORT)
+        help = "The address to listen at: ADDR:PORT (IPv6 in brackets), or a port of all \
+                addresses; port 0 selects a free one [default: 1988, or 5201 with --iperf3]"
     )]
-    listen: ListenAt,
+    listen: Option<ListenAt>,
+
+    /// Serve iperf3 clients in place of sweeps, one test at a time
+    #[arg(long, conflicts_with_all = ["read_pause", "read_size", "runs", "metrics"])]
+    iperf3: bool,
 
     #[command(flatten)]
     host: OwnHostArgs,
@@ -56,6 +63,10 @@ pub(crate) struct SinkArgs {
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<ListenAt>,
 
+    /// Read at most this much at a time, to be a reader that occupies its processor
+    #[arg(long, value_name = "SIZE", value_parser = small_size)]
+    read_size: Option<NonZeroU32>,
+
     /// Print only the totals at the end
     #[arg(long)]
     quiet: bool,
@@ -65,9 +76,14 @@ pub(crate) struct SinkArgs {
 pub(crate) fn run(args: &SinkArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let options = Options { congestion: args.host.congestion()?, ..Options::default() };
     let network = args.host.network()?;
+    if args.iperf3 {
+        return serve_iperf3(args, &network, &options, interrupt);
+    }
+    let place = args.listen.unwrap_or(ListenAt::Everywhere(Peer::DEFAULT_PORT));
     let pause = args.read_pause.unwrap_or(Duration::ZERO).into();
-    let limits = Limits { pause, ..Limits::default() };
-    let sink = Sink::bind_with(&network, args.listen, &options, limits);
+    let read_size = args.read_size.and_then(|size| usize::try_from(size.get()).ok());
+    let limits = Limits { pause, read_size, ..Limits::default() };
+    let sink = Sink::bind_with(&network, place, &options, limits);
     let sink = sink.map_err(|error| Failure::input(error.to_string()))?;
     let broken = |error| Failure::running(format!("the listening socket failed ({error})"));
     print(&format!("listening at {}\n", sink.local_addr().map_err(broken)?))?;
@@ -110,6 +126,52 @@ fn metrics_page(place: ListenAt) -> Result<TextPage, Failure> {
 fn is_run(event: &Event) -> bool {
     let Event::Served(served) = event else { return false };
     matches!(served.service, Service::Run { .. })
+}
+
+/// Serves iperf3 clients until it is interrupted.
+fn serve_iperf3(
+    args: &SinkArgs,
+    network: &Network,
+    options: &Options,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let place = args.listen.unwrap_or(ListenAt::Everywhere(iperf3::DEFAULT_PORT));
+    let server = iperf3::Server::bind(network, place, options);
+    let server = server.map_err(|error| Failure::input(error.to_string()))?;
+    let broken = |error| Failure::running(format!("the listening socket failed ({error})"));
+    print(&format!("listening at {}\n", server.local_addr().map_err(broken)?))?;
+    let [tests, bytes, rejected] = [(); 3].map(|()| AtomicU64::new(0));
+    let tell = |event: &iperf3::Event| {
+        match event {
+            iperf3::Event::Served(served) => {
+                tests.fetch_add(1, Ordering::Relaxed);
+                bytes.fetch_add(served.bytes, Ordering::Relaxed);
+            }
+            iperf3::Event::Rejected { .. } => {
+                rejected.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        if !args.quiet {
+            // The service continues although the reader of the lines has gone.
+            let _ = print(&iperf3_line(event));
+        }
+    };
+    server.serve(interrupt, &tell).map_err(broken)?;
+    network.end();
+    let [tests, bytes, rejected] = [tests, bytes, rejected].map(AtomicU64::into_inner);
+    let bytes = Bytes::new(bytes);
+    print(&format!("total: {bytes} in {tests} tests of iperf3, {rejected} rejected\n"))
+}
+
+fn iperf3_line(event: &iperf3::Event) -> String {
+    match event {
+        iperf3::Event::Rejected { peer, reason } => format!("{peer} rejected: {reason}\n"),
+        iperf3::Event::Served(served) => {
+            let took = taken(served.bytes, served.time.into());
+            let direction = if served.is_reverse { "sent" } else { "received" };
+            format!("{} iperf3: {took}, {direction} by {} streams\n", served.peer, served.streams)
+        }
+    }
 }
 
 fn line(event: &Event) -> String {

@@ -34,6 +34,52 @@ fn the_verdict_names_a_known_limit_and_documents_it() {
 }
 
 #[test]
+fn an_iperf3_server_is_enough_and_its_missing_evidence_is_stated() {
+    let mut sink = Background::start(&["sink", "--iperf3", "--listen", "127.0.0.1:0"]);
+    let address = sink.address().to_string();
+    let (code, said, errors) = run(&["why", &address, "--seconds", "5"]);
+    assert_eq!(code, 0, "{errors}");
+    assert!(said.contains("evidence of the far end is missing"), "{said}");
+    assert!(said.contains("Evidence:"), "{said}");
+    let (lines, code) = sink.interrupt();
+    assert_eq!(code, 0);
+    assert!(lines.iter().any(|line| line.contains("iperf3: ")), "{lines:?}");
+}
+
+#[test]
+fn a_watched_path_has_a_line_for_each_verdict_and_a_file_for_prometheus() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("why.prom");
+    let name = file.to_str().unwrap();
+    let words = ["why", "--on", "sim:10-gbe-pair", "--set", "sender.machine.scale=8", "--watch"];
+    let mut watch = Background::start(&[&words[..], &["--prometheus", name]].concat());
+    // The second line comes after the file of the first one.
+    for _ in 0..2 {
+        let line = watch.line();
+        assert!(line.starts_with("sender-cpu: "), "{line}");
+    }
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("limit=\"sender-cpu\"} 1\n"), "{text}");
+    assert_eq!(watch.interrupt().1, 0);
+    let missing = ["--prometheus", "/no/such/folder/why.prom"];
+    let (code, said, errors) = run(&[&words[..], &missing].concat());
+    assert_eq!((code, said.as_str(), errors.lines().count()), (2, "", 1), "{errors}");
+    assert!(errors.contains("cannot be written"), "{errors}");
+}
+
+#[test]
+fn a_port_in_use_is_one_line_and_exit_code_2() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for words in [&["sink", "--listen", &address][..], &["sink", "--iperf3", "--listen", &address]]
+    {
+        let (code, said, errors) = run(words);
+        assert_eq!((code, said.as_str(), errors.lines().count()), (2, "", 1), "{errors}");
+        assert!(errors.contains("is in use"), "{errors}");
+    }
+}
+
+#[test]
 fn what_prevents_a_diagnosis_is_one_line_and_exit_code_2() {
     // Reserves a port without a listener.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
@@ -81,4 +127,11 @@ fn limits_planted_in_a_simulated_network_are_named() {
         assert_eq!(code, 0, "{change}: {errors}");
         assert!(said.starts_with(&format!("{expected}: ")), "{change}: {said}");
     }
+}
+
+#[test]
+fn two_transfers_that_fill_a_cable_together_are_limited_by_its_rate() {
+    let (code, said, errors) = run(&["why", "--on", "sim:wan-tail-drop", "--set", "limit.time=20"]);
+    assert_eq!(code, 0, "{errors}");
+    assert!(said.starts_with("link-rate: "), "{said}");
 }

@@ -76,9 +76,9 @@ impl Observer<'_> {
                 first = Some(self.snapshot());
             }
             if first.is_some() {
-                samples.take(self.stream, self.clock);
+                samples.take(self.stream, self.clock, now);
             } else {
-                samples.note_earlier(self.stream);
+                samples.note_earlier(self.stream, now);
             }
             park_timeout(INTERVAL);
         }

@@ -4,6 +4,7 @@ use super::call_clock::CallClock;
 use super::reading::Reading;
 use crate::socket::Stream;
 use linerate_evidence::{Distribution, QueueEvidence, SenderStates};
+use std::time::{Duration, Instant};
 
 /// Sums of the samples of a connection.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +19,22 @@ pub(super) struct Samples {
     peer_window: Sum,
     /// The largest congestion window before the observed part.
     earlier_congestion_window: Option<u64>,
+    /// Delivery rates of the observed part, at most [`MAX_RATES`] of them.
+    delivery_rates: Vec<u64>,
+    losses: Losses,
     states: [u64; STATES],
+}
+
+/// Maximum number of delivery rates: two minutes of samples.
+const MAX_RATES: usize = 1 << 16;
+
+/// Loss events since the connection was opened. A sender that loses several segments of a window
+/// learns of them within a round trip.
+#[derive(Clone, Copy, Debug, Default)]
+struct Losses {
+    retransmitted: u64,
+    events: Option<u64>,
+    last: Option<Instant>,
 }
 
 /// The number of states of a sender.
@@ -44,13 +60,17 @@ struct Sum {
 
 impl Samples {
     /// Samples `stream`.
-    pub(super) fn take(&mut self, stream: &Stream, clock: &CallClock) {
-        self.add(&Reading::of(stream), clock.is_in_call());
+    pub(super) fn take(&mut self, stream: &Stream, clock: &CallClock, now: Instant) {
+        let reading = Reading::of(stream);
+        self.losses.note(&reading, now);
+        self.add(&reading, clock.is_in_call());
     }
 
-    /// Notes the congestion window before the observed part.
-    pub(super) fn note_earlier(&mut self, stream: &Stream) {
-        let window = Reading::of(stream).congestion_window;
+    /// Notes the congestion window and the losses before the observed part.
+    pub(super) fn note_earlier(&mut self, stream: &Stream, now: Instant) {
+        let reading = Reading::of(stream);
+        self.losses.note(&reading, now);
+        let window = reading.congestion_window;
         self.earlier_congestion_window = self.earlier_congestion_window.max(window);
     }
 
@@ -63,6 +83,9 @@ impl Samples {
         self.congestion_window.add(reading.congestion_window);
         self.round_trip.add(reading.round_trip);
         self.peer_window.add(reading.peer_window);
+        if self.delivery_rates.len() < MAX_RATES {
+            self.delivery_rates.extend(reading.delivery_rate);
+        }
         if let Some(state) = state(reading, is_in_call) {
             self.states[state as usize] += 1;
         }
@@ -90,6 +113,19 @@ impl Samples {
 
     pub(super) fn round_trip(&self) -> Option<Distribution> {
         self.round_trip.distribution()
+    }
+
+    /// Returns the number of loss events since the connection was opened.
+    pub(super) const fn loss_events(&self) -> Option<u64> {
+        self.losses.events
+    }
+
+    /// Returns the delivery rate that 5 % of the samples exceed. The maximum would be that of
+    /// acknowledgements that arrived together.
+    pub(super) fn peak_delivery_rate(&self) -> Option<u64> {
+        let mut rates = self.delivery_rates.clone();
+        rates.sort_unstable();
+        rates.get(rates.len() * 95 / 100).copied()
     }
 
     pub(super) fn peer_window(&self) -> Option<Distribution> {
@@ -135,6 +171,24 @@ fn state(reading: &Reading, is_in_call: bool) -> Option<State> {
         return Some(State::BufferFull);
     }
     Some(State::HeldBack)
+}
+
+impl Losses {
+    fn note(&mut self, reading: &Reading, now: Instant) {
+        let Some(retransmitted) = reading.retransmitted else { return };
+        let events = self.events.get_or_insert(0);
+        if retransmitted <= self.retransmitted {
+            return;
+        }
+        self.retransmitted = retransmitted;
+        let round_trip = Duration::from_micros(reading.round_trip.unwrap_or(0));
+        let is_same =
+            self.last.is_some_and(|last| now.saturating_duration_since(last) < round_trip);
+        if !is_same {
+            *events += 1;
+            self.last = Some(now);
+        }
+    }
 }
 
 impl Sum {
@@ -186,6 +240,30 @@ mod tests {
             let reading = reading(unacknowledged, unsent, window, congestion);
             assert_eq!(state(&reading, in_call), Some(expected), "{reading:?}");
         }
+    }
+
+    #[test]
+    fn losses_within_a_round_trip_are_one_event() {
+        let mut losses = Losses::default();
+        losses.note(&Reading::default(), Instant::now());
+        assert_eq!(losses.events, None, "no TCP counts retransmissions");
+        let began = Instant::now();
+        for (millis, retransmitted) in [(0, 0), (1, 3), (5, 4), (10, 4), (12, 5), (40, 6)] {
+            let (retransmitted, round_trip) = (Some(retransmitted), Some(10_000));
+            let reading = Reading { retransmitted, round_trip, ..Reading::default() };
+            losses.note(&reading, began + Duration::from_millis(millis));
+        }
+        assert_eq!(losses.events, Some(3));
+    }
+
+    #[test]
+    fn the_peak_is_the_rate_that_few_samples_exceed() {
+        let mut samples = Samples::default();
+        assert_eq!(samples.peak_delivery_rate(), None);
+        for rate in (1..=100).rev() {
+            samples.add(&Reading { delivery_rate: Some(rate), ..Reading::default() }, true);
+        }
+        assert_eq!(samples.peak_delivery_rate(), Some(96));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) fn serve(
     let receive_granted = stream.receive_buffer().unwrap_or(0);
     run.send(&Reply::Ready(Ready { granted_bytes: receive_granted }));
     let is_closing = || shared.connections.is_closing();
-    let (result, evidence) = run.take(stream, already, shared.limits.pause, is_closing);
+    let (result, evidence) = run.take(stream, already, shared.limits, is_closing);
     let report = report(stream, &result, evidence);
     let verified = run.verifies().then_some(result.wrong_at.is_none());
     run.end(&result, verified);

@@ -16,11 +16,15 @@ pub struct Limits {
     pub arrival: Duration,
     /// Time to wait after each read, which makes the sink a slow reader.
     pub pause: Duration,
+    /// Maximum size of a read, in place of the one that a sweep asks for: with a small one, system
+    /// calls occupy the processor.
+    pub read_size: Option<usize>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let (idle, arrival) = (Duration::from_secs(600), Duration::from_secs(10));
-        Self { connections: 64, sessions: 8, idle, arrival, pause: Duration::ZERO }
+        let pause = Duration::ZERO;
+        Self { connections: 64, sessions: 8, idle, arrival, pause, read_size: None }
     }
 }

@@ -1,5 +1,6 @@
 //! A run of a sweep at the sink, from the request to the report.
 
+use super::limits::Limits;
 use super::receive_buffer::ReceiveBufferGuard;
 use super::totals::RunTotals;
 use crate::control::{Reply, RunSpec, send};
@@ -125,23 +126,24 @@ impl<'a> Run<'a> {
         expected
     }
 
-    /// Reads the data of the run until it ends, is stopped, or `is_closing` returns true, with a
-    /// `pause` after each read. Returns the evidence too if the run is observed.
+    /// Reads the data of the run until it ends, is stopped, or `is_closing` returns true, with the
+    /// pauses and the read size of `limits`. Returns the evidence too if the run is observed.
     pub(super) fn take(
         &self,
         stream: &Stream,
         already: &[u8],
-        pause: Duration,
+        limits: Limits,
         is_closing: impl Fn() -> bool,
     ) -> (ReadResult, Option<EndEvidence>) {
         let max_time = Duration::from_millis(self.spec.max_milliseconds);
+        let asked = usize::try_from(self.spec.read_size).unwrap_or(usize::MAX);
         let read_task = ReadTask {
             bytes: self.spec.bytes,
-            read_size: usize::try_from(self.spec.read_size).unwrap_or(usize::MAX),
+            read_size: limits.read_size.filter(|_| !self.spec.discard).unwrap_or(asked),
             pattern: self.spec.verify.map(Pattern::new),
             max_time,
             idle_time: max_time.max(ARRIVAL_TIMEOUT),
-            pause: if self.spec.discard { Duration::ZERO } else { pause },
+            pause: if self.spec.discard { Duration::ZERO } else { limits.pause },
             discard: self.spec.discard,
         };
         let stop = || self.stopped.load(Ordering::Relaxed) || is_closing();

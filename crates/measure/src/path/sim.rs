@@ -12,6 +12,7 @@ use linerate_evidence::{
 use linerate_sim::{Blueprint, Keep, Outcome, ProgramReport, Scenario, TcpReport, TransferOptions};
 use linerate_sim_tools::{ScenarioError, load};
 use linerate_units::{Duration, Instant};
+use std::collections::BTreeSet;
 
 /// Speed-ups of a processor to try, as factors of its times: scenarios limit the range.
 const FASTER: [f64; 3] = [0.5, 0.65, 0.8];
@@ -160,7 +161,7 @@ fn evidence(blueprint: &Blueprint, outcome: &Outcome) -> Option<RunEvidence> {
     } else {
         let payload = sent.information.effective_mss.max(1);
         let options = if sent.information.timestamps { 12 } else { 0 };
-        bytes_per_second * Framing::ethernet(options).bits_per_byte(payload)
+        shared_rate(blueprint, outcome) * Framing::ethernet(options).bits_per_byte(payload)
     };
     Some(RunEvidence {
         change: None,
@@ -170,6 +171,18 @@ fn evidence(blueprint: &Blueprint, outcome: &Outcome) -> Option<RunEvidence> {
         link_bits_per_second: Some(rate),
         wire_bits_per_second: Some(on_wire),
     })
+}
+
+/// Returns the throughput of all transfers that share the narrowest cable of the first one.
+fn shared_rate(blueprint: &Blueprint, outcome: &Outcome) -> f64 {
+    let names: BTreeSet<String> =
+        blueprint.sharing_the_narrowest().map(|name| format!("{name}: sink")).collect();
+    let sharing = outcome.programs.iter().filter(|program| names.contains(&program.name));
+    let rate = |program: &ProgramReport| {
+        let seconds = program.ended.unwrap_or(outcome.time).since(program.began?).as_secs_f64();
+        (seconds > 0.0).then(|| as_f64(program.bytes) / seconds)
+    };
+    sharing.filter_map(rate).sum()
 }
 
 /// Returns the share of the time in which the machine of `program` was idle.
@@ -216,6 +229,8 @@ fn connection(tcp: &TcpReport, seconds: f64) -> ConnectionEvidence {
         send_buffer_limited_micros: micros(buffer),
         data_segments_sent: Some(sent),
         retransmitted_segments: Some(counted.retransmitted_segments),
+        whole_data_segments: Some(sent),
+        whole_retransmitted_segments: Some(counted.retransmitted_segments),
         retransmission_timeouts: Some(counted.retransmission_timeouts),
         path_mtu: Some(state.path_mtu.into()),
         segment_bytes: Some(segment),

@@ -26,6 +26,17 @@ pub struct Blueprint {
     pub(super) limit: Span,
 }
 
+/// An attachment that a transfer crosses, with the direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Crossing {
+    /// From a host.
+    From(usize),
+    /// To a host.
+    To(usize),
+    /// A NIC of a relay, on the way from one medium to another.
+    Relay { relay: usize, nic: usize, first: usize, last: usize },
+}
+
 /// The parameters of a transfer in the scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct TransferFacts<'a> {
@@ -97,23 +108,46 @@ impl Blueprint {
     /// Returns the lowest bit rate on the path of the first transfer, cables of switches included.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        let rates = self.crossed().map(|attachment| match attachment.cable {
-            Some(cable) => cable.rate,
-            None => self.media[attachment.medium].rate(),
-        });
+        let rates = self.transfers.first().map(|transfer| self.crossed(transfer));
+        let rates = rates.into_iter().flatten().map(|(_, attachment)| self.rate_of(attachment));
         rates.min_by_key(|rate| rate.bits_per_second()).unwrap_or_else(|| self.media[0].rate())
     }
 
-    /// Returns the attachments that the first transfer crosses: those of its two hosts, and of the
-    /// relays between its media.
-    fn crossed(&self) -> impl Iterator<Item = Attachment> {
-        let media: Vec<usize> = if self.transfers.is_empty() { Vec::new() } else { self.route() };
-        let hosts = self.transfers.first().map(|transfer| [transfer.from, transfer.to]);
-        let hosts = hosts.into_iter().flatten().map(|host| self.hosts[host].attachment);
-        let of_relays = self.relays.iter().flat_map(move |relay| {
-            let nics = relay.nics.iter().map(|nic| nic.attachment);
-            let on_path: Vec<Attachment> =
-                nics.filter(|attachment| media.contains(&attachment.medium)).collect();
+    /// Returns the names of the transfers that cross the narrowest cable of the first one in the
+    /// same direction, the first one included.
+    pub fn sharing_the_narrowest(&self) -> impl Iterator<Item = &str> {
+        let narrowest = self.transfers.first().and_then(|transfer| {
+            let crossed = self.crossed(transfer);
+            let rate = |attachment| self.rate_of(attachment).bits_per_second();
+            crossed.min_by_key(|&(_, attachment)| rate(attachment)).map(|(place, _)| place)
+        });
+        let shares = move |transfer: &&TransferPlan| {
+            self.crossed(transfer).any(|(place, _)| Some(place) == narrowest)
+        };
+        self.transfers.iter().filter(shares).map(|transfer| transfer.name.as_str())
+    }
+
+    /// Returns the rate of an attachment.
+    fn rate_of(&self, attachment: Attachment) -> Rate {
+        attachment.cable.map_or_else(|| self.media[attachment.medium].rate(), |cable| cable.rate)
+    }
+
+    /// Returns the attachments that a transfer crosses: those of its two hosts, and of the relays
+    /// between its media.
+    fn crossed(&self, transfer: &TransferPlan) -> impl Iterator<Item = (Crossing, Attachment)> {
+        let medium = |host: usize| self.hosts[host].attachment.medium;
+        let (first, last) = (medium(transfer.from), medium(transfer.to));
+        let media = self.topology.path(first, last, &self.relays);
+        let hosts = [Crossing::From(transfer.from), Crossing::To(transfer.to)]
+            .into_iter()
+            .zip([transfer.from, transfer.to])
+            .map(|(place, host)| (place, self.hosts[host].attachment));
+        let of_relays = self.relays.iter().enumerate().flat_map(move |(relay, plan)| {
+            let nics = plan.nics.iter().enumerate().map(move |(nic, plan)| {
+                (Crossing::Relay { relay, nic, first, last }, plan.attachment)
+            });
+            let on_path: Vec<(Crossing, Attachment)> =
+                nics.filter(|(_, attachment)| media.contains(&attachment.medium)).collect();
             if on_path.len() > 1 { on_path } else { Vec::new() }
         });
         hosts.chain(of_relays)

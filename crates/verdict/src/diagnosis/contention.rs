@@ -7,11 +7,21 @@ use linerate_evidence::{EndEvidence, RunEvidence};
 /// before the run is contended. Below it, the effect on a rate is within the spread of equal runs.
 pub const CONTENDED_SHARE: f64 = 0.02;
 
+/// Time in which an idle CPU wakes up and starts a thread. The thread counts it as waiting,
+/// although nothing else runs there.
+const WAKE_UP_NANOS: u64 = 10_000;
+
+/// Returns the time in which other threads had the CPU.
+fn waited(end: &EndEvidence) -> Option<u64> {
+    let switches = end.thread.voluntary_switches.unwrap_or(0);
+    Some(end.thread.queue_wait_nanos?.saturating_sub(switches.saturating_mul(WAKE_UP_NANOS)))
+}
+
 /// Returns the end, the counter and the share of the worst contention of `run`, if it exceeds
 /// [`CONTENDED_SHARE`].
 #[must_use]
 pub fn contention(run: &RunEvidence) -> Option<(End, &'static str, f64)> {
-    let waits = |end: &EndEvidence| end.share_of_nanos(end.thread.queue_wait_nanos);
+    let waits = |end: &EndEvidence| end.share_of_nanos(waited(end));
     let found = [
         (End::Sender, "run_queue_wait_share", waits(&run.sender)),
         (End::Receiver, "run_queue_wait_share", waits(&run.receiver)),
@@ -47,6 +57,9 @@ mod tests {
         assert_eq!(contention(&run(end(None, None), end(None, None))), None);
         let waited = run(quiet(), end(Some(21_000_000), None));
         assert_eq!(contention(&waited), Some((End::Receiver, "run_queue_wait_share", 0.021)));
+        let mut woken = end(Some(50_000_000), None);
+        woken.thread.voluntary_switches = Some(4_000);
+        assert_eq!(contention(&run(woken, quiet())), None, "12.5 us a wake-up");
         let stolen = run(end(Some(30_000_000), Some(0.5)), quiet());
         assert_eq!(contention(&stolen), Some((End::Sender, "steal_share", 0.5)));
     }

@@ -1,6 +1,7 @@
 //! The effect of an intervention on the rate and on losses, and what a rule expects of it.
 
 use linerate_evidence::Change;
+use linerate_evidence::stats::as_f64;
 
 /// The effect of a change, against plain transfers before and after it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,12 +14,89 @@ pub struct Effect {
     pub low: f64,
     /// Upper end of the interval of `ratio`.
     pub high: f64,
-    /// Retransmitted share with the change over that of the plain transfer; `None` if the plain
-    /// transfer has no retransmissions or one of them is unknown.
-    pub loss_ratio: Option<f64>,
-    /// Was the run with the change contended? Then it could only have been faster without the other
-    /// work: `ratio` is a lower bound.
-    pub is_lower_bound: bool,
+    /// The losses with the change and without it.
+    pub losses: Option<Losses>,
+    /// Queueing delay with the change over that of the plain transfer; `None` if the plain transfer
+    /// has none.
+    pub queue_ratio: Option<f64>,
+}
+
+impl Effect {
+    /// Returns the mean of the effects of one change, of which there is at least one.
+    pub(super) fn mean(all: &[Self]) -> Self {
+        let count = as_f64(all.len() as u64);
+        let mean = |log: fn(&Self) -> f64| all.iter().map(log).sum::<f64>() / count;
+        let centre = mean(|one| one.ratio.max(f64::MIN_POSITIVE).ln());
+        let half = mean(|one| (one.high / one.ratio.max(f64::MIN_POSITIVE)).max(1.0).ln());
+        let half = half / count.sqrt();
+        let losses = all.iter().map(|one| one.losses).reduce(|one, other| {
+            let (one, other) = (one?, other?);
+            let (count, expected) = (one.count + other.count, one.expected + other.expected);
+            Some(Losses { count, expected })
+        });
+        let queues: Option<f64> = all.iter().map(|one| one.queue_ratio).sum();
+        match all {
+            [one] => *one,
+            _ => Self {
+                change: all[0].change,
+                ratio: centre.exp(),
+                low: (centre - half).exp(),
+                high: (centre + half).exp(),
+                losses: losses.flatten(),
+                queue_ratio: queues.map(|sum| sum / count),
+            },
+        }
+    }
+}
+
+/// The losses of a transfer with a change. Losses within a round trip count as one, because they
+/// are not independent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Losses {
+    /// The number of losses.
+    pub count: f64,
+    /// The number that is expected at the plain transfer's loss rate.
+    pub expected: f64,
+}
+
+/// Significance of a difference between numbers of losses.
+const SIGNIFICANCE: f64 = 0.05;
+
+impl Losses {
+    /// Returns the loss rate over the plain one.
+    #[must_use]
+    pub fn ratio(self) -> f64 {
+        self.count / self.expected
+    }
+
+    /// Is the number significantly below the expected one times `share`?
+    fn is_below(self, share: f64) -> bool {
+        at_most(self.expected * share, self.count) < SIGNIFICANCE
+    }
+
+    /// Is the number significantly above the expected one times `share`?
+    fn is_above(self, share: f64) -> bool {
+        self.count > 0.0 && 1.0 - at_most(self.expected * share, self.count - 1.0) < SIGNIFICANCE
+    }
+}
+
+/// Returns the probability that a Poisson variable of this mean is at most `count`.
+fn at_most(mean: f64, count: f64) -> f64 {
+    // Beyond, the terms would underflow; the normal approximation is good there.
+    const LARGE: f64 = 500.0;
+    if mean > LARGE {
+        let deviations = (count + 0.5 - mean) / mean.sqrt();
+        return if deviations.abs() < 1.645 { 0.5 } else { deviations.signum().max(0.0) };
+    }
+    let mut term = (-mean).exp();
+    let mut sum = term;
+    let mut k = 1.0;
+    while k <= count {
+        term *= mean / k;
+        sum += term;
+        k += 1.0;
+    }
+    sum.min(1.0)
 }
 
 /// The effect that a rule expects of a change.
@@ -34,6 +112,8 @@ pub enum Expectation {
     LossFalls(Change, f64),
     /// The share of retransmissions is at least this multiple.
     LossStays(Change, f64),
+    /// The queueing delay is at most this multiple.
+    QueueFalls(Change, f64),
 }
 
 /// The comparison of an effect with an expectation.
@@ -56,7 +136,8 @@ impl Expectation {
             | Self::Lowers(change, _)
             | Self::Keeps(change, _, _)
             | Self::LossFalls(change, _)
-            | Self::LossStays(change, _) => change,
+            | Self::LossStays(change, _)
+            | Self::QueueFalls(change, _) => change,
         }
     }
 
@@ -69,14 +150,6 @@ impl Expectation {
             _ => Outcome::Unclear,
         };
         match self {
-            // A bound that exceeds the range already refutes it.
-            Self::Keeps(_, _, most) if effect.is_lower_bound => is(false, effect.low > most),
-            Self::Lowers(..) | Self::LossFalls(..) | Self::LossStays(..)
-                if effect.is_lower_bound =>
-            {
-                Outcome::Unclear
-            }
-            Self::Raises(_, least) if effect.is_lower_bound => is(effect.low >= least, false),
             Self::Raises(_, least) => {
                 is(effect.ratio >= least && effect.low > 1.0, effect.high < least)
             }
@@ -86,15 +159,18 @@ impl Expectation {
             Self::Keeps(_, least, most) => {
                 is((least..=most).contains(&effect.ratio), effect.low > most || effect.high < least)
             }
-            Self::LossFalls(_, most) => match effect.loss_ratio {
-                // Between the two, chance decides: losses come in bursts.
-                Some(ratio) => is(ratio <= most, ratio >= (2.0 * most).max(0.5)),
-                None => Outcome::Unclear,
-            },
-            Self::LossStays(_, least) => match effect.loss_ratio {
-                Some(ratio) => is(ratio >= least, ratio <= least / 2.0),
-                None => Outcome::Unclear,
-            },
+            Self::LossFalls(_, most) => effect.losses.map_or(Outcome::Unclear, |losses| {
+                let falls = losses.ratio() <= most && losses.is_below(1.0);
+                is(falls, losses.ratio() >= (2.0 * most).max(0.5) && losses.is_above(most))
+            }),
+            // Losses by the load would vanish, so a quarter of the least share is far above them.
+            Self::LossStays(_, least) => effect.losses.map_or(Outcome::Unclear, |losses| {
+                let stays = losses.ratio() >= least && losses.is_above(least / 4.0);
+                is(stays, losses.ratio() <= least / 2.0 && losses.is_below(least))
+            }),
+            Self::QueueFalls(_, most) => effect
+                .queue_ratio
+                .map_or(Outcome::Unclear, |ratio| is(ratio <= most, ratio > (1.0 + most) / 2.0)),
         }
     }
 }
@@ -103,15 +179,14 @@ impl Expectation {
 mod tests {
     use super::*;
 
-    fn effect(ratio: f64, width: f64, loss_ratio: Option<f64>) -> Effect {
-        let change = Change::Paced;
+    fn effect(ratio: f64, width: f64) -> Effect {
         Effect {
-            change,
+            change: Change::Paced,
             ratio,
             low: ratio - width,
             high: ratio + width,
-            loss_ratio,
-            is_lower_bound: false,
+            losses: None,
+            queue_ratio: None,
         }
     }
 
@@ -125,45 +200,64 @@ mod tests {
             (1.0, 0.1, Outcome::Refuted),
             (1.1, 0.15, Outcome::Unclear),
         ] {
-            assert_eq!(raises.compare(&effect(ratio, width, None)), expected, "{ratio}");
+            assert_eq!(raises.compare(&effect(ratio, width)), expected, "{ratio}");
         }
         let lowers = Expectation::Lowers(change, 0.8);
-        assert_eq!(lowers.compare(&effect(0.5, 0.1, None)), Outcome::Confirmed);
-        assert_eq!(lowers.compare(&effect(1.0, 0.1, None)), Outcome::Refuted);
+        assert_eq!(lowers.compare(&effect(0.5, 0.1)), Outcome::Confirmed);
+        assert_eq!(lowers.compare(&effect(1.0, 0.1)), Outcome::Refuted);
         let keeps = Expectation::Keeps(change, 0.9, 1.1);
-        assert_eq!(keeps.compare(&effect(1.05, 0.2, None)), Outcome::Confirmed);
-        assert_eq!(keeps.compare(&effect(1.5, 0.2, None)), Outcome::Refuted);
+        assert_eq!(keeps.compare(&effect(1.05, 0.2)), Outcome::Confirmed);
+        assert_eq!(keeps.compare(&effect(1.5, 0.2)), Outcome::Refuted);
     }
 
     #[test]
-    fn a_contended_run_can_confirm_only_a_rise() {
-        let change = Change::Paced;
-        for (ratio, expected) in [(1.5, Outcome::Confirmed), (1.0, Outcome::Unclear)] {
-            let effect = Effect { is_lower_bound: true, ..effect(ratio, 0.1, Some(1.0)) };
-            assert_eq!(Expectation::Raises(change, 1.2).compare(&effect), expected);
-            for other in [
-                Expectation::Keeps(change, 0.9, 2.0),
-                Expectation::Lowers(change, 2.0),
-                Expectation::LossStays(change, 0.4),
-                Expectation::LossFalls(change, 2.0),
-            ] {
-                assert_eq!(other.compare(&effect), Outcome::Unclear);
-            }
-        }
+    fn a_repeated_change_has_a_narrower_interval() {
+        let losses = Some(Losses { count: 2.0, expected: 4.0 });
+        let one = Effect { low: 1.6, high: 2.5, losses, ..effect(2.0, 0.5) };
+        assert_eq!(Effect::mean(&[one]), one);
+        let mean = Effect::mean(&[one; 4]);
+        assert!((mean.ratio - 2.0).abs() < 1e-9 && (mean.high - 2.236).abs() < 1e-3, "{mean:?}");
+        assert_eq!(mean.losses, Some(Losses { count: 8.0, expected: 16.0 }));
     }
 
     #[test]
-    fn losses_are_compared_only_where_there_are_some() {
+    fn losses_are_compared_only_where_there_are_enough() {
         let falls = Expectation::LossFalls(Change::Paced, 0.2);
         let stays = Expectation::LossStays(Change::Paced, 0.4);
-        for (ratio, of_falls, of_stays) in [
-            (Some(0.0), Outcome::Confirmed, Outcome::Refuted),
-            (Some(0.3), Outcome::Unclear, Outcome::Unclear),
-            (Some(1.1), Outcome::Refuted, Outcome::Confirmed),
+        for (losses, of_falls, of_stays) in [
+            (Some((0.0, 10.0)), Outcome::Confirmed, Outcome::Refuted),
+            (Some((0.0, 2.0)), Outcome::Unclear, Outcome::Unclear),
+            (Some((3.0, 10.0)), Outcome::Unclear, Outcome::Unclear),
+            (Some((11.0, 10.0)), Outcome::Refuted, Outcome::Confirmed),
+            (Some((1.0, 1.0)), Outcome::Unclear, Outcome::Unclear),
+            (Some((900.0, 1_000.0)), Outcome::Refuted, Outcome::Confirmed),
+            (Some((5.0, 1_000.0)), Outcome::Confirmed, Outcome::Refuted),
             (None, Outcome::Unclear, Outcome::Unclear),
         ] {
-            let effect = effect(1.0, 0.1, ratio);
-            assert_eq!((falls.compare(&effect), stays.compare(&effect)), (of_falls, of_stays));
+            let counted = losses.map(|(count, expected)| Losses { count, expected });
+            let effect = Effect { losses: counted, ..effect(1.0, 0.1) };
+            let outcomes = (falls.compare(&effect), stays.compare(&effect));
+            assert_eq!(outcomes, (of_falls, of_stays), "{losses:?}");
         }
+    }
+
+    #[test]
+    fn a_queue_that_empties_was_that_of_the_load() {
+        let falls = Expectation::QueueFalls(Change::Paced, 0.5);
+        for (queue_ratio, expected) in [
+            (Some(0.1), Outcome::Confirmed),
+            (Some(0.6), Outcome::Unclear),
+            (Some(1.0), Outcome::Refuted),
+            (None, Outcome::Unclear),
+        ] {
+            assert_eq!(falls.compare(&Effect { queue_ratio, ..effect(0.9, 0.1) }), expected);
+        }
+    }
+
+    #[test]
+    fn the_distribution_of_losses_is_that_of_poisson() {
+        assert!((at_most(1.0, 0.0) - (-1.0_f64).exp()).abs() < 1e-12);
+        assert!((at_most(4.0, 4.0) - 0.628_837).abs() < 1e-6);
+        assert!(at_most(1_000.0, 900.0) < SIGNIFICANCE && at_most(1_000.0, 990.0) > SIGNIFICANCE);
     }
 }

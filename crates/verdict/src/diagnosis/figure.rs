@@ -40,6 +40,10 @@ pub enum Figure {
     NetworkHolds,
     /// Retransmitted segments among the data segments.
     Retransmitted,
+    /// Losses since the connection was opened.
+    Losses,
+    /// Segments acknowledged per second.
+    AcknowledgedSegments,
     /// Expirations of the retransmission timer.
     Timeouts,
     /// Mean round trip over the shortest one.
@@ -58,7 +62,7 @@ pub enum Figure {
 
 impl Figure {
     /// All figures, in the order of a table.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::SenderCpu,
         Self::ReceiverCpu,
         Self::WriterAway,
@@ -69,6 +73,8 @@ impl Figure {
         Self::CongestionWindowFull,
         Self::NetworkHolds,
         Self::Retransmitted,
+        Self::Losses,
+        Self::AcknowledgedSegments,
         Self::Timeouts,
         Self::RoundTripRatio,
         Self::WindowGrowth,
@@ -91,6 +97,8 @@ impl Figure {
             Self::CongestionWindowFull => "congestion_window_full_share",
             Self::NetworkHolds => "network_holds_share",
             Self::Retransmitted => "retransmitted_share",
+            Self::Losses => "losses",
+            Self::AcknowledgedSegments => "acknowledged_segments_per_second",
             Self::Timeouts => "retransmission_timeouts",
             Self::RoundTripRatio => "round_trip_over_shortest",
             Self::WindowGrowth => "congestion_window_growth",
@@ -139,6 +147,13 @@ impl Figure {
                 let sent = as_f64(connection.data_segments_sent?);
                 let repeated = as_f64(connection.retransmitted_segments?);
                 Some(if sent > 0.0 { repeated / sent } else { 0.0 })
+            }
+            Self::Losses => {
+                connection.loss_events.or(connection.whole_retransmitted_segments).map(as_f64)
+            }
+            Self::AcknowledgedSegments => {
+                let segment = as_f64(connection.segment_bytes?.max(1));
+                Some(as_f64(connection.acknowledged_bytes?) / segment / sender.seconds?)
             }
             Self::Timeouts => connection.retransmission_timeouts.map(as_f64),
             Self::RoundTripRatio => {

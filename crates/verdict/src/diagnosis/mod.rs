@@ -18,9 +18,9 @@ mod tests;
 mod verdict;
 
 pub use contention::{CONTENDED_SHARE, contention};
-pub use effect::{Effect, Expectation, Outcome};
+pub use effect::{Effect, Expectation, Losses, Outcome};
 pub use figure::{End, Figure};
 pub use limit::Limit;
-pub use rules::{Bound, Condition, Rule};
+pub use rules::{Bound, Condition, Proof, Rule};
 pub use session::{Diagnosis, NextRun};
 pub use verdict::{EvidenceLine, InterventionLine, Verdict};

@@ -15,8 +15,19 @@ pub struct Rule {
     pub conditions: &'static [Condition],
     /// Groups of expectations. The first one of a group whose change is possible decides it.
     pub expectations: &'static [&'static [Expectation]],
-    /// Is the limit proved by its conditions alone? Otherwise an expectation must be confirmed.
-    pub is_proved_by_counters: bool,
+    /// The evidence that proves the limit.
+    pub proof: Proof,
+}
+
+/// The evidence that proves the limit of a rule. A refuted expectation always refutes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// The conditions alone.
+    Counters,
+    /// The first group of expectations, confirmed.
+    First,
+    /// All expectations, confirmed.
+    All,
 }
 
 /// A threshold of a figure.
@@ -87,6 +98,8 @@ const BEHIND: &str = "data waits for the reader, not for the network";
 const LOSSY: &str = "one loss in 2,000 halves the window of a long path more than once a second";
 const LOSSLESS: &str = "fewer losses than one in 10,000 do not explain a small window";
 const NO_QUEUE: &str = "a full queue at least doubles the round trip; jitter stays below a half";
+const NOT_THERE: &str = "the receiver does not drop them";
+const REPEATED: &str = "a queue that is too short overflows again and again";
 const QUEUE: &str = "packets wait in a queue on the path";
 
 /// All rules.
@@ -101,7 +114,7 @@ pub const RULES: &[Rule] = &[
             Expectation::Raises(Change::WriterWithoutPauses, 1.15),
             Expectation::Raises(Change::LargerWrites, 1.15),
         ]],
-        is_proved_by_counters: false,
+        proof: Proof::First,
     },
     Rule {
         limit: Limit::SendBuffer,
@@ -118,7 +131,7 @@ pub const RULES: &[Rule] = &[
             ],
             &[Expectation::Keeps(Change::Discard, 0.7, 1.15)],
         ],
-        is_proved_by_counters: false,
+        proof: Proof::First,
     },
     // The Nagle algorithm holds back a last partial segment. Meanwhile neither Linux nor linerate
     // counts a full send buffer in its busy times. This rule relies on the response to a larger
@@ -136,7 +149,7 @@ pub const RULES: &[Rule] = &[
             &[Expectation::Raises(Change::SendBufferDoubled, 1.4)],
             &[Expectation::Keeps(Change::Discard, 0.7, 1.15)],
         ],
-        is_proved_by_counters: false,
+        proof: Proof::First,
     },
     Rule {
         limit: Limit::ReceiveBuffer,
@@ -149,7 +162,7 @@ pub const RULES: &[Rule] = &[
             Expectation::Raises(Change::ReceiveBufferDoubled, 1.2),
             Expectation::Lowers(Change::ReceiveBufferHalved, 0.75),
         ]],
-        is_proved_by_counters: false,
+        proof: Proof::First,
     },
     Rule {
         limit: Limit::RouteWindow,
@@ -159,10 +172,13 @@ pub const RULES: &[Rule] = &[
             at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
         ],
         expectations: &[
-            &[Expectation::Keeps(Change::ReceiveBufferDoubled, 0.85, 1.1)],
+            &[
+                Expectation::Keeps(Change::ReceiveBufferDoubled, 0.85, 1.1),
+                Expectation::Keeps(Change::ReceiveBufferHalved, 0.85, 1.1),
+            ],
             &[Expectation::Raises(Change::TwoConnections, 1.3)],
         ],
-        is_proved_by_counters: false,
+        proof: Proof::All,
     },
     Rule {
         limit: Limit::Reader,
@@ -171,7 +187,7 @@ pub const RULES: &[Rule] = &[
             at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
         ],
         expectations: &[&[Expectation::Raises(Change::Discard, 1.2)]],
-        is_proved_by_counters: false,
+        proof: Proof::First,
     },
     Rule {
         limit: Limit::SenderCpu,
@@ -181,9 +197,10 @@ pub const RULES: &[Rule] = &[
         ],
         expectations: &[&[
             Expectation::Raises(Change::SenderCpuFaster, 1.1),
+            Expectation::Raises(Change::LargerWrites, 1.1),
             Expectation::Keeps(Change::Discard, 0.85, 1.1),
         ]],
-        is_proved_by_counters: false,
+        proof: Proof::First,
     },
     Rule {
         limit: Limit::ReceiverCpu,
@@ -192,7 +209,7 @@ pub const RULES: &[Rule] = &[
             Expectation::Raises(Change::ReceiverCpuFaster, 1.1),
             Expectation::Raises(Change::Discard, 1.1),
         ]],
-        is_proved_by_counters: false,
+        proof: Proof::First,
     },
     Rule {
         limit: Limit::LinkRate,
@@ -203,8 +220,9 @@ pub const RULES: &[Rule] = &[
             "acknowledgements and timers leave a few per cent of a link unused",
         )],
         expectations: &[&[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)]],
-        is_proved_by_counters: true,
+        proof: Proof::Counters,
     },
+    // A queue of the path is never empty for long, and empties once the sender is slower.
     Rule {
         limit: Limit::LinkRate,
         conditions: &[
@@ -215,10 +233,11 @@ pub const RULES: &[Rule] = &[
             at_most(Figure::WindowFull, 0.3, 0.6, "the receiver's window does not hold the sender"),
         ],
         expectations: &[
+            &[Expectation::QueueFalls(Change::Paced, 0.5)],
+            &[Expectation::Keeps(Change::Paced, 0.82, 1.02)],
             &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
-            &[Expectation::Keeps(Change::Paced, 0.82, 1.0)],
         ],
-        is_proved_by_counters: false,
+        proof: Proof::First,
     },
     Rule {
         limit: Limit::LinkRate,
@@ -227,41 +246,44 @@ pub const RULES: &[Rule] = &[
             at_least(Figure::Retransmitted, 0.0001, 0.0005, "a link that polices drops the excess"),
             at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
             at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
-            at_most(Figure::ReceiveDrops, 0.2, 0.5, "the receiver does not drop them"),
+            at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
         ],
         expectations: &[
-            &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
-            &[Expectation::Keeps(Change::Paced, 0.82, 1.0)],
             &[Expectation::LossFalls(Change::Paced, 0.2)],
+            &[Expectation::Keeps(Change::Paced, 0.82, 1.02)],
+            &[Expectation::Keeps(Change::TwoConnections, 0.9, 1.1)],
         ],
-        is_proved_by_counters: false,
+        proof: Proof::First,
     },
+    // At 90 % of the rate that the path has delivered, only bursts were too large for its queue.
     Rule {
         limit: Limit::QueueDrop,
         conditions: &[
             at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
-            at_least(Figure::Retransmitted, 0.0001, 0.0005, LOSSY),
-            at_most(Figure::ReceiveDrops, 0.2, 0.5, "the receiver does not drop them"),
+            at_least(Figure::Losses, 0.0, 2.0, REPEATED),
+            at_most(Figure::RoundTripRatio, 1.5, 2.0, NO_QUEUE),
+            at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
         ],
         expectations: &[
             &[Expectation::LossFalls(Change::Paced, 0.2)],
-            &[Expectation::Raises(Change::TwoConnections, 1.1)],
+            &[Expectation::Raises(Change::Paced, 1.1)],
         ],
-        is_proved_by_counters: false,
+        proof: Proof::All,
     },
+    // Not even a policer drops at half of the rate.
     Rule {
         limit: Limit::RandomLoss,
         conditions: &[
             at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
             at_least(Figure::Retransmitted, 0.0001, 0.0005, LOSSY),
             at_most(Figure::RoundTripRatio, 1.5, 2.0, NO_QUEUE),
-            at_most(Figure::ReceiveDrops, 0.2, 0.5, "the receiver does not drop them"),
+            at_most(Figure::ReceiveDrops, 0.2, 0.5, NOT_THERE),
         ],
         expectations: &[
+            &[Expectation::LossStays(Change::PacedAtHalf, 0.4)],
             &[Expectation::LossStays(Change::Paced, 0.4)],
-            &[Expectation::Raises(Change::TwoConnections, 1.3)],
         ],
-        is_proved_by_counters: false,
+        proof: Proof::All,
     },
     Rule {
         limit: Limit::ReceiveDrop,
@@ -269,23 +291,23 @@ pub const RULES: &[Rule] = &[
             at_least(Figure::Retransmitted, 0.0001, 0.0005, LOSSY),
             at_least(Figure::ReceiveDrops, 0.5, 0.8, "the receiver counts what is missing"),
         ],
-        expectations: &[&[Expectation::LossFalls(Change::Paced, 0.5)]],
-        is_proved_by_counters: true,
+        expectations: &[&[Expectation::LossFalls(Change::PacedAtHalf, 0.5)]],
+        proof: Proof::Counters,
     },
     Rule {
         limit: Limit::PathMtu,
         conditions: &[
             at_least(Figure::Timeouts, 0.0, 1.0, "a lost full segment times out"),
-            at_least(Figure::Retransmitted, 0.05, 0.2, "every full segment is lost"),
+            at_most(Figure::AcknowledgedSegments, 1.0, 10.0, "every full segment is lost"),
         ],
         expectations: &[&[Expectation::Raises(Change::SmallerPackets, 3.0)]],
-        is_proved_by_counters: false,
+        proof: Proof::First,
     },
     Rule {
         limit: Limit::CongestionWindow,
         conditions: &[
             at_least(Figure::CongestionWindowFull, 0.3, 0.6, MAJORITY),
-            at_most(Figure::Retransmitted, 0.0001, 0.0005, LOSSLESS),
+            at_most(Figure::Losses, 0.0, 1.0, "a loss explains a small window"),
             at_most(Figure::RoundTripRatio, 1.3, 1.6, NO_QUEUE),
             at_most(Figure::WindowGrowth, 1.15, 1.4, "a window at its limit does not grow"),
             at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
@@ -294,7 +316,7 @@ pub const RULES: &[Rule] = &[
             &[Expectation::Raises(Change::TwoConnections, 1.5)],
             &[Expectation::Keeps(Change::SendBufferDoubled, 0.85, 1.15)],
         ],
-        is_proved_by_counters: false,
+        proof: Proof::First,
     },
     Rule {
         limit: Limit::RoundTrip,
@@ -306,6 +328,6 @@ pub const RULES: &[Rule] = &[
             at_most(Figure::RoundTrips, 20.0, 40.0, "slow start takes this many round trips"),
         ],
         expectations: &[&[Expectation::Raises(Change::TwoConnections, 1.4)]],
-        is_proved_by_counters: true,
+        proof: Proof::Counters,
     },
 ];

@@ -1,19 +1,22 @@
 //! The course of a diagnosis: which run comes next, and what follows from all of them.
 
 use super::contention::{CONTENDED_SHARE, contention};
-use super::effect::{Effect, Outcome};
+use super::effect::{Effect, Expectation, Losses, Outcome};
 use super::figure::Figure;
 use super::limit::Limit;
-use super::rules::{RULES, Rule};
+use super::rules::{Proof, RULES, Rule};
 use super::verdict::{EvidenceLine, InterventionLine, Verdict};
+use linerate_evidence::stats::as_f64;
 use linerate_evidence::{Change, RunEvidence};
 
 /// Maximum number of attempts to get an uncontended first run.
 const FIRST_ATTEMPTS: usize = 3;
 /// Maximum number of contended runs in a diagnosis.
 const MAX_CONTENDED: usize = 5;
-/// Maximum number of changes that are tried.
-const MAX_CHANGES: usize = 5;
+/// Maximum number of transfers with a change.
+const MAX_CHANGES: usize = 8;
+/// Maximum number of transfers with one change.
+const MAX_REPEATS: usize = 3;
 /// Minimum score of a rule whose interventions are tried.
 const MIN_TRIED_SCORE: f64 = 0.05;
 /// Minimum confidence in a limit that is named.
@@ -46,9 +49,9 @@ pub struct Diagnosis {
     first: Option<RunEvidence>,
     /// Further uncontended plain transfers, with their place among the runs.
     plain: Vec<(usize, RunEvidence)>,
-    /// Transfers with a change, with their place. If both attempts were contended, the second.
+    /// Transfers with a change, with their place.
     changed: Vec<(usize, Change, RunEvidence)>,
-    /// Changes that the path cannot make.
+    /// Changes of unknown effect: the path cannot make them, or two attempts were contended.
     given_up: Vec<Change>,
     contended: Vec<RunEvidence>,
     /// Was the previous run contended?
@@ -62,6 +65,7 @@ struct Judged {
     rule: &'static Rule,
     score: f64,
     confirmed: usize,
+    is_first_confirmed: bool,
     refuted: usize,
     expected: usize,
 }
@@ -106,12 +110,10 @@ impl Diagnosis {
         };
         self.runs += 1;
         if contention(&evidence).is_some() {
-            match (asked, self.is_repeat) {
-                (NextRun::Changed(change), true) => {
-                    // The second attempt counts as a lower bound.
-                    self.changed.push((self.runs, change, evidence));
-                }
-                _ => self.contended.push(evidence),
+            self.contended.push(evidence);
+            match asked {
+                NextRun::Changed(change) if self.is_repeat => self.given_up.push(change),
+                _ => {}
             }
             self.is_repeat = !self.is_repeat;
             return;
@@ -124,27 +126,44 @@ impl Diagnosis {
         }
     }
 
+    /// Returns whether losses are to be compared, for which transfers must not be short.
+    #[must_use]
+    pub fn is_lossy(&self) -> bool {
+        let lost = |run: &RunEvidence| Figure::Losses.of(run);
+        self.first.as_ref().and_then(lost).is_some_and(|lost| lost > 0.0)
+    }
+
     /// Ends the diagnosis: no further run is possible within the budget.
     pub const fn end(&mut self) {
         self.is_out_of_time = true;
     }
 
-    /// Returns the next change to try: those of the best rules come first.
+    /// Returns the next change to try: those of the best rules come first. If all have been tried
+    /// and no limit is named, returns one whose effect is unclear.
     fn wanted(&self) -> Option<Change> {
         if self.changed.len() >= MAX_CHANGES {
             return None;
         }
         let mut judged = self.judged();
         judged.sort_by(|one, other| other.score.total_cmp(&one.score));
-        let is_tried = |change: Change| self.changed.iter().any(|(_, tried, _)| *tried == change);
-        judged.iter().filter(|judged| judged.refuted == 0).find_map(|judged| {
-            judged.rule.expectations.iter().find_map(|group| {
-                let first = group
-                    .iter()
-                    .map(|expectation| expectation.change())
-                    .find(|change| !self.given_up.contains(change))?;
-                (!is_tried(first)).then_some(first)
+        let tried =
+            |change: Change| self.changed.iter().filter(|(_, one, _)| *one == change).count();
+        let effects = self.effects();
+        let find = |is_wanted: &dyn Fn(Expectation) -> bool| {
+            judged.iter().filter(|judged| judged.refuted == 0).find_map(|judged| {
+                judged.rule.expectations.iter().find_map(|group| {
+                    let possible = group.iter().find(|one| !self.given_up.contains(&one.change()));
+                    possible.copied().filter(|&one| is_wanted(one)).map(Expectation::change)
+                })
             })
+        };
+        let is_unclear = |one: Expectation| {
+            let effect = effects.iter().find(|effect| effect.change == one.change());
+            effect.is_none_or(|effect| one.compare(effect) == Outcome::Unclear)
+        };
+        find(&|one| tried(one.change()) == 0).or_else(|| {
+            (self.verdict().limit == Limit::NotIdentified)
+                .then(|| find(&|one| tried(one.change()) < MAX_REPEATS && is_unclear(one)))?
         })
     }
 
@@ -171,7 +190,15 @@ impl Diagnosis {
         let outcomes: Vec<Outcome> = outcomes.collect();
         let count = |wanted| outcomes.iter().filter(|&&outcome| outcome == wanted).count();
         let (confirmed, refuted) = (count(Outcome::Confirmed), count(Outcome::Refuted));
-        Judged { rule, score, confirmed, refuted, expected: outcomes.len() }
+        let is_first_confirmed = outcomes.first() == Some(&Outcome::Confirmed);
+        // Counters prove a limit also where no intervention is possible.
+        let is_possible =
+            |group: &[Expectation]| group.iter().any(|one| !self.given_up.contains(&one.change()));
+        let expected = match rule.proof {
+            Proof::Counters => rule.expectations.iter().filter(|group| is_possible(group)).count(),
+            Proof::First | Proof::All => outcomes.len(),
+        };
+        Judged { rule, score, confirmed, is_first_confirmed, refuted, expected }
     }
 
     /// Returns the effects of all changes, against the plain transfers around them.
@@ -185,7 +212,6 @@ impl Diagnosis {
                 around.into_iter().flatten().map(|(_, run)| run).collect();
             let plain = mean(around.iter().map(|run| run.bytes_per_second))?;
             let ratio = (run.bytes_per_second / plain).min(MAX_RATIO);
-            let is_lower_bound = contention(run).is_some();
             if plain <= 0.0 {
                 // Nothing was carried without the change.
                 let ratio = if run.bytes_per_second > 0.0 { MAX_RATIO } else { 1.0 };
@@ -194,18 +220,63 @@ impl Diagnosis {
                     ratio,
                     low: ratio,
                     high: ratio,
-                    loss_ratio: None,
-                    is_lower_bound,
+                    losses: None,
+                    queue_ratio: None,
                 });
             }
-            let losses = mean(around.iter().filter_map(|run| Figure::Retransmitted.of(run)));
-            let loss_ratio = losses
-                .filter(|&losses| losses > 0.0)
-                .and_then(|losses| Some(Figure::Retransmitted.of(run)? / losses));
             let (low, high) = (ratio / (1.0 + width), ratio * (1.0 + width));
-            Some(Effect { change: *change, ratio, low, high, loss_ratio, is_lower_bound })
+            Some(Effect {
+                change: *change,
+                ratio,
+                low,
+                high,
+                losses: self.losses(run),
+                queue_ratio: self.queue_ratio(run, &around),
+            })
         };
-        self.changed.iter().filter_map(effect).collect()
+        let mut effects: Vec<Vec<Effect>> = Vec::new();
+        for one in self.changed.iter().filter_map(effect) {
+            match effects.iter_mut().find(|same| same[0].change == one.change) {
+                Some(same) => same.push(one),
+                None => effects.push(vec![one]),
+            }
+        }
+        effects.iter().map(|same| Effect::mean(same)).collect()
+    }
+
+    /// Returns all plain transfers.
+    fn all_plain(&self) -> impl Iterator<Item = &RunEvidence> {
+        self.first.iter().chain(self.plain.iter().map(|(_, run)| run))
+    }
+
+    /// Compares the losses of `run` with those of all plain transfers together. A transfer counts
+    /// from its beginning: a short one has few losses.
+    fn losses(&self, run: &RunEvidence) -> Option<Losses> {
+        let of = |run: &RunEvidence| {
+            let connection = &run.sender.connection;
+            let lost = connection.loss_events.or(connection.whole_retransmitted_segments)?;
+            Some((as_f64(lost), as_f64(connection.whole_data_segments?)))
+        };
+        let (count, sent) = of(run)?;
+        let plain = self.all_plain().filter_map(of);
+        let (lost, all) =
+            plain.fold((0.0, 0.0), |(lost, all), (one, sent)| (lost + one, all + sent));
+        (lost > 0.0 && sent > 0.0 && all > 0.0)
+            .then(|| Losses { count, expected: lost / all * sent })
+    }
+
+    /// Compares the queueing delay of `run` with that of the plain transfers `around` it. Without a
+    /// queue, a round trip takes as long as the shortest one of all transfers.
+    fn queue_ratio(&self, run: &RunEvidence, around: &[&RunEvidence]) -> Option<f64> {
+        let all = self.all_plain().chain(self.changed.iter().map(|(.., run)| run));
+        let shortest = all
+            .filter_map(|run| run.sender.connection.shortest_round_trip_micros)
+            .min()
+            .map(as_f64)?;
+        let delay =
+            |run: &RunEvidence| Some(run.sender.connection.round_trip_micros?.mean - shortest);
+        let plain = mean(around.iter().filter_map(|run| delay(run)))?;
+        (plain > 0.0).then_some((delay(run)? / plain).max(0.0))
     }
 
     /// Returns the relative half-width of an interval, from the spread of the plain transfers.
@@ -300,7 +371,8 @@ impl Diagnosis {
             change: effect.change,
             effect: effect.ratio,
             interval: [effect.low, effect.high],
-            loss_effect: effect.loss_ratio,
+            loss_effect: effect.losses.map(Losses::ratio),
+            queue_effect: effect.queue_ratio,
         };
         self.effects().into_iter().map(line).collect()
     }
@@ -309,7 +381,11 @@ impl Diagnosis {
 impl Judged {
     /// Returns the confidence in the limit of this rule; `None` if it is refuted or unproved.
     fn confidence(&self) -> Option<f64> {
-        let is_proved = self.confirmed > 0 || self.rule.is_proved_by_counters;
+        let is_proved = match self.rule.proof {
+            Proof::Counters => true,
+            Proof::First => self.is_first_confirmed,
+            Proof::All => self.confirmed == self.expected,
+        };
         if self.refuted > 0 || !is_proved {
             return None;
         }

@@ -57,6 +57,11 @@ impl Figures {
         let connection = ConnectionEvidence {
             data_segments_sent: Some(100_000),
             retransmitted_segments: Some(self.lost),
+            whole_data_segments: Some(200_000),
+            whole_retransmitted_segments: Some(2 * self.lost),
+            // A rate of 1 MB/s in segments of 1,000 bytes.
+            acknowledged_bytes: Some(self.rate as u64),
+            segment_bytes: Some(1_000),
             retransmission_timeouts: Some(self.timeouts),
             peer_window: distribution(100_000.0),
             round_trip_micros: distribution(round_trip),
@@ -108,7 +113,16 @@ fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change
                 let known = effects.iter().find(|(one, ..)| *one == change);
                 let (ratio, lost) =
                     known.map_or((1.0, plain.lost), |&(_, ratio, lost)| (ratio, lost));
-                Some(Figures { rate: plain.rate * ratio, lost, ..plain }.run())
+                // A sender below the rate of the path leaves no queue.
+                let is_slower = change == Change::Paced && ratio < 1.0;
+                let changed = Figures { rate: plain.rate * ratio, lost, ..plain };
+                let changed = if is_slower {
+                    let round_trips = plain.round_trips * plain.round_trip_ratio;
+                    Figures { round_trip_ratio: 1.0, round_trips, ..changed }
+                } else {
+                    changed
+                };
+                Some(changed.run())
             }
         };
         diagnosis.add(next, evidence);
@@ -119,8 +133,8 @@ fn diagnose(plain: Figures, effects: &[(Change, f64, u64)], impossible: &[Change
 #[test]
 fn each_limit_is_named_from_its_numbers() {
     use Change::{
-        Discard, LargerWrites, Paced, ReceiveBufferDoubled, ReceiverCpuFaster, SendBufferDoubled,
-        SenderCpuFaster, SmallerPackets, TwoConnections, WriterWithoutPauses,
+        Discard, LargerWrites, Paced, PacedAtHalf, ReceiveBufferDoubled, ReceiverCpuFaster,
+        SendBufferDoubled, SenderCpuFaster, SmallerPackets, TwoConnections, WriterWithoutPauses,
     };
     let lossy = Figures { states: CONGESTION, lost: 500, ..PLAIN };
     for (limit, plain, effects) in [
@@ -146,9 +160,9 @@ fn each_limit_is_named_from_its_numbers() {
             vec![(Paced, 0.9, 0)],
         ),
         (Limit::LinkRate, lossy, vec![(Paced, 0.9, 5)]),
-        (Limit::QueueDrop, lossy, vec![(Paced, 0.9, 0), (TwoConnections, 1.3, 900)]),
-        (Limit::RandomLoss, lossy, vec![(Paced, 0.8, 480), (TwoConnections, 1.9, 500)]),
-        (Limit::ReceiveDrop, Figures { dropped: 490, ..lossy }, vec![(Paced, 0.9, 0)]),
+        (Limit::QueueDrop, lossy, vec![(Paced, 1.3, 0), (TwoConnections, 1.3, 900)]),
+        (Limit::RandomLoss, lossy, vec![(Paced, 1.1, 480), (PacedAtHalf, 0.5, 500)]),
+        (Limit::ReceiveDrop, Figures { dropped: 490, ..lossy }, vec![(PacedAtHalf, 0.5, 0)]),
         (
             Limit::PathMtu,
             Figures { rate: 0.0, lost: 50_000, timeouts: 3, ..PLAIN },
@@ -258,6 +272,42 @@ fn a_contended_run_is_repeated_and_concludes_nothing() {
         diagnosis.add(next, Some(Figures { rate, ..idle }.run()));
     }
     assert_eq!(diagnosis.verdict().limit, Limit::SendBuffer);
+}
+
+#[test]
+fn a_change_that_is_contended_twice_concludes_nothing() {
+    let plain = Figures { states: BUFFER, ..PLAIN };
+    let mut diagnosis = Diagnosis::new();
+    let mut attempts = 0;
+    while let Some(next) = diagnosis.next_run() {
+        let run = match next {
+            // Twice the rate, although the threads waited.
+            NextRun::Changed(Change::SendBufferDoubled) => {
+                attempts += 1;
+                Figures { rate: 2e6, waited: 0.5, ..plain }
+            }
+            _ => plain,
+        };
+        diagnosis.add(next, Some(run.run()));
+    }
+    let verdict = diagnosis.verdict();
+    assert_eq!((verdict.limit, attempts), (Limit::NotIdentified, 2), "{verdict:#?}");
+    assert!(verdict.interventions.iter().all(|line| line.change != Change::SendBufferDoubled));
+}
+
+#[test]
+fn losses_at_a_policed_peak_are_not_random() {
+    // A burst passes a policer at more than its rate, so its losses stay at 90 % of the peak.
+    let lossy = Figures { states: CONGESTION, lost: 500, ..PLAIN };
+    let effects = [(Change::Paced, 1.1, 450), (Change::PacedAtHalf, 0.5, 3)];
+    assert_eq!(diagnose(lossy, &effects, &[]).limit, Limit::NotIdentified);
+}
+
+#[test]
+fn one_overflow_of_a_queue_does_not_name_it() {
+    let once = Figures { states: CONGESTION, lost: 0, ..PLAIN };
+    let effects = [(Change::Paced, 1.3, 0), (Change::TwoConnections, 1.2, 0)];
+    assert_ne!(diagnose(once, &effects, &[]).limit, Limit::QueueDrop);
 }
 
 #[test]

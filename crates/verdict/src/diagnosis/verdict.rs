@@ -51,4 +51,7 @@ pub struct InterventionLine {
     /// Retransmitted share with the change over the plain one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_effect: Option<f64>,
+    /// Queueing delay with the change over the plain one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_effect: Option<f64>,
 }

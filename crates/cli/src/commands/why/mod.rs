@@ -1,9 +1,10 @@
 //! `linerate why`: what limits a path, its evidence, and one piece of advice.
 
+mod prometheus;
 mod text;
 
 use crate::amounts::{short_time, size, small_size, some_time};
-use crate::output::{Failure, can_be_written, cannot_write, print, write_file};
+use crate::output::{Failure, can_be_written, cannot_write, print, print_if_read, write_file};
 use clap::Args;
 use linerate_ends::{Interrupt, Peer};
 use linerate_evidence::RunEvidence;
@@ -19,15 +20,19 @@ use std::time::Instant;
 const EXAMPLES: &str = "\
 Examples:
   linerate why 192.0.2.7                         to a `linerate sink` there, port 1988
+  linerate why 192.0.2.7:5201                    to an iperf3 server: no evidence of its end
   linerate why 192.0.2.7 --json why.json         the verdict with all figures
   linerate why 192.0.2.7 --seconds 40            longer runs, and narrower intervals
   linerate why 192.0.2.7 --send-buffer 64KiB     as the application sets SO_SNDBUF
   linerate why 192.0.2.7 --write-size 4KiB --write-pause 1ms
                                                  as the application writes
+  linerate why 192.0.2.7 --watch --prometheus why.prom
+                                                 again and again, for a dashboard
   linerate why --on sim:sun-3-60-to-3-60         a simulated network, from exact counters
 
 A plain transfer gives hypotheses. Each further run changes one thing (a buffer doubled or halved, \
-larger writes, no copy at the reader, pacing at 90 %, smaller segments, one more connection) \
+larger writes, no copy at the reader, pacing at 90 % of the peak or at half of the rate, smaller \
+segments, one more connection) \
 and confirms or refutes one. The result is one of: send-buffer, receive-buffer, writer, reader, \
 sender-cpu, receiver-cpu, link-rate, queue-drop, random-loss, receive-drop, route-window, \
 path-mtu, congestion-window, round-trip, contended (other work held the threads, so nothing is \
@@ -39,6 +44,8 @@ const SEED: u64 = 1988;
 const FIRST_SHARE: f64 = 0.2;
 /// Share of the time that each further transfer takes.
 const FURTHER_SHARE: f64 = 0.07;
+/// Share of the time that each further transfer takes if losses are to be compared.
+const LOSSY_SHARE: f64 = 0.11;
 /// Minimum duration of a further transfer in round trips, so that its second half is without slow
 /// start.
 const ROUND_TRIPS: f64 = 24.0;
@@ -51,7 +58,7 @@ const MAX_SECONDS: u64 = 600;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WhyArgs {
-    /// The machine at the other end of the path, which runs `linerate sink`
+    /// The machine at the other end of the path, which runs `linerate sink` or `iperf3 -s`
     #[arg(value_name = "HOST[:PORT]", required_unless_present = "on", conflicts_with = "on")]
     peer: Option<Peer>,
 
@@ -70,6 +77,14 @@ pub(crate) struct WhyArgs {
     /// Write the verdict to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+
+    /// Repeat the diagnosis until Ctrl-C, and print one line for each
+    #[arg(long)]
+    watch: bool,
+
+    /// Write the latest verdict to this file in the text format of Prometheus
+    #[arg(long, value_name = "FILE", requires = "watch")]
+    prometheus: Option<PathBuf>,
 
     /// The sender's socket buffer [default: automatic tuning]
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -112,19 +127,41 @@ fn total_time(text: &str) -> Result<Duration, String> {
 
 /// Diagnoses the path, and prints the verdict.
 pub(crate) fn run(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    can_be_written(args.json.as_deref(), cannot_write)?;
-    let record = match (&args.on, &args.peer) {
-        (Some(name), _) => {
-            diagnose(&mut SimPath::new(name, &args.set, SEED)?, args.seconds, interrupt)?
-        }
-        (None, Some(peer)) => {
-            let mut path = KernelPath::to(peer, &application(args))?;
-            diagnose(&mut path, args.seconds, interrupt)?
-        }
-        (None, None) => return Err(Failure::input("neither HOST nor --on is given")),
-    };
+    let files = [args.json.as_deref(), args.prometheus.as_deref()];
+    can_be_written(files.into_iter().flatten(), cannot_write)?;
+    if args.watch {
+        return watch(args, interrupt);
+    }
+    let record = diagnose(&mut *path(args)?, args.seconds, interrupt)?;
     print(&text::report(&record.path, &record.verdict))?;
     write_json(args.json.as_deref(), &record)
+}
+
+/// Repeats the diagnosis until it is interrupted. Each one connects again, so that a restarted sink
+/// is found.
+fn watch(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    while !interrupt.is_raised() {
+        let record = match diagnose(&mut *path(args)?, args.seconds, interrupt) {
+            Err(_) if interrupt.is_raised() => return Ok(()),
+            record => record?,
+        };
+        if !print_if_read(&text::headline(&record.verdict))? {
+            return Ok(());
+        }
+        write_json(args.json.as_deref(), &record)?;
+        let text = || prometheus::text(&record.path, &record.verdict);
+        write_file(args.prometheus.as_deref(), text, cannot_write)?;
+    }
+    Ok(())
+}
+
+/// Returns the path to diagnose.
+fn path(args: &WhyArgs) -> Result<Box<dyn DiagnosedPath>, Failure> {
+    Ok(match (&args.on, &args.peer) {
+        (Some(name), _) => Box::new(SimPath::new(name, &args.set, SEED)?),
+        (None, Some(peer)) => Box::new(KernelPath::to(peer, &application(args))?),
+        (None, None) => return Err(Failure::input("neither HOST nor --on is given")),
+    })
 }
 
 /// Returns the application that the options describe.
@@ -160,7 +197,8 @@ fn diagnose(
     while let Some(next) = diagnosis.next_run() {
         let round_trip = runs.first().and_then(|run| run.sender.connection.round_trip_micros);
         let round_trip = round_trip.map_or(0.0, |micros| micros.mean / 1e6);
-        let further = (ROUND_TRIPS * round_trip).clamp(FURTHER_SHARE * total, FIRST_SHARE * total);
+        let share = if diagnosis.is_lossy() { LOSSY_SHARE } else { FURTHER_SHARE };
+        let further = (ROUND_TRIPS * round_trip).clamp(share * total, FIRST_SHARE * total);
         let (change, time) = match next {
             NextRun::First => (None, FIRST_SHARE * total),
             NextRun::Plain => (None, further),

@@ -22,10 +22,10 @@ pub(super) fn progress(change: Option<Change>, run: Option<&RunEvidence>) -> Str
     }
 }
 
-/// Returns the report: the verdict first, then its evidence, then the advice.
-pub(super) fn report(path: &str, verdict: &Verdict) -> String {
+/// Returns the line of the verdict.
+pub(super) fn headline(verdict: &Verdict) -> String {
     let rate = rate(verdict.bytes_per_second);
-    let mut text = match verdict.limit {
+    match verdict.limit {
         Limit::Contended => {
             format!("contended: other work held the threads; {rate} is not a result\n")
         }
@@ -33,7 +33,12 @@ pub(super) fn report(path: &str, verdict: &Verdict) -> String {
         limit => {
             format!("{limit}: {rate}, confidence {:.0} %\n", verdict.confidence * 100.0)
         }
-    };
+    }
+}
+
+/// Returns the report: the verdict first, then its evidence, then the advice.
+pub(super) fn report(path: &str, verdict: &Verdict) -> String {
+    let mut text = headline(verdict);
     // Writing to a string cannot fail.
     let _ = write!(text, "{path}\n\nEvidence:\n");
     for line in &verdict.evidence {
@@ -52,9 +57,14 @@ pub(super) fn report(path: &str, verdict: &Verdict) -> String {
         let [low, high] = line.interval;
         let losses =
             line.loss_effect.map_or_else(String::new, |ratio| format!(", losses × {ratio:.2}"));
+        let queue =
+            line.queue_effect.map_or_else(String::new, |ratio| format!(", queue × {ratio:.2}"));
         let change = line.change.to_string();
-        let _ =
-            writeln!(text, "  {change:<40} {:>6.2}  ({low:.2} to {high:.2}){losses}", line.effect);
+        let _ = writeln!(
+            text,
+            "  {change:<40} {:>6.2}  ({low:.2} to {high:.2}){losses}{queue}",
+            line.effect
+        );
     }
     let _ = writeln!(text, "Advice: {}", verdict.advice);
     text
@@ -100,12 +110,16 @@ mod tests {
                 effect: 1.98,
                 interval: [1.9, 2.06],
                 loss_effect: None,
+                queue_effect: Some(0.1),
             }],
             advice: Limit::SendBuffer.advice(),
         };
         let text = report("a path", &verdict);
         assert!(text.starts_with("send-buffer: 8.00 Mb/s, confidence 90 %\n"), "{text}");
-        assert!(text.contains("send buffer doubled") && text.contains("1.98  (1.90 to 2.06)"));
+        assert!(
+            text.contains("send buffer doubled")
+                && text.contains("1.98  (1.90 to 2.06), queue × 0.10")
+        );
         assert!(text.contains("Advice: Enlarge the send buffer"), "{text}");
         verdict.limit = Limit::Contended;
         assert!(report("a path", &verdict).starts_with("contended: other work held the threads"));
