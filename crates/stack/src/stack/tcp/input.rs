@@ -251,7 +251,7 @@ impl Stack {
                 connection.driver().handle_icmp(now, IcmpReport::HardError { quoted });
             }
             Problem::Other => {
-                connection.driver().handle_icmp(now, IcmpReport::SoftError { quoted })
+                connection.driver().handle_icmp(now, IcmpReport::SoftError { quoted });
             }
         }
         self.dispatch_step(index);
