@@ -35,6 +35,8 @@ const MAX_WRITE: usize = 4 << 20;
 const SLOW: f64 = 1e6;
 /// Maximum pause between the first segments of a paced run.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
+/// Bytes per second below which a rate is low: 100 Mb/s.
+const LOW: f64 = 12.5e6;
 /// Segments that the kernel sends before it begins to pace.
 const UNPACED: u32 = 10;
 /// Ratio of a buffer as it reads back to the requested size.
@@ -152,10 +154,12 @@ impl KernelPath {
             Change::WriterWithoutPauses => {
                 (write_pause != linerate_units::Duration::ZERO).then_some(())?;
                 setup.write_pause = Duration::ZERO;
+                setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
             }
             Change::Discard => {
                 matches!(self.far, FarEnd::Sink(_)).then_some(())?;
                 setup.spec.discard = true;
+                setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
             }
             Change::Paced => {
                 #[allow(clippy::cast_precision_loss, reason = "a rate below 2^53")]
@@ -170,8 +174,7 @@ impl KernelPath {
                 (plain.segment? > u64::from(SMALL_SEGMENT)).then_some(())?;
                 setup.options.max_segment = Some(SMALL_SEGMENT);
                 // A path that carries them may be fast: a tenfold rate shows it as well.
-                let slow = (plain.bytes_per_second * 10.0).max(SLOW);
-                setup.options.max_pacing_rate = paced(slow);
+                setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
             }
             Change::OtherCpu => setup.cpu = Some(another_cpu()?),
             Change::TwoConnections => setup.connections = 2,
@@ -303,6 +306,12 @@ impl KernelPath {
             _ => true,
         }
     }
+}
+
+/// Returns ten times a low rate. A change that removes a slow program needs no more to show it, and
+/// at full speed the transfer itself would occupy the CPUs. A high rate is not limited.
+fn tenfold(bytes_per_second: f64) -> Option<u64> {
+    (bytes_per_second < LOW).then(|| paced((bytes_per_second * 10.0).max(SLOW)))?
 }
 
 /// Returns the pacing rate; `None` if it is too small to pace.

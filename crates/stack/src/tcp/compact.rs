@@ -2,6 +2,7 @@
 //! in a tenth. Any change unpacks it, and any reader gets an unpacked copy.
 
 use super::{Owner, TcpSocket, headers::Headers};
+use crate::demux::flow::Hosts;
 use crate::demux::{Flow, FlowHash};
 use crate::tcp::grant::Granted;
 use alloc::boxed::Box;
@@ -48,13 +49,36 @@ pub(crate) struct CompactSocket<C = CompactConnection> {
 #[derive(Debug)]
 pub(crate) struct SocketFields {
     owner: Owner,
-    flow: Flow,
+    flow: KeptFlow,
     pub(crate) flow_hash: FlowHash,
     room: u32,
     /// Type of service and time to live.
     service: [u8; 2],
     is_local: bool,
     state: State,
+}
+
+/// A flow that takes little memory over IPv4.
+#[derive(Debug)]
+enum KeptFlow {
+    V4 { hosts: [u8; 8], ports: [u8; 4] },
+    V6(Box<Flow>),
+}
+
+impl KeptFlow {
+    fn of(flow: Flow) -> Self {
+        match flow.hosts {
+            Hosts::V4(hosts) => Self::V4 { hosts, ports: flow.ports },
+            Hosts::V6(_) => Self::V6(Box::new(flow)),
+        }
+    }
+
+    fn get(&self) -> Flow {
+        match self {
+            Self::V4 { hosts, ports } => Flow { hosts: Hosts::V4(*hosts), ports: *ports },
+            Self::V6(flow) => **flow,
+        }
+    }
 }
 
 impl CompactSocket {
@@ -92,8 +116,8 @@ impl CompactSocket<TimeWaitRecord> {
         self.connection.deadline()
     }
 
-    pub(crate) const fn flow(&self) -> Flow {
-        self.fields.flow
+    pub(crate) fn flow(&self) -> Flow {
+        self.fields.flow.get()
     }
 }
 
@@ -110,7 +134,7 @@ impl SocketFields {
     pub(crate) fn of(socket: &TcpSocket) -> Self {
         Self {
             owner: socket.owner,
-            flow: socket.flow(),
+            flow: KeptFlow::of(socket.flow()),
             flow_hash: socket.flow_hash,
             room: socket.room,
             service: socket.headers.service(),
@@ -129,7 +153,7 @@ impl<C: Compact> CompactSocket<C> {
     /// Unpacks the socket. Its MAC address is resolved again by its next segment.
     fn unpack_with(&self, connection: Connection) -> TcpSocket {
         let kept = &self.fields;
-        let mut headers = Headers::new(&kept.flow);
+        let mut headers = Headers::new(&kept.flow.get());
         headers.set_service(kept.service);
         TcpSocket {
             owner: kept.owner,

@@ -440,8 +440,7 @@ const fn mix(hash: u64, word: u64) -> u64 {
     mixed ^ (mixed >> 32)
 }
 
-/// Adds bytes to a hash. Four lanes, because one chain of multiplications took a third of the time
-/// of a bulk transfer.
+/// Adds bytes to a hash, in four lanes: the multiplications of one chain wait for each other.
 fn digest(hash: u64, bytes: &[u8]) -> u64 {
     let mut lanes = [1, 2, 3, 4].map(|lane| mix(hash, lane));
     let (blocks, rest) = bytes.as_chunks::<64>();

@@ -229,8 +229,7 @@ pub const RULES: &[Rule] = &[
             at_least(Figure::NetworkHolds, 0.3, 0.6, MAJORITY),
             at_least(Figure::RoundTripRatio, 1.05, 1.25, QUEUE),
             at_most(Figure::SenderCpu, 0.8, 0.95, CPU_FREE),
-            at_most(Figure::ReceiverCpu, 0.8, 0.95, CPU_FREE),
-            at_most(Figure::WindowFull, 0.3, 0.6, "the receiver's window does not hold the sender"),
+            at_most(Figure::WindowFull, 0.3, 0.6, "a slow receiver would fill its window"),
         ],
         expectations: &[
             &[Expectation::QueueFalls(Change::Paced, 0.5)],

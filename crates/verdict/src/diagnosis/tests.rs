@@ -296,6 +296,25 @@ fn a_change_that_is_contended_twice_concludes_nothing() {
 }
 
 #[test]
+fn a_full_link_is_named_without_evidence_of_the_far_end() {
+    let full = Figures { states: CONGESTION, round_trip_ratio: 4.0, ..PLAIN };
+    let mut diagnosis = Diagnosis::new();
+    while let Some(next) = diagnosis.next_run() {
+        let figures = match next {
+            // Below the rate of the link, its queue is empty.
+            NextRun::Changed(Change::Paced) => {
+                Figures { rate: 0.9e6, round_trip_ratio: 1.0, round_trips: 400.0, ..full }
+            }
+            _ => full,
+        };
+        let run = RunEvidence { receiver: EndEvidence::default(), ..figures.run() };
+        diagnosis.add(next, Some(run));
+    }
+    let verdict = diagnosis.verdict();
+    assert_eq!(verdict.limit, Limit::LinkRate, "{verdict:#?}");
+}
+
+#[test]
 fn losses_at_a_policed_peak_are_not_random() {
     // A burst passes a policer at more than its rate, so its losses stay at 90 % of the peak.
     let lossy = Figures { states: CONGESTION, lost: 500, ..PLAIN };

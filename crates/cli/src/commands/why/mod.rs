@@ -12,6 +12,7 @@ use linerate_measure::{Application, BenchError, DiagnosedPath, KernelPath, SimPa
 use linerate_units::Duration;
 use linerate_verdict::diagnosis::{Diagnosis, NextRun, Verdict};
 use serde::Serialize;
+use std::fs;
 use std::io::{self, Write};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
@@ -149,10 +150,21 @@ fn watch(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> {
             return Ok(());
         }
         write_json(args.json.as_deref(), &record)?;
-        let text = || prometheus::text(&record.path, &record.verdict);
-        write_file(args.prometheus.as_deref(), text, cannot_write)?;
+        if let Some(file) = &args.prometheus {
+            let text = prometheus::text(&record.path, &record.verdict);
+            replace(file, &text).map_err(|error| cannot_write(file, error))?;
+        }
     }
     Ok(())
+}
+
+/// Replaces the content of a file at once, so that no reader sees a part of it.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".new");
+    let new = PathBuf::from(name);
+    fs::write(&new, text)?;
+    fs::rename(&new, file)
 }
 
 /// Returns the path to diagnose.
