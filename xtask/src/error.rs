@@ -77,6 +77,23 @@ pub(crate) enum Error {
     /// Valgrind cannot be started.
     #[error("`valgrind` does not start: {0}; install it (Debian: apt-get install valgrind)")]
     Valgrind(io::Error),
+    /// No Chromium is installed.
+    #[error("no chromium starts; install it (Debian: apt-get install chromium)")]
+    Chromium,
+    /// A page has problems, as printed.
+    #[error("{count} problems of the page")]
+    Page {
+        /// The number of problems.
+        count: usize,
+    },
+    /// A picture is too large for the repository.
+    #[error("{} has {size} bytes: draw a smaller part", path.display())]
+    Picture {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        size: u64,
+    },
     /// Instruction counts have grown, as printed.
     #[error(
         "{count} instruction counts have grown by more than 3 %: reduce them, or explain their \

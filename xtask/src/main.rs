@@ -5,10 +5,13 @@
 mod api;
 mod bench;
 mod check;
+mod chromium;
 mod error;
 mod fuzz;
 mod instructions;
 mod layers;
+mod page;
+mod pictures;
 mod rfc;
 mod testkit;
 mod words;
@@ -43,6 +46,9 @@ usage: cargo xtask <verb>
   instructions --profile WORKLOAD
                  prints the functions that execute the instructions of a unit of
                  {workloads}
+  page FILE      checks a page of `linerate report --html` in headless Chromium, at three widths
+                 and in both colour schemes
+  pictures [DIR] draws the pictures of the README (needs Chromium), from a new sweep or from DIR
   rfc [--run]    checks that the tests that specs/ names for each requirement exist (and pass)
   rfc --texts FOLDER
                  compares specs/ with the normative sentences of the texts rfcNNNN.txt
@@ -86,6 +92,9 @@ fn run(arguments: &[String]) -> Result<ExitCode, Error> {
         ["instructions"] => instructions::compare(),
         ["instructions", "--accept"] => instructions::accept(),
         ["instructions", "--profile", workload] => instructions::profile(workload),
+        ["page", file] => page::check(Path::new(file)),
+        ["pictures"] => pictures::draw(None),
+        ["pictures", sweep] => pictures::draw(Some(sweep)),
         ["rfc"] => rfc::run(false),
         ["rfc", "--run"] => rfc::run(true),
         ["rfc", "--texts", folder] => rfc::count(Path::new(folder)),
