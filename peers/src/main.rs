@@ -11,6 +11,7 @@ mod contender;
 mod facts;
 mod figures;
 mod floor;
+mod gateways;
 mod gvisor;
 mod kernel;
 mod linerate;
@@ -63,13 +64,16 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = given.iter().map(String::as_str).collect();
     let outcome = match words[..] {
         [kernel::SERVE] => kernel::serve_cables().map_err(Failure::from),
         [packet::SERVE, name] => packet::serve_contender(name).map_err(Failure::from),
         [xdp::SERVE, name] => xdp::serve_contender(name).map_err(Failure::from),
         [tap::SERVE, name] => tap::serve_contender(name).map_err(Failure::from),
+        [gateways::WORD, ..] => gateways::start(&given).map_err(Failure::from),
+        [gateways::CLIENT, ref words @ ..] => gateways::run_client(words).map_err(Failure::from),
+        [gateways::SERVE, ..] => gateways::serve(&given).map_err(Failure::from),
         _ => run(&Arguments::parse()),
     };
     match outcome {

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// Margins of a chart, in the units of its view box.
 const LEFT: f64 = 70.0;
-const RIGHT: f64 = 16.0;
+const RIGHT: f64 = 42.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 52.0;
 /// Approximate width of a character of an axis label.

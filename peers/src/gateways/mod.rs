@@ -1,0 +1,201 @@
+//! `cargo xtask bench gateways`: the processor time and the memory of egress gateways for equal
+//! traffic, from a client in a namespace through a TUN device to a server in another one.
+
+mod network;
+mod subject;
+mod traffic;
+
+use crate::facts::Facts;
+use clap::Parser;
+use linerate_link::namespace::{Isolation, spawn};
+use network::Laboratory;
+use rustix::process::geteuid;
+use serde::Serialize;
+use std::env;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::Command;
+use subject::Subject;
+use traffic::{Direction, Server};
+
+/// The first word of the command line.
+pub const WORD: &str = "gateways";
+/// The first word of this program inside its namespace.
+pub const SERVE: &str = "serve-gateways";
+/// The first word of this program as the client behind a gateway.
+pub const CLIENT: &str = "serve-gateway-client";
+
+pub use traffic::run_client;
+
+/// Egress gateways side by side: processor seconds per GB, memory per idle flow, connections.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench gateways", bin_name = "cargo xtask bench gateways")]
+struct Arguments {
+    /// Less data and fewer flows.
+    #[arg(long)]
+    quick: bool,
+    /// Only this gateway; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    gateway: Vec<String>,
+    /// Only this MTU; may be repeated.
+    #[arg(long, value_name = "BYTES")]
+    mtu: Vec<usize>,
+    /// Writes all results as JSON to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// The figures of one gateway at one MTU.
+#[derive(Debug, Default, Serialize)]
+struct Figures {
+    gateway: &'static str,
+    mtu: usize,
+    /// Processor seconds of the gateway per GB: from the client over 1 and 8 streams, and to it.
+    up: [f64; 2],
+    down: [f64; 2],
+    /// Goodput in Gb/s of the same runs.
+    rate_up: [f64; 2],
+    rate_down: [f64; 2],
+    /// Bytes of resident memory per idle flow.
+    idle_flow: f64,
+    /// Bytes of resident memory that remain per flow after all have been closed for five seconds.
+    after_close: f64,
+    /// Processor microseconds per connection of one byte there and back.
+    connection: f64,
+    /// Connections per second.
+    connections: f64,
+}
+
+/// Runs the comparison in a network namespace of its own.
+///
+/// # Errors
+/// A message, if the namespace cannot be created or the program inside it fails.
+pub fn start(words: &[String]) -> Result<(), String> {
+    // Wrong arguments end the program here.
+    let _ = Arguments::parse_from(words);
+    let mut command = Command::new(env::current_exe().map_err(|error| error.to_string())?);
+    command.arg(SERVE).args(words.iter().skip(1));
+    // A gateway that gives up root, as pasta, cannot work in a user namespace without other users.
+    let isolation =
+        if geteuid().is_root() { Isolation::Network } else { Isolation::UserAndNetwork };
+    let mut child = spawn(command, isolation).map_err(|error| error.to_string())?;
+    let status = child.wait().map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err("the comparison has failed".to_owned()) }
+}
+
+/// Runs the comparison inside the namespace.
+///
+/// # Errors
+/// A message about the failure.
+pub fn serve(words: &[String]) -> Result<(), String> {
+    let arguments = Arguments::parse_from(words);
+    let mut json = match &arguments.json {
+        Some(path) => Some(File::create(path).map_err(|error| error.to_string())?),
+        None => None,
+    };
+    let mut subjects = Vec::new();
+    let mut missing = Vec::new();
+    for subject in Subject::ALL {
+        if !arguments.gateway.is_empty()
+            && !arguments.gateway.iter().any(|name| name == subject.name())
+        {
+            continue;
+        }
+        match subject.program() {
+            Ok(program) => subjects.push((subject, program)),
+            Err(reason) => {
+                say(&format!("{} is left out: {reason}\n", subject.name()))?;
+                missing.push((subject.name(), reason));
+            }
+        }
+    }
+    let mtus = if arguments.mtu.is_empty() { vec![1_500, 65_520] } else { arguments.mtu.clone() };
+    let mut all = Vec::new();
+    for mtu in mtus {
+        say(&format!(
+            "MTU {mtu}: processor seconds of the gateway per GB, and Gb/s in parentheses\n  \
+             {:<18} {:>14} {:>14} {:>14} {:>14} {:>12} {:>12} {:>17}\n",
+            "", "up 1", "up 8", "down 1", "down 8", "idle flow", "after close", "CPU/connection",
+        ))?;
+        for (subject, program) in &subjects {
+            match measure(*subject, program, mtu, arguments.quick) {
+                Ok(figures) => {
+                    say(&row(&figures))?;
+                    all.push(figures);
+                }
+                Err(reason) => say(&format!("  {:<18} {reason}\n", subject.name()))?,
+            }
+        }
+    }
+    if let Some(file) = &mut json {
+        let versions =
+            subjects.iter().map(|(subject, program)| (subject.name(), subject.version(program)));
+        let facts = Facts::gather(arguments.quick, versions.collect());
+        let report = serde_json::json!({ "facts": facts, "missing": missing, "figures": all });
+        writeln!(file, "{report:#}").map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Measures one gateway.
+fn measure(
+    subject: Subject,
+    program: &std::path::Path,
+    mtu: usize,
+    quick: bool,
+) -> Result<Figures, String> {
+    let laboratory = Laboratory::new()?;
+    let server = Server::start(&laboratory.server)?;
+    let gateway = subject.start(program, &laboratory, mtu)?;
+    let client = traffic::Client { process: gateway.client, server: server.address };
+    client.wait_until_ready()?;
+    let mut figures = Figures { gateway: subject.name(), mtu, ..Figures::default() };
+    // First, because the memory of a gateway that has relayed much does not grow by a few flows.
+    let flows = if quick { 2_000 } else { 10_000 };
+    let before = gateway.memory()?;
+    let (idle, after) = client.idle_flows(flows, || gateway.memory())?;
+    figures.idle_flow = (idle - before) / f64::from(flows);
+    figures.after_close = (after - before) / f64::from(flows);
+    let bytes: u64 = if quick { 400_000_000 } else { 2_000_000_000 };
+    for (place, streams) in [1, 8].into_iter().enumerate() {
+        let results = [
+            (Direction::Up, &mut figures.up[place], &mut figures.rate_up[place]),
+            (Direction::Down, &mut figures.down[place], &mut figures.rate_down[place]),
+        ];
+        for (direction, cost, rate) in results {
+            let before = gateway.processor_time()?;
+            let taken = client.transfer(direction, streams, bytes)?;
+            let used = gateway.processor_time()? - before;
+            *cost = used / (bytes as f64 / 1e9);
+            *rate = bytes as f64 * 8.0 / taken.as_secs_f64() / 1e9;
+        }
+    }
+    let connections = if quick { 500 } else { 3_000 };
+    let before = gateway.processor_time()?;
+    let taken = client.connect_often(connections)?;
+    figures.connection = (gateway.processor_time()? - before) * 1e6 / f64::from(connections);
+    figures.connections = f64::from(connections) / taken.as_secs_f64();
+    Ok(figures)
+}
+
+fn row(figures: &Figures) -> String {
+    let cell = |cost: f64, rate: f64| format!("{cost:.2} ({rate:.1})");
+    format!(
+        "  {:<18} {:>14} {:>14} {:>14} {:>14} {:>10.1} K {:>10.1} K {:>7.0} µs {:>5.0}/s\n",
+        figures.gateway,
+        cell(figures.up[0], figures.rate_up[0]),
+        cell(figures.up[1], figures.rate_up[1]),
+        cell(figures.down[0], figures.rate_down[0]),
+        cell(figures.down[1], figures.rate_down[1]),
+        figures.idle_flow / 1e3,
+        figures.after_close / 1e3,
+        figures.connection,
+        figures.connections,
+    )
+}
+
+fn say(text: &str) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| error.to_string())
+}

@@ -1,0 +1,241 @@
+//! The gateways that are compared: how each is found, started and examined.
+
+use super::network::Laboratory;
+use crate::build::{finish, program as output_of};
+use linerate_link::namespace::Network;
+use linerate_link::{KernelInterface, Tap, TapConfig};
+use linerate_stack::Medium;
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use std::env;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
+/// The user and group that pasta runs as.
+const UNPRIVILEGED: u32 = 65_534;
+const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
+
+/// A gateway that can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    Linerate,
+    Pasta,
+    Slirp4netns,
+    Ipstack,
+    NetstackSmoltcp,
+}
+
+impl Subject {
+    pub const ALL: [Self; 5] =
+        [Self::Linerate, Self::Pasta, Self::Slirp4netns, Self::Ipstack, Self::NetstackSmoltcp];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Linerate => "linerate",
+            Self::Pasta => "pasta",
+            Self::Slirp4netns => "slirp4netns",
+            Self::Ipstack => "ipstack",
+            Self::NetstackSmoltcp => "netstack-smoltcp",
+        }
+    }
+
+    /// Finds or builds the program.
+    ///
+    /// # Errors
+    /// The reason why there is none, with the remedy.
+    pub fn program(self) -> Result<PathBuf, String> {
+        match self {
+            Self::Linerate => {
+                let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+                let mut cargo = Command::new("cargo");
+                finish(cargo.args(["build", "--release", "-p", "linerate"]).current_dir(&root))?;
+                Ok(root.join("target/release/linerate"))
+            }
+            Self::Pasta => installed("pasta", "passt"),
+            Self::Slirp4netns => installed("slirp4netns", "slirp4netns"),
+            Self::Ipstack | Self::NetstackSmoltcp => {
+                let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("gateways");
+                let name = format!("{}-gateway", self.name());
+                let mut cargo = Command::new("cargo");
+                let build = cargo.args(["build", "--release", "--bin", &name]);
+                finish(build.current_dir(&folder))
+                    .map_err(|reason| format!("{reason}; its crates come from the registry"))?;
+                Ok(folder.join("target/release").join(name))
+            }
+        }
+    }
+
+    /// Returns the version of the program.
+    pub fn version(self, program: &Path) -> String {
+        match self {
+            Self::Linerate | Self::Pasta | Self::Slirp4netns => {
+                let text = output_of(&program.to_string_lossy(), &["--version"]);
+                text.unwrap_or_default().lines().next().unwrap_or_default().to_owned()
+            }
+            Self::Ipstack | Self::NetstackSmoltcp => {
+                let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("gateways/Cargo.lock");
+                let lock = fs::read_to_string(lock).unwrap_or_default();
+                let wanted = format!("name = \"{}\"", self.name());
+                let mut lines = lock.lines().skip_while(|line| *line != wanted).skip(1);
+                lines.next().unwrap_or_default().trim_start_matches("version = ").to_owned()
+            }
+        }
+    }
+
+    /// Starts the gateway for the client's network.
+    ///
+    /// # Errors
+    /// A message about the failure.
+    pub fn start(
+        self,
+        program: &Path,
+        laboratory: &Laboratory,
+        mtu: usize,
+    ) -> Result<Gateway, String> {
+        let mut command = Command::new(program);
+        let process = laboratory.client.id();
+        let network = format!("/proc/{process}/ns/net");
+        let mtu_text = mtu.to_string();
+        let mut device = None;
+        match self {
+            Self::Linerate => {
+                command.args(["gateway", "--into", &process.to_string(), "--mtu", &mtu_text]);
+            }
+            Self::Pasta => {
+                if !geteuid().is_root() {
+                    return Err(
+                        "it needs users that a user namespace lacks: run as root".to_owned()
+                    );
+                }
+                // It refuses to be root. The client is a program that it starts in its own network.
+                command.uid(UNPRIVILEGED).gid(UNPRIVILEGED).args(["--config-net", "--no-map-gw"]);
+                command.args(["--mtu", &mtu_text, "-t", "none", "-u", "none"]);
+                command.args(["-T", "none", "-U", "none", "--", "sleep", "infinity"]);
+            }
+            Self::Slirp4netns => {
+                command.args(["--configure", "--mtu", &mtu_text, "--netns-type=path", &network]);
+                command.arg("tap0");
+            }
+            Self::Ipstack | Self::NetstackSmoltcp => {
+                let tun = tun_inside(&laboratory.client, mtu)?;
+                // The program inherits the device by its number.
+                fcntl_setfd(&tun, FdFlags::empty()).map_err(|error| error.to_string())?;
+                command.arg(tun.as_raw_fd().to_string()).arg(&mtu_text);
+                device = Some(tun);
+            }
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().map_err(|error| format!("it does not start: {error}"))?;
+        drop(device);
+        let has_own_client = self == Self::Pasta;
+        let mut gateway = Gateway { process, client: laboratory.client.id(), has_own_client };
+        if has_own_client {
+            gateway.client = gateway.child_in_its_network()?;
+        }
+        Ok(gateway)
+    }
+}
+
+fn installed(name: &str, package: &str) -> Result<PathBuf, String> {
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let found =
+        env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.exists());
+    found.ok_or_else(|| format!("`{name}` is not installed: `apt install {package}`"))
+}
+
+/// Creates a TUN device with a default route in the client's network.
+fn tun_inside(client: &Network, mtu: usize) -> Result<std::os::fd::OwnedFd, String> {
+    client.run(move || {
+        let explain = |error: &dyn std::error::Error| error.to_string();
+        let config =
+            TapConfig { name: "tun0".to_owned(), medium: Medium::Ip, mtu, offloads: false };
+        let tun = Tap::open(&config).map_err(|error| explain(&error))?;
+        let configure = |interface: &KernelInterface| {
+            interface.disable_ipv6()?;
+            interface.add_address(CLIENT, 24)?;
+            interface.set_up()?;
+            interface.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(GATEWAY))
+        };
+        configure(tun.interface()).map_err(|error| explain(&error))?;
+        Ok(tun.into_fd())
+    })
+}
+
+/// A running gateway, which is killed when this is dropped.
+#[derive(Debug)]
+pub struct Gateway {
+    process: Child,
+    /// The process (or thread) in the network of the client.
+    pub client: u32,
+    /// Has the gateway started that process?
+    has_own_client: bool,
+}
+
+impl Gateway {
+    /// Waits for the program that the gateway starts in its network.
+    fn child_in_its_network(&self) -> Result<u32, String> {
+        let path = format!("/proc/{0}/task/{0}/children", self.process.id());
+        let own = fs::read_link("/proc/self/ns/net").map_err(|error| error.to_string())?;
+        for _ in 0..200 {
+            let children = fs::read_to_string(&path).unwrap_or_default();
+            let child = children.split(' ').next().and_then(|child| child.parse().ok());
+            let is_there = |child: &u32| {
+                fs::read_link(format!("/proc/{child}/ns/net")).is_ok_and(|its| its != own)
+            };
+            if let Some(child) = child.filter(is_there) {
+                return Ok(child);
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Err("it starts no program".to_owned())
+    }
+
+    /// Returns the processor seconds that the gateway has used, all its threads together.
+    ///
+    /// # Errors
+    /// A message, if it has ended.
+    pub fn processor_time(&self) -> Result<f64, String> {
+        let path = format!("/proc/{}/stat", self.process.id());
+        let text = fs::read_to_string(path).map_err(|_| "it has ended".to_owned())?;
+        // The name in parentheses may contain spaces.
+        let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
+        let ticks: u64 =
+            fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+        if fields.starts_with('Z') {
+            return Err("it has ended".to_owned());
+        }
+        Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+    }
+
+    /// Returns the bytes of its resident memory.
+    ///
+    /// # Errors
+    /// A message, if it has ended.
+    pub fn memory(&self) -> Result<f64, String> {
+        let path = format!("/proc/{}/status", self.process.id());
+        let text = fs::read_to_string(path).map_err(|_| "it has ended".to_owned())?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
+        Ok(kilobytes.unwrap_or(0.0) * 1_024.0)
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // The program that pasta has started ends with it, or is ended here.
+        if let Some(client) = Pid::from_raw(i32::try_from(self.client).unwrap_or(0))
+            && self.has_own_client
+        {
+            let _ = kill_process(client, Signal::KILL);
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,295 @@
+//! The traffic: a server, and a client in the network behind the gateway.
+
+use super::network::FAR;
+use linerate_link::namespace::{Network, join};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::env;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Bytes of each write and read.
+const PIECE: usize = 128 << 10;
+/// The time in which a gateway has to return the memory of closed flows.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// The direction of a transfer, as the client sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Up,
+    Down,
+}
+
+/// A server. The first byte of a client is its wish: `u` discards what follows, and answers by one
+/// byte at its end; `d` and eight bytes send so many; `e` returns each byte.
+#[derive(Debug)]
+pub struct Server {
+    pub address: SocketAddr,
+}
+
+impl Server {
+    /// Starts the server, which lasts as long as this program.
+    ///
+    /// # Errors
+    /// A message, if it cannot listen.
+    pub fn start(network: &Network) -> Result<Self, String> {
+        let listen = || {
+            let listener = TcpListener::bind((FAR, 0))?;
+            let address = listener.local_addr()?;
+            thread::spawn(move || {
+                for stream in listener.incoming().flatten() {
+                    // A client that leaves early is no failure of the server.
+                    let serve = move || drop(serve(stream));
+                    let _ = thread::Builder::new().stack_size(256 << 10).spawn(serve);
+                }
+            });
+            Ok::<_, std::io::Error>(Self { address })
+        };
+        network.run(listen).map_err(|error| format!("the server cannot listen: {error}"))
+    }
+}
+
+fn serve(mut stream: TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut wish = [0];
+    stream.read_exact(&mut wish)?;
+    match wish {
+        [b'u'] => {
+            let mut piece = vec![0; PIECE];
+            while stream.read(&mut piece)? > 0 {}
+            stream.write_all(b"!")
+        }
+        [b'd'] => {
+            let mut bytes = [0; 8];
+            stream.read_exact(&mut bytes)?;
+            write_zeros(&mut stream, u64::from_be_bytes(bytes))
+        }
+        _ => {
+            let mut byte = [0];
+            while stream.read(&mut byte)? > 0 {
+                stream.write_all(&byte)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn write_zeros(stream: &mut TcpStream, bytes: u64) -> std::io::Result<()> {
+    let piece = vec![0; PIECE];
+    let mut left = bytes;
+    while left > 0 {
+        let length = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+        stream.write_all(&piece[..length])?;
+        left -= length as u64;
+    }
+    Ok(())
+}
+
+/// The client: this program again, in the network of a process behind the gateway.
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    /// The process (or thread) whose network it joins.
+    pub process: u32,
+    pub server: SocketAddr,
+}
+
+impl Client {
+    /// Waits until the gateway relays connections.
+    ///
+    /// # Errors
+    /// A message, if it does not within ten seconds.
+    pub fn wait_until_ready(self) -> Result<(), String> {
+        self.ask(&["wait"]).map(drop)
+    }
+
+    /// Transfers `bytes` over so many streams together. Returns the time.
+    ///
+    /// # Errors
+    /// A message, if a stream fails.
+    pub fn transfer(
+        self,
+        direction: Direction,
+        streams: u64,
+        bytes: u64,
+    ) -> Result<Duration, String> {
+        let word = if direction == Direction::Up { "up" } else { "down" };
+        self.ask(&[word, &streams.to_string(), &bytes.to_string()])
+    }
+
+    /// Opens so many connections, one after the other, each for one byte there and back. Returns
+    /// the time.
+    ///
+    /// # Errors
+    /// A message, if a connection fails.
+    pub fn connect_often(self, count: u32) -> Result<Duration, String> {
+        self.ask(&["connect", &count.to_string()])
+    }
+
+    /// Opens flows, each of which exchanges a byte and is idle then. Returns what `look` returns
+    /// while they are open, and after they are closed.
+    ///
+    /// # Errors
+    /// A message, if a flow cannot be opened, or of `look`.
+    pub fn idle_flows(
+        self,
+        count: u32,
+        look: impl Fn() -> Result<f64, String>,
+    ) -> Result<(f64, f64), String> {
+        let mut child = self.start(&["idle", &count.to_string()])?;
+        answer(&mut child)?;
+        thread::sleep(PAUSE);
+        let idle = look()?;
+        // The client closes its flows at the end of its input.
+        drop(child.stdin.take());
+        child.wait().map_err(|error| error.to_string())?;
+        thread::sleep(PAUSE);
+        Ok((idle, look()?))
+    }
+
+    fn ask(self, words: &[&str]) -> Result<Duration, String> {
+        let mut child = self.start(words)?;
+        let taken = answer(&mut child);
+        child.wait().map_err(|error| error.to_string())?;
+        taken
+    }
+
+    fn start(self, words: &[&str]) -> Result<Child, String> {
+        let program = env::current_exe().map_err(|error| error.to_string())?;
+        let mut command = Command::new(program);
+        command.arg(super::CLIENT).arg(self.process.to_string()).arg(self.server.to_string());
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.spawn().map_err(|error| format!("the client does not start: {error}"))
+    }
+}
+
+/// Reads the answer of a client: nanoseconds, or an error.
+fn answer(child: &mut Child) -> Result<Duration, String> {
+    let mut line = String::new();
+    let output = child.stdout.as_mut().ok_or("the client has no output")?;
+    BufReader::new(output).read_line(&mut line).map_err(|error| error.to_string())?;
+    match line.trim_end().parse() {
+        Ok(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
+        Err(_) => Err(line.trim_end().to_owned()),
+    }
+}
+
+/// Runs a client, and prints its answer.
+///
+/// # Errors
+/// A message, if its words make no sense.
+pub fn run_client(words: &[&str]) -> Result<(), String> {
+    let [process, server, words @ ..] = words else { return Err("no client".to_owned()) };
+    let number = |word: &str| word.parse::<u64>().map_err(|error| error.to_string());
+    let process = process.parse().map_err(|_| "no process".to_owned())?;
+    join(process).map_err(|error| error.to_string())?;
+    // The network of a program that its gateway has started is not configured for this yet.
+    super::network::pin_reno()?;
+    let server = server.parse().map_err(|_| "no server".to_owned())?;
+    let started = Instant::now();
+    let mut flows = Vec::new();
+    let result = match words {
+        ["wait"] => wait(server),
+        ["up", streams, bytes] => {
+            transfer_all(server, Direction::Up, number(streams)?, number(bytes)?)
+        }
+        ["down", streams, bytes] => {
+            transfer_all(server, Direction::Down, number(streams)?, number(bytes)?)
+        }
+        ["connect", count] => (0..number(count)?)
+            .try_for_each(|_| echo(server))
+            .map_err(|error| format!("a connection fails: {error}")),
+        ["idle", count] => open(server, number(count)?)
+            .map(|opened| flows = opened)
+            .map_err(|error| format!("a flow cannot be opened: {error}")),
+        _ => Err("unknown words".to_owned()),
+    };
+    let text = match result {
+        Ok(()) => started.elapsed().as_nanos().to_string(),
+        Err(reason) => reason,
+    };
+    let mut out = std::io::stdout();
+    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| error.to_string())?;
+    if !flows.is_empty() {
+        let _ = std::io::stdin().read(&mut [0]);
+    }
+    Ok(())
+}
+
+fn wait(server: SocketAddr) -> Result<(), String> {
+    let started = Instant::now();
+    loop {
+        match TcpStream::connect_timeout(&server, Duration::from_secs(1)) {
+            Ok(_) => return Ok(()),
+            Err(error) if started.elapsed() > Duration::from_secs(10) => {
+                return Err(format!("it relays nothing: {error}"));
+            }
+            Err(_) => thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+fn transfer_all(
+    server: SocketAddr,
+    direction: Direction,
+    streams: u64,
+    bytes: u64,
+) -> Result<(), String> {
+    let share = bytes / streams;
+    let start = |_| thread::spawn(move || transfer(server, direction, share));
+    let workers: Vec<_> = (0..streams).map(start).collect();
+    for worker in workers {
+        worker.join().map_err(|_| "a client has failed".to_owned())??;
+    }
+    Ok(())
+}
+
+fn open(server: SocketAddr, count: u64) -> std::io::Result<Vec<TcpStream>> {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })?;
+    (0..count)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server)?;
+            stream.write_all(b"ee")?;
+            stream.read_exact(&mut [0])?;
+            Ok(stream)
+        })
+        .collect()
+}
+
+fn echo(server: SocketAddr) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(server)?;
+    stream.set_nodelay(true)?;
+    stream.write_all(b"e1")?;
+    stream.read_exact(&mut [0])
+}
+
+fn transfer(server: SocketAddr, direction: Direction, bytes: u64) -> Result<(), String> {
+    let transfer = || {
+        let mut stream = TcpStream::connect(server)?;
+        if direction == Direction::Up {
+            stream.write_all(b"u")?;
+            write_zeros(&mut stream, bytes)?;
+            stream.shutdown(Shutdown::Write)?;
+            stream.read_exact(&mut [0])?;
+            return Ok(bytes);
+        }
+        stream.write_all(b"d")?;
+        stream.write_all(&bytes.to_be_bytes())?;
+        let (mut received, mut piece) = (0, vec![0; PIECE]);
+        loop {
+            match stream.read(&mut piece)? {
+                0 => return Ok(received),
+                count => received += count as u64,
+            }
+        }
+    };
+    match transfer() {
+        Ok(received) if received == bytes => Ok(()),
+        Ok(received) => Err(format!("only {received} of {bytes} bytes arrive")),
+        Err(error) => {
+            Err::<(), std::io::Error>(error).map_err(|error| format!("a stream fails: {error}"))
+        }
+    }
+}
