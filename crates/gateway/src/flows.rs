@@ -154,3 +154,37 @@ impl Flows {
         used.map(|(index, _)| index).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_stack::{Stack, StackConfig, UdpOptions};
+    use linerate_wire::MacAddress;
+
+    /// Returns a flow with a handle that is not that of other flows.
+    fn flow(stack: &mut Stack) -> Flow {
+        let address = "127.0.0.1:0".parse().unwrap();
+        let client = stack.udp_bind(address, &UdpOptions::default()).unwrap();
+        Flow::Udp { far: UdpSocket::bind("127.0.0.1:0").unwrap(), client }
+    }
+
+    #[test]
+    fn a_reused_place_has_another_generation() {
+        let config = StackConfig::new(MacAddress::ZERO, "192.0.2.1/24".parse().unwrap());
+        let mut stack = Stack::new(config, [7; 32]);
+        let mut flows = Flows::default();
+        let (index, generation) = flows.reserve();
+        assert_eq!(flows.reserve(), (index, generation), "a place is reserved until it is used");
+        assert_eq!((flows.insert(flow(&mut stack)), flows.len()), (index, 1));
+        let second = flows.insert(flow(&mut stack));
+        assert_eq!((flows.indices(), flows.by_udp.len()), (vec![index, second], 2));
+        assert!(flows.is_current(index, generation) && flows.remove(index).is_some());
+        assert!(!flows.is_current(index, generation) && flows.remove(index).is_none());
+        let (again, later) = flows.reserve();
+        assert!(again == index && later != generation);
+        flows.insert(flow(&mut stack));
+        assert!(!flows.is_current(index, generation), "an old event finds no new flow");
+        assert!(flows.is_current(index, later));
+        assert_eq!(flows.len(), 2);
+    }
+}
