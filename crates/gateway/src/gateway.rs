@@ -10,7 +10,7 @@ use linerate_stack::{
     Destinations, Event, ForwardEvent, ForwardOptions, Host, Limits, Link, ListenOptions, Opening,
     Rejection, Route, Stack, StackConfig, TcpHandle, Turn, UdpEvent, Verdict,
 };
-use linerate_units::{Clock, Instant};
+use linerate_units::{Clock, Duration, Instant};
 use linerate_wire::Ipv4Cidr;
 use rustix::event::epoll::EventFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -22,11 +22,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Descriptors of the process that are not of flows.
 const OTHER_FILES: u64 = 64;
-/// New flows that one turn begins, while it has nothing else to do.
+/// New flows that one turn begins at most.
 const NEW_FLOWS: usize = 64;
-/// New flows that one turn begins while connections have data: a flood of them must not take the
-/// time of others. The rest waits in the host, which limits it.
-const NEW_FLOWS_BESIDE_DATA: usize = 2;
+/// The share of time for new flows while packets arrive faster than they are handled, as a divisor.
+/// A flood must not take the time of other flows: to connect a socket costs as much as to relay a
+/// GSO frame. The rest waits in the host, which limits it.
+const NEW_FLOW_SHARE: u64 = 8;
+/// The longest time for new flows at once.
+const NEW_FLOW_BURST: Duration = Duration::from_millis(5);
 /// Estimated bytes of an idle flow.
 const FLOW: usize = 1_024;
 /// Turns in which a stopped gateway sends its last packets.
@@ -51,8 +54,10 @@ pub struct Gateway<L> {
     /// The connections that were accepted last, the oldest first. Their handshakes may be
     /// incomplete. Invariant: at most `HALF_OPEN`.
     pub(crate) half_open: VecDeque<TcpHandle>,
-    /// Relayed bytes of connections until the last turn.
-    moved: u64,
+    /// Time that is left for new flows while packets arrive faster than they are handled.
+    new_flow_time: Duration,
+    /// The time of the last turn.
+    turned: Instant,
     /// May there be new flows that the last turn has not begun?
     has_new_flows: bool,
     freed_memory: FreedMemory,
@@ -116,7 +121,8 @@ impl<L: Link + Readiness> Gateway<L> {
             datagram: vec![0; 65_535].into(),
             half_open: VecDeque::new(),
             freed_memory: FreedMemory::new(),
-            moved: 0,
+            new_flow_time: NEW_FLOW_BURST,
+            turned: CLOCK.now(),
             has_new_flows: false,
             config: config.clone(),
             is_draining,
@@ -163,7 +169,7 @@ impl<L: Link + Readiness> Gateway<L> {
             let now = CLOCK.now();
             let turn = self.host.turn(now)?;
             self.return_memory(now);
-            self.serve();
+            self.serve(turn.more);
             self.pump_queued();
             self.receive_queued();
             let is_drained = self.flows.by_tcp.is_empty() && self.flows.by_deferred.is_empty();
@@ -229,28 +235,8 @@ impl<L: Link + Readiness> Gateway<L> {
     }
 
     /// Handles the events of the host.
-    fn serve(&mut self) {
-        let moved = self.counters.tcp_bytes_up + self.counters.tcp_bytes_down;
-        let has_data = std::mem::replace(&mut self.moved, moved) != moved;
-        let mut left = if has_data { NEW_FLOWS_BESIDE_DATA } else { NEW_FLOWS };
-        self.has_new_flows = false;
-        while let Some(event) = self.stack().poll_forward() {
-            left -= usize::from(matches!(
-                event,
-                ForwardEvent::Deferred(..) | ForwardEvent::Datagrams(..)
-            ));
-            self.has_new_flows = left == 0;
-            match event {
-                ForwardEvent::Deferred(deferred, opening) => self.begin_tcp(deferred, &opening),
-                ForwardEvent::Cancelled(deferred) => self.cancel_tcp(deferred),
-                ForwardEvent::Datagrams(client, opening) => self.begin_udp(client, &opening),
-                ForwardEvent::Expired(client) => self.expire_udp(client),
-                _ => {}
-            }
-            if left == 0 {
-                break;
-            }
-        }
+    fn serve(&mut self, is_saturated: bool) {
+        self.begin_flows(is_saturated);
         while let Some(event) = self.stack().poll_event() {
             match event {
                 Event::Tcp(client, event) => self.handle_client_tcp(client, event),
@@ -258,6 +244,39 @@ impl<L: Link + Readiness> Gateway<L> {
                 _ => {}
             }
         }
+    }
+
+    /// Handles the events of forwarders. While packets arrive faster than they are handled, new
+    /// flows get a share of the time.
+    fn begin_flows(&mut self, is_saturated: bool) {
+        let begun = CLOCK.now();
+        let earned = begun.since(self.turned) / NEW_FLOW_SHARE;
+        self.turned = begun;
+        self.new_flow_time = (self.new_flow_time + earned).min(NEW_FLOW_BURST);
+        let limit = if is_saturated { self.new_flow_time } else { NEW_FLOW_BURST };
+        self.has_new_flows = limit == Duration::ZERO;
+        if self.has_new_flows {
+            return;
+        }
+        let mut left = NEW_FLOWS;
+        while let Some(event) = self.stack().poll_forward() {
+            let is_new = matches!(event, ForwardEvent::Deferred(..) | ForwardEvent::Datagrams(..));
+            match event {
+                ForwardEvent::Deferred(deferred, opening) => self.begin_tcp(deferred, &opening),
+                ForwardEvent::Cancelled(deferred) => self.cancel_tcp(deferred),
+                ForwardEvent::Datagrams(client, opening) => self.begin_udp(client, &opening),
+                ForwardEvent::Expired(client) => self.expire_udp(client),
+                _ => {}
+            }
+            if is_new {
+                left -= 1;
+                self.has_new_flows = left == 0 || CLOCK.now().since(begun) >= limit;
+                if self.has_new_flows {
+                    break;
+                }
+            }
+        }
+        self.new_flow_time = self.new_flow_time - CLOCK.now().since(begun);
     }
 
     /// Returns the address to which a flow is relayed. `None` if it is refused.
