@@ -163,7 +163,7 @@ mod tests {
 
     /// Returns a flow with a handle that is not that of other flows.
     fn flow(stack: &mut Stack) -> Flow {
-        let address = "127.0.0.1:0".parse().unwrap();
+        let address: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
         let client = stack.udp_bind(address, &UdpOptions::default()).unwrap();
         Flow::Udp { far: UdpSocket::bind("127.0.0.1:0").unwrap(), client }
     }
