@@ -59,7 +59,7 @@ pub(crate) struct GatewayArgs {
     pub(super) mtu: Option<usize>,
 
     /// The address of the gateway, with the prefix length of the network of its clients
-    #[arg(long, value_name = "ADDR/LENGTH", value_parser = cidr, default_value = "10.0.2.2/24")]
+    #[arg(long, value_name = "ADDR/LENGTH", value_parser = ipv4_cidr, default_value = "10.0.2.2/24")]
     pub(super) address: Ipv4Cidr,
 
     /// The address of the client, if the command configures it [default: the 13th after --address]
@@ -112,11 +112,21 @@ pub(crate) struct InsideArgs {
     /// The address of the client
     pub(super) client: Ipv4Addr,
     /// The address of the gateway with its prefix length
-    #[arg(value_parser = cidr)]
+    #[arg(value_parser = ipv4_cidr)]
     pub(super) gateway: Ipv4Cidr,
     /// The program to run
     #[arg(last = true)]
     pub(super) command: Vec<OsString>,
+}
+
+/// Parses the address of the gateway. Its clients have IPv4 addresses only.
+fn ipv4_cidr(text: &str) -> Result<Ipv4Cidr, String> {
+    let cidr = cidr(text)?;
+    let ipv4 = match cidr.address() {
+        IpAddr::V4(address) => Ipv4Cidr::new(address, cidr.prefix_length()),
+        IpAddr::V6(_) => None,
+    };
+    ipv4.ok_or_else(|| "the clients of a gateway use IPv4: write one like 10.0.2.2/24".to_owned())
 }
 
 /// Parses a prefix of either family.
