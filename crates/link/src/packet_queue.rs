@@ -14,7 +14,8 @@
 //! // Without a link header, MAC addresses are not used.
 //! let config = StackConfig::new(MacAddress::ZERO, "10.0.0.1/24".parse()?);
 //! let mut host = Host::new(Stack::new(config, [7; 32]), link);
-//! host.stack_mut().echo_send(Instant::ZERO, "10.0.0.2".parse()?, 1, 1, b"there?")?;
+//! let peer: std::net::IpAddr = "10.0.0.2".parse()?;
+//! host.stack_mut().echo_send(Instant::ZERO, peer, 1, 1, b"there?")?;
 //! host.turn(Instant::ZERO)?;
 //!
 //! // The packet that the tunnel would encrypt and send. Here it is answered at once.

@@ -13,7 +13,7 @@ pub(super) const HEAD: &str = "\
 # Instructions for a unit of each workload, at both ends together, as counted by callgrind.
 # `cargo xtask instructions` compares with them, and `cargo xtask instructions --accept` writes this
 # file. The units:
-# - connection, bulk, bulk-acks, bulk-batch, and over IPv6: a data segment
+# - connection, bulk, bulk-acks, bulk-batch, bulk-ipv6, bulk-batch-ipv6: a data segment
 # - path, path-loss: a delivered data segment over a path of 10 ms, without loss and with 1 %
 # - ping-pong: a round trip
 # - connect, connect-ipv6: a connection, opened and closed

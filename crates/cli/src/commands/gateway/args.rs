@@ -59,7 +59,12 @@ pub(crate) struct GatewayArgs {
     pub(super) mtu: Option<usize>,
 
     /// The address of the gateway, with the prefix length of the network of its clients
-    #[arg(long, value_name = "ADDR/LENGTH", value_parser = ipv4_cidr, default_value = "10.0.2.2/24")]
+    #[arg(
+        long,
+        value_name = "ADDR/LENGTH",
+        value_parser = ipv4_cidr,
+        default_value = "10.0.2.2/24"
+    )]
     pub(super) address: Ipv4Cidr,
 
     /// The address of the client, if the command configures it [default: the 13th after --address]
