@@ -1,5 +1,6 @@
 //! Counters of both ends of a transfer.
 
+use crate::stats::as_f64;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,11 +25,24 @@ pub mod names {
     pub const DROPPED_FRAMES: &str = "dropped_frames";
     /// Segments received with a wrong checksum.
     pub const BAD_CHECKSUMS: &str = "bad_checksums";
+    /// Microseconds during which the thread of this end existed, handshake and close included.
+    pub const THREAD_MICROS: &str = "thread_micros";
+    /// Microseconds of processor time of the thread.
+    pub const CPU_MICROS: &str = "cpu_micros";
+    /// Microseconds during which the thread could run and had no processor.
+    pub const CPU_WAIT_MICROS: &str = "cpu_wait_micros";
+    /// Microseconds for which the hypervisor withheld the CPUs of the machine, the mean of all.
+    pub const STOLEN_MICROS: &str = "stolen_micros";
+    /// Number of times that the run was repeated because its threads waited for a processor.
+    pub const REPEATED_FOR_CONTENTION: &str = "repeated_for_contention";
     /// Microseconds during which the receiver's window limited the sender.
     pub const RECEIVE_WINDOW_LIMITED_MICROS: &str = "receive_window_limited_micros";
     /// Microseconds during which the send buffer limited the sender.
     pub const SEND_BUFFER_LIMITED_MICROS: &str = "send_buffer_limited_micros";
 }
+
+/// Shortest time of a thread in which waits for a processor are judged.
+const JUDGED_MICROS: u64 = 1_000;
 
 /// Counters of both ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +62,24 @@ pub struct EndCounters {
     /// Statistics of header prediction, if this end has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fast_path: Option<FastPath>,
+}
+
+impl Counters {
+    /// Returns the largest share of its time for which the thread of an end waited for a processor,
+    /// or the hypervisor withheld the processors of its machine; `None` if the engine measures
+    /// neither. Nothing is known of a thread of less than a millisecond: one wait for the start of
+    /// a thread is a large share of it.
+    #[must_use]
+    pub fn contended_share(&self) -> Option<f64> {
+        let share = |end: &EndCounters, name| {
+            let time = end.get(names::THREAD_MICROS).filter(|&micros| micros >= JUDGED_MICROS)?;
+            Some(as_f64(end.get(name)?) / as_f64(time))
+        };
+        let ends = [&self.sender, &self.receiver];
+        let counters = [names::CPU_WAIT_MICROS, names::STOLEN_MICROS];
+        let shares = ends.into_iter().flat_map(|end| counters.map(|name| share(end, name)));
+        shares.flatten().reduce(f64::max)
+    }
 }
 
 impl EndCounters {
@@ -108,6 +140,23 @@ mod tests {
         path.add(&path.clone());
         assert_eq!((path.segments(), path.misses["flags"]), (200, 4));
         assert_eq!(FastPath::default().share(), None);
+    }
+
+    #[test]
+    fn the_share_of_waiting_is_that_of_the_worse_end() {
+        let end = |time, waited| {
+            let mut end = EndCounters::default();
+            end.set(names::THREAD_MICROS, time);
+            end.set(names::CPU_WAIT_MICROS, waited);
+            end
+        };
+        let of = |sender, receiver| Counters { sender, receiver }.contended_share();
+        assert_eq!(of(end(1_000, 20), end(1_000, 50)), Some(0.05));
+        assert_eq!(of(end(1_000, 20), EndCounters::default()), Some(0.02));
+        assert_eq!(of(end(999, 20), EndCounters::default()), None, "too short");
+        let mut stolen = end(1_000, 20);
+        stolen.set(names::STOLEN_MICROS, 300);
+        assert_eq!(of(stolen, end(1_000, 50)), Some(0.3));
     }
 
     #[test]

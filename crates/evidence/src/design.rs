@@ -26,6 +26,11 @@ pub struct Design {
     pub max_time: Duration,
     /// Seed of the order of the runs and of all random numbers in a run.
     pub seed: u64,
+    /// Whether the runs are in randomised complete blocks: each block has one run of each cell.
+    /// Otherwise all runs are shuffled together.
+    pub blocks: bool,
+    /// Number of runs between two runs of the baseline; `None` without a baseline.
+    pub baseline_every: Option<NonZeroU32>,
 }
 
 /// A design asks for more runs than [`Design::MOST_RUNS`].
@@ -56,6 +61,8 @@ impl Design {
             bytes: const { NonZeroU64::new(8 << 20).unwrap() },
             max_time: Duration::from_secs(10),
             seed: 1988,
+            blocks: false,
+            baseline_every: None,
         }
     }
 
@@ -68,18 +75,40 @@ impl Design {
         cells as u64
     }
 
-    /// Returns the number of runs.
+    /// Returns the number of runs, those of the baseline included.
     #[must_use]
     pub fn run_count(&self) -> u64 {
+        self.cell_run_count() + self.baseline_count()
+    }
+
+    /// Returns the number of runs without those of the baseline.
+    #[must_use]
+    pub fn cell_run_count(&self) -> u64 {
         self.cell_count() * u64::from(self.repeat.get())
     }
 
-    /// Checks that the number of runs is within [`Design::MOST_RUNS`].
+    /// Returns the number of runs of the baseline.
+    #[must_use]
+    pub fn baseline_count(&self) -> u64 {
+        let runs = self.cell_run_count();
+        self.baseline_every.map_or(0, |every| runs.div_ceil(every.get().into()))
+    }
+
+    /// Returns the cell of the baseline, which shows the speed of the machine: that of the largest
+    /// buffers, where neither buffer is the limit.
+    #[must_use]
+    pub fn baseline(&self) -> Option<Cell> {
+        let largest = |list: &BufferList| list.sizes().last().copied();
+        let (send, receive) = (largest(&self.send_buffers)?, largest(&self.receive_buffers)?);
+        self.baseline_every.map(|_| Cell { send, receive })
+    }
+
+    /// Checks that the number of runs, without the baseline, is within [`Design::MOST_RUNS`].
     ///
     /// # Errors
     /// [`TooManyRuns`] with the number of runs.
     pub fn check(&self) -> Result<(), TooManyRuns> {
-        match self.run_count() {
+        match self.cell_run_count() {
             count if count > Self::MOST_RUNS => Err(TooManyRuns(count)),
             _ => Ok(()),
         }
@@ -106,6 +135,16 @@ mod tests {
         let design = Design::of_1988();
         assert_eq!((design.cell_count(), design.run_count()), (289, 1_156));
         assert_eq!(design.cells().len(), 289);
+    }
+
+    #[test]
+    fn a_baseline_run_precedes_each_group_of_runs() {
+        let every = NonZeroU32::new(10);
+        let design = Design { baseline_every: every, ..Design::of_1988() };
+        assert_eq!((design.baseline_count(), design.run_count()), (116, 1_272));
+        let baseline = design.baseline().unwrap();
+        assert_eq!((baseline.send.packets(), baseline.receive.packets()), (Some(17), Some(17)));
+        assert_eq!(Design::of_1988().baseline(), None);
     }
 
     #[test]

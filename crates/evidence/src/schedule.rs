@@ -26,18 +26,47 @@ impl PlannedRun {
 }
 
 /// Returns all runs of `design`, shuffled by its seed, so that a drift of the machine during a
-/// night does not look like an effect of a buffer.
+/// night does not look like an effect of a buffer. Runs of the baseline are interleaved.
 #[must_use]
 pub fn schedule(design: &Design) -> Vec<PlannedRun> {
-    let mut runs = Vec::new();
-    for cell in design.cells() {
-        runs.extend((0..design.repeat.get()).map(|repeat| PlannedRun { order: 0, repeat, cell }));
-    }
-    shuffle(&mut runs, design.seed);
+    let mut runs = with_baseline(design, shuffled(design));
     for (order, run) in (0..).zip(&mut runs) {
         run.order = order;
     }
     runs
+}
+
+/// Returns the runs of all cells in random order: block by block, or all together.
+fn shuffled(design: &Design) -> Vec<PlannedRun> {
+    let cells = design.cells();
+    let run = |repeat, &cell: &Cell| PlannedRun { order: 0, repeat, cell };
+    if !design.blocks {
+        let repeats = |cell| (0..design.repeat.get()).map(move |repeat| run(repeat, cell));
+        let mut runs: Vec<_> = cells.iter().flat_map(repeats).collect();
+        shuffle(&mut runs, design.seed);
+        return runs;
+    }
+    let block = |repeat: u32| {
+        let mut block: Vec<_> = cells.iter().map(|cell| run(repeat, cell)).collect();
+        shuffle(&mut block, design.seed.wrapping_add(repeat.into()));
+        block
+    };
+    (0..design.repeat.get()).flat_map(block).collect()
+}
+
+/// Inserts a run of the baseline before every group of runs. Its number continues that of the
+/// planned runs of its cell, which has them in addition.
+fn with_baseline(design: &Design, runs: Vec<PlannedRun>) -> Vec<PlannedRun> {
+    let (Some(cell), Some(every)) = (design.baseline(), design.baseline_every) else {
+        return runs;
+    };
+    let every = usize::try_from(every.get()).unwrap_or(usize::MAX);
+    let groups = runs.chunks(every).zip(design.repeat.get()..);
+    groups
+        .flat_map(|(group, repeat)| {
+            std::iter::once(PlannedRun { order: 0, repeat, cell }).chain(group.iter().copied())
+        })
+        .collect()
 }
 
 /// Shuffles by the algorithm of Fisher and Yates. A seed always gives the same order.
@@ -75,6 +104,44 @@ mod tests {
         let (one, two) = (design(|_| ()), design(|design| design.seed = 2));
         assert_eq!(schedule(&one), schedule(&one));
         assert_ne!(schedule(&one), schedule(&two));
+    }
+
+    #[test]
+    fn each_block_has_one_run_of_each_cell_in_an_order_of_its_own() {
+        let design = design(|design| design.blocks = true);
+        let runs = schedule(&design);
+        let blocks: Vec<Vec<Cell>> =
+            runs.chunks(289).map(|block| block.iter().map(|run| run.cell).collect()).collect();
+        assert_eq!(blocks.len(), 4);
+        for (number, block) in (0..).zip(&blocks) {
+            let distinct: BTreeSet<_> =
+                block.iter().map(|cell| (cell.send, cell.receive)).collect();
+            assert_eq!(distinct.len(), 289);
+            let start = number * 289;
+            assert!(runs[start..start + 289].iter().all(|run| run.repeat as usize == number));
+        }
+        assert_ne!(blocks[0], blocks[1]);
+    }
+
+    #[test]
+    fn runs_of_the_baseline_are_interleaved() {
+        let plain = design(|design| design.blocks = true);
+        let design = design(|design| {
+            design.blocks = true;
+            design.baseline_every = 8.try_into().ok();
+        });
+        let runs = schedule(&design);
+        assert_eq!(runs.len() as u64, design.run_count());
+        let (baseline, others): (Vec<PlannedRun>, Vec<PlannedRun>) =
+            runs.iter().copied().partition(|run| run.order % 9 == 0);
+        assert_eq!(baseline.len() as u64, design.baseline_count());
+        assert!(baseline.iter().all(|run| Some(run.cell) == design.baseline() && run.repeat >= 4));
+        let cells =
+            |runs: &[PlannedRun]| -> Vec<Cell> { runs.iter().map(|run| run.cell).collect() };
+        assert_eq!(cells(&others), cells(&schedule(&plain)));
+        let distinct: BTreeSet<_> =
+            runs.iter().map(|run| (run.cell.send, run.cell.receive, run.repeat)).collect();
+        assert_eq!(distinct.len(), runs.len());
     }
 
     #[test]

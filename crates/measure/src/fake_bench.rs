@@ -6,7 +6,7 @@ use crate::machine_facts::Invocation;
 use crate::plan::{BenchKind, Draft, Plan};
 use linerate_ends::Interrupt;
 use linerate_evidence::sample_data::{bench_facts, small_design, start};
-use linerate_evidence::{BenchFacts, Counters, Floor, RunOutcome};
+use linerate_evidence::{BenchFacts, Counters, Floor, RunOutcome, names};
 use linerate_units::Duration;
 
 /// Returns a plan of two by two cells with two runs each.
@@ -16,6 +16,7 @@ pub(crate) fn small_plan() -> Plan {
     draft.send_buffers = design.send_buffers;
     draft.receive_buffers = design.receive_buffers;
     draft.repeat = design.repeat;
+    draft.blocks = design.blocks;
     Plan::new(draft).unwrap()
 }
 
@@ -32,6 +33,8 @@ pub(crate) struct FakeBench {
     pub(crate) floor_time: Duration,
     /// The send buffers of the measured floors.
     pub(crate) floors: Vec<BufferRequest>,
+    /// Thousandths of their time for which the sources of the first runs wait for a processor.
+    pub(crate) cpu_waits: Vec<u64>,
     runs: u32,
     interrupts_after: Option<u32>,
     fails_after: Option<u32>,
@@ -44,6 +47,7 @@ impl FakeBench {
             interrupt: Interrupt::default(),
             floor_time: Duration::from_millis(1),
             floors: Vec::new(),
+            cpu_waits: Vec::new(),
             runs: 0,
             interrupts_after: None,
             fails_after: None,
@@ -81,6 +85,12 @@ impl Bench for FakeBench {
         }
         let packets =
             request.send_buffer.packets.unwrap().min(request.receive_buffer.packets.unwrap());
+        let mut counters = Counters::default();
+        if !self.cpu_waits.is_empty() {
+            let waited = self.cpu_waits.get(self.runs as usize - 1).copied().unwrap_or(0);
+            counters.sender.set(names::THREAD_MICROS, 1_000);
+            counters.sender.set(names::CPU_WAIT_MICROS, waited);
+        }
         Ok(RunOutcome {
             bytes: request.bytes,
             time: Duration::from_millis(request.bytes / 1_000 / u64::from(packets)),
@@ -88,7 +98,7 @@ impl Bench for FakeBench {
             verified: None,
             send_granted: request.send_buffer.bytes,
             receive_granted: request.receive_buffer.bytes,
-            counters: Counters::default(),
+            counters,
         })
     }
 }

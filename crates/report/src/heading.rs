@@ -33,9 +33,13 @@ fn runs(report: &Report<'_>) -> String {
     } else {
         String::new()
     };
+    let baseline = match design.baseline_count() {
+        0 => String::new(),
+        runs => format!(" and {} of the baseline", notation::plural(runs, "run")),
+    };
     format!(
-        "{} × {} of {}, in the random order of seed {}{some}; KB = 1,024 bytes, medians with 95 \
-         % intervals",
+        "{} × {} of {}{baseline}, in the random order of seed {}{some}; KB = 1,024 bytes, medians \
+         with 95 % intervals",
         notation::plural(design.cell_count(), "cell"),
         notation::plural(design.repeat.get().into(), "run"),
         Bytes::new(design.bytes.get()),

@@ -1,6 +1,7 @@
 //! The JSON document of a sweep.
 
 use crate::fast_path;
+use crate::model::Model;
 use crate::report::Report;
 use linerate_evidence::Facts;
 use linerate_evidence::FastPath;
@@ -18,6 +19,9 @@ struct Document<'a, P> {
     maximum: &'a Maximum,
     runs: &'a [RunRecord],
     cells: Vec<CellRecord>,
+    /// The fit of the model of the machine's speed, if it changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<Model>,
     fast_path: FastPaths,
     findings: &'a [Finding],
 }
@@ -59,6 +63,7 @@ impl Report<'_> {
             maximum: &self.start.maximum,
             runs: self.runs,
             cells: self.table.iter().map(|cell| self.cell_record(cell)).collect(),
+            model: Model::of(self),
             fast_path: FastPaths {
                 sender: end(fast_path::total(self.runs.iter().map(|run| &run.counters.sender))),
                 receiver: end(fast_path::total(self.runs.iter().map(|run| &run.counters.receiver))),

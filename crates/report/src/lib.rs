@@ -14,6 +14,7 @@ mod heat_map;
 mod html;
 mod json;
 mod live;
+mod model;
 mod paint;
 mod picture;
 mod prometheus;

@@ -1,9 +1,9 @@
-//! The text report: its sections in order.
+//! The text report: the verdict first, then its evidence, then the tables.
 
 use crate::paint::{self, Style};
 use crate::report::Report;
-use crate::{cells, diagonal, fast_path, heading, heat_map};
-use linerate_verdict::Finding;
+use crate::{cells, diagonal, fast_path, heading, heat_map, model};
+use linerate_verdict::{Finding, FindingKind};
 use std::fmt::Write;
 
 impl Report<'_> {
@@ -11,22 +11,38 @@ impl Report<'_> {
     #[must_use]
     pub fn text(&self, style: Style) -> String {
         let sections = [
+            verdict(&self.findings, style),
             heading::text(self),
-            cells::text(self, style),
-            diagonal::text(self),
-            heat_map::text(self, style),
-            fast_path::text(self),
             findings_text(&self.findings, style),
+            heat_map::text(self, style),
+            model::text(self),
+            diagonal::text(self),
+            cells::text(self, style),
+            fast_path::text(self),
         ];
         let sections = sections.into_iter().filter(|section| !section.is_empty());
         sections.collect::<Vec<_>>().join("\n")
     }
 }
 
-/// Returns the findings as a list of sentences.
+/// Returns the verdict: whether anything can be concluded. Empty for a sweep of single runs.
+fn verdict(findings: &[Finding], style: Style) -> String {
+    let lines = findings
+        .iter()
+        .filter(|finding| is_verdict(finding))
+        .flat_map(|finding| paint::wrapped(&finding.text, style.width));
+    lines.map(|line| line + "\n").collect()
+}
+
+fn is_verdict(finding: &Finding) -> bool {
+    use FindingKind::{Contended, Precision};
+    matches!(finding.kind, Contended | Precision)
+}
+
+/// Returns the findings as a list of sentences, without the verdict.
 fn findings_text(findings: &[Finding], style: Style) -> String {
     let mut text = "What it means\n".to_owned();
-    for finding in findings {
+    for finding in findings.iter().filter(|finding| !is_verdict(finding)) {
         for (index, line) in
             paint::wrapped(&finding.text, style.width.saturating_sub(4)).iter().enumerate()
         {

@@ -20,8 +20,14 @@ pub enum FindingKind {
     Limited,
     /// Which timers expired?
     Timers,
+    /// Were too many cells measured only while other programs had the processors?
+    Contended,
+    /// Are the intervals of the cells narrow enough, and if not, what prevented it?
+    Precision,
     /// Did the machine change in the course of the sweep?
     Drift,
+    /// Which slow changes of the machine's speed are subtracted?
+    Epochs,
     /// Which runs were cut short?
     CutShort,
     /// Were the bytes correct?

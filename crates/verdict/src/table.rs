@@ -1,9 +1,11 @@
 //! The table of cells: a row for each send buffer, a column for each receive buffer.
 
+use crate::diagnosis::CONTENDED_SHARE;
+use crate::log_ratio::logarithm;
 use linerate_evidence::BufferSize;
 use linerate_evidence::Design;
 use linerate_evidence::RunRecord;
-use linerate_evidence::stats::{Interval, Sample, interval};
+use linerate_evidence::stats::{Epochs, Interval, Observation, Sample, interval};
 use linerate_evidence::{Cell, schedule};
 use std::collections::BTreeMap;
 
@@ -18,6 +20,14 @@ pub struct Table<'a> {
     sends: Vec<BufferSize>,
     receives: Vec<BufferSize>,
     cells: BTreeMap<Cell, CellSummary<'a>>,
+    epochs: Option<Epochs>,
+    left_out: usize,
+}
+
+/// The rates of the fair runs of each cell, and the epochs that are subtracted from them.
+struct Rates {
+    of_cells: Vec<Vec<f64>>,
+    epochs: Option<Epochs>,
 }
 
 /// The summary of a cell.
@@ -25,10 +35,13 @@ pub struct Table<'a> {
 pub struct CellSummary<'a> {
     /// The buffers.
     pub cell: Cell,
-    /// The rates of its runs, in bytes per second.
+    /// The rates of its fair runs, in bytes per second; if the machine has epochs, those that the
+    /// runs would have had at its reference speed.
     pub rates: Sample,
     /// The 95 % interval of the median.
     pub interval: Interval,
+    /// Are there too few uncontended runs, so that contended ones are in the rates?
+    pub is_contended: bool,
     /// Its runs in the order of the schedule.
     pub runs: Vec<&'a RunRecord>,
 }
@@ -53,21 +66,52 @@ impl<'a> Table<'a> {
     /// Creates the table of `runs`, the first runs of the design's schedule.
     #[must_use]
     pub fn new(design: &Design, runs: &'a [RunRecord]) -> Self {
-        let mut by_cell = BTreeMap::<Cell, Vec<&RunRecord>>::new();
-        for (planned, run) in schedule(design).iter().zip(runs) {
-            by_cell.entry(planned.cell).or_default().push(run);
+        let mut by_cell = BTreeMap::<Cell, Vec<(usize, &RunRecord)>>::new();
+        for ((number, planned), run) in schedule(design).iter().enumerate().zip(runs) {
+            by_cell.entry(planned.cell).or_default().push((number, run));
         }
-        let cells = by_cell.into_iter().zip(0..).filter_map(|((cell, runs), number)| {
-            let rates = Sample::new(runs.iter().map(|run| run.bytes_per_second).collect())?;
-            let interval =
-                interval(&[&rates], design.seed.wrapping_add(number), |medians| medians[0]);
-            Some((cell, CellSummary { cell, rates, interval, runs }))
+        let fair: Vec<Vec<(usize, &RunRecord)>> = by_cell.values().map(|runs| fair(runs)).collect();
+        let left_out = runs.len() - fair.iter().map(Vec::len).sum::<usize>();
+        let rates = Rates::of(&fair);
+        let cells = by_cell.into_iter().zip(0_u32..).filter_map(|((cell, runs), number)| {
+            let index = number as usize;
+            let corrected = Sample::new(rates.of_cells[index].clone())?;
+            let seed = design.seed.wrapping_add(u64::from(number));
+            let Interval { low, high } = interval(&[&corrected], seed, |medians| medians[0]);
+            let added = rates.epochs.as_ref().map_or(0.0, |epochs| epochs.added_half_widths[index]);
+            let interval = Interval { low: low * (-added).exp(), high: high * added.exp() };
+            let is_contended = has_too_few_fair(&runs);
+            let runs = runs.into_iter().map(|(_, run)| run).collect();
+            let summary = CellSummary { cell, rates: corrected, interval, is_contended, runs };
+            Some((cell, summary))
         });
         Self {
             sends: design.send_buffers.sizes().to_vec(),
             receives: design.receive_buffers.sizes().to_vec(),
             cells: cells.collect(),
+            epochs: rates.epochs,
+            left_out,
         }
+    }
+
+    /// Returns the epochs of the machine, which are subtracted from the rates of all cells, if
+    /// there are any.
+    #[must_use]
+    pub const fn epochs(&self) -> Option<&Epochs> {
+        self.epochs.as_ref()
+    }
+
+    /// Returns the number of contended runs that are in no cell's rates.
+    #[must_use]
+    pub const fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// Returns the number of cells with too few uncontended runs, so that contended ones are in
+    /// their rates.
+    #[must_use]
+    pub fn contended_cells(&self) -> usize {
+        self.iter().filter(|cell| cell.is_contended).count()
     }
 
     /// Returns the sender's buffers, smallest first.
@@ -135,11 +179,61 @@ impl<'a> Table<'a> {
     }
 }
 
+/// Fewest fair runs of a cell without which its contended runs are kept.
+const FEWEST_FAIR: usize = 3;
+
+/// Returns the runs that were not contended, or all if these are too few.
+fn fair<'a>(runs: &[(usize, &'a RunRecord)]) -> Vec<(usize, &'a RunRecord)> {
+    if has_too_few_fair(runs) {
+        return runs.to_vec();
+    }
+    runs.iter().filter(|(_, run)| !is_contended(run)).copied().collect()
+}
+
+/// Are fewer than [`FEWEST_FAIR`] runs, or not even all of them, uncontended?
+fn has_too_few_fair(runs: &[(usize, &RunRecord)]) -> bool {
+    let fair = runs.iter().filter(|(_, run)| !is_contended(run)).count();
+    fair < FEWEST_FAIR.min(runs.len())
+}
+
+fn is_contended(run: &RunRecord) -> bool {
+    run.counters.contended_share().is_some_and(|share| share > CONTENDED_SHARE)
+}
+
+impl Rates {
+    /// Returns the rates of runs, which are given for each cell with their place in time.
+    fn of(cells: &[Vec<(usize, &RunRecord)>]) -> Self {
+        let log_rate = |run: &RunRecord| logarithm(run.bytes_per_second);
+        let mut in_time: Vec<(usize, Observation)> = cells
+            .iter()
+            .enumerate()
+            .flat_map(|(cell, runs)| {
+                runs.iter()
+                    .map(move |&(at, run)| (at, Observation { cell, log_rate: log_rate(run) }))
+            })
+            .collect();
+        in_time.sort_by_key(|&(at, _)| at);
+        let observations: Vec<Observation> = in_time.into_iter().map(|(_, run)| run).collect();
+        let Some(epochs) = Epochs::of(&observations) else {
+            let raw = |runs: &Vec<(usize, &RunRecord)>| {
+                runs.iter().map(|(_, run)| run.bytes_per_second).collect()
+            };
+            return Self { of_cells: cells.iter().map(raw).collect(), epochs: None };
+        };
+        let mut of_cells = vec![Vec::new(); cells.len()];
+        for (number, &run) in observations.iter().enumerate() {
+            of_cells[run.cell].push(epochs.corrected(number, run).exp());
+        }
+        Self { of_cells, epochs: Some(epochs) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample_findings::findings_of_runs;
-    use linerate_evidence::sample_data::{records, small_design, square_design};
+    use linerate_evidence::names;
+    use linerate_evidence::sample_data::{noise, records, small_design, square_design};
 
     #[test]
     fn each_cell_has_the_median_of_its_runs() {
@@ -160,6 +254,45 @@ mod tests {
         let design = Design { seed: u64::MAX, ..square_design(4) };
         let runs = records(&design, |_, _| 1e6);
         assert!(!findings_of_runs(&design, &runs, crate::findings::findings).is_empty());
+    }
+
+    #[test]
+    fn an_epoch_of_the_machine_is_subtracted() {
+        let design = Design { repeat: 16.try_into().unwrap(), ..square_design(4) };
+        let rate = |cell: Cell, repeat| 1e6 * noise(cell, repeat, 0.01);
+        let mut runs = records(&design, rate);
+        let epoch = runs.len() / 2..runs.len() * 3 / 4;
+        runs[epoch].iter_mut().for_each(|run| run.bytes_per_second *= 0.4);
+        let table = Table::new(&design, &runs);
+        let epochs = table.epochs().unwrap();
+        assert!(epochs.before.lag_1 > 0.5 && epochs.after.deviation < 0.02, "{epochs:?}");
+        for cell in table.iter() {
+            assert!((cell.median() / 1e6 - 1.0).abs() < 0.02, "{cell:?}");
+            let width = cell.interval.high - cell.interval.low;
+            assert!(width < 0.05e6, "{:?}", cell.interval);
+        }
+        assert_eq!(Table::new(&design, &records(&design, rate)).epochs(), None);
+    }
+
+    #[test]
+    fn contended_runs_are_left_out_where_enough_others_remain() {
+        let design = Design { repeat: 6.try_into().unwrap(), ..square_design(2) };
+        let mut runs = records(&design, |_, repeat| if repeat < 3 { 1e6 } else { 1e5 });
+        for run in runs.iter_mut().filter(|run| run.repeat >= 3) {
+            run.counters.sender.set(names::THREAD_MICROS, 1_000);
+            run.counters.sender.set(names::CPU_WAIT_MICROS, 900);
+        }
+        let table = Table::new(&design, &runs);
+        assert_eq!((table.left_out(), table.contended_cells()), (12, 0));
+        assert!(table.iter().all(|cell| (cell.median() / 1e6 - 1.0).abs() < 1e-6));
+        assert!(table.iter().all(|cell| cell.runs.len() == 6));
+        for run in runs.iter_mut().filter(|run| run.repeat == 0) {
+            run.counters.sender.set(names::THREAD_MICROS, 1_000);
+            run.counters.sender.set(names::CPU_WAIT_MICROS, 900);
+        }
+        let table = Table::new(&design, &runs);
+        assert_eq!(table.left_out(), 0, "two fair runs are too few");
+        assert_eq!(table.contended_cells(), 4);
     }
 
     #[test]

@@ -27,14 +27,11 @@ fn json(path: &Path) -> Value {
 fn measures(on: &str) {
     let directory = TempDir::new().unwrap();
     let report = succeed(directory.path(), &small(on));
-    for part in [
-        "4 cells × 4 runs of 64 KiB",
-        "Equal buffers",
-        "All cells, in per cent",
-        "The best cell is",
-    ] {
+    for part in ["4 cells × 4 runs of 64 KiB", "Equal buffers", "All cells, in per cent"] {
         assert!(report.contains(part), "{part}: {report}");
     }
+    // Other tests may take the processors. Then nothing is concluded.
+    assert!(report.contains("The best cell is") || report.starts_with("Contended"), "{report}");
     assert!(report.contains("Every byte of every run was compared"), "{report}");
     let document = json(&directory.path().join("r.json"));
     let runs = document["runs"].as_array().unwrap();
@@ -175,11 +172,11 @@ fn an_interrupted_sweep_can_be_resumed() {
     let last = rest.lines().last().unwrap();
     let before = kept(directory.path());
     assert!(before >= 200, "{before}");
-    assert!(last.starts_with(&format!("interrupted: {before} of 4000 runs are saved")), "{last}");
+    assert!(last.starts_with(&format!("interrupted: {before} of 4500 runs are saved")), "{last}");
     assert!(last.ends_with("continue with `linerate sweep --resume night`"), "{last}");
     let (mut child, line) = resume(directory.path());
     assert!(
-        line.starts_with(&format!("{} runs to make", notation::count(4_000 - before as u64))),
+        line.starts_with(&format!("{} runs to make", notation::count(4_500 - before as u64))),
         "{line}"
     );
     signal(&child, rustix::process::Signal::TERM);

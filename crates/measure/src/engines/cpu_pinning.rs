@@ -5,8 +5,11 @@
 //! differ by a factor of ten, and a cell would show the placement rather than the effect of its
 //! buffers.
 
-use rustix::process::getpid;
+use rustix::process::{getpid, setpriority_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+/// The nice value of a measured thread.
+const HIGHEST_PRIORITY: i32 = -20;
 
 /// One of the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +19,12 @@ pub(crate) enum PinnedThread {
 }
 
 impl PinnedThread {
-    /// Pins the calling thread to its CPU. Does nothing if the process may use only one CPU or may
-    /// not choose.
+    /// Raises the priority of the calling thread, and pins it to its CPU. Does what is allowed: the
+    /// process may have only one CPU, may not choose, or may not raise its priority.
     pub(crate) fn pin(self) {
+        // Linux changes the priority of the calling thread only. The lowest nice value leaves 99 %
+        // of a CPU to it, against one other program. Errors are ignored: it may not be allowed.
+        let _ = setpriority_process(None, HIGHEST_PRIORITY);
         let Some([first, second]) = two_cpus() else { return };
         pin_to(if self == Self::Source { first } else { second });
     }

@@ -11,6 +11,7 @@ mod sim;
 mod stack;
 mod stream_transfer;
 mod tap;
+mod thread_usage;
 mod threads;
 
 pub use interface::InterfaceBench;

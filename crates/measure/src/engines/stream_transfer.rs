@@ -3,9 +3,11 @@
 use crate::bench::RunRequest;
 use crate::bench_error::BenchError;
 use crate::engines::cpu_pinning::PinnedThread;
+use crate::engines::thread_usage::{StolenTime, ThreadUsage};
 use linerate_ends::socket::{Contents, ReadResult, ReadTask, Stream, WriteResult, WriteTask};
 use linerate_ends::workload::Pattern;
 use linerate_ends::{Ended, Interrupt};
+use linerate_evidence::Counters;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -19,9 +21,22 @@ const GRACE: Duration = Duration::from_millis(500);
 pub(crate) struct Carried {
     pub(crate) given: WriteResult,
     pub(crate) taken: ReadResult,
+    /// The usage of processors by both ends.
+    usage: Counters,
 }
 
 impl Carried {
+    /// Adds the usage of processors to the counters of the connection.
+    pub(crate) fn note_usage(&self, counters: &mut Counters) {
+        let ends = [
+            (&mut counters.sender, &self.usage.sender),
+            (&mut counters.receiver, &self.usage.receiver),
+        ];
+        for (end, usage) in ends {
+            end.counts.extend(usage.counts.iter().map(|(name, count)| (name.clone(), *count)));
+        }
+    }
+
     /// Returns the time from the first write until the sink had read the last byte, or stopped
     /// waiting for it.
     pub(crate) fn time(&self) -> linerate_units::Duration {
@@ -43,16 +58,19 @@ pub(crate) fn carry(
     let max_time = Duration::from(request.max_time);
     let over = &AtomicBool::new(false);
     let (write_task, read_task) = (write_task(request), read_task(request));
+    let stolen = StolenTime::start();
     let carried = thread::scope(|scope| {
         let sink = scope.spawn(|| {
             PinnedThread::Sink.pin();
+            let usage = ThreadUsage::start();
             let taken = read_task.run(far, b"", || interrupt.is_raised());
             over.store(true, Ordering::Relaxed);
-            taken
+            (taken, usage.counted())
         });
         let late = |began, now: Instant| now.saturating_duration_since(began) >= max_time;
         let source = scope.spawn(move || {
             PinnedThread::Source.pin();
+            let usage = ThreadUsage::start();
             let given =
                 write_task.run(near, |began, now| over.load(Ordering::Relaxed) || late(began, now));
             if given.error.is_some() {
@@ -60,9 +78,15 @@ pub(crate) fn carry(
                 // time.
                 let _ = near.shutdown(std::net::Shutdown::Both);
             }
-            given
+            (given, usage.counted())
         });
-        source.join().and_then(|given| sink.join().map(|taken| Carried { given, taken }))
+        source.join().and_then(|(given, sender)| {
+            sink.join().map(|(taken, receiver)| {
+                let mut usage = Counters { sender, receiver };
+                stolen.note(&mut usage.sender);
+                Carried { given, taken, usage }
+            })
+        })
     });
     let carried = carried.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     check_end(carried)

@@ -49,6 +49,12 @@ pub struct Draft {
     pub max_time: Duration,
     /// The seed of the order of the runs and of everything random in them.
     pub seed: u64,
+    /// Are the runs in randomised complete blocks, and not all shuffled together?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub blocks: bool,
+    /// Number of runs between two runs of the baseline, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_every: Option<NonZeroU32>,
     /// Bytes of a write of the source.
     pub write_size: NonZeroU32,
     /// Bytes of a read of the sink.
@@ -67,15 +73,27 @@ pub struct Draft {
     pub verify: bool,
 }
 
+/// Runs of each cell in process.
+const IN_PROCESS_RUNS: NonZeroU32 = NonZeroU32::new(16).unwrap();
+/// Runs between two runs of the baseline, and fewest runs of a plan that has one: fewer do not
+/// show the epochs of a machine.
+const BASELINE_EVERY: NonZeroU32 = NonZeroU32::new(8).unwrap();
+const FEWEST_WITH_BASELINE: u64 = 48;
+
 impl Draft {
     /// Returns the experiment of 1988 on this bench: every pair of buffers from 1 to 17 packets,
-    /// four runs of 8 MiB each, in random order.
+    /// four runs of 8 MiB each, in random order. In process, where a run takes milliseconds, there
+    /// are 16 runs of each cell: they determine it to 3 % on a shared machine, in less than a
+    /// minute. 8 MiB take milliseconds there, a million times the resolution of the clock.
+    /// Where time is real, each block has one run of each cell; in process, runs of the baseline
+    /// are interleaved.
     ///
     /// # Panics
     /// Never: the constants are valid.
     #[must_use]
     pub fn of_1988(on: BenchKind) -> Self {
         let design = Design::of_1988();
+        let is_real = on != BenchKind::Sim;
         Self {
             on,
             scenario: None,
@@ -88,15 +106,13 @@ impl Draft {
             send_buffers: design.send_buffers,
             receive_buffers: design.receive_buffers,
             diagonal: design.diagonal,
-            repeat: design.repeat,
+            repeat: if on == BenchKind::Stack { IN_PROCESS_RUNS } else { design.repeat },
             bytes: design.bytes,
             // A simulated run takes no real time, so it does not need a short limit.
-            max_time: if on == BenchKind::Sim {
-                Duration::from_secs(100_000)
-            } else {
-                design.max_time
-            },
+            max_time: if is_real { design.max_time } else { Duration::from_secs(100_000) },
             seed: design.seed,
+            blocks: is_real,
+            baseline_every: (on == BenchKind::Stack).then_some(BASELINE_EVERY),
             write_size: const { NonZeroU32::new(64 << 10).unwrap() },
             read_size: const { NonZeroU32::new(64 << 10).unwrap() },
             mtu: 1_500,
@@ -106,6 +122,12 @@ impl Draft {
             line_rate: None,
             verify: false,
         }
+    }
+
+    /// Removes the baseline from a plan that is too small for it.
+    pub(super) fn drop_useless_baseline(&mut self) {
+        let runs = self.design().cell_run_count();
+        self.baseline_every = self.baseline_every.filter(|_| runs >= FEWEST_WITH_BASELINE);
     }
 
     /// Returns the part of the plan that does not depend on the engine.
@@ -119,6 +141,8 @@ impl Draft {
             bytes: self.bytes,
             max_time: self.max_time,
             seed: self.seed,
+            blocks: self.blocks,
+            baseline_every: self.baseline_every,
         }
     }
 }

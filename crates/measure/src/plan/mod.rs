@@ -79,6 +79,7 @@ impl Plan {
         if draft.max_time == Duration::ZERO {
             return Err(PlanError::NoTime);
         }
+        draft.drop_useless_baseline();
         draft.design().check()?;
         Ok(Self(draft))
     }
@@ -179,7 +180,7 @@ mod tests {
     #[test]
     fn an_invalid_plan_in_a_file_is_refused() {
         let text = serde_json::to_string(&Draft::of_1988(BenchKind::Stack)).unwrap();
-        for (right, wrong) in [("\"mtu\":1500", "\"mtu\":10"), ("\"repeat\":4", "\"repeat\":0")] {
+        for (right, wrong) in [("\"mtu\":1500", "\"mtu\":10"), ("\"repeat\":16", "\"repeat\":0")] {
             assert!(text.contains(right));
             serde_json::from_str::<Plan>(&text.replace(right, wrong)).unwrap_err();
         }
@@ -250,7 +251,19 @@ mod tests {
         draft.send_buffers = "1..1000".parse().unwrap();
         draft.receive_buffers = "1..1000".parse().unwrap();
         draft.repeat = NonZeroU32::MIN;
+        draft.baseline_every = None;
         assert_eq!(Plan::new(draft).unwrap().design().run_count(), Design::MOST_RUNS);
+    }
+
+    #[test]
+    fn a_plan_of_few_runs_has_no_baseline() {
+        let mut draft = Draft::of_1988(BenchKind::Stack);
+        draft.diagonal = true;
+        draft.repeat = 3.try_into().unwrap();
+        let baseline = |draft: &Draft| Plan::new(draft.clone()).unwrap().baseline_every;
+        assert_eq!(baseline(&draft).map(NonZeroU32::get), Some(8));
+        draft.repeat = 2.try_into().unwrap();
+        assert_eq!(baseline(&draft), None);
     }
 
     #[test]

@@ -54,10 +54,11 @@ fn halves(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     }
     let text = format!(
         "Throughput changed by {} between the first and the second half of the sweep (95 %: {} … \
-         {}): treat smaller differences as noise.",
+         {}): {}.",
         notation::change(drift),
         notation::change(interval.low),
         notation::change(interval.high),
+        consequence(sweep),
     );
     Some((drift, finding(text, drift)))
 }
@@ -95,13 +96,21 @@ fn parts(sweep: &Sweep<'_>, residuals: &[f64]) -> Option<(f64, Finding)> {
     let change = slowest.1 - fastest.1;
     let text = format!(
         "Throughput varied with time: of {count} equal parts of the sweep, part {} was slower than \
-         part {} by {}, more than the order of the runs explains. Treat smaller differences as \
-         noise.",
+         part {} by {}, more than the order of the runs explains: {}.",
         slowest.0 + 1,
         fastest.0 + 1,
         notation::percent(-change.exp_m1()),
+        consequence(sweep),
     );
     Some((range(found), finding(text, change)))
+}
+
+/// Returns what the change means for the rates of the cells.
+fn consequence(sweep: &Sweep<'_>) -> &'static str {
+    match sweep.table.epochs() {
+        Some(_) => "the rates of the cells do not contain it",
+        None => "treat smaller differences as noise",
+    }
 }
 
 fn finding(text: String, change: f64) -> Finding {

@@ -2,7 +2,9 @@
 
 mod best;
 mod drift;
+mod epochs;
 mod notch;
+mod precision;
 mod quality;
 mod ridge;
 mod saturation;
@@ -11,15 +13,21 @@ mod timer;
 use crate::finding::Finding;
 use crate::sweep::Sweep;
 
-/// Returns all findings: the results, then the limits of their validity.
+/// Returns all findings: the results, then the limits of their validity. Nothing is concluded from
+/// a contended sweep.
 #[must_use]
 pub fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
-    let questions: [fn(&Sweep<'_>) -> Vec<Finding>; 7] = [
+    if let Some(contended) = precision::contended(sweep) {
+        return std::iter::once(contended).chain(quality::findings(sweep)).collect();
+    }
+    let questions: [fn(&Sweep<'_>) -> Vec<Finding>; 9] = [
+        precision::findings,
         best::findings,
         ridge::findings,
         saturation::findings,
         notch::findings,
         timer::findings,
+        epochs::findings,
         drift::findings,
         quality::findings,
     ];

@@ -77,7 +77,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, help_heading = "What is measured")]
     diagonal: bool,
 
-    /// Runs of each cell [default: 4]
+    /// Runs of each cell [default: 16 --on stack, 4 elsewhere]
     #[arg(long, value_name = "COUNT", value_parser = count, help_heading = "What is measured")]
     repeat: Option<NonZeroU32>,
 
@@ -285,6 +285,8 @@ fn changed(base: Draft, args: &SweepArgs) -> Draft {
         bytes: args.bytes.unwrap_or(base.bytes),
         max_time: args.max_seconds.unwrap_or(base.max_time),
         seed: args.seed.unwrap_or(base.seed),
+        blocks: base.blocks,
+        baseline_every: base.baseline_every,
         write_size: args.write_size.unwrap_or(base.write_size),
         read_size: args.read_size.unwrap_or(base.read_size),
         mtu: args.mtu.unwrap_or(base.mtu),

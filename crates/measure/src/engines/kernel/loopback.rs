@@ -31,6 +31,11 @@ pub(crate) fn run(
     let (near, far) = connected(&sender, &receiver)
         .map_err(|error| BenchError::io("opening a connection", error))?;
     let carried = carry(&near, &far, request, interrupt)?;
+    let mut counters = Counters {
+        sender: counters(&near, &carried.given.peaks),
+        receiver: counters(&far, &carried.taken.peaks),
+    };
+    carried.note_usage(&mut counters);
     Ok(RunOutcome {
         bytes: carried.taken.bytes,
         time: carried.time(),
@@ -38,10 +43,7 @@ pub(crate) fn run(
         verified: request.verify.then_some(carried.taken.wrong_at.is_none()),
         send_granted: granted(near.send_buffer())?,
         receive_granted: granted(far.receive_buffer())?,
-        counters: Counters {
-            sender: counters(&near, &carried.given.peaks),
-            receiver: counters(&far, &carried.taken.peaks),
-        },
+        counters,
     })
 }
 

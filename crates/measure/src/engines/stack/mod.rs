@@ -11,6 +11,7 @@ use crate::engines::cpu_pinning::PinnedThread;
 use crate::engines::own_tcp::{
     End, ReadResult, Rules, Sink, Source, Transfer, Wrapping, WriteResult, max_polls,
 };
+use crate::engines::thread_usage::{StolenTime, ThreadUsage};
 use crate::engines::threads::joined;
 use crate::plan::Plan;
 use linerate_ends::Interrupt;
@@ -94,7 +95,9 @@ impl Bench for StackBench {
     ) -> Result<RunOutcome, BenchError> {
         let (near, far) = self.link()?;
         let near = self.wrapping.wrap(near, request.seed);
-        let (outcome, near) = self.rules.carry(near, far, request, interrupt)?;
+        let stolen = StolenTime::start();
+        let (mut outcome, near) = self.rules.carry(near, far, request, interrupt)?;
+        stolen.note(&mut outcome.counters.sender);
         self.wrapping.unwrap_link(near)?;
         Ok(outcome)
     }
@@ -116,15 +119,19 @@ impl Rules {
             // Each end returns its link: dropping one would close the other.
             let source = scope.spawn(|| {
                 PinnedThread::Source.pin();
+                let usage = ThreadUsage::start();
                 let mut end = End::new(SOURCE, request.seed, near)?;
-                let given = Source::new(&transfer).run(&mut end, address, &config);
+                let mut given = Source::new(&transfer).run(&mut end, address, &config);
+                given.iter_mut().for_each(|given| usage.note(&mut given.counters));
                 Ok((given, end.into_link()))
             });
             let sink = scope.spawn(|| {
                 PinnedThread::Sink.pin();
+                let usage = ThreadUsage::start();
                 let mut end = End::new(SINK, request.seed, far)?;
-                let taken = Sink::listen(&mut end, address, &config)
+                let mut taken = Sink::listen(&mut end, address, &config)
                     .and_then(|listener| Sink::new(&transfer).run(&mut end, listener, &config));
+                taken.iter_mut().for_each(|taken| usage.note(&mut taken.counters));
                 Ok((taken, end.into_link()))
             });
             let (given, taken) = (joined(source), joined(sink));

@@ -1,0 +1,208 @@
+//! Is the sweep conclusive: are the intervals of the cells narrow? If not, what prevented it?
+
+use crate::diagnosis::CONTENDED_SHARE;
+use crate::finding::{Finding, FindingKind};
+use crate::log_ratio::logarithm;
+use crate::sweep::Sweep;
+use crate::table::CellSummary;
+use linerate_evidence::notation;
+use linerate_evidence::stats::{Sample, as_f64};
+
+/// Largest half-width of an interval, as the logarithm of a ratio, and the share of cells that must
+/// stay within it.
+const NARROW: f64 = 0.03;
+const MOST_CELLS: f64 = 0.95;
+/// Share of contended runs that is named as the obstacle.
+const MANY_CONTENDED: f64 = 0.1;
+/// Ratio of the half-width of the interval of a median to the deviation, times the square root of
+/// the number of runs: 1.96 √(π/2).
+const WIDTH_OF_MEDIAN: f64 = 2.46;
+/// More runs of a cell than that are not recommended.
+const MOST_REPEATS: f64 = 200.0;
+
+/// Returns the finding of a sweep with too many cells that were only measured while other programs
+/// had the processors.
+pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
+    let (contended, cells) = (sweep.table.contended_cells(), sweep.table.iter().count());
+    let is_too_much = as_f64(contended as u64) > (1.0 - MOST_CELLS) * as_f64(cells as u64);
+    let text = format!(
+        "Contended, nothing is concluded: in {contended} of {} fewer than three runs were fair. In \
+         the others a thread waited for a processor for more than {} of its time, or the \
+         hypervisor withheld one, and repeated runs were disturbed too. End the other programs of \
+         this machine, and measure again.",
+        notation::plural(cells as u64, "cell"),
+        notation::percent(CONTENDED_SHARE),
+    );
+    is_too_much.then(|| {
+        let finding = Finding::new(FindingKind::Contended, text)
+            .with("contended_cells", as_f64(contended as u64))
+            .with("cells", as_f64(cells as u64));
+        match contended_share(sweep) {
+            Some(share) => finding.with("contended_share", share),
+            None => finding,
+        }
+    })
+}
+
+pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
+    if sweep.design.repeat.get() < 2 {
+        return Vec::new();
+    }
+    finding(sweep).into_iter().collect()
+}
+
+fn finding(sweep: &Sweep<'_>) -> Option<Finding> {
+    let widths = || sweep.table.iter().map(half_width);
+    let (cells, narrow) =
+        (widths().count() as u64, widths().filter(|&width| width <= NARROW).count() as u64);
+    let median = Sample::new(widths().collect())?.median();
+    let contended = contended_share(sweep);
+    let bounds = format!("the 95 % interval is within ±{}", notation::percent(NARROW));
+    let text = if as_f64(narrow) >= MOST_CELLS * as_f64(cells) {
+        let left_out = match sweep.table.left_out() {
+            0 => String::new(),
+            runs => format!(
+                " {} left out, in which a thread waited for a processor for more than {} of its \
+                 time.",
+                if runs == 1 { "1 run is".to_owned() } else { format!("{runs} runs are") },
+                notation::percent(CONTENDED_SHARE),
+            ),
+        };
+        format!(
+            "Conclusive: {bounds} in {narrow} of {}.{left_out}",
+            notation::plural(cells, "cell")
+        )
+    } else {
+        format!(
+            "Not conclusive: {bounds} in {narrow} of {} only. {}",
+            notation::plural(cells, "cell"),
+            obstacle(sweep, contended),
+        )
+    };
+    let finding = Finding::new(FindingKind::Precision, text)
+        .with("cells_within", as_f64(narrow))
+        .with("cells", as_f64(cells))
+        .with("median_half_width", median);
+    Some(match contended {
+        Some(share) => finding.with("contended_share", share),
+        None => finding,
+    })
+}
+
+/// Names what prevented narrow intervals.
+fn obstacle(sweep: &Sweep<'_>, contended: Option<f64>) -> String {
+    if let Some(share) = contended.filter(|&share| share > MANY_CONTENDED) {
+        return format!(
+            "In {} of the runs a thread waited for a processor for more than {} of its time: end \
+             the other programs of this machine, and measure again.",
+            notation::percent(share),
+            notation::percent(CONTENDED_SHARE),
+        );
+    }
+    let deviation = deviation(sweep);
+    let scatter = format!(
+        "Equal runs deviate by {} from their cell{}",
+        notation::percent(deviation.exp_m1()),
+        if sweep.table.epochs().is_some() { ", epochs of the machine subtracted" } else { "" },
+    );
+    let repeats = (WIDTH_OF_MEDIAN * deviation / NARROW).powi(2).ceil();
+    let now = f64::from(sweep.design.repeat.get());
+    if repeats > MOST_REPEATS {
+        format!("{scatter}: more runs hardly help, use a quieter machine.")
+    } else if repeats > now {
+        format!("{scatter}: try --repeat {repeats:.0}.")
+    } else {
+        format!("{scatter}, but some cells do not repeat: see the spread of their runs.")
+    }
+}
+
+fn half_width(cell: &CellSummary<'_>) -> f64 {
+    (logarithm(cell.interval.high) - logarithm(cell.interval.low)) / 2.0
+}
+
+/// Returns the deviation of a run from its cell, as the logarithm of a ratio.
+fn deviation(sweep: &Sweep<'_>) -> f64 {
+    if let Some(epochs) = sweep.table.epochs() {
+        return epochs.after.deviation;
+    }
+    let residuals = sweep.table.iter().flat_map(|cell| {
+        let median = logarithm(cell.median());
+        cell.rates.values().iter().map(move |&rate| logarithm(rate) - median)
+    });
+    Sample::new(residuals.collect()).map_or(0.0, |sample| sample.robust_deviation())
+}
+
+/// Returns the share of contended runs among those that tell.
+fn contended_share(sweep: &Sweep<'_>) -> Option<f64> {
+    let shares: Vec<f64> =
+        sweep.runs.iter().filter_map(|run| run.counters.contended_share()).collect();
+    let contended = shares.iter().filter(|&&share| share > CONTENDED_SHARE).count() as u64;
+    (!shares.is_empty()).then(|| as_f64(contended) / as_f64(shares.len() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample_findings::findings_of_runs;
+    use linerate_evidence::sample_data::{noise, records, square_design};
+    use linerate_evidence::{Design, RunRecord, names};
+
+    fn found(repeat: u32, amplitude: f64, change: impl Fn(&mut RunRecord)) -> Option<Finding> {
+        let design = Design { repeat: repeat.try_into().unwrap(), ..square_design(6) };
+        let mut runs = records(&design, |cell, repeat| 1e6 * noise(cell, repeat, amplitude));
+        runs.iter_mut().for_each(change);
+        findings_of_runs(&design, &runs, findings).pop()
+    }
+
+    fn waiting(run: &mut RunRecord) {
+        run.counters.receiver.set(names::THREAD_MICROS, 1_000);
+        run.counters.receiver.set(names::CPU_WAIT_MICROS, 21);
+    }
+
+    #[test]
+    fn narrow_intervals_are_conclusive() {
+        let found = found(8, 0.02, |_| ()).unwrap();
+        assert_eq!(found.text, "Conclusive: the 95 % interval is within ±3.0 % in 36 of 36 cells.");
+        assert_eq!(found.figures["cells_within"], 36.0);
+    }
+
+    #[test]
+    fn wide_intervals_name_what_prevented_narrow_ones() {
+        let scatter = found(8, 0.2, |_| ()).unwrap().text;
+        assert!(scatter.starts_with("Not conclusive: ") && scatter.contains("try --repeat "));
+        let often = |run: &mut RunRecord| {
+            waiting(run);
+            if run.repeat >= 4 {
+                run.counters.receiver.set(names::CPU_WAIT_MICROS, 0);
+            }
+        };
+        let contended = found(8, 0.2, often).unwrap();
+        let text = "50 % of the runs a thread waited for a processor";
+        assert!(contended.text.contains(text), "{}", contended.text);
+        assert_eq!(contended.figures["contended_share"], 0.5);
+        let hopeless = found(8, 0.8, |_| ()).unwrap().text;
+        assert!(hopeless.contains("use a quieter machine"), "{hopeless}");
+    }
+
+    #[test]
+    fn nothing_is_concluded_from_a_contended_sweep() {
+        let design = Design { repeat: 8.try_into().unwrap(), ..square_design(6) };
+        let mut runs = records(&design, |cell, repeat| 1e6 * noise(cell, repeat, 0.01));
+        let quiet = findings_of_runs(&design, &runs, super::super::findings);
+        assert!(quiet.iter().any(|finding| finding.kind == FindingKind::Ridge));
+        for run in &mut runs {
+            waiting(run);
+            run.verified = Some(false);
+        }
+        let found = findings_of_runs(&design, &runs, super::super::findings);
+        assert!(found[0].text.starts_with("Contended, nothing is concluded: in 36 of 36 cells"));
+        assert_eq!(found[0].figures["contended_share"], 1.0);
+        let kinds: Vec<_> = found.iter().map(|finding| finding.kind).collect();
+        assert_eq!(kinds, [FindingKind::Contended, FindingKind::Verified], "wrong bytes are facts");
+    }
+
+    #[test]
+    fn one_run_of_a_cell_has_no_precision() {
+        assert_eq!(found(1, 0.01, |_| ()), None);
+    }
+}
