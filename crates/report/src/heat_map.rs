@@ -1,10 +1,13 @@
-//! The heat map: a row for each send buffer, a column for each receive buffer.
+//! The heat map: a row for each send buffer, a column for each receive buffer. Its first layer are
+//! the rates, its second one the limits.
 
-use crate::paint::Style;
+use crate::paint::{self, Style};
 use crate::paint::{character, coloured, shade};
 use crate::report::Report;
 use linerate_evidence::BufferSize;
 use linerate_evidence::notation;
+use linerate_verdict::diagnosis::Limit;
+use linerate_verdict::{CellLimit, CellSummary};
 use std::fmt::Write;
 
 /// Greatest width of a cell in characters: a space, `100` and a space.
@@ -23,11 +26,79 @@ pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     let map = Map::new(report, style, best);
     let mut text = map.title();
     text.push_str(&map.axis());
+    let shade = |cell: &CellSummary<'_>| map.cell_text(cell.median() / map.best);
     for &send in sends {
-        text.push_str(&map.row(send));
+        text.push_str(&map.row(send, shade));
     }
     text.push_str(&map.legend());
     text
+}
+
+/// Returns the layer of limits, empty if there is no heat map or no limit is known.
+pub(crate) fn limits_text(report: &Report<'_>, style: Style) -> String {
+    let best = report.table.iter().map(CellSummary::median).fold(0.0, f64::max);
+    if report.limits.is_empty() || best <= 0.0 {
+        return String::new();
+    }
+    let map = Map::new(report, style, best);
+    let mut text = "What limits each cell\n".to_owned();
+    text.push_str(&map.axis());
+    let limit_of = |cell: &CellSummary<'_>| {
+        report.limits.iter().find(|limit| limit.cell == cell.cell).map_or(UNKNOWN, sign)
+    };
+    let letter = |cell: &CellSummary<'_>| map.letter(limit_of(cell).0);
+    for &send in report.table.sends() {
+        text.push_str(&map.row(send, letter));
+    }
+    let mut signs: Vec<Sign> = Vec::new();
+    for sign in report.limits.iter().map(sign) {
+        if !signs.contains(&sign) {
+            signs.push(sign);
+        }
+    }
+    signs.sort_unstable();
+    let names = signs.iter().map(|(letter, name)| format!("{letter} {name}"));
+    let legend = names.collect::<Vec<_>>().join(", ");
+    for line in paint::wrapped(&legend, style.width.saturating_sub(map.margin)) {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{:1$}{line}", "", map.margin);
+    }
+    text
+}
+
+/// The letter of a limit, and its name.
+pub(crate) type Sign = (char, &'static str);
+
+pub(crate) const UNKNOWN: Sign = ('?', "not identified");
+
+pub(crate) fn sign(cell: &CellLimit) -> Sign {
+    match (cell.limits.as_slice(), cell.is_flat) {
+        ([limit], _) => (letter_of(*limit), limit.name()),
+        ([], true) => ('-', "neither buffer"),
+        ([], false) => UNKNOWN,
+        (_, _) => ('B', "both buffers together"),
+    }
+}
+
+const fn letter_of(limit: Limit) -> char {
+    match limit {
+        Limit::SendBuffer => 'S',
+        Limit::ReceiveBuffer => 'R',
+        Limit::Writer => 'w',
+        Limit::Reader => 'r',
+        Limit::SenderCpu => 's',
+        Limit::ReceiverCpu => 'c',
+        Limit::LinkRate => 'L',
+        Limit::QueueDrop => 'q',
+        Limit::RandomLoss => 'l',
+        Limit::ReceiveDrop => 'd',
+        Limit::RouteWindow => 'o',
+        Limit::PathMtu => 'm',
+        Limit::CongestionWindow => 'g',
+        Limit::RoundTrip => 't',
+        Limit::Contended => '!',
+        Limit::NotIdentified => '?',
+    }
 }
 
 struct Map<'a> {
@@ -97,12 +168,12 @@ impl<'a> Map<'a> {
         format!("{:margin$}{unit}\n{:<margin$}{}\n", "", "send", line.trim_end())
     }
 
-    fn row(&self, send: BufferSize) -> String {
+    fn row(&self, send: BufferSize, cell: impl Fn(&CellSummary<'_>) -> String) -> String {
         let label_width = self.margin - 2;
         let mut row = format!("{:>label_width$}  ", send.to_string());
         for &receive in &self.shown {
             row.push_str(&match self.report.table.get(send, receive) {
-                Some(summary) => self.cell_text(summary.median() / self.best),
+                Some(summary) => cell(summary),
                 None => " ".repeat(self.cell),
             });
         }
@@ -114,6 +185,10 @@ impl<'a> Map<'a> {
     /// Returns the width of a cell without the space that ends a wide coloured one.
     fn figure_width(&self) -> usize {
         self.cell - usize::from(self.style.colour && self.cell > NARROWEST_FIGURE)
+    }
+
+    fn letter(&self, letter: char) -> String {
+        format!("{:<1$}", format!("{letter:>0$}", self.figure_width()), self.cell)
     }
 
     fn cell_text(&self, share: f64) -> String {

@@ -9,6 +9,7 @@ use linerate_evidence::Maximum;
 use linerate_evidence::RunRecord;
 use linerate_evidence::stats::as_f64;
 use linerate_verdict::CellSummary;
+use linerate_verdict::diagnosis::Limit;
 use linerate_verdict::{CellName, Finding};
 use serde::Serialize;
 
@@ -36,6 +37,12 @@ struct CellRecord {
     low: f64,
     high: f64,
     percent_of_maximum: Option<f64>,
+    /// The limits that are named: one, both buffers, or none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<Vec<Limit>>,
+    /// Is there no gain from a larger buffer?
+    #[serde(skip_serializing_if = "Option::is_none")]
+    neither_buffer_matters: Option<bool>,
 }
 
 /// The sums over all runs.
@@ -76,6 +83,7 @@ impl Report<'_> {
 
     fn cell_record(&self, cell: &CellSummary<'_>) -> CellRecord {
         let maximum = self.start.maximum.bytes_per_second();
+        let limit = self.limits.iter().find(|limit| limit.cell == cell.cell);
         CellRecord {
             name: CellName::new(cell.cell, self.start.facts.bench.segment_payload),
             runs: cell.runs.len(),
@@ -83,6 +91,8 @@ impl Report<'_> {
             low: cell.interval.low,
             high: cell.interval.high,
             percent_of_maximum: maximum.map(|maximum| cell.median() / maximum * as_f64(100)),
+            limits: limit.map(|limit| limit.limits.clone()),
+            neither_buffer_matters: limit.map(|limit| limit.is_flat),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The report of a sweep.
 
 use linerate_evidence::{BufferSize, Design, RunRecord, Start};
-use linerate_verdict::{CellSummary, Finding, Sweep, Table, findings};
+use linerate_verdict::{
+    CellLimit, CellSummary, Finding, FindingKind, Sweep, Table, cell_limits, findings,
+};
 
 /// The report of a sweep.
 #[derive(Debug)]
@@ -11,6 +13,8 @@ pub struct Report<'a> {
     pub(crate) runs: &'a [RunRecord],
     pub(crate) table: Table<'a>,
     pub(crate) findings: Vec<Finding>,
+    /// The limits of the cells; empty if nothing varies in two directions.
+    pub(crate) limits: Vec<CellLimit>,
 }
 
 impl<'a> Report<'a> {
@@ -18,8 +22,11 @@ impl<'a> Report<'a> {
     #[must_use]
     pub fn new(design: &'a Design, start: &'a Start, runs: &'a [RunRecord]) -> Self {
         let table = Table::new(design, runs);
-        let findings = findings(&Sweep { design, start, runs, table: &table });
-        Self { design, start, runs, table, findings }
+        let sweep = Sweep { design, start, runs, table: &table };
+        let findings = findings(&sweep);
+        let is_surface = findings.iter().any(|finding| finding.kind == FindingKind::Limits);
+        let limits = if is_surface { cell_limits(&sweep) } else { Vec::new() };
+        Self { design, start, runs, table, findings, limits }
     }
 
     /// Returns the table of cells.

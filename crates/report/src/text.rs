@@ -15,6 +15,7 @@ impl Report<'_> {
             heading::text(self),
             findings_text(&self.findings, style),
             heat_map::text(self, style),
+            heat_map::limits_text(self, style),
             model::text(self),
             diagonal::text(self),
             cells::text(self, style),
@@ -25,7 +26,8 @@ impl Report<'_> {
     }
 }
 
-/// Returns the verdict: whether anything can be concluded. Empty for a sweep of single runs.
+/// Returns the verdict: whether anything can be concluded, and what limits the cells. Empty for a
+/// sweep of single runs.
 fn verdict(findings: &[Finding], style: Style) -> String {
     let lines = findings
         .iter()
@@ -35,8 +37,8 @@ fn verdict(findings: &[Finding], style: Style) -> String {
 }
 
 fn is_verdict(finding: &Finding) -> bool {
-    use FindingKind::{Contended, Precision};
-    matches!(finding.kind, Contended | Precision)
+    use FindingKind::{Contended, Limits, Precision};
+    matches!(finding.kind, Contended | Precision | Limits)
 }
 
 /// Returns the findings as a list of sentences, without the verdict.

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
+    /// Limits of the cells.
+    Limits,
     /// Which cell is the best one?
     Best,
     /// Is the best where both buffers are equal?

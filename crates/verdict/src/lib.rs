@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cell_limits;
 mod comparison;
 pub mod diagnosis;
 mod finding;
@@ -16,6 +17,7 @@ mod sample_findings;
 mod sweep;
 mod table;
 
+pub use cell_limits::{CellLimit, cell_limits};
 pub use comparison::{CellChange, Comparison};
 pub use finding::{CellName, Finding, FindingKind};
 pub use findings::findings;

@@ -3,12 +3,14 @@
 //! Radio buttons select its layer; the style sheet does the rest.
 
 use super::elements::{details, paragraph, table};
+use crate::heat_map::{Sign, UNKNOWN, sign};
 use crate::paint::shade;
 use crate::report::Report;
 use crate::unit::Unit;
 use crate::xml::escaped;
 use linerate_evidence::{BufferSize, notation};
 use linerate_verdict::CellSummary;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Largest number of rows and of columns. More are thinned evenly.
@@ -55,8 +57,9 @@ impl Map<'_> {
         };
         paragraph(&format!(
             "A row for each send buffer, a column for each receive buffer. The rate is the median \
-             of a cell's runs in per cent of the best cell, {} {}; the spread is how far the \
-             fastest run of a cell is above the slowest.{thinned}",
+             of a cell's runs in per cent of the best cell, {} {}; the limit is what held a cell, \
+             where that is known; the spread is how far the fastest run of a cell is above the \
+             slowest.{thinned}",
             self.unit.figure(self.best),
             self.unit.short,
         ))
@@ -67,11 +70,13 @@ impl Map<'_> {
         let packets =
             |sizes: &[BufferSize]| sizes.first().is_some_and(|size| size.packets().is_some());
         let unit = |sizes| if packets(sizes) { ", packets" } else { "" };
-        let mut text = "<div class=\"map\"><fieldset class=\"layers\"><legend>Layer</legend>\
+        let limits = if self.report.limits.is_empty() { "" } else { LIMIT_LAYER };
+        let mut text = format!(
+            "<div class=\"map\"><fieldset class=\"layers\"><legend>Layer</legend>\
              <label><input type=\"radio\" name=\"layer\" value=\"rate\" checked> Rate</label>\
-             <label><input type=\"radio\" name=\"layer\" value=\"spread\"> Spread</label>\
-             </fieldset>\n"
-            .to_owned();
+             {limits}<label><input type=\"radio\" name=\"layer\" value=\"spread\"> \
+             Spread</label></fieldset>\n"
+        );
         let columns: String = self
             .receives
             .iter()
@@ -100,17 +105,22 @@ impl Map<'_> {
         text.push_str("</tbody></table></div>\n");
         text.push_str("<p class=\"told\" id=\"told\" aria-live=\"polite\"></p>\n");
         text.push_str(&legend());
+        text.push_str(&self.limits_legend());
         text + "</div>\n"
     }
 
     fn cell(&self, cell: &CellSummary<'_>) -> String {
         let share = if self.best > 0.0 { cell.median() / self.best } else { 0.0 };
         let spread = spread(cell);
+        let sign = self.sign(cell);
+        let limit =
+            sign.map_or_else(String::new, |(letter, _)| format!("<b class=\"limit\">{letter}</b>"));
         format!(
-            "<td class=\"r{} s{}\" title=\"{}\"><b class=\"rate\">{:.0}</b><b \
+            "<td class=\"r{} s{} {}\" title=\"{}\"><b class=\"rate\">{:.0}</b>{limit}<b \
              class=\"spread\">{}</b></td>",
             shade(share),
             spread_shade(spread),
+            sign.map_or_else(String::new, class_of),
             escaped(&self.told(cell)),
             share * 100.0,
             spread_text(spread),
@@ -120,8 +130,10 @@ impl Map<'_> {
     /// Describes a cell in a line.
     fn told(&self, cell: &CellSummary<'_>) -> String {
         let figure = |rate| self.unit.figure(rate);
+        let limit =
+            self.sign(cell).map_or_else(String::new, |(_, name)| format!(", limit: {name}"));
         format!(
-            "{}: {} {} ({}–{}), {}",
+            "{}: {} {} ({}–{}), {}{limit}",
             notation::cell(cell.cell),
             figure(cell.median()),
             self.unit.short,
@@ -131,11 +143,32 @@ impl Map<'_> {
         )
     }
 
+    /// Returns the limit of a cell; `None` if the sweep has no limits.
+    fn sign(&self, cell: &CellSummary<'_>) -> Option<Sign> {
+        let limits = &self.report.limits;
+        let found = limits.iter().find(|limit| limit.cell == cell.cell);
+        (!limits.is_empty()).then(|| found.map_or(UNKNOWN, sign))
+    }
+
+    /// Returns the letters of the limits that the map shows, with their names.
+    fn limits_legend(&self) -> String {
+        let signs: BTreeSet<Sign> = self.report.limits.iter().map(sign).collect();
+        let entry = |&(letter, name): &Sign| {
+            format!("<li class=\"{}\">{letter} {}</li>", class_of((letter, name)), escaped(name))
+        };
+        let entries: String = signs.iter().map(entry).collect();
+        if entries.is_empty() {
+            return entries;
+        }
+        format!("<ul class=\"shades limit\" aria-label=\"Letters of the limits\">{entries}</ul>\n")
+    }
+
     /// Returns the table of all cells.
     fn cells(&self) -> String {
         let maximum = self.report.start.maximum.bytes_per_second();
         let row = |cell: &CellSummary<'_>| {
             let rates = cell.rates.values();
+            let limit = self.sign(cell).map_or("–", |(_, name)| name);
             let figure = |rate| self.unit.figure(rate);
             vec![
                 notation::cell(cell.cell),
@@ -147,15 +180,44 @@ impl Map<'_> {
                     || "–".to_owned(),
                     |maximum| notation::percent(cell.median() / maximum),
                 ),
+                limit.to_owned(),
             ]
         };
         let rows: Vec<_> = self.report.table.iter().take(MOST_CELLS).map(row).collect();
         let unit = self.unit.short;
         let median = format!("median, {unit}");
-        let head =
-            ["send × receive", &median, "95 % interval", "slowest–fastest", "runs", "of maximum"];
+        let head = [
+            "send × receive",
+            &median,
+            "95 % interval",
+            "slowest–fastest",
+            "runs",
+            "of maximum",
+            "limit",
+        ];
         details("Table of all cells", &table("All cells in figures", &head, &rows))
     }
+}
+
+/// The choice of the layer of limits.
+const LIMIT_LAYER: &str =
+    "<label><input type=\"radio\" name=\"layer\" value=\"limit\"> Limit</label>";
+
+/// Returns the class of a limit: the group of its colour.
+fn class_of((letter, _): Sign) -> String {
+    let group = match letter {
+        'S' => 0,
+        'R' => 1,
+        'B' => 2,
+        'w' | 'r' => 3,
+        's' | 'c' => 4,
+        'L' | 'g' | 't' | 'o' | 'm' => 5,
+        'q' | 'l' | 'd' => 6,
+        '!' => 7,
+        '-' => 8,
+        _ => 9,
+    };
+    format!("l{group}")
 }
 
 /// Returns how far the fastest run of a cell is above the slowest, as a share; `None` if a rate is

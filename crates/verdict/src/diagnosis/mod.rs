@@ -13,6 +13,7 @@ mod figure;
 mod limit;
 pub mod rules;
 mod session;
+mod surface;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -23,4 +24,5 @@ pub use figure::{End, Figure};
 pub use limit::Limit;
 pub use rules::{Bound, Condition, Proof, Rule};
 pub use session::{Diagnosis, NextRun};
+pub(crate) use surface::limit as limit_of_cell;
 pub use verdict::{EvidenceLine, InterventionLine, Verdict};

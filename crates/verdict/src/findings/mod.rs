@@ -3,6 +3,7 @@
 mod best;
 mod drift;
 mod epochs;
+mod limits;
 mod notch;
 mod precision;
 mod quality;
@@ -20,8 +21,9 @@ pub fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     if let Some(contended) = precision::contended(sweep) {
         return std::iter::once(contended).chain(quality::findings(sweep)).collect();
     }
-    let questions: [fn(&Sweep<'_>) -> Vec<Finding>; 9] = [
+    let questions: [fn(&Sweep<'_>) -> Vec<Finding>; 10] = [
         precision::findings,
+        limits::findings,
         best::findings,
         ridge::findings,
         saturation::findings,

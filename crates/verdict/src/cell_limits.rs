@@ -1,0 +1,285 @@
+//! The limit of each cell of a sweep.
+//!
+//! A cell with a buffer of twice the size, and otherwise equal, shows what that buffer is worth. If
+//! the plan has no such size, the effect of the nearest one is converted: a rate that grows with a
+//! power of the buffer's size.
+
+use crate::diagnosis::{CONTENDED_SHARE, Effect, Limit, limit_of_cell};
+use crate::sweep::Sweep;
+use crate::table::CellSummary;
+use linerate_evidence::stats::as_f64;
+use linerate_evidence::{
+    BufferSize, Cell, Change, ConnectionEvidence, Counters, EndCounters, EndEvidence, RunEvidence,
+    RunRecord, ThreadEvidence, names,
+};
+
+/// Ratio of a rate to a smaller one that counts as a gain, as elsewhere in a report.
+const GAIN: f64 = 1.05;
+/// Effect of doubling both buffers, from which both together are a limit: that of one buffer alone.
+const RAISES: f64 = 1.2;
+/// Smallest ratio of two buffers whose effect is converted to that of doubling. The conversion of a
+/// smaller one would turn the 7 % of a lucky cell into a limit.
+const LEAST_RATIO: f64 = 1.5;
+
+/// Ratio of the next smaller buffer with which the largest one is compared.
+const NEXT_SMALLER: f64 = 0.8;
+
+/// The limit of a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellLimit {
+    /// The cell.
+    pub cell: Cell,
+    /// The limits that are named: one, both buffers, or none.
+    pub limits: Vec<Limit>,
+    /// Is there no gain from a larger buffer, neither at one end nor at both?
+    pub is_flat: bool,
+}
+
+/// Returns the limits of all cells, row by row.
+#[must_use]
+pub fn cell_limits(sweep: &Sweep<'_>) -> Vec<CellLimit> {
+    let link = sweep.start.facts.bench.line_rate.as_ref();
+    let link = link.map(|rate| as_f64(rate.bits_per_second));
+    sweep.table.iter().map(|cell| of_cell(sweep, cell, link)).collect()
+}
+
+fn of_cell(sweep: &Sweep<'_>, cell: &CellSummary<'_>, link: Option<f64>) -> CellLimit {
+    let surface = Surface { sweep, cell };
+    let is_flat = surface.is_flat();
+    let is_buffer = |limit| matches!(limit, Limit::SendBuffer | Limit::ReceiveBuffer);
+    let named = limit_of_cell(&evidence(cell, link), &surface.effects());
+    let limits = if cell.is_contended {
+        vec![Limit::Contended]
+    } else if let Some(limit) = named.filter(|&limit| !(is_flat && is_buffer(limit))) {
+        vec![limit]
+    } else if !is_flat && surface.needs_both() {
+        vec![Limit::SendBuffer, Limit::ReceiveBuffer]
+    } else {
+        Vec::new()
+    };
+    CellLimit { cell: cell.cell, limits, is_flat }
+}
+
+/// The cells around a cell.
+struct Surface<'a> {
+    sweep: &'a Sweep<'a>,
+    cell: &'a CellSummary<'a>,
+}
+
+impl Surface<'_> {
+    fn bytes(&self, size: BufferSize) -> f64 {
+        as_f64(size.bytes(self.sweep.start.facts.bench.segment_payload))
+    }
+
+    /// Returns the size of the list that is nearest to `factor` times `size`, and on that side.
+    fn other(&self, sizes: &[BufferSize], size: BufferSize, factor: f64) -> Option<BufferSize> {
+        let target = self.bytes(size) * factor;
+        let distance = |other: BufferSize| (self.bytes(other) / target).ln().abs();
+        let is_on_side = |other: BufferSize| {
+            let ratio = self.bytes(other) / self.bytes(size);
+            if factor > 1.0 { ratio >= LEAST_RATIO } else { ratio <= 1.0 / LEAST_RATIO }
+        };
+        let others = sizes.iter().copied().filter(|&other| is_on_side(other));
+        others.min_by(|&one, &other| distance(one).total_cmp(&distance(other)))
+    }
+
+    fn send(&self, factor: f64) -> Option<BufferSize> {
+        self.other(self.sweep.table.sends(), self.cell.cell.send, factor)
+    }
+
+    fn receive(&self, factor: f64) -> Option<BufferSize> {
+        self.other(self.sweep.table.receives(), self.cell.cell.receive, factor)
+    }
+
+    fn summary(&self, send: BufferSize, receive: BufferSize) -> Option<&CellSummary<'_>> {
+        self.sweep.table.get(send, receive).filter(|cell| !cell.is_contended)
+    }
+
+    /// Returns the effects of all four changes that the plan has cells for.
+    fn effects(&self) -> Vec<Effect> {
+        let Cell { send, receive } = self.cell.cell;
+        let changes = [
+            (Change::SendBufferDoubled, self.send(2.0).map(|send| (send, receive)), 1.0),
+            (Change::SendBufferHalved, self.send(0.5).map(|send| (send, receive)), -1.0),
+            (Change::ReceiveBufferDoubled, self.receive(2.0).map(|receive| (send, receive)), 1.0),
+            (Change::ReceiveBufferHalved, self.receive(0.5).map(|receive| (send, receive)), -1.0),
+        ];
+        let effect = |(change, other, sign): (Change, Option<(BufferSize, BufferSize)>, f64)| {
+            let (other_send, other_receive) = other?;
+            let other = self.summary(other_send, other_receive)?;
+            let grown = self.bytes(other_send) / self.bytes(send) * self.bytes(other_receive)
+                / self.bytes(receive);
+            self.effect(change, other, sign / grown.log2())
+        };
+        changes.into_iter().filter_map(effect).collect()
+    }
+
+    /// Returns the effect of `other`, raised to a power. Its interval is that of both cells.
+    fn effect(&self, change: Change, other: &CellSummary<'_>, power: f64) -> Option<Effect> {
+        let ratio = |above: f64, below: f64| (below > 0.0).then(|| (above / below).powf(power));
+        Some(Effect {
+            change,
+            ratio: ratio(other.median(), self.cell.median())?,
+            low: ratio(other.interval.low, self.cell.interval.high)?,
+            high: ratio(other.interval.high, self.cell.interval.low)?,
+            losses: None,
+            queue_ratio: None,
+        })
+    }
+
+    /// Does the rate rise with either buffer, or only if both are doubled?
+    fn needs_both(&self) -> bool {
+        let is_raised = |effect: &Effect| effect.ratio >= RAISES && effect.low > 1.0;
+        let single = self.single_effects();
+        let raising = single.iter().filter(|effect| is_raised(effect)).count();
+        if raising > 0 {
+            return raising > 1;
+        }
+        let Cell { send, receive } = self.cell.cell;
+        let (Some(more_send), Some(more_receive)) = (self.send(2.0), self.receive(2.0)) else {
+            return false;
+        };
+        let growth = (self.bytes(more_send) / self.bytes(send))
+            .min(self.bytes(more_receive) / self.bytes(receive));
+        let effect = self
+            .summary(more_send, more_receive)
+            .and_then(|other| self.effect(Change::SendBufferDoubled, other, 1.0 / growth.log2()));
+        effect.as_ref().is_some_and(is_raised)
+    }
+
+    /// Returns the effects of one larger buffer.
+    fn single_effects(&self) -> Vec<Effect> {
+        let is_larger = |effect: &Effect| {
+            matches!(effect.change, Change::SendBufferDoubled | Change::ReceiveBufferDoubled)
+        };
+        self.effects().into_iter().filter(is_larger).collect()
+    }
+
+    /// Is no cell with a larger buffer better by more than [`GAIN`]? The cell of the largest
+    /// buffers is compared with the next smaller ones.
+    fn is_flat(&self) -> bool {
+        let Cell { send, receive } = self.cell.cell;
+        let larger = |other: &&CellSummary<'_>| {
+            other.cell != self.cell.cell && other.cell.send >= send && other.cell.receive >= receive
+        };
+        let mut larger = self.sweep.table.iter().filter(larger).peekable();
+        if larger.peek().is_none() {
+            let smaller = [
+                self.send(NEXT_SMALLER).map(|send| (send, receive)),
+                self.receive(NEXT_SMALLER).map(|receive| (send, receive)),
+            ];
+            let is_equal = |(send, receive)| {
+                let other = self.summary(send, receive);
+                other.is_some_and(|other| other.median() * GAIN > self.cell.median())
+            };
+            return smaller.into_iter().all(|other| other.is_some_and(is_equal));
+        }
+        larger.all(|other| other.median() < self.cell.median() * GAIN)
+    }
+}
+
+/// Returns the means of the counters of a cell's runs.
+fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
+    let is_fair = |run: &&&RunRecord| {
+        run.counters.contended_share().is_none_or(|share| share <= CONTENDED_SHARE)
+    };
+    let runs: Vec<&RunRecord> = cell.runs.iter().filter(is_fair).copied().collect();
+    let seconds = mean(runs.iter().map(|run| Some(run.seconds)));
+    let end = |of: fn(&Counters) -> &EndCounters| {
+        let total = |name| {
+            let counts = runs.iter().map(|run| of(&run.counters).get(name));
+            counts.sum::<Option<u64>>().filter(|_| !runs.is_empty())
+        };
+        let each = |name| total(name).map(|sum| sum / (runs.len() as u64).max(1));
+        // A thread exists longer than its transfer. Its processor time is that of the whole.
+        let cpu = total(names::CPU_MICROS).zip(total(names::THREAD_MICROS));
+        let cpu = cpu.filter(|&(_, time)| time > 0).zip(seconds);
+        let cpu = cpu.map(|((cpu, time), seconds)| as_f64(cpu) / as_f64(time) * seconds * 1e9);
+        EndEvidence {
+            seconds,
+            thread: ThreadEvidence { cpu_nanos: cpu.map(to_u64), ..ThreadEvidence::default() },
+            connection: ConnectionEvidence {
+                // Sums, so that rare retransmissions are not lost in a mean.
+                data_segments_sent: total(names::DATA_SEGMENTS_SENT)
+                    .or_else(|| total("segments_sent")),
+                retransmitted_segments: total(names::RETRANSMITTED_SEGMENTS),
+                retransmission_timeouts: total(names::RETRANSMISSION_TIMEOUTS),
+                receive_window_limited_micros: each(names::RECEIVE_WINDOW_LIMITED_MICROS),
+                send_buffer_limited_micros: each(names::SEND_BUFFER_LIMITED_MICROS),
+                ..ConnectionEvidence::default()
+            },
+            ..EndEvidence::default()
+        }
+    };
+    RunEvidence {
+        change: None,
+        bytes_per_second: cell.median(),
+        sender: end(|counters| &counters.sender),
+        receiver: end(|counters| &counters.receiver),
+        link_bits_per_second: link,
+        wire_bits_per_second: mean(runs.iter().map(|run| Some(run.wire_bits_per_second))),
+    }
+}
+
+fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let values: Vec<f64> = values.collect::<Option<_>>()?;
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / as_f64(values.len() as u64))
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "nanoseconds of a run")]
+const fn to_u64(value: f64) -> u64 {
+    value as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Table;
+    use linerate_evidence::sample_data::{noise, records, square_design, start};
+
+    /// Returns the limits of a surface of eight by eight cells.
+    fn limits(rate: impl Fn(f64, f64) -> f64) -> Vec<CellLimit> {
+        let design = square_design(8);
+        let packets = |size: BufferSize| f64::from(size.packets().unwrap());
+        let runs = records(&design, |cell, repeat| {
+            rate(packets(cell.send), packets(cell.receive)) * noise(cell, repeat, 0.01)
+        });
+        let (start, table) = (start(), Table::new(&design, &runs));
+        cell_limits(&Sweep { design: &design, start: &start, runs: &runs, table: &table })
+    }
+
+    fn at(limits: &[CellLimit], send: u32, receive: u32) -> &CellLimit {
+        let is_it = |limit: &&CellLimit| {
+            (limit.cell.send.packets(), limit.cell.receive.packets()) == (Some(send), Some(receive))
+        };
+        limits.iter().find(is_it).unwrap()
+    }
+
+    #[test]
+    fn the_smaller_buffer_is_the_limit_up_to_the_plateau() {
+        let limits = limits(|send, receive| 1e6 * send.min(receive).min(5.0));
+        assert_eq!(at(&limits, 1, 4).limits, [Limit::SendBuffer]);
+        assert_eq!(at(&limits, 4, 1).limits, [Limit::ReceiveBuffer]);
+        assert_eq!(at(&limits, 2, 2).limits, [Limit::SendBuffer, Limit::ReceiveBuffer]);
+        for (send, receive) in [(5, 5), (6, 8), (8, 8)] {
+            let flat = at(&limits, send, receive);
+            assert!(flat.is_flat && flat.limits.is_empty(), "{flat:?}");
+        }
+        assert!(!at(&limits, 1, 1).is_flat);
+    }
+
+    #[test]
+    fn an_unlimited_rise_names_the_buffer_even_at_the_largest_size() {
+        let limits = limits(|_, receive| 1e6 * receive);
+        for receive in [1, 4, 8] {
+            assert_eq!(at(&limits, 8, receive).limits, [Limit::ReceiveBuffer], "{receive}");
+        }
+        assert!(!at(&limits, 8, 8).is_flat);
+    }
+
+    #[test]
+    fn a_flat_surface_names_no_buffer() {
+        let limits = limits(|_, _| 1e6);
+        assert!(limits.iter().all(|limit| limit.is_flat && limit.limits.is_empty()));
+    }
+}

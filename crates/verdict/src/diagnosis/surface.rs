@@ -1,0 +1,124 @@
+//! The limit of one cell of a sweep, by the rules of a diagnosis. Cells with other buffers are the
+//! interventions.
+
+use super::effect::{Effect, Outcome};
+use super::figure::Figure;
+use super::limit::Limit;
+use super::rules::{Proof, RULES, Rule};
+use linerate_evidence::RunEvidence;
+
+/// Minimum confidence in a limit that is named.
+const MIN_CONFIDENCE: f64 = 0.3;
+/// Minimum lead over the next limit.
+const MIN_LEAD: f64 = 0.2;
+
+/// Returns the limit that the rules single out, if there is one. `plain` are the counters of the
+/// cell, `effects` those of other buffers.
+pub(crate) fn limit(plain: &RunEvidence, effects: &[Effect]) -> Option<Limit> {
+    let mut found: Vec<(Limit, f64)> = RULES
+        .iter()
+        .filter_map(|rule| Some((rule.limit, confidence(rule, plain, effects)?)))
+        .collect();
+    found.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let &(named, confidence) = found.first()?;
+    let rival = found.iter().find(|(limit, _)| *limit != named).map_or(0.0, |&(_, rival)| rival);
+    (confidence >= MIN_CONFIDENCE && confidence - rival >= MIN_LEAD).then_some(named)
+}
+
+/// Returns the confidence in a rule; `None` if it is refuted or unproved.
+fn confidence(rule: &Rule, plain: &RunEvidence, effects: &[Effect]) -> Option<f64> {
+    let score = score(rule, plain)?;
+    let outcomes = rule.expectations.iter().map(|group| {
+        group.iter().find_map(|expectation| {
+            let effect = effects.iter().find(|effect| effect.change == expectation.change())?;
+            Some(expectation.compare(effect))
+        })
+    });
+    let outcomes: Vec<Option<Outcome>> = outcomes.collect();
+    let is_confirmed = |outcome: &Option<Outcome>| *outcome == Some(Outcome::Confirmed);
+    let is_proved = match rule.proof {
+        Proof::Counters => true,
+        Proof::First => outcomes.first().is_some_and(is_confirmed),
+        Proof::All => outcomes.iter().all(is_confirmed),
+    };
+    // A sweep cannot try other changes than those of the buffers.
+    let outcomes: Vec<Outcome> = if is_of_buffer(rule) {
+        outcomes.into_iter().flatten().collect()
+    } else {
+        outcomes.into_iter().map(|outcome| outcome.unwrap_or(Outcome::Unclear)).collect()
+    };
+    let count = |wanted| outcomes.iter().filter(|&&outcome| outcome == wanted).count();
+    let (confirmed, refuted) = (count(Outcome::Confirmed), count(Outcome::Refuted));
+    if refuted > 0 || !is_proved || score <= 0.0 {
+        return None;
+    }
+    let unclear = count_f64(outcomes.len() - confirmed) / count_f64(outcomes.len().max(1));
+    Some(score * (1.0 - 0.5 * unclear))
+}
+
+const fn is_of_buffer(rule: &Rule) -> bool {
+    matches!(rule.limit, Limit::SendBuffer | Limit::ReceiveBuffer)
+}
+
+/// Returns how well the figures of a cell fit. An absent figure silences a rule, except those of
+/// the buffers: a sweep changes exactly these, so the response itself decides. It also outweighs a
+/// busy processor, which may poll, or process many small windows.
+fn score(rule: &Rule, plain: &RunEvidence) -> Option<f64> {
+    if !is_of_buffer(rule) {
+        return rule.score(plain);
+    }
+    let is_processor = |figure| matches!(figure, Figure::SenderCpu | Figure::ReceiverCpu);
+    let conditions = rule.conditions.iter().filter(|condition| !is_processor(condition.figure));
+    let known =
+        conditions.filter_map(|condition| Some(condition.bound.score(condition.figure.of(plain)?)));
+    Some(known.fold(1.0, f64::min))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a small number of expectations")]
+const fn count_f64(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_evidence::{Change, ConnectionEvidence, EndEvidence, SenderStates};
+
+    fn effect(change: Change, ratio: f64) -> Effect {
+        let (low, high) = (ratio * 0.98, ratio * 1.02);
+        Effect { change, ratio, low, high, losses: None, queue_ratio: None }
+    }
+
+    #[test]
+    fn the_buffer_whose_size_the_rate_follows_is_the_limit() {
+        let plain = RunEvidence::default();
+        let responses = |send, receive| {
+            [effect(Change::SendBufferDoubled, send), effect(Change::ReceiveBufferDoubled, receive)]
+        };
+        assert_eq!(limit(&plain, &responses(1.9, 1.0)), Some(Limit::SendBuffer));
+        assert_eq!(limit(&plain, &responses(1.0, 1.9)), Some(Limit::ReceiveBuffer));
+        assert_eq!(limit(&plain, &responses(1.0, 1.0)), None);
+        assert_eq!(limit(&plain, &responses(1.5, 1.5)), None, "both respond");
+        assert_eq!(limit(&plain, &[]), None);
+    }
+
+    #[test]
+    fn counters_contradict_a_response() {
+        let states = Some(SenderStates { window_full: 0.9, ..SenderStates::default() });
+        let connection =
+            ConnectionEvidence { retransmitted_segments: Some(0), ..ConnectionEvidence::default() };
+        let sender = EndEvidence { states, connection, ..EndEvidence::default() };
+        let plain = RunEvidence { sender, ..RunEvidence::default() };
+        assert_eq!(limit(&plain, &[effect(Change::SendBufferDoubled, 1.9)]), None);
+    }
+
+    #[test]
+    fn a_full_link_is_proved_by_its_counters() {
+        let plain = RunEvidence {
+            wire_bits_per_second: Some(0.97e9),
+            link_bits_per_second: Some(1e9),
+            ..RunEvidence::default()
+        };
+        assert_eq!(limit(&plain, &[]), Some(Limit::LinkRate));
+    }
+}
