@@ -30,7 +30,7 @@ impl Laboratory {
             Network::behind_cable(["left", "right"], FAR).map_err(|error| error.to_string())?;
         near.add_address(NEAR, 24).map_err(|error| error.to_string())?;
         // pasta copies the default route to its clients. Its router need not exist.
-        near.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(ROUTER))
+        near.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(ROUTER.into()))
             .map_err(|error| error.to_string())?;
         let client = Network::new().map_err(|error| error.to_string())?;
         pin_reno()?;

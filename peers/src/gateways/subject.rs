@@ -161,7 +161,7 @@ fn tun_inside(client: &Network, mtu: usize) -> Result<std::os::fd::OwnedFd, Stri
             interface.disable_ipv6()?;
             interface.add_address(CLIENT, 24)?;
             interface.set_up()?;
-            interface.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(GATEWAY))
+            interface.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(GATEWAY.into()))
         };
         configure(tun.interface()).map_err(|error| explain(&error))?;
         Ok(tun.into_fd())

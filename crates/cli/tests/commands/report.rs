@@ -147,14 +147,14 @@ fn is_readable(directory: &Path, moment: &str) {
     }
     let shown = linerate_evidence::notation::count(runs as u64);
     let line = format!(
-        "partial: {shown} of 16,000 runs are complete; continue with `linerate sweep --resume \
+        "partial: {shown} of 18,000 runs are complete; continue with `linerate sweep --resume \
          night`\n"
     );
     assert!(report.starts_with(&line), "{moment}: {report}");
     if folder.join("facts.json").exists() {
         assert!(report.contains("What it means"), "{moment}: {report}");
         let page = fs::read_to_string(directory.join("r.html")).unwrap();
-        assert!(page.contains(&format!("Partial: {shown} of 16,000 runs")), "{moment}");
+        assert!(page.contains(&format!("Partial: {shown} of 18,000 runs")), "{moment}");
     }
 }
 
