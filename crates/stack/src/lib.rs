@@ -101,6 +101,7 @@ mod link;
 mod ports;
 mod ready;
 mod rx;
+mod services;
 mod sockets;
 mod stack;
 mod steering;

@@ -12,6 +12,7 @@ mod ip;
 mod listen;
 mod memory;
 mod rx;
+mod services;
 mod tcp;
 mod transmit;
 pub(crate) mod turn;
@@ -42,6 +43,7 @@ use crate::ready::{Ready, Sender};
 use crate::rx::coalesce::Coalesced;
 use crate::rx::flow_cache::FlowCache;
 use crate::rx::unconnected::Unconnected;
+use crate::services::Deadlines;
 use crate::sockets::{Socket, Sockets};
 use crate::steering::{Shard, Steering};
 use crate::tcp::batch::BatchHeaders;
@@ -105,6 +107,8 @@ pub struct Stack {
     pub(crate) tcp_configs: TcpConfigs,
     /// The timers of connections.
     pub(crate) timers: TimerWheel<TcpTimer>,
+    /// The deadlines of services that are no connections.
+    pub(crate) deadlines: Deadlines,
     /// Links of `time_wait` and of the queues of listeners. A connection is in at most one of them.
     pub(crate) queues: Links,
     pub(crate) time_wait: TimeWait,
@@ -179,6 +183,7 @@ impl Stack {
             pending_fast: BTreeMap::new(),
             tcp_configs: TcpConfigs::new(&config.tcp),
             timers: TimerWheel::new(),
+            deadlines: Deadlines::new(),
             queues: Links::new(),
             time_wait: TimeWait::new(config.tcp.msl * 2),
             orphans: 0,
@@ -265,7 +270,9 @@ impl Stack {
     fn expire(&mut self, now: Instant, budget: usize) -> usize {
         let mut expired = 0;
         while expired < budget
-            && (self.handle_connection_timeout(now) || self.handle_neighbor_timeout(now))
+            && (self.handle_connection_timeout(now)
+                || self.handle_neighbor_timeout(now)
+                || self.handle_service_timeout(now))
         {
             expired += 1;
         }
@@ -277,7 +284,7 @@ impl Stack {
     #[inline]
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
-        self.neighbors.poll_timeout().min(self.timers.next())
+        self.neighbors.poll_timeout().min(self.timers.next()).min(self.deadlines.next())
     }
 
     /// Is there a frame to send? It may turn out to wait for ARP.

@@ -1,0 +1,81 @@
+//! The deadlines of the services of a host that are no connections: rare timers, of which there is
+//! one each.
+
+use linerate_units::Instant;
+
+/// A service with a timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// Reassembly of fragments.
+    Reassembly,
+    /// Addresses: duplicate address detection and lifetimes.
+    Addresses,
+    /// Discovery of routers and of their prefixes.
+    Routers,
+    /// Multicast groups.
+    Groups,
+    /// The DHCP client.
+    Dhcp,
+}
+
+impl Service {
+    /// All services, in the order of [`Deadlines`].
+    const ALL: [Self; 5] =
+        [Self::Reassembly, Self::Addresses, Self::Routers, Self::Groups, Self::Dhcp];
+}
+
+/// The deadline of each service.
+#[derive(Debug)]
+pub(crate) struct Deadlines {
+    at: [Instant; Service::ALL.len()],
+    /// The earliest of `at`: it is read in every turn of the host.
+    next: Instant,
+}
+
+impl Deadlines {
+    /// Creates deadlines that never come.
+    pub(crate) const fn new() -> Self {
+        Self { at: [Instant::NEVER; Service::ALL.len()], next: Instant::NEVER }
+    }
+
+    /// Returns the earliest deadline.
+    #[inline]
+    pub(crate) const fn next(&self) -> Instant {
+        self.next
+    }
+
+    #[allow(dead_code, reason = "the base of services that are being written")]
+    /// Sets the deadline of a service; [`Instant::NEVER`] if it has none.
+    pub(crate) fn set(&mut self, service: Service, at: Instant) {
+        self.at[service as usize] = at;
+        self.next = self.at.into_iter().min().unwrap_or(Instant::NEVER);
+    }
+
+    /// Removes and returns a service that is due at `now`. The service sets its next deadline.
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<Service> {
+        let due = Service::ALL.into_iter().find(|&service| self.at[service as usize] <= now)?;
+        self.set(due, Instant::NEVER);
+        Some(due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_units::Duration;
+
+    #[test]
+    fn each_service_is_due_once_at_its_deadline() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut deadlines = Deadlines::new();
+        assert_eq!(deadlines.next(), Instant::NEVER);
+        deadlines.set(Service::Dhcp, at(3));
+        deadlines.set(Service::Reassembly, at(5));
+        assert_eq!(deadlines.next(), at(3));
+        assert_eq!(deadlines.take_due(at(2)), None);
+        assert_eq!(deadlines.take_due(at(6)), Some(Service::Reassembly));
+        assert_eq!(deadlines.take_due(at(6)), Some(Service::Dhcp));
+        assert_eq!(deadlines.take_due(at(6)), None);
+        assert_eq!(deadlines.next(), Instant::NEVER);
+    }
+}

@@ -1,0 +1,20 @@
+//! Timeouts of services that are no connections.
+
+use crate::services::Service;
+use crate::stack::Stack;
+use linerate_units::Instant;
+
+impl Stack {
+    /// Handles the timeout of one service. Returns false if none is due.
+    pub(crate) fn handle_service_timeout(&mut self, now: Instant) -> bool {
+        let Some(service) = self.deadlines.take_due(now) else { return false };
+        match service {
+            Service::Reassembly
+            | Service::Addresses
+            | Service::Routers
+            | Service::Groups
+            | Service::Dhcp => {}
+        }
+        true
+    }
+}
