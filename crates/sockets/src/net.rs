@@ -12,14 +12,14 @@ use crate::udp_socket::UdpSocket;
 use linerate_link::Readiness;
 use linerate_link::shard::{HandoverWatch, Handovers};
 use linerate_stack::{
-    ConnectOptions, Counters, Error as HostError, FIRST_SHARD, Link, ListenOptions, Route,
-    StackConfig, UdpOptions,
+    AddressOptions, ConnectOptions, Counters, Error as HostError, FIRST_SHARD, InterfaceAddress,
+    Link, ListenOptions, Route, StackConfig, UdpOptions,
 };
 use linerate_wire::IpCidr;
 use parking_lot::Mutex;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -194,10 +194,53 @@ impl Net {
         try_each(addresses, |local| UdpSocket::open(self.first(), local, options))
     }
 
-    /// Returns the addresses of the host.
-    #[must_use]
-    pub fn addresses(&self) -> &[IpCidr] {
-        &self.first().addresses
+    /// Returns the addresses of the host in every state, including its link-local one.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn addresses(&self) -> io::Result<Vec<InterfaceAddress>> {
+        Ok(self.first().access()?.stack.addresses().to_vec())
+    }
+
+    /// Adds an address, or renews the lifetimes of a known one. Its network gets a direct route.
+    ///
+    /// ```
+    /// # use linerate_link::memory::{MemoryConfig, pair};
+    /// # use linerate_sockets::{AddressOptions, Net, StackConfig};
+    /// # let (left, _right) = pair(MemoryConfig::default())?;
+    /// # let config = StackConfig::new("02:00:00:00:00:01".parse()?, "10.0.0.1/24".parse()?);
+    /// # let net = Net::builder(left, config).start()?;
+    /// net.add_address("10.0.0.2/24".parse()?, &AddressOptions::default())?;
+    /// let _listener = net.bind("10.0.0.2:80")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidInput` for a multicast, loopback or unspecified address; `QuotaExceeded` at the
+    /// limit of addresses; or if the network has panicked.
+    pub fn add_address(&self, address: IpCidr, options: &AddressOptions) -> io::Result<()> {
+        for shard in &*self.running.shards {
+            let mut access = shard.access()?;
+            let now = access.now();
+            access.stack.add_address(now, address, options).map_err(Error::from)?;
+        }
+        Ok(())
+    }
+
+    /// Removes and returns an address. Its connections end at once with `ConnectionAborted`,
+    /// without a reset to the peer. Listeners and UDP sockets stay bound to it, and receive nothing
+    /// until it is added again.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn remove_address(&self, address: IpAddr) -> io::Result<Option<InterfaceAddress>> {
+        let mut removed = None;
+        for shard in &*self.running.shards {
+            let mut access = shard.access()?;
+            let now = access.now();
+            removed = access.stack.remove_address(now, address).or(removed);
+        }
+        Ok(removed)
     }
 
     /// Adds a route, which replaces a route to the same destinations. Existing connections use it

@@ -21,7 +21,6 @@ use crate::waiters::Registry;
 use linerate_link::{Doorbell, MonotonicClock};
 use linerate_stack::{Stack, Turn};
 use linerate_units::{Clock, Instant};
-use linerate_wire::IpCidr;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 use std::{thread, time};
@@ -33,8 +32,6 @@ pub(crate) struct Shared {
     /// Notified after each turn, for conditions that are not events of a socket.
     turned: Condvar,
     doorbell: Doorbell,
-    /// The addresses of the host, which do not change.
-    pub(crate) addresses: Vec<IpCidr>,
 }
 
 /// Returns the state before the first turn, which is due immediately.
@@ -61,7 +58,6 @@ pub(crate) struct State {
 
 impl Shared {
     pub(crate) fn new(stack: Stack, doorbell: Doorbell) -> Self {
-        let addresses = stack.addresses().to_vec();
         let state = State {
             stack,
             registry: Registry::default(),
@@ -70,7 +66,7 @@ impl Shared {
             stop_reason: None,
             end: None,
         };
-        Self { state: Mutex::new(state), turned: Condvar::new(), doorbell, addresses }
+        Self { state: Mutex::new(state), turned: Condvar::new(), doorbell }
     }
 
     /// Locks the host for an application thread.

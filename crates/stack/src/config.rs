@@ -74,6 +74,8 @@ pub struct Limits {
     /// short, buffers release unused memory, stop growing, and drop out-of-order data, and writers
     /// have to wait.
     pub buffer_bytes: usize,
+    /// Addresses of the interface, in every state.
+    pub addresses: usize,
     /// The limits of the ARP cache.
     pub neighbors: NeighborLimits,
     /// Destinations in the path-MTU cache.
@@ -134,6 +136,7 @@ impl Default for Limits {
             time_wait: 16_384,
             orphans: 16_384,
             buffer_bytes: 256 << 20,
+            addresses: 64,
             neighbors: NeighborLimits::default(),
             path_mtus: 1_024,
             fast_open_servers: 1_024,

@@ -33,6 +33,15 @@ pub enum Error {
         /// The destination.
         remote: IpAddr,
     },
+    /// The address cannot be one of an interface: multicast, broadcast, loopback, or unspecified.
+    #[error("{0} cannot be an address of an interface: give it a unicast address of its network")]
+    UnusableAddress(IpAddr),
+    /// The host has reached its limit of addresses.
+    #[error("the host has {limit} addresses already: remove some, or raise its limit")]
+    TooManyAddresses {
+        /// The limit of addresses.
+        limit: usize,
+    },
     /// The host has no address to send from.
     #[error("the host has no address: give it one in its configuration")]
     NoAddress,

@@ -23,11 +23,12 @@ impl Error {
             Self::NoRoute(_) => ErrorKind::NetworkUnreachable,
             Self::InvalidDestination(_)
             | Self::OtherVersion { .. }
+            | Self::UnusableAddress(_)
             | Self::Loopback(_)
             | Self::MessageTooLong { .. }
             | Self::OtherShard { .. } => ErrorKind::InvalidInput,
             Self::BroadcastForbidden(_) => ErrorKind::PermissionDenied,
-            Self::TooManySockets { .. } => ErrorKind::QuotaExceeded,
+            Self::TooManySockets { .. } | Self::TooManyAddresses { .. } => ErrorKind::QuotaExceeded,
             Self::Refused => ErrorKind::ConnectionRefused,
             Self::Unreachable => ErrorKind::HostUnreachable,
             Self::Tcp(error) => kind_of_ended(*error),
@@ -42,7 +43,9 @@ const fn kind_of_ended(error: linerate_tcp::Error) -> ErrorKind {
         Tcp::Shutdown => ErrorKind::BrokenPipe,
         Tcp::Refused => ErrorKind::ConnectionRefused,
         Tcp::Reset => ErrorKind::ConnectionReset,
-        Tcp::Aborted | Tcp::DataAfterClose | Tcp::Contradiction => ErrorKind::ConnectionAborted,
+        Tcp::Aborted | Tcp::DataAfterClose | Tcp::Contradiction | Tcp::AddressRemoved => {
+            ErrorKind::ConnectionAborted
+        }
         Tcp::TimedOut => ErrorKind::TimedOut,
         Tcp::Unreachable => ErrorKind::HostUnreachable,
         _ => ErrorKind::Other,

@@ -26,6 +26,8 @@ pub enum Event {
     EchoReply(EchoReply),
     /// An ICMP error, or the silence of a neighbour, about an echo request of this host.
     EchoError(EchoError),
+    /// The addresses of the host or their states have changed ([`crate::Stack::addresses`]).
+    Addresses,
 }
 
 /// An event of a UDP socket.
@@ -98,7 +100,8 @@ pub(crate) struct EventQueue {
     /// The pending kinds of events by socket, one bit each. Invariant: nonzero exactly for the
     /// sockets in `waiting`.
     kinds: Vec<u8>,
-    echoes: VecDeque<Event>,
+    /// Events of the host itself: echoes within their limit, and at most one change.
+    host: VecDeque<Event>,
     echo_limit: usize,
 }
 
@@ -109,7 +112,7 @@ impl EventQueue {
             links: Links::new(),
             waiting: List::EMPTY,
             kinds: Vec::new(),
-            echoes: VecDeque::new(),
+            host: VecDeque::new(),
             echo_limit,
         }
     }
@@ -132,13 +135,20 @@ impl EventQueue {
         self.note(socket, kinds);
     }
 
-    /// Adds an event of the host. Returns false if the queue is full.
+    /// Adds an event about an echo request. Returns false if the queue is full.
     pub(crate) fn note_echo(&mut self, event: Event) -> bool {
-        let fits = self.echoes.len() < self.echo_limit;
+        let fits = self.host.len() < self.echo_limit;
         if fits {
-            self.echoes.push_back(event);
+            self.host.push_back(event);
         }
         fits
+    }
+
+    /// Adds the event of a change, unless it is in the queue.
+    pub(crate) fn note_change(&mut self, event: Event) {
+        if !self.host.contains(&event) {
+            self.host.push_back(event);
+        }
     }
 
     /// Removes the events of a closed socket.
@@ -152,7 +162,7 @@ impl EventQueue {
 
     /// Is the queue empty?
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.echoes.is_empty()
+        self.waiting.is_empty() && self.host.is_empty()
     }
 
     /// Removes and returns the next event of a socket: the lowest kind of the socket that was
@@ -171,8 +181,8 @@ impl EventQueue {
 
     /// Removes and returns the next event of the host.
     #[inline(never)]
-    pub(crate) fn poll_echo(&mut self) -> Option<Event> {
-        self.echoes.pop_front()
+    pub(crate) fn poll_host(&mut self) -> Option<Event> {
+        self.host.pop_front()
     }
 
     /// Returns the sockets with pending events.

@@ -124,6 +124,7 @@ pub use forward::{
 };
 pub use handle::{DeferredHandle, ListenHandle, TcpHandle, UdpHandle};
 pub use host::Host;
+pub use ip::address::{AddressOptions, AddressOrigin, AddressState, InterfaceAddress};
 pub use ip::route::Route;
 pub use link::gso::segment_gso_frame;
 pub use link::{

@@ -44,7 +44,6 @@ impl Deadlines {
         self.next
     }
 
-    #[allow(dead_code, reason = "the base of services that are being written")]
     /// Sets the deadline of a service; [`Instant::NEVER`] if it has none.
     pub(crate) fn set(&mut self, service: Service, at: Instant) {
         self.at[service as usize] = at;

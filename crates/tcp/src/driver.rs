@@ -1,7 +1,7 @@
 //! The host driver's view of a connection.
 
 use crate::{
-    Batch, BatchContent, Connection, Disposition, Event, Events, FastOpenOffer, IcmpReport,
+    Batch, BatchContent, Connection, Disposition, Error, Event, Events, FastOpenOffer, IcmpReport,
     MemoryGrant, Offload, Run, Transmit, ZeroCopyRange,
 };
 use alloc::boxed::Box;
@@ -118,6 +118,12 @@ impl<'a> Driver<'a> {
     #[inline]
     pub fn handle_icmp(self, now: Instant, report: IcmpReport) {
         self.0.handle_icmp(now, report);
+    }
+
+    /// Ends the connection without a segment, because the host may no longer send from its address.
+    #[cold]
+    pub fn lose_address(self) {
+        self.0.slow(|connection| connection.end(Some(Error::AddressRemoved)));
     }
 
     /// Suppresses the pending challenge ACK, if there is one (RFC 5961 §7).

@@ -34,6 +34,9 @@ pub enum Error {
     /// The peer has requested two ECN modes that exclude each other (RFC 9768 §3.1.5).
     #[error("the peer contradicted itself in the handshake: the connection was reset")]
     Contradiction,
+    /// The host has lost the local address of the connection, and must not send from it any more.
+    #[error("the host has lost the address of this end: open a new connection")]
+    AddressRemoved,
 }
 
 packed_enum!(Error {
@@ -45,5 +48,6 @@ packed_enum!(Error {
     TimedOut,
     Unreachable,
     DataAfterClose,
-    Contradiction
+    Contradiction,
+    AddressRemoved
 });

@@ -5,9 +5,10 @@ use crate::builder::Builder;
 use crate::error::{End, Error};
 use crate::waiters::{Registry, SocketId};
 use linerate_link::Readiness;
-use linerate_stack::{Counters, Link, Stack, StackConfig, Turn};
+use linerate_stack::{AddressOptions, Counters, InterfaceAddress, Link, Stack, StackConfig, Turn};
 use linerate_tcp::Config;
 use linerate_units::Instant;
+use linerate_wire::IpCidr;
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::fmt;
@@ -209,6 +210,29 @@ impl Net {
     #[must_use]
     pub fn end(&self) -> Option<End> {
         self.shared.state.lock().end
+    }
+
+    /// Returns the addresses of the host in every state, including its link-local one.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<InterfaceAddress> {
+        self.shared.state.lock().stack.addresses().to_vec()
+    }
+
+    /// Adds an address, or renews the lifetimes of a known one. Its network gets a direct route.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a multicast, loopback or unspecified address; `QuotaExceeded` at the
+    /// limit of addresses.
+    pub fn add_address(&self, address: IpCidr, options: &AddressOptions) -> io::Result<()> {
+        let added = self.call(|state, now| state.stack.add_address(now, address, options));
+        added.map_err(|error| Error::from(error).into())
+    }
+
+    /// Removes and returns an address. Its connections end at once with `ConnectionAborted`,
+    /// without a reset to the peer. Listeners and UDP sockets stay bound to it, and receive nothing
+    /// until it is added again.
+    pub fn remove_address(&self, address: IpAddr) -> Option<InterfaceAddress> {
+        self.call(|state, now| state.stack.remove_address(now, address))
     }
 
     /// Returns the counters of the host, named as in /proc/net/snmp.

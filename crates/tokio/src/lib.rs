@@ -40,7 +40,10 @@ pub use address::ToSocketAddrs;
 pub use builder::Builder;
 pub use error::{End, Error};
 pub use host::{Entered, Net, Scoped, SocketEntry};
-pub use linerate_stack::{Budget, Counters, StackConfig};
+pub use linerate_stack::{
+    AddressOptions, AddressOrigin, AddressState, Budget, Counters, InterfaceAddress, StackConfig,
+};
+pub use linerate_wire::IpCidr;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,8 +1,9 @@
 //! The interface of the host: its MAC address, IP addresses, and the capabilities of its link.
 
 use crate::error::Error;
+use crate::ip::address::{AddressOrigin, InterfaceAddress};
+use crate::ip::addresses::Addresses;
 use crate::link::{Capabilities, Medium, SMALLEST_MTU};
-use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
 use linerate_wire::ipv6_multicast::{ALL_NODES, solicited_node};
 use linerate_wire::{IpCidr, MacAddress};
@@ -15,7 +16,7 @@ const UNATTACHED: Capabilities = Capabilities::new(Medium::Ethernet, 1_500);
 pub(crate) struct Interface {
     pub(crate) mac: MacAddress,
     /// The addresses, including the link-local one of IPv6.
-    pub(crate) addresses: Vec<IpCidr>,
+    pub(crate) addresses: Addresses,
     pub(crate) capabilities: Capabilities,
     /// The frame sizes derived from the capabilities.
     pub(crate) frames: Frames,
@@ -55,14 +56,25 @@ pub(crate) enum Audience {
 impl Interface {
     /// Creates an interface with these addresses. If one is an IPv6 address, the link-local one of
     /// the MAC address is added, which every interface needs (RFC 4291 §2.1).
-    pub(crate) fn new(mac: MacAddress, mut addresses: Vec<IpCidr>) -> Self {
-        let is_ipv6 = |own: &IpCidr| own.address().is_ipv6();
-        if addresses.iter().any(is_ipv6)
-            && !addresses.iter().any(|own| is_link_local(own.address()))
+    pub(crate) fn new(mac: MacAddress, configured: &[IpCidr]) -> Self {
+        let addresses = Addresses::default();
+        let frames = Frames::of(&UNATTACHED);
+        let mut interface = Self { mac, addresses, capabilities: UNATTACHED, frames };
+        let mut add = |cidr, origin| {
+            interface.addresses.insert(InterfaceAddress::permanent(cidr, origin));
+        };
+        configured.iter().for_each(|&own| add(own, AddressOrigin::Static));
+        if configured.iter().any(|own| own.address().is_ipv6())
+            && !configured.iter().any(|own| is_link_local(own.address()))
         {
-            addresses.extend(IpCidr::new(link_local(mac).into(), 64));
+            add(link_local_cidr(mac), AddressOrigin::LinkLocal);
         }
-        Self { mac, addresses, capabilities: UNATTACHED, frames: Frames::of(&UNATTACHED) }
+        interface
+    }
+
+    /// Has the interface a link-local IPv6 address?
+    pub(crate) fn has_link_local(&self) -> bool {
+        self.addresses.all().iter().any(|own| is_link_local(own.cidr.address()))
     }
 
     /// Attaches the interface to a link.
@@ -73,12 +85,12 @@ impl Interface {
 
     /// Is this an address of this host? `::1` and all of 127.0.0.0/8 are (RFC 1122 §3.2.1.3).
     pub(crate) fn is_ours(&self, address: IpAddr) -> bool {
-        self.addresses.iter().any(|own| own.address() == address) || address.is_loopback()
+        self.addresses.in_use().iter().any(|own| own.address() == address) || address.is_loopback()
     }
 
     /// Is this one of the configured addresses? Loopback addresses are not.
     pub(crate) fn is_configured(&self, address: IpAddr) -> bool {
-        self.addresses.iter().any(|own| own.address() == address)
+        self.addresses.in_use().iter().any(|own| own.address() == address)
     }
 
     /// Checks that an application may send from `own` to `destination`. The source must be an
@@ -103,7 +115,7 @@ impl Interface {
         let is_group = match address {
             IpAddr::V4(address) => {
                 let is_all = |own: &IpCidr| own.broadcast() == Some(address);
-                address.is_broadcast() || self.addresses.iter().any(is_all)
+                address.is_broadcast() || self.addresses.in_use().iter().any(is_all)
             }
             IpAddr::V6(address) => address.is_multicast() && self.is_joined(address),
         };
@@ -113,11 +125,11 @@ impl Interface {
     /// Is this host a member of the multicast group? It is one of all nodes on the link, and of the
     /// solicited-node groups of its addresses (RFC 4291 §2.8).
     fn is_joined(&self, group: Ipv6Addr) -> bool {
-        let is_solicited = |own: &IpCidr| match own.address() {
+        let is_solicited = |own: &InterfaceAddress| match own.cidr.address() {
             IpAddr::V4(_) => false,
             IpAddr::V6(own) => solicited_node(own) == group,
         };
-        group == ALL_NODES || self.addresses.iter().any(is_solicited)
+        group == ALL_NODES || self.addresses.all().iter().any(is_solicited)
     }
 
     /// Is this a valid source of a received packet? Multicast, unspecified, broadcast and our own
@@ -136,7 +148,8 @@ impl Interface {
 
     /// Is `address` in the network of one of our addresses?
     pub(crate) fn is_on_link(&self, address: IpAddr) -> bool {
-        self.addresses.iter().any(|own| own.contains(address))
+        let covers = |own: &InterfaceAddress| own.covers_link() && own.cidr.contains(address);
+        self.addresses.all().iter().any(covers)
     }
 
     /// Returns the source address for packets to `destination` by way of `next_hop`. For IPv4 it is
@@ -146,8 +159,9 @@ impl Interface {
             (_, IpAddr::V6(destination)) => self.ipv6_source_towards(destination),
             (next_hop, _) if self.is_ours(next_hop) => Some(next_hop),
             (next_hop, _) => {
-                let nearest = self.addresses.iter().find(|own| own.contains(next_hop));
-                let first = || self.addresses.iter().find(|own| own.address().is_ipv4());
+                let in_use = self.addresses.in_use();
+                let nearest = in_use.iter().find(|own| own.contains(next_hop));
+                let first = || in_use.iter().find(|own| own.address().is_ipv4());
                 nearest.or_else(first).map(|own| own.address())
             }
         }
@@ -162,7 +176,7 @@ impl Interface {
         }
         let scope = is_link_local(destination.into());
         let mut best: Option<((bool, u32), Ipv6Addr)> = None;
-        for own in &self.addresses {
+        for own in self.addresses.in_use() {
             let IpAddr::V6(own) = own.address() else { continue };
             let common = (own.to_bits() ^ destination.to_bits()).leading_zeros();
             let rank = (is_link_local(own.into()) == scope, common);
@@ -182,6 +196,12 @@ pub(crate) const fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
+/// Returns the link-local address of a MAC address, with its prefix.
+pub(crate) fn link_local_cidr(mac: MacAddress) -> IpCidr {
+    let address = IpAddr::from(link_local(mac));
+    IpCidr::new(address, 64).unwrap_or_else(|| IpCidr::single(address))
+}
+
 /// Returns the link-local address of a MAC address (RFC 4291 appendix A, RFC 2464 §5).
 fn link_local(mac: MacAddress) -> Ipv6Addr {
     let [a, b, c, d, e, f] = mac.octets();
@@ -192,11 +212,11 @@ fn link_local(mac: MacAddress) -> Ipv6Addr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
+    use alloc::vec::Vec;
 
     fn interface() -> Interface {
-        let addresses = vec!["192.0.2.1/24".parse().unwrap(), "10.1.0.1/16".parse().unwrap()];
-        Interface::new(MacAddress::new([2, 0, 0, 0, 0, 1]), addresses)
+        let addresses = ["192.0.2.1/24".parse().unwrap(), "10.1.0.1/16".parse().unwrap()];
+        Interface::new(MacAddress::new([2, 0, 0, 0, 0, 1]), &addresses)
     }
 
     #[test]
@@ -253,8 +273,8 @@ mod tests {
     }
 
     fn ipv6(addresses: &[&str]) -> Interface {
-        let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
-        Interface::new(MacAddress::new([2, 0, 0x5e, 0, 0x53, 1]), addresses)
+        let addresses: Vec<_> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        Interface::new(MacAddress::new([2, 0, 0x5e, 0, 0x53, 1]), &addresses)
     }
 
     #[test]

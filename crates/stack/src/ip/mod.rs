@@ -1,5 +1,7 @@
 //! The IP state of a host: routes, interface, path MTUs, identification.
 
+pub(crate) mod address;
+pub(crate) mod addresses;
 pub(crate) mod identification;
 pub(crate) mod interface;
 pub(crate) mod path_mtu;

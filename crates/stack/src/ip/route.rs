@@ -107,6 +107,17 @@ impl Routes {
         Some(removed)
     }
 
+    /// Returns the route to exactly these destinations.
+    pub(crate) fn get(&self, destination: IpCidr) -> Option<&Route> {
+        self.routes.get(&(destination.prefix_length(), destination.network()))
+    }
+
+    /// Makes the users of earlier lookups repeat them, because something else that they depend on
+    /// has changed.
+    pub(crate) const fn invalidate(&mut self) {
+        self.generation += 1;
+    }
+
     /// Returns the route with the longest prefix that contains `destination`.
     pub(crate) fn lookup(&self, destination: IpAddr) -> Option<&Route> {
         let mut untried = self.prefix_lengths[version(destination)];

@@ -55,6 +55,12 @@ impl FlowCache {
         }
     }
 
+    /// Forgets the hosts of the last packets: an address of this host may be gone.
+    pub(crate) const fn forget_hosts(&mut self) {
+        self.ipv4 = None;
+        self.ipv6 = None;
+    }
+
     /// Records the hosts of a valid packet.
     pub(crate) const fn learn(&mut self, hosts: &Hosts) {
         match hosts {

@@ -1,6 +1,7 @@
 //! The host: its state, its construction and its getters. The submodules implement the protocols;
 //! their state is in the modules beside this one, which do not use [`Stack`].
 
+mod addresses;
 mod arp;
 mod buffer_pool;
 mod echo;
@@ -154,8 +155,8 @@ impl Stack {
         let keys = Keys::new(seed);
         let limits = config.limits;
         let mut routes = Routes::default();
-        let interface = Interface::new(config.mac, config.addresses);
-        let direct = interface.addresses.iter().map(|&network| Route::direct(network));
+        let interface = Interface::new(config.mac, &config.addresses);
+        let direct = interface.addresses.in_use().iter().map(|&network| Route::direct(network));
         direct.chain(config.routes).for_each(|route| routes.insert(route));
         Self {
             interface,
@@ -227,12 +228,6 @@ impl Stack {
         self.routes.remove(destination)
     }
 
-    /// Returns the addresses of the host, including its link-local one.
-    #[must_use]
-    pub fn addresses(&self) -> &[IpCidr] {
-        &self.interface.addresses
-    }
-
     /// Returns the capabilities of the link.
     #[must_use]
     pub const fn capabilities(&self) -> Capabilities {
@@ -252,7 +247,7 @@ impl Stack {
     fn next_event(&mut self) -> Option<Event> {
         match self.events.poll_socket() {
             Some((index, kind)) => self.sockets.event(index, kind),
-            None => self.events.poll_echo(),
+            None => self.events.poll_host(),
         }
     }
 
@@ -338,6 +333,7 @@ impl Stack {
     /// If an invariant is broken.
     pub fn check(&self) {
         self.routes.check();
+        self.interface.addresses.check();
         self.neighbors.check();
         self.path_mtus.check();
         self.fast_opens.check();

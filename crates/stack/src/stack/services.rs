@@ -9,11 +9,8 @@ impl Stack {
     pub(crate) fn handle_service_timeout(&mut self, now: Instant) -> bool {
         let Some(service) = self.deadlines.take_due(now) else { return false };
         match service {
-            Service::Reassembly
-            | Service::Addresses
-            | Service::Routers
-            | Service::Groups
-            | Service::Dhcp => {}
+            Service::Addresses => self.handle_addresses_timeout(now),
+            Service::Reassembly | Service::Routers | Service::Groups | Service::Dhcp => {}
         }
         true
     }

@@ -1,0 +1,151 @@
+//! The addresses of the host at run time: added, removed, deprecated and expired.
+
+use crate::error::Error;
+use crate::event::Event;
+use crate::ip::address::{AddressOptions, AddressOrigin, InterfaceAddress};
+use crate::ip::addresses::AddressChange;
+use crate::ip::interface::link_local_cidr;
+use crate::ip::route::Route;
+use crate::services::Service;
+use crate::sockets::Socket;
+use crate::stack::Stack;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use linerate_tcp::State;
+use linerate_units::Instant;
+use linerate_wire::IpCidr;
+
+/// # Addresses
+impl Stack {
+    /// Returns the addresses of the host in every state, including its link-local one.
+    #[must_use]
+    pub fn addresses(&self) -> &[InterfaceAddress] {
+        self.interface.addresses.all()
+    }
+
+    /// Adds an address, or renews the lifetimes of a known one. Its network gets a direct route,
+    /// unless there is a route to exactly this network. The first IPv6 address brings the
+    /// link-local one (RFC 4291 §2.1). [`Event::Addresses`] reports the change.
+    ///
+    /// Listeners and UDP sockets that were bound to this address while it was absent receive again.
+    ///
+    /// # Errors
+    /// [`Error::UnusableAddress`] for a multicast, loopback or unspecified address;
+    /// [`Error::TooManyAddresses`].
+    pub fn add_address(
+        &mut self,
+        now: Instant,
+        address: IpCidr,
+        options: &AddressOptions,
+    ) -> Result<(), Error> {
+        self.advance_clock(now);
+        let own = address.address();
+        if own.is_multicast()
+            || own.is_unspecified()
+            || own.is_loopback()
+            || own.to_canonical() != own
+            || own == IpAddr::V4(core::net::Ipv4Addr::BROADCAST)
+        {
+            return Err(Error::UnusableAddress(own));
+        }
+        let limit = self.limits.addresses;
+        if self.interface.addresses.get(own).is_none() && self.addresses().len() >= limit {
+            return Err(Error::TooManyAddresses { limit });
+        }
+        if own.is_ipv6() && !self.interface.has_link_local() {
+            let link_local = link_local_cidr(self.interface.mac);
+            self.insert_address(InterfaceAddress::permanent(link_local, AddressOrigin::LinkLocal));
+        }
+        self.insert_address(InterfaceAddress::added(self.now, address, options));
+        Ok(())
+    }
+
+    /// Removes an address, and the direct route to its network if no other address needs it.
+    /// Returns the removed address, or `None` if the host does not have it. [`Event::Addresses`]
+    /// reports the change.
+    ///
+    /// A host must not send from an address that is not its own (RFC 4862 §5.5.4). So connections
+    /// of the address end at once with [`linerate_tcp::Error::AddressRemoved`], without a reset to
+    /// the peer. Listeners and UDP sockets stay bound to it, and receive nothing.
+    pub fn remove_address(&mut self, now: Instant, address: IpAddr) -> Option<InterfaceAddress> {
+        self.advance_clock(now);
+        let removed = self.interface.addresses.remove(address)?;
+        self.handle_removal(removed);
+        Some(removed)
+    }
+
+    fn insert_address(&mut self, added: InterfaceAddress) {
+        self.interface.addresses.insert(added);
+        if added.covers_link() && self.routes.get(added.cidr).is_none() {
+            self.routes.insert(Route::direct(added.cidr));
+        }
+        self.handle_address_change();
+    }
+
+    /// Handles a removed address.
+    #[inline(never)]
+    fn handle_removal(&mut self, removed: InterfaceAddress) {
+        let is_same = |own: &InterfaceAddress| {
+            own.covers_link()
+                && own.cidr.prefix_length() == removed.cidr.prefix_length()
+                && own.cidr.network() == removed.cidr.network()
+        };
+        let is_direct = |route: &Route| *route == Route::direct(route.destination);
+        if removed.covers_link()
+            && !self.addresses().iter().any(is_same)
+            && self.routes.get(removed.cidr).is_some_and(is_direct)
+        {
+            self.routes.remove(removed.cidr);
+        }
+        self.handle_address_change();
+        self.end_connections_of(removed.cidr.address());
+    }
+
+    /// Forgets the results that depend on the addresses, and tells the application.
+    pub(crate) fn handle_address_change(&mut self) {
+        self.flow_cache.forget_hosts();
+        self.cached_route = None;
+        self.routes.invalidate();
+        self.events.note_change(Event::Addresses);
+        self.schedule_address_changes();
+    }
+
+    /// Ends the connections of an address that the host no longer has. A forwarder may still accept
+    /// its packets.
+    fn end_connections_of(&mut self, address: IpAddr) {
+        if self.interface.is_ours(address) || self.forwards_to(address) {
+            return;
+        }
+        let state_if_affected = |socket: &Socket| {
+            let socket = socket.as_tcp()?;
+            let is_affected = !socket.is_retired && socket.flow().hosts.local() == address;
+            is_affected.then_some(socket.state)
+        };
+        let affected = self.sockets.iter();
+        let affected = affected
+            .filter_map(|(index, socket)| state_if_affected(socket).map(|state| (index, state)));
+        for (index, state) in affected.collect::<Vec<_>>() {
+            if state == State::TimeWait {
+                self.retire(index);
+            } else if let Some(socket) = self.sockets.tcp_at(index) {
+                socket.connection.driver().lose_address();
+                self.dispatch_step(index);
+            }
+        }
+    }
+
+    /// Performs the changes of addresses that are due.
+    pub(crate) fn handle_addresses_timeout(&mut self, now: Instant) {
+        while let Some(change) = self.interface.addresses.expire(now) {
+            match change {
+                AddressChange::Deprecated => self.handle_address_change(),
+                AddressChange::Expired(address) => self.handle_removal(address),
+            }
+        }
+        self.schedule_address_changes();
+    }
+
+    fn schedule_address_changes(&mut self) {
+        self.deadlines.set(Service::Addresses, self.interface.addresses.next_change());
+    }
+}
