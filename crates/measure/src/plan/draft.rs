@@ -85,7 +85,7 @@ impl Draft {
     /// four runs of 8 MiB each, in random order. In process, where a run takes milliseconds, there
     /// are 16 runs of each cell: they determine it to 3 % on a shared machine, in less than a
     /// minute. 8 MiB take milliseconds there, a million times the resolution of the clock.
-    /// Where time is real, each block has one run of each cell; in process, runs of the baseline
+    /// In real time, each block has one run of each cell; in process, runs of the baseline
     /// are interleaved.
     ///
     /// # Panics
