@@ -36,6 +36,20 @@ impl<'a> Arrival<'a> {
     }
 }
 
+impl Arrival<'static> {
+    /// Creates the metadata of a stored packet, which was verified when it arrived.
+    pub(crate) const fn of_stored(at: Instant) -> Self {
+        Self {
+            at,
+            is_verified: true,
+            segment_size: None,
+            memory: None,
+            is_link_broadcast: false,
+            is_local: false,
+        }
+    }
+}
+
 /// Is this a valid source of a frame? A multicast address and zero are not.
 pub(crate) fn is_possible_sender(mac: MacAddress) -> bool {
     !mac.is_multicast() && mac != MacAddress::ZERO

@@ -215,14 +215,7 @@ impl Stack {
     /// Handles up to `budget` packets that this host has sent to itself, and returns their number.
     pub fn handle_local(&mut self, now: Instant, budget: usize) -> usize {
         self.advance_clock(now);
-        let arrival = Arrival {
-            at: self.now,
-            is_verified: true,
-            segment_size: None,
-            memory: None,
-            is_link_broadcast: false,
-            is_local: true,
-        };
+        let arrival = Arrival { is_local: true, ..Arrival::of_stored(self.now) };
         if self.unconnected.is_spent() && budget > 0 {
             self.serve_unconnected();
         }

@@ -78,7 +78,7 @@ impl Stack {
     pub(super) fn poll_deferred(&mut self) -> Option<ForwardEvent> {
         let (handle, record) = self.forwarding.records.poll()?;
         let flow = record.flow;
-        let (arrived, _) = Arrived::parse(recorded(Instant::ZERO), &record.packet)?;
+        let (arrived, _) = Arrived::parse(Arrival::of_stored(Instant::ZERO), &record.packet)?;
         let syn = Segment::parse(arrived.payload).ok()?;
         let opening = Opening {
             transport: Transport::Tcp,
@@ -106,7 +106,7 @@ impl Stack {
     pub(crate) fn forward_syn(&mut self, arrived: &Arrived<'_>, listener: u32, syn: &Segment<'_>) {
         let flow = arrived.flow(syn);
         if let Some((index, record)) = self.forwarding.records.of_flow(flow) {
-            let known = Arrived::parse(recorded(Instant::ZERO), &record.packet);
+            let known = Arrived::parse(Arrival::of_stored(Instant::ZERO), &record.packet);
             let known = known.and_then(|(known, _)| Segment::parse(known.payload).ok());
             // Another sequence number is another attempt of the client.
             if known.is_none_or(|known| known.seq != syn.seq) {
@@ -152,7 +152,7 @@ impl Stack {
         }
         let records = &self.forwarding.records;
         let Some((index, record)) = records.of_flow(arrived.flow(reset)) else { return };
-        let known = Arrived::parse(recorded(Instant::ZERO), &record.packet);
+        let known = Arrived::parse(Arrival::of_stored(Instant::ZERO), &record.packet);
         let Some((known, _)) = known else { return };
         let Ok(syn) = Segment::parse(known.payload) else { return };
         if reset.seq == syn.seq || reset.seq == syn.seq + 1 {
@@ -181,21 +181,9 @@ impl Stack {
         record: &Deferred,
         act: impl FnOnce(&mut Self, &Arrived<'_>, &Segment<'_>) -> R,
     ) -> Option<R> {
-        let (arrived, _) = Arrived::parse(recorded(self.now), &record.packet)?;
+        let (arrived, _) = Arrived::parse(Arrival::of_stored(self.now), &record.packet)?;
         let syn = Segment::parse(arrived.payload).ok()?;
         Some(act(self, &arrived, &syn))
-    }
-}
-
-/// Returns the metadata of a recorded packet, which was verified when it arrived.
-const fn recorded(at: Instant) -> Arrival<'static> {
-    Arrival {
-        at,
-        is_verified: true,
-        segment_size: None,
-        memory: None,
-        is_link_broadcast: false,
-        is_local: false,
     }
 }
 

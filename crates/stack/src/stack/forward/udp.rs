@@ -42,14 +42,7 @@ impl Stack {
         UdpHeader { source_port: peer.port(), destination_port: local.port() }.emit(0, datagram);
         let sum = Sum::of(datagram);
         UdpHeader::fill_checksum(datagram, header.pseudo_header(UdpHeader::LENGTH), sum);
-        let arrival = Arrival {
-            at: self.now,
-            is_verified: true,
-            segment_size: None,
-            memory: None,
-            is_link_broadcast: false,
-            is_local: false,
-        };
+        let arrival = Arrival::of_stored(self.now);
         if let Some((arrived, _)) = Arrived::parse(arrival, bytes) {
             self.answer_with_error(&arrived, error);
         }

@@ -53,14 +53,7 @@ impl Stack {
 
     /// Everything was verified when the segment arrived, but a connection may have come since.
     fn handle_waiting(&mut self, bytes: &[u8]) {
-        let arrival = Arrival {
-            at: self.now,
-            is_verified: true,
-            segment_size: None,
-            memory: None,
-            is_link_broadcast: false,
-            is_local: false,
-        };
+        let arrival = Arrival::of_stored(self.now);
         let Some((arrived, _)) = Arrived::parse(arrival, bytes) else { return };
         let Ok(segment) = Segment::parse(arrived.payload) else { return };
         match self.flow_of(&arrived, &segment) {
