@@ -4,9 +4,15 @@ use crate::output::Failure;
 use clap::Args;
 use linerate_ends::OwnHost;
 use linerate_ends::socket::{Congestion, Network, check_own_congestion};
-use linerate_link::LinkSpec;
+use linerate_link::{LinkSpec, random_bytes};
 use linerate_wire::IpCidr;
 use std::net::IpAddr;
+
+/// Draws the secrets of a host.
+pub(crate) fn random_seed() -> Result<[u8; 32], Failure> {
+    random_bytes()
+        .map_err(|error| Failure::running(format!("the system gives no random numbers ({error})")))
+}
 
 /// The addresses of linerate's host.
 #[derive(Clone, Debug, Args)]

@@ -6,10 +6,10 @@
 //! ```
 
 use linerate_gateway::{Gateway, GatewayConfig};
-use linerate_link::{Tap, TapConfig};
+use linerate_link::{Tap, TapConfig, random_bytes};
 use linerate_stack::{EchoPolicy, Medium};
 use std::error::Error;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsFd;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -19,12 +19,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Pings are answered here, in the name of their destination.
         echo: EchoPolicy::Answer,
         // Nothing inside may talk to the services of this machine's cloud.
-        denied: vec![("169.254.0.0".parse()?, 16)],
+        denied: vec!["169.254.0.0/16".parse()?],
         ..GatewayConfig::default()
     };
-    let mut seed = [0; 32];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut seed)?;
-    let mut gateway = Gateway::new(tun, &config, seed)?;
+    let mut gateway = Gateway::new(tun, &config, random_bytes()?)?;
     let metrics = gateway.serve_metrics("127.0.0.1:0".parse()?)?;
     eprintln!("metrics at http://{metrics}/; end the input to stop");
     let counters = gateway.run(io::stdin().as_fd(), None)?;

@@ -3,7 +3,7 @@
 use linerate_stack::EchoPolicy;
 use linerate_tcp::{BufferSize, Config, KeepAlive};
 use linerate_units::Duration;
-use linerate_wire::{Ipv4Cidr, MacAddress};
+use linerate_wire::{IpCidr, Ipv4Cidr, MacAddress};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The configuration of a gateway.
@@ -18,8 +18,8 @@ pub struct GatewayConfig {
     /// Do flows to the gateway's own address reach the loopback interface of this machine?
     /// Otherwise they are rejected.
     pub host_loopback: bool,
-    /// Prefixes to which no flow is relayed.
-    pub denied: Vec<(IpAddr, u8)>,
+    /// Networks to which no flow is relayed.
+    pub denied: Vec<IpCidr>,
     /// The answer to echo requests.
     pub echo: EchoPolicy,
     /// Limit of flows; beyond it, new ones wait or are dropped. The limit of open files lowers it.

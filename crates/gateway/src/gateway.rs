@@ -11,7 +11,7 @@ use linerate_stack::{
     Rejection, Route, Stack, StackConfig, TcpHandle, Turn, UdpEvent, Verdict,
 };
 use linerate_units::{Clock, Duration, Instant};
-use linerate_wire::Ipv4Cidr;
+use linerate_wire::IpCidr;
 use rustix::event::epoll::EventFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::VecDeque;
@@ -80,9 +80,8 @@ impl<L: Link + Readiness> Gateway<L> {
             .min(config.flows)
             .max(1);
         let udp_flows = config.udp_flows.min(limit.div_ceil(2));
-        let everywhere = Ipv4Cidr::new(Ipv4Addr::UNSPECIFIED, 0);
         let stack_config = StackConfig {
-            routes: everywhere.map(|all| Route::direct(all.into())).into_iter().collect(),
+            routes: vec![Route::direct(IpCidr::ALL_IPV4)],
             tcp: config.tcp,
             limits: Limits {
                 sockets: limit.saturating_mul(2).saturating_add(16_384),
@@ -291,9 +290,7 @@ impl<L: Link + Readiness> Gateway<L> {
             let loopback = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), destination.port());
             return config.host_loopback.then_some(loopback);
         }
-        let is_denied = config.denied.iter().any(|&(address, length)| {
-            Destinations::prefix(address, length).is_some_and(|set| set.contains(destination))
-        });
+        let is_denied = config.denied.iter().any(|network| network.contains(destination.ip()));
         (!is_denied).then_some(destination)
     }
 }

@@ -6,10 +6,9 @@ use crate::net::Net;
 use crate::reactor::Reactor;
 use crate::shared::Shared;
 use linerate_link::shard::{HandoverWatch, ShardError, share};
-use linerate_link::{Readiness, ShardLink, Waiter};
+use linerate_link::{Readiness, ShardLink, Waiter, random_bytes};
 use linerate_stack::{Budget, Link, SMALLEST_MTU, Shard, Stack, StackConfig};
 use parking_lot::Mutex;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -106,7 +105,7 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     /// smaller
     /// than [`SMALLEST_MTU`].
     pub fn start(mut self) -> io::Result<Net> {
-        let seed = self.seed.map_or_else(draw_seed, Ok)?;
+        let seed = self.seed.map_or_else(random_bytes, Ok)?;
         let mut queues = std::mem::take(&mut self.queues);
         if queues.len() == 1 {
             return self.start_on(
@@ -167,15 +166,6 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         }
         Ok(net)
     }
-}
-
-fn draw_seed() -> io::Result<[u8; 32]> {
-    let mut seed = [0; 32];
-    let mut drawn = 0;
-    while drawn < seed.len() {
-        drawn += getrandom(&mut seed[drawn..], GetRandomFlags::empty())?;
-    }
-    Ok(seed)
 }
 
 /// Omits the seed, which is a secret.

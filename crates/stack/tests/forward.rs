@@ -218,7 +218,7 @@ fn the_hook_rejects_and_drops_at_once() {
 fn only_matching_destinations_are_forwarded() {
     let mut net = Net::new(Verdict::Accept);
     net.gateway = host("10.0.0.2/24", Limits::default());
-    let inside = Destinations::prefix("203.0.113.0".parse().unwrap(), 24).unwrap();
+    let inside = Destinations::network("203.0.113.0/24".parse().unwrap());
     let inside = inside.with_ports(8_000..=8_999);
     net.gateway.forward(inside, &ForwardOptions::default(), |_| Verdict::Accept).unwrap();
     let client = net.connect();

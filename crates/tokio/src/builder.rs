@@ -3,11 +3,10 @@
 use crate::error::Error;
 use crate::host::{Driver, Net, State};
 use crate::reactor::{Reactor, Signals};
-use linerate_link::{MonotonicClock, Readiness};
+use linerate_link::{MonotonicClock, Readiness, random_bytes};
 use linerate_stack::{Budget, Link, SMALLEST_MTU, Stack, StackConfig};
 use linerate_units::{Clock, Instant};
 use parking_lot::Mutex;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -91,7 +90,7 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
             return Err(Error::NarrowLink(capabilities.mtu).into());
         }
         let tcp_config = config.tcp;
-        let mut stack = Stack::new(config, seed.map_or_else(draw_seed, Ok)?);
+        let mut stack = Stack::new(config, seed.map_or_else(random_bytes, Ok)?);
         stack.attach(capabilities);
         let state = Arc::new(Mutex::new(State::new(stack, &tcp_config)));
         let signals = Arc::new(Signals::default());
@@ -99,15 +98,6 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         tokio::spawn(reactor.run());
         Ok(Net::new(state, Box::new(LinkDriver { signals, names })))
     }
-}
-
-fn draw_seed() -> io::Result<[u8; 32]> {
-    let mut seed = [0; 32];
-    let mut drawn = 0;
-    while drawn < seed.len() {
-        drawn += getrandom(&mut seed[drawn..], GetRandomFlags::empty())?;
-    }
-    Ok(seed)
 }
 
 /// Omits the seed, which is a secret.

@@ -1,7 +1,7 @@
 //! Cookies, states and texts on a control connection.
 
 use crate::socket::{Stream, is_pause};
-use rustix::rand::{GetRandomFlags, getrandom};
+use linerate_link::random_bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read, Write};
@@ -65,12 +65,11 @@ pub(super) struct Cookie([u8; COOKIE]);
 impl Cookie {
     /// Draws a cookie.
     pub(super) fn random() -> io::Result<Self> {
-        let mut bytes = [0; COOKIE];
-        // So few bytes are never returned in part.
-        getrandom(&mut bytes[..COOKIE - 1], GetRandomFlags::empty())?;
-        for byte in &mut bytes[..COOKIE - 1] {
+        let mut bytes: [u8; COOKIE] = random_bytes()?;
+        for byte in &mut bytes {
             *byte = CHARACTERS[usize::from(*byte) % CHARACTERS.len()];
         }
+        bytes[COOKIE - 1] = 0;
         Ok(Self(bytes))
     }
 

@@ -8,7 +8,8 @@ use crate::control::greeting::{self, Token};
 use crate::control::{Description, LineError, Lines, Opened, Reply, Request, RunSpec};
 use crate::machine;
 use crate::socket::Stream;
-use std::io::{self, Read, Write};
+use linerate_link::random_bytes;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -165,7 +166,5 @@ impl Drop for Session<'_, '_> {
 
 /// Draws a secret that cannot be guessed.
 fn new_token() -> io::Result<Token> {
-    let mut bytes = [0; 16];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(Token(u128::from_ne_bytes(bytes)))
+    Ok(Token(u128::from_ne_bytes(random_bytes()?)))
 }

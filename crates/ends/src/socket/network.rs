@@ -4,12 +4,10 @@ use super::open::{self, Options};
 use super::stream::Stream;
 use crate::own_host::OwnHost;
 use crate::peer::Peer;
-use linerate_link::{OpenError, Readiness};
+use linerate_link::{OpenError, Readiness, random_bytes};
 use linerate_sockets::{BufferSize, ConnectOptions, End, MacAddress, Net, StackConfig};
 use linerate_stack::{Link, LinkError, Route};
 use linerate_tcp::{Config, LARGEST_BUFFER};
-use linerate_wire::IpCidr;
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -191,24 +189,14 @@ fn start<L: Link + Readiness + Send + 'static>(
 ) -> io::Result<Net> {
     let mac = MacAddress::new(mac.map_or_else(random_mac, Ok)?);
     let mut stack = StackConfig { tcp: *config, ..StackConfig::new(mac, host.address) };
-    stack.routes.extend(host.gateway.map(default_route));
+    stack.routes.extend(host.gateway.map(Route::default_via));
     Net::builder(link, stack).when_ended(on_end).start()
-}
-
-/// Returns the route to all addresses of the gateway's IP version.
-fn default_route(gateway: IpAddr) -> Route {
-    let everywhere = match gateway {
-        IpAddr::V4(_) => IpCidr::ALL_IPV4,
-        IpAddr::V6(_) => IpCidr::ALL_IPV6,
-    };
-    Route::via(everywhere, gateway)
 }
 
 /// Draws a locally administered MAC address. Five random bytes make collisions on a network
 /// unlikely.
 fn random_mac() -> io::Result<[u8; 6]> {
-    let mut mac = [0x02; 6];
-    // So few bytes are never returned in part.
-    getrandom(&mut mac[1..], GetRandomFlags::empty())?;
+    let mut mac = random_bytes()?;
+    mac[0] = 0x02;
     Ok(mac)
 }

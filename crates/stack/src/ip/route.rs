@@ -32,6 +32,16 @@ impl Route {
         Self { gateway: Some(gateway.into()), ..Self::direct(destination) }
     }
 
+    /// Creates the default route by way of a router: to all addresses of the router's IP version.
+    #[must_use]
+    pub const fn default_via(gateway: IpAddr) -> Self {
+        let destination = match gateway {
+            IpAddr::V4(_) => IpCidr::ALL_IPV4,
+            IpAddr::V6(_) => IpCidr::ALL_IPV6,
+        };
+        Self { gateway: Some(gateway), ..Self::direct(destination) }
+    }
+
     /// Returns the neighbour to which packets for `destination` are sent.
     #[must_use]
     pub fn next_hop(&self, destination: IpAddr) -> IpAddr {

@@ -19,7 +19,7 @@ use linerate_stack::{
 };
 use linerate_tcp::Event as TcpEvent;
 use linerate_units::{Duration, Rate};
-use linerate_wire::{EthernetFrame, Ipv4Cidr, Ipv4Packet, MacAddress, Segment, SeqNum};
+use linerate_wire::{EthernetFrame, Ipv4Packet, MacAddress, Segment, SeqNum};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -106,8 +106,7 @@ impl AttackTest {
                 config.tcp.send_buffer = (64 << 10).into();
                 config.tcp.receive_buffer = (64 << 10).into();
                 if side == Side::Right {
-                    let Some(everywhere) = Ipv4Cidr::new(Ipv4Addr::UNSPECIFIED, 0) else { return };
-                    config.routes.push(Route::via(everywhere.into(), INTRUDER));
+                    config.routes.push(Route::default_via(INTRUDER.into()));
                     configure(config);
                 }
             });

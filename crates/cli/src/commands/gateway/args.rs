@@ -4,7 +4,7 @@ use crate::amounts::some_time;
 use crate::own_host::cidr;
 use clap::{Args, ValueEnum};
 use linerate_units::Duration;
-use linerate_wire::Ipv4Cidr;
+use linerate_wire::{IpCidr, Ipv4Cidr};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -81,8 +81,8 @@ pub(crate) struct GatewayArgs {
     pub(super) host_loopback: bool,
 
     /// Refuse flows to a prefix, such as 169.254.0.0/16; can be repeated
-    #[arg(long, value_name = "ADDR/LENGTH", value_parser = prefix)]
-    pub(super) deny: Vec<(IpAddr, u8)>,
+    #[arg(long, value_name = "ADDR/LENGTH", value_parser = network)]
+    pub(super) deny: Vec<IpCidr>,
 
     /// The answer to echo requests
     #[arg(long, value_name = "POLICY", value_enum, default_value = "drop")]
@@ -134,12 +134,7 @@ fn ipv4_cidr(text: &str) -> Result<Ipv4Cidr, String> {
     ipv4.ok_or_else(|| "the clients of a gateway use IPv4: write one like 10.0.2.2/24".to_owned())
 }
 
-/// Parses a prefix of either family.
-fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
-    let parsed = text.split_once('/').and_then(|(address, length)| {
-        let address: IpAddr = address.parse().ok()?;
-        let length: u8 = length.parse().ok()?;
-        (length <= if address.is_ipv4() { 32 } else { 128 }).then_some((address, length))
-    });
-    parsed.ok_or_else(|| "write a prefix with its length, such as 169.254.0.0/16".to_owned())
+/// Parses a network of either IP version.
+fn network(text: &str) -> Result<IpCidr, String> {
+    text.parse().map_err(|_| "write a prefix with its length, such as 169.254.0.0/16".to_owned())
 }

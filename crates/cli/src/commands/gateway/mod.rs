@@ -8,6 +8,7 @@ pub(crate) use args::{GatewayArgs, InsideArgs};
 pub(crate) use inside::run as run_inside;
 
 use crate::output::{Failure, print};
+use crate::own_host::random_seed;
 use args::Echo;
 use linerate_gateway::{Gateway, GatewayConfig, GatewayCounters, GatewayError};
 use linerate_link::tap::TapError;
@@ -17,8 +18,8 @@ use linerate_tcp::Config;
 use place::Child;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -79,7 +80,7 @@ fn relay<L: Link + Readiness>(
     drain: &UnixStream,
     child: Option<Child>,
 ) -> Result<ExitCode, Failure> {
-    let mut gateway = Gateway::new(link, config, random()?).map_err(failed)?;
+    let mut gateway = Gateway::new(link, config, random_seed()?).map_err(failed)?;
     if let Some(address) = args.metrics {
         let address = gateway.serve_metrics(address);
         let address = address.map_err(|error| Failure::input(error.to_string()))?;
@@ -138,15 +139,6 @@ fn summary(counters: &GatewayCounters) -> String {
         counters.tcp_bytes_up + counters.udp_bytes_up,
         counters.tcp_bytes_down + counters.udp_bytes_down,
     )
-}
-
-/// Draws the secrets of a host.
-fn random() -> Result<[u8; 32], Failure> {
-    let mut seed = [0; 32];
-    File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut seed)).map_err(
-        |error| Failure::running(format!("the system gives no random numbers ({error})")),
-    )?;
-    Ok(seed)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that `map_err` requires")]

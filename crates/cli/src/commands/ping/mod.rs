@@ -8,7 +8,7 @@ mod words;
 pub(crate) use args::PingArgs;
 
 use crate::output::{Failure, cannot_write, print, print_if_read};
-use crate::own_host::check_gateway;
+use crate::own_host::{check_gateway, random_seed};
 use args::On;
 use linerate_ends::Interrupt;
 use linerate_link::capture_file::CaptureWriter;
@@ -17,8 +17,7 @@ use linerate_stack::{Error as Refusal, Host, Link, Route, Stack, StackConfig};
 use linerate_tools::ping::{Answer, EchoParameters, PingError, Tally, ping};
 use linerate_wire::{IpCidr, MacAddress};
 use place::{own_address, private_tap, resolve};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::net::IpAddr;
 use words::{line, sum};
 
@@ -60,7 +59,7 @@ impl Series<'_> {
         link: L,
     ) -> Result<(), Failure> {
         let Self { args, destination, own, interrupt } = *self;
-        let seed = random()?;
+        let seed = random_seed()?;
         let parameters = parameters(args, destination, &seed);
         let stack = stack(args, own, mac, seed);
         let headline = format!(
@@ -136,21 +135,6 @@ fn stack(args: &PingArgs, own: IpCidr, mac: Option<[u8; 6]>, seed: [u8; 32]) -> 
     // A locally administered MAC address. The random part avoids collisions on a network.
     let random = [0x02, seed[2], seed[3], seed[4], seed[5], seed[6]];
     let mut config = StackConfig::new(MacAddress::new(mac.unwrap_or(random)), own);
-    config.routes.extend(args.gateway.map(|gateway| {
-        let everywhere = match gateway {
-            IpAddr::V4(_) => IpCidr::ALL_IPV4,
-            IpAddr::V6(_) => IpCidr::ALL_IPV6,
-        };
-        Route::via(everywhere, gateway)
-    }));
+    config.routes.extend(args.gateway.map(Route::default_via));
     Stack::new(config, seed)
-}
-
-fn random() -> Result<[u8; 32], Failure> {
-    let mut bytes = [0; 32];
-    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error: io::Error| {
-        Failure::running(format!("the machine provides no random numbers ({error})"))
-    })?;
-    Ok(bytes)
 }
