@@ -51,6 +51,8 @@ struct Plant {
 enum Place {
     /// A simulated network.
     Simulated(&'static str),
+    /// linerate's TCP inside one process: `tap` or `stack`.
+    Inside(&'static str),
     /// The kernel's TCP, over the loopback device.
     Loopback {
         /// Further arguments of `linerate sink`.
@@ -114,7 +116,57 @@ const RENO: &[&str] = &["--congestion", "reno"];
 
 /// Returns all plants.
 fn plants() -> Vec<Plant> {
-    [in_simulation(), at_the_ends(), on_the_path(), held_out()].into_iter().flatten().collect()
+    [in_simulation(), in_process(), at_the_ends(), on_the_path(), held_out()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Limits of linerate's TCP, to the kernel's across a TAP device and to itself in memory.
+fn in_process() -> Vec<Plant> {
+    let plant = |on, name, limit, why| Plant { name, limit, place: Place::Inside(on), why };
+    let tap = |name, limit, why| plant("tap", name, limit, why);
+    let stack = |name, limit, why| plant("stack", name, limit, why);
+    vec![
+        tap("tap-send", "send-buffer", &["--impair", "delay=10ms", "--send-buffer", "48KiB"]),
+        tap(
+            "tap-receive",
+            "receive-buffer",
+            &["--impair", "delay=10ms", "--receive-buffer", "48KiB"],
+        ),
+        tap(
+            "tap-writer",
+            "writer",
+            &["--impair", "delay=5ms", "--write-pause", "5ms", "--write-size", "8KiB"],
+        ),
+        tap("tap-link", "link-rate", &["--impair", "delay=10ms,tx.rate=10Mb/s,tx.queue=100KB"]),
+        tap("tap-queue", "queue-drop", &["--impair", "delay=20ms,tx.rate=20Mb/s,tx.queue=5KB"]),
+        tap("tap-loss", "random-loss", &["--impair", "delay=10ms,tx.loss=1%"]),
+        tap("tap-mtu", "path-mtu", &["--impair", "delay=5ms,tx.longest=1200"]),
+        tap(
+            "tap-window",
+            "congestion-window",
+            &["--impair", "delay=20ms", "--congestion", "fixed:10"],
+        ),
+        stack("stack-send", "send-buffer", &["--impair", "delay=15ms", "--send-buffer", "32KiB"]),
+        stack(
+            "stack-receive",
+            "receive-buffer",
+            &["--impair", "delay=15ms", "--receive-buffer", "32KiB"],
+        ),
+        stack(
+            "stack-writer",
+            "writer",
+            &["--impair", "delay=5ms", "--write-pause", "10ms", "--write-size", "16KiB"],
+        ),
+        stack("stack-link", "link-rate", &["--impair", "delay=5ms,tx.rate=20Mb/s,tx.queue=200KB"]),
+        stack("stack-loss", "random-loss", &["--impair", "delay=15ms,tx.loss=0.5%"]),
+        stack(
+            "stack-window",
+            "congestion-window",
+            &["--impair", "delay=10ms", "--congestion", "fixed:20"],
+        ),
+    ]
 }
 
 fn in_simulation() -> Vec<Plant> {
@@ -294,6 +346,9 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         let named = match &plant.place {
             Place::Simulated(scenario) => {
                 ask(&[&["why", "--on", scenario], plant.why].concat(), &json)?
+            }
+            Place::Inside(on) => {
+                ask(&[&["why", "--on", on, "--seconds", SECONDS], plant.why].concat(), &json)?
             }
             Place::Loopback { sink } => {
                 let words = [&["sink", "--quiet", "--listen", "127.0.0.1:1988"], *sink].concat();

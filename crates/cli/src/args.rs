@@ -31,7 +31,7 @@ pub(crate) enum Command {
     /// Measure the throughput for every pair of send and receive buffers, in random order.
     Sweep(Box<SweepArgs>),
     /// Name what limits a path, and prove it: the cause, its evidence and one piece of advice.
-    Why(WhyArgs),
+    Why(Box<WhyArgs>),
     /// Report a sweep from its folder, finished or not: text, HTML, SVG, CSV, JSON.
     Report(ReportArgs),
     /// Compare two sweeps: what changed, how certain that is, and what else differs.

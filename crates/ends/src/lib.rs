@@ -23,5 +23,5 @@ pub mod workload;
 
 pub use ended::Ended;
 pub use interrupt::Interrupt;
-pub use own_host::OwnHost;
+pub use own_host::{Location, OwnHost};
 pub use peer::{ParsePeerError, Peer};

@@ -22,7 +22,22 @@ pub struct OwnHost {
     pub gateway: Option<IpAddr>,
 }
 
+/// The addresses of a linerate host on its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The address of the host with the prefix length of its network.
+    pub address: IpCidr,
+    /// The router to other networks.
+    pub gateway: Option<IpAddr>,
+}
+
 impl OwnHost {
+    /// Returns the addresses of the host.
+    #[must_use]
+    pub const fn location(&self) -> Location {
+        Location { address: self.address, gateway: self.gateway }
+    }
+
     /// Opens the link.
     ///
     /// # Errors

@@ -43,6 +43,11 @@ pub struct ThreadEvidence {
     pub involuntary_switches: Option<u64>,
     /// Time in calls of `write` or `read`, in nanoseconds: copying and waiting.
     pub call_nanos: Option<u64>,
+    /// Processor time of the thread that drives linerate's host, in nanoseconds; absent if the
+    /// kernel's TCP serves this end.
+    pub host_cpu_nanos: Option<u64>,
+    /// Time of that thread in the run queue, in nanoseconds.
+    pub host_queue_wait_nanos: Option<u64>,
 }
 
 /// The machine of one end.

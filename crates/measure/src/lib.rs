@@ -54,7 +54,7 @@ pub use bench::{Bench, BufferRequest, RunRequest};
 pub use bench_error::{BenchError, Fault};
 pub use engines::{InterfaceBench, KernelBench, SimBench, StackBench, TapBench};
 pub use machine_facts::Invocation;
-pub use path::{Application, DiagnosedPath, KernelPath, SimPath};
+pub use path::{Application, DiagnosedPath, SimPath, SocketPath};
 pub use plan::{BenchKind, Direction, Draft, Family, Plan, PlanError};
 pub use runner::{NightError, NoObserver, Observer, Progress, make_runs};
 pub use store::{SavedSweep, Store, StoreError};

@@ -196,6 +196,49 @@ fn a_sweep_with_our_tcp_works_over_af_xdp() {
     });
 }
 
+/// Runs a diagnosis with linerate's TCP on `link` to the sink at `address`. Returns its JSON file.
+fn why_on(link: &str, address: &str) -> Value {
+    let directory = TempDir::new().unwrap();
+    let words = ["why", address, "--on", link, "--address", OURS, "--seconds", "5"];
+    let words: Vec<&str> = words.into_iter().chain(["--json", "w.json"]).collect();
+    let (code, report, errors) = finished(&within(directory.path(), &words).output().unwrap());
+    assert_eq!(code, 0, "{errors}");
+    let json: Value =
+        serde_json::from_slice(&fs::read(directory.path().join("w.json")).unwrap()).unwrap();
+    assert!(report.contains("linerate's TCP at 10.88.0.11/24, through"), "{report}");
+    let sender = &json["runs"][0]["sender"];
+    assert_eq!(sender["connection"]["path_mtu"], 1_500, "{sender}");
+    for counter in ["busy_micros", "data_segments_sent", "acknowledged_bytes"] {
+        assert!(sender["connection"][counter].as_u64() > Some(0), "{counter}: {sender}");
+    }
+    assert!(sender["thread"]["host_cpu_nanos"].as_u64() > Some(0), "{sender}");
+    json
+}
+
+#[test]
+fn a_diagnosis_with_our_tcp_has_evidence_of_both_ends_over_a_packet_socket() {
+    isolated_test(|| {
+        let far = far_network();
+        let mut sink = kernels_sink(&far);
+        let json = why_on("packet:left", &sink.address().to_string());
+        let receiver = &json["runs"][0]["receiver"];
+        assert!(receiver["bytes"].as_u64() > Some(0), "{receiver}");
+        assert!(receiver["thread"]["host_cpu_nanos"].is_null(), "the kernel's TCP: {receiver}");
+    });
+}
+
+#[test]
+fn a_diagnosis_with_our_tcp_has_evidence_of_both_ends_over_af_xdp() {
+    isolated_test_of_root(|| {
+        let far = far_network();
+        let words = ["sink", "--on", "xdp:right", "--address", OURS_FAR];
+        let mut sink = far.run(move || Background::start(&words));
+        let json = why_on("xdp:left", &sink.address().to_string());
+        let receiver = &json["runs"][0]["receiver"];
+        assert!(receiver["thread"]["host_cpu_nanos"].as_u64() > Some(0), "{receiver}");
+    });
+}
+
 /// Returns the last line of a sweep over the interface `left`, to which `change` is applied after
 /// the first run.
 fn last_line_after(change: impl FnOnce(KernelInterface) -> Result<(), InterfaceError>) -> String {

@@ -67,6 +67,43 @@ fn a_watched_path_has_a_line_for_each_verdict_and_a_file_for_prometheus() {
     assert!(errors.contains("cannot be written"), "{errors}");
 }
 
+/// Runs a diagnosis of a path inside the process, whose send buffer is small. Returns the report
+/// and the JSON file.
+fn why_inside(on: &str) -> (String, serde_json::Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("why.json");
+    let file = json.to_str().unwrap();
+    let words = ["why", "--on", on, "--send-buffer", "32KiB", "--impair", "delay=10ms"];
+    let (code, said, errors) = run(&[&words[..], &["--seconds", "8", "--json", file]].concat());
+    assert_eq!(code, 0, "{errors}");
+    let verdict: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let limit = verdict["limit"].as_str().unwrap();
+    // A machine with other work prevents a verdict, and never changes it.
+    assert!(["send-buffer", "contended", "not-identified"].contains(&limit), "{said}{errors}");
+    let sender = &verdict["runs"][0]["sender"];
+    assert_eq!(sender["connection"]["send_buffer"], 32 << 10, "{sender}");
+    assert!(sender["states"]["buffer_full"].as_f64() > Some(0.8), "{sender}");
+    (said, verdict)
+}
+
+#[test]
+fn a_small_buffer_of_our_tcp_is_the_limit_towards_the_kernel() {
+    let (said, verdict) = why_inside("tap");
+    assert!(said.contains("across a TAP device to the kernel's"), "{said}");
+    assert!(verdict["runs"][0]["receiver"]["thread"]["host_cpu_nanos"].is_null(), "{verdict}");
+}
+
+#[test]
+fn interventions_that_our_tcp_cannot_make_are_named() {
+    let (said, verdict) = why_inside("stack");
+    assert!(verdict["runs"][0]["receiver"]["thread"]["host_cpu_nanos"].is_u64(), "{verdict}");
+    if verdict["limit"] == "send-buffer" {
+        assert!(said.contains("Not possible on this path: reader discards"), "{said}");
+        assert_eq!(verdict["skipped"], serde_json::json!(["discard"]));
+    }
+}
+
 #[test]
 fn a_port_in_use_is_one_line_and_exit_code_2() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -92,7 +129,13 @@ fn what_prevents_a_diagnosis_is_one_line_and_exit_code_2() {
         (&["why", &closed, "--seconds", "1"], "from 5.00 s to 600.00 s"),
         (&["why", &closed, "--congestion", "no-such"], "there is no congestion control"),
         (&["why", "--on", "sim:no-such"], "no-such"),
-        (&["why", "--on", "moon"], "write sim:NAME"),
+        (&["why", "--on", "moon"], "write one of stack, tap, sim:NAME"),
+        (&["why", "--on", "packet:no-such"], "no HOST is given"),
+        (&["why", &closed, "--on", "packet:no-such"], "needs an address"),
+        (&["why", &closed, "--on", "stack"], "leave HOST out"),
+        (&["why", "--on", "stack", "--congestion", "no-such"], "has no congestion control"),
+        (&["why", "--on", "sim:10-gbe-pair", "--impair", "delay=1ms"], "has its own media"),
+        (&["why", "--on", "stack", "--set", "x=1"], "--set is for a scenario"),
         (&["why", "--on", "sim:saturated-long"], "has no bulk transfer"),
         (&["why"], "see `linerate why --help`"),
     ] {

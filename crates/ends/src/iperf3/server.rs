@@ -324,6 +324,7 @@ impl Transfer {
                 write_size: self.size,
                 contents: Contents::Any,
                 pause: Duration::ZERO,
+                rate: None,
             };
             task.run_timed(stream, clock, |_, _| is_over.load(Ordering::Relaxed));
         } else {

@@ -22,6 +22,7 @@ use snapshot::Snapshot;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::park_timeout;
 use std::time::{Duration, Instant};
+use thread::ObservedThreads;
 
 /// Interval between two samples. A sample takes a few microseconds.
 const INTERVAL: Duration = Duration::from_millis(2);
@@ -36,10 +37,14 @@ pub fn observed<T>(
     transfer: impl FnOnce() -> T,
 ) -> (T, EndEvidence) {
     let is_over = &AtomicBool::new(false);
-    let observed_thread = thread::own_number();
+    let host = match stream {
+        Stream::Kernel(_) => None,
+        Stream::Own(_, threads) => threads.number(),
+    };
+    let threads = ObservedThreads { own: thread::own_number(), host };
     std::thread::scope(|scope| {
         let observe = move || {
-            let mut observer = Observer { stream, clock, observed_thread, after };
+            let mut observer = Observer { stream, clock, threads, after };
             observer.run(is_over)
         };
         let observer = std::thread::Builder::new().spawn_scoped(scope, observe).ok();
@@ -57,7 +62,7 @@ pub fn observed<T>(
 struct Observer<'a> {
     stream: &'a Stream,
     clock: &'a CallClock,
-    observed_thread: Option<u32>,
+    threads: ObservedThreads,
     after: Duration,
 }
 
@@ -87,7 +92,7 @@ impl Observer<'_> {
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot::take(self.stream, self.clock, self.observed_thread)
+        Snapshot::take(self.stream, self.clock, self.threads)
     }
 }
 
@@ -113,6 +118,7 @@ mod tests {
             write_size: 1 << 16,
             contents: Contents::Any,
             pause: Duration::ZERO,
+            rate: None,
         };
         // Ends by work done and not by time: the observer must have seen a part of it.
         let (given, evidence) = observed(&near, &clock, Duration::ZERO, || {

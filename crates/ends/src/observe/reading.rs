@@ -1,8 +1,10 @@
 //! The variables of a connection at one moment, of the kernel's TCP or of linerate's.
 
 use crate::socket::Stream;
+use linerate_link::MonotonicClock;
 use linerate_link::kernel_socket::unread_bytes;
 use linerate_link::kernel_tcp::{self, TcpInfo};
+use linerate_units::{Clock, Duration};
 use std::net::TcpStream;
 
 /// The variables of a connection at one moment. `None` is a value that its TCP does not provide.
@@ -42,7 +44,7 @@ impl Reading {
     pub(super) fn of(stream: &Stream) -> Self {
         match stream {
             Stream::Kernel(stream) => Self::of_the_kernel(stream),
-            Stream::Own(stream) => Self::of_linerate(stream).unwrap_or_default(),
+            Stream::Own(stream, _) => Self::of_linerate(stream).unwrap_or_default(),
         }
     }
 
@@ -85,22 +87,34 @@ impl Reading {
 
     fn of_linerate(stream: &linerate_sockets::TcpStream) -> Option<Self> {
         let (state, counted) = (stream.tcp_info().ok()?, stream.statistics().ok()?);
+        let now = MonotonicClock.now();
         let segment = u64::from(state.effective_mss.max(1));
-        let unsent = u64::from(state.unsent);
+        let busy = |time: Duration| Some(time.as_micros());
         Some(Self {
             segment: Some(segment),
             congestion_window: Some(u64::from(state.congestion_window) / segment),
             slow_start_threshold: Some(u64::from(state.slow_start_threshold) / segment),
             in_flight: Some(u64::from(state.in_flight) / segment),
-            unacknowledged: Some(u64::from(state.in_flight) + unsent),
-            unsent: Some(unsent),
+            unacknowledged: stream.unacknowledged_bytes().ok().map(|bytes| bytes as u64),
+            unsent: Some(state.unsent.into()),
+            unread: stream.readable_bytes().ok().map(|bytes| bytes as u64),
+            send_memory: None,
+            receive_memory: None,
+            drops: Some(counted.memory_refusals + counted.reassembly_full),
             peer_window: Some(state.send_window.into()),
-            round_trip: state.smoothed_round_trip.map(linerate_units::Duration::as_micros),
-            shortest_round_trip: state.shortest_round_trip.map(|time| time.as_micros()),
+            round_trip: state.smoothed_round_trip.map(Duration::as_micros),
+            shortest_round_trip: state.shortest_round_trip.map(Duration::as_micros),
+            busy: busy(state.busy.total(now)),
+            receive_window_limited: busy(state.busy.for_peer_window(now)),
+            send_buffer_limited: busy(state.busy.for_send_buffer(now)),
+            data_segments_sent: Some(counted.data_segments_sent),
             retransmitted: Some(counted.retransmitted_segments),
+            acknowledged: Some(counted.bytes_acknowledged),
             timeouts: Some(counted.retransmission_timeouts),
             path_mtu: Some(state.path_mtu.into()),
-            ..Self::default()
+            send_window_scale: Some(state.send_shift.into()),
+            receive_window_scale: Some(state.receive_shift.into()),
+            delivery_rate: state.delivery_rate.map(|rate| rate.bits_per_second() / 8),
         })
     }
 }

@@ -5,7 +5,7 @@ use super::machine::MachineCounters;
 use super::reading::Reading;
 use super::samples::Samples;
 use super::system::SystemCounters;
-use super::thread::ThreadCounters;
+use super::thread::{ObservedThreads, ThreadCounters};
 use crate::machine::sysctl;
 use crate::socket::Stream;
 use linerate_evidence::{ConnectionEvidence, EndEvidence, QueueEvidence, ThreadEvidence};
@@ -31,6 +31,8 @@ pub(super) struct Snapshot {
     bytes: u64,
     call_nanos: u64,
     thread: ThreadCounters,
+    /// The thread that drives the host, if the connection is linerate's.
+    host: ThreadCounters,
     machine: MachineCounters,
     system: SystemCounters,
     reading: Reading,
@@ -40,12 +42,14 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     /// Reads all counters.
-    pub(super) fn take(stream: &Stream, clock: &CallClock, thread: Option<u32>) -> Self {
+    pub(super) fn take(stream: &Stream, clock: &CallClock, threads: ObservedThreads) -> Self {
+        let counters = |thread: Option<u32>| thread.map(ThreadCounters::of).unwrap_or_default();
         Self {
             at: Instant::now(),
             bytes: clock.bytes(),
             call_nanos: clock.call_nanos(),
-            thread: thread.map(ThreadCounters::of).unwrap_or_default(),
+            thread: counters(threads.own),
+            host: counters(threads.host),
             machine: MachineCounters::read(),
             system: SystemCounters::read(),
             reading: Reading::of(stream),
@@ -72,12 +76,15 @@ impl Snapshot {
 
     fn thread_since(&self, first: &Self) -> ThreadEvidence {
         let (now, then) = (&self.thread, &first.thread);
+        let (host, earlier) = (&self.host, &first.host);
         ThreadEvidence {
             cpu_nanos: difference(now.cpu_nanos, then.cpu_nanos),
             queue_wait_nanos: difference(now.queue_wait_nanos, then.queue_wait_nanos),
             voluntary_switches: difference(now.voluntary_switches, then.voluntary_switches),
             involuntary_switches: difference(now.involuntary_switches, then.involuntary_switches),
             call_nanos: Some(self.call_nanos.saturating_sub(first.call_nanos)),
+            host_cpu_nanos: difference(host.cpu_nanos, earlier.cpu_nanos),
+            host_queue_wait_nanos: difference(host.queue_wait_nanos, earlier.queue_wait_nanos),
         }
     }
 

@@ -11,6 +11,15 @@ pub(super) struct ThreadCounters {
     pub(super) involuntary_switches: Option<u64>,
 }
 
+/// The threads of one end, by their numbers in /proc.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ObservedThreads {
+    /// The thread that writes or reads.
+    pub(super) own: Option<u32>,
+    /// The thread that drives linerate's host.
+    pub(super) host: Option<u32>,
+}
+
 /// Returns the number of the calling thread in /proc.
 pub(super) fn own_number() -> Option<u32> {
     // The target of the link is PID/task/TID.

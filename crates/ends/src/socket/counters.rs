@@ -57,7 +57,7 @@ pub fn counters(stream: &Stream, peaks: &Sampler) -> EndCounters {
     match stream {
         Stream::Kernel(stream) => of_the_kernel(stream, peaks),
         // A connection that the network has forgotten has no counters.
-        Stream::Own(stream) => match (stream.statistics(), stream.tcp_info()) {
+        Stream::Own(stream, _) => match (stream.statistics(), stream.tcp_info()) {
             (Ok(counted), Ok(state)) => of_connection(&counted, &state),
             _ => EndCounters::default(),
         },

@@ -1,5 +1,6 @@
 //! A listening socket of the kernel or of a linerate host.
 
+use super::host_threads::HostThreads;
 use super::network::{self, Network};
 use super::open::{self, DOUBLING, Options, grant_receive};
 use super::pause::SLICE;
@@ -17,7 +18,7 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(crate) enum Listening {
     Kernel(std::net::TcpListener),
-    Own { listener: linerate_sockets::TcpListener, config: Box<Config> },
+    Own { listener: linerate_sockets::TcpListener, config: Box<Config>, threads: HostThreads },
 }
 
 impl Listening {
@@ -38,7 +39,7 @@ impl Listening {
                 let listener = own.net().bind(address)?;
                 listener.set_config(Some(*config))?;
                 listener.set_timeout(Some(SLICE))?;
-                Ok(Self::Own { listener, config })
+                Ok(Self::Own { listener, config, threads: own.threads() })
             }
         }
     }
@@ -61,9 +62,9 @@ impl Listening {
                 let (stream, peer) = listener.accept()?;
                 Ok((Stream::Kernel(stream), SocketAddr::new(peer.ip().to_canonical(), peer.port())))
             }
-            Self::Own { listener, .. } => {
+            Self::Own { listener, threads, .. } => {
                 let (stream, peer) = listener.accept()?;
-                Ok((Stream::Own(stream), peer))
+                Ok((Stream::Own(stream, threads.clone()), peer))
             }
         }
     }
@@ -93,7 +94,7 @@ impl Listening {
                     |bytes| grant_receive(listener, bytes),
                 )
             }
-            Self::Own { listener, config } => {
+            Self::Own { listener, config, .. } => {
                 let Some(granted) = buffer.map(network::granted) else {
                     return self.default_receive_buffer();
                 };
@@ -111,7 +112,7 @@ impl Listening {
                 grant_receive(listener, default_size / DOUBLING)?;
                 kernel_tcp::unlock_buffers(listener)
             }
-            Self::Own { listener, config } => listener.set_config(Some(**config)),
+            Self::Own { listener, config, .. } => listener.set_config(Some(**config)),
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod congestion;
 mod counters;
+mod host_threads;
 mod listening;
 mod network;
 mod open;
@@ -14,6 +15,7 @@ mod write_task;
 
 pub use congestion::{Congestion, CongestionError, check_own_congestion};
 pub use counters::{Sampler, counters};
+pub use host_threads::HostThreads;
 pub(crate) use listening::Listening;
 pub use network::{Network, NetworkError, OwnNetwork};
 #[cfg(test)]

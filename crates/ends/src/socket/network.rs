@@ -1,8 +1,9 @@
 //! The TCP implementation that opens sockets: the kernel, or a linerate host on an interface.
 
+use super::host_threads::HostThreads;
 use super::open::{self, Options};
 use super::stream::Stream;
-use crate::own_host::OwnHost;
+use crate::own_host::{Location, OwnHost};
 use crate::peer::Peer;
 use linerate_link::{OpenError, Readiness, random_bytes};
 use linerate_sockets::{BufferSize, ConnectOptions, End, MacAddress, Net, StackConfig};
@@ -29,6 +30,7 @@ pub enum Network {
 #[derive(Clone, Debug)]
 pub struct OwnNetwork {
     net: Net,
+    threads: HostThreads,
     address: IpAddr,
     /// The default configuration of connections.
     config: Box<Config>,
@@ -53,25 +55,27 @@ impl Network {
     pub fn begin(host: &OwnHost) -> Result<Self, NetworkError> {
         let link = host.open(true)?;
         let mac = link.mac();
-        Self::on(host, mac, link, &Config::default(), drop).map_err(NetworkError::Begin)
+        Self::on(host.location(), mac, link, &Config::default(), drop).map_err(NetworkError::Begin)
     }
 
-    /// Starts `host` on an open link, with a configuration of its connections. `on_end` receives
+    /// Starts a host on an open link, with a configuration of its connections. `on_end` receives
     /// the link at the end.
     ///
     /// # Errors
     /// The error of the system if it provides no thread, descriptor or random number.
     pub fn on<L: Link + Readiness + Send + 'static>(
-        host: &OwnHost,
+        location: Location,
         mac: Option<[u8; 6]>,
         link: L,
         config: &Config,
         on_end: impl FnMut(L) + Send + 'static,
     ) -> io::Result<Self> {
-        let net = start(host, mac, link, config, on_end)?;
+        let threads = HostThreads::unique();
+        let net = start(location, mac, link, config, &threads, on_end)?;
         Ok(Self::Own(OwnNetwork {
             net,
-            address: host.address.address(),
+            threads,
+            address: location.address.address(),
             config: Box::new(*config),
         }))
     }
@@ -119,7 +123,8 @@ impl Network {
             Self::Own(own) => {
                 let config = Config { give_up_syn_after: timeout.into(), ..own.config(options)? };
                 let options = ConnectOptions { config: Some(config), ..ConnectOptions::default() };
-                Ok(Stream::Own(own.net.connect_with(address, &options)?))
+                let stream = own.net.connect_with(address, &options)?;
+                Ok(Stream::Own(stream, own.threads.clone()))
             }
         }
     }
@@ -148,11 +153,15 @@ impl OwnNetwork {
         &self.net
     }
 
+    pub(crate) fn threads(&self) -> HostThreads {
+        self.threads.clone()
+    }
+
     pub(crate) const fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Returns the default configuration with `options`. The MSS is that of the interface.
+    /// Returns the default configuration with `options`.
     pub(crate) fn config(&self, options: &Options) -> io::Result<Config> {
         let mut config = *self.config;
         if let Some(bytes) = options.send_buffer {
@@ -166,6 +175,7 @@ impl OwnNetwork {
                 name.parse().map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
         }
         config.no_delay = options.no_delay;
+        config.largest_segment = options.max_segment.or(config.largest_segment);
         Ok(config)
     }
 }
@@ -181,16 +191,17 @@ pub(crate) fn granted(bytes: u64) -> usize {
 }
 
 fn start<L: Link + Readiness + Send + 'static>(
-    host: &OwnHost,
+    location: Location,
     mac: Option<[u8; 6]>,
     link: L,
     config: &Config,
+    threads: &HostThreads,
     on_end: impl FnMut(L) + Send + 'static,
 ) -> io::Result<Net> {
     let mac = MacAddress::new(mac.map_or_else(random_mac, Ok)?);
-    let mut stack = StackConfig { tcp: *config, ..StackConfig::new(mac, host.address) };
-    stack.routes.extend(host.gateway.map(Route::default_via));
-    Net::builder(link, stack).when_ended(on_end).start()
+    let mut stack = StackConfig { tcp: *config, ..StackConfig::new(mac, location.address) };
+    stack.routes.extend(location.gateway.map(Route::default_via));
+    Net::builder(link, stack).name(threads.name()).when_ended(on_end).start()
 }
 
 /// Draws a locally administered MAC address. Five random bytes make collisions on a network

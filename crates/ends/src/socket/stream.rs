@@ -1,5 +1,6 @@
 //! A connection of the kernel or of a linerate host.
 
+use super::host_threads::HostThreads;
 use linerate_link::kernel_tcp;
 use rustix::net::sockopt;
 use std::io::{self, Read, Write};
@@ -12,7 +13,7 @@ pub enum Stream {
     /// A connection of the kernel.
     Kernel(std::net::TcpStream),
     /// A connection of a linerate host.
-    Own(linerate_sockets::TcpStream),
+    Own(linerate_sockets::TcpStream, HostThreads),
 }
 
 /// Applies an expression to either kind of stream.
@@ -20,7 +21,7 @@ macro_rules! each {
     ($whose:expr, $stream:ident => $call:expr) => {
         match $whose {
             Stream::Kernel($stream) => $call,
-            Stream::Own($stream) => $call,
+            Stream::Own($stream, _) => $call,
         }
     };
 }
@@ -29,7 +30,7 @@ impl Stream {
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         Ok(match self {
             Self::Kernel(stream) => Self::Kernel(stream.try_clone()?),
-            Self::Own(stream) => Self::Own(stream.try_clone()?),
+            Self::Own(stream, threads) => Self::Own(stream.try_clone()?, threads.clone()),
         })
     }
 
@@ -69,6 +70,17 @@ impl Stream {
         each!(self, stream => stream.shutdown(how))
     }
 
+    /// Discards unsent data when the stream is dropped, and resets the connection.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn discard_when_dropped(&self) -> io::Result<()> {
+        match self {
+            Self::Kernel(stream) => Ok(sockopt::set_socket_linger(stream, Some(Duration::ZERO))?),
+            Self::Own(stream, _) => stream.set_linger(Some(Duration::ZERO)),
+        }
+    }
+
     /// Returns the send buffer as it reads back, in bytes. The kernel's count includes overhead,
     /// and is about twice the requested size.
     ///
@@ -77,7 +89,7 @@ impl Stream {
     pub fn send_buffer(&self) -> io::Result<u64> {
         Ok(match self {
             Self::Kernel(stream) => sockopt::socket_send_buffer_size(stream)?,
-            Self::Own(stream) => stream.send_buffer()?,
+            Self::Own(stream, _) => stream.send_buffer()?,
         } as u64)
     }
 
@@ -88,7 +100,7 @@ impl Stream {
     pub fn receive_buffer(&self) -> io::Result<u64> {
         Ok(match self {
             Self::Kernel(stream) => sockopt::socket_recv_buffer_size(stream)?,
-            Self::Own(stream) => stream.receive_buffer()?,
+            Self::Own(stream, _) => stream.receive_buffer()?,
         } as u64)
     }
 
@@ -96,7 +108,7 @@ impl Stream {
     pub(crate) fn segment_payload(&self) -> io::Result<u32> {
         match self {
             Self::Kernel(stream) => kernel_tcp::max_segment(stream),
-            Self::Own(stream) => Ok(stream.tcp_info()?.effective_mss),
+            Self::Own(stream, _) => Ok(stream.tcp_info()?.effective_mss),
         }
     }
 
@@ -104,9 +116,7 @@ impl Stream {
     pub(crate) fn unacknowledged_bytes(&self) -> io::Result<u64> {
         match self {
             Self::Kernel(stream) => kernel_tcp::unacknowledged_bytes(stream),
-            Self::Own(stream) => {
-                stream.tcp_info().map(|state| (state.in_flight + state.unsent).into())
-            }
+            Self::Own(stream, _) => stream.unacknowledged_bytes().map(|bytes| bytes as u64),
         }
     }
 }

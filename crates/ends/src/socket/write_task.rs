@@ -19,7 +19,15 @@ pub struct WriteTask {
     pub contents: Contents,
     /// Time to wait after each write.
     pub pause: Duration,
+    /// Bytes per second at which the data is written, in small pieces: pacing by the program, for
+    /// a TCP without a limit of its pacing rate.
+    pub rate: Option<u64>,
 }
+
+/// Interval of the pieces of a paced transfer. A piece has at least [`MIN_PIECE`] bytes.
+const PIECE_INTERVAL: Duration = Duration::from_millis(1);
+/// Minimum size of a piece: about a segment.
+const MIN_PIECE: u64 = 1_448;
 
 /// The data that a source writes.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +78,7 @@ impl WriteTask {
         clock: &CallClock,
         stop: impl Fn(Instant, Instant) -> bool,
     ) -> WriteResult {
-        let mut buffer = vec![0; self.write_size.max(1)];
+        let mut buffer = vec![0; self.piece()];
         // Untouched memory maps to a single page of zeros, which would be read faster than real
         // data.
         Pattern::new(0).fill(0, &mut buffer);
@@ -88,8 +96,21 @@ impl WriteTask {
             if !self.pause.is_zero() {
                 std::thread::sleep(self.pause);
             }
+            if let Some(rate) = self.rate {
+                #[allow(clippy::cast_precision_loss, reason = "a time of seconds")]
+                let due = Duration::from_secs_f64(given.bytes as f64 / rate.max(1) as f64);
+                std::thread::sleep(due.saturating_sub(began.elapsed()));
+            }
         }
         given
+    }
+
+    /// Returns the size of a write.
+    fn piece(&self) -> usize {
+        let size = self.write_size.max(1);
+        let Some(rate) = self.rate else { return size };
+        let piece = rate / u64::try_from(1_000 / PIECE_INTERVAL.as_millis()).unwrap_or(1);
+        usize::try_from(piece.max(MIN_PIECE)).map_or(size, |piece| piece.min(size))
     }
 }
 
@@ -142,6 +163,7 @@ mod tests {
             write_size: 1_000,
             contents: Contents::Pattern(Pattern::new(3)),
             pause: Duration::ZERO,
+            rate: None,
         }
     }
 
@@ -155,6 +177,15 @@ mod tests {
         far.read_to_end(&mut arrived).unwrap();
         assert_eq!(arrived.len(), 3_456);
         assert_eq!(Pattern::new(3).verify(0, &arrived), Ok(()));
+    }
+
+    #[test]
+    fn a_paced_task_writes_small_pieces() {
+        let piece = |rate| WriteTask { write_size: 1 << 17, rate, ..write_task(1) }.piece();
+        assert_eq!(piece(None), 1 << 17);
+        assert_eq!(piece(Some(1_000)), 1_448);
+        assert_eq!(piece(Some(5_000_000)), 5_000);
+        assert_eq!(piece(Some(u64::MAX)), 1 << 17);
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl InterfaceBench {
         let (end, ended) = mpsc::channel();
         // The channel is closed if the bench was dropped early.
         let on_end = move |link| end.send(link).unwrap_or(());
-        let network = Network::on(host, mac, wrapped, rules.usual(), on_end)
+        let network = Network::on(host.location(), mac, wrapped, rules.usual(), on_end)
             .map_err(|error| BenchError::io("beginning a host of linerate's own", error))?;
         let path = Path { interface: kernel_interface, mtu: plan.mtu, network };
         let mut far = RemoteSink::connect(path.network.clone(), peer, plan.mtu)

@@ -5,12 +5,12 @@ mod interface;
 mod kernel;
 mod kernel_buffers;
 pub(crate) mod network_interface;
-mod own_tcp;
+pub(crate) mod own_tcp;
 mod remote_sink;
 mod sim;
 mod stack;
 mod stream_transfer;
-mod tap;
+pub(crate) mod tap;
 mod thread_usage;
 mod threads;
 

@@ -109,7 +109,7 @@ pub(crate) fn write_task(request: &RunRequest) -> WriteTask {
     let pattern = || Contents::Pattern(Pattern::new(request.seed));
     let contents = if request.verify { pattern() } else { Contents::Any };
     let pause = Duration::ZERO;
-    WriteTask { bytes: request.bytes, write_size: request.write_size, contents, pause }
+    WriteTask { bytes: request.bytes, write_size: request.write_size, contents, pause, rate: None }
 }
 
 /// Returns the task of the sink. Its time starts with the first byte, because threads may start

@@ -1,10 +1,15 @@
 //! Runs for a diagnosis: one transfer over a path, plain or with one change, observed at both ends.
 
-mod kernel;
+mod far_end;
+mod local_sink;
+mod near_end;
+mod setup;
 mod sim;
+mod sockets;
+mod transfer;
 
-pub use kernel::KernelPath;
 pub use sim::SimPath;
+pub use sockets::SocketPath;
 
 use crate::bench_error::BenchError;
 use linerate_ends::Interrupt;

@@ -341,6 +341,22 @@ impl TcpStream {
         self.inspect(Connection::information)
     }
 
+    /// Returns the bytes received and not yet read, like `SIOCINQ`.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn readable_bytes(&self) -> io::Result<usize> {
+        self.inspect(Connection::readable_bytes)
+    }
+
+    /// Returns the bytes written and not yet acknowledged, like `SIOCOUTQ`.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn unacknowledged_bytes(&self) -> io::Result<usize> {
+        self.inspect(Connection::unacknowledged_bytes)
+    }
+
     fn inspect<T>(&self, getter: impl FnOnce(&Connection) -> T) -> io::Result<T> {
         let handle = self.socket.handle;
         Ok(self

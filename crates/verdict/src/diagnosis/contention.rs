@@ -14,7 +14,8 @@ const WAKE_UP_NANOS: u64 = 10_000;
 /// Returns the time in which other threads had the CPU.
 fn waited(end: &EndEvidence) -> Option<u64> {
     let switches = end.thread.voluntary_switches.unwrap_or(0);
-    Some(end.thread.queue_wait_nanos?.saturating_sub(switches.saturating_mul(WAKE_UP_NANOS)))
+    let own = end.thread.queue_wait_nanos?.saturating_sub(switches.saturating_mul(WAKE_UP_NANOS));
+    Some(own.max(end.thread.host_queue_wait_nanos.unwrap_or(0)))
 }
 
 /// Returns the end, the counter and the share of the worst contention of `run`, if it exceeds

@@ -1,6 +1,6 @@
 //! The figures that rules use, each computed from the counters of a run.
 
-use linerate_evidence::{EndEvidence, RunEvidence, SenderStates};
+use linerate_evidence::{EndEvidence, RunEvidence, SenderStates, ThreadEvidence};
 use serde::Serialize;
 
 /// The end of a run at which a figure was measured.
@@ -18,9 +18,11 @@ pub enum End {
 /// A figure of a run. Shares are between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// Processor time of the writing thread, as a share of the time.
+    /// Processor time of the writing thread, or of linerate's host if that is more, as a share of
+    /// the time.
     SenderCpu,
-    /// Processor time of the reading thread, as a share of the time.
+    /// Processor time of the reading thread, or of linerate's host if that is more, as a share of
+    /// the time.
     ReceiverCpu,
     /// Share of the time in which the writing thread is neither in `write` nor on a CPU.
     WriterAway,
@@ -126,8 +128,8 @@ impl Figure {
         let connection = &sender.connection;
         let state = |share: fn(&SenderStates) -> f64| sender.states.as_ref().map(share);
         match self {
-            Self::SenderCpu => sender.share_of_nanos(sender.thread.cpu_nanos),
-            Self::ReceiverCpu => receiver.share_of_nanos(receiver.thread.cpu_nanos),
+            Self::SenderCpu => busiest(sender),
+            Self::ReceiverCpu => busiest(receiver),
             Self::WriterAway => away(sender),
             Self::UnreadShare => {
                 let window = as_f64(connection.peer_window?.max);
@@ -177,6 +179,12 @@ impl Figure {
             Self::LinkShare => Some(run.wire_bits_per_second? / run.link_bits_per_second?),
         }
     }
+}
+
+/// Returns the processor time of the busiest thread of an end, as a share of the time.
+fn busiest(end: &EndEvidence) -> Option<f64> {
+    let ThreadEvidence { cpu_nanos, host_cpu_nanos, .. } = end.thread;
+    end.share_of_nanos(cpu_nanos.max(host_cpu_nanos))
 }
 
 /// Returns the share of the time in which the thread neither runs nor is in a call. Processor time
@@ -243,5 +251,10 @@ mod tests {
         assert_eq!(Figure::RoundTripRatio.of(&run), Some(3.0));
         assert_eq!(Figure::RoundTrips.of(&run), Some(100.0));
         assert_eq!(Figure::ReceiveDrops.of(&run), Some(0.5));
+        let mut host = run;
+        host.sender.thread.cpu_nanos = Some(600_000_000);
+        assert_eq!(Figure::SenderCpu.of(&host), Some(0.2));
+        host.sender.thread.host_cpu_nanos = Some(2_400_000_000);
+        assert_eq!(Figure::SenderCpu.of(&host), Some(0.8), "linerate's host does the work");
     }
 }

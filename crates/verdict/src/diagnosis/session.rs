@@ -53,6 +53,8 @@ pub struct Diagnosis {
     changed: Vec<(usize, Change, RunEvidence)>,
     /// Changes of unknown effect: the path cannot make them, or two attempts were contended.
     given_up: Vec<Change>,
+    /// Changes that the path cannot make.
+    impossible: Vec<Change>,
     contended: Vec<RunEvidence>,
     /// Was the previous run contended?
     is_repeat: bool,
@@ -105,6 +107,7 @@ impl Diagnosis {
         let Some(evidence) = evidence else {
             if let NextRun::Changed(change) = asked {
                 self.given_up.push(change);
+                self.impossible.push(change);
             }
             return;
         };
@@ -324,6 +327,7 @@ impl Diagnosis {
             bytes_per_second: plain.bytes_per_second,
             evidence: evidence.collect(),
             interventions: self.interventions(),
+            skipped: self.impossible.clone(),
             advice: named.rule.limit.advice(),
         }
     }
@@ -340,6 +344,7 @@ impl Diagnosis {
             bytes_per_second: plain.bytes_per_second,
             evidence: evidence.collect(),
             interventions: self.interventions(),
+            skipped: self.impossible.clone(),
             advice: Limit::NotIdentified.advice(),
         }
     }
@@ -362,6 +367,7 @@ impl Diagnosis {
             bytes_per_second: least.map_or(0.0, |run| run.bytes_per_second),
             evidence: evidence.into_iter().collect(),
             interventions: Vec::new(),
+            skipped: self.impossible.clone(),
             advice: Limit::Contended.advice(),
         }
     }

@@ -19,6 +19,8 @@ pub struct Verdict {
     pub evidence: Vec<EvidenceLine>,
     /// The interventions, in the order of the runs.
     pub interventions: Vec<InterventionLine>,
+    /// Interventions that were wanted and that the path cannot make.
+    pub skipped: Vec<Change>,
     /// The remedy, as one sentence.
     pub advice: &'static str,
 }

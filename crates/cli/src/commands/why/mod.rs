@@ -1,16 +1,21 @@
 //! `linerate why`: what limits a path, its evidence, and one piece of advice.
 
+mod on;
 mod prometheus;
 mod text;
 
 use crate::amounts::{short_time, size, small_size, some_time};
 use crate::output::{Failure, can_be_written, cannot_write, print, print_if_read, write_file};
+use crate::own_host::AddressArgs;
 use clap::Args;
 use linerate_ends::{Interrupt, Peer};
 use linerate_evidence::RunEvidence;
-use linerate_measure::{Application, BenchError, DiagnosedPath, KernelPath, SimPath};
+use linerate_link::impair::Impairments;
+use linerate_link::namespace::enter_private_network;
+use linerate_measure::{Application, BenchError, DiagnosedPath, SimPath, SocketPath};
 use linerate_units::Duration;
 use linerate_verdict::diagnosis::{Diagnosis, NextRun, Verdict};
+use on::On;
 use serde::Serialize;
 use std::fs;
 use std::io::{self, Write};
@@ -29,6 +34,10 @@ Examples:
                                                  as the application writes
   linerate why 192.0.2.7 --watch --prometheus why.prom
                                                  again and again, for a dashboard
+  linerate why 192.0.2.7 --on packet:eth1 --address 192.0.2.9/24
+                                                 linerate's TCP on eth1, as root
+  linerate why --on tap --impair delay=10ms,tx.rate=20Mb/s
+                                                 linerate's TCP to the kernel's, in this process
   linerate why --on sim:sun-3-60-to-3-60         a simulated network, from exact counters
 
 A plain transfer gives hypotheses. Each further run changes one thing (a buffer doubled or halved, \
@@ -59,17 +68,28 @@ const MAX_SECONDS: u64 = 600;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WhyArgs {
-    /// The machine at the other end of the path, which runs `linerate sink` or `iperf3 -s`
-    #[arg(value_name = "HOST[:PORT]", required_unless_present = "on", conflicts_with = "on")]
+    /// The machine at the other end of the path, which runs `linerate sink`, or `iperf3 -s` for the
+    /// kernel's TCP
+    #[arg(value_name = "HOST[:PORT]", required_unless_present = "on")]
     peer: Option<Peer>,
 
-    /// A scenario in place of a path: its first bulk transfer, in virtual time
-    #[arg(long, value_name = "sim:NAME", value_parser = scenario)]
-    on: Option<String>,
+    /// The sending TCP: linerate's on an interface to HOST, through a packet socket (packet:NAME),
+    /// AF_XDP (xdp:NAME or xdp:NAME:QUEUE) or a TAP device (tap:NAME); or a path inside this
+    /// process: linerate's to the kernel's (tap), linerate's at both ends (stack), or the first
+    /// bulk transfer of a scenario in virtual time (sim:NAME) [default: the kernel's]
+    #[arg(long, value_name = "PATH")]
+    on: Option<On>,
+
+    #[command(flatten)]
+    address: AddressArgs,
 
     /// Change a parameter of the scenario; can be repeated
     #[arg(long, value_name = "KEY=VALUE", requires = "on")]
     set: Vec<String>,
+
+    /// Impair the frames of linerate's host, as for `linerate sweep`: delay=10ms,tx.loss=1%
+    #[arg(long, value_name = "LIST", requires = "on")]
+    impair: Option<Impairments>,
 
     /// Total time, at most
     #[arg(long, value_name = "SECONDS", value_parser = total_time, default_value = "20")]
@@ -108,14 +128,6 @@ pub(crate) struct WhyArgs {
     congestion: Option<String>,
 }
 
-/// Parses the name of a scenario.
-fn scenario(text: &str) -> Result<String, String> {
-    let name = text.strip_prefix("sim:").filter(|name| !name.is_empty());
-    name.map(str::to_owned).ok_or_else(|| {
-        format!("`{text}` is not possible: write sim:NAME (`linerate sim list`), or HOST alone")
-    })
-}
-
 /// Parses the total time.
 fn total_time(text: &str) -> Result<Duration, String> {
     let time = some_time(text)?;
@@ -130,6 +142,10 @@ fn total_time(text: &str) -> Result<Duration, String> {
 pub(crate) fn run(args: &WhyArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let files = [args.json.as_deref(), args.prometheus.as_deref()];
     can_be_written(files.into_iter().flatten(), cannot_write)?;
+    check(args)?;
+    if matches!(args.on, Some(On::Tap)) {
+        enter_private_network().map_err(|error| Failure::input(error.to_string()))?;
+    }
     if args.watch {
         return watch(args, interrupt);
     }
@@ -169,11 +185,41 @@ fn replace(file: &Path, text: &str) -> io::Result<()> {
 
 /// Returns the path to diagnose.
 fn path(args: &WhyArgs) -> Result<Box<dyn DiagnosedPath>, Failure> {
+    let (application, impair) = (application(args), args.impair);
     Ok(match (&args.on, &args.peer) {
-        (Some(name), _) => Box::new(SimPath::new(name, &args.set, SEED)?),
-        (None, Some(peer)) => Box::new(KernelPath::to(peer, &application(args))?),
-        (None, None) => return Err(Failure::input("neither HOST nor --on is given")),
+        (Some(On::Scenario(name)), _) => Box::new(SimPath::new(name, &args.set, SEED)?),
+        (Some(On::Stack), _) => Box::new(SocketPath::in_memory(impair, &application)?),
+        (Some(On::Tap), _) => Box::new(SocketPath::over_tap(impair, &application)?),
+        (Some(On::Interface(link)), Some(peer)) => {
+            let host = args.address.on(link)?;
+            Box::new(SocketPath::through(&host, impair, peer, &application)?)
+        }
+        (None, Some(peer)) => Box::new(SocketPath::to(peer, &application)?),
+        (Some(On::Interface(_)) | None, None) => {
+            return Err(Failure::input("no HOST is given, which runs `linerate sink`"));
+        }
     })
+}
+
+/// Refuses options that contradict each other.
+fn check(args: &WhyArgs) -> Result<(), Failure> {
+    let on = args.on.as_ref();
+    let is_scenario = matches!(on, Some(On::Scenario(_)));
+    let refuse_if =
+        |is_wrong: bool, line: &str| if is_wrong { Err(Failure::input(line)) } else { Ok(()) };
+    if !matches!(on, Some(On::Interface(_))) {
+        args.address.need_none()?;
+        refuse_if(
+            on.is_some() && args.peer.is_some(),
+            "this path is inside the process: leave HOST out, or name an interface, --on \
+             packet:NAME",
+        )?;
+    }
+    refuse_if(!args.set.is_empty() && !is_scenario, "--set is for a scenario, --on sim:NAME")?;
+    refuse_if(
+        args.impair.is_some() && is_scenario,
+        "a scenario has its own media: change them with --set, and leave --impair out",
+    )
 }
 
 /// Returns the application that the options describe.

@@ -1,53 +1,44 @@
 //! The latest verdict in the text format of Prometheus, for a file that its node exporter reads.
 
+use linerate_report::{MetricKind, Metrics};
 use linerate_verdict::diagnosis::{End, Limit, Verdict};
-use std::fmt::Write;
 
 /// Returns the verdict as gauges with the label `path`.
 pub(super) fn text(path: &str, verdict: &Verdict) -> String {
-    let path = escaped(path);
-    let mut text = String::new();
-    let mut gauge = |name: &str, help: &str, lines: &[(String, f64)]| {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "# HELP linerate_why_{name} {help}");
-        let _ = writeln!(text, "# TYPE linerate_why_{name} gauge");
-        for (labels, value) in lines {
-            let _ = writeln!(text, "linerate_why_{name}{{path=\"{path}\"{labels}}} {value}");
+    let path = ("path", path);
+    let mut metrics = Metrics::new();
+    let mut gauge = |name: &str, help: &str, samples: &[(&[(&str, &str)], f64)]| {
+        metrics.family(name, MetricKind::Gauge, help);
+        for (labels, value) in samples {
+            metrics.sample(name, &[&[path], *labels].concat(), *value);
         }
     };
+    let rate = verdict.bytes_per_second;
+    gauge("linerate_why_bytes_per_second", "Throughput of the plain transfer.", &[(&[], rate)]);
     gauge(
-        "bytes_per_second",
-        "Throughput of the plain transfer.",
-        &[(String::new(), verdict.bytes_per_second)],
-    );
-    gauge(
-        "confidence",
+        "linerate_why_confidence",
         "How well the evidence singles the limit out, from 0 to 1.",
-        &[(String::new(), verdict.confidence)],
+        &[(&[], verdict.confidence)],
     );
-    let limits = Limit::ALL.map(|limit| {
-        (format!(",limit=\"{limit}\""), if limit == verdict.limit { 1.0 } else { 0.0 })
-    });
-    gauge("limit", "1 for the named limit, 0 for all others.", &limits);
-    let evidence: Vec<(String, f64)> = verdict
-        .evidence
-        .iter()
-        .map(|line| {
-            let end = match line.end {
-                End::Sender => "sender",
-                End::Receiver => "receiver",
-                End::Both => "both",
-            };
-            (format!(",counter=\"{}\",end=\"{end}\"", line.counter), line.value)
-        })
+    let limits = Limit::ALL
+        .map(|limit| ([("limit", limit.name())], if limit == verdict.limit { 1.0 } else { 0.0 }));
+    let limits: Vec<_> = limits.iter().map(|(labels, value)| (&labels[..], *value)).collect();
+    gauge("linerate_why_limit", "1 for the named limit, 0 for all others.", &limits);
+    let evidence = verdict.evidence.iter();
+    let evidence: Vec<_> = evidence
+        .map(|line| ([("counter", line.counter), ("end", name_of(line.end))], line.value))
         .collect();
-    gauge("evidence", "The figures that decided.", &evidence);
-    text
+    let evidence: Vec<_> = evidence.iter().map(|(labels, value)| (&labels[..], *value)).collect();
+    gauge("linerate_why_evidence", "The figures that decided.", &evidence);
+    metrics.text()
 }
 
-/// Escapes a value of a label.
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+const fn name_of(end: End) -> &'static str {
+    match end {
+        End::Sender => "sender",
+        End::Receiver => "receiver",
+        End::Both => "both",
+    }
 }
 
 #[cfg(test)]
@@ -69,6 +60,7 @@ mod tests {
                 reason: None,
             }],
             interventions: Vec::new(),
+            skipped: Vec::new(),
             advice: "",
         };
         let text = text("a \"path\" \\ of\ntwo lines", &verdict);

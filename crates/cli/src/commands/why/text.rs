@@ -66,6 +66,10 @@ pub(super) fn report(path: &str, verdict: &Verdict) -> String {
             line.effect
         );
     }
+    if !verdict.skipped.is_empty() {
+        let names: Vec<String> = verdict.skipped.iter().map(Change::to_string).collect();
+        let _ = writeln!(text, "Not possible on this path: {}.", names.join("; "));
+    }
     let _ = writeln!(text, "Advice: {}", verdict.advice);
     text
 }
@@ -112,6 +116,7 @@ mod tests {
                 loss_effect: None,
                 queue_effect: Some(0.1),
             }],
+            skipped: vec![Change::Discard, Change::OtherCpu],
             advice: Limit::SendBuffer.advice(),
         };
         let text = report("a path", &verdict);
@@ -121,6 +126,9 @@ mod tests {
                 && text.contains("1.98  (1.90 to 2.06), queue × 0.10")
         );
         assert!(text.contains("Advice: Enlarge the send buffer"), "{text}");
+        let skipped = "Not possible on this path: reader discards, without copy or pauses; \
+                       writer on another CPU.";
+        assert!(text.contains(skipped), "{text}");
         verdict.limit = Limit::Contended;
         assert!(report("a path", &verdict).starts_with("contended: other work held the threads"));
     }

@@ -21,6 +21,17 @@ use linerate_evidence::{BenchFacts, Floor, RunOutcome};
 use linerate_link::Tap;
 use linerate_link::capture_file::CaptureWriter;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Returns the IPv4 addresses of linerate's host and of the kernel.
+pub(crate) const fn ends() -> [IpAddr; 2] {
+    device::ends(Family::Ipv4)
+}
+
+/// Creates the device in the current network namespace, with the kernel's IPv4 address.
+pub(crate) fn open_device(mtu: usize, offloads: bool) -> Result<Tap, BenchError> {
+    device::open(mtu, offloads, Family::Ipv4)
+}
 
 /// linerate's TCP against the kernel's.
 #[derive(Debug)]

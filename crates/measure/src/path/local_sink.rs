@@ -1,0 +1,48 @@
+//! A sink in a thread of this process, for paths whose both ends are here.
+
+use crate::bench_error::BenchError;
+use linerate_ends::socket::Network;
+use linerate_ends::{Interrupt, Peer, serve::ListenAt, sink};
+use std::net::{IpAddr, SocketAddr};
+use std::thread::{self, JoinHandle};
+
+/// A sink in a thread, which ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct LocalSink {
+    interrupt: Interrupt,
+    thread: Option<JoinHandle<()>>,
+    network: Network,
+}
+
+impl LocalSink {
+    /// Starts a sink at `address` of `network`. Returns it with its address.
+    ///
+    /// # Errors
+    /// The port is in use, or the system provides no thread.
+    pub(super) fn start(network: Network, address: IpAddr) -> Result<(Self, Peer), BenchError> {
+        let port = Peer::DEFAULT_PORT;
+        let place = ListenAt::Address(SocketAddr::new(address, port));
+        let listening = sink::Sink::bind(&network, place, sink::Limits::default());
+        let sink = listening.map_err(|_| BenchError::PortInUse { port })?;
+        let interrupt = Interrupt::default();
+        let until = interrupt.clone();
+        // A sink that fails ends its connections, which the transfer reports.
+        let serve = move || drop(sink.serve(&until, &|_| ()));
+        let thread = thread::Builder::new()
+            .spawn(serve)
+            .map_err(|error| BenchError::io("starting a sink", error))?;
+        let peer = Peer { host: address.to_string(), port };
+        Ok((Self { interrupt, thread: Some(thread), network }, peer))
+    }
+}
+
+impl Drop for LocalSink {
+    fn drop(&mut self) {
+        self.interrupt.raise();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the sink has been printed.
+            let _ = thread.join();
+        }
+        self.network.end();
+    }
+}

@@ -1,0 +1,188 @@
+//! The parameters of a run: those of the application, with the one change of an intervention.
+
+use super::Application;
+use super::far_end::FarEnd;
+use super::near_end::NearEnd;
+use linerate_ends::control::{RunSpec, SinkTcp};
+use linerate_ends::socket::Options;
+use linerate_evidence::{Change, RunEvidence};
+use std::time::Duration;
+
+/// Bytes of a read at the sink.
+const READ_SIZE: u64 = 128 << 10;
+/// Ratio of larger writes to the plain ones.
+const LARGER: usize = 8;
+/// Bytes that the kernel passes to a device at once. Larger writes cost as much for each byte.
+const GSO_BURST: usize = 64 << 10;
+/// Maximum size of a write.
+const MAX_WRITE: usize = 4 << 20;
+/// Bytes per second that a transfer with small segments needs at most.
+const SLOW: f64 = 1e6;
+/// Bytes per second below which a rate is low: 100 Mb/s.
+const LOW: f64 = 12.5e6;
+/// Share of the plain transfer's peak delivery rate at which a paced run sends.
+const PACED: f64 = 0.9;
+/// Share of the plain rate at which a slowly paced run sends: no queue on the path fills.
+const PACED_AT_HALF: f64 = 0.5;
+/// Small segment, whose packets every host must accept (RFC 1122 §3.3.2).
+pub(super) const SMALL_SEGMENT: u16 = 512;
+
+/// Properties of the plain transfer to which changes refer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plain {
+    bytes_per_second: f64,
+    /// The peak delivery rate of the first plain transfer, which is the longest.
+    peak: Option<u64>,
+    send_buffer: Option<u64>,
+    receive_buffer: Option<u64>,
+    segment: Option<u64>,
+}
+
+/// The parameters of one run.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) options: Options,
+    pub(super) spec: RunSpec,
+    pub(super) write_size: usize,
+    pub(super) write_pause: Duration,
+    /// Is the writer on another CPU than before?
+    pub(super) is_moved: bool,
+    pub(super) connections: usize,
+}
+
+impl Plain {
+    /// Returns the properties of `evidence`; the peak is that of an `earlier` transfer.
+    pub(super) fn of(evidence: &RunEvidence, earlier: Option<Self>) -> Self {
+        let (near, far) = (&evidence.sender.connection, &evidence.receiver.connection);
+        Self {
+            bytes_per_second: evidence.bytes_per_second,
+            peak: earlier.map_or(near.peak_delivery_rate, |plain| plain.peak),
+            send_buffer: near.send_buffer,
+            receive_buffer: far.receive_buffer,
+            segment: near.segment_bytes,
+        }
+    }
+
+    /// Returns whether a changed buffer was granted: kernels limit sizes silently.
+    pub(super) fn has_changed(self, change: Change, evidence: &RunEvidence) -> bool {
+        let sent = evidence.sender.connection.send_buffer;
+        let received = evidence.receiver.connection.receive_buffer;
+        // In eighths, so that the comparison is exact.
+        let ratio = |now: Option<u64>, then: Option<u64>| now?.saturating_mul(8).checked_div(then?);
+        match change {
+            Change::SendBufferDoubled => ratio(sent, self.send_buffer) >= Some(12),
+            Change::SendBufferHalved => ratio(sent, self.send_buffer).is_some_and(|r| r <= 5),
+            Change::ReceiveBufferDoubled => ratio(received, self.receive_buffer) >= Some(12),
+            Change::ReceiveBufferHalved => {
+                ratio(received, self.receive_buffer).is_some_and(|r| r <= 5)
+            }
+            _ => true,
+        }
+    }
+}
+
+impl Setup {
+    /// Returns the parameters of a plain run of `application`.
+    pub(super) fn plain(application: &Application, time: Duration) -> Self {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            options: Options {
+                send_buffer: application.send_buffer,
+                congestion: application.congestion.clone(),
+                ..Options::default()
+            },
+            spec: RunSpec {
+                receive_buffer: application.receive_buffer,
+                bytes: u64::MAX,
+                read_size: READ_SIZE,
+                verify: None,
+                max_milliseconds: millis(time).max(1),
+                max_segment: None,
+                observe_after: Some(millis(time / 2)),
+                discard: false,
+            },
+            write_size: application.write_size,
+            write_pause: application.write_pause.into(),
+            is_moved: false,
+            connections: 1,
+        }
+    }
+
+    /// Returns the parameters with `change`; `None` if the ends cannot make it.
+    pub(super) fn with(
+        self,
+        change: Change,
+        plain: Plain,
+        near: &NearEnd,
+        far: &FarEnd,
+    ) -> Option<Self> {
+        let mut setup = self;
+        // A buffer may read back with more than the requested size.
+        let sent = plain.send_buffer.map(|bytes| bytes / near.granted_per_asked());
+        let received =
+            plain.receive_buffer.and_then(|bytes| Some(bytes / far.tcp()?.granted_per_asked()));
+        match change {
+            Change::SendBufferDoubled => setup.options.send_buffer = Some(sent? * 2),
+            Change::SendBufferHalved => setup.options.send_buffer = Some(sent? / 2),
+            Change::ReceiveBufferDoubled => setup.spec.receive_buffer = Some(received? * 2),
+            Change::ReceiveBufferHalved => setup.spec.receive_buffer = Some(received? / 2),
+            Change::LargerWrites => {
+                (setup.write_size < GSO_BURST).then_some(())?;
+                setup.write_size = Some(setup.write_size.saturating_mul(LARGER))
+                    .filter(|&larger| larger <= MAX_WRITE)?;
+            }
+            Change::WriterWithoutPauses => {
+                (!setup.write_pause.is_zero()).then_some(())?;
+                setup.write_pause = Duration::ZERO;
+                setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
+            }
+            Change::Discard => {
+                // Only the kernel's TCP can discard data unread.
+                (far.tcp()? == SinkTcp::Kernel).then_some(())?;
+                setup.spec.discard = true;
+                setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
+            }
+            Change::Paced => {
+                #[allow(clippy::cast_precision_loss, reason = "a rate below 2^53")]
+                let peak = plain.peak.map_or(plain.bytes_per_second, |peak| peak as f64);
+                setup.options.max_pacing_rate = Some(paced(peak * PACED)?);
+            }
+            Change::PacedAtHalf => {
+                let rate = plain.bytes_per_second * PACED_AT_HALF;
+                setup.options.max_pacing_rate = Some(paced(rate)?);
+            }
+            Change::SmallerPackets => {
+                (plain.segment? > u64::from(SMALL_SEGMENT)).then_some(())?;
+                setup.options.max_segment = Some(SMALL_SEGMENT);
+                // A path that carries them may be fast: a tenfold rate shows it as well.
+                setup.options.max_pacing_rate = tenfold(plain.bytes_per_second);
+            }
+            // The thread of linerate's host does most of the work, and cannot be moved.
+            Change::OtherCpu => {
+                near.is_kernel().then_some(())?;
+                setup.is_moved = true;
+            }
+            Change::TwoConnections => setup.connections = 2,
+            Change::SenderCpuFaster | Change::ReceiverCpuFaster => return None,
+        }
+        // The first segments are small, and are not to be merged.
+        setup.options.no_delay |= setup.options.max_pacing_rate.is_some();
+        Some(setup)
+    }
+}
+
+/// Returns ten times a low rate. A change that removes a slow program needs no more to show it, and
+/// at full speed the transfer itself would occupy the CPUs. A high rate is not limited.
+fn tenfold(bytes_per_second: f64) -> Option<u64> {
+    (bytes_per_second < LOW).then(|| paced((bytes_per_second * 10.0).max(SLOW)))?
+}
+
+/// Returns the pacing rate; `None` if it is too small to pace.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a positive rate below 2^53 bytes per second"
+)]
+fn paced(bytes_per_second: f64) -> Option<u64> {
+    (bytes_per_second >= 1_000.0).then_some(bytes_per_second as u64)
+}

@@ -1,0 +1,204 @@
+//! One run over sockets: connections, writing, observation, and the report of the other end.
+
+use super::far_end::WRITE_SIZE;
+use super::near_end::NearEnd;
+use super::setup::{SMALL_SEGMENT, Setup};
+use crate::bench_error::BenchError;
+use crate::engines::cpu_pinning::{another_cpu, pin_to};
+use linerate_ends::control::{Remote, Report};
+use linerate_ends::iperf3::{Client, Test};
+use linerate_ends::observe::{CallClock, observed};
+use linerate_ends::socket::{Contents, Network, Stream, WriteTask};
+use linerate_ends::{Interrupt, Peer};
+use linerate_evidence::EndEvidence;
+use linerate_evidence::stats::as_f64;
+use std::io::Write;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Timeout of a handshake, and of the sink's report at the end of a run.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Time after the end of a run in which the sink reports by itself.
+const GRACE: Duration = Duration::from_millis(700);
+/// Maximum pause between the first segments of a paced run.
+const MAX_PAUSE: Duration = Duration::from_millis(20);
+/// Segments that the kernel sends before it begins to pace.
+const UNPACED: u32 = 10;
+
+/// The evidence of a run.
+#[derive(Debug)]
+pub(super) struct Carried {
+    pub(super) near: EndEvidence,
+    pub(super) far: EndEvidence,
+    pub(super) bytes_per_second: f64,
+}
+
+/// Executes a run to a sink.
+///
+/// # Errors
+/// The sink refuses it, or a connection failed.
+pub(super) fn carry_to_sink(
+    near: &NearEnd,
+    remote: &mut Remote,
+    peer: &Peer,
+    setup: &Setup,
+    time: Duration,
+    interrupt: &Interrupt,
+) -> Result<Carried, BenchError> {
+    let failed = |error| BenchError::of_control(error, peer);
+    // Further connections are plain ones: the sink discards their data.
+    let mut others = Vec::new();
+    for _ in 1..setup.connections {
+        others.push(connect(near, remote, setup)?);
+    }
+    let opened = remote.open(&setup.spec).map_err(failed)?;
+    let stream = connect(near, remote, setup)?;
+    (&stream)
+        .write_all(opened.greeting().as_bytes())
+        .map_err(|error| BenchError::io("greeting on the data connection", error))?;
+    remote.await_ready().map_err(failed)?;
+    let (sent, shared) = write_all(&stream, &others, setup, time, interrupt);
+    drop(others);
+    let report = await_report(remote, peer, interrupt)?;
+    drop(stream);
+    let whole = rate_of_report(&report);
+    let far = report.evidence.map(|far| *far).unwrap_or_default();
+    let bytes_per_second = rate(&far).unwrap_or(whole) + shared;
+    Ok(Carried { near: sent, far, bytes_per_second })
+}
+
+/// Executes a run to an iperf3 server.
+///
+/// # Errors
+/// The server refuses it, or a connection failed.
+pub(super) fn carry_to_iperf3(
+    server: &Peer,
+    setup: &Setup,
+    time: Duration,
+    interrupt: &Interrupt,
+) -> Result<Carried, BenchError> {
+    let failed = |error| BenchError::of_iperf3(&error, server);
+    let streams = setup.connections;
+    let test = Test { streams, is_reverse: false, write_size: WRITE_SIZE, time };
+    let client = Client::start(&Network::Kernel, server, &setup.options, &test).map_err(failed)?;
+    let far = EndEvidence::default();
+    let Some((first, others)) = client.streams().split_first() else {
+        return Ok(Carried { near: EndEvidence::default(), far, bytes_per_second: 0.0 });
+    };
+    for stream in client.streams() {
+        discard_at_end(stream)?;
+    }
+    let (near, shared) = write_all(first, others, setup, time, interrupt);
+    let bytes_per_second = acknowledged(&near).unwrap_or(0.0) + shared;
+    // The server compares nothing with these counts.
+    client.end(&vec![near.bytes.unwrap_or(0); streams], time).map_err(failed)?;
+    Ok(Carried { near, far, bytes_per_second })
+}
+
+fn connect(near: &NearEnd, remote: &Remote, setup: &Setup) -> Result<Stream, BenchError> {
+    let stream = near
+        .network
+        .connect(remote.address(), &setup.options, TIMEOUT)
+        .map_err(|error| BenchError::io("opening a data connection", error))?;
+    discard_at_end(&stream)?;
+    Ok(stream)
+}
+
+/// Data that is queued at the end of a run must not disturb the next one.
+fn discard_at_end(stream: &Stream) -> Result<(), BenchError> {
+    stream.discard_when_dropped().map_err(|error| BenchError::io("setting SO_LINGER", error))
+}
+
+/// Writes to all connections. Returns the evidence of the first one, and the throughput of the
+/// others together.
+fn write_all(
+    stream: &Stream,
+    others: &[Stream],
+    setup: &Setup,
+    time: Duration,
+    interrupt: &Interrupt,
+) -> (EndEvidence, f64) {
+    // linerate's TCP has no limit of its pacing rate, so the program paces its writes.
+    let is_kernel = matches!(stream, Stream::Kernel(_));
+    let task = WriteTask {
+        bytes: u64::MAX,
+        write_size: setup.write_size,
+        contents: Contents::Any,
+        pause: setup.write_pause,
+        rate: setup.options.max_pacing_rate.filter(|_| !is_kernel),
+    };
+    let write = |stream: &Stream| {
+        let clock = CallClock::new();
+        let stop = |began: Instant, now: Instant| interrupt.is_raised() || now - began >= time;
+        let transfer = || {
+            if let (true, Some(rate)) = (is_kernel, setup.options.max_pacing_rate) {
+                begin_slowly(stream, rate);
+            }
+            task.run_timed(stream, &clock, stop)
+        };
+        observed(stream, &clock, time / 2, transfer).1
+    };
+    let other_cpu = if setup.is_moved { another_cpu() } else { None };
+    thread::scope(|scope| {
+        let others: Vec<_> = others.iter().map(|other| scope.spawn(move || write(other))).collect();
+        let first = scope.spawn(|| {
+            if let Some(cpu) = other_cpu {
+                pin_to(cpu);
+            }
+            write(stream)
+        });
+        let first = first.join().unwrap_or_default();
+        let shared = others.into_iter().filter_map(|other| acknowledged(&other.join().ok()?)).sum();
+        (first, shared)
+    })
+}
+
+/// Writes the first segments at `rate`. The kernel sends them without pacing, and a short queue
+/// would drop some of them, which ends slow start at a small window.
+fn begin_slowly(stream: &Stream, rate: u64) {
+    let bytes = [0; SMALL_SEGMENT as usize];
+    let pause = Duration::from_secs_f64(f64::from(SMALL_SEGMENT) / as_f64(rate.max(1)));
+    for _ in 0..UNPACED {
+        if (&mut &*stream).write_all(&bytes).is_err() {
+            // The transfer fails too, and reports it.
+            return;
+        }
+        thread::sleep(pause.min(MAX_PAUSE));
+    }
+}
+
+/// Waits for the sink's report. The sink ends the run by its own clock, unless no data arrives.
+fn await_report(
+    remote: &mut Remote,
+    peer: &Peer,
+    interrupt: &Interrupt,
+) -> Result<Report, BenchError> {
+    let failed = |error| BenchError::of_control(error, peer);
+    let latest = Instant::now() + remote.shortest_round_trip() + GRACE;
+    match remote.await_done(latest).map_err(failed)? {
+        Some(report) => Ok(report),
+        None if interrupt.is_raised() => Err(BenchError::Interrupted),
+        None => remote.stop().map_err(failed),
+    }
+}
+
+/// Returns the throughput of a run that was over before its observed part, or carried nothing.
+#[allow(clippy::cast_precision_loss, reason = "a rate, shown with few digits")]
+fn rate_of_report(report: &Report) -> f64 {
+    let seconds = Duration::from_nanos(report.span_nanos).as_secs_f64();
+    if seconds > 0.0 { report.bytes as f64 / seconds } else { 0.0 }
+}
+
+/// Returns the rate of acknowledged bytes.
+#[allow(clippy::cast_precision_loss, reason = "a rate, shown with few digits")]
+fn acknowledged(end: &EndEvidence) -> Option<f64> {
+    let (bytes, seconds) = (end.connection.acknowledged_bytes?, end.seconds?);
+    (seconds > 0.0).then(|| bytes as f64 / seconds)
+}
+
+/// Returns the rate at which the sink has read in the observed part.
+#[allow(clippy::cast_precision_loss, reason = "a rate, shown with few digits")]
+fn rate(end: &EndEvidence) -> Option<f64> {
+    let (bytes, seconds) = (end.bytes?, end.seconds?);
+    (seconds > 0.0).then(|| bytes as f64 / seconds)
+}
