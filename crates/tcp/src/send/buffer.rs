@@ -1,4 +1,5 @@
-//! The send buffer: bytes that were written and are not acknowledged, addressed by sequence number.
+//! The send buffer: bytes that were written and are not yet acknowledged, addressed by sequence
+//! number.
 
 use crate::MemoryGrant;
 use crate::compact::pack::packed;
@@ -12,13 +13,13 @@ use linerate_units::Instant;
 use linerate_wire::SeqNum;
 use linerate_wire::checksum::Sum;
 
-/// A send buffer, which allocates memory for bytes that are written.
+/// A send buffer. Memory is allocated for bytes that are written.
 ///
-/// Invariant: its bytes are in its memory.
+/// Invariant: the allocated memory holds all bytes of the buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SendBuffer {
     storage: SegmentedBuffer,
-    /// Whether memory was allocated for the next write.
+    /// Whether memory was allocated ahead of the next write.
     prepared: bool,
     start: SeqNum,
     length: u32,
@@ -38,7 +39,7 @@ impl SendBuffer {
         }
     }
 
-    /// Returns the number of bytes from the first unacknowledged to the last written.
+    /// Returns the number of bytes in the buffer: written and not acknowledged.
     pub(crate) const fn len(&self) -> usize {
         self.length as usize
     }
@@ -72,13 +73,14 @@ impl SendBuffer {
         self.storage.give_back(self.needed());
     }
 
-    /// Frees memory that is not needed for data. A prepared write has not happened.
+    /// Frees all memory that is not needed for data, including that of a prepared write that has
+    /// not happened.
     pub(crate) fn give_back(&mut self) {
         self.prepared = false;
         self.storage.give_back(self.len());
     }
 
-    /// Swaps its memory with `memory` if the buffer is empty and both have the same size.
+    /// Swaps the buffer's memory with `memory` if the buffer is empty and both have the same size.
     pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
         self.length == 0 && self.storage.exchange(memory)
     }
@@ -88,14 +90,16 @@ impl SendBuffer {
         self.start + self.length
     }
 
-    /// Allocates the least memory for a write, if granted; returns whether there is some.
+    /// Allocates the minimum memory for a write, if the grant allows; returns whether the buffer
+    /// has room.
     pub(crate) fn prepare(&mut self, grant: &MemoryGrant) -> bool {
         self.prepared =
             self.storage.make_room(self.storage.piece_bytes() + 1, self.capacity(), grant);
         self.prepared
     }
 
-    /// Appends as much of `data` as there is room for within the grant, and returns its length.
+    /// Appends as much of `data` as fits within the grant, and returns the number of bytes
+    /// appended.
     #[inline]
     pub(crate) fn append(&mut self, data: &[u8], grant: &MemoryGrant) -> usize {
         let count = self.make_room(data.len(), grant);
@@ -107,8 +111,8 @@ impl SendBuffer {
         count
     }
 
-    /// Lets `fill` write up to `wanted` bytes into the buffer itself. Returns the bytes written,
-    /// and whether there was room for `wanted`.
+    /// Lets `fill` write up to `wanted` bytes directly into the buffer. Returns the number of bytes
+    /// written, and whether there was room for `wanted`.
     pub(crate) fn fill(
         &mut self,
         wanted: usize,
@@ -128,8 +132,8 @@ impl SendBuffer {
         (written, count == wanted)
     }
 
-    /// Moves as much of `data` as there is room for into the buffer, and returns its length. Small
-    /// data is copied, and so is all data while other connections wait for memory.
+    /// Moves as much of `data` into the buffer as fits, and returns the number of bytes moved.
+    /// Small data is copied; so is all data while other connections wait for memory.
     pub(crate) fn append_shared(&mut self, data: &mut Bytes, grant: &MemoryGrant) -> usize {
         let room = if grant.is_awaited { 0 } else { self.free().min(grant.room as usize) };
         let count = data.len().min(room);
@@ -144,12 +148,13 @@ impl SendBuffer {
         count
     }
 
-    /// Returns the memory in use: the written data, and at least one byte if a write is prepared.
+    /// Returns the number of bytes of memory in use: the written data, and at least one byte if a
+    /// write is prepared.
     fn needed(&self) -> usize {
         self.len().max(self.storage.piece_bytes() + usize::from(self.prepared))
     }
 
-    /// Ensures memory for `wanted` bytes, or as many as the grant permits, and returns their
+    /// Ensures memory for `wanted` bytes, or for as many as the grant permits, and returns their
     /// number.
     #[inline]
     fn make_room(&mut self, wanted: usize, grant: &MemoryGrant) -> usize {
@@ -175,7 +180,7 @@ impl SendBuffer {
         }
     }
 
-    /// Counts the next `count` bytes, which are in place.
+    /// Appends `count` bytes that are already in place.
     fn extend(&mut self, count: usize) {
         self.prepared = false;
         self.length += saturated(count);
@@ -195,8 +200,9 @@ impl SendBuffer {
         count
     }
 
-    /// Returns the capacity while other connections wait for memory: the prepared allocation, or
-    /// half of the memory held. A buffer of the smallest size must be emptied first.
+    /// Returns the capacity that applies while other connections wait for memory: a prepared
+    /// allocation, or half of the allocated memory. A buffer of the smallest size must be empty
+    /// before the next write.
     fn fair_share(&self) -> usize {
         let memory = self.storage.holds();
         let half = if memory > SMALLEST_BUFFER_MEMORY { memory / 2 } else { 0 };
@@ -227,7 +233,7 @@ impl SendBuffer {
         self.storage.two_parts(offset, length)
     }
 
-    /// Discards everything and frees the memory. The stream ends at `sent`.
+    /// Discards all data and frees the memory. The stream then ends at `sent`.
     pub(crate) fn clear(&mut self, sent: SeqNum) {
         self.start = sent;
         self.storage = SegmentedBuffer::new();

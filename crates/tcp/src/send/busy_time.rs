@@ -1,4 +1,4 @@
-//! The time during which there was data to send, by what limited the sender.
+//! The time during which there was data to send, divided by the limit of the sender.
 
 use crate::Connection;
 use crate::compact::pack::{packed, packed_enum};
@@ -8,13 +8,13 @@ use linerate_units::{Duration, Instant};
 /// The limit of the sender at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occupation {
-    /// Everything that was written is acknowledged.
+    /// All written data is acknowledged.
     Idle,
     /// The path limits the sender.
     Path,
     /// The peer's window is closed or too small.
     PeerWindow,
-    /// Everything was sent but less than a segment that the Nagle algorithm holds, and the send
+    /// All data was sent except less than a segment that the Nagle algorithm holds, and the send
     /// buffer is full.
     SendBuffer,
 }
@@ -78,8 +78,8 @@ impl BusyTime {
         self.until(now).spent[Occupation::PeerWindow as usize]
     }
 
-    /// Returns the time until `now` during which the send buffer had no room for more, and
-    /// everything was sent but less than a segment that the Nagle algorithm holds.
+    /// Returns the time until `now` during which the send buffer limited the sender: it was full,
+    /// and all data was sent except less than a segment that the Nagle algorithm holds.
     #[must_use]
     pub fn for_send_buffer(&self, now: Instant) -> Duration {
         self.until(now).spent[Occupation::SendBuffer as usize]
@@ -113,8 +113,8 @@ impl Connection {
         }
     }
 
-    /// Starts the busy time with the first unacknowledged data. The limit is known when nothing
-    /// more can be sent.
+    /// Starts the busy time with the first unacknowledged data. What limits the sender is recorded
+    /// when output ends.
     #[inline]
     pub(crate) fn start_busy_time(&mut self, now: Instant) {
         let busy = self.sender.busy.get_or_insert_with(|| Box::new(BusyTime::new(now)));
@@ -126,7 +126,7 @@ impl Connection {
         self.sender.busy.as_deref().copied().unwrap_or_else(|| BusyTime::new(Instant::ZERO))
     }
 
-    /// Returns the limit once everything was sent that may be sent without more data.
+    /// Returns the occupation after everything was sent that can be sent without more data.
     #[inline]
     const fn wait_for_acknowledgement(&self) -> Occupation {
         if self.sender.write_refused { Occupation::SendBuffer } else { Occupation::Path }
@@ -151,8 +151,8 @@ impl Connection {
         if allowed < unsent.min(full) {
             Occupation::PeerWindow
         } else if unsent < full {
-            // The Nagle algorithm waits for more data. If the buffer has no room for it, the
-            // buffer is the limit.
+            // The Nagle algorithm waits for more data. If the buffer is full, no more data can be
+            // written, so the buffer is the limit.
             self.wait_for_acknowledgement()
         } else {
             Occupation::Path

@@ -12,31 +12,31 @@ use linerate_wire::SeqNum;
 pub(crate) struct SendRecord {
     /// Time when the segment was sent.
     pub(crate) sent: Instant,
-    /// Number of the transmission. The clock does not order the segments of a burst.
+    /// Number of the transmission, since the segments of a burst have equal times.
     pub(crate) order: u64,
-    /// Whether any part was retransmitted: its acknowledgement may be for the earlier copy.
+    /// Whether any part was retransmitted, so that an acknowledgement may be for the earlier copy.
     pub(crate) again: bool,
-    /// Bytes delivered at that time.
+    /// Bytes delivered before the segment was sent.
     delivered: u64,
-    /// Time of the last delivery.
+    /// Time of the last delivery before the segment was sent.
     delivered_at: Instant,
     /// Time when the first segment of the flight was sent.
     first_sent: Instant,
     /// Whether the sender was application-limited.
     application_limited: bool,
-    /// Bytes in flight, the segment included.
+    /// Bytes in flight, including the segment.
     in_flight: u32,
-    /// Bytes marked lost at that time.
+    /// Bytes marked lost before the segment was sent.
     lost: u64,
 }
 
 impl SendRecord {
-    /// Whether both were sent at the same time, without an acknowledgement in between.
+    /// Whether both segments were sent at the same time, without an acknowledgement in between.
     pub(crate) fn is_same_burst(&self, other: &Self) -> bool {
         self.sent == other.sent && self.delivered == other.delivered
     }
 
-    /// Adds `length` bytes sent with it.
+    /// Adds `length` bytes that were sent in the same burst.
     pub(crate) const fn grow(&mut self, length: u32) {
         self.in_flight = self.in_flight.saturating_add(length);
     }
@@ -48,7 +48,7 @@ impl SendRecord {
     }
 }
 
-/// The last sent of the segments that an acknowledgement reports.
+/// The segment that was sent last, of those that an acknowledgement reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Newest {
     pub(crate) send_record: SendRecord,
@@ -60,12 +60,12 @@ pub(crate) struct Newest {
 pub(crate) struct Delivery {
     /// Bytes newly acknowledged or SACKed.
     pub(crate) bytes: u32,
-    /// The segment among them that was sent last.
+    /// The segment among the delivered ones that was sent last.
     pub(crate) newest: Option<Newest>,
-    /// Time when the first of them without a retransmission was sent: its round trip includes the
-    /// peer's delay.
+    /// Time when the oldest delivered segment without a retransmission was sent. Its round trip
+    /// includes the peer's ACK delay.
     pub(crate) oldest_original: Option<Instant>,
-    /// First sequence number of those without a retransmission.
+    /// First sequence number of the delivered segments without a retransmission.
     pub(crate) first_original: Option<SeqNum>,
     /// End of the highest segment delivered so far (RACK.fack).
     forward: SeqNum,
@@ -119,11 +119,11 @@ pub(crate) struct DeliveryAccount {
     pub(crate) latest: Option<RateSample>,
     /// Time of the last delivery.
     delivered_at: Instant,
-    /// Time when the segment delivered last was sent, or the first of the flight.
+    /// Time when the most recently delivered segment was sent, or the first segment of the flight.
     first_sent: Instant,
     /// Bytes marked lost during the connection.
     lost: u64,
-    /// While application-limited, the number of delivered bytes that ends it; else zero.
+    /// Value of `delivered` that ends the application-limited period; zero outside such a period.
     limited_until: u64,
     /// Bytes delivered during the connection.
     delivered: u64,
@@ -158,8 +158,8 @@ impl DeliveryAccount {
         self.lost
     }
 
-    /// Returns the record of a segment that is sent now, with `in_flight` bytes then in flight. The
-    /// `first` of a flight starts the clock.
+    /// Returns the record of a segment that is sent now, with `in_flight` bytes in flight including
+    /// it. `first` marks the first segment of a flight, with which the sampling interval starts.
     pub(crate) fn record_sent(
         &mut self,
         now: Instant,
@@ -194,8 +194,8 @@ impl DeliveryAccount {
         self.lost += u64::from(bytes);
     }
 
-    /// Returns the loss to report to congestion control: `range`, after `found` bytes not counted
-    /// yet.
+    /// Returns the report to congestion control that `range` is lost. `found` bytes were found lost
+    /// before it, and are not counted yet.
     pub(crate) fn loss_of(&self, range: &SentRange, found: u64) -> Lost {
         let send_record = &range.send_record;
         Lost {
@@ -206,9 +206,9 @@ impl DeliveryAccount {
         }
     }
 
-    /// Processes the delivery of `bytes`, the last sent of which has the record `send_record`, and
-    /// returns a sample of the rate. There is none if the interval is shorter than the minimum
-    /// round trip, because the rate would be too high (the draft's §4.1.2.3).
+    /// Processes the delivery of `bytes`, of which the segment sent last has the record
+    /// `send_record`, and returns a rate sample. There is no sample if the interval is shorter than
+    /// the minimum round trip, because the rate would be too high (the draft's §4.1.2.3).
     #[inline(always)]
     pub(crate) fn on_delivered(
         &mut self,

@@ -8,8 +8,8 @@ use crate::congestion::{Acknowledged, FastRecovery};
 use linerate_units::Instant;
 use linerate_wire::SeqNum;
 
-/// DupThresh: duplicate ACKs, or segments SACKed beyond a hole, that indicate a loss instead of
-/// reordering.
+/// DupThresh: the number of duplicate ACKs, or of segments SACKed beyond a hole, from which a loss
+/// is assumed instead of reordering.
 pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
 
 impl Connection {
@@ -32,7 +32,7 @@ impl Connection {
     }
 
     /// Returns the bytes that the first duplicate ACKs admit beyond the congestion window (RFC 3042
-    /// §2). With SACK the pipe accounts for them.
+    /// §2). With SACK the result is zero, since the pipe shrinks with each SACKed segment.
     pub(crate) fn limited_transmit(&self) -> u32 {
         let loss = &self.sender.loss;
         let applies = self.config.limited_transmit
@@ -43,7 +43,7 @@ impl Connection {
 
     fn retransmit_fast(&mut self) {
         self.statistics.fast_retransmissions += 1;
-        // Segments sent by limited transmit do not count (RFC 5681 §3.2 step 2).
+        // Segments sent by limited transmit are excluded from FlightSize (RFC 5681 §3.2 step 2).
         let flight = self.sender.loss.flight;
         self.reduce_for_loss(flight, self.snd.una);
         let controller = self.sender.congestion.controller();
@@ -54,7 +54,7 @@ impl Connection {
         loss.phase = match controller.fast_recovery() {
             FastRecovery::None => Phase::Open,
             FastRecovery::UntilNewAck | FastRecovery::UntilRecovered => {
-                // The three segments behind the duplicate ACKs have left the network.
+                // Three duplicate ACKs mean that three segments have left the network.
                 controller.window_mut().set_to_threshold_plus(3);
                 Phase::FastRecovery
             }
@@ -102,14 +102,14 @@ impl Connection {
         }
     }
 
-    /// Judges a timeout by the answer to it, which `advanced` SND.UNA or was a duplicate (RFC 5682
-    /// §2.1 steps 2 and 3).
+    /// Judges whether a timeout was spurious, by an ACK that has `advanced` SND.UNA or was a
+    /// duplicate (RFC 5682 §2.1 steps 2 and 3).
     pub(crate) fn judge_timeout_in_order(&mut self, now: Instant, advanced: bool) {
         let frto = self.sender.loss.frto;
         if self.agreement.selective_acks || !frto.is_on() {
             return;
         }
-        // The choice of a segment in this state decides whether new data can be sent.
+        // In this state, the choice of the next segment shows whether new data can be sent.
         self.sender.loss.frto = Frto::SentNew;
         let (una, loss) = (self.snd.una, &self.sender.loss);
         let may_ask =
@@ -118,8 +118,8 @@ impl Connection {
             FrtoVerdict::AskOn | FrtoVerdict::Wait => {}
             FrtoVerdict::Spurious => {
                 // An acknowledgement beyond `recover` has already ended the recovery, so the undo
-                // leaves the state as it is. F-RTO would then call a later acknowledgement
-                // spurious.
+                // leaves the F-RTO state unchanged. Without this reset, F-RTO would take a later
+                // acknowledgement as proof of a spurious timeout.
                 self.sender.loss.frto = Frto::Off;
                 self.undo_timeout(now);
             }
@@ -127,7 +127,7 @@ impl Connection {
         }
     }
 
-    /// Retransmits everything but the segment just retransmitted: the timeout was genuine.
+    /// Retransmits all data behind the segment just retransmitted, because the timeout was genuine.
     fn confirm_timeout(&mut self) {
         self.snd.nxt = self.snd.una.later(self.sender.loss.repeated_to);
         self.sender.undo = None;

@@ -1,5 +1,5 @@
 //! The first flight of a connection, and the first one after an idle time, which are sent without
-//! feedback from the path. A loss in one makes later restarts smaller (RFC 6928 §2).
+//! feedback from the path. A loss in such a flight reduces later restart windows (RFC 6928 §2).
 
 use crate::Connection;
 use crate::compact::pack::packed;
@@ -10,17 +10,17 @@ const HARMLESS: u64 = 4 << 10;
 /// The latest first flight, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FirstFlight {
-    /// Bytes acknowledged when it began.
+    /// Number of bytes that were acknowledged when the flight began.
     began: u64,
-    /// The window at its start.
+    /// The congestion window when the flight began.
     window: u32,
 }
 
 packed!(FirstFlight { began, window });
 
 impl FirstFlight {
-    /// Whether a loss belongs to the flight and the flight was larger than harmless, with
-    /// `acknowledged` bytes so far and `flight` in flight.
+    /// Whether a loss belongs to the first flight, and the flight was larger than [`HARMLESS`].
+    /// `acknowledged` is the number of bytes acknowledged so far, `flight` that in flight.
     fn is_hit(self, acknowledged: u64, flight: u32) -> bool {
         let since = acknowledged - self.began;
         since < u64::from(self.window) && since + u64::from(flight) > HARMLESS
@@ -28,14 +28,14 @@ impl FirstFlight {
 }
 
 impl Connection {
-    /// Notes that the connection begins to send, or resumes after an idle time.
+    /// Records that the connection begins to send, or resumes after an idle time.
     pub(crate) fn begin_first_flight(&mut self) {
         let window = self.sender.congestion.window().cwnd();
         self.sender.first_flight =
             FirstFlight { began: self.statistics.bytes_acknowledged, window };
     }
 
-    /// Handles a loss: the restart window shrinks if it is in the first flight.
+    /// Handles a loss: reduces the restart window if the loss belongs to the first flight.
     pub(super) fn judge_first_flight(&mut self) {
         if self.sender.first_flight.is_hit(self.statistics.bytes_acknowledged, self.snd.flight()) {
             self.sender.congestion.controller().window_mut().restart_with_less();

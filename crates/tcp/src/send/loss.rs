@@ -18,9 +18,10 @@ pub(crate) const R1: u32 = 3;
 pub(crate) enum Phase {
     /// No loss is being recovered.
     Open,
-    /// A loss was detected by later arrivals, which clock out the retransmissions.
+    /// Loss was detected by the arrival of later segments. Acknowledgements clock the
+    /// retransmissions.
     FastRecovery,
-    /// After a timeout, or any loss with Tahoe: lost data are retransmitted in slow start.
+    /// After a timeout, or after any loss with Tahoe: lost data is retransmitted in slow start.
     /// Duplicate ACKs of these retransmissions must not count as another loss (RFC 6582 §3.2 step
     /// 2).
     AfterTimeout,
@@ -36,7 +37,7 @@ pub(crate) struct Loss {
     /// 6675).
     pub(crate) recover: SeqNum,
     /// Whether the segment at SND.UNA, or the first lost one, must be retransmitted now, regardless
-    /// of the window.
+    /// of the windows.
     pub(crate) retransmit_due: bool,
     /// Number of consecutive duplicate ACKs.
     pub(crate) duplicates: u32,
@@ -46,17 +47,18 @@ pub(crate) struct Loss {
     /// of many holes ends in a timeout instead of taking a round trip for each (the "impatient"
     /// variant of RFC 6582 §4).
     pub(super) timer_restarted: bool,
-    /// Whether the timer is for a tail loss probe, and not for a timeout.
+    /// Whether the timer is set for a tail loss probe, not for a retransmission timeout.
     pub(crate) probes_tail: bool,
-    /// Whether it was set for a single segment, whose acknowledgement the peer may delay.
+    /// Whether the timer was set while a single segment was in flight, whose acknowledgement the
+    /// peer may delay.
     pub(crate) probes_single: bool,
     /// Whether a tail loss probe must be sent now.
     pub(crate) tail_probe_due: bool,
-    /// The last tail loss probe, answered or not.
+    /// The last tail loss probe, acknowledged or not.
     pub(crate) tail_probe: Option<TailProbe>,
     /// The progress of F-RTO, which detects spurious timeouts.
     pub(crate) frto: Frto,
-    /// The end of the last retransmission.
+    /// The end of the data that was retransmitted last.
     pub(crate) repeated_to: SeqNum,
 }
 
@@ -76,7 +78,8 @@ packed!(Loss {
 });
 
 impl Loss {
-    /// Returns the state outside recovery. A recovery has ended, or will end, at `recover`.
+    /// Returns the state outside recovery. `recover` is the end of the last recovery, or of the
+    /// next one.
     pub(crate) const fn new(recover: SeqNum) -> Self {
         Self {
             phase: Phase::Open,
@@ -131,7 +134,7 @@ impl Connection {
 
     /// Handles a retransmission timeout (RFC 6298 (5.4) to (5.7), RFC 5681 §3.1).
     fn on_retransmission_timeout(&mut self, now: Instant) {
-        // RFC 5681 equation (4) reduces the window once for a loss, even if the timer expires
+        // RFC 5681 equation (4) reduces the window once per loss, even if the timer expires
         // repeatedly.
         let first = self.sender.silent_since == Instant::NEVER;
         if self.has_been_silent_too_long(now) {
@@ -162,7 +165,7 @@ impl Connection {
         self.on_loss_noticed();
     }
 
-    /// Handles a loss for which the window was reduced.
+    /// Updates the counters and ECN state for a loss that has reduced the window.
     pub(super) fn on_loss_noticed(&mut self) {
         self.on_window_reduced();
         self.on_option_lost();
@@ -201,8 +204,8 @@ impl Connection {
         }
     }
 
-    /// Whether data have been unacknowledged for longer than R2 (RFC 9293 §3.8.3). The first call
-    /// starts the clock.
+    /// Whether data has been unacknowledged for longer than R2 (RFC 9293 §3.8.3). The first call
+    /// starts that period.
     pub(crate) fn has_been_silent_too_long(&mut self, now: Instant) -> bool {
         if self.sender.silent_since == Instant::NEVER {
             self.sender.silent_since = now;

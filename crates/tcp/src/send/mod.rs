@@ -42,7 +42,7 @@ use scoreboard::Scoreboard;
 use undo::Undo;
 use usage::Usage;
 
-/// The send sequence variables (RFC 9293 §3.3.1). Those that header prediction of data reads come
+/// The send sequence variables (RFC 9293 §3.3.1). Fields that header prediction of data reads come
 /// first.
 ///
 /// Invariant: `una ≤ nxt ≤ max`.
@@ -57,17 +57,19 @@ pub(crate) struct SendSequence {
     pub(crate) wl2: SeqNum,
     /// SND.WND: the peer's window beyond SND.UNA, in bytes.
     pub(crate) wnd: u32,
-    /// SND.NXT: the next number to send; less than `max` during retransmissions.
+    /// SND.NXT: the next sequence number to send; less than `max` during retransmissions.
     pub(crate) nxt: SeqNum,
-    /// One beyond the highest number ever sent.
+    /// SND.MAX: one beyond the highest sequence number ever sent.
     pub(crate) max: SeqNum,
-    /// Max(SND.WND) (RFC 9293 §3.8.6.2.1): an estimate of the peer's buffer.
+    /// Max(SND.WND) (RFC 9293 §3.8.6.2.1): the largest window so far, an estimate of the peer's
+    /// buffer.
     pub(crate) max_wnd: u32,
     /// ISS: our initial sequence number.
     pub(crate) iss: SeqNum,
 }
 
-// Adjacent numbers are packed as small differences.
+// Fields with similar values are adjacent, since each is packed as a difference from the previous
+// one.
 packed!(SendSequence { wl1, una, wl2, nxt, max, iss, wnd, max_wnd });
 
 impl SendSequence {
@@ -81,12 +83,12 @@ impl SendSequence {
     }
 }
 
-/// The acceptance of writes.
+/// The conditions under which writes are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writes {
     /// Writes are accepted while the buffer has room.
     Taken,
-    /// Writes are accepted while little is unsent: there is a low-water mark.
+    /// Writes are accepted only while the unsent data is below a low-water mark.
     Limited,
     /// Writes are refused: the application has closed, and a FIN follows the last byte.
     Closed,
@@ -94,40 +96,42 @@ pub(crate) enum Writes {
 
 packed_enum!(Writes { Taken, Limited, Closed });
 
-/// The send buffer and the state that decides what is sent. Ordered by use: fields for any output,
-/// for data and its acknowledgements, for losses and the path MTU.
+/// The send buffer and the state that decides what is sent. The fields are ordered by use: for any
+/// output, for data and its acknowledgements, for losses and the path MTU.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Sender {
     pub(crate) usage: Usage,
-    /// TCP payload bytes of a full segment, beside the options that every segment carries.
+    /// Payload of a full segment in bytes, without the options that every segment carries.
     pub(crate) full: u32,
     pub(crate) writes: Writes,
-    /// Whether the sender was cwnd-limited or pacing-limited when it last could send.
+    /// Whether the congestion window or pacing held data back when output last ended.
     pub(crate) held_back: bool,
-    /// Whether the last write exceeded the room.
+    /// Whether the last write found too little room.
     pub(crate) write_refused: bool,
-    /// Whether any write has exceeded the room since the buffer was last empty: one writer may wait
-    /// although another has found room.
+    /// Whether any write has found too little room since the buffer was last empty. One writer may
+    /// still wait although another has found room since.
     pub(crate) room_awaited: bool,
-    /// Whether the persist timer has expired: a segment must be sent despite the window.
+    /// Whether the persist timer has expired, so that a segment must be sent despite the peer's
+    /// window.
     pub(crate) probe_due: bool,
-    /// Whether the network reports the peer as unreachable, without new acknowledged data since.
+    /// Whether the network has reported the peer as unreachable since new data was last
+    /// acknowledged.
     pub(crate) unreachable: bool,
     /// Expiries of the retransmission timer since the peer last acknowledged new data.
     pub(crate) expiries: u32,
     pub(crate) pacer: Pacer,
     pub(crate) buffer: SendBuffer,
     pub(crate) rtt: RoundTrip,
-    /// Allocated with the first write, to keep half-open connections small.
+    /// The busy time, allocated with the first write to keep half-open connections small.
     pub(crate) busy: Option<Box<BusyTime>>,
-    /// SND.UP while urgent data is not acknowledged: the number after it.
+    /// SND.UP: the number after the urgent data, while it is unacknowledged.
     pub(crate) urgent: Option<SeqNum>,
     /// End of the last small segment sent (Minshall's SND.SML).
     pub(crate) small_end: SeqNum,
     /// Window probes since the window was last open.
     pub(crate) probes: u32,
-    /// Time since when the peer owes an answer; [`Instant::NEVER`] if it does not.
+    /// Time since when an answer of the peer is outstanding; [`Instant::NEVER`] if none is.
     pub(crate) silent_since: Instant,
     /// Time when the peer last acknowledged new data.
     pub(crate) progressed: Instant,
@@ -136,11 +140,11 @@ pub(crate) struct Sender {
     pub(crate) loss: Loss,
     pub(crate) account: DeliveryAccount,
     pub(crate) rack: Rack,
-    /// The data in flight, with a peer that supports SACK; else empty.
+    /// The ranges in flight, if the peer supports SACK; otherwise empty.
     pub(crate) scoreboard: Scoreboard,
     pub(crate) congestion: Congestion,
     pub(crate) prr: Prr,
-    /// The state before the last recovery, in case it was spurious.
+    /// The state before the last recovery, to be restored if the recovery was spurious.
     pub(crate) undo: Option<Box<Undo>>,
     pub(crate) first_flight: FirstFlight,
     pub(crate) path: PathMtu,
@@ -212,8 +216,8 @@ impl Sender {
         }
     }
 
-    /// Records in scoreboard and delivery state that `left` up to `right` is sent now, perhaps
-    /// `again`.
+    /// Records in the scoreboard and the delivery state that the range from `left` to `right` is
+    /// sent now; `again` says whether it is a retransmission.
     #[inline(always)]
     pub(crate) fn record_sent(&mut self, now: Instant, left: SeqNum, right: SeqNum, again: bool) {
         let in_flight = self.scoreboard.in_flight();
@@ -222,7 +226,7 @@ impl Sender {
         self.scoreboard.note_sent(left, right, send_record);
     }
 
-    /// Records the first transmission of `left` up to `right` while nothing is in flight.
+    /// Records the transmission of new data from `left` to `right` while nothing else is in flight.
     #[inline(always)]
     pub(crate) fn record_first_sent(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
         let send_record = self.account.record_sent(now, true, false, right - left);

@@ -1,8 +1,9 @@
 //! Pacing: segments are sent in small bursts at a rate, instead of all at once when an
-//! acknowledgement admits them. Congestion control or its window determines the rate.
+//! acknowledgement admits them. The congestion control sets the rate, or else the rate follows from
+//! the congestion window.
 //!
-//! A burst takes one millisecond. A path with a shorter round trip has its whole window in one
-//! burst, and is not paced.
+//! A burst takes one millisecond. On a path with a shorter round trip, a burst would hold the whole
+//! window, so segments are not paced.
 
 use crate::Connection;
 use crate::compact::pack::packed;
@@ -12,21 +13,21 @@ use linerate_units::{Bytes, Duration, Instant, Rate};
 /// Duration of a burst at the pacing rate. Paths with a shorter round trip are not paced.
 pub(crate) const BURST: Duration = Duration::from_millis(1);
 
-/// Segments of the smallest burst: a receiver acknowledges two together.
+/// Segments in the smallest burst. A receiver acknowledges two segments together.
 const SMALLEST_BURST: u32 = 2;
 
-/// Segments that are sent unpaced before the rate is computed again.
+/// Number of segments sent without pacing before the rate is computed again.
 const FREE_SEGMENTS: u32 = 256;
 
 /// Whether segments are paced over the round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacingRule {
-    /// Never, even if congestion control requests a rate.
+    /// Segments are never paced, even if congestion control requests a rate.
     Off,
-    /// At the rate of congestion control, if it requests one.
+    /// Segments are paced only if congestion control requests a rate, and at that rate.
     Controller,
-    /// Always: without a requested rate, at two windows per round trip in slow start and 1.2
-    /// windows after it (Linux's ratios).
+    /// Segments are always paced. Without a requested rate, the rate is two windows per round trip
+    /// in slow start and 1.2 windows otherwise (the ratios of Linux).
     On,
 }
 
@@ -34,13 +35,13 @@ pub enum PacingRule {
 /// passed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pacer {
-    /// Bytes of the current burst.
+    /// Bytes that the current burst may contain.
     budget: u32,
-    /// Bytes of it that were sent.
+    /// Bytes of the current burst that were sent.
     spent: u32,
-    /// Time when it began, or could have begun.
+    /// Time when the current burst began, or could have begun.
     began: Instant,
-    /// The rate of the burst; none if it is unpaced.
+    /// The pacing rate of the current burst; `None` if it is unpaced.
     rate: Option<Rate>,
 }
 
@@ -56,13 +57,13 @@ impl Pacer {
         self.spent < self.budget
     }
 
-    /// Returns the unsent bytes of the current burst. The last segment may exceed them.
+    /// Returns the unsent bytes of the current burst. The last segment of a burst may exceed them.
     pub(crate) const fn left(&self) -> u32 {
         self.budget.saturating_sub(self.spent)
     }
 
-    /// Returns the bytes for one GSO frame. The last frame of an unpaced burst may exceed it, as
-    /// its last segment may.
+    /// Returns the bytes that one GSO frame may contain. The last frame of an unpaced burst may
+    /// exceed them, as its last segment may.
     pub(crate) const fn left_in_one_frame(&self) -> u32 {
         if self.rate.is_none() && self.is_open() { u32::MAX } else { self.left() }
     }
@@ -72,8 +73,9 @@ impl Pacer {
         self.spent = self.spent.saturating_add(length);
     }
 
-    /// Returns the end of the current burst, at most `timeout` after its start. Outdated samples of
-    /// an idle path may give a rate near zero.
+    /// Returns the time when the current burst ends at the pacing rate, but at most `timeout` after
+    /// its start. The limit is needed because outdated samples of an idle path may give a rate near
+    /// zero.
     fn paid_at(&self, timeout: Duration) -> Instant {
         match self.rate {
             Some(rate) => {
@@ -96,7 +98,7 @@ impl Pacer {
         };
     }
 
-    /// Admits a segment that is due at once: a timer has expired.
+    /// Admits one segment at once, because a timer has expired.
     pub(crate) const fn let_go(&mut self) {
         self.spent = 0;
         if self.budget == 0 {
@@ -104,14 +106,14 @@ impl Pacer {
         }
     }
 
-    /// Admits nothing before `until`.
+    /// Admits no segment before `until`.
     pub(crate) const fn hold(&mut self, until: Instant) {
         *self = Self { budget: 0, spent: 0, began: until, rate: None };
     }
 }
 
-/// Returns the bytes of a burst (`C.send_quantum` of draft-ietf-ccwg-bbr §5.6.3). Its limit of 64
-/// KiB is omitted, as it would need one more timer at high rates.
+/// Returns the bytes of a burst (`C.send_quantum` of draft-ietf-ccwg-bbr §5.6.3). The draft's limit
+/// of 64 KiB is omitted, because it would require another timer at high rates.
 pub(crate) fn burst(rate: Rate, mss: u32) -> u32 {
     let bytes = u32::try_from(rate.bytes_in(BURST).count()).unwrap_or(u32::MAX);
     bytes.max(mss.saturating_mul(SMALLEST_BURST))
@@ -135,7 +137,7 @@ impl Connection {
         self.sender.pacer.paid_at(self.sender.rtt.timeout(&self.config.rto))
     }
 
-    /// Returns the pacing rate; none if segments are unpaced.
+    /// Returns the pacing rate; `None` if segments are unpaced.
     pub(crate) fn pacing_rate(&self) -> Option<Rate> {
         let wish = self.sender.congestion.pacing_rate();
         match self.config.pacing {
@@ -184,7 +186,7 @@ mod tests {
         pacer.begin(now, pacer.paid_at(TIMEOUT), Some(rate), MSS);
     }
 
-    /// Returns the transmission times of `count` segments that are always ready.
+    /// Returns the transmission times of `count` segments of a sender that always has data.
     fn send_times(pacer: &mut Pacer, rate: Rate, count: usize) -> Vec<u64> {
         let mut now = at(0);
         let mut times = Vec::new();

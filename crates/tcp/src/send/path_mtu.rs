@@ -15,7 +15,7 @@ use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 use report::{AppliedReport, Held};
 
-/// When a connection searches for the path MTU by itself, without reports from routers.
+/// The rule when a connection searches for the path MTU by probes, without reports from routers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathSearch {
     /// Never. If routers send no reports, segments that are too large are lost until the connection
@@ -26,8 +26,8 @@ pub enum PathSearch {
     /// segments have the size of the first link's MTU, so that other paths cost nothing (the
     /// conservative strategy of RFC 4821 §7.2).
     WhenNarrow,
-    /// From the first segment on, which is small ([`crate::Config::path_base`]). For networks whose
-    /// routers are known to send no reports.
+    /// A search begins with the first segment, which has the small size
+    /// [`crate::Config::path_base`]. For networks whose routers are known to send no reports.
     Always,
 }
 
@@ -68,15 +68,16 @@ pub(crate) struct Bounds {
     pub(crate) headers: u32,
 }
 
-/// A probe in flight: a segment larger than any that is known to pass.
+/// A probe in flight: a segment larger than any size that is known to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Trial {
     left: SeqNum,
     right: SeqNum,
     size: u32,
-    /// The size that a report about the probe names. It counts only if the probe is lost.
+    /// The size that a report about the probe names. The report takes effect only if the probe is
+    /// lost.
     reported: Option<u32>,
-    /// `Some(SND.NXT)` once the probe is lost and nothing else is. The lost data are retransmitted
+    /// `Some(SND.NXT)` once the probe is lost and no other segment is. Its data is retransmitted
     /// before any segment beyond this number. If such a segment is acknowledged without another
     /// loss, the probe was lost because of its size.
     missing_until: Option<SeqNum>,
@@ -105,12 +106,12 @@ packed!(Tally { delivered, lost });
 /// A raised packet size that may be withdrawn (RFC 4821 §7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Raised {
-    /// The size before, which is restored if the new one is too large.
+    /// The size before it was raised, which is restored if the raised size proves too large.
     before: u32,
     /// Time at which the size was raised or last verified, and the counters at that time.
     at: Instant,
     tally: Tally,
-    /// Whether the size has been verified.
+    /// Whether the raised size has been verified.
     is_good: bool,
 }
 
@@ -126,7 +127,7 @@ pub(crate) struct PathMtu {
     /// The largest packet that both the first link and the peer accept: the initial search_high.
     limit: u32,
     rule: PathSearch,
-    /// Whether the loss of a probe can be told from other losses, which takes SACK.
+    /// Whether the loss of a probe can be distinguished from other losses, which requires SACK.
     can_probe: bool,
     /// The end of the first full segment of the present size, and whether that segment has arrived.
     first_full: Option<SeqNum>,
@@ -134,7 +135,7 @@ pub(crate) struct PathMtu {
     /// maxsizeacked (RFC 5927 §7.2): the largest earlier size that has arrived, or to which a
     /// report has reduced the size.
     passed: u32,
-    /// The search. Most paths never need one, so it is allocated on demand.
+    /// The state of a search. Most paths never need a search, so it is allocated on demand.
     search: Option<Box<Search>>,
 }
 
@@ -147,7 +148,7 @@ packed!(PathMtu { effective, limit, rule, can_probe, first_full, proven, passed,
 struct Search {
     /// search_low: the largest size that is known to pass, or zero.
     low: u32,
-    /// search_high: the largest size that may pass.
+    /// search_high: the largest size that is not known to fail.
     high: u32,
     /// Earliest time of the next probe; `NEVER` if no search is planned.
     next_probe: Instant,
@@ -162,10 +163,11 @@ struct Search {
     /// Whether a report reduced the size although larger segments had arrived before. A probe of
     /// the earlier size then tests the report.
     contradicted: bool,
-    /// Whether the size was reduced after repeated timeouts and nothing has been acknowledged
+    /// Whether the size was reduced after repeated timeouts and no data has been acknowledged
     /// since. Until then the cause of the timeouts is unknown.
     unconfirmed: bool,
-    /// The size before that reduction. It is probed first: if it passes, the cause was an outage.
+    /// The size before the reduction after timeouts. It is probed first: if it passes, the cause
+    /// was an outage and not the size.
     suspect: Option<u32>,
 }
 
@@ -200,7 +202,7 @@ impl PathMtu {
         }
     }
 
-    /// Starts discovery when the handshake has told the MSS of the peer. `estimated` says whether
+    /// Starts discovery once the handshake has determined the peer's MSS. `estimated` says whether
     /// the assumed path MTU comes from a search of an earlier connection that had not ended.
     #[inline(always)]
     pub(crate) fn begin(
@@ -239,7 +241,7 @@ impl PathMtu {
         self.effective
     }
 
-    /// Whether packets are as large as the first link and the peer accept.
+    /// Whether packets have the largest size that the first link and the peer accept.
     pub(crate) const fn is_widest(&self) -> bool {
         self.effective == self.limit
     }
@@ -258,14 +260,14 @@ impl PathMtu {
         !self.search.as_deref().is_some_and(is_doubtful)
     }
 
-    /// Whether the next acknowledgements may change what is known of the path.
+    /// Whether an outstanding acknowledgement may change the state of the search.
     pub(crate) fn is_asking(&self) -> bool {
         self.search.as_deref().is_some_and(|search| {
             search.trial.is_some() || search.unconfirmed || search.applied.is_some()
         })
     }
 
-    /// Whether time or acknowledgements may change the state.
+    /// Whether a timeout or an acknowledgement may change the state.
     pub(crate) const fn is_awake(&self) -> bool {
         self.search.is_some()
     }
@@ -298,7 +300,8 @@ impl PathMtu {
     pub(crate) fn watch(&mut self, now: Instant, una: SeqNum) -> bool {
         let (limit, effective, is_proven) = (self.limit, self.effective, self.is_proven(una));
         let Some(search) = self.search.as_deref_mut() else { return false };
-        // Other segments that arrive tell as much as a probe (§7.1).
+        // Ordinary segments of the present size that arrive are as good as a probe of it (RFC 4821
+        // §7.1).
         if is_proven {
             search.low = search.low.max(effective);
         }
@@ -334,23 +337,23 @@ impl PathMtu {
         self.trial().is_some_and(|trial| trial.missing_until.is_none() && trial.holds(left, right))
     }
 
-    /// Notes that the probe was lost, when SND.NXT was `nxt`.
+    /// Records that the probe was lost, at a time when SND.NXT was `nxt`.
     pub(crate) fn miss_probe(&mut self, nxt: SeqNum) {
         if let Some(trial) = &mut self.search().trial {
             trial.missing_until = Some(nxt);
         }
     }
 
-    /// Abandons the probe because other data were lost. Its loss would then say nothing about its
-    /// size, so the size is tried again (§7.6.4).
+    /// Abandons the probe because other data was lost, too. A loss of the probe would then say
+    /// nothing about its size, which is tried again (RFC 4821 §7.6.4).
     pub(crate) fn note_other_loss(&mut self) {
         if let Some(search) = &mut self.search {
             search.trial = None;
         }
     }
 
-    /// Notes that the peer has received `left` to `right` twice. If that is the probe, it was late
-    /// and not lost.
+    /// Records that the peer has received the range from `left` to `right` twice. If that is the
+    /// probe, it was delayed and not lost.
     pub(crate) fn note_duplicate(&mut self, left: SeqNum, right: SeqNum) {
         if let Some(search) = &mut self.search
             && let Some(trial) = search.trial.as_mut().filter(|trial| trial.holds(left, right))
@@ -374,7 +377,7 @@ impl PathMtu {
             None if !una.before(trial.right) => {
                 let search = self.search();
                 (search.trial, search.suspect, search.contradicted) = (None, None, false);
-                // An earlier raise that was not verified may be too large, too.
+                // An earlier raise that was not yet verified may also have been too large.
                 let doubtful = search.raised.filter(|raised| !raised.is_good);
                 let before = doubtful.map_or(before, |raised| raised.before);
                 search.raised = Some(Raised { before, at: now, tally, is_good: false });
@@ -440,8 +443,8 @@ impl PathMtu {
         is_too_much
     }
 
-    /// Handles a retransmission timeout, with `una` as the first missing number. Returns whether
-    /// the probe caused it (§7.6.3).
+    /// Handles a retransmission timeout while `una` is the first missing number. Returns whether
+    /// the size of the probe caused it (RFC 4821 §7.6.3).
     pub(crate) fn on_timeout(&mut self, una: SeqNum, now: Instant, pause: Duration) -> bool {
         let next = now + pause * TIMEOUT_PENALTY;
         let Some(trial) = self.trial().copied() else { return false };
@@ -483,13 +486,13 @@ impl PathMtu {
         true
     }
 
-    /// Handles an acknowledgement. Returns whether it is the first after a reduction of the size:
-    /// then the size was the cause of the timeouts.
+    /// Handles an acknowledgement. Returns whether it is the first one after a reduction of the
+    /// size, which proves that the size caused the timeouts.
     pub(crate) fn confirm(&mut self, advanced: bool) -> bool {
         advanced && core::mem::take(&mut self.search().unconfirmed)
     }
 
-    /// Notes that a full segment up to `end` is sent.
+    /// Records that a full segment which ends at `end` is sent.
     pub(crate) fn note_full(&mut self, end: SeqNum, una: SeqNum) {
         if !self.proven {
             self.proven = self.is_proven(una);
@@ -571,7 +574,7 @@ impl Bounds {
         self.base.max(self.floor).min(self.limit)
     }
 
-    /// Returns the size to try below `size`: first the one that is `known` to pass, then the base,
+    /// Returns the next size to try below `size`: first the size `known` to pass, then the base,
     /// then half the data each time.
     fn next_below(&self, size: u32, known: u32) -> u32 {
         let base = self.base();

@@ -1,8 +1,9 @@
 //! Path MTU probes (RFC 4821 §10.1), and changes of the segment size that follow from their
 //! results. The state of the search is in `path_mtu.rs`.
 //!
-//! A probe is an ordinary data segment, only larger. Later segments do not overlap it, so the
-//! scoreboard tells its loss from others. Its data are retransmitted in segments of the usual size.
+//! A probe is an ordinary data segment of a larger size. Later segments do not overlap it, so the
+//! scoreboard can distinguish its loss from others. Its data is retransmitted in segments of the
+//! usual size.
 
 use super::duplicates::DUPLICATE_THRESHOLD;
 use super::loss::R1;
@@ -24,8 +25,9 @@ pub(crate) enum Probing {
     No,
     /// The segment is a probe with this many bytes of data.
     Send(u32),
-    /// It will be a probe once acknowledgements have made room. Nothing else is sent until then;
-    /// the acknowledgements of the data in flight bound the delay (§7.4).
+    /// The segment will be a probe once acknowledgements have made room for it. No other data is
+    /// sent until then. The delay is bounded by the round trip of the data in flight (RFC 4821
+    /// §7.4).
     Wait,
 }
 
@@ -67,9 +69,9 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Returns whether the next segment may be a probe (RFC 4821 §7.4). Nothing may be missing, and
-    /// no other test may be in progress. No option may enlarge the packet. Data and windows must
-    /// suffice for the probe and for the segments that must follow to reveal its loss.
+    /// Returns whether the next segment may be a probe (RFC 4821 §7.4). No data may be missing, and
+    /// no other test of the path may be in progress. No option may enlarge the packet. Data and
+    /// windows must suffice for the probe and for the segments that must follow to reveal its loss.
     pub(crate) fn path_probe(&self) -> Probing {
         let Some(size) = self.sender.path.ready() else { return Probing::No };
         let mss = self.full_segment();
@@ -126,12 +128,12 @@ impl Connection {
         let una = self.snd.una;
         self.look_for_arrival_of_reported(None);
         if self.sender.path.watch(now, una) && !self.sender.path.is_widest() {
-            // Later connections to this host use the result of the search.
+            // Later connections to this host start with the result of the search.
             self.events |= Events::PATH_MTU;
         }
     }
 
-    /// Handles an acknowledgement that may change what is known of the path.
+    /// Handles an acknowledgement that may change the state of the path MTU search.
     pub(crate) fn judge_path(&mut self, now: Instant, before: SeqNum, echo: Option<u32>) {
         if self.sender.path.confirm(self.snd.una.after(before)) {
             self.events |= Events::PATH_MTU;
@@ -152,7 +154,8 @@ impl Connection {
         }
     }
 
-    /// Announces that a report was confirmed: later connections to this host use it.
+    /// Reports to the host that a Packet Too Big report was confirmed, so that later connections to
+    /// this peer use its size.
     fn tell_of_confirmation(&mut self, was_confirmed: bool) {
         if !was_confirmed && self.sender.path.is_confirmed() {
             self.events |= Events::PATH_MTU;
@@ -163,16 +166,16 @@ impl Connection {
         Tally { delivered: self.sender.account.delivered(), lost: self.sender.account.lost() }
     }
 
-    /// Returns the pause after a failed probe: as many round trips as the window has segments. The
-    /// loss of a probe is not a congestion signal, so such losses must be rarer than those by which
-    /// congestion control is governed (RFC 4821 §7.6.2).
+    /// Returns the pause after a failed probe: as many round trips as the window has segments.
+    /// Congestion control ignores the loss of a probe, so these losses must be rarer than the
+    /// losses that govern it (RFC 4821 §7.6.2).
     fn pause_after_failure(&self) -> Duration {
         let segments = self.sender.congestion.window().cwnd().div_ceil(self.full_segment());
         self.sender.rtt.smoothed().unwrap_or_else(|| self.sender.rtt.timeout(&self.config.rto))
             * u64::from(segments)
     }
 
-    /// Handles the loss of data outside a probe.
+    /// Handles the loss of data other than a probe, which makes a recently raised size doubtful.
     pub(crate) fn doubt_path(&mut self, now: Instant) {
         self.sender.path.note_other_loss();
         if self.sender.path.verify(now, self.sender.rtt.timeout(&self.config.rto), self.tally()) {
@@ -182,10 +185,10 @@ impl Connection {
     }
 
     /// Checks at a retransmission timeout, before anything is retransmitted, whether the path is
-    /// too narrow. Repeated timeouts mean that (a full stop, RFC 4821 §7.7) if the retransmitted
-    /// segment is large and no other cause was reported. If equally large data have arrived beyond
-    /// the hole, a narrow path is unlikely, but they may have been many small segments: the
-    /// timeouts must then go on for twice as long.
+    /// too narrow. Repeated timeouts indicate that (a full-stop timeout, RFC 4821 §7.7) if the
+    /// retransmitted segment is large and no other cause was reported. If as much data has arrived
+    /// beyond the hole, a narrow path is unlikely, but that data may have come in small segments;
+    /// the timeouts must then last twice as long.
     pub(crate) fn judge_path_at_timeout(&mut self, now: Instant) {
         let (una, pause) = (self.snd.una, self.pause_after_failure());
         let was_confirmed = self.sender.path.is_confirmed();
@@ -193,7 +196,8 @@ impl Connection {
             self.statistics.path_probes_failed += 1;
             self.tell_of_confirmation(was_confirmed);
         }
-        // Losses of this timeout may come from an outage. They count only at the next verification.
+        // Losses found at this timeout may come from an outage, so they are judged only at the next
+        // verification of the size.
         self.doubt_path(now);
         let repeated = (self.snd.max - una).min(self.full_segment());
         let unacknowledged_timeout =
@@ -205,7 +209,7 @@ impl Connection {
         let bounds = self.bounds_of_search(u32::MAX);
         if self.sender.path.on_full_stop(repeated, &bounds, now) {
             self.statistics.black_holes += 1;
-            // Smaller segments get a full timeout of their own.
+            // The peer gets a full timeout to answer the smaller segments.
             self.sender.silent_since = now;
             self.resize_segments();
         }

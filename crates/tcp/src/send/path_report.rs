@@ -1,5 +1,5 @@
 //! Handling of Packet Too Big reports from routers (RFC 1191, RFC 5927 §7.2). `path_mtu/report.rs`
-//! decides whether they are applied.
+//! decides whether reports are applied.
 
 use super::delivery::Delivery;
 use super::loss::Phase;
@@ -17,16 +17,16 @@ use linerate_wire::{SeqNum, TcpOptions};
 /// size.
 const LEAST_IPV4: u32 = 576;
 
-/// Increments a counter of reports. The four counters have 32 bits each, to keep half-open
-/// connections small.
+/// Increments one of the four counters of reports, which have 32 bits to keep half-open connections
+/// small.
 fn count(counter: &mut u32) {
     *counter = counter.saturating_add(1);
 }
 
 impl Connection {
-    /// Handles a report that the packet that began with `quoted` was too large, and that
-    /// `mtu_payload` bytes after the IP header would have passed. A forged report cannot reduce
-    /// segments below the size that every path carries.
+    /// Handles a Packet Too Big report about the segment that begins with `quoted`: at most
+    /// `mtu_payload` bytes after the IP header fit. A forged report cannot reduce segments below
+    /// the size that every path carries.
     pub(crate) fn judge_size_report(&mut self, now: Instant, quoted: SeqNum, mtu_payload: usize) {
         self.look_for_arrival_of_reported(None);
         let least = if self.path.ip_header > IPV4_HEADER { LEAST_IPV6 } else { LEAST_IPV4 };
@@ -65,7 +65,7 @@ impl Connection {
         self.sender.path.hold(quoted, size, order, end);
     }
 
-    /// Returns an upper bound for the bytes of the packet that began with `quoted`, from the range
+    /// Returns an upper bound for the size of the packet that began with `quoted`, from the range
     /// that was sent with it.
     fn largest_packet_at(&self, quoted: SeqNum) -> u32 {
         let range = self.sender.scoreboard.range_at(quoted);
@@ -73,20 +73,22 @@ impl Connection {
         (end - quoted) + self.fixed_headers() + saturated(TcpOptions::MAX_LENGTH)
     }
 
-    /// Returns the bytes by which full packets exceed the size that a held report names.
+    /// Returns by how many bytes full packets exceed the size that a held report names; zero
+    /// without one.
     pub(crate) fn excess_by_report(&self) -> u32 {
         let path = &self.sender.path;
         path.held_size().map_or(0, |size| path.effective().saturating_sub(size))
     }
 
-    /// Whether the segment that a held report quotes has this fate.
+    /// Whether the segment that a held report quotes is in the state `fate`.
     pub(super) fn is_reported(&self, fate: Fate) -> bool {
         let Some(quoted) = self.sender.path.held_quote() else { return false };
         self.sender.scoreboard.range_at(quoted).is_some_and(|range| range.fate == fate)
     }
 
     /// Discards the held report if the quoted segment, or a larger one sent later, has arrived: the
-    /// report was false (RFC 5927 §7.2). `delivery` is the data that have just arrived.
+    /// report was false (RFC 5927 §7.2). `delivery` describes the data that an acknowledgement has
+    /// just reported.
     pub(crate) fn look_for_arrival_of_reported(&mut self, delivery: Option<&Delivery>) {
         let (newest, bytes) =
             delivery.map_or((None, 0), |delivery| (delivery.newest.as_ref(), delivery.bytes));
@@ -99,8 +101,8 @@ impl Connection {
     }
 
     /// Applies a held report that quotes the oldest segment, because the retransmission timer has
-    /// expired. Returns whether there was one. Then all data in flight are retransmitted in
-    /// segments that fit.
+    /// expired. Returns whether there was one. If there was one, all data in flight is
+    /// retransmitted in smaller segments.
     pub(super) fn apply_report_of_oldest(&mut self, now: Instant) -> bool {
         self.sender.path.held_quote() == Some(self.snd.una) && self.apply_held_report(now)
     }
@@ -138,7 +140,7 @@ impl Connection {
             Some(Finding::Disproved) => {
                 count(&mut self.statistics.reports_disproved);
                 if self.agreement.selective_acks && self.sender.loss.phase == Phase::Open {
-                    // The report marked these segments as lost. No other loss was found, and they
+                    // The report marked these segments as lost, and no other loss was found. They
                     // may still arrive.
                     self.sender.scoreboard.forgive();
                 }

@@ -1,5 +1,6 @@
-//! Tail loss probe (TLP): no later segment can reveal the loss of the last one of a flight, so a
-//! probe is sent before the retransmission timer would collapse the window (RFC 8985 §7).
+//! Tail loss probe (TLP, RFC 8985 §7). No later segment can reveal the loss of the last segment of
+//! a flight. A probe is sent before the retransmission timer expires, which would collapse the
+//! window.
 
 use super::loss::Phase;
 use super::rack::Rack;
@@ -13,21 +14,22 @@ use linerate_wire::SeqNum;
 /// Longest delay of the acknowledgement of a single segment (TLP.max_ack_delay).
 const LONGEST_ACK_DELAY: Duration = Duration::from_millis(200);
 
-/// Least probe timeout: with less, a descheduled thread would look like a loss.
+/// Minimum probe timeout. With a shorter one, the delay of a descheduled thread would look like a
+/// loss.
 const LEAST_PROBE_TIMEOUT: Duration = Duration::from_millis(5);
 
-/// A probe that was sent.
+/// A tail loss probe that was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TailProbe {
-    /// TLP.end_seq: the end of its data.
+    /// TLP.end_seq: the end of the probe's data.
     pub(crate) end: SeqNum,
-    /// TLP.is_retrans: whether it was a retransmission.
+    /// TLP.is_retrans: whether the probe was a retransmission.
     pub(crate) again: bool,
-    /// Number of its transmission.
+    /// Number of the probe's transmission.
     order: u64,
-    /// Whether its outcome is known.
+    /// Whether the outcome of the probe is known.
     answered: bool,
-    /// Whether a round trip was measured before that.
+    /// Whether a round trip was measured after the probe was sent and before its outcome was known.
     measured: bool,
 }
 
@@ -42,7 +44,8 @@ impl TailProbe {
         self.answered
     }
 
-    /// Whether another probe is allowed: a round trip was measured since this one (§7.3).
+    /// Whether another probe is allowed, because a round trip was measured since this one (RFC 8985
+    /// §7.3).
     fn allows_another(&self, rack: &Rack) -> bool {
         self.answered && (self.measured || rack.has_arrived_after(self.order, self.end))
     }
@@ -55,8 +58,8 @@ fn probe_after(smoothed: Duration, delay: Duration) -> Duration {
 }
 
 impl Connection {
-    /// Restarts the timer for the data in flight: for a probe if one is allowed and due first, else
-    /// for the timeout.
+    /// Restarts the timer for the data in flight: for a tail loss probe if that is allowed and due
+    /// first, otherwise for the retransmission timeout.
     #[inline]
     pub(crate) fn watch_with_probe(&mut self, now: Instant) {
         let timeout = self.sender.rtt.timeout(&self.config.rto);
@@ -66,13 +69,13 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, probe.unwrap_or(timeout));
     }
 
-    /// Restarts the timer for a single segment in flight, with SACK and nothing missing. Only the
-    /// round trip or an earlier probe can forbid a probe then.
+    /// Restarts the timer for a single segment in flight, with SACK and no missing data. In this
+    /// case only the round trip, or an earlier probe, can prevent a probe.
     #[inline(always)]
     pub(crate) fn watch_alone(&mut self, now: Instant) {
         let sender = &mut self.sender;
         let timeout = sender.rtt.timeout(&self.config.rto);
-        // On a short path the timeout is due first in any case.
+        // On a short path the retransmission timeout expires before the probe timeout in any case.
         let may_probe = timeout > LONGEST_ACK_DELAY
             && sender.rtt.backoff() == 0
             && sender.loss.tail_probe.is_none_or(|probe| probe.allows_another(&sender.rack));
@@ -84,9 +87,9 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, probe.min(timeout));
     }
 
-    /// Restarts the probe timeout when nothing more can be sent, if new data was sent since the
-    /// timer was set (§7.2), or if the timer was set for a single segment, whose acknowledgement
-    /// may be delayed.
+    /// Restarts the probe timeout when output ends, if new data was sent since the timer was set
+    /// (RFC 8985 §7.2), or if the timer allows for the ACK delay of a single segment and more are
+    /// in flight now.
     #[inline]
     pub(crate) fn watch_tail(&mut self, now: Instant) {
         let is_older = self.sender.progressed != now && self.sender.account.delivered_at() != now;
@@ -95,19 +98,20 @@ impl Connection {
         }
     }
 
-    /// Returns the start of the current timeout while nothing is missing: the last acknowledgement
+    /// Returns the start of the current timeout while no data is missing: the last acknowledgement
     /// of new data, or the first segment of the flight (RFC 6298 (5.1), (5.3)).
     fn timeout_began(&self) -> Instant {
         self.sender.progressed.max(self.sender.account.delivered_at())
     }
 
-    /// Whether the timer was set for a single segment, and more are in flight now.
+    /// Whether the timer was set for a single segment, and more segments are in flight now.
     #[inline]
     fn is_single_no_more(&self) -> bool {
         self.sender.loss.probes_single && !self.is_single_in_flight()
     }
 
-    /// Restarts the probe timeout, but not the retransmission timeout (TCP_RTO_expiration).
+    /// Restarts the timer for a probe, without postponing the retransmission timeout
+    /// (TCP_RTO_expiration).
     #[inline(never)]
     fn restart_probe(&mut self, now: Instant) {
         let timeout = self.timeout_began() + self.sender.rtt.timeout(&self.config.rto);
@@ -140,7 +144,8 @@ impl Connection {
         self.sender.scoreboard.in_flight() <= self.full_segment()
     }
 
-    /// Sends a probe, if allowed, when its timeout has expired, and restarts the timer for the RTO.
+    /// Sends a probe, if one is allowed, when the probe timeout has expired, and restarts the timer
+    /// for the RTO.
     pub(super) fn probe_tail(&mut self, now: Instant) {
         self.sender.loss.probes_tail = false;
         if self.sender.scoreboard.in_flight() > 0 && self.may_probe_tail() {
@@ -151,8 +156,8 @@ impl Connection {
         self.timers.set(Timer::Retransmit, now, self.sender.rtt.timeout(&self.config.rto));
     }
 
-    /// Whether no data is marked lost. Data marked lost since the timer was set, perhaps by an ICMP
-    /// report, is retransmitted without a probe.
+    /// Whether a probe makes sense: no data is marked lost. Data marked lost since the timer was
+    /// set, perhaps by an ICMP report, is retransmitted without a probe.
     pub(crate) fn may_probe_tail(&self) -> bool {
         self.sender.scoreboard.lost() == 0
     }

@@ -9,20 +9,20 @@ use crate::compact::pack::packed;
 pub(crate) struct Prr {
     /// RecoverFS: bytes in flight when recovery began.
     flight: u32,
-    /// prr_delivered.
+    /// prr_delivered: bytes delivered to the peer since recovery began.
     delivered: u64,
-    /// prr_out.
+    /// prr_out: bytes sent since recovery began.
     sent: u64,
-    /// Bytes admitted below SSTHRESH and not yet sent. Acknowledgements may arrive together without
-    /// output in between, and each counts.
+    /// Bytes admitted below SSTHRESH and not yet sent. They accumulate over acknowledgements that
+    /// arrive together without output in between.
     credit: u64,
 }
 
 packed!(Prr { flight, delivered, sent, credit });
 
 impl Prr {
-    /// Begins a recovery with `flight` bytes in flight, including those that the acknowledgement
-    /// which began it has delivered.
+    /// Begins a recovery. `flight` is the number of bytes in flight, including those delivered by
+    /// the acknowledgement that began it.
     pub(crate) fn begin(flight: u32) -> Self {
         Self { flight: flight.max(1), delivered: 0, sent: 0, credit: 0 }
     }
@@ -34,8 +34,9 @@ impl Prr {
     }
 
     /// Returns the window after an acknowledgement that delivered `delivered` bytes and left `pipe`
-    /// in flight. `safe` says that it advanced SND.UNA and reported no further loss: then the pipe
-    /// may be refilled by slow start, else only kept.
+    /// in flight. `safe` says that the acknowledgement advanced SND.UNA and reported no further
+    /// loss. If so, slow start may refill the pipe to SSTHRESH; otherwise the pipe is only kept
+    /// constant.
     pub(crate) fn window(
         &mut self,
         delivered: u32,

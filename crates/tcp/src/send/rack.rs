@@ -1,4 +1,4 @@
-//! RACK: a segment is lost when one that was sent sufficiently later has arrived (RFC 8985 §6).
+//! RACK: a segment is lost if a segment that was sent sufficiently later has arrived (RFC 8985 §6).
 
 use super::delivery::{Delivery, Newest, SendRecord};
 use super::scoreboard::{SentRange, Verdict};
@@ -6,40 +6,42 @@ use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
-/// Recoveries after which a widened reordering window is reset (RFC 8985 §6.2 step 4).
+/// Number of recoveries after which a widened reordering window is reset (RFC 8985 §6.2 step 4).
 const PERSISTENCE: u32 = 16;
 
-/// The inputs of the reordering window.
+/// The inputs for the size of the reordering window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tolerance {
     /// Whether recovery is in progress, or three segments beyond a hole were SACKed (DupThresh).
     pub(crate) enough_evidence: bool,
     /// The minimum round trip of the path.
     pub(crate) shortest: Duration,
-    /// SRTT.
+    /// SRTT, the smoothed round-trip time.
     pub(crate) smoothed: Duration,
-    /// Resolution of the clock: times equal by the clock may differ by this.
+    /// Resolution of the clock: transmissions with equal times may be this far apart.
     pub(crate) resolution: Duration,
 }
 
-/// The RACK state: the order in which the path delivers.
+/// The state of RACK: the segment that was sent last among those that have arrived, and the
+/// reordering seen on the path.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rack {
     /// Number of the last transmission that has arrived, in place of RACK.xmit_ts.
     order: u64,
-    /// RACK.end_seq: its end.
+    /// RACK.end_seq: the end of the segment that was sent last among those that have arrived.
     end: SeqNum,
-    /// RACK.rtt: its round trip.
+    /// RACK.rtt: the round trip of that segment.
     round_trip: Duration,
     /// RACK.fack: the end of the highest segment that has arrived.
     pub(crate) forward: SeqNum,
-    /// RACK.reordering_seen.
+    /// RACK.reordering_seen: whether the path is known to reorder segments.
     pub(crate) reordering_seen: bool,
     /// RACK.reo_wnd_mult: quarters of the minimum round trip that reordering may take.
     multiplier: u32,
     /// RACK.reo_wnd_persist: recoveries left until the multiplier is reset.
     persist: u32,
-    /// RACK.dsack_round: one duplicate per round trip widens the window.
+    /// RACK.dsack_round: sequence number until which further duplicates do not widen the window, so
+    /// that it widens once per round trip.
     widened_until: Option<SeqNum>,
 }
 
@@ -68,13 +70,13 @@ impl Rack {
         }
     }
 
-    /// Whether a segment has arrived that was sent after the one with `order` and `end`.
+    /// Whether a segment has arrived that was sent after the segment with `order` and `end`.
     pub(crate) fn has_arrived_after(&self, order: u64, end: SeqNum) -> bool {
         self.order > order || (self.order == order && self.end.after(end))
     }
 
-    /// Processes a delivery (steps 2 and 3). `is_ambiguous` says whether the acknowledgement may be
-    /// for an earlier copy of a segment last sent at the given time.
+    /// Processes a delivery (steps 2 and 3). `is_ambiguous` takes the time of a segment's last
+    /// transmission, and returns whether the acknowledgement may be for an earlier copy.
     #[inline(always)]
     pub(crate) fn observe(
         &mut self,
@@ -94,7 +96,7 @@ impl Rack {
         self.note_arrival(&send_record, end, round_trip);
     }
 
-    /// Processes the in-order delivery up to `end` of data without retransmissions.
+    /// Processes the in-order delivery, up to `end`, of data without retransmissions.
     #[inline(always)]
     pub(crate) fn on_in_order_arrival(
         &mut self,
@@ -114,13 +116,14 @@ impl Rack {
         }
     }
 
-    /// Handles reneging: data that had arrived beyond `una` was discarded, so nothing is late
-    /// because of it.
+    /// Handles reneging: the peer has discarded data beyond `una`, so its former arrival does not
+    /// prove that other data is lost.
     pub(crate) fn forget_beyond(&mut self, una: SeqNum) {
         self.forward = self.forward.earlier(una);
     }
 
-    /// Widens the window (step 4): a segment arrived twice because it was retransmitted too early.
+    /// Widens the reordering window (step 4), because a segment arrived twice and so was
+    /// retransmitted too early.
     pub(crate) fn widen(&mut self, una: SeqNum, nxt: SeqNum) {
         if self.widened_until.is_none_or(|until| !una.before(until)) {
             self.widened_until = Some(nxt);
@@ -129,7 +132,7 @@ impl Rack {
         }
     }
 
-    /// Ends a recovery; after enough of them without duplicates the window is reset.
+    /// Ends a recovery. After enough recoveries without duplicates, the reordering window is reset.
     pub(crate) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -137,7 +140,8 @@ impl Rack {
         }
     }
 
-    /// Returns RACK.reo_wnd: how long after a later segment an earlier one may still arrive.
+    /// Returns RACK.reo_wnd: how long an earlier segment may arrive after a later one without being
+    /// lost.
     fn window(&self, tolerance: &Tolerance) -> Duration {
         let borne = if !self.reordering_seen && tolerance.enough_evidence {
             Duration::ZERO
@@ -147,8 +151,8 @@ impl Rack {
         borne + tolerance.resolution
     }
 
-    /// Judges a range in flight (step 5). If it may yet be lost, `wait` grows to the time after
-    /// which it is.
+    /// Judges a range in flight (step 5). If it may still arrive, `wait` grows to the time after
+    /// which it counts as lost.
     pub(crate) fn judge(
         &self,
         now: Instant,
@@ -157,7 +161,7 @@ impl Rack {
         wait: &mut Duration,
     ) -> Verdict {
         if !self.has_arrived_after(range.send_record.order, range.right) {
-            // Ranges sent once are in the order of their numbers.
+            // Ranges that were sent once are in the order of their transmission.
             return if range.send_record.again { Verdict::Keep } else { Verdict::KeepAllFurther };
         }
         let remaining = self.remaining(now, range, tolerance);
@@ -168,8 +172,8 @@ impl Rack {
         Verdict::Keep
     }
 
-    /// Judges a range after a timeout: it is lost unless it was sent so recently that it may arrive
-    /// (§6.3).
+    /// Judges a range after a timeout: the range is lost unless it was sent so recently that it may
+    /// still arrive (RFC 8985 §6.3).
     pub(crate) fn judge_after_timeout(
         &self,
         now: Instant,

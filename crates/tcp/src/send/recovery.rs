@@ -17,26 +17,25 @@ use crate::timers::Timer;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 
-/// An acknowledgement, and the state of the sender when it arrived.
+/// An acknowledgement, together with the state of the sender when it arrived.
 #[derive(Debug)]
 pub(crate) struct News<'a> {
     pub(crate) segment: Valid<'a>,
-    /// Number of acknowledgements that it stands for.
+    /// Number of coalesced acknowledgements that the segment represents.
     pub(crate) count: u32,
-    /// Whether it moves SND.UNA.
+    /// Whether the acknowledgement moves SND.UNA.
     pub(crate) advanced: bool,
-    /// Whether the sender was cwnd-limited.
+    /// Whether the sender was cwnd-limited when the acknowledgement arrived.
     pub(crate) limited: bool,
-    /// FlightSize before it.
+    /// FlightSize before the acknowledgement.
     pub(crate) flight: u32,
-    /// The data that have arrived.
+    /// The data that the acknowledgement reports as delivered.
     pub(crate) delivery: Delivery,
 }
 
 impl Connection {
-    /// Processes an acknowledgement of part or all of the flight on the header prediction path.
-    /// Returns false, without any effect, if some of these data were retransmitted or have left the
-    /// scoreboard.
+    /// Processes a predicted acknowledgement of a part or all of the flight. Returns false, without
+    /// any effect, if some of this data was retransmitted or has left the scoreboard.
     #[inline(never)]
     pub(crate) fn process_ack_in_order(
         &mut self,
@@ -49,8 +48,8 @@ impl Connection {
             || self.process_ack_of_part(now, ack, count, may_grow)
     }
 
-    /// Processes the acknowledgement of our SYN or FIN if that alone was in flight and nothing is
-    /// missing, and returns whether it did. A SYN or FIN is not data: its acknowledgement measures
+    /// Processes the acknowledgement of our SYN or FIN if nothing else was in flight and nothing is
+    /// missing. Returns whether it did so. A SYN or FIN is not data: its acknowledgement measures
     /// the round trip, but does not open the window (RFC 5681 §3.1).
     pub(crate) fn acknowledge_control_alone(&mut self, now: Instant, segment: Valid<'_>) -> bool {
         let is_syn = self.snd.una == self.snd.iss;
@@ -84,8 +83,8 @@ impl Connection {
         true
     }
 
-    /// Notifies the congestion control that the handshake is complete, and schedules data written
-    /// before.
+    /// Notifies the congestion control that the handshake is complete, and schedules data that was
+    /// written before.
     fn note_progress_of_syn(&mut self, now: Instant) {
         let ack = Acknowledged {
             bytes: 0,
@@ -109,8 +108,8 @@ impl Connection {
         let beyond = &blocks.as_slice()[usize::from(duplicate.is_some())..];
         let mut beyond: [Option<SackBlock>; 4] =
             core::array::from_fn(|index| beyond.get(index).copied());
-        // Blocks are processed in sequence order: data that arrived in one batch would look
-        // reordered otherwise.
+        // SACK blocks are processed in sequence order. Otherwise data that arrived in one batch
+        // would look reordered.
         beyond.sort_unstable_by_key(|block| {
             block.map_or(u32::MAX, |block| block.left - self.snd.una)
         });
@@ -144,7 +143,7 @@ impl Connection {
         self.snd.flight().min(self.sender.congestion.window().cwnd())
     }
 
-    /// Whether nothing is known to be missing and no tail loss probe is unanswered. An in-order
+    /// Whether no data is known to be missing and no tail loss probe is unanswered. An in-order
     /// acknowledgement then needs no loss detection.
     pub(crate) fn is_outside_recovery(&self) -> bool {
         let loss = &self.sender.loss;
@@ -199,9 +198,9 @@ impl Connection {
         self.process_ack_of_flight::<false>(now, ack, count, may_grow)
     }
 
-    /// Processes an in-order acknowledgement of data that were sent once, while nothing is missing.
-    /// Nothing can have been reordered, so the send records are read in place. `WHOLE` says that
-    /// one burst is all of the flight.
+    /// Processes an in-order acknowledgement of data that was sent once, while nothing is missing.
+    /// No data can have been reordered, so the send records need not be copied. `WHOLE` says that
+    /// the flight is a single burst, all of which is acknowledged.
     #[inline(always)]
     fn process_ack_of_flight<const WHOLE: bool>(
         &mut self,
@@ -221,7 +220,7 @@ impl Connection {
         };
         let Some(InOrderArrival { oldest, newest }) = arrival else { return false };
         let bytes = ack - oldest.left;
-        // Nothing is missing, so the whole flight is still in the network.
+        // No data is missing, so the whole flight is still in the network.
         let flight = if WHOLE { bytes } else { sender.scoreboard.in_flight() };
         let limited = may_grow && sender.is_window_used(flight, full, self.snd.nxt);
         sender.rtt.measure(&self.config.rto, now, now.since(oldest.send_record.sent));
@@ -253,8 +252,8 @@ impl Connection {
         true
     }
 
-    /// Returns the input of the congestion control for this acknowledgement, which revealed `lost`
-    /// lost bytes.
+    /// Returns the input for the congestion control from this acknowledgement, which revealed a
+    /// loss of `lost` bytes.
     #[inline(always)]
     fn summarize_ack(
         &mut self,
@@ -294,8 +293,9 @@ impl Connection {
 
     /// Measures the round trip (RFC 6298) by the send records, and returns it for the congestion
     /// control. The timeout uses the oldest segment that was sent once, whose round trip includes
-    /// the delay of the peer's acknowledgement; the congestion control uses the newest. If all were
-    /// retransmitted, a timestamp tells which copy was acknowledged (RFC 7323 §4.2).
+    /// the delay of the peer's acknowledgement; the congestion control uses the newest. If all
+    /// segments were retransmitted, the echoed timestamp identifies the acknowledged copy (RFC 7323
+    /// §4.2).
     #[inline(always)]
     fn measure_delivery(&mut self, now: Instant, news: &News<'_>) -> Option<Duration> {
         if let Some(sent) = news.delivery.oldest_original {
@@ -443,13 +443,14 @@ impl Connection {
         {
             self.enter_recovery(now, news.flight, news.delivery.bytes);
         }
-        // The acknowledgement that ends fast recovery sets the window to SSTHRESH, and does not
-        // open it further (RFC 5681 §3.2 step 6).
+        // The acknowledgement that ends fast recovery has set the window to SSTHRESH, and must not
+        // enlarge it further (RFC 5681 §3.2 step 6).
         let ends_fast_recovery = has_recovered && phase == Phase::FastRecovery;
         if self.sender.loss.phase == Phase::FastRecovery {
             self.follow_delivery(news.delivery.bytes, news.advanced && ack.lost == 0);
         } else if news.advanced && !ends_fast_recovery {
-            // Data beyond a hole do not open the window; otherwise a late segment would.
+            // Data that arrived beyond a hole does not enlarge the window. Otherwise a late segment
+            // would enlarge it.
             self.sender.congestion.controller().on_progress(ack, news.limited);
         }
     }
@@ -474,7 +475,8 @@ impl Connection {
     }
 
     /// Reduces the window for a loss of data at or after `end`, unless a congestion mark has
-    /// already reduced it for the same data (RFC 3168 §6.1.2). Returns whether no mark had.
+    /// already reduced it for the same data (RFC 3168 §6.1.2). Returns whether the window was
+    /// reduced now.
     pub(super) fn reduce_for_loss(&mut self, flight: u32, end: SeqNum) -> bool {
         let reduced_by_mark = self.is_reduced_by_mark(end);
         let controller = self.sender.congestion.controller();
@@ -485,7 +487,8 @@ impl Connection {
         !reduced_by_mark
     }
 
-    /// Sets the window during recovery by PRR (RFC 6937), unless the controller governs recovery.
+    /// Sets the window during recovery by PRR (RFC 6937), unless the controller sets the window
+    /// itself.
     fn follow_delivery(&mut self, delivered: u32, safe: bool) {
         if self.sender.loss.phase != Phase::FastRecovery
             || self.sender.congestion.controller().governs_recovery()
@@ -513,7 +516,8 @@ impl Connection {
     /// Reduces the window for a loss that a tail loss probe has repaired. No other mechanism
     /// detects that loss (RFC 8985 §7.4.2 case 3).
     fn answer_repaired_loss(&mut self, flight: u32) {
-        // A late duplicate may prove an earlier recovery spurious. It must not undo this reduction.
+        // A late duplicate may prove an earlier recovery spurious, but must not undo this
+        // reduction.
         self.sender.undo = None;
         let end = self.sender.loss.tail_probe.map_or(self.snd.una, |probe| probe.end);
         let reduces = self.reduce_for_loss(flight, end);
@@ -569,7 +573,7 @@ impl Connection {
         });
     }
 
-    /// Records that `left` up to `right` is sent now.
+    /// Records that the range from `left` to `right` is sent now, new or retransmitted.
     pub(crate) fn note_transmission(&mut self, now: Instant, left: SeqNum, right: SeqNum) {
         let repeats = left.before(self.snd.nxt);
         let bytes = right - left;
@@ -592,7 +596,7 @@ impl Connection {
     }
 }
 
-/// Returns the D-SACK block, if the first block is one (RFC 2883 §4). It lies below the
+/// Returns the first block, if it is a D-SACK block (RFC 2883 §4). Such a block lies below the
 /// acknowledgement number of its segment, or inside the second block. SND.UNA must not be used for
 /// this test: it may have advanced since the segment was sent, and a block with new data would look
 /// like a duplicate (§5).

@@ -5,45 +5,46 @@ use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::SeqNum;
 
-/// Validity of a minimum round trip.
+/// Time for which a minimum round trip remains valid.
 const SHORTEST_HOLDS: Duration = Duration::from_secs(300);
 
-/// Upper limit of a sample, which prevents overflow.
+/// Upper limit of a round-trip sample, which prevents overflow.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 /// The limits of the retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtoLimits {
-    /// Timeout before the first sample. RFC 6298 (2.1): 1 s.
+    /// Timeout before the first sample; 1 s by RFC 6298 (2.1).
     pub initial: Duration,
-    /// RFC 6298 (2.4) says 1 s; Linux and the modern profile use 200 ms, so that a loss on a short
-    /// path does not cost thousands of round trips.
+    /// Minimum timeout. RFC 6298 (2.4) says 1 s; Linux and the modern profile use 200 ms, so that a
+    /// loss on a short path does not cost thousands of round trips.
     pub minimum: Duration,
-    /// RFC 6298 (2.5): at least 60 s.
+    /// Maximum timeout; at least 60 s by RFC 6298 (2.5).
     pub maximum: Duration,
-    /// G, the resolution of the clock: a nanosecond where the host's time is that precise.
+    /// G, the resolution of the clock (RFC 6298 §2): a nanosecond if the host's time is that
+    /// precise.
     pub granularity: Duration,
 }
 
-/// Smoothed round-trip time, its variation, and the timeout with its backoff.
+/// The smoothed round-trip time, its variation, and the timeout with its backoff.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RoundTrip {
     /// SRTT; [`Duration::MAX`] before the first sample.
     smoothed: Duration,
     variation: Duration,
-    /// Invariant: at most the largest.
+    /// RTO without backoff. Invariant: at most the configured maximum.
     rto: Duration,
-    /// Number of times that the timeout is doubled.
+    /// Number of times that the timeout has been doubled.
     backoff: u32,
     /// Time of the last backoff.
     expired: Instant,
-    /// Acknowledgement that ends the measurement, of a segment sent once (Karn's algorithm).
+    /// Acknowledgement number that ends the measurement of a segment sent once (Karn's algorithm).
     expected: SeqNum,
-    /// Time when that segment was sent; [`Instant::NEVER`] if none is timed.
+    /// Time when the measured segment was sent; [`Instant::NEVER`] if none is measured.
     timed: Instant,
     /// The recent minimum (RACK.min_RTT); [`Duration::MAX`] before the first sample.
     shortest: Duration,
-    /// End of its validity.
+    /// Time until which the recent minimum is valid.
     shortest_until: Instant,
 }
 
@@ -96,26 +97,27 @@ impl RoundTrip {
         (self.rto * (1 << self.backoff.min(16))).min(limits.maximum)
     }
 
-    /// Returns how many times the timeout is doubled.
+    /// Returns how many times the timeout has been doubled.
     pub(crate) const fn backoff(&self) -> u32 {
         self.backoff
     }
 
-    /// Times a new segment whose acknowledgement is `expected`, unless another is timed: one per
-    /// round trip (RFC 6298 §3).
+    /// Starts to measure a new segment, whose acknowledgement number is `expected`, unless another
+    /// segment is being measured: one per round trip suffices (RFC 6298 §3).
     pub(crate) fn start_timing(&mut self, expected: SeqNum, now: Instant) {
         if self.timed == Instant::NEVER {
             (self.expected, self.timed) = (expected, now);
         }
     }
 
-    /// Stops timing before a retransmission, since an acknowledgement would be ambiguous (Karn's
-    /// algorithm).
+    /// Stops the measurement before a retransmission, since an acknowledgement would be ambiguous
+    /// (Karn's algorithm).
     pub(crate) const fn stop_timing(&mut self) {
         self.timed = Instant::NEVER;
     }
 
-    /// Processes `ack`; `echoed` is the round trip by its timestamp, if it has one.
+    /// Processes the acknowledgement number `ack`. `echoed` is the round trip by the segment's
+    /// timestamp, if it has one.
     pub(crate) fn on_acknowledged(
         &mut self,
         limits: &RtoLimits,
@@ -141,17 +143,18 @@ impl RoundTrip {
     }
 
     /// Takes a sample when the acknowledgement of the timed segment has arrived but is withheld
-    /// from the connection. Copies of it that the peer sends later measure nothing.
+    /// from the connection. Copies that the peer sends later yield no sample.
     pub(crate) fn measure_withheld(&mut self, limits: &RtoLimits, now: Instant) {
         if self.timed != Instant::NEVER {
             let sent = self.timed;
             self.measure(limits, now, now.since(sent));
         }
-        // In whole milliseconds, since earlier transmissions are recognized in that unit.
+        // Earlier transmissions are recognized in whole milliseconds, so the limit is rounded up to
+        // the next one.
         self.expired = now + Duration::from_millis(1);
     }
 
-    /// Updates and returns the recent minimum. An old one expires, because paths change.
+    /// Updates and returns the recent minimum. A minimum expires, because paths change.
     pub(crate) fn note_shortest(&mut self, now: Instant, round_trip: Duration) -> Duration {
         if self.shortest >= round_trip || now >= self.shortest_until {
             (self.shortest, self.shortest_until) = (round_trip, now + SHORTEST_HOLDS);
@@ -189,16 +192,17 @@ impl RoundTrip {
     /// Takes a sample (RFC 6298 (2.2), (2.3)).
     ///
     /// A segment sent before the last expiry yields no sample, even if it was sent once or a
-    /// timestamp identifies the copy. Its acknowledgement may have been lost, and this one answers
-    /// the retransmission, so that the sample would include our own timeout. Each such sample would
-    /// lengthen the next timeout, up to the maximum. (5.7) thus holds as without timestamps: new
-    /// segments are measured. (Compared in milliseconds, the unit of timestamps.)
+    /// timestamp identifies the copy. Its first acknowledgement may have been lost. The present one
+    /// then answers the retransmission, and the sample would include our own timeout. Each such
+    /// sample would lengthen the next timeout, up to the maximum. Instead, new segments are
+    /// measured, as RFC 6298 (5.7) prescribes without timestamps. Times are compared in
+    /// milliseconds, the unit of timestamps.
     #[inline(never)]
     fn sample(&mut self, limits: &RtoLimits, now: Instant, round_trip: Duration) {
         if self.expired != Instant::ZERO && self.has_left_before_expiry(now - round_trip) {
             return;
         }
-        // Longer than any timeout; the limit prevents overflow below.
+        // The limit, which exceeds any timeout, prevents overflow below.
         let sample = round_trip.min(LONGEST).as_nanos();
         let (smoothed, variation) = if self.smoothed == Duration::MAX {
             (sample, sample / 2)

@@ -1,8 +1,8 @@
 //! The SACK scoreboard (RFC 6675 §3), with the transmission times of RFC 8985 §5.2: for every range
-//! in flight, when it was sent, and whether it is in the network, SACKed or lost.
+//! in flight, the time when it was sent and whether it is in the network, SACKed or lost.
 //!
 //! Segments sent at the same instant form one range, which is split only where a SACK block or a
-//! retransmission splits it. The scoreboard does not know why a range counts as lost.
+//! retransmission splits it. Loss detection is in other modules.
 
 use super::delivery::{Delivery, SendRecord};
 use super::sent_ranges::SentRanges;
@@ -17,7 +17,7 @@ const MOST_RANGES: usize = 4_096;
 /// The state of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// The range is in the network, as far as is known.
+    /// The range is assumed to be in the network.
     InFlight,
     /// The peer has SACKed the range. It may still discard the data (RFC 2018 §8).
     Sacked,
@@ -25,11 +25,11 @@ pub(crate) enum Fate {
     Lost,
 }
 
-/// A range of sequence numbers with one history.
+/// A range of sequence numbers that were sent together and have the same state.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SentRange {
     pub(crate) left: SeqNum,
-    /// The number after the last.
+    /// The sequence number after the range.
     pub(crate) right: SeqNum,
     pub(crate) fate: Fate,
     /// The send record of the last transmission.
@@ -58,13 +58,13 @@ pub(crate) struct InOrderArrival<'a> {
 #[repr(C)]
 pub(crate) struct Scoreboard {
     sent_ranges: SentRanges,
-    /// The search for the next lost range starts here: no earlier range is lost.
+    /// The search for the next lost range starts at this number: no earlier range is lost.
     search_from: SeqNum,
     /// SACK blocks that were ignored because there were too many ranges.
     pub(crate) refused_blocks: u64,
-    /// Bursts sent since the connection was opened.
+    /// Number of bursts sent since the connection was opened.
     send_records: u64,
-    /// Begin and end of the ranges.
+    /// Begin and end of all ranges together.
     span: (SeqNum, SeqNum),
     sacked: u32,
     lost: u32,
@@ -99,7 +99,7 @@ impl Scoreboard {
         self.lost
     }
 
-    /// Whether no data in flight are SACKed or lost.
+    /// Whether no range is SACKed or lost.
     pub(crate) const fn is_clean(&self) -> bool {
         self.sacked == 0 && self.lost == 0
     }
@@ -115,7 +115,7 @@ impl Scoreboard {
         self.sent_ranges.iter().filter(repeated).map(SentRange::length).sum()
     }
 
-    /// Returns the order of the last transmission.
+    /// Returns the number of the last transmission.
     pub(crate) const fn last_order(&self) -> u64 {
         self.send_records
     }
@@ -150,7 +150,8 @@ impl Scoreboard {
         self.sent_ranges.begin(SentRange { left, right, fate: Fate::InFlight, send_record });
     }
 
-    /// Ends the burst: data sent next form a new range, even if sent at the same time.
+    /// Ends the burst: data that is sent next forms a new range, even if it is sent at the same
+    /// time.
     pub(crate) const fn end_burst(&mut self) {
         self.send_records += 1;
     }
@@ -176,7 +177,7 @@ impl Scoreboard {
                     && last.send_record.is_same_burst(&send_record)))
         {
             last.right = right;
-            // The joined range gets the latest send record, so that no part is found lost too
+            // The joined range gets the latest send record, so that no part of it is found lost too
             // early.
             send_record.order = self.send_records;
             last.send_record = send_record;
@@ -203,14 +204,14 @@ impl Scoreboard {
         }
     }
 
-    /// Returns the flight, if it is one range that ends at `ack`.
+    /// Returns the whole flight, if it is a single range that ends at `ack`.
     #[inline]
     pub(crate) fn flight_until(&self, ack: SeqNum) -> Option<&SentRange> {
         self.sent_ranges.single().filter(|_| self.span.1 == ack)
     }
 
     /// Returns the ranges that an acknowledgement of everything before `ack` covers, if none of
-    /// them was retransmitted: they were then sent in sequence order. Nothing may be missing.
+    /// them was retransmitted. Such ranges were sent in sequence order. No data may be missing.
     #[inline]
     pub(crate) fn in_order_arrival_until(&self, ack: SeqNum) -> Option<InOrderArrival<'_>> {
         debug_assert!(self.is_clean(), "an in-order arrival while something is missing");
@@ -291,8 +292,8 @@ impl Scoreboard {
         self.join_sacked(indices);
     }
 
-    /// Splits ranges so that some of them cover exactly `left` to `right`, and returns their
-    /// indices. Both numbers must lie in the span.
+    /// Splits ranges so that some of them together cover exactly `left` to `right`, and returns
+    /// their indices. Both numbers must lie in the span.
     fn cut_out(&mut self, left: SeqNum, right: SeqNum) -> core::ops::Range<usize> {
         let from = self.cut_at(left);
         let sent_ranges = self.sent_ranges.all();
@@ -321,8 +322,8 @@ impl Scoreboard {
         index + 1
     }
 
-    /// Joins neighbouring SACKed ranges, whose send records do not matter any more. A window with a
-    /// few holes is then a few ranges.
+    /// Joins neighbouring SACKed ranges, whose send records are not needed any more. A window with
+    /// a few holes then has only a few ranges.
     fn join_sacked(&mut self, indices: core::ops::Range<usize>) {
         let sacked =
             |range: Option<&SentRange>| range.is_some_and(|range| range.fate == Fate::Sacked);
@@ -336,8 +337,8 @@ impl Scoreboard {
         }
     }
 
-    /// Marks the ranges for which `is_lost` says so, from the first one on until it excludes all
-    /// later ones. Returns the number of bytes.
+    /// Marks the ranges as lost for which `is_lost` returns so, starting with the first one, until
+    /// `is_lost` excludes all later ranges. Returns the number of bytes marked.
     pub(crate) fn mark_lost(&mut self, mut is_lost: impl FnMut(&SentRange) -> Verdict) -> u32 {
         let mut found = 0;
         for range in self.sent_ranges.iter_mut() {
@@ -366,12 +367,13 @@ impl Scoreboard {
         self.sent_ranges.ending_after(self.search_from).find(|range| range.fate == Fate::Lost)
     }
 
-    /// Notes that everything up to `seq` was retransmitted, so that the next search starts there.
+    /// Records that all lost ranges up to `seq` were retransmitted, so that the next search starts
+    /// there.
     pub(crate) fn search_after(&mut self, seq: SeqNum) {
         self.search_from = seq;
     }
 
-    /// Marks all lost ranges as in flight again: the recovery was spurious.
+    /// Marks all lost ranges as in flight again, because the recovery was spurious.
     pub(crate) fn forgive(&mut self) {
         for range in self.sent_ranges.iter_mut() {
             if range.fate == Fate::Lost {

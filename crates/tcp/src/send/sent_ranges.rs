@@ -1,5 +1,5 @@
-//! A queue of sent ranges. A single one is stored inline; memory is allocated for the second. Small
-//! requests and responses never have more than one in flight.
+//! A queue of sent ranges. A single one is stored inline; memory is allocated for the second. A
+//! connection with small requests and responses never has more than one range in flight.
 
 use super::scoreboard::SentRange;
 use alloc::collections::VecDeque;

@@ -13,16 +13,16 @@ use alloc::vec::Vec;
 use linerate_units::Instant;
 use linerate_wire::{SackBlock, SeqNum};
 
-/// Retransmitted ranges that are remembered for one recovery. With more of them, duplicates prove
-/// nothing.
+/// Maximum number of retransmitted ranges that are remembered for one recovery. If there are more,
+/// duplicates prove nothing.
 const MOST_RANGES: usize = 256;
 
 /// A recovery that may be undone.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Undo {
-    /// The controller and its window before the reduction.
+    /// The congestion control state before the reduction of the window.
     pub(crate) before: Congestion,
-    /// Whether the first retransmission was sent.
+    /// Whether the first retransmission of the recovery was sent.
     has_begun: bool,
     /// RetransmitTS (RFC 3522 §3.2 step 2), until an acceptable acknowledgement answers the
     /// retransmission.
@@ -44,15 +44,15 @@ impl Undo {
     pub(crate) fn note_retransmission(&mut self, range: SackBlock, una: SeqNum, stamp: u32) {
         if !self.has_begun {
             self.has_begun = true;
-            // An echo tells which copy has filled the hole at SND.UNA, and of no other segment.
-            // Eifel detection therefore applies only to a retransmission of the oldest outstanding
-            // segment (RFC 3522 §3.2). Otherwise the acknowledgement of an older segment, perhaps
-            // retransmitted in the previous recovery, would look like an answer.
+            // The echoed timestamp belongs to the segment that filled the hole at SND.UNA, and to
+            // no other. Eifel detection therefore applies only to a retransmission of the oldest
+            // outstanding segment (RFC 3522 §3.2). Otherwise the acknowledgement of an older
+            // segment, perhaps retransmitted in the previous recovery, would look like an answer.
             self.retransmit_stamp = (range.left == una).then_some(stamp);
         }
         let Some(ranges) = &mut self.unexplained else { return };
-        // After two retransmissions of one range, a single duplicate does not tell whether the
-        // original arrived.
+        // If a range was retransmitted twice, a single duplicate does not show whether the original
+        // arrived.
         if ranges.len() == MOST_RANGES || ranges.iter().any(|&known| overlaps(known, range)) {
             self.unexplained = None;
         } else if let Some(last) = ranges.last_mut().filter(|last| last.right == range.left) {
@@ -62,14 +62,15 @@ impl Undo {
         }
     }
 
-    /// Takes RetransmitTS: the first acceptable acknowledgement since the retransmission is the
-    /// only one that is judged by it (RFC 3522 §3.2 step 3).
+    /// Removes and returns RetransmitTS: only the first acceptable acknowledgement after the
+    /// retransmission is compared with it (RFC 3522 §3.2 step 3).
     pub(crate) const fn take_stamp(&mut self) -> Option<u32> {
         self.retransmit_stamp.take()
     }
 
-    /// The peer has received `range` twice. Returns whether every retransmission has arrived as a
-    /// duplicate now (RFC 3708 §2). A duplicate of anything else was made by the network.
+    /// Handles a report that the peer has received `range` twice. Returns whether every
+    /// retransmission has arrived as a duplicate now (RFC 3708 §2). A duplicate of anything else
+    /// was made by the network.
     pub(crate) fn explain(&mut self, range: SackBlock) -> bool {
         let Some(ranges) = &mut self.unexplained else { return false };
         let mut explains = false;
@@ -96,7 +97,8 @@ impl Connection {
         self.sender.undo = Some(Box::new(Undo::new(self.sender.congestion.clone())));
     }
 
-    /// Records the retransmission of `range`. A tail loss probe belongs to no recovery.
+    /// Records the retransmission of `range`, unless it is a tail loss probe, which belongs to no
+    /// recovery.
     pub(super) fn note_retransmission(&mut self, now: Instant, range: SackBlock) {
         let recovers = self.sender.loss.phase != Phase::Open;
         if let Some(undo) = self.sender.undo.as_mut().filter(|_| recovers) {
@@ -104,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// Undoes the recovery under way, or the last one, if `news` proves that it was spurious.
+    /// Undoes the present or the last recovery, if `news` proves that it was spurious.
     pub(super) fn judge_recovery(
         &mut self,
         now: Instant,
@@ -128,8 +130,9 @@ impl Connection {
         if let Some(block) = duplicate {
             return undo.explain(block);
         }
-        // An acknowledgement of the whole flight also comes if all earlier ones were lost. A peer
-        // that reports duplicates would have reported the retransmission then.
+        // An acknowledgement of the whole flight proves nothing by its timestamp if all earlier
+        // acknowledgements were lost. A peer that sends D-SACKs would then have reported the
+        // retransmission as a duplicate.
         let is_whole_flight = self.snd.una == self.snd.max;
         if is_whole_flight && self.statistics.duplicates_reported == 0 {
             return false;
@@ -145,15 +148,15 @@ impl Connection {
     }
 
     /// Returns whether a segment that was never retransmitted has arrived after a timeout (RFC 5682
-    /// §3.1). Data that acknowledge nothing new are ignored.
+    /// §3.1). Segments that acknowledge nothing new are ignored.
     fn judge_timeout(&mut self, news: &News<'_>) -> bool {
         let frto = self.sender.loss.frto;
         let is_answer = news.advanced || news.delivery.bytes > 0 || news.segment.payload.is_empty();
         if !frto.is_on() || !is_answer {
             return false;
         }
-        // The window that comes with the acknowledgement: SND.WND still counts from what was
-        // acknowledged before.
+        // The window of this acknowledgement counts from its own number; SND.WND still counts from
+        // the previous one.
         let edge = news.segment.ack + self.scaled(news.segment.window);
         let has_new = self.sender.has_unsent(self.snd.nxt) && edge.after(self.snd.nxt);
         let verdict = frto.judge(news.advanced, &news.delivery, self.sender.loss.recover, has_new);
@@ -165,8 +168,8 @@ impl Connection {
         verdict == FrtoVerdict::Spurious
     }
 
-    /// Undoes a spurious timeout. Segments sent before it were late, and their round trips are
-    /// measured.
+    /// Undoes a spurious timeout. Segments sent before the timeout were only late, so their round
+    /// trips are valid samples.
     pub(super) fn undo_timeout(&mut self, now: Instant) {
         self.sender.rtt.accept_late_samples();
         self.undo(now);
@@ -177,7 +180,7 @@ impl Connection {
         self.statistics.spurious_recoveries += 1;
         if let Some(undo) = self.sender.undo.take() {
             self.sender.congestion.restore(undo.before);
-            // Segments may have become smaller since.
+            // The segment size may have been reduced since the recovery began.
             let full = self.full_segment();
             self.sender.congestion.controller().window_mut().set_mss(full);
         }

@@ -6,9 +6,10 @@ use linerate_wire::SeqNum;
 /// The recent maximum of the flight.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Usage {
-    /// FlightSize, in bytes.
+    /// The maximum of FlightSize, in bytes.
     largest: u32,
-    /// SND.NXT at that time: once it is acknowledged, the next flight counts, however small.
+    /// SND.NXT at the time of the maximum. Once this number is acknowledged, the next flight
+    /// replaces the maximum, even if it is smaller.
     until: SeqNum,
 }
 
@@ -26,13 +27,13 @@ impl Usage {
         }
     }
 
-    /// Whether the flight was empty and nothing beyond `nxt` was sent since.
+    /// Whether the recorded flight was empty, and no data beyond `nxt` was sent since.
     pub(crate) fn is_nothing_until(&self, nxt: SeqNum) -> bool {
         self.largest == 0 && self.until == nxt
     }
 
-    /// Whether the flight is more than half of `cwnd`. Slow start doubles the window while one
-    /// flight is acknowledged, so the flight then was the whole window.
+    /// Whether the recorded flight is more than half of `cwnd`. Slow start doubles the window while
+    /// one flight is acknowledged, so such a flight was the whole window when it was sent.
     pub(crate) const fn is_more_than_half_of(&self, cwnd: u32) -> bool {
         cwnd / 2 < self.largest
     }

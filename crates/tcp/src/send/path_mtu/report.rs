@@ -28,7 +28,7 @@ packed!(Held { quoted, size, order, end });
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AppliedReport {
     quoted: SeqNum,
-    /// Packet size before the report, and the end of the first full segment of that size.
+    /// Packet size before the report, and the end of the first full segment sent with that size.
     size: u32,
     first_full: Option<SeqNum>,
     /// TSval of segments sent after the report, and whether it is newer than that of the quoted
@@ -39,7 +39,7 @@ pub(super) struct AppliedReport {
 
 packed!(AppliedReport { quoted, size, first_full, stamp, is_stamp_newer });
 
-/// The decision about a report.
+/// The decision about a Packet Too Big report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReportVerdict {
     /// The report is ignored: the quoted packet would have fitted, or another report is held.
@@ -59,7 +59,7 @@ pub(crate) enum Finding {
     Confirmed,
     /// The original segment was acknowledged.
     Disproved,
-    /// The acknowledgement does not tell which of the two has arrived.
+    /// The acknowledgement may be for the original segment or for its retransmission.
     Open,
 }
 
@@ -101,7 +101,7 @@ impl PathMtu {
         self.held().map(|held| held.size)
     }
 
-    /// Returns the number that the held report quotes.
+    /// Returns the sequence number that the held report quotes.
     pub(crate) fn held_quote(&self) -> Option<SeqNum> {
         self.held().map(|held| held.quoted)
     }
@@ -119,9 +119,9 @@ impl PathMtu {
         }
     }
 
-    /// Discards the held report if the quoted segment has arrived, or larger ones sent after it:
-    /// `newest` was sent last of `bytes` that have arrived at once. Returns whether it was
-    /// discarded.
+    /// Discards the held report if the quoted segment has arrived, or a larger one sent after it.
+    /// `newest` is the segment that was sent last, of the `bytes` that an acknowledgement reports.
+    /// Returns whether it was discarded.
     pub(crate) fn disprove(&mut self, una: SeqNum, newest: Option<&Newest>, bytes: u32) -> bool {
         let Some(held) = self.held() else { return false };
         let left_later =
