@@ -1,5 +1,5 @@
-//! Fifth step: what the segment acknowledges, and the window it announces (RFC 9293 §3.10.7.4,
-//! RFC 5961 §5).
+//! The fifth step of segment processing: the acknowledgement and the window of a segment (RFC 9293
+//! §3.10.7.4, RFC 5961 §5).
 
 use super::validate::Valid;
 use super::validate::sequence::Text;
@@ -41,7 +41,8 @@ impl Connection {
         let duplicate = self.is_duplicate_ack(segment, text);
         self.statistics.duplicate_acks += u64::from(duplicate);
         let advanced = ack.after(self.snd.una);
-        // A window that a mark has reduced must not grow (RFC 3168 §6.1.2).
+        // A congestion mark has reduced the window, so this acknowledgement must not let it grow
+        // (RFC 3168 §6.1.2).
         if self.agreement.selective_acks || advanced {
             self.process_ack(now, segment, 1, Some(&segment.sack_blocks()), marks == 0);
         } else if duplicate {
@@ -60,9 +61,10 @@ impl Connection {
         }
     }
 
-    /// Processes the new acknowledgement of an old segment. The peer has probed our closed window
-    /// with a byte that we accepted, and sends from its earlier number. Without this we would
-    /// retransmit data that it has. The window of such a segment is outdated and ignored.
+    /// Processes the new acknowledgement of a segment that lies before the receive window. A peer
+    /// that probes our closed window with a byte, which we accepted, sends from its earlier number.
+    /// Without this rule we would retransmit data that the peer has. The window of such a segment
+    /// is outdated and ignored.
     pub(super) fn process_late_ack(&mut self, now: Instant, segment: Valid<'_>) {
         let ack = segment.ack;
         if ack.after(self.snd.una) {
@@ -77,7 +79,7 @@ impl Connection {
 
     /// Completes the handshake by the acknowledgement of our SYN.
     pub(super) fn process_ack_of_syn(&mut self, now: Instant, segment: Valid<'_>) {
-        // This includes a simultaneous open.
+        // Also the handshake of a simultaneous open ends here.
         if self.fast_open.is_some() {
             self.acknowledge_data_of_syn(segment.ack);
         }
@@ -88,15 +90,15 @@ impl Connection {
     /// unchanged window, and data in flight.
     ///
     /// If a SACK block reports a hole, the window may change (RFC 6675 §2). A peer that tunes its
-    /// buffer, as Linux does, enlarges it with every segment, and would never send a duplicate
-    /// otherwise.
+    /// buffer, as Linux does, enlarges the window with every segment. With the stricter rule it
+    /// would never send a duplicate ACK.
     fn is_duplicate_ack(&self, segment: Valid<'_>, text: &Text<'_>) -> bool {
         segment.ack == self.snd.una
             && segment.payload.is_empty()
             && !text.fin
             && (self.scaled(segment.window) == self.snd.wnd || self.reports_a_hole(segment))
             && self.snd.flight() > 0
-            // Answers to window probes repeat the same acknowledgement.
+            // Answers to window probes repeat an acknowledgement without reporting a loss.
             && self.snd.wnd > 0
     }
 
@@ -109,8 +111,9 @@ impl Connection {
     }
 
     /// Processes the acknowledgement of a valid segment, and its SACK `blocks` if they are to be
-    /// read. It stands for `count` acknowledgements. The congestion window grows if it `may_grow`
-    /// and was used. Both the fast and the slow path process every acknowledgement here.
+    /// read. The segment represents `count` coalesced acknowledgements. The congestion window grows
+    /// if `may_grow` is set and the window was used. The fast and the slow path both call this
+    /// function for every acknowledgement.
     pub(crate) fn process_ack(
         &mut self,
         now: Instant,
@@ -145,8 +148,8 @@ impl Connection {
         }
     }
 
-    /// Processes a predicted new acknowledgement, which stands for `count`. Nothing is missing
-    /// while a connection predicts its next header.
+    /// Processes a predicted new acknowledgement, which represents `count` coalesced ones. No data
+    /// is missing while a connection predicts its next header, so loss recovery is skipped.
     #[inline(always)]
     pub(super) fn process_predicted_ack(&mut self, now: Instant, segment: Valid<'_>, count: u32) {
         if !self.agreement.selective_acks
@@ -156,8 +159,8 @@ impl Connection {
         }
     }
 
-    /// Processes a new acknowledgement while not in recovery, if there is a short way: for our SYN
-    /// or FIN alone, or for data in order. Returns false, and changes nothing, otherwise.
+    /// Processes a new acknowledgement outside recovery, if a short way exists: for our SYN or FIN
+    /// alone, or for data in order. Otherwise returns false, without any effect.
     #[inline]
     fn process_ack_outside_recovery(
         &mut self,
@@ -225,7 +228,8 @@ impl Connection {
         if self.sender.urgent.is_some_and(|mark| !mark.after(ack)) {
             self.sender.urgent = None;
         }
-        // Advanced with `una`, or it would seem to lie ahead after half the sequence space.
+        // `small_end` moves with `una`. Left behind by half the sequence space, it would seem to
+        // lie ahead.
         self.sender.small_end = self.sender.small_end.later(ack);
         self.sender.silent_since = Instant::NEVER;
         self.sender.unreachable = false;
@@ -235,9 +239,10 @@ impl Connection {
 
     /// Whether the sender was cwnd-limited; an unused window must not grow (RFC 7661 §4.1).
     ///
-    /// Of acknowledgements that arrive together, the first opens the window before the others are
-    /// judged: they count if data was held back when we could last send. In slow start, all
-    /// acknowledgements of a flight that filled the window count, even if nothing followed it.
+    /// The first of several acknowledgements that arrive together opens the window before the
+    /// others are judged. The others count if the window held data back when we could last send. In
+    /// slow start, all acknowledgements of a flight that filled the window count, even if no data
+    /// followed the flight.
     pub(crate) fn is_window_used(&self) -> bool {
         self.sender.is_window_used(self.in_flight(), self.full_segment(), self.snd.nxt)
     }
@@ -258,8 +263,8 @@ impl Connection {
         }
     }
 
-    /// Returns the retransmitted bytes in flight. Without SACK, everything up to the last
-    /// retransmission.
+    /// Returns the retransmitted bytes in flight. Without SACK these are all bytes up to the end of
+    /// the last retransmission.
     pub(crate) fn repeated_in_flight(&self) -> u32 {
         if self.agreement.selective_acks {
             return self.sender.scoreboard.repeated_in_flight();
@@ -268,7 +273,8 @@ impl Connection {
             - self.snd.una
     }
 
-    /// Takes a round-trip sample, and returns that of the timestamps.
+    /// Takes a round-trip sample, and returns the round trip by the timestamps, if the segment has
+    /// any.
     fn measure_round_trip(&mut self, now: Instant, segment: Valid<'_>) -> Option<Duration> {
         let round_trip = self.timestamps.echoed_round_trip(&segment, now);
         self.sender.rtt.on_acknowledged(&self.config.rto, segment.ack, || round_trip, now);
@@ -285,12 +291,14 @@ impl Connection {
         }
     }
 
-    /// Updates the peer's window, unless by an older segment (SND.WL1, SND.WL2).
+    /// Updates the peer's window, unless the segment is older than the one that last updated it
+    /// (SND.WL1, SND.WL2).
     #[inline(always)]
     pub(super) fn update_window(&mut self, segment: Valid<'_>) {
         if self.snd.wnd == 0 {
             cold_path();
-            // A peer that keeps its window closed is alive, however long that lasts.
+            // A peer that keeps its window closed but answers probes is alive, so it is not given
+            // up.
             self.sender.silent_since = Instant::NEVER;
         }
         let (seq, ack) = (segment.seq, segment.ack);

@@ -1,4 +1,4 @@
-//! Application of segments: the effects of a valid one (RFC 9293 §3.10.7), and the answer to a
+//! Application of segments: the effects of a valid segment (RFC 9293 §3.10.7), and the answer to a
 //! refused one.
 
 use super::validate::{Answer, InWindow, Refused, Valid, Verdict};
@@ -21,7 +21,8 @@ impl Connection {
             Verdict::Resets(segment) => self.apply_reset(segment),
             Verdict::RepeatsSyn(segment) => self.apply_repeated_syn(segment),
             Verdict::Contradicts(segment) => {
-                // The ends could not know each other's mode (RFC 9768 §3.1.5).
+                // After contradictory requests neither end could know the other's ECN mode (RFC
+                // 9768 §3.1.5).
                 self.abort_with(Error::Contradiction, Reset::echo(&segment));
                 Disposition::Accepted
             }
@@ -33,7 +34,7 @@ impl Connection {
         }
     }
 
-    /// The steps of §3.10.7.4, "otherwise", from the acknowledgement on.
+    /// Performs the steps of RFC 9293 §3.10.7.4, "otherwise", from the acknowledgement on.
     #[inline(always)]
     fn apply_in_window(&mut self, now: Instant, arrived: &InWindow<'_>) -> Disposition {
         let (segment, text) = (arrived.segment, &arrived.text);
@@ -62,7 +63,8 @@ impl Connection {
         taken
     }
 
-    /// Handles a duplicate segment. It is answered, and its acknowledgement counts.
+    /// Handles a segment whose data had all arrived before: answers it, and processes its
+    /// acknowledgement.
     #[cold]
     fn apply_duplicate(
         &mut self,
@@ -76,14 +78,14 @@ impl Connection {
         }
         let end = segment.seq + segment.sequence_length();
         // The segment that we acknowledged last has arrived again: the acknowledgement was lost.
-        // The answer echoes this copy, or the sender would take its own timeout for a round trip
-        // (RFC 7323 §4.3 (2); as in Linux).
+        // The answer echoes the timestamp of this copy. An echo of the original's would add the
+        // sender's timeout to its round-trip sample (RFC 7323 §4.3 (2); Linux does so, too).
         if !end.before(self.rcv.acked) {
             self.note_timestamps(now, segment, timestamps);
         }
         self.answer(now, &segment, Answer::to_unacceptable(&segment));
         self.process_late_ack(now, segment);
-        // A repeated FIN restarts TIME-WAIT (§3.10.7.4 eighth).
+        // A retransmitted FIN restarts TIME-WAIT (RFC 9293 §3.10.7.4, eighth step).
         let repeats_fin = segment.flags().contains(TcpFlags::FIN) && end == self.rcv.nxt;
         if self.state == State::TimeWait && repeats_fin {
             self.enter_time_wait(now);
@@ -91,13 +93,13 @@ impl Connection {
         Disposition::Duplicate
     }
 
-    /// Notes the duplicate for the next acknowledgement (RFC 2883).
+    /// Stores the duplicate range, which the next acknowledgement reports (RFC 2883).
     fn note_duplicate_data(&mut self, segment: Valid<'_>) {
         let end = segment.seq + crate::receive::saturated(segment.payload.len());
         self.receiver.note_duplicate(&self.rcv, segment.seq, end);
     }
 
-    /// Notes the timestamp of the segment, if it has one, for the next echo.
+    /// Stores the timestamp of the segment, if it has one, for the next echo.
     #[inline(always)]
     fn note_timestamps(
         &mut self,

@@ -1,4 +1,4 @@
-//! Seventh step: the segment's text (RFC 9293 §3.10.7.4).
+//! The seventh step of segment processing: the data of a segment (RFC 9293 §3.10.7.4).
 
 use super::Disposition;
 use super::validate::Valid;
@@ -53,7 +53,8 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Refuses data for lack of memory: the peer learns what was kept and retransmits the rest.
+    /// Refuses data for lack of memory. The acknowledgement tells the peer what was kept, and the
+    /// peer retransmits the rest.
     #[cold]
     pub(super) fn refuse_for_memory(&mut self) -> Disposition {
         self.statistics.memory_refusals += 1;
@@ -61,7 +62,8 @@ impl Connection {
         Disposition::NoMemory
     }
 
-    /// Returns the text without data beyond the peer's own FIN; `None` if there is none.
+    /// Returns the data of the segment without any part beyond the peer's FIN; `None` if nothing is
+    /// left.
     fn before_fin<'a>(&self, text: &Text<'a>) -> Option<Text<'a>> {
         if text.payload.is_empty() || !self.state.takes_data() {
             return None;
@@ -72,8 +74,8 @@ impl Connection {
         }
     }
 
-    /// Delivers `length` bytes at `rcv.nxt` that are in place, and the data that they join. They
-    /// arrived in segments of at most `piece` bytes.
+    /// Delivers `length` bytes at `rcv.nxt` that are in place, together with stored data that now
+    /// follows without a hole. The bytes arrived in segments of at most `piece` bytes.
     fn deliver_past_holes(&mut self, now: Instant, segment: Valid<'_>, length: u32, piece: u32) {
         let had_holes = !self.receiver.assembler.is_empty();
         let arrived = self.rcv.nxt + length;
@@ -81,15 +83,17 @@ impl Connection {
         if self.deliver(now, segment, (1, piece), next, had_holes) {
             self.delay_ack(now);
         }
-        // The application has stopped reading, but the peer's window must stay open.
+        // The application has stopped reading, so data is discarded; the window must stay open for
+        // the peer to finish.
         if self.receiver.shut {
             self.owe_ack_if_window_grew();
         }
     }
 
-    /// Makes data before `next` readable, after `count` in-order segments of at most `piece` bytes,
-    /// or of exactly that if several. Returns whether an unacknowledged one must
-    /// [wait](Self::delay_ack). Both paths end here.
+    /// Makes data before `next` readable, which arrived in `count` in-order segments of `piece`
+    /// bytes each; a single one may be shorter. Returns whether an unacknowledged segment must
+    /// [wait](Self::delay_ack) for the delayed-ACK timer. The fast and the slow path both call this
+    /// function.
     #[inline(always)]
     #[must_use]
     pub(super) fn deliver(
@@ -105,7 +109,8 @@ impl Connection {
         self.judge_delivery((count, piece), had_holes)
     }
 
-    /// Records the delivery.
+    /// Advances RCV.NXT to `next`, and records the delivery for counters, events and the
+    /// acknowledgement policy.
     #[inline(always)]
     pub(super) fn note_delivery(
         &mut self,
@@ -125,7 +130,8 @@ impl Connection {
         self.acks.note_push(segment.flags().contains(TcpFlags::PSH));
     }
 
-    /// Measures the round trip by an echoed timestamp, if one is awaited.
+    /// Takes a receiver-side round-trip sample from an echoed timestamp, if the autotuning awaits
+    /// one.
     #[inline(always)]
     pub(super) fn measure_if_awaited(&mut self, now: Instant, segment: Valid<'_>) {
         if self.receiver.autotune.wants_echo() {
@@ -133,27 +139,27 @@ impl Connection {
         }
     }
 
-    /// Whether a bulk transfer already owes an acknowledgement for earlier data, which will cover
-    /// this data, too.
+    /// Whether a bulk transfer already owes an acknowledgement for earlier data, so that this data
+    /// is covered by it.
     #[inline(always)]
     pub(super) fn owes_in_full_flow(&self) -> bool {
         self.acks.is_in_full_flow() && self.owes_for_data()
     }
 
-    /// Whether an acknowledgement is owed, and not only for a challenge; one comparison checks
-    /// both.
+    /// Whether an acknowledgement is due for data, and not only as a challenge ACK; one comparison
+    /// checks both.
     #[inline(always)]
     fn owes_for_data(&self) -> bool {
         [self.ack_due, self.challenge_due] == [true, false]
     }
 
-    /// Decides whether the data is acknowledged at once, and returns whether the acknowledgement
-    /// must wait.
+    /// Decides whether the data is acknowledged at once. Returns whether the acknowledgement must
+    /// instead wait for the delayed-ACK timer.
     #[inline(always)]
     #[must_use]
     pub(super) fn judge_delivery(&mut self, (count, piece): (u32, u32), had_holes: bool) -> bool {
         let is_quick = self.acks.on_data(count);
-        // An acknowledgement already owed for data covers these segments, too.
+        // An acknowledgement that is already due covers these segments, too.
         if self.owes_for_data() {
             return false;
         }

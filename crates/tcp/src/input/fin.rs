@@ -1,5 +1,5 @@
-//! Eighth step: the peer's FIN, and what follows when it has acknowledged ours (RFC 9293
-//! §3.10.7.4).
+//! The eighth step of segment processing: the peer's FIN, and the state after the peer has
+//! acknowledged ours (RFC 9293 §3.10.7.4).
 
 use super::validate::sequence::Text;
 use crate::event::Events;
@@ -18,8 +18,8 @@ impl Connection {
         }
     }
 
-    /// Notes a FIN. If data beyond it has arrived before, the peer contradicts itself and the data
-    /// counts.
+    /// Stores the position of the FIN. If data beyond that position has already arrived, the peer
+    /// contradicts itself: the FIN is ignored and the data is kept.
     fn note_fin(&mut self, text: &Text<'_>) {
         let end = text.end();
         if self.receiver.assembler.reaches_beyond(end) {
@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// Handles the acknowledgement of our FIN.
+    /// Handles the peer's acknowledgement of our FIN.
     pub(super) fn on_fin_acknowledged(&mut self, now: Instant) {
         let after = self.state.after_fin_acknowledged();
         if after == self.state {

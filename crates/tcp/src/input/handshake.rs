@@ -1,4 +1,4 @@
-//! Processing of expected SYNs (RFC 9293 §3.10.7.3).
+//! Processing of SYNs that belong to the handshake (RFC 9293 §3.10.7.3).
 
 use super::Disposition;
 use super::validate::Valid;
@@ -25,7 +25,7 @@ impl Connection {
                 self.process_ack(now, segment, 1, None, true);
             }
         } else {
-            // Simultaneous open (§3.5, figure 7).
+            // Simultaneous open (RFC 9293 §3.5, figure 7).
             self.state = State::SynReceived;
             self.first_due = true;
             self.output_due = true;
@@ -33,7 +33,7 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Handles a repeated SYN in SYN-RECEIVED: the SYN-ACK is sent again.
+    /// Handles a repeated SYN in SYN-RECEIVED: schedules the SYN-ACK again.
     #[cold]
     pub(super) fn apply_repeated_syn(&mut self, segment: Valid<'_>) -> Disposition {
         self.ecn.on_syn_received(segment.flags());

@@ -8,21 +8,21 @@ use linerate_wire::SeqNum;
 /// An ICMP error as a connection sees it. `quoted` is the sequence number of the quoted segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcmpReport {
-    /// The peer's host refuses: protocol or port unreachable.
+    /// The peer's host refuses the segment: protocol or port unreachable.
     HardError {
         /// Sequence number of the quoted segment.
         quoted: SeqNum,
     },
-    /// The path is broken, perhaps temporarily.
+    /// The network cannot deliver the segment, perhaps temporarily.
     SoftError {
         /// Sequence number of the quoted segment.
         quoted: SeqNum,
     },
-    /// The segment was too large for a link of the path.
+    /// The segment was larger than the MTU of a link on the path.
     PacketTooBig {
         /// Sequence number of the quoted segment.
         quoted: SeqNum,
-        /// Bytes of TCP header and data that fit.
+        /// Bytes of TCP header and data that fit a packet on that link.
         mtu_payload: usize,
     },
 }
@@ -44,7 +44,8 @@ impl Connection {
             IcmpReport::HardError { .. } if !self.state.is_synchronized() => {
                 self.give_up_handshake();
             }
-            // It may pass. If it does not, it is reported as the reason of the timeout.
+            // The condition may pass. If it does not, the connection times out, and the ICMP error
+            // is reported as the reason.
             IcmpReport::HardError { .. } | IcmpReport::SoftError { .. } => {
                 self.sender.unreachable = true;
                 self.events |= Events::SOFT_ERROR;

@@ -1,5 +1,5 @@
-//! Segments without a connection: the decisions of a listener (RFC 9293 §3.10.7.2), and without one
-//! (§3.10.7.1).
+//! Segments that belong to no connection: the decision of a listener (RFC 9293 §3.10.7.2), and the
+//! answer if there is no listener (§3.10.7.1).
 
 use crate::output::reset::Reset;
 use linerate_wire::{Segment, TcpFlags};
@@ -7,11 +7,11 @@ use linerate_wire::{Segment, TcpFlags};
 /// The decision of a listener about a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenVerdict {
-    /// Ignore it.
+    /// The segment is ignored.
     Ignore,
-    /// The segment belongs to no connection: send this reset.
+    /// The segment belongs to no connection, and must be answered by this reset.
     Reset(Reset),
-    /// The segment requests a connection: see [`crate::Connection::accept`].
+    /// The segment requests a connection, which [`crate::Connection::accept`] opens.
     Open,
 }
 

@@ -28,8 +28,8 @@ use validate::predict::{MissReason, Prediction, predict, why_it_missed};
 pub enum Disposition {
     /// The segment was valid and has taken effect.
     Accepted,
-    /// The segment was valid, but all of it had arrived before. It is answered, and its
-    /// acknowledgement counts.
+    /// The segment was valid, but all of its data had arrived before. The connection answers the
+    /// segment and processes its acknowledgement.
     Duplicate,
     /// The segment was valid and has taken effect, but there is no memory for its data, which the
     /// peer must retransmit: see [`crate::Driver::grant_memory`].
@@ -37,34 +37,35 @@ pub enum Disposition {
     /// The segment was valid and has taken effect, but its data arrived after the application's
     /// close, or had no room beyond the holes.
     DataRefused,
-    /// The segment was not valid, for this reason. `poll_transmit` returns an answer if one is due.
-    /// Nothing else has changed except counters and the budget of challenge ACKs.
+    /// The segment was not valid, for this reason. `poll_transmit` returns the answer, if one is
+    /// due. Only counters and the budget of challenge ACKs have changed.
     Refused(Refusal),
-    /// A SYN that may open the next incarnation of this connection in TIME-WAIT: drop the
-    /// connection and pass the segment to the listener.
+    /// A SYN that may open the next incarnation of this connection in TIME-WAIT. The caller must
+    /// drop the connection and pass the segment to the listener.
     OpenAgain,
 }
 
-/// The reason why a segment was not valid. At fault is the peer, an attacker that spoofs it, or the
-/// network, which delays and duplicates.
+/// The reason why a segment was not valid. The cause is the peer, an attacker that spoofs the peer,
+/// or a network that delays or duplicates segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// There is no connection any more.
+    /// The connection is closed.
     Closed,
     /// The segment lies outside the receive window, or beyond the peer's FIN in TIME-WAIT.
     OutsideWindow,
-    /// The timestamp is from the past (PAWS), or missing.
+    /// The timestamp is older than an earlier one (PAWS), or missing.
     OldTimestamp,
     /// The segment acknowledges data that was never sent, or that was acknowledged long ago.
     BadAck,
     /// The segment has no ACK, in a state in which every segment must have one.
     NoAck,
-    /// The segment has no SYN, but the peer's SYN must come first.
+    /// The segment has no SYN, but the peer's SYN must arrive first.
     NoSyn,
-    /// A reset or SYN that could be forged; a challenge ACK was the answer (RFC 5961).
+    /// A reset or SYN that an attacker could have forged, which was answered by a challenge ACK
+    /// (RFC 5961).
     Challenged,
-    /// A reset of a connection in TIME-WAIT (RFC 1337).
+    /// A reset of a connection in TIME-WAIT, which is ignored (RFC 1337).
     ResetInTimeWait,
 }
 
@@ -109,7 +110,7 @@ impl Connection {
         disposition
     }
 
-    /// Handles a segment that a link has coalesced from several.
+    /// Handles a segment that a link has coalesced from several received ones.
     #[inline(never)]
     fn handle_joined_segment(&mut self, now: Instant, segment: &Segment<'_>) -> Disposition {
         self.count_joined(segment);
@@ -122,7 +123,8 @@ impl Connection {
         self.statistics.segments_joined += count - 1;
     }
 
-    /// Handles a segment; `piece` is the payload of the largest of the segments coalesced into it.
+    /// Handles a segment that may be coalesced; `piece` is the payload of the largest of its
+    /// original segments, in bytes.
     #[inline(always)]
     fn take_segment(&mut self, now: Instant, segment: &Segment<'_>, piece: u32) -> Disposition {
         match predict(self, segment) {
@@ -137,7 +139,7 @@ impl Connection {
         }
     }
 
-    /// Handles a segment that was not predicted, for this reason if it is known.
+    /// Handles a segment that was not predicted, for the given reason if it is known.
     #[inline(never)]
     fn take_unpredicted(
         &mut self,

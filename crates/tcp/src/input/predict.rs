@@ -1,6 +1,7 @@
-//! The fast path for predicted segments.
+//! The fast path for segments that header prediction has recognized.
 //!
-//! The slow path has the same effects, and both end in the same functions.
+//! Every predicted segment has the effects that it would have on the slow path, and both paths end
+//! in the same functions.
 
 use super::Disposition;
 use super::validate::Valid;
@@ -10,7 +11,7 @@ use linerate_units::Instant;
 use linerate_wire::{SeqNum, Timestamps};
 
 impl Connection {
-    /// Handles a predicted acknowledgement, which stands for `count`.
+    /// Handles a predicted acknowledgement, which represents `count` coalesced ones.
     pub(super) fn take_predicted_ack(
         &mut self,
         now: Instant,
@@ -29,8 +30,8 @@ impl Connection {
     }
 
     /// Handles predicted data of `length` bytes, in segments of at most `piece` bytes. Only the
-    /// receiver's state changes. The copy is last, so that nothing is kept across it: the bytes are
-    /// not read before.
+    /// receiver's state changes. The copy comes last, so that the compiler need not keep registers
+    /// across it. No earlier step reads the bytes.
     #[inline(always)]
     pub(super) fn take_predicted_data(
         &mut self,
@@ -55,7 +56,7 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// Handles predicted data, not inlined.
+    /// Handles predicted data like [`Self::take_predicted_data`], but is never inlined.
     #[inline(never)]
     pub(super) fn take_predicted_data_apart(
         &mut self,
@@ -68,7 +69,8 @@ impl Connection {
         self.take_predicted_data(now, segment, stamp, length, piece)
     }
 
-    /// Completes predicted data if an acknowledgement may be due, or a round trip is measured.
+    /// Copies predicted data and completes its processing, if an acknowledgement may be due or a
+    /// round trip is measured.
     #[inline(never)]
     fn place_and_judge(&mut self, now: Instant, segment: Valid<'_>, piece: u32) -> Disposition {
         self.receiver.buffer.write_last(segment.payload);
@@ -80,7 +82,8 @@ impl Connection {
     }
 
     /// Handles `count` predicted segments of `length` bytes, which are already in place. `last` is
-    /// the header of the last one; only the first can cover the last acknowledgement sent.
+    /// the header of the last one; only the first segment can cover the last acknowledgement sent,
+    /// so only its timestamp can be echoed.
     #[inline(always)]
     pub(super) fn take_predicted_data_in_place(
         &mut self,
@@ -127,7 +130,7 @@ impl Connection {
         Disposition::Accepted
     }
 
-    /// The control arm. It does what the steps of the slow path would, in the same order.
+    /// Handles a predicted control segment by the steps of the slow path, in the same order.
     #[inline(always)]
     pub(crate) fn take_predicted_control(
         &mut self,
@@ -156,11 +159,11 @@ impl Connection {
     }
 
     /// Records the arrival time of a predicted segment, and its timestamp. TSval is not older than
-    /// TS.Recent. It becomes TS.Recent if the segment covers Last.ACK.sent (RFC 7323 §4.3). No data
-    /// beyond Last.ACK.sent was acknowledged, so the segment must begin there.
+    /// TS.Recent. It becomes TS.Recent if the segment covers Last.ACK.sent (RFC 7323 §4.3). A
+    /// predicted segment covers it only if it begins there.
     #[inline(always)]
     fn take_stamp(&mut self, now: Instant, seq: SeqNum, stamp: u32) {
-        // A further segment of a burst would carry another echo.
+        // The echoed timestamp changes, so the headers of a burst change, too: end the burst.
         self.limit_burst(0);
         if seq == self.rcv.acked && self.timestamps.on {
             self.timestamps.take(stamp, now);
@@ -168,7 +171,7 @@ impl Connection {
         self.last_received = now;
     }
 
-    /// Handles predicted data that cannot be copied to a single prepared place.
+    /// Handles predicted data for which there is no single contiguous place in the receive buffer.
     #[inline(never)]
     fn take_predicted_text(
         &mut self,

@@ -41,8 +41,9 @@ impl Connection {
         }
     }
 
-    /// Takes one challenge ACK from the budget, which limits their rate. An attacker must not learn
-    /// from their timing, nor use us as an amplifier (RFC 5961 §7).
+    /// Takes one challenge ACK from the budget, and returns whether the budget allowed it. The rate
+    /// is limited so that an attacker can neither infer state from challenge ACKs nor use them for
+    /// amplification (RFC 5961 §7).
     pub(crate) fn may_challenge(&mut self, now: Instant) -> bool {
         let may = now >= self.next_challenge;
         if may {

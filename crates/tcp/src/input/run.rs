@@ -1,7 +1,7 @@
 //! Runs: consecutive segments with equal predictions, which a connection handles as one.
 //!
-//! A host recognizes them by their headers. It asks its connection once whether such segments are
-//! expected, and calls [`crate::Driver::handle_run`] once at their end. The connection must not
+//! A host recognizes them by their headers. The host asks the connection once whether such segments
+//! are expected, and calls [`crate::Driver::handle_run`] once at their end. The connection must not
 //! change in between.
 
 use super::Disposition;
@@ -19,7 +19,7 @@ use linerate_wire::{Segment, SeqNum};
 /// has been handled.
 #[derive(Clone, Copy, Debug)]
 pub struct DataRun {
-    /// The place of the data of further segments.
+    /// The room in the receive buffer for the data of further segments.
     following: Following,
     /// Bytes of data in each segment.
     length: u32,
@@ -38,8 +38,8 @@ pub struct AckRun {
     count: u32,
 }
 
-/// A run of one segment whose data is still in its frame, because it is too short for a checksum
-/// while copying to pay.
+/// A run of one segment whose data is still in its frame: it is too short for a combined copy and
+/// checksum to pay off.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortRun {
     /// TSval; unused on connections without timestamps.
@@ -61,7 +61,7 @@ pub trait Run {
 
 impl DataRun {
     /// Returns the place for the data of `segment`, if it is predicted to be a pure data segment.
-    /// The checksum need not be verified before the data is written there.
+    /// The caller may write the data there before the checksum is verified.
     #[inline(always)]
     pub fn place_of_first<'a>(
         connection: &'a mut Connection,
@@ -103,7 +103,7 @@ impl DataRun {
         true
     }
 
-    /// Returns the place for the data of all segments that may follow.
+    /// Returns the place for the data of all segments that may still join the run.
     #[inline(always)]
     pub fn place_of_next<'a>(&self, connection: &'a mut Connection) -> &'a mut [u8] {
         connection.receiver.buffer.room_for_following(self.following)
@@ -112,7 +112,7 @@ impl DataRun {
     /// Counts `count` further segments, whose data are in their [place](Self::place_of_next).
     ///
     /// # Panics
-    /// If there was no place for so many.
+    /// If the place has no room for the data.
     #[inline(always)]
     pub const fn extend(&mut self, count: u32) {
         self.following.pass(self.length as usize * count as usize);
@@ -126,8 +126,8 @@ impl DataRun {
         self.count
     }
 
-    /// Returns the run without its segments, which were handled: it may be
-    /// [resumed](Self::resume).
+    /// Returns the run without segments, after all of them were handled; [`resume`](Self::resume)
+    /// can continue it.
     #[inline(always)]
     #[must_use]
     pub const fn handled(self) -> Self {
@@ -145,8 +145,7 @@ impl AckRun {
     }
 
     /// Adds an acknowledgement of `ack`, whose header must be predicted like that of the first.
-    /// Returns false if it acknowledges nothing beyond the last, so that it does not belong to the
-    /// batch.
+    /// Returns false, without any effect, if `ack` is not beyond the last one of the batch.
     #[inline(always)]
     #[must_use]
     pub fn extend(&mut self, ack: SeqNum) -> bool {
@@ -195,8 +194,8 @@ impl Run for DataRun {
 }
 
 impl Run for AckRun {
-    /// Handles the last acknowledgement, as if the path had lost the others. All count for the
-    /// growth of the congestion window.
+    /// Handles the last acknowledgement of the batch, as if the path had lost the others. The
+    /// growth of the congestion window counts all of them.
     #[inline]
     fn give(self, connection: &mut Connection, now: Instant, last: &Segment<'_>) -> Disposition {
         let Prediction::Ack { segment, acked } = predict(connection, last) else {
@@ -236,8 +235,8 @@ impl Run for ControlRun {
     }
 }
 
-/// Copies the fields of a predicted segment that are read. The compiler can then keep the original
-/// out of memory until the prediction has succeeded.
+/// Copies those fields of a predicted segment that are read later. The compiler can then keep the
+/// original in registers until the prediction has succeeded.
 #[inline(always)]
 const fn own<'a>(segment: &Segment<'a>) -> Segment<'a> {
     Segment { source_port: 0, destination_port: 0, urgent: 0, ..*segment }

@@ -1,4 +1,5 @@
-//! Sixth step: urgent data, announced and read in line (RFC 9293 §3.10.7.4 sixth, RFC 6093).
+//! The sixth step of segment processing: urgent data, which is announced and read in line (RFC 9293
+//! §3.10.7.4, RFC 6093).
 
 use super::validate::Valid;
 use crate::Connection;
@@ -6,7 +7,8 @@ use crate::event::Events;
 use linerate_wire::TcpFlags;
 
 impl Connection {
-    /// The pointer names the number after the urgent data (RFC 9293 §3.1).
+    /// Processes the urgent pointer, which names the sequence number after the urgent data (RFC
+    /// 9293 §3.1).
     pub(super) fn check_urgent(&mut self, segment: Valid<'_>) {
         if !segment.flags().contains(TcpFlags::URG)
             || !self.state.takes_data()

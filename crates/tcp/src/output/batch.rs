@@ -1,13 +1,14 @@
-//! Batches of segments that differ only in numbers, chosen once: bursts of full segments of new
-//! data, and pure acknowledgements. A link with GSO gets a whole burst behind one header; for other
-//! links the first header is copied with new numbers.
+//! Batches of segments that differ only in their numbers, so that the choice is made once for all
+//! of them: bursts of full segments with new data, and pure acknowledgements. A link with GSO gets
+//! a whole burst as one frame. For other links the first header is copied and its numbers are
+//! replaced.
 //!
 //! With [`stretch_acks`](crate::Config::stretch_acks) one acknowledgement covers everything
-//! received. A connection without them sends one for each two full segments, even of data that
-//! arrived together, and so has batches of acknowledgements.
+//! received. Without stretch ACKs a connection sends one acknowledgement for each two full
+//! segments, even of data that arrived together, so several acknowledgements can be due at once.
 //!
-//! Sequence numbers, scoreboard and pacing advance with each segment, so that a batch may end
-//! behind any of them, and does when anything else happens to the connection.
+//! Sequence numbers, scoreboard and pacing advance with each segment, so that a batch may end after
+//! any of them. It must end before any other method of the connection is called.
 
 use super::choose::{Choice, Piece};
 use super::commit::Origin;
@@ -22,17 +23,16 @@ use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::{SeqNum, Sum, TcpHeader};
 
-/// Maximum bytes of a burst: an IP packet with headers.
+/// Maximum bytes of data in a burst: those of the largest IP packet with headers.
 const MOST: u32 = 65_535 - 120;
 
 /// Segments that may follow the last one with a copy of its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// The number of the first segment that differs from the header: SEG.SEQ of data, SEG.ACK of
-    /// acknowledgements.
+    /// The number of the first segment of the batch: SEG.SEQ of data, SEG.ACK of acknowledgements.
     pub first: SeqNum,
-    /// Difference of this number from one segment to the next. It is the number of bytes in each
-    /// segment of data.
+    /// Difference of that number from one segment to the next. For data it is the number of bytes
+    /// in each segment.
     pub step: u32,
     /// Number of segments.
     pub count: u32,
@@ -45,16 +45,16 @@ pub struct Batch {
 pub enum BatchContent {
     /// New data, which [`Connection::copy_of_batch`] writes.
     Data,
-    /// Pure acknowledgements, with the window to the same edge.
+    /// Pure acknowledgements, which all offer a window with the same right edge.
     Acks(AckWindow),
 }
 
 /// The offered window of an ACK batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckWindow {
-    /// Right edge of the window, for all acknowledgements.
+    /// Right edge of the window in all acknowledgements.
     edge: SeqNum,
-    /// Shift of SEG.WND.
+    /// Window scale shift of SEG.WND.
     shift: u8,
 }
 
@@ -117,9 +117,9 @@ impl Connection {
         }
     }
 
-    /// Whether the whole burst was sent, and the windows have room for less than a segment. A burst
-    /// may also end before the last written data, by pacing, or because something else is due: then
-    /// the next segment is chosen.
+    /// Whether the burst has ended because the windows have room for less than a segment. A burst
+    /// may also end before the last written data, by pacing, or because other output is due: then
+    /// the next segment must be chosen.
     fn has_used_the_windows(&self) -> bool {
         let usable = self.usable_window();
         self.expectation.burst() == 0
@@ -131,7 +131,7 @@ impl Connection {
             && !self.is_worth_sending(self.piece(self.snd.nxt, usable))
     }
 
-    /// Whether a burst can be continued at the time when its last segment was sent.
+    /// Whether segments may continue the burst, at the time when its last segment was sent.
     const fn is_in_burst(&self) -> bool {
         let is_all_told = self.rcv.nxt.number() == self.rcv.acked.number() && !self.ack_due;
         self.expectation.burst() > 0 && is_all_told
@@ -155,7 +155,7 @@ impl Connection {
         self.receiver.largest_segment * 2
     }
 
-    /// Extends the chosen `piece` by a burst if the link cuts it. Otherwise returns how many
+    /// Extends the chosen `piece` by a burst if the link performs GSO. Otherwise returns how many
     /// segments may follow.
     pub(super) fn begin_burst(&self, piece: &mut Piece, offload: Offload, room: usize) -> u8 {
         let full = self.full_segment();
@@ -168,7 +168,7 @@ impl Connection {
                 u8::try_from(burst).unwrap_or(u8::MAX)
             }
             Offload::Segmentation | Offload::ScatterGather => {
-                // With GSO, PSH is left to the last segment.
+                // In a GSO frame, PSH is set on the last segment only.
                 let pushed = u32::from(!self.sender.fin());
                 let unsent = self.sender.buffer.end() + pushed - piece.seq;
                 let burst =
@@ -180,11 +180,11 @@ impl Connection {
         }
     }
 
-    /// Whether a GSO frame should wait for more data. The piece is the end of the written data and
-    /// shorter than a frame; the writer was refused, so more will follow; and a frame's worth is in
-    /// flight on a short path, whose acknowledgement will trigger output soon. A frame costs as
-    /// much as four segments, however short, and acknowledgements rarely cover whole frames.
-    // Not inlined, as that would cost registers on links without GSO.
+    /// Whether a GSO frame should wait for more data, because a frame costs as much as four
+    /// segments, however short it is. It should if the written data ends before the frame is full,
+    /// the writer found too little room and so will write more, and a frame's worth is in flight on
+    /// a short path, whose acknowledgement will soon trigger output.
+    // Not inlined, as it would need registers also on links without GSO.
     #[inline(never)]
     pub(super) fn is_to_grow(&self, piece: &Piece, room: usize) -> bool {
         if !self.sender.write_refused {
@@ -201,8 +201,8 @@ impl Connection {
             && self.sender.rtt.smoothed().is_some_and(|round_trip| round_trip < BURST)
     }
 
-    /// Holds output back until the next acknowledgement, since the data in flight fills the
-    /// application's share of the buffer.
+    /// Holds output back until the next acknowledgement, because the data in flight fills the share
+    /// of the buffer that the application may use.
     #[cold]
     pub(super) fn wait_to_grow(&mut self, now: Instant) {
         self.end_output(now);
@@ -215,21 +215,23 @@ impl Connection {
         saturated(room).saturating_sub(headers) / full
     }
 
-    /// Returns how many full segments from `seq` windows and pacing admit together. One that
-    /// reaches the end of the written data is excluded, since it has PSH and perhaps the FIN.
+    /// Returns how many full segments from `seq` on are admitted by both windows and by pacing. The
+    /// segment that reaches the end of the written data is excluded, since it has PSH and perhaps
+    /// the FIN.
     fn burst_from(&self, seq: SeqNum, full: u32) -> u16 {
         self.segments_let_go(self.sender.buffer.end() - seq, full, self.sender.pacer.left())
     }
 
-    /// Returns how many full segments, excluding the last of `unsent` bytes, the windows admit
-    /// together.
+    /// Returns how many full segments are admitted by both windows together, excluding the last of
+    /// `unsent` bytes.
     fn segments_let_go(&self, unsent: u32, full: u32, paced: u32) -> u16 {
         let windows = self.usable_window().min(unsent.saturating_sub(1)).min(MOST);
         let segments = (windows / full).min(paced.div_ceil(full));
         u16::try_from(segments).unwrap_or(u16::MAX)
     }
 
-    /// Whether data from `seq` is new, and segments would carry nothing else.
+    /// Whether data from `seq` on is new, and its segments would have neither other options nor
+    /// other flags.
     fn may_burst(&self, seq: SeqNum) -> bool {
         let loss = &self.sender.loss;
         let nothing_is_due = !loss.retransmit_due
@@ -250,12 +252,12 @@ impl Connection {
             && !self.receiver.has_blocks()
     }
 
-    /// Returns the data bytes of each segment of a burst.
+    /// Returns the number of data bytes in each segment of a burst.
     pub(super) fn cut_size(&self) -> Option<NonZeroU16> {
         u16::try_from(self.full_segment()).ok().and_then(NonZeroU16::new)
     }
 
-    /// Checks that segments of a burst would also be chosen individually.
+    /// Checks that the segments of a burst equal those that would be chosen individually.
     pub(crate) fn check_burst(&self) {
         if self.is_in_burst() {
             let (full, burst) = (self.full_segment(), self.expectation.burst());
@@ -273,7 +275,7 @@ impl Connection {
     }
 }
 
-/// Returns SEG.WND for a window, limited by the field and truncated by the scale.
+/// Returns SEG.WND for `window` bytes: scaled down, and limited to 16 bits.
 #[inline]
 pub(super) fn in_field(window: u32, shift: u8) -> u16 {
     u16::try_from(window >> shift).unwrap_or(u16::MAX)

@@ -17,7 +17,7 @@ use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 pub(super) struct Data {
     seq: SeqNum,
     length: usize,
-    /// For a burst, the bytes of each segment.
+    /// Bytes of each segment of a burst; `None` for a single segment.
     cut: Option<NonZeroU16>,
 }
 
@@ -69,7 +69,7 @@ impl Connection {
         self.write_payload(header, data, offload, Ecn::NotEct, bytes)
     }
 
-    /// Writes the payload behind a `header` of this length and checksum.
+    /// Writes the payload behind a header of `header` bytes, whose checksum is known.
     #[inline]
     pub(super) fn write_payload(
         &self,
@@ -85,7 +85,7 @@ impl Connection {
         let mut sum = header_sum;
         match offload {
             _ if payload.is_empty() => {}
-            // Every header has an even number of bytes.
+            // Every header has an even length, so the two checksums can be added.
             Offload::None => {
                 sum = header_sum + self.sender.buffer.copy_and_sum(data.seq, payload);
             }
@@ -123,7 +123,7 @@ impl Connection {
         window
     }
 
-    /// Returns the window for a SYN by the available room.
+    /// Returns the window that a SYN can offer with the present room.
     pub(crate) fn window_of_syn(&self) -> u16 {
         u16::try_from(self.receiver.buffer.free()).unwrap_or(u16::MAX)
     }
@@ -137,10 +137,9 @@ impl Connection {
     ) -> Transmit {
         let mut flags = TcpFlags::ACK;
         flags.set(TcpFlags::FIN, piece.fin);
-        // RFC 9293 §3.9.1.2: the last segment of what was written is pushed.
+        // RFC 9293 §3.9.1.2: PSH is set on the segment with the last written byte.
         flags.set(TcpFlags::PSH, piece.length > 0 && self.is_pushed(piece.seq + piece.length));
-        // Retransmissions and window probes are Not-ECT (RFC 3168 §6.1.5, §6.1.6): a mark would not
-        // report earlier drops.
+        // Retransmissions and window probes are Not-ECT (RFC 3168 §6.1.5, §6.1.6).
         let mut ecn = Ecn::NotEct;
         if self.is_new_data(piece) {
             ecn = self.ecn.codepoint();
@@ -163,14 +162,14 @@ impl Connection {
     }
 
     /// Returns SEG.SEQ of a segment without data: the next new number, even during retransmissions.
-    /// If only acknowledgements were lost, an older number would be outside the peer's window, and
-    /// two ends in this state would never learn that everything arrived. A byte that probed a
-    /// closed window may lie beyond the window, so it does not count.
+    /// If only acknowledgements were lost, the peer would refuse an older number as outside its
+    /// window, and would never learn that its data has arrived. A byte that probed a closed window
+    /// may lie beyond the window, so it is excluded.
     pub(crate) const fn empty_seq(&self) -> SeqNum {
         if self.sender.probes > 0 { self.snd.nxt } else { self.snd.max }
     }
 
-    /// A segment without data.
+    /// Builds a segment without data.
     fn build_empty(
         &mut self,
         now: Instant,
@@ -194,8 +193,8 @@ impl Connection {
     }
 
     /// Writes the header of a segment without SYN, with its options; returns their length and
-    /// checksum. Bulk transfers have a single option at a fixed place. The AccECN option is
-    /// included for `reasons`.
+    /// checksum. For the single option of bulk transfers the code is specialized. The AccECN option
+    /// is included for `reasons`.
     fn write_header(
         &mut self,
         now: Instant,
@@ -227,8 +226,8 @@ impl Connection {
         TcpHeader { seq, ack, flags, window: self.offer_window(ack), ..TcpHeader::default() }
     }
 
-    /// Returns SEG.WND for the window to offer, as seen from `ack`. The old edge remains until the
-    /// new one is worth announcing. The part truncated by the scale is not offered.
+    /// Returns SEG.WND for the window to offer, as seen from `ack`. The right edge moves only if
+    /// the growth is worth announcing. The window is rounded down to a multiple of the scale.
     #[inline(always)]
     fn offer_window(&mut self, ack: SeqNum) -> u16 {
         let shift = self.agreement.receive_shift;
@@ -240,8 +239,8 @@ impl Connection {
         in_field(self.rcv.edge - ack, shift)
     }
 
-    /// Returns the pointer from `seq` to the number after the urgent data, while that is ahead (RFC
-    /// 9293 §3.8.5), limited by the field.
+    /// Returns the urgent pointer: the distance from `seq` to the number after the urgent data,
+    /// limited by the field; `None` if the urgent data ends before `seq` (RFC 9293 §3.8.5).
     fn urgent_pointer(&self, seq: SeqNum) -> Option<u16> {
         let mark = self.sender.urgent?;
         mark.after(seq).then(|| u16::try_from(mark - seq).unwrap_or(u16::MAX))

@@ -18,17 +18,18 @@ pub(super) fn blocks_beside(options: &TcpOptions) -> usize {
 /// The kind of the next segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// Nothing to send.
+    /// No segment can be sent.
     Nothing,
-    /// The SYN, with an ACK once the peer's SYN is known, and with this much data.
+    /// A SYN with `length` bytes of data. It has an ACK once the peer's SYN is known.
     Syn { length: u32 },
-    /// Data, or a FIN, or both.
+    /// Data, a FIN, or both.
     Data(Piece),
-    /// An acknowledgement that must precede data, without SACK blocks.
+    /// An acknowledgement without SACK blocks, which must precede data.
     BareAck,
-    /// Pure acknowledgements; more than one only as a batch.
+    /// Pure acknowledgements; more than one only in a batch.
     Ack { count: u32 },
-    /// An acknowledgement with an old sequence number, so that the peer answers.
+    /// A keep-alive probe: an acknowledgement with an old sequence number, which the peer must
+    /// answer.
     KeepAlive,
 }
 
@@ -38,11 +39,11 @@ pub(super) struct Piece {
     pub(super) seq: SeqNum,
     /// Bytes of data.
     pub(super) length: u32,
-    /// Whether the FIN follows.
+    /// Whether the FIN follows the data.
     pub(super) fin: bool,
-    /// Whether it probes a closed window: `snd.nxt` stays.
+    /// Whether the piece probes a closed window, so that `snd.nxt` does not advance.
     pub(super) probe: bool,
-    /// Number of segments; more than one full segment is cut by the link.
+    /// Number of segments. The link splits a piece of more than one (GSO).
     pub(super) segments: u32,
 }
 
@@ -80,7 +81,7 @@ impl Connection {
         if self.keep_alive_due { Choice::KeepAlive } else { Choice::Nothing }
     }
 
-    /// Chooses a segment that precedes all others.
+    /// Chooses a segment that must precede all others, if one is due.
     fn choose_first(&self) -> Choice {
         if self.state.is_synchronized() {
             Choice::BareAck
@@ -107,10 +108,9 @@ impl Connection {
         if self.sender.pacer.is_open() { self.choose_within_windows() } else { None }
     }
 
-    /// Chooses data that the windows admit: lost before new data.
+    /// Chooses data that the windows admit; lost data precedes new data.
     fn choose_within_windows(&self) -> Option<Piece> {
-        // Until it is known whether a timeout was spurious, only its first segment is
-        // retransmitted.
+        // Until F-RTO has judged a timeout, only the first segment is retransmitted.
         if self.sender.scoreboard.lost() > 0 && !self.sender.loss.frto.is_on() {
             return self.choose_lost();
         }
@@ -132,8 +132,8 @@ impl Connection {
     }
 
     /// Chooses new data if the peer's window allows it, else the last segment again (RFC 8985
-    /// §7.3). While a report of a narrow path waits, the probe is small enough for it: if it
-    /// arrives and others do not, the report is true.
+    /// §7.3). While a Packet Too Big report is held, the probe is not larger than the reported
+    /// size: if the probe arrives and larger segments do not, the report is true.
     fn choose_tail_probe(&self) -> Piece {
         let most = self.segment_room().saturating_sub(self.excess_by_report()).max(1);
         let room = self.snd.wnd.saturating_sub(self.snd.nxt - self.snd.una).min(most);
@@ -146,7 +146,7 @@ impl Connection {
         self.piece(seq, end - seq)
     }
 
-    /// Chooses the next piece at `snd.nxt`, if it is worth a segment.
+    /// Chooses the next piece at `snd.nxt`, if silly-window avoidance permits it.
     fn choose_new(&self) -> Option<Piece> {
         match self.path_probe() {
             Probing::Send(length) => return Some(self.piece(self.snd.nxt, length)),
@@ -159,8 +159,8 @@ impl Connection {
         (full || self.is_worth_sending(piece)).then_some(piece)
     }
 
-    /// Chooses a segment for the persist timer: a byte beyond a closed window, or what fits a small
-    /// one.
+    /// Chooses a segment when the persist timer has expired: a byte beyond a closed window, or as
+    /// much data as fits a small window.
     fn choose_probe(&self) -> Piece {
         match self.usable_window() {
             0 => Piece { probe: true, ..self.piece(self.snd.nxt, 1) },
@@ -168,7 +168,8 @@ impl Connection {
         }
     }
 
-    /// Returns at most `room` bytes from `seq`, all of one record, and the FIN if it follows.
+    /// Returns at most `room` bytes from `seq`, which all belong to one record, and the FIN if it
+    /// follows them.
     pub(super) fn piece(&self, seq: SeqNum, room: u32) -> Piece {
         let end = self.sender.buffer.end();
         let room = self.room_in_record(seq, room);
@@ -190,7 +191,8 @@ impl Connection {
         let usable = if self.agreement.selective_acks {
             cwnd.saturating_sub(self.sender.scoreboard.in_flight())
         } else if self.sender.loss.frto == Frto::SentNew {
-            // Two segments beyond those of the timeout (RFC 5682 §2.1 step 2).
+            // F-RTO may send two segments beyond those that were in flight at the timeout (RFC 5682
+            // §2.1 step 2).
             (self.full_segment() * 2).saturating_sub(self.snd.nxt - self.sender.loss.recover)
         } else {
             cwnd.saturating_sub(self.snd.nxt - self.snd.una)
@@ -209,18 +211,19 @@ impl Connection {
         (self.sender.full + self.constant_options()).saturating_sub(options).max(1)
     }
 
-    /// Whether less than a full segment is worth sending: the rules of RFC 9293 §3.8.6.2.1, one a
-    /// line, and the ends of a connection.
+    /// Whether a piece shorter than a full segment is worth sending: the conditions of RFC 9293
+    /// §3.8.6.2.1, one per line, and those of a connection that opens or closes.
     pub(super) fn is_worth_sending(&self, piece: Piece) -> bool {
         if piece.length == 0 {
             return piece.fin;
         }
-        // A byte that probed a closed window does not affect what follows.
+        // A byte that probed a closed window has passed `snd.nxt`, but what follows is not a
+        // retransmission.
         let again = piece.seq.before(self.snd.max) && self.sender.probes == 0;
         let last = piece.fin;
         let ends_buffer = piece.end() == self.sender.buffer.end();
         let all = ends_buffer && self.nagle_allows() && !self.is_corked();
-        // Waiting cannot lengthen a record that another one follows.
+        // No later write can lengthen a record whose end is marked.
         let record = !ends_buffer && self.ends_record(piece.end());
         let half_of_largest_window = piece.length >= self.snd.max_wnd.div_ceil(2);
         again || last || all || record || half_of_largest_window
@@ -246,7 +249,7 @@ impl Connection {
     pub(crate) fn options_of_syn(&self) -> TcpOptions {
         let answers = self.state != State::SynSent;
         let options = TcpOptions {
-            // The MSS option holds sixteen bits; the path's value was clamped to them.
+            // The MSS option has 16 bits, to which the path's MSS was limited before.
             mss: u16::try_from(self.path.mss()).ok(),
             window_scale: self.agreement.scaling.then_some(self.agreement.receive_shift),
             sack_permitted: self.agreement.selective_acks,

@@ -1,5 +1,5 @@
-//! The record of what was sent. [`Connection::commit`] is the only function that advances SND.NXT
-//! and the scoreboard and counts sent segments; the other files of this folder decide and write.
+//! Recording of sent segments. Only [`Connection::commit`] advances SND.NXT and the scoreboard and
+//! counts sent segments; the other files of this folder choose and write segments.
 
 use super::choose::{Choice, Piece};
 use crate::receive::BLOCKS_THAT_FIT;
@@ -7,25 +7,25 @@ use crate::timers::Timer;
 use crate::{Connection, State, TimeLimits};
 use linerate_units::{Duration, Instant};
 
-/// The function that decided about a segment. For all but chosen ones, parts of the record are
-/// known to be no-ops.
+/// The function that chose a segment. For all but [`Chosen`](Self::Chosen), some parts of the
+/// record are known to be unnecessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// [`Connection::choose`].
     Chosen,
-    /// Prediction: a segment with the usual options that acknowledges everything received. Its data
-    /// is new and less than a full segment, and the peer supports SACK.
+    /// Output prediction: a segment with the usual options that acknowledges everything received.
+    /// Its data is new and less than a full segment, and the peer supports SACK.
     Predicted {
-        /// Was nothing in flight before?
+        /// Was no data in flight before?
         is_alone: bool,
     },
-    /// The batch that the segment before has begun.
+    /// The batch that the preceding segment has begun.
     Batch,
 }
 
 impl Connection {
     /// Records that segments were sent.
-    // Inlined, so that each origin keeps its own parts only.
+    // Inlined, so that the compiler removes the parts that an origin never needs.
     #[inline(always)]
     pub(super) fn commit(&mut self, now: Instant, sent: Choice, origin: Origin) {
         self.statistics.segments_sent += u64::from(sent.segments());
@@ -40,8 +40,8 @@ impl Connection {
             Choice::Ack { count } => self.statistics.pure_acks_sent += u64::from(count),
             Choice::Nothing => {}
         }
-        // Every segment but the first SYN acknowledges received data; one with data acknowledges
-        // all of it.
+        // Every segment except an active open's SYN acknowledges received data; a segment with data
+        // acknowledges all of it.
         let may_be_first = origin == Origin::Chosen || matches!(sent, Choice::Syn { .. });
         if may_be_first && self.state == State::SynSent {
             return;
@@ -55,14 +55,14 @@ impl Connection {
         self.timers.clear(Timer::DelayedAck);
         self.ack_due = !matches!(origin, Origin::Predicted { .. }) && told != self.rcv.nxt;
         if origin == Origin::Chosen {
-            // Data beyond holes may need more than one (RFC 5681 §4.2).
+            // One segment may have too little room to report all data beyond holes (RFC 5681 §4.2).
             self.ack_due |= self.receiver.has_blocks() && self.commit_report(sent);
             self.user_timeouts.due &= matches!(sent, Choice::Syn { .. });
         }
     }
 
-    /// Records that a segment has reported data beyond holes and duplicates, as far as it can.
-    /// Returns whether another must follow.
+    /// Records that a segment has reported data beyond holes and duplicates, as far as they fit.
+    /// Returns whether another segment must follow for the rest.
     #[cold]
     fn commit_report(&mut self, sent: Choice) -> bool {
         if self.agreement.selective_acks {
@@ -72,7 +72,8 @@ impl Connection {
         }
     }
 
-    /// Records an acknowledgement without SACK blocks; another one will report data beyond holes.
+    /// Records an acknowledgement without SACK blocks. A later segment will report data beyond
+    /// holes.
     fn commit_bare_ack(&mut self) {
         self.statistics.pure_acks_sent += 1;
         self.first_due = false;
@@ -140,7 +141,7 @@ impl Connection {
         }
         self.sender.last_sent = now;
         self.sender.pacer.on_sent(length);
-        // A fast retransmission is behind `nxt`, and exceeds it only with the FIN.
+        // A fast retransmission lies before `nxt`, and passes it only with the FIN.
         self.snd.nxt = if is_chosen { self.snd.nxt.later(end) } else { end };
         self.timers.clear(Timer::Persist);
         match origin {
@@ -148,17 +149,17 @@ impl Connection {
             Origin::Predicted { is_alone: true } if !self.timers.is_set(Timer::Retransmit) => {
                 self.watch_alone(now);
             }
-            // The timer runs for the segment before.
+            // The retransmission timer already runs for the preceding segment.
             Origin::Predicted { is_alone: true } | Origin::Batch => {}
         }
     }
 
-    /// Records of chosen data what that of other origins never is: retransmissions, probes, the
-    /// first of a burst, and data for a peer without SACK.
+    /// Records what only chosen data can be: a retransmission, a probe, the first segment of a
+    /// burst, or data for a peer without SACK.
     fn commit_chosen_data(&mut self, now: Instant, piece: Piece) {
         let (end, full) = (piece.end(), self.full_segment());
         let is_burst = piece.segments > 1;
-        // The first segment of a burst records for all of it.
+        // The first segment of a burst records the whole burst.
         let first_end = if is_burst { piece.seq + full } else { end };
         if self.is_new_data(piece) {
             self.ecn.on_new_data_sent();
@@ -191,22 +192,23 @@ impl Connection {
         }
     }
 
-    /// Records a byte sent beyond a closed window; the timer triggers the next one.
+    /// Records a byte sent beyond a closed window. The persist timer, not an acknowledgement,
+    /// triggers the next one.
     fn commit_window_probe(&mut self, now: Instant) {
         self.statistics.window_probes += 1;
         let interval = self.persist_interval();
         self.timers.set(Timer::Persist, now, interval);
     }
 
-    /// Starts the retransmission timer (RFC 6298 (5.1)).
+    /// Starts the retransmission timer if it is not running (RFC 6298 (5.1)).
     fn watch(&mut self, now: Instant) {
         if !self.timers.is_set(Timer::Retransmit) {
             self.watch_with_probe(now);
         }
     }
 
-    /// Returns the retransmission timeout, doubled for each probe, within the configured limits
-    /// (RFC 9293 §3.8.6.1).
+    /// Returns the interval of the persist timer: the retransmission timeout, doubled for each
+    /// probe, within the configured limits (RFC 9293 §3.8.6.1).
     pub(super) fn persist_interval(&self) -> Duration {
         let TimeLimits { min: least, max: most } = self.config.persist;
         let doubled = self.sender.rtt.timeout(&self.config.rto) * (1 << self.sender.probes.min(16));

@@ -1,5 +1,5 @@
-//! The end of output. [`Connection::end_output`] is the only function that decides that nothing
-//! more can be sent until something happens, and notes why.
+//! The end of output. [`Connection::end_output`] is the only function that decides that no segment
+//! can be sent until another event, and records the reason.
 
 use super::choose::Choice;
 use crate::Connection;
@@ -7,20 +7,21 @@ use crate::send::Writes;
 use crate::timers::Timer;
 use linerate_units::Instant;
 
-/// The reason why nothing more can be sent.
+/// The reason why no more segments can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Windows, pacing, the Nagle algorithm, or a search of the path MTU hold data back.
+    /// Unsent data is held back by the windows, pacing, the Nagle algorithm, or a search of the
+    /// path MTU.
     HeldBack,
-    /// Everything was sent, and nothing is marked lost.
+    /// All data was sent, and none of it is marked lost.
     AllSent,
-    /// A predicted segment has sent the rest of the data. `in_flight` bytes are in flight now;
-    /// `is_alone` if none were before.
+    /// A predicted segment has sent the rest of the data, after which `in_flight` bytes are in
+    /// flight. `is_alone` says whether none were in flight before.
     RestSent { in_flight: u32, is_alone: bool },
 }
 
 impl Connection {
-    /// Notes that nothing more can be sent until something happens.
+    /// Records that no segment can be sent until another event.
     #[inline(never)]
     pub(super) fn end_output(&mut self, now: Instant) {
         let sender = &self.sender;
@@ -38,14 +39,14 @@ impl Connection {
         }
     }
 
-    /// Notes that nothing more can be sent, since everything was.
+    /// Records that no segment can be sent, because everything was sent.
     pub(super) fn end_output_all_sent(&mut self, now: Instant) {
         self.end_output_for(now, Reason::AllSent);
     }
 
-    /// Notes that nothing more can be sent after a predicted acknowledgement. Nothing is to be
-    /// noted if all data ever sent is acknowledged, and this has been noted before: a connection
-    /// that only receives does so once.
+    /// Records that no segment can be sent after a predicted acknowledgement. Most of the record is
+    /// skipped if all data is acknowledged and this was recorded before: a connection that only
+    /// receives needs the record only once.
     #[inline(always)]
     pub(super) fn end_output_after_ack(&mut self, now: Instant) {
         if self.snd.una == self.snd.nxt && self.sender.usage.is_nothing_until(self.snd.nxt) {
@@ -56,7 +57,7 @@ impl Connection {
         }
     }
 
-    // Inlined, so that each reason keeps its own parts only.
+    // Inlined, so that the compiler removes the parts that a reason never needs.
     #[inline(always)]
     pub(super) fn end_output_for(&mut self, now: Instant, reason: Reason) {
         let is_held_back = reason == Reason::HeldBack;
@@ -76,14 +77,14 @@ impl Connection {
                 self.watch_path(now);
             }
         }
-        // For a segment alone in flight the timer was set just now.
+        // A segment alone in flight has just set the timer itself.
         if !matches!(reason, Reason::RestSent { is_alone: true, .. }) {
             self.watch_tail(now);
         }
     }
 
-    /// Notes whether the sender is application-limited (draft-ietf-ccwg-bbr §4.1.2.4): an empty
-    /// send queue is, unless the flight fills the window.
+    /// Notes whether the sender is application-limited (draft-ietf-ccwg-bbr §4.1.2.4). A sender
+    /// with an empty queue is, unless its flight fills the window.
     #[inline(always)]
     fn note_application_limit(&mut self, reason: Reason) {
         let sender = &mut self.sender;
@@ -93,7 +94,7 @@ impl Connection {
             Reason::HeldBack if sender.has_unsent(self.snd.nxt) || sender.scoreboard.lost() > 0 => {
                 return;
             }
-            // A path probe is awaited.
+            // The sender waits for the result of a path MTU probe.
             Reason::HeldBack => (sender.scoreboard.in_flight(), false),
         };
         // Less than a full segment never fills a congestion window.
@@ -102,8 +103,8 @@ impl Connection {
         }
     }
 
-    /// Whether certainly nothing else can be sent after `choice`. A pure acknowledgement was chosen
-    /// because there was no data to send with it.
+    /// Whether no other segment can follow `choice`. A pure acknowledgement is chosen only if there
+    /// is no data to send.
     pub(super) fn is_last_segment(&self, choice: Choice) -> bool {
         let asks = self.is_asked_besides();
         match choice {
@@ -130,8 +131,8 @@ impl Connection {
         is_full || self.waits_for_pacer() || self.waits_for_path_probe()
     }
 
-    /// Whether a full segment waits for the congestion window. Further data behind it changes
-    /// nothing.
+    /// Whether a full segment waits for the congestion window. Data written behind it cannot be
+    /// sent earlier.
     #[inline]
     pub(crate) fn waits_for_window(&self) -> bool {
         let waits = self.sender.buffer.end() - self.snd.nxt;
@@ -139,7 +140,7 @@ impl Connection {
     }
 
     /// Starts the persist timer if data waits and nothing is in flight, since no acknowledgement
-    /// will arrive (RFC 9293 §3.8.6.1).
+    /// will trigger output (RFC 9293 §3.8.6.1).
     fn watch_small_window(&mut self, now: Instant) {
         let stuck = self.state.sends_data()
             && self.snd.nxt == self.snd.una

@@ -1,4 +1,4 @@
-//! Output: a segment is chosen, built and recorded.
+//! Output: choosing, building and recording segments.
 
 pub(crate) mod batch;
 mod build;
@@ -22,29 +22,30 @@ use zero_copy::ZeroCopyRange;
 pub struct Transmit {
     /// Bytes of header and payload.
     pub length: usize,
-    /// The checksum over all of them, with ports and checksum zero; the ports and the pseudo-header
-    /// are to be added.
+    /// The checksum over these bytes, with ports and checksum field zero. The caller adds the ports
+    /// and the pseudo-header.
     pub sum: Sum,
     /// The ECN codepoint of the packet (RFC 3168 §6.1).
     pub ecn: Ecn,
     /// Bytes of the header, options included.
     pub header: usize,
-    /// Data bytes of each segment, if this is a GSO frame that is still to be cut into equal
+    /// Number of data bytes in each segment, if this is a GSO frame that the link splits into equal
     /// segments.
     pub cut: Option<NonZeroU16>,
-    /// The data in the send buffer, if it was not written behind the header.
+    /// The range of the send buffer that holds the data, if the data was not written behind the
+    /// header.
     pub zero_copy: Option<ZeroCopyRange>,
     /// The kind of the segment, for counters.
     pub kind: Kind,
-    /// Whether the segment was predicted. Then no other may be sent now, and the step has changed
-    /// nothing that a driver must look at except timers: no event, buffer or state.
+    /// Whether the segment was predicted. If so, no other segment can follow now, and a driver need
+    /// only look at the timers: no event, buffer or state has changed.
     pub is_predicted: bool,
 }
 
 /// The kind of a segment in the counters of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A segment sent.
+    /// A segment sent for the first time.
     Ordinary,
     /// A retransmission.
     Again,
@@ -78,13 +79,13 @@ impl Transmit {
 /// The work that the link does for a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// None: [`Transmit::sum`] covers header and payload.
+    /// No offload: [`Transmit::sum`] covers header and payload.
     None,
     /// Checksums and segmentation (GSO): [`Transmit::sum`] covers the header alone, and a burst of
-    /// full segments is written whole behind one header, as far as there is room.
+    /// full segments is written as one frame behind one header, as far as it fits.
     Segmentation,
-    /// The work of [`Offload::Segmentation`], and scatter-gather: large data may stay in the send
-    /// buffer ([`Transmit::zero_copy`]).
+    /// Checksums, segmentation (GSO) and scatter-gather: large data may stay in the send buffer
+    /// ([`Transmit::zero_copy`]).
     ScatterGather,
 }
 
@@ -112,12 +113,12 @@ impl Connection {
         let (transmit, burst) = self.slow(|connection| connection.poll_chosen(now, offload, bytes));
         self.limit_burst(burst);
         let transmit = transmit?;
-        // A constant here lets a caller that asks for it be compiled as two paths.
+        // This constant lets the compiler specialize callers that test the field.
         Some(Transmit { is_predicted: false, ..transmit })
     }
 
-    /// Chooses and writes the next segment. Also returns how many may follow it as parts of a
-    /// burst.
+    /// Chooses and writes the next segment. Also returns how many segments may continue a burst
+    /// after it.
     #[inline(never)]
     fn poll_chosen(
         &mut self,
@@ -161,8 +162,8 @@ impl Connection {
         (Some(transmit), burst)
     }
 
-    /// Handles the first transmission while nothing is in flight. A window not used for one RTO is
-    /// outdated (RFC 5681 §4.1).
+    /// Handles the first transmission while nothing is in flight. A congestion window that was not
+    /// used for one RTO is outdated (RFC 5681 §4.1).
     #[inline]
     fn restart_after_idle_time(&mut self, now: Instant) {
         self.sender.congestion.on_idle(now.since(self.sender.progressed));

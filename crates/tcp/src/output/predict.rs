@@ -1,12 +1,13 @@
 //! Output prediction, the mirror of header prediction.
 //!
-//! A single segment is nearly always the end of the written data, perhaps with the FIN, or an
-//! acknowledgement. A connection that predicts its next header is established and misses nothing,
-//! so that few conditions remain to be checked; closing connections are checked further. Nothing
-//! more is sent after either, so that little is to be recorded.
+//! A segment that is sent alone is nearly always the end of the written data, perhaps with the FIN,
+//! or a pure acknowledgement. If the connection predicts its next header, it is established and no
+//! data is missing, so few conditions remain to be checked. Connections that close need more
+//! checks. No segment follows at once, so little must be recorded.
 //!
-//! [`predict_output`](Connection::predict_output) has no side effects, and `choose` would choose
-//! the same. In every test a twin without prediction must send and record the same.
+//! [`predict_output`](Connection::predict_output) has no side effects, and returns the segment that
+//! `choose` would choose. Every test runs a second connection without prediction, which must send
+//! equal segments and have equal state.
 
 use super::build::Data;
 use super::choose::{Choice, Piece};
@@ -17,10 +18,10 @@ use crate::{Connection, State};
 use linerate_units::Instant;
 use linerate_wire::{Ecn, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions};
 
-/// The only segment that may be sent.
+/// The segment predicted to be the only one that can be sent now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rest {
-    /// Bytes of data: the last written ones. Zero for a pure acknowledgement or a FIN.
+    /// Bytes of data, up to the end of the written data. Zero for a pure acknowledgement or a FIN.
     length: u32,
     /// Bytes in flight after it was sent.
     in_flight: u32,
@@ -33,8 +34,8 @@ impl Rest {
 /// Header bytes of most SYNs.
 const SYN_HEADER: usize = TcpHeader::LENGTH + TcpOptions::SYN_LENGTH;
 
-/// A segment that opens or closes a connection and was written. It is returned in registers, where
-/// a [`Transmit`] would go through memory.
+/// A written segment that opens or closes a connection. It is small enough to be returned in
+/// registers, unlike a [`Transmit`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
     /// Bytes of data.
@@ -58,7 +59,7 @@ impl From<Control> for Transmit {
 }
 
 impl Connection {
-    /// Returns the only segment that may be sent, if it is predictable, while the next header is
+    /// Returns the only segment that can be sent now, if it is predictable and the next header is
     /// predicted.
     #[inline(always)]
     pub(super) fn predict_output(&self) -> Option<Rest> {
@@ -84,9 +85,8 @@ impl Connection {
         may_leave.then_some(Rest { length, in_flight })
     }
 
-    /// Returns the only segment that may be sent by a closing connection that is not in recovery:
-    /// the rest of the data with the FIN, or an acknowledgement. Also returns whether it has the
-    /// FIN.
+    /// Returns the only segment that a closing connection outside recovery can send: the rest of
+    /// the data with the FIN, or an acknowledgement. Also returns whether the segment has the FIN.
     #[inline(always)]
     fn predict_last_output(&self) -> Option<(Rest, bool)> {
         let is_closing = self.state.is_synchronized() && self.state != State::Established;
@@ -112,13 +112,13 @@ impl Connection {
         may_leave.then_some((Rest { length, in_flight }, true))
     }
 
-    /// Whether only data and acknowledgements are due, and nothing is to be retransmitted.
+    /// Whether no output is due but new data and acknowledgements.
     #[inline(always)]
     pub(super) const fn is_usual(&self) -> bool {
         self.expectation.is_plain() && self.sends_nothing_again()
     }
 
-    /// Whether the pacer is open, and nothing is to be retransmitted.
+    /// Whether the pacer admits a segment, and no retransmission is due.
     #[inline(always)]
     const fn sends_nothing_again(&self) -> bool {
         self.sender.pacer.is_open() && self.snd.nxt.number() == self.snd.max.number()
@@ -143,8 +143,8 @@ impl Connection {
         Transmit { is_predicted: true, ..sent }
     }
 
-    /// Sends the only segment that may be sent, if it is predictable, of a connection that is
-    /// opening or closing, and so predicts no header.
+    /// Sends the only segment that a connection can send while it opens or closes and therefore
+    /// predicts no header, if that segment is predictable.
     #[inline(never)]
     pub(super) fn send_control(
         &mut self,
@@ -167,7 +167,7 @@ impl Connection {
             return Some(Control { length: 0, sum, ecn: Ecn::NotEct, is_syn: false });
         }
         if rest.length > 0 && offload != Offload::None {
-            // A link with scatter-gather may want the data in place.
+            // A link with scatter-gather may take the data from the send buffer without a copy.
             return None;
         }
         let seq = self.snd.nxt;
@@ -179,7 +179,7 @@ impl Connection {
         Some(Control { length: rest.length, sum, ecn, is_syn: false })
     }
 
-    /// Sends our first SYN or SYN-ACK, if it has the options of most, and nothing may be sent after
+    /// Sends our first SYN or SYN-ACK, if it has the usual options and no other segment can follow
     /// it.
     #[inline(always)]
     fn send_first_syn(&mut self, now: Instant, bytes: &mut [u8]) -> Option<Control> {
@@ -238,7 +238,8 @@ impl Connection {
         sum
     }
 
-    /// Records the rest of the written data, writes its header, and returns the checksum of that.
+    /// Records and writes the header of a segment with the rest of the written data, and returns
+    /// the checksum of the header.
     #[inline(never)]
     fn send_rest(&mut self, now: Instant, rest: Rest, bytes: &mut [u8]) -> Sum {
         let seq = self.snd.nxt;
@@ -247,7 +248,8 @@ impl Connection {
         self.write_predicted(now, seq, TcpFlags::ACK | TcpFlags::PSH, bytes)
     }
 
-    /// Records the rest of the written data. Returns whether it is alone in flight.
+    /// Records a segment with the rest of the written data. Returns whether it is the only one in
+    /// flight.
     #[inline(always)]
     fn commit_rest(&mut self, now: Instant, length: u32, fin: bool) -> bool {
         let is_alone = self.snd.flight() == 0;

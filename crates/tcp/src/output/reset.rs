@@ -1,4 +1,5 @@
-//! A reset (RFC 9293 §3.5.2): for a connection that ends, and for segments that belong to none.
+//! Resets (RFC 9293 §3.5.2), sent when a connection ends, and in answer to segments that belong to
+//! no connection.
 
 use super::build::write_with_options;
 use super::{Kind, Transmit};
@@ -13,20 +14,20 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// Bytes of the longest reset there is.
+    /// Maximum length of a reset, in bytes.
     pub const LONGEST: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
 
-    /// A reset of a connection whose variables these are.
+    /// Returns a reset for a connection with these sequence numbers and timestamps.
     pub(crate) const fn of(nxt: SeqNum, rcv_nxt: SeqNum, timestamps: Option<Timestamps>) -> Self {
         Self { seq: nxt, ack: Some(rcv_nxt), timestamps }
     }
 
-    /// The answer to a segment that acknowledges what was never sent: `<SEQ=SEG.ACK><CTL=RST>`.
+    /// Returns the answer to a segment that acknowledges data never sent: `<SEQ=SEG.ACK><CTL=RST>`.
     pub(crate) fn answering_ack(segment: &Segment<'_>) -> Self {
         Self { seq: segment.ack, ack: None, timestamps: Self::echo(segment) }
     }
 
-    /// The answer to a segment that belongs to no connection (group 1 of §3.5.2).
+    /// Returns the answer to a segment that belongs to no connection (RFC 9293 §3.5.2, group 1).
     pub(crate) fn answering(segment: &Segment<'_>) -> Self {
         if segment.flags().contains(TcpFlags::ACK) {
             return Self::answering_ack(segment);
@@ -35,13 +36,13 @@ impl Reset {
         Self { seq: SeqNum::new(0), ack: Some(ack), timestamps: Self::echo(segment) }
     }
 
-    /// The timestamps of a reset that `segment` is the cause of: its own echoed, and none of ours
-    /// (RFC 7323 §5.2).
+    /// Returns the timestamps for a reset in answer to `segment`: TSecr echoes the segment, and
+    /// TSval is zero (RFC 7323 §5.2).
     pub(crate) fn echo(segment: &Segment<'_>) -> Option<Timestamps> {
         segment.timestamps().map(|last_received| Timestamps { value: 0, echo: last_received.value })
     }
 
-    /// Writes the segment to the start of `bytes`, with ports and checksum left zero.
+    /// Writes the reset to the start of `bytes`, with ports and checksum left zero.
     ///
     /// # Panics
     /// If `bytes` has no room for it: [`Reset::LONGEST`] always suffice.

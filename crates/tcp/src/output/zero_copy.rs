@@ -3,7 +3,7 @@
 use crate::Connection;
 use linerate_wire::SeqNum;
 
-/// Smaller data is copied, which is faster than a reference to it.
+/// Minimum length of zero-copy data, in bytes: copying shorter data is faster.
 const MIN_LENGTH: usize = 2_048;
 
 /// A range of the send buffer that is the payload of a sent segment.
@@ -22,7 +22,8 @@ impl ZeroCopyRange {
 }
 
 impl Connection {
-    /// Whether scatter-gather is better than a copy for this data: it is large, and in few parts.
+    /// Whether scatter-gather is faster than a copy for this data, because it is long and lies in
+    /// few parts.
     pub(super) fn is_worth_zero_copy(&self, seq: SeqNum, length: usize) -> bool {
         length >= MIN_LENGTH && self.sender.buffer.parts(seq, length).is_some()
     }

@@ -1,4 +1,4 @@
-//! The check of the acknowledgement number (RFC 9293 §3.10.7.4 fifth, RFC 5961 §5).
+//! The check of the acknowledgement number (RFC 9293 §3.10.7.4, fifth step; RFC 5961 §5).
 
 use super::Refused;
 use crate::input::Refusal;

@@ -1,9 +1,8 @@
-//! Prediction of segments without data that open and close a connection: those that acknowledge our
-//! SYN or FIN, and the peer's FIN.
+//! Prediction of control segments: segments without data that acknowledge our SYN or FIN, or carry
+//! the peer's FIN.
 //!
-//! Validation performs about two dozen checks on each such segment, nearly always with the usual
-//! result. Fewer comparisons can establish that. Like header prediction, they are at least as
-//! strict as the checks, so a predicted segment is valid.
+//! Validation performs about two dozen checks on each such segment, and nearly all pass. Prediction
+//! needs fewer comparisons, which are at least as strict, so a predicted segment is valid.
 
 use super::Valid;
 use super::predict::is_header_predicted;
@@ -11,16 +10,17 @@ use crate::options::before;
 use crate::{Connection, State};
 use linerate_wire::{Segment, TcpFlags, Timestamps};
 
-/// The bits of data offset and flags that may differ from an acknowledgement.
+/// The bits of data offset and flags that are ignored by the comparison with a plain
+/// acknowledgement.
 const OPTIONAL: u16 = TcpFlags::PSH.bits() | TcpFlags::FIN.bits();
 
 /// A run of one segment without data, next in order, that opens or closes a connection and has no
 /// other effect.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlRun {
-    /// Does it acknowledge all data in flight? If not, it acknowledges nothing new.
+    /// Does the segment acknowledge all data in flight? Otherwise it acknowledges nothing new.
     pub(in crate::input) advances: bool,
-    /// Does it have the first FIN of the peer?
+    /// Does the segment carry the peer's first FIN?
     pub(in crate::input) has_fin: bool,
     /// The timestamps of the segment, if both ends use them.
     pub(in crate::input) timestamps: Option<Timestamps>,
@@ -35,7 +35,7 @@ impl ControlRun {
     }
 }
 
-/// Returns a segment as valid for which [`ControlRun::of`] has returned `run`.
+/// Returns the proof that a segment is valid for which [`ControlRun::of`] has returned `run`.
 #[inline(always)]
 pub(in crate::input) fn predicted_before<'a>(
     c: &Connection,
@@ -53,7 +53,7 @@ impl Connection {
             && segment.payload.is_empty()
             && segment.joined.is_none()
             && segment.seq == self.rcv.nxt;
-        // A segment whose header is predicted is left to header prediction.
+        // Header prediction handles segments whose header is predicted.
         let is_other = is_header_predicted(self, segment.offset_and_flags);
         if !is_plain || is_other || !self.expects_no_feedback() {
             return None;
@@ -65,7 +65,8 @@ impl Connection {
             State::SynSent | State::TimeWait | State::Closed => false,
             _ => true,
         };
-        // A duplicate acknowledgement, one of a part of the flight, or a FIN beyond a hole.
+        // The slow path handles a duplicate acknowledgement, an acknowledgement of a part of the
+        // flight, and a FIN beyond a hole.
         let is_odd =
             if advances { segment.ack != self.snd.max } else { !has_fin && self.snd.flight() > 0 };
         let is_beyond =
@@ -84,7 +85,7 @@ impl Connection {
         Some(ControlRun { advances, has_fin, timestamps })
     }
 
-    /// Can an acknowledgement bring no news about losses, measurements or probes?
+    /// Does no loss, measurement or probe wait for an acknowledgement?
     #[inline(always)]
     fn expects_no_feedback(&self) -> bool {
         self.preferences.header_prediction

@@ -21,8 +21,8 @@ impl Connection {
             return Err(refused(Refusal::BadAck));
         }
         if flags.contains(TcpFlags::RST) {
-            // A reset without an acknowledgement may come from an attacker that has not seen our
-            // SYN.
+            // A reset without an acknowledgement number may come from an attacker that has not seen
+            // our SYN.
             return if acks {
                 Ok(Verdict::Resets(Valid(segment)))
             } else {
@@ -35,8 +35,8 @@ impl Connection {
         Ok(Verdict::Synchronizes(Valid(segment)))
     }
 
-    /// Checks a SYN segment with the sequence number of the first SYN. Returns `None` if the usual
-    /// checks apply.
+    /// Checks a SYN segment with the sequence number of the first SYN. Returns `None` if the
+    /// segment must pass the checks for other segments.
     #[cold]
     pub(super) fn validate_repeated_syn<'a>(
         &self,
@@ -54,8 +54,8 @@ impl Connection {
         if !flags.contains(TcpFlags::ACK) {
             return Some(Ok(Verdict::RepeatsSyn(Valid(segment))));
         }
-        // A simultaneous open (RFC 9293 §3.5, figure 7). Data on the SYN is ignored and
-        // retransmitted: the end of the handshake decides whether it is accepted.
+        // A simultaneous open (RFC 9293 §3.5, figure 7). Data on the SYN is ignored, and the peer
+        // retransmits it.
         let text = Text::empty(self.rcv.nxt);
         let verdict = || Verdict::InWindow(InWindow { segment: Valid(segment), text, timestamps });
         Some(self.check_ack(segment).map(|()| verdict()))

@@ -1,10 +1,9 @@
 //! Validation of an arriving segment (RFC 9293 §3.10.7).
 //!
-//! Everything here is a pure function of a connection and a segment. A [`Valid`] segment can be
-//! made only in this module and its children, and every function that changes a connection for what
-//! a segment says takes one. So nothing of a refused segment can reach the connection: not its
-//! timestamps, not its window, not its options (RFC 5961 §5.2). [`Refused`] says which answer it
-//! gets.
+//! All functions of this module are pure functions of a connection and a segment. Only this module
+//! and its children can create a [`Valid`] segment, and every function that lets a segment change a
+//! connection requires one. A refused segment therefore cannot change timestamps, windows or
+//! options (RFC 5961 §5.2). [`Refused`] holds the answer to it.
 
 mod ack;
 pub(crate) mod control;
@@ -22,7 +21,7 @@ use sequence::{Place, Text};
 
 /// A segment that has passed every check of its connection.
 ///
-/// A reference and nothing more, so that it costs the fast path nothing.
+/// The type is only a reference, so it costs the fast path nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Valid<'a>(&'a Segment<'a>);
 
@@ -36,7 +35,7 @@ impl<'a> Deref for Valid<'a> {
 }
 
 impl<'a> Valid<'a> {
-    /// The segment that led to `disposition`, if the connection has found it valid.
+    /// Returns the segment that led to `disposition`, if the connection has found it valid.
     pub(crate) const fn of_disposition(
         segment: &'a Segment<'a>,
         disposition: Disposition,
@@ -51,24 +50,23 @@ impl<'a> Valid<'a> {
     }
 }
 
-/// The meaning of a valid segment.
+/// The meaning of a segment in the present state of the connection.
 #[derive(Debug)]
 pub(super) enum Verdict<'a> {
     /// In SYN-SENT: the peer's SYN, with or without an acknowledgement of ours.
     Synchronizes(Valid<'a>),
     /// A reset that ends the connection.
     Resets(Valid<'a>),
-    /// In SYN-RECEIVED: the peer's SYN again, because our SYN-ACK was lost.
+    /// In SYN-RECEIVED: the peer repeats its SYN, because our SYN-ACK was lost.
     RepeatsSyn(Valid<'a>),
-    /// In SYN-RECEIVED: the peer's SYN again, which now asks for another mode of ECN (RFC 9768
-    /// §3.1.5).
+    /// In SYN-RECEIVED: the peer repeats its SYN, but requests another ECN mode (RFC 9768 §3.1.5).
     Contradicts(Valid<'a>),
-    /// The peer's SYN-ACK again, to which the accurate mode of ECN has an answer of its own (RFC
-    /// 9768 §3.2.2.1).
+    /// The peer repeats its SYN-ACK, to which a connection in AccECN mode sends a special answer
+    /// (RFC 9768 §3.2.2.1).
     RepeatsSynAck(Valid<'a>),
-    /// Part of it lies in the window.
+    /// A part of the segment lies in the window.
     InWindow(InWindow<'a>),
-    /// Everything in it had arrived before. Its acknowledgement may still be news.
+    /// Everything in the segment had arrived before. Its acknowledgement may still be new.
     Duplicates(Valid<'a>, Option<Timestamps>),
     /// A SYN for the next incarnation of a connection in TIME-WAIT.
     OpensAgain,
@@ -78,7 +76,7 @@ pub(super) enum Verdict<'a> {
 #[derive(Debug)]
 pub(super) struct InWindow<'a> {
     pub(super) segment: Valid<'a>,
-    /// The part in the window.
+    /// The part of the segment that lies in the window.
     pub(super) text: Text<'a>,
     /// The timestamps of the segment, if both ends use them.
     pub(super) timestamps: Option<Timestamps>,
@@ -94,44 +92,46 @@ pub(super) struct Refused {
 /// The answer that a refused segment gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// No answer.
+    /// The segment is dropped without an answer.
     Nothing,
     /// An acknowledgement.
     Acknowledgement,
     /// An acknowledgement, if the budget of challenge ACKs allows one. The segment is empty, so it
-    /// may be such an answer itself: were each answered, two ends that have lost each other would
-    /// never fall silent.
+    /// may itself be such an answer. Without the limit, two ends with different sequence numbers
+    /// would answer each other for ever.
     LimitedAcknowledgement,
-    /// A challenge ACK, if their budget allows one (RFC 5961 §7).
+    /// A challenge ACK, if its budget allows one (RFC 5961 §7).
     Challenge,
-    /// `<SEQ=SEG.ACK><CTL=RST>`.
+    /// A reset of the form `<SEQ=SEG.ACK><CTL=RST>`.
     Reset,
 }
 
 impl Refused {
-    /// A segment that is dropped in silence.
+    /// Returns the refusal of a segment that is dropped without an answer.
     const fn silently(why: Refusal) -> Self {
         Self { why, answer: Answer::Nothing }
     }
 
-    /// A segment that acknowledges what it cannot.
+    /// Returns the refusal of a segment that acknowledges data which was never sent: the answer is
+    /// a reset.
     const fn reset(why: Refusal) -> Self {
         Self { why, answer: Answer::Reset }
     }
 
-    /// A segment that could be forged (RFC 5961).
+    /// Returns the refusal of a segment that an attacker could have forged: the answer is a
+    /// challenge ACK (RFC 5961).
     const fn challenged(why: Refusal) -> Self {
         Self { why, answer: Answer::Challenge }
     }
 
-    /// A segment that is not acceptable.
+    /// Returns the refusal of a segment outside the window.
     fn unacceptable(why: Refusal, segment: &Segment<'_>) -> Self {
         Self { why, answer: Answer::to_unacceptable(segment) }
     }
 }
 
 impl Answer {
-    /// The answer to a segment that is not acceptable (RFC 9293 §3.10.7.4 first).
+    /// Returns the answer to a segment outside the window (RFC 9293 §3.10.7.4, first step).
     pub(super) fn to_unacceptable(segment: &Segment<'_>) -> Self {
         let says_something = !segment.payload.is_empty() || segment.flags().contains(TcpFlags::FIN);
         if says_something { Self::Acknowledgement } else { Self::LimitedAcknowledgement }
@@ -139,7 +139,7 @@ impl Answer {
 }
 
 impl Connection {
-    /// Checks a segment, whatever the state.
+    /// Validates a segment in any state.
     #[inline(always)]
     pub(super) fn validate<'a>(
         &self,
@@ -154,7 +154,7 @@ impl Connection {
         }
     }
 
-    /// The checks of §3.10.7.4, "otherwise", in their order.
+    /// Performs the checks of RFC 9293 §3.10.7.4, "otherwise", in their order.
     #[inline(always)]
     fn validate_in_sequence<'a>(
         &self,
@@ -181,21 +181,22 @@ impl Connection {
             }
         };
         if flags.contains(TcpFlags::SYN) {
-            // A peer that has restarted answers the challenge with a reset; a forger does not see
-            // it.
+            // A peer that has restarted answers the challenge ACK with a reset. An attacker does
+            // not see the challenge.
             return Err(Refused::challenged(Refusal::Challenged));
         }
         self.check_ack(segment)?;
-        // Nothing follows the peer's FIN. An old duplicate, or a peer that has lost its state, gets
-        // the acknowledgement that tells it where this end is (§3.10.7.4 first).
+        // No data follows the peer's FIN, so this is an old duplicate, or the peer has lost its
+        // state. The acknowledgement in answer tells the peer our sequence numbers (RFC 9293
+        // §3.10.7.4, first step).
         if self.state == State::TimeWait && !text.is_empty_at(self.rcv.nxt) {
             return Err(Refused::unacceptable(Refusal::OutsideWindow, segment));
         }
         Ok(Verdict::InWindow(InWindow { segment: Valid(segment), text, timestamps }))
     }
 
-    /// Whether a segment that lies before the window is a duplicate, and not one of another
-    /// connection: it has been in the window, and its acknowledgement is acceptable.
+    /// Whether a segment before the window is a duplicate of this connection: it lies in the range
+    /// that was once the window, and its acknowledgement is acceptable.
     fn is_duplicate(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags() & (TcpFlags::ACK | TcpFlags::SYN);
         let window = self.receiver.largest_window;

@@ -1,31 +1,32 @@
-//! Header prediction.
+//! Header prediction (Jacobson, 1988).
 //!
-//! In the middle of a bulk transfer the next segment looks like the last one with one number
-//! changed (Jacobson, 1988). The word of data offset and flags that it will have is kept ready; one
-//! compare with it covers the connection's state, flags, options, holes and recovery, because
-//! whatever spoils a prediction has set it to 0, which no segment has, at the end of the slow path.
-//! Then the sequence number must be the next one, and the timestamp must stand where every stack
-//! puts it and not be old.
+//! In a bulk transfer the next segment usually equals the last one, except for one number. The
+//! connection stores the expected word of data offset and flags. One comparison with that word
+//! covers the connection's state, the flags, the options, holes and recovery: at the end of the
+//! slow path, any condition that forbids prediction sets the word to 0, which no segment has. Two
+//! checks remain: the sequence number must be the next one, and the timestamp must be at its usual
+//! place and not be old.
 //!
-//! A predicted segment is a pure acknowledgement (we are the sender, and the acknowledged bytes
-//! leave the send buffer), or data (we are the receiver, and it is appended to the receive buffer),
-//! or both, as in a dialogue. Everything else takes the slow path, which alone could do all of it.
+//! A predicted segment is a pure acknowledgement of data that we sent, or data that we receive, or
+//! both, as in a dialogue. All other segments take the slow path, which could also handle the
+//! predicted ones.
 
 use super::Valid;
 use crate::options::before;
 use crate::{Connection, State};
 use linerate_wire::{Segment, TcpFlags, Timestamps};
 
-/// The bits of data offset and flags that are compared: all but PSH, which says nothing about how
-/// to treat a segment. ECN's bits and the reserved ones count, so that they take the slow path.
+/// The bits of data offset and flags that header prediction compares: all except PSH, which does
+/// not affect processing. The ECN bits and the reserved bits are included, so that segments with
+/// them take the slow path.
 pub(super) const COMPARED: u16 = !TcpFlags::PSH.bits();
 
-/// The result of header prediction. It checks no less than the slow path, so a predicted segment is
-/// valid.
+/// The result of header prediction. Its checks are at least as strict as those of the slow path, so
+/// a predicted segment is valid.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::input) enum Prediction<'a> {
-    /// A pure acknowledgement in order: `acked` bytes leave the send buffer. Zero if it announces
-    /// another window and nothing else.
+    /// A pure acknowledgement in order: `acked` bytes leave the send buffer; zero if the segment
+    /// only changes the window.
     Ack {
         segment: Valid<'a>,
         /// Newly acknowledged bytes.
@@ -39,7 +40,7 @@ pub(in crate::input) enum Prediction<'a> {
         /// Bytes of data.
         length: u32,
     },
-    /// Data in order that acknowledges something new as well.
+    /// Data in order that also acknowledges new data.
     Both {
         segment: Valid<'a>,
         /// Timestamp of the segment; meaningless if the connection uses none.
@@ -47,42 +48,42 @@ pub(in crate::input) enum Prediction<'a> {
         /// Bytes of data.
         length: u32,
     },
-    /// The slow path must look at it: [why](MissReason) is found out there.
+    /// The segment takes the slow path, which determines the [reason](MissReason).
     Miss,
 }
 
-/// Why a segment was not predicted.
+/// The reason why a segment was not predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum MissReason {
-    /// Prediction is switched off.
+    /// Header prediction is switched off.
     Disabled,
     /// The connection is not in ESTABLISHED (opening or closing), or the application has stopped
     /// reading.
     State,
-    /// SYN, FIN, RST, URG, an ECN bit, or no ACK.
+    /// The segment has SYN, FIN, RST, URG or an ECN bit, or has no ACK.
     Flags,
-    /// The packet was marked by a router, or the peer reports marks in the ACE field alone.
+    /// The packet carries a congestion mark, or the peer reports marks in the ACE field alone.
     Mark,
-    /// Options other than the agreed ones: SACK blocks, as a rule.
+    /// The segment has other options than those agreed on; usually SACK blocks.
     Options,
-    /// Not the next sequence number: a loss, a duplicate, or reordering.
+    /// The sequence number is not the next one: a loss, a duplicate, or reordering.
     Sequence,
-    /// Data beyond a hole waits for reassembly, or urgent data to be read or to be acknowledged.
+    /// Data beyond a hole waits for reassembly, or urgent data is unread or unacknowledged.
     Reassembly,
-    /// Lost segments are being sent again, or it is being found out what the path takes.
+    /// Lost segments are being retransmitted, or the path MTU is being probed.
     Recovery,
-    /// A timestamp from the past.
+    /// The timestamp is older than an earlier one.
     Timestamp,
-    /// A duplicate or impossible acknowledgement.
+    /// The acknowledgement is a duplicate, or acknowledges data that was never sent.
     Acknowledgement,
-    /// More data than the window has room for.
+    /// The segment has more data than the window has room for.
     Room,
 }
 
 impl MissReason {
-    /// All reasons.
+    /// All reasons, in the order of their counters.
     pub const ALL: [Self; 11] = [
         Self::Disabled,
         Self::State,
@@ -97,7 +98,7 @@ impl MissReason {
         Self::Room,
     ];
 
-    /// The reason in a word or two, for tables.
+    /// Returns the reason in one or two words, for tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -130,8 +131,9 @@ pub(in crate::input) fn predict<'a>(c: &Connection, segment: &'a Segment<'a>) ->
     }
 }
 
-/// The last of several segments of data, each of which is in its place and was predicted when it
-/// came, by [`Connection::room_for_predicted`] or [`Connection::going_on`].
+/// Returns the proof that `last` is valid: the last of several segments of data, each of which was
+/// predicted and has its data in place, by [`Connection::room_for_predicted`] or
+/// [`Connection::going_on`].
 #[inline(always)]
 pub(in crate::input) fn predicted_before<'a>(c: &Connection, last: &'a Segment<'a>) -> Valid<'a> {
     debug_assert!(
@@ -143,14 +145,13 @@ pub(in crate::input) fn predicted_before<'a>(c: &Connection, last: &'a Segment<'
     Valid(last)
 }
 
-/// Is the first word of the header, of data offset and control bits, the one that the next segment
-/// is predicted to have?
+/// Does the segment have the predicted first word of the header, which holds data offset and flags?
 #[inline(always)]
 pub(in crate::input) const fn is_header_predicted(c: &Connection, offset_and_flags: u16) -> bool {
     offset_and_flags & COMPARED == c.expectation.header()
 }
 
-/// We are the sender.
+/// Predicts a pure acknowledgement, for a sender.
 #[inline(always)]
 fn predict_ack<'a>(c: &Connection, segment: &'a Segment<'a>) -> Prediction<'a> {
     let acked = segment.ack - c.snd.una;
@@ -162,7 +163,7 @@ fn predict_ack<'a>(c: &Connection, segment: &'a Segment<'a>) -> Prediction<'a> {
     }
 }
 
-/// We are the receiver, and perhaps a sender, too.
+/// Predicts data, for a receiver that may also be a sender.
 #[inline(always)]
 fn predict_data<'a>(c: &Connection, segment: &'a Segment<'a>, stamp: u32) -> Prediction<'a> {
     if segment.payload.len() > c.rcv.window() as usize {
@@ -182,8 +183,9 @@ fn predict_data<'a>(c: &Connection, segment: &'a Segment<'a>, stamp: u32) -> Pre
     }
 }
 
-/// The timestamp of a segment whose header is as predicted, if it is not old, or any number if none
-/// was agreed on. That one was tells the room that its options have, for it and nothing else.
+/// Returns the timestamp of a segment with a predicted header, if it is not old; any number if the
+/// connection uses no timestamps. The predicted data offset shows whether there is room for the
+/// timestamp and for no other option.
 #[inline(always)]
 pub(super) fn stamp_as_agreed(c: &Connection, segment: &Segment<'_>) -> Option<u32> {
     match Timestamps::alone(segment.options) {
@@ -194,7 +196,7 @@ pub(super) fn stamp_as_agreed(c: &Connection, segment: &Segment<'_>) -> Option<u
     }
 }
 
-/// Why `segment` was not predicted: the first of what [`predict`] asks that it fails.
+/// Returns why `segment` was not predicted: the first check of [`predict`] that it fails.
 pub(in crate::input) fn why_it_missed(c: &Connection, segment: &Segment<'_>) -> MissReason {
     if !is_header_predicted(c, segment.offset_and_flags) {
         why_the_header_differs(c, segment.flags())
@@ -209,7 +211,8 @@ pub(in crate::input) fn why_it_missed(c: &Connection, segment: &Segment<'_>) -> 
     }
 }
 
-/// The compare of words failed: whatever made the prediction 0, or what is odd about the segment.
+/// Returns why the first word of the header was not predicted: the condition that forbids
+/// prediction, or the unusual flags or options of the segment.
 #[cold]
 pub(in crate::input) fn why_the_header_differs(c: &Connection, flags: TcpFlags) -> MissReason {
     if c.expectation.header() == 0 {
@@ -245,7 +248,7 @@ fn spoiler(c: &Connection) -> Option<MissReason> {
     }
 }
 
-/// Derives data offset and flags that the next segment of `c` should have, or 0 if nothing is
+/// Derives the data offset and flags that the next segment of `c` should have; 0 if nothing can be
 /// predicted.
 #[inline]
 pub(crate) fn expected_header(c: &Connection) -> u16 {
@@ -256,8 +259,8 @@ pub(crate) fn expected_header(c: &Connection) -> u16 {
 }
 
 impl Connection {
-    /// The word of a segment that bears the options that every one does, and no control bit but
-    /// ACK.
+    /// Returns data offset and flags of a segment with the constant options of the connection, and
+    /// no flag but ACK.
     #[inline(always)]
     pub(super) const fn plain_header(&self) -> u16 {
         let words: u16 = if self.timestamps.on { 8 } else { 5 };

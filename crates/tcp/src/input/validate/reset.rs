@@ -1,4 +1,5 @@
-//! The checks of RST, and of SYNs in TIME-WAIT (RFC 9293 §3.10.7.4 second and fourth, RFC 5961 §3).
+//! The checks of RST, and of SYNs in TIME-WAIT (RFC 9293 §3.10.7.4, second and fourth step; RFC
+//! 5961 §3).
 
 use super::{Refused, Valid, Verdict};
 use crate::input::Refusal;
@@ -14,8 +15,8 @@ impl Connection {
         &self,
         segment: &'a Segment<'a>,
     ) -> Result<Verdict<'a>, Refused> {
-        // A peer that has forgotten the connection answers our acknowledgement of an old segment
-        // with just this reset. TIME-WAIT must outlive it. Otherwise the next old segment could
+        // A peer that has closed and forgotten the connection answers our acknowledgement of an old
+        // segment with such a reset. TIME-WAIT must survive the reset, or a later old segment could
         // reach a new connection (RFC 1337).
         if self.state == State::TimeWait && self.config.time_wait_outlives_resets {
             return Err(Refused::silently(Refusal::ResetInTimeWait));

@@ -1,5 +1,5 @@
-//! Which part of a segment is new, and whether it is from this connection's present (RFC 9293
-//! §3.10.7.4 first, RFC 7323 §5.3).
+//! The check of the sequence number, which determines the new part of a segment, and of the
+//! timestamp (RFC 9293 §3.10.7.4, first step; RFC 7323 §5.3).
 
 use super::Refused;
 use crate::Connection;
@@ -13,30 +13,31 @@ use linerate_wire::{Segment, SeqNum, TcpFlags, Timestamps};
 pub(in crate::input) struct Text<'a> {
     /// First sequence number of the data; never before RCV.NXT.
     pub(in crate::input) seq: SeqNum,
-    /// Data that fits the window.
+    /// The data that lies in the window.
     pub(in crate::input) payload: &'a [u8],
-    /// Bytes of data in the largest of the segments that a link has joined.
+    /// Bytes of data in the largest of the segments that a link has coalesced.
     pub(in crate::input) piece: u32,
-    /// Number of these segments.
+    /// Number of segments that a link has coalesced.
     pub(in crate::input) count: u32,
     /// Whether a FIN follows the data.
     pub(in crate::input) fin: bool,
-    /// Whether something was cut off, at either side. Then the peer must be told where we are.
+    /// Whether a part outside the window was cut off. The peer must then be told our sequence
+    /// numbers.
     pub(in crate::input) cut: bool,
 }
 
 impl<'a> Text<'a> {
-    /// Returns an empty range at `seq`.
+    /// Returns an empty part at `seq`.
     pub(super) const fn empty(seq: SeqNum) -> Self {
         Self { seq, payload: &[], piece: 0, count: 1, fin: false, cut: false }
     }
 
-    /// Whether it is an empty segment at `seq`, without a FIN.
+    /// Whether this is the part of an empty segment at `seq`, without a FIN.
     pub(super) fn is_empty_at(&self, seq: SeqNum) -> bool {
         self.seq == seq && self.payload.is_empty() && !self.fin
     }
 
-    /// The number after the data, where the FIN lies if there is one.
+    /// Returns the number after the data: the number of the FIN, if one follows.
     pub(in crate::input) fn end(&self) -> SeqNum {
         self.seq + saturated(self.payload.len())
     }
@@ -47,7 +48,7 @@ impl<'a> Text<'a> {
 pub(super) enum Place<'a> {
     /// The whole segment lies before RCV.NXT.
     Before,
-    /// This part lies in the window.
+    /// This part of the segment lies in the window.
     InWindow(Text<'a>),
     /// The segment begins beyond the window.
     Beyond,
@@ -56,9 +57,10 @@ pub(super) enum Place<'a> {
 impl<'a> Place<'a> {
     /// Returns the position of `segment`.
     ///
-    /// Stricter readers of the RFC refuse an empty segment at the window's right edge. A peer that
-    /// has filled the window sends its acknowledgements from just there, and they must count. A FIN
-    /// needs no room, so it counts with data that ends at the edge.
+    /// A strict reading of the RFC refuses an empty segment at the right edge of the window. This
+    /// function accepts it: a peer that has filled the window sends its acknowledgements from
+    /// there, and they must take effect. A FIN needs no room, so it is accepted with data that ends
+    /// at the edge.
     #[inline(always)]
     pub(super) fn of(rcv: &ReceiveSequence, segment: &Segment<'a>) -> Self {
         let flags = segment.flags();
@@ -94,9 +96,9 @@ impl<'a> Place<'a> {
 }
 
 impl Connection {
-    /// PAWS (RFC 7323 §5.3). A reset is not judged by its timestamp. A segment without one is
-    /// dropped once timestamps were agreed on (§3.2). Returns the timestamps, where both ends use
-    /// them.
+    /// Checks the timestamps by PAWS (RFC 7323 §5.3), and returns them if both ends use them. A
+    /// reset is not judged by its timestamp. A segment without timestamps is dropped once the ends
+    /// have agreed on them (§3.2).
     #[inline(always)]
     pub(super) fn check_timestamps(
         &self,
