@@ -1,4 +1,5 @@
-//! The interface of a congestion control: what it is told, and what it answers.
+//! The interface of a congestion control: the events that it handles, and the window and rate that
+//! it sets.
 
 use super::Window;
 use crate::compact::pack::packed;
@@ -22,9 +23,9 @@ pub enum FastRecovery {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Acknowledged {
-    /// Newly acknowledged.
+    /// Newly acknowledged bytes.
     pub bytes: u32,
-    /// The number of ACKs that this one stands for, if several were coalesced.
+    /// The number of coalesced ACKs that this one represents; one if none were coalesced.
     pub count: u32,
     /// SEG.ACK.
     pub number: SeqNum,
@@ -36,9 +37,9 @@ pub struct Acknowledged {
     pub smoothed: Option<Duration>,
     /// The round-trip time sampled by this ACK, if any.
     pub round_trip: Option<Duration>,
-    /// Detected as lost with this ACK.
+    /// Bytes detected as lost by this ACK.
     pub lost: u32,
-    /// In flight after this ACK.
+    /// Bytes in flight after this ACK.
     pub in_flight: u32,
     /// A delivery-rate sample. Only peers that send selective ACKs provide it.
     pub sample: Option<RateSample>,
@@ -57,32 +58,32 @@ impl Acknowledged {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lost {
-    /// Lost.
+    /// Lost bytes.
     pub bytes: u32,
-    /// In flight when the data was sent, including the data (P.tx_in_flight).
+    /// Bytes in flight when the data was sent, including the data (P.tx_in_flight).
     pub in_flight_at_send: u32,
-    /// Detected as lost since the data was sent, including the data.
+    /// Bytes detected as lost since the data was sent, including the data.
     pub since_sent: u64,
     /// Was the sender application-limited when the data was sent?
     pub application_limited: bool,
 }
 
-/// A sample of the delivery rate, between the send_record of a segment and its ACK
-/// (draft-ietf-ccwg-bbr §4.1). Amounts are bytes.
+/// A sample of the delivery rate, from the sending of a segment to its ACK (draft-ietf-ccwg-bbr
+/// §4.1). Amounts are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateSample {
-    /// Delivered since the connection was opened (C.delivered).
+    /// Bytes delivered since the connection was opened (C.delivered).
     pub delivered: u64,
-    /// Delivered when the segment was sent (RS.prior_delivered).
+    /// Bytes that had been delivered when the segment was sent (RS.prior_delivered).
     pub prior_delivered: u64,
     /// The length of the sampling interval (RS.interval).
     pub interval: Duration,
     /// Was the sender application-limited (RS.is_app_limited)?
     pub application_limited: bool,
-    /// In flight when the segment was sent (RS.tx_in_flight).
+    /// Bytes in flight when the segment was sent (RS.tx_in_flight).
     pub in_flight_at_send: u32,
-    /// Detected as lost during the interval (RS.lost).
+    /// Bytes detected as lost during the interval (RS.lost).
     pub lost: u64,
 }
 
@@ -106,44 +107,46 @@ impl RateSample {
 /// A congestion control. Windows and amounts are bytes; `flight` is the data sent and not
 /// acknowledged at the time of the event.
 ///
-/// Loss detection and retransmission are not its business: it is told what was lost, and sets the
-/// congestion window. A [`CustomCongestion`](super::CustomCongestion) registers one that is defined
-/// in another crate.
+/// A controller neither detects losses nor retransmits: the connection reports losses to it, and it
+/// sets the congestion window. [`CustomCongestion`](super::CustomCongestion) registers a controller
+/// of another crate.
 pub trait Controller: fmt::Debug + Send + Sync {
     /// Returns the congestion window.
     fn window(&self) -> &Window;
 
-    /// Returns the congestion window, to be changed.
+    /// Returns the congestion window for changes.
     fn window_mut(&mut self) -> &mut Window;
 
     /// Returns the response to three duplicate ACKs.
     fn fast_recovery(&self) -> FastRecovery;
 
-    /// Returns the pacing rate, or `None` to leave it to the connection.
+    /// Returns the pacing rate. With `None`, the connection derives a rate from the window, if it
+    /// paces.
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
 
-    /// Any ACK of new data, in recovery or not. Called before the other functions.
+    /// Handles an ACK of new data, in recovery or not. Called before the other functions.
     fn on_every_acknowledgement(&mut self, _ack: &Acknowledged) {}
 
-    /// Data was detected as lost, in recovery or not.
+    /// Handles the detection of lost data, in recovery or not.
     fn on_lost(&mut self, _lost: &Lost) {}
 
-    /// Does the controller set the window during recovery? If not, proportional rate reduction does
-    /// (RFC 6937).
+    /// Does the controller set the window during recovery? Otherwise proportional rate reduction
+    /// sets it (RFC 6937).
     fn governs_recovery(&self) -> bool {
         false
     }
 
-    /// Recovery ended. Only for a controller that [governs recovery](Self::governs_recovery).
+    /// Handles the end of recovery. Called only if the controller [governs
+    /// recovery](Self::governs_recovery).
     fn on_recovered(&mut self) {}
 
-    /// A loss turned out to be spurious. Only for a controller that
-    /// [governs recovery](Self::governs_recovery); the window of any other is restored.
+    /// Handles a loss that turned out to be spurious. Called only for a controller that [governs
+    /// recovery](Self::governs_recovery); otherwise the connection restores the window.
     fn on_spurious_loss(&mut self) {}
 
-    /// An ACK of new data outside recovery. `limited`: was the sender cwnd-limited?
+    /// Handles an ACK of new data outside recovery. `limited`: was the sender cwnd-limited?
     #[inline]
     fn on_progress(&mut self, ack: &Acknowledged, limited: bool) {
         if limited {
@@ -153,16 +156,16 @@ pub trait Controller: fmt::Debug + Send + Sync {
         }
     }
 
-    /// An ACK of new data outside recovery, while the sender was cwnd-limited.
+    /// Handles an ACK of new data outside recovery, while the sender was cwnd-limited.
     fn on_acknowledged(&mut self, ack: &Acknowledged) {
         self.window_mut().grow(ack);
     }
 
-    /// An ACK of new data outside recovery, while the application or the peer's window limited the
-    /// sender. The window must not grow (RFC 7661 §4.1).
+    /// Handles an ACK of new data outside recovery, while the application or the peer's window
+    /// limited the sender. The window must not grow (RFC 7661 §4.1).
     fn on_acknowledged_unused(&mut self, _ack: &Acknowledged) {}
 
-    /// Called when data is sent after `idle` with nothing in flight.
+    /// Handles new output after `idle` time with nothing in flight.
     fn on_idle(&mut self, _idle: Duration) {}
 
     /// Resets the window after nothing was sent for longer than the retransmission timeout (RFC
@@ -171,22 +174,23 @@ pub trait Controller: fmt::Debug + Send + Sync {
         self.window_mut().forget_after_idle();
     }
 
-    /// Recovery begins, without a timeout: reduces SSTHRESH. The window follows during recovery.
+    /// Handles the start of recovery without a timeout: reduces SSTHRESH. CWND follows during
+    /// recovery.
     fn on_loss(&mut self, flight: u32);
 
-    /// A router marked a segment instead of dropping it (RFC 3168 §6.1.2): reduces the window as
-    /// for a loss. RFC 8511 would permit a smaller reduction. Like those of Linux, these
-    /// controllers do not use it.
+    /// Handles a congestion mark (RFC 3168 §6.1.2): reduces the window as for a loss. RFC 8511
+    /// would permit a smaller reduction; like Linux, the built-in controllers do not use it.
     fn on_mark(&mut self, flight: u32) {
         self.window_mut().reduce_to(flight / 2);
     }
 
-    /// The path is unknown, or the retransmission timer expired again: one segment.
+    /// Reduces the window to one segment, because the path is unknown or the retransmission timer
+    /// has expired again.
     fn restart(&mut self) {
         self.window_mut().restart();
     }
 
-    /// The retransmission timer expired (RFC 5681 §3.1): one segment, and slow start.
+    /// Handles the expiry of the retransmission timer (RFC 5681 §3.1): one segment, and slow start.
     fn on_timeout(&mut self, flight: u32) {
         self.window_mut().halve_threshold(flight);
         self.window_mut().restart();

@@ -1,5 +1,5 @@
-//! CUBIC: after a loss the window returns quickly to its former size, stays there for a while, and
-//! then probes for more, depending on time and not on the round trip (RFC 9438).
+//! CUBIC (RFC 9438). After a loss the window returns quickly to its former size, stays there for a
+//! while, and then probes for more. Its growth depends on time, not on the round-trip time.
 
 use super::curve::Curve;
 use super::hystart::HyStart;
@@ -8,7 +8,7 @@ use crate::compact::pack::packed;
 use alloc::boxed::Box;
 use linerate_units::{Duration, Instant};
 
-/// β = 7/10 (RFC 9438 §4.6).
+/// β = 7/10: the factor by which a loss reduces the window (RFC 9438 §4.6).
 const BETA: (u32, u32) = (7, 10);
 /// (1 + β) / 2, the factor of `W_max` in fast convergence (§4.7).
 const CONVERGENCE: (u32, u32) = (17, 20);
@@ -21,7 +21,7 @@ pub(crate) struct Cubic {
     window: Window,
     /// `cwnd_prior`: the window when SSTHRESH was last set.
     cwnd_prior: u32,
-    /// HyStart++ of the initial slow start, until that ends or a segment is lost.
+    /// HyStart++ during the initial slow start; `None` once that has ended or a segment was lost.
     hystart: Option<HyStart>,
     /// The current congestion avoidance stage.
     stage: Option<Stage>,
@@ -36,13 +36,14 @@ impl Cubic {
         Self { window, hystart: Some(HyStart::new(paced)), w_max: None, cwnd_prior: 0, stage: None }
     }
 
-    /// RFC 9438 §4.10 says "no more than"; RFC 5681 leaves equality open.
+    /// RFC 9438 §4.10 ends slow start when CWND exceeds SSTHRESH; RFC 5681 leaves the case of
+    /// equality open.
     const fn is_in_slow_start(&self) -> bool {
         self.window.cwnd() <= self.window.ssthresh()
     }
 
     fn grow_in_slow_start(&mut self, ack: &Acknowledged) {
-        // After an idle time or a timeout, a new stage follows.
+        // After an idle period or a timeout, slow start ends with a new stage.
         self.stage = None;
         let mss = self.window.mss();
         let growth = match &self.hystart {
@@ -129,14 +130,14 @@ impl Controller for Cubic {
         self.reduce(flight);
     }
 
-    /// RFC 9438 §4.6: at least two segments for SSTHRESH, one for the window.
+    /// RFC 9438 §4.6: at least two segments for SSTHRESH, and one for CWND.
     fn on_mark(&mut self, flight: u32) {
         self.note_congestion();
         self.reduce(flight);
         self.window.reduce_to(part(flight, BETA));
     }
 
-    /// RFC 9438 §4.8: as Reno, with β; the next stage begins at the plateau.
+    /// RFC 9438 §4.8: SSTHRESH as Reno's, but with β. The next stage begins at the plateau.
     fn on_timeout(&mut self, flight: u32) {
         self.reduce(flight);
         self.w_max = None;
@@ -188,7 +189,8 @@ impl Stage {
         }
         let round_trip = ack.smoothed.unwrap_or(Duration::ZERO);
         let target = self.curve.at(t + round_trip, mss).clamp(cwnd, cwnd + cwnd / 2);
-        // In segments and for one of them the RFC adds (target - cwnd) / cwnd.
+        // The RFC's increment of (target - cwnd) / cwnd is per acknowledged segment, in segments;
+        // this one is in bytes.
         let acked = u64::from(ack.bytes.min(cwnd));
         cwnd + self.cwnd_rest.take(u64::from(target - cwnd) * acked, u64::from(cwnd))
     }
@@ -202,7 +204,7 @@ impl Stage {
         self.w_est = self.w_est.saturating_add(growth);
     }
 
-    /// Stops the clock of the curve: the sender is not cwnd-limited (RFC 9438 §4.2, §5.8).
+    /// Stops the clock of the curve while the sender is not cwnd-limited (RFC 9438 §4.2, §5.8).
     fn pause(&mut self, now: Instant) {
         self.unused_since.get_or_insert(now);
     }
@@ -213,7 +215,8 @@ impl Stage {
         }
     }
 
-    /// Nothing was in flight for `idle`. A pause that lasts has counted it already.
+    /// Excludes `idle` time without data in flight from the clock. A pause that has begun includes
+    /// it already.
     fn skip(&mut self, idle: Duration) {
         if self.unused_since.is_none() {
             self.began += idle;
@@ -221,7 +224,7 @@ impl Stage {
     }
 }
 
-/// The remainder of a division into whole bytes.
+/// The remainder of a division, carried over so that rounding to whole bytes loses nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Rest(u64);
 
@@ -237,7 +240,7 @@ impl Rest {
     }
 }
 
-/// Returns `whole`·n/d, for n below d.
+/// Returns `whole`·n/d rounded down, for n below d.
 fn part(whole: u32, (n, d): (u32, u32)) -> u32 {
     whole / d * n + whole % d * n / d
 }

@@ -8,9 +8,9 @@ use linerate_units::Duration;
 const C_SHIFT: u32 = 16;
 /// Binary places of a time.
 const TIME_SHIFT: u32 = 20;
-/// 2²⁰ / 10⁹, with 40 binary places: nanoseconds to units of time.
+/// Units of time per nanosecond, 2²⁰ / 10⁹, with 40 binary places.
 const UNITS_PER_NANO: u128 = (1 << (TIME_SHIFT + 40)) / 1_000_000_000;
-/// Largest distance from K in the calculation, 4,096 s. It covers windows up to 2³⁰ bytes.
+/// The largest |t − K| that is computed, 4,096 s, which suffices for windows up to 2³⁰ bytes.
 const FURTHEST: u64 = 1 << 32;
 
 /// A curve: the height of its plateau, and the time to reach it.
@@ -24,8 +24,8 @@ pub(super) struct Curve {
 packed!(Curve { w_max, k });
 
 impl Curve {
-    /// Returns the curve from `cwnd` to the plateau at `w_max`; if that is already reached, the
-    /// plateau is here (K = 0).
+    /// Returns the curve from `cwnd` to the plateau at `w_max`. If `cwnd` is not below `w_max`, the
+    /// plateau is `cwnd` and K = 0.
     pub(super) fn from(cwnd: u32, w_max: u32, mss: u32) -> Self {
         let rise = u128::from(w_max.saturating_sub(cwnd));
         let k = cube_root(((rise * 5) << (3 * TIME_SHIFT)) / u128::from(2 * mss));

@@ -7,7 +7,7 @@ use core::hash::{Hash, Hasher};
 
 /// A congestion control that is defined in another crate: its name, and its constructor.
 ///
-/// A connection with one is never stored in compact form, because its state is opaque.
+/// A connection with such a control is never stored in compact form, because its state is opaque.
 #[derive(Clone, Copy, Debug)]
 pub struct CustomCongestion {
     /// The name in reports. Two custom controls with the same name count as the same.
@@ -54,7 +54,7 @@ impl Clone for Custom {
     }
 }
 
-/// Compares debug output: the only view of the state that every controller has. Tests use it.
+/// Compares debug output, the only view of its state that every controller has. Used by tests only.
 impl PartialEq for Custom {
     fn eq(&self, other: &Self) -> bool {
         format!("{:?}", self.0) == format!("{:?}", other.0)

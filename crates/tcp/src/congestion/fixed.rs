@@ -1,5 +1,5 @@
-//! A constant window for experiments: it shows how the path treats so many segments in flight
-//! without congestion control. Not for shared networks.
+//! A constant window for experiments: shows how a path behaves with a given number of segments in
+//! flight and no congestion control. Not for shared networks.
 
 use super::{Controller, FastRecovery, Window};
 use crate::compact::pack::packed;

@@ -12,10 +12,11 @@ const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: u32 = 4;
 const CSS_ROUNDS: u32 = 5;
-/// L for a sender that does not pace; there is no limit for one that does.
+/// L: the maximum growth per ACK in segments, for a sender that does not pace. Paced senders have
+/// no limit.
 const L: u32 = 8;
 
-/// The RFC's infinity.
+/// The RFC's infinity: no round trip has been measured.
 const UNKNOWN: Duration = Duration::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -31,7 +31,8 @@ use core::fmt;
 use core::str::FromStr;
 use linerate_units::{Duration, Rate};
 
-/// Declares [`CongestionName`] with its list and its texts, so that each controller has both.
+/// Declares [`CongestionName`] with the list and the names of its variants, so that none can be
+/// omitted.
 macro_rules! names {
     ($($(#[$doc:meta])* $name:ident = $text:literal),* $(,)?) => {
         /// The name of a congestion control.
@@ -168,7 +169,7 @@ impl Pack for Congestion {
 }
 
 impl Congestion {
-    /// Returns the state until the handshake has chosen a congestion control: only a window.
+    /// Returns the state before the handshake has chosen a congestion control: a window only.
     #[inline]
     pub(crate) const fn before_handshake(window: Window) -> Self {
         Self::NewReno(NewReno::new(window))
@@ -222,8 +223,8 @@ impl Congestion {
         }
     }
 
-    /// Processes an acknowledgement by any controller. `ack` is a copy, so that the fast path need
-    /// not place its value in memory.
+    /// Processes an acknowledgement by any controller. `ack` is passed by value, so that the fast
+    /// path need not store it in memory.
     #[inline(never)]
     fn tell_any_progress(&mut self, ack: Acknowledged, limited: bool) {
         tell_progress(self.controller(), &ack, limited);

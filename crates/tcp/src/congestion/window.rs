@@ -93,7 +93,7 @@ impl Window {
         self.set(self.cwnd.saturating_add(growth));
     }
 
-    /// Reduces the window to one segment, as after a timeout.
+    /// Reduces CWND to one segment, as after a timeout.
     pub fn restart(&mut self) {
         self.set(self.mss);
     }
@@ -106,7 +106,8 @@ impl Window {
         self.set(self.cwnd.min(self.restart));
     }
 
-    /// Limits the restart window to that of RFC 3390, after losses in a first flight (RFC 6928 §2).
+    /// Limits the restart window to that of RFC 3390, after losses in the first flight (RFC 6928
+    /// §2).
     pub(crate) fn restart_with_less(&mut self) {
         self.restart = self.restart.min(small_initial_window(self.mss));
     }
@@ -116,7 +117,7 @@ impl Window {
         self.set(self.ssthresh + segments * self.mss);
     }
 
-    /// Adds a segment for one that has left the network.
+    /// Enlarges CWND by one segment, for a duplicate ACK: a segment has left the network.
     pub(crate) fn inflate(&mut self) {
         self.set(self.cwnd + self.mss);
     }
@@ -140,8 +141,8 @@ impl Window {
         self.set(self.ssthresh.min(pipe.saturating_add(self.initial)));
     }
 
-    /// Changes the segment size. Smaller segments do not become more, or a burst would follow (RFC
-    /// 5681 §3.1).
+    /// Changes the segment size. With smaller segments, CWND keeps its number of segments, not of
+    /// bytes, to avoid a burst (RFC 5681 §3.1).
     pub(crate) fn set_mss(&mut self, mss: u32) {
         let in_segments = u64::from(self.cwnd) * u64::from(mss) / u64::from(self.mss);
         self.mss = mss;
@@ -158,14 +159,14 @@ impl Window {
     }
 }
 
-/// Returns IW (RFC 6928 §2, for ten segments): `segments`, but of large ones at most as many bytes
-/// as of usual ones, or two.
+/// Returns IW in bytes: `segments` of the usual MSS (RFC 6928 §2, which says ten). With a larger
+/// MSS the bytes stay equal, but are at least two segments.
 fn initial_window(mss: u32, segments: u32) -> u32 {
     let usual = segments.saturating_mul(USUAL_MSS).max(mss.saturating_mul(2));
     mss.saturating_mul(segments).min(usual).min(MOST)
 }
 
-/// Returns the older IW: up to four segments, or 4,380 bytes (RFC 3390 §1).
+/// Returns the IW of RFC 3390 §1, in bytes: up to four segments, or 4,380 bytes.
 fn small_initial_window(mss: u32) -> u32 {
     mss.saturating_mul(4).min(mss.saturating_mul(2).max(4_380))
 }

@@ -6,27 +6,28 @@ use crate::compact::pack::packed;
 use crate::congestion::Lost;
 use linerate_units::Rate;
 
-/// `LossThresh`: the part of the data in flight that may be lost, in thousandths.
+/// `LossThresh`: the tolerated loss, as a share of the data in flight, in thousandths.
 const LOSS_THRESHOLD: u64 = 20;
-/// `Beta` in per cent.
+/// `Beta`: the factor of the short-term bounds after a round with losses, in per cent.
 pub(super) const BETA: u32 = 70;
-/// `Headroom` in per cent.
+/// `Headroom`: the share of the long-term bound left to other flows, in per cent.
 const HEADROOM: u32 = 15;
 
 /// Deliveries and losses of the last round trip.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Latest {
-    /// `bw_latest`.
+    /// `bw_latest`: the highest delivery rate of the round.
     bandwidth: Rate,
-    /// `inflight_latest`.
+    /// `inflight_latest`: the most bytes delivered in a round trip, in this round.
     pub(super) inflight: u32,
-    /// `is_loss_in_round`.
+    /// `is_loss_in_round`: whether any loss was detected in the round.
     loss: bool,
     /// Number of ranges found lost in the round.
     pub(super) lost_ranges: u32,
-    /// `loss_round_delivered`.
+    /// `loss_round_delivered`: the round ends when data sent after this many delivered bytes is
+    /// acknowledged.
     round_end: u64,
-    /// `loss_round_start`.
+    /// `loss_round_start`: whether the present acknowledgement begins a round.
     pub(super) round_started: bool,
 }
 
@@ -35,11 +36,11 @@ packed!(Latest { bandwidth, inflight, loss, lost_ranges, round_end, round_starte
 /// Bounds of the model; `None` is infinity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Bounds {
-    /// `bw_shortterm`.
+    /// `bw_shortterm`: the bound of the bandwidth after recent losses.
     pub(super) bandwidth: Option<Rate>,
-    /// `inflight_shortterm`.
+    /// `inflight_shortterm`: the bound of the data in flight after recent losses, in bytes.
     pub(super) inflight: Option<u32>,
-    /// `inflight_longterm`.
+    /// `inflight_longterm`: the bound of the data in flight that probes have found, in bytes.
     pub(super) longterm: Option<u32>,
 }
 
@@ -51,7 +52,7 @@ pub(super) struct Undo {
     /// Whether losses are being repaired. The state from before the first of them is kept until
     /// then.
     pub(super) is_kept: bool,
-    /// `undo_state`: the phase that the losses ended.
+    /// `undo_state`: the phase in which the first loss happened.
     pub(super) phase: Option<Phase>,
     bounds: Bounds,
 }
@@ -59,7 +60,8 @@ pub(super) struct Undo {
 packed!(Undo { is_kept, phase, bounds });
 
 impl Bbr {
-    /// `UpdateLatestDeliverySignals`, near the start of the processing of an acknowledgement.
+    /// `UpdateLatestDeliverySignals`: adds an acknowledgement to the signals of the round. Called
+    /// near the start of its processing.
     pub(super) fn note_latest(&mut self, step: &Step<'_>) {
         self.latest.round_started = false;
         let Some(sample) = step.sample else { return };
@@ -71,14 +73,15 @@ impl Bbr {
         }
     }
 
-    /// `AdvanceLatestDeliverySignals`, near the end of the processing of an acknowledgement.
+    /// `AdvanceLatestDeliverySignals`: begins the signals of a new round. Called near the end of
+    /// the processing of an acknowledgement.
     pub(super) fn advance_latest(&mut self, step: &Step<'_>) {
         if self.latest.round_started {
             (self.latest.bandwidth, self.latest.inflight) = (step.rate, step.delivered());
         }
     }
 
-    /// `ResetCongestionSignals`.
+    /// `ResetCongestionSignals`: forgets the losses and deliveries of the round.
     pub(super) fn reset_latest(&mut self) {
         self.latest.loss = false;
         (self.latest.bandwidth, self.latest.inflight) = (Rate::default(), 0);
@@ -99,12 +102,12 @@ impl Bbr {
         self.latest.loss = false;
     }
 
-    /// `ResetShortTermModel`.
+    /// `ResetShortTermModel`: removes both short-term bounds.
     pub(super) const fn forget_short_term(&mut self) {
         (self.bounds.bandwidth, self.bounds.inflight) = (None, None);
     }
 
-    /// `NoteLoss`, for a loss or a congestion mark. A mark is never undone.
+    /// `NoteLoss`: notes a loss or a congestion mark. The effect of a mark is never undone.
     pub(super) fn note_loss(&mut self) {
         if !self.latest.loss {
             self.latest.round_end = self.delivered;
@@ -112,7 +115,7 @@ impl Bbr {
         self.latest.loss = true;
     }
 
-    /// `HandleLostPacket`.
+    /// `HandleLostPacket`: ends a bandwidth probe if too much was lost since the segment was sent.
     pub(super) fn judge_lost(&mut self, lost: &Lost) {
         self.save_for_undo();
         self.note_loss();
@@ -123,7 +126,7 @@ impl Bbr {
         }
     }
 
-    /// `HandleInflightTooHigh`, at most once a probe.
+    /// `HandleInflightTooHigh`: sets the long-term bound after too much loss, at most once a probe.
     pub(super) fn on_inflight_too_high(
         &mut self,
         in_flight_at_send: u32,
@@ -141,7 +144,8 @@ impl Bbr {
         }
     }
 
-    /// `InflightWithHeadroom`.
+    /// `InflightWithHeadroom`: returns the long-term bound less the share left to other flows, in
+    /// bytes.
     pub(super) fn inflight_with_headroom(&self) -> u32 {
         let Some(longterm) = self.bounds.longterm else { return u32::MAX };
         let headroom = share(longterm, HEADROOM).max(self.window.mss());
@@ -173,7 +177,7 @@ impl Bbr {
         self.undo.is_kept = false;
     }
 
-    /// `HandleSpuriousLossDetection`.
+    /// `HandleSpuriousLossDetection`: restores the bounds and the phase from before the losses.
     pub(super) fn take_losses_back(&mut self) {
         self.restore_window();
         self.latest.loss = false;

@@ -4,9 +4,10 @@
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant, Rate};
 
-/// `MinRTTFilterLen`.
+/// `MinRTTFilterLen`: the time after which the minimum round-trip time is measured anew.
 const MEMORY: Duration = Duration::from_secs(10);
-/// `ProbeRTTInterval`.
+/// `ProbeRTTInterval`: the time after which ProbeRTT drains the queue, if the round trip was never
+/// as short.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// `max_bw`: the largest rate of this probing cycle and of the one before (§5.5.3).
@@ -39,7 +40,7 @@ impl MaxBandwidth {
 pub(super) struct ShortestRoundTrip {
     shortest: Option<Duration>,
     found: Instant,
-    /// `probe_rtt_min_delay`.
+    /// `probe_rtt_min_delay`: the minimum of the last [`PROBE_INTERVAL`].
     recent: Option<Duration>,
     recent_found: Instant,
 }
@@ -56,8 +57,8 @@ impl ShortestRoundTrip {
     }
 
     /// `UpdateMinRTT`: processes the round trip of an acknowledgement, if it measured one. Returns
-    /// whether the queue should be drained for a new measurement, because no round trip was as
-    /// short for too long.
+    /// whether the queue should be drained for a new measurement, because the minimum is older than
+    /// [`PROBE_INTERVAL`].
     pub(super) fn take(&mut self, now: Instant, round_trip: Option<Duration>) -> bool {
         let expired = now > self.recent_found + PROBE_INTERVAL;
         if let Some(round_trip) = round_trip
@@ -98,7 +99,8 @@ impl Aggregation {
         Self { began: now, delivered: 0, most: WindowedMax::default() }
     }
 
-    /// Restarts the measurement after an idle period, which would look like aggregation.
+    /// Restarts the measurement after an idle period: the first acknowledgements after it would
+    /// look like aggregation.
     pub(super) const fn restart(&mut self, now: Instant) {
         self.began = now;
     }

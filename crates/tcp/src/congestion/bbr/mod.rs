@@ -26,20 +26,20 @@ use random::Random;
 use rounds::Rounds;
 use startup::FullPipe;
 
-/// 100 less `PacingMarginPercent`.
+/// The pacing rate in per cent of the bandwidth estimate: 100 less `PacingMarginPercent`.
 const MARGIN: u32 = 99;
 /// `StartupPacingGain`, 4·ln 2, in per cent.
 const STARTUP_GAIN: u32 = 277;
-/// `MinPipeCwnd` in segments.
+/// `MinPipeCwnd`: the minimum window, in segments.
 const LEAST_SEGMENTS: u32 = 4;
-/// `ExtraAckedFilterLen` in rounds.
+/// `ExtraAckedFilterLen`: the length of the filter of ACK aggregation, in rounds.
 const CLUMP_MEMORY: u64 = 10;
-/// Round-trip time that is assumed before the first measurement.
+/// Round-trip time assumed before the first measurement.
 const ASSUMED_ROUND_TRIP: Duration = Duration::from_millis(1);
-/// The largest `send_quantum`.
+/// The maximum `send_quantum`: bytes sent back to back by a paced sender.
 const LARGEST_QUANTUM: u32 = 64 << 10;
 
-/// `BBR.state` (§5.6.1).
+/// The phase of BBR's state machine (`BBR.state`, §5.6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Doubles the rate in every round trip.
@@ -66,7 +66,7 @@ impl Phase {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 
-    /// `pacing_gain`.
+    /// `pacing_gain`: returns the sending rate relative to the bandwidth estimate, in per cent.
     const fn pacing_gain(self) -> u32 {
         match self {
             Self::Startup => STARTUP_GAIN,
@@ -77,7 +77,7 @@ impl Phase {
         }
     }
 
-    /// `cwnd_gain`.
+    /// `cwnd_gain`: returns the window relative to the bandwidth-delay product, in per cent.
     const fn window_gain(self) -> u32 {
         match self {
             Self::Startup | Self::Drain | Self::Down | Self::Cruise | Self::Refill => 200,
@@ -100,7 +100,7 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// `RS.delivered`.
+    /// Returns the bytes delivered in the interval of the rate sample (`RS.delivered`).
     fn delivered(&self) -> u32 {
         self.sample.map_or(0, |sample| {
             u32::try_from(sample.delivered - sample.prior_delivered).unwrap_or(u32::MAX)
@@ -123,25 +123,27 @@ pub(crate) struct Bbr {
     undo: Undo,
     probe: Probe,
     pause: Pause,
-    /// `C.InitialCwnd`.
+    /// `C.InitialCwnd`: the initial window in bytes.
     initial: u32,
-    /// `C.pacing_rate`.
+    /// `C.pacing_rate`: the rate at which segments are sent.
     rate: Rate,
     /// Whether the pacing rate is based on a measured round trip.
     knows_round_trip: bool,
     /// Arrival time of the last acknowledgement, if any.
     acknowledged: Option<Instant>,
-    /// The present, as far as it is known.
+    /// The present time: that of the last acknowledgement, or of the end of an idle period. Other
+    /// events do not report theirs.
     now: Instant,
-    /// `C.delivered`.
+    /// `C.delivered`: bytes delivered since the connection was opened.
     delivered: u64,
-    /// Data sent before this much is delivered count as application-limited.
+    /// Value of `delivered` until which sent data counts as application-limited.
     limited_until: u64,
-    /// `C.is_cwnd_limited`, in this round or the last.
+    /// `C.is_cwnd_limited`: whether the window was full at any time in this round or the last.
     window_limited: bool,
-    /// `drain_start_round`.
+    /// `drain_start_round`: the round in which Drain began.
     drain_began: u64,
-    /// `idle_restart`.
+    /// `idle_restart`: whether the sender has resumed after an idle period and nothing was
+    /// acknowledged since.
     idle_restart: bool,
     /// Whether recovery is in progress.
     recovering: bool,
@@ -206,7 +208,8 @@ impl Bbr {
         }
     }
 
-    /// The clock is not known before the first acknowledgement.
+    /// Sets the clock to `now`. The first acknowledgement also starts the filters, because a new
+    /// controller has no clock.
     fn start_clock(&mut self, now: Instant) {
         if self.acknowledged.is_none() {
             self.round_trip = ShortestRoundTrip::new(now);
@@ -217,7 +220,7 @@ impl Bbr {
         self.now = now;
     }
 
-    /// `UpdateModelAndState`.
+    /// `UpdateModelAndState`: updates the path model and the phase by an acknowledgement.
     fn update_model(&mut self, step: &Step<'_>) {
         self.note_latest(step);
         self.update_bandwidth(step);
@@ -232,7 +235,7 @@ impl Bbr {
         self.advance_latest(step);
     }
 
-    /// `UpdateMaxBw`, with `UpdateRound`.
+    /// `UpdateMaxBw`, with `UpdateRound`: updates the bandwidth estimate and counts rounds.
     fn update_bandwidth(&mut self, step: &Step<'_>) {
         self.rounds.started = false;
         let Some(sample) = step.sample else { return };
@@ -243,15 +246,15 @@ impl Bbr {
         }
     }
 
-    /// `UpdateACKAggregation`.
+    /// `UpdateACKAggregation`: updates the estimate of ACK aggregation.
     fn update_aggregation(&mut self, ack: &Acknowledged) {
         let (bandwidth, cwnd) = (self.model_bandwidth(), self.window.cwnd());
         let memory = if self.full_pipe.reached { CLUMP_MEMORY } else { 1 };
         self.aggregation.take(self.now, ack.bytes, bandwidth, cwnd, self.rounds.count, memory);
     }
 
-    /// `SetPacingRateWithGain`. Until the pipe is full the rate only grows; otherwise
-    /// application-limited samples would hold it down.
+    /// `SetPacingRateWithGain`: sets the pacing rate. Until the pipe is full, the rate only grows:
+    /// application-limited samples must not reduce it.
     fn set_rate(&mut self, gain: u32) {
         let rate = self.model_bandwidth().percent(gain).percent(MARGIN);
         if self.full_pipe.reached || rate > self.rate {
@@ -259,7 +262,7 @@ impl Bbr {
         }
     }
 
-    /// `InitPacingRate`, once there is a round trip.
+    /// `InitPacingRate`: sets the first rate based on a measured round trip.
     fn learn_round_trip(&mut self, ack: &Acknowledged) {
         let round_trip = ack.smoothed.filter(|&round_trip| round_trip > Duration::ZERO);
         if let Some(round_trip) = round_trip.filter(|_| !self.knows_round_trip) {
@@ -268,7 +271,7 @@ impl Bbr {
         }
     }
 
-    /// `SetCwnd`.
+    /// `SetCwnd`: sets the window after `acked` newly acknowledged bytes.
     fn set_window(&mut self, acked: u32) {
         let most = self.most_inflight();
         let grown = self.window.cwnd().saturating_add(acked);
@@ -285,7 +288,7 @@ impl Bbr {
         self.window.set(cwnd.min(self.volume_cap()));
     }
 
-    /// `max_inflight` (`UpdateMaxInflight`).
+    /// `max_inflight` (`UpdateMaxInflight`): returns the target of the window in bytes.
     fn most_inflight(&self) -> u32 {
         let product = self.product(self.model_bandwidth(), self.phase.window_gain());
         self.with_quanta(u64::from(product) + self.aggregation.extra())
@@ -302,14 +305,15 @@ impl Bbr {
         self.product(self.model_bandwidth(), gain)
     }
 
-    /// `BDPMultiple`.
+    /// `BDPMultiple`: returns the bandwidth-delay product for `bandwidth`, times `gain`.
     fn product(&self, bandwidth: Rate, gain: u32) -> u32 {
         let Some(round_trip) = self.round_trip.shortest() else { return self.initial };
         let bytes = bandwidth.bytes_in(round_trip).count();
         share(u32::try_from(bytes).unwrap_or(u32::MAX), gain)
     }
 
-    /// `QuantizationBudget`: sending in bursts requires three bursts in flight.
+    /// `QuantizationBudget`: adds room for three bursts in flight, which sending in bursts
+    /// requires.
     fn with_quanta(&self, inflight: u64) -> u32 {
         let inflight = u32::try_from(inflight).unwrap_or(u32::MAX);
         let mss = self.window.mss();
@@ -318,12 +322,12 @@ impl Bbr {
         if self.phase == Phase::Up { least.saturating_add(2 * mss) } else { least }
     }
 
-    /// `MinPipeCwnd`.
+    /// `MinPipeCwnd`: returns the minimum window in bytes.
     fn least_window(&self) -> u32 {
         LEAST_SEGMENTS * self.window.mss()
     }
 
-    /// Whether the window was full before this acknowledgement.
+    /// Notes whether the window was full before this acknowledgement.
     fn note_window_use(&mut self, ack: &Acknowledged) {
         let before = ack.in_flight.saturating_add(ack.bytes).saturating_add(self.window.mss());
         let is_limited = before > self.window.cwnd();
@@ -348,7 +352,7 @@ impl Controller for Bbr {
         true
     }
 
-    /// `UpdateOnACK`.
+    /// `UpdateOnACK`: updates model, pacing rate and window, in recovery or not.
     fn on_every_acknowledgement(&mut self, ack: &Acknowledged) {
         self.start_clock(ack.now);
         self.learn_round_trip(ack);
@@ -372,7 +376,7 @@ impl Controller for Bbr {
     /// Does nothing: the window is set with every acknowledgement.
     fn on_progress(&mut self, _ack: &Acknowledged, _limited: bool) {}
 
-    /// `HandleRestartFromIdle`.
+    /// `HandleRestartFromIdle`: resumes after `idle` time with nothing in flight.
     fn on_idle(&mut self, idle: Duration) {
         let Some(acknowledged) = self.acknowledged else { return };
         self.now = acknowledged + idle;
@@ -388,7 +392,7 @@ impl Controller for Bbr {
     /// Does nothing: BBR keeps its window, because it paces its output (§5.4.2).
     fn forget_after_idle(&mut self) {}
 
-    /// `OnEnterFastRecovery`.
+    /// `OnEnterFastRecovery`: saves the state for an undo.
     fn on_loss(&mut self, _flight: u32) {
         self.save_for_undo();
         self.recovering = true;
@@ -401,7 +405,7 @@ impl Controller for Bbr {
         }
     }
 
-    /// `OnEnterRTO`.
+    /// `OnEnterRTO`: saves the state, and reduces the window to one segment.
     fn on_timeout(&mut self, _flight: u32) {
         self.save_for_undo();
         self.recovering = true;

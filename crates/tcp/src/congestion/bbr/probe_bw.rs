@@ -31,21 +31,23 @@ pub(super) struct Probe {
     feedback: Feedback,
     /// `is_bw_probe_sample`: whether present acknowledgements are for data of a probe.
     pub(super) is_sample: bool,
-    /// `cycle_stamp`.
+    /// `cycle_stamp`: the start time of the probing cycle.
     began: Instant,
-    /// `bw_probe_wait`.
+    /// `bw_probe_wait`: the time from the start of the cycle to the next probe.
     wait: Duration,
-    /// `rounds_since_probe_up`.
+    /// `rounds_since_probe_up`: rounds since the last probe.
     pub(super) rounds: u64,
-    /// `bw_probe_up_rounds`.
+    /// `bw_probe_up_rounds`: doublings of the growth of the long-term bound in this probe.
     doublings: u32,
-    /// `bw_probe_up_acked`.
+    /// `bw_probe_up_acked`: bytes acknowledged since the long-term bound last grew.
     acked: u64,
-    /// `probe_up_acked_per_inc`.
+    /// `probe_up_acked_per_inc`: acknowledged bytes for which the long-term bound grows by a
+    /// segment.
     acked_per_step: u64,
-    /// `prev_probe_too_high`.
+    /// `prev_probe_too_high`: whether the last probe has lost too much.
     pub(super) too_high: bool,
-    /// `prev_probe_precautionary`.
+    /// `prev_probe_precautionary`: whether the last probe ended at the long-term bound, because a
+    /// probe beyond it had lost too much.
     precautionary: bool,
 }
 
@@ -85,12 +87,12 @@ impl Probe {
 }
 
 impl Bbr {
-    /// `IsProbingBW`.
+    /// `IsProbingBW`: whether the phase probes for bandwidth.
     pub(super) const fn is_probing_bandwidth(&self) -> bool {
         matches!(self.phase, Phase::Startup | Phase::Refill | Phase::Up)
     }
 
-    /// `StartProbeBW_DOWN`.
+    /// `StartProbeBW_DOWN`: begins a cycle, by sending slower than the path delivers.
     pub(super) fn start_down(&mut self) {
         self.reset_latest();
         self.probe.acked_per_step = u64::MAX;
@@ -101,13 +103,13 @@ impl Bbr {
         self.phase = Phase::Down;
     }
 
-    /// `PickProbeWait`.
+    /// `PickProbeWait`: draws the time until the next probe.
     fn pick_wait(&mut self) {
         self.probe.rounds = self.random.below(2);
         self.probe.wait = WAIT + Duration::from_nanos(self.random.below(1_000_000_000));
     }
 
-    /// `StartProbeBW_REFILL`.
+    /// `StartProbeBW_REFILL`: begins the phase that fills the pipe before a probe.
     pub(super) fn start_refill(&mut self) {
         self.forget_short_term();
         (self.probe.doublings, self.probe.acked) = (0, 0);
@@ -117,7 +119,7 @@ impl Bbr {
         self.phase = Phase::Refill;
     }
 
-    /// `StartProbeBW_UP`.
+    /// `StartProbeBW_UP`: begins the phase that sends faster than the path delivers.
     fn start_up(&mut self, step: &Step<'_>) {
         self.probe.feedback = Feedback::Starting;
         self.rounds.begin(self.delivered);
@@ -126,7 +128,7 @@ impl Bbr {
         self.raise_slope();
     }
 
-    /// `UpdateProbeBWCyclePhase`.
+    /// `UpdateProbeBWCyclePhase`: begins the next phase of the cycle when it is due.
     pub(super) fn update_cycle(&mut self, step: &Step<'_>) {
         if !self.full_pipe.reached || self.adapt_long_term(step) {
             return;
@@ -159,7 +161,8 @@ impl Bbr {
             && in_flight <= self.inflight(self.bandwidth.best(), 100)
     }
 
-    /// `IsTimeToGoDown`.
+    /// `IsTimeToGoDown`: whether the probe must end: it fills the pipe, or has reached a long-term
+    /// bound that caused too much loss before.
     fn is_time_to_go_down(&mut self, step: &Step<'_>) -> bool {
         let longterm = self.bounds.longterm.unwrap_or(u32::MAX);
         if self.probe.too_high && step.ack.in_flight >= longterm {
@@ -205,7 +208,7 @@ impl Bbr {
         false
     }
 
-    /// `ProbeInflightLongtermUpward`.
+    /// `ProbeInflightLongtermUpward`: raises the long-term bound while the window fills it.
     fn probe_longterm(&mut self, step: &Step<'_>) {
         let Some(longterm) = self.bounds.longterm else { return };
         if !self.window_limited || self.window.cwnd() < longterm {
@@ -222,7 +225,8 @@ impl Bbr {
         }
     }
 
-    /// `RaiseInflightLongtermSlope`: by a segment in the first round, two in the next, and so on.
+    /// `RaiseInflightLongtermSlope`: doubles the growth of the long-term bound: one segment in the
+    /// first round, two in the next, then four, and so on.
     fn raise_slope(&mut self) {
         let growth = 1_u32 << self.probe.doublings;
         self.probe.doublings = (self.probe.doublings + 1).min(MOST_DOUBLINGS);

@@ -1,22 +1,22 @@
 //! The ProbeRTT phase of BBR. Every five seconds BBR halves the data in flight for a short time, so
-//! that the queue drains and the minimum round-trip time can be measured. It omits this if the path
-//! has been that empty anyway (draft-ietf-ccwg-bbr §5.3.4).
+//! that the queue drains and the minimum round-trip time can be measured. The phase is skipped if a
+//! round trip as short has been measured in the meantime (draft-ietf-ccwg-bbr §5.3.4).
 
 use super::{Bbr, Phase, Step};
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 
-/// `ProbeRTTDuration`.
+/// `ProbeRTTDuration`: the time for which the data in flight is reduced.
 const DURATION: Duration = Duration::from_millis(200);
-/// `ProbeRTTCwndGain` in per cent.
+/// `ProbeRTTCwndGain`: the window during the pause, in per cent of the bandwidth-delay product.
 const GAIN: u32 = 50;
 
 /// A pause for ProbeRTT, and the window to restore after it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Pause {
-    /// `probe_rtt_done_stamp`, once the amount in flight is small enough.
+    /// `probe_rtt_done_stamp`: the end of the pause, set once the amount in flight is small enough.
     ends: Option<Instant>,
-    /// `probe_rtt_round_done`.
+    /// `probe_rtt_round_done`: whether a whole round has passed with the reduced window.
     round_done: bool,
     /// `prior_cwnd`: the last window that neither a recovery nor a pause had changed.
     window_before: u32,
@@ -42,7 +42,7 @@ impl Bbr {
         }
     }
 
-    /// `HandleProbeRTT`.
+    /// `HandleProbeRTT`: ends the pause after its duration and a whole round.
     fn handle_pause(&mut self, step: &Step<'_>) {
         // Rate samples of the pause are too low, and count as application-limited.
         self.limited_until = self.delivered + u64::from(step.ack.in_flight);
@@ -62,7 +62,7 @@ impl Bbr {
         }
     }
 
-    /// `CheckProbeRTTDone`.
+    /// `CheckProbeRTTDone`: restores the window if the pause is over.
     pub(super) fn check_pause_done(&mut self) {
         if self.pause.ends.is_none_or(|end| self.now <= end) {
             return;
@@ -78,12 +78,12 @@ impl Bbr {
         }
     }
 
-    /// `ProbeRTTCwnd`.
+    /// `ProbeRTTCwnd`: returns the window during the pause, in bytes.
     pub(super) fn pause_window(&self) -> u32 {
         self.bdp(GAIN).max(self.least_window())
     }
 
-    /// `SaveCwnd`.
+    /// `SaveCwnd`: saves the window, unless a recovery or a pause has changed it.
     pub(super) fn save_window(&mut self) {
         let cwnd = self.window.cwnd();
         let is_disturbed = self.undo.is_kept || self.recovering || self.phase == Phase::ProbeRtt;
@@ -91,7 +91,7 @@ impl Bbr {
             if is_disturbed { self.pause.window_before.max(cwnd) } else { cwnd };
     }
 
-    /// `RestoreCwnd`.
+    /// `RestoreCwnd`: enlarges the window to the saved one.
     pub(super) fn restore_window(&mut self) {
         let cwnd = self.window.cwnd().max(self.pause.window_before);
         self.window.set(cwnd);

@@ -13,7 +13,7 @@ impl Random {
         Self(seed)
     }
 
-    /// A number below `bound`, which is not zero.
+    /// Returns a random number below `bound`, which is not zero.
     pub(super) const fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;

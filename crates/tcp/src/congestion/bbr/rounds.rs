@@ -6,9 +6,10 @@ use crate::compact::pack::packed;
 /// The current round. Amounts are bytes delivered since the connection was opened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rounds {
-    /// `next_round_delivered`.
+    /// `next_round_delivered`: the round ends when a segment is delivered that was sent after this
+    /// many delivered bytes.
     end: u64,
-    /// `round_count`.
+    /// `round_count`: the number of rounds since the connection was opened.
     pub(super) count: u64,
     /// `round_start`: whether this acknowledgement has begun a round.
     pub(super) started: bool,

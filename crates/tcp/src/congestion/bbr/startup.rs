@@ -19,11 +19,11 @@ const DRAIN_ROUNDS: u64 = 3;
 /// (§5.3.1.2).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct FullPipe {
-    /// `full_bw`.
+    /// `full_bw`: the delivery rate from which growth is measured.
     baseline: Rate,
-    /// `full_bw_count`.
+    /// `full_bw_count`: rounds since the rate last grew.
     rounds: u32,
-    /// `full_bw_now`.
+    /// `full_bw_now`: whether the pipe is full by the present detection.
     pub(super) now: bool,
     /// `full_bw_reached`: whether the pipe has ever been full.
     pub(super) reached: bool,
@@ -60,7 +60,7 @@ impl Bbr {
         }
     }
 
-    /// `CheckStartupDone`.
+    /// `CheckStartupDone`: begins Drain when the pipe is full.
     pub(super) fn check_startup_done(&mut self, step: &Step<'_>) {
         self.check_startup_loss(step);
         if self.phase == Phase::Startup && self.full_pipe.reached {
@@ -87,7 +87,7 @@ impl Bbr {
         }
     }
 
-    /// `CheckDrainDone`.
+    /// `CheckDrainDone`: begins the first probing cycle when the queue is empty.
     pub(super) fn check_drain_done(&mut self, step: &Step<'_>) {
         let drained = step.ack.in_flight <= self.inflight(self.model_bandwidth(), 100);
         let unacknowledged_timeout = self.rounds.count > self.drain_began + DRAIN_ROUNDS;

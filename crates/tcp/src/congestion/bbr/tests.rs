@@ -222,7 +222,7 @@ impl Path {
         sent.flow
     }
 
-    /// Returns the share of the line in the last `span`, in per cent.
+    /// Returns the flow's share of the line's rate in the last `span`, in per cent.
     fn share(&self, flow: usize, span: Duration) -> u64 {
         let since = self.now - span;
         let flow = &self.flows[flow];

@@ -91,7 +91,8 @@ impl Path {
     }
 }
 
-/// The RFC's formulas in segments, seconds and floating point: the expected window.
+/// A model of CUBIC by the RFC's formulas, in floating point, segments and seconds: the expected
+/// window.
 struct Model {
     cwnd: f64,
     w_max: f64,
@@ -160,7 +161,7 @@ fn the_window_follows_the_formulas_for_many_round_trips() {
 /// Figure 2: the window regains `W_max` after K, whatever the round trip.
 #[test]
 fn the_plateau_is_reached_after_k_for_any_round_trip() {
-    // The cube root of 300 / 0.4 seconds.
+    // K is the cube root of 300 / 0.4, in seconds.
     let k = ms(9_086);
     for millis in [50, 100, 200] {
         let mut path = Path::after_loss(1_000, ms(millis));
@@ -176,7 +177,7 @@ fn the_plateau_is_reached_after_k_for_any_round_trip() {
     }
 }
 
-/// §4.2: the target is at most half a window away, so a round trip adds at most that.
+/// RFC 9438 §4.2: the target is at most half a window away, so a round trip adds at most that.
 #[test]
 fn the_window_grows_by_no_more_than_half_in_a_round_trip() {
     let mut path = Path::after_loss(20, ms(5_000));
@@ -201,7 +202,7 @@ fn the_reno_friendly_region_grows_like_reno() {
     assert!((path.segments_a_round(100) - 1.0).abs() < 0.01);
 }
 
-/// RFC 9406 §4.3.
+/// RFC 9406 §4.3: HyStart++ should be used for the initial slow start only.
 #[test]
 fn hystart_applies_only_to_the_initial_slow_start() {
     let mut path = Path::new(ms(50));
@@ -237,7 +238,8 @@ fn a_second_loss_at_a_smaller_window_applies_fast_convergence() {
     assert_eq!(path.cubic.w_max, Some(cwnd), "no fast convergence at a larger window");
 }
 
-/// §4.8: one segment, slow start to 0.7 of the flight, then a curve that begins at the plateau.
+/// RFC 9438 §4.8: one segment, slow start to 0.7 of the flight, then a curve that begins at the
+/// plateau.
 #[test]
 fn after_a_timeout_the_curve_begins_at_the_plateau() {
     let mut path = Path::after_loss(200, ms(50));
@@ -253,7 +255,7 @@ fn after_a_timeout_the_curve_begins_at_the_plateau() {
     assert!((70 * MSS..72 * MSS).contains(&w_max), "{w_max}");
 }
 
-/// §4.10: a slow start that HyStart++ ends without a loss.
+/// RFC 9438 §4.10: a slow start that HyStart++ ends without a loss.
 #[test]
 fn after_hystart_the_curve_begins_at_the_plateau() {
     let mut path = Path::new(ms(50));
@@ -291,7 +293,8 @@ fn after_hystart_the_curve_begins_at_the_plateau() {
     assert!(path.cubic.w_max.is_some_and(|w_max| w_max <= cwnd + MSS));
 }
 
-/// §4.2, §5.8: time without use does not count, whether segments trickle or nothing moves.
+/// RFC 9438 §4.2, §5.8: the clock of the curve stops while the sender is not cwnd-limited. It sends
+/// a few segments, or none.
 #[test]
 fn time_without_use_of_the_window_does_not_count() {
     let used = |pause: fn(&mut Path)| {
@@ -324,8 +327,8 @@ fn time_without_use_of_the_window_does_not_count() {
     }
 }
 
-/// The window shrinks to its initial size, slow start leads to SSTHRESH, and a new curve towards
-/// `W_max` begins.
+/// After a long idle period CWND is the initial window, slow start leads to SSTHRESH, and a new
+/// curve towards `W_max` begins.
 #[test]
 fn a_long_idle_time_starts_a_new_stage() {
     let mut path = Path::new(ms(50));

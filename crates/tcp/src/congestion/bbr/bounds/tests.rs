@@ -46,7 +46,7 @@ fn steady(phase: Phase) -> Bbr {
     while !bbr.phase.is_probe_bandwidth() {
         round(&mut bbr, 100_000, 0);
     }
-    // It is not time to probe for the next two seconds.
+    // The controller is in Down, and the next probe is due in two seconds at the earliest.
     bbr.start_down();
     for _ in 0..3 {
         round(&mut bbr, 100_000, 0);
@@ -58,8 +58,8 @@ fn steady(phase: Phase) -> Bbr {
     bbr
 }
 
-/// §5.5.10: each round trip with a loss moves the bounds towards the delivered amounts, and not
-/// below them.
+/// draft-ietf-ccwg-bbr §5.5.10: each round trip with a loss moves the bounds towards the delivered
+/// amounts, and not below them.
 #[test]
 fn each_round_trip_with_losses_moves_the_bounds_towards_the_delivery() {
     let mut bbr = steady(Phase::Cruise);
@@ -90,7 +90,8 @@ fn each_round_trip_with_losses_moves_the_bounds_towards_the_delivery() {
     assert_eq!(bbr.bounds, Bounds::default(), "a probe begins without them");
 }
 
-/// §5.5.10.3: probing for bandwidth causes losses, which are judged by their share.
+/// draft-ietf-ccwg-bbr §5.5.10.3: probing for bandwidth causes losses, which are judged by their
+/// share.
 #[test]
 fn single_losses_set_no_bounds_during_a_probe() {
     for phase in [Phase::Startup, Phase::Refill, Phase::Up] {
@@ -102,7 +103,7 @@ fn single_losses_set_no_bounds_during_a_probe() {
     }
 }
 
-/// §5.5.10.2: `HandleInflightTooHigh`.
+/// draft-ietf-ccwg-bbr §5.5.10.2: `HandleInflightTooHigh`.
 #[test]
 fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     let mut bbr = steady(Phase::Up);
@@ -122,7 +123,7 @@ fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     assert_eq!(bbr.volume_cap(), 4 * MSS, "and never less than keeps acknowledgements coming");
     bbr.bounds.inflight = Some(1_000);
     assert_eq!(bbr.volume_cap(), 4 * MSS);
-    // Segments sent while little was in flight say little of the path.
+    // Segments sent while little was in flight tell little about the path.
     let mut early = steady(Phase::Up);
     early.on_lost(&Lost { in_flight_at_send: 10_000, ..lost(1_000) });
     assert_eq!(early.bounds.longterm, Some(share(early.target_inflight(), BETA)));
@@ -132,7 +133,7 @@ fn a_probe_that_loses_too_much_ends_and_sets_the_long_term_bound_once() {
     assert_eq!((limited.phase, limited.bounds.longterm), (Phase::Down, None));
 }
 
-/// §5.6.4.4: the window is restored when all losses are repaired.
+/// draft-ietf-ccwg-bbr §5.6.4.4: the window is restored when all losses are repaired.
 #[test]
 fn recovery_restores_the_window_from_before_the_first_loss() {
     let mut bbr = steady(Phase::Cruise);
@@ -157,8 +158,8 @@ fn recovery_restores_the_window_from_before_the_first_loss() {
     assert_eq!(bbr.window.cwnd(), 20_000, "it is restored once");
 }
 
-/// §5.5.11: segments found lost may arrive after all. Losses are reported one by one, and only then
-/// does recovery begin.
+/// draft-ietf-ccwg-bbr §5.5.11: segments found lost may arrive after all. Losses are reported one
+/// by one, and only then does recovery begin.
 #[test]
 fn spurious_losses_are_undone() {
     let recover = |bbr: &mut Bbr, ranges| {
@@ -224,7 +225,7 @@ fn spurious_losses_are_undone() {
     assert_eq!((again.phase, again.bounds), (Phase::Down, found));
 }
 
-/// §5.3.1.3: `CheckStartupHighLoss`.
+/// draft-ietf-ccwg-bbr §5.3.1.3: `CheckStartupHighLoss`.
 #[test]
 fn startup_ends_by_many_losses_in_many_ranges_of_a_round_of_recovery() {
     for (recovers, ranges, bytes, ends) in [
