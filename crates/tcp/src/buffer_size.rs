@@ -3,11 +3,12 @@
 use crate::compact::pack::{Pack, Packer, Unpacker};
 use crate::receive::saturated;
 
-/// The largest socket buffer: what a scaled window can offer (RFC 7323 §2.3).
+/// The largest socket buffer, in bytes: the largest window that scaling can express (RFC 7323
+/// §2.3).
 pub const LARGEST_BUFFER: usize = 1 << 30;
 
-/// The size of a send or receive buffer, in bytes of data. Memory is allocated only for data that
-/// is there.
+/// The size of a send or receive buffer, in bytes of data. Memory is allocated for queued data
+/// only, not for the whole size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSize {
     /// A fixed size, as after `SO_SNDBUF` or `SO_RCVBUF`.
@@ -21,7 +22,7 @@ pub enum BufferSize {
     },
 }
 
-/// A fixed size is packed as a tuned one with an initial size of zero.
+/// A fixed size is packed as a tuned one whose initial size is zero.
 impl Pack for BufferSize {
     fn pack(&self, into: &mut Packer<'_>) {
         match *self {

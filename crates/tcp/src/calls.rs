@@ -11,7 +11,7 @@ use linerate_wire::SeqNum;
 
 /// # Application calls: data
 impl Connection {
-    /// Appends `data` to the send queue, and returns how much of it there was room for. `Ok(0)` for
+    /// Appends `data` to the send queue, and returns the number of bytes that fitted. `Ok(0)` for
     /// non-empty data means: try again after [`Event::Writable`](crate::Event::Writable).
     ///
     /// # Errors
@@ -25,8 +25,8 @@ impl Connection {
         })
     }
 
-    /// Lets `add` put up to `wanted` bytes into the send buffer. It returns how many it has put
-    /// there, and whether there was room for all of them.
+    /// Lets `add` put up to `wanted` bytes into the send buffer. `add` returns the number of bytes
+    /// added, and whether all of them fitted.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -73,7 +73,7 @@ impl Connection {
     ) -> usize {
         let was_empty = self.sender.buffer.len() == 0;
         if was_empty {
-            // In states with a user timeout, nothing else is unacknowledged.
+            // In states with a user timeout, this data is the only unacknowledged data.
             self.watch_user_timeout(now);
         }
         let waits = self.waits_for_window();
@@ -162,7 +162,7 @@ impl Connection {
         }
     }
 
-    /// Schedules an acknowledgement if the room made by a read is worth one.
+    /// Schedules an acknowledgement if the read has freed enough room for a window update.
     #[inline(always)]
     fn judge_read(&mut self) {
         let (pending, segment) = (self.rcv.pending(), self.receiver.largest_segment);
@@ -173,7 +173,7 @@ impl Connection {
         }
     }
 
-    /// Returns the inputs of the acknowledgement policy.
+    /// Returns the inputs of the acknowledgement policy: the received and unacknowledged amounts.
     #[inline]
     pub(crate) fn received(&self) -> Received {
         Received {
@@ -186,8 +186,8 @@ impl Connection {
         }
     }
 
-    /// Returns the bytes until the end of the announced urgent data, while there is any to read
-    /// (`SIOCATMARK` reports zero).
+    /// Returns the number of readable bytes before the end of the announced urgent data, or `None`
+    /// if all of it was read (`SIOCATMARK` reports zero).
     #[must_use]
     pub fn urgent_distance(&self) -> Option<usize> {
         let mark = self.receiver.urgent?;
@@ -246,7 +246,8 @@ impl Connection {
         if self.state == State::SynSent {
             self.slow(|connection| connection.end(None));
         } else if self.state == State::TimeWait {
-            // The peer has our FIN, so no reset is possible; old segments must still expire.
+            // The peer has received our FIN, so a reset would have no effect; old segments must
+            // still expire.
             self.slow(|connection| connection.receiver.shut());
         } else if !self.receiver.buffer.is_empty() || self.linger() == Some(Duration::ZERO) {
             self.abort(now);

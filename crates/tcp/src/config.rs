@@ -1,5 +1,5 @@
-//! The configuration of a connection: sizes, rules and timeouts; and the profiles, consistent sets
-//! of these.
+//! The configuration of a connection: sizes, rules and timeouts. A profile is a consistent set of
+//! these.
 
 use crate::compact::pack::packed;
 use crate::{
@@ -10,7 +10,8 @@ use core::str::FromStr;
 use linerate_units::Duration;
 use thiserror::Error;
 
-/// The least [`Config::path_floor`]: smaller segments would be mostly header.
+/// The minimum of [`Config::path_floor`], in bytes: smaller segments would consist mostly of
+/// headers.
 const LEAST_SEGMENT: u32 = 48;
 
 /// The longest delay of an acknowledgement, clock tick included (RFC 9293 MUST-40: less than half a
@@ -27,7 +28,7 @@ pub enum NagleRule {
     Minshall,
 }
 
-/// The smallest and the largest value of a time that the connection determines.
+/// The minimum and the maximum of a time that the connection computes, such as the RTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLimits {
     /// The smallest value.
@@ -36,7 +37,7 @@ pub struct TimeLimits {
     pub max: Duration,
 }
 
-/// Whether a silent peer is asked for a sign of life (RFC 9293 §3.8.4).
+/// The keep-alive probes of an idle connection (RFC 9293 §3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
     /// Idle time before the first probe. The RFC's default is two hours.
@@ -75,10 +76,10 @@ pub struct Config {
     pub no_delay: bool,
     /// The Nagle rule that holds without [`Config::no_delay`].
     pub nagle: NagleRule,
-    /// Probe an idle peer; `None`, the RFC's default, does not.
+    /// Keep-alive probes of an idle peer; `None`, the RFC's default, sends none.
     pub keep_alive: Option<KeepAlive>,
-    /// How long unsent data is delivered after the application's close: `None` means without limit,
-    /// zero resets at once (as `SO_LINGER`).
+    /// Time after the application's close during which unsent data is still delivered
+    /// (`SO_LINGER`): `None` is unlimited, and zero resets the connection at once.
     pub linger: Option<Duration>,
     /// Offer window scaling (RFC 7323 §2).
     pub window_scaling: bool,
@@ -104,31 +105,32 @@ pub struct Config {
     /// After a timeout, send new instead of old data until it is known whether anything was lost
     /// (F-RTO, RFC 5682).
     pub frto: bool,
-    /// Initial window in segments of Ethernet size (RFC 6928: ten); of larger segments as many
-    /// bytes, or two.
+    /// Initial window, in segments of Ethernet size (RFC 6928: ten). With a larger MSS the window
+    /// has the same number of bytes, but at least two segments.
     pub initial_window: u32,
-    /// Restart with a small window after an idle time of one RTO (RFC 5681 §4.1). Off is for
-    /// dedicated paths, whose capacity does not change.
+    /// Restart with a small window after an idle time of one RTO (RFC 5681 §4.1). Disable it only
+    /// on dedicated paths, whose capacity does not change.
     pub restart_after_idle: bool,
-    /// Limit of the MSS announced and used (`TCP_MAXSEG`), where less than the path's; at least 48.
+    /// Upper limit of the MSS announced and used (`TCP_MAXSEG`), if the path's MSS is larger; at
+    /// least 48 bytes.
     pub largest_segment: Option<u16>,
     /// When to search for the path MTU by probes (RFC 4821).
     pub path_search: PathSearch,
-    /// Bytes of data in a segment that nearly every path carries: the base of a search. (RFC 4821
-    /// §7.2 suggests packets of 1,024 bytes; as Linux we count the data.) With IPv6 at least its
-    /// minimum MTU.
+    /// Bytes of data in a segment that nearly every path carries: the base of a search. RFC 4821
+    /// §7.2 suggests packets of 1,024 bytes; like Linux, this counts the data only. With IPv6 the
+    /// packet has at least the minimum MTU, 1,280 bytes.
     pub path_base: u32,
-    /// Smallest segment, in bytes of data, to which a black hole may reduce the size. The 524 of
-    /// [`Config::modern`] make a packet of 576 bytes with timestamps, the smallest that a report
-    /// can demand and that every path carries. With less, recovery from any outage would take long.
-    /// With IPv6 at least its minimum MTU.
+    /// Smallest segment, in bytes of data, to which a black hole may reduce the size.
+    /// [`Config::modern`] sets 524: with timestamps, a packet of 576 bytes, which every IPv4 path
+    /// carries. Smaller segments would slow the recovery from every outage, since an outage looks
+    /// like a black hole. With IPv6 the packet has at least the minimum MTU, 1,280 bytes.
     pub path_floor: u32,
-    /// The rule for acknowledgements.
+    /// The rule that decides when to send acknowledgements.
     pub acks: AckRule,
-    /// Acknowledge data that is received together by one segment (a stretch ACK, RFC 2525 §2.13),
-    /// as receive offloads do. Off, none covers more than two full segments (RFC 9293 SHLD-19): for
-    /// peers whose window grows per acknowledgement (RFC 3465 §2.3), and for experiments that count
-    /// them.
+    /// Acknowledge all data of one receive batch by a single ACK (a stretch ACK, RFC 2525 §2.13),
+    /// as receive offloads do. If off, an ACK covers at most two full segments (RFC 9293 SHLD-19).
+    /// This suits peers whose window grows by the number of ACKs (RFC 3465 §2.3), and experiments
+    /// that count ACKs.
     pub stretch_acks: bool,
     /// Longest delay of an acknowledgement (RFC 9293 MUST: below 0.5 s).
     pub delayed_ack: Duration,
@@ -140,20 +142,22 @@ pub struct Config {
     pub rto: RtoLimits,
     /// Limits of the interval between window probes.
     pub persist: TimeLimits,
-    /// R2 (RFC 9293 §3.8.3): a peer that does not acknowledge for so long is given up.
+    /// R2 (RFC 9293 §3.8.3): the connection is aborted if the peer acknowledges nothing for this
+    /// long.
     pub give_up_after: Duration,
-    /// R2 for a SYN; at least three minutes by the RFC.
+    /// R2 for a SYN; the RFC requires at least three minutes.
     pub give_up_syn_after: Duration,
     /// Time without an acknowledgement of written data after which the connection is aborted,
-    /// overriding R2; [`crate::Connection::set_user_timeout`] changes it. `None` leaves it to R2.
+    /// overriding R2; [`crate::Connection::set_user_timeout`] changes it. `None` means that only R2
+    /// applies.
     pub user_timeout: Option<Duration>,
     /// Advertise the user timeout, and let the peer change ours unless the application has set one
     /// (RFC 5482: ENABLED). Rare middleboxes drop segments with unknown options.
     pub user_timeout_option: bool,
     /// The least and the largest user timeout that a peer can make us adopt (L_LIMIT, U_LIMIT).
     pub user_timeout_limits: TimeLimits,
-    /// The minimum interval between two challenge acknowledgements (RFC 5961 §7), and between two
-    /// acknowledgements in reply to empty segments outside the window.
+    /// The minimum interval between two challenge ACKs (RFC 5961 §7), and between two answers to
+    /// empty segments outside the window.
     pub challenge_interval: Duration,
     /// Ignore resets in TIME-WAIT (RFC 1337 §3, its fix 1).
     pub time_wait_outlives_resets: bool,
@@ -161,9 +165,9 @@ pub struct Config {
     pub msl: Duration,
     /// How long a released connection waits for the peer's FIN, or for a closed window to open.
     pub orphan_timeout: Duration,
-    /// Ranges beyond holes that are stored; segments that would need more are dropped. When a queue
-    /// overflows in slow start, every other segment is lost: fewer ranges than that produces would
-    /// drop more than the queue did.
+    /// Maximum number of ranges of data beyond holes that are stored; a segment that would need
+    /// another range is dropped. An overflowing queue in slow start drops every other segment, so
+    /// each of the others is a range. A lower limit would drop more segments than that queue.
     pub reassembly_ranges: usize,
 }
 
@@ -267,7 +271,7 @@ impl Config {
         }
     }
 
-    /// Limits every size to what the protocol can express.
+    /// Clamps every size to the range that the protocol can express.
     #[must_use]
     pub(crate) fn within_limits(mut self) -> Self {
         self.send_buffer = self.send_buffer.within(LARGEST_BUFFER);
@@ -329,7 +333,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// There is no profile of this name.
+/// The error for an unknown name of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no profile of this name: use modern, bsd_tahoe or bsd_reno")]
 pub struct UnknownProfile;

@@ -1,4 +1,4 @@
-//! The connection: its parts, and the queries of a driver between its steps.
+//! The connection: its parts, and the methods that tell a driver what to do next.
 
 use crate::compact::pack::packed;
 use crate::ecn::Notification;
@@ -23,10 +23,10 @@ use linerate_wire::{TcpOptions, prefetch_through};
 
 /// One TCP connection.
 ///
-/// Fields are ordered by use, since with many connections each cache line is a miss. First come
-/// those that header prediction of data touches, then those of any predicted segment, those of sent
-/// data and its acknowledgement, and finally the rarely used ones. The parts are laid out
-/// accordingly.
+/// Fields are ordered by use, because with many connections, each cache line touched is a cache
+/// miss. Fields read by header prediction of data come first. Fields for other predicted segments,
+/// for sent data and for its acknowledgement follow, and rarely used fields are last. The parts
+/// order their own fields in the same way.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub struct Connection {
@@ -34,7 +34,7 @@ pub struct Connection {
     pub(crate) state: State,
     /// Whether an acknowledgement must be sent, alone or with data.
     pub(crate) ack_due: bool,
-    /// Whether it is only a challenge ACK, which the host may suppress.
+    /// Whether the acknowledgement due is only a challenge ACK, which the host may suppress.
     pub(crate) challenge_due: bool,
     /// Whether `poll_transmit` may have a segment.
     pub(crate) output_due: bool,
@@ -45,8 +45,8 @@ pub struct Connection {
     pub(crate) last_received: Instant,
     pub(crate) acks: AckPolicy,
     pub(crate) agreement: Agreement,
-    /// Whether a segment must be sent before all else: a SYN or SYN-ACK; or in an established
-    /// connection, an acknowledgement without data and SACK blocks.
+    /// Whether a segment must precede all other output: a SYN or SYN-ACK, or in an established
+    /// connection an acknowledgement without data and SACK blocks.
     pub(crate) first_due: bool,
     pub(crate) events: Events,
     /// The memory that the host grants to the buffers.
@@ -64,9 +64,9 @@ pub struct Connection {
     pub(crate) keep_alive_probed: Instant,
     pub(crate) preferences: Preferences,
     pub(crate) path: Path,
-    /// Allocated on use, to keep half-open connections small.
+    /// State of TCP Fast Open, allocated on use to keep half-open connections small.
     pub(crate) fast_open: Option<Box<FastOpen>>,
-    /// Allocated on use.
+    /// Rarely used options, allocated on use.
     pub(crate) rare: Option<Box<RareOptions>>,
     /// Keep-alive probes since the peer's last segment.
     pub(crate) keep_alive_probes: u32,
@@ -77,9 +77,10 @@ pub struct Connection {
     pub(crate) active: bool,
     /// Whether the application has released the connection.
     pub(crate) released: bool,
-    /// The reason of the end, unless regular. Invariant: the state is CLOSED then.
+    /// The reason for the end of the connection, unless it was closed regularly. Invariant: if set,
+    /// the state is CLOSED.
     pub(crate) error: Option<Error>,
-    /// The memory that holds the segment being processed.
+    /// The link buffer that holds the segment being processed, if it may be kept.
     pub(crate) offered: Offered,
 }
 
@@ -133,10 +134,10 @@ impl Connection {
         self.timers.next()
     }
 
-    /// Returns a time before which there is no deadline: the earliest one since the last call of
-    /// [`crate::Driver::handle_timeout`], though it may have moved later since. A driver that
-    /// checks it after each step, which is cheap, and calls that method when it has come, is never
-    /// late and makes few needless calls.
+    /// Returns a lower bound of [`Connection::poll_timeout`] that is cheap to read: the earliest
+    /// deadline since the last call of [`crate::Driver::handle_timeout`], which may have moved
+    /// later since. A driver can check this time after each step, and call that method when it has
+    /// come. It is then never late and makes few needless calls.
     #[inline]
     #[must_use]
     pub const fn earliest_timeout(&self) -> Instant {
@@ -150,8 +151,8 @@ impl Connection {
         self.output_due
     }
 
-    /// Returns the payload bytes of a full segment: the MSS less the options that every segment
-    /// carries.
+    /// Returns the number of data bytes in a full segment: the MSS less the options that every
+    /// segment carries.
     #[must_use]
     pub fn effective_mss(&self) -> usize {
         self.full_segment() as usize
@@ -167,23 +168,24 @@ impl Connection {
         if self.timestamps.on { saturated(TcpOptions::TIMESTAMPS_LENGTH) } else { 0 }
     }
 
-    /// Returns the bytes of the largest packet that the path is estimated to carry. A larger size
-    /// than the peer accepts is not probed.
+    /// Returns the bytes of the largest packet that the path is estimated to carry. Sizes above the
+    /// peer's MSS are never probed.
     #[must_use]
     pub fn path_mtu(&self) -> usize {
         let known = if self.sender.path.is_widest() { self.path.mtu_payload } else { 0 };
         known.saturating_add(self.path.ip_header.into()).max(self.sender.path.effective() as usize)
     }
 
-    /// Whether there is evidence for [`Connection::path_mtu`]. There is none after an ICMP report
-    /// or a black hole has reduced the size, until the loss of a larger segment or the delivery of
-    /// a smaller one has shown that this was right (RFC 5927 §7.2).
+    /// Whether there is evidence for [`Connection::path_mtu`]. After an ICMP report or a black hole
+    /// has reduced the size, evidence is missing until a larger segment is lost or a smaller one
+    /// delivered (RFC 5927 §7.2).
     #[must_use]
     pub fn is_path_mtu_confirmed(&self) -> bool {
         self.sender.path.is_confirmed()
     }
 
-    /// Whether it is unknown if the path would carry a larger packet than [`Connection::path_mtu`].
+    /// Whether the path might carry larger packets than [`Connection::path_mtu`], which probes have
+    /// not shown yet.
     #[must_use]
     pub fn is_path_mtu_estimated(&self) -> bool {
         self.sender.path.is_estimated()
@@ -196,8 +198,8 @@ mod tests {
     use alloc::vec::Vec;
     use core::mem::offset_of;
 
-    /// The sequence numbers that header prediction of data uses are in the first cache line, so
-    /// that a predicted segment costs one miss before it reaches the buffer.
+    /// Header prediction of data needs sequence numbers only from the first cache line, so that a
+    /// predicted segment costs one cache miss before the buffer is reached.
     #[test]
     fn the_data_arm_touches_one_line_before_the_buffer() {
         let line = 64;
@@ -227,7 +229,8 @@ mod tests {
         };
     }
 
-    /// The fields that a predicted segment reads or writes, beside the bytes in the buffers.
+    /// Limits the cache lines of all fields that a predicted segment reads or writes, except the
+    /// bytes in the buffers.
     #[test]
     fn the_arms_of_prediction_touch_few_lines() {
         let both = [
@@ -268,7 +271,8 @@ mod tests {
         ];
         let lines_of = |arm: &[(usize, usize)]| lines(&[&both[..], arm].concat());
         assert!(lines_of(&data) <= 8, "{} lines for data", lines_of(&data));
-        // The fields checked before an acknowledgement is sent follow those that data touches.
+        // The fields checked before an acknowledgement is sent are next to those that received data
+        // changes.
         let answer = [
             field!(user_timeouts),
             field!(ecn),
@@ -281,7 +285,7 @@ mod tests {
         ];
         let answered = lines(&[&both[..], &data, &answer].concat());
         assert!(answered <= 11, "{answered} lines for data and their acknowledgement");
-        // All parts of the sender, of which one acknowledgement changes half.
+        // An acknowledgement reads all parts of the sender, and changes half of them.
         assert!(lines_of(&ack) <= 17, "{} lines for an acknowledgement", lines_of(&ack));
     }
 }

@@ -27,8 +27,8 @@ impl Connection {
 
 impl<'a> Driver<'a> {
     /// Lets the SYN of an active open request a cookie, or carry one with the data written before
-    /// it is sent (RFC 7413 §4.2). Only for data that may be delivered twice: a duplicated SYN may
-    /// open a second connection after the first is forgotten (§6.1).
+    /// it is sent (RFC 7413 §4.2). Use it only for data that may be delivered twice: a duplicate of
+    /// the SYN can open a second connection after the first was forgotten (§6.1).
     #[inline]
     pub fn try_fast_open(self, offer: FastOpenOffer) {
         self.0.try_fast_open(offer);
@@ -40,9 +40,9 @@ impl<'a> Driver<'a> {
         self.0.fast_open.get_or_insert_default().option = Some(cookie);
     }
 
-    /// Accepts the data of `syn`, which created the connection with a valid cookie. It can be read
-    /// and answered before the handshake is complete (RFC 7413 §4.2.2). Only for data that may be
-    /// delivered twice (§6.1).
+    /// Accepts the data of `syn`, which created the connection with a valid cookie. The data can be
+    /// read and answered before the handshake is complete (RFC 7413 §4.2.2). Use it only for data
+    /// that may be delivered twice (§6.1).
     #[inline]
     pub fn open_fast(self, syn: &Segment<'_>) {
         self.0.open_fast(syn);
@@ -54,19 +54,19 @@ impl<'a> Driver<'a> {
         self.0.learn_from_syn(syn, now);
     }
 
-    /// Opens a connection passively by a SYN cookie, on a host without a record of the SYN (RFC
-    /// 4987 §3.6), instead of [`Driver::learn_from_syn`].
+    /// Completes a passive open by a SYN cookie (RFC 4987 §3.6), for a host that kept no state for
+    /// the SYN. Replaces [`Driver::learn_from_syn`].
     ///
     /// `syn` is restored from the cookie in `ack`, which acknowledges the SYN-ACK and arrived with
-    /// `ecn`. The result equals that of both segments, but without a round trip: bits of the cookie
-    /// are in the echoed timestamp.
+    /// `ecn`. The connection equals one that has handled both segments, except that it has no
+    /// round-trip sample: the echoed timestamp contains bits of the cookie.
     #[inline]
     pub fn learn_from_cookie(self, syn: &Segment<'_>, ack: &Segment<'_>, ecn: Ecn, now: Instant) {
         self.0.learn_from_cookie((syn, ack, ecn), now);
     }
 
-    /// Notes the codepoint of the SYN by which the connection was accepted. In AccECN mode the
-    /// SYN-ACK reports it (RFC 9768 §3.1.1).
+    /// Notes the ECN codepoint of the packet with the peer's SYN. In AccECN mode the SYN-ACK
+    /// reports it (RFC 9768 §3.1.1).
     #[inline]
     pub fn note_codepoint_of_syn(self, ecn: Ecn) {
         self.0.note_codepoint_of_syn(ecn);
@@ -74,8 +74,8 @@ impl<'a> Driver<'a> {
 
     /// Withholds the acknowledgement `segment`, which would complete the handshake and carries
     /// nothing else, until some time after the peer's SYN (`TCP_DEFER_ACCEPT`). The SYN-ACK is then
-    /// sent again. Returns false if that time is over or it is another segment, which must be
-    /// handled then.
+    /// retransmitted. Returns false if that time is over, or if `segment` is not such an
+    /// acknowledgement: the caller must then handle it.
     #[inline]
     pub fn defer_handshake(
         self,
@@ -94,8 +94,9 @@ impl<'a> Driver<'a> {
     }
 
     /// Handles a segment whose packet carried the codepoint `ecn`, set by an ECN-capable sender
-    /// (RFC 3168 §5) or a congested router. If it lies in `memory`, which is not written while
-    /// shared, data that fills at least half of it stays there until it is read.
+    /// (RFC 3168 §5) or a congested router. If the segment lies in `memory`, which is not written
+    /// while shared, the connection may keep a reference instead of copying: it does so if the data
+    /// fills at least half of `memory`.
     #[inline]
     pub fn handle_segment_with(
         self,
@@ -107,20 +108,21 @@ impl<'a> Driver<'a> {
         self.0.handle_segment_with(now, segment, ecn, memory)
     }
 
-    /// Handles a run, whose last segment has the header `last`. The connection must not have
-    /// changed since the run was begun.
+    /// Handles a GRO run or an ACK batch, whose last segment has the header `last`. The connection
+    /// must not have changed since the run was begun.
     #[inline]
     pub fn handle_run(self, now: Instant, run: impl Run, last: &Segment<'_>) -> Disposition {
         run.give(self.0, now, last)
     }
 
-    /// Handles an ICMP error. It is ignored if the quoted number is not in flight (RFC 5927 §4.1).
+    /// Handles an ICMP error. It is ignored if the quoted sequence number is not in flight (RFC
+    /// 5927 §4.1).
     #[inline]
     pub fn handle_icmp(self, now: Instant, report: IcmpReport) {
         self.0.handle_icmp(now, report);
     }
 
-    /// Ends the connection without a segment, because the host may no longer send from its address.
+    /// Ends the connection without sending a segment, because the host has lost the local address.
     #[cold]
     pub fn lose_address(self) {
         self.0.slow(|connection| connection.end(Some(Error::AddressRemoved)));
@@ -158,9 +160,9 @@ impl<'a> Driver<'a> {
     }
 
     /// Writes the next segment to the start of `bytes`, with ports and checksum zero, or returns
-    /// `None` if there is none. To be called until then, or until [`Connection::wants_transmit`] is
-    /// false. Segments that differ only in numbers may follow one that was written
-    /// ([`Driver::poll_batch`]).
+    /// `None` if there is none. Call it until it returns `None`, or until
+    /// [`Connection::wants_transmit`] is false. After a segment was written, [`Driver::poll_batch`]
+    /// may offer further ones that differ only in numbers.
     ///
     /// # Panics
     /// If `bytes` has no room for the largest segment that this connection's path may take
@@ -175,8 +177,8 @@ impl<'a> Driver<'a> {
         self.0.poll_transmit(now, offload, bytes)
     }
 
-    /// Returns the data of the segment that was just sent, in up to two slices. Must be called
-    /// before anything else happens to the connection.
+    /// Returns the data of the segment that was just sent, in up to two slices. Call it before any
+    /// other method of the connection.
     ///
     /// # Panics
     /// If the data is no longer in the send buffer.
@@ -187,22 +189,22 @@ impl<'a> Driver<'a> {
     }
 
     /// Returns the segments that may follow the last one at `now` with a copy of its header, which
-    /// has `header` bytes: [`Driver::poll_transmit`] would write the same header for each, with
-    /// the next number, and the next window in an acknowledgement. Those that are sent must be
-    /// [committed](Driver::commit_batch) before anything else happens to the connection.
+    /// has `header` bytes. [`Driver::poll_transmit`] would write equal headers, except for the
+    /// sequence number of data, or the number and window of an acknowledgement. Those that are sent
+    /// must be [committed](Driver::commit_batch) before anything else happens to the connection.
     ///
     /// A segment of data in a batch never reaches the end of the written data, so it has neither
     /// PSH nor FIN. The final acknowledgement, of everything, is not part of a batch. A batch of
     /// data can be continued later, at the same `now`, by another call; a batch of acknowledgements
-    /// ends when anything arrives.
+    /// ends when any segment arrives.
     #[must_use]
     #[inline]
     pub fn poll_batch(self, now: Instant, header: usize) -> Option<Batch> {
         self.0.poll_batch(now, header)
     }
 
-    /// Records that `count` segments of a batch of this `content` were sent at `now`. If the
-    /// connection [may have no more](Connection::wants_transmit) then, its timers may have changed.
+    /// Records that `count` segments of a batch of this `content` were sent at `now`. If
+    /// [`Connection::wants_transmit`] is false afterwards, the timers may have changed.
     #[inline]
     pub fn commit_batch(self, now: Instant, content: BatchContent, count: u32) {
         self.0.commit_batch(now, content, count);
@@ -228,8 +230,9 @@ impl<'a> Driver<'a> {
         self.0.receiver.assembler.is_empty() && self.0.receiver.buffer.exchange(memory)
     }
 
-    /// Ensures that something can be written if the host grants memory for it; false if writing is
-    /// impossible anyway. Unused memory is freed after a while.
+    /// Ensures that the application can write, by allocating memory within the host's grant.
+    /// Returns false if the connection does not permit writing. Unused memory is freed after a
+    /// while.
     #[inline]
     pub fn prepare_to_write(self, now: Instant) -> bool {
         self.0.prepare_to_write(now)
@@ -241,18 +244,18 @@ impl<'a> Driver<'a> {
         self.0.sender.buffer.give_back_free();
     }
 
-    /// Frees memory that holds nothing and was not used recently, because the host is short of
-    /// memory.
+    /// Frees empty buffer memory that was not used recently, because the host is short of memory.
     ///
-    /// If it `must`, a tuned receive buffer also returns to its initial size as the peer uses up
-    /// the window, and data beyond holes is discarded, since it was never acknowledged. Returns
-    /// whether there was any.
+    /// With `must`, a tuned receive buffer also shrinks to its initial size as the peer uses up the
+    /// window, and data beyond holes is discarded, which is permitted because it was never
+    /// acknowledged. Returns whether such data was discarded.
     #[inline]
     pub fn give_memory_back(self, now: Instant, must: bool) -> bool {
         self.0.give_memory_back(now, must)
     }
 
-    /// Ends the idle period of a quiet connection: [`Connection::compact`] succeeds at once.
+    /// Ends the idle period of a quiet connection early, so that [`Connection::compact`] succeeds
+    /// at once.
     #[inline]
     pub fn end_idle_period(self) {
         self.0.end_idle_period();

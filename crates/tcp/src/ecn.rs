@@ -24,8 +24,8 @@ pub enum EcnRule {
     Off,
     /// ECN is accepted if the peer requests it (Linux's default for RFC 3168, `tcp_ecn` 2).
     Accept,
-    /// Our SYN requests ECN. Some middleboxes drop such SYNs: the second SYN goes without the
-    /// request, in AccECN mode the third (Linux's `tcp_ecn` 1 and 3).
+    /// Our SYN requests ECN. Some middleboxes drop such SYNs, so the second SYN omits the request;
+    /// in AccECN mode the third does (Linux's `tcp_ecn` 1 and 3).
     Request,
 }
 
@@ -51,7 +51,8 @@ bitflags! {
         const OPTION_DUE = 0x40;
         /// The first segment with data must carry the AccECN option, to test the path.
         const TEST_OPTION = 0x80;
-        /// Either reason for an AccECN option on a segment with data.
+        /// The reasons for an AccECN option on a segment with data:
+        /// [`OPTION_DUE`](Self::OPTION_DUE) or [`TEST_OPTION`](Self::TEST_OPTION).
         const OPTION_WITH_DATA = 0xc0;
     }
 }
@@ -100,9 +101,9 @@ impl Notification {
         }
     }
 
-    /// Returns the ECN flags of our SYN after `sent` unanswered ones. AccECN is requested twice
-    /// (RFC 9768 §3.1.4.1), then nothing: a client must not request one mode after the other
-    /// (§3.1.5).
+    /// Returns the ECN flags of our SYN after `sent` unanswered SYNs. The first two request AccECN
+    /// (RFC 9768 §3.1.4.1), and later ones no ECN at all: a client must not request RFC 3168 after
+    /// AccECN (§3.1.5).
     pub(crate) fn flags_of_syn(&self, sent: u32) -> TcpFlags {
         match (self.accurate_rule, self.rule) {
             (EcnRule::Request, _) if sent < 2 => TcpFlags::ACE,
@@ -146,8 +147,8 @@ impl Notification {
         self.update_codepoint();
     }
 
-    /// Whether the peer's first SYN or SYN-ACK selects the AccECN mode. Combinations without a
-    /// meaning yet select it, too (RFC 9768 §3.1.3).
+    /// Whether the peer's first SYN or SYN-ACK selects the AccECN mode. Reserved flag combinations
+    /// select it, too (RFC 9768 §3.1.3).
     fn selects_accurate_mode(&self, flags: TcpFlags) -> bool {
         if flags.contains(TcpFlags::ACK) {
             self.accurate_rule == EcnRule::Request && !matches!(flags.ace(), 0b000 | 0b001 | 0b111)
@@ -180,8 +181,8 @@ impl Notification {
     }
 
     /// Recomputes whether new data may be marked. In AccECN mode the handshake must be complete,
-    /// and a server that has sent or received a refusal stays Not-ECT: the client may have taken
-    /// that for the answer (RFC 9768 §3.1.5).
+    /// and a server that has sent or received a refusal stays Not-ECT, because the client may act
+    /// on that refusal (RFC 9768 §3.1.5).
     fn update_codepoint(&mut self) {
         let agreed = match &self.accurate {
             Some(accurate) => {
@@ -223,8 +224,8 @@ impl Notification {
         self.accurate.is_some() || self.codepoint != Ecn::NotEct
     }
 
-    /// Whether marks must be echoed as RFC 3168 says. This holds even if our last SYN refused ECN:
-    /// the peer may have received an earlier one (§6.1.1).
+    /// Whether marks must be echoed by the rules of RFC 3168. They must even if our last SYN
+    /// refused ECN: the peer may have received an earlier one (§6.1.1).
     fn must_echo_marks(&self) -> bool {
         self.accurate.is_none()
             && self.past.contains(EcnSignals::SENT_SETUP)

@@ -23,7 +23,8 @@ impl Connection {
         self.timers.set(Timer::Orphan, now, unacknowledged_timeout);
     }
 
-    /// Resets the connection (RFC 9293 §3.10.5). In TIME-WAIT it is already closed regularly.
+    /// Resets the connection (RFC 9293 §3.10.5). A connection in TIME-WAIT is closed without a
+    /// reset, since both ends have closed regularly.
     pub fn abort(&mut self, now: Instant) {
         self.slow(|connection| {
             if connection.state == State::TimeWait {
@@ -34,13 +35,14 @@ impl Connection {
         });
     }
 
-    /// Resets the connection because of `error`, not in answer to a segment.
+    /// Resets the connection because of `error`, on our own initiative and not in answer to a
+    /// segment.
     pub(crate) fn abort_by_ourselves(&mut self, now: Instant, error: Error) {
         let timestamps = self.timestamps.on.then(|| self.timestamps.stamp(now));
         self.abort_with(error, timestamps);
     }
 
-    /// Resets the connection because of `error`, with these timestamps in the reset.
+    /// Resets the connection because of `error`. The reset carries `timestamps`.
     #[cold]
     pub(crate) fn abort_with(&mut self, error: Error, timestamps: Option<Timestamps>) {
         let tells_peer = match self.state {
@@ -49,8 +51,8 @@ impl Connection {
             | State::FinWait1
             | State::FinWait2
             | State::CloseWait => true,
-            // Both ends have sent and received everything, unless data was never sent, or was
-            // received and not read (RFC 2525 §2.17).
+            // Both ends have sent and received everything, so no reset is needed, unless data was
+            // never sent, or received and not read (RFC 2525 §2.17).
             State::Closing | State::LastAck => {
                 self.sender.has_unsent(self.snd.max) || !self.receiver.buffer.is_empty()
             }

@@ -3,14 +3,15 @@
 use crate::compact::pack::packed_enum;
 use thiserror::Error;
 
-/// The reason for a failure, and its originator.
+/// The reason for a failure. The variants tell whether the application, the peer or the network
+/// caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing to read yet. Try again after [`crate::Event::Readable`].
+    /// There is nothing to read yet. Try again after [`crate::Event::Readable`].
     #[error("nothing has arrived yet: try again after the next readable event")]
     WouldBlock,
-    /// The application has shut down the direction that it uses now.
+    /// The application has shut down the direction that this call needs.
     #[error("this direction was shut down by the application itself")]
     Shutdown,
     /// The peer answered our SYN with a reset: nothing listens on that port.
@@ -28,7 +29,8 @@ pub enum Error {
     /// A router or the peer's host has reported that the peer cannot be reached.
     #[error("the network reports that the peer cannot be reached")]
     Unreachable,
-    /// The peer sent data after the application had closed the connection, so bytes would be lost.
+    /// The peer sent data after the application had closed the connection, so these bytes could not
+    /// be delivered.
     #[error("the peer sent data after the application had closed: the connection was reset")]
     DataAfterClose,
     /// The peer has requested two ECN modes that exclude each other (RFC 9768 §3.1.5).

@@ -9,7 +9,7 @@ use bitflags::bitflags;
 pub enum SoftError {
     /// A router or the peer's host has reported that the peer cannot be reached.
     Unreachable,
-    /// A segment was retransmitted as often as R1 says (RFC 9293 §3.8.3), without an answer.
+    /// A segment was retransmitted R1 times without an answer (RFC 9293 §3.8.3).
     Silent,
 }
 
@@ -26,11 +26,12 @@ pub enum Event {
     Urgent,
     /// The peer will send no more; what has arrived can still be read.
     EndOfStream,
-    /// Acknowledged data has left the send buffer, which had too little room for the last write.
-    /// Repeated with each acknowledgement until the buffer is empty.
+    /// Acknowledged data has left the send buffer, which had too little room for the last write, so
+    /// that the application can write again. Repeated with each acknowledgement until the buffer is
+    /// empty.
     Writable,
     /// The network has reported a problem, or the peer does not answer:
-    /// [`crate::Connection::soft_error`] returns which. It may pass.
+    /// [`crate::Connection::soft_error`] returns which. The problem may be temporary.
     SoftError,
     /// The connection is over; [`crate::Connection::error`] returns the reason, if it was not
     /// closed normally.
@@ -55,7 +56,7 @@ impl Event {
 }
 
 bitflags! {
-    /// The events to be polled: a bit for each, in the order of [`Event::ALL`].
+    /// The events to be polled, as a set of bits in the order of [`Event::ALL`].
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Events: u8 {
         /// [`Event::Connected`].

@@ -1,12 +1,12 @@
 //! State derived from a connection: the expected header of the next segment (header prediction),
-//! whether any special output is due, and the number of segments that may continue a burst. With
-//! it, a common segment needs no other state to be recognized.
+//! whether any special output is due, and the number of segments that may continue a burst. A
+//! common segment can be recognized by this state alone.
 //!
 //! Derived values become stale when their sources change. So the fields are private to this module,
-//! and are written in three places only. [`Connection::slow`] and [`Connection::slow_control`]
-//! derive them again whenever the slow path ends. A segment sent or received on the fast path
-//! shortens the burst. The fast path changes no source of the derived values: [`Connection::check`]
-//! compares them with newly derived ones.
+//! and are written in three places only: [`Connection::slow`] and [`Connection::slow_control`]
+//! derive them again whenever the slow path ends, and a segment sent or received on the fast path
+//! shortens the burst. The fast path must not change any source of the derived values, which
+//! [`Connection::check`] verifies by deriving them again.
 
 use crate::compact::pack::{Pack, Packer, Unpacker};
 use crate::ecn::EcnSignals;
@@ -20,9 +20,11 @@ use linerate_units::Instant;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct Expectation {
-    /// Data offset and flags of the next segment; 0, which no segment has, if nothing is predicted.
+    /// Data offset and flags of the next segment. No segment has 0, which means that nothing is
+    /// predicted.
     header: u16,
-    /// Full segments of new data that may follow the last one without a new choice.
+    /// Number of full segments of new data that may follow the last one without being chosen by
+    /// [`Connection::choose`].
     burst: u8,
     /// Is a header predicted, and is no output due but new data, the FIN, and the acknowledgement
     /// of data received in order?
@@ -64,20 +66,22 @@ impl Expectation {
         self.is_plain
     }
 
-    /// Returns how many full segments of new data may follow the last one without a new choice.
+    /// Returns how many full segments of new data may follow the last one without being chosen
+    /// individually.
     #[inline(always)]
     pub(crate) const fn burst(self) -> u8 {
         self.burst
     }
 
-    /// Copies the state of header prediction, to compare two connections of which one predicts
-    /// nothing.
+    /// Copies the predicted header from `other`, to compare two connections of which one has
+    /// prediction disabled.
     pub(crate) const fn copy_prediction_from(&mut self, other: Self) {
         *self = Self { burst: self.burst, ..other };
     }
 }
 
-/// Not stored in a compact connection: the expectation is derived when it is restored.
+/// An expectation is not stored in a compact connection, but derived when the connection is
+/// restored.
 impl Pack for Expectation {
     fn pack(&self, _: &mut Packer<'_>) {}
 
@@ -88,7 +92,7 @@ impl Pack for Expectation {
 
 impl Connection {
     /// Runs `step`, a step of the slow path, and then derives the expectation anew. Every public
-    /// method that changes what the expectation derives from runs inside this one.
+    /// method that changes a source of the expectation runs inside this one.
     #[inline(always)]
     pub(crate) fn slow<T>(&mut self, step: impl FnOnce(&mut Self) -> T) -> T {
         let result = step(self);
@@ -96,8 +100,8 @@ impl Connection {
         result
     }
 
-    /// Handles a predicted control segment, a step of the slow path. A closure passed to
-    /// [`Self::slow`] would not be inlined.
+    /// Handles a predicted control segment like [`Self::slow`], without a closure, which would not
+    /// be inlined.
     #[inline(always)]
     pub(crate) fn slow_control(&mut self, now: Instant, segment: Valid<'_>, run: ControlRun) {
         self.take_predicted_control(now, segment, run);
@@ -110,8 +114,8 @@ impl Connection {
         self.expectation.burst = segments;
     }
 
-    /// Do segments have the usual options only, and is nothing due but new data, the FIN, and the
-    /// acknowledgement of data that have arrived in order?
+    /// Do segments have the usual options only, and is no output due but new data, the FIN, and the
+    /// acknowledgement of data received in order?
     #[inline(always)]
     pub(crate) fn has_only_plain_output(&self) -> bool {
         self.timestamps.on
@@ -130,7 +134,7 @@ impl Connection {
             | self.ecn.is_option_due(BY_ECN);
         let by_application =
             sender.urgent.is_some() | self.rare.as_ref().is_some_and(|rare| rare.shape_output());
-        // An acknowledgement in answer to a wrong one may still be due behind `first_due`.
+        // The answer to an unacceptable segment may still be due after the segment of `first_due`.
         self.first_due
             | self.reset_due.is_some()
             | by_timers
@@ -142,7 +146,7 @@ impl Connection {
     /// Checks that the expectation is what would be derived now.
     ///
     /// # Panics
-    /// If it is not: something it derives from was changed outside [`Connection::slow`].
+    /// If the two differ: a source of the expectation was changed outside [`Connection::slow`].
     pub(crate) fn check_expectation(&self) {
         let Expectation { header, is_plain, .. } = Expectation::of(self);
         let stored = self.expectation;
@@ -152,5 +156,5 @@ impl Connection {
     }
 }
 
-/// The signals of ECN that add to a segment.
+/// The ECN signals that add an option or a flag to a segment.
 const BY_ECN: EcnSignals = EcnSignals::OPTION_WITH_DATA.union(EcnSignals::CWR_DUE);

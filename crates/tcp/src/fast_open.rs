@@ -8,7 +8,7 @@ use crate::send::scoreboard::Verdict;
 use crate::{Connection, Error, State};
 use linerate_wire::{FastOpenCookie, Segment, SeqNum, TcpOptions};
 
-/// Assumed MSS for data on a SYN when the peer's is not cached (RFC 7413 §4.1.3).
+/// The assumed MSS for data on a SYN, if the peer's is not cached (RFC 7413 §4.1.3).
 const DEFAULT_MSS: u16 = 536;
 
 /// Largest MSS for data on a SYN: middleboxes may drop larger SYNs (§4.1.3).
@@ -23,7 +23,7 @@ pub enum FastOpenOffer {
     Data {
         /// The cookie that the server issued earlier.
         cookie: FastOpenCookie,
-        /// The MSS that it announced then, if any.
+        /// The MSS that the server announced with the cookie, if any.
         mss: Option<u16>,
     },
 }
@@ -47,11 +47,11 @@ packed!(FastOpenLesson { cookie, mss, accepted, refused });
 /// The Fast Open state during the handshake.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FastOpen {
-    /// The option of the first SYN or SYN-ACK; retransmissions go without it.
+    /// The Fast Open option of the first SYN or SYN-ACK; retransmissions omit it.
     pub(crate) option: Option<FastOpenCookie>,
     /// The cached MSS of the peer.
     mss: Option<u16>,
-    /// The option that our SYN has carried, once sent.
+    /// The Fast Open option that our SYN carried, once sent.
     tried: Option<FastOpenCookie>,
     /// Bytes of data on our SYN.
     data_sent: u32,
@@ -79,7 +79,8 @@ impl Connection {
         (fast_open.opened, fast_open.accepted) = (true, accepted);
     }
 
-    /// Returns the outcome of this client's Fast Open; `None` if unknown yet, or if there was none.
+    /// Returns the outcome of this client's Fast Open; `None` if it is not known yet, or if Fast
+    /// Open was not used.
     #[inline]
     #[must_use]
     pub fn fast_open_lesson(&self) -> Option<FastOpenLesson> {
@@ -91,8 +92,8 @@ impl Connection {
         if fast_open.lesson.is_some() || self.state != State::Closed {
             return fast_open.lesson;
         }
-        // It ended without an answer. An abort by the application says nothing about the path,
-        // unless the SYN was retransmitted.
+        // The handshake ended without an answer. An abort by the application does not show that the
+        // path drops Fast Open, unless the SYN was retransmitted.
         let tried = fast_open.tried.is_some();
         let gave_up = !matches!(self.error, None | Some(Error::Aborted));
         let refused = tried && (gave_up || self.sender.expiries > 0);
@@ -100,8 +101,8 @@ impl Connection {
     }
 
     /// Whether data or a FIN may be sent. With Fast Open that is possible before the handshake is
-    /// complete, but not after a retransmission of the SYN-ACK: it was lost, or sent to a spoofed
-    /// address.
+    /// complete, but not after a retransmission of the SYN-ACK: the first SYN-ACK was lost, or went
+    /// to a spoofed address.
     pub(crate) fn may_send(&self) -> bool {
         self.state.sends_data() || self.may_send_early()
     }
@@ -124,7 +125,8 @@ impl Connection {
         })
     }
 
-    /// Returns the room for data on the SYN: none without a cookie, and none once it was sent.
+    /// Returns the number of data bytes that fit the SYN: none without a cookie, and none once the
+    /// SYN was sent.
     #[must_use]
     pub fn room_on_syn(&self) -> u32 {
         self.room_on_syn_with(&self.options_of_syn())
@@ -139,8 +141,8 @@ impl Connection {
         }
     }
 
-    /// Returns the room for data on a SYN with `options`. Urgent data is not sent there, because
-    /// its end could not be expressed.
+    /// Returns the room for data on a SYN with `options`. Urgent data is never sent on a SYN,
+    /// because the end of the urgent data could not be expressed.
     fn room_on_syn_with(&self, options: &TcpOptions) -> u32 {
         let brings = options.fast_open.is_some_and(|cookie| !cookie.is_request());
         let Some(fast_open) = self.fast_open.as_ref().filter(|_| brings) else { return 0 };
@@ -172,17 +174,17 @@ impl Connection {
         let cookie = options.fast_open.filter(|cookie| !cookie.is_request());
         let brought = fast_open.data_sent > 0;
         let accepted = self.acknowledge_data_of_syn(syn_ack.ack);
-        // A new cookie means that ours was outdated; Fast Open is still welcome.
+        // A new cookie means that ours was outdated, not that the server refuses Fast Open.
         let is_renewed = cookie.is_some_and(|cookie| cookie != tried);
-        // The SYN was retransmitted without the option: the first may have been dropped because of
-        // it.
+        // The retransmitted SYN had no Fast Open option; the path may have dropped the first SYN
+        // because of the option.
         let went_again = self.sender.expiries > 0;
         let wanted_more = brought || tried.is_request() || went_again;
         let refused = wanted_more && !accepted && !is_renewed;
         let lesson = FastOpenLesson { cookie, mss: options.mss, accepted, refused };
         self.fast_open.get_or_insert_default().lesson = Some(lesson);
-        // A server may have answered the data already, and would retransmit that only after a
-        // timeout.
+        // The SYN-ACK may carry the answer to our data. Without this, the server would retransmit
+        // it only after a timeout.
         self.take_data_of_syn(syn_ack);
     }
 
@@ -200,8 +202,8 @@ impl Connection {
         taken > 0
     }
 
-    /// Handles the timeout of a SYN-ACK with Fast Open. The data behind it is lost as well: a
-    /// client without the SYN-ACK drops it.
+    /// Handles the timeout of a SYN-ACK with Fast Open. The data sent after it counts as lost, too:
+    /// a client drops data that arrives before the SYN-ACK.
     pub(crate) fn withdraw_early_data(&mut self) {
         if !self.is_opened_fast() {
             return;
@@ -213,8 +215,8 @@ impl Connection {
         }
     }
 
-    /// Stores the data of the peer's SYN that there is room for, and returns its length. A FIN is
-    /// left to be retransmitted.
+    /// Stores the data of the peer's SYN, as much as there is room for, and returns its length. A
+    /// FIN on the SYN is ignored: the peer retransmits it.
     fn take_data_of_syn(&mut self, syn: &Segment<'_>) -> usize {
         let length = syn.payload.len().min(self.receiver.buffer.free()).min(usize::from(u16::MAX));
         let data = &syn.payload[..length];

@@ -1,4 +1,4 @@
-//! Observation of a connection: state, counters and status.
+//! The methods that report state, counters and status of a connection.
 
 use crate::congestion::RateSample;
 use crate::receive::saturated;
@@ -60,7 +60,7 @@ impl Connection {
         self.sender.buffer.len()
     }
 
-    /// Whether nothing more will arrive. There may still be data to read.
+    /// Whether no more data will arrive. Received data may still be unread.
     #[must_use]
     #[inline]
     pub fn is_at_end_of_stream(&self) -> bool {

@@ -6,7 +6,7 @@ use crate::timers::Timer;
 use crate::{Connection, State};
 
 impl Connection {
-    /// Checks every invariant.
+    /// Checks every invariant of the connection.
     ///
     /// # Panics
     /// If one is broken; the message says which.
@@ -48,9 +48,9 @@ impl Connection {
         }
     }
 
-    /// Checks that `twin`, which had the same input, is equal: state, output and events. The
-    /// internal state of header prediction is exempt, and copied to the twin first: a copy of the
-    /// whole twin would cost as much as its buffers.
+    /// Checks that `twin`, which had the same input, is equal in state, output and events. The
+    /// predicted header may differ, and is copied to the twin before the comparison. Copying the
+    /// whole twin instead would copy its buffers.
     ///
     /// # Panics
     /// If the two differ.
@@ -61,8 +61,8 @@ impl Connection {
         assert_eq!(self, twin, "the fast and the slow path differ");
     }
 
-    /// Checks that a refused segment has left the connection as it was `before`. Exempt are
-    /// counters, the budget of challenge ACKs, and pending answers.
+    /// Checks that a refused segment has left the connection as it was `before`. Only counters, the
+    /// budget of challenge ACKs, and pending answers may differ.
     ///
     /// # Panics
     /// If anything else has changed.
@@ -73,15 +73,15 @@ impl Connection {
         (expected.ack_due, expected.challenge_due) = (self.ack_due, self.challenge_due);
         (expected.reset_due, expected.output_due) = (self.reset_due.clone(), self.output_due);
         if self.reset_due.is_some() {
-            // A reset is sent before all other output.
+            // A pending reset is sent before all other output, so it ends a burst.
             expected.limit_burst(0);
         }
         assert_eq!(*self, expected, "a refused segment has changed its connection");
     }
 
-    /// Checks that `twin`, which gets data only after checksum verification and keeps its own
-    /// buffer memory, is equal. Buffer memory that holds no data may differ, and is copied to the
-    /// twin first.
+    /// Checks that `twin` is equal, which received data only after verification of the checksum and
+    /// keeps its own buffer memory. Buffer memory that holds no data may differ, and is copied to
+    /// the twin first.
     ///
     /// # Panics
     /// If the two differ.
@@ -101,8 +101,8 @@ impl Connection {
         }
     }
 
-    /// Checks that `asked`, which chose each segment where this one continued a burst, is equal.
-    /// Its burst may continue longer, because it began later.
+    /// Checks that `asked` is equal, which has chosen each segment individually where this
+    /// connection continued a burst. The burst of `asked` may be longer, because it began later.
     ///
     /// # Panics
     /// If the two differ.

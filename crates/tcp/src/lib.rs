@@ -1,6 +1,6 @@
 //! One TCP connection, sans-IO: bytes, time and randomness are arguments, segments and events are
-//! results. The crate knows sequence space, windows, loss and congestion; it never knows addresses,
-//! ports, links, sockets, threads or clocks.
+//! results. The crate implements sequence space, windows, loss recovery and congestion control. It
+//! contains no addresses, ports, links, sockets, threads or clocks.
 //!
 //! A [`Connection`] has three views. The application calls plain verbs (`write`, `read`, `close`,
 //! `set_*`). The host driver delivers segments and timers (`handle_*`), and takes segments and

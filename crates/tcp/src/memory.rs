@@ -16,7 +16,7 @@ const IDLE: Duration = Duration::from_secs(1);
 pub struct MemoryGrant {
     /// Bytes that its buffers may allocate beyond what they hold.
     pub room: u32,
-    /// Bytes that a buffer without memory may allocate, if that is more.
+    /// Bytes that a buffer without memory may allocate, if more than `room`.
     pub least: u32,
     /// Whether tuned buffers may grow.
     pub tuning: bool,
@@ -106,7 +106,7 @@ impl Connection {
         self.owe_ack_if_window_grew();
     }
 
-    /// Adjusts the receive buffer after the application has read `count` bytes.
+    /// Enlarges or shrinks the receive buffer after the application has read `count` bytes.
     #[inline]
     pub(crate) fn tune_receive_buffer(&mut self, now: Instant, count: usize) {
         if !self.receiver.autotune.is_on() {
@@ -129,7 +129,8 @@ impl Connection {
         }
     }
 
-    /// Shrinks a buffer to the size that the application has chosen, as it is read.
+    /// Shrinks the receive buffer towards the size that the application has chosen, as data is
+    /// read.
     #[inline(never)]
     fn shrink_receive_buffer(&mut self) {
         if let BufferSize::Fixed(size) = self.preferences.receive_buffer
@@ -151,8 +152,8 @@ impl Connection {
         }
     }
 
-    /// Measures the round trip by the timestamp that in-order data echoes. If there is none, the
-    /// measurement ends: waiting would send every segment of such a peer through the slow path.
+    /// Measures the round trip by the timestamp that in-order data echoes. Without an echo, the
+    /// measurement ends: otherwise every segment of such a peer would take the slow path.
     #[cold]
     pub(crate) fn measure_receive_round_trip(&mut self, now: Instant, options: &[u8]) {
         let stamps = Timestamps::among(options);
@@ -161,7 +162,7 @@ impl Connection {
     }
 
     /// Enlarges the send buffer if `more` bytes do not fit: to twice the congestion window, so that
-    /// one is in flight and another is ready when its acknowledgements arrive.
+    /// one window is in flight and the next one is ready when acknowledgements arrive.
     #[inline]
     pub(crate) fn tune_send_buffer(&mut self, more: usize) {
         if more > self.sender.buffer.free() {
@@ -191,7 +192,7 @@ impl Connection {
         }
     }
 
-    /// Frees the memory of buffers that have been empty for a while.
+    /// Frees the memory of buffers that have been empty for the idle period.
     pub(crate) fn on_idle_buffers(&mut self, now: Instant) {
         let idle = now.since(self.last_received.max(self.sender.last_sent));
         if idle < IDLE {
@@ -199,7 +200,8 @@ impl Connection {
             return;
         }
         if self.snd.flight() == 0 {
-            // Any evidence that the last retransmission was spurious would have arrived long ago.
+            // The recovery cannot be undone any more: evidence that it was spurious would have
+            // arrived long ago.
             self.sender.undo = None;
         }
         if self.receiver.buffer.is_empty() && self.receiver.assembler.is_empty() {

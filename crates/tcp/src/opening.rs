@@ -19,7 +19,7 @@ use core::hint::cold_path;
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Ecn, Segment, SeqNum, TcpFlags, TcpHeader};
 
-/// The MSS of a peer that announces none (RFC 9293 MUST-15).
+/// The assumed MSS of a peer that announces none (RFC 9293 MUST-15).
 pub(crate) const DEFAULT_PEER_MSS: u16 = 536;
 
 /// Random values that the host draws for a connection.
@@ -27,21 +27,21 @@ pub(crate) const DEFAULT_PEER_MSS: u16 = 536;
 pub struct Seeds {
     /// ISS (RFC 6528).
     pub initial_sequence: SeqNum,
-    /// Added to the clock of the timestamps option (RFC 7323 §5.4).
+    /// Offset that is added to the clock of the timestamps option (RFC 7323 §5.4).
     pub timestamp_offset: u32,
 }
 
 /// The end that opens the connection (RFC 9293 §3.10.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
-    /// We do, by a SYN.
+    /// This end opens the connection by a SYN.
     Active,
-    /// The peer does; its SYN has arrived.
+    /// The peer opens the connection; its SYN has arrived.
     Passive,
 }
 
-/// Lists the initial values of all fields except the configuration once, for a new connection and
-/// for one that reuses the place of a closed one.
+/// Lists the initial values of all fields except the configuration once, for both a new connection
+/// and one that reuses the memory of a closed one.
 macro_rules! begins {
     (($config:ident, $path:ident, $seeds:ident, $open:ident, $now:ident) {
         $(let $name:ident = $known:expr;)*
@@ -49,8 +49,9 @@ macro_rules! begins {
         $($field:ident: $value:expr,)*
     }) => {
         impl Connection {
-            /// Returns a connection opened either way, for a caller that moves it to its place
-            /// first. A passive open must call [`crate::Driver::learn_from_syn`] next.
+            /// Returns a connection in its initial state, for a caller that first moves it to its
+            /// place in memory. After a passive open the caller must call
+            /// [`crate::Driver::learn_from_syn`] next.
             #[must_use]
             pub fn open(
                 config: SharedConfig,
@@ -66,8 +67,8 @@ macro_rules! begins {
                 begun
             }
 
-            /// Opens a connection in the place of a closed one. A shared configuration and the
-            /// memory are reused.
+            /// Opens a connection in the place of a closed one. The allocations of the closed
+            /// connection are reused.
             pub fn reopen(
                 &mut self,
                 $config: &SharedConfig,
@@ -129,7 +130,7 @@ begins!((config, path, seeds, open, now) {
 });
 
 impl Connection {
-    /// Applies the limits of the route to the window and the configuration.
+    /// Applies the window limit of the route, and the segment size limit of the configuration.
     #[inline(always)]
     fn keep_to_route(&mut self, now: Instant) {
         if let Some(clamp) = self.path.window_clamp {
@@ -181,7 +182,7 @@ impl Connection {
         now: Instant,
     ) {
         self.learn_from_syn(syn, now);
-        // The SYN-ACK sent in answer to the SYN.
+        // Discard our SYN-ACK: the host has sent it already, and `ack` acknowledges it.
         let _ = self.poll_transmit(now, Offload::None, &mut [0; TcpHeader::MAX_LENGTH]);
         let _ = self.handle_segment_with(now, ack, ecn, None);
         self.sender.rtt = RoundTrip::new(&self.config.rto);
@@ -193,8 +194,8 @@ impl Connection {
         self.rcv.nxt = syn.seq + 1;
         self.rcv.edge = self.rcv.nxt;
         if self.active {
-            // The window that our SYN has offered: a peer need not wait for our acknowledgement to
-            // use it.
+            // The peer may use the window that our SYN has offered before our acknowledgement
+            // arrives.
             self.rcv.edge += u32::from(self.window_of_syn());
         }
         self.agreement.negotiate(&options);
@@ -243,7 +244,7 @@ impl Connection {
             return false;
         }
         self.sender.rtt.measure_withheld(&self.config.rto, now);
-        // The peer is alive: its silence counts from the next SYN-ACK.
+        // The peer is alive: its silence is counted from the next SYN-ACK.
         self.sender.silent_since = Instant::NEVER;
         self.sender.expiries = 0;
         self.first_due = false;
@@ -251,12 +252,12 @@ impl Connection {
         true
     }
 
-    /// Completes the handshake: our SYN, and everything before `ack`, is acknowledged.
+    /// Completes the handshake: `ack` acknowledges our SYN, and any data before `ack`.
     pub(crate) fn establish(&mut self, now: Instant, ack: SeqNum) {
         self.state = State::Established;
         self.events |= Events::CONNECTED | Events::WRITABLE;
         self.ecn.on_established();
-        // Cancel a retransmission of our SYN, which is acknowledged now.
+        // Our SYN is acknowledged now: cancel its retransmission.
         self.first_due = false;
         // With Fast Open, reads before the end of the handshake may have reopened the window.
         let was_small = self.rcv.window() < self.receiver.largest_segment;
@@ -265,9 +266,9 @@ impl Connection {
         }
         if self.sender.rtt.backoff() > 1 {
             cold_path();
-            // More than one segment of the handshake was lost: begin with one segment (RFC 5681
-            // §3.1). A single timeout may be due to a round trip above the initial RTO (RFC 6928
-            // §2).
+            // Several segments of the handshake were lost: begin with a window of one segment (RFC
+            // 5681 §3.1). A single timeout may come from a round trip above the initial RTO (RFC
+            // 6928 §2).
             self.sender.congestion.controller().restart();
         }
         self.sender.rtt.restart_after_handshake(&self.config.rto);
@@ -285,7 +286,7 @@ impl Connection {
         self.output_due |= self.sender.has_unsent(self.snd.nxt);
     }
 
-    /// Whether reads have opened the window enough for an update.
+    /// Whether the application has read enough for a window update.
     #[cold]
     fn has_opened_window(&self) -> bool {
         self.acks.on_read(&self.received())

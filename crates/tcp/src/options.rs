@@ -5,10 +5,10 @@ use crate::{BufferSize, Config};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{Segment, SeqNum, TcpOptions, Timestamps};
 
-/// Time without a timestamp after which TS.Recent is outdated (RFC 7323 §5.5).
+/// Time without a timestamp after which TS.Recent is outdated, in milliseconds (RFC 7323 §5.5).
 const STALE_AFTER_MILLIS: u64 = 24 * 24 * 60 * 60 * 1_000;
 
-/// The largest window shift (RFC 7323 §2.3); a larger offer counts as this.
+/// The largest window shift (RFC 7323 §2.3); a larger offered shift is reduced to this one.
 const LARGEST_SHIFT: u8 = 14;
 
 /// The timestamps option of a connection (RFC 7323 §3 to §5). Its clock ticks in milliseconds.
@@ -20,7 +20,8 @@ pub(crate) struct TimestampState {
     pub(crate) recent: u32,
     /// Time when TS.Recent was set.
     recent_at: Instant,
-    /// Added to the clock, so that it does not reveal the host's uptime (RFC 7323 §5.4).
+    /// Offset that is added to the clock, so that timestamps do not reveal the host's uptime (RFC
+    /// 7323 §5.4).
     offset: u32,
 }
 
@@ -46,7 +47,7 @@ impl TimestampState {
         self.offset.wrapping_add(low_word(now.as_millis()))
     }
 
-    /// PAWS: whether the segment is from an earlier pass of the sequence space (RFC 7323 §5.3 R1).
+    /// Whether the segment is from an earlier cycle of the sequence space (PAWS, RFC 7323 §5.3 R1).
     pub(crate) fn is_old(&self, timestamps: Timestamps, now: Instant) -> bool {
         before(timestamps.value, self.recent)
             && now.since(self.recent_at).as_millis() < STALE_AFTER_MILLIS
@@ -72,8 +73,8 @@ impl TimestampState {
         self.recent_at = now;
     }
 
-    /// Returns the round trip by the echo of a segment, in milliseconds; `None` without an echo, or
-    /// if it is in the future.
+    /// Returns the round trip by the echo of a segment, in milliseconds; `None` if the segment has
+    /// no echo, or one from the future.
     pub(crate) fn echoed_round_trip(
         &self,
         segment: &Segment<'_>,
@@ -82,7 +83,8 @@ impl TimestampState {
         self.round_trip_of(self.of(segment)?, now)
     }
 
-    /// Returns the round trip by timestamps, which both ends use; `None` without a past echo.
+    /// Returns the round trip by timestamps on a connection that uses them; `None` if the echo is
+    /// missing or from the future.
     pub(crate) fn round_trip_of(&self, timestamps: Timestamps, now: Instant) -> Option<Duration> {
         let (echo, clock) = (timestamps.echo, self.clock(now));
         let is_past = echo != 0 && !before(clock, echo);
@@ -106,9 +108,9 @@ fn low_word(number: u64) -> u32 {
 /// on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Agreement {
-    /// Shift of the windows that we send.
+    /// Window scale shift of the windows that we announce.
     pub(crate) receive_shift: u8,
-    /// Shift of the windows that we receive.
+    /// Window scale shift of the windows that the peer announces.
     pub(crate) send_shift: u8,
     /// Whether windows are scaled. Both shifts are zero if not.
     pub(crate) scaling: bool,

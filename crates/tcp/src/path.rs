@@ -5,8 +5,8 @@ use crate::receive::saturated;
 use crate::send::path_mtu::PathMtu;
 use linerate_wire::TcpHeader;
 
-/// The smallest MSS accepted from a peer. With less, a segment would be mostly header, and a
-/// hostile peer could cause work at will.
+/// The smallest MSS accepted from a peer. With a smaller one, segments would consist mostly of
+/// headers, and a hostile peer could multiply our work.
 pub(crate) const SMALLEST_PEER_MSS: u32 = 48;
 
 /// Bytes of the IP headers, without options and extensions.
@@ -18,12 +18,13 @@ const IPV6_HEADER: u8 = 40;
 pub struct Path {
     /// Bytes of TCP header and data that fit one packet: the MTU less the IP header.
     pub mtu_payload: usize,
-    /// Bytes of TCP header and data that fit the first link or its route; more is never probed.
+    /// Bytes of TCP header and data that fit a packet on the first link or its route. Probes never
+    /// exceed this size.
     pub link_payload: usize,
-    /// Whether `mtu_payload` was found by probing and larger packets are untested; they may be
+    /// Whether `mtu_payload` comes from probes and larger packets are untested. They may then be
     /// probed at once.
     pub is_estimated: bool,
-    /// Bytes of the IP header: 20, or 40 of IPv6.
+    /// Bytes of the IP header: 20 for IPv4, 40 for IPv6.
     pub ip_header: u8,
     /// The largest window to offer on this route.
     pub window_clamp: Option<u32>,

@@ -1,8 +1,9 @@
-//! Options that few applications set, stored separately so that other connections are no larger.
+//! Options that few applications set, stored in an allocation of their own, to keep other
+//! connections small.
 //!
 //! Corking (`TCP_CORK`, `MSG_MORE`) and record boundaries (`MSG_EOR`) decide where segments end,
-//! the low-water mark (`TCP_NOTSENT_LOWAT`) how much unsent data a write may leave. With any of
-//! them, output is never predicted.
+//! the low-water mark (`TCP_NOTSENT_LOWAT`) limits unsent data. With any of them, output is never
+//! predicted.
 
 use crate::compact::pack::packed;
 use crate::event::Events;
@@ -12,7 +13,7 @@ use alloc::collections::VecDeque;
 use linerate_units::Duration;
 use linerate_wire::SeqNum;
 
-/// Record boundaries stored per connection. Further records in flight may be merged.
+/// Maximum number of record boundaries stored per connection. Further records may be merged.
 const MOST_RECORDS: usize = 1_024;
 
 /// The options of a connection that has set at least one.
@@ -52,9 +53,9 @@ impl RareOptions {
 /// # Application calls: options
 impl Connection {
     /// Holds back small segments (`TCP_CORK`) until the option is cleared, the application closes,
-    /// or nothing has been in flight for one RTO (at least 200 ms by [`crate::Config::modern`]). It
-    /// overrides [`Connection::set_no_delay`], which only releases once the data that is held back
-    /// when it is called.
+    /// or nothing has been in flight for one RTO (at least 200 ms by [`crate::Config::modern`]).
+    /// The option overrides [`Connection::set_no_delay`], which releases only the data that is held
+    /// back at the time of the call.
     pub fn set_cork(&mut self, cork: bool) {
         if cork || self.rare.is_some() {
             self.change_rare(|rare| (rare.cork, rare.flushed) = (cork, None));
@@ -67,9 +68,9 @@ impl Connection {
         self.rare.as_ref().is_some_and(|rare| rare.cork)
     }
 
-    /// Announces more data after the last write (`MSG_MORE`): a small segment waits for it. The
-    /// wait ends with the next write without the announcement, with an acknowledgement of new data,
-    /// and as that of [`Connection::set_cork`] does. PSH is not set on such data.
+    /// Announces more data after the last write (`MSG_MORE`): a small segment waits for that data.
+    /// The wait ends with the next write without this call, with an acknowledgement of new data,
+    /// and under the conditions of [`Connection::set_cork`]. PSH is not set on such data.
     pub fn expect_more(&mut self) {
         let at = (self.snd.una, self.sender.buffer.end());
         self.change_rare(|rare| (rare.more, rare.flushed) = (Some(at), None));
@@ -100,8 +101,9 @@ impl Connection {
     }
 
     /// Limits unsent data (`TCP_NOTSENT_LOWAT`): the application can write only while fewer than
-    /// `bytes` are unsent, so that it decides late what to send next. Data that the windows admit
-    /// at once does not count. `None`, the default, leaves only the limit of the send buffer.
+    /// `bytes` are unsent, so that it can decide late what to send next. Data that the windows
+    /// admit at once is not counted. With `None`, the default, only the size of the send buffer
+    /// limits writes.
     pub fn set_unsent_low_water(&mut self, bytes: Option<u32>) {
         if bytes.is_none() && self.rare.is_none() {
             return;
@@ -134,38 +136,39 @@ impl Connection {
         own.unwrap_or(self.config.linger)
     }
 
-    /// Sets the time in FIN-WAIT-2 after the application has released the connection
-    /// (`TCP_LINGER2`); `None` for [`crate::Config::orphan_timeout`].
+    /// Sets the maximum time in FIN-WAIT-2 after the application has released the connection
+    /// (`TCP_LINGER2`); `None` selects [`crate::Config::orphan_timeout`].
     pub fn set_orphan_timeout(&mut self, timeout: Option<Duration>) {
         if timeout.is_some() || self.rare.is_some() {
             self.change_rare(|rare| rare.orphan_timeout = timeout);
         }
     }
 
-    /// Returns the limit for a released connection in FIN-WAIT-2, and for one that probes a closed
-    /// window.
+    /// Returns the time limit of a released connection in FIN-WAIT-2, and of one that probes a
+    /// closed window.
     #[must_use]
     pub fn orphan_timeout(&self) -> Duration {
         let own = self.rare.as_ref().and_then(|rare| rare.orphan_timeout);
         own.unwrap_or(self.config.orphan_timeout)
     }
 
-    /// Sets how long the handshake may take (`TCP_SYNCNT` counts in retransmissions), from the
-    /// first retransmission of the SYN; `None` for [`crate::Config::give_up_syn_after`].
+    /// Sets the maximum duration of the handshake, counted from the first retransmission of the SYN
+    /// (`TCP_SYNCNT` limits the number of retransmissions instead); `None` selects
+    /// [`crate::Config::give_up_syn_after`].
     pub fn set_handshake_timeout(&mut self, timeout: Option<Duration>) {
         if timeout.is_some() || self.rare.is_some() {
             self.change_rare(|rare| rare.handshake_timeout = timeout);
         }
     }
 
-    /// Returns how long the handshake may take.
+    /// Returns the maximum duration of the handshake.
     #[must_use]
     pub fn handshake_timeout(&self) -> Duration {
         let own = self.rare.as_ref().and_then(|rare| rare.handshake_timeout);
         own.unwrap_or(self.config.give_up_syn_after)
     }
 
-    /// Changes the options. The next segment is chosen by the slow path.
+    /// Changes the options, and makes the slow path choose the next segment.
     fn change_rare(&mut self, change: impl FnOnce(&mut RareOptions)) {
         self.slow(|connection| {
             connection.output_due |= connection.state != State::Closed;
@@ -173,7 +176,7 @@ impl Connection {
         });
     }
 
-    /// Releases the data that corking holds back now, but not later data.
+    /// Releases the data that corking holds back now. Later data is held back again.
     pub(crate) fn flush_cork(&mut self) {
         let (end, is_corked) = (self.sender.buffer.end(), self.is_corked());
         if let Some(rare) = self.rare.as_mut().filter(|_| is_corked) {
@@ -188,8 +191,8 @@ impl Connection {
         }
     }
 
-    /// Removes marks of acknowledged data, and announcements that a later write has ended. Old
-    /// sequence numbers would seem to lie ahead after half the sequence space.
+    /// Removes marks of acknowledged data, and announcements that a later write has ended. An old
+    /// sequence number that was kept would seem to lie ahead after half the sequence space.
     #[cold]
     pub(crate) fn tidy_rare_options(&mut self) {
         let (una, end) = (self.snd.una, self.sender.buffer.end());
@@ -230,7 +233,7 @@ impl Connection {
         self.rare.as_ref().is_some_and(|rare| !rare.records.is_empty())
     }
 
-    /// Returns how many of `room` bytes from `seq` belong to one record.
+    /// Returns the number of bytes, up to `room`, that follow `seq` in the same record.
     pub(crate) fn room_in_record(&self, seq: SeqNum, room: u32) -> u32 {
         let boundary = self.rare.as_ref().and_then(|rare| rare.first_boundary_after(seq));
         boundary.map_or(room, |boundary| room.min(boundary - seq))
@@ -250,8 +253,8 @@ impl Connection {
         low.saturating_add(leaves).saturating_sub(unsent) as usize
     }
 
-    /// Reports room below the low-water mark to a writer that found too little. Nothing more can be
-    /// sent for now.
+    /// Reports room below the low-water mark to a writer that found too little, once output has
+    /// ended.
     #[cold]
     pub(crate) fn report_low_water(&mut self) {
         let Some(low) = self.unsent_low_water() else { return };
@@ -262,7 +265,7 @@ impl Connection {
 }
 
 impl RareOptions {
-    /// Checks the invariants.
+    /// Checks the invariants of the options.
     pub(crate) fn check(&self) {
         assert!(self.records.len() <= MOST_RECORDS, "record boundaries are limited");
         let is_in_order = self

@@ -1,4 +1,4 @@
-//! A ring buffer of bytes whose size is a power of two, for both socket buffers.
+//! A ring buffer of bytes for both socket buffers, whose size is a power of two.
 
 use crate::MemoryGrant;
 use crate::compact::pack::packed;
@@ -10,16 +10,17 @@ use linerate_wire::checksum::{Sum, copy_and_sum};
 /// The smallest allocation for a buffer, unless the buffer is smaller.
 pub const SMALLEST_BUFFER_MEMORY: usize = 4 << 10;
 
-/// Period after which the recent use counts half.
+/// Period after which the record of recent use is halved.
 const RECENT: Duration = Duration::from_millis(100);
 
-/// Bytes addressed by their distance from a head, which moves forward or returns to the start.
+/// A ring buffer. Bytes are addressed by their distance from a head, which moves forward or returns
+/// to the start.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ring {
     storage: Box<[u8]>,
     head: usize,
-    /// Recent maximum of bytes in use, halved once in each `period` in which memory is requested
-    /// back.
+    /// Recent maximum of the bytes in use. Halved at most once in each [`RECENT`] period, when
+    /// memory is requested back.
     used: u32,
     period: u32,
 }
@@ -27,7 +28,7 @@ pub(crate) struct Ring {
 packed!(Ring { head, used, period } known { storage: |_config| Box::default() });
 
 impl Ring {
-    /// A ring without memory.
+    /// Returns a ring without memory.
     pub(crate) fn new() -> Self {
         Self { storage: Box::default(), head: 0, used: 0, period: 0 }
     }
@@ -37,7 +38,7 @@ impl Ring {
         self.storage.len()
     }
 
-    /// Swaps its memory with `memory` if both have the same size. The ring must be empty.
+    /// Swaps the ring's memory with `memory` if both have the same size. The ring must be empty.
     pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
         let fits = self.storage.len() == memory.len();
         if fits {
@@ -46,7 +47,8 @@ impl Ring {
         fits
     }
 
-    /// Returns the bytes that a grant allows; the first allocation always gets the minimum.
+    /// Returns the bytes that `grant` allows to allocate; the first allocation always gets the
+    /// minimum.
     fn allowance(&self, grant: &MemoryGrant) -> usize {
         (if self.storage.is_empty() { grant.room.max(grant.least) } else { grant.room }) as usize
     }
@@ -57,7 +59,7 @@ impl Ring {
         most.checked_ilog2().map_or(0, |bits| 1 << bits)
     }
 
-    /// Ensures memory for `needed` bytes from the head, of at most `capacity`. Returns false if the
+    /// Ensures memory for `needed` bytes from the head, up to `capacity`. Returns false if the
     /// grant is too small.
     #[inline]
     pub(crate) fn make_room(
@@ -80,15 +82,15 @@ impl Ring {
         may
     }
 
-    /// Notes that `bytes` are in use.
+    /// Records that `bytes` are in use.
     #[inline]
     pub(crate) fn note_use(&mut self, bytes: u32) {
         self.used = self.used.max(bytes);
     }
 
-    /// Frees memory beyond the first `needed` bytes and beyond twice the recent use. An application
-    /// that reads everything at once has an empty buffer between two segments, and would free and
-    /// allocate each time.
+    /// Frees memory beyond the first `needed` bytes and beyond twice the recent use. Without regard
+    /// to recent use, an application that reads each segment at once would free and allocate the
+    /// memory for each.
     pub(crate) fn give_back_unused(&mut self, now: Instant, needed: usize) {
         let period = now.since(Instant::ZERO).as_millis() / RECENT.as_millis();
         let period = u32::try_from(period).unwrap_or(u32::MAX);
@@ -99,8 +101,8 @@ impl Ring {
         self.give_back(needed.max(2 * self.used as usize));
     }
 
-    /// Frees memory beyond the first `needed` bytes from the head. Memory is at least halved or
-    /// left alone, so this costs no more than the growth did.
+    /// Frees memory beyond the first `needed` bytes from the head. The memory is at least halved or
+    /// left unchanged, so the total cost is no more than that of growth.
     pub(crate) fn give_back(&mut self, needed: usize) {
         if needed == 0 {
             *self = Self::new();
@@ -112,7 +114,7 @@ impl Ring {
         }
     }
 
-    /// Moves the first `kept` bytes from the head to a storage of `size` bytes.
+    /// Moves the first `kept` bytes from the head to a new allocation of `size` bytes.
     fn resize(&mut self, size: usize, kept: usize) {
         let storage = core::mem::replace(&mut self.storage, alloc::vec![0; size].into());
         let old = Self { storage, ..*self };
@@ -164,20 +166,19 @@ impl Ring {
         self.storage[..second.len()].copy_from_slice(second);
     }
 
-    /// Returns the bytes at `offset` from the head for writing: the contiguous part of `length`
-    /// bytes.
+    /// Returns the contiguous part of `length` bytes at `offset` from the head, for writing.
     pub(crate) fn place(&mut self, offset: usize, length: usize) -> &mut [u8] {
         let at = self.at(offset);
         let end = self.storage.len().min(at + length);
         &mut self.storage[at..end]
     }
 
-    /// Returns the bytes at `offset` from the head: the contiguous part of `length` bytes.
+    /// Returns the contiguous part of `length` bytes at `offset` from the head.
     pub(crate) fn front(&self, offset: usize, length: usize) -> &[u8] {
         self.slices(offset, length).0
     }
 
-    /// Copies bytes at `offset` from the head to `into`.
+    /// Copies bytes from `offset` behind the head into `into`.
     #[inline]
     pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
         let at = self.at(offset);
@@ -195,7 +196,7 @@ impl Ring {
         back.copy_from_slice(second);
     }
 
-    /// Copies bytes at `offset` from the head to `into`, and returns their checksum.
+    /// Copies bytes from `offset` behind the head into `into`, and returns their checksum.
     #[inline]
     pub(crate) fn read_and_sum(&self, offset: usize, into: &mut [u8]) -> Sum {
         let at = self.at(offset);
@@ -230,12 +231,13 @@ impl Ring {
         }
     }
 
-    /// Moves the head forward.
+    /// Moves the head forward by `count` bytes.
     pub(crate) fn advance(&mut self, count: usize) {
         self.head = self.head.wrapping_add(count);
     }
 
-    /// Moves the head of an empty ring to the start: that memory is in the cache, and contiguous.
+    /// Moves the head of an empty ring to the start of the memory, which is in the CPU cache and
+    /// contiguous.
     #[inline(always)]
     pub(crate) const fn start_over(&mut self) {
         self.head = 0;
@@ -258,7 +260,7 @@ impl Ring {
 }
 
 /// The room behind predicted segments that the connection has not processed yet. Valid until
-/// anything else happens to the connection.
+/// another method of the connection is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Following {
     at: usize,
@@ -366,7 +368,8 @@ mod tests {
         assert_eq!(ring.memory(), 0);
     }
 
-    /// Writes 1 KiB at a time, and compares the moved bytes with the written ones.
+    /// Writes 1 KiB at a time, and compares the number of bytes moved by growth with the number
+    /// written.
     #[test]
     fn growth_is_amortised() {
         let mut ring = Ring::new();

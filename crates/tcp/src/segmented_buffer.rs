@@ -1,8 +1,8 @@
-//! A buffer of bytes in segments: copied bytes lie in a ring, shared bytes stay in the memory in
-//! which they were handed over.
+//! A buffer of bytes in segments: copied bytes lie in a ring, shared bytes stay in the caller's
+//! memory.
 //!
-//! Positions count from the first byte. Shared pieces are only appended at the end, so the ring is
-//! addressed as if they were not there.
+//! Offsets count from the first byte. Shared pieces are appended at the end only, so the ring can
+//! be addressed as if there were no pieces.
 
 use crate::MemoryGrant;
 use crate::compact::pack::packed;
@@ -16,7 +16,8 @@ use core::ops::Range;
 use linerate_units::Instant;
 use linerate_wire::checksum::{Sum, copy_and_sum};
 
-/// Fewer bytes are copied: the record of a piece then is less than a tenth of the piece.
+/// Minimum size of a shared piece, in bytes: shorter data is copied, because the record of a piece
+/// would exceed a tenth of the data.
 pub(crate) const LEAST_PIECE: usize = 4 << 10;
 
 /// A ring, and shared pieces between its bytes.
@@ -24,7 +25,7 @@ pub(crate) const LEAST_PIECE: usize = 4 << 10;
 pub(crate) struct SegmentedBuffer {
     ring: Ring,
     pieces: Option<Box<Pieces>>,
-    /// Bytes in all pieces; zero for most buffers, which every segment checks.
+    /// Number of bytes in all pieces. Every segment checks it; it is zero for most buffers.
     piece_bytes: u32,
     /// Bytes of memory that the pieces keep alive.
     piece_memory: u32,
@@ -44,8 +45,8 @@ packed!(SegmentedBuffer {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Pieces {
     list: VecDeque<Piece>,
-    /// Number of the first byte. Numbers increase as bytes leave; the ring's bytes are numbered
-    /// separately.
+    /// Number of the first byte of the buffer. Bytes are numbered from the creation of the buffer;
+    /// those in the ring have separate numbers.
     head: usize,
     ring_head: usize,
 }
@@ -53,9 +54,9 @@ struct Pieces {
 #[derive(Clone, Debug, PartialEq)]
 struct Piece {
     bytes: Bytes,
-    /// Bytes of memory that it keeps alive.
+    /// Bytes of memory that the piece keeps alive.
     memory: usize,
-    /// Numbers of its first byte, and of the ring's byte that follows it.
+    /// Number of the piece's first byte, and ring number of the byte that follows the piece.
     start: usize,
     ring: usize,
 }
@@ -68,9 +69,9 @@ impl Piece {
 
 /// The location of a byte.
 enum Place<'a> {
-    /// In a piece; the rest of the piece.
+    /// In a piece: the rest of the piece.
     Piece(&'a [u8]),
-    /// In the ring: offset in the ring, and the bytes before the next piece.
+    /// In the ring: the offset in the ring, and the number of bytes before the next piece.
     Ring(usize, usize),
 }
 
@@ -91,12 +92,12 @@ impl SegmentedBuffer {
         self.piece_bytes as usize
     }
 
-    /// Returns how many bytes the held memory has room for.
+    /// Returns how many bytes fit the allocated memory.
     pub(crate) fn holds(&self) -> usize {
         self.piece_bytes() + self.ring.memory()
     }
 
-    /// Returns how many bytes the buffer could hold with a grant.
+    /// Returns how many bytes the buffer could hold with `grant`.
     pub(crate) fn reach(&self, grant: &MemoryGrant) -> usize {
         self.piece_bytes() + self.ring.reach(grant)
     }
@@ -112,8 +113,8 @@ impl SegmentedBuffer {
         self.ring.make_room(needed - self.piece_bytes(), capacity, grant)
     }
 
-    /// Moves the head of an empty buffer to the start; see [`Ring::start_over`]. Not with pieces,
-    /// since each knows its position in the ring.
+    /// Moves the head of an empty buffer to the start; see [`Ring::start_over`]. Does nothing if
+    /// there are pieces, since each stores its position in the ring.
     #[inline(always)]
     pub(crate) const fn start_over(&mut self) {
         if self.pieces.is_none() {
@@ -154,19 +155,19 @@ impl SegmentedBuffer {
         if self.pieces.is_some() { None } else { self.ring.place_of_next(offset, length) }
     }
 
-    /// Whether there is memory for `length` bytes, and there are no pieces.
+    /// Whether the ring has memory for `length` bytes, and there are no pieces.
     #[inline(always)]
     pub(crate) fn has_place(&self, length: usize) -> bool {
         self.pieces.is_none() && length <= self.ring.memory()
     }
 
-    /// Writes the last of `length` bytes. There are no pieces.
+    /// Writes `bytes`, which are the last of `length` bytes. There must be no pieces.
     #[inline(always)]
     pub(crate) fn write_last(&mut self, length: usize, bytes: &[u8]) {
         self.ring.write(length - bytes.len(), bytes);
     }
 
-    /// Returns the room behind `length` bytes; see [`Ring::following`]. There are no pieces.
+    /// Returns the room behind `length` bytes; see [`Ring::following`]. There must be no pieces.
     #[inline(always)]
     pub(crate) fn following(&self, offset: usize, length: usize) -> Following {
         self.ring.following(offset, length)
@@ -190,7 +191,8 @@ impl SegmentedBuffer {
         self.ring.place(offset - self.piece_bytes(), length)
     }
 
-    /// Appends the shared `bytes`, which keep `memory` bytes alive, to the `length` present ones.
+    /// Appends the shared `bytes`, which keep `memory` bytes alive, behind the `length` bytes of
+    /// the buffer.
     pub(crate) fn push(&mut self, length: usize, bytes: Bytes, memory: usize) {
         let in_ring = length - self.piece_bytes();
         let pieces = self.pieces.get_or_insert_default();
@@ -200,7 +202,7 @@ impl SegmentedBuffer {
         pieces.list.push_back(Piece { bytes, memory, start, ring });
     }
 
-    /// Returns the bytes at `offset`: the contiguous part of `length` bytes.
+    /// Returns the contiguous part of `length` bytes at `offset`.
     pub(crate) fn part(&self, offset: usize, length: usize) -> &[u8] {
         let Some(pieces) = &self.pieces else { return self.ring.front(offset, length) };
         match pieces.find(offset) {
@@ -264,8 +266,8 @@ impl SegmentedBuffer {
         sum
     }
 
-    /// Returns up to `most` of the first of `length` bytes, without a copy if they lie in a piece.
-    /// [`SegmentedBuffer::advance`] removes them.
+    /// Returns up to `most` of the first bytes of a buffer with `length` bytes, without a copy if
+    /// they lie in a shared piece. [`SegmentedBuffer::advance`] removes them.
     pub(crate) fn share(&self, length: usize, most: usize) -> Bytes {
         match self.pieces.as_ref().and_then(|pieces| pieces.share(most)) {
             Some(shared) => shared,
@@ -306,7 +308,8 @@ impl SegmentedBuffer {
         self.ring.copy_unused_memory(&other.ring, kept);
     }
 
-    /// Checks the invariants for `length` bytes, and `beyond` bytes in place behind them.
+    /// Checks the invariants of a buffer with `length` bytes, and `beyond` bytes in place behind
+    /// them.
     pub(crate) fn check(&self, length: usize, beyond: usize) {
         let in_ring = length - self.piece_bytes() + beyond;
         assert!(
@@ -331,7 +334,7 @@ impl Pieces {
         let number = self.head + offset;
         let next = self.list.partition_point(|piece| piece.end() <= number);
         let Some(piece) = self.list.get(next) else {
-            // Behind the last piece.
+            // The byte lies behind the last piece.
             let (end, ring) = self
                 .list
                 .back()
@@ -347,7 +350,8 @@ impl Pieces {
         }
     }
 
-    /// Returns up to `most` bytes of the piece that contains the first byte, if one does.
+    /// Returns up to `most` bytes of the piece that contains the first byte; `None` if the first
+    /// byte lies in the ring.
     fn share(&self, most: usize) -> Option<Bytes> {
         let first = self.list.front()?;
         let at = self.head.checked_sub(first.start)?;
@@ -372,7 +376,7 @@ impl Pieces {
         (gone, memory)
     }
 
-    /// Returns the bytes in pieces and their memory, computed anew.
+    /// Returns the bytes in pieces and the memory they keep alive, computed anew for a check.
     fn check(&self, length: usize) -> (usize, usize) {
         assert!(!self.list.is_empty(), "an empty list of pieces is not kept");
         let (mut number, mut ring, mut bytes, mut memory) = (self.head, self.ring_head, 0, 0);
@@ -396,7 +400,7 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
 
-    /// A segmented buffer piece_memory the plain bytes that it should hold.
+    /// A segmented buffer, with the bytes that it should contain.
     struct Model {
         buffer: SegmentedBuffer,
         plain: Vec<u8>,

@@ -25,13 +25,13 @@ struct Rules {
 }
 
 impl SharedConfig {
-    /// Do both share one allocation? Separate ones can have equal rules.
+    /// Do both share one allocation? Separate allocations can have equal contents.
     #[must_use]
     pub fn is_same_allocation(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns the settings of an application that has changed nothing.
+    /// Returns the settings of a connection whose application has changed none.
     pub(crate) fn preferences(&self) -> &Preferences {
         &self.0.preferences
     }
@@ -41,7 +41,7 @@ impl SharedConfig {
         &self.0.agreement
     }
 
-    /// Returns the congestion window before anything is known about the peer.
+    /// Returns the congestion window of a connection before the handshake.
     pub(crate) fn window(&self) -> &Window {
         &self.0.window
     }
@@ -96,7 +96,7 @@ pub(crate) struct Preferences {
     pub(crate) header_prediction: bool,
 }
 
-/// A setting equal to the configuration takes one bit.
+/// A setting that equals the configuration is packed as one bit.
 impl Pack for Preferences {
     fn pack(&self, into: &mut Packer<'_>) {
         let usual = into.config().preferences().clone();
@@ -120,7 +120,7 @@ impl Pack for Preferences {
 }
 
 impl Preferences {
-    /// Returns the settings of the configuration.
+    /// Returns the initial settings, which are those of the configuration.
     const fn of(config: &Config) -> Self {
         Self {
             send_buffer: config.send_buffer,
@@ -151,12 +151,12 @@ impl Connection {
     }
 
     /// Enables header prediction. Without it every segment takes the slow path, with the same
-    /// results.
+    /// effects.
     pub fn set_header_prediction(&mut self, on: bool) {
         self.slow(|connection| connection.preferences.header_prediction = on);
     }
 
-    /// Sets how an idle peer is probed, if at all.
+    /// Sets the keep-alive probes of an idle peer; `None` disables them.
     pub fn set_keep_alive(&mut self, now: Instant, keep_alive: Option<KeepAlive>) {
         self.preferences.keep_alive = keep_alive.map(KeepAlive::within_limits);
         self.keep_alive_probes = 0;
@@ -168,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// Returns how an idle peer is probed, if it is.
+    /// Returns the keep-alive probes of an idle peer, if they are enabled.
     #[must_use]
     pub const fn keep_alive(&self) -> Option<KeepAlive> {
         self.preferences.keep_alive

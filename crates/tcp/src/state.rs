@@ -2,13 +2,13 @@
 
 use crate::compact::pack::packed_enum;
 
-/// The state of a connection. LISTEN is missing: a listener is not a connection, it creates them
-/// (see [`crate::judge_listen`]).
+/// The state of a connection. LISTEN is missing, because a listener is not a connection: it creates
+/// connections (see [`crate::judge_listen`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// A SYN was sent; its answer is outstanding.
+    /// A SYN was sent; no answer has arrived.
     SynSent,
-    /// Both SYNs are known; ours is not yet acknowledged.
+    /// Both SYNs were sent; ours is not yet acknowledged.
     SynReceived,
     /// Data flows in both directions.
     Established,
@@ -22,7 +22,7 @@ pub enum State {
     Closing,
     /// The peer has closed, then we; our FIN is not yet acknowledged.
     LastAck,
-    /// The connection is over, and waits until old segments have left the network.
+    /// The connection is closed, and waits until old segments have left the network.
     TimeWait,
     /// There is no connection.
     Closed,

@@ -6,13 +6,13 @@ use crate::send::busy_time::BusyTime;
 use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::Segment;
 
-/// The counters of a connection. Those that predicted segments increment share cache lines: the
-/// last ones of `prediction` and the first ones here.
+/// The counters of a connection. The counters that predicted segments increment share cache lines:
+/// the last ones of `prediction` and the first ones after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Header prediction.
+    /// Counters of header prediction.
     pub prediction: PredictionStatistics,
     /// Segments received, of every kind; coalesced segments count individually.
     pub segments_received: u64,
@@ -30,9 +30,10 @@ pub struct Statistics {
     pub bytes_acknowledged: u64,
     /// Acknowledgements skipped because a later one arrived with them.
     pub acks_superseded: u64,
-    /// Times that deliveries showed that the path reorders segments.
+    /// Number of times that the path was found to reorder segments.
     pub reorderings: u64,
-    /// Segments that were coalesced into the ones before them, invisible to header prediction.
+    /// Number of segments that were coalesced into preceding ones, so that header prediction does
+    /// not see them.
     pub segments_joined: u64,
     /// Segments with retransmitted data.
     pub retransmitted_segments: u64,
@@ -40,7 +41,7 @@ pub struct Statistics {
     pub bytes_retransmitted: u64,
     /// Losses detected before the retransmission timer expired.
     pub fast_retransmissions: u64,
-    /// Expiries of the retransmission timer.
+    /// Number of expiries of the retransmission timer.
     pub retransmission_timeouts: u64,
     /// Tail loss probes (RFC 8985 §7).
     pub tail_probes: u64,
@@ -48,7 +49,8 @@ pub struct Statistics {
     pub spurious_recoveries: u64,
     /// Duplicates of our segments that the peer has reported (RFC 2883).
     pub duplicates_reported: u64,
-    /// Times that the peer has reneged: discarded data that it had SACKed (RFC 2018 §8).
+    /// Number of times that the peer has reneged, that is, discarded data that it had SACKed (RFC
+    /// 2018 §8).
     pub reneged: u64,
     /// Path MTU probes: larger segments sent to test the path (RFC 4821).
     pub path_probes: u64,
@@ -62,7 +64,7 @@ pub struct Statistics {
     /// Times that a larger segment size was withdrawn because of losses (RFC 4821 §7.8).
     pub path_sizes_withdrawn: u64,
     /// ICMP reports of a narrow path that had to wait until the quoted segment was found lost (RFC
-    /// 5927 §7.2). This counter and the next three saturate.
+    /// 5927 §7.2). The four counters of reports saturate.
     pub reports_held: u32,
     /// ICMP reports of a narrow path that reduced the segment size.
     pub reports_applied: u32,
@@ -75,13 +77,13 @@ pub struct Statistics {
     pub duplicate_acks: u64,
     /// Segments with data beyond a hole.
     pub out_of_order_segments: u64,
-    /// Segments whose data had all arrived before.
+    /// Segments of which all data had arrived before.
     pub duplicate_segments: u64,
-    /// Segments dropped because too many ranges lie beyond holes.
+    /// Segments dropped because storing them would need too many ranges beyond holes.
     pub reassembly_full: u64,
     /// Segments dropped because the host had no memory for their data.
     pub memory_refusals: u64,
-    /// Times that data beyond holes was discarded to free its memory.
+    /// Number of times that data beyond holes was discarded to free its memory.
     pub pruned: u64,
     /// Acknowledgements sent by the delayed-acknowledgement timer.
     pub delayed_ack_timeouts: u64,
@@ -101,8 +103,8 @@ pub struct Statistics {
     pub marked_segments: u64,
     /// Acknowledgements that echo marks on our data.
     pub mark_echoes: u64,
-    /// Segments that arrived marked at the peer: by its counter (RFC 9768), or acknowledged by such
-    /// an echo.
+    /// Packets of ours that arrived with a congestion mark at the peer: by the peer's counter (RFC
+    /// 9768), or acknowledged by an ACK that echoes a mark.
     pub marked_deliveries: u64,
     /// Times that an echoed mark has reduced the congestion window.
     pub mark_reductions: u64,
@@ -111,7 +113,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Returns the segments received with data, in any state of order.
+    /// Returns the number of segments received with data, in order or not.
     #[must_use]
     pub const fn data_segments_received(&self) -> u64 {
         let prediction = &self.prediction;
@@ -186,18 +188,18 @@ pub struct PredictionStatistics {
 packed!(PredictionStatistics { acks, data, both, misses, missed_data });
 
 impl PredictionStatistics {
-    /// Returns the segments that took the slow path for `reason`.
+    /// Returns the number of segments that took the slow path for `reason`.
     #[must_use]
     pub const fn missed(&self, reason: MissReason) -> u64 {
         self.misses[reason as usize]
     }
 
-    /// Returns every reason with its count.
+    /// Returns every reason with the number of segments that it sent to the slow path.
     pub fn misses(&self) -> impl Iterator<Item = (MissReason, u64)> + '_ {
         MissReason::ALL.into_iter().map(|reason| (reason, self.missed(reason)))
     }
 
-    /// Returns the segments that took the fast path.
+    /// Returns the number of segments that took the fast path.
     #[must_use]
     pub const fn hits(&self) -> u64 {
         self.acks + self.data + self.both
@@ -215,9 +217,9 @@ impl PredictionStatistics {
 pub enum RecoveryState {
     /// No data is missing.
     Open,
-    /// Data is missing, duplicated or reordered; the cause is undecided.
+    /// Data is missing, duplicated or reordered, and it is not yet known whether it is lost.
     Disorder,
-    /// A congestion mark has reduced the window, and the data in flight then is not yet
+    /// A congestion mark has reduced the window, and the data that was in flight then is not yet
     /// acknowledged.
     Reduced,
     /// Data is lost; retransmissions are clocked by acknowledgements.
@@ -226,8 +228,8 @@ pub enum RecoveryState {
     Loss,
 }
 
-/// The counters of AccECN at both ends (RFC 9768 §3.2). As in Linux, they begin with zero, not with
-/// the initial values on the wire, and wrap.
+/// The counters of AccECN at both ends (RFC 9768 §3.2). As in Linux, the counters begin with zero
+/// instead of the initial values on the wire, and wrap around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccurateEcn {
@@ -241,15 +243,15 @@ pub struct AccurateEcn {
     pub received_e1_bytes: u32,
     /// Packets that the peer has received with a CE mark.
     pub delivered: u32,
-    /// Bytes of data in them, by the peer's options.
+    /// Bytes of data in the packets that arrived with a CE mark at the peer, by the peer's options.
     pub delivered_ce_bytes: u32,
-    /// Bytes that the peer has received as ECT(0), by its options.
+    /// Bytes of data that the peer has received as ECT(0), by its options.
     pub delivered_e0_bytes: u32,
-    /// Bytes that the peer has received as ECT(1), by its options.
+    /// Bytes of data that the peer has received as ECT(1), by its options.
     pub delivered_e1_bytes: u32,
-    /// Whether the peer's options arrive, not zeroed by the path.
+    /// Whether the peer's options arrive, and are not zeroed by the path.
     pub receives_options: bool,
-    /// Whether options are sent. They are not if the first segment with one was lost.
+    /// Whether options are sent. They are disabled after the loss of the first segment with one.
     pub sends_options: bool,
 }
 
@@ -311,7 +313,7 @@ pub struct Information {
     pub recovery: RecoveryState,
     /// Expiries of the retransmission timer since the peer last acknowledged new data.
     pub consecutive_timeouts: u32,
-    /// Times that RTO is doubled.
+    /// Number of times that RTO has been doubled.
     pub backoff: u32,
     /// Probes of the peer's closed window since it was last open.
     pub consecutive_probes: u32,
@@ -321,7 +323,7 @@ pub struct Information {
     pub selective_acks: bool,
     /// Whether both ends have agreed on window scaling.
     pub window_scaling: bool,
-    /// Payload bytes of an assumed full segment of the peer.
+    /// Estimated payload of the peer's full segments, in bytes.
     pub peer_segment: u32,
     /// The MSS that our SYN announces, by the current knowledge of the path.
     pub announced_mss: u32,
@@ -331,13 +333,14 @@ pub struct Information {
     pub last_sent: Instant,
     /// Time of the last in-order data, or of the opening if there was none.
     pub last_data_received: Instant,
-    /// Time with data to send, and its limits.
+    /// The time during which there was data to send, and the limits of the sender.
     pub busy: BusyTime,
     /// Time of the last acceptable segment.
     pub last_received: Instant,
-    /// Round trip measured by the receiver to tune its buffer, once measured.
+    /// Round trip that the receiver has measured to tune its buffer, if any.
     pub receive_round_trip: Option<Duration>,
-    /// Most bytes that the application has read in a round trip, if the receive buffer is tuned.
+    /// The most bytes that the application has read in a round trip, if the receive buffer is
+    /// tuned.
     pub read_in_a_round_trip: u32,
     /// The pacing rate, if segments are paced.
     pub pacing_rate: Option<Rate>,
@@ -370,7 +373,7 @@ pub struct Information {
     pub lost_in_total: u64,
     /// The recent delivery rate of the path, if measured: with a peer that supports SACK.
     pub delivery_rate: Option<Rate>,
-    /// Whether that rate was application-limited.
+    /// Whether the sample of [`Self::delivery_rate`] was application-limited.
     pub delivery_rate_is_application_limited: bool,
     /// The recent minimum of the round trip.
     pub shortest_round_trip: Option<Duration>,
@@ -390,8 +393,8 @@ pub struct Information {
     pub accurate_ecn: Option<AccurateEcn>,
     /// Whether data on a SYN was accepted, by the peer or by us (RFC 7413).
     pub syn_data_accepted: bool,
-    /// Shift of the windows received.
+    /// Window scale shift of the windows that the peer announces.
     pub send_shift: u8,
-    /// Shift of the windows announced.
+    /// Window scale shift of the windows that we announce.
     pub receive_shift: u8,
 }

@@ -54,7 +54,8 @@ impl Connection {
             self.end(Some(self.reason_for_silence()));
             return;
         }
-        // Answered probes keep a connection alive for ever, but not one that is released.
+        // A peer that answers probes keeps a connection alive for ever, unless the application has
+        // released the connection.
         if self.released && now.since(self.sender.progressed) >= self.orphan_timeout() {
             self.abort_by_ourselves(now, Error::TimedOut);
             return;
@@ -65,8 +66,8 @@ impl Connection {
         self.output_due = true;
     }
 
-    /// Handles the keep-alive timer (RFC 9293 §3.8.4). Received segments do not touch the timer;
-    /// the time of the last one is checked here.
+    /// Handles the keep-alive timer (RFC 9293 §3.8.4). A received segment does not restart the
+    /// timer; instead, this function checks when the last one arrived.
     fn on_keep_alive(&mut self, now: Instant) {
         let Some(keep_alive) = self.preferences.keep_alive else { return };
         if !self.state.is_synchronized() {
@@ -92,8 +93,8 @@ impl Connection {
         }
     }
 
-    /// Ends a released connection whose time is over: in FIN-WAIT-2 without a FIN from the peer, in
-    /// other states because `linger` has passed.
+    /// Ends a released connection when its time limit has expired: in FIN-WAIT-2 the peer has sent
+    /// no FIN, in other states `linger` has passed.
     fn on_orphan(&mut self, now: Instant) {
         if self.state == State::FinWait2 {
             self.end(None);

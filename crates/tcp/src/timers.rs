@@ -11,15 +11,15 @@ pub(crate) enum Timer {
     Orphan,
     /// TIME-WAIT, 2·MSL, is over.
     TimeWait,
-    /// No segment has arrived for long (RFC 9293 §3.8.4).
+    /// No segment has arrived for the keep-alive time (RFC 9293 §3.8.4).
     KeepAlive,
     /// Written data has not been acknowledged within the user timeout (RFC 5482).
     UserTimeout,
-    /// The reordering window has passed: overtaken segments are lost (RFC 8985 §6.2).
+    /// The reordering window has passed, so overtaken segments are lost (RFC 8985 §6.2).
     Reorder,
     /// Pacing permits the next burst.
     Pacing,
-    /// A buffer has been empty, or the connection idle, for a while: it can be compacted.
+    /// A buffer has been empty, or the connection idle, for a second, so that memory can be freed.
     IdleBuffers,
     /// The peer's window is closed, or too small for a segment (RFC 9293 §3.8.6).
     Persist,
@@ -65,12 +65,12 @@ packed!(Timers {
     slow_tick: |config| config.slow_tick
 });
 
-/// A lower bound of all deadlines. Deadlines move later with nearly every segment; the bound stays
-/// until it is reached, which saves a search for the minimum.
+/// A lower bound of all deadlines. Nearly every segment moves some deadline to a later time. The
+/// bound is recomputed only when it is reached, which saves most searches for the minimum.
 #[derive(Clone, Copy, Debug)]
 struct Floor(Instant);
 
-/// The bound is a cache, so it does not distinguish connections.
+/// The bound is a cache, so connections with different bounds are equal.
 impl PartialEq for Floor {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -116,7 +116,7 @@ impl Timers {
         self.deadlines[timer as usize] != Instant::NEVER
     }
 
-    /// Clears `timer` if its deadline has come, and returns whether it had.
+    /// Clears `timer` if its deadline has passed, and returns whether it has.
     pub(crate) fn take_expired(&mut self, timer: Timer, now: Instant) -> bool {
         let expired = self.deadlines[timer as usize] <= now;
         if expired {

@@ -1,9 +1,9 @@
 //! The user timeout: how long data may stay unacknowledged before the connection is aborted, if the
 //! application or the peer has set it (RFC 9293 §3.9.1.1, RFC 5482).
 //!
-//! Without one, R2 applies, which the retransmission timer checks when it expires. A user timeout
-//! has its own timer and is precise. As with `TCP_USER_TIMEOUT` of Linux, all data that was written
-//! and not acknowledged counts, also behind a closed window.
+//! Without a user timeout, R2 applies, which is checked only when the retransmission timer expires.
+//! A user timeout has a precise timer of its own. Like `TCP_USER_TIMEOUT` of Linux, it applies to
+//! all data that was written and not acknowledged, also behind a closed window.
 
 use crate::compact::pack::packed;
 use crate::timers::Timer;
@@ -16,11 +16,11 @@ use linerate_wire::{TcpOptions, UserTimeout};
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
 pub(crate) struct UserTimeouts {
-    /// Set by the application; CHANGEABLE is false then.
+    /// The user timeout that the application has set. If there is one, CHANGEABLE is false.
     local: Option<Duration>,
     /// REMOTE_UTO: the value that the peer advertises.
     remote: Option<Duration>,
-    /// Whether the next segment advertises ours.
+    /// Whether the next segment advertises our user timeout.
     pub(crate) due: bool,
 }
 
@@ -28,7 +28,7 @@ packed!(UserTimeouts { local, remote, due });
 
 impl UserTimeouts {
     /// Returns the initial state. The first segment after the SYN carries the option, too (RFC 5482
-    /// §3), for a peer that could not take it from the SYN.
+    /// §3), for a peer that has ignored the option of the SYN.
     pub(crate) const fn new(local: Option<Duration>, advertises: bool) -> Self {
         Self { local, remote: None, due: advertises }
     }
@@ -47,8 +47,8 @@ impl Connection {
         self.watch_user_timeout(now);
     }
 
-    /// Returns USER_TIMEOUT, if there is one: that of the application, else by the formula of RFC
-    /// 5482 §3.1, and never less than the retransmission timeout.
+    /// Returns USER_TIMEOUT, if there is one: the value of the application, otherwise that by the
+    /// formula of RFC 5482 §3.1, and never less than the retransmission timeout.
     #[inline]
     #[must_use]
     pub fn user_timeout(&self) -> Option<Duration> {
@@ -92,8 +92,8 @@ impl Connection {
         self.watch_user_timeout(now);
     }
 
-    /// Starts the timer: the first data is now unacknowledged, or another timeout applies. The
-    /// handshake has its own limits (RFC 5482 §3.3).
+    /// Starts the timer, because the first data is now unacknowledged, or because the timeout has
+    /// changed. The handshake has limits of its own (RFC 5482 §3.3).
     #[inline]
     pub(crate) fn watch_user_timeout(&mut self, now: Instant) {
         if let Some(timeout) = self.user_timeout().filter(|_| self.state.is_synchronized()) {
@@ -102,8 +102,8 @@ impl Connection {
         }
     }
 
-    /// Handles the timer, which acknowledgements do not touch: progress since, and whether a
-    /// timeout applies at all, are checked here.
+    /// Handles the timer. Acknowledgements do not restart it; instead, this function checks when
+    /// the last one arrived, and whether a user timeout applies at all.
     pub(crate) fn on_user_timeout(&mut self, now: Instant) {
         let Some(timeout) = self.user_timeout().filter(|_| self.has_undelivered()) else { return };
         let silence = now.since(self.sender.progressed);
@@ -115,7 +115,7 @@ impl Connection {
     }
 
     /// Whether keep-alive gives the peer up after `silence` and unanswered `probes`. A user timeout
-    /// outlasts the probes (RFC 5482 §4.2), or ends before they do.
+    /// replaces the number of probes, whether it is longer (RFC 5482 §4.2) or shorter.
     pub(crate) fn is_given_up_by_keep_alive(&self, silence: Duration, probes: u32) -> bool {
         match self.user_timeout() {
             Some(timeout) => self.keep_alive_probes > 0 && silence >= timeout,

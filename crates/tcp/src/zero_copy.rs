@@ -1,4 +1,4 @@
-//! Zero-copy access to the socket buffers: borrowed by the application, or made of shared memory.
+//! Zero-copy access to the socket buffers: the application borrows them, or passes shared memory.
 
 use crate::{Connection, Error};
 use bytes::Bytes;
@@ -9,11 +9,12 @@ impl Connection {
     /// Lets `fill` write into the send buffer itself, and returns the number of bytes written.
     /// [`Connection::write`] copies instead.
     ///
-    /// `fill` gets at most `wanted` bytes, for which memory is allocated now. It gets fewer if
-    /// there is no room for more or more is not contiguous, but at least one; their content is
-    /// arbitrary. It returns how many it has written, from the first on; a larger number counts as
-    /// all. Writing nothing sends nothing. Without any room `fill` is not called and the result is
-    /// `Ok(0)`: try again after [`crate::Event::Writable`].
+    /// `fill` gets at most `wanted` bytes, for which memory is allocated now. It gets fewer, but at
+    /// least one, if there is no room for more or if more would not be contiguous. Their initial
+    /// content is arbitrary. `fill` returns the number of bytes that it has written at the start; a
+    /// number above their length counts as their length. If it returns zero, nothing is sent.
+    /// Without any room `fill` is not called and the result is `Ok(0)`: try again after
+    /// [`crate::Event::Writable`].
     ///
     /// # Errors
     /// As [`Connection::write`].
@@ -29,8 +30,8 @@ impl Connection {
     /// Shows received bytes to `take` in place, and removes as many as it returns.
     ///
     /// `take` gets the first contiguous readable bytes, which may be fewer than all. It gets none
-    /// at the end of the stream and only there, as in `std::io::BufRead::fill_buf`. A number larger
-    /// than their length counts as all. Taking nothing changes nothing.
+    /// only at the end of the stream, as in `std::io::BufRead::fill_buf`. A returned number above
+    /// their length counts as their length. Zero leaves everything unread.
     ///
     /// # Errors
     /// As [`Connection::read`]; `take` is not called then.
@@ -51,13 +52,13 @@ impl Connection {
         Ok(count)
     }
 
-    /// Appends as much of `data` as there is room for to the send queue, removes it from `data`,
-    /// and returns its length. Nothing is copied: the memory of `data` is kept until the peer has
+    /// Appends as much of `data` to the send queue as fits, removes that part from `data`, and
+    /// returns its length. Nothing is copied: the memory of `data` is kept until the peer has
     /// acknowledged it, and segments and retransmissions are read from there.
     ///
     /// Each piece counts with its length in the send buffer. Pieces of less than 4 KiB are copied,
-    /// which is cheaper than a record of them; so is everything while other connections wait for
-    /// memory.
+    /// which is cheaper than a reference. While other connections wait for memory, all data is
+    /// copied.
     ///
     /// # Errors
     /// As [`Connection::write`].
@@ -69,10 +70,10 @@ impl Connection {
         })
     }
 
-    /// Takes up to `most` received bytes, which may be fewer than there are; none only at the end
-    /// of the stream, or if none are wanted. Data whose memory the link has passed on
-    /// ([`crate::Driver::handle_segment_with`]) is not copied: it is a part of that memory, which
-    /// stays allocated with it. Other data is copied.
+    /// Removes and returns up to `most` received bytes. The result may have fewer bytes than could
+    /// be read. It is empty only at the end of the stream, or if `most` is zero. Data whose memory
+    /// the link has passed on ([`crate::Driver::handle_segment_with`]) is not copied: it is a part
+    /// of that memory, which stays allocated with it. Other data is copied.
     ///
     /// # Errors
     /// As [`Connection::read`].

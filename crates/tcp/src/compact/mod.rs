@@ -1,10 +1,10 @@
 //! Compact (hibernated) connections. A connection that has been idle for a while, with nothing in
-//! flight and no buffer memory, is packed into a few hundred bytes, and restored when something
-//! happens to it.
+//! flight and no buffer memory, is packed into a few hundred bytes, and restored when an event (a
+//! segment, a timer or a call) needs it.
 //!
-//! It is restored exactly, including what it has learnt about its path: each part lists its fields
-//! beside their declaration. A value that cannot be packed keeps its connection from being
-//! compacted.
+//! The restored connection equals the original, including its measurements of the path. Each struct
+//! lists its packed fields beside their declaration. A value that cannot be packed keeps its
+//! connection from being compacted.
 
 pub(crate) mod pack;
 mod time_wait;
@@ -29,7 +29,7 @@ pub struct CompactConnection {
 
 impl Connection {
     /// Returns the connection in compact form, a tenth of its size, if it has been idle for a
-    /// second. [`Connection::poll_timeout`] reports when that is.
+    /// second. [`Connection::poll_timeout`] returns the end of that second.
     #[must_use]
     pub fn compact(&self) -> Option<CompactConnection> {
         if !self.can_compact() {
@@ -52,7 +52,8 @@ impl Connection {
         }
     }
 
-    /// Whether the connection is quiet, perhaps not yet for the idle period.
+    /// Whether the connection is quiet: it could be compacted, except that the idle period may not
+    /// be over.
     fn is_quiet(&self) -> bool {
         let is_soon = |timer: Timer| timer != Timer::IdleBuffers && !LONG.contains(&timer);
         let waits = |&timer: &Timer| self.timers.is_set(timer) && is_soon(timer);
@@ -62,7 +63,7 @@ impl Connection {
 }
 
 impl CompactConnection {
-    /// Returns the connection as it was, for inspection.
+    /// Returns an unpacked copy of the connection, for inspection.
     #[must_use]
     pub fn look(&self) -> Connection {
         let mut connection = Connection::unpack(&mut Unpacker::new(&self.config, &self.packed));
@@ -70,8 +71,8 @@ impl CompactConnection {
         connection
     }
 
-    /// Returns the connection as it was, to handle an event. It can be compacted again after the
-    /// idle period.
+    /// Returns the unpacked connection, to handle an event at `now`. It can be compacted again
+    /// after another idle period.
     #[must_use]
     pub fn wake(&self, now: Instant) -> Connection {
         let mut connection = self.look();
@@ -79,7 +80,7 @@ impl CompactConnection {
         connection
     }
 
-    /// Returns the bytes of memory held beside the value itself.
+    /// Returns the number of bytes allocated in addition to the size of this value.
     #[must_use]
     pub const fn memory(&self) -> usize {
         self.packed.len()

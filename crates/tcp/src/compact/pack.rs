@@ -1,7 +1,7 @@
-//! Variable-length packing of numbers. A byte of flags precedes each group of eight and marks those
-//! that are not zero; these follow in groups of seven bits. Sequence numbers and instants are
-//! packed as the difference from the previous one, because those of one connection are close
-//! together.
+//! Variable-length packing of numbers. A byte of flags precedes each group of eight numbers and
+//! marks those that are not zero. Only the marked numbers follow, seven bits a byte. Sequence
+//! numbers and instants are packed as the difference from the previous one, because those of one
+//! connection are close together.
 
 use crate::SharedConfig;
 use alloc::boxed::Box;
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use linerate_units::{Duration, Instant, Rate};
 use linerate_wire::{Ecn, FastOpenCookie, SackBlock, SeqNum, TcpFlags};
 
-/// Numbers that share a byte of flags.
+/// Number of packed values that share a byte of flags.
 const GROUP: u32 = 8;
 
 /// State shared by packing and unpacking: the configuration, and the previous values.
@@ -31,10 +31,10 @@ impl<'a> Context<'a> {
 pub(crate) struct Packer<'a> {
     context: Context<'a>,
     bytes: Vec<u8>,
-    /// Position of the current group's flags, and the numbers in the group.
+    /// Position of the current group's flags, and the number of values in that group.
     marks: usize,
     count: u32,
-    /// Whether a value differs from the one that unpacking would restore.
+    /// Whether some value cannot be packed, because unpacking would restore a different one.
     is_refused: bool,
 }
 
@@ -46,8 +46,8 @@ impl<'a> Packer<'a> {
 
     /// Returns the packed bytes; `None` if unpacking would not restore the same values.
     ///
-    /// The bytes are copied, not shrunk in place: with thousands of compact connections, the
-    /// remainder cut off behind each would be too short for the next allocation.
+    /// The bytes are copied, not shrunk in place. Shrinking would leave a gap behind each of
+    /// thousands of compact connections, too short for the next allocation.
     pub(crate) fn finish(self) -> Option<Box<[u8]>> {
         (!self.is_refused).then(|| self.bytes.as_slice().into())
     }
@@ -57,7 +57,8 @@ impl<'a> Packer<'a> {
         self.context.config
     }
 
-    /// Refuses to pack unless `is_known`: an omitted value must be the one that unpacking restores.
+    /// Refuses to pack unless `is_known`, which says that a value omitted here equals the one that
+    /// unpacking restores.
     pub(crate) const fn expect(&mut self, is_known: bool) {
         self.is_refused |= !is_known;
     }
@@ -126,8 +127,8 @@ pub(crate) trait Pack: Sized {
     fn unpack(from: &mut Unpacker<'_>) -> Self;
 }
 
-/// Packs a struct: its fields in the given order. Fields after `known` are omitted and restored
-/// with the given value; a struct with another value cannot be packed.
+/// Packs a struct: its fields in the given order. Fields after `known` are not packed: unpacking
+/// restores them with the given value, and a struct in which they have another value is refused.
 macro_rules! packed {
     ($part:ident(0)) => {
         impl $crate::compact::pack::Pack for $part {
@@ -251,7 +252,8 @@ impl Pack for SeqNum {
     }
 }
 
-/// Zero means unchanged, and one means `NEVER`.
+/// Instants are packed as a difference from the previous one: zero means an equal instant, and one
+/// means `NEVER`.
 impl Pack for Instant {
     fn pack(&self, into: &mut Packer<'_>) {
         if *self == Self::NEVER {
@@ -427,7 +429,7 @@ mod tests {
             packer.finish().is_some()
         };
         assert!(!is_packed(&|packer| Part { learnt: 7, agreed: false }.pack(packer)));
-        // A difference of half the range has no sign.
+        // A difference of half the range is neither positive nor negative, so it cannot be packed.
         assert!(!is_packed(&|packer| Instant::from_nanos(1 << 63).pack(packer)));
     }
 

@@ -1,6 +1,6 @@
 //! TIME-WAIT records. A connection in TIME-WAIT answers a repeated FIN, and tells old segments from
-//! a new incarnation (RFC 9293 §3.10.7.4, RFC 1337, RFC 6191). Sequence numbers, timestamps and the
-//! deadline suffice for that.
+//! a new incarnation (RFC 9293 §3.10.7.4, RFC 1337, RFC 6191). This needs only sequence numbers,
+//! timestamps and the deadline.
 //!
 //! The rules of TIME-WAIT are not repeated here: a connection restored from the record judges each
 //! segment.
@@ -20,7 +20,8 @@ pub struct TimeWaitRecord {
     numbers: Numbers,
 }
 
-/// The state to keep beside the configuration. Everything sent was acknowledged by both ends.
+/// The state of a TIME-WAIT record beside the configuration. Both ends have acknowledged
+/// everything, so no queues are needed.
 #[derive(Clone, Debug)]
 struct Numbers {
     /// RCV.NXT, and RCV.NXT + RCV.WND.
@@ -36,8 +37,8 @@ struct Numbers {
 }
 
 impl Connection {
-    /// Returns the end of TIME-WAIT, if nothing else can become due: the application has released
-    /// the connection and no buffer holds memory.
+    /// Returns the end of TIME-WAIT, if only its expiry is left to happen: the application has
+    /// released the connection and no buffer holds memory.
     #[must_use]
     pub fn time_wait_deadline(&self) -> Option<Instant> {
         let is_waiting =
@@ -45,8 +46,8 @@ impl Connection {
         is_waiting.then(|| self.timers.deadline(Timer::TimeWait))
     }
 
-    /// Returns the TIME-WAIT record, once nothing is left to send and the application has released
-    /// the connection.
+    /// Returns the TIME-WAIT record, or `None` while something is left to send or the application
+    /// has not released the connection.
     #[must_use]
     pub fn time_wait_record(&self) -> Option<TimeWaitRecord> {
         Some(TimeWaitRecord { config: self.config.clone(), numbers: self.numbers()? })
@@ -95,9 +96,10 @@ impl TimeWaitRecord {
     #[must_use]
     pub fn look(&self) -> Connection {
         let kept = &self.numbers;
-        // Our last sequence number is that of the FIN; earlier ones do not matter.
+        // Our last sequence number is that of the FIN. The initial one is never used again, so any
+        // earlier number will do.
         let initial_sequence = kept.snd_nxt - 2;
-        // The kept timestamps contain the offset.
+        // The stored timestamps include the random offset already.
         let seeds = Seeds { initial_sequence, timestamp_offset: 0 };
         // No data is sent, so any path will do; the opening time is never reported.
         let mut connection = Connection::open(

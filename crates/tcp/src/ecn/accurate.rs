@@ -4,7 +4,8 @@
 use crate::compact::pack::{packed, packed_enum};
 use linerate_wire::{Ecn, EcnCounts, EcnOrder, SeqNum, TcpFlags};
 
-/// Values of the ACE field: an ACK of this many segments may hide a wrap (DIVACE).
+/// Number of values of the ACE field (DIVACE). An ACK of as many segments may hide a wrap of the
+/// field.
 const ROUND: u32 = 8;
 
 /// Segments without the option after which a growing counter is reported again (RFC 9768 §3.2.3.3,
@@ -58,11 +59,12 @@ packed!(Counters { cep, ceb, e0b, e1b });
 /// Evidence about the peer's options so far (RFC 9768 §3.2.3.2.3, §3.2.3.2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PeerOptions {
-    /// No segment that should carry an option has been received.
+    /// No segment has been received that should carry an option.
     Unknown,
-    /// Options arrive.
+    /// The peer sends options, and they arrive.
     Options,
-    /// The first segment that should carry an option had none.
+    /// The first segment that should carry an option had none, so the peer or the path omits
+    /// options.
     None,
     /// The first option was zeroed by the path; options are ignored.
     Zeros,
@@ -76,7 +78,7 @@ pub(crate) struct Feedback {
     /// The ACE field.
     pub(crate) ace: u16,
     pub(crate) option: Option<EcnCounts>,
-    /// Estimated number of segments that it acknowledges.
+    /// Estimated number of segments that the ACK newly acknowledges.
     pub(crate) segments: u32,
     /// Bytes of a full segment.
     pub(crate) mss: u32,
@@ -85,23 +87,23 @@ pub(crate) struct Feedback {
 /// The AccECN state of a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Accurate {
-    /// `r.cep`, `r.ceb` and the others: what we have received.
+    /// `r.cep`, `r.ceb`, `r.e0b` and `r.e1b`: what we have received.
     pub(crate) received: Counters,
     /// The counters in the last option that we sent.
     reported: Counters,
-    /// `s.cep`, `s.ceb` and the others: what the peer reports to have received.
+    /// `s.cep`, `s.ceb`, `s.e0b` and `s.e1b`: what the peer reports to have received.
     pub(crate) delivered: Counters,
-    /// Segments that had been sent when the last mark arrived, and the marks since our last
-    /// acknowledgement.
+    /// Number of segments that had been sent when the last mark arrived; with the marks since our
+    /// last acknowledgement.
     marked_at: u64,
     marks: u32,
-    /// Segments that had been received when the last marked one arrived, itself included.
+    /// Number of segments that had been received when the last marked one arrived, including it.
     last_mark: u64,
-    /// Segments that had been sent when the last option was sent.
+    /// Number of segments that had been sent when the last option was sent.
     option_at: u64,
-    /// SACK blocks that fitted beside the last option.
+    /// Number of SACK blocks that fitted beside the last option.
     pub(crate) blocks_beside: u8,
-    /// Further segments that must carry the option.
+    /// Number of further segments that must carry the option.
     options_due: u8,
     /// The codepoint of the last packet with data.
     last: Ecn,
@@ -109,7 +111,7 @@ pub(crate) struct Accurate {
     pub(crate) syn: Ecn,
     /// Whether a mark on the peer's SYN-ACK has been counted.
     is_syn_ack_counted: bool,
-    /// Whether the next bare acknowledgement is that of a SYN-ACK.
+    /// Whether the next acknowledgement without data completes the handshake.
     pub(crate) ends_handshake: bool,
     /// Whether our options are disabled, because the path seems to drop segments with them.
     pub(crate) options_disabled: bool,
@@ -118,8 +120,9 @@ pub(crate) struct Accurate {
     pub(crate) options: PeerOptions,
     /// The ACE field that is expected in the peer's next segment.
     pub(crate) ace: TcpFlags,
-    /// Set while a mark was reported for data sent before this, and the peer sends no options: the
-    /// ACE field may wrap. Invariant: `None` if the peer's options arrive.
+    /// Sequence number before which some data was reported as marked, while the peer sends no
+    /// options: the ACE field may have wrapped for it. Invariant: `None` if the peer's options
+    /// arrive.
     marked_until: Option<SeqNum>,
     /// Whether the peer's SYN selected the mode: we are the server.
     pub(crate) is_server: bool,
@@ -127,7 +130,7 @@ pub(crate) struct Accurate {
     pub(crate) is_established: bool,
     /// Whether the path changes codepoints or the peer contradicts itself; we send Not-ECT then.
     pub(crate) is_mangled: bool,
-    /// Whether the peer's counters are meaningless (table 4, note 1).
+    /// Whether the peer's counters are meaningless (RFC 9768 table 4, note 1).
     pub(crate) ignores_ace: bool,
 }
 
@@ -197,7 +200,7 @@ impl Accurate {
     /// returns whether they must be acknowledged at once (RFC 9768 §3.2.2.5.1).
     ///
     /// `received` and `sent` are the connection's segments so far, `pending` the unacknowledged
-    /// bytes. Packets that a link has coalesced are one event, with one acknowledgement at its end.
+    /// bytes. Packets coalesced by the link count as one event, which gets one acknowledgement.
     pub(crate) fn count(
         &mut self,
         ecn: Ecn,
@@ -223,7 +226,8 @@ impl Accurate {
     }
 
     /// Decides which of our next segments report the byte counters (§3.2.3.3) after data with
-    /// `ecn`. A counter that begins to grow is reported twice, marks always, others regularly.
+    /// `ecn`. A counter that begins to grow is reported twice, the counter of marks at each change,
+    /// and other counters at regular intervals.
     fn schedule_option(&mut self, ecn: Ecn, sent: u64) {
         let changes = ecn != Ecn::NotEct && ecn != self.last;
         self.last = ecn;
@@ -270,7 +274,7 @@ impl Accurate {
     }
 
     /// Returns the option of a SYN-ACK, and of its acknowledgement: all counters, or those that fit
-    /// into `room` bytes. Both ends see by the initial ones whether the path passes it
+    /// into `room` bytes. The initial values show both ends whether the path passes the option
     /// (§3.2.3.2.1).
     pub(crate) fn first_option(&self, room: usize) -> Option<EcnCounts> {
         if self.options_disabled {
@@ -306,9 +310,9 @@ impl Accurate {
         };
     }
 
-    /// Processes the acknowledgement of our SYN-ACK, which reports its codepoint (table 4), and
-    /// returns whether the SYN-ACK was marked. It was sent Not-ECT, so any codepoint was set by the
-    /// path.
+    /// Processes the acknowledgement of our SYN-ACK, whose ACE field reports the codepoint of the
+    /// SYN-ACK (RFC 9768 table 4). Returns whether the SYN-ACK was marked. It was sent Not-ECT, so
+    /// any other codepoint was set by the path.
     pub(crate) const fn process_handshake_ack(&mut self, ace: u16) -> bool {
         let is_marked = ace == 0b110;
         self.ignores_ace = ace == 0;
@@ -330,7 +334,7 @@ impl Accurate {
     ) -> u32 {
         let option = feedback.option.filter(|_| self.options != PeerOptions::Zeros);
         if option.is_some() && self.options != PeerOptions::Options {
-            // Options arrive after all (§3.2.3.2.3).
+            // The first segment had no option, but a later one has (RFC 9768 §3.2.3.2.3).
             self.options = PeerOptions::Options;
             self.marked_until = None;
         }
@@ -366,9 +370,10 @@ impl Accurate {
         option.ceb().map(|field| advance(&mut self.delivered.ceb, field))
     }
 
-    /// Returns the new marks by the ACE field: the fewest that it can mean, unless the acknowledged
-    /// segments allow a wrap; then a safe and likely number (§3.2.2.5.2, appendix A.2). More marks
-    /// than segments are accepted, since pure ACKs may be marked.
+    /// Returns the number of new marks by the ACE field. The field counts modulo eight, so the
+    /// smallest possible number is taken, unless the ACK covers enough segments for a wrap; then a
+    /// safe and likely number (§3.2.2.5.2, appendix A.2). More marks than segments are accepted,
+    /// since pure ACKs may be marked.
     fn decode_ace(&self, feedback: &Feedback, marked_bytes: Option<u32>) -> u32 {
         let fewest = u32::from(feedback.ace).wrapping_sub(self.delivered.cep) % ROUND;
         let segments = feedback.segments;
@@ -381,13 +386,14 @@ impl Accurate {
             Some(bytes) if bytes > feedback.mss.saturating_mul(fewest) => safe,
             Some(bytes) if bytes / safe < feedback.mss / 2 => fewest,
             Some(_) => safe,
-            // Without any other mark, no mark is likelier than a multiple of eight.
+            // Without evidence of any mark, zero marks are likelier than a multiple of eight.
             None if fewest == 0 && !self.is_ambiguous() => 0,
             None => safe,
         }
     }
 
-    /// Whether an unchanged ACE field may have wrapped, so that no ACK may skip the counters.
+    /// Whether an unchanged ACE field may have wrapped, so that the counters of each ACK must be
+    /// processed.
     pub(crate) fn is_ambiguous(&self) -> bool {
         self.marked_until.is_some()
     }
@@ -404,7 +410,8 @@ mod tests {
         SeqNum::new(number)
     }
 
-    /// Returns the new marks after `before` marks and an ACK of `segments` with `ace`.
+    /// Returns the number of new marks after `before` marks and an ACK of `segments` segments with
+    /// the ACE field `ace`.
     fn marks_after(before: u32, ace: u16, segments: u32, ceb: Option<u32>) -> (u32, Accurate) {
         let mut accurate = Accurate::new(true);
         accurate.delivered.cep += before;
@@ -429,7 +436,8 @@ mod tests {
         }
     }
 
-    /// Appendix A.2.1: nine segments and an increment of two mean two marks; ten segments mean ten.
+    /// RFC 9768 appendix A.2.1: nine segments and an increment of two mean two marks; ten segments
+    /// mean ten.
     #[test]
     fn an_ace_field_that_may_have_wrapped_is_decoded_safely() {
         assert_eq!(marks_after(0, 7, 9, None).0, 2);
@@ -439,7 +447,7 @@ mod tests {
         assert_eq!(marks_after(3, 0, 24, None).0, 24, "unchanged, after marks");
     }
 
-    /// Appendix A.2.2, with its three examples.
+    /// RFC 9768 appendix A.2.2, with its three examples.
     #[test]
     fn the_ceb_counter_resolves_a_wrap_of_the_ace_field() {
         assert_eq!(marks_after(0, 5, 8, Some(1_460)).0, 8, "more bytes than one segment has");
@@ -448,7 +456,7 @@ mod tests {
         assert_eq!(marks_after(0, 5, 24, Some(0)).0, 0);
     }
 
-    /// §3.2.3.1: fields of the option wrap, too.
+    /// RFC 9768 §3.2.3.1: fields of the option wrap, too.
     #[test]
     fn byte_counters_grow_by_the_least_that_a_field_can_mean() {
         let mut accurate = Accurate::new(true);
@@ -458,7 +466,7 @@ mod tests {
         assert_eq!(accurate.delivered, Counters { ceb: 0x0200_05b5, ..Counters::INITIAL });
     }
 
-    /// §3.2.3.2.5.
+    /// RFC 9768 §3.2.3.2.5.
     #[test]
     fn marked_bytes_without_a_marked_packet_reveal_a_mangling_path() {
         assert!(marks_after(0, 5, 7, Some(1_460)).1.is_mangled);
@@ -490,8 +498,8 @@ mod tests {
         assert_eq!(option(&[(Ecn::Ect0, 9), (Ecn::Ect1, 9)]), Some((one, 3)));
     }
 
-    /// §3.2.3.3: a counter that has changed since the last option is not cut off; without room for
-    /// it the option is omitted.
+    /// RFC 9768 §3.2.3.3: a counter that has changed since the last option is not cut off; without
+    /// room for it the option is omitted.
     #[test]
     fn only_unchanged_counters_are_cut_off_when_space_is_short() {
         let mut accurate = after(&[(Ecn::Ect0, 9), (Ecn::Ce, 9), (Ecn::Ect1, 9)]);
@@ -534,7 +542,7 @@ mod tests {
         assert!(accurate.is_option_due(), "long before the counter wraps");
     }
 
-    /// §3.2.2.5.1: the first mark, then every second or third mark.
+    /// RFC 9768 §3.2.2.5.1: the first mark, then every second or third mark.
     #[test]
     fn marks_are_acknowledged_promptly() {
         let mut accurate = Accurate::new(true);
@@ -552,7 +560,7 @@ mod tests {
         assert!(count(Ecn::Ce, 9, 10, 4, 9), "an unmarked packet came between");
     }
 
-    /// Table 4.
+    /// RFC 9768 table 4.
     #[test]
     fn the_ack_of_the_syn_ack_is_decoded_by_table_4() {
         for (ace, cep, is_mangled, ignores_ace) in [

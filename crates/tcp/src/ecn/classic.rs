@@ -25,7 +25,8 @@ impl Connection {
             return;
         }
         self.statistics.marked_segments += 1;
-        // A sender whose window is one segment would wait for the delayed acknowledgement.
+        // The ECE flag must reach a sender with a window of one segment at once, or it would wait
+        // for the delayed acknowledgement.
         if self.ecn.echo.is_empty() {
             self.owe_ack();
         }
@@ -39,7 +40,7 @@ impl Connection {
             return;
         }
         self.ecn.echo = TcpFlags::empty();
-        // Its window may be a single segment now.
+        // The peer's window may be a single segment now, so acknowledge at once.
         if !segment.payload.is_empty() {
             self.owe_ack();
         }
@@ -50,8 +51,8 @@ impl Connection {
         u32::from(segment.flags().contains(TcpFlags::ECE) && self.ecn.is_on())
     }
 
-    /// Whether a mark has already reduced the window that was in use when data up to `end`, now
-    /// acknowledged, was in flight.
+    /// Whether a mark has already reduced the window for the flight that ended at `end`, which is
+    /// acknowledged now.
     pub(crate) fn is_reduced_by_mark(&self, end: SeqNum) -> bool {
         let since = u64::from(self.snd.una - end);
         self.ecn.has_reduced_for(self.statistics.bytes_acknowledged.saturating_sub(since))
@@ -61,12 +62,13 @@ impl Connection {
     /// for all marks and losses of one window (RFC 3168 §6.1.2, which RFC 9768 §3.1.5 keeps).
     pub(crate) fn on_marks(&mut self, now: Instant, segment: Valid<'_>, marks: u32) {
         self.statistics.mark_echoes += 1;
-        // The congestion is certain, so a recovery in progress must not be undone (RFC 4015).
+        // The mark proves congestion, so the reduction by a recovery in progress must not be undone
+        // (RFC 4015).
         self.sender.undo = None;
         let window = self.sender.congestion.window();
         if window.cwnd() < 2 * window.mss() {
-            // The window cannot shrink any more, so the next segment waits for one RTO, as after a
-            // loss.
+            // The window is one segment already and cannot shrink, so the next segment waits for
+            // one RTO, as after a loss.
             self.sender.pacer.hold(now + self.sender.rtt.timeout(&self.config.rto));
         }
         let newly = if segment.ack.after(self.snd.una) { segment.ack - self.snd.una } else { 0 };

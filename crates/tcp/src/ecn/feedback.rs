@@ -24,8 +24,8 @@ impl Connection {
         }
     }
 
-    /// Processes the codepoint of a packet whose segment led to `disposition`. It counts only if
-    /// the segment was valid (RFC 9768 §1.3, §3.2).
+    /// Processes the codepoint of a packet whose segment led to `disposition`. The codepoint counts
+    /// only if the segment was valid (RFC 9768 §1.3, §3.2).
     pub(crate) fn on_codepoint(
         &mut self,
         segment: &Segment<'_>,
@@ -98,21 +98,21 @@ impl Connection {
         self.ecn.past |= EcnSignals::TEST_OPTION;
         self.owe_bare_ack();
         if syn_ack.flags().ace() == ace_for_codepoint(Ecn::Ce).ace() {
-            // Our SYN was marked. The counter does not include that mark, but the window shrinks
-            // (§3.2.2.2).
+            // The SYN-ACK reports that our SYN was marked. The counter excludes that mark, but the
+            // window shrinks (RFC 9768 §3.2.2.2).
             let cwnd = self.sender.congestion.window().cwnd();
             self.reduce_for_marks(cwnd);
         }
     }
 
-    /// Whether a segment with these flags and the peer's initial sequence number is a repeated
-    /// SYN-ACK that needs the handshake's final ACK again (RFC 9768 §3.2.2.1).
+    /// Whether a segment with these flags, at the peer's initial sequence number, is a repeated
+    /// SYN-ACK that must be answered by the handshake's final ACK (RFC 9768 §3.2.2.1).
     pub(crate) fn ends_handshake_again(&self, flags: TcpFlags) -> bool {
         let is_client = self.ecn.accurate.as_deref().is_some_and(|accurate| !accurate.is_server);
         is_client && self.active && flags.contains(TcpFlags::SYN | TcpFlags::ACK)
     }
 
-    /// Repeats the acknowledgement of a SYN-ACK, if the budget of challenge ACKs allows it.
+    /// Repeats the final ACK of the handshake, if the budget of challenge ACKs allows it.
     #[cold]
     pub(crate) fn repeat_end_of_handshake(&mut self, now: Instant, _: Valid<'_>) {
         if !self.may_challenge(now) {
@@ -140,8 +140,8 @@ impl Connection {
         }
     }
 
-    /// Returns the AccECN option that a segment must carry for one of `reasons` beside `others`.
-    /// None if there is no room for it and up to two SACK blocks.
+    /// Returns the AccECN option that a segment must carry for one of `reasons` beside the options
+    /// `others`; `None` if it does not fit together with up to two SACK blocks.
     pub(crate) fn ecn_option(&self, reasons: EcnSignals, others: &TcpOptions) -> Option<EcnCounts> {
         let accurate = self.ecn.accurate.as_deref().filter(|_| self.ecn.is_option_due(reasons))?;
         let blocks =
@@ -230,7 +230,8 @@ impl Connection {
         }
         let ace = segment.flags().ace();
         if half_open && self.sender.expiries > 0 {
-            // A repeated SYN-ACK had no option, so the first data tests the path (§3.2.3.2.2).
+            // Our repeated SYN-ACK had no option, so the first data tests whether the path passes
+            // options (RFC 9768 §3.2.3.2.2).
             self.ecn.past |= EcnSignals::TEST_OPTION;
         }
         let marks = if half_open && segment.payload.is_empty() && options.sack.is_empty() {

@@ -240,7 +240,7 @@ impl Connection {
     /// Whether the sender was cwnd-limited; an unused window must not grow (RFC 7661 §4.1).
     ///
     /// The first of several acknowledgements that arrive together opens the window before the
-    /// others are judged. The others count if the window held data back when we could last send. In
+    /// others are judged. The others count if the window kept data back when we could last send. In
     /// slow start, all acknowledgements of a flight that filled the window count, even if no data
     /// followed the flight.
     pub(crate) fn is_window_used(&self) -> bool {

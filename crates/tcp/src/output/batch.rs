@@ -4,8 +4,8 @@
 //! replaced.
 //!
 //! With [`stretch_acks`](crate::Config::stretch_acks) one acknowledgement covers everything
-//! received. Without stretch ACKs a connection sends one acknowledgement for each two full
-//! segments, even of data that arrived together, so several acknowledgements can be due at once.
+//! received. A connection without this option sends one acknowledgement for each two full segments,
+//! even of data that arrived together, so several acknowledgements can be due at once.
 //!
 //! Sequence numbers, scoreboard and pacing advance with each segment, so that a batch may end after
 //! any of them. It must end before any other method of the connection is called.

@@ -1,63 +1,64 @@
-//! When received data is acknowledged (RFC 9293 §3.8.6.3, RFC 5681 §4.2), and when a larger window
-//! is announced (§3.8.6.2.2).
+//! The decisions when received data is acknowledged (RFC 9293 §3.8.6.3, RFC 5681 §4.2), and when a
+//! larger window is announced (RFC 9293 §3.8.6.2.2).
 //!
-//! Pure decisions: the caller knows the buffer and sets the timer.
+//! The policy has no access to buffer and timer: the caller passes sizes, and sets the timer.
 
 use crate::compact::pack::packed;
 
 /// The rule for acknowledgements and window updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckRule {
-    /// As Linux: at every second full segment; at once for the first `quick` segments of a
-    /// connection; at once for pushed data that the application has read, unless the traffic is
-    /// request and response, where the response carries the acknowledgement.
+    /// Like Linux, acknowledges every second full segment. Acknowledges at once the first `quick`
+    /// segments of a connection, and pushed data that the application has read. In request-response
+    /// traffic such data waits instead, so that the response carries the acknowledgement.
     Modern {
         /// Segments acknowledged at once while the peer is in slow start.
         quick: u8,
     },
-    /// As 4.3BSD: at the delayed-acknowledgement tick, or with the window update that the end of a
-    /// read sends when the window can grow by two segments or by this share of the buffer.
+    /// Like 4.3BSD, acknowledges at the tick of the delayed-ACK timer, or by the window update
+    /// after a read by which the window can grow by two segments or by this share of the buffer.
     Bsd {
         /// Per cent of the receive buffer: 35 in Tahoe, 50 in Reno.
         window_update_percent: u8,
     },
 }
 
-/// The inputs of a decision, in bytes.
+/// The inputs of an acknowledgement decision, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
-    /// In order and not acknowledged.
+    /// Bytes received in order and not acknowledged.
     pub(crate) pending: u32,
-    /// The largest segment that the peer has sent.
+    /// Data bytes of the largest segment that the peer has sent.
     pub(crate) segment: u32,
-    /// In order and not read.
+    /// Bytes received in order and not read.
     pub(crate) unread: u32,
-    /// The most that the window can be.
+    /// The largest possible window.
     pub(crate) capacity: u32,
-    /// Left of the window as it was last offered.
+    /// The rest of the window that was last offered.
     pub(crate) offered: u32,
     /// The window that could be offered now.
     pub(crate) room: u32,
 }
 
 impl Received {
-    /// How much the offered window could grow now.
+    /// Returns by how much the offered window could grow now.
     const fn growth(&self) -> u32 {
         self.room.saturating_sub(self.offered)
     }
 }
 
-/// Segments still to be acknowledged at once, and how many of two are outstanding since this end
-/// last sent data. Both are zero during a bulk transfer, which one comparison checks.
+/// Two counts: the segments still to be acknowledged at once, and the unacknowledged segments, of
+/// at most two, since this end last sent data. Both are zero during a bulk transfer, which one
+/// comparison checks.
 type Early = [u8; 2];
 
 /// The state of the acknowledgement rule.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AckPolicy {
     rule: AckRule,
-    /// Whether the last segment had PSH: its sender has nothing more for now.
+    /// Whether the last segment had PSH, so that its sender has no more data for now.
     is_pushed: bool,
-    /// Whether this end has sent data. A pure receiver never does.
+    /// Whether this end has sent data. A pure receiver never has.
     has_sent_data: bool,
     early: Early,
 }
@@ -79,7 +80,8 @@ impl AckPolicy {
         self.is_pushed = is_pushed;
     }
 
-    /// Whether no segment is counted individually any more.
+    /// Whether the connection is in a bulk transfer, in which segments are not counted
+    /// individually.
     #[inline(always)]
     pub(crate) fn is_in_full_flow(&self) -> bool {
         self.early == [0, 0]
@@ -102,13 +104,12 @@ impl AckPolicy {
     }
 
     /// Decides on data in `count` segments of `length` bytes each, or in one of any length. Returns
-    /// whether an acknowledgement is due at once, and whether one of the segments still waits for
-    /// it.
+    /// whether an acknowledgement is due at once, and whether a segment still waits for one.
     ///
-    /// `pending` bytes are not acknowledged after the last one; a full segment has `segment` bytes.
-    /// `was_crowded(n)` says whether unread data filled more than half of the window before the
-    /// last `n` bytes arrived. Then the acknowledgement waits for the application to read, since it
-    /// will announce a better window.
+    /// `pending` bytes are unacknowledged after the last segment; a full segment has `segment`
+    /// bytes. `was_crowded(n)` says whether unread data filled more than half of the window before
+    /// the last `n` bytes arrived. If it did, the acknowledgement waits until the application
+    /// reads, so that it can announce a larger window.
     #[inline(always)]
     pub(crate) fn is_due(
         &self,
@@ -123,7 +124,8 @@ impl AckPolicy {
         if !is_enough_without(0) {
             return (false, true);
         }
-        // The first segment that makes it due decides: the buffer is fuller with the later ones.
+        // The first segment that makes an acknowledgement due decides: after later ones the buffer
+        // would seem fuller.
         let mut left = 0;
         if count > 1 && is_enough_without(1) {
             left = count - 1;
@@ -155,8 +157,8 @@ impl AckPolicy {
                 }
                 let half = received.capacity / 2;
                 received.offered <= half && received.growth() > 0 && {
-                    // A sender without room for a segment waits for an update of one (RFC 9293
-                    // §3.8.6.2.2).
+                    // A sender whose window has no room for a segment waits until there is room for
+                    // one (RFC 9293 §3.8.6.2.2).
                     let stalled = received.offered < received.segment;
                     let segments = if stalled { 1 } else { 2 };
                     let worth = received.segment.saturating_mul(segments);
@@ -166,8 +168,9 @@ impl AckPolicy {
         }
     }
 
-    /// Whether certainly nothing is due after a read, with `pending` unacknowledged bytes and
-    /// `offered` bytes left of the window. A cheap sufficient condition for [`AckPolicy::on_read`].
+    /// Whether neither acknowledgement nor window update can be due after a read, with `pending`
+    /// unacknowledged bytes and `offered` bytes left of the window. Cheaper than
+    /// [`AckPolicy::on_read`], and sufficient but not necessary.
     #[inline(always)]
     pub(crate) const fn is_nothing_due(
         &self,
@@ -182,8 +185,8 @@ impl AckPolicy {
             && (pending == 0 || is_answered)
     }
 
-    /// Whether the possible window is worth announcing, or would cause the silly window syndrome
-    /// (RFC 9293 §3.8.6.2.2). 4.3BSD judged the window, the RFC judges its growth.
+    /// Whether the possible window can be announced without causing the silly window syndrome (RFC
+    /// 9293 §3.8.6.2.2). 4.3BSD requires a minimum window, the RFC a minimum growth.
     pub(crate) const fn is_worth_offering(&self, received: &Received) -> bool {
         let (grown, share) = match self.rule {
             AckRule::Bsd { .. } => (received.offered + received.growth(), received.capacity / 4),
@@ -192,7 +195,7 @@ impl AckPolicy {
         grown >= received.segment || grown >= share
     }
 
-    /// Notes that a segment with data was sent, which carried the acknowledgement.
+    /// Records that a segment with data was sent, which also carried the acknowledgement.
     pub(crate) const fn on_data_sent(&mut self) {
         self.has_sent_data = true;
         self.early[1] = 2;
@@ -211,7 +214,7 @@ mod tests {
     const MODERN: AckRule = AckRule::Modern { quick: 0 };
     const TAHOE: AckRule = AckRule::Bsd { window_update_percent: 35 };
 
-    /// 17 packets of room, nothing unread.
+    /// A receiver with room for 17 packets and no unread data.
     const IDLE: Received = Received {
         pending: 0,
         segment: 1_460,
@@ -259,7 +262,7 @@ mod tests {
                 let is_quick = policy.on_data(count);
                 let (mut one_is_due, mut one_waits, mut one_is_quick) = (false, false, false);
                 for later in (0..count).rev().map(|left| left * length) {
-                    // The rule is not asked while an acknowledgement is due.
+                    // A connection does not consult the policy while an acknowledgement is due.
                     if !one_is_due {
                         let judged = single
                             .is_due(1, length, pending - later, 1_460, |_| was_crowded(later));

@@ -5,21 +5,22 @@ use crate::compact::pack::packed;
 use alloc::vec::Vec;
 use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 
-/// Disjoint ranges, the most recently changed one first, as a SACK option wants them (RFC 2018 §4).
+/// Disjoint ranges, the most recently changed one first, the order of blocks in a SACK option (RFC
+/// 2018 §4).
 ///
 /// Invariant: no two ranges touch, and none is empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Assembler {
     ranges: Vec<SackBlock>,
-    /// How many ranges at the front have changed since a SACK option reported them.
+    /// Number of ranges at the front that have changed since a SACK option reported them.
     unreported: usize,
 }
 
 packed!(Assembler { unreported } known { ranges: |_config| Vec::new() });
 
 impl Assembler {
-    /// Adds the range from `left` up to, not including, `right`. Returns false if that would exceed
-    /// `most` ranges; the segment must not be kept then.
+    /// Adds the range from `left` up to, not including, `right`. Returns false if the result would
+    /// have more than `most` ranges; the segment must then be dropped.
     pub(crate) fn insert(&mut self, left: SeqNum, right: SeqNum, most: usize) -> bool {
         let mut merged = SackBlock { left, right };
         let touches = |range: &SackBlock| !range.left.after(right) && !range.right.before(left);
@@ -41,7 +42,7 @@ impl Assembler {
         true
     }
 
-    /// Removes the ranges that in-order data up to `next` reaches, and returns the sequence number
+    /// Removes the ranges that in-order data up to `next` touches, and returns the sequence number
     /// of the first hole.
     pub(crate) fn advance(&mut self, next: SeqNum) -> SeqNum {
         let mut reached = next;
@@ -52,17 +53,17 @@ impl Assembler {
         reached
     }
 
-    /// Returns the number after the last byte that has arrived.
+    /// Returns the number after the last byte that has arrived beyond a hole.
     pub(crate) fn end(&self) -> Option<SeqNum> {
         self.ranges.iter().map(|range| range.right).reduce(SeqNum::later)
     }
 
-    /// Returns the number of ranges that no acknowledgement has reported as they are.
+    /// Returns the number of ranges that have changed since an acknowledgement reported them.
     pub(crate) fn unreported(&self) -> usize {
         self.unreported
     }
 
-    /// Notes that only `left` ranges remain unreported.
+    /// Records that `left` ranges remain unreported.
     pub(crate) fn set_unreported(&mut self, left: usize) {
         self.unreported = left;
     }
@@ -76,7 +77,7 @@ impl Assembler {
         self.ranges.iter().any(|range| range.right.after(seq))
     }
 
-    /// Returns the ranges, the most recent first, without the first `newest`.
+    /// Returns the ranges, the most recently changed first, without the first `newest`.
     pub(crate) fn ranges(&self, newest: usize) -> impl Iterator<Item = SackBlock> + '_ {
         self.ranges.iter().skip(newest).take(SackBlocks::MOST).copied()
     }
@@ -95,7 +96,8 @@ impl Assembler {
         self.ranges.iter().filter_map(common).min_by_key(|common| common.left - left)
     }
 
-    /// Panics if ranges touch, are empty, begin before `next` or end after `edge`.
+    /// Checks the ranges. Panics if any two touch, or if one is empty, begins before `next` or ends
+    /// after `edge`.
     pub(crate) fn check(&self, next: SeqNum, edge: SeqNum) {
         assert!(self.unreported <= self.ranges.len(), "{} of {:?}", self.unreported, self.ranges);
         for (index, range) in self.ranges.iter().enumerate() {

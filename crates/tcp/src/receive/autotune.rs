@@ -1,24 +1,26 @@
 //! The size of the receive buffer: twice what the application reads in a round trip (dynamic
 //! right-sizing, Fisk and Feng 2001; Linux since 2.6).
 //!
-//! Data read in one round trip was in flight in the one before. A window of twice that lets the
-//! sender double its congestion window, as in slow start, before the receive window limits it.
-//! Unread data does not enlarge the buffer, however much arrives.
+//! Data read in one round trip was in flight during the previous one. A window of twice that lets
+//! the sender double its congestion window, as in slow start, before the receive window limits it.
+//! The buffer grows only with the data read, not with the data that arrives.
 //!
 //! The round trip is measured by timestamps that return with in-order data, on one segment per
-//! round trip. Before the first, and without timestamps, it is the sender's estimate from the
-//! handshake.
+//! round trip. Before the first measurement, and without timestamps, the sending half's estimate
+//! from the handshake is used.
 
 use crate::compact::pack::packed;
 use linerate_units::{Duration, Instant};
 
-/// Segments added to the measured amount, so that rounding does not keep a small one small.
+/// Number of segments added to the measured amount, so that rounding cannot keep a small amount
+/// small.
 const SLACK: u32 = 16;
 
-/// Segments that a connection reads in its first round trip: our own initial window.
+/// Assumed amount read in the first round trip, in segments: the initial window that we would use
+/// ourselves.
 const USUAL: u32 = 10;
 
-/// Resolution of the timestamp clock: a round trip of zero ticks may have taken this long.
+/// Resolution of the timestamp clock: a measurement of zero ticks may have taken this long.
 const TICK: Duration = Duration::from_millis(1);
 
 /// The measured behaviour of the reading application.
@@ -54,7 +56,7 @@ impl Autotune {
     }
 
     /// Forgets the measured amount after the host refused or withdrew memory. A small buffer limits
-    /// reads, so it would stay small for ever otherwise.
+    /// reads, so the former maximum would prevent any growth.
     pub(crate) const fn start_over(&mut self) {
         self.best = 0;
     }
@@ -87,17 +89,17 @@ impl Autotune {
         self.best
     }
 
-    /// Counts `count` bytes read. Returns whether a round trip has ended; `known` is the sender's
-    /// estimate of it.
+    /// Counts `count` bytes read. Returns whether a round trip has ended; `known` is the sending
+    /// half's estimate of the round-trip time.
     #[inline]
     pub(crate) fn note_read(&mut self, now: Instant, count: u32, known: Option<Duration>) -> bool {
         self.read = self.read.saturating_add(count);
         self.round_trip().or(known).is_some_and(|round_trip| now.since(self.since) >= round_trip)
     }
 
-    /// Ends a round trip, and returns the wanted buffer size if more was read in it than in any
-    /// before. `segment` is the peer's segment size; `stamped` says whether its segments echo
-    /// timestamps.
+    /// Ends a round trip, and returns the wanted buffer size if more was read in this round trip
+    /// than in any before. `segment` is the peer's segment size; `stamped` says whether its
+    /// segments echo timestamps.
     pub(crate) fn end_round_trip(
         &mut self,
         now: Instant,
@@ -112,7 +114,8 @@ impl Autotune {
             return None;
         }
         self.best = read;
-        // Growing reads will probably grow further, and the window is late by one round trip.
+        // Reads that grow will probably grow further, and a larger window takes effect one round
+        // trip later.
         let wanted = u64::from(read) * 2 + u64::from(SLACK * segment);
         let growth = wanted * u64::from(read - before) / u64::from(before);
         Some(u32::try_from(wanted + growth * 2).unwrap_or(u32::MAX).min(self.most))
@@ -130,7 +133,7 @@ mod tests {
     const RTT: Option<Duration> = Some(Duration::from_millis(10));
 
     impl Autotune {
-        /// Combines both steps, as a connection does.
+        /// Counts a read and ends the round trip if it is over, as a connection does.
         fn on_read(
             &mut self,
             now: Instant,

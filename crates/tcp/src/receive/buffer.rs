@@ -11,11 +11,11 @@ use bytes::Bytes;
 use core::ops::Range;
 use linerate_units::Instant;
 
-/// The memory that holds the segment being processed, if it may be kept. Boxed, to keep the work
-/// queue entries of a flood small.
+/// The link buffer that holds the segment being processed, if it may be kept. Boxed, so that queued
+/// segments of a flood take little memory.
 pub(crate) type Offered = Option<Box<Arc<[u8]>>>;
 
-/// A receive buffer, which allocates memory for bytes that arrive.
+/// A receive buffer. Memory is allocated for bytes that arrive.
 ///
 /// Invariant: `length ≤ capacity`.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ impl ReceiveBuffer {
         (self.capacity - self.length) as usize
     }
 
-    /// Sets the capacity, but to no less than the readable bytes and the offered `window`.
+    /// Sets the capacity, to no less than the readable bytes plus the offered `window`.
     pub(crate) fn set_capacity(&mut self, capacity: usize, window: usize) {
         self.capacity = saturated(capacity.max(self.len() + window));
     }
@@ -67,7 +67,8 @@ impl ReceiveBuffer {
         self.storage.make_room(self.len() + offset + length, self.capacity(), grant)
     }
 
-    /// Frees memory beyond the readable bytes, `beyond` bytes behind them, and recent use.
+    /// Frees memory that is used neither by readable bytes nor by data in the `beyond` bytes behind
+    /// them, and was not used recently.
     pub(crate) fn give_back_unused(&mut self, now: Instant, beyond: usize) {
         self.storage.give_back_unused(now, self.len() + beyond);
     }
@@ -77,14 +78,14 @@ impl ReceiveBuffer {
         self.storage.give_back(self.len());
     }
 
-    /// Swaps its memory with `memory` if the buffer is empty and both have the same size. No data
-    /// may lie beyond a hole.
+    /// Swaps the buffer's memory with `memory` if the buffer is empty and both have the same size.
+    /// No data may lie beyond a hole.
     pub(crate) fn exchange(&mut self, memory: &mut Box<[u8]>) -> bool {
         self.is_empty() && self.storage.exchange(memory)
     }
 
     /// Appends `bytes` to the readable ones, if the grant suffices. No data may lie beyond a hole.
-    /// Bytes that lie in `offered` memory may stay there.
+    /// Bytes that lie in `offered` memory may be kept there instead of copied.
     #[inline(always)]
     pub(crate) fn append(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
         let is_large = bytes.len() >= LEAST_PIECE;
@@ -112,7 +113,8 @@ impl ReceiveBuffer {
         self.storage.write_last(self.len(), bytes);
     }
 
-    /// Returns the room behind `length` bytes for which there was [room](Self::room_for_next).
+    /// Returns the room behind the next `length` bytes, for which [`Self::room_for_next`] has found
+    /// room.
     #[inline(always)]
     pub(crate) fn following(&self, length: usize) -> Following {
         self.storage.following(self.len(), length)
@@ -141,8 +143,9 @@ impl ReceiveBuffer {
         self.length += length;
     }
 
-    /// Keeps `bytes` in the offered memory. They must fill half of it, or a peer that sends small
-    /// segments could make us hold far more memory than data.
+    /// Keeps `bytes` in the offered memory without a copy. They must fill at least half of that
+    /// memory. Otherwise a peer that sends small segments could make us hold far more memory than
+    /// data.
     #[cold]
     fn keep_whole(&mut self, bytes: &[u8], grant: &MemoryGrant, offered: &Offered) -> bool {
         let Some(memory) = offered else { return false };
@@ -160,7 +163,7 @@ impl ReceiveBuffer {
         true
     }
 
-    /// Takes up to `most` of the first bytes, without a copy if they lie in a piece of shared
+    /// Removes and returns up to `most` of the first bytes, without a copy if they lie in shared
     /// memory.
     pub(crate) fn take_shared(&mut self, most: usize) -> Bytes {
         let taken = self.storage.share(self.len(), most);
@@ -193,7 +196,7 @@ impl ReceiveBuffer {
         self.length += saturated(count);
     }
 
-    /// Copies the first bytes out without taking them, and returns their number.
+    /// Copies the first bytes without removing them, and returns their number.
     #[inline]
     pub(crate) fn peek(&self, into: &mut [u8]) -> usize {
         let count = into.len().min(self.len());
@@ -201,7 +204,7 @@ impl ReceiveBuffer {
         count
     }
 
-    /// Takes the first bytes, and returns their number.
+    /// Copies and removes the first bytes, and returns their number.
     #[inline]
     pub(crate) fn read(&mut self, into: &mut [u8]) -> usize {
         let count = self.peek(into);
@@ -209,7 +212,7 @@ impl ReceiveBuffer {
         count
     }
 
-    /// Shows the first contiguous bytes to `take`, and removes as many as it returns.
+    /// Passes the first contiguous bytes to `take`, and removes as many as it returns.
     pub(crate) fn take(&mut self, take: impl FnOnce(&[u8]) -> usize) -> usize {
         let first = self.storage.part(0, self.len());
         let count = take(first).min(first.len());
@@ -225,21 +228,21 @@ impl ReceiveBuffer {
         self.length -= saturated(count);
     }
 
-    /// Restarts at the beginning of the memory, which is in the cache. The buffer is empty and
-    /// nothing lies beyond a hole.
+    /// Moves the start of the empty buffer to the beginning of its memory, which is in the CPU
+    /// cache. No data may lie beyond a hole.
     #[inline(always)]
     pub(crate) const fn start_over(&mut self) {
         self.storage.start_over();
     }
 
-    /// Discards everything and frees the memory.
+    /// Discards all data and frees the memory.
     pub(crate) fn clear(&mut self) {
         self.storage = SegmentedBuffer::new();
         self.length = 0;
     }
 
-    /// Copies from `other` the memory that holds no data; `beyond` are the ranges with data beyond
-    /// a hole. Comparisons of buffers ignore such memory this way.
+    /// Copies from `other` the memory that holds no data; `beyond` lists the ranges with data
+    /// beyond a hole. Afterwards a comparison of the buffers ignores such memory.
     pub(crate) fn copy_unused_memory(&mut self, other: &Self, beyond: &[Range<usize>]) {
         let readable = self.storage.piece_bytes()..self.len();
         self.storage.copy_unused_memory(&other.storage, core::iter::once(&readable).chain(beyond));

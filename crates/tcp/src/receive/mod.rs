@@ -1,4 +1,4 @@
-//! The receiving half: data that has arrived, the window, and acknowledgements.
+//! The receiving half of a connection: received data, the window, and acknowledgements.
 
 pub(crate) mod ack_policy;
 mod assembler;
@@ -22,7 +22,7 @@ use linerate_wire::{SackBlock, SackBlocks, SeqNum};
 pub(crate) struct ReceiveSequence {
     /// RCV.NXT: the next sequence number expected.
     pub(crate) nxt: SeqNum,
-    /// RCV.NXT + RCV.WND as the peer knows it: the right edge of the offered window. It never moves
+    /// RCV.NXT + RCV.WND as last announced: the right edge of the offered window. It never moves
     /// back.
     pub(crate) edge: SeqNum,
     /// The last acknowledgement sent (Last.ACK.sent of RFC 7323).
@@ -54,9 +54,9 @@ impl ReceiveSequence {
 pub(crate) enum Keep {
     /// The data is in place.
     Kept,
-    /// The data would be one range too many beyond holes.
+    /// Storing the data would need one range too many beyond holes.
     TooManyRanges,
-    /// The host grants no memory for the data.
+    /// The host's memory grant is too small for the data.
     NoMemory,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Receiver {
     pub(crate) largest_segment: u32,
     /// The largest window that the window field can express.
     pub(crate) largest_window: u32,
-    /// RCV.UP while announced urgent data is unread: the number after it.
+    /// RCV.UP: the number after the urgent data, while announced urgent data is unread.
     pub(crate) urgent: Option<SeqNum>,
     pub(crate) assembler: Assembler,
     pub(crate) autotune: Autotune,
@@ -80,9 +80,10 @@ pub(crate) struct Receiver {
     pub(crate) fin: Option<SeqNum>,
     /// A duplicate range that no acknowledgement has reported yet (RFC 2883).
     duplicate: Option<SackBlock>,
-    /// Whether the application has stopped reading: data is acknowledged and discarded.
+    /// Whether the application has stopped reading, so that data is acknowledged and discarded.
     pub(crate) shut: bool,
-    /// Out-of-order segments not yet answered, for a peer without SACK that counts duplicate ACKs.
+    /// Number of out-of-order segments still to be answered by duplicate ACKs, for a peer without
+    /// SACK.
     unanswered: u8,
 }
 
@@ -100,7 +101,7 @@ packed!(Receiver {
     last_data
 });
 
-/// SACK blocks that fit beside timestamps.
+/// Maximum number of SACK blocks that fit beside timestamps.
 pub(crate) const BLOCKS_THAT_FIT: usize = 3;
 
 impl Receiver {
@@ -137,14 +138,14 @@ impl Receiver {
         saturated(self.buffer.len()) - later > self.capacity() / 2
     }
 
-    /// Returns the window that there is room for.
+    /// Returns the window that the free room allows.
     #[inline]
     pub(crate) fn room(&self) -> u32 {
         saturated(self.buffer.free()).min(self.largest_window)
     }
 
-    /// Stores data that begins at `seq`, if no more than `most` ranges lie beyond holes then and
-    /// the grant suffices. It may stay in `offered` memory.
+    /// Stores data that begins at `seq`, if the grant suffices and at most `most` ranges lie beyond
+    /// holes afterwards. The data may be kept in `offered` memory without a copy.
     pub(crate) fn keep(
         &mut self,
         rcv: &ReceiveSequence,
@@ -154,7 +155,8 @@ impl Receiver {
         (grant, offered): (&MemoryGrant, &Offered),
     ) -> Keep {
         if seq == rcv.nxt {
-            // Data beyond a hole has its place in the ring, so a copy must precede it.
+            // Data beyond a hole is placed in the ring, so in-order data before it must be copied
+            // there, too.
             let is_kept = self.shut
                 || if self.assembler.is_empty() {
                     self.buffer.append(payload, grant, offered)
@@ -185,13 +187,13 @@ impl Receiver {
         dropped
     }
 
-    /// Frees memory that holds nothing and was not used recently.
+    /// Frees memory that holds no data and was not used recently.
     pub(crate) fn give_back_unused(&mut self, now: Instant, rcv: &ReceiveSequence) {
         let beyond = self.assembler.end().map_or(0, |end| (end - rcv.nxt) as usize);
         self.buffer.give_back_unused(now, if self.shut { 0 } else { beyond });
     }
 
-    /// Notes which part of `left` up to `right`, which has arrived, is a duplicate.
+    /// Records which part of the received range from `left` to `right` is a duplicate.
     pub(crate) fn note_duplicate(&mut self, rcv: &ReceiveSequence, left: SeqNum, right: SeqNum) {
         if left.before(rcv.nxt) {
             self.duplicate = Some(SackBlock { left, right: right.earlier(rcv.nxt) });
@@ -200,13 +202,13 @@ impl Receiver {
         }
     }
 
-    /// Notes `count` coalesced segments beyond a hole.
+    /// Records `count` coalesced segments beyond a hole.
     pub(crate) fn note_out_of_order(&mut self, count: u32) {
         self.unanswered = self.unanswered.saturating_add(u8::try_from(count).unwrap_or(u8::MAX));
     }
 
-    /// Fills a hole with data up to `arrived`, and returns the new RCV.NXT. Unanswered duplicates
-    /// beyond it are dropped: with the new acknowledgement number they would report another hole.
+    /// Fills a hole with data up to `arrived`, and returns the new RCV.NXT. Duplicate ACKs still
+    /// due are dropped: with the new acknowledgement number they would report another hole.
     pub(crate) fn fill_hole(&mut self, arrived: SeqNum) -> SeqNum {
         self.unanswered = 0;
         let next = self.assembler.advance(arrived);
@@ -216,7 +218,7 @@ impl Receiver {
         next
     }
 
-    /// Notes an acknowledgement with [`Receiver::blocks`], of which at most `fit` were sent. Each
+    /// Records that an acknowledgement has reported the first `fit` of [`Receiver::blocks`]. Each
     /// duplicate is reported once (RFC 2883 §4). Returns whether another must follow, because more
     /// blocks are unreported.
     pub(crate) fn on_sack_sent(&mut self, fit: usize) -> bool {
@@ -227,33 +229,34 @@ impl Receiver {
         left > 0
     }
 
-    /// Notes an acknowledgement to a peer that counts duplicate ACKs, which must be sent `alone`,
-    /// without data. Returns whether another must follow.
+    /// Records an acknowledgement to a peer that counts duplicate ACKs. It counts only if it was
+    /// sent `alone`, without data. Returns whether another one must follow.
     pub(crate) fn on_duplicate_ack_sent(&mut self, alone: bool) -> bool {
         self.duplicate = None;
         self.unanswered -= u8::from(alone && self.unanswered > 0);
         self.unanswered > 0
     }
 
-    /// Returns how many of the newest ranges to omit: older unreported ranges are reported first,
-    /// as if each had been acknowledged on arrival.
+    /// Returns how many of the newest ranges a SACK option with room for `fit` blocks must omit, so
+    /// that older unreported ranges are reported first, as if each segment had been acknowledged on
+    /// arrival.
     fn newest_to_leave_out(&self, fit: usize) -> usize {
         let room = fit.saturating_sub(usize::from(self.duplicate.is_some()));
         self.assembler.unreported().saturating_sub(room)
     }
 
-    /// Whether there is anything for a SACK option.
+    /// Whether there is data that a SACK option should report.
     pub(crate) fn has_blocks(&self) -> bool {
         self.owes_duplicate() || !self.assembler.is_empty()
     }
 
-    /// Whether a duplicate is unreported.
+    /// Whether a duplicate range is still to be reported.
     pub(crate) const fn owes_duplicate(&self) -> bool {
         self.duplicate.is_some()
     }
 
-    /// Returns SACK blocks of which `fit` have room: the duplicate, then the ranges beyond holes.
-    /// The range that contains the duplicate precedes the others.
+    /// Returns the SACK blocks for an option with room for `fit`: the duplicate range first, then
+    /// the range that contains it, then the other ranges beyond holes.
     pub(crate) fn blocks(&self, fit: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         if let Some(duplicate) = self.duplicate {
@@ -263,12 +266,13 @@ impl Receiver {
         blocks
     }
 
-    /// Whether data beyond a hole is unreported, by SACK `blocks` or by counted duplicate ACKs.
+    /// Whether data beyond a hole is still to be reported, by SACK if `blocks` is set, otherwise by
+    /// duplicate ACKs.
     pub(crate) fn owes_duplicates(&self, blocks: bool) -> bool {
         if blocks { self.assembler.unreported() > 0 } else { self.unanswered > 0 }
     }
 
-    /// Discards all data: the application does not read any more.
+    /// Discards all data, because the application will not read any more.
     pub(crate) fn shut(&mut self) {
         self.shut = true;
         self.urgent = None;

@@ -105,7 +105,7 @@ pub(crate) struct Sender {
     /// Payload of a full segment in bytes, without the options that every segment carries.
     pub(crate) full: u32,
     pub(crate) writes: Writes,
-    /// Whether the congestion window or pacing held data back when output last ended.
+    /// Whether the congestion window or pacing kept data back when output last ended.
     pub(crate) held_back: bool,
     /// Whether the last write found too little room.
     pub(crate) write_refused: bool,
