@@ -26,18 +26,19 @@ pub struct StackConfig {
     /// default, so that the host cannot be used to amplify a flood.
     pub answer_broadcast_echo: bool,
     /// Enable the flow cache, which delivers a frame with the same headers as the previous one
-    /// directly to its connection? Behaviour is the same without it.
+    /// directly to its connection? The cache does not change the host's behaviour.
     pub frame_prediction: bool,
-    /// Count packets with TCP segments in the IPv4 identification, as 4.3BSD did? Otherwise it is
-    /// zero, because they cannot be fragmented (RFC 6864 §4.1). Counting saves three bytes a packet
-    /// with header compression on serial lines (RFC 1144 §3.2.2), but reveals to any observer how
-    /// many packets the host sends to others, and prevents bursts.
+    /// Count packets with TCP segments in the IPv4 identification, as 4.3BSD did? Otherwise the
+    /// field is zero, because these packets cannot be fragmented (RFC 6864 §4.1). Counting saves
+    /// three bytes a packet with header compression on serial lines (RFC 1144 §3.2.2), but reveals
+    /// to any observer how many packets the host sends to others, and prevents batches of segments.
     pub count_packets: bool,
     /// The default configuration of TCP connections.
     pub tcp: linerate_tcp::Config,
     /// The limits of the host.
     pub limits: Limits,
-    /// The shard of the host that this is, if several stacks with the same seed share a link.
+    /// The number of this stack among the shards of a host: stacks with the same seed that share a
+    /// link.
     pub shard: Shard,
 }
 
@@ -65,14 +66,15 @@ impl StackConfig {
 pub struct Limits {
     /// Sockets, including orphaned connections.
     pub sockets: usize,
-    /// Connections in TIME-WAIT; the oldest is ended early beyond this limit.
+    /// Maximum number of connections in TIME-WAIT. Beyond this limit, the oldest ends early.
     pub time_wait: usize,
-    /// Connections that no application holds and that have not ended; a further one is reset.
+    /// Maximum number of orphans: connections that the application has closed and that have not
+    /// ended. Beyond this limit, a connection is reset when it is closed.
     pub orphans: usize,
     /// Bytes of buffer memory of all connections together, at least 8 KiB. A connection that has
-    /// transferred nothing may hold a seventeenth of it, and any other a half. When memory runs
-    /// short, buffers release unused memory, stop growing, and drop out-of-order data, and writers
-    /// have to wait.
+    /// transferred nothing may hold a seventeenth of the budget, and any other connection a half.
+    /// When memory runs short, buffers release unused memory, stop growing, and drop out-of-order
+    /// data, and writers have to wait.
     pub buffer_bytes: usize,
     /// Addresses of the interface, in every state.
     pub addresses: usize,
@@ -94,11 +96,13 @@ pub struct Limits {
     /// is drawn at random around this number. Each connection has an additional limit
     /// ([`linerate_tcp::Config::challenge_interval`]).
     pub challenges: u32,
-    /// Queued echo replies and errors about echo requests.
+    /// Maximum number of queued events about echo requests: replies and errors.
     pub echo_events: usize,
-    /// Deferred handshakes of forwarders; a further one replaces the oldest.
+    /// Maximum number of deferred handshakes of forwarders. Beyond this limit, a new one replaces
+    /// the oldest.
     pub deferred: usize,
-    /// UDP flows of forwarders; a further one replaces the oldest without an answer.
+    /// Maximum number of UDP flows of forwarders. Beyond this limit, a new one replaces the oldest
+    /// without an answer.
     pub udp_flows: usize,
 }
 
@@ -123,7 +127,7 @@ impl Limits {
             icmp_errors: rate(self.icmp_errors),
             resets: rate(self.resets),
             challenges: self.challenges.div_ceil(u32::from(shards.get())),
-            // Limits of the link, rather than of connections, apply to each shard in full.
+            // Limits that depend on the link, not on connections, apply to each shard in full.
             ..self
         }
     }

@@ -78,7 +78,7 @@ counters! {
         in_messages "InMsgs",
         /// Received messages that were invalid.
         in_errors "InErrors",
-        /// Among these, messages with a wrong checksum.
+        /// Received messages with a wrong checksum, which are also counted in `InErrors`.
         in_checksum_errors "InCsumErrors",
         /// Destination unreachable.
         in_unreachables "InDestUnreachs",
@@ -158,13 +158,14 @@ counters! {
 }
 
 counters! {
-    /// Some of the line `TcpExt:` of /proc/net/netstat.
+    /// The supported part of the line `TcpExt:` of /proc/net/netstat.
     TcpExtraCounters "TcpExt" {
         /// SYNs or connections dropped because an accept queue was full.
         listen_overflows "ListenOverflows",
         /// SYNs and half-open connections that a listener dropped.
         listen_drops "ListenDrops",
-        /// Among these, half-open connections that were replaced by a newer SYN.
+        /// Half-open connections that were replaced by a newer SYN, which are also counted in
+        /// `ListenDrops`.
         half_open_recycled "TCPReqQFullRecycled",
         /// SYNs answered with a SYN cookie.
         syn_cookies_sent "SyncookiesSent",
@@ -185,7 +186,7 @@ counters! {
         fast_opens_passive "TCPFastOpenPassive",
         /// SYNs with an invalid or expired Fast Open cookie.
         fast_opens_with_wrong_cookie "TCPFastOpenPassiveFail",
-        /// Among the valid ones, SYNs whose cookie was made with the previous key.
+        /// SYNs whose cookie is valid and was made with the previous key.
         fast_opens_by_previous_key "TCPFastOpenPassiveAltKey",
         /// SYNs handled without Fast Open, because too many such connections were pending.
         fast_open_overflows "TCPFastOpenListenOverflow",
@@ -209,11 +210,11 @@ counters! {
         challenges "TCPChallengeACK",
         /// Challenge ACKs that the rate limit suppressed.
         challenges_limited "ChallengesLimited",
-        /// Resets for unknown connections that the rate limit suppressed.
+        /// Resets in answer to segments of unknown connections that the rate limit suppressed.
         resets_limited "ResetsLimited",
-        /// Segments without a connection that waited for segments with one.
+        /// Segments of no connection that were handled only after the segments of connections.
         unconnected_deferred "UnconnectedDeferred",
-        /// Waiting segments without a connection that were dropped at the limit.
+        /// Segments of no connection that were dropped because too many waited.
         unconnected_drops "UnconnectedDrops",
         /// Orphaned connections that were reset at the limit.
         orphans_reset "TCPAbortOnOrphans",
@@ -265,7 +266,7 @@ counters! {
         drops "drop",
         /// Frames lost to an overrun of the hardware.
         fifo "fifo",
-        /// Among the errors, frames of an invalid length.
+        /// Frames of an invalid length, which are also counted in `errs`.
         frame "frame",
         /// Compressed frames.
         compressed "compressed",

@@ -7,10 +7,10 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The application uses a closed handle.
+    /// The handle was closed before.
     #[error("this handle was closed: the application must not use it any more")]
     Closed,
-    /// No data or no room yet. Try again after the next event of the socket.
+    /// There is no data, or no room, yet. Try again after the next event of the socket.
     #[error("not now: try again after the next event of this socket")]
     WouldBlock,
     /// Another socket has the address, or the connection exists already.
@@ -45,7 +45,7 @@ pub enum Error {
     /// The host has no address to send from.
     #[error("the host has no address: give it one in its configuration")]
     NoAddress,
-    /// No route to the destination.
+    /// There is no route to the destination.
     #[error("no route to {0}: add one to the host's configuration")]
     NoRoute(IpAddr),
     /// The destination is invalid: port zero, a multicast group, or the unspecified address.
@@ -78,7 +78,8 @@ pub enum Error {
         /// The limit of sockets.
         limit: usize,
     },
-    /// The datagram exceeds the MTU of the path, as this host does not fragment, or the send queue.
+    /// The datagram is larger than the path MTU, since this host does not fragment, or larger than
+    /// the send queue.
     #[error("the datagram is too long: {limit} bytes fit")]
     MessageTooLong {
         /// The largest size that fits, in bytes.
@@ -98,7 +99,7 @@ pub enum Error {
     Tcp(linerate_tcp::Error),
 }
 
-/// Maps `WouldBlock` to the error that all kinds of sockets share.
+/// Maps the `WouldBlock` of a connection to the error that all kinds of sockets share.
 impl From<linerate_tcp::Error> for Error {
     fn from(error: linerate_tcp::Error) -> Self {
         match error {

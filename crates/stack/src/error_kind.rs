@@ -1,4 +1,4 @@
-//! The kinds of errors that the sockets of the operating system report, for crates with `std`.
+//! The mapping of errors to those of the operating system's sockets, for crates with `std`.
 
 use crate::error::Error;
 use std::io::ErrorKind;

@@ -97,10 +97,10 @@ impl fmt::Display for ReportedError {
 pub(crate) struct EventQueue {
     links: Links,
     waiting: List,
-    /// The pending kinds of events by socket, one bit each. Invariant: nonzero exactly for the
+    /// The pending events of each socket, one bit for each kind. Invariant: nonzero exactly for the
     /// sockets in `waiting`.
     kinds: Vec<u8>,
-    /// Events of the host itself: echoes within their limit, and at most one change.
+    /// Events of the host itself: echo events within their limit, and at most one address change.
     host: VecDeque<Event>,
     echo_limit: usize,
 }
@@ -144,7 +144,7 @@ impl EventQueue {
         fits
     }
 
-    /// Adds the event of a change, unless it is in the queue.
+    /// Adds the event of an address change, unless it is in the queue already.
     pub(crate) fn note_change(&mut self, event: Event) {
         if !self.host.contains(&event) {
             self.host.push_back(event);

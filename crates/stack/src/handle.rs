@@ -1,4 +1,4 @@
-//! Handles by which an application names its sockets.
+//! Handles by which an application refers to its sockets.
 
 use crate::collections::slab::Key;
 

@@ -31,9 +31,9 @@ impl<L: Link> Host<L> {
     /// budget. Never waits.
     ///
     /// On a link with segmentation offload, sending comes first. Responses to the received frames
-    /// leave in the next turn, which is due immediately ([`Turn::more`]). Their acknowledgements
-    /// then cover the data that the application has read in between, which keeps the peer's window
-    /// open and its frames large.
+    /// are sent in the next turn, which is due immediately ([`Turn::more`]). Acknowledgements then
+    /// reflect the reads of the application in between, which keeps the peer's window open and its
+    /// frames large.
     ///
     /// # Errors
     /// [`LinkError`] if the link cannot carry frames. Timers have run nevertheless, so the call can

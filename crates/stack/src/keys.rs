@@ -1,5 +1,5 @@
 //! Keys for the secret hashes of a host. Each is derived from the seed for one purpose, so that
-//! information about one reveals nothing about the others.
+//! knowledge of one key reveals nothing about the others.
 
 use siphasher::sip::{SipHasher13, SipHasher24};
 
@@ -36,7 +36,7 @@ impl Keys {
     }
 }
 
-/// Hides the seed.
+/// Omits the seed from debug output.
 impl core::fmt::Debug for Keys {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Keys(..)")

@@ -1,4 +1,5 @@
-//! One host, sans-IO: IP, ARP, ICMP, UDP, many TCP connections, and the trait of its link.
+//! One host, sans-IO: IP, ARP, ICMP, UDP, many TCP connections, and the trait that its link
+//! implements.
 //!
 //! Time, randomness and bytes are arguments. This crate does not use file descriptors, threads, or
 //! any particular link.

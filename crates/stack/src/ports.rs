@@ -33,8 +33,8 @@ impl Ports {
     }
 
     /// Returns a port for a connection of `local` to `remote` that is not `taken`; `None` if all
-    /// are. Ports to one destination are sequential from an unpredictable start, so that a port is
-    /// reused only after all others.
+    /// are. The ports for one destination follow each other from an unpredictable start, so that a
+    /// port is reused only after all others.
     //= rfc6056#3.3.4
     pub(crate) fn choose(
         &mut self,
@@ -133,7 +133,8 @@ mod tests {
         assert_eq!(alone.hash(LOCAL, REMOTE), hash);
     }
 
-    /// Connections to other destinations must not be visible here, unless they share the counter.
+    /// Connections to other destinations must not affect the ports of this one, unless they share
+    /// the counter.
     #[test]
     fn each_destination_has_its_own_sequence() {
         let mut ports = ports(1);
@@ -171,8 +172,8 @@ mod tests {
         );
     }
 
-    /// RFC 6056 §3.3.4: the table is filled with random numbers. Zeros would reveal the uptime of
-    /// the host.
+    /// RFC 6056 §3.3.4: the table is filled with random numbers. Counters that start at zero would
+    /// reveal the uptime of the host.
     #[test]
     fn the_counters_start_at_random() {
         let (mut one, other) = (ports(1).table, ports(2).table);

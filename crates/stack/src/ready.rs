@@ -7,8 +7,8 @@
 use crate::collections::list::{Links, List};
 use core::hint::cold_path;
 
-/// Frames that a sender may send in a turn. Several consecutive frames keep its state in the
-/// processor's caches, and hit the one-entry cache of the receiver.
+/// Maximum number of frames that a sender may send in its turn. Several consecutive frames keep the
+/// sender's state in the processor's caches, and hit the one-entry cache of the receiver.
 const FRAMES_PER_TURN: u32 = 4;
 
 /// A sender in the ring.
@@ -80,8 +80,8 @@ impl Ready {
         }
     }
 
-    /// Returns how many further frames `sender` may send in its turn, without limit if it is the
-    /// only sender.
+    /// Returns how many further frames `sender` may send in its turn; there is no limit if it is
+    /// the only sender.
     pub(crate) fn left_to(&self, sender: Sender) -> u32 {
         if !self.ring.begins_with(sender.item()) {
             return 0;
@@ -94,7 +94,7 @@ impl Ready {
         self.sent = self.sent.saturating_add(frames);
     }
 
-    /// Removes a sender without frames to send.
+    /// Removes a sender that has no frames to send.
     #[inline]
     pub(crate) fn remove(&mut self, sender: Sender) {
         if self.ring.begins_with(sender.item()) {

@@ -1,5 +1,5 @@
-//! The deadlines of the services of a host that are no connections: rare timers, of which there is
-//! one each.
+//! The deadlines of services of a host that are not connections. Each service has one timer, which
+//! expires rarely.
 
 use linerate_units::Instant;
 
@@ -28,12 +28,12 @@ impl Service {
 #[derive(Debug)]
 pub(crate) struct Deadlines {
     at: [Instant; Service::ALL.len()],
-    /// The earliest of `at`: it is read in every turn of the host.
+    /// The earliest deadline, cached because every turn of the host reads it.
     next: Instant,
 }
 
 impl Deadlines {
-    /// Creates deadlines that never come.
+    /// Creates deadlines that are not set.
     pub(crate) const fn new() -> Self {
         Self { at: [Instant::NEVER; Service::ALL.len()], next: Instant::NEVER }
     }

@@ -66,7 +66,8 @@ impl Socket {
 /// Allocations of full sockets that are kept for reuse.
 const SPARE: usize = 4;
 
-/// Allocations of TIME-WAIT records that are kept for reuse. They expire in groups, hence more.
+/// Allocations of TIME-WAIT records that are kept for reuse. There are more of them than of full
+/// sockets, because they expire in groups.
 const SPARE_RECORDS: usize = 32;
 
 /// The sockets of a host.
@@ -81,8 +82,8 @@ pub(crate) struct Sockets {
     /// A free list of TIME-WAIT records. Invariant: at most [`SPARE_RECORDS`].
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare_records: Vec<Box<CompactSocket<TimeWaitRecord>>>,
-    /// The latest time that the host has been given. An unpacked connection needs it to become idle
-    /// again.
+    /// The latest time that the host was told. Unpacking a connection restarts its idle period at
+    /// this time.
     pub(crate) now: Instant,
 }
 
@@ -97,7 +98,7 @@ impl Sockets {
         }
     }
 
-    /// Returns the event of this kind that happened to the socket at `index`.
+    /// Returns the event that the bit `kind` stands for, at the socket with this index.
     #[inline]
     pub(crate) fn event(&self, index: u32, kind: u8) -> Option<Event> {
         let (key, socket) = self.entry(index)?;
@@ -110,7 +111,7 @@ impl Sockets {
         })
     }
 
-    /// [`Error::TooManySockets`] if the limit is reached.
+    /// Returns [`Error::TooManySockets`] if the limit of sockets is reached.
     pub(crate) const fn has_room(&self) -> Result<(), Error> {
         if self.slab.len() < self.limit {
             Ok(())
@@ -123,7 +124,8 @@ impl Sockets {
         self.slab.insert(socket)
     }
 
-    /// Returns an allocation from the free list. It still contains an ended connection.
+    /// Removes and returns an allocation of the free list, which still contains an ended
+    /// connection.
     #[inline(always)]
     pub(crate) fn take_spare(&mut self) -> Option<Box<TcpSocket>> {
         self.spare.pop()
@@ -186,7 +188,7 @@ impl Sockets {
             .then(|| self.slab.key(index).map(UdpHandle))?
     }
 
-    /// Returns the connection at this index, unpacked, with any owner.
+    /// Returns the connection at this index for writing, unpacked, with any owner.
     #[inline]
     pub(crate) fn tcp_at(&mut self, index: u32) -> Option<&mut TcpSocket> {
         self.slab.get_mut(index)?.unpack(self.now)
@@ -254,14 +256,14 @@ impl Sockets {
         }
     }
 
-    /// Returns the connection of an application.
+    /// Returns the connection of an application's handle.
     pub(crate) fn tcp(&self, handle: TcpHandle) -> Result<TcpView<'_>, Error> {
         let socket =
             self.slab.find(handle.0).filter(|socket| socket.owner() == Some(Owner::Application));
         socket.and_then(Socket::as_tcp).ok_or(Error::Closed)
     }
 
-    /// Returns the connection of an application for writing, unpacked, with its index.
+    /// Returns the connection of an application's handle for writing, unpacked, with its index.
     #[inline]
     pub(crate) fn tcp_mut(&mut self, handle: TcpHandle) -> Result<(u32, &mut TcpSocket), Error> {
         match self.slab.find_mut(handle.0).and_then(|socket| socket.unpack(self.now)) {
@@ -270,8 +272,8 @@ impl Sockets {
         }
     }
 
-    /// Returns the connection of an application, unless it is compact. Only for reading: no
-    /// dispatch follows.
+    /// Returns the connection of an application's handle, unless it is compact. Only for reading,
+    /// since no dispatch follows.
     #[inline]
     pub(crate) fn full_tcp(&self, handle: TcpHandle) -> Option<&TcpSocket> {
         match self.slab.find(handle.0) {
@@ -280,7 +282,7 @@ impl Sockets {
         }
     }
 
-    /// Returns the listener of an application.
+    /// Returns the listener of an application's handle.
     pub(crate) fn listener(&self, handle: ListenHandle) -> Result<&Listener, Error> {
         match self.slab.find(handle.0) {
             Some(Socket::Listen(listener)) => Ok(listener),
@@ -288,7 +290,7 @@ impl Sockets {
         }
     }
 
-    /// Returns the listener of an application for writing, with its index.
+    /// Returns the listener of an application's handle for writing, with its index.
     pub(crate) fn listener_mut(
         &mut self,
         handle: ListenHandle,
@@ -299,7 +301,7 @@ impl Sockets {
         }
     }
 
-    /// Returns the UDP socket of an application.
+    /// Returns the UDP socket of an application's handle.
     pub(crate) fn udp(&self, handle: UdpHandle) -> Result<&UdpSocket, Error> {
         match self.slab.find(handle.0) {
             Some(Socket::Udp(socket)) => Ok(socket),
@@ -307,7 +309,7 @@ impl Sockets {
         }
     }
 
-    /// Returns the UDP socket of an application for writing, with its index.
+    /// Returns the UDP socket of an application's handle for writing, with its index.
     pub(crate) fn udp_mut(&mut self, handle: UdpHandle) -> Result<(u32, &mut UdpSocket), Error> {
         match self.slab.find_mut(handle.0) {
             Some(Socket::Udp(socket)) => Ok((handle.0.index(), socket)),

@@ -20,7 +20,7 @@ use core::num::NonZeroU16;
 use linerate_wire::{Ipv6Packet, Ipv6Quote, Protocol};
 use siphasher::sip::SipHasher13;
 
-/// The number of the shard that handles everything without a connection.
+/// The number of the shard that handles all packets of no connection.
 pub const FIRST_SHARD: u16 = 0;
 
 const ETHERNET_HEADER: usize = 14;
@@ -43,7 +43,7 @@ impl Shard {
     /// The only shard of a host.
     pub const ONLY: Self = Self { number: FIRST_SHARD, count: NonZeroU16::MIN };
 
-    /// Is this the shard that handles everything without a connection?
+    /// Is this the shard that handles all packets of no connection?
     #[must_use]
     pub const fn is_first(self) -> bool {
         self.number == FIRST_SHARD
@@ -64,7 +64,8 @@ pub enum Steered {
 pub struct Steering {
     hasher: SipHasher13,
     shards: NonZeroU16,
-    /// The flow of the previous segment, and its shard. Bulk data arrives in runs of one flow.
+    /// The flow of the previous segment over IPv4, and its shard. Bulk data arrives in runs of one
+    /// flow.
     last: ([u8; 12], u16),
     /// The flow of the previous segment over IPv6, and its shard.
     last_ipv6: ([u8; 36], u16),
@@ -219,7 +220,7 @@ fn ipv6_key(one: (Ipv6Addr, u16), other: (Ipv6Addr, u16)) -> [u8; 36] {
 struct Head<'a> {
     addresses: [u8; 8],
     identification: [u8; 2],
-    /// Is it a fragment of a datagram?
+    /// Is the packet a fragment of a datagram?
     is_fragment: bool,
     protocol: u8,
     payload: &'a [u8],

@@ -1,4 +1,4 @@
-//! Data structures that know nothing of protocols: tables, lists, queues, timers.
+//! Data structures that are independent of protocols: tables, lists, queues, timers.
 
 pub(crate) mod address_table;
 pub(crate) mod list;

@@ -6,14 +6,14 @@ use alloc::vec::Vec;
 /// Bytes charged for a packet beside its content, so that empty packets are limited too.
 const OVERHEAD: usize = 64;
 
-/// Buffers in the free list.
+/// Maximum number of buffers in the free list.
 const SPARE: usize = 16;
 
 /// A queue of packets, each with a tag.
 #[derive(Debug)]
 pub(crate) struct PacketQueue<T> {
     packets: VecDeque<(T, Vec<u8>)>,
-    /// The cost of all packets together. Invariant: at most `limit`.
+    /// The cost of all packets together, in bytes. Invariant: at most `limit`.
     cost: usize,
     limit: usize,
     spare: Vec<Vec<u8>>,

@@ -4,8 +4,9 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The index of a value, and the generation of its slot. Both are in one word: keys are passed
-/// through memory, and a load of two separately stored halves would stall on store forwarding.
+/// The index of a value, and the generation of its slot. Both are stored in one word: keys are
+/// passed through memory, and two separately stored halves would defeat store forwarding when the
+/// whole key is loaded.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key(u64);
 
@@ -71,12 +72,12 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// Returns the value at an index, of any generation.
+    /// Returns the value at an index, whatever its generation.
     pub(crate) fn get(&self, index: u32) -> Option<&T> {
         self.slots.get(index as usize)?.content.as_ref()
     }
 
-    /// Returns the value at an index, of any generation, for writing.
+    /// Returns the value at an index for writing, whatever its generation.
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
         self.slots.get_mut(index as usize)?.content.as_mut()
     }

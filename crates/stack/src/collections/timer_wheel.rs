@@ -2,8 +2,8 @@
 //!
 //! Nine levels of 64 slots: a slot of the lowest level is one tick, and a slot of each further
 //! level spans all slots of the level below. A timer is at the level of the highest digit (of 6
-//! bits) in which its tick differs from the current one, and moves down as its time approaches. It
-//! is moved at most nine times. All levels together span 2^64 nanoseconds.
+//! bits) in which its tick differs from the current one, and moves down as its time approaches.
+//! Each timer is moved at most nine times. All levels together span 2^64 nanoseconds.
 //!
 //! Timers are armed lazily. Moving a deadline later costs nothing: the timer stays in its slot,
 //! expires at the old time, and its owner arms it again for the current deadline. Transport timers
@@ -14,7 +14,8 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use linerate_units::Instant;
 
-/// A tick is 2^10 ns. A timer is never early, and at most a tick late.
+/// Size of a tick as a power of two: 2^10 ns. A timer expires at most one tick late, and never
+/// early.
 const TICK_BITS: u32 = 10;
 const DIGIT_BITS: u32 = 6;
 const SLOTS: usize = 1 << DIGIT_BITS;
@@ -97,8 +98,8 @@ impl<Id: TimerId> TimerWheel<Id> {
         }
     }
 
-    /// Arms timer `id` to expire no later than `deadline`. A timer with an earlier deadline keeps
-    /// it.
+    /// Arms timer `id` to expire at `deadline` or earlier: a timer that is armed for an earlier
+    /// time keeps that time.
     #[inline]
     pub(crate) fn arm(&mut self, id: Id, deadline: Instant) {
         if deadline < self.deadline(id) {

@@ -15,7 +15,7 @@ pub struct RateLimit {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenBucket {
     interval: Duration,
-    /// The longest time by which `full_at` may be in the future.
+    /// The maximum by which `full_at` may be in the future: the time to fill an empty bucket.
     depth: Duration,
     /// The time at which the bucket is full again, if no further token is taken.
     full_at: Instant,

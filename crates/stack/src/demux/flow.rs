@@ -15,8 +15,8 @@ pub(crate) enum Hosts {
 impl Hosts {
     /// Creates the pair of a local and a remote host.
     ///
-    /// Calls that could mix the IP versions are refused before. If they do, the result is a pair of
-    /// IPv6 addresses that no packet has.
+    /// Callers refuse addresses of different IP versions. As a safeguard, the result for such
+    /// addresses is a pair of IPv6 addresses that no packet has.
     pub(crate) fn new(local: IpAddr, remote: IpAddr) -> Self {
         match (local, remote) {
             (IpAddr::V4(local), IpAddr::V4(remote)) => {
@@ -158,11 +158,12 @@ impl Flow {
         u16::from_be_bytes([a, b])
     }
 
-    /// Hashes the flow with a new hasher. It writes integers: the compiler then drops the hasher's
-    /// check for buffered bytes.
+    /// Hashes the flow with a new hasher. The flow is written as integers, so that the compiler can
+    /// omit the hasher's check for buffered bytes.
     #[inline(always)]
     pub(crate) fn hash_by(self, mut hasher: impl Hasher) -> u64 {
-        // Separate sequences of writes: the number of buffered bytes is then a constant in each.
+        // Each version has a separate sequence of writes, in which the number of buffered bytes is
+        // constant.
         match &self.hosts {
             Hosts::V4(hosts) => {
                 hasher.write_u64(u64::from_ne_bytes(*hosts));
@@ -205,7 +206,7 @@ pub(crate) const fn unspecified_like(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the end without the parts that a host with one interface does not need: the zone, the
+/// Returns an end without the parts that a host with one interface does not need: the zone, the
 /// flow label, and the IPv6 form of an IPv4 address (RFC 4291 §2.5.5.2).
 pub(crate) fn canonical(end: SocketAddr) -> SocketAddr {
     SocketAddr::new(end.ip().to_canonical(), end.port())

@@ -5,8 +5,9 @@
 //! miss costs the same with one flow as with a million. A peer does not know the key, so it cannot
 //! choose flows that collide.
 //!
-//! A new flow is looked up, not found and inserted, and its next packet follows soon. So the last
-//! hash is kept, whether or not it was found, and an inserted flow enters the cache.
+//! The first packet of a flow causes a lookup that fails, then an insertion, and soon another
+//! lookup. So the last hash is kept even if the lookup failed, and an inserted flow enters the
+//! cache.
 
 pub(crate) mod flow;
 pub(crate) mod prefetch;
@@ -28,8 +29,8 @@ struct Entry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replaced(Option<Entry>);
 
-/// An entry with the addresses of one IP version. Most connections are idle, so that each byte of
-/// it counts.
+/// An entry with the addresses of one IP version. Most connections are idle, so the size of an
+/// entry is a large part of their memory.
 #[derive(Clone, Copy, Debug)]
 struct Packed<const HOSTS: usize> {
     hosts: [u8; HOSTS],
@@ -44,7 +45,8 @@ impl<const HOSTS: usize> Packed<HOSTS> {
     }
 }
 
-/// The tables of both IP versions. One table would have entries of the length of IPv6.
+/// The tables of both IP versions. In a single table, IPv4 entries would be as long as IPv6
+/// entries.
 #[derive(Debug)]
 struct Tables {
     ipv4: HashTable<Packed<8>>,
@@ -119,8 +121,8 @@ impl Tables {
 pub(crate) struct Demux {
     hasher: SipHasher13,
     table: Tables,
-    /// The result of the last successful lookup, or the last inserted entry. Invariant: in the
-    /// table.
+    /// The result of the last successful lookup, or the last inserted entry. Invariant: the entry
+    /// is in the table.
     last: Option<Entry>,
     /// The last hashed flow, and its hash.
     hashed: Option<(Flow, FlowHash)>,
@@ -242,8 +244,8 @@ impl Demux {
             return false;
         }
         // All lookups are issued in one loop, so that their cache misses overlap. Hashing has a
-        // loop of its own: a hash is so long that the out-of-order window would hold few lookups at
-        // a time.
+        // separate loop: a hash takes so many instructions that the processor's out-of-order window
+        // would hold few lookups at a time.
         for run in &mut *runs {
             run.hash = run.flow.map_or(FlowHash::NONE, |flow| hash(&self.hasher, flow));
         }

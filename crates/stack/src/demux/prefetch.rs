@@ -12,7 +12,7 @@ use crate::link::Medium;
 use alloc::vec::Vec;
 use linerate_wire::{PlainPacket, V4, V6};
 
-/// Prefetch starts at this number of connections; fewer stay in the caches.
+/// Minimum number of connections for prefetching. Fewer connections stay in the caches.
 pub(crate) const MANY: usize = 16;
 
 /// Consecutive frames of one flow in a batch.
@@ -57,7 +57,7 @@ impl LookupPrefetch {
         &mut self.runs
     }
 
-    /// Advances to the next frame. Returns its run if it is the first of one.
+    /// Advances to the next frame. Returns its run if the frame is the first of a run.
     pub(crate) fn step(&mut self) -> Option<FlowRun> {
         if self.remaining > 0 {
             self.remaining -= 1;

@@ -59,8 +59,8 @@ fn flows_differ_in_each_address_and_port() {
     }
 }
 
-/// The table would degrade to linear search otherwise: it selects a bucket by the lower bits,
-/// and compares the upper seven before the flow.
+/// The table selects a bucket by the lower bits, and compares the upper seven bits before the flow.
+/// If either varied too little, lookups would degrade to linear search.
 #[test]
 fn hashes_spread_in_lower_and_upper_bits() {
     let mut demux = demux();
@@ -71,7 +71,7 @@ fn hashes_spread_in_lower_and_upper_bits() {
         parts.dedup();
         parts.len()
     };
-    // With 1,024 random hashes, about a third of as many buckets stays empty.
+    // 1,024 random hashes leave about a third of 1,024 buckets empty.
     assert!(distinct(|hash| hash % 1_024) > 512);
     assert!(distinct(|hash| hash >> 57) > 96);
 }
@@ -126,8 +126,8 @@ proptest! {
         check_announced(&noted);
     }
 
-    /// With any frames instead, and any insertions and removals of flows meanwhile, no flow
-    /// leads to a removed socket.
+    /// A batch with other frames than those announced, and with insertions and removals of flows
+    /// meanwhile, never leads to a removed socket.
     #[test]
     fn an_unexpected_sequence_never_finds_a_removed_socket(
         noted in prop::collection::vec(prop::option::of(0_u16..4), 2..12),

@@ -1,4 +1,5 @@
-//! The destinations of a forwarder: a network or everything, and ports or everything.
+//! The destinations of a forwarder: the addresses of one network or all, and a range of ports or
+//! all.
 
 use core::net::{IpAddr, SocketAddr};
 use core::ops::RangeInclusive;

@@ -1,7 +1,8 @@
 //! The state of forwarders: listeners that accept flows to addresses of other hosts.
 //!
-//! A deferred handshake is a record of the SYN, and not a connection: its answer takes as long as
-//! another host needs to connect, and a flood must not fill memory with connections meanwhile.
+//! A deferred handshake is stored as a record of its SYN and not as a connection, because it may
+//! wait for as long as another host needs to connect. A flood of SYNs must not fill the memory with
+//! connections in that time.
 
 mod destinations;
 mod options;
@@ -46,8 +47,9 @@ impl fmt::Debug for Forwarder {
     }
 }
 
-/// The UDP flows of forwarders, each list in the order of the last datagram. An evicted flow is
-/// the oldest without an answer, so that a scan of ports does not end flows that are in use.
+/// The UDP flows of forwarders. Each list is in the order of the last datagrams. At the limit, the
+/// oldest flow without an answer is evicted, so that a scan of ports does not end flows that are in
+/// use.
 #[derive(Debug)]
 pub(crate) struct UdpFlows {
     /// Flows that the application has not polled yet.
@@ -75,7 +77,7 @@ impl UdpFlows {
 /// All forwarders of a host.
 #[derive(Debug)]
 pub(crate) struct Forwarding {
-    /// In the order of their creation: the first that matches decides.
+    /// The forwarders in the order of their creation: the first that matches decides.
     pub(crate) forwarders: Vec<Forwarder>,
     pub(crate) records: Records,
     pub(crate) udp: UdpFlows,
@@ -96,7 +98,7 @@ impl Forwarding {
         }
     }
 
-    /// Is there no event of a forwarder that was closed?
+    /// Are there no events that a forwarder, perhaps closed since, has caused?
     pub(crate) fn is_quiet(&self) -> bool {
         self.records.cancelled.is_empty() && self.expired.is_empty() && self.udp.fresh.is_empty()
     }

@@ -48,7 +48,7 @@ pub enum Verdict {
 pub enum Rejection {
     /// A reset, by which the sender sees "connection refused"; "port unreachable" for UDP.
     Reset,
-    /// An ICMP error. It counts towards the limit of errors of the host.
+    /// An ICMP error, within the rate limit of the host's errors.
     Unreachable(Unreachable),
 }
 
@@ -58,7 +58,7 @@ pub enum EchoPolicy {
     /// No answer, as if the destination was silent.
     #[default]
     Drop,
-    /// An echo reply in the name of the destination, which this host does not ask.
+    /// An echo reply in the name of the destination, without asking the destination.
     Answer,
     /// An ICMP error: communication is prohibited.
     Reject,

@@ -14,14 +14,14 @@ pub(crate) struct Deferred {
     pub(crate) flow: Flow,
     /// The index of the listener of its forwarder.
     pub(crate) listener: u32,
-    /// Has the application polled it?
+    /// Has the application polled the event of this handshake?
     is_polled: bool,
     /// The packet with the SYN, without data.
     pub(crate) packet: Box<[u8]>,
 }
 
-/// The deferred handshakes of a host. Invariant: each is found by its flow, and in one of the
-/// lists.
+/// The deferred handshakes of a host. Invariant: each can be found by its flow, and is in one of
+/// the lists.
 #[derive(Debug)]
 pub(crate) struct Records {
     slab: Slab<Deferred>,
@@ -72,7 +72,7 @@ impl Records {
         }
     }
 
-    /// Returns the oldest record that the application has not polled, and notes that it has now.
+    /// Returns the oldest record that the application has not polled, and marks it as polled.
     pub(crate) fn poll(&mut self) -> Option<(DeferredHandle, &Deferred)> {
         let index = self.links.pop_front(&mut self.fresh)?;
         self.links.push_back(&mut self.polled, index);
@@ -87,7 +87,7 @@ impl Records {
         self.remove(handle.0.index())
     }
 
-    /// Returns the oldest record: first of those that the application has polled, because only they
+    /// Returns the oldest record: one that the application has polled, if any, because only those
     /// can have waited for longer than a turn.
     pub(crate) fn oldest(&self) -> Option<u32> {
         self.polled.first().or_else(|| self.fresh.first())

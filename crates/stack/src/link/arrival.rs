@@ -6,7 +6,8 @@ use core::num::NonZeroU16;
 use linerate_units::Instant;
 use linerate_wire::MacAddress;
 
-/// Data of shorter segments is summed before it is copied, in a separate pass.
+/// Minimum data of a segment, in bytes, for a combined copy and checksum. Shorter data is summed in
+/// a separate pass before the copy.
 pub(crate) const LONG: usize = 256;
 
 /// The metadata of a received packet.
@@ -22,7 +23,7 @@ pub(crate) struct Arrival<'a> {
     pub(crate) memory: Option<&'a Arc<[u8]>>,
     /// Was the frame sent to a broadcast or multicast MAC address?
     pub(crate) is_link_broadcast: bool,
-    /// Was it sent by this host itself?
+    /// Was the packet sent by this host itself?
     pub(crate) is_local: bool,
 }
 

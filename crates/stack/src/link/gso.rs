@@ -42,7 +42,8 @@ fn complete(bytes: &mut [u8], place: PartialChecksum) {
         (usize::from(place.start), usize::from(place.start) + usize::from(place.offset));
     let Some(sum) = bytes.get(start..).map(Sum::of) else { return };
     if let Some(field) = bytes.get_mut(at..at + 2) {
-        // A UDP checksum of zero means that there is none. All ones are equivalent for UDP and TCP.
+        // A UDP checksum of zero means that there is no checksum, so zero is replaced by all ones,
+        // which is equivalent for UDP and TCP.
         let checksum = Some(sum.finish()).filter(|&checksum| checksum != 0).unwrap_or(u16::MAX);
         field.copy_from_slice(&checksum.to_be_bytes());
     }
@@ -131,8 +132,8 @@ impl<'a> GsoFrame<'a> {
         let seq: SeqNum = self.segment.seq + from as u32;
         segment[4..8].copy_from_slice(&seq.number().to_be_bytes());
         let mut flags = self.segment.flags();
-        // With AE set, CWR is a bit of the ACE counter, which every segment carries (RFC 9768
-        // §3.3.4).
+        // With AE set, CWR is a bit of the ACE counter, which every segment must carry; otherwise
+        // only the first segment has CWR (RFC 9768 §3.3.4).
         if index > 0 && !flags.contains(TcpFlags::AE) {
             flags.remove(TcpFlags::CWR);
         }

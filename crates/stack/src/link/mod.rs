@@ -1,4 +1,5 @@
-//! The interface between a host and its link. A host never knows the implementation of its link.
+//! The interface between a host and its link. A host does not depend on any implementation of a
+//! link.
 
 pub(crate) mod arrival;
 pub(crate) mod gso;
@@ -45,9 +46,9 @@ pub trait Link {
     fn peek(&mut self, _budget: usize, _look: impl FnMut(&[u8])) {}
 
     /// Offers up to `budget` empty frames to `fill`, one after the other, and returns the number of
-    /// frames sent. `fill` writes a frame and returns its length, or returns `None` when nothing is
-    /// left to send; this call does not call it again then. Each offered frame has room for
-    /// [`Capabilities::room`] bytes of arbitrary content.
+    /// frames sent. `fill` writes a frame and returns its length, or returns `None` when no frame
+    /// is left to send, after which this call does not call it again. Each offered frame has room
+    /// for [`Capabilities::room`] bytes of arbitrary content.
     ///
     /// A link without free space offers nothing: a frame that `fill` has written counts as sent,
     /// and the host does not write it again.
@@ -113,8 +114,8 @@ pub trait FrameSource {
     /// link can use it as the time stamp of frames, instead of reading a clock.
     fn now(&self) -> Instant;
 
-    /// Can there be a frame to send, as far as this is known without a search? If not, the link
-    /// need not offer a frame.
+    /// Can there be a frame to send? An inexpensive check: if it returns false, the link need not
+    /// offer a frame.
     fn has_frames(&self) -> bool {
         true
     }
@@ -126,8 +127,8 @@ pub trait FrameSource {
     /// the memory of the host, until the next call.
     fn fill_zero_copy(&mut self, frame: &mut [u8]) -> Option<ZeroCopyFrame<'_>>;
 
-    /// Writes frames into `slots` until either is exhausted. A host can write similar frames in one
-    /// loop.
+    /// Writes frames into `slots` until either side is exhausted. A host can write similar frames
+    /// in one loop.
     fn fill_all(&mut self, slots: &mut impl FrameSlots) {
         while self.has_frames() && slots.offer(|frame| self.fill(frame)) {}
     }

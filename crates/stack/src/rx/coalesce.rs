@@ -6,8 +6,8 @@
 //! expects it.
 //!
 //! The last acknowledgement of a batch covers all others, so the connection processes only the last
-//! one, and their number. It behaves as if the path had lost the others, except that the congestion
-//! window grows for all.
+//! one and the number of acknowledgements. It behaves as if the path had lost the others, except
+//! that the congestion window grows for all of them.
 //!
 //! A pending run is delivered at the end of its batch of frames, and before any frame that does not
 //! continue it. So host and connection behave as if each segment had been processed separately.
@@ -23,7 +23,7 @@ use linerate_wire::{NextAck, NextPacket, PlainPacket, Segment, Sum, V4, V6};
 /// Segments of one connection that are coalesced and not yet delivered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coalesced {
-    /// The connection. Its slot may have been reused.
+    /// The handle of the connection, which may have been closed since.
     pub(crate) handle: TcpHandle,
     pub(crate) kind: Kind,
 }
@@ -81,15 +81,15 @@ impl NextAcks {
         }
     }
 
-    /// Prepares for the ACK after a segment whose packet is not at hand: none matches.
+    /// Returns an expectation that no packet meets, after a segment whose packet is not available.
     pub(crate) fn after_segment(bytes: &[u8]) -> Option<Self> {
         NextAck::after_segment(bytes).map(Self::V4)
     }
 }
 
 impl Coalesced {
-    /// Begins a GRO run with `packet`, which is intact, and whose data with this sum is in the
-    /// receive buffer. Returns `None` if no segment could be coalesced with it.
+    /// Begins a GRO run with the valid `packet`. Its data, whose sum is `sum`, is in the receive
+    /// buffer already. Returns `None` if no segment could be coalesced with it.
     #[inline(always)]
     pub(crate) fn begin_data<V: Version>(
         memory: &Memory,
@@ -135,7 +135,7 @@ impl Coalesced {
     }
 }
 
-/// Is there memory for the data of the connection, independent of events before the delivery?
+/// Is there memory for the data of the connection, whatever else happens before the delivery?
 #[inline(always)]
 pub(crate) fn has_memory(memory: &Memory, socket: &TcpSocket) -> bool {
     socket.granted.is_final() && !memory.is_awaited()

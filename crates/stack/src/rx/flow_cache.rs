@@ -2,7 +2,8 @@
 //!
 //! A frame with the same link header, addresses and ports belongs to the same connection, and these
 //! headers need not be checked again. Lengths, fragmentation and both checksums are checked for
-//! each frame, before it has any effect. The parsers accept the same frames without the cache.
+//! each frame, before it has any effect. Without the cache, the parsers would accept the same
+//! frames.
 
 use crate::demux::Flow;
 use crate::demux::flow::Hosts;
@@ -55,7 +56,7 @@ impl FlowCache {
         }
     }
 
-    /// Forgets the hosts of the last packets: an address of this host may be gone.
+    /// Discards the cached addresses, because an address of this host may have been removed.
     pub(crate) const fn forget_hosts(&mut self) {
         self.ipv4 = None;
         self.ipv6 = None;
@@ -82,11 +83,11 @@ pub(crate) trait Version: IpVersion {
     fn flow(ends: &Self::Ends) -> Flow;
     /// Wraps the expected headers of a run.
     fn next_data(next: NextPacket<Self>) -> NextData;
-    /// Returns the expected headers of a run, if it is of this version.
+    /// Returns the expected headers of a run, if the run is of this IP version.
     fn of_data(next: &mut NextData) -> Option<&mut NextPacket<Self>>;
     /// Wraps the last headers of an ACK batch.
     fn next_acks(next: NextAck<Self>) -> NextAcks;
-    /// Returns the last headers of an ACK batch, if it is of this version.
+    /// Returns the last headers of an ACK batch, if the batch is of this IP version.
     fn of_acks(next: &mut NextAcks) -> Option<&mut NextAck<Self>>;
 }
 
@@ -172,7 +173,7 @@ impl<'a> LinkHeader<'a> {
     pub(crate) fn strip(self, bytes: &[u8]) -> Option<&[u8]> {
         let Self::Ethernet(known) = self else { return Some(bytes) };
         let (header, packet): (&EthernetBytes, _) = bytes.split_first_chunk()?;
-        // The comparison of slices compiles to two overlapping word comparisons.
+        // Slices are compared, because this compiles to two overlapping word comparisons.
         (known.as_slice() == header.as_slice()).then_some(packet)
     }
 }

@@ -1,36 +1,39 @@
-//! Segments that belong to no connection: how many are handled in a turn, and those that wait.
+//! Segments that belong to no connection: a limited number is handled in each turn, and others
+//! wait.
 //!
-//! A flood of them must not take the time of connections: the answer to a SYN costs as much as
-//! several segments of data, on a TAP device a system call. So a turn handles [`A_TURN`] of these
-//! segments at once. Others wait until the segments of connections have been handled. When too many
-//! wait, each new one takes the place of a random one. A flood then cannot shut an honest peer out,
-//! as it could if the newest or the oldest was dropped: an honest SYN is as likely to be answered
-//! as any other.
+//! A flood of such segments must not delay connections: the answer to a SYN costs as much as
+//! several segments of data, and on a TAP device a system call. So a turn handles at most
+//! [`A_TURN`] of them before the segments of connections. Further ones wait until the segments of
+//! connections have been handled. If too many wait, each new one replaces a random one. A flood
+//! therefore cannot exclude an honest peer, as it could if the newest or the oldest was dropped: an
+//! honest SYN is as likely to be answered as any other.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Maximum number of these segments in a turn in which connections have segments, too.
+/// Maximum number of segments without a connection that are handled at once, in a turn that also
+/// has segments of connections.
 const A_TURN: usize = 16;
 
 /// Maximum number of waiting segments.
 const WAITING: usize = 128;
 
-/// Maximum size of a waiting packet, in bytes.
+/// Maximum size of a packet that can wait, in bytes.
 const LARGEST: usize = 1_536;
 
 /// Segments that belong to no connection.
 #[derive(Debug)]
 pub(crate) struct Unconnected {
-    /// Segments handled since the last turn of the waiting ones. Invariant: at most [`A_TURN`].
+    /// Number of segments handled at once since the last turn of the waiting ones. Invariant: at
+    /// most [`A_TURN`].
     handled: usize,
-    /// Number of segments received.
+    /// Number of segments without a connection that have arrived.
     come: u64,
-    /// Segments of connections received until the last turn of the waiting ones.
+    /// Number of segments of connections that had arrived at the last turn of the waiting ones.
     connected: u64,
-    /// Packets of segments. Invariant: at most [`WAITING`].
+    /// The packets of waiting segments. Invariant: at most [`WAITING`].
     waiting: VecDeque<Vec<u8>>,
-    /// Memory for packets to come. Invariant: with `waiting` at most [`WAITING`].
+    /// Buffers for further packets. Invariant: together with `waiting` at most [`WAITING`].
     spare: Vec<Vec<u8>>,
     /// State of the random numbers (xorshift, 64 bits). Invariant: not zero.
     random: u64,
@@ -49,7 +52,7 @@ impl Unconnected {
         }
     }
 
-    /// A segment has come. Returns whether it is handled at once.
+    /// Counts a segment that has arrived. Returns whether it is handled at once.
     #[inline]
     pub(crate) const fn admit(&mut self) -> bool {
         self.come += 1;
@@ -58,14 +61,15 @@ impl Unconnected {
         may
     }
 
-    /// Has the turn handled all that it may? Then [`begin_turn`](Self::begin_turn) is due.
+    /// Have so many segments been handled at once that others must wait for
+    /// [`begin_turn`](Self::begin_turn)?
     #[inline]
     pub(crate) const fn is_spent(&self) -> bool {
         self.handled == A_TURN
     }
 
-    /// Lets the segment in `packet` wait. Returns false if a segment is lost: this one, because it
-    /// is too long, or a random one of those that wait.
+    /// Queues the segment in `packet`. Returns false if a segment is dropped: this one if it is too
+    /// long, or a random waiting one if the queue is full.
     pub(crate) fn push(&mut self, packet: &[u8]) -> bool {
         if packet.len() > LARGEST {
             return false;
@@ -82,9 +86,9 @@ impl Unconnected {
         has_room
     }
 
-    /// The segments of connections have been handled, of which `segments` of any kind have come
-    /// until now. Returns how many of those that wait may be handled: all, if there were none of
-    /// connections.
+    /// Begins the turn of the waiting segments, after the segments of connections. `segments` is
+    /// the number of all segments that have arrived so far. Returns how many of the waiting ones
+    /// may be handled: all of them, if no segment of a connection has arrived since the last turn.
     pub(crate) fn begin_turn(&mut self, segments: u64) -> usize {
         let connected = segments.wrapping_sub(self.come);
         let is_busy = core::mem::replace(&mut self.connected, connected) != connected;
@@ -94,19 +98,20 @@ impl Unconnected {
         count
     }
 
-    /// The packet that has waited longest. [`give_back`](Self::give_back) its memory.
+    /// Removes and returns the packet that has waited longest. Return its buffer by
+    /// [`give_back`](Self::give_back).
     pub(crate) fn pop(&mut self) -> Option<Vec<u8>> {
         self.waiting.pop_front()
     }
 
-    /// Takes back the memory of a packet.
+    /// Puts the buffer of a packet on the free list.
     pub(crate) fn give_back(&mut self, packet: Vec<u8>) {
         if self.spare.len() + self.waiting.len() < WAITING {
             self.spare.push(packet);
         }
     }
 
-    /// Does none wait?
+    /// Is no segment waiting?
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -118,7 +123,7 @@ impl Unconnected {
         assert!(self.waiting.iter().all(|packet| packet.len() <= LARGEST), "and so is their size");
     }
 
-    /// Draws a number below `end`.
+    /// Returns a random number below `end`.
     fn draw(&mut self, end: usize) -> usize {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -129,7 +134,7 @@ impl Unconnected {
     }
 }
 
-/// A copy of `packet` in `memory`.
+/// Returns a copy of `packet`, in the reused buffer `memory`.
 fn copy(packet: &[u8], mut memory: Vec<u8>) -> Vec<u8> {
     memory.clear();
     memory.extend_from_slice(packet);
@@ -140,7 +145,7 @@ fn copy(packet: &[u8], mut memory: Vec<u8>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// The `number`th SYN.
+    /// Queues the SYN with this number.
     fn push(queue: &mut Unconnected, number: usize) -> bool {
         queue.push(&number.to_be_bytes())
     }
@@ -156,10 +161,10 @@ mod tests {
         assert_eq!((0..100).filter(|_| queue.admit()).count(), A_TURN);
         assert!(queue.is_spent());
         assert!((0..40).all(|number| push(&mut queue, number)));
-        // One segment of a connection.
+        // One segment of a connection has arrived in between.
         assert_eq!(queue.begin_turn(101), A_TURN);
         assert!(queue.is_spent(), "those that waited were handled in place of newer ones");
-        // And none.
+        // No segment of a connection has arrived in between.
         assert_eq!(queue.begin_turn(101), 40);
         assert_eq!(waiting(&mut queue), (0..40).collect::<Vec<_>>());
         assert_eq!(queue.begin_turn(101), 0);
@@ -178,7 +183,7 @@ mod tests {
         };
         let lasting_by_one = lasting(1);
         let early = lasting_by_one.iter().filter(|&&number| number < 2 * WAITING).count();
-        // With the oldest or the newest dropped it would be none, or all.
+        // If the oldest or the newest was dropped, the result would be none or all.
         assert!((5..60).contains(&early), "{early} of the first half are left");
         assert_eq!(lasting_by_one, lasting(1), "the same seed, the same segments");
         assert_ne!(lasting_by_one, lasting(3));

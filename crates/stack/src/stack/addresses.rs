@@ -101,7 +101,7 @@ impl Stack {
         self.end_connections_of(removed.cidr.address());
     }
 
-    /// Forgets the results that depend on the addresses, and tells the application.
+    /// Discards the cached results that depend on the addresses, and informs the application.
     pub(crate) fn handle_address_change(&mut self) {
         self.flow_cache.forget_hosts();
         self.cached_route = None;

@@ -41,7 +41,8 @@ impl Stack {
         }
     }
 
-    /// Accounts for what a connection holds now. Returns whether that is more than before.
+    /// Updates the accounting with the memory that a connection holds now. Returns whether that is
+    /// more than before.
     fn account_memory(&mut self, index: u32) -> bool {
         let Some(socket) = self.sockets.tcp_at(index) else { return false };
         let held = socket.connection.buffer_memory();
@@ -51,7 +52,7 @@ impl Stack {
     }
 
     /// Relieves the largest holders of unused memory; with `can_drop_data`, also of out-of-order
-    /// data. A few of each class per pass, in rotation.
+    /// data. Each pass relieves a few holders of each class, in rotation.
     fn relieve_holders(&mut self, can_drop_data: bool) {
         for class in (1..CLASSES).rev() {
             let count = self.memory.classes[class].len().min(HOLDERS_PER_PASS);
@@ -89,9 +90,9 @@ impl Stack {
         self.serve_writers();
     }
 
-    /// Serves waiting writers in order. They get the memory immediately, so that no other
-    /// connection can take it, and the writable event is never spurious. Each iteration is paid for
-    /// by a write.
+    /// Serves waiting writers in order. A writer gets its memory immediately, so that no other
+    /// connection can take it, and so that the writable event is never spurious. The number of
+    /// iterations is bounded by the number of writes that had to wait.
     #[inline]
     fn serve_writers(&mut self) {
         if self.memory.is_awaited() {

@@ -76,7 +76,7 @@ pub struct Stack {
     /// The result of the last route lookup for another host.
     pub(crate) cached_route: Option<CachedRoute>,
     /// Segments that are being coalesced, or the GRO run that the last frames belong to. Invariant:
-    /// while data is held back, nothing else happens to the host.
+    /// while it holds data that was not delivered, no other method of the host is called.
     pub(crate) coalesced: Option<Coalesced>,
     pub(crate) routes: Routes,
     pub(crate) neighbors: Neighbors,
@@ -128,7 +128,7 @@ pub struct Stack {
     pub(crate) local_ready: Ready,
     /// A buffer for segments from this host to itself.
     pub(crate) scratch: Vec<u8>,
-    /// Packets of the host itself to the link.
+    /// Packets of the host itself that wait for the link: ARP, ICMP, resets.
     pub(crate) replies: PacketQueue<Reply>,
     /// Packets from this host to itself.
     pub(crate) local: PacketQueue<()>,
@@ -143,7 +143,7 @@ pub struct Stack {
     /// Recently used memory for small buffers.
     pub(crate) buffer_pool: BufferPool,
     pub(crate) counted: Counters,
-    /// The latest time that the host has been given.
+    /// The latest time that the host was told.
     pub(crate) now: Instant,
 }
 
@@ -237,7 +237,7 @@ impl Stack {
 
 /// # Host driver: events and timers
 impl Stack {
-    /// Removes and returns the next event.
+    /// Removes and returns the next event for the application.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         if self.events.is_empty() { None } else { self.next_event() }
@@ -282,7 +282,7 @@ impl Stack {
         self.neighbors.poll_timeout().min(self.timers.next()).min(self.deadlines.next())
     }
 
-    /// Is there a frame to send? It may turn out to wait for ARP.
+    /// Is there a frame to send? The frame may still have to wait for address resolution.
     #[inline]
     #[must_use]
     pub fn wants_transmit(&self) -> bool {
@@ -312,7 +312,7 @@ impl Stack {
         self.flows.repeats().0 + self.flow_cache.hits
     }
 
-    /// Returns the number of orphans: connections that no application holds, but that have not
+    /// Returns the number of orphans: connections that the application has closed and that have not
     /// ended.
     #[must_use]
     pub const fn orphans(&self) -> usize {
@@ -381,7 +381,8 @@ impl Stack {
         );
     }
 
-    /// Advances the clock of the host. It never goes back, even if the link's time stamps do.
+    /// Advances the clock of the host. The clock never goes back, even if the time stamps of the
+    /// link do.
     #[inline]
     pub(crate) fn advance_clock(&mut self, now: Instant) {
         self.now = self.now.max(now);

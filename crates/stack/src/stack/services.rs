@@ -1,4 +1,4 @@
-//! Timeouts of services that are no connections.
+//! Timeouts of services that are not connections.
 
 use crate::services::Service;
 use crate::stack::Stack;

@@ -54,8 +54,8 @@ impl Stack {
     }
 
     /// Writes the next frame at the current time of the host, for a caller that sends several
-    /// frames. [`Stack::commit_batch`] must be called after the last frame, and before anything
-    /// else.
+    /// frames. The caller must call [`Stack::commit_batch`] after the last frame, and before any
+    /// other method.
     #[inline]
     pub(crate) fn transmit_next(&mut self, now: Instant, frame: &mut [u8]) -> Option<TxFrame> {
         if self.batch.has_next()
@@ -73,7 +73,7 @@ impl Stack {
         frame: &mut [u8],
     ) -> Option<TxFrame> {
         if frame.len() < self.interface.frames.least {
-            // The link offers less room than its capabilities promise, so it gets nothing.
+            // The link offers less room than its capabilities promise, so no frame is written.
             return None;
         }
         if self.batch.has_owner()
@@ -123,8 +123,8 @@ impl Stack {
         !self.replies.is_empty() || self.neighbors.wants_transmit()
     }
 
-    /// Adds the host itself to the ring of senders, if it has something to send. Must be called
-    /// after anything that may queue a reply or a request, or resolve a neighbour.
+    /// Adds the host itself to the ring of senders, if it has something to send. Call it after any
+    /// operation that may queue a reply or a request, or resolve a neighbour.
     pub(crate) fn schedule_replies(&mut self) {
         if self.has_replies() {
             self.ready.push(Sender::Replies);

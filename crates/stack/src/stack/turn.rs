@@ -38,14 +38,15 @@ pub struct Turn {
     /// The latest time of the next turn, if no frame arrives and no application acts before;
     /// [`Instant::NEVER`] if none is needed.
     pub next: Instant,
-    /// Was a budget exhausted? Then the next turn is due immediately.
+    /// Was a budget exhausted, so that the next turn is due immediately?
     pub more: bool,
-    /// Were frames left because the link had no room? Then the next turn is due when it has.
+    /// Were frames left because the link had no room, so that the next turn is due when it has
+    /// room?
     pub blocked: bool,
 }
 
 impl Default for Turn {
-    /// A turn that did nothing, after which none is needed.
+    /// Returns the result of a turn that did nothing, after which none is needed.
     fn default() -> Self {
         Self {
             received: 0,
@@ -126,8 +127,8 @@ impl Stack {
         now: Instant,
     ) -> Result<Turn, LinkError> {
         if self.capabilities().offloads.gso_max_size > 0 || self.prefetches_lookups() {
-            // The budget is passed as scalars, which stay in registers; a struct would go through
-            // memory.
+            // The budget is passed as scalars, which stay in registers. A struct would be passed
+            // through memory.
             return self.turn_with_offload_or_prefetch(
                 link,
                 (budget.receive, budget.timers, budget.transmit),
@@ -266,8 +267,8 @@ impl Stack {
         error
     }
 
-    /// Is another turn due before the one that `last` announced? Frames that the link had no room
-    /// for do not count: they have to wait for the link.
+    /// Is another turn due before the one that `last` announced? Frames for which the link had no
+    /// room are disregarded, since they have to wait for the link.
     #[must_use]
     pub fn wants_turn_since(&self, last: &Turn) -> bool {
         let can_send = self.wants_transmit() && !last.blocked;

@@ -1,16 +1,16 @@
 //! The header template of a batch: each frame after the first differs only in numbers and checksum.
 //! One template is enough for the host, because one connection sends at a time.
 //!
-//! While a link takes frame after frame, nothing else can happen to the connection. So its state is
-//! updated once for all frames, when the batch is committed.
+//! While a link takes one frame after another, no other method of the host can be called. So the
+//! state of the connection is updated once for all frames, when the batch is committed.
 
 use super::TcpSocket;
 use linerate_tcp::{Batch, BatchContent, Transmit};
 use linerate_wire::{EthernetHeader, Ipv4Header, Ipv6Header, SeqNum, Sum, TcpHeader, TcpOptions};
 
-/// The longest TCP header without options other than timestamps.
+/// Maximum length of a TCP header that has no options other than timestamps, in bytes.
 const LONGEST_TCP: usize = TcpHeader::LENGTH + TcpOptions::TIMESTAMPS_LENGTH;
-/// The longest headers of such a segment.
+/// Maximum length of all headers of a segment with such a TCP header, in bytes.
 const LONGEST: usize = EthernetHeader::LENGTH + Ipv6Header::LENGTH + LONGEST_TCP;
 
 /// Offsets in the TCP header.
@@ -27,20 +27,20 @@ pub(crate) const TCP_OFFSET_IPV6: usize = Ipv6Header::LENGTH;
 /// The header template of a batch.
 #[derive(Debug)]
 pub(crate) struct BatchHeaders {
-    /// The connection; `None` without a batch that can continue.
+    /// The index of the connection; `None` if no batch can continue.
     pub(crate) owner: Option<u32>,
-    /// The segments that can still be sent without a new decision.
+    /// The segments that can still be sent without consulting the connection.
     next: Batch,
     /// The headers from the link header to the TCP options. Number, checksum, and in an ACK batch
     /// the window are overwritten for each segment.
     bytes: [u8; LONGEST],
-    /// Bytes of the headers.
+    /// Length of the headers in bytes.
     length: usize,
     /// The offset of the TCP header.
     pub(crate) tcp: usize,
     /// The sum of the pseudo-header and the TCP header, without the fields that are overwritten.
     sum: Sum,
-    /// Bytes of each frame.
+    /// Length of each frame in bytes.
     frame: usize,
     /// Segments that were sent and not committed to the connection.
     uncommitted: u32,
@@ -52,7 +52,7 @@ pub(crate) struct SentFrames {
     pub(crate) content: BatchContent,
     /// Number of frames.
     pub(crate) count: u32,
-    /// Bytes of each.
+    /// Length of each frame in bytes.
     pub(crate) length: usize,
 }
 
@@ -71,7 +71,7 @@ impl BatchHeaders {
         }
     }
 
-    /// Can the next frame be sent without a new decision?
+    /// Can the next frame be sent without consulting the connection?
     #[inline]
     pub(crate) const fn has_next(&self) -> bool {
         self.next.count > 0
@@ -83,7 +83,7 @@ impl BatchHeaders {
         self.owner.is_some()
     }
 
-    /// Are all frames committed?
+    /// Have all sent frames been committed to the connection?
     pub(crate) const fn is_committed(&self) -> bool {
         self.uncommitted == 0 && self.next.count == 0
     }
@@ -132,12 +132,12 @@ impl BatchHeaders {
         self.next.count = self.next.count.min(segments);
     }
 
-    /// Bytes of the TCP header.
+    /// Returns the length of the TCP header in bytes.
     pub(crate) const fn header(&self) -> usize {
         self.length - self.tcp
     }
 
-    /// Stops sending, and returns the frames to be committed.
+    /// Stops sending, and returns the frames that must be committed.
     pub(crate) const fn take_sent(&mut self) -> SentFrames {
         self.next.count = 0;
         let count = core::mem::replace(&mut self.uncommitted, 0);
@@ -153,7 +153,7 @@ impl BatchHeaders {
         data: impl FnOnce(SeqNum, &mut [u8]) -> Sum,
         frame: &mut [u8],
     ) -> Option<usize> {
-        // The copy has a constant length, so the payload overwrites its unused end.
+        // The copy has a constant length, and the payload then overwrites its unused end.
         let longest = TCP + LONGEST_TCP;
         frame.get_mut(..longest)?.copy_from_slice(self.bytes.get(..longest)?);
         let payload = frame.get_mut(self.length..self.frame)?;

@@ -17,7 +17,7 @@ const CAPACITY: usize = 256;
 /// A stack of recently used memory, and the memory that buffers gave in exchange.
 #[derive(Debug)]
 pub(crate) struct BufferPool {
-    /// Are there enough connections for the pool to pay?
+    /// Are there enough connections for the pool to be worthwhile?
     is_enabled: bool,
     /// Memory to give to buffers, the most recently used at the end.
     recent: Vec<Box<[u8]>>,
@@ -32,7 +32,7 @@ impl BufferPool {
         Self { is_enabled: false, recent: Vec::new(), exchanged: Vec::new() }
     }
 
-    /// Enables the pool. The caller has enough connections for it to pay.
+    /// Enables the pool. The caller has checked that there are enough connections.
     pub(crate) const fn enable(&mut self) {
         self.is_enabled = true;
     }
@@ -54,8 +54,8 @@ impl BufferPool {
     #[inline(always)]
     pub(crate) fn give_to_send(&mut self, socket: &mut TcpSocket) {
         if self.is_enabled && !socket.pooled.to_send {
-            // The segment leaves after the application has written to other connections, too, and
-            // its acknowledgement arrives after that: time for the prefetches to complete.
+            // The segment is sent after the application has written to other connections, and its
+            // acknowledgement arrives even later. This leaves time for the prefetches to complete.
             socket.prefetch_for_transmit();
             socket.pooled.to_send =
                 self.give(|memory| socket.connection.driver().exchange_send_memory(memory));
@@ -104,8 +104,8 @@ impl BufferPool {
         is_given
     }
 
-    /// Offers exchanged memory to `exchange`, which swaps it with the memory of a buffer if that is
-    /// empty. Returns whether the buffer holds no memory of the pool any more.
+    /// Offers exchanged memory to `exchange`, which swaps it with the memory of a buffer if the
+    /// buffer is empty. Returns whether the buffer holds no memory of the pool any more.
     #[inline(never)]
     fn reclaim(&mut self, exchange: impl FnOnce(&mut Box<[u8]>) -> bool) -> bool {
         let Some(mut memory) = self.exchanged.pop() else { return true };

@@ -23,7 +23,8 @@ impl ChallengeLimit {
         Self { hasher, mean, second: u64::MAX, left: 0 }
     }
 
-    /// Takes one from the budget of the current second. Returns whether there was one.
+    /// Takes a challenge ACK from the budget of the current second. Returns whether the budget
+    /// allowed it.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         let second = now.as_nanos() / Duration::from_secs(1).as_nanos();
         if second != self.second {

@@ -1,5 +1,5 @@
 //! Compact forms of a socket: an idle connection in a fifth of the memory, and a TIME-WAIT record
-//! in a tenth. Any change unpacks it, and any reader gets an unpacked copy.
+//! in a tenth. A change unpacks the socket, and a reader gets an unpacked copy.
 
 use super::{Owner, TcpSocket, headers::Headers};
 use crate::demux::flow::Hosts;
@@ -84,7 +84,7 @@ impl KeptFlow {
 impl CompactSocket {
     /// Packs `socket`, if its connection can be packed.
     pub(crate) fn of(socket: &mut TcpSocket) -> Option<Self> {
-        // The host grants memory again before each step that may take some.
+        // The host grants memory again before each step that may allocate some.
         socket.connection.driver().grant_memory(MemoryGrant::UNLIMITED);
         socket.granted = Granted::NOTHING;
         Some(Self { connection: socket.connection.compact()?, fields: SocketFields::of(socket) })
@@ -92,7 +92,7 @@ impl CompactSocket {
 }
 
 impl CompactSocket<TimeWaitRecord> {
-    /// Creates a TIME-WAIT record of `socket`, if it is an orphan without anything else to keep.
+    /// Creates a TIME-WAIT record of `socket`, if it is an orphan of which only TIME-WAIT is left.
     #[cold]
     pub(crate) fn of(socket: &TcpSocket) -> Option<Box<Self>> {
         let connection =
@@ -100,7 +100,8 @@ impl CompactSocket<TimeWaitRecord> {
         Some(Box::new(Self { connection, fields: SocketFields::of(socket) }))
     }
 
-    /// Overwrites an ended record. Returns false, without a change, if there is more to keep.
+    /// Overwrites an ended record. Returns false, without a change, if more of `socket` must be
+    /// kept than a record holds.
     #[inline(always)]
     pub(crate) fn overwrite(&mut self, socket: &TcpSocket) -> bool {
         let is_kept = socket.is_only_in_time_wait()
@@ -122,8 +123,8 @@ impl CompactSocket<TimeWaitRecord> {
 }
 
 impl TcpSocket {
-    /// Does only TIME-WAIT keep the socket? The connection itself decides whether it has nothing
-    /// left to send.
+    /// Is only TIME-WAIT left of the socket? The connection itself decides whether it has no
+    /// segment left to send.
     fn is_only_in_time_wait(&self) -> bool {
         self.owner == Owner::Orphan && !self.is_retired && self.held == 0
     }

@@ -1,4 +1,4 @@
-//! The shared configurations of connections: one copy for all connections with equal ones.
+//! The shared configurations of connections: connections with equal configurations share one copy.
 
 use linerate_tcp::{Config, SharedConfig};
 
@@ -15,7 +15,7 @@ pub(crate) struct TcpConfigs {
 pub(crate) enum ConfigChoice {
     /// The default of the host.
     Default,
-    /// The one that was chosen last.
+    /// The configuration that an application has chosen last.
     Last,
 }
 

@@ -2,7 +2,7 @@
 //! sender, arms the timer, notes events, and accounts for memory and state.
 //!
 //! Most steps change only what can be sent and read. So the fast path needs a few comparisons on
-//! the socket of the step, and the slow path handles everything else.
+//! the socket, and the slow path handles all other effects.
 
 use super::TcpSocket;
 use crate::collections::timer_wheel::TimerWheel;
@@ -102,7 +102,7 @@ impl StepEffects<'_> {
 }
 
 impl TcpSocket {
-    /// Arms the timer of the connection, if its deadline is earlier.
+    /// Arms the timer of the connection, if its deadline is earlier than the armed time.
     #[inline(always)]
     pub(crate) fn arm(&mut self, index: u32, timers: &mut TimerWheel<TcpTimer>) {
         let deadline = self.connection.earliest_timeout();

@@ -11,7 +11,7 @@ impl Granted {
     /// No grant yet.
     pub(crate) const NOTHING: Self = Self { changes: u64::MAX, has_moved: false };
 
-    /// Does the grant hold until memory changes for other connections too?
+    /// Does the grant hold until the memory of other connections changes?
     #[inline(always)]
     pub(crate) const fn is_final(self) -> bool {
         self.has_moved

@@ -33,7 +33,7 @@ pub(crate) struct Headers {
     /// has the same, unless its length or its codepoint differs.
     bytes: [u8; LONGEST],
     version: Version,
-    /// Length and codepoint of the last segment.
+    /// Length of the last segment, and its ECN codepoint.
     last: (u16, Ecn),
     /// Sum of the IPv4 header in `bytes`, without length, codepoint and checksum.
     ip_sum: Sum,
@@ -277,7 +277,7 @@ impl Headers {
         tcp_checksum: u16,
         frame: &mut [u8],
     ) -> usize {
-        // Each version has copies of constant length.
+        // Each IP version has copies of constant length, which compile to a few move instructions.
         match self.version {
             Version::V4 => {
                 self.write_version::<{ Ipv4Header::LENGTH }>(medium, length, tcp_checksum, frame)
@@ -328,8 +328,8 @@ impl Headers {
     }
 }
 
-/// The headers between the two hosts of the last opened connection. The next connection is likely
-/// to be between the same hosts, on a client and on a server.
+/// The headers between the two hosts of the last opened connection. On clients and servers alike,
+/// the next connection is often between the same two hosts.
 #[derive(Debug)]
 pub(crate) struct HostHeaders {
     hosts: Hosts,
@@ -346,7 +346,7 @@ impl HostHeaders {
         Self { hosts, headers: Headers::between(&hosts), next_hop_generation: UNRESOLVED }
     }
 
-    /// Are the headers those between these two hosts?
+    /// Are these the headers between the two hosts?
     pub(crate) fn are_between(&self, hosts: &Hosts) -> bool {
         self.hosts == *hosts
     }

@@ -1,21 +1,22 @@
 //! The buffer memory of all connections: its distribution, the queue of waiting writers, and the
 //! relief when it runs short.
 //!
-//! Connections share one budget, and take memory only for actual data. A connection may not grow
-//! beyond a part of the memory that is then free (dynamic thresholds, Choudhury and Hahne 1998).
-//! The part is a sixteenth, so that many idle holders are needed to use the budget up, each with
-//! less than the previous ones. It is all of it for a connection that has already transferred as
-//! much as it holds. A connection without memory may take a minimum as long as there is any.
+//! Connections share one budget, and take memory only for actual data. The limit of a connection is
+//! a part of the memory that is free at the time (dynamic thresholds, Choudhury and Hahne 1998).
+//! The part is a sixteenth, so that only many idle connections could exhaust the budget, each with
+//! less than the previous one. For a connection that has already transferred as much as it holds,
+//! the limit is all of the free memory. A connection without memory may take a minimum as long as
+//! any memory is free.
 //!
 //! Above half of the budget, the largest holders return memory that was not used recently. Above
-//! three quarters, or when a connection gets nothing, automatic growth stops, and the largest
+//! three quarters, or when a connection gets no memory, automatic growth stops, and the largest
 //! holders also drop out-of-order data, which was not acknowledged and will be sent again.
 //! Acknowledged data is never dropped. So a peer cannot make the host exceed the budget by any
-//! order of segments, and the connections that waste most lose it first.
+//! order of segments, and the connections that waste most memory lose it first.
 //!
 //! A writer without memory, whose buffer is empty, waits in a queue, and is served before others.
-//! While one waits, the others may use half of what they hold; the rest becomes free as their peers
-//! acknowledge.
+//! While a writer waits, other connections may use half of the memory that they hold; the other
+//! half becomes free as their peers acknowledge data.
 //!
 //! A full connection takes four times the memory of a compact one. An idle connection is packed
 //! after a second. Of new connections without buffer memory only a limited number stays full, so
@@ -26,19 +27,20 @@ use crate::tcp::TcpSocket;
 use crate::tcp::grant::Granted;
 use linerate_tcp::{MemoryGrant, SMALLEST_BUFFER_MEMORY};
 
-/// The smallest budget: the minimum of one connection in each direction.
+/// The smallest budget in bytes: the minimum of one connection in each direction.
 const SMALLEST_BUDGET: usize = 2 * SMALLEST_BUFFER_MEMORY;
 
-/// Holders are classified by the number of significant bits of what they hold.
+/// The number of classes of holders: a holder's class is the number of significant bits of the
+/// bytes it holds.
 pub(crate) const CLASSES: usize = usize::BITS as usize + 1;
 
-/// The divisor of free memory for connections that have not transferred anything.
+/// The divisor of the free memory, for the limit of connections that have not transferred anything.
 const PART: usize = 16;
 
-/// Holders of one class that are relieved in one pass.
+/// The number of holders of one class that are relieved in one pass.
 pub(crate) const HOLDERS_PER_PASS: usize = 4;
 
-/// The limit of full connections that have never held buffer memory.
+/// The maximum number of connections that are not compact and have never held buffer memory.
 const NEWCOMERS: usize = 1_024;
 
 /// The class of connections without buffer memory.
@@ -48,15 +50,15 @@ const NEW: usize = 0;
 #[derive(Debug)]
 pub(crate) struct Memory {
     limit: usize,
-    /// Invariant: the sum over all connections, and at most `limit`.
+    /// Bytes held by all connections. Invariant: at most `limit`.
     held: usize,
-    /// Invariant: each connection with memory is in its class, and at most [`NEWCOMERS`] are in
-    /// [`NEW`].
+    /// The connections in the lists of their classes. Invariant: each connection with memory is in
+    /// its class, and at most [`NEWCOMERS`] are in [`NEW`].
     holders: Links,
     pub(crate) classes: [List; CLASSES],
     writers: Links,
-    /// Connections whose application waits for memory, in order. Invariant: while there is one, no
-    /// memory is available.
+    /// Connections whose application waits for memory, in order. Invariant: while a connection
+    /// waits, no memory is available.
     waiting: List,
     /// Was memory short at the last check?
     pub(crate) was_short: bool,
@@ -78,8 +80,8 @@ impl Memory {
         }
     }
 
-    /// Returns the grant of a connection that holds `held` bytes. `has_moved` tells whether it has
-    /// transferred as much.
+    /// Returns the grant of a connection that holds `held` bytes. `has_moved` says whether it has
+    /// transferred as many.
     pub(crate) fn grant(&self, held: usize, has_moved: bool) -> MemoryGrant {
         let part = if has_moved { 1 } else { PART };
         let free = self.limit - self.held;
@@ -97,8 +99,8 @@ impl Memory {
         (Granted { changes: self.changes, has_moved: false }, self.grant(0, false))
     }
 
-    /// Updates the grant of a connection. Must be called before each step that may take memory.
-    /// Cheap as long as no connection has changed what it holds.
+    /// Updates the grant of a connection. Must be called before each step that may allocate memory.
+    /// The call is cheap as long as no connection has changed what it holds.
     #[inline(always)]
     pub(crate) fn supply(&self, socket: &mut TcpSocket) {
         // The transferred bytes only grow, so this condition never reverts.
@@ -151,7 +153,7 @@ impl Memory {
         self.held > self.limit - self.limit / 4
     }
 
-    /// Does a writer wait?
+    /// Is an application waiting for memory?
     pub(crate) const fn is_awaited(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -175,7 +177,8 @@ impl Memory {
         }
     }
 
-    /// Adds a new connection. Returns the oldest one beyond the limit, which is to be packed.
+    /// Adds a new connection. If there are too many new connections, returns the oldest, which must
+    /// be packed.
     pub(crate) fn handle_newcomer(&mut self, connection: u32) -> Option<u32> {
         if !self.holders.contains(connection) {
             self.holders.push_back(&mut self.classes[NEW], connection);
@@ -261,12 +264,12 @@ const fn has_moved(held: usize, moved: u64) -> bool {
     moved > 0 && moved >= held as u64
 }
 
-/// Saturates: no buffer needs more.
+/// Converts bytes to the type of a grant. Larger values saturate, since no buffer needs more.
 fn in_grant(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// Returns the class; zero without memory.
+/// Returns the class of a connection that holds `held` bytes; zero without memory.
 const fn class_of(held: usize) -> usize {
     (usize::BITS - held.leading_zeros()) as usize
 }

@@ -54,7 +54,7 @@ pub(crate) struct TcpSocket {
     /// The generation of routes and neighbours at which `headers` got its MAC address, or
     /// [`UNRESOLVED`].
     pub(crate) next_hop_generation: u64,
-    /// The state of memory at the last grant to the connection.
+    /// The state of the host's memory when it last granted memory to the connection.
     pub(crate) granted: Granted,
     /// Bytes of buffer memory that the host has accounted to the connection.
     pub(crate) held: usize,
@@ -68,7 +68,8 @@ pub(crate) struct TcpSocket {
     pub(crate) is_local: bool,
     /// The state of the connection that the host has last dispatched.
     pub(crate) state: State,
-    /// Has the connection left the tables, and stays only until the application has read its data?
+    /// Has the connection left the tables? It then stays only until the application has read its
+    /// data.
     pub(crate) is_retired: bool,
     /// The buffers that use memory of the pool.
     pub(crate) pooled: PooledBuffers,
@@ -83,8 +84,8 @@ pub(crate) const fn is_open(state: State) -> bool {
 }
 
 impl TcpSocket {
-    /// Prefetches the data that a received segment needs. Returns whether its segments can come
-    /// from the link, unlike those of a connection of the host with itself.
+    /// Prefetches the data that a received segment needs. Returns whether segments of the
+    /// connection arrive from the link. Those of a connection of the host with itself do not.
     pub(crate) fn prefetch(&self) -> bool {
         prefetch_through(&self.headers, &self.pooled);
         self.connection.warm();
@@ -129,7 +130,7 @@ impl TcpSocket {
         !self.is_retired && is_open(self.state)
     }
 
-    /// Is it an orphan: owned by nothing, and not in TIME-WAIT?
+    /// Is the connection an orphan: closed by its application, and not in TIME-WAIT?
     pub(crate) fn is_orphan(&self) -> bool {
         !self.is_retired && self.owner == Owner::Orphan && self.state != State::TimeWait
     }

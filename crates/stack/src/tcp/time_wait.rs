@@ -2,8 +2,8 @@
 //!
 //! Connections end in the order in which they entered TIME-WAIT, as long as all have the same
 //! duration. So a TIME-WAIT record needs no timer of its own: the timer of the queue expires a
-//! little after the end of the first record, and removes all that have ended. A longer wait costs
-//! only memory; TIME-WAIT is never shorter than required (RFC 9293 §3.6.1).
+//! little after the end of the first record, and removes all that have ended. A TIME-WAIT that is a
+//! little longer costs only memory. It is never shorter than required (RFC 9293 §3.6.1).
 
 use crate::collections::list::List;
 use crate::collections::timer_wheel::TimerId;
@@ -47,8 +47,8 @@ pub(crate) struct TimeWait {
     pub(crate) latest: Instant,
     /// The delay of the timer of the queue after the end of the first record.
     pub(crate) delay: Duration,
-    /// Entries skipped since a record was added, removed or found; if all were skipped, there is no
-    /// record to end.
+    /// Number of entries skipped since a record was added, removed or found. If all entries were
+    /// skipped, there is no record to end.
     pub(crate) skipped: usize,
 }
 

@@ -21,9 +21,9 @@ use linerate_wire::Unreachable;
 /// # Application calls: forwarders
 impl Stack {
     /// Accepts flows to `destinations`, which need not be addresses of this host. `hook` decides
-    /// about the first packet of each; of several forwarders, the first that matches is asked.
-    /// Listeners and sockets at the same address come first. Multicast, broadcast and loopback
-    /// addresses never match.
+    /// about the first packet of each flow. If several forwarders match, the one that was created
+    /// first decides. Listeners and sockets at the same address have precedence. Multicast,
+    /// broadcast and loopback addresses never match.
     ///
     /// Connections that the hook accepts at once appear in the accept queue of the returned
     /// listener ([`Stack::tcp_accept`]). Everything else is reported by [`Stack::poll_forward`].
@@ -82,7 +82,7 @@ impl Stack {
         ForwardStatistics { deferred, udp_flows, ..self.forwarding.counted }
     }
 
-    /// Does a forwarder take packets to this address, which is not one of this host?
+    /// Does a forwarder accept packets to this address of another host?
     pub(crate) fn forwards_to(&self, address: IpAddr) -> bool {
         !self.forwarding.forwarders.is_empty()
             && !address.is_multicast()
@@ -92,8 +92,8 @@ impl Stack {
             && self.forwarding.covers(address)
     }
 
-    /// Returns whether an echo request may be answered in the name of its destination. If not, the
-    /// policy of its forwarder has been applied.
+    /// Returns whether an echo request may be answered in the name of its destination. If not, this
+    /// function has applied the policy of the forwarder.
     pub(crate) fn may_answer_echo(&mut self, arrived: &Arrived<'_>) -> bool {
         let destination = arrived.destination();
         if arrived.is_broadcast || self.interface.is_ours(destination) {

@@ -131,8 +131,8 @@ impl Stack {
         }
     }
 
-    /// Keeps a SYN as a record. At the limit it replaces the oldest (RFC 4987 §3.4), so that a
-    /// flood to silent destinations does not exclude others.
+    /// Stores a SYN as a record. At the limit, the new record replaces the oldest one (RFC 4987
+    /// §3.4), so that a flood of SYNs to silent destinations does not exclude other clients.
     fn defer_syn(&mut self, flow: Flow, listener: u32, packet: Box<[u8]>) {
         let records = &mut self.forwarding.records;
         if records.len() >= self.limits.deferred.max(1)
@@ -144,8 +144,8 @@ impl Stack {
         self.forwarding.records.insert(flow, listener, packet);
     }
 
-    /// Handles a reset without a connection: it ends a deferred handshake, if it is of the same
-    /// attempt (RFC 9293 §3.10.7.4).
+    /// Handles a reset that belongs to no connection: ends a deferred handshake with the same
+    /// sequence numbers (RFC 9293 §3.10.7.4).
     pub(crate) fn cancel_deferred(&mut self, arrived: &Arrived<'_>, reset: &Segment<'_>) {
         if self.forwarding.records.len() == 0 {
             return;
@@ -175,7 +175,7 @@ impl Stack {
         }
     }
 
-    /// Calls `act` with the SYN of a record, as if it had arrived now.
+    /// Calls `act` with the SYN of a record as if the SYN had arrived now.
     fn with_record<R>(
         &mut self,
         record: &Deferred,

@@ -33,7 +33,8 @@ impl Stack {
         let (local, Some(peer), Some(_)) = (socket.local, socket.peer, socket.forwarded) else {
             return Err(Error::NotConnected);
         };
-        // The last datagram is gone. Its sender finds the socket by addresses and ports.
+        // The last datagram is not stored, so the quote has only its addresses and ports, by which
+        // its sender finds the socket.
         let header = IpHeader::new(peer.ip(), local.ip(), Protocol::UDP).ok_or(Error::Closed)?;
         let mut bytes = [0; Ipv6Header::LENGTH + UdpHeader::LENGTH];
         let bytes = &mut bytes[..header.length() + UdpHeader::LENGTH];
@@ -72,7 +73,7 @@ impl Stack {
             self.answer_with_error(arrived, Unreachable::Port);
             return None;
         };
-        // There is no answer to port zero.
+        // A datagram with port zero cannot be answered.
         let verdict = if remote.port() == 0 || local.port() == 0 {
             Verdict::Drop
         } else {

@@ -81,7 +81,7 @@ impl Stack {
             return false;
         };
         if !self.has_accept_room(index) {
-            // The cookie remains valid: the peer repeats it with its data.
+            // The cookie was not used, so it remains valid for the peer's retransmission with data.
             self.count_overflow(index);
             return true;
         }
@@ -96,7 +96,7 @@ impl Stack {
         }
         let choice = self.config_of(index);
         let mut field = [0; 40];
-        // Only a peer that was answered so sends these flags (RFC 9768 §5.1).
+        // Only a peer whose AccECN request was accepted sends these flags (RFC 9768 §5.1).
         let may_be =
             self.tcp_configs.shared(choice).accurate_ecn != EcnRule::Off && !kept.has_classic_ecn();
         let syn = kept.syn(ack, may_be && ack.flags().ace() >= 2, &mut field);

@@ -1,15 +1,15 @@
 //! Deferred accept (`TCP_DEFER_ACCEPT`): the acknowledgement that would complete a handshake is
 //! ignored unless it carries data, as in Linux, so that the application is notified only when there
-//! is data. The connection remains half-open, within the limit of the SYN queue, and a newer one
-//! may replace it. After the timeout, the SYN-ACK is sent once more, and the peer's answer
-//! completes the handshake.
+//! is data. The connection remains half-open and counts towards the limit of the SYN queue, where a
+//! newer one may replace it. After the timeout, the SYN-ACK is sent once more, and the peer's
+//! answer completes the handshake.
 
 use crate::stack::Stack;
 use linerate_units::Instant;
 use linerate_wire::Segment;
 
 impl Stack {
-    /// Is `segment` ignored, because the listener waits for data and it carries none?
+    /// Is `segment` ignored, because it carries no data and the listener waits for data?
     pub(crate) fn is_deferred(
         &mut self,
         now: Instant,

@@ -3,9 +3,9 @@
 //! A SYN creates a half-open connection in the SYN queue. When the queue is full, a new SYN is
 //! answered by a SYN cookie and not stored (`cookies`), so that a flood does not exclude others.
 //! Without cookies it replaces the oldest half-open connection (RFC 4987 §3.4): an honest peer
-//! needs its place for one round trip only, while a dropped SYN would exclude it during the whole
-//! flood. When the accept queue is full, new SYNs are dropped, and so are acknowledgements that
-//! would complete a handshake, as in Linux. The peers retry.
+//! needs its place in the queue for one round trip only, while dropping new SYNs would exclude it
+//! during the whole flood. When the accept queue is full, new SYNs are dropped, and so are
+//! acknowledgements that would complete a handshake, as in Linux. The peers retry.
 
 mod cookies;
 mod defer;
@@ -33,9 +33,8 @@ use linerate_wire::Segment;
 
 /// # Application calls: listeners
 impl Stack {
-    /// Listens at an address of this host, or at `0.0.0.0` or `::` for all of that IP
-    /// version.
-    /// [`crate::Event::Incoming`] follows when a connection can be accepted.
+    /// Listens at an address of this host, or at `0.0.0.0` or `::` for all addresses of that IP
+    /// version. [`crate::Event::Incoming`] reports a connection that can be accepted.
     ///
     /// # Errors
     /// [`Error::AddressNotOurs`], [`Error::AddressInUse`], [`Error::PortsExhausted`] or
@@ -55,7 +54,7 @@ impl Stack {
         self.sockets.listen_handle(index).ok_or(Error::Closed)
     }
 
-    /// Creates a listener at `local`, which is free; or one of a forwarder.
+    /// Creates a listener at `local`, which must be free, or the listener of a forwarder.
     pub(crate) fn insert_listener(
         &mut self,
         local: Option<SocketAddr>,
@@ -108,7 +107,8 @@ impl Stack {
         let (handle, socket) = self.sockets.full_entry(index)?;
         socket.owner = Owner::Application;
         let (connection, peer) = (&socket.connection, socket.flow().remote());
-        // Events before the accept had no receiver, so they are repeated here.
+        // The application gets the events only after it has accepted the connection, so earlier
+        // events are repeated here.
         let mut events = Events::empty();
         events.set(Events::READABLE, connection.readable_bytes() > 0);
         events.set(Events::END_OF_STREAM, connection.is_at_end_of_stream());
@@ -180,7 +180,7 @@ impl Stack {
         half_open.or_else(|| self.queues.pop_front(&mut listener.acceptable))
     }
 
-    /// Returns the listener for a connection: one at its local address, or else one at all
+    /// Returns the listener for a connection: that at its local address, or else that at all
     /// addresses of the same IP version.
     pub(crate) fn listener_at(&mut self, flow: &Flow) -> Option<u32> {
         let exact = self.listeners.lookup(flow.bound_to_local());

@@ -15,8 +15,8 @@ use linerate_units::Instant;
 use linerate_wire::{Segment, V4, V6};
 
 impl Stack {
-    /// Handles `frame` and those `after` it, as long as they continue the run. Returns the first
-    /// frame that does not.
+    /// Handles `frame` and the frames `after` it, as long as they continue the run. Returns the
+    /// first frame that does not.
     #[inline(always)]
     pub(super) fn continue_run<'a>(
         &mut self,
@@ -38,7 +38,7 @@ impl Stack {
         frame: PlainFrame<'a>,
         after: &mut impl Iterator<Item = PlainFrame<'a>>,
     ) -> Option<PlainFrame<'a>> {
-        // The version is asked once for all frames of the run.
+        // The IP version is examined once for all frames of the run.
         let other = match &self.coalesced {
             Some(Coalesced { kind: Kind::Data { next: NextData::V4(_), .. }, .. }) => {
                 self.continue_data_of::<V4>(now, frame, after)
@@ -87,9 +87,9 @@ impl Stack {
         false
     }
 
-    /// Handles the frames of a GRO run. Nothing else happens to the host meanwhile, so connection
-    /// and memory are checked once. For each frame only the link header, the difference from the
-    /// previous one, and the checksum are checked.
+    /// Handles the frames of a GRO run. No other method of the host is called meanwhile, so
+    /// connection and memory are checked once. For each frame only the link header, the difference
+    /// from the previous one, and the checksum are checked.
     #[inline(always)]
     fn take_data<'a, V: Version>(
         &mut self,
@@ -109,7 +109,8 @@ impl Stack {
         let is_pending = run.count() > 0;
         let mut count = 0;
         let mut room = run.place_of_next(&mut socket.connection);
-        // The segments of a run share one arrival time, so a later one ends the run.
+        // All segments of a run have one arrival time, so the run ends when the clock would
+        // advance.
         let until = |time: Instant| if time < now { time } else { Instant::NEVER };
         let mut latest = until(self.now);
         let PlainFrame { mut bytes, mut arrived } = frame;
@@ -200,9 +201,9 @@ impl Stack {
         other
     }
 
-    /// Coalesces `segment`, which has no data and no congestion mark and belongs to a full
-    /// connection, if possible. Otherwise, pending segments are flushed. `next` predicts the header
-    /// of the next acknowledgement.
+    /// Coalesces `segment` if possible, and otherwise delivers the pending segments. The segment
+    /// has no data and no congestion mark, and its connection is not compact. `next` predicts the
+    /// header of the next acknowledgement.
     #[inline(always)]
     pub(crate) fn coalesce_ack(
         &mut self,
@@ -276,7 +277,7 @@ impl Stack {
             let _ = socket.connection.driver().handle_run(self.now, *run, &last);
             dispatched = step_effects!(self).dispatch(index, socket);
         }
-        // A single segment that was not resumed is part of a dialogue, where no run continues.
+        // A single segment that began its own run is part of a dialogue, in which no run continues.
         let is_one = run.count() == 1 && !*is_resumed;
         *run = run.handled();
         if is_one {

@@ -28,7 +28,7 @@ impl Stack {
 
     /// Handles a packet of the cached flow in the plain frame `bytes`, with enough data to be
     /// summed while it is copied. Predicted data is written to its place before the checksum is
-    /// verified, and counts only if it is valid.
+    /// verified, and becomes readable only if the checksum is correct.
     #[inline(never)]
     pub(super) fn handle_cached_data<V: Version>(
         &mut self,
@@ -52,8 +52,8 @@ impl Stack {
             if self.coalesced.is_some() {
                 return;
             }
-            // Parsed again, because keeping the first result during the sum would spill it to
-            // memory.
+            // The segment is parsed again: keeping the first result across the checksum would write
+            // it to memory.
             let Ok(segment) = Segment::parse(packet.segment()) else { return };
             let run = DataRun::begin(&socket.connection, segment.payload.len());
             let _ = socket.connection.driver().handle_run(self.now, run, &segment);
@@ -65,8 +65,8 @@ impl Stack {
         self.handle_cached_flow(bytes, index, packet);
     }
 
-    /// Handles a packet of the cached flow in the plain frame `bytes`. Anything unusual is handled
-    /// as an exception.
+    /// Handles a packet of the cached flow in the plain frame `bytes`. Unusual packets are handled
+    /// as exceptions.
     ///
     /// Short data is delivered here, with the parsed segment still in registers. Other segments are
     /// parsed again where they are needed, which costs less than writing the parsed one to memory.
@@ -80,7 +80,7 @@ impl Stack {
         if !packet.is_intact() {
             return self.handle_plain_exception(bytes);
         }
-        // An exception unpacks a compact connection.
+        // The exception path unpacks a compact connection.
         let Some((handle, socket)) = self.sockets.full_entry(index) else {
             return self.handle_plain_exception(bytes);
         };
@@ -145,8 +145,8 @@ impl Stack {
         self.handle_exception(&RxFrame::plain(bytes, self.now));
     }
 
-    /// Gives the segment in a frame without metadata to a connection that is half open, unless its
-    /// listener does not let it complete the handshake.
+    /// Passes the segment in a frame without metadata to a half-open connection, unless the
+    /// listener does not yet permit the end of the handshake.
     #[inline(never)]
     fn deliver_to_half_open<V: Version>(
         &mut self,
@@ -168,7 +168,7 @@ impl Stack {
         }
     }
 
-    /// May the segment have its effect, if its connection is half open?
+    /// May the segment be processed? For a half-open connection, the listener decides.
     #[inline(always)]
     fn is_let_in<V: Version>(
         &mut self,
@@ -181,8 +181,8 @@ impl Stack {
         segment.is_ok_and(|segment| self.may_complete(self.now, (index, listener), &segment))
     }
 
-    /// Gives the segment in `frame` to its connection: it has metadata or a codepoint, or others
-    /// wait before it.
+    /// Passes the segment in `frame` to its connection. The frame has metadata or an ECN codepoint,
+    /// or other segments are pending.
     #[inline(never)]
     fn deliver_unusual<V: Version>(
         &mut self,
@@ -206,8 +206,8 @@ impl Stack {
         let _ = self.deliver_segment(index, &segment, ecn, frame.memory);
     }
 
-    /// Gives a segment that has neither metadata nor a codepoint, and of which no data are
-    /// predicted, to its connection, which is awake.
+    /// Passes a segment whose data was not predicted to its connection, which is not compact. The
+    /// packet has neither metadata nor an ECN codepoint.
     #[inline(never)]
     fn deliver_plain<V: Version>(&mut self, index: u32, packet: PlainPacket<'_, V>) {
         let Ok(segment) = Segment::parse(packet.segment()) else { return };
@@ -215,13 +215,13 @@ impl Stack {
         self.memory.supply(socket);
         if let Some(run) = ControlRun::of(&socket.connection, &segment) {
             let _ = socket.connection.driver().handle_run(self.now, run, &segment);
-            // Nearly always the connection is in another state now.
+            // After such a segment the state of the connection has nearly always changed.
             return self.dispatch_slowly(index);
         }
         self.deliver_unpredicted(index, packet);
     }
 
-    /// Gives a segment of which nothing is predicted to its connection, which is awake.
+    /// Passes a segment that was not predicted at all to its connection, which is not compact.
     #[inline(never)]
     fn deliver_unpredicted<V: Version>(&mut self, index: u32, packet: PlainPacket<'_, V>) {
         let Ok(segment) = Segment::parse(packet.segment()) else { return };
@@ -234,8 +234,8 @@ impl Stack {
         }
     }
 
-    /// Handles a frame of another flow than the cached one. Between the same hosts, link header and
-    /// addresses need not be checked.
+    /// Handles a frame of another flow than the cached one. If the hosts are those of the previous
+    /// packet, link header and addresses need not be checked again.
     #[inline(never)]
     pub(super) fn handle_other_flow(&mut self, frame: &RxFrame<'_>) {
         if !self.handle_known_hosts::<V4>(frame) && !self.handle_known_hosts::<V6>(frame) {

@@ -63,8 +63,8 @@ impl Stack {
 
     #[inline(never)]
     fn handle_plain_frame(&mut self, now: Instant, bytes: &[u8], arrived: Instant) {
-        // The arrival time of the link is more precise than `now`, but must not be later: the clock
-        // of the host would run ahead of the next call.
+        // The arrival time of the link is more precise than `now`, but must not be later than
+        // `now`: otherwise the clock of the host would be ahead at the next call.
         self.advance_clock(arrived.min(now));
         self.counted.receive.bytes += bytes.len() as u64;
         if !self.handle_plain_of::<V4>(bytes) && !self.handle_plain_of::<V6>(bytes) {
@@ -98,7 +98,7 @@ impl Stack {
         true
     }
 
-    /// Handles a frame by the parsers, without assumptions from previous frames.
+    /// Handles a frame by the parsers, independent of previous frames.
     #[inline(never)]
     pub(crate) fn handle_exception(&mut self, frame: &RxFrame<'_>) {
         self.counted.receive.packets += 1;

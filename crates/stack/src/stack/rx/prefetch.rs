@@ -14,7 +14,7 @@ impl Stack {
     #[inline]
     pub(crate) fn prefetches_lookups(&self) -> bool {
         let flows = self.flows.len();
-        // Most hosts have few connections, so this comparison decides.
+        // Most hosts have few connections, so the first comparison decides.
         flows >= MANY && flows - self.time_wait.len() >= MANY && self.flow_cache.is_enabled
     }
 

@@ -1,5 +1,5 @@
-//! Segments that belong to no connection: a limited number in each turn, and others wait until the
-//! segments of connections have been handled.
+//! Segments that belong to no connection: a limited number is handled at once in each turn, and
+//! others wait until the segments of connections have been handled.
 
 use crate::ip::Arrived;
 use crate::link::arrival::Arrival;
@@ -9,7 +9,7 @@ use core::hint::cold_path;
 use linerate_wire::Segment;
 
 impl Stack {
-    /// A segment for which there is no connection.
+    /// Handles a segment that belongs to no connection, or queues it.
     pub(crate) fn handle_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         self.flush_coalesced();
         let may = self.unconnected.admit() || arrived.arrival.is_local;
@@ -25,8 +25,8 @@ impl Stack {
         }
     }
 
-    /// The turn has handled as many as it may: the segment waits. An acknowledgement with a good
-    /// cookie, which no flood can forge, opens its connection at once.
+    /// Queues a segment, because the turn has handled as many as it may. An acknowledgement with a
+    /// valid SYN cookie, which a flood cannot forge, opens its connection at once.
     #[cold]
     fn defer_unconnected(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         let listener = self.listener_at(&arrived.flow(segment));
@@ -40,7 +40,7 @@ impl Stack {
         self.counted.tcp_extra.unconnected_drops += u64::from(!has_room);
     }
 
-    /// The segments of connections have been handled: some of those that wait have their turn.
+    /// Handles some of the waiting segments, after the segments of connections.
     #[cold]
     pub(crate) fn serve_unconnected(&mut self) {
         let segments = self.flow_cache.hits + self.counted.tcp.in_segments;
@@ -51,7 +51,8 @@ impl Stack {
         }
     }
 
-    /// Everything was verified when the segment arrived, but a connection may have come since.
+    /// Handles a waiting segment. Its headers were verified on arrival, but its connection may have
+    /// been opened since.
     fn handle_waiting(&mut self, bytes: &[u8]) {
         let arrival = Arrival::of_stored(self.now);
         let Some((arrived, _)) = Arrived::parse(arrival, bytes) else { return };

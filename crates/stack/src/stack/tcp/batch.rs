@@ -1,8 +1,8 @@
 //! Batches: the transmission of further frames from a header template
 //! ([`BatchHeaders`](crate::tcp::batch::BatchHeaders)).
 //!
-//! While a link takes frame after frame, nothing else can happen to the connection. So its state is
-//! updated once for all frames, when the batch is committed.
+//! While a link takes one frame after another, no other method of the host can be called. So the
+//! state of the connection is updated once for all frames, when the batch is committed.
 
 use crate::link::{FrameSlots, TxFrame};
 use crate::ready::Sender;
@@ -58,7 +58,7 @@ impl Stack {
     }
 
     /// Asks the connection how many further segments may follow the last one with the same headers.
-    /// Returns whether there is one, for frames of `room` bytes.
+    /// Returns whether there is at least one that fits a frame of `room` bytes.
     pub(crate) fn resume_batch(&mut self, now: Instant, room: usize) -> bool {
         let Some(index) = self.batch.owner else { return false };
         let generation = self.routes.generation() + self.neighbors.generation();
@@ -67,7 +67,7 @@ impl Stack {
         {
             return false;
         }
-        // An ACK batch ends when it is committed, since a frame may have arrived since.
+        // An ACK batch ends with the commit, because a frame may have arrived since then.
         let next = socket.connection.driver().poll_batch(now, self.batch.header());
         let Some(next) = next.filter(|next| next.content == BatchContent::Data) else {
             return false;

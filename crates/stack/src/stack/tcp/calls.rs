@@ -44,8 +44,8 @@ impl Stack {
         self.write_by(now, handle, is_refused, |connection| connection.write_urgent(now, data))
     }
 
-    /// Performs a write of any kind. `is_refused` tells from the written count whether there was no
-    /// room.
+    /// Performs a write of any kind. `is_refused` decides by the result of the write whether there
+    /// was too little room.
     pub(super) fn write_by(
         &mut self,
         now: Instant,
@@ -93,7 +93,8 @@ impl Stack {
         self.read_by(now, handle, !into.is_empty(), move |connection| connection.read(now, into))
     }
 
-    /// Performs a read of any kind. `wants_some` tells whether the application requests any bytes.
+    /// Performs a read of any kind. `wants_some` says whether the application requests at least one
+    /// byte.
     #[inline]
     pub(super) fn read_by<R>(
         &mut self,
@@ -125,7 +126,7 @@ impl Stack {
         self.read_full(index, read)
     }
 
-    /// Reads from the connection at this index, which is not compact and belongs to the
+    /// Reads from the connection at this index, which must not be compact and must belong to an
     /// application.
     #[inline(never)]
     fn read_full<R>(
@@ -143,7 +144,7 @@ impl Stack {
         )
     }
 
-    /// Performs a read or write, and dispatches the step.
+    /// Performs a read or write, and dispatches its effects.
     #[inline(always)]
     fn with_buffers<R>(
         &mut self,

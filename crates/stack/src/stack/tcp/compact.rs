@@ -9,15 +9,15 @@ use alloc::boxed::Box;
 use linerate_tcp::{CompactConnection, State};
 
 impl Stack {
-    /// Unpacks a connection for an access that may not be a step.
+    /// Unpacks a connection for an access that need not be dispatched.
     pub(crate) fn unpack(&mut self, index: u32) {
         if matches!(self.sockets.get(index), Some(Socket::Compact(_) | Socket::TimeWait(_))) {
             self.dispatch_step(index);
         }
     }
 
-    /// Handles a connection that was opened or accepted. The connection that it displaces from the
-    /// newcomers is packed, if it is idle.
+    /// Handles a connection that was opened or accepted. If there are now too many new connections,
+    /// the oldest of them is packed if it is idle.
     pub(crate) fn handle_newcomer(&mut self, index: u32) {
         let Some(oldest) = self.memory.handle_newcomer(index) else { return };
         if let Some(socket) = self.sockets.full_at(oldest) {
@@ -26,8 +26,8 @@ impl Stack {
         }
     }
 
-    /// Packs a connection, after a timer found no activity. The timer of the compact form is armed
-    /// exactly; the earlier one would unpack the connection again.
+    /// Packs a connection, after a timer found no activity. The timer is armed anew for the exact
+    /// deadline of the compact form, since an earlier expiry would unpack the connection again.
     pub(super) fn pack_if_idle(&mut self, index: u32) {
         let may = |socket: &&mut TcpSocket| !socket.is_retired && socket.connection.can_compact();
         let Some(socket) = self.sockets.tcp_at(index).filter(may) else { return };
@@ -59,8 +59,8 @@ impl Stack {
         }
     }
 
-    /// Ends a TIME-WAIT record, because its time is over or its place is needed. Returns false for
-    /// any other socket.
+    /// Ends a TIME-WAIT record, because its time has passed or its place is needed. Returns false
+    /// for any other socket.
     pub(crate) fn end_record(&mut self, index: u32) -> bool {
         let Some(Socket::TimeWait(socket)) = self.sockets.get(index) else { return false };
         self.flows.remove_hashed(socket.fields.flow_hash, socket.flow(), index);

@@ -68,8 +68,8 @@ impl Stack {
         let is_silent = events.contains(Events::SOFT_ERROR)
             && connection.soft_error() == Some(SoftError::Silent);
         if events.contains(Events::PATH_MTU) && connection.is_path_mtu_confirmed() {
-            // Makes the result available to later connections. A report of a router alone may be
-            // forged, and would affect all of them.
+            // Later connections use a confirmed result. A router's report alone may be forged, and
+            // would affect all of them.
             let (mtu, is_estimated) = (connection.path_mtu(), connection.is_path_mtu_estimated());
             self.path_mtus.note_found(self.now, peer, mtu, is_estimated);
         }
@@ -78,8 +78,8 @@ impl Stack {
         }
     }
 
-    /// RFC 9293 §3.8.3 (b): a peer that does not answer is negative advice about the next hop,
-    /// which is probed.
+    /// RFC 9293 §3.8.3 (b): a peer that does not answer is negative advice about the next hop, so
+    /// the next hop is probed.
     fn suspect_path_to(&mut self, peer: IpAddr) {
         if let Some(route) = self.routes.lookup(peer) {
             self.neighbors.suspect(self.now, route.next_hop(peer));

@@ -39,7 +39,7 @@ impl Stack {
         self.handle_flow(arrived, &segment);
     }
 
-    /// Passes an intact segment to its connection or listener.
+    /// Passes a valid segment to its connection or listener.
     #[inline(always)]
     pub(crate) fn handle_flow(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) {
         match self.flow_of(arrived, segment) {
@@ -184,8 +184,8 @@ impl Stack {
         self.counted.tcp.out_resets += u64::from(kept);
     }
 
-    /// Queues `answer` to the source of `segment`. The ports and the checksum of `answer` are zero,
-    /// and `sum` is its sum. Returns false if the queue is full.
+    /// Queues `answer` to the source of `segment`. The ports and the checksum field of `answer` are
+    /// zero, and `sum` is the sum of its bytes. Returns false if the queue is full.
     pub(crate) fn answer_segment(
         &mut self,
         arrived: &Arrived<'_>,
@@ -204,9 +204,9 @@ impl Stack {
         kept
     }
 
-    /// May a segment of a half-open connection have its effect? While the accept queue is full, or
-    /// the listener waits for data, the acknowledgement that completes the handshake is ignored, as
-    /// in Linux. The peer retransmits it with its data.
+    /// May a segment of a half-open connection be processed? The acknowledgement that completes the
+    /// handshake is ignored while the accept queue is full or the listener waits for data, as in
+    /// Linux. The peer retransmits it with its data.
     pub(crate) fn may_complete(
         &mut self,
         now: Instant,

@@ -44,7 +44,8 @@ impl Stack {
         }
     }
 
-    /// Handles the end of a connection, which leaves the tables when it has nothing left to send.
+    /// Handles the end of a connection, which leaves the tables when it has no segment left to
+    /// send.
     #[inline(never)]
     fn handle_end(&mut self, index: u32, before: State) {
         let Some(socket) = self.sockets.full_at(index) else { return };
@@ -99,9 +100,9 @@ impl Stack {
 
     /// Removes a connection from the tables. Its data stays as long as an application holds it.
     ///
-    /// Its timer stays armed and expires once more, for no connection or for the next one in the
-    /// slot, which then checks its own deadline. Slots are reused soon, so the next connection
-    /// usually finds a timer that is early enough, and need not arm one.
+    /// Its timer stays armed. When it expires, the slot is empty, or its next connection checks its
+    /// own deadline. Slots are reused soon, so the next connection usually finds a timer that is
+    /// early enough, and need not arm it.
     pub(crate) fn retire(&mut self, index: u32) {
         if !self.end_record(index) {
             self.retire_full(index);
@@ -180,15 +181,16 @@ impl Stack {
     #[inline(never)]
     fn expire_connection(&mut self, now: Instant, index: u32) {
         if let Some(end) = self.sockets.time_wait_end(index) {
-            // Otherwise the timer was armed before the connection became a record, and a later one
-            // is armed.
+            // If TIME-WAIT is not over, the timer is that of the former full connection, and a
+            // later one is armed.
             if end <= now {
                 self.end_record(index);
             }
             return;
         }
-        // The deadline may have moved later since the timer was armed. Then it is only armed again,
-        // which touches little memory of a connection that may not be cached.
+        // The deadline may have moved later since the timer was armed. If so, the timer is only
+        // armed again. This reads little of the connection, which may not be in the processor's
+        // caches.
         if let Some(socket) = self.sockets.full_at(index) {
             socket.armed = Instant::NEVER;
             if let Some(deadline) = socket.connection.driver().deadline_after(now) {

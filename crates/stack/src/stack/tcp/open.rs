@@ -75,8 +75,8 @@ impl Stack {
         Ok(handle)
     }
 
-    /// Returns the flow from the requested port, unless a connection to `remote` uses it, or else
-    /// from a free one.
+    /// Returns the flow with the requested local port, unless a connection to `remote` uses it, or
+    /// with a free port if none was requested.
     fn choose_tcp_port(
         &mut self,
         local: SocketAddr,
@@ -115,7 +115,7 @@ impl Stack {
     /// Opens a connection, in an allocation of the free list if there is one: a connection is
     /// larger than 1 KiB, and moving it costs as much as two hashes. The caller schedules its SYN,
     /// or passes it the received one, and dispatches that step. `iss` overrides the generated
-    /// initial sequence number. The flow must be free.
+    /// initial sequence number. No connection may have the flow.
     pub(crate) fn insert_tcp(
         &mut self,
         owner: Owner,
@@ -152,8 +152,8 @@ impl Stack {
                 now,
             ))),
         };
-        // All fields are named, so that the compiler reports a new one. A forgotten field would
-        // keep the value of the previous connection.
+        // All fields are listed, so that the compiler reports one that was added. A forgotten field
+        // would keep the value of the previous connection.
         let TcpSocket {
             headers,
             next_hop_generation,

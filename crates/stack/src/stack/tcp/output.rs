@@ -12,7 +12,7 @@ use core::net::IpAddr;
 use linerate_tcp::{Kind, Offload, State, Transmit};
 use linerate_units::Instant;
 
-/// The side that completes the checksum, and splits a GSO frame.
+/// The side that completes the checksum and splits a GSO frame: the host or the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CompletedBy {
     Host,
@@ -26,7 +26,8 @@ pub(crate) enum SegmentOutcome {
     Frame(TxFrame),
     /// There was no segment.
     Nothing,
-    /// The connection is compact, or its next hop is unresolved. It was not asked for a segment.
+    /// The connection is compact or its next hop is unresolved, so no segment was requested from
+    /// it.
     NotReady,
 }
 
@@ -83,8 +84,8 @@ impl Stack {
         TransmitOutcome::Frame(written)
     }
 
-    /// Returns the next hop of a connection. The MAC address in its headers is valid until the
-    /// generation changes.
+    /// Returns the next hop of a connection. The MAC address in the header template is valid until
+    /// the generation changes.
     #[inline]
     fn next_hop_of(&mut self, now: Instant, index: u32) -> NextHop {
         let generation = self.routes.generation() + self.neighbors.generation();
@@ -112,8 +113,9 @@ impl Stack {
     }
 
     /// Writes the next segment with its headers, or a GSO frame. The link header has `medium`
-    /// bytes; `is_local` marks a connection of the host with itself. With `next_hop_generation`,
-    /// only a full connection whose MAC address is of that generation is considered.
+    /// bytes; `is_local` marks a connection of the host with itself. With `next_hop_generation`, a
+    /// segment is written only if the connection is not compact and its MAC address is of that
+    /// generation.
     #[inline(always)]
     fn write_segment(
         &mut self,
@@ -136,7 +138,7 @@ impl Stack {
         let Some(room) = frame.get_mut(at..) else { return SegmentOutcome::Nothing };
         if room.len() < socket.room as usize {
             cold_path();
-            // The MTU of the link has decreased below the promise to the connection.
+            // The MTU of the link is now smaller than what the connection was told.
             socket.connection.abort(now);
         }
         let offload = match completed_by {
@@ -161,7 +163,7 @@ impl Stack {
             self.counted.ip.out_requests += 1;
             self.counted.tcp.out_segments += 1;
             if socket.state == State::TimeWait {
-                // It may have been the last segment that the connection had to send.
+                // The last segment that the connection had to send may have left.
                 self.dispatch_in_time_wait(index);
             } else {
                 socket.arm(index, &mut self.timers);
@@ -219,9 +221,10 @@ impl Stack {
     ) {
         let Some(socket) = self.sockets.tcp_at(index) else { return };
         let ready = if socket.is_local { &mut self.local_ready } else { &mut self.ready };
-        // A GSO frame uses the turns of all its segments.
+        // A GSO frame counts as several frames of the sender's turn.
         ready.count(u32::try_from(sent.segments()).unwrap_or(u32::MAX) - 1);
-        // The headers of a batch are copies, so it cannot count packets.
+        // The headers of a batch are copies with one identification, so it cannot be used if the
+        // identification counts packets.
         if socket.is_local || self.identification.is_counting() {
             return;
         }

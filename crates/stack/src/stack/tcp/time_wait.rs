@@ -11,13 +11,13 @@ use linerate_tcp::State;
 use linerate_units::Instant;
 
 impl Stack {
-    /// Handles a connection of the queue that has become a record, with its end of TIME-WAIT.
+    /// Handles a connection in the queue that has become a record, whose TIME-WAIT ends at `end`.
     #[inline]
     pub(super) fn queue_for_end(&mut self, index: u32, end: Instant) {
         if end < self.time_wait.latest {
             cold_path();
-            // Out of order: the connection was unpacked again, or has another duration of
-            // TIME-WAIT.
+            // The record is out of order, because its connection was unpacked again or has another
+            // duration of TIME-WAIT: it gets a timer of its own.
             self.timers.set(TcpTimer::Connection(index), end);
             if let Some(socket) = self.sockets.full_at(index) {
                 socket.armed = Instant::NEVER;
@@ -66,7 +66,7 @@ impl Stack {
         if self.time_wait.skipped < self.time_wait.len() {
             return self.timers.arm(TcpTimer::Queue, now);
         }
-        // No records are left. The next one arms the timer of the queue.
+        // No records are left. The next record arms the timer of the queue.
         self.time_wait.skipped = 0;
         self.time_wait.latest = Instant::ZERO;
     }
@@ -82,7 +82,7 @@ impl Stack {
         }
     }
 
-    /// Checks that a timer, its own or that of the queue, is armed in time for a connection.
+    /// Checks that a timer is armed in time for a connection: its own, or that of the queue.
     pub(super) fn check_timer(&self, index: u32, socket: &TcpSocket) {
         let deadline = socket.connection.poll_timeout();
         let armed = self.timers.deadline(TcpTimer::Connection(index));

@@ -11,7 +11,7 @@ use linerate_wire::FastOpenCookie;
 /// The pause after the first failure of a port.
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Each consecutive failure doubles the pause, up to this number of times: to nearly three days.
+/// Maximum number of times that consecutive failures double the pause: to nearly three days.
 const MOST_DOUBLINGS: u32 = 12;
 
 /// The data granted by a server.
@@ -33,7 +33,8 @@ struct Refusals {
 pub(crate) struct FastOpenCache {
     /// A cookie is valid for a local and a server address, and for all ports.
     servers: LruCache<Server>,
-    /// Servers and middleboxes can refuse Fast Open for each port separately.
+    /// The failures of each server port, since servers and middleboxes can refuse Fast Open for
+    /// each port separately.
     refusals: LruCache<Refusals>,
 }
 
@@ -153,7 +154,7 @@ mod tests {
             &FastOpenLesson { mss: Some(900), accepted: true, ..LESSON },
         );
         assert_eq!(cache.offer(now, &Flow::new(at(1, 1), at(9, 80))), known(Some(900)));
-        // A server without an MSS option this time keeps the cached MSS.
+        // An answer without the MSS option leaves the cached MSS unchanged.
         cache.learn(
             now,
             &Flow::new(at(1, 1), at(9, 80)),

@@ -1,8 +1,8 @@
 //! The Fast Open cookies of a server (RFC 7413 §4.1.2): a keyed hash of both addresses. A client
 //! with a valid cookie has recently received packets at its address.
 //!
-//! The hash is SipHash-2-4 over the addresses of client and server, with the eight bytes in
-//! little-endian order, as in Linux. Hosts with the same key accept each other's cookies.
+//! The hash is SipHash-2-4 over the addresses of client and server, with the eight bytes of the
+//! result in little-endian order, as in Linux. Hosts with the same key accept each other's cookies.
 
 use crate::demux::flow::Hosts;
 use crate::keys::Keys;
@@ -23,7 +23,7 @@ pub struct FastOpenKeys {
     pub previous: Option<[u8; 16]>,
 }
 
-/// Hides the keys.
+/// Omits the keys from debug output.
 impl core::fmt::Debug for FastOpenKeys {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("FastOpenKeys(..)")
@@ -33,11 +33,11 @@ impl core::fmt::Debug for FastOpenKeys {
 /// The validity of a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CookieValidity {
-    /// Made with the current key.
+    /// The cookie was made with the current key.
     Current,
-    /// Made with the previous key.
+    /// The cookie was made with the previous key.
     Previous,
-    /// Expired, made for another client, or forged.
+    /// The cookie is expired, forged, or was made for another client.
     Invalid,
 }
 

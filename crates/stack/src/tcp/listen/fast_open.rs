@@ -3,13 +3,14 @@
 //! An attacker with a stolen cookie can open connections from an address that is not its own. So
 //! the number of pending handshakes is limited. A pending connection that is reset by the owner of
 //! the address counts for another minute; otherwise a flood would be admitted as fast as resets
-//! return (§5.1). A listener that sends SYN cookies admits none, because it is under a flood.
+//! return (§5.1). A listener that sends SYN cookies admits no Fast Open connections, because it is
+//! under a flood.
 
 use alloc::collections::VecDeque;
 use linerate_units::{Duration, Instant};
 use linerate_wire::FastOpenCookie;
 
-/// The time for which a reset connection counts.
+/// The time for which a reset connection counts towards the limit.
 const RESET_LIFETIME: Duration = Duration::from_secs(60);
 
 /// The pending Fast Open connections of a listener.
@@ -24,7 +25,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Returns the number of connections that count.
+    /// Returns the number of connections that count towards the limit.
     pub(crate) fn len(&self) -> usize {
         self.waiting + self.resets.len()
     }

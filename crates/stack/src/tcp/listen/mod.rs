@@ -13,17 +13,17 @@ use linerate_units::{Duration, Instant};
 
 /// The condition under which a listener answers a SYN with a cookie (RFC 4987 §3.6).
 ///
-/// A SYN cookie stores the SYN in the numbers that the peer's acknowledgement returns. It has a
+/// A SYN cookie stores the SYN in the numbers that the peer's acknowledgement returns. This has a
 /// cost: a lost SYN-ACK is not retransmitted, the peer's MSS is rounded down to one of eight
 /// values, and without timestamps there is no window scaling and no SACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SynCookies {
-    /// Never: in a full SYN queue, a new SYN replaces the oldest.
+    /// Cookies are never sent. In a full SYN queue, a new SYN replaces the oldest.
     Never,
-    /// While the SYN queue is full.
+    /// Cookies are sent while the SYN queue is full.
     #[default]
     UnderPressure,
-    /// Always: no SYN is stored.
+    /// Cookies are always sent, and no SYN is stored.
     Always,
 }
 
@@ -93,10 +93,10 @@ pub struct ListenOptions {
     pub syn_cookies: SynCookies,
     /// Admit TCP Fast Open (RFC 7413), with this limit of pending handshakes? Connections with a
     /// valid cookie can then be accepted before the end of the handshake, and the data of their SYN
-    /// is read. A duplicated SYN can open a second connection later, so requests must be idempotent
-    /// (§6.1). `None` disables it.
+    /// can be read. A duplicated SYN can open a second connection later, so requests must be
+    /// idempotent (§6.1). `None` disables it.
     pub fast_open: Option<usize>,
-    /// Complete a handshake only when data arrives, or after this time since the SYN
+    /// Complete a handshake only when data arrives, or this time after the SYN
     /// (`TCP_DEFER_ACCEPT`). A handshake by a SYN cookie is completed immediately.
     pub defer_accept: Option<Duration>,
 }
@@ -123,7 +123,7 @@ pub(crate) struct Listener {
     pub(crate) half_open: List,
     /// Connections to accept, the oldest first. Invariant: at most the limit.
     pub(crate) acceptable: List,
-    /// The time of the last cookie.
+    /// The time when the last cookie was sent.
     pub(crate) cookie_sent: Option<Instant>,
     /// Connections by Fast Open with an incomplete handshake.
     pub(crate) pending: Pending,

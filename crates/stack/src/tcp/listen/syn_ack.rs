@@ -1,9 +1,10 @@
-//! SYN-ACKs that carry a cookie.
+//! SYN-ACKs that carry a SYN cookie.
 //!
-//! For the same rules, path and features of the SYN they differ only in their numbers and
-//! timestamps. So a connection writes the first one, from the SYN as the cookie remembers it, and
-//! its form is kept for the next: to build a connection for each SYN of a flood takes four times as
-//! long. The connection that begins with a cookie is made from the same SYN, so the two agree.
+//! SYN-ACKs for the same configuration, path and features of the SYN differ only in numbers and
+//! timestamps. A temporary connection writes the first one, from the SYN as the cookie stores it,
+//! and its common part is kept as a form for later ones: creating a connection for each SYN of a
+//! flood takes four times as long. The connection that the cookie opens is made from an equal SYN,
+//! so that it agrees with its SYN-ACK.
 
 use super::syn_cookie::StoredSyn;
 use alloc::boxed::Box;
@@ -12,17 +13,18 @@ use linerate_tcp::{Connection, Offload, Path, Seeds, SharedConfig};
 use linerate_units::Instant;
 use linerate_wire::{Ecn, Segment, SeqNum, Sum, TcpFlags, TcpHeader, TcpOptions, Timestamps};
 
-/// Sets of features: four bits of the cookie, accurate ECN, and the codepoint of the SYN.
+/// Number of combinations of features: four bits of the cookie, accurate ECN, and the codepoint of
+/// the SYN.
 const FORMS: usize = 128;
 
 /// The options and features that a SYN requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
-    /// The part of the SYN that the cookie encodes.
+    /// The part of the SYN that the cookie stores.
     pub(crate) kept: &'a StoredSyn,
-    /// Does the SYN ask for accurate ECN, and do the rules allow it?
+    /// Does the SYN request accurate ECN, and does the configuration allow it?
     pub(crate) is_accurate: bool,
-    /// The codepoint of its packet.
+    /// The ECN codepoint of the packet with the SYN.
     pub(crate) ecn: Ecn,
 }
 
@@ -43,7 +45,7 @@ pub(crate) struct SynAckForm {
 }
 
 impl SynAckForm {
-    /// The form of the SYN-ACK that a connection would send.
+    /// Returns the form of the SYN-ACK that a connection with this configuration would send.
     fn of(rules: &SharedConfig, path: Path, asked: &Asked<'_>, syn: &Segment<'_>) -> Option<Self> {
         let (now, mut field) = (Instant::ZERO, [0; 40]);
         let remembered = asked.kept.syn(syn, asked.is_accurate, &mut field);
@@ -62,8 +64,8 @@ impl SynAckForm {
         })
     }
 
-    /// Writes the SYN-ACK with these numbers, its ports and its checksum zero. Returns its length
-    /// and its sum.
+    /// Writes a SYN-ACK with these numbers. Its ports and checksum field are zero. Returns its
+    /// length and the sum of its bytes.
     pub(crate) fn write(
         &self,
         (seq, ack): (SeqNum, SeqNum),
@@ -80,15 +82,15 @@ impl SynAckForm {
     }
 }
 
-/// The forms of the SYN-ACKs that were sent last.
+/// The forms of SYN-ACKs, for all combinations of features.
 #[derive(Debug, Default)]
 pub(crate) struct SynAckForms {
-    /// One for each set of features, or none before the first cookie.
+    /// A form for each combination of features; empty before the first cookie.
     forms: Vec<Option<Box<SynAckForm>>>,
 }
 
 impl SynAckForms {
-    /// The form of the answer to a SYN. `None` if there is no answer.
+    /// Returns the form of the SYN-ACK for a SYN; `None` if a connection would not answer.
     pub(crate) fn get(
         &mut self,
         rules: &SharedConfig,
@@ -117,7 +119,7 @@ mod tests {
     use linerate_units::Duration;
     use proptest::prelude::*;
 
-    /// A SYN with these options, in `field`.
+    /// Returns a SYN with these options, which are written to `field`.
     fn syn<'a>(flags: TcpFlags, options: &TcpOptions, field: &'a mut [u8; 40]) -> Segment<'a> {
         let length = options.emit(field);
         let words = u16::try_from(5 + length / 4).unwrap();
@@ -147,7 +149,8 @@ mod tests {
     }
 
     proptest! {
-        /// After any other SYNs, an answer equals that of a connection.
+        /// A SYN-ACK from a form equals that of a connection, regardless of the SYNs answered
+        /// before.
         #[test]
         fn an_answer_by_a_form_is_that_of_a_connection(
             rules in 0_usize..3,

@@ -40,7 +40,7 @@ const OPTION_BITS: u32 = 63;
 /// The encoding of "no window scaling"; the largest real shift is fourteen.
 const NO_SCALING: u8 = 15;
 
-/// Used cookies that are remembered, to refuse replays.
+/// Number of used cookies that are remembered, to refuse replays.
 const REPLAY_SLOTS: usize = 4_096;
 
 /// The options of a SYN that are stored in six bits of a timestamp.
@@ -72,15 +72,16 @@ impl CookieOptions {
 pub(crate) struct StoredSyn {
     /// IRS, the peer's initial sequence number.
     irs: SeqNum,
-    /// The index in [`SIZES`].
+    /// The index of the peer's MSS in [`SIZES`].
     size: u8,
-    /// Without timestamps there is no room for the other options, which are then off.
+    /// The options in the timestamp; `None` without timestamps, when there is no room for them and
+    /// they are disabled.
     extras: Option<CookieOptions>,
 }
 
 impl StoredSyn {
-    /// Returns the part of `syn` that can be stored. `timestamps` tells whether the SYN-ACK may
-    /// have timestamps. A request for accurate ECN (`is_accurate`) needs no storage, because the
+    /// Returns the part of `syn` that can be stored. `timestamps` says whether the SYN-ACK may have
+    /// timestamps. A request for accurate ECN (`is_accurate`) needs no storage, because the
     /// acknowledgement shows it (RFC 9768 §5.1).
     pub(crate) fn of(syn: &Segment<'_>, timestamps: bool, is_accurate: bool) -> Self {
         let options = syn.options();
@@ -138,7 +139,7 @@ impl StoredSyn {
     }
 
     /// Reconstructs the SYN, with its options in `field`. Ports, window and timestamp are taken
-    /// from `like`, a segment of the same peer. `is_accurate` tells whether accurate ECN was
+    /// from `like`, a segment of the same peer. `is_accurate` says whether accurate ECN was
     /// requested.
     pub(crate) fn syn<'a>(
         &self,
@@ -196,7 +197,8 @@ pub(crate) struct SynCookieIssuer {
     secrets: SipHasher24,
     /// The hash functions of the last two periods, at the index of the period's low bit.
     hashers: [Option<(u64, SipHasher24)>; 2],
-    /// Hashes of recently used cookies, at the index of their low bits. Empty until the first use.
+    /// Hashes of recently used cookies, each at the index of its low bits. Empty until the first
+    /// use.
     taken: Vec<u64>,
 }
 
@@ -233,8 +235,8 @@ impl SynCookieIssuer {
         kept.irs + (cookie_bits(period, kept.size) | low(self.hash(period, flow, kept)))
     }
 
-    /// Records the use of a cookie. Returns false if it was used before. Of several cookies with
-    /// the same index, the latest is remembered.
+    /// Records the use of a cookie. Returns false if it was used before. If several cookies have
+    /// the same index, the last one is remembered.
     pub(crate) fn take(&mut self, flow: &Flow, number: SeqNum) -> bool {
         let (key, length) = key(flow, &number.number().to_be_bytes());
         let hash = self.secrets.hash(&key[..length]);
@@ -268,7 +270,7 @@ fn period_at(now: Instant) -> u64 {
     now.as_nanos() / PERIOD.as_nanos()
 }
 
-/// Returns the bits of a cookie that are not hash.
+/// Returns the bits of a cookie above the hash: those of the period and of the MSS.
 fn cookie_bits(period: u64, size: u8) -> u32 {
     u32::from(period.to_le_bytes()[0] & 31) << 27 | u32::from(size) << 24
 }
