@@ -67,6 +67,12 @@ pub enum Error {
          acknowledge it in that time"
     )]
     Unfinished(Duration),
+    /// The host had no usable address when the timeout expired.
+    #[error(
+        "the host has no usable address after {0:?}: no router answers, or other hosts have its \
+         addresses"
+    )]
+    Unaddressed(Duration),
     /// The host has stopped.
     #[error(transparent)]
     Ended(#[from] End),
@@ -107,7 +113,9 @@ impl Error {
         match self {
             Self::Host(error) => error.kind(),
             Self::TimedOut(_) => ErrorKind::WouldBlock,
-            Self::ConnectTimedOut { .. } | Self::Unfinished(_) => ErrorKind::TimedOut,
+            Self::ConnectTimedOut { .. } | Self::Unfinished(_) | Self::Unaddressed(_) => {
+                ErrorKind::TimedOut
+            }
             Self::NoAddress
             | Self::ZeroTimeout
             | Self::NarrowLink(_)

@@ -203,9 +203,9 @@ pub use udp_socket::UdpSocket;
 // Types of configuration, and of counters.
 pub use linerate_link::shard::Handovers;
 pub use linerate_stack::{
-    AddressOptions, AddressOrigin, AddressState, Budget, ConnectOptions, Counters,
-    InterfaceAddress, Limits, ListenOptions, ListenStatistics, NeighborLimits, RateLimit, Route,
-    StackConfig, SynCookies, UdpOptions,
+    AddressOptions, AddressOrigin, AddressState, Autoconfiguration, Budget, ConnectOptions,
+    Counters, InterfaceAddress, Limits, ListenOptions, ListenStatistics, NeighborLimits, RateLimit,
+    Route, StackConfig, SynCookies, UdpOptions,
 };
 pub use linerate_tcp::{
     AckRule, BufferSize, Config, CongestionName, EcnRule, Information, KeepAlive, NagleRule,

@@ -202,6 +202,26 @@ impl Net {
         Ok(self.first().access()?.stack.addresses().to_vec())
     }
 
+    /// Waits until the addresses of the host are usable: the detection of duplicates is over, and,
+    /// if the host takes addresses from routers, it has one. An address that another host has is in
+    /// [`Net::addresses`] as a duplicate.
+    ///
+    /// # Errors
+    /// `TimedOut` after `timeout`; `NetworkDown` if the network has stopped.
+    pub fn wait_for_addresses(&self, timeout: Duration) -> io::Result<()> {
+        Ok(self.first().wait_for_addresses(timeout)?)
+    }
+
+    /// Orders destinations, such as the addresses of a name, so that the first one is to be tried
+    /// first (RFC 6724 §6).
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn select_destinations(&self, destinations: &mut [IpAddr]) -> io::Result<()> {
+        self.first().access()?.stack.select_destinations(destinations);
+        Ok(())
+    }
+
     /// Adds an address, or renews the lifetimes of a known one. Its network gets a direct route.
     ///
     /// ```

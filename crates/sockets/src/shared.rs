@@ -126,6 +126,24 @@ impl Shared {
         }
     }
 
+    /// Waits until the addresses of the host are usable.
+    ///
+    /// # Errors
+    /// [`Error::Unaddressed`] after `timeout`; the reason why the host has stopped before.
+    pub(crate) fn wait_for_addresses(&self, timeout: time::Duration) -> Result<(), Error> {
+        let deadline = time::Instant::now().checked_add(timeout);
+        let mut access = self.access()?;
+        let mut in_time = true;
+        while !access.stack.is_addressed() {
+            access.check_running()?;
+            if !in_time {
+                return Err(Error::Unaddressed(timeout));
+            }
+            in_time = access.wait(&self.turned, deadline);
+        }
+        Ok(())
+    }
+
     /// Marks the host as stopped after a panic of the reactor, and wakes all waiting threads.
     pub(crate) fn mark_ended(&self, end: End) {
         self.lock().mark_ended(end, &self.turned);

@@ -2,6 +2,7 @@
 
 use crate::collections::token_bucket::RateLimit;
 use crate::ethernet::neighbor::NeighborLimits;
+use crate::ip::autoconfiguration::Autoconfiguration;
 use crate::ip::route::Route;
 use crate::steering::Shard;
 use alloc::vec::Vec;
@@ -33,6 +34,19 @@ pub struct StackConfig {
     /// three bytes a packet with header compression on serial lines (RFC 1144 §3.2.2), but reveals
     /// to any observer how many packets the host sends to others, and prevents batches of segments.
     pub count_packets: bool,
+    /// The number of probes for a duplicate of an IPv6 address before it is used
+    /// (DupAddrDetectTransmits of RFC 4862 §5.1). With any other number than zero, IPv4 addresses
+    /// are probed and announced as well (RFC 5227). Zero uses addresses at once.
+    ///
+    /// [`StackConfig::new`] sets zero, for links whose hosts are all known: in memory, in
+    /// simulations, to one virtual machine, or in a namespace of the program's own. On a network
+    /// with other hosts it should be one; [`StackConfig::shared_network`] sets that. Links without
+    /// a link header have no other hosts, so nothing is probed there.
+    pub dad_transmits: u8,
+    /// Take addresses, routes and parameters from the routers of the link (RFC 4861 §6.3,
+    /// RFC 4862)? By default, router advertisements and redirects are ignored, because any host of
+    /// the link can send them.
+    pub ipv6_autoconfiguration: Option<Autoconfiguration>,
     /// The default configuration of TCP connections.
     pub tcp: linerate_tcp::Config,
     /// The limits of the host.
@@ -54,10 +68,22 @@ impl StackConfig {
             answer_broadcast_echo: false,
             frame_prediction: true,
             count_packets: false,
+            dad_transmits: 0,
+            ipv6_autoconfiguration: None,
             tcp: linerate_tcp::Config::modern(),
             limits: Limits::default(),
             shard: Shard::ONLY,
         }
+    }
+}
+
+impl StackConfig {
+    /// Makes this the configuration of a host on a network with hosts that are not known: an
+    /// address is probed for duplicates before it is used, which takes one or two seconds for IPv6,
+    /// and four to seven for IPv4.
+    #[must_use]
+    pub fn shared_network(self) -> Self {
+        Self { dad_transmits: 1, ..self }
     }
 }
 
@@ -78,6 +104,14 @@ pub struct Limits {
     pub buffer_bytes: usize,
     /// Addresses of the interface, in every state.
     pub addresses: usize,
+    /// Default routers that have advertised themselves. A further one replaces one with a lower
+    /// preference, or is ignored. RFC 4861 §6.3.4 requires at least two.
+    pub routers: usize,
+    /// Prefixes of the link that routers have advertised, and addresses with stable identifiers
+    /// from them. Further ones are ignored.
+    pub prefixes: usize,
+    /// Redirects of routers; a further one replaces the oldest.
+    pub redirects: usize,
     /// The limits of the ARP cache.
     pub neighbors: NeighborLimits,
     /// Destinations in the path-MTU cache.
@@ -141,6 +175,9 @@ impl Default for Limits {
             orphans: 16_384,
             buffer_bytes: 256 << 20,
             addresses: 64,
+            routers: 8,
+            prefixes: 16,
+            redirects: 64,
             neighbors: NeighborLimits::default(),
             path_mtus: 1_024,
             fast_open_servers: 1_024,

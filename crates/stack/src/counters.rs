@@ -246,10 +246,37 @@ counters! {
         changes "Changes",
         /// Neighbours that did not answer.
         failures "ResFailed",
+        /// Neighbours that the progress of a connection confirmed.
+        confirmations "Confirmations",
         /// Packets dropped because the queue of an unresolved neighbour was full.
         queue_drops "UnresolvedDiscards",
         /// Neighbours that were not requested, or were evicted, at a limit.
         table_overflows "TableFulls",
+    }
+}
+
+counters! {
+    /// Neighbour Discovery beyond resolution, and the detection of duplicate addresses.
+    NeighborDiscoveryCounters "Nd" {
+        /// Sent probes for duplicate addresses, and announcements of addresses (RFC 5227).
+        out_probes "OutProbes",
+        /// Addresses given up because another host has them.
+        duplicates "Duplicates",
+        /// Sent router solicitations.
+        out_solicitations "OutRouterSolicits",
+        /// Received router advertisements that were valid.
+        in_advertisements "InRouterAdvertisements",
+        /// Among these, advertisements ignored because the host is not configured to accept them.
+        ignored_advertisements "IgnoredAdvertisements",
+        /// Advertised prefixes that were invalid (RFC 4862 §5.5.3).
+        refused_prefixes "RefusedPrefixes",
+        /// Routers, prefixes and addresses that were not kept at a limit.
+        overflows "Overflows",
+        /// Times that another router became the default one.
+        router_changes "RouterChanges",
+        /// Redirects that did not come from the first hop, or that the host is not configured to
+        /// accept.
+        refused_redirects "RefusedRedirects",
     }
 }
 
@@ -313,6 +340,8 @@ pub struct Counters {
     pub tcp_extra: TcpExtraCounters,
     /// Address resolution.
     pub neighbor: NeighborCounters,
+    /// Neighbour Discovery.
+    pub neighbor_discovery: NeighborDiscoveryCounters,
     /// Received frames.
     pub receive: ReceiveCounters,
     /// Sent frames.
@@ -329,6 +358,7 @@ impl AddAssign for Counters {
         self.udp += other.udp;
         self.tcp_extra += other.tcp_extra;
         self.neighbor += other.neighbor;
+        self.neighbor_discovery += other.neighbor_discovery;
         self.receive += other.receive;
         self.transmit += other.transmit;
     }
@@ -339,6 +369,7 @@ impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n{}\n{}\n{}", self.ip, self.icmp, self.tcp, self.udp)?;
         writeln!(f, "{}\n{}", self.tcp_extra, self.neighbor)?;
+        writeln!(f, "{}", self.neighbor_discovery)?;
         write!(f, "{}\n{}", self.receive, self.transmit)
     }
 }
@@ -375,7 +406,7 @@ mod tests {
     fn each_group_is_formatted_with_as_many_values_as_names() {
         let text = Counters::default().to_string();
         let lines: alloc::vec::Vec<_> = text.lines().map(|line| line.split(' ').count()).collect();
-        assert_eq!(lines.len(), 16);
+        assert_eq!(lines.len(), 18);
         assert!(lines.chunks(2).all(|pair| pair[0] == pair[1]));
     }
 }

@@ -1,6 +1,7 @@
 //! Keys for the secret hashes of a host. Each is derived from the seed for one purpose, so that
 //! knowledge of one key reveals nothing about the others.
 
+use linerate_units::Duration;
 use siphasher::sip::{SipHasher13, SipHasher24};
 
 /// The seed from which all keys are derived.
@@ -36,6 +37,30 @@ impl Keys {
     }
 }
 
+/// A sequence of random numbers for one purpose. A peer that sees them cannot predict the next one.
+#[derive(Debug)]
+pub(crate) struct Draws {
+    hasher: SipHasher24,
+    count: u64,
+}
+
+impl Draws {
+    pub(crate) fn new(keys: &Keys, purpose: &str) -> Self {
+        Self { hasher: keys.visible(purpose), count: 0 }
+    }
+
+    /// Draws a number of 64 bits.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.count += 1;
+        self.hasher.hash(&self.count.to_be_bytes())
+    }
+
+    /// Draws a time from zero to `limit`.
+    pub(crate) fn below(&mut self, limit: Duration) -> Duration {
+        Duration::from_nanos(self.number() % (limit.as_nanos().saturating_add(1)))
+    }
+}
+
 /// Omits the seed from debug output.
 impl core::fmt::Debug for Keys {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -46,6 +71,18 @@ impl core::fmt::Debug for Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn drawn_times_are_within_their_limit_and_differ() {
+        let mut draws = Draws::new(&Keys::new([3; 32]), "times");
+        let limit = Duration::from_secs(1);
+        let mut times: alloc::vec::Vec<_> = (0..100).map(|_| draws.below(limit)).collect();
+        assert!(times.iter().all(|&time| time <= limit));
+        times.sort_unstable();
+        times.dedup();
+        assert_eq!(times.len(), 100);
+        assert_eq!(draws.below(Duration::ZERO), Duration::ZERO);
+    }
 
     #[test]
     fn every_byte_of_the_seed_and_every_purpose_counts() {

@@ -113,8 +113,8 @@ mod udp;
 pub use collections::token_bucket::RateLimit;
 pub use config::{Limits, StackConfig};
 pub use counters::{
-    Counters, IcmpCounters, IpCounters, NeighborCounters, ReceiveCounters, TcpCounters,
-    TcpExtraCounters, TransmitCounters, UdpCounters,
+    Counters, IcmpCounters, IpCounters, NeighborCounters, NeighborDiscoveryCounters,
+    ReceiveCounters, TcpCounters, TcpExtraCounters, TransmitCounters, UdpCounters,
 };
 pub use error::Error;
 pub use ethernet::neighbor::NeighborLimits;
@@ -126,7 +126,9 @@ pub use forward::{
 pub use handle::{DeferredHandle, ListenHandle, TcpHandle, UdpHandle};
 pub use host::Host;
 pub use ip::address::{AddressOptions, AddressOrigin, AddressState, InterfaceAddress};
+pub use ip::autoconfiguration::Autoconfiguration;
 pub use ip::route::Route;
+pub use ip::routers::DefaultRouter;
 pub use link::gso::segment_gso_frame;
 pub use link::{
     Capabilities, FrameSink, FrameSlots, FrameSource, Link, LinkError, Medium, Offloads,

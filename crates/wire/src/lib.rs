@@ -112,7 +112,7 @@ pub use ipv4_cidr::{Ipv4Cidr, ParseIpv4CidrError};
 pub use ipv6::{Ipv6Fragment, Ipv6Header, Ipv6Packet};
 pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use neighbor_discovery::{
-    NdMessage, NdOption, NdOptions, PrefixInformation, RouterAdvertisement,
+    NdMessage, NdOption, NdOptions, PrefixInformation, RouterAdvertisement, RouterPreference,
 };
 pub use next_ack::{LaterAck, NextAck};
 pub use next_packet::{NextPacket, PacketOfRun};

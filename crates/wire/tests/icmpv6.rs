@@ -4,6 +4,7 @@
 use linerate_wire::{
     Icmpv6Error, Icmpv6Message, Icmpv6Problem, Icmpv6Unreachable, Ipv6Header, Ipv6Quote,
     MacAddress, NdMessage, NdOption, NdOptions, PrefixInformation, Protocol, RouterAdvertisement,
+    RouterPreference,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -106,12 +107,15 @@ proptest! {
         options in vec(nd_option(), 0..8),
         (hop_limit, is_managed, has_other_configuration) in any::<(u8, bool, bool)>(),
         (lifetime, reachable_time, retransmission_timer) in any::<(u16, u32, u32)>(),
+        preference in prop::sample::select(vec![
+            RouterPreference::Low, RouterPreference::Medium, RouterPreference::High,
+        ]),
         low in any::<u64>(),
         destination in address(),
     ) {
         let options = emit_options(&options);
         let message = NdMessage::RouterAdvertisement(RouterAdvertisement {
-            hop_limit, is_managed, has_other_configuration, lifetime, reachable_time,
+            hop_limit, is_managed, has_other_configuration, preference, lifetime, reachable_time,
             retransmission_timer, options: NdOptions::parse(&options).expect("they are valid"),
         });
         let source = Ipv6Addr::from_bits(0xfe80 << 112 | u128::from(low));

@@ -15,6 +15,7 @@
 #![allow(clippy::print_stdout, reason = "test helpers print as tests do")]
 
 mod against;
+mod autoconfiguration;
 mod conversations;
 mod floods;
 mod ipv6;

@@ -1,15 +1,21 @@
 //! The neighbour cache: the MAC address of each IP address on the link, by ARP (RFC 826, RFC 1122
 //! §2.3.2) or Neighbour Discovery (RFC 4861).
 //!
-//! A neighbour is *unresolved* until it answers, *reachable* for 30 seconds after each packet that
-//! confirms it, and then *stale*. A stale neighbour remains in use, but its first use starts
-//! *probing* it, and a neighbour that does not answer is removed. At most one request a second is
-//! sent for each neighbour, as long as the cache has room for all that are requested. Unsolicited
-//! packets update existing entries and create none. A host that requests our address gets an
-//! entry, because we are about to answer it.
+//! A neighbour is *unresolved* until it answers, *reachable* for about 30 seconds after each packet
+//! that confirms it, and then *stale*. A stale neighbour remains in use, but its first use starts
+//! *probing* it, and a neighbour that does not answer is removed. With Neighbour Discovery, the
+//! probes follow a *delay* of five seconds, in which the progress of a connection can confirm the
+//! neighbour (RFC 4861 §7.3; `unreachability`). At most one request a second is sent for each
+//! neighbour, unless a router has set another interval, as long as the cache has room for all that
+//! are requested. Unsolicited packets update existing entries and create none. A host that requests
+//! our address gets an entry, because we are about to answer it.
 //!
 //! A caller that caches the result of a lookup stores [`Neighbors::generation`] with it, and
 //! repeats the lookup when the generation has changed.
+
+mod unreachability;
+
+pub(crate) use unreachability::{Advertised, Witness};
 
 use crate::collections::address_table::AddressTable;
 use crate::collections::list::{Links, List};
@@ -17,6 +23,7 @@ use crate::collections::packet_queue::PacketQueue;
 use crate::collections::slab::Slab;
 use crate::collections::timer_wheel::TimerWheel;
 use crate::counters::NeighborCounters;
+use crate::keys::Draws;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use linerate_units::{Duration, Instant};
@@ -66,6 +73,8 @@ enum State {
     Unresolved,
     Reachable,
     Stale,
+    /// A stale IPv6 neighbour in use, before the first probe: DELAY of RFC 4861 §7.3.2.
+    Delayed,
     Probed,
 }
 
@@ -79,8 +88,14 @@ struct Neighbor {
     used: bool,
     /// Requests sent since the neighbour was last confirmed.
     requests_sent: u8,
+    /// The time of the last confirmation.
+    confirmed: Instant,
     /// The time at which the state ends.
     expires: Instant,
+    /// Did the neighbour advertise itself as a router (RFC 4861 §5.1)?
+    is_router: bool,
+    /// A connection whose progress confirms the neighbour, while it is delayed or probed.
+    witness: Option<Witness>,
     queued: PacketQueue<()>,
 }
 
@@ -106,12 +121,33 @@ pub(crate) struct Neighbors {
     released: List,
     generation: u64,
     limits: NeighborLimits,
+    /// The times of Neighbour Discovery, which routers can set.
+    timing: Timing,
+    draws: Draws,
     counters: NeighborCounters,
+}
+
+/// The times of Neighbour Discovery (RFC 4861 §6.3.2). Those of ARP are constant.
+#[derive(Clone, Copy, Debug)]
+struct Timing {
+    /// The mean time for which a confirmed neighbour counts as reachable.
+    reachable: Duration,
+    /// The interval between solicitations.
+    interval: Duration,
+}
+
+/// The end of a neighbour's state.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Expired {
+    /// The neighbour, if it did not answer and was removed.
+    pub(crate) lost: Option<IpAddr>,
+    /// The packets that were queued for it.
+    pub(crate) queued: Vec<Vec<u8>>,
 }
 
 impl Neighbors {
     /// Creates an empty cache.
-    pub(crate) fn new(limits: NeighborLimits, hasher: SipHasher13) -> Self {
+    pub(crate) fn new(limits: NeighborLimits, hasher: SipHasher13, draws: Draws) -> Self {
         Self {
             table: AddressTable::new(hasher),
             entries: Slab::new(),
@@ -127,6 +163,8 @@ impl Neighbors {
             released: List::EMPTY,
             generation: 0,
             limits,
+            timing: Timing { reachable: REACHABLE, interval: INTERVAL },
+            draws,
             counters: NeighborCounters::default(),
         }
     }
@@ -144,8 +182,8 @@ impl Neighbors {
         let (state, mac) = (entry.state, entry.mac);
         match state {
             State::Unresolved => return None,
-            State::Reachable | State::Probed => {}
-            State::Stale => self.next_holder(now, index, State::Probed),
+            State::Reachable | State::Delayed | State::Probed => {}
+            State::Stale => self.use_stale(now, index),
         }
         if self.used.last() != Some(index) {
             self.leave_order(index);
@@ -176,11 +214,21 @@ impl Neighbors {
             }
             return;
         };
+        self.update(now, index, mac, State::Reachable);
+    }
+
+    /// Sets the MAC address of a neighbour, and a state in which it is resolved.
+    fn update(&mut self, now: Instant, index: u32, mac: MacAddress, state: State) {
+        let reachable = self.reachable_time(index);
         let Some(entry) = self.entries.get_mut(index) else { return };
-        let was = core::mem::replace(&mut entry.state, State::Reachable);
+        let was = core::mem::replace(&mut entry.state, state);
         let before = core::mem::replace(&mut entry.mac, mac);
         entry.requests_sent = 0;
-        entry.expires = now + REACHABLE;
+        entry.witness = None;
+        if state == State::Reachable {
+            entry.confirmed = now;
+        }
+        entry.expires = now + if state == State::Reachable { reachable } else { STALE };
         let (expires, has_queued) = (entry.expires, !entry.queued.is_empty());
         self.timers.arm(index, expires);
         if was == State::Unresolved {
@@ -188,6 +236,9 @@ impl Neighbors {
             self.join_order(index, true);
         } else if before != mac {
             self.counters.changes += 1;
+            self.generation += 1;
+        } else if state == State::Stale {
+            // Its users repeat their lookup, which probes it.
             self.generation += 1;
         }
         if has_queued && !self.release_links.contains(index) {
@@ -198,66 +249,62 @@ impl Neighbors {
         }
     }
 
-    /// Is another MAC address than `mac` known for `address`?
-    pub(crate) fn knows_other(&self, address: IpAddr, mac: MacAddress) -> bool {
-        let entry = self.table.get(address).and_then(|index| self.entries.get(index));
-        entry.is_some_and(|entry| entry.state != State::Unresolved && entry.mac != mac)
-    }
-
     /// Reports that a connection through `address` makes no progress. The neighbour is probed at
     /// its next use, even if it is reachable, unless it was confirmed within the last second.
     pub(crate) fn suspect(&mut self, now: Instant, address: IpAddr) {
         let Some(index) = self.table.get(address) else { return };
         let Some(entry) = self.entries.get_mut(index) else { return };
-        if entry.state == State::Reachable && entry.expires + INTERVAL <= now + REACHABLE {
+        if entry.state == State::Reachable && entry.confirmed + INTERVAL <= now {
             self.become_stale(now, index);
         }
     }
 
-    /// Runs one timer that is due at `now`, and returns the queued packets of a neighbour that did
-    /// not answer. Returns `None` if no timer is due.
+    /// Removes and returns a neighbour whose timer is due at `now`, for [`Neighbors::end_state`].
     #[inline]
-    pub(crate) fn handle_timeout(&mut self, now: Instant) -> Option<Vec<Vec<u8>>> {
+    pub(crate) fn take_due(&mut self, now: Instant) -> Option<u32> {
         if now < self.timers.next() {
             return None;
         }
-        let index = self.timers.expire(now)?;
-        Some(self.end_state(now, index))
+        self.timers.expire(now)
     }
 
+    /// Ends the state of a neighbour whose timer was due.
     #[inline(never)]
-    fn end_state(&mut self, now: Instant, index: u32) -> Vec<Vec<u8>> {
-        let Some(entry) = self.entries.get_mut(index) else { return Vec::new() };
+    pub(crate) fn end_state(&mut self, now: Instant, index: u32) -> Expired {
+        let Some(entry) = self.entries.get_mut(index) else { return Expired::default() };
         if entry.expires > now {
             self.timers.arm(index, entry.expires);
-            return Vec::new();
+            return Expired::default();
         }
+        let address = entry.address;
         match entry.state {
             State::Reachable => self.become_stale(now, index),
             State::Stale => drop(self.forget(index)),
+            State::Delayed => self.send_request(now, index, State::Probed),
             state @ (State::Unresolved | State::Probed) if entry.requests_sent < MAX_REQUESTS => {
-                self.next_holder(now, index, state);
+                self.send_request(now, index, state);
             }
             State::Unresolved | State::Probed => {
                 self.counters.failures += 1;
-                return self.forget(index);
+                return Expired { lost: Some(address), queued: self.forget(index) };
             }
         }
-        Vec::new()
+        Expired::default()
     }
 
-    /// Returns a time before which [`Neighbors::handle_timeout`] has nothing to do.
+    /// Returns a time before which no timer is due.
     #[inline]
     pub(crate) const fn poll_timeout(&self) -> Instant {
         self.timers.next()
     }
 
-    /// Removes and returns the next request to send. The last request to a neighbour is broadcast,
-    /// in case its address has moved to another host.
+    /// Removes and returns the next request to send. The last ARP request to a neighbour is
+    /// broadcast, in case its address has moved to another host.
     pub(crate) fn poll_request(&mut self) -> Option<NeighborRequest> {
         let index = self.request_links.pop_front(&mut self.requests)?;
         let entry = self.entries.get(index)?;
-        let unicast = entry.state == State::Probed && entry.requests_sent < MAX_REQUESTS;
+        let is_last = entry.requests_sent == MAX_REQUESTS && entry.address.is_ipv4();
+        let unicast = entry.state == State::Probed && !is_last;
         self.counters.out_requests += 1;
         Some(NeighborRequest { address: entry.address, mac: unicast.then_some(entry.mac) })
     }
@@ -320,7 +367,7 @@ impl Neighbors {
             return;
         }
         let index = self.add(now, address, State::Unresolved, MacAddress::ZERO);
-        self.next_holder(now, index, State::Unresolved);
+        self.send_request(now, index, State::Unresolved);
     }
 
     fn add(&mut self, now: Instant, address: IpAddr, state: State, mac: MacAddress) -> u32 {
@@ -328,9 +375,18 @@ impl Neighbors {
             self.make_room();
         }
         let expires = now + REACHABLE;
-        let queued = PacketQueue::new(self.limits.waiting_bytes);
-        let entry =
-            Neighbor { address, state, mac, used: false, requests_sent: 0, expires, queued };
+        let entry = Neighbor {
+            address,
+            state,
+            mac,
+            used: false,
+            requests_sent: 0,
+            confirmed: now,
+            expires,
+            is_router: false,
+            witness: None,
+            queued: PacketQueue::new(self.limits.waiting_bytes),
+        };
         let index = self.entries.insert(entry).index();
         self.table.insert(address, index);
         self.timers.arm(index, expires);
@@ -347,12 +403,13 @@ impl Neighbors {
         }
     }
 
-    /// Schedules a request, and waits a second for the answer.
-    fn next_holder(&mut self, now: Instant, index: u32, state: State) {
+    /// Schedules a request, and waits for the answer.
+    fn send_request(&mut self, now: Instant, index: u32, state: State) {
         let Some(entry) = self.entries.get_mut(index) else { return };
+        let interval = if entry.address.is_ipv4() { INTERVAL } else { self.timing.interval };
         entry.state = state;
         entry.requests_sent += 1;
-        entry.expires = now + INTERVAL;
+        entry.expires = now + interval;
         self.timers.arm(index, entry.expires);
         if !self.request_links.contains(index) {
             self.request_links.push_back(&mut self.requests, index);

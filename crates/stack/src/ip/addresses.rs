@@ -44,10 +44,13 @@ impl Addresses {
         self.all.iter().find(|own| own.cidr.address() == address)
     }
 
-    /// Adds an address, or renews the lifetimes, prefix and origin of a known one.
-    pub(crate) fn insert(&mut self, added: InterfaceAddress) {
-        let place = self.all.iter_mut().find(|own| own.cidr.address() == added.cidr.address());
-        match place {
+    /// Adds an address, or renews the lifetimes, prefix and origin of a known one. Returns whether
+    /// it is a new one.
+    pub(crate) fn insert(&mut self, added: InterfaceAddress) -> bool {
+        let address = added.cidr.address();
+        let known = self.all.iter_mut().find(|own| own.cidr.address() == address);
+        let is_new = known.is_none();
+        match known {
             Some(known) => {
                 let state = if known.state.is_usable() { added.state } else { known.state };
                 *known = InterfaceAddress { state, ..added };
@@ -55,6 +58,55 @@ impl Addresses {
             None => self.all.push(added),
         }
         self.derive();
+        is_new
+    }
+
+    /// Sets the ends of an address.
+    pub(crate) fn renew(
+        &mut self,
+        now: Instant,
+        address: IpAddr,
+        preferred_until: Instant,
+        valid_until: Instant,
+    ) {
+        let Some(own) = self.get(address).copied() else { return };
+        let is_preferred = preferred_until > now;
+        let state = match own.state {
+            AddressState::Preferred | AddressState::Deprecated if is_preferred => {
+                AddressState::Preferred
+            }
+            AddressState::Preferred | AddressState::Deprecated => AddressState::Deprecated,
+            other => other,
+        };
+        self.insert(InterfaceAddress { preferred_until, valid_until, state, ..own });
+    }
+
+    /// Makes an address tentative until duplicates are excluded.
+    pub(crate) fn suspend(&mut self, address: IpAddr) {
+        self.set_state(address, AddressState::Tentative);
+    }
+
+    /// Assigns a tentative address: no other host has it.
+    pub(crate) fn assign(&mut self, now: Instant, address: IpAddr) {
+        let Some(own) = self.get(address) else { return };
+        if own.state == AddressState::Tentative {
+            let is_preferred = own.preferred_until > now;
+            let state =
+                if is_preferred { AddressState::Preferred } else { AddressState::Deprecated };
+            self.set_state(address, state);
+        }
+    }
+
+    /// Ends the use of an address, which another host has.
+    pub(crate) fn mark_duplicated(&mut self, address: IpAddr) {
+        self.set_state(address, AddressState::Duplicated);
+    }
+
+    fn set_state(&mut self, address: IpAddr, state: AddressState) {
+        if let Some(own) = self.all.iter_mut().find(|own| own.cidr.address() == address) {
+            own.state = state;
+            self.derive();
+        }
     }
 
     /// Removes an address in any state.

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::ip::address::{AddressOrigin, InterfaceAddress};
 use crate::ip::addresses::Addresses;
+use crate::ip::selection::best_source;
 use crate::link::{Capabilities, Medium, SMALLEST_MTU};
 use core::net::{IpAddr, Ipv6Addr};
 use linerate_wire::ipv6_multicast::{ALL_NODES, solicited_node};
@@ -56,7 +57,8 @@ pub(crate) enum Audience {
 impl Interface {
     /// Creates an interface with these addresses. If one is an IPv6 address, the link-local one of
     /// the MAC address is added, which every interface needs (RFC 4291 §2.1).
-    pub(crate) fn new(mac: MacAddress, configured: &[IpCidr]) -> Self {
+    /// With `has_ipv6`, it is added in any case.
+    pub(crate) fn new(mac: MacAddress, configured: &[IpCidr], has_ipv6: bool) -> Self {
         let addresses = Addresses::default();
         let frames = Frames::of(&UNATTACHED);
         let mut interface = Self { mac, addresses, capabilities: UNATTACHED, frames };
@@ -64,9 +66,8 @@ impl Interface {
             interface.addresses.insert(InterfaceAddress::permanent(cidr, origin));
         };
         configured.iter().for_each(|&own| add(own, AddressOrigin::Static));
-        if configured.iter().any(|own| own.address().is_ipv6())
-            && !configured.iter().any(|own| is_link_local(own.address()))
-        {
+        let has_ipv6 = has_ipv6 || configured.iter().any(|own| own.address().is_ipv6());
+        if has_ipv6 && !configured.iter().any(|own| is_link_local(own.address())) {
             add(link_local_cidr(mac), AddressOrigin::LinkLocal);
         }
         interface
@@ -156,7 +157,7 @@ impl Interface {
     /// our address in the network of the next hop, or else our first one.
     pub(crate) fn source_towards(&self, next_hop: IpAddr, destination: IpAddr) -> Option<IpAddr> {
         match (next_hop, destination) {
-            (_, IpAddr::V6(destination)) => self.ipv6_source_towards(destination),
+            (_, IpAddr::V6(_)) => self.ipv6_source_towards(destination),
             (next_hop, _) if self.is_ours(next_hop) => Some(next_hop),
             (next_hop, _) => {
                 let in_use = self.addresses.in_use();
@@ -167,24 +168,13 @@ impl Interface {
         }
     }
 
-    /// Returns the source address for packets to `destination`: the destination itself if it is
-    /// ours, else one of the same scope, with the longest common prefix (RFC 6724 §5, rules 1, 2
-    /// and 8).
-    fn ipv6_source_towards(&self, destination: Ipv6Addr) -> Option<IpAddr> {
-        if self.is_ours(destination.into()) {
-            return Some(destination.into());
+    /// Returns the IPv6 source address for packets to `destination`: the destination itself if it
+    /// is ours, else the best one (RFC 6724 §5).
+    fn ipv6_source_towards(&self, destination: IpAddr) -> Option<IpAddr> {
+        if self.is_ours(destination) {
+            return Some(destination);
         }
-        let scope = is_link_local(destination.into());
-        let mut best: Option<((bool, u32), Ipv6Addr)> = None;
-        for own in self.addresses.in_use() {
-            let IpAddr::V6(own) = own.address() else { continue };
-            let common = (own.to_bits() ^ destination.to_bits()).leading_zeros();
-            let rank = (is_link_local(own.into()) == scope, common);
-            if best.is_none_or(|(known, _)| known < rank) {
-                best = Some((rank, own));
-            }
-        }
-        best.map(|(_, own)| own.into())
+        best_source(self.addresses.all(), destination).map(|own| own.cidr.address())
     }
 }
 
@@ -216,7 +206,7 @@ mod tests {
 
     fn interface() -> Interface {
         let addresses = ["192.0.2.1/24".parse().unwrap(), "10.1.0.1/16".parse().unwrap()];
-        Interface::new(MacAddress::new([2, 0, 0, 0, 0, 1]), &addresses)
+        Interface::new(MacAddress::new([2, 0, 0, 0, 0, 1]), &addresses, false)
     }
 
     #[test]
@@ -274,7 +264,7 @@ mod tests {
 
     fn ipv6(addresses: &[&str]) -> Interface {
         let addresses: Vec<_> = addresses.iter().map(|address| address.parse().unwrap()).collect();
-        Interface::new(MacAddress::new([2, 0, 0x5e, 0, 0x53, 1]), &addresses)
+        Interface::new(MacAddress::new([2, 0, 0x5e, 0, 0x53, 1]), &addresses, false)
     }
 
     #[test]

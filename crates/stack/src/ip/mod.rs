@@ -2,10 +2,16 @@
 
 pub(crate) mod address;
 pub(crate) mod addresses;
+pub(crate) mod autoconfiguration;
+pub(crate) mod detection;
+pub(crate) mod discovery;
 pub(crate) mod identification;
 pub(crate) mod interface;
 pub(crate) mod path_mtu;
+pub(crate) mod redirects;
 pub(crate) mod route;
+pub(crate) mod routers;
+pub(crate) mod selection;
 
 use crate::demux::flow::{Flow, Hosts};
 use crate::link::arrival::Arrival;

@@ -2,10 +2,11 @@
 
 use crate::error::Error;
 use crate::event::Event;
-use crate::ip::address::{AddressOptions, AddressOrigin, InterfaceAddress};
+use crate::ip::address::{AddressOptions, AddressOrigin, AddressState, InterfaceAddress};
 use crate::ip::addresses::AddressChange;
 use crate::ip::interface::link_local_cidr;
 use crate::ip::route::Route;
+use crate::ip::selection::{Candidate, compare_destinations};
 use crate::services::Service;
 use crate::sockets::Socket;
 use crate::stack::Stack;
@@ -70,12 +71,51 @@ impl Stack {
     pub fn remove_address(&mut self, now: Instant, address: IpAddr) -> Option<InterfaceAddress> {
         self.advance_clock(now);
         let removed = self.interface.addresses.remove(address)?;
+        self.detections.end(address);
         self.handle_removal(removed);
         Some(removed)
     }
 
-    fn insert_address(&mut self, added: InterfaceAddress) {
-        self.interface.addresses.insert(added);
+    /// Are the addresses ready: is the detection of duplicates over, and, if the host takes
+    /// addresses from routers, has it at least one?
+    #[must_use]
+    pub fn is_addressed(&self) -> bool {
+        let is = |state| self.addresses().iter().any(|own| own.state == state);
+        let is_formed =
+            |own: &InterfaceAddress| own.origin == AddressOrigin::Stable && own.state.is_usable();
+        let expects_routers = self.discovery.config.is_some();
+        !is(AddressState::Tentative) && (!expects_routers || self.addresses().iter().any(is_formed))
+    }
+
+    /// Orders destinations, for instance the addresses of a name, so that the first one is to be
+    /// tried first (RFC 6724 §6): reachable ones, with sources of the same scope and label, and so
+    /// on. Equal ones keep their order.
+    pub fn select_destinations(&self, destinations: &mut [IpAddr]) {
+        let candidate = |&destination: &IpAddr| {
+            let route = self.routes.lookup(destination);
+            let next_hop = route.map(|route| route.next_hop(destination));
+            let next_hop =
+                next_hop.or_else(|| self.interface.is_ours(destination).then_some(destination));
+            let source = next_hop.and_then(|hop| self.interface.source_towards(hop, destination));
+            let own = source.map(|source| {
+                let own = self.interface.addresses.get(source).copied();
+                let loopback =
+                    InterfaceAddress::permanent(IpCidr::single(source), AddressOrigin::Static);
+                own.unwrap_or(loopback)
+            });
+            Candidate { destination, source: own }
+        };
+        let mut candidates: Vec<_> = destinations.iter().map(candidate).collect();
+        candidates.sort_by(compare_destinations);
+        for (place, candidate) in destinations.iter_mut().zip(candidates) {
+            *place = candidate.destination;
+        }
+    }
+
+    pub(crate) fn insert_address(&mut self, added: InterfaceAddress) {
+        if self.interface.addresses.insert(added) {
+            self.detect_duplicates_of(added.cidr.address());
+        }
         if added.covers_link() && self.routes.get(added.cidr).is_none() {
             self.routes.insert(Route::direct(added.cidr));
         }
@@ -91,8 +131,11 @@ impl Stack {
                 && own.cidr.network() == removed.cidr.network()
         };
         let is_direct = |route: &Route| *route == Route::direct(route.destination);
+        let network = removed.cidr;
+        self.discovery.formed.retain(|formed| IpAddr::V6(formed.address) != network.address());
         if removed.covers_link()
             && !self.addresses().iter().any(is_same)
+            && !self.discovery.routers.prefixes().contains(&network)
             && self.routes.get(removed.cidr).is_some_and(is_direct)
         {
             self.routes.remove(removed.cidr);
@@ -112,7 +155,7 @@ impl Stack {
 
     /// Ends the connections of an address that the host no longer has. A forwarder may still accept
     /// its packets.
-    fn end_connections_of(&mut self, address: IpAddr) {
+    pub(super) fn end_connections_of(&mut self, address: IpAddr) {
         if self.interface.is_ours(address) || self.forwards_to(address) {
             return;
         }
@@ -136,16 +179,23 @@ impl Stack {
 
     /// Performs the changes of addresses that are due.
     pub(crate) fn handle_addresses_timeout(&mut self, now: Instant) {
+        while let Some(step) = self.detections.step(now) {
+            self.perform_detection_step(now, step);
+        }
         while let Some(change) = self.interface.addresses.expire(now) {
             match change {
                 AddressChange::Deprecated => self.handle_address_change(),
-                AddressChange::Expired(address) => self.handle_removal(address),
+                AddressChange::Expired(expired) => {
+                    self.detections.end(expired.cidr.address());
+                    self.handle_removal(expired);
+                }
             }
         }
         self.schedule_address_changes();
     }
 
-    fn schedule_address_changes(&mut self) {
-        self.deadlines.set(Service::Addresses, self.interface.addresses.next_change());
+    pub(crate) fn schedule_address_changes(&mut self) {
+        let next = self.interface.addresses.next_change().min(self.detections.next());
+        self.deadlines.set(Service::Addresses, next);
     }
 }

@@ -1,8 +1,10 @@
 //! ARP packets: what the host learns from them, and its replies (RFC 826, RFC 5227).
 
-use crate::ethernet::neighbor::NeighborRequest;
+use crate::ethernet::neighbor::{NeighborRequest, Witness};
+use crate::handle::TcpHandle;
 use crate::icmp::Report;
-use crate::ip::is_ipv6;
+use crate::ip::address::AddressState;
+use crate::ip::{CachedRoute, is_ipv6};
 use crate::link::arrival::{Arrival, is_possible_sender};
 use crate::stack::Stack;
 use crate::tx::Reply;
@@ -24,11 +26,21 @@ impl Stack {
             }
         };
         self.neighbors.counters_mut().in_packets += 1;
-        if self.interface.is_ours(packet.sender_ip.into()) {
-            // Another host claims our address. We defend it only by counting (RFC 5227 §2.4 c).
-            self.neighbors.counters_mut().conflicts +=
-                u64::from(packet.sender_mac != self.interface.mac);
+        let sender = IpAddr::from(packet.sender_ip);
+        let is_other = packet.sender_mac != self.interface.mac;
+        if sender.is_loopback() || self.interface.addresses.get(sender).is_some() {
+            if is_other {
+                self.handle_conflict(sender);
+            }
             return;
+        }
+        let target = self.interface.addresses.get(packet.target_ip.into());
+        if packet.sender_ip.is_unspecified()
+            && is_other
+            && target.is_some_and(|own| own.state == AddressState::Tentative)
+        {
+            // Both hosts probe for the address (RFC 5227 §2.1.1).
+            return self.handle_conflict(packet.target_ip.into());
         }
         let asks_for_us = packet.operation == ArpOperation::Request
             && self.interface.is_configured(packet.target_ip.into());
@@ -75,10 +87,41 @@ impl Stack {
     /// answer are reported to their sockets as unreachable, like a router would.
     #[inline]
     pub(crate) fn handle_neighbor_timeout(&mut self, now: Instant) -> bool {
-        let Some(unresolved) = self.neighbors.handle_timeout(now) else { return false };
-        self.report_unresolved(now, &unresolved);
-        self.schedule_replies();
+        let Some(index) = self.neighbors.take_due(now) else { return false };
+        self.end_neighbor_state(now, index);
         true
+    }
+
+    #[inline(never)]
+    fn end_neighbor_state(&mut self, now: Instant, index: u32) {
+        if self.neighbors.witness(index).is_some_and(|witness| self.has_progressed(&witness)) {
+            return self.neighbors.confirm(now, index);
+        }
+        let expired = self.neighbors.end_state(now, index);
+        if let Some(lost) = expired.lost {
+            self.handle_lost_neighbor(now, lost);
+        }
+        self.report_unresolved(now, &expired.queued);
+        self.schedule_replies();
+    }
+
+    /// Has the peer of a connection acknowledged data since the neighbour on the way was used?
+    fn has_progressed(&self, witness: &Witness) -> bool {
+        self.tcp_progress(witness.connection).is_some_and(|progress| progress != witness.progress)
+    }
+
+    /// Returns the number of bytes that the peer of a connection has acknowledged.
+    fn tcp_progress(&self, connection: TcpHandle) -> Option<u64> {
+        Some(self.tcp(connection)?.statistics().bytes_acknowledged)
+    }
+
+    /// Names a connection whose progress confirms its IPv6 next hop, if that is in doubt.
+    #[inline(never)]
+    pub(super) fn witness_next_hop(&mut self, index: u32, peer: IpAddr) {
+        let Some(CachedRoute { next_hop, .. }) = self.cached_route_to(peer) else { return };
+        let Some((connection, socket)) = self.sockets.full_entry(index) else { return };
+        let progress = socket.connection.statistics().bytes_acknowledged;
+        self.neighbors.set_witness(next_hop, || Witness { connection, progress });
     }
 
     #[inline(never)]

@@ -1,15 +1,12 @@
-//! ICMPv6 messages: echo, errors received and sent (RFC 4443), and the messages of Neighbour
-//! Discovery that resolve addresses (RFC 4861 §7).
+//! ICMPv6 messages: echo, and errors received and sent (RFC 4443).
 
-use crate::ethernet::neighbor::NeighborRequest;
 use crate::icmp::Report;
 use crate::ip::Arrived;
-use crate::link::arrival::is_possible_sender;
 use crate::stack::Stack;
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::IpAddr;
 use linerate_wire::{
-    EtherType, Icmpv6Error, Icmpv6Message, Icmpv6Problem, Icmpv6Unreachable, IpHeader, Ipv6Header,
-    Ipv6Quote, MacAddress, Malformed, NdMessage, Protocol, Unreachable, ipv6_multicast,
+    Icmpv6Error, Icmpv6Message, Icmpv6Problem, Icmpv6Unreachable, IpHeader, Ipv6Header, Ipv6Quote,
+    Malformed, Protocol, Unreachable,
 };
 
 /// The offset of the next header field in an IPv6 header.
@@ -112,114 +109,6 @@ impl Stack {
         };
         let kept = self.send_icmpv6(header, &Icmpv6Message::Error { error, quote });
         self.counted.icmp.out_unreachables += u64::from(kept);
-    }
-
-    /// Handles the messages that resolve addresses. Others are ignored.
-    fn handle_neighbor_discovery(
-        &mut self,
-        arrived: &Arrived<'_>,
-        header: &Ipv6Header,
-        message: &NdMessage<'_>,
-    ) {
-        self.neighbors.counters_mut().in_packets += 1;
-        match *message {
-            NdMessage::NeighborSolicitation { target, source_mac } => {
-                if !self.interface.is_configured(target.into()) {
-                    return;
-                }
-                if let Some(mac) = source_mac {
-                    self.learn_neighbor(arrived, header.source, mac, true);
-                }
-                // Every shard receives the solicitation, so only the first one answers.
-                if self.shard.is_first() {
-                    self.advertise(header.source, target);
-                }
-            }
-            NdMessage::NeighborAdvertisement { target, target_mac, is_override, .. } => {
-                if self.interface.is_ours(target.into()) {
-                    // Another host claims our address.
-                    self.neighbors.counters_mut().conflicts +=
-                        u64::from(target_mac.is_some_and(|mac| mac != self.interface.mac));
-                    return;
-                }
-                // Without the override flag, a known MAC address remains (RFC 4861 §7.2.5).
-                if let Some(mac) = target_mac
-                    && (is_override || !self.neighbors.knows_other(target.into(), mac))
-                {
-                    self.learn_neighbor(arrived, target, mac, false);
-                }
-            }
-            _ => {}
-        }
-        self.schedule_replies();
-    }
-
-    /// Records the MAC address of a neighbour, which must be in one of our networks.
-    fn learn_neighbor(
-        &mut self,
-        arrived: &Arrived<'_>,
-        address: Ipv6Addr,
-        mac: MacAddress,
-        is_request_for_us: bool,
-    ) {
-        let address = IpAddr::from(address);
-        if self.interface.is_on_link(address)
-            && self.interface.is_possible_source(address)
-            && is_possible_sender(mac)
-        {
-            self.neighbors.learn(arrived.arrival.at, address, mac, is_request_for_us);
-        }
-    }
-
-    /// Advertises our MAC address to the sender of a solicitation. A probe without a source is
-    /// answered to all nodes (RFC 4861 §7.2.4).
-    fn advertise(&mut self, source: Ipv6Addr, target: Ipv6Addr) {
-        let is_solicited = !source.is_unspecified();
-        let destination = if is_solicited { source } else { ipv6_multicast::ALL_NODES };
-        let message = NdMessage::NeighborAdvertisement {
-            is_router: false,
-            is_solicited,
-            is_override: true,
-            target,
-            target_mac: Some(self.interface.mac),
-        };
-        let header = neighbor_discovery_header(target, destination);
-        let kept = self.send_icmpv6(header, &Icmpv6Message::NeighborDiscovery(message));
-        self.neighbors.counters_mut().out_replies += u64::from(kept);
-    }
-
-    /// Writes a Neighbour Solicitation for `address` into a frame, and returns its length.
-    pub(super) fn write_solicitation(
-        &self,
-        request: &NeighborRequest,
-        address: Ipv6Addr,
-        frame: &mut [u8],
-    ) -> usize {
-        let source = match self.interface.source_towards(address.into(), address.into()) {
-            Some(IpAddr::V6(source)) => source,
-            _ => Ipv6Addr::UNSPECIFIED,
-        };
-        let group = ipv6_multicast::solicited_node(address);
-        let (destination, mac) = match request.mac {
-            Some(mac) => (address, mac),
-            None => (group, MacAddress::of_ipv6_multicast(group)),
-        };
-        let message = Icmpv6Message::NeighborDiscovery(NdMessage::NeighborSolicitation {
-            target: address,
-            source_mac: Some(self.interface.mac).filter(|_| !source.is_unspecified()),
-        });
-        let header = neighbor_discovery_header(source, destination);
-        let mut at = self.emit_ethernet(mac, EtherType::IPV6, frame);
-        at += header.emit(message.length(), &mut frame[at..]);
-        at + message.emit(&header, &mut frame[at..])
-    }
-}
-
-/// Returns the header of a message of Neighbour Discovery.
-fn neighbor_discovery_header(source: Ipv6Addr, destination: Ipv6Addr) -> Ipv6Header {
-    Ipv6Header {
-        hop_limit: NdMessage::HOP_LIMIT,
-        ..Ipv6Header::new(source, destination, Protocol::ICMPV6)
     }
 }
 

@@ -3,7 +3,9 @@
 
 mod addresses;
 mod arp;
+mod autoconfiguration;
 mod buffer_pool;
+mod detection;
 mod echo;
 mod fast_open;
 mod forward;
@@ -12,6 +14,8 @@ mod icmpv6;
 mod ip;
 mod listen;
 mod memory;
+mod neighbor_discovery;
+mod router_discovery;
 mod rx;
 mod services;
 mod tcp;
@@ -33,12 +37,16 @@ use crate::forward::Forwarding;
 use crate::handle::ListenHandle;
 use crate::icmp::EchoFlows;
 use crate::ip::CachedRoute;
+use crate::ip::detection::Detections;
+use crate::ip::discovery::Discovery;
 use crate::ip::identification::Identification;
 use crate::ip::interface::Interface;
 use crate::ip::path_mtu::PathMtus;
+use crate::ip::redirects::Redirects;
 use crate::ip::route::{Route, Routes};
-use crate::keys::Keys;
-use crate::link::Capabilities;
+use crate::ip::routers::Routers;
+use crate::keys::{Draws, Keys};
+use crate::link::{Capabilities, Medium};
 use crate::ports::Ports;
 use crate::ready::{Ready, Sender};
 use crate::rx::coalesce::Coalesced;
@@ -78,6 +86,12 @@ pub struct Stack {
     /// Segments that are being coalesced, or the GRO run that the last frames belong to. Invariant:
     /// while it holds data that was not delivered, no other method of the host is called.
     pub(crate) coalesced: Option<Coalesced>,
+    /// The detection of duplicate addresses.
+    pub(crate) detections: Detections,
+    /// Routers, prefixes and the addresses formed from them.
+    pub(crate) discovery: Discovery,
+    /// The last defence of an IPv4 address (RFC 5227 §2.4).
+    pub(crate) defended: Option<Instant>,
     pub(crate) routes: Routes,
     pub(crate) neighbors: Neighbors,
     pub(crate) path_mtus: PathMtus,
@@ -155,16 +169,31 @@ impl Stack {
         let keys = Keys::new(seed);
         let limits = config.limits;
         let mut routes = Routes::default();
-        let interface = Interface::new(config.mac, &config.addresses);
+        let autoconfiguration = config.ipv6_autoconfiguration;
+        let interface = Interface::new(config.mac, &config.addresses, autoconfiguration.is_some());
+        let discovery = Discovery::new(
+            autoconfiguration,
+            config.mac,
+            Routers::new(limits.routers, limits.prefixes),
+            Redirects::new(limits.redirects),
+            &keys,
+        );
         let direct = interface.addresses.in_use().iter().map(|&network| Route::direct(network));
         direct.chain(config.routes).for_each(|route| routes.insert(route));
-        Self {
+        let mut stack = Self {
             interface,
+            discovery,
+            detections: Detections::new(config.dad_transmits, Draws::new(&keys, "detection")),
+            defended: None,
             flow_cache: FlowCache::new(config.frame_prediction),
             cached_route: None,
             coalesced: None,
             routes,
-            neighbors: Neighbors::new(limits.neighbors, keys.table("neighbours")),
+            neighbors: Neighbors::new(
+                limits.neighbors,
+                keys.table("neighbours"),
+                Draws::new(&keys, "reachable times"),
+            ),
             path_mtus: PathMtus::new(limits.path_mtus, keys.table("path MTUs")),
             sockets: Sockets::new(limits.sockets),
             flows: Demux::new(keys.table("flows")),
@@ -208,13 +237,19 @@ impl Stack {
             buffer_pool: BufferPool::new(),
             counted: Counters::default(),
             now: Instant::ZERO,
-        }
+        };
+        stack.detect_duplicates_of_all();
+        stack.schedule_discovery();
+        stack
     }
 
     /// Sets the capabilities of the link. [`crate::Host::new`] does this; sockets should be opened
     /// afterwards.
-    pub const fn attach(&mut self, capabilities: Capabilities) {
+    pub fn attach(&mut self, capabilities: Capabilities) {
         self.interface.attach(capabilities);
+        if capabilities.medium == Medium::Ip {
+            self.assign_without_detection();
+        }
     }
 
     /// Adds a route, which replaces a route to the same destinations. Existing connections use it
@@ -334,6 +369,7 @@ impl Stack {
     pub fn check(&self) {
         self.routes.check();
         self.interface.addresses.check();
+        self.discovery.check();
         self.neighbors.check();
         self.path_mtus.check();
         self.fast_opens.check();

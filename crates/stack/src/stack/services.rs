@@ -10,7 +10,8 @@ impl Stack {
         let Some(service) = self.deadlines.take_due(now) else { return false };
         match service {
             Service::Addresses => self.handle_addresses_timeout(now),
-            Service::Reassembly | Service::Routers | Service::Groups | Service::Dhcp => {}
+            Service::Routers => self.handle_discovery_timeout(now),
+            Service::Reassembly | Service::Groups | Service::Dhcp => {}
         }
         true
     }

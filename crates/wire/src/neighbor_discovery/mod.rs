@@ -62,6 +62,8 @@ pub struct RouterAdvertisement<'a> {
     pub is_managed: bool,
     /// O: other configuration is available by DHCPv6.
     pub has_other_configuration: bool,
+    /// Prf: the preference of the sender among default routers (RFC 4191 §2.2).
+    pub preference: RouterPreference,
     /// The time in seconds for which the sender is a default router; zero if it is none.
     pub lifetime: u16,
     /// The time in milliseconds for which a neighbour is assumed to be reachable; zero if the
@@ -71,6 +73,37 @@ pub struct RouterAdvertisement<'a> {
     pub retransmission_timer: u32,
     /// Prefixes, the MTU, and the MAC address of the router.
     pub options: NdOptions<'a>,
+}
+
+/// The preference of a default router over others (RFC 4191 §2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RouterPreference {
+    /// Used only without another one.
+    Low,
+    /// The preference of routers that do not state one.
+    #[default]
+    Medium,
+    /// Used before others.
+    High,
+}
+
+impl RouterPreference {
+    /// Reads the two bits of the field. The reserved value means medium.
+    const fn read(flags: u8) -> Self {
+        match (flags >> 3) & 3 {
+            1 => Self::High,
+            3 => Self::Low,
+            _ => Self::Medium,
+        }
+    }
+
+    const fn bits(self) -> u8 {
+        match self {
+            Self::High => 1 << 3,
+            Self::Low => 3 << 3,
+            Self::Medium => 0,
+        }
+    }
 }
 
 const ROUTER_SOLICITATION: u8 = 133;
@@ -236,6 +269,7 @@ impl<'a> RouterAdvertisement<'a> {
             hop_limit: fixed[0],
             is_managed: fixed[1] & MANAGED != 0,
             has_other_configuration: fixed[1] & OTHER_CONFIGURATION != 0,
+            preference: RouterPreference::read(fixed[1]),
             lifetime: half(fixed, 2),
             reachable_time: word(fixed, 4),
             retransmission_timer: word(fixed, 8),
@@ -246,7 +280,8 @@ impl<'a> RouterAdvertisement<'a> {
     fn emit(&self, bytes: &mut [u8]) {
         let managed = if self.is_managed { MANAGED } else { 0 };
         let other = if self.has_other_configuration { OTHER_CONFIGURATION } else { 0 };
-        bytes[..2].copy_from_slice(&[self.hop_limit, managed | other]);
+        let flags = managed | other | self.preference.bits();
+        bytes[..2].copy_from_slice(&[self.hop_limit, flags]);
         bytes[2..4].copy_from_slice(&self.lifetime.to_be_bytes());
         bytes[4..8].copy_from_slice(&self.reachable_time.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.retransmission_timer.to_be_bytes());

@@ -63,13 +63,14 @@ fn messages_have_the_layout_of_rfc_4861() {
         hop_limit: 64,
         is_managed: true,
         has_other_configuration: false,
+        preference: RouterPreference::High,
         lifetime: 0x0708,
         reachable_time: 0x0102_0304,
         retransmission_timer: 0x0506_0708,
         options: NdOptions::NONE,
     };
     assert_eq!(NdMessage::RouterAdvertisement(router).emit(&mut bytes[..12]), 134);
-    assert_eq!(bytes[..12], [64, 0x80, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(bytes[..12], [64, 0x88, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
 #[test]

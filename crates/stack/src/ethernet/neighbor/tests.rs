@@ -9,7 +9,8 @@ fn neighbors() -> Neighbors {
 }
 
 fn limited_neighbors(limits: NeighborLimits) -> Neighbors {
-    Neighbors::new(limits, Keys::new([5; 32]).table("neighbours"))
+    let keys = Keys::new([5; 32]);
+    Neighbors::new(limits, keys.table("neighbours"), Draws::new(&keys, "reachable times"))
 }
 
 fn address(host: u8) -> IpAddr {
@@ -26,7 +27,11 @@ fn at(seconds: u64) -> Instant {
 
 /// Runs all timers up to `now`, and returns the number of dropped packets.
 fn advance_clock(neighbors: &mut Neighbors, now: Instant) -> usize {
-    core::iter::from_fn(|| neighbors.handle_timeout(now)).map(|packets| packets.len()).sum()
+    let due = |neighbors: &mut Neighbors| {
+        let index = neighbors.take_due(now)?;
+        Some(neighbors.end_state(now, index).queued.len())
+    };
+    core::iter::from_fn(|| due(neighbors)).sum()
 }
 
 fn requests(neighbors: &mut Neighbors) -> Vec<NeighborRequest> {

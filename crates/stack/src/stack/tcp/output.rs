@@ -108,6 +108,9 @@ impl Stack {
             if self.recent_headers.are_between(&socket.flow().hosts) {
                 self.recent_headers.set_mac_addresses(self.interface.mac, mac, generation);
             }
+            if peer.is_ipv6() {
+                self.witness_next_hop(index, peer);
+            }
         }
         next_hop
     }

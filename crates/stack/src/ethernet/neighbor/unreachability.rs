@@ -1,0 +1,163 @@
+//! Neighbour unreachability detection (RFC 4861 §7.3), and what the messages of Neighbour Discovery
+//! change in the cache (§7.2.3, §7.2.5).
+
+use super::{Neighbors, State};
+use crate::handle::TcpHandle;
+use core::net::IpAddr;
+use linerate_units::{Duration, Instant};
+use linerate_wire::MacAddress;
+
+/// The time between the first use of a stale neighbour and its first probe (RFC 4861 §10).
+const DELAY_FIRST_PROBE: Duration = Duration::from_secs(5);
+/// Limits of the times that routers set, which bound the solicitations that a rogue one can cause,
+/// and the time for which it can keep a neighbour that is gone.
+const REACHABLE_LIMITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3_600)];
+const INTERVAL_LIMITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(10)];
+
+/// A connection through a neighbour, and its progress when the neighbour was last used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Witness {
+    pub(crate) connection: TcpHandle,
+    pub(crate) progress: u64,
+}
+
+/// A received neighbour advertisement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Advertised {
+    pub(crate) mac: Option<MacAddress>,
+    pub(crate) is_router: bool,
+    pub(crate) is_solicited: bool,
+    pub(crate) is_override: bool,
+}
+
+impl Neighbors {
+    /// Handles an advertisement of `address` (RFC 4861 §7.2.5). Returns whether a router has
+    /// ceased to be one.
+    pub(crate) fn advertise(
+        &mut self,
+        now: Instant,
+        address: IpAddr,
+        advertised: &Advertised,
+    ) -> bool {
+        let Some(index) = self.table.get(address) else { return false };
+        let Some(entry) = self.entries.get_mut(index) else { return false };
+        let was_router = entry.is_router;
+        let (state, known) = (entry.state, entry.mac);
+        let answered = if advertised.is_solicited { State::Reachable } else { State::Stale };
+        if state == State::Unresolved {
+            let Some(mac) = advertised.mac else { return false };
+            entry.is_router = advertised.is_router;
+            self.update(now, index, mac, answered);
+            return false;
+        }
+        let is_other = advertised.mac.is_some_and(|mac| mac != known);
+        if is_other && !advertised.is_override {
+            if state == State::Reachable {
+                self.become_stale(now, index);
+            }
+            return false;
+        }
+        entry.is_router = advertised.is_router;
+        if advertised.is_solicited || is_other {
+            self.update(now, index, advertised.mac.unwrap_or(known), answered);
+        }
+        was_router && !advertised.is_router
+    }
+
+    /// Records the MAC address in a solicitation, a router advertisement or a redirect. It does not
+    /// confirm that the neighbour receives, so a new or changed entry is stale (RFC 4861 §7.2.3).
+    pub(crate) fn note_sender(
+        &mut self,
+        now: Instant,
+        address: IpAddr,
+        mac: MacAddress,
+        is_router: bool,
+    ) {
+        let index = match self.table.get(address) {
+            Some(index) => {
+                if self.entries.get(index).is_some_and(|entry| entry.mac != mac) {
+                    self.update(now, index, mac, State::Stale);
+                }
+                index
+            }
+            None => {
+                let index = self.add(now, address, State::Stale, mac);
+                if let Some(entry) = self.entries.get_mut(index) {
+                    entry.expires = now + super::STALE;
+                }
+                index
+            }
+        };
+        if let Some(entry) = self.entries.get_mut(index) {
+            entry.is_router |= is_router;
+        }
+    }
+
+    /// Marks a known neighbour as a router, because it advertises itself (RFC 4861 §6.3.4).
+    pub(crate) fn mark_router(&mut self, address: IpAddr) {
+        let index = self.table.get(address);
+        if let Some(entry) = index.and_then(|index| self.entries.get_mut(index)) {
+            entry.is_router = true;
+        }
+    }
+
+    /// Handles the first use of a stale neighbour. ARP probes it at once (RFC 1122 §2.3.2.1).
+    pub(super) fn use_stale(&mut self, now: Instant, index: u32) {
+        let Some(entry) = self.entries.get_mut(index) else { return };
+        if entry.address.is_ipv4() {
+            return self.send_request(now, index, State::Probed);
+        }
+        entry.state = State::Delayed;
+        entry.expires = now + DELAY_FIRST_PROBE;
+        self.timers.arm(index, entry.expires);
+    }
+
+    /// Names a connection through a neighbour, whose progress confirms it if that is in doubt.
+    pub(crate) fn set_witness(&mut self, address: IpAddr, witness: impl FnOnce() -> Witness) {
+        let index = self.table.get(address);
+        let Some(entry) = index.and_then(|index| self.entries.get_mut(index)) else { return };
+        if entry.address.is_ipv6() && matches!(entry.state, State::Delayed | State::Probed) {
+            entry.witness = Some(witness());
+        }
+    }
+
+    /// Returns the connection whose progress confirms a neighbour whose timer was due.
+    pub(crate) fn witness(&self, index: u32) -> Option<Witness> {
+        self.entries.get(index)?.witness
+    }
+
+    /// Confirms a neighbour by the progress of a connection (RFC 4861 §7.3.1).
+    pub(crate) fn confirm(&mut self, now: Instant, index: u32) {
+        if let Some(entry) = self.entries.get(index) {
+            let mac = entry.mac;
+            self.counters.confirmations += 1;
+            self.update(now, index, mac, State::Reachable);
+        }
+    }
+
+    /// Sets the reachable time, and the interval of solicitations, that a router has advertised.
+    /// Returns the interval within its limits.
+    pub(crate) fn set_timing(
+        &mut self,
+        reachable: Option<Duration>,
+        interval: Option<Duration>,
+    ) -> Duration {
+        let within = |time: Duration, [least, most]: [Duration; 2]| time.max(least).min(most);
+        if let Some(reachable) = reachable {
+            self.timing.reachable = within(reachable, REACHABLE_LIMITS);
+        }
+        if let Some(interval) = interval {
+            self.timing.interval = within(interval, INTERVAL_LIMITS);
+        }
+        self.timing.interval
+    }
+
+    /// Returns the time for which the neighbour is reachable after a confirmation. With Neighbour
+    /// Discovery it is random, between half and one and a half times the mean (RFC 4861 §6.3.2).
+    pub(super) fn reachable_time(&mut self, index: u32) -> Duration {
+        if self.entries.get(index).is_none_or(|entry| entry.address.is_ipv4()) {
+            return super::REACHABLE;
+        }
+        self.timing.reachable / 2 + self.draws.below(self.timing.reachable)
+    }
+}

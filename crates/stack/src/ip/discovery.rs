@@ -1,0 +1,149 @@
+//! The state of router discovery and of stateless address autoconfiguration.
+
+use crate::ip::autoconfiguration::{Autoconfiguration, Formed, Identifiers};
+use crate::ip::redirects::Redirects;
+use crate::ip::routers::Routers;
+use crate::keys::{Draws, Keys};
+use alloc::vec::Vec;
+use core::net::Ipv6Addr;
+use linerate_units::{Duration, Instant};
+use linerate_wire::MacAddress;
+
+/// MAX_RTR_SOLICITATION_DELAY of RFC 4861 §10.
+const DELAY: Duration = Duration::from_secs(1);
+/// MAX_RTR_SOLICITATIONS and RTR_SOLICITATION_INTERVAL.
+const SOLICITATIONS: u8 = 3;
+const INTERVAL: Duration = Duration::from_secs(4);
+
+/// The state of router discovery. It is idle unless the host is configured to take addresses and
+/// routes from routers.
+#[derive(Debug)]
+pub(crate) struct Discovery {
+    pub(crate) config: Option<Autoconfiguration>,
+    pub(crate) routers: Routers,
+    pub(crate) redirects: Redirects,
+    pub(crate) identifiers: Identifiers,
+    /// The addresses that were formed from prefixes. Invariant: each is one of the interface.
+    pub(crate) formed: Vec<Formed>,
+    pub(crate) solicitations: Solicitations,
+    /// The router of the default route, if that was installed by discovery.
+    pub(crate) installed: Option<Ipv6Addr>,
+    /// The MTU that a router has advertised for the link, in bytes.
+    pub(crate) mtu: Option<usize>,
+}
+
+impl Discovery {
+    pub(crate) fn new(
+        config: Option<Autoconfiguration>,
+        mac: MacAddress,
+        routers: Routers,
+        redirects: Redirects,
+        keys: &Keys,
+    ) -> Self {
+        Self {
+            config,
+            routers,
+            redirects,
+            identifiers: Identifiers::new(keys, config.and_then(|config| config.secret), mac),
+            formed: Vec::new(),
+            solicitations: Solicitations::new(config.is_some(), keys),
+            installed: None,
+            mtu: None,
+        }
+    }
+
+    /// Returns the time of the next change.
+    pub(crate) fn next_change(&self) -> Instant {
+        let replacement = self.formed.iter().map(|formed| formed.replace_at).min();
+        self.routers
+            .next_change()
+            .min(self.redirects.next_change())
+            .min(self.solicitations.at)
+            .min(replacement.unwrap_or(Instant::NEVER))
+    }
+
+    /// Panics if an invariant is broken.
+    pub(crate) fn check(&self) {
+        self.routers.check();
+        self.redirects.check();
+    }
+}
+
+/// The router solicitations that are still to be sent (RFC 4861 §6.3.7).
+#[derive(Debug)]
+pub(crate) struct Solicitations {
+    left: u8,
+    /// Is the random delay over, or drawn?
+    is_delayed: bool,
+    /// The time of the next one.
+    at: Instant,
+    draws: Draws,
+}
+
+impl Solicitations {
+    fn new(is_enabled: bool, keys: &Keys) -> Self {
+        let (left, at) =
+            if is_enabled { (SOLICITATIONS, Instant::ZERO) } else { (0, Instant::NEVER) };
+        Self { left, is_delayed: false, at, draws: Draws::new(keys, "router solicitations") }
+    }
+
+    /// Is a solicitation to be sent now? The first one follows a random delay.
+    pub(crate) fn take_due(&mut self, now: Instant) -> bool {
+        if !self.is_delayed && self.at <= now {
+            self.is_delayed = true;
+            self.at = now + self.draws.below(DELAY);
+        }
+        if self.at > now {
+            return false;
+        }
+        self.left -= 1;
+        self.at = if self.left > 0 { now + INTERVAL } else { Instant::NEVER };
+        true
+    }
+
+    /// Ends the solicitations, because a router has advertised itself.
+    pub(crate) const fn end(&mut self) {
+        self.left = 0;
+        self.is_delayed = true;
+        self.at = Instant::NEVER;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(solicitations: &mut Solicitations) -> Vec<u64> {
+        let mut now = Instant::ZERO;
+        let mut times = Vec::new();
+        while solicitations.at != Instant::NEVER {
+            now = now.max(solicitations.at);
+            if solicitations.take_due(now) {
+                times.push(now.as_millis());
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn three_solicitations_follow_a_random_delay_at_intervals_of_four_seconds() {
+        let first: Vec<_> = (0..10)
+            .map(|seed| {
+                let times = times(&mut Solicitations::new(true, &Keys::new([seed; 32])));
+                assert_eq!((times[1] - times[0], times[2] - times[1]), (4_000, 4_000));
+                assert_eq!((times.len(), times[0] <= 1_000), (3, true));
+                times[0]
+            })
+            .collect();
+        assert!(first.iter().any(|&time| time != first[0]), "{first:?}");
+    }
+
+    #[test]
+    fn none_are_sent_without_configuration_or_after_an_advertisement() {
+        let keys = Keys::new([1; 32]);
+        assert_eq!(times(&mut Solicitations::new(false, &keys)), []);
+        let mut solicitations = Solicitations::new(true, &keys);
+        solicitations.end();
+        assert_eq!(times(&mut solicitations), []);
+    }
+}

@@ -1,0 +1,129 @@
+//! Detection of duplicate addresses: probes, announcements, conflicts and defence (RFC 4862 §5.4,
+//! RFC 5227 §2).
+
+use crate::ip::address::{AddressOrigin, AddressState};
+use crate::ip::detection::DetectionStep;
+use crate::stack::Stack;
+use crate::stack::neighbor_discovery::neighbor_discovery_header;
+use crate::tx::Reply;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use linerate_units::{Duration, Instant};
+use linerate_wire::{ArpPacket, Icmpv6Message, MacAddress, NdMessage, ipv6_multicast};
+
+/// DEFEND_INTERVAL of RFC 5227 §1.1.
+const DEFEND_INTERVAL: Duration = Duration::from_secs(10);
+
+impl Stack {
+    /// Begins to detect duplicates of a new address, if that is enabled.
+    pub(crate) fn detect_duplicates_of(&mut self, address: IpAddr) {
+        if self.detections.is_enabled() {
+            self.interface.addresses.suspend(address);
+            self.detections.begin(address);
+        }
+    }
+
+    /// Begins to detect duplicates of the configured addresses.
+    pub(super) fn detect_duplicates_of_all(&mut self) {
+        let all = self.addresses().iter().map(|own| own.cidr.address());
+        all.collect::<Vec<_>>().into_iter().for_each(|own| self.detect_duplicates_of(own));
+        self.schedule_address_changes();
+    }
+
+    /// Assigns all addresses, on a link without other hosts.
+    pub(super) fn assign_without_detection(&mut self) {
+        self.detections.disable();
+        for own in self.addresses().iter().map(|own| own.cidr.address()).collect::<Vec<_>>() {
+            self.interface.addresses.assign(self.now, own);
+        }
+        self.schedule_address_changes();
+    }
+
+    pub(super) fn perform_detection_step(&mut self, now: Instant, step: DetectionStep) {
+        match step {
+            DetectionStep::Probe(IpAddr::V6(address)) => self.probe_ipv6(address),
+            DetectionStep::Probe(IpAddr::V4(address)) => {
+                self.send_arp_request(Ipv4Addr::UNSPECIFIED, address);
+            }
+            DetectionStep::Announce(IpAddr::V4(address)) => {
+                self.send_arp_request(address, address);
+            }
+            DetectionStep::Announce(IpAddr::V6(_)) => {}
+            DetectionStep::Unique(address) => {
+                self.interface.addresses.assign(now, address);
+                self.handle_address_change();
+            }
+        }
+    }
+
+    /// Solicits the address from the unspecified one (RFC 4862 §5.4.2). The first shard sends for
+    /// all.
+    fn probe_ipv6(&mut self, address: Ipv6Addr) {
+        if !self.shard.is_first() {
+            return;
+        }
+        let message = NdMessage::NeighborSolicitation { target: address, source_mac: None };
+        let group = ipv6_multicast::solicited_node(address);
+        let header = neighbor_discovery_header(Ipv6Addr::UNSPECIFIED, group);
+        self.send_icmpv6(header, &Icmpv6Message::NeighborDiscovery(message));
+        self.counted.neighbor_discovery.out_probes += 1;
+    }
+
+    /// Broadcasts an ARP request for `target`: a probe if the source is unspecified, an
+    /// announcement if it is the target.
+    fn send_arp_request(&mut self, source: Ipv4Addr, target: Ipv4Addr) {
+        if !self.shard.is_first() {
+            return;
+        }
+        let packet = ArpPacket::request(self.interface.mac, source, target);
+        let emit = |bytes: &mut [u8]| {
+            packet.emit(bytes);
+        };
+        let destination = Reply::Arp(MacAddress::BROADCAST);
+        let kept = self.replies.push_with(destination, ArpPacket::LENGTH, emit);
+        self.counted.transmit.drops += u64::from(!kept);
+        self.counted.neighbor_discovery.out_probes += 1;
+        self.schedule_replies();
+    }
+
+    /// Handles a message of another host that uses or probes for one of our addresses. A tentative
+    /// address is not used. A confirmed one of IPv4 is defended, at most every ten seconds; if it
+    /// was not configured by the application, the second conflict within ten seconds ends its use
+    /// (RFC 5227 §2.4 b and c).
+    #[cold]
+    pub(crate) fn handle_conflict(&mut self, address: IpAddr) {
+        self.neighbors.counters_mut().conflicts += 1;
+        let Some(own) = self.interface.addresses.get(address).copied() else { return };
+        match own.state {
+            AddressState::Tentative => self.give_up_address(address),
+            AddressState::Preferred | AddressState::Deprecated => self.defend(own.origin, address),
+            AddressState::Duplicated => {}
+        }
+    }
+
+    fn defend(&mut self, origin: AddressOrigin, address: IpAddr) {
+        let IpAddr::V4(own) = address else { return };
+        if !self.detections.is_enabled() {
+            return;
+        }
+        let is_recent = self.defended.is_some_and(|last| self.now < last + DEFEND_INTERVAL);
+        match (is_recent, origin) {
+            (false, _) => {
+                self.defended = Some(self.now);
+                self.send_arp_request(own, own);
+            }
+            (true, AddressOrigin::Static) => {}
+            (true, _) => self.give_up_address(address),
+        }
+    }
+
+    /// Ends the use of an address that another host has.
+    fn give_up_address(&mut self, address: IpAddr) {
+        self.detections.end(address);
+        self.interface.addresses.mark_duplicated(address);
+        self.counted.neighbor_discovery.duplicates += 1;
+        self.handle_address_change();
+        self.end_connections_of(address);
+        self.replace_duplicate(address);
+    }
+}

@@ -1,0 +1,226 @@
+//! Router discovery (RFC 4861 §6.3): solicitations, advertisements, the default route, and the
+//! routes of on-link prefixes.
+//!
+//! Advertisements are accepted only if the host is configured so. Everything that they can make the
+//! host store is limited, and nothing that they say removes what the application has configured.
+
+use crate::ip::Arrived;
+use crate::ip::address::AddressState;
+use crate::ip::interface::is_link_local;
+use crate::ip::route::Route;
+use crate::ip::routers::{DefaultRouter, RouterChange};
+use crate::services::Service;
+use crate::stack::Stack;
+use crate::stack::neighbor_discovery::neighbor_discovery_header;
+use core::net::{IpAddr, Ipv6Addr};
+use linerate_units::{Duration, Instant};
+use linerate_wire::{
+    Icmpv6Message, IpCidr, NdMessage, NdOption, PrefixInformation, RouterAdvertisement,
+    ipv6_multicast,
+};
+
+/// The smallest MTU of a link with IPv6 (RFC 8200 §5).
+const SMALLEST_IPV6_MTU: usize = 1_280;
+
+impl Stack {
+    /// Returns the default routers that have advertised themselves.
+    #[must_use]
+    pub fn default_routers(&self) -> &[DefaultRouter] {
+        self.discovery.routers.all()
+    }
+
+    /// Handles a valid router advertisement.
+    pub(super) fn handle_router_advertisement(
+        &mut self,
+        arrived: &Arrived<'_>,
+        source: Ipv6Addr,
+        advertisement: &RouterAdvertisement<'_>,
+    ) {
+        self.counted.neighbor_discovery.in_advertisements += 1;
+        if self.discovery.config.is_none() || self.is_link_local_duplicated() {
+            self.counted.neighbor_discovery.ignored_advertisements += 1;
+            return;
+        }
+        let now = arrived.arrival.at;
+        let lifetime = Duration::from_secs(advertisement.lifetime.into());
+        let preference = advertisement.preference;
+        let listed = self.discovery.routers.advertise(now, source, lifetime, preference);
+        self.count_refused_entry(listed.is_err());
+        if lifetime > Duration::ZERO {
+            self.discovery.solicitations.end();
+        }
+        self.take_parameters(advertisement);
+        if let Some(mac) = advertisement.options.source_mac() {
+            self.learn_neighbor(arrived, source, mac, true);
+        }
+        self.neighbors.mark_router(source.into());
+        for option in advertisement.options.iter() {
+            match option {
+                NdOption::Mtu(mtu) => self.take_mtu(mtu),
+                NdOption::Prefix(prefix) => self.take_prefix(now, &prefix),
+                _ => {}
+            }
+        }
+        self.update_default_route();
+        self.schedule_discovery();
+    }
+
+    /// A host whose link-local address is another's takes nothing from routers (RFC 4862 §5.4.5).
+    fn is_link_local_duplicated(&self) -> bool {
+        let mut link_local =
+            self.addresses().iter().filter(|own| is_link_local(own.cidr.address()));
+        link_local.all(|own| own.state == AddressState::Duplicated)
+    }
+
+    pub(super) const fn count_refused_entry(&mut self, is_full: bool) {
+        self.counted.neighbor_discovery.overflows += is_full as u64;
+    }
+
+    /// Sets the times of Neighbour Discovery. Zero means that the router does not specify one
+    /// (RFC 4861 §6.3.4).
+    fn take_parameters(&mut self, advertisement: &RouterAdvertisement<'_>) {
+        let time = |millis: u32| (millis > 0).then(|| Duration::from_millis(millis.into()));
+        let (reachable, interval) =
+            (time(advertisement.reachable_time), time(advertisement.retransmission_timer));
+        let interval = self.neighbors.set_timing(reachable, interval);
+        self.detections.set_interval(interval);
+    }
+
+    /// Sets the MTU of the link for the routes that routers have advertised (RFC 4861 §6.3.4). One
+    /// that is not valid for the link is ignored.
+    fn take_mtu(&mut self, advertised: u32) {
+        let link = self.interface.capabilities.mtu;
+        let mtu = usize::try_from(advertised).ok();
+        let mtu = mtu.filter(|mtu| (SMALLEST_IPV6_MTU..=link).contains(mtu));
+        if mtu.is_none() || mtu == self.discovery.mtu {
+            return;
+        }
+        self.discovery.mtu = mtu;
+        for network in self.discovery.routers.prefixes() {
+            if self.routes.get(network).is_some_and(|route| route.gateway.is_none()) {
+                self.routes.insert(Route { mtu, ..Route::direct(network) });
+            }
+        }
+        // Installed again, with the new MTU.
+        self.withdraw_default_route();
+    }
+
+    fn take_prefix(&mut self, now: Instant, prefix: &PrefixInformation) {
+        let Some(network) = IpCidr::new(prefix.prefix.into(), prefix.length) else { return };
+        // The link-local prefix is on every link (RFC 4861 §6.3.4).
+        if is_link_local(network.address()) || prefix.prefix.is_multicast() {
+            self.counted.neighbor_discovery.refused_prefixes += 1;
+            return;
+        }
+        if prefix.is_on_link {
+            let lifetime = lifetime(prefix.valid_lifetime);
+            match self.discovery.routers.set_prefix(now, network, lifetime) {
+                Ok(true) if self.routes.get(network).is_none() => {
+                    let mtu = self.discovery.mtu;
+                    self.routes.insert(Route { mtu, ..Route::direct(network) });
+                }
+                Ok(_) => {}
+                Err(_) => self.count_refused_entry(true),
+            }
+        }
+        if prefix.is_autonomous {
+            self.form_addresses(now, prefix);
+        }
+    }
+
+    /// Makes the best router the next hop of the default route, unless the application has
+    /// configured that route.
+    pub(super) fn update_default_route(&mut self) {
+        let best = self.discovery.routers.best();
+        if best.is_some() && best == self.discovery.installed {
+            return;
+        }
+        self.withdraw_default_route();
+        if let Some(router) = best
+            && self.routes.get(IpCidr::ALL_IPV6).is_none()
+        {
+            let mtu = self.discovery.mtu;
+            self.routes.insert(Route { mtu, ..Route::via(IpCidr::ALL_IPV6, router) });
+            self.discovery.installed = Some(router);
+            self.counted.neighbor_discovery.router_changes += 1;
+        }
+    }
+
+    fn withdraw_default_route(&mut self) {
+        let Some(router) = self.discovery.installed.take() else { return };
+        let is_ours = |route: &Route| route.gateway == Some(router.into());
+        if self.routes.get(IpCidr::ALL_IPV6).is_some_and(is_ours) {
+            self.routes.remove(IpCidr::ALL_IPV6);
+        }
+    }
+
+    /// Handles a neighbour that does not answer: another router takes its place (RFC 4861 §7.3.3).
+    pub(crate) fn handle_lost_neighbor(&mut self, now: Instant, neighbor: IpAddr) {
+        while let Some(destination) = self.discovery.redirects.remove_target(neighbor) {
+            self.routes.remove(destination);
+        }
+        if self.discovery.routers.suspect(now, neighbor) {
+            self.update_default_route();
+            self.schedule_discovery();
+        }
+    }
+
+    /// Performs what is due: solicitations, the ends of lifetimes, new temporary addresses.
+    pub(crate) fn handle_discovery_timeout(&mut self, now: Instant) {
+        if self.discovery.solicitations.take_due(now) {
+            self.solicit_routers();
+        }
+        while let Some(destination) = self.discovery.redirects.expire(now) {
+            self.routes.remove(destination);
+        }
+        while let Some(change) = self.discovery.routers.expire(now) {
+            match change {
+                RouterChange::Router => {}
+                RouterChange::PrefixExpired(network) => self.withdraw_prefix(network),
+            }
+        }
+        self.update_default_route();
+        self.replace_temporary_addresses(now);
+        self.schedule_discovery();
+    }
+
+    fn withdraw_prefix(&mut self, network: IpCidr) {
+        let covers = self.addresses().iter().any(|own| {
+            own.covers_link()
+                && own.cidr.prefix_length() == network.prefix_length()
+                && own.cidr.network() == network.network()
+        });
+        if !covers && self.routes.get(network).is_some_and(|route| route.gateway.is_none()) {
+            self.routes.remove(network);
+        }
+    }
+
+    /// Sends a router solicitation, from our link-local address if it is usable. The first shard
+    /// sends for all.
+    fn solicit_routers(&mut self) {
+        if !self.shard.is_first() {
+            return;
+        }
+        let own = self.interface.addresses.in_use().iter().map(|own| own.address());
+        let link_local = own.filter(|&own| is_link_local(own)).find_map(|own| match own {
+            IpAddr::V6(own) => Some(own),
+            IpAddr::V4(_) => None,
+        });
+        // Without a source, no MAC address may be sent (RFC 4861 §4.1).
+        let source_mac = link_local.and_then(|_| self.own_mac());
+        let source = link_local.unwrap_or(Ipv6Addr::UNSPECIFIED);
+        let message = NdMessage::RouterSolicitation { source_mac };
+        let header = neighbor_discovery_header(source, ipv6_multicast::ALL_ROUTERS);
+        self.send_icmpv6(header, &Icmpv6Message::NeighborDiscovery(message));
+        self.counted.neighbor_discovery.out_solicitations += 1;
+    }
+
+    pub(crate) fn schedule_discovery(&mut self) {
+        self.deadlines.set(Service::Routers, self.discovery.next_change());
+    }
+}
+
+/// Returns an advertised lifetime; `None` if it has no end.
+pub(super) fn lifetime(seconds: u32) -> Option<Duration> {
+    (seconds != PrefixInformation::INFINITE).then(|| Duration::from_secs(seconds.into()))
+}
