@@ -63,7 +63,7 @@ impl fmt::Display for LinkSpec {
     }
 }
 
-/// The reason why a text names no link.
+/// The reason why a text does not specify a link.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParseLinkError {

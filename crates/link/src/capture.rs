@@ -200,7 +200,7 @@ mod tests {
         (Capture::with_clock(left, "left", writer, clock.clone(), EPOCH), right, clock)
     }
 
-    /// A frame source with borrowed parts, and a link that gathers them.
+    /// A frame source whose frames have borrowed parts, and a link with scatter-gather.
     struct Parts;
 
     impl FrameSource for Parts {
@@ -316,7 +316,7 @@ mod tests {
         drop(link);
         let time =
             CaptureReader::new(&*file).unwrap().next_packet().unwrap().unwrap().time.unwrap();
-        // The two clocks may drift apart between the readings, but not by half the uptime.
+        // The two clocks may advance between the readings, but by far less than half the uptime.
         let near = MonotonicClock.now().since(Instant::ZERO) / 2;
         assert!(now < time + near && time < now + near, "{now} {time}");
     }

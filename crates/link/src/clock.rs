@@ -29,8 +29,8 @@ fn nanoseconds(time: Timespec) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// A clock that is advanced by other, for tests and other deterministic programs. Clones share the
-/// time.
+/// A clock that is advanced by its user, for tests and other deterministic programs. Clones share
+/// the time.
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock {
     nanos: Arc<AtomicU64>,

@@ -1,25 +1,26 @@
 //! Memory of buffers that a host has given back to the allocator.
 //!
-//! Allocators keep freed memory for later. Buffers of different connections lie between each other,
-//! so glibc still held 200 MB a minute after 2,000 connections with full buffers had ended. This
-//! decides when the allocator should return its free memory to the operating system: once
-//! [`WORTHWHILE`] bytes have stayed free for [`DELAY`].
+//! Allocators keep freed memory for later. The buffers of different connections alternate in
+//! memory: a minute after 2,000 connections with full buffers had ended, glibc still held 200 MB.
+//! This module decides when the allocator should return its free memory to the operating system:
+//! once [`WORTHWHILE`] bytes have stayed free for [`DELAY`].
 
 use linerate_units::{Duration, Instant};
 
-/// Fewer bytes are not worth a walk through the allocator's free lists.
+/// Minimum number of freed bytes that is worth a search through the allocator's free lists.
 const WORTHWHILE: usize = 16 << 20;
 
-/// Connections that open meanwhile use the memory again, which saves a page fault for each 4 KiB.
+/// Time for which bytes must stay free. Connections that open in this time reuse them, which saves
+/// a page fault for each 4 KiB.
 const DELAY: Duration = Duration::from_secs(1);
 
 /// The bytes that the buffers of a host have freed since memory was last returned. It decides when
 /// a program should call [`crate::return_free_memory`].
 #[derive(Debug)]
 pub struct FreedMemory {
-    /// The most bytes that the buffers have held since then.
+    /// The most bytes that the buffers have held since memory was last returned.
     peak: usize,
-    /// Bytes that they have given back of that.
+    /// The number of bytes that the buffers have freed since that maximum.
     freed: usize,
     /// When the freed bytes should be returned; [`Instant::NEVER`] if they are too few.
     deadline: Instant,

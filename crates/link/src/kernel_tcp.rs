@@ -13,8 +13,8 @@ const SO_BUF_LOCK: c_int = 72;
 /// `SO_MEMINFO` of <asm-generic/socket.h>, since Linux 4.12.
 const SO_MEMINFO: c_int = 55;
 
-/// The reply to `TCP_INFO`. Kernels differ in the number of its fields: an unknown field is absent,
-/// never zero.
+/// The reply to `TCP_INFO`. Kernel versions differ in the number of fields. A field that the kernel
+/// does not provide is absent, not zero.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TcpInfo {
@@ -254,8 +254,8 @@ mod tests {
     fn unread_bytes_are_counted_in_the_queues() {
         let (mut near, far) = pair();
         near.write_all(&[7; 5_000]).unwrap();
-        // In this order: data acknowledged at the first query is in the receive queue at the
-        // second.
+        // The queries must be made in this order: data acknowledged at the first one is in the
+        // receive queue at the second.
         let queued = unacknowledged_bytes(&near).unwrap() + memory(&far).unwrap().receive_queue;
         assert!(queued >= 5_000);
         assert_eq!(memory(&far).unwrap().drops, 0);

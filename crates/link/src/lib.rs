@@ -1,5 +1,5 @@
 //! Links that carry a host's frames: interfaces of the kernel, rings in memory, and wrappers around
-//! other links. This crate knows nothing about TCP, sockets or a simulator.
+//! other links. This crate is independent of TCP, sockets and the simulator.
 //!
 //! A link implements [`linerate_stack::Link`]:
 //!
@@ -93,9 +93,9 @@ mod wait;
 pub mod xdp;
 
 /// Has glibc's allocator return its free memory to the operating system, in all threads of the
-/// process. It takes milliseconds for each 100 MB, during which allocations of other threads may
-/// wait. So call it when much less memory is in use than before, as `linerate-sockets` does. With
-/// another C library, or if the program has a global allocator of its own, this has no effect.
+/// process. The call takes milliseconds for each 100 MB, during which allocations of other threads
+/// may wait. So call it when much less memory is in use than before, as `linerate-sockets` does.
+/// With another C library, or if the program has a global allocator of its own, this has no effect.
 pub fn return_free_memory() {
     sys::allocator::trim();
 }

@@ -1,7 +1,7 @@
 //! A link inside the process. Each of its two ends can be used by a thread of its own.
 //!
-//! A frame is written once, and the other end reads it from the same memory. There is no
-//! transmission rate; a full ring is a link without room.
+//! A frame is written once, and the other end reads it from the same memory. Transmission takes no
+//! time. When the ring is full, the link has no room.
 //!
 //! The link uses event descriptors and the system call `membarrier`. Without `membarrier`, each
 //! batch of frames takes some ten nanoseconds more. A sandbox that kills the process for unknown
@@ -146,7 +146,8 @@ pub struct MemoryLink<C = MonotonicClock> {
     config: MemoryConfig,
     clock: C,
     wakeup: Arc<Eventfd>,
-    // The last field, because fields are dropped in order: the other end must see why it is woken.
+    // The last field, because fields are dropped in order: the other end must see the reason when
+    // it is woken.
     other: OtherWakeup,
 }
 
@@ -169,7 +170,7 @@ impl<C: Clock> Link for MemoryLink<C> {
             return Ok(0);
         }
         if !self.receiver.has_frame() {
-            // In this order, frames that were sent before the other end was dropped are seen.
+            // In this order, frames that were sent before the other end was dropped are not missed.
             let is_down = self.receiver.is_abandoned() && !self.receiver.has_frame();
             return if is_down { Err(LinkError::Down) } else { Ok(0) };
         }
@@ -290,7 +291,8 @@ impl<C: Clock> Readiness for MemoryLink<C> {
             || (self.starved && self.sender.has_room())
     }
 
-    /// Prepares for room, too: the consumer sets the event, so there is no need to poll for it.
+    /// Prepares for waiting for room, too: the consumer then sets the event, so the descriptor need
+    /// not be polled for writing.
     fn prepare_to_sleep(&mut self) -> bool {
         let sleeps = self.receiver.fall_asleep()
             && !self.receiver.is_abandoned()

@@ -260,7 +260,7 @@ impl Link for PacketLink {
         let mut lengths = [0; BATCH];
         while received < budget {
             let wanted = (budget - received).min(BATCH);
-            // The kernel writes the header, too.
+            // The kernel writes the virtio-net header before the frame.
             let came = match receive(
                 &self.socket,
                 self.receive_buffers.next(wanted),
@@ -394,7 +394,8 @@ fn set(socket: &OwnedFd, name: i32, value: i32) -> io::Result<()> {
     socket_option::set_integer(socket, libc::SOL_PACKET, name, value)
 }
 
-/// Widens the queues as far as the system allows. Overflows are counted, so a refusal is no error.
+/// Enlarges the queues as far as the system allows. A refusal is not an error, because overflows
+/// are counted.
 fn widen_queue(socket: &OwnedFd) {
     let set = |name| socket_option::set_integer(socket, libc::SOL_SOCKET, name, QUEUE_BYTES);
     let _ = set(libc::SO_RCVBUFFORCE).or_else(|_| set(libc::SO_RCVBUF));

@@ -82,8 +82,8 @@ pub struct QueueLink(MemoryLink);
 
 /// The application's end of a packet queue.
 ///
-/// It implements [`Readiness`], so a [`crate::Waiter`] waits for packets, and for room after
-/// [`PushError::Full`].
+/// This end implements [`Readiness`], so that a [`crate::Waiter`] can wait for packets, and for
+/// room after [`PushError::Full`].
 #[derive(Debug)]
 pub struct PacketQueue {
     link: MemoryLink,
@@ -161,7 +161,7 @@ impl PacketQueue {
         result
     }
 
-    /// Has the host dropped its end, and were all its packets taken?
+    /// Has the host dropped its end, and were all packets of the host taken?
     #[must_use]
     pub fn is_closed(&mut self) -> bool {
         // In this order, packets that were sent before the host dropped its end are seen.

@@ -1,15 +1,15 @@
 //! Receive buffers that a host can keep.
 //!
-//! There is one buffer for each frame of a batch. A buffer that the host keeps is replaced, and
-//! remembered. It is used again when the host has dropped it. Only a limited number is remembered;
-//! further ones belong to the host alone.
+//! There is one buffer for each frame of a batch. A buffer that the host keeps is replaced by
+//! another. It is remembered, and reused after the host has dropped it. The number of remembered
+//! buffers is limited; further ones are freed when the host drops them.
 
 use std::collections::VecDeque;
 use std::iter::repeat_n;
 use std::sync::Arc;
 
-/// The number of kept buffers that are remembered. At 64 KiB each, they hold as much as two sockets
-/// with large buffers.
+/// The maximum number of kept buffers that are remembered. With 64 KiB each, they hold as much as
+/// two sockets with large buffers.
 const REMEMBERED: usize = 32;
 
 /// Receive buffers for one batch of frames, and those that the host has kept.
@@ -29,12 +29,12 @@ impl SharedBuffers {
         Self { places: (0..at_once).map(|_| fresh(size)).collect(), kept: VecDeque::new(), size }
     }
 
-    /// Returns the buffer of frame `place` of the last batch.
+    /// Returns the memory of the frame with the index `place` in the last batch.
     pub(crate) fn memory(&self, place: usize) -> &Arc<[u8]> {
         &self.places[place]
     }
 
-    /// Returns a buffer for the next frame: the last one, unless the host keeps it.
+    /// Returns a buffer for the next frame: the previous one, unless the host keeps it.
     pub(crate) fn next_one(&mut self) -> &mut [u8] {
         self.free(0);
         // The buffer is not shared now, so this copies nothing.
@@ -119,7 +119,7 @@ mod tests {
             buffers.next_one();
             kept.push(Arc::clone(buffers.memory(0)));
         }
-        // The last buffer is still in its place.
+        // The last buffer has not been replaced yet.
         let expected = &kept[9..REMEMBERED + 9];
         assert!(buffers.kept.iter().zip(expected).all(|(memory, kept)| Arc::ptr_eq(memory, kept)));
         drop(kept);

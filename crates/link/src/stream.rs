@@ -86,7 +86,7 @@ impl StreamLink {
         })
     }
 
-    /// Returns the number of received lengths without a frame.
+    /// Returns the number of received length prefixes of zero, without a frame.
     #[must_use]
     pub const fn empty_frames(&self) -> u64 {
         self.empty
@@ -99,7 +99,7 @@ impl StreamLink {
             let Some((length, rest)) = unread.split_first_chunk() else { return Ok(None) };
             let length = u32::from_be_bytes(*length) as usize;
             if length > LARGEST {
-                // The start of the next frame is not known any more.
+                // A wrong length means that the start of the next frame is unknown.
                 self.is_over = true;
                 return Err(LinkError::Down);
             }
@@ -115,7 +115,7 @@ impl StreamLink {
         }
     }
 
-    /// Reads from the stream. Returns whether something came.
+    /// Reads from the stream. Returns whether any bytes were read.
     fn read(&mut self) -> Result<bool, LinkError> {
         if self.unread.start > 0 {
             self.incoming.copy_within(self.unread.clone(), 0);
@@ -138,7 +138,7 @@ impl StreamLink {
         }
     }
 
-    /// Writes what waits. Returns whether all of it was written.
+    /// Writes the pending frames. Returns whether all of them were written.
     fn flush(&mut self) -> Result<bool, LinkError> {
         while self.written < self.outgoing.len() {
             match self.stream.write(&self.outgoing[self.written..]) {
@@ -229,7 +229,8 @@ impl Readiness for StreamLink {
         self.written < self.outgoing.len()
     }
 
-    /// A complete frame in the buffer is not announced by the descriptor.
+    /// Returns true if a complete frame is in the buffer, because the descriptor does not become
+    /// readable for it.
     fn is_ready(&mut self) -> bool {
         let unread = &self.incoming[self.unread.clone()];
         self.is_over

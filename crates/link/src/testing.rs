@@ -68,8 +68,8 @@ pub(crate) fn packet_sent_back(packet: &[u8]) -> Vec<u8> {
     back
 }
 
-/// A source of frames with a number, four bytes of padding, and a rest in two borrowed parts. Every
-/// third frame has no rest.
+/// A source of numbered frames, each with four bytes of padding and a rest in two borrowed parts.
+/// Every third frame has no rest.
 struct BorrowingSource {
     next: u32,
     rest: Vec<u8>,
@@ -255,7 +255,7 @@ pub(crate) fn check_offloads_are_described<L: Link>(over: impl FnOnce(OwnedFd) -
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     let mut link = over(ours.into());
     assert_eq!(link.transmit(1, |frame| OneGsoFrame(true).fill(frame)), Ok(1));
-    // The next header must overwrite this one in the buffer.
+    // This header must not remain in the buffer when the next frame is sent.
     assert_eq!(link.transmit(1, |_| Some(TxFrame::whole(60))), Ok(1));
     assert_eq!(link.transmit_from(9, &mut OneGsoFrame(true)), Ok(1));
     let [size, headers, start, offset] = [5, 34 + 20, 34, 16].map(u16::to_ne_bytes);
@@ -343,7 +343,7 @@ impl Link for ReceivesFrames {
     }
 }
 
-/// A link whose answers are all those that it was created with.
+/// A link that returns the answers with which it was created.
 #[derive(Debug)]
 pub(crate) struct FixedAnswers {
     silent: [NoLink; 2],

@@ -2,7 +2,7 @@
 //! Virtual I/O Device 1.2 §5.1.6). It describes the work on a frame that is done already or left to
 //! the receiver.
 //!
-//! The header comes from outside and can be wrong: then the frame is dropped and counted.
+//! The header is untrusted input. A frame with an invalid header is dropped and counted.
 
 use linerate_stack::{Offloads, PartialChecksum, RxChecksum, RxFrame, TxChecksum, TxFrame};
 use linerate_units::Instant;
@@ -34,7 +34,7 @@ const TCP_OVER_IPV4: u8 = 1;
 const TCP_OVER_IPV6: u8 = 4;
 
 /// `VIRTIO_NET_HDR_GSO_ECN`, combined with a GSO type: the first segment has CWR. Packet sockets
-/// set it without being asked; the TCP header contains CWR, too.
+/// may set this bit although it was not requested; the TCP header contains CWR, too.
 const SIGNALS_CONGESTION: u8 = 0x80;
 
 /// The offload information of a received frame.
@@ -44,7 +44,7 @@ struct Offload {
     segment: Option<NonZeroU16>,
 }
 
-/// Returns the offloads of a device with such headers, if they are wanted.
+/// Returns the offloads of a device with such headers, or none if they are not wanted.
 pub(crate) fn offloads(wanted: bool) -> Offloads {
     if wanted { Offloads { checksums: true, gso_max_size: LARGEST_PACKET } } else { Offloads::NONE }
 }
@@ -60,8 +60,8 @@ pub(crate) fn arrived(memory: &[u8], length: usize) -> Option<RxFrame<'_>> {
 }
 
 /// Parses the header of a frame of `length` bytes. Returns `None` if a field is out of range, or
-/// has a value that was not asked for. The header-length hint is ignored: the headers themselves
-/// tell it.
+/// has a value that was not requested. The header-length hint is ignored, because the headers
+/// contain their lengths.
 fn read(header: [u8; LENGTH], length: usize) -> Option<Offload> {
     let [flags, kind, _, _, size @ .., start_0, start_1, offset_0, offset_1] = header;
     let segment = match kind & !SIGNALS_CONGESTION {

@@ -13,9 +13,10 @@ use thiserror::Error;
 
 /// The conditions for which a program can wait on a link.
 ///
-/// No method has a default, so that a wrapper around another link cannot forget to pass one on: it
-/// would sleep while frames wait inside. A link whose descriptor tells everything answers `None`,
-/// false, false, true, nothing and [`Instant::NEVER`] after [`fd`](Self::fd).
+/// No method has a default, so that a wrapper around another link must forward all of them. If it
+/// omitted one, its user could sleep while frames wait inside. If the descriptor of
+/// [`fd`](Self::fd) signals everything, the other methods return `None`, false, false, true,
+/// nothing and [`Instant::NEVER`], in this order.
 pub trait Readiness {
     /// Returns a descriptor to poll. It is readable if there is something to receive. A link with
     /// an event of its own makes it readable when [`prepare_to_sleep`](Self::prepare_to_sleep)
@@ -30,16 +31,16 @@ pub trait Readiness {
     /// [`fd`](Self::fd) is writable.
     fn wants_room(&self) -> bool;
 
-    /// Is there something to receive, or room that was wanted, as far as the link knows without a
-    /// system call? False does not mean that there is nothing.
+    /// Does the link know, without a system call, that there is something to receive, or room that
+    /// was wanted? There may be although this returns false.
     fn is_ready(&mut self) -> bool;
 
-    /// Prepares for a sleep of the caller. Returns false if there is something already, and the
-    /// caller must not sleep. After true, [`fd`](Self::fd) signals everything that arrives from now
-    /// on.
+    /// Prepares for a sleep of the caller. Returns false if there is something to receive already,
+    /// so that the caller must not sleep. After true, [`fd`](Self::fd) signals whatever arrives
+    /// from now on.
     fn prepare_to_sleep(&mut self) -> bool;
 
-    /// Ends a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) allowed. `signalled` tells
+    /// Ends a sleep that [`prepare_to_sleep`](Self::prepare_to_sleep) allowed. `signalled` says
     /// whether [`fd`](Self::fd) or [`wakeup_fd`](Self::wakeup_fd) ended it.
     fn awake(&mut self, signalled: bool);
 
@@ -200,8 +201,8 @@ struct SharedState {
 
 impl SharedState {
     fn ring(&self) {
-        // Release: publishes the writes of this thread. Acquire is not needed: it reads nothing of
-        // the waiter.
+        // Release ordering publishes the writes of this thread. Acquire ordering is not needed,
+        // because this thread reads no data of the waiter.
         if self.state.swap(RUNG, Ordering::Release) == ASLEEP {
             self.event.set();
         }

@@ -3,7 +3,7 @@
 const ORDER_0: u8 = 172;
 const ORDER_1: u8 = 174;
 
-/// The fields of a complete option.
+/// The number of fields of a complete option.
 const MOST: usize = 3;
 
 /// The length of a field in bytes.
@@ -32,8 +32,8 @@ impl EcnCounts {
     /// The bits of a counter that fit a field.
     pub const MASK: u32 = 0x00ff_ffff;
 
-    /// Creates an option with all three counters: bytes received as ECT(0), CE and ECT(1). Bits
-    /// above the low 24 are cut off.
+    /// Creates an option with all three counters: bytes received as ECT(0), CE and ECT(1). Only the
+    /// low 24 bits of each counter are used.
     #[must_use]
     pub const fn new(order: EcnOrder, e0b: u32, ceb: u32, e1b: u32) -> Self {
         let (first, last) = match order {
@@ -52,7 +52,7 @@ impl EcnCounts {
     }
 
     /// Parses an option. Bytes after the last whole field are padding (RFC 9768 §3.2.3). Returns
-    /// `None` if `kind` is another option's.
+    /// `None` if `kind` is not that of an AccECN option.
     pub(crate) fn parse(kind: u8, data: &[u8]) -> Option<Self> {
         let order = match kind {
             ORDER_0 => EcnOrder::Zero,

@@ -21,7 +21,7 @@ pub struct ArpPacket {
     /// The MAC address of the sender.
     pub sender_mac: MacAddress,
     /// The IPv4 address of the sender. It is [unspecified](Ipv4Addr::UNSPECIFIED) in a probe (RFC
-    /// 5227), from which receivers must not learn.
+    /// 5227), which receivers must not add to their caches.
     pub sender_ip: Ipv4Addr,
     /// The MAC address of the host that sent the request; unused in a request.
     pub target_mac: MacAddress,

@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-/// The rule that the bytes of a packet broke. The sender or the path is at fault; the receiver can
-/// only count and drop the packet.
+/// The rule that a packet violates. The sender or the path is at fault; the receiver can only count
+/// and drop the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Malformed {
@@ -12,9 +12,9 @@ pub enum Malformed {
     Truncated {
         /// The name of the header.
         what: &'static str,
-        /// The number of bytes that the header promises.
+        /// The number of bytes that the header requires.
         needed: usize,
-        /// The number of bytes that are there.
+        /// The number of bytes that are present.
         had: usize,
     },
     /// A header field has a value that the protocol does not allow.

@@ -2,8 +2,8 @@
 //! returns it with the data on its next SYN. Only that server can interpret it.
 //!
 //! Before the option was assigned kind 34 it was sent as an experimental option (RFC 6994): kind
-//! 254, whose data begins with 0xF989. Some peers still send that one, so a cookie remembers which
-//! option carries it.
+//! 254, whose data begins with 0xF989. Some peers still send it, so a cookie stores which option
+//! carries it.
 
 use core::fmt;
 
@@ -20,19 +20,19 @@ pub struct FastOpenCookie {
     /// Invariant: bytes from `length` on are zero.
     bytes: [u8; Self::MOST],
     length: u8,
-    /// Does the experimental option carry it?
+    /// Is the cookie carried by the experimental option?
     experimental: bool,
 }
 
 impl FastOpenCookie {
-    /// The empty cookie, with which a client requests one.
+    /// The empty cookie, with which a client requests a cookie.
     pub const REQUEST: Self = Self { bytes: [0; Self::MOST], length: 0, experimental: false };
 
     const LEAST: usize = 4;
     const MOST: usize = 16;
     const LONGEST_OPTION: usize = Self::MOST + 4;
 
-    /// Creates a cookie of these bytes. Returns `None` if no cookie has that length.
+    /// Creates a cookie of these bytes. Returns `None` if cookies cannot have that length.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let length = bytes.len();
@@ -63,13 +63,13 @@ impl FastOpenCookie {
         Self { experimental, ..self }
     }
 
-    /// Does the experimental option carry it?
+    /// Is the cookie carried by the experimental option?
     #[must_use]
     pub const fn is_experimental(&self) -> bool {
         self.experimental
     }
 
-    /// Returns the length of the option without padding in bytes.
+    /// Returns the length of the option in bytes, without padding.
     const fn length(self) -> usize {
         self.length as usize + if self.experimental { 4 } else { 2 }
     }
@@ -84,7 +84,7 @@ impl FastOpenCookie {
         self.padding() + self.length()
     }
 
-    /// Returns the option behind its padding; bytes from [`Self::option_length`] on mean nothing.
+    /// Returns the option after its padding; bytes from [`Self::option_length`] on are unused.
     pub(crate) fn emit(self) -> [u8; Self::LONGEST_OPTION] {
         let mut field = [NOP; Self::LONGEST_OPTION];
         let at = self.padding();
@@ -101,7 +101,7 @@ impl FastOpenCookie {
         field
     }
 
-    /// Parses the data of an option of `kind`. Returns `None` for other options than Fast Open's.
+    /// Parses the data of an option of `kind`. Returns `None` for options other than Fast Open.
     pub(crate) fn parse(kind: u8, data: &[u8]) -> Option<Self> {
         match (kind, data) {
             (FAST_OPEN, data) => Self::new(data),

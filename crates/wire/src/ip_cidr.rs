@@ -10,7 +10,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IpCidr {
     address: IpAddr,
-    /// Invariant: at most the bits of the address.
+    /// The length of the prefix in bits. Invariant: at most the bits of the address.
     prefix_length: u8,
 }
 
@@ -22,7 +22,7 @@ impl IpCidr {
     pub const ALL_IPV6: Self =
         Self { address: IpAddr::V6(Ipv6Addr::UNSPECIFIED), prefix_length: 0 };
 
-    /// Creates an address with a prefix. Returns `None` if the prefix exceeds the address.
+    /// Creates an address with a prefix. Returns `None` if the prefix is longer than the address.
     #[must_use]
     pub const fn new(address: IpAddr, prefix_length: u8) -> Option<Self> {
         if prefix_length > bits_of(address) { None } else { Some(Self { address, prefix_length }) }
@@ -61,7 +61,7 @@ impl IpCidr {
         }
     }
 
-    /// Returns the broadcast address. IPv6 has none, nor do networks of one or two addresses
+    /// Returns the broadcast address; `None` for IPv6, and for networks of one or two addresses
     /// (RFC 3021).
     #[must_use]
     pub fn broadcast(self) -> Option<Ipv4Addr> {
@@ -106,7 +106,7 @@ impl fmt::Display for IpCidr {
     }
 }
 
-/// A text that is not an address with a prefix; the person who typed it can correct it.
+/// A text that is not an address with a prefix. The user who typed it can correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "not an address with a prefix: write one as in 192.0.2.1/24, with a prefix up to 32, or as in \
@@ -114,7 +114,8 @@ impl fmt::Display for IpCidr {
 )]
 pub struct ParseIpCidrError(());
 
-/// Parses `192.0.2.1/24` or `2001:db8::1/64`; an address alone is a network of one.
+/// Parses `192.0.2.1/24` or `2001:db8::1/64`. An address without a prefix is a network of one
+/// address.
 impl FromStr for IpCidr {
     type Err = ParseIpCidrError;
     fn from_str(text: &str) -> Result<Self, ParseIpCidrError> {

@@ -129,8 +129,8 @@ impl Ipv4Header {
         header_length
     }
 
-    /// Returns the words of the fixed part, with zero for the checksum. The sum is taken from these
-    /// words: reading back the bytes would stall until narrower stores have retired.
+    /// Returns the words of the fixed part, with zero for the checksum. The checksum is computed
+    /// from these words. Reading back the bytes would stall until the narrower stores have retired.
     #[inline]
     fn words(&self, total_length: u16, header_length: usize) -> [u32; 5] {
         let [total_high, total_low] = total_length.to_be_bytes();
@@ -242,7 +242,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Returns the sum over the fixed part and the options. Most packets have none.
+/// Returns the sum over the fixed part and the options, of which most packets have none.
 #[inline]
 fn header_sum(words: [u32; 5], options: &[u8]) -> Sum {
     let sum = Sum::of_words(words);

@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ipv4Cidr {
     address: Ipv4Addr,
-    /// Invariant: at most 32.
+    /// The length of the prefix in bits. Invariant: at most 32.
     prefix_length: u8,
 }
 
@@ -53,7 +53,7 @@ impl Ipv4Cidr {
         Ipv4Addr::from_bits(self.address.to_bits() & !self.host_bits())
     }
 
-    /// Returns the broadcast address. Networks of one or two addresses have none (RFC 3021).
+    /// Returns the broadcast address; `None` for networks of one or two addresses (RFC 3021).
     #[must_use]
     pub const fn broadcast(self) -> Option<Ipv4Addr> {
         if self.prefix_length > 30 {
@@ -83,12 +83,12 @@ impl fmt::Display for Ipv4Cidr {
     }
 }
 
-/// A text that is not an address with a prefix; the person who typed it can correct it.
+/// A text that is not an address with a prefix. The user who typed it can correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not an IPv4 address with a prefix: write one as in 192.0.2.1/24, with a prefix up to 32")]
 pub struct ParseIpv4CidrError(());
 
-/// Parses `192.0.2.1/24`; an address alone is a network of one.
+/// Parses `192.0.2.1/24`. An address without a prefix is a network of one address.
 impl FromStr for Ipv4Cidr {
     type Err = ParseIpv4CidrError;
     fn from_str(text: &str) -> Result<Self, ParseIpv4CidrError> {

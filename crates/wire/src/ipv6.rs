@@ -41,7 +41,7 @@ impl Ipv6Header {
     }
 
     /// Returns the sum over the pseudo-header for `length` bytes of `protocol` (RFC 8200 §8.1).
-    /// `protocol` is that of the payload, which extension headers may separate from this one.
+    /// `protocol` is that of the payload, which may follow extension headers.
     #[must_use]
     pub fn pseudo_header(&self, protocol: Protocol, length: usize) -> Sum {
         checksum::pseudo_header_v6(self.source, self.destination, protocol, length)
@@ -85,7 +85,7 @@ pub struct Ipv6Fragment {
 pub(crate) struct Head {
     /// The header.
     pub(crate) header: Ipv6Header,
-    /// The number of bytes after the header that it promises.
+    /// The payload length field: the number of bytes after the header.
     pub(crate) payload_length: u16,
 }
 
@@ -126,7 +126,7 @@ pub struct Ipv6Packet<'a> {
 }
 
 impl<'a> Ipv6Packet<'a> {
-    /// The most extension headers that a packet may have. RFC 8200 sets no limit; this one bounds
+    /// The maximum number of extension headers of a packet. RFC 8200 sets no limit; this one bounds
     /// the work for a hostile packet.
     pub const MAX_EXTENSIONS: u32 = 8;
 
@@ -137,8 +137,8 @@ impl<'a> Ipv6Packet<'a> {
     /// [`Malformed`] if the version is not 6, a length exceeds `bytes`, or a Hop-by-Hop Options
     /// header is not the first (RFC 8200 §4.1). Also if there are more than
     /// [`Ipv6Packet::MAX_EXTENSIONS`] extension headers or two fragment headers, or the extension
-    /// headers do not end in the first fragment (RFC 7112 §5). The payload's own header may still
-    /// be cut short. Also if a fragment ends beyond 65,535 bytes, or is not the last and its length
+    /// headers do not end in the first fragment (RFC 7112 §5). The header of the payload may still
+    /// be truncated. Also if a fragment ends beyond 65,535 bytes, or is not the last and its length
     /// is no multiple of eight (RFC 8200 §4.5).
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (Head { header, payload_length }, rest) = Head::read(bytes)?;
@@ -178,7 +178,7 @@ impl<'a> Ipv6Packet<'a> {
                 fragment = Some(found);
                 payload = rest;
                 protocol = Protocol::new(start[0]);
-                // Only the first fragment holds the rest of the chain (RFC 7112 §5).
+                // Only the first fragment contains the rest of the extension headers (RFC 7112 §5).
                 if found.offset != 0 {
                     break;
                 }
@@ -197,7 +197,7 @@ impl<'a> Ipv6Packet<'a> {
     }
 }
 
-/// Reads a fragment header that `length` bytes follow.
+/// Parses a fragment header that is followed by `length` bytes.
 fn parse_fragment(start: [u8; 8], length: usize) -> Result<Ipv6Fragment, Malformed> {
     #[allow(clippy::cast_possible_truncation, reason = "the payload length has sixteen bits")]
     let length = length as u32;

@@ -1,9 +1,9 @@
 //! The layout of bytes on the wire: headers, options, checksums and serial-number arithmetic.
 //!
-//! This crate knows nothing about time or connections, and it does not allocate. Every parser
-//! returns a valid value, or a [`Malformed`] that names the rule that the bytes broke; no input
-//! panics. Every `emit` writes to the start of a buffer, and panics if the buffer is too short,
-//! which is a mistake of its caller.
+//! This crate contains neither time nor connections, and does not allocate. Every parser returns a
+//! valid value, or a [`Malformed`] that names the violated rule; no input causes a panic. Every
+//! `emit` writes to the start of a buffer, and panics if the buffer is too short, which is a
+//! mistake of its caller.
 //!
 //! # Emitting and parsing a packet
 //!

@@ -62,7 +62,7 @@ impl fmt::Debug for MacAddress {
     }
 }
 
-/// A text that is not a MAC address; the person who typed it can correct it.
+/// A text that is not a MAC address. The user who typed it can correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a MAC address: write six pairs of hexadecimal digits, as in 02:00:5e:10:00:ff")]
 pub struct ParseMacAddressError(());

@@ -9,19 +9,19 @@ use crate::plain_packet::{PlainPacket, add, is_valid};
 use crate::version::{IpVersion, TIMESTAMPED, V4, word_at};
 use crate::{Segment, SeqNum};
 
-/// The offset of the fields that differ in the TCP header.
+/// The offset in the TCP header of the first field that may differ.
 const SEQ: usize = 4;
 
 /// The headers of the last ACK.
 #[derive(Clone, Copy, Debug)]
 pub struct NextAck<V: IpVersion = V4> {
-    /// The IP and TCP headers. The IP header is zero if no packet can match.
+    /// The IP and TCP headers. The IP header is all zeros if no packet can match.
     headers: V::Headers,
     /// The length of the TCP header in bytes.
     length: usize,
 }
 
-/// An intact ACK that matches the last one, but has not replaced it yet.
+/// A valid ACK that matches the last one, but has not replaced it yet.
 #[derive(Clone, Copy, Debug)]
 pub struct LaterAck {
     /// Sequence and acknowledgement number, then control bits, window and checksum, in native byte
@@ -30,13 +30,13 @@ pub struct LaterAck {
 }
 
 impl<V: IpVersion> NextAck<V> {
-    /// Prepares for the ACK after `packet`, which is intact. No packet matches unless the TCP
-    /// header of `packet` has timestamps and no other option. Returns `None` if the header is
-    /// longer.
+    /// Creates the expectation for the ACK after the valid `packet`. No ACK will match unless the
+    /// TCP header of `packet` has timestamps and no other option. Returns `None` if the header is
+    /// longer than that.
     #[inline(always)]
     #[must_use]
     pub fn after(packet: &PlainPacket<'_, V>) -> Option<Self> {
-        // The common case: a copy of constant length.
+        // The common case is a copy of constant length.
         if let Some((&headers, [])) = V::split(packet.bytes())
             && is_timestamped::<V>(&headers)
         {
@@ -45,8 +45,8 @@ impl<V: IpVersion> NextAck<V> {
         Self::after_segment(packet.segment())
     }
 
-    /// Prepares for the ACK after a segment without data whose packet is not at hand: none matches.
-    /// Returns `None` if its header is longer than one with timestamps.
+    /// Creates an expectation that no ACK matches, after a segment without data whose packet is not
+    /// available. Returns `None` if its header is longer than one with timestamps.
     #[inline]
     #[must_use]
     pub fn after_segment(bytes: &[u8]) -> Option<Self> {
@@ -62,7 +62,7 @@ impl<V: IpVersion> NextAck<V> {
         Segment::parse(self.headers.as_ref()[V::HEADER..].get(..self.length)?).ok()
     }
 
-    /// Parses the packet at the start of `bytes`, if it is intact and matches the last one.
+    /// Parses the packet at the start of `bytes`, if it is valid and matches the last one.
     #[inline(always)]
     #[must_use]
     pub fn read(&self, bytes: &[u8]) -> Option<LaterAck> {
@@ -71,7 +71,7 @@ impl<V: IpVersion> NextAck<V> {
             return None;
         }
         let (known, found) = (varying::<V>(&self.headers), varying::<V>(headers));
-        // The last ACK was intact, so the words that may differ must have the same sum.
+        // The last ACK was valid, so this one is valid if the words that differ have the same sum.
         if !is_valid(add(!add(known[0], known[1]), add(found[0], found[1]))) {
             return None;
         }
@@ -242,7 +242,8 @@ mod tests {
     }
 
     proptest! {
-        /// For any change to a packet: a match is intact, and differs only in the allowed bits.
+        /// A match is valid, and differs from the previous packet only in the permitted bits,
+        /// however a packet is changed.
         #[test]
         fn accepted_packets_are_valid_for_the_full_parser(
             spoilt in prop::collection::vec((0..HEADERS, any::<u8>()), 0..4),

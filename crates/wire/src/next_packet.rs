@@ -1,8 +1,8 @@
 //! Recognition of a data packet that continues a GRO run.
 //!
 //! The packets of a bulk transfer differ in the sequence number, the checksums, PSH, and with IPv4
-//! the identification. Everything else is compared in a few words and not parsed again: the packet
-//! before was valid, so a packet like it is valid if the fields that differ are.
+//! the identification. All other fields are compared in a few words and not parsed again: the
+//! previous packet was valid, so the next one is valid if the fields that differ are.
 
 use crate::checksum::copy_and_sum;
 use crate::layout::{half, word};
@@ -21,21 +21,22 @@ const WITH_TIMESTAMPS: u8 = 8 << 4;
 /// The expected headers of the next packet in a run.
 #[derive(Clone, Copy, Debug)]
 pub struct NextPacket<V: IpVersion = V4> {
-    /// The headers of the last packet, with the sequence number of the next one.
+    /// The headers of the last packet, but with the sequence number of the next one.
     headers: V::Headers,
     /// The bytes of data in each packet.
     length: usize,
-    /// The sum over the varying fields of an intact segment, and over what shares their words.
+    /// The sum over the varying fields of a valid segment, and over the other fields in the same
+    /// words.
     sum: u64,
 }
 
 /// A packet that continues a run, but whose checksum is not verified yet.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketOfRun<'a> {
-    /// The sum over the varying fields of its headers, including the control bits.
+    /// The sum over the varying fields of the packet's headers, including the control bits.
     sum: u64,
     flags: u8,
-    /// Its data.
+    /// The data of the packet.
     pub data: &'a [u8],
 }
 
@@ -43,8 +44,8 @@ impl<V: IpVersion> NextPacket<V> {
     /// The length of the headers in bytes.
     const HEADERS: usize = V::HEADER + TIMESTAMPED;
 
-    /// Begins a run after `packet`, which is intact and whose data have the sum `data`. Returns
-    /// `None` unless its TCP header has timestamps and no other option.
+    /// Begins a run after the valid `packet`, whose data has the sum `data`. Returns `None` unless
+    /// its TCP header has timestamps and no other option.
     #[inline(always)]
     #[must_use]
     pub fn after(packet: &PlainPacket<'_, V>, data: Sum) -> Option<Self> {
@@ -113,8 +114,8 @@ impl<V: IpVersion> NextPacket<V> {
         })
     }
 
-    /// Copies the data of `packet` to `to`, and returns whether the packet is intact. If so, it
-    /// becomes the last packet.
+    /// Copies the data of `packet` to `to`, and returns whether its checksum is correct. If so, the
+    /// packet becomes the last one.
     ///
     /// # Panics
     /// If the length of `to` is not that of the data.
@@ -158,7 +159,7 @@ pub(crate) fn is_timestamped<V: IpVersion>(headers: &V::Headers) -> bool {
 }
 
 /// Returns the sum over the varying fields of a TCP header: sequence and acknowledgement number,
-/// control bits, window, checksum and what shares their words.
+/// control bits, window, checksum, and the other fields in the same words.
 #[inline(always)]
 pub(crate) fn varying_sum<V: IpVersion>(headers: &V::Headers) -> u64 {
     let headers = headers.as_ref();
@@ -348,7 +349,7 @@ mod tests {
     }
 
     proptest! {
-        /// For any change to a packet: an accepted packet is intact, and has the expected headers.
+        /// An accepted packet is valid and has the expected headers, however a packet is changed.
         #[test]
         fn accepted_packets_are_valid_for_the_full_parser(
             spoilt in prop::collection::vec((0..LENGTH, any::<u8>()), 0..4),

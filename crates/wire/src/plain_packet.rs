@@ -7,10 +7,10 @@ use crate::{Ipv4Header, Protocol, Sum, TcpHeader, TypeOfService};
 use core::marker::PhantomData;
 
 /// A TCP packet of one IP version, without IP options, extension headers, fragmentation and
-/// padding. Fields are parsed when they are asked for.
+/// padding. Fields are parsed on access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainPacket<'a, V: IpVersion = V4> {
-    /// Invariant: at least both headers.
+    /// The packet. Invariant: it contains at least both headers.
     bytes: &'a [u8],
     version: PhantomData<V>,
 }
@@ -19,7 +19,7 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
     /// The length of both headers without options, in bytes.
     const HEADERS: usize = V::HEADER + TcpHeader::LENGTH;
 
-    /// Parses the packet at the start of `bytes`. Returns `None` for packets of another shape and
+    /// Parses the packet at the start of `bytes`. Returns `None` for packets of another form and
     /// for malformed ones; [`crate::Ipv4Packet::parse`] and [`crate::Ipv6Packet::parse`]
     /// distinguish them, and accept every packet that this function accepts.
     #[inline(always)]
@@ -33,8 +33,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         Some(Self { bytes, version: PhantomData })
     }
 
-    /// Returns the [ends](Self::ends) of the packet at the start of `bytes`, if it has the shape of
-    /// a plain packet. Verifies nothing.
+    /// Returns the [ends](Self::ends) of the packet at the start of `bytes`, if it has the form of
+    /// a plain packet. The packet is not verified.
     #[inline(always)]
     #[must_use]
     pub fn glance(bytes: &[u8]) -> Option<V::Ends> {
@@ -93,12 +93,13 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         &self.bytes[V::HEADER..]
     }
 
-    /// Is the checksum of the segment right?
+    /// Is the checksum of the segment correct?
     #[inline(always)]
     #[must_use]
     pub fn is_intact(&self) -> bool {
         let segment = self.segment();
-        // Short segments are summed inline and unfolded: a call takes as long as a few words.
+        // Short segments are summed inline and without folding, because a call takes as long as
+        // several words.
         let sum = if segment.len() < SHORT {
             sum_short(segment)
         } else {
@@ -107,8 +108,8 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         self.is_right(sum)
     }
 
-    /// Copies the end of the segment to `to`: its data, which begin at an even offset. Returns
-    /// their sum if the checksum of the segment is right.
+    /// Copies the data of the segment, which begins at an even offset, to `to`. Returns the sum of
+    /// the data if the checksum of the segment is correct.
     ///
     /// # Panics
     /// If `to` is longer than the segment.
@@ -118,7 +119,7 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         let segment = self.segment();
         let (header, data) = segment.split_at(segment.len() - to.len());
         let data = copy_and_sum(data, to);
-        // The common case: a header of constant length needs no loop.
+        // The common case, a header of constant length, needs no loop.
         let header = match <&[u8; TIMESTAMPED]>::try_from(header) {
             Ok(header) => sum_short(header),
             Err(_) => sum_short(header),
@@ -126,11 +127,12 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         self.is_right(add(header, data.native().into())).then_some(data)
     }
 
-    /// Is the checksum of the segment right, given the sum over its bytes?
+    /// Is the checksum of the segment correct, given the sum over its bytes?
     #[inline(always)]
     fn is_right(&self, sum: u64) -> bool {
         let (addresses, segment) = (V::address_sum(&self.addresses()), self.segment());
-        // Length and protocol of the pseudo-header. The length fits sixteen bits in both versions.
+        // The length and the protocol of the pseudo-header. The length fits sixteen bits in both IP
+        // versions.
         #[allow(
             clippy::cast_possible_truncation,
             reason = "the length of a packet has sixteen bits"

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// The number in the protocol field of an IPv4 header, or the next header field of an
-/// IPv6 header. Every number can arrive.
+/// The number in the protocol field of an IPv4 header, or the next header field of an IPv6 header.
+/// Any number can be received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Protocol(u8);

@@ -3,8 +3,9 @@
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
 
-/// A point in sequence space. The space is a circle, so there is no `<`: one point is *before* or
-/// *after* another, and the answer is meaningful within half the circle (2^31).
+/// A point in sequence space. The space is a circle, so numbers have no total order: a point is
+/// *before* or *after* another one, which is meaningful only if they are less than half the circle
+/// (2^31) apart.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct SeqNum(u32);
@@ -92,7 +93,7 @@ impl Sub<u32> for SeqNum {
 }
 
 /// Returns the distance from `earlier` to this point around the circle. The result is meaningful
-/// only if the order is known; otherwise ask [`SeqNum::before`].
+/// only if the order is known; otherwise use [`SeqNum::before`].
 impl Sub for SeqNum {
     type Output = u32;
     fn sub(self, earlier: Self) -> u32 {

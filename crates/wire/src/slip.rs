@@ -1,13 +1,13 @@
-//! SLIP (RFC 1055): packets on a serial line. One byte ends a packet, and another one escapes both
-//! in data.
+//! SLIP (RFC 1055): packets on a serial line. One byte value ends a packet, and another one escapes
+//! these two values in data.
 
 /// The end of a packet.
 const END: u8 = 0o300;
-/// The escape byte: the byte after it stands for another one.
+/// The escape byte: together with the next byte it stands for an [`END`] or [`ESC`] in data.
 const ESC: u8 = 0o333;
-/// Stands for [`END`] after an [`ESC`].
+/// The byte that stands for [`END`] after an [`ESC`].
 const ESC_END: u8 = 0o334;
-/// Stands for [`ESC`] after an [`ESC`].
+/// The byte that stands for [`ESC`] after an [`ESC`].
 const ESC_ESC: u8 = 0o335;
 
 /// Returns the bytes that carry `packet` on the line. They begin with an END, too, which separates
@@ -30,13 +30,13 @@ pub struct SlipDecoder<B> {
     room: B,
     length: usize,
     escaped: bool,
-    /// The packet does not fit the buffer, or contains an invalid escape.
+    /// Is the packet too long for the buffer, or does it contain an invalid escape?
     damaged: bool,
     discarded: u64,
 }
 
 impl<B: AsMut<[u8]>> SlipDecoder<B> {
-    /// Creates a decoder for packets that fit `room`; RFC 1055 requires at least 1,006 bytes.
+    /// Creates a decoder with the buffer `room`; RFC 1055 requires at least 1,006 bytes.
     pub const fn new(room: B) -> Self {
         Self { room, length: 0, escaped: false, damaged: false, discarded: 0 }
     }

@@ -45,7 +45,7 @@ impl TcpFlags {
         self.intersection(Self::ACE).bits() >> Self::ACE_SHIFT
     }
 
-    /// Does a SYN with these flags ask for accurate ECN? Reserved combinations do, too (RFC 9768
+    /// Does a SYN with these flags request accurate ECN? Reserved combinations do, too (RFC 9768
     /// §3.1.3).
     #[must_use]
     pub const fn asks_for_accurate_ecn(self) -> bool {
@@ -91,7 +91,7 @@ pub struct Segment<'a> {
 
 impl<'a> Segment<'a> {
     /// Parses the header at the start of `bytes`; the rest is the payload. The checksum is not
-    /// verified here: that takes the addresses, and the link may have verified it already.
+    /// verified here: that requires the addresses, and the link may have verified it already.
     ///
     /// # Errors
     /// [`Malformed`] if the header is longer than `bytes`, or its data offset points into the fixed
@@ -294,7 +294,7 @@ impl TcpHeader {
     }
 
     /// Writes the ports into the segment at `bytes`, which was emitted with zeros there. Returns
-    /// its new sum, given the `sum` with zeros.
+    /// the new sum of the segment, given its `sum` with zeros.
     ///
     /// # Panics
     /// If `bytes` is shorter than the fixed header.
@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(TcpOptions::parse(&at_once[TcpHeader::LENGTH..40]), options);
     }
 
-    /// RFC 9768 §3.2.2: the bit after the reserved ones is the highest bit of the ACE field.
+    /// RFC 9768 §3.2.2: the bit after the reserved bits is the highest bit of the ACE field.
     #[test]
     fn the_ace_field_is_three_bits_and_no_others() {
         for count in 0..=7 {

@@ -7,11 +7,11 @@ use crate::{EcnCounts, FastOpenCookie, SeqNum};
 /// The first word of an option field with only timestamps, in the aligned layout that RFC 7323
 /// appendix A recommends and every stack sends: NOP, NOP, kind 8, length 10.
 pub(crate) const TIMESTAMPS_PREFIX: u32 = 0x0101_080a;
-/// The word before timestamps if SACK-permitted takes the place of the NOPs.
+/// The word before timestamps, if SACK-permitted takes the place of the two NOPs.
 const PERMITTED_AND_TIMESTAMPS: u32 = 0x0402_080a;
-/// NOP, NOP, and SACK-permitted.
+/// The word of two NOPs and SACK-permitted.
 const PERMITTED: u32 = 0x0101_0402;
-/// Kind and length of the MSS option, and of a window scale after one NOP.
+/// Kind and length of the MSS option; after them, of a window scale option behind one NOP.
 const MSS_PREFIX: u32 = 0x0204;
 const WINDOW_SCALE_PREFIX: u32 = 0x01_0303;
 
@@ -21,7 +21,7 @@ const MSS: u8 = 2;
 const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
-/// NOP, NOP, and the kind of the SACK option.
+/// Two NOPs, and the kind of the SACK option.
 const SACK_PREFIX: u32 = 0x01_0105;
 const TIMESTAMPS: u8 = 8;
 const USER_TIMEOUT: u8 = 28;
@@ -46,8 +46,8 @@ impl Timestamps {
             .then(|| Self { value: u32::from_be_bytes(*value), echo: u32::from_be_bytes(*echo) })
     }
 
-    /// Returns the timestamps of any option field. Faster if they are alone, or followed by SACK
-    /// blocks only.
+    /// Returns the timestamps of any option field. Faster if the field contains only timestamps, or
+    /// these followed by SACK blocks.
     #[inline]
     #[must_use]
     pub fn among(field: &[u8]) -> Option<Self> {
@@ -56,8 +56,8 @@ impl Timestamps {
             .or_else(|| TcpOptions::parse(field).timestamps)
     }
 
-    /// Returns the timestamps and SACK blocks of a field that contains only these, in this order
-    /// and aligned, as nearly every ACK during loss does.
+    /// Returns timestamps and SACK blocks, if the field contains only these, in this order and
+    /// aligned. Nearly every ACK during loss recovery has such a field.
     #[inline]
     fn before_blocks(field: &[u8]) -> Option<(Self, &[[u8; 8]])> {
         let (timestamps, rest) = field.split_at_checked(TcpOptions::TIMESTAMPS_LENGTH)?;
@@ -107,7 +107,7 @@ impl SackBlocks {
         all
     }
 
-    /// Appends a block. A fifth is ignored: the option has no room for it.
+    /// Appends a block. A fifth block is ignored, because the option has no room for it.
     pub fn push(&mut self, block: SackBlock) {
         if let Some(slot) = self.blocks.get_mut(usize::from(self.count)) {
             *slot = block;
@@ -128,11 +128,11 @@ impl SackBlocks {
     }
 }
 
-/// The user timeout option: the time that the sender's data may stay unacknowledged before it gives
-/// up (RFC 5482 §3.3).
+/// The user timeout option: the time for which the sender's data may stay unacknowledged before the
+/// sender gives up (RFC 5482 §3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserTimeout {
-    /// Is the unit minutes (G = 1), and not seconds?
+    /// Is the unit minutes (G = 1) instead of seconds?
     pub minutes: bool,
     /// The number of units: 15 bits; zero is reserved.
     pub count: u16,
@@ -154,7 +154,7 @@ impl UserTimeout {
     }
 }
 
-/// The options that this stack implements. Others are skipped by their length.
+/// The options that this stack implements. Other options are skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
     /// The largest segment that the sender can receive. Only on a SYN.
@@ -191,7 +191,7 @@ impl TcpOptions {
     #[inline]
     #[must_use]
     pub fn parse(field: &[u8]) -> Self {
-        // The common fields are matched as a whole, and not byte by byte.
+        // The options of common segments are matched as a whole, not byte by byte.
         if let Some(timestamps) = Timestamps::alone(field) {
             return Self { timestamps: Some(timestamps), ..Self::default() };
         }
@@ -252,7 +252,7 @@ impl TcpOptions {
     }
 
     /// Parses options from the start of `field` as long as they are aligned to words of four bytes,
-    /// as those of a SYN mostly are. Returns the rest.
+    /// like most of those of a SYN. Returns the rest of the field.
     fn note_aligned<'a>(&mut self, mut field: &'a [u8]) -> &'a [u8] {
         while let Some((&first, after)) = field.split_first_chunk() {
             let word = u32::from_be_bytes(first);
@@ -320,7 +320,7 @@ impl TcpOptions {
         taken + self.sack_length(taken)
     }
 
-    /// Returns the length of the SACK option in bytes, with `taken` bytes of the field in use.
+    /// Returns the length of the SACK option in bytes, if `taken` bytes of the field are in use.
     fn sack_length(&self, taken: usize) -> usize {
         let room = (40_usize.saturating_sub(taken + 4)) / 8;
         match self.sack.as_slice().len().min(room) {
@@ -394,7 +394,8 @@ impl TcpOptions {
         put(&[])
     }
 
-    /// Returns the words of the field, if it holds just the options that nearly every SYN has.
+    /// Returns the words of the option field, if it holds exactly the options that nearly every SYN
+    /// has.
     fn words_of_syn(&self) -> Option<[u32; 5]> {
         let (mss, shift, timestamps) = (self.mss?, self.window_scale?, self.timestamps?);
         let others = self.user_timeout.is_some() || self.fast_open.is_some() || self.ecn.is_some();

@@ -37,7 +37,7 @@ impl UdpHeader {
 
     /// Writes the checksum into the datagram at `bytes`, which was emitted with zero there.
     /// `pseudo` is the sum over its pseudo-header and `sum` the sum over the datagram. A checksum
-    /// of zero is sent as all ones, the other zero of ones' complement.
+    /// of zero is sent as all ones, which also represents zero in ones' complement.
     ///
     /// # Panics
     /// If `bytes` is shorter than the header.
@@ -64,7 +64,8 @@ pub struct UdpDatagram<'a> {
 
 impl<'a> UdpDatagram<'a> {
     /// Parses the datagram at the start of `bytes` and ignores bytes after its length. The checksum
-    /// is not verified here: that takes the addresses, and the link may have verified it already.
+    /// is not verified here: that requires the addresses, and the link may have verified it
+    /// already.
     ///
     /// # Errors
     /// [`Malformed`] if the header or the datagram is longer than `bytes`, or the length field is

@@ -1,18 +1,18 @@
-//! A file for a capture, which stays unchanged until there is something to write.
+//! A file for a capture, which is not changed before there is something to write.
 
 use super::sink::Sink;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that is truncated or kept only by its first write. Without a write, an existing file
-/// stays as it is, and a new one is deleted when this is dropped. So a program that fails after
-/// opening it does no harm.
+/// A file that is truncated only by the first write. Without a write, an existing file stays
+/// unchanged, and a new one is deleted when this value is dropped. So a program that fails between
+/// the opening and the first packet leaves no trace.
 #[derive(Debug)]
 pub struct CaptureFile {
     file: File,
     is_begun: bool,
-    /// The path of the file, if this created it and nothing has been written.
+    /// The path of the file, if it was created here and nothing has been written yet.
     made: Option<PathBuf>,
 }
 
@@ -27,7 +27,7 @@ impl CaptureFile {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 match OpenOptions::new().write(true).open(path) {
                     Ok(file) => Ok(Self { file, is_begun: false, made: None }),
-                    // A symbolic link to a file that does not exist yet.
+                    // The path is a symbolic link to a file that does not exist yet.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
                         Self::open(&path.with_file_name(fs::read_link(path)?))
                     }
@@ -71,7 +71,8 @@ impl Sink for CaptureFile {
 impl Drop for CaptureFile {
     fn drop(&mut self) {
         if let Some(path) = self.made.take() {
-            // An error means that something else has deleted it, which is the wanted result.
+            // An error means that the file was deleted by something else, which is the wanted
+            // result.
             let _ = fs::remove_file(path);
         }
     }

@@ -4,7 +4,7 @@ use super::error::CaptureError;
 use std::io::{self, BufReader, Read};
 
 /// The largest packet that is accepted, in bytes. Captures of loopback interfaces contain packets
-/// of 65,550 bytes, and capture programs stop at 262,144.
+/// of 65,550 bytes, and capture programs truncate packets to 262,144.
 pub(super) const LARGEST_PACKET: u32 = 1 << 20;
 
 /// The byte order of the numbers in a file.

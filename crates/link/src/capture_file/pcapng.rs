@@ -14,7 +14,7 @@ use std::io::Read;
 const FRAME: u32 = 12;
 /// The largest block that is read as a whole, in bytes: a packet and comments.
 const LARGEST_BLOCK: u32 = 2 * LARGEST_PACKET;
-/// The number of interfaces of a section at most, so that no file can exhaust the memory.
+/// The maximum number of interfaces of a section, which keeps a file from exhausting the memory.
 const MOST_INTERFACES: usize = 65_536;
 
 /// The state of the current section.
@@ -207,7 +207,8 @@ struct Interface {
     link_type: LinkType,
     /// The maximum number of captured bytes of a packet; 0 for no limit.
     snap_length: u32,
-    /// The unit of time: 10, or with the highest bit 2, to this negative power of a second.
+    /// The unit of time in seconds: 10 to the negative power of this number or, if the highest bit
+    /// is set, 2 to the negative power of the lower bits.
     resolution: u8,
     /// The time offset in seconds.
     offset: i64,
@@ -259,8 +260,8 @@ impl Located {
     }
 }
 
-/// Returns the options in `bytes`. Malformed bytes end the list: options are only remarks, and no
-/// reason to reject a packet.
+/// Returns the options in `bytes`. Malformed bytes end the list. They are no reason to reject a
+/// packet, because options only describe it.
 fn options(order: ByteOrder, mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let code = order.u16(bytes, 0);

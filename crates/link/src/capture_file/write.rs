@@ -1,4 +1,4 @@
-//! Writing a capture. An error of the disk stops the capture and nothing else.
+//! Writing a capture. An error of the disk ends the capture, but not the program.
 
 use super::file::CaptureFile;
 use super::layout::{
@@ -76,7 +76,7 @@ impl<S: Sink> CaptureWriter<S> {
             body.put(&BYTE_ORDER.to_ne_bytes());
             body.put(&1_u16.to_ne_bytes());
             body.put(&0_u16.to_ne_bytes());
-            // The length of the section, which is unknown.
+            // The length of the section is unknown.
             body.put(&(-1_i64).to_ne_bytes());
             body.option(APPLICATION, concat!("linerate ", env!("CARGO_PKG_VERSION")).as_bytes());
             body.option(END_OF_OPTIONS, &[]);
@@ -184,7 +184,7 @@ impl<S: Sink> CaptureWriter<S> {
         body.put(&kind.to_ne_bytes());
         body.put(&[0; 4]);
         fill(&mut body);
-        // No link carries packets that exceed 32 bits.
+        // No link carries packets whose length exceeds 32 bits.
         let length = u32::try_from(body.bytes.len() - start + 4).unwrap_or(u32::MAX).to_ne_bytes();
         body.put(&length);
         body.bytes[start + 4..start + 8].copy_from_slice(&length);

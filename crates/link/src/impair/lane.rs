@@ -2,7 +2,7 @@
 //!
 //! A frame that is not lost passes two stages. The first is the delay, a queue that preserves the
 //! order. In the second, some frames are held until others have overtaken them. A frame after both
-//! stages is ready. A frame that no stage holds passes without being copied.
+//! stages is ready. A frame that neither stage holds is passed on without a copy.
 
 use super::mark::{mark, place_of_mark};
 use super::parameters::{Impairment, Probability};
@@ -60,7 +60,8 @@ pub struct Held {
     checksum: RxChecksum,
     /// The size of the segments in a GRO frame.
     segment: Option<NonZeroU16>,
-    /// The time of arrival: when the frame leaves the delay, or is no longer held for reordering.
+    /// The time of arrival: the time at which the frame leaves the delay stage, or the reordering
+    /// stage.
     arrived: Instant,
     /// Is the frame held for reordering after its delay?
     set_aside: bool,
@@ -95,9 +96,9 @@ pub struct Lane {
     burst_begins: Probability,
     /// The number of frames of the current burst that are still to be dropped.
     burst_remaining: u32,
-    /// In the order of `arrived`.
+    /// Frames in the delay stage, in the order of `arrived`.
     delayed: VecDeque<Held>,
-    /// In the order of `until`.
+    /// Frames held for reordering, in the order of `until`.
     aside: VecDeque<Overtaken>,
     ready: VecDeque<Held>,
     /// Buffers of frames that have left, for later ones.
@@ -169,7 +170,7 @@ impl Lane {
         }
         if self.impairment.takes_time() {
             self.delay(frame, &decisions);
-            // The frame can be due already.
+            // The delay may be zero, so that the frame is due already.
             self.release(now);
             return false;
         }
@@ -254,7 +255,7 @@ impl Lane {
         self.ready.pop_front()
     }
 
-    /// Takes the buffer of a frame back.
+    /// Takes the buffer of a frame back, for reuse.
     pub fn recycle(&mut self, frame: Held) {
         self.spare.push(frame.bytes);
     }
@@ -282,7 +283,8 @@ impl Lane {
         self.delayed.len() + self.aside.len() + self.ready.len()
     }
 
-    /// Are too many frames under way for another one? Counts the dropped frame.
+    /// Returns whether the frame must be dropped because too many are under way, and counts it if
+    /// so.
     fn overflows(&mut self) -> bool {
         let is_full = self.held() >= self.impairment.limit;
         self.counters.overflowed += u64::from(is_full);
@@ -352,7 +354,8 @@ impl Lane {
         for aside in &mut self.aside {
             aside.passes = aside.passes.saturating_sub(1);
         }
-        // All held frames are overtaken by the same frames, so the oldest is released first.
+        // All held frames are overtaken by the same number of frames, so the oldest is released
+        // first.
         while let Some(aside) = self.aside.pop_front_if(|aside| aside.passes == 0) {
             self.become_ready(aside.frame, now);
         }
@@ -363,7 +366,7 @@ impl Lane {
         self.ready.push_back(frame);
     }
 
-    /// Returns a copy of the frame as it arrives.
+    /// Returns a copy of the frame as it will arrive.
     fn copy(&mut self, frame: RxFrame<'_>, decisions: &Decisions, set_aside: bool) -> Held {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
@@ -430,8 +433,8 @@ impl Generators {
     }
 
     /// Draws for a frame of `length` bytes, even if it is lost, so that every active generator
-    /// advances with each frame. Inactive impairments are not drawn: a number costs some fifty
-    /// instructions.
+    /// advances with each frame. No number is drawn for an inactive impairment, because each takes
+    /// about fifty instructions.
     fn draw(
         &mut self,
         impairment: &Impairment,
@@ -462,7 +465,7 @@ fn bit_at(draw: u64, length: usize) -> Bit {
     Bit { byte: usize::try_from(bit / 8).unwrap_or(0).min(length - 1), mask: 1 << (bit % 8) }
 }
 
-/// Scales `draw`, uniform among 64-bit numbers, to a number from 0 to `most`.
+/// Scales `draw`, which is uniformly distributed over 64 bits, to a number from 0 to `most`.
 fn scale(draw: u64, most: u64) -> u64 {
     u64::try_from((u128::from(draw) * (u128::from(most) + 1)) >> 64).unwrap_or(most)
 }

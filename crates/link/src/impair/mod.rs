@@ -21,8 +21,8 @@ use std::os::fd::BorrowedFd;
 ///
 /// The treatment of a frame depends only on the seed and on the number of frames before it in the
 /// same direction. The time at which a delayed frame arrives depends on the clock. Frames that are
-/// due move on whenever the link is used in either direction; [`Readiness::next_deadline`] tells
-/// when one is due.
+/// due move on whenever the link is used in either direction; [`Readiness::next_deadline`] returns
+/// the time of the next one.
 ///
 /// Frames are impaired as on a wire: a GRO frame of the link inside is first cut into its segments,
 /// each with its checksum, and the host is asked to send no GSO frames.
@@ -107,7 +107,7 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
             received += self.hand_over_ready(budget - received, &mut on_frame);
             match outcome {
                 Ok(arrived) if arrived == wanted => {}
-                // The error is reported after the last frame under way has arrived.
+                // The error is reported only after the last frame under way has arrived.
                 Err(error) if received == 0 && self.receive.is_empty() => return Err(error),
                 _ => break,
             }
@@ -149,8 +149,8 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
         Ok(taken)
     }
 
-    /// Returns those of the link inside, without offloads: frames are impaired as on a wire, each
-    /// with its checksum.
+    /// Returns the capabilities of the link inside, without offloads: frames are impaired as on a
+    /// wire, each with its checksum.
     fn capabilities(&self) -> Capabilities {
         Capabilities { offloads: Offloads::NONE, ..self.link.capabilities() }
     }
@@ -212,8 +212,8 @@ impl<L: Readiness, C: Clock> Readiness for Impair<L, C> {
         self.link.awake(signalled);
     }
 
-    /// Ignores ready frames to be sent: the link inside had no room for them, and wakes when it
-    /// has.
+    /// Returns the time of the next received frame. Sent frames that are due already are excluded:
+    /// the link inside had no room for them, and wakes the caller when it has.
     fn next_deadline(&self) -> Instant {
         let ours = self.receive.next_release().min(self.transmit.next_release());
         ours.min(self.link.next_deadline())

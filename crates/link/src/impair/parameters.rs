@@ -9,7 +9,7 @@ use thiserror::Error;
 pub struct Impairment {
     /// The proportion of frames that are dropped.
     pub loss: Probability,
-    /// The number of consecutive frames that a loss drops. The proportion stays
+    /// The number of consecutive frames that a loss drops. The proportion of dropped frames remains
     /// [`loss`](Self::loss): bursts of five frames are a fifth as frequent as single losses.
     pub loss_burst: u32,
     /// The proportion of frames that are marked as by a congested router, if their senders support
@@ -200,8 +200,8 @@ impl Probability {
     }
 
     /// Returns the probability that a burst of `length` frames begins with a frame outside bursts,
-    /// if this is the proportion of frames in bursts: on average, `length` frames in a burst follow
-    /// `length * (1 / self - 1)` others.
+    /// given that `self` is the proportion of frames in bursts. On average, `length` frames in a
+    /// burst follow `length * (1 / self - 1)` others.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -242,7 +242,7 @@ impl FromStr for Probability {
     }
 }
 
-/// A text that specifies no impairments; the person who typed it can correct it.
+/// A text that does not specify impairments. The user who typed it can correct it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ImpairmentError {
@@ -274,7 +274,7 @@ pub enum ImpairmentError {
         /// The given text.
         text: String,
     },
-    /// The value lets no frame pass.
+    /// The value would let no frame pass.
     #[error(
         "`{key}={value}` lets nothing through: write a rate such as 100Mb/s, a length such as 1400B"
     )]

@@ -70,7 +70,8 @@ impl KernelInterface {
         Ok(Self { name: name.to_owned(), index: reply.get(4..).and_then(number).unwrap_or(0) })
     }
 
-    /// Returns an interface that may be in another network namespace, where only its name is known.
+    /// Returns an interface that may be in another network namespace, of which only the name is
+    /// known.
     pub(crate) fn elsewhere(name: &str) -> Self {
         let index = Self::named(name).map_or(0, |interface| interface.index);
         Self { name: name.to_owned(), index }
@@ -84,7 +85,7 @@ impl KernelInterface {
         Self::named("lo")
     }
 
-    /// Creates a virtual cable, and returns the interfaces at its ends.
+    /// Creates a virtual cable (veth), and returns the interfaces at its ends.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for a name in use, or a kernel without virtual Ethernet.
@@ -144,7 +145,7 @@ impl KernelInterface {
         self.state()?.mac.ok_or_else(|| InterfaceError::NoEthernet(self.name.clone()))
     }
 
-    /// ReceivesFrames the interface up, which adds the routes of its addresses.
+    /// Brings the interface up, which adds the routes of its addresses.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for lack of permission.
@@ -261,8 +262,8 @@ impl KernelInterface {
             .map(drop)
     }
 
-    /// Disables IPv6 on the interface. Otherwise the kernel announces itself on every new
-    /// interface, at times of its own choice. Succeeds if the kernel has no IPv6.
+    /// Disables IPv6 on the interface. With IPv6, the kernel sends announcements on every new
+    /// interface, at unpredictable times. Succeeds if the kernel has no IPv6.
     ///
     /// # Errors
     /// [`InterfaceError::NotPermitted`], or another error of writing to `/proc`.
@@ -276,8 +277,8 @@ impl KernelInterface {
         }
     }
 
-    /// Sets whether the kernel leaves the checksums of sent packets to the NIC. On a virtual cable,
-    /// which does so by default, the other end then receives segments without checksums.
+    /// Sets whether the kernel leaves the checksums of sent packets to the NIC. A virtual cable has
+    /// this offload by default, so its other end receives segments without checksums.
     ///
     /// # Errors
     /// [`InterfaceError`], such as for lack of permission.

@@ -30,7 +30,7 @@ fn an_interface_has_the_state_that_was_set() {
 }
 
 /// One end of a cable stays in this network, the other moves to a second one. An address of the
-/// loopback interface there is reached by a route over the cable.
+/// loopback interface in that network is reached by a route over the cable.
 #[test]
 fn two_networks_are_connected_by_a_virtual_cable() {
     isolated_test(|| {

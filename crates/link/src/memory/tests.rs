@@ -215,7 +215,8 @@ fn an_end_that_found_room_before_sleeping_is_not_signalled() {
 #[test]
 fn no_wake_up_is_lost_between_two_threads() {
     const FRAMES: u64 = 8_000;
-    // So small that each end sleeps for lack of room about as often as for lack of frames.
+    // The ring is so small that each end sleeps for lack of room about as often as for lack of
+    // frames.
     let config = MemoryConfig { capacity: 2, ..MemoryConfig::default() };
     let (mut left, mut right) = pair(config).unwrap();
     let sender = thread::spawn(move || {

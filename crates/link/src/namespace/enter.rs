@@ -89,15 +89,16 @@ fn start(mut command: Command, isolation: Isolation, stop_after: bool) -> Result
         stop_after,
     );
     command.spawn().map_err(|error| {
-        // The other end of the pipe lives as long as `command`, so a read must not wait.
+        // The other end of the pipe is open as long as `command` exists, so this read must not
+        // block.
         let mut step = [0];
         let reported = ioctl_fionbio(&report, true).is_ok() && report.read(&mut step).is_ok();
         Stopped { step: if reported { Step::of(step[0]) } else { None }, error }
     })
 }
 
-/// The last step of a child that failed. Without a step, it had entered the namespaces, but could
-/// not run the program.
+/// The failed step of a child. Without one, the child has entered the namespaces but could not run
+/// the program.
 struct Stopped {
     step: Option<Step>,
     error: io::Error,

@@ -16,7 +16,7 @@ use std::thread::{Builder, JoinHandle};
 #[derive(Debug)]
 pub struct Network {
     id: u32,
-    /// `None` while it is dropped.
+    /// The work for the thread; `None` while the network is being dropped.
     work: Option<Sender<Work>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -82,8 +82,8 @@ impl Network {
         self.id
     }
 
-    /// Executes `work` inside the network, and returns its result. Sockets that it opens and
-    /// processes that it starts belong to that network, and stay there.
+    /// Executes `work` inside the network, and returns its result. Sockets that `work` opens and
+    /// processes that it starts belong to this network permanently.
     ///
     /// # Panics
     /// If `work` panics.

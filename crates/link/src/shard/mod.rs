@@ -2,9 +2,9 @@
 //! shard is handed over to its shard.
 //!
 //! A NIC that spreads flows over its queues knows nothing about shards. A kernel sends a flow to
-//! the queue on which it was last received, and so the first segment of a flow to any queue.
-//! Therefore each shard determines the shard of a frame ([`Steering`]), and copies the frame into a
-//! ring of that shard. Nothing is copied where the link steers like the host, or has learned to.
+//! the queue on which it last received a packet of the flow, and a new flow to any queue. Therefore
+//! each shard determines the shard of a frame ([`Steering`]), and copies the frame into a ring of
+//! that shard. No frame is copied if the link selects queues as the host does, or has learned to.
 
 mod counters;
 mod handed_over_frame;
@@ -44,7 +44,7 @@ pub struct ShardLink<L> {
     inboxes: Vec<Consumer>,
     /// The inbox that is read next.
     turn: usize,
-    /// Does the queue get the larger part of an odd budget this time?
+    /// Does the queue get the larger part of an odd budget next time?
     queue_is_first: bool,
     /// Set by other shards that have put a frame into an inbox while this shard sleeps.
     wakeup: Arc<Eventfd>,
@@ -155,7 +155,8 @@ impl<L> ShardLink<L> {
                 on_frame(handed_over_frame::read(frame, Instant::from_nanos(stamp)));
                 taken += 1;
             }
-            // The producer never sleeps for lack of room: it drops frames.
+            // A producer that finds the ring full drops frames and does not sleep, so it need not
+            // be woken.
             let _ = inbox.release();
             // An inbox with more frames than the budget must wait until all others had their turn.
             self.turn = (self.turn + 1) % self.inboxes.len();
@@ -166,7 +167,7 @@ impl<L> ShardLink<L> {
 }
 
 impl<L: Link> Link for ShardLink<L> {
-    /// Frames that are handed over count as received, too: they cost work.
+    /// Frames that are handed over count towards the budget, too, since they cost work.
     fn receive(
         &mut self,
         budget: usize,

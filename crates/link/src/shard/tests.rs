@@ -338,7 +338,7 @@ fn no_wake_up_is_lost_between_two_shards() {
     while given < FRAMES {
         send(&mut far[0], &packet);
         giver.receive(64, |_| ()).unwrap();
-        // A dropped frame is sent again.
+        // The test sends a dropped frame again.
         given = usize::try_from(giver.handovers().given).unwrap();
     }
     taking.join().unwrap();

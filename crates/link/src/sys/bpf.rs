@@ -78,7 +78,7 @@ pub(crate) fn attach(
     unsafe { call_for_descriptor(LINK_CREATE, &attributes) }
 }
 
-/// The used part of `union bpf_attr`: zeros select the behaviour of older kernels.
+/// The used part of `union bpf_attr`. Zeros in the rest select the behaviour of older kernels.
 #[repr(C, align(8))]
 #[derive(Default)]
 struct Attributes([u64; 9]);

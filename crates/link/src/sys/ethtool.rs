@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl};
 use rustix::net::{AddressFamily, SocketType, socket};
 
-/// `SIOCETHTOOL`. The number is older than the scheme by which others are built.
+/// `SIOCETHTOOL`, a number that does not follow the encoding of newer ioctls.
 const SIOCETHTOOL: Opcode = 0x8946;
 /// `ETHTOOL_STXCSUM`.
 const SET_TRANSMIT_CHECKSUMS: u32 = 0x17;

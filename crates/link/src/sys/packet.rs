@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
-/// The number of frames in a batch at most.
+/// The maximum number of frames in a batch.
 pub(crate) const BATCH: usize = 32;
 
 /// `AF_PACKET`.
@@ -17,7 +17,8 @@ const EVERY_PROTOCOL: u16 = 3_u16.to_be();
 /// An instruction of a socket filter: code, jump if true, jump if false, operand.
 pub(crate) type Instruction = (u16, u8, u8, u32);
 
-/// Binds `socket` to the interface with this index, from which it receives frames then.
+/// Binds `socket` to the interface with this index. From then on, the socket receives frames of the
+/// interface.
 pub(crate) fn bind(socket: impl AsFd, interface: u32) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: FAMILY,

@@ -95,8 +95,8 @@ pub(crate) fn set_header_length(device: BorrowedFd<'_>, length: usize) -> Result
     unsafe { ioctl(device, call) }
 }
 
-/// Sets the offloads that the program accepts. They must be cleared explicitly, too: a persistent
-/// interface keeps those of the last program.
+/// Sets the offloads that the program accepts. They must also be cleared explicitly, because a
+/// persistent interface keeps those of the previous program.
 pub(crate) fn set_offloads(device: BorrowedFd<'_>, wanted: bool) -> Result<(), Errno> {
     let offloads = if wanted { CHECKSUMS | TCP4_SEGMENTATION | TCP6_SEGMENTATION } else { 0 };
     // SAFETY: the number is that of TUNSETOFFLOAD, whose argument is a number and not a pointer.

@@ -56,8 +56,8 @@ impl NewNamespaces {
 
     /// Enters the namespaces. Returns the failed step in case of an error.
     pub(crate) fn enter(&self) -> Result<(), (Step, Errno)> {
-        // SAFETY: the hazard of this call is a file table that is no longer shared, and FILES is
-        // not in the flags.
+        // SAFETY: this call is hazardous only if it ends the sharing of the file table, and FILES
+        // is not in the flags.
         unsafe { unshare_unsafe(self.flags) }.map_err(|errno| (Step::Unshare, errno))?;
         if self.flags.contains(UnshareFlags::NEWUSER) {
             put(c"/proc/self/setgroups", b"deny").map_err(|errno| (Step::SetGroups, errno))?;

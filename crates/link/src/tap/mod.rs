@@ -346,8 +346,7 @@ impl Link for Tap {
             sent += 1;
             self.write_header(&frame);
             if rest[0].is_empty() {
-                // A frame without borrowed parts is sent by `write`: `writev` costs a twentieth
-                // more.
+                // `write` sends a frame without borrowed parts, because `writev` costs 5 % more.
                 self.waiting = frame.length;
             } else {
                 self.send_gathered(frame.length, rest)?;

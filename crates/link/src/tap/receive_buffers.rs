@@ -5,19 +5,19 @@ use crate::virtio::{self, FRAME_OFFSET, HEADER_OFFSET, LARGEST_FRAME};
 use linerate_stack::{FrameSink, PlainFrame, RxFrame};
 use linerate_units::Instant;
 
-/// The number of frames that are read from a device without offloads before the host gets them all
-/// at once. So many fit the first-level cache.
+/// The number of frames that are read from a device without offloads before all of them are passed
+/// to the host. This number of frames fits the first-level cache.
 pub(super) const AT_ONCE: usize = 8;
-/// The distance of two buffers: room for the largest frame, and an odd part of a page more. Without
-/// it the starts of all frames would share cache sets, which are selected by the low twelve address
-/// bits.
+/// The distance between two buffers in bytes: room for the largest frame, plus an odd part of a
+/// page. Without the addition, the starts of all frames would share cache sets, which are selected
+/// by the low twelve bits of the address.
 const STRIDE: usize = (FRAME_OFFSET + LARGEST_FRAME).next_multiple_of(4_096) + 1_536;
 
 /// The buffers into which frames are read.
 #[derive(Debug)]
 pub(super) enum ReceiveBuffers {
     /// For a device without offloads: a buffer for each frame, which the host cannot keep. So there
-    /// is no reference count to check, which saves an eightieth of a frame's time.
+    /// is no reference count to check, which saves 1 % of the time per frame.
     Plain(Box<[u8]>),
     /// For a device with offloads: one buffer behind its header, which the host can keep.
     Shared(SharedBuffers),

@@ -2,8 +2,8 @@
 //! it, before the kernel's network stack sees them. Sent frames take the opposite direction.
 //!
 //! An XDP program on the interface selects the frames by IP address ([`XdpConfig::addresses`]). The
-//! kernel keeps the interface for everything else, and the host uses its MAC address. The program
-//! is detached with the link.
+//! kernel receives all other frames, and the host uses the MAC address of the interface. The
+//! program is detached with the link.
 //!
 //! Some drivers copy frames between their memory and the shared one; [`XdpLink::is_zero_copy`]
 //! tells. There are no offloads, so the host computes and verifies all checksums. The other end of
@@ -38,7 +38,8 @@ const HEADROOM: usize = 256;
 const FRAME_SIZES: [u32; 2] = [2_048, 4_096];
 /// The length of the longest Ethernet header in bytes, with a tag.
 const TAGGED_HEADER: usize = 18;
-/// The number of frames, received within microseconds, that share one time of arrival.
+/// The maximum number of frames that share one time of arrival; they were received within
+/// microseconds.
 const STAMPED_AT_ONCE: usize = 64;
 
 /// The queue of an interface, and the use of it.
@@ -50,13 +51,13 @@ pub struct XdpConfig {
     pub queue: u32,
     /// The addresses of the host: 1 to 64.
     pub addresses: Vec<Ipv4Addr>,
-    /// The number of frames in each direction: 64 to 65,536, rounded up to a power of two. The
-    /// windows of the peers should fit. All receive memory is used in turn, so more than fits the
-    /// processor's cache costs a seventh more.
+    /// The number of frames in each direction: 64 to 65,536, rounded up to a power of two. They
+    /// should hold the windows of the peers. All receive memory is used in turn, so more of it than
+    /// fits the processor's cache costs 14 % more time.
     pub frames: usize,
-    /// Does the program run in the driver, if that supports it? The driver of a virtual cable then
-    /// copies each frame once more to make room for a program; after the driver, a full segment
-    /// takes a seventh less time (measured with one queue). But after the driver nothing is
+    /// Does the program run in the driver, if the driver supports that? The driver of a virtual
+    /// cable then copies each frame once more to make room for a program; after the driver, a full
+    /// segment takes a seventh less time (measured with one queue). But after the driver nothing is
     /// zero-copy, and GSO frames arrive, which are lost and counted. Prevent them: the other end
     /// must not send them (`ethtool -K NAME tx off`), and this end must not coalesce (`ethtool -K
     /// NAME gro off`).
@@ -113,7 +114,7 @@ pub struct XdpLink {
     busy: bool,
     /// Did the last transmission end for lack of a free frame?
     starved: bool,
-    // After the socket, so that frames are directed to it as long as it exists.
+    // Declared after the socket, so that frames are directed to the socket as long as it exists.
     _program: Arc<Program>,
 }
 
@@ -346,8 +347,8 @@ impl Readiness for XdpLink {
         self.socket.as_fd()
     }
 
-    /// Returns true also if the driver has not taken all frames. They leave only when it is called
-    /// again, and the host may not do so before a retransmission.
+    /// Returns true also if the driver has not taken all frames. The driver sends the rest only
+    /// when it is called again, which the host may not do before a retransmission.
     fn wants_room(&self) -> bool {
         self.starved || self.socket.wants_call()
     }

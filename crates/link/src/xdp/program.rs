@@ -9,7 +9,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// The number of addresses that a program can compare at most.
+/// The maximum number of addresses that a program can compare.
 pub(super) const MOST_ADDRESSES: usize = 64;
 
 /// The number of bytes that the program accesses: an Ethernet header with ARP, or with an IPv4
@@ -30,7 +30,7 @@ const LOAD_LONG: u8 = 0x18;
 const IF_GREATER: u8 = 0x2d;
 const IF_EQUAL: u8 = 0x15;
 const IF_NOT_EQUAL: u8 = 0x55;
-/// Compares only the lower halves.
+/// Compares only the lower 32 bits.
 const IF_EQUAL_WORD: u8 = 0x16;
 const GO: u8 = 0x05;
 const CALL: u8 = 0x85;
@@ -82,7 +82,7 @@ pub(super) fn probe() -> io::Result<()> {
 /// after the interface, the queue.
 fn instructions(map: i32, addresses: &[Ipv4Addr]) -> Vec<u64> {
     let ether_type = |kind: u16| i32::from(kind.to_be());
-    // All jumps direct forward, to the pass instructions after the comparisons.
+    // All jumps are forward, to the pass instructions after the comparisons.
     let count = i16::try_from(addresses.len().min(MOST_ADDRESSES)).unwrap_or(0);
     let mut code = vec![
         instruction(LOAD_WORD, 2, 1, 0, 0),

@@ -1,12 +1,12 @@
 //! Ones'-complement arithmetic on sums.
 
-/// The number of bytes from which vectors are worth their setup.
+/// The minimum number of bytes for which the setup of vector instructions pays off.
 pub(crate) const SHORT: usize = 64;
 
 /// Adds two numbers in ones' complement: the carry is added to the lowest bit.
 pub(super) const fn add(left: u16, right: u16) -> u16 {
     let (sum, carry) = left.overflowing_add(right);
-    // This cannot overflow: with a carry, the sum is less than either part.
+    // This cannot overflow: if there is a carry, the sum is less than either summand.
     sum + carry as u16
 }
 

@@ -1,5 +1,5 @@
-//! The checksum with AVX2: three instructions for 32 bytes, and four and a quarter to copy them
-//! too.
+//! The checksum with AVX2: three instructions for 32 bytes, and four and a quarter if they are also
+//! copied.
 
 use super::arithmetic::fold;
 use super::portable::sum_short;
@@ -15,7 +15,7 @@ cpufeatures::new!(detected, "avx2");
 
 const BLOCK: usize = 32;
 
-/// Proof that this CPU has AVX2.
+/// Proof that this CPU has AVX2, which the unsafe code requires.
 #[derive(Clone, Copy)]
 pub(super) struct Avx2(());
 
@@ -41,15 +41,15 @@ impl Avx2 {
     }
 }
 
-/// The number of bytes that are summed at once: the 16-bit words of so many add up to 31 bits.
+/// The maximum number of bytes that are summed at once: their 16-bit words add up to 31 bits.
 pub(super) const PART: usize = 64 << 10;
 
 /// The number of bytes in a step. A step stores several times, because compilers replace a loop
-/// with one load and one store by a call of `memcpy` and a second loop that reads everything again,
-/// which takes half as long again.
+/// with one load and one store by a call of `memcpy` and a second loop that reads everything again.
+/// That takes 1.5 times as long.
 const STEP: usize = 8 * BLOCK;
 
-/// The number of bytes in a step of the rest.
+/// The number of bytes in a step for the rest after the large steps: two blocks.
 const PAIR: usize = 2 * BLOCK;
 
 #[target_feature(enable = "avx2")]
@@ -74,8 +74,8 @@ fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
     copy_then_sum(from, to)
 }
 
-/// Copies and sums less than a block, or more than a part. Out of line, so that the common path
-/// saves no registers for its calls.
+/// Copies and sums less than a block, or more than a part. Not inlined, so that the common path
+/// need not save registers for the calls here.
 #[cold]
 #[inline(never)]
 #[target_feature(enable = "avx2")]
@@ -111,8 +111,7 @@ fn copy_and_sum_part(from: &[u8], to: &mut [u8]) -> u64 {
     let to = &mut to[..from.len()];
     let end = from.len() - BLOCK;
     if let (Some(last), Some(last_to)) = (from[end..].first_chunk(), to[end..].first_chunk_mut()) {
-        // The incomplete block at the end is copied by a whole one, which overlaps the block
-        // before.
+        // The incomplete block at the end is copied by a whole one that overlaps the block before.
         store(load(last), last_to);
     }
     let (steps, rest) = from.as_chunks::<STEP>();
@@ -139,8 +138,8 @@ fn copy_and_sum_part(from: &[u8], to: &mut [u8]) -> u64 {
 
 /// The sums of whole steps in 16-bit columns, at two and a quarter instructions for 32 bytes.
 ///
-/// A column wraps. The averages of its words, which do not, tell how often: their sum is close
-/// enough to the true one.
+/// A column may overflow. The averages of its words do not: they give an approximate sum, which is
+/// precise enough to determine the number of overflows.
 struct Columns {
     wrapped: __m256i,
     /// An eighth of the sums, in pairs of columns, signed as in [`Lanes`]. Averages are rounded up,
@@ -232,7 +231,7 @@ impl Lanes {
     fn total_with(mut self, columns: &Columns, bytes: &[u8]) -> u64 {
         let taken_off = self.add_rest(bytes);
         let lanes = _mm256_add_epi32(self.even, self.odd);
-        // `above` is at least the sum, and `left` is the sum modulo 2^16.
+        // `above` is an upper bound of the sum, and `left` is the sum modulo 2^16.
         let above = _mm256_add_epi32(lanes, _mm256_slli_epi32::<3>(columns.eighths));
         let left =
             _mm256_add_epi32(lanes, _mm256_madd_epi16(columns.wrapped, _mm256_set1_epi16(1)));
@@ -251,8 +250,8 @@ impl Lanes {
         taken_off.wrapping_add_signed(i64::from(above) - i64::from(more))
     }
 
-    /// Adds the bytes after the last whole block, except for an odd last byte. Returns what has to
-    /// be added to the lanes: the 32,768 of each word, and the odd byte.
+    /// Adds the bytes after the last whole block, except for an odd last byte. Returns what must be
+    /// added to the lanes: 32,768 for each word, and the odd byte.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn add_rest(&mut self, bytes: &[u8]) -> u64 {

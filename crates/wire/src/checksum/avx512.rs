@@ -9,13 +9,13 @@ use core::arch::x86_64::{
     _mm512_storeu_si512, _mm512_xor_si512,
 };
 
-// `avx512vbmi2` is not used. It selects CPUs since Ice Lake and Zen 4: those before them lower
-// their clock for vectors of this width.
+// `avx512vbmi2` itself is not used. The test for it selects CPUs since Ice Lake and Zen 4: earlier
+// ones reduce their clock rate for vectors of this width.
 cpufeatures::new!(detected, "avx512f", "avx512bw", "avx512vbmi2");
 
 const BLOCK: usize = 64;
 
-/// Proof that this CPU has AVX-512.
+/// Proof that this CPU has AVX-512, which the unsafe code requires.
 #[derive(Clone, Copy)]
 pub(super) struct Avx512(());
 
@@ -129,7 +129,7 @@ impl Lanes {
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     fn total(self, length: usize) -> u64 {
-        // The 32,768 of each word.
+        // Each word was reduced by 32,768.
         let taken_off = 32_768 * (length.next_multiple_of(BLOCK) / 2) as u64;
         let sum = _mm512_reduce_add_epi32(_mm512_add_epi32(self.even, self.odd));
         taken_off.wrapping_add_signed(sum.into())

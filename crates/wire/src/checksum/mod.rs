@@ -34,12 +34,12 @@ use core::ops::{Add, AddAssign};
 
 /// The sum over some of the bytes that a checksum covers.
 ///
-/// Sums of parts combine to the sum of the whole in any order. Use [`Sum::append`] for a part that
-/// follows, and `+` for one that begins at an even offset.
+/// The sums of parts can be combined in any order. Use [`Sum::append`] for a part that follows, and
+/// `+` for one that begins at an even offset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sum(
-    /// Folded, in native byte order (RFC 1071 §2 B). Invariant: zero only if every byte was zero;
-    /// other multiples of 65,535 are stored as 65,535, the "-0" of RFC 1624.
+    /// The folded sum, in native byte order (RFC 1071 §2 B). Invariant: zero only if every byte was
+    /// zero; other multiples of 65,535 are stored as 65,535, the "-0" of RFC 1624.
     u16,
 );
 
@@ -95,7 +95,7 @@ impl Sum {
         !u16::from_be(self.0)
     }
 
-    /// Is the checksum right that is among the summed bytes?
+    /// Is the checksum correct that is part of the summed bytes?
     #[must_use]
     pub const fn is_valid(self) -> bool {
         self.0 == u16::MAX
@@ -132,7 +132,7 @@ pub fn copy_and_sum(from: &[u8], to: &mut [u8]) -> Sum {
     Sum(portable::copy_and_sum(from, to))
 }
 
-/// The dispatch among the vector extensions of a CPU with at least AVX2. Out of line, so that
+/// The selection among the vector extensions of a CPU with at least AVX2. Not inlined, so that
 /// callers inline only one test and one call.
 #[cfg(target_arch = "x86_64")]
 mod widest {

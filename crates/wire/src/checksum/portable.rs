@@ -24,10 +24,11 @@ pub(super) fn copy_and_sum(from: &[u8], to: &mut [u8]) -> u16 {
     sum(from)
 }
 
-/// Returns the sum over a few bytes, eight at a time with carry: vectors are not worth their setup.
+/// Returns the sum over a few bytes, eight at a time with carry: the setup of vector instructions
+/// would not pay off.
 #[inline]
 pub(crate) fn sum_short(bytes: &[u8]) -> u64 {
-    // A TCP header with timestamps has 32 bytes and takes no loop.
+    // A TCP header with timestamps has 32 bytes and is summed without a loop.
     let (front, bytes_behind) = match bytes.split_first_chunk::<32>() {
         Some((front, behind)) => (add_words(0, front.as_chunks().0), behind),
         None => (0, bytes),
@@ -47,7 +48,8 @@ fn add_words(sum: u64, words: &[[u8; 8]]) -> u64 {
     words.iter().fold(sum, |sum, &word| add(sum, u64::from_ne_bytes(word)))
 }
 
-/// Returns the sum over the last `count` bytes of `last`; the bytes before them have been added.
+/// Returns the sum over the last `count` bytes of `last`. The bytes before them have been added
+/// already.
 #[inline]
 fn end_of(last: [u8; 8], count: usize) -> u64 {
     (u64::from_le_bytes(last) >> (64 - 8 * count)).to_le()
@@ -88,8 +90,8 @@ fn sum_of_few(bytes: &[u8]) -> u64 {
     word + half + odd
 }
 
-/// Adds two numbers in 64-bit ones' complement, which preserves them modulo 65,535. The result is
-/// zero only for two zeros.
+/// Adds two numbers in 64-bit ones' complement. The sum equals the true one modulo 65,535, and is
+/// zero only if both numbers are.
 #[inline]
 const fn add(left: u64, right: u64) -> u64 {
     let (sum, carry) = left.overflowing_add(right);
@@ -123,7 +125,7 @@ impl Lanes {
 
 /// Returns the sum of the halves of 64-bit words. `whole` is the sum of the words modulo 2^64, and
 /// `upper` the sum of their upper halves. Adding halves preserves the sum modulo 65,535, since 2^32
-/// is 1 there.
+/// ≡ 1 (mod 65,535).
 const fn halves(whole: u64, upper: u64) -> u64 {
     whole.wrapping_sub(upper << 32) + upper
 }

@@ -16,8 +16,8 @@ fn naive(bytes: &[u8]) -> u16 {
     sum
 }
 
-/// Generates up to 200 bytes, about a packet, or more than 64 KiB; often all ones, which carry
-/// most.
+/// Generates up to 200 bytes, about a packet, or more than 64 KiB. They are often all ones, which
+/// cause the most carries.
 fn some_bytes() -> impl Strategy<Value = Vec<u8>> {
     let length =
         prop_oneof![4 => 0..200_usize, 2 => 1_400..1_600_usize, 1 => 65_000..200_000_usize];

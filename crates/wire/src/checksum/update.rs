@@ -11,12 +11,12 @@ use super::arithmetic::fold;
 /// reply can be, so it is summed again.
 #[must_use]
 pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
-    // Widening casts: `From` is not `const`.
+    // `From` is not `const`, so the numbers are widened by casts.
     !fold(!checksum as u64 + !old as u64 + new as u64)
 }
 
-/// Returns the checksum after a 32-bit field at an even offset has changed from `old` to `new`,
-/// with the exception of [`update`].
+/// Returns the checksum after a 32-bit field at an even offset has changed from `old` to `new`. The
+/// exception described at [`update`] applies.
 #[must_use]
 pub const fn update_u32(checksum: u16, old: u32, new: u32) -> u16 {
     !fold(!checksum as u64 + !old as u64 + new as u64)

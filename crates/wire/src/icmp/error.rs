@@ -15,14 +15,14 @@ pub enum IcmpError {
     },
     /// The packet, or the reassembly of its fragments, ran out of time.
     TimeExceeded(TimeExceeded),
-    /// A byte of the header is wrong.
+    /// A byte of the header has an invalid value.
     ParameterProblem {
-        /// The offset of the wrong byte in the header.
+        /// The offset of the invalid byte in the header.
         pointer: u8,
     },
     /// A required option is missing (RFC 1122 §3.2.2.5).
     OptionMissing,
-    /// A length in the header is wrong.
+    /// A length in the header is invalid.
     BadLength,
     /// Another router is a better first hop.
     Redirect {
@@ -39,9 +39,9 @@ pub enum IcmpError {
 /// The discriminants are the codes on the wire; code 4 is [`IcmpError::FragmentationNeeded`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unreachable {
-    /// No route to the network.
+    /// The router has no route to the network.
     Net = 0,
-    /// The host does not answer on its local network.
+    /// The host does not answer address resolution on its network.
     Host = 1,
     /// The host does not support the transport protocol.
     Protocol = 2,

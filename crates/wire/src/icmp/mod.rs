@@ -12,9 +12,9 @@ use crate::{Malformed, Sum};
 /// An echo request, or the echo reply that repeats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo<'a> {
-    /// Distinguishes the requests of different programs.
+    /// A number that distinguishes the requests of different programs.
     pub identifier: u16,
-    /// Distinguishes the requests of one program.
+    /// A number that distinguishes the requests of one program.
     pub sequence: u16,
     /// The data to be repeated in the reply.
     pub data: &'a [u8],

@@ -15,7 +15,7 @@ pub struct Quote<'a> {
     pub header: Ipv4Header,
     /// The quoted payload, possibly empty.
     pub payload: &'a [u8],
-    /// Header, options and payload.
+    /// The quoted bytes: header, options and payload.
     bytes: &'a [u8],
 }
 
@@ -78,8 +78,8 @@ impl<'a> Quote<'a> {
         }
     }
 
-    /// Returns the first bytes of the transport header, if they are quoted. Fragments other than
-    /// the first have none.
+    /// Returns the first bytes of the transport header, if they are quoted. Only the first fragment
+    /// has a transport header.
     fn transport<const LENGTH: usize>(&self) -> Option<[u8; LENGTH]> {
         self.payload.first_chunk().copied().filter(|_| self.header.fragment_offset == 0)
     }

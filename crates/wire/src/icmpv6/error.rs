@@ -16,11 +16,11 @@ pub enum Icmpv6Error {
     HopLimitExceeded,
     /// The fragments of the packet did not arrive in time.
     ReassemblyTimeExceeded,
-    /// A byte of the packet is wrong.
+    /// A byte of the packet has an invalid value.
     ParameterProblem {
         /// The reason.
         problem: Icmpv6Problem,
-        /// The offset of the wrong byte in the packet; it may exceed the quote.
+        /// The offset of the invalid byte in the packet, which may lie beyond the quote.
         pointer: u32,
     },
     /// An error of an unknown type or code. It is reported to the transport protocol (RFC 4443
@@ -39,7 +39,7 @@ pub enum Icmpv6Error {
 /// on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Icmpv6Unreachable {
-    /// No route to the destination.
+    /// The router has no route to the destination.
     NoRoute = 0,
     /// Communication with the destination is prohibited.
     Prohibited = 1,
@@ -80,7 +80,7 @@ impl Icmpv6Error {
         let unknown = Self::Unknown { kind, code, field };
         match (kind, code) {
             (UNREACHABLE, code) => Icmpv6Unreachable::read(code).map_or(unknown, Self::Unreachable),
-            // The receiver ignores the code (RFC 4443 §3.2).
+            // A receiver ignores the code (RFC 4443 §3.2).
             (PACKET_TOO_BIG, _) => Self::PacketTooBig { mtu: word },
             (TIME_EXCEEDED, 0) => Self::HopLimitExceeded,
             (TIME_EXCEEDED, 1) => Self::ReassemblyTimeExceeded,

@@ -38,7 +38,7 @@ pub enum Icmpv6Message<'a> {
     },
 }
 
-/// Errors have smaller types.
+/// The smallest type of an informational message; errors have smaller types.
 const FIRST_INFORMATIONAL: u8 = 128;
 const ECHO_REQUEST: u8 = 128;
 const ECHO_REPLY: u8 = 129;
@@ -49,8 +49,8 @@ impl<'a> Icmpv6Message<'a> {
 
     /// Parses the message that fills `bytes`, the payload of a packet with `header`.
     ///
-    /// A message of Neighbour Discovery that arrived in fragments must be discarded before (RFC
-    /// 6980 §5); it cannot be recognised here.
+    /// A message of Neighbour Discovery that arrived in fragments must be discarded by the caller
+    /// (RFC 6980 §5); it cannot be recognised here.
     ///
     /// # Errors
     /// [`Malformed`] if the message is cut short, its checksum is wrong, an error does not quote an
@@ -158,7 +158,8 @@ mod tests {
         let echo = Icmpv6Message::EchoRequest(Echo { identifier: 1, sequence: 2, data: &[] });
         let mut bytes = [0; 8];
         echo.emit(&header(), &mut bytes);
-        // 0xfe80 + 1 + 0xfe80 + 2 + 8 + 58 + 0x8000 + 1 + 2 = 0x27d48, folded and inverted.
+        // The checksum by hand: 0xfe80 + 1 + 0xfe80 + 2 + 8 + 58 + 0x8000 + 1 + 2 = 0x27d48, folded
+        // and inverted.
         assert_eq!(bytes[2..4], [0x82, 0xb5]);
         let other = Ipv6Header { source: B, destination: B, ..header() };
         let wrong = Err(Malformed::Checksum { what: "ICMPv6 message" });

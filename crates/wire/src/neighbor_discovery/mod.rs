@@ -18,8 +18,9 @@ pub enum NdMessage<'a> {
     },
     /// The parameters of a link, from one of its routers.
     RouterAdvertisement(RouterAdvertisement<'a>),
-    /// A request for the MAC address of the target, or a probe whether it is still reachable. From
-    /// the unspecified address: whether another host has the address (RFC 4862 §5.4).
+    /// A request for the MAC address of the target, or a probe whether it is still reachable. Sent
+    /// from the unspecified address, it asks whether another host has the target address (RFC 4862
+    /// §5.4).
     NeighborSolicitation {
         /// The address of the target; never multicast.
         target: Ipv6Addr,
@@ -39,8 +40,8 @@ pub enum NdMessage<'a> {
         /// The MAC address of the target.
         target_mac: Option<MacAddress>,
     },
-    /// A better first hop, from the router that is the first hop now. The receiver must still
-    /// compare the sender with the router in use (RFC 4861 §8.1).
+    /// The report of a better first hop, by the router that is the first hop now. The receiver must
+    /// still compare the sender with the router in use (RFC 4861 §8.1).
     Redirect {
         /// The better first hop: a link-local address, or the destination if it is on the link.
         target: Ipv6Addr,
@@ -64,7 +65,8 @@ pub struct RouterAdvertisement<'a> {
     pub has_other_configuration: bool,
     /// Prf: the preference of the sender among default routers (RFC 4191 §2.2).
     pub preference: RouterPreference,
-    /// The time in seconds for which the sender is a default router; zero if it is none.
+    /// The time in seconds for which the sender is a default router; zero if it is not a default
+    /// router.
     pub lifetime: u16,
     /// The time in milliseconds for which a neighbour is assumed to be reachable; zero if the
     /// router does not specify it.
@@ -122,7 +124,7 @@ impl<'a> NdMessage<'a> {
     /// The hop limit of all messages. A smaller one proves that a router forwarded the message.
     pub const HOP_LIMIT: u8 = 255;
 
-    /// Parses the bytes after the checksum. Returns `None` if the type is none of Neighbour
+    /// Parses the bytes after the checksum. Returns `None` if the type is not one of Neighbour
     /// Discovery.
     pub(crate) fn parse(
         header: &Ipv6Header,
@@ -308,7 +310,7 @@ fn check_router(header: &Ipv6Header) -> Result<(), Malformed> {
     check(is_link_local, "source", header.source.octets()[0])
 }
 
-/// Checks that a message from the unspecified address has no MAC address to learn.
+/// Checks that a message from the unspecified address contains no source MAC address.
 fn check_unspecified_source(header: &Ipv6Header, options: &NdOptions<'_>) -> Result<(), Malformed> {
     let is_valid = !header.source.is_unspecified() || !options.has(options::SOURCE_MAC);
     check(is_valid, "source link-layer address without a source", options::SOURCE_MAC)

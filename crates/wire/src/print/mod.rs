@@ -1,7 +1,7 @@
 //! One line of text for each packet, in the style of tcpdump.
 //!
-//! Sequence numbers are absolute. Malformed packets print their valid headers and the error. Wrong
-//! checksums are marked.
+//! Sequence numbers are absolute. For a malformed packet, the valid headers and the error are
+//! printed. Wrong checksums are marked.
 
 mod parts;
 mod tcp;

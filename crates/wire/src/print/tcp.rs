@@ -33,8 +33,8 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -
     write_verdict(f, TcpHeader::verify_checksum(bytes, ip.pseudo_header(bytes.len())).is_ok())
 }
 
-/// Do AE, CWR and ECE form the ACE counter? Only the handshake decides that, but two signs are
-/// certain: AE has no other meaning after a SYN, and the AccECN option no other use (RFC 9768).
+/// Do AE, CWR and ECE form the ACE counter? Only the handshake determines that, but two signs are
+/// reliable: AE after the SYN, and the AccECN option (RFC 9768).
 fn counts_marks(segment: &Segment<'_>) -> bool {
     let flags = segment.flags();
     !flags.intersects(TcpFlags::SYN | TcpFlags::RST)
@@ -110,7 +110,7 @@ impl fmt::Display for OptionWords<'_> {
     }
 }
 
-/// The byte counters in the order of the option.
+/// The byte counters of an AccECN option, in the order of the option.
 struct CountWords(EcnCounts);
 
 impl fmt::Display for CountWords {

@@ -108,8 +108,8 @@ fn timestamps_before_blocks_are_parsed_as_they_are_byte_by_byte() {
     }
 }
 
-/// Parsing by words equals parsing byte by byte, for the SYNs of this stack and of Linux, with
-/// each bit inverted, and cut at each length.
+/// Parsing by words equals parsing byte by byte, for the SYNs of this stack and of Linux, also with
+/// any one bit inverted, and truncated to any length.
 #[test]
 fn parsing_by_words_equals_parsing_by_bytes() {
     let fields: [&[u8]; 3] = [
@@ -168,8 +168,8 @@ fn impossible_lengths_end_the_options() {
     assert_eq!((options.sack_permitted, options.mss), (true, Some(258)));
 }
 
-/// RFC 9293 MUST-68, MUST-69: every option except the NOP has a length, and the options fill
-/// the field. So there is no padding, which would have to be zero.
+/// RFC 9293 MUST-68, MUST-69: every option except the NOP has a length, and the options fill the
+/// field. So no padding is needed, which would have to be zero.
 #[test]
 fn emitted_options_have_lengths_and_fill_the_field() {
     for bits in 0..256_u32 {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A sink that takes a number of bytes and is full then.
+/// A sink that accepts a limited number of bytes, and then reports a full disk.
 struct Limited {
     bytes: Vec<u8>,
     limit: usize,

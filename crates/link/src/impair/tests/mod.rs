@@ -142,7 +142,7 @@ fn a_burst_drops_consecutive_frames_and_keeps_the_proportion() {
         assert_eq!(arrived.len() as u64, 20_000 - u64::from(lost));
         let expected = percent * 200;
         assert!(lost.abs_diff(expected) <= expected / 5, "{percent} %: {lost} lost");
-        // Bursts follow each other immediately at times.
+        // Sometimes one burst follows another immediately.
         let gaps = arrived.windows(2).map(|pair| pair[1] - pair[0] - 1);
         assert!(gaps.into_iter().all(|gap| gap % 5 == 0), "{percent} %");
     }
@@ -180,7 +180,7 @@ fn a_reordered_frame_is_overtaken_by_the_given_number() {
     later.dedup();
     assert_eq!(order.len(), later.len(), "nothing is lost or duplicated");
     for (place, &frame) in order.iter().enumerate() {
-        // Those that overtook it arrived before it and were sent after it.
+        // Frames that overtook this one arrived before it and were sent after it.
         let passed_by = order[..place].iter().filter(|&&other| other > frame).count();
         assert!(
             passed_by == 0 || passed_by >= 2,

@@ -15,9 +15,9 @@ pub(crate) struct Consumer {
     head: usize,
     /// The index of the first slot, for all indices from `head` to `tail_seen`.
     start: usize,
-    /// The released head. Always equal to `shared.head`.
+    /// The released head, equal to `shared.head`.
     released: usize,
-    /// The head when the producer was last checked for sleeping.
+    /// The head at the time when this end last checked whether the producer sleeps.
     checked: usize,
     /// The copy of `shared.filled.tail`.
     tail_seen: usize,
@@ -35,8 +35,8 @@ impl Consumer {
     }
 
     /// Returns the frames that the last call of [`has_frame`](Self::has_frame) has seen, at most
-    /// `most`, each with its time stamp. Their slots are taken, even if the iterator is dropped,
-    /// until [`Consumer::release`].
+    /// `most`, each with its time stamp. Their slots stay in use until [`Consumer::release`], even
+    /// if the iterator is dropped earlier.
     #[inline]
     pub(crate) fn frames(&mut self, most: usize) -> Frames<'_> {
         let next = self.head;
@@ -77,8 +77,8 @@ impl Consumer {
                 return false;
             }
             self.tail_seen = tail;
-            // `start` changes only while the ring is empty, and the seen frames are not released
-            // yet.
+            // `start` changes only while the ring is empty, so it is valid until the frames seen
+            // here are released.
             self.start = start.load(Ordering::Relaxed);
         }
         true
@@ -92,7 +92,8 @@ impl Consumer {
             return false;
         }
         self.released = self.head;
-        // Release, in both cases: this end has read the slots before the producer writes to them.
+        // Release ordering in both cases: this end has read the slots before the producer
+        // overwrites them.
         if self.tail_seen.wrapping_sub(self.checked) <= self.shared.mask {
             // A producer sleeps only after it has filled the ring. If it had filled the ring since
             // the last check, then there would be a frame that has not been seen yet. Releasing
@@ -124,8 +125,8 @@ impl Consumer {
         self.shared.flags.0.consumer_asleep.store(false, Ordering::Relaxed);
     }
 
-    /// Has the producer been dropped? Frames that it published before can still be read: after
-    /// true, check once more for a frame.
+    /// Has the producer been dropped? Frames that it has published can still be read, so check for
+    /// a frame once more after this returns true.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.shared.flags.0.producer_gone.load(Ordering::Acquire)
     }

@@ -6,9 +6,9 @@ use std::hint::cold_path;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-/// The number of used slots after which the producer starts over if the ring is empty. So many fit
-/// the second-level cache, and make the check negligible. With 16 slots, a round trip of one byte
-/// took a twelfth longer.
+/// The number of used slots after which the producer starts over if the ring is empty. This number
+/// of slots fits the second-level cache, and makes the check negligible. With 16 slots, a round
+/// trip of one byte took 8 % longer.
 pub(super) const START_OVER_AFTER: usize = 64;
 
 /// The end of a ring that writes frames.
@@ -55,15 +55,15 @@ impl Producer {
         }
         cold_path();
         let Shared { filled, head, flags, .. } = &*self.shared;
-        // Two threads gain nothing: a written line must leave the other CPU's cache in any slot.
-        // Acquire: as in `refresh_room`.
+        // Starting over gains nothing with two threads, since each written cache line must move
+        // between the CPUs in any case. Acquire ordering: as in `refresh_room`.
         if !flags.0.consumer_has_slept.load(Ordering::Relaxed)
             && head.0.load(Ordering::Acquire) == self.tail
         {
             self.start = self.tail;
             self.head_seen = self.tail;
-            // The consumer has no slot. It reads `start` after it has seen, by acquire, a later
-            // tail.
+            // The consumer has no slot now. It reads `start` only after it has seen a later tail by
+            // an acquire load.
             filled.0.start.store(self.start, Ordering::Relaxed);
         }
     }
@@ -93,9 +93,9 @@ impl Producer {
         // Release: the frames are in memory before the index that publishes them.
         if !flags.0.consumer_has_slept.load(Ordering::Relaxed) {
             tail.store(self.tail, Ordering::Release);
-            // Only the compiler is kept from reordering here. The consumer makes a barrier for both
-            // threads between its first announcement that it will sleep and its last look at the
-            // index.
+            // Only reordering by the compiler is prevented here. The consumer executes `membarrier`
+            // for both threads, between its first announcement that it will sleep and its last
+            // check of the index.
             compiler_fence(Ordering::SeqCst);
             if !flags.0.consumer_has_slept.load(Ordering::Relaxed) {
                 return false;

@@ -34,15 +34,16 @@ pub(super) struct Shared {
 // slot only while the indices mark it as free, and the one `Consumer` reads it only while they mark
 // it as filled. Both indices are passed by release and acquire.
 unsafe impl Sync for Shared {}
-// SAFETY: nothing in it is bound to a thread, and the indices guard `memory` as for `Sync`.
+// SAFETY: no part is bound to a thread, and the indices guard `memory` as described for `Sync`.
 unsafe impl Send for Shared {}
 
 impl Shared {
     /// Creates the memory of at least `capacity` slots, each with room for a frame of `room` bytes.
     pub(super) fn new(capacity: usize, room: usize) -> Self {
         let slots = capacity.next_power_of_two();
-        // An odd number of cache lines per slot: caches have a power of two of sets, and short
-        // frames fill only the first lines of the slots, which would otherwise share a few sets.
+        // A slot has an odd number of cache lines. Caches have a power of two of sets, and short
+        // frames use only the first lines of their slots. With an even number, these lines would
+        // share a few sets.
         let lines_per_slot = (FRAME_OFFSET + room).div_ceil(LINE) | 1;
         Self {
             filled: OwnLines(Filled::default()),
@@ -114,8 +115,8 @@ pub(super) struct Filled {
     pub(super) start: AtomicUsize,
 }
 
-/// The flags, which are read at every batch, but written only when an end sleeps or is dropped. So
-/// both caches can keep the line.
+/// The flags. They are read for every batch, but written only when an end sleeps or is dropped, so
+/// both CPUs can keep the cache line.
 #[derive(Debug, Default)]
 pub(super) struct Flags {
     /// Has the consumer slept? Until then, which is for ever if one thread has both ends, frames

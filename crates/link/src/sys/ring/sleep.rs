@@ -1,4 +1,4 @@
-//! The protocol by which an end of a ring sleeps, and the other wakes it.
+//! The protocol by which one end of a ring sleeps and the other end wakes it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// reads the flag; the sleeping side writes the flag and reads the index. If a read could pass the
 /// write before it, both could read old values, and a side would sleep although there is a frame.
 /// So these four accesses are sequentially consistent: all threads see them in one order, and the
-/// read after the second write finds the first write. Two fences would do as well, but cost twice
-/// as much where an ordering store is one exchange.
+/// read after the second write finds the first write. Two fences would suffice as well, but cost
+/// twice as much on CPUs where a sequentially consistent store is one exchange.
 pub(super) fn wake_sleeper(asleep: &AtomicBool) -> bool {
-    // Several publications can come before the wake-up; only the first one wakes.
+    // Several publications can precede the wake-up; only the first one wakes the other side.
     asleep.load(Ordering::SeqCst) && asleep.swap(false, Ordering::Relaxed)
 }
 

@@ -288,8 +288,8 @@ fn two_threads_exchange_frames_in_order_and_intact() {
     assert!(consumer.next().is_none());
 }
 
-/// The first frame of each ring is published by a plain store, while the consumer is about to
-/// sleep for the first time. Both threads meet at each ring.
+/// The first frame of each ring is published by a plain store, while the consumer is about to sleep
+/// for the first time. The two threads are synchronized before each ring.
 #[test]
 fn the_first_sleep_misses_no_frame() {
     let rings: Vec<_> = (0..FRAMES).map(|_| ring(1, 8)).collect();
@@ -332,7 +332,7 @@ fn two_sleeping_threads_are_woken_whenever_necessary() {
             producer.start_over();
             while !put(&mut producer, &contents(number), number) {
                 if producer.fall_asleep() {
-                    // Parking can end without a reason, so the flag decides.
+                    // Parking can end spuriously, so the flag decides.
                     while producer.shared.flags.0.producer_asleep.load(Ordering::Relaxed) {
                         thread::park();
                     }

@@ -1,10 +1,11 @@
 //! An AF_XDP socket: frames in memory that is shared with the kernel, and four descriptor rings
 //! that pass them (Documentation/networking/af_xdp.rst).
 //!
-//! A frame is in one place at a time. One half of the frames is for receiving: a frame is to be
-//! filled (fill ring), filled (receive ring), or in use by this program. The other half is for
-//! sending: a frame is free, to be sent (transmit ring), or sent (completion ring). Descriptors
-//! from the kernel are checked against the memory before they are used.
+//! Each frame has one state at a time. Half of the frames is for receiving: such a frame waits to
+//! be filled (in the fill ring), is filled (in the receive ring), or is in use by this program. The
+//! other half is for sending: such a frame is free, waits to be sent (in the transmit ring), or has
+//! been sent (in the completion ring). Descriptors from the kernel are checked against the memory
+//! before they are used.
 
 mod ring;
 mod setup;
@@ -19,7 +20,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::{ptr, slice};
 
-/// The number of system calls by which one transmission wakes the kernel at most.
+/// The maximum number of system calls by which one transmission wakes the kernel.
 const KICKS: usize = 8;
 
 /// A failed operation while a socket was opened.
@@ -148,7 +149,7 @@ impl XdpSocket {
     /// Queues the offered frame with this length for sending.
     pub(crate) fn commit(&mut self, length: usize) {
         let length = u32::try_from(length).unwrap_or(0).min(self.shape.frame_size);
-        // The ring has as many places as there are send frames.
+        // The ring has as many entries as there are send frames.
         if let Some(address) = self.free.pop() {
             self.transmit.push(Descriptor { address, length, options: 0 });
         }
@@ -157,7 +158,8 @@ impl XdpSocket {
     /// Takes sent frames back. Returns whether a frame is free.
     pub(crate) fn reclaim(&mut self) -> bool {
         while let Some(address) = self.completion.next() {
-            // Ignores addresses that are no send frame, or more than there are frames.
+            // Addresses outside the send frames are ignored, and so are more addresses than there
+            // are frames.
             if let Some(frame) = self.shape.leaving(address)
                 && self.free.len() < self.shape.frames as usize
             {

@@ -94,7 +94,7 @@ impl<T: Copy> Incoming<T> {
         Some(entry)
     }
 
-    /// Gives the places of the read entries back to the kernel.
+    /// Releases the entries that were read to the kernel.
     pub(super) fn release(&mut self) {
         // Release: this side has read the entries before the kernel overwrites them.
         self.0.index(self.0.consumer).store(self.0.own, Ordering::Release);
@@ -139,7 +139,7 @@ impl<T: Copy> Outgoing<T> {
     }
 }
 
-/// The kernel's side, for tests without a kernel.
+/// The kernel's side of a ring, for tests without a kernel.
 #[cfg(test)]
 impl<T: Copy> Ring<T> {
     /// Creates an empty ring in memory of its own. Its indices are about to wrap to 0.
