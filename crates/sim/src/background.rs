@@ -1,4 +1,4 @@
-//! Background traffic: frames of random times that occupy the wire and have no receiver.
+//! Background traffic: frames at random times that occupy the wire and have no receiver.
 
 use crate::rng::Stream;
 use linerate_units::{Span, Tick};
@@ -25,7 +25,7 @@ impl Noise {
         self.length
     }
 
-    /// Returns the time of the next frame.
+    /// Draws the time of the next frame.
     pub(crate) fn next(&mut self, now: Tick) -> Tick {
         now + self.random.exponential(self.mean)
     }

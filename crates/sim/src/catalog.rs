@@ -77,7 +77,7 @@ impl BuiltinFiles {
     }
 }
 
-/// Returns the heading that stands before a scenario, if a group begins with it.
+/// Returns the heading of the group that begins with a scenario, if one does.
 pub(crate) fn heading_before(scenario: &str) -> Option<&'static str> {
     SCENARIO_GROUPS.iter().find(|(first, _)| *first == scenario).map(|&(_, heading)| heading)
 }

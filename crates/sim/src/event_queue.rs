@@ -1,10 +1,10 @@
-//! The event queue: by time, and events of one time in the order of their insertion.
+//! The event queue, ordered by time; events of one time are in the order of their insertion.
 
 use linerate_units::Tick;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Scheduled events. Equal calls give an equal order on every machine.
+/// Scheduled events. The same calls give the same order on every machine.
 #[derive(Debug)]
 pub(crate) struct EventQueue<E> {
     heap: BinaryHeap<Entry<E>>,
@@ -44,7 +44,8 @@ impl<E> EventQueue<E> {
 }
 
 impl<E> Ord for Entry<E> {
-    /// Reversed: `BinaryHeap` returns its greatest entry first, and the earliest event is wanted.
+    /// The order is reversed, because `BinaryHeap` returns its greatest entry first and the
+    /// earliest event is wanted.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.order).cmp(&(self.at, self.order))
     }

@@ -16,7 +16,7 @@ pub(crate) struct FrameId(u32);
 pub(crate) struct Frame {
     room: Box<[u8]>,
     length: usize,
-    /// Bytes that are sent, if the frame is truncated.
+    /// Number of bytes that are sent, if the frame is truncated.
     cut: Option<usize>,
     /// Payload bytes of each segment, if this is a GSO or GRO frame.
     segment: Option<NonZeroU16>,
@@ -56,8 +56,8 @@ impl Frame {
         self.segment = segment;
     }
 
-    /// Truncates the frame: it is sent with this many bytes and a wrong check sequence. `None`
-    /// restores it.
+    /// Truncates the frame: only this many bytes are sent, with a wrong check sequence. `None`
+    /// restores the frame.
     pub(crate) const fn truncate(&mut self, cut: Option<usize>) {
         self.cut = cut;
     }
@@ -67,7 +67,7 @@ impl Frame {
         self.cut.is_some()
     }
 
-    /// Returns the bytes that are sent.
+    /// Returns the bytes that are sent: all, or those of a truncated frame.
     pub(crate) fn sent(&self) -> &[u8] {
         &self.bytes()[..self.cut.unwrap_or(self.length).min(self.length)]
     }

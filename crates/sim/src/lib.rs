@@ -1,9 +1,9 @@
 //! Cables, NICs, machines and programs in virtual time, around linerate's own host.
 //!
-//! A scenario is data: which machines with which NICs are on which cable, and which programs they
-//! run. Every number has a unit, a source and a physical range. One scenario and one seed give the
-//! same bytes on every machine. This crate uses no real clock, no files and no threads, and sees
-//! nothing of the inside of a connection.
+//! A scenario is a data file: it specifies machines, their NICs and cables, and the programs that
+//! they run. Every number has a unit, a source and a physical range. A scenario and a seed
+//! determine every byte, on any machine. This crate uses no real clock, no files and no threads,
+//! and does not access the internal state of a connection.
 //!
 //! ```
 //! use linerate_sim::{Keep, Scenario, TransferOptions};

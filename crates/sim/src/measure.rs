@@ -1,4 +1,4 @@
-//! Figures of a run, and the words that name them in scenario files.
+//! The figures of a run, and their names in scenario files.
 
 use crate::parameter::ParameterError;
 
@@ -11,7 +11,7 @@ pub enum Measure {
     LargerShare(Vec<String>),
     /// Standard deviation of the throughputs of the programs of one name, in bit/s.
     Spread(String),
-    /// Idle share of a host's processors.
+    /// Idle share of a host's processors, as a fraction.
     Idle(String),
     /// Time that a program takes for this many bytes, in picoseconds.
     Time(String, u64),

@@ -36,7 +36,7 @@ pub struct Outcome {
 /// Results of a machine.
 #[derive(Clone, Debug)]
 pub struct MachineOutcome {
-    /// Its name in the scenario.
+    /// Name of the machine in the scenario.
     pub name: String,
     /// Busy time of all processors together.
     pub busy: Span,
@@ -44,9 +44,9 @@ pub struct MachineOutcome {
     pub levels: [Span; 3],
     /// Results of each processor.
     pub processors: Vec<ProcessorOutcome>,
-    /// Counters of its NIC.
+    /// Counters of the machine's NIC.
     pub nic: NicStatistics,
-    /// Number of full-size frames that a receive ring of its NIC holds.
+    /// Number of full-size frames that a receive ring of the machine's NIC holds.
     pub room: usize,
 }
 
@@ -57,42 +57,42 @@ pub struct ProcessorOutcome {
     pub busy: Span,
     /// Busy time at the levels of drivers, network and tasks.
     pub levels: [Span; 3],
-    /// Counters of its queue of the NIC, or `None` if it serves none.
+    /// Counters of the processor's queue of the NIC, or `None` if it serves none.
     pub queue: Option<QueueStatistics>,
 }
 
 /// Results of a router or a bridge.
 #[derive(Clone, Debug)]
 pub struct RelayOutcome {
-    /// Its name in the scenario.
+    /// Name of the relay in the scenario.
     pub name: String,
-    /// Busy time of its processor.
+    /// Busy time of the relay's processor.
     pub busy: Span,
     /// Busy time at the levels of drivers, network and tasks; the last is zero.
     pub levels: [Span; 3],
     /// Counters of the relay.
     pub counted: RelayStatistics,
-    /// Results of each of its NICs.
+    /// Results of each NIC of the relay.
     pub nics: Vec<RelayNicOutcome>,
 }
 
 /// Results of a NIC of a router or a bridge.
 #[derive(Clone, Debug)]
 pub struct RelayNicOutcome {
-    /// Its name in the scenario.
+    /// Name of the NIC in the scenario.
     pub name: String,
     /// Counters of the NIC.
     pub nic: NicStatistics,
-    /// Counters of the queue in front of it.
+    /// Counters of the queue in front of the NIC.
     pub egress: EgressStatistics,
 }
 
 /// Results of a wire.
 #[derive(Clone, Debug)]
 pub struct WireOutcome {
-    /// Its name in the scenario; `wire` if it is the only one.
+    /// Name of the wire in the scenario; `wire` if it is the only one.
     pub name: String,
-    /// Bit rate; of a switch, that of cables without a rate of their own.
+    /// Bit rate. For a switch, that of the cables without a rate of their own.
     pub rate: Rate,
     /// Framing of its frames.
     pub framing: Medium,
@@ -109,7 +109,8 @@ impl Outcome {
         self.programs.iter().find(|program| program.name == name)
     }
 
-    /// Returns the programs of this name; of a transfer or a dialogue, the end that measures it.
+    /// Returns the programs of this name. For a transfer or a dialogue, it returns only the end
+    /// that measures the throughput.
     fn programs_named(&self, name: &str) -> impl Iterator<Item = &ProgramReport> {
         let ends = [format!("{name}: sink"), format!("{name}: typist")];
         self.programs
@@ -117,7 +118,8 @@ impl Outcome {
             .filter(move |program| program.name == name || ends.contains(&program.name))
     }
 
-    /// Returns the throughput of a program in bit/s; until now, if it has not ended.
+    /// Returns the throughput of a program in bit/s, up to the present if the program has not
+    /// ended.
     #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
     fn goodput(&self, program: &ProgramReport) -> Option<f64> {
         let ended = program.ended.unwrap_or(self.time);
@@ -230,15 +232,15 @@ impl Outcome {
 }
 
 impl RelayOutcome {
-    /// Returns the combined counters of the queues in front of its NICs; the delays are those of
-    /// the queue with the largest total.
+    /// Returns the combined counters of the queues in front of the relay's NICs; the delays are
+    /// those of the queue with the largest total.
     #[must_use]
     pub fn queues(&self) -> EgressStatistics {
         EgressStatistics::of_all(self.nics.iter().map(|nic| nic.egress))
     }
 
-    /// Returns the frames that it lost: in its NICs, in front of its processor, and in front of its
-    /// NICs.
+    /// Returns the number of frames that the relay lost: in its NICs, before its processor, and in
+    /// the queues of its NICs.
     #[must_use]
     pub fn lost(&self) -> u64 {
         let nics = self.nics.iter().map(|nic| lost(&nic.nic)).sum::<u64>();
@@ -251,7 +253,7 @@ const fn lost(nic: &NicStatistics) -> u64 {
     nic.receive_drops + nic.receive_fifo + nic.receive_errors
 }
 
-/// Returns the standard deviation, or `None` of no numbers.
+/// Returns the standard deviation, or `None` if there are no numbers.
 fn spread(numbers: &[f64]) -> Option<f64> {
     #[allow(clippy::cast_precision_loss, reason = "a number of stations")]
     let count = numbers.len() as f64;

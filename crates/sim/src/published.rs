@@ -8,16 +8,16 @@ use crate::parameter::{Number, ParameterError, Section, Settings};
 /// A published figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// Its name in the list of figures.
+    /// Name of the figure in the list of figures.
     pub id: String,
-    /// The value in the document; the range is what the document's words leave open.
+    /// The published value. Its range is the uncertainty of the document's wording.
     pub figure: Number,
-    /// The simulator's figure that corresponds to it.
+    /// The simulator's measure that corresponds to the figure.
     pub measure: Measure,
-    /// For a figure in `times`: the scenario, or the KEY=VALUE that changes this one, whose figure
-    /// is divided by ours.
+    /// For a figure in `times`: the scenario, or the change KEY=VALUE to this one, whose figure is
+    /// divided by that of this scenario.
     pub against: Option<String>,
-    /// Meaning and limits of the figure of the simulator.
+    /// Meaning and limits of the simulator's figure.
     pub word: String,
 }
 
@@ -42,13 +42,13 @@ impl Published {
         })
     }
 
-    /// Returns the corresponding figure of a run, in the document's unit.
+    /// Returns the corresponding figure of a run, in the unit of the document.
     #[must_use]
     pub fn ours(&self, outcome: &Outcome) -> Option<f64> {
         Some(outcome.measure(&self.measure)? / self.figure.base_factor()?)
     }
 
-    /// Returns whether a figure is within the document's range.
+    /// Returns whether a figure is in the range of the published one.
     #[must_use]
     pub fn admits(&self, ours: f64) -> bool {
         let [low, high] = self.figure.range;

@@ -1,5 +1,5 @@
 //! Random numbers. Each component draws from its own stream, and one seed determines all of them,
-//! so that an additional draw in one component changes no other.
+//! so that an additional draw in one component does not affect any other.
 
 use linerate_units::Span;
 use oorandom::Rand64;

@@ -1,19 +1,19 @@
-//! The timeline of a simulation: the spans during which each component did one thing, within a time
-//! window and a memory limit.
+//! The timeline of a simulation: the periods of each component's activities, within a time window
+//! and a memory limit.
 
 use linerate_units::Tick;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Upper limit of recorded spans; further ones are only counted.
+/// Maximum number of recorded spans; further ones are only counted.
 const MOST_SPANS: u64 = 500_000;
 
 /// The time window of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Start.
+    /// Start of the window.
     pub from: Tick,
-    /// End.
+    /// End of the window.
     pub until: Tick,
 }
 
@@ -22,7 +22,7 @@ pub struct Window {
 pub struct Timeline {
     /// Lanes of wires, then of machines, then of routers and bridges.
     pub lanes: Vec<Lane>,
-    /// Spans left out because of the memory limit.
+    /// Number of spans that were omitted because of the memory limit.
     pub left_out: u64,
 }
 
@@ -31,20 +31,21 @@ pub struct Timeline {
 pub struct Lane {
     /// Name of the component.
     pub part: String,
-    /// Its spans in the order of time, clipped to the window.
+    /// Spans of the component in the order of time, clipped to the window.
     pub held: Vec<Held>,
 }
 
-/// A span during which a component previous one thing.
+/// A span of time in which a component had one activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Start.
+    /// Start of the span.
     pub from: Tick,
-    /// End.
+    /// End of the span.
     pub until: Tick,
-    /// Current.
+    /// Activity of the component.
     pub by: Activity,
-    /// Amount: bytes of a frame, frames of a ring, per cent of a bus; 1 for a processor.
+    /// Amount of the activity: bytes of a frame, frames in a ring, per cent of a bus; 1 for a
+    /// processor.
     pub amount: u64,
 }
 
@@ -145,7 +146,7 @@ impl Recorder {
         Self { window, parts: BTreeMap::new(), kept: 0, left_out: 0 }
     }
 
-    /// Notes what a component activity from now on.
+    /// Records the activity of a component from now on.
     pub(crate) fn note(&mut self, now: Tick, part: Part, activity: Current) {
         let open = self.parts.entry(part).or_default();
         if open.activity != activity {

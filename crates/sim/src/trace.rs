@@ -19,11 +19,11 @@ pub struct Keep {
 /// A captured frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
-    /// Time at which its sender had sent it completely.
+    /// Time at which the sender had sent the whole frame.
     pub at: Tick,
     /// Number of the wire.
     pub wire: u16,
-    /// Its bytes, without preamble and check sequence.
+    /// Bytes of the frame, without preamble and check sequence.
     pub bytes: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! The world: which port of which medium each host uses, and the queue of events. No other module
+//! The world: the assignment of hosts to ports of media, and the event queue. No other module
 //! schedules events.
 
 use crate::background::Noise;
@@ -14,7 +14,7 @@ use crate::trace::{Captured, Trace};
 use linerate_units::Tick;
 use std::collections::BTreeMap;
 
-/// Number in the source address of background traffic. No machine has this number.
+/// Number in the source address of background traffic, which no machine has.
 const BACKGROUND: usize = 0xfffe;
 
 /// A scheduled event.
@@ -261,7 +261,7 @@ impl World {
     }
 
     fn request_for_nic(&mut self, (wire, port): (u16, Port), frame: FrameId) {
-        // The NIC may have truncated it on an earlier attempt.
+        // The NIC may have truncated the frame on an earlier attempt.
         self.frames[frame].truncate(None);
         let to = self.audience(wire, frame);
         self.request(wire, port, frame, to);
@@ -284,7 +284,7 @@ impl World {
     }
 
     /// Returns the receivers of a frame: the owner of its destination address, or the bridge that
-    /// leads there.
+    /// leads to it.
     fn audience(&self, wire: u16, frame: FrameId) -> Audience {
         match mac_number(self.frames[frame].destination()) {
             Some(number) => match self.attachments.get(number) {
@@ -371,7 +371,8 @@ impl World {
         for action in actions.drain(..) {
             self.carry_out(wire, action);
         }
-        // Nested calls have executed the actions that were added meanwhile.
+        // Nested calls have already executed actions that were added in the meantime. The vector is
+        // put back to keep its allocation.
         self.medium_actions = actions;
     }
 
@@ -399,8 +400,8 @@ impl World {
             }
             MediumAction::Arrived { port, at, frame, intact } => {
                 self.frames.share(frame);
-                // Evaluated now, because its sender may have started to send it again when it
-                // arrives.
+                // The state is evaluated now, because the sender may have restarted the frame by
+                // the time it arrives.
                 let intact = intact && !self.frames[frame].is_truncated();
                 self.schedule_reception(wire, port, at, Reception::Frame { frame, intact });
             }
@@ -466,7 +467,7 @@ impl World {
     }
 }
 
-/// A step in the transmission of a frame, as its sender learns of it.
+/// A step in the transmission of a frame, which is reported to the sender.
 #[derive(Clone, Copy, Debug)]
 enum SendProgress {
     Sending,
@@ -476,7 +477,7 @@ enum SendProgress {
 }
 
 impl Reception {
-    /// Passes the signal to a NIC. A complete frame goes to `queue`.
+    /// Passes the signal to a NIC. A complete frame is passed to `queue`.
     fn report(
         self,
         now: Tick,

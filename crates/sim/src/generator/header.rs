@@ -6,7 +6,7 @@ use crate::mac::mac_address;
 /// Bytes of the header: the Ethernet header and four numbers.
 const LENGTH: usize = 14 + 16;
 
-/// Number of the MAC address without an owner.
+/// Number of the MAC address that no station has.
 const UNASSIGNED: usize = 0xffff;
 /// IEEE 802 local experimental EtherType 1.
 const EXPERIMENT: u16 = 0x88b5;
@@ -33,8 +33,8 @@ impl Header {
         Self { to: UNASSIGNED, from, kind: EXPERIMENT, numbers: [0; 4] }
     }
 
-    /// Writes a frame of `length` bytes that begins with this header. Returns its length, which is
-    /// at least the shortest and at most the buffer's.
+    /// Writes a frame of `length` bytes that begins with this header. Returns the length of the
+    /// frame: at least [`Header::SHORTEST`], and at most that of the buffer.
     pub(crate) fn write(&self, room: &mut [u8], length: usize) -> usize {
         let length = length.clamp(Self::SHORTEST.min(room.len()), room.len());
         let frame = &mut room[..length];

@@ -1,7 +1,7 @@
 //! Raw-frame generators: programs that send and receive Ethernet frames without the host. They
 //! model protocols that linerate's host does not implement, and stations that only occupy the wire.
 //!
-//! The machine charges its processor for their frames. Each generator gives its own costs
+//! Their frames cost processor time of the machine. Each generator specifies these costs
 //! ([`FrameCosts`]), because the machine's cost table is that of TCP.
 
 mod blast;
@@ -25,10 +25,10 @@ use std::fmt::Debug;
 
 /// A program that sends and receives raw frames.
 pub(crate) trait FrameGenerator: Debug + Send {
-    /// Handles its timeout.
+    /// Handles the timeout of the generator.
     fn handle_time(&mut self, now: Tick);
 
-    /// Handles a received frame that it wants.
+    /// Handles a received frame for which [`FrameGenerator::wants`] has returned true.
     fn handle_frame(&mut self, now: Tick, frame: &[u8]);
 
     /// Returns whether a received frame is for this program.
@@ -41,7 +41,7 @@ pub(crate) trait FrameGenerator: Debug + Send {
     /// Returns the next timeout, or `NEVER`.
     fn poll_timeout(&self) -> Tick;
 
-    /// Returns the costs of its frames.
+    /// Returns the costs of the generator's frames.
     fn costs(&self) -> FrameCosts;
 
     /// Returns whether the program has ended.
@@ -54,11 +54,11 @@ pub(crate) trait FrameGenerator: Debug + Send {
 /// Processor time of a generator's frames, in addition to that of the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrameCosts {
-    /// Receiving a frame.
+    /// Time to receive a frame.
     pub(crate) input: Span,
-    /// Building a frame.
+    /// Time to build a frame.
     pub(crate) output: Span,
-    /// Copying or checksumming a byte.
+    /// Time to copy or checksum a byte.
     pub(crate) byte: Span,
 }
 

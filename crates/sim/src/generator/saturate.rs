@@ -16,9 +16,9 @@ const LONGEST: u64 = 65_535;
 pub(crate) struct SaturateParameters {
     /// Bytes of a frame, check sequence included.
     frame: usize,
-    /// One of this many frames has the length `other`; zero for none.
+    /// One of this many frames has the length `other`; zero if all frames have the length `frame`.
     every: u64,
-    /// Bytes of that frame, check sequence included.
+    /// Bytes of the frames of the other length, check sequence included.
     other: usize,
     time: Span,
 }

@@ -21,7 +21,7 @@ impl AttachedGenerator {
     }
 
     /// Takes the next frame, unless the processor is still building one. Returns the processor time
-    /// that it costs.
+    /// that the frame costs.
     pub(super) fn poll(
         &mut self,
         now: Tick,
@@ -55,7 +55,7 @@ impl AttachedGenerator {
         self.generator.wants(frame).then(|| own.input + own.byte * frame.len() as u64)
     }
 
-    /// Handles the timeout. It is ignored if the generator has postponed it since.
+    /// Handles the timeout. It is ignored if the generator has postponed it in the meantime.
     pub(super) fn handle_time(&mut self, now: Tick) {
         self.scheduled = Tick::NEVER;
         if self.generator.poll_timeout() <= now {

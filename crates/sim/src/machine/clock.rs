@@ -7,7 +7,7 @@ use linerate_units::{Duration, Instant, Span, Tick};
 pub(crate) struct MachineClock {
     /// Time between the start of the clock and the start of the simulation.
     head_start: Duration,
-    /// The clock shows multiples of this.
+    /// The resolution: the clock shows multiples of this time.
     grain: Duration,
 }
 

@@ -3,32 +3,32 @@
 use crate::parameter::{ParameterError, Section};
 use linerate_units::Span;
 
-/// The cost table. Every entry holds for the machine's own speed and an otherwise idle bus.
+/// The cost table. Entries hold for full processor speed and an otherwise idle bus.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
-    /// Entry and exit of an interrupt.
+    /// Time for entry to and exit from an interrupt.
     pub(crate) interrupt: Span,
-    /// The driver takes a received frame from the NIC and passes it to IP.
+    /// Time of the driver to take a received frame from the NIC and pass it to IP.
     pub(crate) driver_receive: Span,
-    /// The driver posts a frame to the NIC.
+    /// Time of the driver to post a frame to the NIC.
     pub(crate) driver_transmit: Span,
-    /// The driver handles the completion of a sent frame.
+    /// Time of the driver to handle the completion of a sent frame.
     pub(crate) driver_done: Span,
-    /// IP and TCP process a received segment, without checksum and copies.
+    /// Time of IP and TCP to process a received segment, without checksum and copies.
     pub(crate) input: Span,
-    /// TCP and IP build a segment, without checksum and copies.
+    /// Time of TCP and IP to build a segment, without checksum and copies.
     pub(crate) output: Span,
-    /// The checksum of a byte.
+    /// Time for the checksum of a byte.
     pub(crate) sum: Span,
-    /// A byte is copied between a task and the kernel.
+    /// Time to copy a byte between a task and the kernel.
     pub(crate) copy: Span,
-    /// A byte is copied between the kernel and a NIC without DMA; zero with DMA.
+    /// Time to copy a byte between the kernel and a NIC without DMA; zero with DMA.
     pub(crate) nic_copy: Span,
-    /// A sleeping task runs again: scheduling and context switch.
+    /// Time until a sleeping task runs again: scheduling and context switch.
     pub(crate) wakeup: Span,
-    /// A system call, entry and exit.
+    /// Time for entry to and exit from a system call.
     pub(crate) call: Span,
-    /// A timer of a connection expires.
+    /// Time to handle an expired timer of a connection.
     pub(crate) timer: Span,
 }
 

@@ -26,12 +26,13 @@ impl Level {
 #[derive(Debug)]
 pub(crate) struct Cpu<J> {
     jobs: [VecDeque<(Span, J)>; Level::COUNT],
-    /// The level whose first job runs, and since when.
+    /// The running level, whose first job is in progress, and the time since when it has been
+    /// running.
     running: Option<(usize, Tick)>,
-    /// Version of the running job's end: a scheduled [`Due`] of an older version is stale.
+    /// Version of the scheduled end of the running job: a [`Due`] of an older version is stale.
     plan: u32,
-    /// Share of the bus that NICs and other masters use, and the other masters' part of it, in
-    /// 65,536ths.
+    /// Shares of the bus, in 65,536ths: `taken` is that of the NICs and the other masters together,
+    /// `others` that of the other masters alone.
     taken: u64,
     others: u64,
     /// Number of other processors that run on this bus.
@@ -44,17 +45,17 @@ pub(crate) struct Cpu<J> {
     busy: [Span; Level::COUNT],
 }
 
-/// The end of the running job, if nothing changes before.
+/// The scheduled end of the running job, if nothing changes before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     /// Time of the end.
     pub(crate) at: Tick,
-    /// Version that it belongs to.
+    /// Version of the schedule to which this end belongs.
     pub(crate) plan: u32,
 }
 
 const FULL: u64 = 1 << 16;
-/// Minimum speed: however many NICs use the bus, the processor gets a cycle now and then.
+/// Minimum speed: a processor gets bus cycles even if NICs use the whole bus.
 const SLOWEST: u64 = FULL / 20;
 
 impl<J> Cpu<J> {
@@ -107,7 +108,7 @@ impl<J> Cpu<J> {
         self.jobs[to as usize].extend(promoted);
     }
 
-    /// Removes the running job if `plan` is its present version.
+    /// Removes the running job, if `plan` is the present version of its scheduled end.
     pub(crate) fn take_done(&mut self, now: Tick, plan: u32) -> Option<(Level, J)> {
         if plan != self.plan {
             return None;
@@ -162,10 +163,10 @@ impl<J> Cpu<J> {
         if self.speed == before { None } else { self.run(now, level) }
     }
 
-    /// Returns the present speed in 65,536ths. The processor loses the NICs' share of the bus, as
-    /// far as it needs the bus. Each competing processor is as fast as this one and costs it
-    /// further: with `s` the speed, `a` the speed without competitors and `w` the share that each
-    /// processor needs, s = a − competitors · w² · s.
+    /// Returns the present speed in 65,536ths of full speed. The NICs' share of the bus slows the
+    /// processor down, as far as it needs the bus. Each competing processor is as fast as this one
+    /// and slows it down further: with `s` the speed, `a` the speed without competitors and `w` the
+    /// share that each processor needs, s = a − competitors · w² · s.
     const fn share(&self) -> u64 {
         let lost = (if self.taken > FULL { FULL } else { self.taken }) * self.bus_demand / FULL;
         let alone = if FULL - lost < SLOWEST { SLOWEST } else { FULL - lost };

@@ -1,7 +1,8 @@
 //! A machine: processors, and a NIC that spreads received frames over them.
 //!
-//! The host itself runs in zero time. A received frame costs processor time before the host sees
-//! it, a frame to send before the NIC sees it, and the work of a task before the task does it.
+//! The host itself runs in zero time. Processor time passes before its effect: a received frame
+//! costs it before the host gets the frame, a frame to send before the NIC gets it, and the work of
+//! a task before the task takes effect.
 
 mod attached_generator;
 mod clock;
@@ -30,7 +31,7 @@ use rss::RssNic;
 /// A timer of one processor of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MachineEvent {
-    /// A job ends, if `plan` is still its version.
+    /// The running job ends, if `plan` is still the version of its schedule.
     Job { plan: u32 },
     /// The host's clock may have reached the host's next timeout.
     Clock,
@@ -51,8 +52,8 @@ pub(crate) enum MachineAction {
 #[derive(Debug)]
 pub(crate) struct Machine {
     rss: RssNic,
-    /// The processors that serve a queue of the NIC. A processor without a queue would have nothing
-    /// to do.
+    /// The processors that serve a queue of the NIC. A processor without a queue would have no
+    /// work.
     processors: Vec<Processor>,
 }
 

@@ -12,9 +12,9 @@ pub(crate) struct MachineParameters {
     pub(crate) costs: Costs,
     /// Number of processors, all equally fast and on one bus.
     pub(crate) processors: NonZeroU16,
-    /// The clock shows multiples of this.
+    /// Resolution of the clock, which shows multiples of this time.
     pub(crate) clock_grain: Span,
-    /// Share of its time during which the processor needs the bus that it shares with NICs, in
+    /// Share of the processor's time during which it needs the bus that it shares with NICs, in
     /// 65,536ths.
     pub(crate) bus_demand: u64,
     /// Bus arbitration and the other bus master.

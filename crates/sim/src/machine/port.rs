@@ -1,4 +1,5 @@
-//! The link of a host: hands it the received frame and takes the frames that it sends.
+//! The link of a host: passes the received frame to the host, and takes the frames that the host
+//! sends.
 //!
 //! The host computes no checksums here: the machine charges its processor for them, and a damaged
 //! frame is dropped because of its check sequence. A NIC with TSO completes the checksums of all

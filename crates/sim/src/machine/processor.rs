@@ -1,5 +1,5 @@
 //! A processor of a machine: its jobs at three levels, its queue of the NIC, its tasks, and its
-//! shard of linerate's own host. The host takes a turn at the end of each job that concerns it.
+//! shard of linerate's own host. The host performs a turn at the end of each job that affects it.
 
 use super::attached_generator::AttachedGenerator;
 use super::clock::MachineClock;
@@ -54,19 +54,20 @@ impl Job {
     }
 }
 
-/// A program that runs on the processor.
+/// A program, with its state as a task.
 #[derive(Debug)]
 struct Process {
     program: Box<dyn Program>,
     is_asleep: bool,
-    /// An event arrived while it did not sleep, so it must run again before it is_asleep.
+    /// Whether an event arrived while the program was not asleep, so that it must run again before
+    /// it sleeps.
     is_woken: bool,
 }
 
 /// A processor.
 #[derive(Debug)]
 pub(super) struct Processor {
-    /// Number of its queue of the NIC, which is also the processor's number.
+    /// Number of the processor's queue of the NIC, which is also the number of the processor.
     queue: u16,
     cpu: Cpu<Job>,
     costs: Costs,
@@ -261,8 +262,8 @@ impl Processor {
         }
     }
 
-    /// Queues the processing of a received frame by the host, or by the generator if it is one of
-    /// its frames.
+    /// Queues the processing of a received frame: by the host, or by the raw-frame generator if the
+    /// frame is for it.
     pub(super) fn input(&mut self, frame: FrameId, rss: &RssNic, frames: &Frames) {
         let attached = self.attached.as_ref();
         let (work, job) = match attached
@@ -399,7 +400,7 @@ impl Processor {
         }
     }
 
-    /// Wakes the task that an event concerns.
+    /// Wakes the task that waits for an event.
     fn wake(&mut self, event: &Event) {
         let Some(index) = self.processes.iter().position(|process| process.program.wants(event))
         else {
@@ -447,8 +448,8 @@ impl Processor {
         }
     }
 
-    /// Schedules the next timeouts of the host and of the generator. A clock event that comes too
-    /// early schedules another.
+    /// Schedules the next timeouts of the host and of the generator. A clock event that turns out
+    /// to be too early schedules another one.
     fn schedule_timeouts(&mut self, now: Tick, actions: &mut Vec<MachineAction>) {
         if let Some(at) = self.attached.as_mut().and_then(|attached| attached.poll_timeout(now)) {
             self.schedule(at, MachineEvent::Generator, actions);

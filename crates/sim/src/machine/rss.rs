@@ -2,9 +2,9 @@
 //! shard of the host. A flow stays on one processor, because NIC and shards choose by the same hash
 //! of addresses and ports.
 //!
-//! The queue is known when a frame has been received completely. All queues share the wire, the
-//! FIFO, the DMA and the bus. A frame for every shard (ARP) arrives on the first queue, whose
-//! driver copies it to the others.
+//! The queue of a frame is known only after the whole frame has been received. All queues share the
+//! wire, the FIFO, the DMA and the bus. A frame for every shard (ARP) arrives on the first queue,
+//! whose driver copies it to the others.
 
 use crate::nic::{Nic, NicAction};
 use linerate_stack::{FIRST_SHARD, Medium, Steered, Steering};
@@ -29,7 +29,7 @@ impl RssNic {
         &self.steering
     }
 
-    /// Returns the shard or shards that a frame is for.
+    /// Returns the shard or the shards for which a frame is intended.
     pub(super) fn steer(&mut self, frame: &[u8]) -> Steered {
         self.steering.steer(self.medium, frame)
     }

@@ -2,7 +2,7 @@
 
 use crate::rng::Stream;
 
-/// Attempts to send a frame before it is abandoned.
+/// Maximum number of attempts to send a frame.
 pub(crate) const ATTEMPT_LIMIT: u8 = 16;
 /// Number of collisions after which the range no longer grows.
 const BACKOFF_LIMIT: u8 = 10;

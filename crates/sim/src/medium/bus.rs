@@ -3,9 +3,9 @@
 //!
 //! A station is polled only when it can act: at the end of its backoff, or when the cable becomes
 //! idle while it defers. So a frame costs as much on a bus with a hundred stations as on one with
-//! two, apart from the deferring stations. The capture effect has no code of its own. It follows
-//! from the rules: the winner starts its next frame with a fresh attempt counter, against a loser
-//! whose backoff range has grown.
+//! two, apart from the deferring stations. The capture effect needs no code: it follows from the
+//! rules. The station that has sent a frame starts its next one with a reset attempt counter,
+//! against a station whose backoff range has grown.
 
 use super::backoff::slots;
 use super::{
@@ -42,7 +42,7 @@ struct Station {
     place: Span,
     random: Stream,
     state: State,
-    /// Version of the scheduled start or end: an event of an older version is stale.
+    /// Version of the station's scheduled start or end: an event of an older version is stale.
     plan: u32,
     /// Collisions of the present frame.
     collisions: u8,
@@ -51,11 +51,11 @@ struct Station {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Has no frame to send.
+    /// The station has no frame to send.
     Idle,
-    /// Will transmit at `planned` if the cable is idle then; `NEVER` while it defers.
+    /// The station will transmit at `planned` if the cable is idle then; `NEVER` while it defers.
     Waiting { planned: Tick, not_before: Tick },
-    /// Transmits until `end`.
+    /// The station transmits until `end`.
     Sending { start: Tick, end: Tick, collided: bool },
 }
 
@@ -184,8 +184,9 @@ impl Bus {
         self.ended.iter().map(|&(other, end)| end + self.distance(other, port)).max()
     }
 
-    /// Schedules a transmission not before `not_before`: after the inter-frame gap if the cable is
-    /// sensed idle, else the station defers. [`Bus::start`] senses the cable again at that time.
+    /// Schedules a transmission not before `not_before`: after the inter-frame gap if the station
+    /// senses an idle cable; otherwise the station defers. [`Bus::start`] senses the cable again at
+    /// that time.
     fn plan(&mut self, port: Port, not_before: Tick, actions: &mut Vec<MediumAction>) {
         let after_gap = self.idle_from(port).map(|idle| idle + self.parameters.gap);
         let start = not_before.max(after_gap.unwrap_or_default());
@@ -223,7 +224,8 @@ impl Bus {
         let State::Waiting { planned, not_before } = self.stations[port].state else { return };
         let is_busy =
             self.sending.iter().any(|&other| self.defers(port, other, now, planned > not_before));
-        // The control without collisions has no propagation time in carrier sense: the first wins.
+        // Without collisions, a control that no real cable has, all stations sense the carrier at
+        // once: the first one wins.
         if is_busy || (!self.parameters.collisions && !self.sending.is_empty()) {
             return self.defer(port, not_before);
         }
@@ -279,8 +281,8 @@ impl Bus {
         }
     }
 
-    /// Makes a transmitting station sense a collision: it completes its preamble, sends the jam and
-    /// stops (§4.2.3.2.4).
+    /// Makes a transmitting station sense a collision. The station completes its preamble, sends
+    /// the jam and stops (§4.2.3.2.4).
     fn collide(&mut self, port: Port, sensed: Tick, actions: &mut Vec<MediumAction>) {
         let State::Sending { start, end, collided } = self.stations[port].state else { return };
         let Some(Outgoing { frame, .. }) = self.stations[port].outgoing else { return };
@@ -388,7 +390,7 @@ impl Bus {
         }
     }
 
-    /// Schedules the transmissions of all deferring stations: the cable is idle.
+    /// Schedules the transmissions of all deferring stations, because the cable is idle.
     fn release_deferring(&mut self, actions: &mut Vec<MediumAction>) {
         let mut deferring = std::mem::take(&mut self.deferring);
         for port in deferring.drain(..) {
@@ -396,7 +398,8 @@ impl Bus {
                 self.plan(port, not_before, actions);
             }
         }
-        // No station transmits now, so none deferred again; the allocation is kept.
+        // No station transmits now, so no station has deferred again. The vector is put back to
+        // keep its allocation.
         self.deferring = deferring;
     }
 

@@ -1,5 +1,5 @@
-//! Classification of frames for queues: the flow hash, and ECN marking (RFC 3168 §5). Any bytes are
-//! accepted.
+//! Classification of frames for queues: the flow hash, and ECN marking (RFC 3168 §5). Frames with
+//! any contents are accepted.
 
 use linerate_wire::Ipv4Header;
 
@@ -27,7 +27,8 @@ pub(super) fn flow_of(frame: &[u8]) -> u64 {
     hash(&packet[12..20]).wrapping_mul(31) ^ hash(ports).wrapping_add(u64::from(packet[9]))
 }
 
-/// FNV-1a with its upper bits folded into the lower ones. It need not resist deliberate collisions.
+/// FNV-1a with its upper bits folded into the lower ones. The hash need not resist deliberate
+/// collisions.
 fn hash(bytes: &[u8]) -> u64 {
     let mixed = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

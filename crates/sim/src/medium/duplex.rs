@@ -147,8 +147,8 @@ impl Duplex {
         actions.push(MediumAction::Sent { port, frame });
     }
 
-    /// Draws the impairment of the next frame. Drawn before the frame begins, because its beginning
-    /// is delayed as much as its end.
+    /// Draws the impairment of the next frame. It is drawn before the frame begins, because the
+    /// beginning is delayed as much as the end.
     fn fate(&mut self, from: Port) -> Fate {
         let (random, parameters) = (&mut self.directions[from].random, &self.parameters);
         if random.happens(parameters.loss) {

@@ -17,7 +17,7 @@ pub(crate) struct EgressQueue {
 /// Counters of an egress queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EgressStatistics {
-    /// Frames that left the queue for the cable.
+    /// Frames that have left the queue for the cable.
     pub passed: u64,
     /// Total queueing delay of those frames.
     pub waited: Span,
@@ -25,7 +25,7 @@ pub struct EgressStatistics {
     pub longest_wait: Span,
     /// Frames that the queue dropped.
     pub dropped: u64,
-    /// Frames that it marked.
+    /// Frames that the queue marked.
     pub marked: u64,
 }
 

@@ -1,8 +1,8 @@
 //! Transmission media: a shared bus, a full-duplex cable, a switch, and a serial line. A *station*
 //! is an owner of a port, as in IEEE 802.3.
 //!
-//! A medium takes the requests of NICs and answers with actions: timers of its own, and signals to
-//! NICs. The world schedules them.
+//! A medium handles the requests of NICs and returns actions: its own timers, and signals to NICs.
+//! The world schedules these actions.
 
 mod backoff;
 mod bus;
@@ -55,7 +55,7 @@ pub(crate) fn time_on_wire(bit: Span, length: usize) -> Span {
 pub(crate) enum MediumEvent {
     /// The station at a port begins to send, unless `plan` is stale.
     Start { port: Port, plan: u32 },
-    /// It ends its frame or its jam, unless `plan` is stale.
+    /// The station at a port ends its frame or its jam, unless `plan` is stale.
     End { port: Port, plan: u32 },
     /// The oldest frame from this port has reached the switch.
     Reached { port: Port },
@@ -135,8 +135,8 @@ pub(crate) enum Medium {
 }
 
 impl Medium {
-    /// The NIC at `port` requests to send `frame`. It may request again only after it was told that
-    /// this frame was sent or abandoned.
+    /// Handles the request of the NIC at `port` to send `frame`. The NIC may request again only
+    /// after it was notified that this frame was sent or abandoned.
     pub(crate) fn handle_request(
         &mut self,
         now: Tick,
@@ -155,8 +155,8 @@ impl Medium {
         }
     }
 
-    /// Changes the length of the frame that the NIC at `port` begins to send. Ignored by a serial
-    /// line, where no NIC aborts a frame.
+    /// Changes the length of the frame that the NIC at `port` begins to send. A serial line ignores
+    /// this, since its frames are never aborted.
     pub(crate) fn handle_truncation(
         &mut self,
         now: Tick,
@@ -174,8 +174,8 @@ impl Medium {
         }
     }
 
-    /// Delays the requested frame of the NIC at `port`, if it has not begun, until `until`. Only a
-    /// bus has carrier sense, so other media have nothing to delay.
+    /// Delays the requested frame of the NIC at `port` until `until`, if it has not begun. Only a
+    /// bus has carrier sense, so the other media have nothing to delay.
     pub(crate) fn handle_hold(&mut self, port: Port, until: Tick, actions: &mut Vec<MediumAction>) {
         match self {
             Self::Bus(bus) => bus.handle_hold(port, until, actions),

@@ -17,10 +17,10 @@ pub(crate) struct BusParameters {
     pub(crate) gap: Span,
     /// Propagation time of a metre.
     pub(crate) metre: Span,
-    /// Whether simultaneous transmissions destroy each other. Off is a control that no real cable
-    /// has.
+    /// Whether simultaneous transmissions destroy each other. Without collisions, the medium is an
+    /// experimental control that no real cable corresponds to.
     pub(crate) collisions: bool,
-    /// Delay of the repeater, if this is a star. Positions are then the lengths of its arms.
+    /// Delay of the repeater, if this is a star, in which positions are the lengths of the arms.
     pub(crate) repeater: Option<Span>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct DuplexParameters {
     pub(crate) corruption: f64,
     /// Share of frames that are delayed.
     pub(crate) reorder: f64,
-    /// Additional delay of such a frame.
+    /// Additional delay of a delayed frame.
     pub(crate) reorder_delay: Span,
 }
 

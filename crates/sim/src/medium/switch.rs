@@ -1,6 +1,6 @@
-//! A switch: a full-duplex cable for each port and a queue in front of each outgoing cable. It
-//! stores and forwards, and knows the port of every MAC address from the start. A frame with a
-//! wrong check sequence, because its NIC aborted it, is dropped.
+//! A switch: a full-duplex cable for each port and a queue in front of each outgoing cable. The
+//! switch stores and forwards, and knows the port of every MAC address from the start. It drops a
+//! frame whose check sequence is wrong because its NIC aborted it.
 
 use super::egress::{EgressQueue, EgressStatistics};
 use super::{
@@ -24,7 +24,7 @@ pub(crate) struct Cable {
 /// Parameters of a switch.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchParameters {
-    /// The cable of a port for which the scenario gives no other.
+    /// The cable of ports for which the scenario specifies no other.
     pub(crate) cable: Cable,
     /// Inter-frame gap in bits.
     gap: u64,

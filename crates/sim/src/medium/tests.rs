@@ -293,7 +293,7 @@ fn a_switch_stores_and_forwards_with_a_gap_between_frames() {
         (1_000, Seen::Sending(1)),
         (8_064, Seen::Sent(0)),
         (8_160, Seen::Sending(0)),
-        // It has reached the switch after 811.4 us.
+        // The first frame has reached the switch after 811.4 us.
         (8_114 + 114, Seen::Begin(2)),
         (9_064, Seen::Sent(1)),
         (16_224, Seen::Sent(0)),

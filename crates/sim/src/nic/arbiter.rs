@@ -1,8 +1,8 @@
 //! Bus arbitration: when a NIC that requests its machine's bus gets it.
 //!
 //! The other master (a disk, a frame buffer) takes the bus once in each of its periods, at a time
-//! drawn for that period alone. So the answer does not depend on the order in which times are
-//! queried.
+//! that is drawn from a stream of that period. So the result does not depend on the order of
+//! queries.
 
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
@@ -78,8 +78,8 @@ impl Arbiter {
         self.period.is_none()
     }
 
-    /// Returns the time at which a request made at `asked` is granted. A pending request goes
-    /// before the next tenure of the other master.
+    /// Returns the time at which the bus is granted for a request made at `asked`. A pending
+    /// request has precedence over the next tenure of the other master.
     pub(super) fn granted(&self, asked: Tick) -> Tick {
         let wanted = asked + self.grant;
         let Some(period) = self.period else { return wanted };

@@ -30,9 +30,9 @@ pub(super) struct CompletionQueue {
     number: u16,
     /// Completions that the driver has not read, oldest first.
     completions: VecDeque<Completion>,
-    /// The NIC has interrupted, and the driver has not polled since.
+    /// Whether the NIC has interrupted and the driver has not polled since.
     interrupt_pending: bool,
-    /// The moderation timer is running.
+    /// Whether the moderation timer is running.
     moderating: bool,
     pub(super) counted: QueueStatistics,
 }
@@ -48,7 +48,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Adds a completion and interrupts now, or when moderation allows it.
+    /// Adds a completion. Interrupts at once, or when moderation permits it.
     pub(super) fn push(
         &mut self,
         now: Tick,

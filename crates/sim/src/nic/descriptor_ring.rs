@@ -4,12 +4,12 @@
 use crate::frame::FrameId;
 use std::collections::VecDeque;
 
-/// A frame that a NIC sends: all data of a descriptor, or one segment of them (TSO).
+/// A frame that a NIC sends: all data of a descriptor, or one segment of it (TSO).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TransmitFrame {
     pub(crate) frame: FrameId,
     pub(crate) length: usize,
-    /// Whether its descriptor is complete when it has been sent.
+    /// Whether the frame is the last one of its descriptor.
     pub(crate) is_last: bool,
 }
 
@@ -18,9 +18,9 @@ pub(crate) struct TransmitFrame {
 pub(super) struct TransmitRing {
     /// Frames to send, in their order.
     frames: VecDeque<TransmitFrame>,
-    /// Descriptors that these frames belong to.
+    /// Number of descriptors to which these frames belong.
     descriptors: usize,
-    /// Descriptors whose frames have been sent, and that are not complete yet.
+    /// Number of descriptors whose frames have been sent, and that are not complete yet.
     completing: usize,
 }
 
@@ -67,7 +67,7 @@ impl TransmitRing {
         self.completing -= 1;
     }
 
-    /// Pretends that the frames of this many descriptors have been sent.
+    /// Sets up a test state in which the frames of this many descriptors have been sent.
     #[cfg(test)]
     pub(super) const fn expect_completions(&mut self, descriptors: usize) {
         self.completing += descriptors;
@@ -85,9 +85,9 @@ impl TransmitRing {
 /// which a frame takes several.
 #[derive(Debug)]
 pub(super) struct ReceiveRing {
-    /// Frames on their way into memory.
+    /// Frames that are being written into memory.
     storing: VecDeque<FrameId>,
-    /// Slots with frames that the driver has not taken.
+    /// Number of slots with frames that the driver has not taken.
     used: usize,
 }
 
@@ -102,13 +102,13 @@ impl ReceiveRing {
         self.used
     }
 
-    /// Begins to store a frame in this many slots.
+    /// Begins to write a frame into this many slots.
     pub(super) fn store(&mut self, frame: FrameId, slots: usize) {
         self.used += slots;
         self.storing.push_back(frame);
     }
 
-    /// Returns the oldest frame that was being stored: it is in memory now.
+    /// Removes and returns the oldest frame that was being written: it is in memory now.
     pub(super) fn take_stored(&mut self) -> Option<FrameId> {
         self.storing.pop_front()
     }

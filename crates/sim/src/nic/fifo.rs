@@ -1,12 +1,13 @@
-//! The FIFO between the wire, which does not wait, and the bus, which may be busy. It overflows if
-//! the bus is late for a received frame, and underruns if it is late for a sent one.
+//! The FIFO between the wire, which does not wait, and the bus, which may be busy. The FIFO
+//! overflows if the bus is late while a frame is received, and underruns if the bus is late while a
+//! frame is sent.
 
 use super::arbiter::Arbiter;
 use super::parameters::DmaParameters;
 use crate::medium::PREAMBLE_BITS;
 use linerate_units::{Span, Tick};
 
-/// Bytes of the longest frame that the constructor checks.
+/// Length of the longest frame for which the constructor checks the FIFO, in bytes.
 const LONGEST: u64 = 65_536;
 
 /// The FIFO of one direction and its path to memory.
@@ -112,8 +113,8 @@ mod tests {
     #[test]
     fn a_bus_slower_than_the_wire_fails_when_the_fifo_is_used_up() {
         let fifo = lance(2_000).unwrap();
-        // A word takes 2 us on the bus and 1.6 us on the wire: the FIFO of 48 bytes fills by a
-        // fifth.
+        // A word takes 2 us on the bus and 1.6 us on the wire, so the FIFO of 48 bytes fills with a
+        // fifth of the received bytes.
         assert!(!fifo.overflows(Tick::ZERO, 120) && fifo.overflows(Tick::ZERO, 1_518));
         assert!(fifo.underruns(Tick::ZERO, 120).is_none());
         assert!(fifo.underruns(Tick::ZERO, 1_518).is_some_and(|left| (120..1_000).contains(&left)));

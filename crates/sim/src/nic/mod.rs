@@ -1,8 +1,8 @@
-//! A network interface controller: descriptor rings between a driver and a wire. One engine; a file
-//! of parameters describes each real NIC.
+//! A network interface controller: descriptor rings between a driver and a wire. There is one
+//! model; a file of parameters describes each real NIC.
 //!
-//! Its methods take what the driver and the wire do, and answer with actions. It knows neither the
-//! processor that serves it nor the contents of frames.
+//! Methods handle the actions of the driver and of the wire, and return the actions that follow.
+//! The model depends neither on the processor that serves the NIC nor on the contents of frames.
 
 mod arbiter;
 mod completion_queue;
@@ -107,7 +107,7 @@ pub struct NicStatistics {
 #[derive(Debug)]
 pub(crate) struct Nic {
     parameters: NicParameters,
-    /// Its share of the bus while a frame is on the wire, in 65,536ths.
+    /// The NIC's share of the bus while a frame is on the wire, in 65,536ths.
     share: u64,
     transmitter: Transmitter,
     receiver: Receiver,
@@ -116,7 +116,7 @@ pub(crate) struct Nic {
     /// Duration of a byte on the wire.
     byte: Span,
     queues: Vec<CompletionQueue>,
-    /// Counters that belong to no queue.
+    /// Counters that belong to no particular queue.
     counted: NicStatistics,
 }
 
@@ -312,7 +312,7 @@ impl Nic {
         self.queues[usize::from(queue)].poll_completion()
     }
 
-    /// Frees the slots of a frame of this length: its driver has taken it.
+    /// Frees the slots of a frame of this length, which the driver has taken.
     pub(crate) fn free_slots(&mut self, queue: u16, length: usize) {
         self.receiver.free(queue, length);
     }

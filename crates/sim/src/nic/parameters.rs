@@ -32,8 +32,8 @@ pub(crate) struct NicParameters {
 /// The transmit half.
 #[derive(Clone, Debug)]
 pub(crate) struct TransmitParameters {
-    /// Descriptors of the ring. With one, the driver posts the next frame only after the interrupt
-    /// for the last.
+    /// Descriptors of the ring. With a single descriptor, the driver posts a frame only after the
+    /// interrupt for the previous one.
     pub(crate) ring: usize,
     /// Time from the driver's request to an idle NIC until the first frame is ready.
     pub(crate) start: Span,
@@ -41,12 +41,13 @@ pub(crate) struct TransmitParameters {
     pub(crate) chained: Span,
     /// Time from the end of a frame until its descriptor is complete and the NIC interrupts.
     pub(crate) done: Span,
-    /// Time from the end of a received frame until the NIC can send, also a frame that was ready
-    /// before. Zero if the halves share nothing.
+    /// Time from the end of a received frame until the NIC can send, even if the frame to send was
+    /// ready before. Zero if the two halves share no hardware.
     pub(crate) after_receive: Span,
     /// Bytes of the FIFO; `None` if memory is always fast enough.
     pub(crate) fifo: Option<u64>,
-    /// Times that the NIC itself repeats a frame aborted by an underrun before it drops the frame.
+    /// Maximum number of times that the NIC repeats a frame aborted by an underrun before it drops
+    /// the frame.
     pub(crate) retries: u64,
     /// Time from the end of an aborted frame until the NIC can send again.
     pub(crate) restart: Span,
@@ -57,7 +58,7 @@ pub(crate) struct TransmitParameters {
 pub(crate) struct ReceiveParameters {
     /// Frames that the ring holds, or pages if it consists of pages.
     pub(crate) ring: usize,
-    /// Bytes of a page, of which a frame takes as many as it needs. Zero if each frame takes one
+    /// Bytes of a page. A frame takes as many pages as it needs. Zero if each frame takes one
     /// descriptor.
     pub(crate) page: usize,
     /// Time from the end of a frame until it is in memory with its status, and the NIC interrupts.
@@ -84,21 +85,22 @@ pub(crate) struct DmaParameters {
 /// Interrupt moderation.
 #[derive(Clone, Debug)]
 pub(crate) struct InterruptParameters {
-    /// Time from the first completion to the interrupt; zero interrupts at once.
+    /// Time from the first completion to the interrupt; with zero the NIC interrupts at once.
     pub(crate) delay: Span,
-    /// Number of completions that interrupt without waiting for `delay`; one interrupts at once.
+    /// Number of completions that cause an interrupt before `delay` has passed; with one the NIC
+    /// interrupts at once.
     pub(crate) frames: usize,
 }
 
 /// Work that the NIC does in place of the host.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OffloadParameters {
-    /// Whether it computes and verifies checksums, so that the processor need not.
+    /// Whether the NIC computes and verifies checksums, so that the processor need not.
     pub(crate) checksums: bool,
-    /// Bytes of the largest IP packet that it segments (TSO); zero without TSO.
+    /// Bytes of the largest IP packet that the NIC segments (TSO); zero without TSO.
     pub(crate) tso_max_size: usize,
-    /// Bytes of the largest IP packet that it merges from received segments (LRO); zero without
-    /// LRO.
+    /// Bytes of the largest IP packet that the NIC merges from received segments (LRO); zero
+    /// without LRO.
     pub(crate) lro_max_size: usize,
 }
 

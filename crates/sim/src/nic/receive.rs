@@ -1,4 +1,5 @@
-//! The receive half of a NIC: one ring a queue, and dead times during which the wire is ignored.
+//! The receive half of a NIC: one ring for each queue, and dead times during which frames are not
+//! received.
 
 use super::descriptor_ring::ReceiveRing;
 use super::parameters::ReceiveParameters;
@@ -44,7 +45,7 @@ impl Receiver {
         is_received
     }
 
-    /// Notes the end of a frame. Returns whether the NIC has received it.
+    /// Records the end of a frame. Returns whether the NIC has received the whole frame.
     pub(super) fn handle_end(&mut self, now: Tick) -> bool {
         self.ended = now;
         let is_received = self.handle_fragment();
@@ -79,7 +80,7 @@ impl Receiver {
         self.rings[usize::from(queue)].take_stored()
     }
 
-    /// Frees the slots of a frame of this length: its driver has taken it.
+    /// Frees the slots of a frame of this length, which the driver has taken.
     pub(super) fn free(&mut self, queue: u16, length: usize) {
         self.rings[usize::from(queue)].free(self.parameters.slots(length));
     }

@@ -15,7 +15,7 @@ fn at(count: u64) -> Tick {
     Tick::ZERO + micros(count)
 }
 
-/// Parameters of a NIC that takes no time and never fails.
+/// Returns the parameters of a NIC that takes no time and never fails.
 fn parameters(queues: u16) -> NicParameters {
     let zero = Span::ZERO;
     NicParameters {
@@ -134,7 +134,8 @@ fn no_second_interrupt_before_the_driver_has_polled() {
     nic.handle_event(at(110), done, &mut actions);
     assert_eq!(actions, [], "the pending interrupt covers this one");
     assert_eq!([(); 2].map(|()| nic.poll_completion(0)), [Some(Completion::Transmitted); 2]);
-    // Three at once do not wait for the timer, which then finds nothing.
+    // Three completions at once interrupt without waiting for the timer. When the timer expires,
+    // there are none left.
     for _ in 0..3 {
         nic.handle_event(at(200), done, &mut actions);
     }

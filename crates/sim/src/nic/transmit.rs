@@ -1,4 +1,5 @@
-//! The transmit half of a NIC: one descriptor ring a queue, served round robin, a frame each.
+//! The transmit half of a NIC: one descriptor ring for each queue. The rings are served round
+//! robin, one frame each.
 
 use super::descriptor_ring::{TransmitFrame, TransmitRing};
 use super::fifo::Fifo;
@@ -18,9 +19,9 @@ pub(super) struct Transmitter {
     current: u16,
     /// Whether the frame at the head of the current ring is being processed.
     is_active: bool,
-    /// Bytes of that frame that leave before the FIFO underruns, if it does.
+    /// Bytes of the current frame that leave before the FIFO underruns, if it does.
     cut: Option<usize>,
-    /// Number of times that this frame was aborted.
+    /// Number of times that the current frame was aborted.
     aborted: u64,
 }
 
@@ -79,8 +80,8 @@ impl Transmitter {
         }
     }
 
-    /// Notes that the frame begins to leave, and predicts whether its FIFO underruns. A repetition
-    /// after a collision is a new prediction, because the bus may be free then.
+    /// Records that the frame begins to leave, and predicts whether the FIFO underruns. After a
+    /// collision the prediction is made anew, because the bus may be free then.
     pub(super) fn handle_sending(&mut self, now: Tick, actions: &mut Vec<NicAction>) {
         let Some(fifo) = self.fifo else { return };
         let Some(&TransmitFrame { frame, length, .. }) =
@@ -144,7 +145,8 @@ impl Transmitter {
         self.rings[usize::from(queue)].complete();
     }
 
-    /// Pretends that this many descriptors of a queue have been sent and are about to complete.
+    /// Sets up a test state in which this many descriptors of a queue have been sent and are about
+    /// to complete.
     #[cfg(test)]
     pub(super) fn expect_completions(&mut self, queue: u16, descriptors: usize) {
         self.rings[usize::from(queue)].expect_completions(descriptors);

@@ -1,4 +1,5 @@
-//! The error of a refused scenario or parameter change. Every text says how to correct it.
+//! The error of a refused scenario or parameter change. Every message says how to correct the
+//! cause.
 
 use super::Place;
 use thiserror::Error;
@@ -9,7 +10,7 @@ pub enum ParameterError {
     /// No file, host or option has this name.
     #[error("there is no {what} `{}`: choose one of {known}", name.escape_debug())]
     Unknown {
-        /// The kind of thing: `scenario`, `machine`, `NIC`, `medium` …
+        /// The kind of the missing item: `scenario`, `machine`, `NIC`, `medium` …
         what: &'static str,
         /// The name.
         name: String,
@@ -19,7 +20,7 @@ pub enum ParameterError {
     /// A file that another one names cannot be read.
     #[error("{file}, which {key} names, cannot be read ({what}): check its name")]
     Unreadable {
-        /// The key that names it.
+        /// The key that names the file.
         key: String,
         /// The file.
         file: String,
@@ -42,9 +43,9 @@ pub enum ParameterError {
     Wrong {
         /// The key.
         key: String,
-        /// The line in the file, if it comes from one.
+        /// The line of the entry, if it comes from a file.
         place: Option<Place>,
-        /// The fault, and the values allowed.
+        /// The fault, and the permitted values.
         what: String,
     },
     /// A required parameter is missing.
@@ -53,7 +54,7 @@ pub enum ParameterError {
         /// The parameter.
         key: String,
     },
-    /// An entry that nothing reads.
+    /// An entry that is not used.
     #[error(
         "{key}{} means nothing here: leave it out, or see `linerate sim show` for the keys that \
          there are",

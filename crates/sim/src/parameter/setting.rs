@@ -10,17 +10,18 @@ use std::fmt;
 pub struct Number {
     /// The value, in `unit`.
     pub value: f64,
-    /// `ns`, `us`, `ms`, `s`; `ns/B`; `%`; `Mb/s`; `B`; `bit`; `m`; `switch` (0 or 1); or the name
-    /// of what is counted.
+    /// The unit: `ns`, `us`, `ms`, `s`; `ns/B`; `%`; `Mb/s`; `B`; `bit`; `m`; `switch` (0 or 1); or
+    /// the name of the counted items.
     pub unit: String,
     /// The physical lower and upper limit.
     pub range: [f64; 2],
     /// The source of the value.
     pub source: String,
-    /// Whether it was fitted to the calibration cells.
+    /// Whether the value was fitted to the calibration cells.
     #[serde(default)]
     pub tuned: bool,
-    /// The file that contains it; for a machine based on another one, that one's file.
+    /// The file that contains the number. For a machine based on another machine, it may be the
+    /// file of the latter.
     #[serde(skip)]
     pub file: String,
 }
@@ -47,7 +48,7 @@ impl Number {
     /// Returns the number with another value, parsed from `text`.
     ///
     /// # Errors
-    /// If it is no number, or outside of the range.
+    /// If `text` is not a number, or the number is outside the range.
     pub(super) fn with_value(&self, key: &str, text: &str) -> Result<Self, ParameterError> {
         let text = text.trim();
         let bare = text.strip_suffix(self.unit.as_str()).unwrap_or(text).trim();

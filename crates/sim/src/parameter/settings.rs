@@ -1,5 +1,5 @@
-//! All entries of a scenario by path, including those of the files that it names:
-//! `sender.nic.transmit.start`.
+//! All entries of a scenario, identified by paths such as `sender.nic.transmit.start`. They include
+//! the entries of the files that the scenario names.
 
 use super::place::Lines;
 use super::setting::Dimension;
@@ -13,7 +13,7 @@ use std::num::NonZeroU16;
 use std::ops::RangeInclusive;
 use toml::de::DeTable;
 
-/// Tables whose names a key of `--set` may leave out.
+/// Tables whose names can be omitted in a key of `--set`.
 const PLACES: [&str; 5] = ["hosts", "programs", "media", "routers", "bridges"];
 
 /// Upper limit of a wire's bit rate: a bit lasts at least a picosecond, the resolution of simulated
@@ -28,7 +28,7 @@ pub struct Settings {
     entries: BTreeMap<String, Setting>,
     /// Lines of the entries, except those changed by `--set`.
     places: BTreeMap<String, Place>,
-    /// Keys that were read.
+    /// Keys that were used.
     read: RefCell<BTreeSet<String>>,
 }
 
@@ -175,14 +175,14 @@ impl Settings {
         self.change(key, Setting::Word(word.to_owned()));
     }
 
-    /// Replaces an entry by one that comes from no file.
+    /// Replaces an entry by one that does not come from a file.
     fn change(&mut self, key: &str, setting: Setting) {
         self.places.remove(key);
         self.entries.insert(key.to_owned(), setting);
     }
 
-    /// Removes and returns the word at `key`. A number stays, and is refused later because nothing
-    /// reads it.
+    /// Removes and returns the word at `key`. A number stays, and is refused later because it is
+    /// not used.
     pub(crate) fn take_word(&mut self, key: &str) -> Option<String> {
         let word = match self.entries.get(key)? {
             Setting::Word(word) => word.clone(),
@@ -192,8 +192,8 @@ impl Settings {
         Some(word)
     }
 
-    /// Removes and returns the changes that the scenario makes to the files that it names: the
-    /// words below `set`.
+    /// Removes and returns the entries below `set`: the changes that the scenario makes to the
+    /// files that it names.
     pub(crate) fn take_changes(&mut self) -> Vec<String> {
         let keys: Vec<String> =
             self.entries.keys().filter(|key| key.starts_with("set.")).cloned().collect();
@@ -246,7 +246,7 @@ impl Settings {
         PLACES.into_iter().find_map(within).unwrap_or(key)
     }
 
-    /// Returns the paths that `key` stands for.
+    /// Returns the paths to which `key` refers.
     fn resolve(&self, key: &str) -> Vec<String> {
         if self.entries.contains_key(key) {
             return vec![key.to_owned()];
@@ -281,7 +281,7 @@ impl Settings {
         Section { settings: self, prefix: prefix.into() }
     }
 
-    /// Refuses entries that nothing has read, because a misspelt key must not pass for a setting.
+    /// Refuses entries that are not used, so that a misspelt key cannot be mistaken for a setting.
     pub(crate) fn refuse_unread(&self) -> Result<(), ParameterError> {
         let read = self.read.borrow();
         match self.entries.keys().find(|key| !read.contains(*key)) {
@@ -373,8 +373,8 @@ impl<'a> Section<'a> {
         )?)))
     }
 
-    /// Returns the time of a repeated action, which must not be zero: the simulation would never
-    /// end.
+    /// Returns the interval of a repeated action. It must not be zero, or the simulation would
+    /// never end.
     pub(crate) fn pause(&self, name: &str) -> Result<Span, ParameterError> {
         let span = self.span(name)?;
         if span >= SHORTEST_PAUSE {
@@ -384,7 +384,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns a fraction of at most one.
+    /// Returns a fraction between zero and one.
     pub(crate) fn share(&self, name: &str) -> Result<f64, ParameterError> {
         let share = self.number(name, Dimension::Share, "per cent")?;
         if share <= 1.0 {
@@ -394,7 +394,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns whole per cent.
+    /// Returns a whole number of per cent.
     pub(crate) fn percent(&self, name: &str) -> Result<u8, ParameterError> {
         Ok(u8::try_from(whole(self.share(name)? * 100.0)).unwrap_or(u8::MAX))
     }
@@ -410,7 +410,7 @@ impl<'a> Section<'a> {
         Ok(Rate::from_bits_per_second(whole(bits)))
     }
 
-    /// Returns the bit rate of a wire, which has limits at both ends.
+    /// Returns the bit rate of a wire, within the lower and upper limit of a wire.
     pub(crate) fn wire_rate(&self, name: &str) -> Result<Rate, ParameterError> {
         let rate = self.rate(name)?;
         if (1..=FASTEST).contains(&rate.bits_per_second()) {
@@ -419,7 +419,7 @@ impl<'a> Section<'a> {
         Err(self.wrong(name, "is not a possible bit rate: it must be from 1 b/s to 1,000 Gb/s"))
     }
 
-    /// Returns a count that need not be whole.
+    /// Returns a count that may have a fractional part.
     pub(crate) fn real(&self, name: &str) -> Result<f64, ParameterError> {
         self.number(name, Dimension::Count, "a number of something")
     }
@@ -434,12 +434,12 @@ impl<'a> Section<'a> {
         Ok(whole(self.number(name, Dimension::Count, "a number of something")?))
     }
 
-    /// Returns a count of things in memory.
+    /// Returns a count of objects in memory.
     pub(crate) fn size(&self, name: &str) -> Result<usize, ParameterError> {
         Ok(usize::try_from(self.count(name)?).unwrap_or(usize::MAX))
     }
 
-    /// Returns a count within limits, whatever range the file gives.
+    /// Returns a count within these limits, independent of the range in the file.
     pub(crate) fn count_within(
         &self,
         name: &str,
@@ -458,7 +458,7 @@ impl<'a> Section<'a> {
         Err(self.wrong(name, what))
     }
 
-    /// Returns a count of things in memory within limits.
+    /// Returns a count of objects in memory, within these limits.
     pub(crate) fn size_within(
         &self,
         name: &str,

@@ -3,10 +3,10 @@
 use linerate_tcp::Config;
 use std::net::SocketAddrV4;
 
-/// A bulk transfer, as both ends know it.
+/// The parameters of a bulk transfer, which both ends know.
 #[derive(Clone, Debug)]
 pub(crate) struct Bulk {
-    /// Its name in the scenario.
+    /// Name of the transfer in the scenario.
     pub(crate) name: String,
     /// Address where the sink listens.
     pub(crate) address: SocketAddrV4,

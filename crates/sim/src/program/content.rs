@@ -1,14 +1,15 @@
-//! Contents of bulk transfers: pseudo-random bytes, generated once for the process, that show
-//! whether a byte is at its position.
+//! Contents of bulk transfers: pseudo-random bytes, generated once per process, which show whether
+//! a byte is at its position.
 
 use std::sync::LazyLock;
 
-/// Period of the content. A prime, so that it is a multiple of no buffer, segment or window.
+/// Period of the content, in bytes. It is a prime, so that it is no multiple of a buffer, segment
+/// or window size.
 const PERIOD: usize = 65_521;
 
 static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    // Two periods, so that a slice of up to one period never wraps.
+    // Two periods are stored, so that a slice of up to one period never wraps.
     let mut bytes: Vec<u8> = (0..PERIOD)
         .map(|_| {
             state = state

@@ -3,10 +3,10 @@
 use linerate_tcp::Config;
 use std::net::SocketAddrV4;
 
-/// A dialogue, as both ends know it.
+/// The parameters of a dialogue, which both ends know.
 #[derive(Clone, Debug)]
 pub(crate) struct Dialogue {
-    /// Its name in the scenario.
+    /// Name of the dialogue in the scenario.
     pub(crate) name: String,
     /// Address where the echo server listens.
     pub(crate) address: SocketAddrV4,

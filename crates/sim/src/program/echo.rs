@@ -1,4 +1,4 @@
-//! The echo server of a dialogue (RFC 862), which reads and writes one character a system call.
+//! The echo server of a dialogue (RFC 862), which reads and writes one character per system call.
 
 use super::socket::Socket;
 use super::{CHARACTER, Dialogue, Program, ProgramReport, Step, Task};
@@ -13,12 +13,12 @@ pub(crate) struct Echo {
     echoed: u64,
 }
 
-/// The state of the task: what it was doing when it last ran.
+/// The state of the task: its activity when it last ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Begin,
     Accept,
-    /// Waits for a character.
+    /// Waiting for a character.
     Wait,
     Read,
     Write,
@@ -84,7 +84,7 @@ impl Program for Echo {
         self.socket.wants(event)
     }
 
-    /// The echo server runs as long as there is a typist.
+    /// The echo server never ends by itself: the typist determines the end of the simulation.
     fn is_finished(&self) -> bool {
         true
     }

@@ -1,5 +1,5 @@
-//! Programs that run on machines. They use the host's sockets like any application, and their
-//! processor time is charged.
+//! Programs that run on machines. They use the host's sockets like any application, and their work
+//! costs processor time.
 
 mod bulk;
 mod content;
@@ -25,7 +25,7 @@ use std::fmt::Debug;
 /// A program. Each run returns its next step; when the processor time of the step has passed, the
 /// program runs again and the step takes effect.
 pub(crate) trait Program: Debug + Send {
-    /// Applies the step that was charged for, and returns the next one.
+    /// Performs the step whose processor time has passed, and returns the next step.
     fn handle_run(&mut self, task: &mut Task<'_>) -> Step;
 
     /// Returns whether an event wakes the program.
@@ -45,7 +45,7 @@ pub(crate) struct Task<'a> {
     pub(crate) stack: &'a mut Stack,
     /// Time shown by the machine's clock.
     pub(crate) clock: Instant,
-    /// Simulated time, for reports. No program could know it in reality.
+    /// Simulated time, for reports only: a real program could not know it.
     pub(crate) now: Tick,
 }
 
@@ -73,21 +73,21 @@ const CHARACTER: Step = Step::Work(Charge { calls: 1, copied: 1 });
 /// The results of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramReport {
-    /// Its name in the scenario, with the end that it is.
+    /// Name of the program in the scenario, with the end (source or sink) that it is.
     pub name: String,
-    /// The host that it runs on.
+    /// The host on which the program runs.
     pub host: String,
-    /// Bytes that it has moved.
+    /// Bytes that the program has transferred.
     pub bytes: u64,
     /// Time of the first byte.
     pub began: Option<Tick>,
     /// Time of the last byte.
     pub ended: Option<Tick>,
-    /// Whether it has finished its work.
+    /// Whether the program has finished its work.
     pub complete: bool,
     /// Position of the first wrong byte.
     pub wrong_at: Option<u64>,
-    /// Its TCP connection, if it has one.
+    /// Counters of the program's TCP connection, if it has one.
     pub tcp: Option<TcpReport>,
     /// Other counters.
     pub counted: Vec<(&'static str, u64)>,
@@ -100,7 +100,7 @@ pub struct TcpReport {
     pub statistics: linerate_tcp::Statistics,
     /// The congestion window, in bytes.
     pub congestion_window: u32,
-    /// The variables at the end.
+    /// The variables of the connection at the end.
     pub information: linerate_tcp::Information,
 }
 
@@ -126,7 +126,7 @@ impl ProgramReport {
         Some(self.ended?.since(self.began?))
     }
 
-    /// Returns its throughput.
+    /// Returns the program's throughput in bytes per second.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "a figure for people; 53 bits are plenty")]
     pub fn bytes_per_second(&self) -> Option<f64> {

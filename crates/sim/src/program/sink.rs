@@ -1,5 +1,6 @@
-//! The receiving task of a bulk transfer. It copies one segment at a time, as the kernel's buffers
-//! held them. TCP decides on a window update when the last segment of a read has been copied.
+//! The receiving task of a bulk transfer. The task copies one segment at a time, because the
+//! kernel's buffers held one segment each. TCP decides on a window update when the last segment of
+//! a read has been copied.
 
 use super::content::first_wrong;
 use super::socket::Socket;
@@ -23,16 +24,16 @@ pub(crate) struct Sink {
     wrong_at: Option<u64>,
 }
 
-/// The state of the task: what it was doing when it last ran.
+/// The state of the task: its activity when it last ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Begin,
     Accept,
-    /// Enters a read.
+    /// Entering a read.
     Call,
-    /// Waits in a read.
+    /// Waiting in a read.
     Wait,
-    /// Copies this many bytes.
+    /// Copying this many bytes.
     Copy(usize),
     End,
 }
@@ -109,7 +110,7 @@ impl Sink {
     /// Ends the read.
     fn end_read(&mut self, task: &mut Task<'_>) -> Step {
         let Some(handle) = self.socket.handle() else { return Step::Sleep };
-        // Grows only with the data, however large a read is requested.
+        // The buffer grows with the data only, not with the size of the requested read.
         self.buffer.resize(self.copied.max(self.buffer.len()), 0);
         let into = &mut self.buffer[..self.copied];
         let count = task.stack.tcp_read(task.clock, handle, into).unwrap_or(0);

@@ -1,6 +1,6 @@
-//! The sending task of a bulk transfer. It writes while there is room, one segment at a time as
-//! 4.3BSD copied them, so that the first is sent while the second is copied. With TSO it writes as
-//! much as the NIC segments.
+//! The sending task of a bulk transfer. The task writes while there is room, one segment at a time
+//! like 4.3BSD, so that one segment is sent while the next is copied. With TSO it writes as much as
+//! the NIC segments.
 
 use super::content::piece;
 use super::socket::Socket;
@@ -26,14 +26,14 @@ pub(crate) struct Source {
     ended: Option<Tick>,
 }
 
-/// The state of the task: what it was doing when it last ran.
+/// The state of the task: its activity when it last ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Begin,
     Connect,
-    /// Waits for room, or enters a write.
+    /// Waiting for room, or entering a write.
     Write,
-    /// Copies this many bytes.
+    /// Copying this many bytes.
     Copy(usize),
     End,
 }
@@ -86,7 +86,7 @@ impl Source {
     }
 
     /// Returns the bytes copied at a time: a segment, or as many whole segments as fit a GSO frame,
-    /// because the kernel fills that before it sends it.
+    /// because the kernel fills a GSO frame before it sends it.
     const fn piece(&self, segment: usize) -> usize {
         let segments = self.bulk.gso_max_size.saturating_sub(MOST_HEADERS) / segment;
         if segments > 1 { segments * segment } else { segment }
@@ -112,7 +112,7 @@ impl Source {
         Step::Work(Charge { calls: 0, copied: length as u64 })
     }
 
-    /// Makes the host report room in the send buffer: it does so only after a refused write.
+    /// Makes the host report room in the send buffer. The host does so only after a refused write.
     fn ask_for_room(&self, task: &mut Task<'_>) {
         let Some(handle) = self.socket.handle() else { return };
         let written = task.stack.tcp_write(task.clock, handle, piece(self.written, 1));
@@ -129,7 +129,7 @@ impl Source {
         self.written += written as u64;
         self.left -= written;
         if self.written == self.bulk.bytes {
-            // Ends the stream. The sink may finish without waiting for that.
+            // Ends the stream. The sink may finish earlier.
             let _ = task.stack.tcp_shutdown_write(task.clock, handle);
             self.end(task);
             return Step::Sleep;
@@ -154,7 +154,7 @@ impl Program for Source {
     }
 
     fn is_finished(&self) -> bool {
-        // The sink ends a transfer; a source ends it only when its connection is lost.
+        // A transfer ends at the sink; a source ends the transfer only when its connection is lost.
         self.phase == Phase::End
     }
 

@@ -1,4 +1,5 @@
-//! The typing task of a dialogue: writes a character, waits for its echo, writes the next.
+//! The typing task of a dialogue: it writes a character, waits for its echo, and writes the next
+//! one.
 
 use super::socket::Socket;
 use super::{CHARACTER, Dialogue, Program, ProgramReport, Step, Task};
@@ -16,16 +17,16 @@ pub(crate) struct Typist {
     ended: Option<Tick>,
 }
 
-/// The state of the task: what it was doing when it last ran.
+/// The state of the task: its activity when it last ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Begin,
     Connect,
-    /// Writes a character.
+    /// Writing a character.
     Type,
-    /// Waits for the echo.
+    /// Waiting for the echo.
     Wait,
-    /// Reads the echo.
+    /// Reading the echo.
     Read,
     End,
 }

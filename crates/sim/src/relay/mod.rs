@@ -23,7 +23,7 @@ use serde::Serialize;
 /// A timer of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RelayEvent {
-    /// A job ends, if `plan` is still its version.
+    /// A job ends, if `plan` is still the version of its schedule.
     Job { plan: u32 },
     /// A timer of one of its NICs.
     Nic(u16, NicEvent),
@@ -44,7 +44,7 @@ pub(crate) enum RelayAction {
     Release { frame: FrameId },
 }
 
-/// A unit of work of the processor, with the NIC that it concerns.
+/// A unit of work of the processor, with the number of the NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
     /// Entry of an interrupt.
@@ -62,7 +62,7 @@ enum Job {
 pub struct RelayStatistics {
     /// Frames forwarded; a broadcast counts once for each outgoing NIC.
     pub forwarded: u64,
-    /// Frames that it answered by ARP or ICMP.
+    /// Frames that the relay answered by ARP or ICMP.
     pub answered: u64,
     /// Frames dropped because too many waited for the processor.
     pub overrun: u64,
@@ -72,20 +72,20 @@ pub struct RelayStatistics {
     pub unreachable: u64,
     /// Packets larger than the MTU of the next network.
     pub too_long: u64,
-    /// Frames that it does not forward.
+    /// Frames of kinds that the relay does not forward.
     pub ignored: u64,
 }
 
 /// A decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decision {
-    /// Forward it through this NIC.
+    /// Forward the frame through this NIC.
     Forward { nic: u16, frame: FrameId },
     /// Forward copies through all other NICs.
     Flood,
     /// Send a frame of the relay's own instead.
     Answer { nic: u16, frame: FrameId, instead: Reason },
-    /// Drop it.
+    /// Drop the frame.
     Drop(Reason),
 }
 
@@ -320,7 +320,7 @@ impl Relay {
             Decision::Flood => {
                 for nic in (0..).take(self.nics.len()).filter(|&nic| nic != came_by) {
                     self.counted.forwarded += 1;
-                    // A frame of its own for each NIC, because a NIC may truncate its frame.
+                    // Each NIC gets its own copy of the frame, because a NIC may truncate it.
                     let copy = frames.copy(frame);
                     self.queue(now, nic, copy, frames, actions);
                 }

@@ -1,5 +1,6 @@
-//! The forwarding decision of a router (RFC 1812). It answers ARP and ICMP echo requests for its
-//! own addresses, and forwards other packets with a decremented TTL or reports an ICMP error.
+//! The forwarding decision of a router (RFC 1812). The router answers ARP and ICMP echo requests
+//! for its own addresses, and forwards other packets with a decremented TTL or reports an ICMP
+//! error.
 //!
 //! Routes and the MAC addresses of neighbours are known from the start, so it needs no routing
 //! protocol and sends no ARP requests. It does not fragment: a packet larger than the next MTU is
@@ -23,7 +24,7 @@ pub(crate) const NETWORK_BITS: u8 = 16;
 /// An interface of a router.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interface {
-    /// Number of its MAC address.
+    /// Number of the interface's MAC address.
     pub(crate) mac: usize,
     pub(crate) address: Ipv4Addr,
     pub(crate) framing: Framing,
@@ -34,7 +35,7 @@ pub(crate) struct Interface {
 /// A route to a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NetworkRoute {
-    /// The outgoing NIC.
+    /// Number of the outgoing NIC.
     pub(crate) nic: u16,
     /// The next router, or `None` if the destination is on that network.
     pub(crate) gateway: Option<Ipv4Addr>,

@@ -40,11 +40,11 @@ enum Crossing {
 /// The parameters of a transfer in the scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct TransferFacts<'a> {
-    /// Its name.
+    /// Name of the transfer.
     pub name: &'a str,
     /// TCP configuration of the sending host.
     pub config: Config,
-    /// Largest IP packet of that host.
+    /// Largest IP packet of the sending host.
     pub mtu: usize,
     /// Bytes of a write.
     pub write_size: usize,

@@ -35,7 +35,7 @@ const ECHO_PORT: u16 = 513;
 /// Ranges of random stream numbers, one for each kind of component.
 const HOST_STREAMS: u64 = 1 << 32;
 const RELAY_STREAMS: u64 = 3 << 32;
-/// One stream for each port of each server.
+/// Random streams of switch ports: one for each port of each switch.
 const PORT_STREAMS: u64 = 4 << 32;
 /// One stream for each period of each machine's other bus master.
 const ARBITER_STREAMS: u64 = 1 << 62;
@@ -71,7 +71,7 @@ impl Blueprint {
             world.start(to, ends.to, Box::new(Sink::new(bulk.clone())));
             world.start(from, ends.from, Box::new(Source::new(bulk)));
         }
-        // Behind the ports of the transfers, if there are that many.
+        // The port follows those of the transfers, if there are that many.
         let first = ECHO_PORT.max(PORT + small(self.transfers.len()));
         for (number, dialogue) in (0..).zip(&self.dialogues) {
             let &DialoguePlan { from, to, spread, .. } = dialogue;
@@ -143,7 +143,7 @@ impl Blueprint {
                 ports.push(Occupant::Noise(small(world.noises.len())));
                 world.noises.push(noise);
             }
-            // Each medium has random streams of its own; those of the first are the seed's.
+            // Each medium has its own random streams. The first medium uses the seed itself.
             let medium = plan.medium(&self.attachments(number), seed ^ (number as u64) << 48);
             world.wires.push(Wire { medium, ports });
         }
@@ -159,7 +159,7 @@ impl Blueprint {
         };
         let mut bridged = BTreeMap::new();
         for to in (0..).take(self.media.len()) {
-            // Bridged media form no loop: going away from `to`, each medium is reached once.
+            // Bridged media form no loop, so the search away from `to` reaches each medium once.
             let mut near = vec![to];
             while let Some(medium) = near.pop() {
                 for attachments in bridges()
@@ -243,7 +243,7 @@ impl Blueprint {
         Router::new(interfaces.collect(), self.topology.routes_of_router(number), neighbours)
     }
 
-    /// Chooses the ports and processors of a connection, by its number in its program.
+    /// Chooses the ports and processors of connection number `number` of a program.
     fn ends(
         &self,
         world: &World,
@@ -361,7 +361,7 @@ impl Blueprint {
 impl HostPlan {
     fn outcome(&self, machine: &Machine) -> MachineOutcome {
         let served = machine.busy().zip(machine.nic().queues().map(Some));
-        // A processor without a queue has nothing to do.
+        // A processor that serves no queue is always idle.
         let all = served.chain(std::iter::repeat(((Span::ZERO, [Span::ZERO; 3]), None)));
         let outcome = |((busy, levels), queue)| ProcessorOutcome { busy, levels, queue };
         let processors: Vec<ProcessorOutcome> =
@@ -412,7 +412,7 @@ fn bridge(world: &World, number: usize) -> Bridge {
     let own = &world.relay_attachments[number];
     let behind = world.attachments.iter().map(|&(at, _)| {
         let leads = |&(wire, port): &(u16, Port)| {
-            // Towards a medium that is not the NIC's own, by a bridge that is not this one.
+            // Find a medium other than the NIC's own that another bridge leads to.
             wire == at || world.bridged.get(&(wire, at)).is_some_and(|&other| other != port)
         };
         own.iter().position(leads).map(small)

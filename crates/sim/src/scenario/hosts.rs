@@ -8,8 +8,8 @@ use linerate_stack::SMALLEST_MTU;
 use linerate_tcp::{AckRule, Config, EcnRule, Profile};
 use std::net::Ipv4Addr;
 
-/// Upper limit of the hosts: the number of a host is two bytes of its addresses, and the NICs of
-/// routers need some.
+/// Upper limit of the number of hosts. Addresses have two bytes for this number, and the NICs of
+/// routers need some of them.
 pub(super) const MOST_HOSTS: u64 = 10_000;
 /// Upper limit of the initial window, in segments.
 const MOST_SEGMENTS: u64 = 65_535;
@@ -28,7 +28,7 @@ pub(super) struct HostPlan {
     /// Largest IP packet.
     pub(super) mtu: usize,
     pub(super) attachment: Attachment,
-    /// Its address, or `None` for the next one.
+    /// The address of the host, or `None` for the next free one.
     pub(super) address: Option<Ipv4Addr>,
 }
 

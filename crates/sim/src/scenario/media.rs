@@ -49,12 +49,12 @@ pub(super) struct Attachment {
     pub(super) medium: usize,
     /// Position in metres from the end of a bus.
     pub(super) position: u64,
-    /// Its cable to a switch, if it has one of its own.
+    /// The NIC's own cable to a switch, if it differs from the others.
     pub(super) cable: Option<Cable>,
 }
 
 impl MediumPlan {
-    /// Reads the medium at the top level of the file, or those below `[media]`.
+    /// Reads the medium at the top level of the file, or the media below `[media]`.
     pub(super) fn read_all(settings: &Settings) -> Result<Vec<Self>, ParameterError> {
         let (root, names) = (settings.root(), settings.names("media"));
         if names.is_empty() {
@@ -79,7 +79,7 @@ impl MediumPlan {
         Ok(Self { name: name.to_owned(), kind, noise })
     }
 
-    /// Returns the bit rate; of a switch, that of cables without a rate of their own.
+    /// Returns the bit rate. For a switch, this is the rate of cables without one of their own.
     pub(super) const fn rate(&self) -> Rate {
         self.kind.rate()
     }

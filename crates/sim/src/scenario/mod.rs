@@ -18,7 +18,7 @@ use crate::catalog::{
 };
 use crate::parameter::{ParameterError, Settings};
 
-/// Upper limit of the files in a chain of `base`.
+/// Maximum depth of a chain of files by `base`.
 const DEEPEST: usize = 4;
 
 /// A scenario with changeable parameters.
@@ -29,7 +29,7 @@ pub struct Scenario {
     settings: Settings,
 }
 
-/// Reads the files that a scenario names besides the built-in ones.
+/// A function that reads the files that a scenario names besides the built-in ones.
 pub type Reader<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
 impl Scenario {
@@ -166,7 +166,7 @@ impl Scenario {
         self.unfold(&key, files, &|file| Err(format!("{file} is not in the catalogue")))
     }
 
-    /// Reads and checks all numbers. The result can be run many times.
+    /// Reads and checks all parameters. The resulting blueprint can be run many times.
     ///
     /// # Errors
     /// Fails if the parts of the scenario do not fit together.

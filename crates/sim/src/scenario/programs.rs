@@ -42,7 +42,7 @@ pub(super) struct TransferPlan {
     /// Numbers of hosts.
     pub(super) from: usize,
     pub(super) to: usize,
-    /// Its number among the transfers of its program.
+    /// Number of the transfer among those of its program.
     pub(super) number: usize,
     pub(super) spread: Spread,
     pub(super) options: TransferOptions,
@@ -166,7 +166,7 @@ impl ProgramPlans {
 }
 
 impl GeneratorPlan {
-    /// Returns the host that it sends to, if there is one.
+    /// Returns the host to which the generator sends, if there is one.
     pub(super) const fn peer(&self) -> Option<usize> {
         match self.kind {
             GeneratorKind::Saturate(_)
@@ -179,7 +179,7 @@ impl GeneratorPlan {
         }
     }
 
-    /// Returns the bytes of its longest frame, without check sequence.
+    /// Returns the bytes of the generator's longest frame, without check sequence.
     pub(super) const fn longest(&self) -> usize {
         match &self.kind {
             GeneratorKind::Saturate(parameters) => parameters.longest(),

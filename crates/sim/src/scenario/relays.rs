@@ -30,7 +30,7 @@ pub(super) struct RelayNicPlan {
     pub(super) name: String,
     pub(super) nic: NicParameters,
     pub(super) attachment: Attachment,
-    /// The queue in front of it.
+    /// Parameters of the queue in front of the NIC.
     pub(super) queue: QueueParameters,
     /// Largest IP packet, for a router.
     pub(super) mtu: usize,

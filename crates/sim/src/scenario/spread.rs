@@ -1,5 +1,5 @@
-//! Assignment of connections to processors. The hash of each host's ports decides, so a port is
-//! searched that leads to the wanted processors.
+//! Assignment of connections to processors. The hash of addresses and ports determines the
+//! processor, so a local port is searched that leads to the wanted processors.
 
 use crate::parameter::{ParameterError, Section};
 use crate::rng::Stream;
@@ -15,9 +15,9 @@ const PORTS: u16 = 16_384;
 /// connecting host they are distributed round robin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spread {
-    /// The hash of the flow selects the processor.
+    /// The hash of the flow selects the processor, so the distribution is random.
     Chance,
-    /// Round robin.
+    /// The connections are distributed round robin.
     Even,
     /// All connections are on the first processor.
     One,
@@ -40,7 +40,7 @@ impl Spread {
         }
     }
 
-    /// Returns whether connection `number` may be on this processor.
+    /// Returns whether connection `number` may be on `processor`.
     const fn admits(self, number: usize, processor: u16, of: NonZeroU16) -> bool {
         match self {
             Self::Chance => true,
@@ -84,8 +84,8 @@ impl Ends {
                 && spread.admits(number, ends.to, to.shards())
         };
         let drawn = random.below(PORTS.into());
-        // Even with the maximum of processors at both ends, one port of a thousand leads to a given
-        // pair.
+        // With the maximum number of processors at both ends, about one port in a thousand leads to
+        // a given pair.
         let mut all = (drawn..drawn + u64::from(PORTS)).map(ends);
         all.find(wanted).unwrap_or_else(|| ends(drawn))
     }

@@ -1,5 +1,5 @@
 //! The network topology: which media are bridged into one network, the addresses, and the routes
-//! between networks. Inconsistent scenarios are refused here with the names of the parts involved.
+//! between networks. Inconsistent scenarios are refused here; the error names the parts involved.
 
 use super::hosts::HostPlan;
 use super::media::MediumPlan;
@@ -18,7 +18,8 @@ const MOST_NETWORKS: usize = 250;
 pub(super) struct Topology {
     /// The network of each medium.
     networks: Vec<usize>,
-    /// IP addresses by MAC address number: first the hosts', then those of the routers' NICs.
+    /// IP addresses by the number of the MAC address: first those of hosts, then those of routers'
+    /// NICs.
     addresses: Vec<Ipv4Addr>,
     /// Prefix length of every network.
     prefix: u8,

@@ -11,10 +11,10 @@ pub(crate) struct BlastReceiver {
     name: String,
     number: usize,
     from: usize,
-    /// The blast that is being received, and a bitmap of its frames.
+    /// The number of the blast that is being received, and a bitmap of its frames.
     blast: u32,
     here: u64,
-    /// The blast to acknowledge.
+    /// The number of the blast that must be acknowledged.
     acknowledges: Option<u32>,
 }
 

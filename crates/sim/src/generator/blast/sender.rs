@@ -12,9 +12,9 @@ pub(crate) struct BlastSender {
     number: usize,
     to: usize,
     blast: u32,
-    /// Frames of the blast that have been sent.
+    /// Number of frames of the blast that have been sent.
     made: u64,
-    /// Time at which the blast is repeated.
+    /// Time at which the blast is repeated if it is not acknowledged.
     again: Tick,
     repeated: u64,
     ended: Option<Tick>,

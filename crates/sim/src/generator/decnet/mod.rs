@@ -1,7 +1,7 @@
-//! Senders like those of DECnet, as far as they load a wire and a machine's memory. One host has a
-//! connection with each of several others. It repeats an unacknowledged message after a time that
-//! grows linearly or exponentially. Every message, and every repetition that waits for the wire,
-//! takes a buffer from one pool.
+//! A model of DECnet senders, limited to their load on a wire and on a machine's memory. One host
+//! has a connection with each of several others. It repeats an unacknowledged message after a time
+//! that grows linearly or exponentially. Each message, and each repetition that waits for the wire,
+//! occupies a buffer of one pool.
 
 mod receiver;
 mod sender;
@@ -20,18 +20,18 @@ const KIND: u16 = 0x88b6;
 const LONGEST_MESSAGE: u64 = 65_535;
 /// Upper limit of the window, in messages.
 const WIDEST_WINDOW: u64 = 65_536;
-/// Upper limit of the bytes of the pool and of a buffer. With the lower limit it bounds the queue
-/// for the wire.
+/// Upper limit of the pool and of a buffer, in bytes. Together with the lower limit of a buffer it
+/// bounds the queue for the wire.
 const LARGEST_POOL: u64 = 100_000_000;
-/// Lower limit of the bytes of a buffer.
+/// Lower limit of a buffer, in bytes.
 const SMALLEST_BUFFER: u64 = 64;
 
-/// Growth of the time until a message is repeated.
+/// The growth of a message's retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Backoff {
-    /// Adds the initial time with each repetition.
+    /// Each repetition adds the initial time.
     Linear,
-    /// Doubles with each repetition.
+    /// Each repetition doubles the time.
     Exponential,
 }
 
@@ -45,15 +45,15 @@ pub(crate) struct DecnetParameters {
     interval: Span,
     /// Upper limit of a connection's unacknowledged messages.
     window: usize,
-    /// Initial time until a message is repeated.
+    /// Initial retransmission timeout of a message.
     timeout: Span,
     backoff: Backoff,
     /// Bytes of the pool.
     pool: usize,
-    /// Bytes of the buffer that a message takes until it is acknowledged, and a repetition until it
+    /// Bytes of a buffer. A message occupies one until it is acknowledged, a repetition until it
     /// has been sent.
     buffer: usize,
-    /// Time during which messages are made.
+    /// Time during which new messages are generated.
     time: Span,
 }
 
@@ -88,7 +88,7 @@ impl DecnetParameters {
         self.message
     }
 
-    /// Returns the time until the next repetition of a message that was repeated this often.
+    /// Returns the time until the next repetition of a message that was repeated `repeated` times.
     fn wait(&self, repeated: u32) -> Span {
         match self.backoff {
             Backoff::Linear => self.timeout * (u64::from(repeated) + 1),

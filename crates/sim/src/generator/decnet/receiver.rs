@@ -6,8 +6,8 @@ use crate::program::ProgramReport;
 use linerate_units::Tick;
 use std::collections::VecDeque;
 
-/// Upper limit of the acknowledgements that wait for the wire. Without an acknowledgement the
-/// message is repeated.
+/// Upper limit of the acknowledgements that wait for the wire. Beyond the limit an acknowledgement
+/// is omitted, and the message is repeated.
 const MOST_WAITING: usize = 64;
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl FrameGenerator for DecnetReceiver {
         self.parameters.costs
     }
 
-    /// The receiver runs as long as there are senders.
+    /// The receiver never ends by itself, so the simulation need not wait for it.
     fn is_finished(&self) -> bool {
         true
     }

@@ -15,9 +15,9 @@ pub(crate) struct DecnetSender {
     /// Messages and repetitions that wait for the wire, of all connections. Invariant: each takes a
     /// buffer, or belongs to a message that does.
     waiting: VecDeque<Waiting>,
-    /// Used bytes of the pool. Invariant: at most `parameters.pool`.
+    /// Bytes of the pool that are in use. Invariant: at most `parameters.pool`.
     taken: usize,
-    /// Time after which no messages are made.
+    /// Time from which no new messages are generated.
     end: Tick,
     counted: Counted,
 }
@@ -29,9 +29,9 @@ struct Connection {
     /// Time and number of the next message.
     next: Tick,
     number: u32,
-    /// Unacknowledged messages.
+    /// Messages that are not acknowledged.
     open: Vec<Message>,
-    /// Repetitions that wait for the wire.
+    /// Number of repetitions that wait for the wire.
     repetitions: u64,
 }
 
@@ -56,7 +56,7 @@ struct Counted {
     made: u64,
     acknowledged: u64,
     repeated: u64,
-    /// Buffers that the pool could not provide.
+    /// Number of buffers that the pool could not provide.
     refused: u64,
     /// Peak number of repetitions of one connection that waited for the wire.
     queued: u64,
@@ -92,7 +92,7 @@ impl DecnetSender {
         }
     }
 
-    /// Takes a buffer from the pool, if one is left.
+    /// Takes a buffer from the pool. Returns false if none is free.
     fn take_buffer(&mut self) -> bool {
         let has_room = self.taken + self.parameters.buffer <= self.parameters.pool;
         if has_room {
@@ -104,7 +104,7 @@ impl DecnetSender {
         has_room
     }
 
-    /// Makes a message of a connection, if its window and the pool have room.
+    /// Generates a message of a connection, if its window and the pool have room.
     fn make(&mut self, now: Tick, index: usize) {
         self.connections[index].next = now + self.parameters.interval;
         if self.connections[index].open.len() >= self.parameters.window || !self.take_buffer() {
@@ -192,7 +192,7 @@ impl FrameGenerator for DecnetSender {
         self.parameters.costs
     }
 
-    /// The sender never ends by itself: after its time the simulation need not wait for it.
+    /// The sender never ends by itself: the simulation need not wait for it.
     fn is_finished(&self) -> bool {
         self.connections.iter().all(|connection| connection.next >= self.end)
     }
@@ -244,7 +244,7 @@ mod tests {
         DecnetSender::new(parameters, "vms".to_owned(), 0, &[1])
     }
 
-    /// Returns the times at which it repeats its message while the wire takes none.
+    /// Returns the times at which the sender repeats its message, while the wire takes no frame.
     fn repetitions(sender: &mut DecnetSender, count: usize) -> Vec<u64> {
         sender.handle_time(Tick::ZERO);
         let mut times = Vec::new();

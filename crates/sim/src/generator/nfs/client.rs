@@ -1,5 +1,5 @@
-//! The client, which reads a file: several requests ahead, each repeated after a time that doubles
-//! until its answer is complete.
+//! The client, which reads a file. It sends several requests ahead, and repeats each after a time
+//! that doubles until the answer is complete.
 
 use super::{ANSWER_HEADERS, FRAGMENT, KIND, REQUEST, is_for};
 use crate::generator::{FrameCosts, FrameGenerator, Header};
@@ -24,7 +24,7 @@ pub(crate) struct NfsClientParameters {
     read_ahead: usize,
     /// Initial time until a request is repeated.
     timeout: Span,
-    /// Tries until "server not responding" is counted and the timeout starts anew.
+    /// Number of tries after which "server not responding" is counted and the timeout is reset.
     tries: u32,
 }
 
@@ -47,8 +47,8 @@ impl NfsClientParameters {
 struct Call {
     number: u32,
     data: usize,
-    /// Bitmap of the received fragments, and the try that they answer. Fragments of answers to
-    /// different tries do not combine, because their IP identifications differ.
+    /// Bitmap of the received fragments, and the number of the try that they answer. Fragments of
+    /// answers to different tries do not combine, because their IP identifications differ.
     here: u64,
     answer: u32,
     tries: u32,
@@ -118,8 +118,8 @@ impl NfsClient {
 }
 
 impl FrameGenerator for NfsClient {
-    /// Repeats the requests whose time is over. RFC 1094 leaves the timer to the client; 4.3BSD
-    /// doubles it.
+    /// Repeats the requests whose timeout has expired. RFC 1094 leaves the timer to the client;
+    /// 4.3BSD doubles it.
     fn handle_time(&mut self, now: Tick) {
         self.ask();
         for call in self.calls.iter_mut().filter(|call| call.again <= now) {

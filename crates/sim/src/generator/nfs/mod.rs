@@ -1,7 +1,7 @@
-//! NFS over UDP, as far as it loads a wire and a NIC. A client reads blocks of a file; a server
-//! answers each request with a fragmented datagram, and the loss of one fragment loses the
-//! datagram. linerate's host neither sends nor reassembles fragments, so both ends are raw-frame
-//! generators.
+//! A model of NFS over UDP, limited to its load on a wire and on a NIC. A client reads blocks of a
+//! file; a server answers each request with a fragmented datagram, and the loss of one fragment
+//! loses the datagram. linerate's host neither sends nor reassembles fragments, so both ends are
+//! raw-frame generators.
 
 mod client;
 mod server;
@@ -37,7 +37,7 @@ fn fragment_length(data: usize, index: usize) -> usize {
     FRAGMENT_HEADERS + left.min(FRAGMENT)
 }
 
-/// Returns whether a frame belongs to this protocol and is for this MAC address.
+/// Returns whether a frame belongs to this protocol and is addressed to this MAC address.
 fn is_for(frame: &[u8], number: usize) -> bool {
     Header::read(frame).is_some_and(|header| header.kind == KIND && header.to == number)
 }

@@ -22,16 +22,16 @@ struct Transmission {
     to: Audience,
     /// Earlier collisions of its frame.
     collisions: u64,
-    /// Time of the request, or of the collision that started the backoff.
+    /// Time of the frame's request, or of the collision that started the backoff.
     wanted: Tick,
-    /// Time until which its NIC could not send.
+    /// Time until which the station's NIC could not send.
     held: Tick,
     start: Tick,
     end: Tick,
     collided: bool,
 }
 
-/// The frame that a station wanted_frames to send.
+/// The frame that a station is about to send.
 #[derive(Clone, Copy, Debug)]
 struct Want {
     length: usize,
@@ -234,9 +234,10 @@ impl Wire {
         self.check_receivers(one);
     }
 
-    /// Checks when a transmission begins: at its time, or a gap after a transmission that it
-    /// senses. It may not begin while it senses a transmission, or in the gap after one, except in
-    /// the last third of a gap that it waits for.
+    /// Checks when a transmission begins: at its planned time, or an inter-frame gap after a
+    /// transmission that its station senses. A station may not begin while it senses a
+    /// transmission, or in the gap after one, except in the last third of a gap for which it has
+    /// waited.
     fn check_beginning(&self, one: &Transmission) {
         let own = self.done.iter().filter(|other| other.port == one.port && other.end <= one.start);
         let gaps = own.map(|own| own.end + GAP);
@@ -420,7 +421,7 @@ fn on_a_star_a_signal_passes_both_arms_and_the_repeater() {
         _ => None,
     });
     assert_eq!(ends.collect::<Vec<_>>(), [(1, micros(6)), (2, micros(5))]);
-    // The sender itself keeps the gap from the end of its frame, without the repeater's delay.
+    // The sender itself keeps the gap from the end of its own frame, without the repeater's delay.
     wire.request(over, 0, SHORTEST, Audience::None);
     wire.pass_time(Tick::NEVER);
     assert_eq!(wire.done.last().map(|one| one.start), Some(over + GAP));

@@ -6,26 +6,26 @@ use linerate_units::{Span, Tick};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CoDelParameters {
-    /// Acceptable standing queueing delay (§4.3).
+    /// Acceptable standing queueing delay (RFC 8289 §4.3).
     pub(crate) target: Span,
-    /// Time for which the delay must exceed the target (§4.2).
+    /// Time for which the delay must exceed the target before frames are dropped (RFC 8289 §4.2).
     pub(crate) interval: Span,
 }
 
-/// Bytes of the longest frame. A queue with less than this behind the next frame is never bad
-/// (§4.4).
+/// Bytes of the longest frame. A queue with fewer bytes behind the next frame never causes drops
+/// (RFC 8289 §4.4).
 const LONGEST_FRAME: usize = 1_518;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CoDel {
     parameters: CoDelParameters,
-    /// Time from which to drop, if the delay stays above the target until then.
+    /// Time at which dropping begins, if the delay stays above the target until then.
     above_until: Option<Tick>,
     dropping: bool,
     next_drop: Tick,
-    /// Drops since dropping began.
+    /// Number of drops since dropping began.
     count: u64,
-    /// Value of `count` when dropping last began.
+    /// Value of `count` when dropping began the last time.
     last_count: u64,
 }
 
@@ -41,7 +41,7 @@ impl CoDel {
         }
     }
 
-    /// Removes the next frame, and drops or marks the frames before it (§5.5).
+    /// Removes the next frame, and drops or marks the frames before it (RFC 8289 §5.5).
     pub(super) fn poll(
         &mut self,
         now: Tick,
@@ -75,7 +75,7 @@ impl CoDel {
         next
     }
 
-    /// Starts dropping. Resumes at the last rate if dropping has ended only recently.
+    /// Starts dropping. If dropping has ended only recently, it resumes at the last rate.
     fn begin(&mut self, now: Tick) {
         self.dropping = true;
         let grown = self.count.saturating_sub(self.last_count);
@@ -85,7 +85,7 @@ impl CoDel {
         self.next_drop = self.after(now);
     }
 
-    /// The control law: drops are interval/√count apart (§4.4).
+    /// The control law: drops are interval/√count apart (RFC 8289 §4.4).
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,

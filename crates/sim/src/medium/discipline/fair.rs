@@ -29,7 +29,7 @@ struct Flow {
 pub(super) struct Fair {
     flows: Vec<Flow>,
     quantum: i64,
-    /// Lists of new and of old queues (§4.2).
+    /// The lists of new and of old queues (RFC 8290 §4.2).
     new: VecDeque<usize>,
     old: VecDeque<usize>,
     waiting: usize,
@@ -68,7 +68,7 @@ impl Fair {
         }
     }
 
-    /// Drops the oldest frame of the queue with the most bytes (§4.1).
+    /// Drops the oldest frame of the queue with the most bytes (RFC 8290 §4.1).
     pub(super) fn drop_from_largest(&mut self) -> Option<FrameId> {
         let listed = self.new.iter().chain(&self.old);
         let largest = listed.max_by_key(|&&index| self.flows[index].line.bytes).copied()?;
@@ -78,7 +78,7 @@ impl Fair {
         Some(frame.frame)
     }
 
-    /// Removes the next frame, of the first queue with credit (§4.2).
+    /// Removes the next frame of the first queue with credit (RFC 8290 §4.2).
     pub(super) fn poll(&mut self, now: Tick, verdicts: &mut Vec<Verdict>) -> Option<QueuedFrame> {
         loop {
             let is_new = !self.new.is_empty();
@@ -94,7 +94,8 @@ impl Fair {
             }
             self.leave(is_new);
             if is_new && !self.old.is_empty() {
-                // Without this rule, a flow that is always new could starve the old ones.
+                // If a new flow did not move to the old ones when it becomes empty, it could starve
+                // them.
                 self.old.push_back(index);
             } else {
                 self.flows[index].listed = false;

@@ -1,5 +1,5 @@
 //! Queue disciplines of switches and relays: which frames are queued, which is next, and which are
-//! dropped or marked. They only decide; the caller executes the verdicts.
+//! dropped or marked. A discipline only decides; the caller executes its verdicts.
 
 mod codel;
 mod fair;
@@ -27,7 +27,7 @@ pub(crate) struct QueuedFrame {
     pub(crate) flow: u64,
     /// Whether the frame can be marked instead of dropped (RFC 3168).
     pub(crate) markable: bool,
-    /// Time at which it was queued.
+    /// Time at which the frame was queued.
     pub(crate) since: Tick,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct QueuedFrame {
 pub(crate) enum Verdict {
     /// Drop the frame.
     Drop(FrameId),
-    /// Mark the frame; it stays in the queue or is sent.
+    /// Mark the frame, which stays in the queue or is sent.
     Mark(FrameId),
 }
 
@@ -57,7 +57,7 @@ struct Fifo {
 
 #[derive(Debug)]
 enum Discipline {
-    /// Frames that do not fit are dropped.
+    /// A FIFO queue. Frames that do not fit are dropped.
     TailDrop(Fifo),
     Red(Fifo, Red),
     CoDel(Fifo, CoDel),

@@ -25,7 +25,7 @@ pub(super) struct Red {
     parameters: RedParameters,
     random: Stream,
     average: f64,
-    /// Frames since the last chosen one; `None` below the range.
+    /// Number of frames since the last chosen one; `None` while the average is below the range.
     count: Option<f64>,
     empty_since: Option<Tick>,
 }
@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn within_the_range_the_share_grows_with_the_average() {
-        // The gap between chosen frames is uniform over 1, 2, ... 1/p (section 7 of the paper).
+        // The distance between chosen frames is uniformly distributed over 1, 2, … 1/p (section 7
+        // of the paper).
         for (length, share) in [(7, 0.02), (10, 0.05), (14, 0.09)] {
             let told = chosen(&mut red(1.0), length, 100_000);
             let expected = 100_000.0 * 2.0 * share;
