@@ -16,7 +16,7 @@ use std::thread;
 
 /// The configuration of a network that has not started yet.
 pub struct Builder<L> {
-    /// At least one.
+    /// The queues of the link: at least one.
     queues: Vec<L>,
     config: StackConfig,
     seed: Option<[u8; 32]>,
@@ -70,9 +70,9 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         Self { name, ..self }
     }
 
-    /// Sets the work of one turn, that is while the thread holds the lock: at least one item of
-    /// each kind. A larger budget is slightly faster for bulk transfers, a smaller one makes
-    /// application threads wait less.
+    /// Sets the maximum work of one turn, during which the thread holds the lock; at least one item
+    /// of each kind. A larger budget is slightly faster for bulk transfers. With a smaller one,
+    /// application threads wait for a shorter time.
     #[must_use]
     pub fn budget(self, Budget { receive, timers, transmit }: Budget) -> Self {
         // With a budget of zero, the thread would turn for ever without making progress.
@@ -82,7 +82,7 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
     }
 
     /// Sets how many times the thread polls for work before it sleeps; each poll takes a few
-    /// nanoseconds. Polling pays off if the thread has a core for itself.
+    /// nanoseconds. Polling is worthwhile if the thread has a core of its own.
     #[must_use]
     pub fn spins(self, spins: u32) -> Self {
         Self { spins, ..self }
@@ -138,7 +138,7 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         let mut begun = Vec::new();
         for (link, shard) in links {
             if link.capabilities().mtu < SMALLEST_MTU {
-                // A host that can never send what it has queued would turn for ever.
+                // A host whose link is too narrow for its queued packets would turn for ever.
                 return Err(Error::NarrowLink(link.capabilities().mtu).into());
             }
             let waiter = Waiter::new().map_err(io::Error::other)?.with_spins(self.spins);

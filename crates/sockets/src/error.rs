@@ -31,7 +31,7 @@ pub enum Error {
         /// The connection timeout.
         within: Duration,
     },
-    /// The application gave no address.
+    /// The application passed no address.
     #[error("no address was given: give at least one")]
     NoAddress,
     /// The application set a timeout of zero.

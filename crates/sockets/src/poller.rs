@@ -17,17 +17,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-/// The directions of a registration, and of what is pending for it.
+/// Bits for the directions of a registration, and of its pending events.
 const READABLE: u8 = 1;
 const WRITABLE: u8 = 2;
-/// The registration has ended. Events that are still queued are dropped.
+/// The bit for a registration that has ended. Events that are still queued are dropped.
 const CANCELLED: u8 = 4;
 
 /// A queue of events of non-blocking sockets.
 ///
 /// Readiness is reported by its edges, as by mio: after an event, use the socket until a call fails
-/// with `WouldBlock`. An event can come without a reason. Sockets of several networks can share a
-/// queue.
+/// with `WouldBlock`. Spurious events are possible. Sockets of several networks can share a queue.
 ///
 /// A loop of its own waits with [`Poller::wait`]. A program with another event loop registers the
 /// descriptor there (`mio::unix::SourceFd(&poller.as_raw_fd())`, or poll and epoll), and calls
@@ -67,7 +66,7 @@ pub struct Poller {
 #[derive(Debug)]
 struct Queue {
     ready: Mutex<Vec<Arc<Registration>>>,
-    /// Readable while `ready` is not empty.
+    /// An eventfd, readable while `ready` is not empty.
     event: OwnedFd,
 }
 
@@ -137,7 +136,8 @@ impl Poller {
         events.clear();
         let mut ready = self.queue.ready.lock();
         let mut count = [0; 8];
-        // Fails if the descriptor is not readable: it is set after the queue was unlocked.
+        // This fails if the descriptor is not readable yet: a notifier sets it only after it has
+        // unlocked the queue.
         let _ = rustix::io::read(&self.queue.event, &mut count);
         events.extend(ready.drain(..).filter_map(|registration| registration.take()));
     }
@@ -186,7 +186,7 @@ pub(crate) struct Registration {
     queue: Arc<Queue>,
     token: usize,
     interest: u8,
-    /// The directions to report. If there is one, the registration is queued.
+    /// The directions to report. If any is set, the registration is in the queue.
     pending: AtomicU8,
 }
 
@@ -207,7 +207,7 @@ impl Registration {
             ready.len() == 1
         };
         if is_first {
-            // Fails only if the counter is full, and the descriptor readable.
+            // This fails only if the counter is full, in which case the descriptor is readable.
             let _ = rustix::io::write(&self.queue.event, &1_u64.to_ne_bytes());
         }
     }
@@ -243,7 +243,7 @@ impl Source<'_> {
         match self.0 {
             Socket::Stream(stream) => stream.socket().subscribe(registration),
             Socket::Datagrams(socket) => socket.socket().subscribe(registration),
-            // It has a socket on each shard. They share the registration.
+            // A listener has a socket on each shard. These sockets share the registration.
             Socket::Listener(listener) => {
                 listener.sockets().iter().try_for_each(|socket| socket.subscribe(registration))
             }

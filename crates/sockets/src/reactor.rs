@@ -10,7 +10,7 @@ use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::thread;
 
-/// Maximum number of turns that send the resets of a network that stops.
+/// Maximum number of turns in which a stopping network sends its resets.
 const FINAL_TURNS: usize = 64;
 
 /// Counters of the threads of a network: how much they worked, and how often they woke each other.
@@ -29,13 +29,14 @@ pub struct Activity {
     pub returned_bytes: u64,
 }
 
-/// The state of the thread.
+/// The state of the reactor thread.
 pub(crate) struct Reactor<L> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) link: L,
     pub(crate) waiter: Waiter,
     pub(crate) budget: Budget,
-    /// All shards of the host. If one stops, all stop: packets for a missing shard would be lost.
+    /// All shards of the host. If one stops, all of them stop: packets for a missing shard would be
+    /// lost.
     pub(crate) shards: Arc<[Arc<Shared>]>,
 }
 
@@ -72,7 +73,7 @@ impl<L: Link + Readiness> Reactor<L> {
             if let Some(why) = state.stop_reason {
                 Self::abort_sockets(&mut state, link, budget);
                 // The lock is kept, so that no other thread can see an aborted connection without
-                // the reason.
+                // the reason for it.
                 state.mark_ended(why, shared.turned());
                 return why;
             }
@@ -90,15 +91,15 @@ impl<L: Link + Readiness> Reactor<L> {
             state.dispatch_events();
             shared.turned().notify_all();
             if turn.more {
-                // A fair unlock lets waiting threads continue now, and not when the host runs out
-                // of work.
+                // A fair unlock lets waiting threads continue now. Otherwise they would wait until
+                // the host has no more work.
                 MutexGuard::unlock_fair(state);
                 continue;
             }
             state.activity.sleeps += 1;
             drop(state);
             if let Some(freed) = freed_memory.take_due(now) {
-                // Without the lock: it takes milliseconds.
+                // The lock is not held, because this call takes milliseconds.
                 return_free_memory();
                 shared.lock().activity.returned_bytes += freed as u64;
             }
@@ -140,7 +141,7 @@ fn stop_other_shards(own: &Arc<Shared>, shards: &[Arc<Shared>], why: End) {
         .for_each(|shard| shard.request_stop(why));
 }
 
-/// Wakes all waiting threads if the reactor panics; they would wait for ever otherwise.
+/// Wakes all waiting threads if the reactor panics. Otherwise they would wait for ever.
 struct PanicGuard<'a> {
     shared: &'a Arc<Shared>,
     shards: &'a [Arc<Shared>],

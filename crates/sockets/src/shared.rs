@@ -50,7 +50,8 @@ pub(crate) struct State {
     pub(crate) activity: Activity,
     /// The result of the last turn, with the time of the next turn that the reactor has scheduled.
     pub(crate) last: Turn,
-    /// The reason why the reactor has to stop: the application, the link, or another shard.
+    /// The reason why the reactor must stop: a request of the application, an error of the link, or
+    /// the end of another shard.
     pub(crate) stop_reason: Option<End>,
     /// The reason why the reactor has stopped, if it has. The host does not change any more.
     pub(crate) end: Option<End>,
@@ -113,8 +114,8 @@ impl Shared {
         let mut access = self.access()?;
         let mut in_time = true;
         loop {
-            // Queued packets do not say whether their socket is closed. They wait for an ARP reply,
-            // which takes a few seconds at most.
+            // A queued packet may belong to a closed socket, which is not recorded. Such packets
+            // wait for an ARP reply, for a few seconds at most.
             if access.stack.orphans() == 0 && !access.stack.holds_packets() {
                 return Ok(true);
             }
@@ -179,11 +180,13 @@ impl State {
 
 /// The locked host in an application thread.
 pub(crate) struct Access<'a> {
-    // Dropped in this order: the reactor, woken by the doorbell, finds the lock free.
+    // Fields are dropped in this order, so that the reactor, when woken by the doorbell, finds the
+    // lock free.
     state: MutexGuard<'a, State>,
     wake_up: DoorbellGuard<'a>,
     turned: &'a Condvar,
-    /// Was the thread panicking when it took the lock? Unwinding closes sockets.
+    /// Was the thread panicking when it took the lock? Unwinding closes sockets, which is no sign
+    /// of an inconsistent host.
     was_panicking: bool,
 }
 
@@ -232,7 +235,7 @@ impl DerefMut for Access<'_> {
 impl Drop for Access<'_> {
     fn drop(&mut self) {
         if thread::panicking() && !self.was_panicking {
-            // The panic happened while this thread held the host, which may be inconsistent.
+            // The panic began while this thread held the host, which may therefore be inconsistent.
             self.state.mark_ended(End::Panicked, self.turned);
             self.wake_up.is_due = true;
         } else {

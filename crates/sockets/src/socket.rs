@@ -54,7 +54,8 @@ impl<H: Handle> Socket<H> {
         Self { shared: Arc::clone(shared), handle, timeouts: Timeouts::default(), waiters }
     }
 
-    /// Reports events to a registration from now on, and at first what the socket is ready for.
+    /// Reports events to a registration from now on, starting with what the socket is ready for
+    /// already.
     ///
     /// # Errors
     /// [`Error::Registered`]; that of [`Shared::access`].
@@ -134,11 +135,13 @@ impl<H: Handle> Socket<H> {
     ) -> Result<T, Error> {
         let (access, outcome) = self.wait(direction, limit, attempt)?;
         if self.handle.has_more(&access.stack, direction) {
-            // One event may stand for several items: the next waiting thread takes the rest.
+            // One event may announce several items, so the next waiting thread is woken for the
+            // rest.
             self.waiters.of(direction).notify_one();
         }
         match (outcome, access.end) {
-            // The network has aborted the socket: report why the network has stopped.
+            // The network has aborted the socket, so the reason for the end of the network is
+            // reported.
             (Err(HostError::Closed | HostError::Tcp(linerate_tcp::Error::Aborted)), Some(end)) => {
                 Err(end.into())
             }
@@ -157,8 +160,8 @@ impl<H: Handle> Socket<H> {
         let mut deadline = None;
         loop {
             if direction == Direction::Write {
-                // Received data can still be read, but data that is written now would never be
-                // sent.
+                // Received data can still be read after the end of the host, but data written now
+                // would never be sent.
                 access.check_running()?;
             }
             let now = access.now();
@@ -188,7 +191,7 @@ impl<H: Handle> Drop for Socket<H> {
         self.waiters.unsubscribe();
         if let Ok(mut access) = self.shared.access() {
             self.handle.close(&mut access, &self.shared);
-            // A socket that lingers stays registered, so that a stopping network aborts it.
+            // A lingering socket stays registered, so that a stopping network aborts it.
             access.registry.remove(self.handle.id());
         }
     }

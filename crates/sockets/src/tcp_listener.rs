@@ -119,7 +119,7 @@ impl TcpListener {
         let (limit, begun) = (timeouts.limit(Direction::Read), Instant::now());
         let deadline = match limit {
             WaitLimit::NoWait => Some(begun),
-            // A deadline that the clock cannot represent is no limit.
+            // If the clock cannot represent the deadline, there is no limit.
             WaitLimit::Within(time) => begun.checked_add(time),
             WaitLimit::Forever => None,
         };
@@ -127,7 +127,8 @@ impl TcpListener {
             let seen = events.count();
             for listener in self.listeners.round_robin() {
                 if let Some((socket, peer)) = accept_next(listener)? {
-                    // One event may stand for several connections: wake the next waiting thread.
+                    // One event may announce several connections, so the next waiting thread is
+                    // woken.
                     events.notify_one();
                     return Ok((TcpStream::accepted(socket), peer));
                 }
@@ -257,14 +258,15 @@ impl Handle for ListenHandle {
         SocketId::Listen(self)
     }
 
-    /// Threads wait for the listeners of all shards ([`EventCount`]), never for one.
+    /// Threads wait for the listeners of all shards together ([`EventCount`]), never for a single
+    /// one.
     fn has_more(self, _: &Stack, _: Direction) -> bool {
         true
     }
 
     fn close(self, access: &mut Access<'_>, _: &Shared) {
         let now = access.now();
-        // Fails if the listener was shut down already.
+        // This fails if the listener was shut down already.
         let _ = access.stack.tcp_listen_close(now, self);
     }
 }

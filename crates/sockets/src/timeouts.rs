@@ -29,7 +29,7 @@ pub(crate) enum WaitLimit {
 #[derive(Debug, Default)]
 pub(crate) struct Timeouts {
     nonblocking: AtomicBool,
-    /// Nanoseconds; 0 means no limit.
+    /// Nanoseconds; zero means no limit.
     read: AtomicU64,
     write: AtomicU64,
 }

@@ -240,13 +240,13 @@ impl Handle for UdpHandle {
     fn has_more(self, stack: &Stack, direction: Direction) -> bool {
         match direction {
             Direction::Read => stack.udp_is_readable(self).unwrap_or(false),
-            // One event may stand for several sends that were refused for lack of room.
+            // One event may announce room for several sends that were refused before.
             Direction::Write => true,
         }
     }
 
     fn close(self, access: &mut Access<'_>, _: &Shared) {
-        // Cannot fail: the handle is not shared.
+        // This cannot fail, because the handle is not shared.
         let _ = access.stack.udp_close(self);
     }
 }

@@ -17,7 +17,7 @@ pub(crate) enum SocketId {
     Udp(UdpHandle),
 }
 
-/// The conditions on which threads wait for one socket. Both belong to the host's lock.
+/// The condition variables on which threads wait for one socket. Both belong to the host's lock.
 ///
 /// An event wakes one thread. If that thread leaves something for others, it wakes the next one.
 /// Waking all would make ten threads that wait for one datagram compete for the lock, nine of them
@@ -129,7 +129,8 @@ impl Registry {
             TcpEvent::Writable if is_worth_writing(handle, stack) => {
                 self.wake_one(id, Direction::Write);
             }
-            // Calls on a stream fail when the connection has ended, not while it may recover.
+            // Calls on a stream fail only when the connection has ended, not while it may recover,
+            // so these events wake no thread.
             _ => {}
         }
     }
@@ -147,8 +148,8 @@ impl Registry {
     }
 }
 
-/// Is at least a third of the send buffer free? A writer woken by each acknowledgement would write
-/// one segment at a time. Another event follows before the buffer is empty.
+/// Is at least a third of the send buffer free? If each acknowledgement woke the writer, it would
+/// write one segment at a time. Another event follows before the buffer is empty.
 fn is_worth_writing(handle: TcpHandle, stack: &Stack) -> bool {
     stack.tcp(handle).is_none_or(|connection| {
         connection.writable_bytes().saturating_mul(2) >= connection.unacknowledged_bytes()

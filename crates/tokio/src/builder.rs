@@ -55,8 +55,8 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         Self { seed: Some(seed), ..self }
     }
 
-    /// Sets the work of one turn, that is while the host is locked and other tasks of this thread
-    /// do not run: at least one item of each kind.
+    /// Sets the maximum work of one turn, during which the host is locked and other tasks of this
+    /// thread do not run; at least one item of each kind.
     #[must_use]
     pub fn budget(self, Budget { receive, timers, transmit }: Budget) -> Self {
         // With a budget of zero, the driver would turn for ever without making progress.
@@ -86,7 +86,7 @@ impl<L: Link + Readiness + Send + 'static> Builder<L> {
         let Self { link, config, seed, budget, names } = self;
         let capabilities = link.capabilities();
         if capabilities.mtu < SMALLEST_MTU {
-            // A host that can never send what it has queued would turn for ever.
+            // A host whose link is too narrow for its queued packets would turn for ever.
             return Err(Error::NarrowLink(capabilities.mtu).into());
         }
         let tcp_config = config.tcp;
@@ -133,7 +133,7 @@ impl Driver for LinkDriver {
     }
 }
 
-/// The last `Net` and the last socket were dropped.
+/// Tells the driver that the last `Net` and the last socket were dropped.
 impl Drop for LinkDriver {
     fn drop(&mut self) {
         self.signals.abandon();

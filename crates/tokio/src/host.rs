@@ -25,7 +25,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Net>> = const { RefCell::new(None) };
 }
 
-/// The party that turns a host: the driver of a simulated network or of a real link.
+/// The driver that turns a host: that of a simulated network or of a real link.
 pub(crate) trait Driver: fmt::Debug + Send + Sync {
     /// Returns the time.
     fn now(&self) -> Instant;
@@ -42,9 +42,9 @@ pub(crate) trait Driver: fmt::Debug + Send + Sync {
 pub(crate) struct State {
     pub(crate) stack: Stack,
     pub(crate) registry: Registry,
-    /// The configuration of connections without their own.
+    /// The default configuration of connections.
     pub(crate) tcp_config: Config,
-    /// The last turn. The driver knows when the next one is due.
+    /// The result of the last turn. The driver knows when the next one is due.
     pub(crate) last: Turn,
     /// The reason why the host has stopped, if it has.
     pub(crate) end: Option<End>,
@@ -70,8 +70,8 @@ impl State {
         self.end.map_or(Ok(()), |end| Err(Error::Ended(end)))
     }
 
-    /// Aborts all sockets for this reason, and marks their tasks as due. The resets wait for turns.
-    /// A second call has no effect.
+    /// Aborts all sockets for this reason, and marks their tasks as due. The resets are sent in
+    /// later turns. A second call has no effect.
     pub(crate) fn stop(&mut self, end: End, now: Instant) {
         if self.end.is_some() {
             return;
@@ -91,7 +91,7 @@ impl State {
         self.mark_ended(end);
     }
 
-    /// Marks the host as stopped without using it.
+    /// Marks the host as stopped, without calling the stack.
     pub(crate) fn mark_ended(&mut self, end: End) {
         self.end.get_or_insert(end);
         self.registry.wake_all();
@@ -257,7 +257,7 @@ impl Net {
     pub(crate) fn call<T>(&self, step: impl FnOnce(&mut State, Instant) -> T) -> T {
         let (result, wants_turn, due) = {
             let mut state = self.shared.state.lock();
-            // With the lock, so that time never goes back between two holders.
+            // The time is read with the lock held, so that it never goes back between two holders.
             let now = self.shared.driver.now();
             let result = step(&mut state, now);
             state.dispatch_events();
@@ -294,7 +294,7 @@ impl<F: Future> Future for Scoped<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let before = CURRENT.replace(Some(self.net.clone()));
-        // Restores the host also if the future panics.
+        // The host is restored even if the future panics.
         let _restore = Restore(before);
         self.future.as_mut().poll(context)
     }
@@ -306,11 +306,12 @@ impl<F> fmt::Debug for Scoped<F> {
     }
 }
 
-/// The host of a thread, until this is dropped ([`Net::enter`]).
+/// A guard that sets the host of a thread until it is dropped ([`Net::enter`]).
 #[derive(Debug)]
 pub struct Entered {
     _restore: Restore,
-    /// The guard must be dropped by the thread that it changes.
+    /// Makes the type neither `Send` nor `Sync`: the guard must be dropped by the thread whose host
+    /// it sets.
     _thread: PhantomData<*const ()>,
 }
 
@@ -336,7 +337,7 @@ pub struct SocketEntry {
     pub local: SocketAddr,
     /// The address of the peer, if there is one.
     pub peer: Option<SocketAddr>,
-    /// The state of a connection, `Listen`, or nothing for UDP.
+    /// The state of a connection; `Listen`; or empty for UDP.
     pub state: String,
 }
 

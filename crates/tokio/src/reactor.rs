@@ -27,7 +27,7 @@ use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::sync::Notify;
 use tokio::task::yield_now;
 
-/// Maximum number of turns that send the resets of a host that stops.
+/// Maximum number of turns in which a stopping host sends its resets.
 const FINAL_TURNS: usize = 64;
 
 /// The requests of the sockets to the driver.
@@ -43,7 +43,8 @@ impl Signals {
         self.wanted.notify_one();
     }
 
-    /// Reports that there are no more sockets. The driver ends when their data was sent.
+    /// Reports that there are no more sockets. The driver ends when closed sockets have sent their
+    /// data.
     pub(crate) fn abandon(&self) {
         self.is_abandoned.store(true, Ordering::Release);
         self.wake();
@@ -82,7 +83,7 @@ impl<L: Link + Readiness> Reactor<L> {
         Ok(Self { state, link, signals, budget, readiness, wakeup, timer: Timer::new()? })
     }
 
-    /// Drives the host until it has stopped, or nothing uses it any more.
+    /// Drives the host until it has stopped, or until it is no longer used.
     pub(crate) async fn run(mut self) {
         let mut due = Vec::new();
         loop {
@@ -135,7 +136,8 @@ impl<L: Link + Readiness> Reactor<L> {
         }
     }
 
-    /// Waits until the link has something, a socket wants a turn, or `next`.
+    /// Waits until the link has frames or room, a socket requests a turn, or the time `next` has
+    /// come.
     async fn wait(&mut self, next: Instant) -> io::Result<()> {
         if !self.link.prepare_to_sleep() {
             yield_now().await;
@@ -176,7 +178,7 @@ impl<L> Drop for Reactor<L> {
     }
 }
 
-/// Registers a copy of a descriptor with the runtime. The link keeps its own.
+/// Registers a duplicate of a descriptor with the runtime. The link keeps the original.
 fn register(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     into_async(fd.try_clone_to_owned()?, interest)
 }
@@ -202,13 +204,13 @@ fn is_ready<T: std::os::fd::AsRawFd>(
     }
 }
 
-/// A timer in nanoseconds. Those of tokio expire at whole milliseconds, which is too coarse for
-/// paced segments.
+/// A timer in nanoseconds. The timers of tokio expire at whole milliseconds, which is too coarse
+/// for paced segments.
 #[derive(Debug)]
 struct Timer {
     event: AsyncFd<OwnedFd>,
-    /// The time at which it expires. It may be earlier than needed: deadlines are often postponed,
-    /// and setting the timer is a system call.
+    /// The time at which the timer expires. It may be earlier than needed, because deadlines are
+    /// often postponed and setting the timer is a system call.
     expires: Instant,
 }
 
@@ -224,7 +226,7 @@ impl Timer {
         if deadline >= self.expires {
             return Ok(());
         }
-        // Zero would disarm it.
+        // Zero would disarm the timer.
         let nanos = deadline.since(MonotonicClock.now()).as_nanos().max(1);
         let value = Timespec {
             tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),

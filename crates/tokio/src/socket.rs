@@ -91,7 +91,8 @@ impl Socket {
         step: impl FnOnce(&mut Stack, Instant) -> Result<T, HostError>,
     ) -> Result<T, Error> {
         match (direction, state.end) {
-            // Received data can still be read, but data written now would never be sent.
+            // Received data can still be read after the end of the host, but data written now would
+            // never be sent.
             (Direction::Write, Some(end)) | (_, Some(end @ End::Panicked)) => {
                 return Err(end.into());
             }
@@ -116,8 +117,8 @@ impl Socket {
         }
     }
 
-    /// Executes a step as soon as it does not block. Nothing is lost if the future is dropped: the
-    /// step takes effect in the poll that returns its result.
+    /// Executes a step as soon as it does not block. Dropping the future loses no data: the step
+    /// takes effect in the poll that returns its result.
     pub(crate) async fn wait<T>(
         &self,
         direction: Direction,
@@ -126,8 +127,8 @@ impl Socket {
         poll_fn(|context| self.poll(direction, context, &mut step)).await
     }
 
-    /// Returns the part of the readiness that `interest` asks for. `look` determines all but the
-    /// room to write: that is assumed since the last event about room, until a write is refused.
+    /// Returns the readiness in the directions of `interest`. `look` determines all of it except
+    /// the room to write, which is assumed from an event about room until a write is refused.
     pub(crate) fn readiness(
         &self,
         interest: Interest,
@@ -161,7 +162,8 @@ impl Socket {
 
     fn look(&self, state: &State, interest: Interest, look: impl FnOnce(&Stack) -> Ready) -> Ready {
         let ready = match state.end {
-            // Calls fail at once.
+            // After the end of the host calls fail at once, so the socket is ready in both
+            // directions.
             Some(_) => Ready::READABLE | Ready::WRITABLE | Ready::READ_CLOSED | Ready::WRITE_CLOSED,
             None if state.registry.is_write_blocked(self.id) => look(&state.stack),
             None => look(&state.stack) | Ready::WRITABLE,
@@ -184,7 +186,7 @@ impl Drop for Socket {
             if state.check_usable().is_err() {
                 return;
             }
-            // Cannot fail: the handle is not shared.
+            // This cannot fail, because the handle is not shared.
             let _ = match self.id {
                 SocketId::Tcp(handle) => state.stack.tcp_close(now, handle),
                 SocketId::Listen(handle) => state.stack.tcp_listen_close(now, handle),

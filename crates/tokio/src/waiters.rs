@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::task::Waker;
 
-/// Limit of the tasks that wait for one direction of a socket. Beyond it all are woken, and wait
-/// again if they still exist.
+/// Limit of the tasks that wait for one direction of a socket. Beyond the limit all tasks are
+/// woken; those that still exist wait again.
 const MOST_WAITERS: usize = 1_024;
 
 /// The identifier of a socket of any kind.
@@ -49,7 +49,7 @@ impl Registry {
         self.sockets.insert(id, Waiters::default());
     }
 
-    /// Removes a closed socket. Nothing waits for it: waiting borrows the socket.
+    /// Removes a closed socket. No task waits for it, because waiting borrows the socket.
     pub(crate) fn remove(&mut self, id: SocketId) {
         if let Some(waiters) = self.sockets.remove(&id) {
             self.due.extend(waiters.read);
@@ -141,7 +141,8 @@ impl Registry {
             TcpEvent::Writable if is_worth_writing(handle, stack) => {
                 self.wake(id, Direction::Write);
             }
-            // Calls on a stream fail when the connection has ended, not while it may recover.
+            // Calls on a stream fail only when the connection has ended, not while it may recover,
+            // so these events wake no task.
             _ => {}
         }
     }
@@ -163,8 +164,8 @@ impl Registry {
     }
 }
 
-/// Is at least a third of the send buffer free? A writer woken by each acknowledgement would write
-/// one segment at a time. Another event follows before the buffer is empty.
+/// Is at least a third of the send buffer free? If each acknowledgement woke the writer, it would
+/// write one segment at a time. Another event follows before the buffer is empty.
 fn is_worth_writing(handle: TcpHandle, stack: &Stack) -> bool {
     stack.tcp(handle).is_none_or(|connection| {
         connection.writable_bytes().saturating_mul(2) >= connection.unacknowledged_bytes()

@@ -23,7 +23,7 @@ impl Handle for TcpHandle {
     fn close(self, access: &mut Access<'_>, shared: &Shared) {
         let is_in_time = wait_for_acknowledgement(self, access, shared);
         let now = access.now();
-        // Cannot fail: the handle is not shared.
+        // This cannot fail, because the handle is not shared.
         let _ = if is_in_time {
             access.stack.tcp_close(now, self)
         } else {
@@ -37,7 +37,7 @@ impl Handle for TcpHandle {
 fn wait_for_acknowledgement(handle: TcpHandle, access: &mut Access<'_>, shared: &Shared) -> bool {
     let Some(linger) = linger_of(handle, &access.stack) else { return true };
     let now = access.now();
-    // Fails if the direction is shut down already, which is the same for the wait.
+    // This fails if the direction was shut down before, in which case a FIN follows, too.
     let _ = access.stack.tcp_shutdown_write(now, handle);
     let deadline = time::Instant::now().checked_add(linger);
     let mut in_time = true;
@@ -47,7 +47,7 @@ fn wait_for_acknowledgement(handle: TcpHandle, access: &mut Access<'_>, shared: 
     !has_unacknowledged(handle, &access.stack)
 }
 
-/// Returns the linger time. There is none if unread data resets the connection in any case.
+/// Returns the linger time; `None` if unread data will reset the connection in any case.
 fn linger_of(handle: TcpHandle, stack: &Stack) -> Option<Duration> {
     let connection = stack.tcp(handle).filter(|connection| connection.readable_bytes() == 0)?;
     let linger: Duration = connection.linger()?.into();

@@ -28,7 +28,7 @@ use std::task::{Context, Poll};
 pub struct TcpListener {
     socket: Socket,
     handle: ListenHandle,
-    /// Set for accepted connections.
+    /// The type of service for accepted connections.
     service: TypeOfService,
 }
 

@@ -96,7 +96,7 @@ impl TcpSocket {
             return Err(Error::AlreadyBound.into());
         }
         options.check_version(address.ip())?;
-        // A listener tells whether the address is free, and which port the host selects.
+        // A temporary listener shows whether the address is free, and which port the host selects.
         let bound = self.net.call(|state, now| {
             state.check_running()?;
             let handle = state.stack.tcp_listen(address, &ListenOptions::default())?;

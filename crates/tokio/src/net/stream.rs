@@ -53,7 +53,7 @@ pub struct TcpStream {
 
 impl TcpStream {
     /// Connects the host of the current task to the first address that answers. Dropping the future
-    /// gives the attempt up.
+    /// abandons the attempt.
     ///
     /// # Errors
     /// `ConnectionRefused`, `TimedOut`, `NetworkUnreachable`; `NotFound` for an unknown name;
@@ -227,7 +227,8 @@ impl TcpStream {
         loop {
             self.ready(interest).await?;
             match attempt() {
-                // Lets the event come that ends the wait, although the stream seems to be ready.
+                // The stream seems to be ready but would block, so yield until the event that ends
+                // the wait has been handled.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => yield_now().await,
                 result => return result,
             }

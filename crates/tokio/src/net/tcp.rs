@@ -87,7 +87,7 @@ impl OwnedWriteHalf {
 impl Drop for OwnedWriteHalf {
     fn drop(&mut self) {
         if self.shuts_down {
-            // Fails if the connection has ended already.
+            // This fails if the connection has ended already.
             let _ = self.stream.close_direction(Shutdown::Write);
         }
     }

@@ -1,8 +1,8 @@
 //! Virtual time: the order of tasks, packets and timers.
 //!
-//! The driver is a task that runs when no other can. tokio calls [`Clockwork::note_idle`] before it
-//! parks its thread, that is when all tasks wait; this wakes the driver, which carries packets. If
-//! there are none at this time, it advances the clock.
+//! The driver is a task that runs when no other task can run. tokio calls [`Clockwork::note_idle`]
+//! before it parks its thread, that is when all tasks wait; this wakes the driver, which carries
+//! packets. If there are no packets at this time, the driver advances the clock.
 //!
 //! tokio's timers expire at whole milliseconds. Between two of them only hosts and paths have
 //! events, so the driver moves the clock itself ([`tokio::time::advance`]), exactly. Longer waits
@@ -40,9 +40,9 @@ struct State {
     waits_for_idle: bool,
     /// Has the thread been idle since the driver began to wait?
     was_idle: bool,
-    /// The beginning of the current run on tokio's clock, and the virtual time then.
+    /// The start of the current run on tokio's clock, and the virtual time at that moment.
     started: Option<(tokio::time::Instant, Instant)>,
-    /// The latest time that was seen.
+    /// The latest virtual time that was read.
     now: Instant,
     failure: Option<Failure>,
     main: Option<Waker>,
@@ -56,7 +56,7 @@ impl Clockwork {
         state.started = Some((tokio::time::Instant::now(), state.now));
     }
 
-    /// Ends a run. Time stands still until the next.
+    /// Ends a run. Virtual time then stands still until the next run.
     pub(super) fn stop(&self) {
         let mut state = self.state.lock();
         state.started = None;
@@ -108,8 +108,8 @@ impl Clockwork {
         }
     }
 
-    /// Waits until the thread is idle: each other task has run as far as it can. With
-    /// `waits_for_idle` unset, waits until a host wants a turn, too.
+    /// Waits until the thread is idle, that is until each other task has run as far as it can. If
+    /// `waits_for_idle` is false, the wait also ends when a host wants a turn.
     fn poll_idle(&self, context: &Context<'_>, waits_for_idle: bool) -> Poll<()> {
         let mut state = self.state.lock();
         if mem::take(&mut state.was_idle) {
@@ -121,7 +121,7 @@ impl Clockwork {
         Poll::Pending
     }
 
-    /// Ends the run by a panic, which was caught in a task.
+    /// Ends the run by a panic that was caught in a task.
     pub(super) fn fail(&self, failure: Failure) {
         let main = {
             let mut state = self.state.lock();
@@ -193,16 +193,17 @@ pub(super) async fn drive(
     }
 }
 
-/// Waits until `next`, or until a task changes something, or for part of that time.
+/// Waits until `next` or until a task changes something. It may return earlier.
 async fn wait_until(next: Instant, now: Instant, clockwork: &Clockwork) {
     let Some((start, at)) = clockwork.state.lock().started else { return };
-    // In this run, tokio's timers expire at whole milliseconds since its start.
+    // In this run, tokio's timers expire at whole milliseconds after the start of the run.
     let into = now.since(at).as_nanos() % MILLISECOND;
     let boundary = now + Duration::from_nanos(MILLISECOND - into);
     if next < boundary {
         tokio::time::advance(next.since(now).into()).await;
     } else if into > 0 {
-        // tokio advances its clock by whole milliseconds, which must begin at one.
+        // tokio advances its clock by whole milliseconds, so the clock is first moved to the
+        // boundary of one.
         tokio::time::advance(boundary.since(now).into()).await;
     } else {
         let whole = next.since(at).as_nanos() / MILLISECOND * MILLISECOND;

@@ -140,7 +140,7 @@ impl Builder {
 pub struct Network {
     world: Arc<Mutex<World>>,
     clockwork: Arc<Clockwork>,
-    /// Starts the tasks that were spawned before the run.
+    /// Closures that start the tasks which were spawned before the run.
     tasks: Rc<RefCell<Vec<Start>>>,
     seed: u64,
     limit: time::Duration,
@@ -309,15 +309,15 @@ impl Host {
         self.network.run(async {
             match start(&self.net, Arc::clone(&self.network.clockwork), main).await {
                 Ok(result) => result,
-                // The panic has been reported, and ends the run.
+                // The panic has been reported, and ends the run, so this future need not finish.
                 Err(_) => std::future::pending().await,
             }
         })
     }
 }
 
-/// Starts a task of a host in the current run, in a set of its own: the set gives the host to all
-/// tasks that this one starts.
+/// Starts a task of a host in the current run, in a task set of its own, which provides the host to
+/// all tasks that this one starts.
 fn start<T: 'static>(
     net: &Net,
     clockwork: Arc<Clockwork>,
@@ -400,7 +400,7 @@ impl Drop for Announcement {
 /// The panic that ends a run.
 type Failure = Box<dyn Any + Send>;
 
-/// Starts a task.
+/// A closure that starts a task.
 type Start = Box<dyn FnOnce()>;
 
 #[cfg(test)]

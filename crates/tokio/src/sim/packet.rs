@@ -15,7 +15,8 @@ pub enum Verdict {
     Pass,
     /// The packet is dropped.
     Drop,
-    /// The packet enters its path later by this time. Packets that are sent meanwhile overtake it.
+    /// The packet enters its path after this time. Packets that are sent in the meantime overtake
+    /// it.
     Delay(Duration),
     /// The packet enters its path twice.
     Duplicate,
@@ -89,7 +90,7 @@ pub struct RuleGuard {
 
 impl Drop for RuleGuard {
     fn drop(&mut self) {
-        // The rule is dropped after the lock, because it may own a socket.
+        // The rule is dropped after the lock is released, because the rule may own a socket.
         let rule = self.world.lock().remove_rule(self.number);
         drop(rule);
     }

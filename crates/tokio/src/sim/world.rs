@@ -35,20 +35,21 @@ pub type PathCounters = ImpairCounters;
 /// A rule about packets.
 pub(super) type Rule = Box<dyn FnMut(&Packet<'_>) -> Verdict + Send>;
 
-/// The time after which a packet that was to be reordered goes on, although too few have overtaken
-/// it.
+/// The time after which a packet held for reordering enters its path, even if too few packets have
+/// overtaken it.
 const REORDER_WITHIN: Duration = Duration::from_secs(1);
 
 /// A packet that a rule has held back before its path.
 struct HeldBack {
     from: usize,
     to: usize,
-    /// The number of packets of this path that let it go on before its time. Zero: none does.
+    /// The number of packets of this path after which it enters the path before its time; zero if
+    /// none do.
     passes: u32,
     bytes: Vec<u8>,
 }
 
-/// A packet that waits for its receiver, and the path on which it came.
+/// A packet that waits for its receiver, and the path by which it arrived.
 #[derive(Debug)]
 pub(super) struct Arrived {
     pub(super) frame: Held,
@@ -67,7 +68,7 @@ struct PathState {
     lane: Lane,
     to: usize,
     is_partitioned: bool,
-    /// The time for which the path is in `due`, or never.
+    /// The time at which the path is entered in `due`, or never.
     due: Instant,
 }
 
@@ -81,7 +82,8 @@ pub(super) struct Paths {
     paths: Vec<PathState>,
     due: BTreeSet<(Instant, usize)>,
     rules: Vec<(u64, Rule)>,
-    /// The packets that rules have held back, by the time at which they go on, and their number.
+    /// The packets that rules have held back, by the time at which they enter their path, and by
+    /// number.
     held_back: BTreeMap<(Instant, u64), HeldBack>,
     capture: Option<CaptureWriter>,
     packets: u64,
@@ -184,7 +186,7 @@ impl World {
         let inbox = &mut member.inbox;
         let (next, more) = member.net.turn(woken, |state| {
             let mut port = Port { host, inbox, paths, now };
-            // The port never fails.
+            // A port never fails, so this is always `Ok`.
             if let Ok(turn) = state.stack.turn(&mut port, BUDGET, now) {
                 state.last = turn;
             }
@@ -283,7 +285,8 @@ impl Paths {
         let packet = Packet { time, source, destination, bytes };
         let verdicts = self.rules.iter_mut().map(|(_, rule)| rule(&packet));
         let verdict = verdicts.into_iter().find(|verdict| *verdict != Verdict::Pass);
-        // Like a real network, this one is silent about an address of no host.
+        // Like a real network, this one drops packets to an address that no host has, without an
+        // answer.
         let Some(&to) = self.addresses.get(&destination) else { return };
         match verdict {
             None => self.enter(now, from, to, bytes),
@@ -304,7 +307,7 @@ impl Paths {
             Verdict::Drop => {}
             Verdict::Pass | Verdict::Reorder(0) => self.enter(now, from, to, bytes),
             Verdict::Delay(span) => hold(span.into(), 0),
-            // This packet is the first that is counted.
+            // The delayed packet itself is the first to be counted.
             Verdict::Reorder(passes) => hold(REORDER_WITHIN, passes.saturating_add(1)),
             Verdict::Duplicate => {
                 self.enter(now, from, to, bytes);
@@ -323,8 +326,8 @@ impl Paths {
         }
     }
 
-    /// Counts a packet of a path for those that it overtakes, and lets go on those that enough have
-    /// overtaken.
+    /// Counts a packet for the held packets that it overtakes, and releases those that enough
+    /// packets have overtaken.
     fn let_go(&mut self, now: Instant, from: usize, to: usize) {
         let is_released = |held: &mut HeldBack| {
             if held.passes == 0 || (held.from, held.to) != (from, to) {
@@ -349,7 +352,7 @@ impl Paths {
         }
     }
 
-    /// Hands over the packets that arrive at `now`.
+    /// Passes the packets that arrive at `now` to `hand_over`.
     fn deliver(&mut self, now: Instant, mut hand_over: impl FnMut(Arrived, usize)) {
         while let Some(first) = self.held_back.first_entry()
             && first.key().0 <= now
@@ -440,7 +443,8 @@ const fn mix(hash: u64, word: u64) -> u64 {
     mixed ^ (mixed >> 32)
 }
 
-/// Adds bytes to a hash, in four lanes: the multiplications of one chain wait for each other.
+/// Adds bytes to a hash in four independent lanes, because the multiplications of a single chain
+/// would wait for each other.
 fn digest(hash: u64, bytes: &[u8]) -> u64 {
     let mut lanes = [1, 2, 3, 4].map(|lane| mix(hash, lane));
     let (blocks, rest) = bytes.as_chunks::<64>();
@@ -479,7 +483,7 @@ fn seed_of(seed: u64, host: u64) -> [u8; 32] {
     bytes
 }
 
-/// Returns the address at an offset of a packet.
+/// Returns the address at an offset in a packet.
 fn address_at(bytes: &[u8], offset: usize) -> Option<Ipv4Addr> {
     let octets: [u8; 4] = bytes.get(offset..offset + 4)?.try_into().ok()?;
     Some(octets.into())
