@@ -16,7 +16,7 @@ use linerate_tcp::{CongestionName, Controller, CustomCongestion, FastRecovery, W
 use linerate_units::{Bytes, Rate};
 use path::{TRANSFER, transfer};
 
-/// Its name and its constructor: the value of `Config::congestion`.
+/// The name and the constructor of this congestion control: the value of `Config::congestion`.
 const GENTLE: CongestionName = CongestionName::Custom(CustomCongestion {
     name: "gentle",
     new: |window| Box::new(Gentle { window }),

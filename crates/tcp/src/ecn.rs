@@ -1,8 +1,8 @@
 //! Explicit congestion notification: the mode that the SYNs negotiate (none, RFC 3168 or AccECN,
 //! RFC 9768), the packets that may be marked, and the feedback of marks.
 //!
-//! [`crate::Transmit::ecn`] is the codepoint of an outgoing packet;
-//! [`crate::Connection::handle_segment_bearing`] takes that of an incoming one.
+//! [`crate::Transmit::ecn`] is the codepoint of an outgoing packet; the codepoint of an incoming
+//! packet is an argument of [`crate::Driver::handle_segment_with`].
 
 mod accurate;
 mod classic;

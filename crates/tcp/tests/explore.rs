@@ -1,4 +1,4 @@
-//! A short slice of what `cargo xtask explore` does for as long as it is told.
+//! A short run of the exploration that `cargo xtask explore` executes for an arbitrary time.
 
 use linerate_testkit::explore::{Case, Coverage};
 

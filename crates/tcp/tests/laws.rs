@@ -50,7 +50,7 @@ impl Application {
         self.failed.is_some() || self.written == self.sends.bytes && self.received_end
     }
 
-    /// Reads once and writes once, if possible; returns whether it was.
+    /// Reads and writes once, if possible. Returns whether either was possible.
     fn turn(&mut self, pair: &mut Connections) -> bool {
         if self.failed.is_some() || self.side == End::Server && pair.server.is_none() {
             return false;
@@ -105,7 +105,7 @@ fn converse(pair: &mut Connections, up: &Flow, down: &Flow) {
     assert_eq!(pair.server().state(), State::Closed);
 }
 
-/// Like `converse` over a network that may be too bad, or end after some segments: either end
+/// Runs the transfer over a network that may be too bad, or fail after some segments: each end
 /// receives everything and the end of the stream, or an error.
 fn converse_or_fail(pair: &mut Connections, up: &Flow, down: &Flow, segments: u32) {
     let mut sent = 0_u32;
@@ -143,7 +143,8 @@ fn flow() -> impl Strategy<Value = Flow> {
     let bytes = prop_oneof![Just(0_usize), 1_usize..4_000, 4_000_usize..200_000];
     let size = || prop_oneof![1_usize..20, 100_usize..10_000];
     (bytes, size(), size()).prop_map(|(bytes, write_size, read_size)| {
-        // A step a byte is slow and teaches nothing after the first thousand.
+        // Transfers with tiny writes or reads are slow, and after the first thousand steps they
+        // test nothing new.
         let bytes = bytes.min(write_size.min(read_size) * 2_000);
         Flow { bytes, write_size, read_size }
     })
@@ -185,7 +186,7 @@ fn network() -> impl Strategy<Value = Network> {
     )
 }
 
-/// Some seconds' worth; `PROPTEST_CASES` asks for more.
+/// The default number of cases takes some seconds; `PROPTEST_CASES` raises it.
 fn cases() -> ProptestConfig {
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),
@@ -209,7 +210,8 @@ proptest! {
         converse(&mut pair, &up, &down);
     }
 
-    /// RFC 7413: once and in order, whether the data on the SYN is taken, or not, or lost with it.
+    /// RFC 7413: each byte arrives once and in order, whether the server accepts the data on the
+    /// SYN or not, or the SYN is lost.
     #[test]
     fn every_byte_arrives_when_the_first_come_with_the_syn(
         client in config(profile()),
@@ -271,7 +273,7 @@ proptest! {
         converse(&mut pair.over(&client, Path::ipv4(65_535)), &up, &down);
     }
 
-    /// The path drops large segments from some time on, perhaps not for ever.
+    /// From some time on, the path drops large segments, for a while or for ever.
     #[test]
     fn every_byte_arrives_over_a_path_that_drops_long_segments(
         congestion in prop::sample::select(CongestionName::ALL.to_vec()),

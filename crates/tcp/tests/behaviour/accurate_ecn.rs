@@ -58,7 +58,7 @@ fn sends(host: &mut Script, bytes: u32) -> Vec<Ecn> {
     host.take_sent().into_iter().filter(|sent| sent.says.length > 0).map(|sent| sent.ecn).collect()
 }
 
-/// §3.1.1.
+/// RFC 9768 §3.1.1.
 #[test]
 fn accecn_is_on_if_one_end_requests_and_the_other_accepts_it() {
     let mut host = Script::connect(&REQUEST);
@@ -74,7 +74,7 @@ fn accecn_is_on_if_one_end_requests_and_the_other_accepts_it() {
     assert_eq!(sends(&mut host, 2_000), [Ecn::Ect0; 2]);
 }
 
-/// Tables 2 and 3: each codepoint has its ACE value.
+/// RFC 9768, tables 2 and 3: each codepoint has its ACE value.
 #[test]
 fn the_syn_ack_reports_the_codepoint_of_the_syn_and_the_ack_that_of_the_syn_ack() {
     for (ecn, answer) in [(Ecn::NotEct, 2), (Ecn::Ect1, 3), (Ecn::Ect0, 4), (Ecn::Ce, 6)] {
@@ -94,7 +94,7 @@ fn the_syn_ack_reports_the_codepoint_of_the_syn_and_the_ack_that_of_the_syn_ack(
     }
 }
 
-/// Table 2, and §3.1.3 for the combinations without a meaning.
+/// RFC 9768, table 2, and §3.1.3 for the combinations without a meaning.
 #[test]
 fn every_other_syn_ack_selects_the_mode_of_table_2() {
     for (answer, ecn, accurate) in
@@ -122,7 +122,7 @@ fn every_other_syn_ack_selects_the_mode_of_table_2() {
     }
 }
 
-/// §3.1.2: the fallback mode is that of RFC 3168.
+/// RFC 9768 §3.1.2: the fallback mode is that of RFC 3168.
 #[test]
 fn an_rfc_3168_peer_gets_rfc_3168_echoes() {
     let mut host = Script::connect(&REQUEST);
@@ -139,8 +139,8 @@ fn an_rfc_3168_peer_gets_rfc_3168_echoes() {
     host.expect("PW. 11:21(10) ack 2001");
 }
 
-/// §3.1.4.1: two SYNs with the request, then without, with equal sequence numbers; and never in the
-/// other mode.
+/// RFC 9768 §3.1.4.1: two SYNs with the request, then without, with equal sequence numbers; and
+/// never in the other mode.
 #[test]
 fn a_request_is_repeated_once_and_then_omitted() {
     let mut host = Script::connect(&REQUEST);
@@ -154,8 +154,8 @@ fn a_request_is_repeated_once_and_then_omitted() {
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0], "and a client may still be marked (§3.1.5)");
 }
 
-/// §3.2.3.2.2 and §3.1.5: first without the option, then without the flags; data is Not-ECT after
-/// that.
+/// RFC 9768 §3.2.3.2.2 and §3.1.5: first without the option, then without the flags; data is
+/// Not-ECT after that.
 #[test]
 fn a_lost_syn_ack_is_repeated_without_the_option_and_then_without_the_flags() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -169,7 +169,8 @@ fn a_lost_syn_ack_is_repeated_without_the_option_and_then_without_the_flags() {
     host.expect("6. 989:989(0) ack 1001");
 }
 
-/// §3.1.4.2, §3.1.5: the mode of the first SYN remains, and applies to the answer to a plain one.
+/// RFC 9768 §3.1.4.2, §3.1.5: the mode of the first SYN remains, and applies to the answer to a
+/// plain one.
 #[test]
 fn a_peer_that_falls_back_is_answered_in_accecn_mode_and_data_is_not_ect() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -189,7 +190,7 @@ fn a_peer_that_falls_back_is_answered_in_accecn_mode_and_data_is_not_ect() {
     assert!(!host.connection.information().ecn);
 }
 
-/// §3.1.5.
+/// RFC 9768 §3.1.5.
 #[test]
 fn a_peer_that_requests_both_modes_is_reset() {
     for (first, second) in [(SYN, "SEW 0:0(0) win 65535"), ("SEW 0:0(0) win 65535 mss 1000", SYN)] {
@@ -206,8 +207,8 @@ fn a_peer_that_requests_both_modes_is_reset() {
     host.expect("SE. 0:0(0) ack 1");
 }
 
-/// §3.1.5: a peer that repeats or omits its request does not contradict itself, nor does one that
-/// requests the current mode.
+/// RFC 9768 §3.1.5: a peer that repeats or omits its request does not contradict itself, nor does
+/// one that requests the current mode.
 #[test]
 fn a_peer_that_repeats_its_classic_request_or_falls_back_is_answered() {
     for (second, answer) in [("SEW 0:0(0) win 65535", "SE."), ("S 0:0(0) win 65535", "S.")] {
@@ -219,14 +220,14 @@ fn a_peer_that_repeats_its_classic_request_or_falls_back_is_answered() {
     }
 }
 
-/// §3.1.4: each mode is requested by its own rule.
+/// RFC 9768 §3.1.4: each mode is requested by its own rule.
 #[test]
 fn a_host_that_only_accepts_accecn_requests_rfc_3168() {
     let mut host = Script::connect(&Config { ecn: EcnRule::Request, ..ACCEPT });
     host.expect("SEW 0:0(0)");
 }
 
-/// §3.1.5: also a SYN-ACK that would select another mode.
+/// RFC 9768 §3.1.5: also a SYN-ACK that would select another mode.
 #[test]
 fn flags_of_later_syns_are_ignored() {
     let mut host = client(&REQUEST);
@@ -239,7 +240,7 @@ fn flags_of_later_syns_are_ignored() {
     assert_eq!(sends(&mut host, 1_000), [Ecn::Ect0]);
 }
 
-/// §3.1.2.
+/// RFC 9768 §3.1.2.
 #[test]
 fn both_ends_of_a_simultaneous_open_answer_as_servers() {
     let mut host = Script::connect(&REQUEST);
@@ -260,7 +261,7 @@ fn both_ends_of_a_simultaneous_open_answer_as_servers() {
     assert!(!is_accurate(&host));
 }
 
-/// §3.2.2.1: before data, with only the codepoint, and again for each repeated SYN-ACK.
+/// RFC 9768 §3.2.2.1: before data, with only the codepoint, and again for each repeated SYN-ACK.
 #[test]
 fn the_syn_ack_is_acknowledged_alone_even_if_data_waits() {
     let mut host = Script::connect(&REQUEST);
@@ -278,7 +279,7 @@ fn the_syn_ack_is_acknowledged_alone_even_if_data_waits() {
     host.expect("2. 501:501(0) ack 1");
 }
 
-/// §3.2.2.2: a mark on the SYN-ACK counts once; the SYN-ACK reports a mark on the SYN.
+/// RFC 9768 §3.2.2.2: a mark on the SYN-ACK counts once; the SYN-ACK reports a mark on the SYN.
 #[test]
 fn marks_on_the_handshake_are_reported_and_counted() {
     let mut host = Script::connect(&REQUEST);
@@ -311,7 +312,8 @@ fn marks_on_the_handshake_are_reported_and_counted() {
     assert_eq!((counts(&host).delivered, window(&host)), (1, 7_000));
 }
 
-/// §3.2.2.3: an end whose codepoint was changed sends Not-ECT, but still reports and answers marks.
+/// RFC 9768 §3.2.2.3: an end whose codepoint was changed sends Not-ECT, but still reports and
+/// answers marks.
 #[test]
 fn a_path_that_changes_codepoints_only_ends_marking() {
     let mut one = Script::connect(&REQUEST);
@@ -332,7 +334,7 @@ fn a_path_that_changes_codepoints_only_ends_marking() {
     }
 }
 
-/// §3.2.2.1, table 4, note 1.
+/// RFC 9768 §3.2.2.1, table 4, note 1.
 #[test]
 fn a_zero_ace_field_after_the_handshake_disables_marking_and_ace_but_not_reports() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -346,7 +348,7 @@ fn a_zero_ace_field_after_the_handshake_disables_marking_and_ace_but_not_reports
     host.expect("6. 4001:4001(0) ack 1001");
 }
 
-/// §3.2.2.1: with data or SACK blocks, the field is already the counter.
+/// RFC 9768 §3.2.2.1: with data or SACK blocks, the field is already the counter.
 #[test]
 fn data_that_ends_the_handshake_carries_the_counter() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -354,7 +356,7 @@ fn data_that_ends_the_handshake_carries_the_counter() {
     host.send("P6. 1:1001(1000) ack 1");
     assert_eq!(host.connection.state(), State::Established);
     assert_eq!(counts(&host).delivered, 1);
-    // §3.2.2.4: a zero is not special there, or later, nor is any other first value.
+    // RFC 9768 §3.2.2.4: a zero is not special there, or later, nor is any other first value.
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1");
     host.send("P. 1:1001(1000) ack 1");
@@ -362,7 +364,7 @@ fn data_that_ends_the_handshake_carries_the_counter() {
     assert_eq!((counts(&host).delivered, sends(&mut host, 1_000)), (3, vec![Ecn::Ect0]));
 }
 
-/// §3.2.2.2: every segment in either direction carries the current counter.
+/// RFC 9768 §3.2.2.2: every segment in either direction carries the current counter.
 #[test]
 fn every_segment_carries_the_current_counter() {
     let mut host = server(&ACCEPT);
@@ -382,8 +384,8 @@ fn every_segment_carries_the_current_counter() {
     host.expect("1. 1001:1001(0) ack 4001");
 }
 
-/// §3.2: segments that pass the checks of RFC 9293 and RFC 5961 count, including duplicates and
-/// pure ACKs.
+/// RFC 9768 §3.2: segments that pass the checks of RFC 9293 and RFC 5961 count, including
+/// duplicates and pure ACKs.
 #[test]
 fn only_packets_that_are_acceptable_are_counted() {
     let mut host = server(&ACCEPT);
@@ -404,7 +406,7 @@ fn only_packets_that_are_acceptable_are_counted() {
     host.take_sent();
 }
 
-/// §3.2.2.5.1.
+/// RFC 9768 §3.2.2.5.1.
 #[test]
 fn the_first_mark_and_every_second_are_acknowledged_at_once() {
     let mut host = server(&Config { acks: linerate_tcp::AckRule::Modern { quick: 0 }, ..ACCEPT });
@@ -418,7 +420,7 @@ fn the_first_mark_and_every_second_are_acknowledged_at_once() {
     host.expect("0. 1:1(0) ack 401");
 }
 
-/// §3.2.2.5.1: that many marks on ACKs are acknowledged, without SACK blocks.
+/// RFC 9768 §3.2.2.5.1: that many marks on ACKs are acknowledged, without SACK blocks.
 #[test]
 fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
     for mut host in [server(&ACCEPT), client(&REQUEST)] {
@@ -440,7 +442,7 @@ fn every_third_mark_on_acknowledgements_is_acknowledged_without_blocks() {
     }
 }
 
-/// §3.2.3.2.1: earlier acknowledgements with the option do not test the path of data.
+/// RFC 9768 §3.2.3.2.1: earlier acknowledgements with the option do not test the path of data.
 #[test]
 fn the_first_data_tests_the_path_with_the_option() {
     let mut host = client(&REQUEST);
@@ -453,7 +455,7 @@ fn the_first_data_tests_the_path_with_the_option() {
     host.expect("P5. 1:101(100) ack 301 ecn0 =301");
 }
 
-/// §3.1.5, RFC 3168 §6.1.2: once per window, as for a loss, and without CWR.
+/// RFC 9768 §3.1.5, RFC 3168 §6.1.2: once per window, as for a loss, and without CWR.
 #[test]
 fn a_mark_reduces_the_window_like_a_loss_once_per_window() {
     for (congestion, left) in [
@@ -490,7 +492,7 @@ fn a_mark_reduces_the_window_like_a_loss_once_per_window() {
     }
 }
 
-/// §3.2.2.2, appendix A.1: an overtaken acknowledgement carries no feedback.
+/// RFC 9768 §3.2.2.2, appendix A.1: an overtaken acknowledgement carries no feedback.
 #[test]
 fn late_feedback_is_not_mistaken_for_a_wrapped_counter() {
     let mut host = client(&REQUEST);
@@ -521,8 +523,8 @@ fn a_newer_timestamp_marks_new_feedback() {
     assert_eq!(counts(&host).delivered, 1);
 }
 
-/// §3.2.2.5.2, §3.2.3.2.3: if the peer's options do not arrive, a counter that may have wrapped
-/// has.
+/// RFC 9768 §3.2.2.5.2, §3.2.3.2.3: if the peer's options do not arrive, a counter that may have
+/// wrapped has.
 #[test]
 fn without_options_a_counter_that_may_have_wrapped_is_decoded_cautiously() {
     for (answer, told) in [(YES, 0), ("2S. 0:0(0) ack 1 win 65535 mss 1000 sackOK", 8)] {
@@ -536,15 +538,15 @@ fn without_options_a_counter_that_may_have_wrapped_is_decoded_cautiously() {
         host.send("6. 1:1(0) ack 1001");
         host.send("6. 1:1(0) ack 9001");
         assert_eq!(counts(&host).delivered, 1 + told, "{answer}");
-        // §3.2.3.2.3: an option that arrives later is accepted.
+        // RFC 9768 §3.2.3.2.3: an option that arrives later is accepted.
         host.send("6. 1:1(0) ack 10001 ecn0 =1,9001,1");
         assert!(counts(&host).receives_options);
         assert_eq!(counts(&host).delivered_ce_bytes, 9_001);
     }
 }
 
-/// §3.2.2.5.2: once the data sent before the last mark is acknowledged, an unchanged counter is
-/// unambiguous.
+/// RFC 9768 §3.2.2.5.2: once the data sent before the last mark is acknowledged, an unchanged
+/// counter is unambiguous.
 #[test]
 fn an_unchanged_counter_after_answered_marks_means_no_marks() {
     let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
@@ -562,7 +564,7 @@ fn an_unchanged_counter_after_answered_marks_means_no_marks() {
     assert_eq!(counts(&host).delivered, 1);
 }
 
-/// §3.2.3.1: each codepoint has a counter.
+/// RFC 9768 §3.2.3.1: each codepoint has a counter.
 #[test]
 fn the_byte_counters_of_the_peer_are_processed() {
     let mut host = client(&REQUEST);
@@ -573,7 +575,7 @@ fn the_byte_counters_of_the_peer_are_processed() {
     assert_eq!((counts.delivered_e0_bytes, counts.delivered_e1_bytes), (300, 700));
 }
 
-/// §3.2.3.2.4.
+/// RFC 9768 §3.2.3.2.4.
 #[test]
 fn zeroed_options_are_ignored_and_other_first_values_are_not() {
     for zeroed in ["0,0,1", "1,0,0"] {
@@ -599,7 +601,7 @@ fn zeroed_options_are_ignored_and_other_first_values_are_not() {
     );
 }
 
-/// §3.2.3.2.5.
+/// RFC 9768 §3.2.3.2.5.
 #[test]
 fn an_option_and_a_counter_that_contradict_each_other_end_marking() {
     let mut host = server(&ACCEPT);
@@ -608,7 +610,7 @@ fn an_option_and_a_counter_that_contradict_each_other_end_marking() {
     assert_eq!(sends(&mut host, 2_000), [Ecn::NotEct; 2]);
 }
 
-/// §3.2.3.2.1: a SYN has no option, and one on a SYN is ignored.
+/// RFC 9768 §3.2.3.2.1: a SYN has no option, and one on a SYN is ignored.
 #[test]
 fn the_option_is_on_each_segment_of_the_handshake_except_the_syn() {
     let mut host = Script::connect(&REQUEST);
@@ -625,7 +627,7 @@ fn the_option_is_on_each_segment_of_the_handshake_except_the_syn() {
     assert_eq!(host.expect("5. 989:1989(1000) ack 1").says.options.ecn, None);
 }
 
-/// §3.2.3.2.2.
+/// RFC 9768 §3.2.3.2.2.
 #[test]
 fn lost_first_data_is_retransmitted_without_the_option_which_stays_disabled() {
     let mut host = client(&REQUEST);
@@ -651,7 +653,7 @@ fn lost_first_data_is_retransmitted_without_the_option_which_stays_disabled() {
     assert!(counts(&host).sends_options);
 }
 
-/// §3.2.3.2.2: a server repeats the option on its first data, and watches for a loss.
+/// RFC 9768 §3.2.3.2.2: a server repeats the option on its first data, and watches for a loss.
 #[test]
 fn a_server_whose_syn_ack_was_lost_repeats_the_option_on_data() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -665,7 +667,8 @@ fn a_server_whose_syn_ack_was_lost_repeats_the_option_on_data() {
     assert!(!counts(&host).sends_options);
 }
 
-/// §3.2.3.3: a counter that begins to grow is reported twice, then regularly; marks always.
+/// RFC 9768 §3.2.3.3: a counter that begins to grow is reported twice, then regularly; marks
+/// always.
 #[test]
 fn byte_counters_are_reported_when_they_change_and_then_regularly() {
     let mut host = server(&ACCEPT);
@@ -691,7 +694,8 @@ fn byte_counters_are_reported_when_they_change_and_then_regularly() {
     host.expect_nothing();
 }
 
-/// §3.2.3.3: two SACK blocks have priority over the option, which has priority over the third.
+/// RFC 9768 §3.2.3.3: two SACK blocks have priority over the option, which has priority over the
+/// third.
 #[test]
 fn the_option_leaves_room_for_two_sack_blocks_and_displaces_the_third() {
     for timestamps in [false, true] {
@@ -907,7 +911,7 @@ fn every_mark_of_a_router_is_reported() {
     }
 }
 
-/// §3.2.3.2.3.
+/// RFC 9768 §3.2.3.2.3.
 #[test]
 fn options_are_sent_to_a_peer_that_sends_none() {
     let mut host = Script::accept(&ACCEPT, SYN);
@@ -918,7 +922,7 @@ fn options_are_sent_to_a_peer_that_sends_none() {
     host.expect("5. 1:1(0) ack 1001 ecn0 =1001");
 }
 
-/// §3.2.3.2.4: as without options.
+/// RFC 9768 §3.2.3.2.4: as without options.
 #[test]
 fn zeroed_options_make_the_counter_ambiguous() {
     let mut host = Script::connect(&Config { initial_window: 40, ..REQUEST });
@@ -932,7 +936,7 @@ fn zeroed_options_make_the_counter_ambiguous() {
     assert_eq!(counts(&host).delivered, 9);
 }
 
-/// §3.2.2.5.1: coalesced segments count individually, and are one event.
+/// RFC 9768 §3.2.2.5.1: coalesced segments count individually, and are one event.
 #[test]
 fn coalesced_segments_count_individually() {
     let mut host = server(&ACCEPT);

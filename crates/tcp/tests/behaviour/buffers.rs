@@ -55,7 +55,7 @@ fn a_size_that_was_chosen_stays() {
     assert_eq!((pair.client.send_buffer(), pair.server().receive_buffer()), (50_000, 60_000));
 }
 
-/// Two may write: the room that one waits for may already be used by the other.
+/// Two writers: the room that one of them waits for may already be used by the other.
 #[test]
 fn a_refused_writer_gets_events_until_the_buffer_is_empty() {
     let config = Config { send_buffer: 4_000.into(), ..Config::modern() };
@@ -186,8 +186,8 @@ fn memory_is_allocated_for_data_and_freed_after_an_idle_second() {
     assert_eq!(host.connection.buffer_memory(), 0);
 }
 
-/// Hosts with short connections have many in TIME-WAIT: a released one holds no memory, and another
-/// no longer than usual.
+/// Hosts with short connections have many in TIME-WAIT: a released connection in TIME-WAIT holds no
+/// memory, and one that is not released gives its memory back after the usual idle time.
 #[test]
 fn time_wait_holds_no_memory() {
     for lets_go in [true, false] {

@@ -11,7 +11,7 @@ fn established() -> Script {
     Script::established(&Config::modern(), SYN_ACK)
 }
 
-/// Established, and our FIN has been acknowledged.
+/// A connection whose FIN has been acknowledged (FIN-WAIT-2).
 fn half_closed() -> Script {
     let mut host = established();
     host.application(Connection::shutdown_write);
@@ -478,8 +478,8 @@ fn a_connection_that_has_ended_has_nothing_in_flight() {
     }
 }
 
-/// RFC 9293 §3.10.5: it carries SND.NXT, which the peer expects next, and not the byte beyond its
-/// window.
+/// RFC 9293 §3.10.5: the reset carries SND.NXT, which the peer expects next, and not the number
+/// after the probe, which is beyond the peer's window.
 #[test]
 fn an_abort_while_a_closed_window_is_probed_fits_that_window() {
     let mut host = established();

@@ -9,7 +9,7 @@ use linerate_units::{Duration, Instant};
 const AT_REST: usize = 380;
 const WITH_BBR: usize = 490;
 
-/// The client says much, and the server as much.
+/// The client sends much data, and the server as much in reply.
 fn converse(pair: &mut Connections) {
     for (from, to) in [(End::Client, End::Server), (End::Server, End::Client)] {
         let (data, mut received, mut written) = (vec![7; 300_000], 0, 0);

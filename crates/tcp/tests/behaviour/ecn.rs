@@ -65,7 +65,7 @@ fn ecn_is_off_without_a_request_or_an_acceptance() {
     }
 }
 
-/// §6.1.1.1: some middleboxes drop unknown flags.
+/// RFC 3168 §6.1.1.1: some middleboxes drop unknown flags.
 #[test]
 fn an_unanswered_syn_is_repeated_without_the_request() {
     let mut host = Script::connect(&REQUEST);
@@ -92,7 +92,8 @@ fn a_peer_that_falls_back_gets_no_ecn() {
     assert!(!host.connection.information().ecn);
 }
 
-/// §6.1.1: an end that has refused ECN cannot accept it later, even in a simultaneous open.
+/// RFC 3168 §6.1.1: an end that has refused ECN cannot accept it later, even in a simultaneous
+/// open.
 #[test]
 fn a_request_after_our_refusal_is_refused() {
     let mut host = Script::connect(&REQUEST);
@@ -113,7 +114,7 @@ fn ecn_is_negotiated_in_a_simultaneous_open() {
     assert!(host.connection.information().ecn);
 }
 
-/// §6.1.2, §6.1.4, §6.1.5.
+/// RFC 3168 §6.1.2, §6.1.4, §6.1.5.
 #[test]
 fn new_data_may_be_marked_and_nothing_else() {
     let mut host = agreed(&Config::modern());
@@ -127,7 +128,7 @@ fn new_data_may_be_marked_and_nothing_else() {
     assert_eq!(codepoints(&mut host), [Ecn::NotEct], "a FIN alone");
 }
 
-/// §6.1.6.
+/// RFC 3168 §6.1.6.
 #[test]
 fn a_window_probe_is_not_ect_and_has_no_cwr() {
     let mut host = agreed(&Config::modern());
@@ -175,7 +176,7 @@ fn a_mark_is_echoed_at_once_and_until_cwr() {
     host.expect_nothing();
 }
 
-/// §6.1.5: on anything else a mark could be forged.
+/// RFC 3168 §6.1.5: on anything else a mark could be forged.
 #[test]
 fn only_marks_on_data_inside_the_window_count() {
     let mut host = agreed(&Config::modern());
@@ -211,7 +212,7 @@ fn marks_and_echoes_without_negotiation_are_ignored() {
     }
 }
 
-/// §5: an ECN-capable packet is not a marked one.
+/// RFC 3168 §5: an ECN-capable packet is not a marked one.
 #[test]
 fn an_unmarked_ecn_capable_packet_is_not_echoed() {
     let mut host = agreed(&Config::modern());
@@ -222,7 +223,7 @@ fn an_unmarked_ecn_capable_packet_is_not_echoed() {
     assert_eq!(host.connection.statistics().marked_segments, 0);
 }
 
-/// §6.1.2: one reduction for all marks and losses of a window of data.
+/// RFC 3168 §6.1.2: one reduction for all marks and losses of a window of data.
 #[test]
 fn an_echo_during_recovery_does_not_reduce_the_window_again() {
     let mut host = Script::connect(&Config { congestion: CongestionName::NewReno, ..REQUEST });
@@ -239,7 +240,8 @@ fn an_echo_during_recovery_does_not_reduce_the_window_again() {
     assert_eq!((statistics.fast_retransmissions, statistics.mark_reductions), (1, 0));
 }
 
-/// §6.1.2: as for a loss, without a retransmission; RFC 9438 §4.6 lets CUBIC keep seven tenths.
+/// RFC 3168 §6.1.2: as for a loss, without a retransmission; RFC 9438 §4.6 lets CUBIC keep seven
+/// tenths.
 #[test]
 fn an_echo_reduces_the_window_like_a_loss_once_per_window() {
     for (congestion, left) in [
@@ -274,7 +276,7 @@ fn an_echo_reduces_the_window_like_a_loss_once_per_window() {
     }
 }
 
-/// §6.1.2: for any reason, and never on a retransmission.
+/// RFC 3168 §6.1.2: for any reason, and never on a retransmission.
 #[test]
 fn the_next_new_data_after_a_loss_carries_cwr() {
     let mut host = agreed(&Config { limited_transmit: false, ..Config::modern() });
@@ -290,8 +292,8 @@ fn the_next_new_data_after_a_loss_carries_cwr() {
     host.expect(". 11001:12001(1000) ack 1");
 }
 
-/// §6.1.2: at most one reduction per window of data. The loss repaired by a probe (RFC 8985 §7.4.2
-/// case 3) was in the window that a mark has reduced.
+/// RFC 3168 §6.1.2: at most one reduction per window of data. The loss repaired by a probe (RFC
+/// 8985 §7.4.2 case 3) was in the window that a mark has reduced.
 #[test]
 fn a_loss_repaired_by_a_probe_does_not_reduce_a_window_reduced_by_a_mark() {
     for (echo, again) in [(". 1:1(0) ack 1001", true), ("E. 1:1(0) ack 1001", false)] {
@@ -317,7 +319,7 @@ fn a_loss_repaired_by_a_probe_does_not_reduce_a_window_reduced_by_a_mark() {
     }
 }
 
-/// §6.1.2: likewise for losses detected by SACK or by three duplicate ACKs.
+/// RFC 3168 §6.1.2: likewise for losses detected by SACK or by three duplicate ACKs.
 #[test]
 fn a_loss_in_a_window_that_a_mark_has_reduced_does_not_reduce_it_again() {
     for offers in ["", " sackOK"] {
@@ -358,7 +360,7 @@ fn echoes_take_the_slow_path_and_other_segments_the_fast_one() {
     assert_eq!(host.connection.statistics().prediction.data, 11, "our echo causes no miss");
 }
 
-/// §6.1.1: the negotiated mode ends with the connection.
+/// RFC 3168 §6.1.1: the negotiated mode ends with the connection.
 #[test]
 fn marks_are_not_echoed_in_time_wait() {
     let mut host = agreed(&Config::modern());
@@ -413,7 +415,7 @@ fn a_router_that_marks_causes_no_loss() {
     }
 }
 
-/// §6.1.2: the window cannot shrink below a segment, so the next one waits for one RTO.
+/// RFC 3168 §6.1.2: the window cannot shrink below a segment, so the next one waits for one RTO.
 #[test]
 fn an_echo_at_a_window_of_one_segment_delays_the_next_by_one_rto() {
     let mut host = agreed(&Config { initial_window: 1, ..Config::modern() });

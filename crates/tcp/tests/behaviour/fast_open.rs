@@ -6,7 +6,7 @@ use linerate_tcp::{Config, Connection, Error, Event, FastOpenLesson, FastOpenOff
 use linerate_testkit::Script;
 use linerate_wire::{FastOpenCookie, TcpFlags};
 
-/// The cookie of every server here.
+/// The cookie of every server in these tests.
 const COOKIE: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
 /// The options of a current peer's SYN-ACK, without the acknowledgement.
@@ -24,7 +24,7 @@ fn client(config: &Config, offer: FastOpenOffer, count: usize) -> Script {
     host
 }
 
-/// A client with a cookie.
+/// A client that has a cookie from an earlier connection.
 fn bringer(count: usize) -> Script {
     client(&Config::modern(), FastOpenOffer::Data { cookie: cookie(), mss: Some(1_460) }, count)
 }
@@ -192,8 +192,8 @@ fn an_empty_option_in_the_syn_ack_is_not_a_cookie() {
     assert_eq!((news.cookie, news.refused), (None, true));
 }
 
-/// RFC 7413 §4.1.3.1: another cookie would mean that ours was too old; this one is as good as it
-/// was.
+/// RFC 7413 §4.1.3.1: another cookie would mean that ours was outdated. The server repeats our
+/// cookie, so the cookie is valid, and the server has refused the data for another reason.
 #[test]
 fn a_server_that_repeats_the_cookie_and_accepts_no_data_has_refused() {
     let mut host = bringer(100);
@@ -202,7 +202,7 @@ fn a_server_that_repeats_the_cookie_and_accepts_no_data_has_refused() {
     assert!(lesson(&host).unwrap().refused);
 }
 
-/// The outcome remains whatever becomes of the connection; there is none during the handshake.
+/// The outcome is known with the SYN-ACK, and does not change. During the handshake there is none.
 #[test]
 fn the_outcome_is_known_with_the_answer_and_final() {
     let mut host = bringer(100);
@@ -266,7 +266,8 @@ fn data_on_a_syn_fits_the_cached_mss_less_options() {
     }
 }
 
-/// RFC 7413 §4.1.3: no larger than the first link allows, nor than middleboxes expect.
+/// RFC 7413 §4.1.3: the data must fit the MTU of the first link, and the usual Ethernet MTU of the
+/// path.
 #[test]
 fn data_on_a_syn_is_limited_by_the_first_link_and_ethernet() {
     for (mtu, most) in [(576, 536), (9_000, 1_460)] {

@@ -17,7 +17,7 @@ fn packet(segment: &Segment<'_>, path: Path) -> usize {
     usize::from(path.ip_header) + 20 + segment.options.len() + segment.payload.len()
 }
 
-/// Two connections over `path`, which swallows packets of more bytes than the cell says.
+/// Two connections over `path`, which drops packets larger than the value of the cell, in bytes.
 fn narrowed(config: &Config, path: Path, width: &Rc<Cell<usize>>) -> Connections {
     let mut pair = Connections::new(config, config, Network::clean(ms(5)), 1).over(config, path);
     let width = Rc::clone(width);
@@ -47,7 +47,7 @@ fn transfer(pair: &mut Connections, before: usize, bytes: usize) {
 
 #[test]
 fn a_black_hole_is_detected_over_ipv4_and_ipv6() {
-    // IPv6 begins at what it asks of each link, and tries one size less.
+    // IPv6 begins at 1,280 bytes, the minimum MTU of each link, and tries one smaller size.
     for (path, passed) in [(Path::ipv4(1_500), 2), (Path::ipv6(1_500), 1)] {
         let width = Rc::new(Cell::new(1_410));
         let mut pair = narrowed(&Config::modern(), path, &width);
@@ -112,7 +112,7 @@ fn without_the_search_a_black_hole_ends_the_connection() {
     assert_eq!(pair.client.statistics().black_holes, 0);
 }
 
-/// RFC 4821 §7.7: by halves, if what nearly every path takes is too much.
+/// RFC 4821 §7.7: the size is halved if 1,280 bytes, which nearly every path carries, are too much.
 #[test]
 fn a_very_narrow_path_is_found_by_further_timeouts() {
     let config = Config { path_floor: 88, ..Config::modern() };
@@ -191,7 +191,8 @@ fn a_size_that_only_some_paths_carry_is_withdrawn() {
     );
 }
 
-/// RFC 4821 §7.8: long after the size was raised, packets begin to alternate between two paths.
+/// RFC 4821 §7.8: long after the size was raised, packets begin to alternate between two paths, and
+/// the size is withdrawn.
 #[test]
 fn a_confirmed_size_is_withdrawn_when_it_stops_passing() {
     let path = Path::ipv4(1_500);
@@ -213,7 +214,8 @@ fn a_confirmed_size_is_withdrawn_when_it_stops_passing() {
     assert!(pair.client.path_mtu() <= 1_430, "{}", pair.client.path_mtu());
 }
 
-/// Established with a peer that names what it has, segments of 1,000 bytes where 1,460 could be.
+/// Opens a connection whose path search begins with segments of 1,000 bytes, while the peer's MSS
+/// is 1,460 bytes.
 fn searching(config: &Config) -> Script {
     let config =
         Config { path_search: PathSearch::Always, path_base: 1_000, timestamps: false, ..*config };
@@ -225,7 +227,7 @@ fn searching(config: &Config) -> Script {
     host
 }
 
-/// A round trip passes, and whatever has left by then has arrived.
+/// Lets a round trip pass, and acknowledges everything sent until then.
 fn acknowledge_all(host: &mut Script) {
     host.pass_time(ms(10));
     let sent = host.take_sent();
@@ -234,12 +236,13 @@ fn acknowledge_all(host: &mut Script) {
     }
 }
 
-/// Sends 20,000 bytes: a path MTU probe of a common size, and segments with 9,000 bytes behind it.
+/// Sends 20,000 bytes: a path MTU probe of a common size, followed by segments with 9,000 bytes in
+/// total.
 fn probed(config: &Config) -> Script {
     let mut host = searching(config);
     host.write(20_000);
     host.expect(". 1:1241(1240) ack 1");
-    // A control that paces lets them go one by one.
+    // With a pacing congestion control, the segments leave one by one.
     host.pass_time(ms(10));
     let sent: Vec<_> =
         host.take_sent().iter().map(|sent| (sent.says.seq, sent.says.length)).collect();
@@ -249,7 +252,8 @@ fn probed(config: &Config) -> Script {
 
 const NEW_RENO: Config = Config { congestion: CongestionName::NewReno, ..Config::modern() };
 
-/// RFC 4821 §7.4: without what must follow a probe, its loss would cost a timeout.
+/// RFC 4821 §7.4: a probe needs data behind it, which reveals its loss. Without such data, the loss
+/// of the probe would cost a timeout.
 #[test]
 fn a_probe_is_sent_only_if_enough_data_can_follow() {
     let mut host = searching(&NEW_RENO);
@@ -259,7 +263,7 @@ fn a_probe_is_sent_only_if_enough_data_can_follow() {
     let mut host = searching(&NEW_RENO);
     host.write(4_240);
     host.expect(". 1:1241(1240) ack 1");
-    // Nor if the peer has no room for it.
+    // No probe is sent either if the peer's window has no room for it.
     let mut host = searching(&NEW_RENO);
     host.send(". 1:1(0) ack 1 win 4239");
     host.write(10_000);
@@ -279,7 +283,8 @@ fn a_probe_that_arrives_makes_segments_larger_and_the_window_no_larger() {
     assert_eq!(host.connection.statistics().path_probes_passed, 1);
 }
 
-/// RFC 4821 §7.6.2, §10.1.
+/// RFC 4821 §7.6.2, §10.1: a lost probe does not reduce the congestion window, and its data is
+/// retransmitted.
 #[test]
 fn the_loss_of_only_a_probe_reduces_no_window_and_its_data_is_retransmitted_in_pieces() {
     for congestion in [CongestionName::NewReno, CongestionName::Cubic, CongestionName::Bbr] {
@@ -303,7 +308,8 @@ fn the_loss_of_only_a_probe_reduces_no_window_and_its_data_is_retransmitted_in_p
     }
 }
 
-/// RFC 4821 §7.6.4, §4: any other loss is congestion.
+/// RFC 4821 §7.6.4, §4: the loss of a probe with other segments is congestion, and tells nothing
+/// about the size.
 #[test]
 fn a_probe_lost_with_other_segments_is_inconclusive_and_reduces_the_window() {
     let mut host = probed(&NEW_RENO);
@@ -359,7 +365,8 @@ fn a_late_probe_has_passed() {
     assert_eq!(host.connection.effective_mss(), 1_240);
 }
 
-/// RFC 4821 §7.6.2: as many round trips as the window has segments.
+/// RFC 4821 §7.6.2: after a failed probe, the next one waits for as many round trips as the
+/// congestion window has segments.
 #[test]
 fn after_a_failure_no_probe_is_sent_for_as_many_round_trips_as_the_window_has_segments() {
     let mut host = probed(&NEW_RENO);
@@ -377,7 +384,8 @@ fn after_a_failure_no_probe_is_sent_for_as_many_round_trips_as_the_window_has_se
     assert!(rounds >= 8, "another probe after {rounds} round trips");
 }
 
-/// RFC 4821 §7.6.3.
+/// RFC 4821 §7.6.3: a timeout of the probe counts as a failure, and its data is retransmitted in
+/// smaller segments.
 #[test]
 fn a_probe_that_times_out_is_split_and_counts_as_failed() {
     let mut host = probed(&NEW_RENO);
@@ -432,7 +440,7 @@ fn a_forged_report_about_a_probe_that_arrives_has_no_effect() {
     assert_eq!(host.connection.statistics().path_probes_failed, 0);
 }
 
-/// The path is asked for less, and the peer for an answer as long as ever (R2).
+/// Segments become smaller at timeouts, but the peer is given up after R2 as usual.
 #[test]
 fn a_vanished_peer_is_given_up_after_r2() {
     let config = Config { give_up_after: secs(60), ..Config::modern() };
@@ -445,7 +453,7 @@ fn a_vanished_peer_is_given_up_after_r2() {
     assert_eq!(host.connection.statistics().black_holes, 2);
 }
 
-/// RFC 4821 §7.7: a reason that is known is another.
+/// RFC 4821 §7.7: an unreachable peer is a known reason for timeouts, so segments do not shrink.
 #[test]
 fn segments_to_an_unreachable_peer_do_not_shrink() {
     let mut host =
@@ -469,7 +477,7 @@ fn lost_small_segments_do_not_indicate_a_black_hole() {
     assert_eq!(host.connection.statistics().black_holes, 0);
 }
 
-/// Twenty thousand bytes are written, and the next segment is no probe.
+/// Writes 20,000 bytes, and expects that the next segment is no probe.
 #[track_caller]
 fn expect_no_probe(host: &mut Script) {
     host.write(20_000);
@@ -478,7 +486,7 @@ fn expect_no_probe(host: &mut Script) {
     assert_eq!(host.connection.statistics().path_probes, 0);
 }
 
-/// RFC 4821 §7.4: its loss could not be told from the others.
+/// RFC 4821 §7.4: while data is missing, the loss of a probe could not be told from other losses.
 #[test]
 fn no_probe_is_sent_while_data_is_missing() {
     let mut host = searching(&NEW_RENO);
@@ -488,7 +496,8 @@ fn no_probe_is_sent_while_data_is_missing() {
     expect_no_probe(&mut host);
 }
 
-/// RFC 8985 §7.3: what has left twice is not known to have arrived.
+/// RFC 8985 §7.3: whether the data of a tail loss probe has arrived is not known yet, so no path
+/// MTU probe is sent.
 #[test]
 fn no_path_probe_is_sent_during_a_tail_loss_probe() {
     let mut host = searching(&NEW_RENO);
@@ -506,7 +515,8 @@ fn urgent_data_is_not_a_probe() {
     host.expect("U. 1:1001(1000) ack 1 urg 20000");
 }
 
-/// RFC 2018 §3: a hole is told of with data, too, and what tells of it takes room.
+/// RFC 2018 §3: data segments carry SACK blocks while data is missing, and the blocks leave no room
+/// in a probe.
 #[test]
 fn no_probe_is_sent_while_sack_blocks_are_due() {
     let mut host = searching(&NEW_RENO);
@@ -516,7 +526,7 @@ fn no_probe_is_sent_while_sack_blocks_are_due() {
     host.expect(". 1:989(988) ack 1 sack 1001-2001");
 }
 
-/// RFC 5482 §3: the packet would be larger than what is asked about, or than the first link takes.
+/// RFC 5482 §3: with the option, the packet would exceed the probed size, or the MTU of the link.
 #[test]
 fn a_user_timeout_option_precedes_a_probe() {
     let config = Config { user_timeout_option: true, ..NEW_RENO };
@@ -528,7 +538,7 @@ fn a_user_timeout_option_precedes_a_probe() {
     host.expect(". 997:2237(1240) ack 1");
 }
 
-/// RFC 9768 §3.2.3.3.
+/// RFC 9768 §3.2.3.3: a due AccECN option is sent first, in a segment of the usual size.
 #[test]
 fn an_accecn_option_precedes_a_probe() {
     let config = Config {
@@ -549,7 +559,7 @@ fn an_accecn_option_precedes_a_probe() {
     assert!(first.options.ecn.is_some() && first.length <= 1_000, "{first}");
 }
 
-/// RFC 9293 §3.8.6.1: it is unknown whether the peer has accepted the byte of a window probe.
+/// RFC 9293 §3.8.6.1: after a window probe, it is unknown whether the peer has accepted its byte.
 #[test]
 fn no_path_probe_is_sent_right_after_a_window_probe() {
     let mut host = searching(&NEW_RENO);
@@ -562,7 +572,8 @@ fn no_path_probe_is_sent_right_after_a_window_probe() {
     host.expect(". 1:1001(1000) ack 1");
 }
 
-/// RFC 4821 §7.4.
+/// RFC 4821 §7.4: the congestion window must have room for the probe and the segments that follow
+/// it.
 #[test]
 fn a_small_congestion_window_prevents_probes() {
     for (segments, length) in [(4, 1_000), (5, 1_240)] {
@@ -572,7 +583,7 @@ fn a_small_congestion_window_prevents_probes() {
     }
 }
 
-/// RFC 4821 §7.4: nothing leaves until the congestion window has room for the probe.
+/// RFC 4821 §7.4: nothing is sent until the congestion window has room for the probe.
 #[test]
 fn a_probe_waits_for_room_in_the_congestion_window() {
     let mut host = searching(&NEW_RENO);
@@ -600,7 +611,8 @@ fn a_probe_waits_for_room_in_the_peer_s_window() {
     host.expect(". 3001:4241(1240) ack 1");
 }
 
-/// A single segment may not be acknowledged before another comes (RFC 1122 §4.2.3.2).
+/// RFC 1122 §4.2.3.2: the acknowledgement of a single segment may be delayed until the next one
+/// arrives, so a single segment in flight must not delay a probe.
 #[test]
 fn a_probe_waits_only_while_two_segments_are_in_flight() {
     let mut host = searching(&NEW_RENO);
@@ -612,7 +624,7 @@ fn a_probe_waits_only_while_two_segments_are_in_flight() {
     host.expect_nothing();
 }
 
-/// An application with nothing more to say waits for no probe.
+/// Data that is too little for a probe is sent at once.
 #[test]
 fn little_data_does_not_wait_for_a_probe() {
     let mut host = searching(&NEW_RENO);
@@ -622,7 +634,7 @@ fn little_data_does_not_wait_for_a_probe() {
     host.expect("P. 3001:4001(1000) ack 1");
 }
 
-/// Less would never have room for a probe and two segments before it.
+/// A smaller send buffer would never have room for a probe and two segments before it.
 #[test]
 fn a_probe_waits_for_a_full_send_buffer_if_large_enough() {
     let written = |size| {
@@ -670,7 +682,7 @@ fn a_passed_probe_is_reported_once() {
 #[test]
 fn the_end_of_a_search_below_the_limit_is_reported() {
     let mut host = probed(&NEW_RENO);
-    // Less than eight bytes are left to be found.
+    // Fewer than eight bytes remain to be searched, so the search ends.
     report_of_probe(&mut host, 1, 1_025);
     host.send(". 1:1(0) ack 1 sack 1241-9241");
     host.take_sent();
@@ -708,7 +720,7 @@ fn the_end_of_a_complete_search_is_not_reported() {
     assert!(!has_path_event(&mut host));
 }
 
-/// RFC 4821 §7.7: smaller segments are news, and that they pass is, once.
+/// RFC 4821 §7.7: smaller segments after timeouts are reported, and so is, once, that they arrive.
 #[test]
 fn the_first_acknowledgement_after_a_black_hole_is_reported() {
     let mut host =
@@ -804,7 +816,7 @@ fn the_time_until_a_peer_is_given_up_begins_anew_with_smaller_segments() {
     );
 }
 
-/// RFC 4821 §7.8, where it is only by timeouts that losses are found.
+/// RFC 4821 §7.8: a size is withdrawn also where losses are found only by timeouts.
 #[test]
 fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
     let mut host = probed(&NEW_RENO);
@@ -813,7 +825,7 @@ fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
         acknowledge_all(&mut host);
     }
     assert_eq!(host.connection.effective_mss(), 1_360);
-    // The first timeout comes too soon to judge by.
+    // The first timeout is too early to withdraw the size.
     for (pause, withdrawn) in [(0, 0), (10, 1)] {
         host.pass_time(secs(pause));
         host.write(1_360);
@@ -822,11 +834,11 @@ fn an_unconfirmed_size_is_withdrawn_at_a_timeout() {
         assert_eq!(withdrawals, withdrawn);
         acknowledge_all(&mut host);
     }
-    // Nothing has told since the first of both probes that it was not one too many already.
+    // No delivery has confirmed the size of the first probe, so both sizes are withdrawn.
     assert_eq!(host.connection.effective_mss(), 1_000);
 }
 
-/// RFC 4821 §7.8: paths lose a little for other reasons, too.
+/// RFC 4821 §7.8: a few losses have other causes than the size.
 #[test]
 fn a_size_with_few_losses_is_kept() {
     let path = Path::ipv4(1_500);
@@ -846,7 +858,8 @@ fn a_size_with_few_losses_is_kept() {
     assert_eq!((counted.path_sizes_withdrawn, pair.client.path_mtu()), (0, 1_500));
 }
 
-/// RFC 9768 §3.2.3.2.1: nor is the way of the option tried by one.
+/// RFC 9768 §3.2.3.2.1: the first data with an AccECN option tests the path for the option, so it
+/// must not be a path MTU probe, too.
 #[test]
 fn the_first_data_with_an_accecn_option_is_not_a_probe() {
     let config = Config {
@@ -866,7 +879,7 @@ fn the_first_data_with_an_accecn_option_is_not_a_probe() {
     host.expect("5. 989:2229(1240) ack 1");
 }
 
-/// RFC 4821 §7.4: a window that it fills has room for a probe.
+/// RFC 4821 §7.4: a congestion window that the probe fills exactly has room for it.
 #[test]
 fn a_probe_is_sent_if_it_just_fits_the_congestion_window() {
     for (before, fits) in [(2_760, true), (2_761, false)] {

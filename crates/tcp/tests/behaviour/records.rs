@@ -106,7 +106,7 @@ fn boundaries_are_limited_and_drops_counted() {
     let mut host = Script::established(&config, "S. 0:0(0) ack 1 win 0 mss 1000");
     for _ in 0..1_030 {
         write_record(&mut host, 2);
-        // Nothing was written since: the boundary is the same.
+        // No data was written since, so the boundary does not move.
         host.application(|connection, _| connection.end_record());
     }
     assert_eq!(host.connection.records_joined(), 6);

@@ -33,7 +33,8 @@ fn reordered() -> Script {
     host
 }
 
-/// §6.2 step 4: where segments are reordered, three that overtake another are no proof of loss.
+/// RFC 8985 §6.2 step 4: where segments are reordered, three that overtake another are no proof of
+/// loss.
 #[test]
 fn after_reordering_three_overtaking_segments_are_no_proof() {
     let mut host = reordered();
@@ -60,7 +61,7 @@ fn a_loss_detected_during_recovery_does_not_reduce_the_window_again() {
     assert_eq!(host.connection.statistics().fast_retransmissions, 1);
 }
 
-/// §6.2 step 2: a late segment does not revert the evidence of a newer one.
+/// RFC 8985 §6.2 step 2: a late segment does not revert the evidence of a newer one.
 #[test]
 fn a_late_segment_does_not_revert_rack_state() {
     let mut host = established(&new_reno());
@@ -86,7 +87,8 @@ fn retransmit_needlessly(host: &mut Script, first: u32) {
     host.expect_nothing();
 }
 
-/// §6.2 step 4: a duplicate shows that the wait was too short. The next may be twice as long.
+/// RFC 8985 §6.2 step 4: a duplicate shows that the wait was too short. The next may be twice as
+/// long.
 #[test]
 fn a_needless_retransmission_widens_the_reordering_window() {
     let mut host = established(&new_reno());
@@ -108,8 +110,8 @@ fn lose_the_first_of_ten(host: &mut Script, first: u32) {
     host.send(&format!(". 1:1(0) ack {}", first + 10_000));
 }
 
-/// §6.2 step 4 (RACK.reo_wnd_persist): after sixteen recoveries without a duplicate, the reordering
-/// window is reset.
+/// RFC 8985 §6.2 step 4 (RACK.reo_wnd_persist): after sixteen recoveries without a duplicate, the
+/// reordering window is reset.
 #[test]
 fn sixteen_recoveries_without_a_duplicate_reset_the_reordering_window() {
     let fixed = Config { congestion: CongestionName::Fixed(10), ..new_reno() };
@@ -137,7 +139,7 @@ fn sixteen_recoveries_without_a_duplicate_reset_the_reordering_window() {
     }
 }
 
-/// §6.2 step 4: a recovery from a timeout counts among the sixteen.
+/// RFC 8985 §6.2 step 4: a recovery from a timeout counts among the sixteen.
 #[test]
 fn a_recovery_from_a_timeout_counts_as_one_without_a_duplicate() {
     for (timeouts, borne) in [(0, QUARTER * 2), (1, QUARTER)] {
@@ -162,8 +164,8 @@ fn a_recovery_from_a_timeout_counts_as_one_without_a_duplicate() {
     }
 }
 
-/// §6.2 steps 4 and 5: a duplicate widens the window before losses are judged, including those in
-/// the same acknowledgement.
+/// RFC 8985 §6.2 steps 4 and 5: a duplicate widens the window before losses are judged, including
+/// those in the same acknowledgement.
 #[test]
 fn a_duplicate_widens_the_reordering_window_for_its_acknowledgement() {
     for (blocks, lost) in [("sack 11001-12001", 1_000), ("sack 9001-10001 sack 11001-12001", 0)] {
@@ -175,7 +177,7 @@ fn a_duplicate_widens_the_reordering_window_for_its_acknowledgement() {
     }
 }
 
-/// §6.2 step 2: an acknowledgement that arrives more than the minimum round trip after a
+/// RFC 8985 §6.2 step 2: an acknowledgement that arrives more than the minimum round trip after a
 /// retransmission, but echoes an earlier time, is for the original: it proves nothing about data
 /// sent in between.
 #[test]

@@ -13,14 +13,14 @@ fn established() -> Script {
     Script::established(&Config::modern(), SYN_ACK)
 }
 
-/// A peer whose option fields are written byte by byte.
+/// A peer whose option fields are written as raw bytes.
 struct RawPeer {
     connection: Connection,
     now: Instant,
 }
 
 impl RawPeer {
-    /// Has answered our SYN, with these options.
+    /// Creates a peer that has answered our SYN with these options.
     fn established(options: &[u8]) -> Self {
         let seeds = Seeds { initial_sequence: SeqNum::new(100), timestamp_offset: 0 };
         let path = Path::ipv4(1_500);
@@ -57,8 +57,8 @@ impl RawPeer {
     }
 }
 
-/// MUST-5, MUST-6, MUST-7: whatever stands in the option field of whatever segment, the rest of the
-/// segment counts.
+/// MUST-5, MUST-6, MUST-7: unknown, invalid and misplaced options are skipped, and the rest of the
+/// segment is processed.
 #[test]
 fn options_unknown_illegal_or_out_of_place_do_not_keep_a_segment_from_its_effect() {
     let unknown = [254, 4, 1, 2];
@@ -90,7 +90,8 @@ fn options_unknown_illegal_or_out_of_place_do_not_keep_a_segment_from_its_effect
     }
 }
 
-/// MUST-64, MUST-4: options begin anywhere, NOPs or none before them, and an end-of-list ends them.
+/// MUST-64, MUST-4: options begin at any byte, with any number of NOPs before them, and an
+/// end-of-list option ends them.
 #[test]
 fn options_are_read_wherever_they_begin() {
     for options in [
@@ -101,7 +102,7 @@ fn options_are_read_wherever_they_begin() {
     ] {
         assert_eq!(RawPeer::established(options).connection.effective_mss(), 700, "{options:?}");
     }
-    // Timestamps without the usual padding: at an odd place, on the SYN and on data.
+    // Timestamps without the usual padding, at an odd offset, on the SYN and on data.
     let stamp = |value: u8| [8, 10, 0, 0, 0, value, 0, 0, 0, 0, 1, 0];
     let mut peer = RawPeer::established(&stamp(50));
     assert_eq!(peer.send(TcpFlags::ACK, 901, &stamp(51), b"data"), Disposition::Accepted);
@@ -112,8 +113,8 @@ fn options_are_read_wherever_they_begin() {
     );
 }
 
-/// MUST-14, MUST-67, SHLD-5, MAY-3: whatever the path, each SYN says what fits a packet of it, less
-/// the fixed headers.
+/// MUST-14, MUST-67, SHLD-5, MAY-3: the MSS of each SYN is the MTU of the path less the fixed
+/// headers.
 #[test]
 fn every_syn_says_what_the_path_carries_less_the_fixed_headers() {
     for (mtu_payload, mss) in [(1_480, 1_460), (980, 960), (556, 536), (65_515, 65_495)] {
@@ -125,7 +126,7 @@ fn every_syn_says_what_the_path_carries_less_the_fixed_headers() {
     answer.expect("S. 0:0(0) ack 1 mss 1460");
 }
 
-/// MUST-65.
+/// MUST-65: only SYNs carry the MSS option.
 #[test]
 fn no_segment_but_a_syn_says_a_segment_size() {
     let mut host = established();
@@ -143,7 +144,7 @@ fn no_segment_but_a_syn_says_a_segment_size() {
     }
 }
 
-/// MUST-1: taken for a signed number, a window of 40,000 would be less than none.
+/// MUST-1: windows are unsigned. As a signed number, a window of 40,000 would be negative.
 #[test]
 fn a_window_with_its_first_bit_set_is_a_large_one() {
     let config = Config { initial_window: 100, ..Config::modern() };
@@ -154,7 +155,8 @@ fn a_window_with_its_first_bit_set_is_a_large_one() {
     assert_eq!(sent, 40_000);
 }
 
-/// MUST-11: refused, if we had begun; and the end of an attempt of the peer's, if it had.
+/// MUST-11: before the handshake ends, a reset means "refused" to the active opener. It ends the
+/// connection attempt of a passive one.
 #[test]
 fn a_reset_before_the_handshake_ends_means_another_thing_to_who_began_it() {
     let mut active = Script::connect(&Config::modern());
@@ -174,7 +176,7 @@ fn a_reset_before_the_handshake_ends_means_another_thing_to_who_began_it() {
     }
 }
 
-/// SHLD-2.
+/// SHLD-2: a reset with data is valid.
 #[test]
 fn a_reset_may_bring_data() {
     let mut host = established();
@@ -274,7 +276,7 @@ fn the_application_is_informed_of_a_soft_error() {
     }
 }
 
-/// MUST-29: an answer can be lost, so one probe without it proves nothing, whatever was asked for.
+/// MUST-29: a single unanswered probe does not end a connection, because the answer can be lost.
 #[test]
 fn one_unanswered_probe_ends_no_connection() {
     for probes in [0, 1, 2] {
@@ -289,8 +291,8 @@ fn one_unanswered_probe_ends_no_connection() {
     }
 }
 
-/// MUST-31: longer than the pointer reaches. Its mark is announced from the first byte on, and said
-/// exactly as soon as it can be.
+/// MUST-31: the urgent data is longer than 65,535 bytes. Each segment announces it, with the exact
+/// end as soon as the end is within reach of the pointer.
 #[test]
 fn urgent_data_can_be_longer_than_the_pointer_reaches() {
     let config = Config { initial_window: 100, ..Config::modern() };
@@ -303,7 +305,7 @@ fn urgent_data_can_be_longer_than_the_pointer_reaches() {
         let left = 100_001 - sent.says.seq;
         assert_eq!(sent.says.urgent.map(u32::from), Some(left.min(65_535)), "{}", sent.says);
     }
-    // The peer's mark moves on as its pointer does.
+    // The urgent mark moves on with the pointer of the peer's segments.
     let mut host = established();
     for start in (1..100_001_usize).step_by(1_000) {
         let left = (100_001 - start).min(65_535);
@@ -316,7 +318,7 @@ fn urgent_data_can_be_longer_than_the_pointer_reaches() {
     assert_eq!(host.connection.urgent_distance(), None);
 }
 
-/// MUST-66.
+/// MUST-66: a segment without data announces urgent data while the window is closed.
 #[test]
 fn urgent_data_is_announced_through_a_closed_window() {
     let mut host =
@@ -329,9 +331,9 @@ fn urgent_data_is_announced_through_a_closed_window() {
     assert_eq!(host.connection.urgent_distance(), Some(1_001));
 }
 
-/// SHLD-14: the right edge of the window that is offered never moves to the left, however the
-/// reader hesitates. With scaling, the field can say it to a multiple of two to the shift only (RFC
-/// 7323 §2.4), and the edge it says may lie behind by less than that.
+/// SHLD-14: the right edge of the offered window never moves to the left, however late the
+/// application reads. With window scaling, the field is a multiple of the scale (RFC 7323 §2.4), so
+/// the offered edge may be lower by less than one unit.
 #[test]
 fn the_right_edge_of_the_window_is_never_taken_back() {
     for (buffer, scale, shift) in [(10_000, "", 0), (1 << 20, "wscale 7", 5)] {
@@ -362,7 +364,8 @@ fn the_right_edge_of_the_window_is_never_taken_back() {
     }
 }
 
-/// SHLD-16: a window that shrank over what is in flight is still used, for what fits it.
+/// SHLD-16: if the window shrinks below the data in flight, the data that still fits is
+/// retransmitted.
 #[test]
 fn old_data_inside_a_window_that_shrank_goes_again() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
@@ -376,7 +379,8 @@ fn old_data_inside_a_window_that_shrank_goes_again() {
     host.expect_nothing();
 }
 
-/// SHLD-17, MUST-34, MUST-35.
+/// SHLD-17, MUST-34, MUST-35: a window that shrinks to zero below the data in flight is probed, and
+/// the connection continues.
 #[test]
 fn a_window_that_shrank_to_nothing_over_old_data_ends_no_connection_that_answers() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
@@ -398,7 +402,8 @@ fn a_window_that_shrank_to_nothing_over_old_data_ends_no_connection_that_answers
     assert!(!host.take_sent().is_empty());
 }
 
-/// SHLD-29, SHLD-30: RTO is three seconds here, so the first probe leaves then.
+/// SHLD-29, SHLD-30: RTO is three seconds here, so the first window probe is sent after three
+/// seconds.
 #[test]
 fn the_first_probe_waits_for_a_retransmission_timeout() {
     let mut host = Script::connect(&Config::modern());
@@ -413,7 +418,7 @@ fn the_first_probe_waits_for_a_retransmission_timeout() {
     }
 }
 
-/// MUST-40: nor can a configuration hold an acknowledgement back for longer.
+/// MUST-40: no configuration delays an acknowledgement for half a second.
 #[test]
 fn no_configuration_delays_acknowledgements_for_half_a_second() {
     for (delayed_ack, tick) in [(secs(2), ms(0)), (ms(400), ms(400)), (ms(1), secs(3))] {

@@ -1,5 +1,5 @@
-//! Resets and SYNs, told from forgeries (RFC 9293 §3.10.7.4, RFC 5961), and acknowledgements that
-//! must not start a storm.
+//! Resets and SYNs, real ones and forgeries (RFC 9293 §3.10.7.4, RFC 5961), and acknowledgements
+//! that must not start a storm.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
@@ -11,7 +11,7 @@ use linerate_wire::{Segment, SeqNum, TcpFlags, TcpHeader};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A window of exactly 10,000 bytes is offered.
+/// Opens a connection that offers a window of exactly 10,000 bytes.
 fn established() -> Script {
     Script::established(&Config { receive_buffer: 10_000.into(), ..Config::modern() }, SYN_ACK)
 }
@@ -49,7 +49,8 @@ fn a_reset_elsewhere_in_the_window_is_challenged() {
         host.expect(". 1:1(0) ack 1");
         assert_eq!(host.connection.state(), State::Established);
         assert_eq!(host.connection.statistics().challenge_acks, 1);
-        // A peer that has really gone answers the challenge with a reset that fits.
+        // A peer that has lost the connection answers the challenge with a reset whose sequence
+        // number is exact.
         host.send("R 1:1(0)");
         assert_eq!(host.connection.state(), State::Closed);
     }
@@ -105,7 +106,8 @@ fn a_syn_inside_a_connection_is_challenged_wherever_it_lies() {
     }
 }
 
-/// RFC 9293 §3.5.1, figure 9, the other side: we have not noticed that the peer has restarted.
+/// RFC 9293 §3.5.1, figure 9: the peer has restarted, and we have not noticed. Our challenge ACK
+/// makes it reset the connection.
 #[test]
 fn a_peer_that_has_restarted_is_helped_to_reset_us() {
     let mut host = established();
@@ -171,7 +173,7 @@ fn an_acknowledgement_of_unsent_data_is_refused() {
     );
 }
 
-/// RFC 5961 §5: data that was injected blindly has to guess the acknowledgement, too.
+/// RFC 5961 §5: an attacker who injects data blindly has to guess the acknowledgement number, too.
 #[test]
 fn an_old_acknowledgement_is_refused() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 1000 mss 1000");
@@ -210,8 +212,8 @@ fn empty_segments_outside_the_window_are_answered_at_intervals() {
     assert!((8..=11).contains(&answers), "{answers} answers to 200 acknowledgements in a second");
 }
 
-/// A third party that knows the numbers gives each end data that the other has not sent. From then
-/// on each finds the other's every acknowledgement wrong.
+/// An attacker who knows the sequence numbers gives each end data that the other has not sent. Each
+/// end then considers every acknowledgement of the other invalid.
 #[test]
 fn forged_data_starts_no_storm_of_acknowledgements() {
     let config = Config { timestamps: false, ..Config::modern() };
@@ -245,7 +247,7 @@ fn forged(seq: u32, ack: u32) -> Vec<u8> {
     bytes
 }
 
-/// RFC 9293 §3.5.2 group 1 and §3.10.7.1.
+/// RFC 9293 §3.5.2 group 1 and §3.10.7.1: a segment without a connection is answered by a reset.
 #[test]
 fn what_belongs_to_no_connection_is_reset() {
     for (text, answer) in [
@@ -272,7 +274,8 @@ fn what_belongs_to_no_connection_is_reset() {
     }
 }
 
-/// RFC 9293 §3.10.7.2.
+/// RFC 9293 §3.10.7.2: in LISTEN, a SYN opens a connection, and an acknowledgement is answered by a
+/// reset.
 #[test]
 fn a_listener_opens_for_a_syn_and_resets_acknowledgements() {
     let judge = |text: &str| judge_listen(&Segment::parse(&raw(&Notation::parse(text))).unwrap());
@@ -285,7 +288,7 @@ fn a_listener_opens_for_a_syn_and_resets_acknowledgements() {
     }
 }
 
-/// The segment with its numbers as they are written.
+/// Returns the bytes of the segment, whose numbers are absolute.
 fn raw(says: &Notation) -> Vec<u8> {
     let header = TcpHeader {
         seq: SeqNum::new(says.seq),
@@ -312,7 +315,7 @@ fn a_challenge_can_be_withheld_and_an_acknowledgement_that_is_due_cannot() {
     assert!(host.application(withhold));
     host.expect_nothing();
     host.pass_time(ms(200));
-    // Data that came twice, and a forgery right behind it.
+    // Duplicated data, followed by a forged segment.
     host.send(". 1:11(10) ack 1");
     host.take_sent();
     host.send_together(&[". 1:11(10) ack 1", "R 50:50(0)"]);

@@ -18,8 +18,8 @@ fn threshold(host: &Script) -> u32 {
     host.connection.information().slow_start_threshold
 }
 
-/// §7.4.2: a pure acknowledgement of the probe's end answers the second copy, so both arrived.
-/// Later acknowledgements report no loss.
+/// RFC 8985 §7.4.2: a pure acknowledgement of the probe's end answers the second copy, so both
+/// arrived. Later acknowledgements report no loss.
 #[test]
 fn a_repeated_acknowledgement_shows_that_both_copies_arrived() {
     let mut host = probed();
@@ -80,7 +80,7 @@ fn a_probe_of_new_data_repairs_no_loss() {
     assert_eq!(threshold(&host), before);
 }
 
-/// §7.3: until the outcome of a probe is known, later tails wait for the timeout.
+/// RFC 8985 §7.3: until the outcome of a probe is known, later tails wait for the timeout.
 #[test]
 fn an_unanswered_probe_is_the_only_one() {
     let mut host = probed();
@@ -91,7 +91,7 @@ fn an_unanswered_probe_is_the_only_one() {
     assert_eq!(host.connection.statistics().tail_probes, 1);
 }
 
-/// §7.3: after any answer, the next tail is probed.
+/// RFC 8985 §7.3: after any answer, the next tail is probed.
 #[test]
 fn each_answer_to_a_probe_permits_the_next() {
     for answer in ["ack 5001", "ack 5001 sack 4001-5001", "ack 6001 sack 4001-5001", "ack 6001"] {
@@ -136,7 +136,8 @@ fn a_loss_revealed_by_the_probe_reduces_the_window_once() {
     assert_eq!(threshold(&host), 3_500);
 }
 
-/// §7.3: new data is sent only within the peer's window; beyond that the last segment is repeated.
+/// RFC 8985 §7.3: new data is sent only within the peer's window; beyond that the last segment is
+/// repeated.
 #[test]
 fn a_probe_respects_the_peers_window() {
     let mut host = Script::connect(&new_reno());
@@ -149,7 +150,7 @@ fn a_probe_respects_the_peers_window() {
     host.expect_after(ms(20), ". 2001:3001(1000) ack 1");
 }
 
-/// §7.3: exactly the last segment is repeated, however short.
+/// RFC 8985 §7.3: exactly the last segment is repeated, however short.
 #[test]
 fn a_short_last_segment_is_probed_alone() {
     let mut host = established(&Config { no_delay: true, ..new_reno() });
@@ -163,7 +164,8 @@ fn a_short_last_segment_is_probed_alone() {
     assert_eq!(host.connection.statistics().tail_probes, 1);
 }
 
-/// §7.2: each transmission of new data restarts the timer, so a probe waits for two round trips.
+/// RFC 8985 §7.2: each transmission of new data restarts the timer, so a probe waits for two round
+/// trips.
 #[test]
 fn a_probe_waits_for_two_round_trips_after_the_newest_data() {
     let mut host = established(&new_reno());
@@ -179,7 +181,8 @@ fn a_probe_waits_for_two_round_trips_after_the_newest_data() {
     host.expect_after(ms(200), ". 1:1001(1000) ack 1");
 }
 
-/// §7.2: an acknowledgement of new data restarts the timer, too, but not a duplicate report.
+/// RFC 8985 §7.2: an acknowledgement of new data restarts the timer, too, but not a duplicate
+/// report.
 #[test]
 fn a_probe_waits_for_two_round_trips_after_an_acknowledgement_of_new_data() {
     for (ack, waits) in [(". 1:1(0) ack 1001", 20), (". 1:1(0) ack 1", 10)] {
@@ -192,8 +195,8 @@ fn a_probe_waits_for_two_round_trips_after_an_acknowledgement_of_new_data() {
     }
 }
 
-/// §7.2 (TCP_RTO_expiration), RFC 6298 (5.1): new data restarts the probe timeout, but not the
-/// retransmission timeout.
+/// RFC 8985 §7.2 (TCP_RTO_expiration), RFC 6298 (5.1): new data restarts the probe timeout, but not
+/// the retransmission timeout.
 #[test]
 fn new_data_does_not_postpone_the_timeout() {
     let mut host = established(&Config { initial_window: 30, ..new_reno() });
@@ -209,7 +212,8 @@ fn new_data_does_not_postpone_the_timeout() {
     assert_eq!((statistics.tail_probes, statistics.retransmission_timeouts), (0, 1));
 }
 
-/// §7.2: data SACKed beyond a hole leaves no tail to be probed, even just before the timeout.
+/// RFC 8985 §7.2: data SACKed beyond a hole leaves no tail to be probed, even just before the
+/// timeout.
 #[test]
 fn a_late_sack_block_cancels_the_probe() {
     let mut host = established(&new_reno());
@@ -239,7 +243,7 @@ fn data_reported_as_lost_is_retransmitted_instead_of_a_probe() {
     assert_eq!(host.connection.statistics().tail_probes, 0);
 }
 
-/// §7.3: a probe due with a pending acknowledgement carries it.
+/// RFC 8985 §7.3: a probe due with a pending acknowledgement carries it.
 #[test]
 fn a_probe_due_with_an_acknowledgement_carries_it() {
     for offers in ["sackOK", "sackOK ts 100 1"] {

@@ -12,8 +12,8 @@ fn in_time_wait(config: &Config) -> Script {
     after_all(config, " wscale 7 sackOK ts 1000 0", None)
 }
 
-/// A closed and released connection, with a peer that offers these options and a chosen receive
-/// buffer.
+/// Returns a closed and released connection with this receive buffer, whose peer offered these
+/// options.
 fn after_all(config: &Config, offered: &str, receive_buffer: Option<usize>) -> Script {
     let mut host = Script::established(config, &format!("{SYN_ACK}{offered}"));
     if let Some(size) = receive_buffer {
@@ -68,7 +68,7 @@ fn an_open_or_unreleased_connection_has_no_record() {
     assert!(host.connection.time_wait_record().is_some());
 }
 
-/// A segment somewhere around the numbers of a connection.
+/// A segment whose numbers are near those of a connection.
 #[derive(Clone, Debug)]
 struct Arriving {
     after: Duration,
@@ -77,7 +77,7 @@ struct Arriving {
     ack: i32,
     window: u16,
     payload: usize,
-    /// TSval beside TS.Recent, and TSecr beside our clock.
+    /// TSval relative to TS.Recent, and TSecr relative to our clock.
     timestamps: Option<(i32, i32)>,
 }
 
@@ -110,7 +110,7 @@ fn arriving() -> impl Strategy<Value = Arriving> {
         })
 }
 
-/// Returns the verdict of a connection about this segment, and the segments that it then sends.
+/// Returns the verdict of a connection about this segment, and the segments that it sends in reply.
 fn answers(
     connection: &mut Connection,
     now: Instant,
@@ -153,7 +153,8 @@ proptest! {
         };
         let host = after_all(&config, offered, receive_buffer);
         let (mut whole, mut waiting, mut now) = (host.connection.clone(), kept(&host), host.now);
-        // The record of another, with other rules, in whose place the next is kept.
+        // The record of another connection, with other settings, which is then overwritten by the
+        // next record.
         let mut record = kept(&in_time_wait(&Config { msl: secs(3), ..config }));
         let (peer, own) = (host.peer_number(2), host.number(102));
         let (received, clock) = (host.clock(), host.stamp_at(now));
@@ -180,7 +181,7 @@ proptest! {
                 payload: &payload[..arriving.payload],
                 joined: None,
             };
-            // It is laid down after each segment, as a host does.
+            // The connection becomes a record again after each segment, as in a host.
             let mut restored = waiting.wake(now);
             let expected = answers(&mut whole, now, &segment);
             prop_assert_eq!(&answers(&mut restored, now, &segment), &expected);

@@ -1,4 +1,5 @@
-//! The timestamps option (RFC 7323): which one is echoed, and which segments come from the past.
+//! The timestamps option (RFC 7323): which timestamp is echoed, and which segments are rejected as
+//! old.
 
 use crate::{SYN_ACK, ms, secs};
 use linerate_tcp::{
@@ -7,8 +8,8 @@ use linerate_tcp::{
 use linerate_testkit::{Script, Sent};
 use linerate_wire::{Segment, SeqNum, Sum, TcpFlags, TcpHeader, Timestamps};
 
-/// Both use timestamps; the peer's SYN said 1,000. Acknowledgements wait as they do after the first
-/// segments of a connection.
+/// Opens a connection with timestamps; the peer's SYN has TSval 1,000. Acknowledgements are
+/// delayed, as after the first segments of a connection.
 fn established() -> Script {
     let config = Config { acks: AckRule::Modern { quick: 0 }, ..Config::modern() };
     Script::established(&config, &format!("{SYN_ACK} ts 1000 0"))
@@ -34,8 +35,8 @@ fn every_segment_carries_the_clock_and_the_echo() {
     assert_eq!(host.connection.effective_mss(), 1_448);
 }
 
-/// RFC 7323 §4.3 (A): a delayed acknowledgement echoes the earliest segment it stands for, so that
-/// the round trip measured counts the delay.
+/// RFC 7323 §4.3 (A): a delayed acknowledgement echoes the earliest segment that it covers, so that
+/// the RTT sample includes the delay.
 #[test]
 fn a_delayed_acknowledgement_echoes_the_earliest_segment() {
     let mut host = established();
@@ -67,7 +68,8 @@ fn the_timestamp_of_a_needless_retransmission_is_echoed() {
     assert_eq!(echo(&host.expect(". 1:1(0) ack 201")), 2_010);
 }
 
-/// RFC 7323 §4.3 (B): beyond a hole, the last segment that moved the window.
+/// RFC 7323 §4.3 (B): an acknowledgement of data beyond a hole echoes the last segment that arrived
+/// in order.
 #[test]
 fn beyond_a_hole_the_last_segment_in_order_is_echoed() {
     let mut host = established();
@@ -78,7 +80,7 @@ fn beyond_a_hole_the_last_segment_in_order_is_echoed() {
         host.send(&format!(". {start}:{}(100) ack 1 ts {stamp} 5", start + 100));
         assert_eq!(echo(&host.expect(". 1:1(0) ack 101")), 1_001);
     }
-    // (C): the segment that fills it is the recent one.
+    // RFC 7323 §4.3 (C): the segment that fills the hole is echoed.
     host.send(". 101:201(100) ack 1 ts 1010 5");
     assert_eq!(echo(&host.expect(". 1:1(0) ack 401")), 1_010);
 }
@@ -104,7 +106,7 @@ fn the_past_wraps_with_the_clock() {
     assert_eq!(host.judge(". 101:201(100) ack 1 ts 6 0"), Disposition::Accepted);
 }
 
-/// RFC 7323 §5.2: a reset is not judged by its timestamp, nor by its having one.
+/// RFC 7323 §5.2: a reset is accepted with an old timestamp, or without a timestamp.
 #[test]
 fn a_reset_from_the_past_counts() {
     for reset in ["R 1:1(0) ts 1 0", "R 1:1(0) bare"] {
@@ -114,7 +116,8 @@ fn a_reset_from_the_past_counts() {
     }
 }
 
-/// RFC 7323 §5.2: what a segment is the cause of echoes its timestamp, and tells none.
+/// RFC 7323 §5.2: a reset in reply to a segment echoes the timestamp of that segment, and has TSval
+/// 0.
 #[test]
 fn a_reset_that_answers_a_timestamp_echoes_it_and_has_none_of_its_own() {
     let answered = Timestamps { value: 0, echo: 77 };
@@ -157,7 +160,7 @@ fn a_reset_of_our_own_accord_carries_the_clock_and_the_echo() {
     assert_eq!(without.expect("R. 1:1(0) ack 1").says.options.timestamps, None);
 }
 
-/// RFC 7323 §3.2: once agreed on, a segment without is dropped without a word.
+/// RFC 7323 §3.2: once timestamps are negotiated, a segment without the option is dropped silently.
 #[test]
 fn a_segment_without_the_option_is_dropped_silently() {
     let mut host = established();
@@ -174,7 +177,7 @@ fn the_option_of_a_peer_that_did_not_offer_it_is_ignored() {
     assert_eq!(sent.says.options.timestamps, None);
 }
 
-/// RFC 7323 §5.5: after 24 days of silence the last timestamp says nothing.
+/// RFC 7323 §5.5: after 24 days without a segment, TS.Recent is invalid.
 #[test]
 fn a_month_old_timestamp_is_ignored() {
     let mut host = established();
@@ -186,7 +189,7 @@ fn a_month_old_timestamp_is_ignored() {
     assert_eq!(echo(&sent), 1_000);
 }
 
-/// A segment outside the window is not let near the state.
+/// A segment outside the window does not update TS.Recent.
 #[test]
 fn a_segment_outside_the_window_leaves_no_timestamp_behind() {
     let mut host = established();
@@ -198,7 +201,7 @@ fn a_segment_outside_the_window_leaves_no_timestamp_behind() {
     assert_eq!(host.judge(". 1:101(100) ack 1 ts 1001 5"), Disposition::Accepted);
 }
 
-/// An echo from the future is some other host's clock.
+/// An echo of a timestamp that we have not sent yet gives no RTT sample.
 #[test]
 fn an_impossible_echo_measures_nothing() {
     let mut host = established();
@@ -211,8 +214,7 @@ fn an_impossible_echo_measures_nothing() {
     assert_eq!(host.connection.information().smoothed_round_trip, before);
 }
 
-/// RFC 7323 §3.2: a segment that acknowledges nothing has nothing to echo, and what it echoes means
-/// nothing.
+/// RFC 7323 §3.2: a segment without ACK has TSecr 0, and its received TSecr is ignored.
 #[test]
 fn a_syn_echoes_nothing_and_its_echo_is_ignored() {
     let mut host = Script::connect(&Config::modern());
@@ -224,7 +226,7 @@ fn a_syn_echoes_nothing_and_its_echo_is_ignored() {
     assert_eq!(host.connection.information().smoothed_round_trip, None);
 }
 
-/// RFC 7323 §2.2: a scale is agreed on by SYNs, and nothing that comes later changes it.
+/// RFC 7323 §2.2: the window scale is negotiated by SYNs, and ignored in later segments.
 #[test]
 fn a_scale_behind_the_handshake_is_ignored() {
     let mut host =

@@ -12,16 +12,17 @@ use std::rc::Rc;
 
 const BYTES: usize = 30_000;
 
-/// Four full segments leave the line in this time.
+/// Transmission time of four full segments.
 const FOUR_SEGMENTS: Duration = Duration::from_micros(500);
 
-/// 10 ms there and back, and 0.12 ms a segment.
+/// A network with a round-trip time of 10 ms, and a transmission time of 0.12 ms per segment.
 fn network() -> Network {
     let line = Line { rate: Rate::from_bits_per_second(100_000_000), queue: 1 << 20 };
     Network { line: Some(line), ..Network::clean(ms(5)) }
 }
 
-/// One application: writes the pattern, closes its direction, reads until the end.
+/// The application of one end: it writes the pattern, shuts its direction down, and reads to the
+/// end.
 #[derive(Default)]
 struct Application {
     written: usize,
@@ -105,7 +106,8 @@ impl FaultFilter {
     }
 }
 
-/// How long `BYTES` take in both directions at once, and whether the fault happened.
+/// Returns the duration of a transfer of `BYTES` in both directions at once, and whether the fault
+/// occurred.
 fn transfer_with(config: &Config, ends: &[End], fault: Fault, nth: u32) -> (Duration, bool) {
     let mut pair = Connections::new(config, config, network(), u64::from(nth));
     let happened = Rc::new(Cell::new(false));
@@ -175,7 +177,8 @@ fn variants(profile: Profile) -> impl Iterator<Item = Config> {
     choices.take(if config.timestamps { 4 } else { 1 })
 }
 
-/// Segments of the handshake: one second, and a slow start from one segment with a timeout of 3 s.
+/// Time limit of a fault. A lost segment of the handshake costs one second, and slow start from one
+/// segment after a timeout of 3 s.
 fn modern_time_limit(nth: u32) -> Duration {
     if nth <= 2 { ms(1_100) } else { ms(300) }
 }
@@ -191,7 +194,7 @@ fn a_modern_transfer_survives_the_loss_of_any_one_segment() {
     }
 }
 
-/// Twice the timeout, and once more that doubled.
+/// Losing a segment and its retransmission costs twice the timeout, and the doubled timeout.
 #[test]
 fn a_modern_transfer_survives_the_loss_of_any_one_segment_and_of_its_repetition() {
     for config in variants(Profile::Modern) {
@@ -199,7 +202,7 @@ fn a_modern_transfer_survives_the_loss_of_any_one_segment_and_of_its_repetition(
     }
 }
 
-/// A segment that arrives twice costs nothing, at once or late.
+/// A segment that arrives twice costs nothing, whether the copy comes at once or late.
 #[test]
 fn a_modern_transfer_survives_the_duplication_of_any_one_segment() {
     for config in variants(Profile::Modern) {
@@ -209,8 +212,8 @@ fn a_modern_transfer_survives_the_duplication_of_any_one_segment() {
     }
 }
 
-/// A segment that is overtaken by four costs no timeout: a window that was halved for nothing costs
-/// some round trips.
+/// A segment that four others overtake causes no timeout. The window may be halved needlessly,
+/// which costs some round trips.
 #[test]
 fn a_modern_transfer_survives_the_delay_of_any_one_segment() {
     for config in variants(Profile::Modern) {

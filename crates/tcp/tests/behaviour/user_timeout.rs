@@ -10,7 +10,7 @@ fn patient(timeout: Duration) -> Script {
     Script::established(&Config { user_timeout: Some(timeout), ..Config::modern() }, SYN_ACK)
 }
 
-/// Expects the end exactly `span` from now.
+/// Expects that the connection ends exactly `span` from now.
 #[track_caller]
 fn expect_end_after(host: &mut Script, span: Duration) {
     host.pass_time(span - ms(1));
@@ -26,7 +26,8 @@ fn expect_end_after(host: &mut Script, span: Duration) {
 fn it_is_kept_to_the_moment_whatever_the_retransmission_timer_does() {
     let mut host = patient(secs(5));
     host.write(100);
-    // Retransmissions at 0.2, 0.6, 1.4, 3 and 6.2 seconds: the end is between them.
+    // Retransmissions occur at 0.2, 0.6, 1.4, 3 and 6.2 seconds; the timeout is between two of
+    // them.
     host.pass_time(secs(4));
     host.take_sent();
     expect_end_after(&mut host, secs(1));
@@ -82,7 +83,7 @@ fn a_window_that_stays_closed_is_no_excuse() {
     assert_eq!((host.now, host.connection.error()), (end, Some(Error::TimedOut)));
 }
 
-/// The timeout is shorter than that of the first window probe.
+/// The user timeout is shorter than the time until the first window probe.
 #[test]
 fn what_could_not_leave_at_all_counts() {
     let mut host = patient(ms(100));
@@ -102,13 +103,13 @@ fn it_can_be_set_changed_and_lifted_while_data_waits() {
     host.application(|connection, now| connection.set_user_timeout(now, None));
     host.pass_time(secs(60));
     assert_eq!(host.connection.state(), State::Established);
-    // The next repetition, which asks for it as well, would be forty seconds away.
+    // The next retransmission, which also checks the user timeout, would be forty seconds away.
     host.application(|connection, now| connection.set_user_timeout(now, Some(secs(20))));
     expect_end_after(&mut host, secs(20));
 }
 
-/// RFC 9293 §3.9.1.1: it is given up, and data that the peer may still want has its time, in each
-/// synchronized state.
+/// RFC 9293 §3.9.1.1: the user timeout also applies to data written after the peer has closed, and
+/// to a released socket, in each synchronized state.
 #[test]
 fn it_counts_for_what_is_written_after_the_peer_has_closed_and_for_a_fin() {
     let mut host = patient(secs(5));
@@ -128,8 +129,7 @@ fn it_counts_for_what_is_written_after_the_peer_has_closed_and_for_a_fin() {
     }
 }
 
-/// RFC 1122 §4.2.3.9: what the network has said of the path is told, for the application may know
-/// better what to do.
+/// RFC 1122 §4.2.3.9: at a user timeout, the application learns of an ICMP error received before.
 #[test]
 fn a_user_timeout_reports_an_icmp_error() {
     let mut host = patient(secs(5));
@@ -189,7 +189,7 @@ fn it_is_said_on_the_syn_on_the_first_segment_after_it_and_when_it_changes() {
     }
 }
 
-/// RFC 9293 §3.7.1, MUST-16: what the options take, the data leave to them.
+/// RFC 9293 §3.7.1, MUST-16: options reduce the data of a segment.
 #[test]
 fn the_segment_that_says_it_is_no_larger_than_others() {
     let mut host = Script::established(&telling(), SYN_ACK);
@@ -239,7 +239,8 @@ fn a_change_that_the_peer_asks_for_later_counts_for_data_that_waits() {
     expect_end_after(&mut host, secs(600));
 }
 
-/// RFC 5482 §3.1: a path so slow that nothing could be repeated within the limit is given the time.
+/// RFC 5482 §3.1: the adopted timeout is at least RTO, so that a slow path allows at least one
+/// retransmission.
 #[test]
 fn what_is_adopted_is_never_less_than_the_retransmission_timeout() {
     let limits = TimeLimits { min: secs(1), max: secs(3_600) };
@@ -253,7 +254,7 @@ fn what_is_adopted_is_never_less_than_the_retransmission_timeout() {
     assert_eq!(host.connection.user_timeout(), Some(timeout));
 }
 
-/// RFC 5482 §3.3: a connection that opens has its own limit.
+/// RFC 5482 §3.3: a connection attempt has its own time limit.
 #[test]
 fn it_does_not_count_before_the_handshake_ends() {
     let mut host = Script::connect(&Config { user_timeout: Some(secs(5)), ..Config::modern() });

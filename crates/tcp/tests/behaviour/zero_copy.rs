@@ -15,7 +15,7 @@ fn pair_with(config: &Config) -> Connections {
     Connections::new(config, config, Network::clean(ms(1)), 1).established()
 }
 
-/// Reads all data that one end has, through a borrowed view.
+/// Reads all data received by one end, through a borrowed view.
 fn take_borrowed(pair: &mut Connections, end: End) -> Result<Vec<u8>, Error> {
     let now = pair.now;
     let mut data = Vec::new();
@@ -81,7 +81,8 @@ fn writing_nothing_sends_nothing_and_taking_nothing_keeps_the_data() {
     assert_eq!(take_borrowed(&mut pair, End::Server), Ok(b"ook".to_vec()));
 }
 
-/// An application that claims too much gets what was possible; the stream stays intact.
+/// An application that claims more bytes than it borrowed gets the borrowed ones, and the stream
+/// stays intact.
 #[test]
 fn claims_beyond_the_borrowed_bytes_are_limited() {
     let mut pair = pair();
@@ -119,7 +120,7 @@ fn the_end_of_the_stream_is_shown_as_nothing() {
     assert_eq!(pair.server().read_shared(now, 1), Ok(Bytes::new()));
 }
 
-/// The peer learns of reads by any method; reading nothing announces nothing.
+/// Reads by any method announce a larger window to the peer; a read of nothing does not.
 #[test]
 fn every_kind_of_read_opens_the_window() {
     type Read = fn(&mut Connection, Instant, usize) -> Result<usize, Error>;
@@ -155,7 +156,8 @@ fn every_kind_of_read_opens_the_window() {
     assert_eq!(tell(methods[2]), copied);
 }
 
-/// Like any write: a writable event follows only if a write was refused for lack of room.
+/// As with any write, a writable event follows only after a write that was refused for lack of
+/// room.
 #[test]
 fn only_a_refused_shared_write_gets_an_event() {
     for (length, is_told) in [(10_000, false), (10_001, true)] {
@@ -179,7 +181,7 @@ fn a_full_buffer_is_not_borrowed_and_reports_room() {
     assert_eq!(pair.events(End::Client), []);
     pair.pass_time(ms(50));
     assert_eq!(pair.events(End::Client), [Event::Writable]);
-    // When empty, it is borrowed from the beginning of its memory, and so contiguous.
+    // An empty buffer is borrowed from the beginning of its memory, so the room is contiguous.
     assert_eq!(pair.client.write_with(now, 10_000, |room| room.len()), Ok(3_000));
 }
 
@@ -213,13 +215,13 @@ fn non_contiguous_memory_is_borrowed_in_parts() {
     assert!(parts > 5, "{parts} writes had less room than they wanted");
 }
 
-/// Data whose owner can count the references.
+/// Returns data in shared memory, and its owner, who can count the references.
 fn owned(length: usize) -> (Arc<[u8]>, Bytes) {
     let owner: Arc<[u8]> = (0..length).map(pattern).collect();
     (Arc::clone(&owner), Bytes::from_owner(owner))
 }
 
-/// A path with the largest packets, and buffers for many of them.
+/// Two connections over a path with the largest MTU, with buffers for many segments.
 fn wide_pair() -> Connections {
     let config = Config {
         receive_buffer: (1 << 20).into(),

@@ -8,7 +8,8 @@ use linerate_wire::TcpFlags;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A peer with room for 1,000 bytes has received them, and closed its window; 4,000 more wait.
+/// A connection whose peer had room for 1,000 bytes, has received them, and closed its window.
+/// Another 4,000 bytes wait.
 fn closed() -> Script {
     closed_to(&Config::modern(), "")
 }
@@ -16,7 +17,7 @@ fn closed() -> Script {
 /// Options of the peer: none; or those that header prediction requires, for output, too.
 const OFFERS: [&str; 2] = ["", " sackOK ts 100 1"];
 
-/// A closed window with this configuration and these options of the peer.
+/// A connection with a closed window, with this configuration and these options of the peer.
 fn closed_to(config: &Config, offers: &str) -> Script {
     let mut host =
         Script::established(config, &format!("S. 0:0(0) ack 1 win 1000 mss 1460{offers}"));
@@ -118,8 +119,8 @@ fn a_window_that_closes_again_is_probed_as_soon_as_the_first_one() {
     }
 }
 
-/// After a probe with the last byte nothing is left to be probed for: later data obeys silly-window
-/// avoidance.
+/// A window probe may carry the last byte of the data. Later data then obeys silly-window
+/// avoidance, and is not sent as a probe.
 #[test]
 fn a_probe_of_the_last_byte_lets_nothing_else_go() {
     for offers in OFFERS {
@@ -147,7 +148,8 @@ fn data_of_the_peer_does_not_postpone_the_window_probe() {
         host.pass_time(ms(100));
         host.send(&format!("P. {start}:{}(100) ack 1001 win 0", start + 100));
     }
-    // Their acknowledgement is inside the peer's window, unlike the byte that has probed it.
+    // The acknowledgements of the peer's data have sequence numbers inside the peer's window; the
+    // byte of the window probe is outside it.
     for sent in host.take_sent().iter().filter(|sent| sent.says.length == 0) {
         assert_eq!(sent.says.seq, 1_001, "{}", sent.says);
     }
@@ -253,7 +255,7 @@ fn an_acknowledgement_counts_although_our_window_is_closed() {
     assert_eq!(host.connection.state(), State::CloseWait);
 }
 
-/// RFC 9293 §3.8.6: a window that shrinks is discouraged, and survived.
+/// RFC 9293 §3.8.6: a peer should not shrink its window, but a shrunk window must be handled.
 #[test]
 fn a_shrunk_window_is_handled() {
     let mut host = Script::established(&Config::modern(), "S. 0:0(0) ack 1 win 3000 mss 1000");
