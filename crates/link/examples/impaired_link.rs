@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Puts a host on a link. A real one draws its seed from the system.
+/// Creates a host on a link. A real host takes its seed from the system.
 fn host<L: Link>(number: u8, address: &str, link: L) -> Result<Host<L>, Box<dyn Error>> {
     let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
     let stack = Stack::new(StackConfig::new(mac, address.parse()?), [number; 32]);

@@ -101,7 +101,8 @@ fn the_spans_of_a_timeline_add_up_to_the_counters() {
     let on_wires: Vec<&Held> = wires.flat_map(|lane| &lane.held).collect();
     let count = |by: Activity| on_wires.iter().filter(|held| held.by == by).count() as u64;
     assert_eq!(count(Activity::Frame), outcome.wires[0].counted.frames);
-    // A station that senses the other at the time of its own start has sent nothing of its frame.
+    // A station that senses the other's carrier at the moment of its own start has transmitted no
+    // bits of its frame.
     assert!(
         count(Activity::Collision) > 0
             && count(Activity::Collision) <= outcome.wires[0].counted.collisions

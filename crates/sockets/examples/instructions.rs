@@ -29,7 +29,7 @@ const TURN: Duration = Duration::from_micros(10);
 const BATCH: usize = 64;
 /// Frames in flight at most on a path with a delay.
 const IN_FLIGHT: usize = 4_096;
-/// The delay of such a path in one direction.
+/// The delay of a path in one direction.
 const ONE_WAY_DELAY: Duration = Duration::from_millis(5);
 const PATH: Path = Path::ipv4(1_500);
 const PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 9);

@@ -22,7 +22,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Time between two packets.
 const INTERVAL: Duration = Duration::from_micros(10);
-/// Packets that differ.
+/// Number of different packets.
 const FLOOD: u64 = 4_096;
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 9);
 
@@ -46,8 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A flood of packets that belong to no flow, `packet` for each number, and the answers to them, in
-/// packets. One comes each 10 µs. The listener answers SYNs by cookies.
+/// Sends a flood of packets that belong to no connection, and receives the answers. Packet number i
+/// is `packet(i)`, and one arrives every 10 µs. The listener answers SYNs with cookies.
 fn refuse(packet: &dyn Fn(u64) -> Vec<u8>, amount: u64) -> Outcome {
     let mut config = StackConfig::new(MacAddress::ZERO, "192.0.2.2/24".parse()?);
     config.routes.push(Route::direct("0.0.0.0/0".parse()?));
@@ -55,7 +55,7 @@ fn refuse(packet: &dyn Fn(u64) -> Vec<u8>, amount: u64) -> Outcome {
     stack.attach(Capabilities::new(Medium::Ip, 1_500));
     let options = ListenOptions { syn_cookies: SynCookies::Always, ..ListenOptions::default() };
     stack.tcp_listen(SERVER, &options)?;
-    // Made before, and used again and again, so that making them does not count.
+    // The packets are created in advance and reused, so that creating them is not counted.
     let packets: Vec<_> = (0..FLOOD).map(packet).collect();
     let (mut now, mut frame) = (Instant::ZERO, [0; 1_500]);
     for packet in packets.iter().cycle().take(usize::try_from(amount)?) {
@@ -66,7 +66,7 @@ fn refuse(packet: &dyn Fn(u64) -> Vec<u8>, amount: u64) -> Outcome {
     Ok(amount)
 }
 
-/// An address and a port of a flood.
+/// Returns the source address and port of packet `number` of a flood.
 fn forged(number: u64) -> SocketAddrV4 {
     let [.., a, b, c] = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     SocketAddrV4::new(Ipv4Addr::new(198, 51, a, b), 1_024 + u16::from(c))
@@ -122,7 +122,7 @@ fn random(number: u64, length: u64) -> Vec<u8> {
 
 fn fragment(number: u64) -> Vec<u8> {
     let mut packet = packet(number, Protocol::UDP, |_| random(number, 1_480));
-    // More fragments, at offset 0.
+    // The first fragment: "more fragments" is set, and the offset is 0.
     packet[6..8].copy_from_slice(&[0x20, 0]);
     packet[10..12].fill(0);
     let checksum = Sum::of(&packet[..Ipv4Header::LENGTH]).finish();

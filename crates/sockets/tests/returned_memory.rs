@@ -14,13 +14,13 @@ use std::{fs, thread};
 const CONNECTIONS: usize = 2_000;
 const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 1), 80);
 
-/// Bytes that all connections together are given to hold.
+/// Number of bytes that the buffers of all connections hold together.
 const HELD: usize = 192 << 20;
 
-/// Bytes that a network may keep: less is not worth returning.
+/// Number of bytes that a network may keep: returning less is not worth the effort.
 const KEPT: usize = 16 << 20;
 
-/// Returns the bytes of this process that are in memory.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> usize {
     let pages = fs::read_to_string("/proc/self/statm").unwrap();
     pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * rustix::param::page_size()
@@ -32,7 +32,7 @@ fn network(link: MemoryLink, number: u8) -> Net {
     Net::builder(link, config).start().unwrap()
 }
 
-/// Writes until nothing more is taken. Returns the bytes written.
+/// Writes until the buffers are full. Returns the number of bytes written.
 fn fill(stream: &mut TcpStream) -> usize {
     let mut written = 0;
     loop {
@@ -66,7 +66,7 @@ fn what_two_thousand_connections_held_is_returned_to_the_system() {
     assert!(full - opened >= HELD, "{opened} bytes before, {full} with full buffers");
     drop((streams, ends));
 
-    // No application has read, so the buffers held all that was written.
+    // No application has read, so the buffers still hold all written data.
     let returned = || server.activity().returned_bytes + client.activity().returned_bytes;
     while returned() < (held - 2 * KEPT) as u64 {
         thread::yield_now();

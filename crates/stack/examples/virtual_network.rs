@@ -50,7 +50,8 @@ impl Network {
     }
 }
 
-/// Makes a host. A real one draws its seed from the system; equal seeds give equal bytes.
+/// Creates a host. A real host takes its seed from the system; with equal seeds the hosts send
+/// equal bytes.
 fn host(number: u8, address: &str) -> Result<Stack, Box<dyn Error>> {
     let mac = MacAddress::new([2, 0, 0, 0, 0, number]);
     Ok(Stack::new(StackConfig::new(mac, address.parse()?), [number; 32]))

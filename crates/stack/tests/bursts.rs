@@ -642,7 +642,8 @@ fn an_ack_batch_covers_two_segments_each_with_one_window_edge() {
     let edge = |(ack, window): (SeqNum, u16)| ack + (u32::from(window) << scale);
     for (number, pair) in acknowledgements.windows(2).enumerate() {
         assert_eq!(pair[1].0 - pair[0].0, if number < 3 { 2 * MSS } else { MSS });
-        // Windows are rounded by the scale.
+        // The offered window is rounded to a multiple of its scale, so the difference may be one
+        // unit larger.
         assert!(edge(pair[1]) + (1 << scale) - edge(pair[0]) < 2 << scale, "{acknowledgements:?}");
     }
 }

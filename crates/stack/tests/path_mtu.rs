@@ -7,7 +7,8 @@ use linerate_testkit::transfer::{Transfer, established, listen};
 use linerate_testkit::{Fate, Pair, Setup, Side};
 use linerate_units::Duration;
 
-/// Creates two hosts, between which packets of more than `width` bytes are lost.
+/// Creates two hosts, between which packets of more than `width` bytes are dropped without a
+/// report.
 fn pair(mtu: usize, width: usize) -> Pair {
     let setup = Setup { medium: Medium::Ip, mtu, ..Setup::default() };
     let mut pair = Pair::new(&setup, |_, _| {});

@@ -94,6 +94,6 @@ fn the_ack_of_a_gro_frame_follows_the_read_of_the_application() {
         assert_eq!((turn.received, turn.transmitted, turn.more), (0, 1, false));
         host.stack().tcp(right).unwrap().information().receive_window as usize
     });
-    // A window is rounded to its scale.
+    // The offered window is rounded to a multiple of its scale.
     assert!((offered[0] - offered[1]).abs_diff(DATA) < 128, "{offered:?}");
 }

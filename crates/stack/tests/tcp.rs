@@ -469,7 +469,8 @@ fn exhausted_ephemeral_ports_are_an_error_and_used_ports_are_skipped() {
         &ConnectOptions { local: Some(local.into()), ..ConnectOptions::default() },
     );
     assert_eq!(again, Err(Error::AddressInUse(local.into())));
-    // Another destination port has its own range.
+    // Each pair of addresses and destination port has its own ephemeral ports, so another
+    // destination port is not affected.
     assert!(stack.tcp_connect(now, at(Side::Right, 10), &ConnectOptions::default()).is_ok());
 }
 

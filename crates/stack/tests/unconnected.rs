@@ -18,7 +18,7 @@ use linerate_wire::{Segment, TcpFlags};
 /// Segments without a connection that a turn handles before it looks at connections, and after.
 const A_TURN: u64 = 16;
 
-/// Segments that wait.
+/// Number of segments that wait at most.
 const WAITING: u64 = 128;
 
 /// Time between two turns of a host.
@@ -51,7 +51,7 @@ fn put_syns(pair: &mut Pair, numbers: std::ops::Range<u16>) {
     numbers.for_each(|number| put(pair, forged(invented(number), TcpFlags::SYN, 1, 0)));
 }
 
-/// Delivers what the left host sends now.
+/// Delivers the frames that the left host sends now.
 fn carry(pair: &mut Pair) {
     let (now, mut frame) = (pair.now, [0; 1_500]);
     while let Some(sent) = pair.stack(Side::Left).poll_transmit(now, &mut frame) {
@@ -77,7 +77,7 @@ fn the_segments_of_connections_are_handled_in_the_turn_in_which_a_flood_comes() 
     assert_eq!(pair.stack(Side::Right).tcp_read(now, server, &mut [0; 2_000]), Ok(1_000));
     let answered = |pair: &mut Pair| statistics(pair, listener).cookies_sent - before;
     assert!((A_TURN..=2 * A_TURN).contains(&answered(&mut pair)), "{}", answered(&mut pair));
-    // Nothing comes for connections: all that wait have their turn.
+    // No frame of a connection has arrived, so all waiting segments are handled.
     turn(&mut pair);
     assert_eq!(answered(&mut pair), 60);
     let counted = pair.stack(Side::Right).counters().tcp_extra;
@@ -117,7 +117,7 @@ fn an_acknowledgement_with_a_good_cookie_is_handled_when_a_flood_has_spent_the_t
     assert!(pair.run_until(TURN * 10, |pair| {
         pair.stack(Side::Left).tcp(second).unwrap().state() == State::Established
     }));
-    // Its acknowledgement is under way.
+    // The acknowledgement of the connection is in flight.
     let packet = pair.wire.arrive(Instant::NEVER).unwrap().bytes;
     assert!(!Segment::parse(&packet[20..]).unwrap().flags().contains(TcpFlags::SYN));
     put_syns(&mut pair, 0..40);
@@ -126,7 +126,7 @@ fn an_acknowledgement_with_a_good_cookie_is_handled_when_a_flood_has_spent_the_t
     pair.stack(Side::Left).tcp_write(now, client, &[7; 1_000]).unwrap();
     carry(&mut pair);
     turn(&mut pair);
-    // More than a turn's worth waited before it came.
+    // More segments than a turn handles were waiting when it arrived.
     assert!(pair.stack(Side::Right).counters().tcp_extra.unconnected_deferred > A_TURN);
     assert!(pair.stack(Side::Right).tcp_accept(listener).is_some());
 }

@@ -203,7 +203,7 @@ fn rules_delay_duplicate_corrupt_and_reorder_packets() {
     assert_eq!(bytes(&only(3, Verdict::Corrupt)), [0, 1, 2, 4, 5, 6, 7, 8, 9]);
     let reordered = only(3, Verdict::Reorder(2));
     assert_eq!(bytes(&reordered), [0, 1, 2, 4, 5, 3, 6, 7, 8, 9]);
-    // Too few packets follow, so it goes on after a second.
+    // Fewer packets follow than should overtake it, so the datagram is delivered after a second.
     let late = only(9, Verdict::Reorder(2));
     assert_eq!(bytes(&late), bytes(&plain));
     assert_eq!(late[9].1, plain[9].1 + Duration::from_secs(1));
@@ -283,7 +283,7 @@ fn tasks_started_by_spawn_local_stay_on_their_host() {
         network.host(name).spawn(async move {
             let task = spawn_local(async move {
                 yield_now().await;
-                // An address of another host would be refused.
+                // A host cannot bind an address of another host, but this name is its own.
                 let socket = UdpSocket::bind((name, 0)).await.unwrap();
                 socket.local_addr().unwrap().ip().to_string()
             });

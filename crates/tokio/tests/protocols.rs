@@ -47,7 +47,8 @@ async fn serve_http() {
         let (stream, _) = listener.accept().await.unwrap();
         spawn_local(
             hyper::server::conn::http1::Builder::new()
-                // The date would be that of the real clock.
+                // A date header would contain the time of the real clock, which differs between
+                // runs.
                 .auto_date_header(false)
                 .serve_connection(TokioIo::new(stream), service_fn(answer)),
         );
@@ -92,7 +93,7 @@ fn hyper_serves_and_asks_and_equal_seeds_give_equal_traces() {
     assert_ne!(run(1), run(2));
 }
 
-/// The certificate is judged at this time, not at that of the real clock.
+/// A clock for certificates in virtual time, since the real clock may be outside their validity.
 #[derive(Debug)]
 struct In2027;
 
@@ -102,7 +103,8 @@ impl TimeProvider for In2027 {
     }
 }
 
-/// Returns the configurations of both ends. The certificate, for `server`, is its own authority.
+/// Returns the configurations of both ends. The server's certificate, for the name `server`, is
+/// self-signed.
 fn tls() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
     let certificate = CertificateDer::from(&include_bytes!("data/server.cert.der")[..]);
     let key = PrivateKeyDer::try_from(&include_bytes!("data/server.key.der")[..]).unwrap();

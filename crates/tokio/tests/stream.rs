@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::time::{sleep, timeout};
 
-/// A program that differs between its two copies only in where `net` comes from.
+/// A program that is compiled twice: the copies differ only in the network that provides `net`.
 macro_rules! program {
     ($name:ident, $($net:ident)::+) => {
         mod $name {
@@ -282,7 +282,7 @@ fn calls_that_are_cancelled_after_their_first_poll_lose_nothing() {
         async {
             sleep(Duration::from_millis(10)).await;
             let mut stream = TcpStream::connect("server:80").await.unwrap();
-            // An attempt that is given up leaves no socket behind.
+            // A connection attempt that is dropped leaves no socket behind.
             cancel(TcpStream::connect("server:81")).await;
             assert_eq!(Net::current().unwrap().sockets().len(), 1);
             let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();

@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 
-/// A prime, so that no power of two is a multiple of the period.
+/// The period is a prime number, so that no power of two is a multiple of it.
 const PERIOD: usize = 65_521;
 
 /// Bytes per write and read. Not a multiple of any buffer size.

@@ -1,5 +1,5 @@
 //! The rate of a bulk transfer while a flood of frames that belong to no connection arrives beside
-//! it, as a part of its rate without a flood. It measures on a real clock, so it runs only on
+//! it, as a fraction of its rate without a flood. It measures on a real clock, so it runs only on
 //! request, and reports rather than judges:
 //!
 //! ```text
@@ -32,21 +32,22 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{thread, time};
 
-/// How long a transfer lasts.
+/// Duration of a transfer.
 const SPAN: time::Duration = time::Duration::from_millis(500);
 
-/// Frames of a flood that are prepared, and then sent again and again.
+/// Number of frames of a flood that are prepared, and then sent repeatedly.
 const PREPARED: usize = 4_096;
 
-/// Frames that wait at a link when its host is late. More are lost, as in the ring of a NIC.
+/// Number of frames that wait at a link while its host is busy. Further frames are lost, as in the
+/// receive ring of a NIC.
 const QUEUE: u64 = 512;
 
-/// A port with a listener to which only the flood connects.
+/// A port with a listener, which only the flood connects to.
 const SERVICE: SocketAddrV4 = SocketAddrV4::new(OURS, 80);
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
-/// A kind of frames, and how many of them arrive in a second.
+/// A kind of frame, and the number of frames per second.
 #[derive(Clone, Copy, Debug)]
 struct Flood {
     name: &'static str,
@@ -54,7 +55,7 @@ struct Flood {
     frame: fn(&mut Rand64) -> Vec<u8>,
 }
 
-/// A transfer beside a flood, or without one. Returns bytes a second.
+/// A transfer beside a flood, or without one. Returns bytes per second.
 type Transfer = fn(Option<Flood>) -> f64;
 
 const FLOODS: [Flood; 5] = [
@@ -89,7 +90,7 @@ fn what_a_transfer_keeps_of_its_rate_in_a_flood() {
     });
 }
 
-/// Prints the median of the paired ratios, the least and the largest.
+/// Prints the median, the minimum and the maximum of the paired ratios.
 fn report(name: &str, transfer: Transfer, flood: Flood, repeats: usize) {
     let (mut ratios, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..repeats {
@@ -109,7 +110,8 @@ fn report(name: &str, transfer: Transfer, flood: Flood, repeats: usize) {
     );
 }
 
-/// A transfer between two networks over a memory link, to the flooded one.
+/// Runs a transfer between two networks over a memory link. The flood arrives at the receiving
+/// network.
 fn over_memory(flood: Option<Flood>) -> f64 {
     let (left, right) = pair(MemoryConfig::default()).unwrap();
     let flooded = Flooded::new(left, flood);
@@ -140,7 +142,7 @@ fn config(address: Ipv4Addr, mac: [u8; 6]) -> StackConfig {
     config
 }
 
-/// A transfer between the kernel and our host, which the flood is for.
+/// Runs a transfer between the kernel and our host, at which the flood arrives.
 fn over_tap(flood: Option<Flood>, offloads: bool, receiving: bool) -> f64 {
     let tap = open(&TapConfig { offloads, ..TapConfig::default() }).expect("a device");
     configure_kernel_end(&tap, KERNEL);
@@ -163,7 +165,8 @@ fn over_tap(flood: Option<Flood>, offloads: bool, receiving: bool) -> f64 {
     rate
 }
 
-/// The kernel sends. Unread data resets the connection when it is closed, and so ends the sender.
+/// The kernel sends to our host. Closing our socket with unread data resets the connection, which
+/// stops the sender.
 fn receive(ours: linerate_sockets::TcpStream, theirs: &TcpStream) -> f64 {
     thread::scope(|scope| {
         scope.spawn(|| write_until_closed(theirs));
@@ -174,7 +177,7 @@ fn receive(ours: linerate_sockets::TcpStream, theirs: &TcpStream) -> f64 {
     })
 }
 
-/// Our host sends, until its network ends.
+/// Our host sends to the kernel until its network ends.
 fn send(net: &Net, ours: &linerate_sockets::TcpStream, theirs: &TcpStream) -> f64 {
     thread::scope(|scope| {
         scope.spawn(|| write_until_closed(ours));
@@ -185,12 +188,12 @@ fn send(net: &Net, ours: &linerate_sockets::TcpStream, theirs: &TcpStream) -> f6
     })
 }
 
-/// Zeros, as long as they are taken.
+/// Writes zeros until the stream fails.
 fn write_until_closed(mut to: impl Write) {
     while to.write_all(&[0; 60_000]).is_ok() {}
 }
 
-/// Bytes a second, from the time at which the transfer is under way.
+/// Returns the bytes per second, measured after the start of the transfer.
 fn read_for_a_while(mut from: impl Read) -> f64 {
     let mut piece = vec![0; 1 << 18];
     let mut read = |span| {
@@ -213,12 +216,12 @@ fn read_for_a_while(mut from: impl Read) -> f64 {
     read(SPAN)
 }
 
-/// The frames of a flood, at their times.
+/// The frames of a flood, each with its arrival time.
 struct Frames {
     prepared: Vec<Vec<u8>>,
     rate: u64,
     start: Instant,
-    /// Frames that have arrived or were lost.
+    /// Number of frames that have arrived or were lost.
     passed: u64,
 }
 
@@ -229,7 +232,7 @@ impl Frames {
         Self { prepared, rate: flood.rate, start: MonotonicClock.now(), passed: 0 }
     }
 
-    /// Returns how many frames wait at `now`.
+    /// Returns the number of frames that wait at `now`.
     fn due(&mut self, now: Instant) -> u64 {
         let come = now.since(self.start).as_nanos() / 1_000 * self.rate / 1_000_000;
         self.passed = self.passed.max(come.saturating_sub(QUEUE));
@@ -246,7 +249,7 @@ impl Frames {
     }
 }
 
-/// A link at which a flood arrives beside its own frames.
+/// A link at which the frames of a flood arrive beside its own.
 struct Flooded<L> {
     link: L,
     frames: Option<Frames>,
@@ -271,7 +274,7 @@ impl<L: Link> Link for Flooded<L> {
         let mut came = 0;
         if let Some(frames) = &mut self.frames {
             let now = MonotonicClock.now();
-            // Both wait in one ring, of which the flood has no more than a half.
+            // The frames of both share one ring. The flood takes at most half of a batch.
             while came < budget / 2 && frames.due(now) > 0 {
                 on_frame(RxFrame::plain(frames.next(), now));
                 came += 1;
@@ -359,7 +362,7 @@ fn send_flood(mut link: PacketLink, flood: Flood, over: &AtomicBool) {
             Some(TxFrame::whole(frame.len()))
         });
         if sent.is_err() {
-            // The interface has gone with its network.
+            // The interface was removed with its network.
             return;
         }
         thread::sleep(time::Duration::from_micros(500));
@@ -384,7 +387,7 @@ fn bytes(random: &mut Rand64, length: usize) -> Vec<u8> {
     (0..length).map(|_| random.rand_u64().to_le_bytes()[0]).collect()
 }
 
-/// A random address that is behind the default router.
+/// Returns a random address, which is reached through the default router.
 fn address(random: &mut Rand64) -> Ipv4Addr {
     Ipv4Addr::from_bits(0x0b00_0000 | u32::try_from(random.rand_range(1..1 << 24)).unwrap())
 }
@@ -398,7 +401,7 @@ fn fragment(random: &mut Rand64) -> Vec<u8> {
     let mut packet = vec![0; Ipv4Header::LENGTH];
     let payload = bytes(random, 1_480);
     Ipv4Header::new(address(random), OURS, Protocol::UDP).emit(payload.len(), &mut packet);
-    // More fragments, at offset 0.
+    // The first fragment: "more fragments" is set, and the offset is 0.
     packet[6..8].copy_from_slice(&[0x20, 0]);
     packet[10..12].fill(0);
     let checksum = Sum::of(&packet).finish();

@@ -1,4 +1,4 @@
-//! A program for `std::net`, over the system's sockets and over these.
+//! A program written for `std::net` runs over the sockets of the system and over ours.
 
 use crate::networks::{LEFT, networks};
 use crate::store::{over_linerate, over_the_system, questions};

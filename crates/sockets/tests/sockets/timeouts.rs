@@ -1,4 +1,4 @@
-//! Calls that time out, or that must not wait, fail with the right error.
+//! Calls that time out, and non-blocking calls that would wait, fail with the right error.
 
 use crate::networks::{ABSENT, LEFT, connection, networks};
 use linerate_sockets::Error;

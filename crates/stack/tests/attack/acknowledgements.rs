@@ -74,7 +74,7 @@ fn optimistic_acknowledgements_take_no_share_from_other_connections() {
     });
 }
 
-/// Returns a block of two random numbers, in or around the data in flight.
+/// Returns a SACK block with two random edges, in or near the data in flight.
 fn any_block(intruder: &mut linerate_testkit::attack::Intruder, peer: &Peer) -> SackBlock {
     let spread = intruder.below(3);
     let mut near = || match spread {
