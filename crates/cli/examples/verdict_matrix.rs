@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
-/// Time between two looks of the relay at its devices.
+/// Interval at which the relay polls its devices.
 const TURN: Duration = Duration::from_micros(200);
 /// Time of a diagnosis.
 const SECONDS: &str = "20";
@@ -254,7 +254,7 @@ fn on_the_path() -> Vec<Plant> {
     ]
 }
 
-/// Plants that were not looked at while the rules were written.
+/// Plants that were not used when the rules were written.
 fn held_out() -> Vec<Plant> {
     let delay = |impairments| Kernel { impairments, ..Kernel::default() };
     vec![
@@ -505,12 +505,12 @@ impl Relay {
 struct Ring {
     frames: usize,
     service: Duration,
-    /// Time at which the ring is empty.
+    /// Time at which the ring will be empty.
     free: Instant,
 }
 
 impl Ring {
-    /// Type of local experiments (RFC 9542 §2.1).
+    /// EtherType for local experiments (RFC 9542 §2.1), which the machine does not know.
     const UNKNOWN: [u8; 2] = [0x88, 0xb5];
 
     fn receive(&mut self, frame: &mut [u8]) {
@@ -552,7 +552,7 @@ fn take(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, L
     link.receive(room.min(64), |frame| frames.push_back(frame.bytes.to_vec()))
 }
 
-/// Sends all frames; also calls a link with nothing to send, so that delayed frames leave.
+/// Sends all frames. The link is also called without frames, so that delayed frames leave.
 fn give(link: &mut impl Link, frames: &mut VecDeque<Vec<u8>>) -> Result<usize, LinkError> {
     link.transmit(HELD, |room| {
         let frame = frames.pop_front()?;

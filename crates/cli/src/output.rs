@@ -193,7 +193,8 @@ impl Page {
     }
 }
 
-/// Is there a reader?
+/// Returns false if standard output is a pipe whose reader has closed it, and an error if it cannot
+/// be written for another reason.
 fn is_read(written: io::Result<()>) -> Result<bool, Failure> {
     match written {
         Ok(()) => Ok(true),

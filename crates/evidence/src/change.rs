@@ -1,9 +1,9 @@
-//! Interventions: the one thing that a run changes against the plain transfer.
+//! Interventions: the single difference between a run and the plain transfer.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The one thing that a run changes against the plain transfer.
+/// The single difference between a run and the plain transfer, which runs without any intervention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {

@@ -29,7 +29,7 @@ pub mod names {
     pub const THREAD_MICROS: &str = "thread_micros";
     /// Microseconds of processor time of the thread.
     pub const CPU_MICROS: &str = "cpu_micros";
-    /// Microseconds during which the thread could run and had no processor.
+    /// Microseconds during which the thread was ready to run and waited for a processor.
     pub const CPU_WAIT_MICROS: &str = "cpu_wait_micros";
     /// Microseconds for which the hypervisor withheld the CPUs of the machine, the mean of all.
     pub const STOLEN_MICROS: &str = "stolen_micros";
@@ -41,7 +41,7 @@ pub mod names {
     pub const SEND_BUFFER_LIMITED_MICROS: &str = "send_buffer_limited_micros";
 }
 
-/// Shortest time of a thread in which waits for a processor are judged.
+/// Minimum lifetime of a thread, in microseconds, for which its waits for a processor are judged.
 const JUDGED_MICROS: u64 = 1_000;
 
 /// Counters of both ends.
@@ -100,7 +100,7 @@ impl EndCounters {
 pub struct FastPath {
     /// Segments that took the fast path.
     pub hits: u64,
-    /// Segments that did not, by reason.
+    /// Segments that took the slow path, by reason.
     pub misses: BTreeMap<String, u64>,
 }
 

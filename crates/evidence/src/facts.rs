@@ -28,7 +28,7 @@ pub struct Facts {
 /// The machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineFacts {
-    /// Its host name.
+    /// Name of the host.
     pub name: String,
     /// Its architecture.
     pub architecture: String,
@@ -60,7 +60,7 @@ pub struct Versions {
     pub commit: Option<String>,
     /// Version of the compiler.
     pub rustc: String,
-    /// Whether the build lacks optimisation, so that its figures mean little.
+    /// Whether the build lacks optimisation, so that its rates are not meaningful.
     pub debug_build: bool,
 }
 

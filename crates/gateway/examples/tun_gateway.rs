@@ -16,9 +16,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).ok_or("name a TUN device")?;
     let tun = Tap::open(&TapConfig { name, medium: Medium::Ip, ..TapConfig::default() })?;
     let config = GatewayConfig {
-        // Pings are answered here, in the name of their destination.
+        // The gateway itself answers pings, in the name of their destination.
         echo: EchoPolicy::Answer,
-        // Nothing inside may talk to the services of this machine's cloud.
+        // Clients behind the gateway must not reach the cloud services of this machine, which have
+        // link-local addresses.
         denied: vec!["169.254.0.0/16".parse()?],
         ..GatewayConfig::default()
     };

@@ -45,7 +45,7 @@ pub(crate) enum Flow {
     Udp {
         /// The far end.
         far: UdpSocket,
-        /// The client.
+        /// The client's UDP socket at the host.
         client: UdpHandle,
     },
 }

@@ -124,7 +124,8 @@ fn make_remaining(
 }
 
 /// Executes a run. A run whose threads waited for a processor is repeated, at most
-/// [`MOST_REPETITIONS`] times and while there are `spare` runs, and the fairest one counts.
+/// [`MOST_REPETITIONS`] times and while there are `spare` runs, and the one that waited least
+/// counts.
 fn run_fairly(
     bench: &mut dyn Bench,
     request: &RunRequest,
@@ -148,7 +149,8 @@ fn run_fairly(
     Ok(outcome)
 }
 
-/// Returns the facts and the maximum: those of the store if they are still valid, or new ones.
+/// Returns the facts about the machine and the maximum rate: those in the store if they still
+/// apply, or newly determined ones.
 fn begin(
     bench: &mut dyn Bench,
     store: &mut Store,

@@ -18,13 +18,13 @@ const LISTED: usize = 12;
 pub struct Side<'a> {
     /// The name that the user gave it.
     pub name: &'a str,
-    /// Its design.
+    /// Design of the sweep.
     pub design: &'a Design,
-    /// Its facts.
+    /// Facts of the sweep.
     pub start: &'a Start,
-    /// Its runs, the first of the design's schedule.
+    /// Runs of the sweep, the first of the design's schedule.
     pub runs: &'a [RunRecord],
-    /// Its whole plan, with the settings of its engine.
+    /// The whole plan of the sweep, with the settings of its engine.
     pub plan: &'a Value,
 }
 

@@ -5,11 +5,11 @@ use linerate_evidence::notation::{self, KILOBYTE};
 /// A unit of rates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
-    /// Its name, with its size if it is not obvious.
+    /// Name of the unit, with its size if that is not obvious.
     pub(crate) name: &'static str,
-    /// Its name alone.
+    /// Name of the unit alone.
     pub(crate) short: &'static str,
-    /// Its size.
+    /// Size of the unit in bytes per second.
     pub(crate) bytes: f64,
 }
 

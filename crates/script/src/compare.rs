@@ -3,7 +3,7 @@
 use crate::syntax::{IpMarks, Marks, Segment, SegmentOption, SegmentOptions, Settings};
 use linerate_wire::{Ecn, EcnOrder, TcpFlags, TypeOfService};
 
-/// Returns the parts in which `came` differs from `expected`.
+/// Returns a description of each part in which `came` differs from `expected`.
 pub(crate) fn differences(
     expected: &Segment,
     actual: &Segment,

@@ -19,7 +19,7 @@ pub(crate) struct Flows {
     list: Vec<Flow>,
     /// The connection of segments without ports.
     current: Option<usize>,
-    /// A listening socket has no connection of the script yet.
+    /// Whether a socket listens, so that the next SYN of the script opens a connection.
     is_awaited: bool,
     /// Number of `connect` calls whose SYN has not been seen yet.
     connecting: usize,

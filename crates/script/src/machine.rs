@@ -8,8 +8,8 @@ use linerate_units::Duration;
 pub(crate) trait Machine {
     /// Maximum wait for an event without a time.
     const MAX_WAIT: Duration;
-    /// Are the timers of the host coarse? Then the tolerance grows with the time since the last
-    /// event.
+    /// Are the timers of the host coarse? If so, the tolerance grows with the time since the
+    /// previous event.
     const HAS_COARSE_TIMERS: bool;
 
     /// Returns the current time.
@@ -43,7 +43,7 @@ pub(crate) trait Machine {
     fn field(&self, name: i32, field: &str) -> Option<u64>;
 }
 
-/// The reason why a machine could not do something.
+/// The reason why a machine could not execute a request.
 #[derive(Clone, Debug)]
 pub(crate) enum MachineError {
     /// The machine does not support the request.

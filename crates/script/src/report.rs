@@ -32,9 +32,9 @@ pub struct Traced {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
 pub enum Verdict {
-    /// Everything happened as the script expects.
+    /// The run went as the script expects.
     Passed,
-    /// Something happened differently.
+    /// The first difference between the script and the run.
     Failed(Deviation),
     /// The script needs a feature that this machine does not have.
     Refused {

@@ -10,7 +10,8 @@ use linerate_script::{Options, ScriptFiles, Verdict, run_on_kernel, run_on_stack
 use linerate_units::Duration;
 use std::path::Path;
 
-/// Longer scripts would make the test slow; they run only on request.
+/// Maximum length of a script in this test. Longer scripts make the test slow, and run only on
+/// request.
 const LONGEST: Duration = Duration::from_millis(250);
 /// Behaviours that do not depend on real time: a pause of the machine does not change the result.
 const TIMELESS: [&str; 13] = [
@@ -28,7 +29,7 @@ const TIMELESS: [&str; 13] = [
     "timestamps",
     "window",
 ];
-/// The comment at the head of a script with which Linux disagrees, before the reason.
+/// The comment at the head of a script from whose result Linux differs, followed by the reason.
 const DIFFERS: &str = "// Linux differs: ";
 
 #[test]

@@ -53,7 +53,7 @@ impl Side {
     }
 }
 
-/// Returns an end that is known to have an IPv4 address.
+/// Returns `end`, which must have an IPv4 address, as an IPv4 socket address.
 ///
 /// # Panics
 /// If it has an IPv6 address.

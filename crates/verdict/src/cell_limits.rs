@@ -13,9 +13,10 @@ use linerate_evidence::{
     RunRecord, ThreadEvidence, names,
 };
 
-/// Ratio of a rate to a smaller one that counts as a gain, as elsewhere in a report.
+/// Minimum ratio of two rates that counts as a gain, as in the other findings of a report.
 const GAIN: f64 = 1.05;
-/// Effect of doubling both buffers, from which both together are a limit: that of one buffer alone.
+/// Minimum effect of doubling both buffers for which both together count as a limit, relative to
+/// the effect of doubling one.
 const RAISES: f64 = 1.2;
 /// Smallest ratio of two buffers whose effect is converted to that of doubling. The conversion of a
 /// smaller one would turn the 7 % of a lucky cell into a limit.
@@ -29,7 +30,7 @@ const NEXT_SMALLER: f64 = 0.8;
 pub struct CellLimit {
     /// The cell.
     pub cell: Cell,
-    /// The limits that are named: one, both buffers, or none.
+    /// The limits that are named: one buffer, both, or none.
     pub limits: Vec<Limit>,
     /// Is there no gain from a larger buffer, neither at one end nor at both?
     pub is_flat: bool,
@@ -191,7 +192,8 @@ fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
             counts.sum::<Option<u64>>().filter(|_| !runs.is_empty())
         };
         let each = |name| total(name).map(|sum| sum / (runs.len() as u64).max(1));
-        // A thread exists longer than its transfer. Its processor time is that of the whole.
+        // A thread exists longer than its transfer, and its processor time is measured over its
+        // whole life.
         let cpu = total(names::CPU_MICROS).zip(total(names::THREAD_MICROS));
         let cpu = cpu.filter(|&(_, time)| time > 0).zip(seconds);
         let cpu = cpu.map(|((cpu, time), seconds)| as_f64(cpu) / as_f64(time) * seconds * 1e9);
@@ -199,7 +201,7 @@ fn evidence(cell: &CellSummary<'_>, link: Option<f64>) -> RunEvidence {
             seconds,
             thread: ThreadEvidence { cpu_nanos: cpu.map(to_u64), ..ThreadEvidence::default() },
             connection: ConnectionEvidence {
-                // Sums, so that rare retransmissions are not lost in a mean.
+                // Sums are used, so that rare retransmissions are not lost in a mean.
                 data_segments_sent: total(names::DATA_SEGMENTS_SENT)
                     .or_else(|| total("segments_sent")),
                 retransmitted_segments: total(names::RETRANSMITTED_SEGMENTS),

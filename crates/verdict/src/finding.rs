@@ -1,4 +1,4 @@
-//! One finding, in words and in figures.
+//! A finding, in words and in figures.
 
 use linerate_evidence::Cell;
 use serde::{Deserialize, Serialize};
@@ -8,49 +8,49 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
-    /// Limits of the cells.
+    /// The limits of the cells.
     Limits,
-    /// Which cell is the best one?
+    /// The best cell.
     Best,
-    /// Is the best where both buffers are equal?
+    /// Whether the best cell has equal buffers.
     Ridge,
-    /// From which buffer on does a larger one gain nothing?
+    /// The buffer size from which on a larger buffer gains nothing.
     Saturation,
-    /// Which cells are below what their neighbours say?
+    /// Cells below the rate that their neighbours predict.
     Notch,
-    /// Which cells wait for a timer, or for something else that does not delay their neighbours?
+    /// Cells that wait for a timer, or for something else that does not delay their neighbours.
     Limited,
-    /// Which timers expired?
+    /// The timers that expired.
     Timers,
-    /// Were too many cells measured only while other programs had the processors?
+    /// Whether too many cells were measured only while other programs had the processors.
     Contended,
-    /// Are the intervals of the cells narrow enough, and if not, what prevented it?
+    /// Whether the intervals of the cells are narrow enough, and if not, what prevented it.
     Precision,
-    /// Did the machine change in the course of the sweep?
+    /// Whether the speed of the machine changed in the course of the sweep.
     Drift,
-    /// Which slow changes of the machine's speed are subtracted?
+    /// The slow changes of the machine's speed that are subtracted.
     Epochs,
-    /// Which runs were cut short?
+    /// The runs that were cut short.
     CutShort,
-    /// Were the bytes correct?
+    /// Whether the received bytes were correct.
     Verified,
-    /// Were the buffers granted as requested?
+    /// Whether the buffers were granted as requested.
     Granted,
-    /// Does anything limit the validity of the measurement?
+    /// Anything else that limits the validity of the measurement.
     Caution,
 }
 
 /// An answer to a question about a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The question.
+    /// The question that the finding answers.
     pub kind: FindingKind,
-    /// The answer in a sentence.
+    /// The finding, as a sentence.
     pub text: String,
-    /// The cells that it concerns.
+    /// The cells to which the finding refers.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub cells: Vec<CellName>,
-    /// The figures that support it.
+    /// The figures that support the finding.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub figures: BTreeMap<String, f64>,
 }
@@ -87,7 +87,7 @@ impl Finding {
         Self { kind, text, cells: Vec::new(), figures: BTreeMap::new() }
     }
 
-    /// Adds the cells that it concerns.
+    /// Adds the cells to which the finding refers.
     pub(crate) fn about(mut self, cells: impl IntoIterator<Item = Cell>, payload: u32) -> Self {
         self.cells.extend(cells.into_iter().map(|cell| CellName::new(cell, payload)));
         self

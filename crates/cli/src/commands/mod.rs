@@ -22,7 +22,7 @@ use std::process::ExitCode;
 /// Executes a command. Commands that can stop in order get the interrupt.
 pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
     match command {
-        // It waits for signals itself, and ends with the exit code of its program.
+        // The gateway handles signals itself, and returns the exit code of its program.
         Command::Gateway(args) => return gateway::run(args),
         Command::GatewayInside(args) => gateway::run_inside(args),
         Command::Sweep(args) => sweep::run(args, &on_signals()?),

@@ -18,8 +18,8 @@ const SMALL: [&str; 10] = [
     "--quiet",
 ];
 
-/// The command says one line, which begins with `error: ` and holds `says`, and leaves nothing
-/// behind.
+/// Runs the command, and checks that it prints one line that begins with `error: ` and contains the
+/// expected text, and leaves no file behind.
 fn refused(words: &[&str], expected_text: &str) {
     let directory = TempDir::new().unwrap();
     let line = fail(directory.path(), words, 2);

@@ -148,7 +148,7 @@ fn serve_one(stream: Stream, peer: SocketAddr, shared: &Shared<'_>) {
             }
             Some(_) => {
                 drop(current);
-                // The peer may have gone.
+                // The write fails if the peer has disconnected.
                 let _ = send_state(&stream, State::AccessDenied);
                 return reject("another test is under way".to_owned());
             }
@@ -176,7 +176,7 @@ fn serve_test(
     let parameters: Parameters = receive_text(control, TIMEOUT)?;
     let transfer = Transfer::new(&parameters).inspect_err(|_| {
         let numbers = [NOT_IMPLEMENTED.to_be_bytes(), [0; 4]].concat();
-        // The client may have gone.
+        // The write fails if the client has disconnected.
         let _ = send_state(control, State::ServerError)
             .and_then(|()| Ok(io::Write::write_all(&mut &*control, &numbers)?));
     })?;
@@ -210,7 +210,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Asks for the streams of the test, and waits for them.
+    /// Requests the streams of the test, and waits for them.
     fn await_streams(&self, control: &Stream, wanted: usize) -> Result<Vec<Stream>, Iperf3Error> {
         if let Some(test) = &mut *lock(&self.current) {
             test.wanted = wanted;

@@ -11,9 +11,9 @@ use std::net::TcpStream;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) segment: Option<u64>,
-    /// In segments.
+    /// The congestion window, in segments.
     pub(super) congestion_window: Option<u64>,
-    /// In segments.
+    /// The slow start threshold, in segments.
     pub(super) slow_start_threshold: Option<u64>,
     /// Segments in the network: sent, and neither acknowledged nor lost.
     pub(super) in_flight: Option<u64>,

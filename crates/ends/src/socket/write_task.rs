@@ -41,7 +41,7 @@ pub enum Contents {
 }
 
 impl Contents {
-    /// Fills `into` with the data at `position`, unless it may stay as it is.
+    /// Fills `into` with the data at `position`, unless the previous content can be reused.
     pub fn renew(self, position: u64, into: &mut [u8]) {
         match self {
             Self::Pattern(pattern) => pattern.fill(position, into),
@@ -114,7 +114,7 @@ impl WriteTask {
     }
 }
 
-/// Writes all of `bytes`. Returns false if the transfer ended before.
+/// Writes all of `bytes`. Returns false if `stop` ended the transfer before.
 fn write_whole(
     (mut stream, clock): (&Stream, &CallClock),
     mut bytes: &[u8],

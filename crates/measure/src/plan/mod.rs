@@ -118,8 +118,9 @@ impl Plan {
     }
 }
 
-/// Completes the use of offloads for links that support them. On the bench's own TAP device they
-/// are off by default, because GSO frames do not have the packet size of the experiment.
+/// Sets the default of `offloads` if the link of the plan supports them, and rejects offloads
+/// otherwise. On the bench's own TAP device they are off by default, because GSO frames do not have
+/// the packet size of the experiment.
 fn resolve_offloads(draft: &mut Draft) -> Result<(), PlanError> {
     let link = draft.host.as_ref().map(|host| &host.link);
     match (draft.on, link) {

@@ -149,7 +149,7 @@ impl Store {
 fn open(path: &Path, new: bool) -> Result<File, StoreError> {
     let file = OpenOptions::new().append(true).create_new(new).open(path);
     let file = file.map_err(|error| match error.kind() {
-        // The file is created before the plan, so it must exist.
+        // The file of runs is created before the plan, so a folder with a plan must contain it.
         io::ErrorKind::NotFound if !new => {
             StoreError::Damaged { path: path.to_owned(), what: "it is not there".to_owned() }
         }

@@ -36,7 +36,7 @@ impl SavedSweep {
         let plan: Option<Plan> = read_whole(folder, PLAN)?;
         let (plan, text) = match (plan, text) {
             (Some(plan), Some(text)) => (plan, text),
-            // The sweep has begun in between.
+            // The sweep saved its facts between the two reads, so read again.
             (Some(_), None) if path.exists() => return Self::read(folder),
             (Some(_), None) => {
                 return Err(StoreError::Damaged { path, what: "it is not there".to_owned() });

@@ -8,7 +8,7 @@ use linerate_evidence::stats::as_f64;
 use linerate_evidence::{EndCounters, RunRecord, names, notation};
 use std::collections::BTreeSet;
 
-/// Counters that are drawn first, the most telling ones at the front.
+/// Counters that are drawn first, the most informative ones at the front.
 const FIRST: [&str; 10] = [
     names::RETRANSMITTED_SEGMENTS,
     names::RETRANSMISSION_TIMEOUTS,

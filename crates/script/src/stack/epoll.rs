@@ -17,7 +17,7 @@ pub(super) struct Epoll {
 #[derive(Debug)]
 struct Watch {
     event: EpollEvent,
-    /// Has the socket not been reported yet, or may it be reported again (no `EPOLLONESHOT`)?
+    /// Can the socket be reported (again)? With `EPOLLONESHOT` it is reported once.
     is_armed: bool,
     /// Has something happened since the last report (`EPOLLET`)?
     is_new: bool,

@@ -3,7 +3,7 @@
 use crate::syntax::Errno;
 use linerate_stack::Error;
 
-/// Returns the number of a host's error.
+/// Returns the errno of an error of the host.
 pub(super) const fn errno(error: Error) -> Errno {
     match error {
         Error::Closed => Errno::BADF,
@@ -22,7 +22,7 @@ pub(super) const fn errno(error: Error) -> Errno {
     }
 }
 
-/// Returns the number of a connection's error.
+/// Returns the errno of an error of a connection.
 pub(super) const fn of_connection(error: linerate_tcp::Error) -> Errno {
     match error {
         linerate_tcp::Error::WouldBlock => Errno::AGAIN,

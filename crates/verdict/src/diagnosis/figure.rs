@@ -24,7 +24,7 @@ pub enum Figure {
     /// Processor time of the reading thread, or of linerate's host if that is more, as a share of
     /// the time.
     ReceiverCpu,
-    /// Share of the time in which the writing thread is neither in `write` nor on a CPU.
+    /// Share of the receive window that is occupied by data which the program has not read.
     WriterAway,
     /// Share of the window that data takes up which the program has not read.
     UnreadShare,

@@ -11,9 +11,10 @@ use linerate_evidence::{Change, RunEvidence};
 pub struct Rule {
     /// The limit.
     pub limit: Limit,
-    /// All of these must hold. The rule is silent if one of their figures is absent.
+    /// The conditions that must all hold. The rule does not apply if one of their figures is
+    /// absent.
     pub conditions: &'static [Condition],
-    /// Groups of expectations. The first one of a group whose change is possible decides it.
+    /// Groups of expectations. Of each group, the first one whose change is possible is tested.
     pub expectations: &'static [&'static [Expectation]],
     /// The evidence that proves the limit.
     pub proof: Proof,

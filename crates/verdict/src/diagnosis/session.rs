@@ -23,7 +23,7 @@ const MIN_TRIED_SCORE: f64 = 0.05;
 const MIN_CONFIDENCE: f64 = 0.3;
 /// Minimum lead over the next limit.
 const MIN_LEAD: f64 = 0.2;
-/// Minimum half-width of an interval, relative to its effect: clocks and scheduling.
+/// Minimum half-width of an interval relative to the effect, because of clocks and scheduling.
 const MIN_WIDTH: f64 = 0.03;
 /// Maximum of an effect, which is also that of a change without which nothing was carried.
 const MAX_RATIO: f64 = 1_000.0;
@@ -91,7 +91,7 @@ impl Diagnosis {
         let last_plain = self.plain.last().map(|(place, _)| *place);
         let last_changed = self.changed.last().map(|(place, ..)| *place);
         let change = self.wanted();
-        // A plain transfer before and after each change.
+        // Each change needs a plain transfer before and after it.
         let is_plain_due = match last_changed {
             Some(place) => last_plain < Some(place),
             None => last_plain.is_none() && change.is_some(),
@@ -216,7 +216,7 @@ impl Diagnosis {
             let plain = mean(around.iter().map(|run| run.bytes_per_second))?;
             let ratio = (run.bytes_per_second / plain).min(MAX_RATIO);
             if plain <= 0.0 {
-                // Nothing was carried without the change.
+                // The transfer without the change carried no data.
                 let ratio = if run.bytes_per_second > 0.0 { MAX_RATIO } else { 1.0 };
                 return Some(Effect {
                     change: *change,
@@ -288,7 +288,8 @@ impl Diagnosis {
         let Some(centre) = mean(logs()) else { return MIN_WIDTH };
         let squares = logs().map(|log| (log - centre).powi(2)).sum::<f64>();
         let degrees = count_f64(self.plain.len().saturating_sub(1).max(1));
-        // The variance of a run, and that of the mean of the two plain runs around it.
+        // The variance of the difference between a run and the mean of the two plain runs around
+        // it: 1 + 1/2 times that of a run.
         let deviation = (squares / degrees * 1.5).sqrt();
         (WIDTH * deviation).max(MIN_WIDTH)
     }
@@ -304,7 +305,7 @@ impl Diagnosis {
         let Some(&(named, confidence)) = best.first() else {
             return self.not_identified(plain);
         };
-        // Two rules of one limit do not compete.
+        // Two rules for one limit are not rivals.
         let rival = best.iter().find(|(other, _)| other.rule.limit != named.rule.limit);
         let rival = rival.map_or(0.0, |(_, confidence)| *confidence);
         let lead = confidence - rival;
@@ -395,7 +396,8 @@ impl Judged {
         if self.refuted > 0 || !is_proved {
             return None;
         }
-        // Each expectation that stays unclear takes away its part of one half.
+        // Expectations that stay unclear reduce the confidence by up to one half, in proportion to
+        // their number.
         let unclear = count_f64(self.expected - self.confirmed) / count_f64(self.expected.max(1));
         Some(self.score * (1.0 - 0.5 * unclear))
     }

@@ -26,7 +26,7 @@ connections finish; a second one ends them. The exit code is that of COMMAND, or
 pub(super) enum Echo {
     /// None
     Drop,
-    /// A reply in the name of the destination, which is not asked
+    /// A reply in the name of the destination, without asking the destination
     Answer,
     /// An error: communication is prohibited
     Reject,

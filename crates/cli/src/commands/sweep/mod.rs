@@ -35,7 +35,7 @@ pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure
     report(&night.store, args)
 }
 
-/// The parts of a night: the store of its runs, and the engine.
+/// A sweep in progress: the store of its runs, and the engine.
 struct Night {
     store: Store,
     /// `None` if all runs are complete.
@@ -43,7 +43,7 @@ struct Night {
 }
 
 impl Night {
-    /// Creates the engine first, and then files and folder: an invalid plan leaves nothing behind.
+    /// Creates the engine before files and folder, so that an invalid plan leaves nothing behind.
     fn begin(args: &SweepArgs) -> Result<Self, Failure> {
         if let Some(folder) = &args.resume {
             let store = Store::resume(folder)?;

@@ -3,12 +3,12 @@
 use super::*;
 use oorandom::Rand64;
 
-/// A made-up sweep.
+/// The parameters of a synthetic sweep with known cells, epochs and noise.
 #[derive(Clone, Copy)]
 struct World {
     cells: usize,
     repeats: usize,
-    /// Runs of an epoch on average; none if zero.
+    /// Average number of runs in an epoch; zero for a machine of constant speed.
     epoch_runs: f64,
     /// Largest change of the speed, as a logarithm.
     amplitude: f64,

@@ -14,12 +14,12 @@ use linerate_wire::{
     EtherType, EthernetHeader, Ipv4Header, MacAddress, Protocol, Sum, UdpHeader, VlanTags,
 };
 
-/// Our port: discard (RFC 863).
+/// UDP port of linerate's end: discard (RFC 863).
 pub(crate) const PORT: u16 = 9;
-/// Offset of the UDP header. The data follows it.
+/// Offset of the UDP header in a frame, in bytes.
 const UDP: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
 const DATA: usize = UDP + UdpHeader::LENGTH;
-/// Frames of a turn, as in a host, and segments of a buffer.
+/// Maximum number of frames per turn, as in a host, and of segments in a buffer.
 const BUDGET: usize = 64;
 
 /// The address of the kernel's end.

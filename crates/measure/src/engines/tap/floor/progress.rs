@@ -16,7 +16,7 @@ const STALL: Duration = Duration::from_millis(50);
 /// Number of polls of the other thread's progress before the core is yielded.
 const POLLS: u32 = 200;
 
-/// The progress of the floor.
+/// The progress of a floor measurement, which the sending and the receiving thread share.
 #[derive(Debug)]
 pub(crate) struct FloorProgress<'a> {
     interrupt: &'a Interrupt,
@@ -24,7 +24,7 @@ pub(crate) struct FloorProgress<'a> {
     window: u64,
     max_time: Duration,
     delivered: AtomicU64,
-    /// Nanoseconds of the monotonic clock.
+    /// Start of the measurement, in nanoseconds of the monotonic clock.
     began: AtomicU64,
     ended: AtomicU64,
 }
