@@ -5,7 +5,8 @@
 mod link_peer;
 
 use linerate_stack::{
-    AddressOptions, AddressState, Capabilities, Error, Event, Medium, Stack, StackConfig,
+    AddressOptions, AddressOrigin, AddressState, Capabilities, Error, Event, Medium, Stack,
+    StackConfig,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::{ArpOperation, Icmpv6Message, MacAddress, NdMessage, ipv6_multicast};
@@ -219,4 +220,72 @@ fn a_leased_ipv4_address_is_given_up_at_the_second_conflict() {
     host.run(SECOND * 5);
     host.receive_arp(&claim);
     assert_eq!(host.state("192.0.2.1"), Some(AddressState::Duplicated));
+}
+
+/// Returns the IPv4 link-local address of a host.
+fn ipv4_link_local(host: &Peer) -> (std::net::Ipv4Addr, AddressState) {
+    let own = host.stack.addresses().iter().find(|own| own.origin == AddressOrigin::LinkLocal);
+    match own.map(|own| (own.cidr.address(), own.state)) {
+        Some((std::net::IpAddr::V4(address), state)) => (address, state),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Another host uses the IPv4 link-local address.
+fn claim(host: &mut Peer) {
+    let own = ipv4_link_local(host).0.to_string();
+    host.receive_arp(&arp(ArpOperation::Reply, OTHER, &own, &own));
+}
+
+/// RFC 3927 §2.2.1.
+#[test]
+fn an_ipv4_link_local_address_is_probed_and_replaced_at_a_limited_rate() {
+    let mut host = Peer::new(&[], |config| config.dad_transmits = 1);
+    host.stack.add_ipv4_link_local(host.now).unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..10 {
+        let (address, state) = ipv4_link_local(&host);
+        assert_eq!(state, AddressState::Tentative);
+        assert!(address.is_link_local() && !seen.contains(&address));
+        seen.push(address);
+        host.run(Duration::from_millis(1_100));
+        claim(&mut host);
+    }
+    claim(&mut host);
+    assert_eq!(host.run(SECOND * 59), [], "after ten conflicts it waits for a minute");
+    let sent = host.run(SECOND * 20);
+    assert_eq!(sent.len(), 5, "three probes and two announcements");
+    let (address, state) = ipv4_link_local(&host);
+    assert_eq!((state, seen.contains(&address)), (AddressState::Preferred, false));
+}
+
+/// RFC 3927 §2.5 b.
+#[test]
+fn an_ipv4_link_local_address_is_defended_once_and_then_replaced() {
+    let mut host = Peer::new(&[], |config| config.dad_transmits = 1);
+    host.stack.add_ipv4_link_local(host.now).unwrap();
+    host.run(SECOND * 12);
+    let first = ipv4_link_local(&host);
+    claim(&mut host);
+    assert_eq!((host.run(SECOND).len(), ipv4_link_local(&host)), (1, first));
+    claim(&mut host);
+    assert_ne!(ipv4_link_local(&host).0, first.0);
+    host.run(SECOND * 12);
+    assert_eq!(ipv4_link_local(&host).1, AddressState::Preferred);
+}
+
+/// RFC 3927 §2.6.2.
+#[test]
+fn packets_from_an_ipv4_link_local_address_reach_no_router() {
+    let gateway: std::net::Ipv4Addr = "192.0.2.254".parse().unwrap();
+    let mut host = Peer::new(&[], |config| {
+        config.routes.push(linerate_stack::Route::via(linerate_wire::IpCidr::ALL_IPV4, gateway));
+    });
+    host.stack.add_ipv4_link_local(host.now).unwrap();
+    let beyond = target("198.51.100.7");
+    assert_eq!(host.stack.echo_send(host.now, beyond, 1, 1, b""), Err(Error::NoAddress));
+    assert_eq!(host.stack.echo_send(host.now, target("169.254.7.7"), 1, 1, b""), Ok(()));
+    let added = "192.0.2.1/24".parse().unwrap();
+    host.stack.add_address(host.now, added, &AddressOptions::default()).unwrap();
+    assert_eq!(host.stack.echo_send(host.now, beyond, 1, 1, b""), Ok(()));
 }

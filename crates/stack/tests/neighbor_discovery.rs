@@ -5,7 +5,8 @@
 
 mod link_peer;
 
-use linerate_stack::{Autoconfiguration, Event};
+use linerate_stack::{Autoconfiguration, ConnectOptions, Event, ListenOptions};
+use linerate_testkit::{Pair, Setup, Side};
 use linerate_units::Duration;
 use linerate_wire::{EtherType, Icmpv6Message, MacAddress, NdMessage, ipv6_multicast};
 use link_peer::{MAC, Peer, Router, SECOND, Sent, destination, prefix};
@@ -177,6 +178,57 @@ fn an_advertisement_of_an_unknown_neighbour_creates_no_entry() {
     assert_eq!(addressees(&host.transmit()), [ONE]);
     host.ping(PEER);
     assert_eq!(solicitations(&host.run(Duration::from_millis(5_500))).len(), 1);
+}
+
+#[test]
+fn a_known_neighbour_with_another_mac_address_is_stale() {
+    let mut host = resolved();
+    let message = NdMessage::NeighborSolicitation { target: ip(OWN), source_mac: Some(OTHER) };
+    let message = Icmpv6Message::NeighborDiscovery(message);
+    host.receive_message(OTHER, ip(PEER), ip(OWN), &message);
+    assert_eq!(host.transmit()[0].to, OTHER);
+    let sent = host.run(Duration::from_millis(5_500));
+    assert_eq!(solicitations(&sent).len(), 1, "it is probed");
+}
+
+#[test]
+fn an_advertised_reachable_time_replaces_the_default() {
+    let mut host = Peer::new(&["2001:db8::1/64"], |config| {
+        config.ipv6_autoconfiguration = Some(Autoconfiguration::STABLE);
+    });
+    host.receive_router(&Router { reachable_time: 4_000, ..Router::new(1) }, &[]);
+    host.ping(PEER);
+    advertise(&mut host, Some(ONE), SOLICITED);
+    host.run(SECOND * 7);
+    host.ping(PEER);
+    assert_eq!(solicitations(&host.run(Duration::from_millis(5_500))).len(), 1, "it was stale");
+}
+
+/// RFC 4861 §7.3.1: acknowledgements of new data are a confirmation.
+#[test]
+fn the_progress_of_a_connection_confirms_its_neighbour() {
+    let mut pair = Pair::new(&Setup::default(), |side, config| {
+        config.addresses.push(format!("2001:db8::{}/64", side as u8 + 1).parse().unwrap());
+    });
+    let there: std::net::SocketAddr = "[2001:db8::2]:80".parse().unwrap();
+    let listener = pair.stack(Side::Right).tcp_listen(there, &ListenOptions::default()).unwrap();
+    let now = pair.now;
+    let client =
+        pair.stack(Side::Left).tcp_connect(now, there, &ConnectOptions::default()).unwrap();
+    pair.run_for(SECOND);
+    let (server, _) = pair.stack(Side::Right).tcp_accept(listener).unwrap();
+    for _ in 0..600 {
+        let now = pair.now;
+        pair.stack(Side::Left).tcp_write(now, client, b"data").unwrap();
+        pair.run_for(Duration::from_millis(500));
+        let now = pair.now;
+        pair.stack(Side::Right).tcp_read(now, server, &mut [0; 9]).unwrap();
+    }
+    let counters = pair.stack(Side::Left).counters().neighbor;
+    assert_eq!(counters.out_requests, 1, "only the resolution");
+    assert!(counters.confirmations >= 5, "{counters:?}");
+    // The receiver sends no data, so nothing confirms its neighbour but probes.
+    assert!(pair.stack(Side::Right).counters().neighbor.out_requests >= 4);
 }
 
 /// RFC 4861 §7.2.3: a solicitation proves nothing about the way to its sender.

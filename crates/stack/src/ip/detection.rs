@@ -94,8 +94,13 @@ impl Detections {
 
     /// Begins the detection of an address at the next timeout.
     pub(crate) fn begin(&mut self, address: IpAddr) {
+        self.begin_at(address, Instant::ZERO);
+    }
+
+    /// Begins the detection of an address at a time.
+    pub(crate) fn begin_at(&mut self, address: IpAddr, at: Instant) {
         self.end(address);
-        self.entries.push(Detection { address, phase: Phase::New, at: Instant::ZERO });
+        self.entries.push(Detection { address, phase: Phase::New, at });
     }
 
     /// Ends the detection of an address, and its announcements.

@@ -154,7 +154,7 @@ impl Interface {
     }
 
     /// Returns the source address for packets to `destination` by way of `next_hop`. For IPv4 it is
-    /// our address in the network of the next hop, or else our first one.
+    /// our address in the network of the next hop, or else our first one that is not link-local.
     pub(crate) fn source_towards(&self, next_hop: IpAddr, destination: IpAddr) -> Option<IpAddr> {
         match (next_hop, destination) {
             (_, IpAddr::V6(_)) => self.ipv6_source_towards(destination),
@@ -162,7 +162,12 @@ impl Interface {
             (next_hop, _) => {
                 let in_use = self.addresses.in_use();
                 let nearest = in_use.iter().find(|own| own.contains(next_hop));
-                let first = || in_use.iter().find(|own| own.address().is_ipv4());
+                // Packets from a link-local address must not reach a router (RFC 3927 §2.6.2).
+                let may_leave = |own: &&IpCidr| match own.address() {
+                    IpAddr::V4(own) => !own.is_link_local(),
+                    IpAddr::V6(_) => false,
+                };
+                let first = || in_use.iter().find(may_leave);
                 nearest.or_else(first).map(|own| own.address())
             }
         }

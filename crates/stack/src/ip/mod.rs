@@ -7,6 +7,7 @@ pub(crate) mod detection;
 pub(crate) mod discovery;
 pub(crate) mod identification;
 pub(crate) mod interface;
+pub(crate) mod ipv4_link_local;
 pub(crate) mod path_mtu;
 pub(crate) mod redirects;
 pub(crate) mod route;

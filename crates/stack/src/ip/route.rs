@@ -16,13 +16,16 @@ pub struct Route {
     pub window_clamp: Option<u32>,
     /// The size of the largest IP packet in bytes, if it is smaller than the MTU of the link.
     pub mtu: Option<usize>,
+    /// The cost of the route: of several to the same destinations, the one with the lowest metric
+    /// is used, and the others replace it when it is removed.
+    pub metric: u32,
 }
 
 impl Route {
     /// Creates a route to destinations on the link.
     #[must_use]
     pub const fn direct(destination: IpCidr) -> Self {
-        Self { destination, gateway: None, window_clamp: None, mtu: None }
+        Self { destination, gateway: None, window_clamp: None, mtu: None, metric: 0 }
     }
 
     /// Creates a route to destinations behind a router. A router of the other IP version never
@@ -52,8 +55,10 @@ impl Route {
 /// The routing table of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
-    /// The routes by prefix length and network.
+    /// The routes by prefix length and network: of each, the one with the lowest metric.
     routes: BTreeMap<(u8, IpAddr), Route>,
+    /// Routes to destinations with one of a lower metric, which are not used, by metric.
+    higher: BTreeMap<(u8, IpAddr, u32), Route>,
     /// The prefix lengths of IPv4 and of IPv6 that occur, so that a lookup tries no others.
     prefix_lengths: [PrefixLengths; 2],
     generation: u64,
@@ -94,19 +99,37 @@ const fn version(address: IpAddr) -> usize {
 }
 
 impl Routes {
-    /// Adds a route, which replaces a route to the same destinations.
+    /// Adds a route, which replaces one to the same destinations with the same metric.
     pub(crate) fn insert(&mut self, route: Route) {
         let (prefix_length, network) =
             (route.destination.prefix_length(), route.destination.network());
-        self.routes.insert((prefix_length, network), route);
+        let key = (prefix_length, network);
+        match self.routes.get(&key).map(|known| known.metric) {
+            Some(metric) if metric < route.metric => {
+                self.higher.insert((prefix_length, network, route.metric), route);
+                return;
+            }
+            Some(metric) if metric > route.metric => {
+                if let Some(known) = self.routes.get(&key) {
+                    self.higher.insert((prefix_length, network, metric), *known);
+                }
+            }
+            _ => {}
+        }
+        self.routes.insert(key, route);
         self.prefix_lengths[version(network)].set(prefix_length, true);
         self.generation += 1;
     }
 
-    /// Removes the route to exactly these destinations.
+    /// Removes the route to exactly these destinations with the lowest metric.
     pub(crate) fn remove(&mut self, destination: IpCidr) -> Option<Route> {
         let (prefix_length, network) = (destination.prefix_length(), destination.network());
         let removed = self.routes.remove(&(prefix_length, network))?;
+        let of_network = (prefix_length, network, 0)..=(prefix_length, network, u32::MAX);
+        let next = self.higher.range(of_network).next().map(|(&key, _)| key);
+        if let Some(next) = next.and_then(|key| self.higher.remove(&key)) {
+            self.routes.insert((prefix_length, network), next);
+        }
         let is_like = |&(length, other): &(u8, IpAddr)| {
             length == prefix_length && version(other) == version(network)
         };
@@ -152,6 +175,11 @@ impl Routes {
             known[version(network)].set(prefix_length, true);
         }
         assert_eq!(self.prefix_lengths, known, "the prefix lengths are those of the routes");
+        for (&(prefix_length, network, metric), route) in &self.higher {
+            let lower = self.routes.get(&(prefix_length, network));
+            assert!(lower.is_some_and(|lower| lower.metric < metric), "a lower metric is used");
+            assert_eq!(route.metric, metric, "routes are ordered by their metric");
+        }
     }
 }
 
@@ -196,6 +224,28 @@ mod tests {
         assert!(routes.remove(IpCidr::ALL_IPV4).is_some());
         assert_eq!(gateway(&routes, [192, 0, 2, 100]), None);
         assert_eq!(routes.remove(IpCidr::ALL_IPV4), None);
+    }
+
+    #[test]
+    fn the_lowest_metric_is_used_and_its_removal_uncovers_the_next_one() {
+        let mut routes = Routes::default();
+        let with = |gateway, metric| Route { metric, ..via("192.0.2.0/24", gateway) };
+        for (next_hop, metric) in [(2, 200), (1, 100), (3, 300), (4, 200)] {
+            routes.insert(with(next_hop, metric));
+        }
+        let network = "192.0.2.0/24".parse().unwrap();
+        for expected in [1, 4, 3] {
+            assert_eq!(gateway(&routes, [192, 0, 2, 9]), Some(expected));
+            assert_eq!(
+                routes.remove(network).map(|route| route.metric),
+                Some(match expected {
+                    1 => 100,
+                    4 => 200,
+                    _ => 300,
+                })
+            );
+        }
+        assert_eq!((gateway(&routes, [192, 0, 2, 9]), routes.remove(network)), (None, None));
     }
 
     #[test]

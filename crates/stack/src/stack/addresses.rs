@@ -124,7 +124,7 @@ impl Stack {
 
     /// Handles a removed address.
     #[inline(never)]
-    fn handle_removal(&mut self, removed: InterfaceAddress) {
+    pub(super) fn handle_removal(&mut self, removed: InterfaceAddress) {
         let is_same = |own: &InterfaceAddress| {
             own.covers_link()
                 && own.cidr.prefix_length() == removed.cidr.prefix_length()

@@ -1,7 +1,8 @@
 //! Detection of duplicate addresses: probes, announcements, conflicts and defence (RFC 4862 §5.4,
 //! RFC 5227 §2).
 
-use crate::ip::address::{AddressOrigin, AddressState};
+use crate::error::Error;
+use crate::ip::address::{AddressOptions, AddressOrigin, AddressState};
 use crate::ip::detection::DetectionStep;
 use crate::stack::Stack;
 use crate::stack::neighbor_discovery::neighbor_discovery_header;
@@ -9,7 +10,7 @@ use crate::tx::Reply;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use linerate_units::{Duration, Instant};
-use linerate_wire::{ArpPacket, Icmpv6Message, MacAddress, NdMessage, ipv6_multicast};
+use linerate_wire::{ArpPacket, Icmpv6Message, IpCidr, MacAddress, NdMessage, ipv6_multicast};
 
 /// DEFEND_INTERVAL of RFC 5227 §1.1.
 const DEFEND_INTERVAL: Duration = Duration::from_secs(10);
@@ -35,6 +36,33 @@ impl Stack {
         self.detections.disable();
         for own in self.addresses().iter().map(|own| own.cidr.address()).collect::<Vec<_>>() {
             self.interface.addresses.assign(self.now, own);
+        }
+        self.schedule_address_changes();
+    }
+
+    /// Adds an IPv4 link-local address, as a host does that gets no other one (RFC 3927). It is
+    /// drawn at random. If duplicates are detected, it is probed first, and replaced by another one
+    /// when another host has it. Packets from it stay on the link.
+    ///
+    /// # Errors
+    /// [`Error::TooManyAddresses`].
+    pub fn add_ipv4_link_local(&mut self, now: Instant) -> Result<(), Error> {
+        let address = IpAddr::from(self.ipv4_link_local.draw());
+        let options =
+            AddressOptions { origin: AddressOrigin::LinkLocal, ..AddressOptions::default() };
+        let cidr = IpCidr::new(address, 16).unwrap_or_else(|| IpCidr::single(address));
+        self.add_address(now, cidr, &options)
+    }
+
+    /// Replaces an IPv4 link-local address that another host has (RFC 3927 §2.2.1, §2.5 b).
+    fn replace_ipv4_link_local(&mut self, duplicate: IpAddr) {
+        let begin = self.ipv4_link_local.note_conflict(self.now);
+        let Some(removed) = self.interface.addresses.remove(duplicate) else { return };
+        self.handle_removal(removed);
+        // The limit of addresses has room for one.
+        let _ = self.add_ipv4_link_local(self.now);
+        if let Some(added) = self.addresses().last().map(|own| own.cidr.address()) {
+            self.detections.begin_at(added, begin);
         }
         self.schedule_address_changes();
     }
@@ -95,7 +123,7 @@ impl Stack {
         self.neighbors.counters_mut().conflicts += 1;
         let Some(own) = self.interface.addresses.get(address).copied() else { return };
         match own.state {
-            AddressState::Tentative => self.give_up_address(address),
+            AddressState::Tentative => self.give_up_address(own.origin, address),
             AddressState::Preferred | AddressState::Deprecated => self.defend(own.origin, address),
             AddressState::Duplicated => {}
         }
@@ -113,17 +141,22 @@ impl Stack {
                 self.send_arp_request(own, own);
             }
             (true, AddressOrigin::Static) => {}
-            (true, _) => self.give_up_address(address),
+            (true, _) => self.give_up_address(origin, address),
         }
     }
 
     /// Ends the use of an address that another host has.
-    fn give_up_address(&mut self, address: IpAddr) {
+    fn give_up_address(&mut self, origin: AddressOrigin, address: IpAddr) {
         self.detections.end(address);
         self.interface.addresses.mark_duplicated(address);
         self.counted.neighbor_discovery.duplicates += 1;
         self.handle_address_change();
         self.end_connections_of(address);
-        self.replace_duplicate(address);
+        let is_link_local = origin == AddressOrigin::LinkLocal && address.is_ipv4();
+        if is_link_local {
+            self.replace_ipv4_link_local(address);
+        } else {
+            self.replace_duplicate(address);
+        }
     }
 }

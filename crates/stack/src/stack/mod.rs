@@ -41,6 +41,7 @@ use crate::ip::detection::Detections;
 use crate::ip::discovery::Discovery;
 use crate::ip::identification::Identification;
 use crate::ip::interface::Interface;
+use crate::ip::ipv4_link_local::LinkLocalCandidates;
 use crate::ip::path_mtu::PathMtus;
 use crate::ip::redirects::Redirects;
 use crate::ip::route::{Route, Routes};
@@ -90,6 +91,8 @@ pub struct Stack {
     pub(crate) detections: Detections,
     /// Routers, prefixes and the addresses formed from them.
     pub(crate) discovery: Discovery,
+    /// Candidates for the IPv4 link-local address.
+    pub(crate) ipv4_link_local: LinkLocalCandidates,
     /// The last defence of an IPv4 address (RFC 5227 §2.4).
     pub(crate) defended: Option<Instant>,
     pub(crate) routes: Routes,
@@ -184,6 +187,7 @@ impl Stack {
             interface,
             discovery,
             detections: Detections::new(config.dad_transmits, Draws::new(&keys, "detection")),
+            ipv4_link_local: LinkLocalCandidates::new(Draws::new(&keys, "IPv4 link-local")),
             defended: None,
             flow_cache: FlowCache::new(config.frame_prediction),
             cached_route: None,
