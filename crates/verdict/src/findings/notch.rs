@@ -39,7 +39,7 @@ pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
 /// Reports that there is no notch, if there were lines to examine.
 fn none(sweep: &Sweep<'_>) -> Vec<Finding> {
     let looked_at = sweep.table.lines().iter().any(|(_, line)| line.len() >= 3);
-    let text = "There are no notches: no cell is significantly below what its neighbours say.";
+    let text = "There are no notches: no cell is significantly below what its neighbours predict.";
     looked_at.then(|| Finding::new(FindingKind::Notch, text.to_owned())).into_iter().collect()
 }
 
@@ -52,8 +52,8 @@ fn finding(valley: &[Notch<'_>], payload: u32) -> Finding {
     let [_, cell, _] = deepest.cells;
     let text = if valley.len() == 1 {
         format!(
-            "There is a notch at {}: {} against what {low} and {high} say as {} vary (95 %: {} … \
-             {}).",
+            "There is a notch at {}: {} against what its neighbours at {low} and {high} predict as \
+             {} vary (95 %: {} … {}).",
             notation::cell(cell.cell),
             notation::change(deepest.depth),
             deepest.varies,
@@ -62,8 +62,8 @@ fn finding(valley: &[Notch<'_>], payload: u32) -> Finding {
         )
     } else {
         format!(
-            "There is a notch at {} in {} cells: {} to {} against what {low} and {high} say as \
-             {} vary.",
+            "There is a notch at {} in {} cells: {} to {} against what their neighbours at {low} \
+             and {high} predict as {} vary.",
             notation::buffer(deepest.at()),
             valley.len(),
             notation::change(shallowest.depth),
@@ -227,7 +227,10 @@ mod tests {
         let found = findings_of(8, rate, findings);
         let texts: Vec<&str> = found.iter().map(|notch| notch.text.as_str()).collect();
         assert!(texts[0].starts_with("There is a notch at 3 × 3 packets: −6."), "{texts:?}");
-        assert!(texts[0].contains("what 2 and 4 say as both buffers vary"), "{texts:?}");
+        assert!(
+            texts[0].contains("what its neighbours at 2 and 4 predict as both buffers vary"),
+            "{texts:?}"
+        );
     }
 
     #[test]

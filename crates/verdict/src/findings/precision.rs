@@ -1,4 +1,5 @@
-//! Is the sweep conclusive: are the intervals of the cells narrow? If not, what prevented it?
+//! The precision of a sweep: whether the intervals of the cells are narrow, and if not, what
+//! prevented it.
 
 use crate::diagnosis::CONTENDED_SHARE;
 use crate::finding::{Finding, FindingKind};

@@ -40,8 +40,8 @@ fn saturated(cell: &CellSummary<'_>, diagonal: &[&CellSummary<'_>]) -> String {
         None => "",
     };
     format!(
-        "With equal buffers it saturates at {}, {} KB/s: no larger buffer gains more than 5 \
-         %{reserve}.",
+        "With equal buffers, throughput saturates at {}, {} KB/s: no larger buffer gains more \
+         than 5 %{reserve}.",
         notation::buffer(cell.cell.send),
         notation::kilobytes(cell.median()),
     )
@@ -50,8 +50,8 @@ fn saturated(cell: &CellSummary<'_>, diagonal: &[&CellSummary<'_>]) -> String {
 fn unsaturated(diagonal: &[&CellSummary<'_>]) -> String {
     let last = diagonal[diagonal.len() - 1];
     format!(
-        "With equal buffers it does not saturate: even {}, the largest, gain more than 5 % over \
-         the size before.",
+        "With equal buffers, throughput does not saturate: even {}, the largest, gain more than 5 \
+         % over the size before.",
         notation::buffer(last.cell.send),
     )
 }
@@ -83,7 +83,7 @@ mod tests {
     fn the_knee_of_the_diagonal_is_found() {
         let text = of_diagonal(|packets| 1_024_000.0 * packets.min(4.0));
         assert!(
-            text.starts_with("With equal buffers it saturates at 4 packets, 4,018 KB/s"),
+            text.starts_with("With equal buffers, throughput saturates at 4 packets, 4,018 KB/s"),
             "{text}"
         );
     }
@@ -102,7 +102,10 @@ mod tests {
             1e6 * smaller.min(4.0) * if lucky { 1.5 } else { noise(cell, repeat, 0.01) }
         };
         let text = findings_of(8, rate, findings).remove(0).text;
-        assert!(text.starts_with("With equal buffers it saturates at 4 packets"), "{text}");
+        assert!(
+            text.starts_with("With equal buffers, throughput saturates at 4 packets"),
+            "{text}"
+        );
         assert!(
             text.ends_with("no larger buffer gains more than 5 % by more than chance would."),
             "{text}"
