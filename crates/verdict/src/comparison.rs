@@ -1,4 +1,4 @@
-//! Is one sweep faster than another, and how certain is that?
+//! The comparison of two sweeps: the change of throughput, and its certainty.
 //!
 //! Cells are paired, and a change is the logarithm of a ratio of medians. Two kinds of noise are
 //! told apart. The scatter of the runs of a cell gives the interval of that cell; it is pooled over

@@ -51,7 +51,7 @@ pub(crate) struct SinkArgs {
     #[command(flatten)]
     host: OwnHostArgs,
 
-    /// Wait this long after each read, to be a slow reader
+    /// Wait this long after each read, as a slow reader does
     #[arg(long, value_name = "TIME", value_parser = short_time)]
     read_pause: Option<Duration>,
 
@@ -63,7 +63,7 @@ pub(crate) struct SinkArgs {
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<ListenAt>,
 
-    /// Read at most this much at a time, to be a reader that occupies its processor
+    /// Read at most this many bytes at a time; small reads occupy a processor
     #[arg(long, value_name = "SIZE", value_parser = small_size)]
     read_size: Option<NonZeroU32>,
 
