@@ -118,7 +118,7 @@ pub use next_ack::{LaterAck, NextAck};
 pub use next_packet::{NextPacket, PacketOfRun};
 pub use plain_packet::PlainPacket;
 pub use prefetch::prefetch_through;
-pub use print::{FrameLine, PacketLine};
+pub use print::{FrameLine, PacketLine, RelativeLine, SequenceBases};
 pub use protocol::Protocol;
 pub use seq::SeqNum;
 pub use slip::{SlipDecoder, slip_bytes};

@@ -1,14 +1,14 @@
 //! One line of text for each packet, in the style of tcpdump.
 //!
-//! Sequence numbers are absolute. For a malformed packet, the valid headers and the error are
-//! printed. Wrong checksums are marked.
+//! Sequence numbers are absolute, or relative to [`SequenceBases`]. For a malformed packet, the
+//! valid headers and the error are printed. Wrong checksums are marked.
 
 mod parts;
 mod tcp;
 
 use crate::{
     ArpOperation, ArpPacket, EtherType, EthernetFrame, IcmpMessage, Ipv4Header, Ipv4Packet,
-    Protocol, Quote, UdpDatagram, VlanTags,
+    Protocol, Quote, SeqNum, UdpDatagram, VlanTags,
 };
 use core::fmt;
 use parts::{write_ends, write_verdict};
@@ -20,21 +20,58 @@ pub struct FrameLine<'a>(
     pub &'a [u8],
 );
 
+impl<'a> FrameLine<'a> {
+    /// Returns the line with relative sequence numbers.
+    #[must_use]
+    pub const fn relative_to(self, bases: SequenceBases) -> RelativeLine<'a> {
+        RelativeLine { bytes: self.0, is_frame: true, bases }
+    }
+}
+
 impl fmt::Display for FrameLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let EthernetFrame { header, payload } = match EthernetFrame::parse(self.0) {
-            Ok(frame) => frame,
-            Err(error) => return write!(f, "{error}"),
-        };
-        write_tags(f, header.tags)?;
-        match header.ether_type {
-            EtherType::IPV4 => PacketLine(payload).fmt(f),
-            EtherType::ARP => write_arp(f, payload),
-            ether_type => {
-                let kind = if ether_type.is_length() { "802.3 length" } else { "type" };
-                let (source, destination) = (header.source, header.destination);
-                write!(f, "{source} > {destination}: {kind} {ether_type}, length {}", payload.len())
-            }
+        write_frame(f, self.0, SequenceBases::default())
+    }
+}
+
+/// The numbers that the sequence numbers of a segment are relative to: those of the SYNs, so that
+/// the first byte of data has number 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SequenceBases {
+    /// Subtracted from sequence numbers.
+    pub seq: SeqNum,
+    /// Subtracted from acknowledgement numbers and SACK blocks.
+    pub ack: SeqNum,
+}
+
+/// A line whose sequence numbers are relative.
+#[derive(Clone, Copy, Debug)]
+pub struct RelativeLine<'a> {
+    bytes: &'a [u8],
+    is_frame: bool,
+    bases: SequenceBases,
+}
+
+impl fmt::Display for RelativeLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let write = if self.is_frame { write_frame } else { write_packet };
+        write(f, self.bytes, self.bases)
+    }
+}
+
+fn write_frame(f: &mut fmt::Formatter<'_>, bytes: &[u8], bases: SequenceBases) -> fmt::Result {
+    let EthernetFrame { header, payload } = match EthernetFrame::parse(bytes) {
+        Ok(frame) => frame,
+        Err(error) => return write!(f, "{error}"),
+    };
+    write_tags(f, header.tags)?;
+    match header.ether_type {
+        EtherType::IPV4 => write_packet(f, payload, bases),
+        EtherType::ARP => write_arp(f, payload),
+        ether_type => {
+            let kind = if ether_type.is_length() { "802.3 length" } else { "type" };
+            let (source, destination) = (header.source, header.destination);
+            write!(f, "{source} > {destination}: {kind} {ether_type}, length {}", payload.len())
         }
     }
 }
@@ -46,25 +83,37 @@ pub struct PacketLine<'a>(
     pub &'a [u8],
 );
 
+impl<'a> PacketLine<'a> {
+    /// Returns the line with relative sequence numbers.
+    #[must_use]
+    pub const fn relative_to(self, bases: SequenceBases) -> RelativeLine<'a> {
+        RelativeLine { bytes: self.0, is_frame: false, bases }
+    }
+}
+
 impl fmt::Display for PacketLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let packet = match Ipv4Packet::parse(self.0) {
-            Ok(packet) => packet,
-            Err(error) => return write!(f, "IP {error}"),
-        };
-        let header = &packet.header;
-        f.write_str("IP ")?;
-        if header.is_fragment() {
-            return write_fragment(f, &packet);
-        }
-        match header.protocol {
-            Protocol::TCP => tcp::write(f, header, packet.payload),
-            Protocol::UDP => write_udp(f, header, packet.payload),
-            Protocol::ICMP => write_icmp(f, header, packet.payload),
-            protocol => {
-                let (source, destination) = (header.source, header.destination);
-                write!(f, "{source} > {destination}: {protocol}, length {}", packet.payload.len())
-            }
+        write_packet(f, self.0, SequenceBases::default())
+    }
+}
+
+fn write_packet(f: &mut fmt::Formatter<'_>, bytes: &[u8], bases: SequenceBases) -> fmt::Result {
+    let packet = match Ipv4Packet::parse(bytes) {
+        Ok(packet) => packet,
+        Err(error) => return write!(f, "IP {error}"),
+    };
+    let header = &packet.header;
+    f.write_str("IP ")?;
+    if header.is_fragment() {
+        return write_fragment(f, &packet);
+    }
+    match header.protocol {
+        Protocol::TCP => tcp::write(f, header, packet.payload, bases),
+        Protocol::UDP => write_udp(f, header, packet.payload),
+        Protocol::ICMP => write_icmp(f, header, packet.payload),
+        protocol => {
+            let (source, destination) = (header.source, header.destination);
+            write!(f, "{source} > {destination}: {protocol}, length {}", packet.payload.len())
         }
     }
 }

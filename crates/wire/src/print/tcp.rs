@@ -1,23 +1,31 @@
 //! The line for a TCP segment.
 
+use super::SequenceBases;
 use super::parts::{write_ends, write_verdict};
-use crate::{EcnCounts, EcnOrder, Ipv4Header, Segment, TcpFlags, TcpHeader, TcpOptions};
+use crate::{EcnCounts, EcnOrder, Ipv4Header, Segment, SeqNum, TcpFlags, TcpHeader, TcpOptions};
 use core::fmt;
 
 /// Writes the flags, sequence number range, acknowledgement, window and options of a segment.
-pub(super) fn write(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -> fmt::Result {
+pub(super) fn write(
+    f: &mut fmt::Formatter<'_>,
+    ip: &Ipv4Header,
+    bytes: &[u8],
+    bases: SequenceBases,
+) -> fmt::Result {
     let segment = match Segment::parse(bytes) {
         Ok(segment) => segment,
         Err(error) => return write!(f, "{} > {}: {error}", ip.source, ip.destination),
     };
     write_ends(f, ip, segment.source_port, segment.destination_port)?;
-    write!(f, "Flags [{}], seq {}", FlagLetters(segment.flags()), segment.seq)?;
+    let seq = segment.seq - bases.seq;
+    write!(f, "Flags [{}], seq {seq}", FlagLetters(segment.flags()))?;
     if !segment.payload.is_empty() {
         let controls = segment.flags() & (TcpFlags::SYN | TcpFlags::FIN);
-        write!(f, ":{}", segment.seq + (segment.sequence_length() - controls.bits().count_ones()))?;
+        let length = segment.sequence_length() - controls.bits().count_ones();
+        write!(f, ":{}", seq.wrapping_add(length))?;
     }
     if segment.flags().contains(TcpFlags::ACK) {
-        write!(f, ", ack {}", segment.ack)?;
+        write!(f, ", ack {}", segment.ack - bases.ack)?;
     }
     if counts_marks(&segment) {
         write!(f, ", ace {}", segment.flags().ace())?;
@@ -27,7 +35,7 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, ip: &Ipv4Header, bytes: &[u8]) -
         write!(f, ", urg {}", segment.urgent)?;
     }
     if !segment.options.is_empty() {
-        write!(f, ", options [{}]", OptionWords(&segment.options()))?;
+        write!(f, ", options [{}]", OptionWords(&segment.options(), bases.ack))?;
     }
     write!(f, ", length {}", segment.payload.len())?;
     write_verdict(f, TcpHeader::verify_checksum(bytes, ip.pseudo_header(bytes.len())).is_ok())
@@ -67,8 +75,9 @@ impl fmt::Display for FlagLetters {
     }
 }
 
-/// The options that this stack implements, separated by commas.
-struct OptionWords<'a>(&'a TcpOptions);
+/// The options that this stack implements, separated by commas, with the number that SACK blocks
+/// are relative to.
+struct OptionWords<'a>(&'a TcpOptions, SeqNum);
 
 impl fmt::Display for OptionWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -104,7 +113,7 @@ impl fmt::Display for OptionWords<'_> {
             put(format_args!("ecn{}", CountWords(ecn)))?;
         }
         for block in self.0.sack.as_slice() {
-            put(format_args!("sack {}:{}", block.left, block.right))?;
+            put(format_args!("sack {}:{}", block.left - self.1, block.right - self.1))?;
         }
         Ok(())
     }
@@ -129,13 +138,19 @@ mod tests {
     extern crate std;
     use super::*;
     use crate::print::PacketLine;
-    use crate::{FastOpenCookie, Protocol, SackBlock, SeqNum, Sum, Timestamps, UserTimeout};
+    use crate::{FastOpenCookie, Protocol, SackBlock, Sum, Timestamps, UserTimeout};
     use core::net::Ipv4Addr;
     use std::string::{String, ToString};
     use std::vec;
+    use std::vec::Vec;
 
     /// Returns the line for a segment with these flags, options and bytes of payload.
     fn line(flags: TcpFlags, options: &TcpOptions, payload_length: usize) -> String {
+        PacketLine(&segment(flags, options, payload_length)).to_string()
+    }
+
+    /// Returns the packet of a segment.
+    fn segment(flags: TcpFlags, options: &TcpOptions, payload_length: usize) -> Vec<u8> {
         let ip = Ipv4Header::new(
             Ipv4Addr::new(192, 0, 2, 1),
             Ipv4Addr::new(192, 0, 2, 2),
@@ -159,7 +174,7 @@ mod tests {
         options.emit(&mut segment[TcpHeader::LENGTH..]);
         let sum = Sum::of(segment);
         TcpHeader::fill_checksum(segment, ip.pseudo_header(length), sum);
-        PacketLine(&bytes).to_string()
+        bytes
     }
 
     #[test]
@@ -178,6 +193,17 @@ mod tests {
                 .contains("[UEW], seq 4294967295:0, win 512, urg 3")
         );
         assert!(line(TcpFlags::empty(), &TcpOptions::default(), 0).contains("Flags [none]"));
+    }
+
+    #[test]
+    fn relative_numbers_begin_with_those_of_the_syns() {
+        let mut options = TcpOptions::default();
+        options.sack.push(SackBlock { left: SeqNum::new(20), right: SeqNum::new(30) });
+        let (seq, ack) = (SeqNum::new(u32::MAX - 9), SeqNum::new(5));
+        let bases = SequenceBases { seq, ack };
+        let bytes = segment(TcpFlags::ACK, &options, 3);
+        let line = PacketLine(&bytes).relative_to(bases).to_string();
+        assert!(line.contains("seq 9:12, ack 2, win 512, options [sack 15:25]"), "{line}");
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! `linerate dump`: a capture file as text.
 
+mod sequence;
+
 use crate::output::{Failure, Page};
 use clap::Args;
 use linerate_ends::Interrupt;
 use linerate_link::capture_file::{CaptureError, CaptureReader, Direction, LinkType, Packet};
 use linerate_units::Duration;
-use linerate_wire::{FrameLine, PacketLine};
+use linerate_wire::{FrameLine, PacketLine, SequenceBases};
+use sequence::SequenceNumbers;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,7 +20,8 @@ Examples:
   tcpdump -i eth0 -w - -U tcp | linerate dump -
 
 Reads pcapng and pcap of either byte order. Each line has the time in seconds since the first \
-packet, the direction if the file contains it (> sent, < received), and the packet.";
+packet, the direction if the file contains it (> sent, < received), and the packet. Sequence and \
+acknowledgement numbers are relative to those of the SYNs, which are absolute.";
 
 /// The options of `linerate dump`.
 #[derive(Debug, Args)]
@@ -26,22 +30,29 @@ pub(crate) struct DumpArgs {
     /// The capture file; - reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
+
+    /// Print the sequence and acknowledgement numbers as they are in the packets
+    #[arg(long)]
+    absolute: bool,
 }
 
 /// Prints the capture file.
 pub(crate) fn run(args: &DumpArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let failure = |error: CaptureError| Failure::input(format!("{}: {error}", args.file.display()));
+    let numbers = (!args.absolute).then(SequenceNumbers::default);
     if args.file.as_os_str() == "-" {
         // Packets of a live capture are shown one by one.
-        return dump(CaptureReader::new(io::stdin().lock()), true, interrupt, failure);
+        let reader = CaptureReader::new(io::stdin().lock());
+        return dump(reader, true, numbers, interrupt, failure);
     }
     let reader = File::open(&args.file).map_err(CaptureError::Open).and_then(CaptureReader::new);
-    dump(reader, false, interrupt, failure)
+    dump(reader, false, numbers, interrupt, failure)
 }
 
 fn dump<R: Read>(
     reader: Result<CaptureReader<R>, CaptureError>,
     at_once: bool,
+    mut numbers: Option<SequenceNumbers>,
     interrupt: &Interrupt,
     failure: impl Fn(CaptureError) -> Failure,
 ) -> Result<(), Failure> {
@@ -60,7 +71,8 @@ fn dump<R: Read>(
         if first.is_none() {
             first = packet.time;
         }
-        let read = page.line(format_args!("{}", Line { packet: &packet, first }))?;
+        let bases = numbers.as_mut().map(|numbers| numbers.bases(&packet)).unwrap_or_default();
+        let read = page.line(format_args!("{}", Line { packet: &packet, first, bases }))?;
         if !read || at_once && !page.show()? {
             return Ok(());
         }
@@ -72,6 +84,7 @@ fn dump<R: Read>(
 struct Line<'a> {
     packet: &'a Packet<'a>,
     first: Option<Duration>,
+    bases: SequenceBases,
 }
 
 impl fmt::Display for Line<'_> {
@@ -87,8 +100,8 @@ impl fmt::Display for Line<'_> {
             write!(f, "interface {}: ", packet.interface)?;
         }
         match packet.link_type {
-            LinkType::Ethernet => FrameLine(packet.bytes).fmt(f)?,
-            LinkType::Ip => PacketLine(packet.bytes).fmt(f)?,
+            LinkType::Ethernet => FrameLine(packet.bytes).relative_to(self.bases).fmt(f)?,
+            LinkType::Ip => PacketLine(packet.bytes).relative_to(self.bases).fmt(f)?,
             LinkType::Other(number) => {
                 write!(f, "link type {number}, length {}", packet.bytes.len())?;
             }
@@ -122,7 +135,8 @@ mod tests {
     use super::*;
 
     fn line(packet: &Packet<'_>) -> String {
-        Line { packet, first: Some(Duration::from_secs(10)) }.to_string()
+        let bases = SequenceBases::default();
+        Line { packet, first: Some(Duration::from_secs(10)), bases }.to_string()
     }
 
     #[test]

@@ -1,0 +1,126 @@
+//! The numbers that sequence numbers of a capture are relative to, connection by connection.
+
+use linerate_link::capture_file::{LinkType, Packet};
+use linerate_wire::{
+    EtherType, EthernetFrame, Ipv4Packet, Protocol, Segment, SeqNum, SequenceBases, TcpFlags,
+};
+use std::collections::HashMap;
+use std::net::SocketAddrV4;
+
+/// Maximum number of directions; segments of further ones have absolute numbers.
+const MAX_DIRECTIONS: usize = 1 << 18;
+
+/// One direction of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Direction {
+    from: SocketAddrV4,
+    to: SocketAddrV4,
+}
+
+/// The number of the SYN of each direction.
+#[derive(Debug, Default)]
+pub(super) struct SequenceNumbers(HashMap<Direction, SeqNum>);
+
+impl SequenceNumbers {
+    /// Returns the bases for a packet, as tcpdump chooses them: the numbers of a SYN are absolute.
+    /// So are the first ones of a direction whose SYN is not in the capture; later ones are
+    /// relative to them.
+    pub(super) fn bases(&mut self, packet: &Packet<'_>) -> SequenceBases {
+        let bytes = match packet.link_type {
+            LinkType::Ethernet => match EthernetFrame::parse(packet.bytes) {
+                Ok(frame) if frame.header.ether_type == EtherType::IPV4 => frame.payload,
+                _ => return SequenceBases::default(),
+            },
+            LinkType::Ip => packet.bytes,
+            LinkType::Other(_) => return SequenceBases::default(),
+        };
+        self.of_ipv4(bytes).unwrap_or_default()
+    }
+
+    fn of_ipv4(&mut self, bytes: &[u8]) -> Option<SequenceBases> {
+        let packet = Ipv4Packet::parse(bytes).ok()?;
+        let header = &packet.header;
+        if header.protocol != Protocol::TCP || header.is_fragment() {
+            return None;
+        }
+        let segment = Segment::parse(packet.payload).ok()?;
+        let from = SocketAddrV4::new(header.source, segment.source_port);
+        let to = SocketAddrV4::new(header.destination, segment.destination_port);
+        let flags = segment.flags();
+        if flags.contains(TcpFlags::SYN) {
+            self.remember(Direction { from, to }, segment.seq);
+            return None;
+        }
+        let seq = self.base(Direction { from, to }, segment.seq);
+        let has_ack = flags.contains(TcpFlags::ACK);
+        // The acknowledgement of a SYN is one above its number.
+        let ack = if has_ack {
+            self.base(Direction { from: to, to: from }, segment.ack - 1)
+        } else {
+            None
+        };
+        Some(SequenceBases { seq: seq.unwrap_or_default(), ack: ack.unwrap_or_default() })
+    }
+
+    /// Returns the base of a direction; `None` if `first` is the first number of it.
+    fn base(&mut self, direction: Direction, first: SeqNum) -> Option<SeqNum> {
+        let known = self.0.get(&direction).copied();
+        if known.is_none() {
+            self.remember(direction, first);
+        }
+        known
+    }
+
+    fn remember(&mut self, direction: Direction, seq: SeqNum) {
+        if self.0.len() < MAX_DIRECTIONS || self.0.contains_key(&direction) {
+            self.0.insert(direction, seq);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_wire::{Ipv4Header, TcpHeader};
+    use std::net::Ipv4Addr;
+
+    const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+
+    fn packet(from: Ipv4Addr, to: Ipv4Addr, seq: u32, ack: u32, flags: TcpFlags) -> Vec<u8> {
+        let mut bytes = vec![0; 40];
+        let at = Ipv4Header::new(from, to, Protocol::TCP).emit(20, &mut bytes);
+        let (source_port, destination_port) = if from == A { (5, 80) } else { (80, 5) };
+        let (seq, ack) = (SeqNum::new(seq), SeqNum::new(ack));
+        TcpHeader { source_port, destination_port, seq, ack, flags, ..TcpHeader::default() }
+            .emit(0, &mut bytes[at..]);
+        bytes
+    }
+
+    fn bases(numbers: &mut SequenceNumbers, bytes: &[u8]) -> [u32; 2] {
+        let bases = numbers.of_ipv4(bytes).unwrap_or_default();
+        [bases.seq - SeqNum::default(), bases.ack - SeqNum::default()]
+    }
+
+    #[test]
+    fn numbers_are_relative_to_the_syn_of_their_direction() {
+        let (syn, ack) = (TcpFlags::SYN, TcpFlags::ACK);
+        let mut numbers = SequenceNumbers::default();
+        assert_eq!(bases(&mut numbers, &packet(A, B, 700, 0, syn)), [0, 0]);
+        assert_eq!(bases(&mut numbers, &packet(B, A, 9, 701, syn | ack)), [0, 0]);
+        assert_eq!(bases(&mut numbers, &packet(A, B, 701, 10, ack)), [700, 9]);
+        assert_eq!(bases(&mut numbers, &packet(B, A, 10, 701, ack)), [9, 700]);
+        assert_eq!(bases(&mut numbers, &packet(A, B, 55, 0, syn)), [0, 0], "the port is reused");
+        assert_eq!(bases(&mut numbers, &packet(A, B, 56, 10, ack)), [55, 9]);
+    }
+
+    #[test]
+    fn the_first_numbers_without_a_syn_are_absolute() {
+        let ack = TcpFlags::ACK;
+        let mut numbers = SequenceNumbers::default();
+        assert_eq!(bases(&mut numbers, &packet(A, B, 701, 10, ack)), [0, 0]);
+        assert_eq!(bases(&mut numbers, &packet(A, B, 801, 20, ack)), [701, 9]);
+        assert_eq!(bases(&mut numbers, &packet(B, A, 20, 901, ack)), [9, 701]);
+        assert_eq!(bases(&mut numbers, &[1, 2, 3]), [0, 0], "not a packet");
+    }
+}
