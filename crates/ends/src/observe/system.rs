@@ -1,10 +1,16 @@
-//! Counters of the protocols, the interfaces and the packet queues of this network namespace.
+//! Counters of the protocols, the interfaces, their drivers and queues of this network namespace.
 
+use linerate_link::KernelInterface;
 use std::collections::BTreeMap;
 use std::fs;
 
 /// Maximum number of changed counters in a report, which limits the length of its line.
 const MAX_CHANGES: usize = 120;
+
+/// Maximum number of interfaces whose drivers and queues are read.
+const MAX_DEVICES: usize = 16;
+/// Maximum number of counters of a driver: those of many queues repeat each other.
+const MAX_DRIVER_COUNTERS: usize = 1_000;
 
 /// Columns of an interface in /proc/net/dev, in the order of the file.
 const INTERFACE: [&str; 16] = [
@@ -44,7 +50,31 @@ impl SystemCounters {
         counters.add_tables(&read("netstat"));
         counters.add_interfaces(&read("dev"));
         counters.add_softnet(&read("softnet_stat"));
+        counters.add_devices();
         counters
+    }
+
+    /// Adds the counters of the queue disciplines and of the drivers, where they have any.
+    fn add_devices(&mut self) {
+        let names = self.0.keys().filter_map(|name| name.strip_suffix(".rx_bytes"));
+        let names: Vec<String> = names.take(MAX_DEVICES).map(str::to_owned).collect();
+        for name in names {
+            // An interface may be removed meanwhile.
+            let Ok(interface) = KernelInterface::named(&name) else { continue };
+            if let Ok(Some(queue)) = interface.queue_counters() {
+                let counters = [
+                    ("dropped", queue.dropped),
+                    ("requeued", queue.requeued),
+                    ("overlimits", queue.overlimits),
+                ];
+                let counters =
+                    counters.map(|(kind, count)| (format!("{name}.qdisc.{kind}"), count));
+                self.0.extend(counters);
+            }
+            let driver = interface.driver_counters().unwrap_or_default();
+            let driver = driver.into_iter().take(MAX_DRIVER_COUNTERS);
+            self.0.extend(driver.map(|(kind, count)| (format!("{name}.driver.{kind}"), count)));
+        }
     }
 
     /// Returns the counters that have changed since `earlier`, with the difference.
@@ -53,7 +83,10 @@ impl SystemCounters {
             let difference = now.checked_sub(*earlier.0.get(name)?)?;
             (difference > 0).then(|| (name.clone(), difference))
         });
-        changed.take(MAX_CHANGES).collect()
+        // Drivers have the most counters and come last, so that they do not displace others.
+        let (driver, other): (Vec<_>, Vec<_>) =
+            changed.partition(|(name, _)| name.contains(".driver."));
+        other.into_iter().chain(driver).take(MAX_CHANGES).collect()
     }
 
     /// Adds pairs of lines `Prefix: NAME …` and `Prefix: VALUE …`.
@@ -128,6 +161,18 @@ mod tests {
     fn a_counter_that_is_new_or_was_reset_is_not_a_difference() {
         assert_eq!(sample(5, 0).since(&SystemCounters::default()), BTreeMap::new());
         assert_eq!(sample(5, 0).since(&sample(9, 0)), BTreeMap::new());
+    }
+
+    #[test]
+    fn counters_of_drivers_do_not_displace_others() {
+        let mut then = sample(0, 0);
+        for number in 0..MAX_CHANGES {
+            then.0.insert(format!("eth0.driver.queue_{number:03}"), 0);
+        }
+        let now = SystemCounters(then.0.keys().map(|name| (name.clone(), 9)).collect());
+        let changes = now.since(&then);
+        assert_eq!(changes.len(), MAX_CHANGES);
+        assert!(changes.contains_key("softnet.time_squeeze"), "{changes:?}");
     }
 
     #[test]

@@ -4,11 +4,12 @@
 
 mod netlink;
 
-use crate::sys::ethtool::set_transmit_checksums;
+use crate::sys::ethtool::{driver_counters, set_transmit_checksums};
 use linerate_stack::LinkError;
 use linerate_units::Bytes;
 use netlink::{Kind, Request, attributes, number};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
@@ -35,6 +36,13 @@ const IFLA_NET_NS_PID: u16 = 19;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
+
+/// The length of `struct tcmsg`, the fixed part of a message about a queue discipline.
+const QUEUE_PART: usize = 20;
+/// `TC_H_ROOT`.
+const ROOT: u32 = u32::MAX;
+const TCA_STATS2: u16 = 7;
+const TCA_STATS_QUEUE: u16 = 3;
 
 /// A network interface of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -283,10 +291,40 @@ impl KernelInterface {
     /// # Errors
     /// [`InterfaceError`], such as for lack of permission.
     pub fn set_checksum_offload(&self, on: bool) -> Result<(), InterfaceError> {
+        set_transmit_checksums(self.padded_name(), on)
+            .map_err(|errno| InterfaceError::of("set the checksums of", &self.name, errno))
+    }
+
+    /// Returns the counters of the driver, by the driver's names, as `ethtool -S` prints them. Empty
+    /// if the driver has none.
+    ///
+    /// # Errors
+    /// [`InterfaceError`], such as an interface that is gone.
+    pub fn driver_counters(&self) -> Result<BTreeMap<String, u64>, InterfaceError> {
+        let counters = driver_counters(self.padded_name())
+            .map_err(|errno| InterfaceError::of("read the counters of", &self.name, errno))?;
+        Ok(counters.into_iter().map(|counter| (counter.name, counter.value)).collect())
+    }
+
+    /// Returns the counters of the queue discipline at the root of the interface, which include
+    /// those below it. `None` if it does not count, such as `noqueue`.
+    ///
+    /// # Errors
+    /// [`InterfaceError`], such as an interface that is gone.
+    pub fn queue_counters(&self) -> Result<Option<QueueCounters>, InterfaceError> {
+        let mut part = [0; QUEUE_PART];
+        part[4..8].copy_from_slice(&self.index.to_ne_bytes());
+        let replies = Request::new(Kind::GetQueue, &part)
+            .dump()
+            .map_err(|errno| InterfaceError::of("read the queue of", &self.name, errno))?;
+        Ok(replies.iter().find_map(|reply| queue_counters(reply, self.index)))
+    }
+
+    /// Returns the name in the 16 bytes of the kernel.
+    fn padded_name(&self) -> [u8; 16] {
         let mut name = [0; 16];
         name[..self.name.len()].copy_from_slice(self.name.as_bytes());
-        set_transmit_checksums(name, on)
-            .map_err(|errno| InterfaceError::of("set the checksums of", &self.name, errno))
+        name
     }
 
     fn change(&self, flags: u32, mask: u32) -> Request {
@@ -296,6 +334,30 @@ impl KernelInterface {
     fn perform(&self, what: &'static str, request: Request) -> Result<Vec<u8>, InterfaceError> {
         request.perform().map_err(|errno| InterfaceError::of(what, &self.name, errno))
     }
+}
+
+/// The counters of a queue discipline since the start of the interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QueueCounters {
+    /// Packets dropped.
+    pub dropped: u64,
+    /// Packets that the device did not take, and that were queued again.
+    pub requeued: u64,
+    /// Times that a packet had to wait for the configured rate.
+    pub overlimits: u64,
+}
+
+/// Returns the counters in a `struct tcmsg` with its attributes, if it is about the root of the
+/// interface `index`.
+fn queue_counters(reply: &[u8], index: u32) -> Option<QueueCounters> {
+    let is_root = number(reply.get(4..)?)? == index && number(reply.get(12..)?)? == ROOT;
+    let (_, statistics) =
+        attributes(reply, QUEUE_PART).find(|&(kind, _)| kind == TCA_STATS2).filter(|_| is_root)?;
+    let (_, queue) = attributes(statistics, 0).find(|&(kind, _)| kind == TCA_STATS_QUEUE)?;
+    // `struct gnet_stats_queue`: length, backlog, drops, requeues, overlimits.
+    let field = |at: usize| number(queue.get(4 * at..)?).map(u64::from);
+    Some(QueueCounters { dropped: field(2)?, requeued: field(3)?, overlimits: field(4)? })
 }
 
 /// Returns the address family and the octets of an address.

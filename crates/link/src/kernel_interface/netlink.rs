@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
+use std::os::fd::OwnedFd;
 
 /// The kind of a message: `RTM_NEWLINK` and others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +20,16 @@ pub(super) enum Kind {
     SetLink = 19,
     NewAddress = 20,
     NewRoute = 24,
+    GetQueue = 38,
 }
 
 const HEADER: usize = 16;
 /// `NLMSG_ERROR`; with error number 0 it is an acknowledgement.
 const ERROR: u16 = 2;
+/// `NLMSG_DONE`, the end of a dump.
+const DONE: u16 = 3;
+/// `NLM_F_REQUEST | NLM_F_DUMP`.
+const DUMP: u16 = 1 | 0x300;
 /// `NLM_F_REQUEST | NLM_F_ACK`.
 const ACKNOWLEDGED: u16 = 1 | 4;
 /// `NLM_F_CREATE | NLM_F_EXCL`.
@@ -88,15 +94,40 @@ impl Request {
         request
     }
 
-    /// Sends the message to the kernel, in the network namespace of the calling thread. Returns the
-    /// fixed part and the attributes of the reply, or an empty vector for a command without one.
-    pub(super) fn perform(mut self) -> Result<Vec<u8>, Errno> {
+    /// Sends the message to the kernel, in the network namespace of the calling thread.
+    fn send(mut self) -> Result<OwnedFd, Errno> {
         let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
         // Protocol 0 is NETLINK_ROUTE.
         let socket =
             socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         send(&socket, &self.bytes, SendFlags::empty())?;
+        Ok(socket)
+    }
+
+    /// Asks for all objects of a kind. Returns the fixed part and the attributes of each.
+    pub(super) fn dump(mut self) -> Result<Vec<Vec<u8>>, Errno> {
+        self.bytes[6..8].copy_from_slice(&DUMP.to_ne_bytes());
+        let socket = self.send()?;
+        let mut replies = Vec::new();
+        let mut buffer = vec![0; 32 * 1024];
+        loop {
+            let (_, received) = recv(&socket, buffer.as_mut_slice(), RecvFlags::empty())?;
+            for message in messages(buffer.get(..received).unwrap_or_default()) {
+                match message.error() {
+                    _ if message.kind == DONE => return Ok(replies),
+                    None => replies.push(message.body.to_vec()),
+                    Some(0) => return Ok(replies),
+                    Some(errno) => return Err(Errno::from_raw_os_error(errno)),
+                }
+            }
+        }
+    }
+
+    /// Sends the message to the kernel. Returns the fixed part and the attributes of the reply, or
+    /// an empty vector for a command without one.
+    pub(super) fn perform(self) -> Result<Vec<u8>, Errno> {
+        let socket = self.send()?;
         let mut reply = Vec::new();
         let mut buffer = vec![0; 32 * 1024];
         loop {

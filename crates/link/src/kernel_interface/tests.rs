@@ -1,5 +1,6 @@
 use super::*;
 use crate::namespace::{Network, isolated_test};
+use crate::tap::{Tap, TapConfig};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
@@ -27,6 +28,40 @@ fn an_interface_has_the_state_that_was_set() {
         right.delete().unwrap();
         assert_eq!(left.state(), Err(InterfaceError::Missing("left".to_owned())));
     });
+}
+
+#[test]
+fn drivers_and_queues_have_counters_where_they_count() {
+    isolated_test(|| {
+        let (left, right) = KernelInterface::create_veth("left", "right").unwrap();
+        let counters = left.driver_counters().unwrap();
+        assert_eq!(counters.get("peer_ifindex"), Some(&u64::from(right.index())), "{counters:?}");
+        assert_eq!(left.queue_counters(), Ok(None), "a cable has no queue");
+        assert!(KernelInterface::loopback().unwrap().driver_counters().unwrap().is_empty());
+        let tap = Tap::open(&TapConfig::default()).unwrap();
+        tap.interface().set_up().unwrap();
+        assert_eq!(tap.interface().queue_counters(), Ok(Some(QueueCounters::default())));
+    });
+}
+
+#[test]
+fn queue_counters_are_those_of_the_root_of_the_interface() {
+    let mut reply = vec![0; QUEUE_PART];
+    reply[4..8].copy_from_slice(&7_u32.to_ne_bytes());
+    reply[12..16].copy_from_slice(&ROOT.to_ne_bytes());
+    let queue: Vec<u8> =
+        [1_u32, 2, 30, 40, 50].iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let attribute = |kind: u16, value: &[u8]| {
+        let length = u16::try_from(4 + value.len()).unwrap();
+        [&length.to_ne_bytes(), &kind.to_ne_bytes(), value].concat()
+    };
+    reply.extend(attribute(TCA_STATS2, &attribute(TCA_STATS_QUEUE, &queue)));
+    let expected = QueueCounters { dropped: 30, requeued: 40, overlimits: 50 };
+    assert_eq!(queue_counters(&reply, 7), Some(expected));
+    assert_eq!(queue_counters(&reply, 8), None, "another interface");
+    assert_eq!(queue_counters(&reply[..40], 7), None, "cut short");
+    reply[12] = 1;
+    assert_eq!(queue_counters(&reply, 7), None, "a queue below the root");
 }
 
 /// One end of a cable stays in this network, the other moves to a second one. An address of the

@@ -1,4 +1,4 @@
-//! The offloads of a NIC, set by the ioctls of ethtool.
+//! The offloads and the counters of a NIC, by the ioctls of ethtool.
 
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl};
@@ -7,34 +7,108 @@ use rustix::net::{AddressFamily, SocketType, socket};
 /// `SIOCETHTOOL`, a number that does not follow the encoding of newer ioctls.
 const SIOCETHTOOL: Opcode = 0x8946;
 /// `ETHTOOL_STXCSUM`.
-const SET_TRANSMIT_CHECKSUMS: u32 = 0x17;
-
-/// `struct ethtool_value`.
-#[repr(C)]
-struct Value {
-    command: u32,
-    data: u32,
-}
+const SET_TRANSMIT_CHECKSUMS: u64 = 0x17;
+/// `ETHTOOL_GSTRINGS`.
+const GET_NAMES: u64 = 0x1b;
+/// `ETHTOOL_GSTATS`.
+const GET_COUNTERS: u64 = 0x1d;
+/// `ETHTOOL_GSSET_INFO`.
+const GET_SET_SIZES: u64 = 0x37;
+/// `ETH_SS_STATS`, the set of counters.
+const COUNTERS: u64 = 1;
+/// `ETH_GSTRING_LEN`, the length of a name in eight-byte words.
+const NAME_WORDS: usize = 4;
+/// Maximum number of counters that are read.
+const MAX_COUNTERS: usize = 8_192;
 
 /// The used part of `struct ifreq`, in its full size of 40 bytes.
 #[repr(C)]
 struct InterfaceRequest {
     name: [u8; 16],
-    value: *mut Value,
+    data: *mut u64,
     unused: [u8; 16],
 }
 
 const _: () = assert!(size_of::<InterfaceRequest>() == 40);
 
+/// A counter of a driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DriverCounter {
+    pub(crate) name: String,
+    pub(crate) value: u64,
+}
+
 /// Sets whether the NIC of an interface computes the transport checksums of sent packets. `name`
 /// has up to 15 bytes, padded with zeros.
 pub(crate) fn set_transmit_checksums(name: [u8; 16], by_nic: bool) -> Result<(), Errno> {
+    // `struct ethtool_value`: command, data.
+    perform(name, &mut [words(SET_TRANSMIT_CHECKSUMS, by_nic.into())])
+}
+
+/// Returns the counters of the driver of an interface, with the names that the driver gives them.
+pub(crate) fn driver_counters(name: [u8; 16]) -> Result<Vec<DriverCounter>, Errno> {
+    // `struct ethtool_sset_info`: command, reserved, mask, sizes.
+    let mut sizes = [words(GET_SET_SIZES, 0), 1 << COUNTERS, 0];
+    perform(name, &mut sizes)?;
+    let count = low(sizes[2]);
+    if count == 0 || count > MAX_COUNTERS {
+        return Ok(Vec::new());
+    }
+    // The kernel writes as many entries as the driver has now. Room for twice the number, and for
+    // a thousand, allows for queues that are added meanwhile.
+    let room = 2 * count + 1_024;
+    // `struct ethtool_gstrings`: command, set, length, names from byte 12 on.
+    let mut names = vec![0; 2 + NAME_WORDS * room];
+    names[0] = words(GET_NAMES, COUNTERS);
+    names[1] = count as u64;
+    perform(name, &mut names)?;
+    // `struct ethtool_stats`: command, number, values.
+    let mut values = vec![0; 1 + room];
+    values[0] = words(GET_COUNTERS, count as u64);
+    perform(name, &mut values)?;
+    let names: Vec<u8> = names.iter().flat_map(|word| word.to_ne_bytes()).skip(12).collect();
+    let named = names.chunks_exact(8 * NAME_WORDS).zip(&values[1..]).take(count);
+    Ok(named.map(|(name, &value)| DriverCounter { name: text(name), value }).collect())
+}
+
+/// Executes a command whose argument is `argument`, which begins with the number of the command.
+fn perform(name: [u8; 16], argument: &mut [u64]) -> Result<(), Errno> {
     let any = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-    let mut value = Value { command: SET_TRANSMIT_CHECKSUMS, data: by_nic.into() };
-    let mut request = InterfaceRequest { name, value: &raw mut value, unused: [0; 16] };
+    let mut request = InterfaceRequest { name, data: argument.as_mut_ptr(), unused: [0; 16] };
     // SAFETY: the number is that of SIOCETHTOOL, whose argument has the layout of `struct ifreq`.
     let call = unsafe { Updater::<SIOCETHTOOL, InterfaceRequest>::new(&mut request) };
-    // SAFETY: the kernel accesses the request and the eight bytes that it points to, and both
-    // outlive the call.
+    // SAFETY: the kernel accesses the request and the argument, which has room for the answers of
+    // its command, and both outlive the call.
     unsafe { ioctl(any, call) }
+}
+
+/// Returns two numbers of 32 bits in the order of memory.
+const fn words(first: u64, second: u64) -> u64 {
+    if cfg!(target_endian = "little") { first | second << 32 } else { first << 32 | second }
+}
+
+/// Returns the first number of 32 bits in memory.
+fn low(word: u64) -> usize {
+    let first = if cfg!(target_endian = "little") { word & 0xffff_ffff } else { word >> 32 };
+    usize::try_from(first).unwrap_or(usize::MAX)
+}
+
+/// Returns a name up to its first zero byte.
+fn text(name: &[u8]) -> String {
+    let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+    String::from_utf8_lossy(&name[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_have_the_layout_of_the_kernel() {
+        let bytes = words(0x37, 1).to_ne_bytes();
+        assert_eq!(bytes[..4], 0x37_u32.to_ne_bytes());
+        assert_eq!(bytes[4..], 1_u32.to_ne_bytes());
+        assert_eq!(low(words(7, 9)), 7);
+        assert_eq!(text(b"rx_ring_full\0\0junk"), "rx_ring_full");
+    }
 }
