@@ -38,6 +38,9 @@ const SECONDS: &str = "20";
 /// Maximum number of frames that the relay holds in each direction.
 const HELD: usize = 4_096;
 
+/// The process that keeps a CPU busy half of the time, and the first part of its plants' names.
+const BYSTANDER: &str = "bystander";
+
 /// A planted limit.
 struct Plant {
     name: &'static str,
@@ -332,7 +335,22 @@ fn held_out() -> Vec<Plant> {
     ]
 }
 
+/// Keeps a CPU busy half of the time, as a process beside the measured ones.
+fn bystand() -> ! {
+    const HALF: Duration = Duration::from_millis(10);
+    loop {
+        let began = Instant::now();
+        while began.elapsed() < HALF {
+            std::hint::spin_loop();
+        }
+        thread::sleep(HALF);
+    }
+}
+
 fn main() -> Result<ExitCode, Box<dyn Error>> {
+    if std::env::args().nth(1).as_deref() == Some(BYSTANDER) {
+        bystand();
+    }
     // First, because the process must have one thread.
     enter(Isolation::UserAndNetwork)?;
     KernelInterface::loopback()?.set_up()?;
@@ -340,9 +358,23 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let kept = std::env::args().nth(2).map(PathBuf::from);
     let mut matrix: BTreeMap<(&str, String), u32> = BTreeMap::new();
-    for plant in plants().iter().filter(|plant| plant.name.starts_with(&word)) {
+    let plants = plants();
+    let alone = plants.iter().map(|plant| (plant.name.to_owned(), false, plant));
+    // A bystander must not change a verdict.
+    let disturbed = plants
+        .iter()
+        .filter(|plant| matches!(plant.place, Place::Kernel(_) | Place::Loopback { .. }))
+        .map(|plant| (format!("{BYSTANDER}-{}", plant.name), true, plant));
+    for (name, is_disturbed, plant) in
+        alone.chain(disturbed).filter(|(name, ..)| name.starts_with(&word))
+    {
         let folder = kept.as_deref().unwrap_or_else(|| folder.path());
-        let json = folder.join(format!("{}.json", plant.name));
+        let json = folder.join(format!("{name}.json"));
+        let _bystander = if is_disturbed {
+            Some(Ended(Command::new(std::env::current_exe()?).arg(BYSTANDER).spawn()?))
+        } else {
+            None
+        };
         let named = match &plant.place {
             Place::Simulated(scenario) => {
                 ask(&[&["why", "--on", scenario], plant.why].concat(), &json)?
@@ -357,7 +389,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             }
             Place::Kernel(kernel) => over_relay(kernel, plant.why, &json)?,
         };
-        println!("{:<16} planted {:<16} named {named}", plant.name, plant.limit);
+        println!("{name:<26} planted {:<18} named {named}", plant.limit);
         *matrix.entry((plant.limit, named)).or_default() += 1;
     }
     Ok(report(&matrix))

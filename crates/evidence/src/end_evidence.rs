@@ -48,6 +48,8 @@ pub struct ThreadEvidence {
     pub host_cpu_nanos: Option<u64>,
     /// Time of that thread in the run queue, in nanoseconds.
     pub host_queue_wait_nanos: Option<u64>,
+    /// Context switches of that thread because it waited for something.
+    pub host_voluntary_switches: Option<u64>,
 }
 
 /// The machine of one end.

@@ -85,6 +85,10 @@ impl Snapshot {
             call_nanos: Some(self.call_nanos.saturating_sub(first.call_nanos)),
             host_cpu_nanos: difference(host.cpu_nanos, earlier.cpu_nanos),
             host_queue_wait_nanos: difference(host.queue_wait_nanos, earlier.queue_wait_nanos),
+            host_voluntary_switches: difference(
+                host.voluntary_switches,
+                earlier.voluntary_switches,
+            ),
         }
     }
 

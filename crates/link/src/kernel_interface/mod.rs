@@ -295,8 +295,8 @@ impl KernelInterface {
             .map_err(|errno| InterfaceError::of("set the checksums of", &self.name, errno))
     }
 
-    /// Returns the counters of the driver, by the driver's names, as `ethtool -S` prints them. Empty
-    /// if the driver has none.
+    /// Returns the counters of the driver, by the driver's names, as `ethtool -S` prints them.
+    /// Empty if the driver has none.
     ///
     /// # Errors
     /// [`InterfaceError`], such as an interface that is gone.
