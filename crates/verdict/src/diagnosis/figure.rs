@@ -252,9 +252,9 @@ mod tests {
         assert_eq!(Figure::RoundTrips.of(&run), Some(100.0));
         assert_eq!(Figure::ReceiveDrops.of(&run), Some(0.5));
         let mut host = run;
-        host.sender.thread.cpu_nanos = Some(600_000_000);
-        assert_eq!(Figure::SenderCpu.of(&host), Some(0.2));
-        host.sender.thread.host_cpu_nanos = Some(2_400_000_000);
-        assert_eq!(Figure::SenderCpu.of(&host), Some(0.8), "linerate's host does the work");
+        host.sender.thread.cpu_nanos = Some(750_000_000);
+        assert_eq!(Figure::SenderCpu.of(&host), Some(0.25));
+        host.sender.thread.host_cpu_nanos = Some(2_250_000_000);
+        assert_eq!(Figure::SenderCpu.of(&host), Some(0.75), "linerate's host does the work");
     }
 }

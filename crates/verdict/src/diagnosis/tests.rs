@@ -199,6 +199,39 @@ fn each_limit_is_named_from_its_numbers() {
     }
 }
 
+/// Figures of the kernel's TCP over the loopback device of an idle machine with two CPUs.
+#[test]
+fn a_busy_thread_is_named_from_measured_figures() {
+    const NOT_REAL: [Change; 2] = [Change::SenderCpuFaster, Change::ReceiverCpuFaster];
+    let large = [&NOT_REAL[..], &[Change::LargerWrites]].concat();
+    let writes_of_64_bytes = Figures {
+        rate: 9e7,
+        states: [0.877, 0.123, 0.0, 0.0, 0.0],
+        cpu: [0.996, 0.211],
+        unread: 0.002,
+        ..PLAIN
+    };
+    let reads_of_64_bytes = Figures {
+        rate: 1.44e8,
+        states: [0.0, 0.0, 0.99, 0.0, 0.01],
+        cpu: [0.02, 0.994],
+        unread: 1.0,
+        ..PLAIN
+    };
+    let both = Figures { cpu: [0.99, 0.99], ..writes_of_64_bytes };
+    for (expected, plain, effects, impossible) in [
+        (Limit::SenderCpu, writes_of_64_bytes, &[(Change::LargerWrites, 7.44, 0)], &NOT_REAL[..]),
+        (Limit::SenderCpu, writes_of_64_bytes, &[(Change::Discard, 1.02, 0)], &large),
+        (Limit::ReceiverCpu, reads_of_64_bytes, &[(Change::Discard, 21.1, 0)], &NOT_REAL),
+        // Two full CPUs: only a reader without copies tells which one holds the other.
+        (Limit::ReceiverCpu, both, &[(Change::Discard, 1.5, 0)], &large),
+        (Limit::NotIdentified, both, &[(Change::Discard, 1.0, 0)], &large),
+    ] {
+        let verdict = diagnose(plain, effects, impossible);
+        assert_eq!(verdict.limit, expected, "{verdict:?}");
+    }
+}
+
 /// Diagnoses a path that carries segments of half the size only.
 fn black_hole(plain: Figures) -> Verdict {
     let mut diagnosis = Diagnosis::new();
