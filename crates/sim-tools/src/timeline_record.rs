@@ -1,6 +1,6 @@
 //! A timeline as JSON.
 
-use linerate_sim::{Activity, Outcome, Timeline, Window};
+use linerate_sim::{Activity, Outcome, SegmentLabel, Timeline, Window};
 use serde::Serialize;
 
 /// A timeline for JSON.
@@ -27,6 +27,23 @@ struct HeldRecord {
     until_seconds: f64,
     by: Activity,
     amount: u64,
+    /// The TCP segment in a frame; numbers are relative to those of the SYNs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    segment: Option<SegmentRecord>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct SegmentRecord {
+    seq: u32,
+    length: u32,
+    ack: u32,
+    window: u32,
+}
+
+impl From<SegmentLabel> for SegmentRecord {
+    fn from(SegmentLabel { seq, length, ack, window }: SegmentLabel) -> Self {
+        Self { seq, length, ack, window }
+    }
 }
 
 impl TimelineRecord {
@@ -49,6 +66,7 @@ impl TimelineRecord {
                     until_seconds: held.until.as_secs_f64(),
                     by: held.by,
                     amount: held.amount,
+                    segment: held.segment.map(SegmentRecord::from),
                 })
                 .collect(),
         });

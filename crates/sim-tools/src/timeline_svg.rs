@@ -1,7 +1,7 @@
 //! Draws a timeline of the use of wires, processors and NICs as a self-contained SVG file.
 
 use linerate_evidence::stats::as_f64;
-use linerate_sim::{Activity, Held, Lane, Span, Tick, Timeline, Window};
+use linerate_sim::{Activity, Held, Lane, SegmentLabel, Span, Tick, Timeline, Window};
 use std::fmt::Write;
 
 /// Width of the names of lanes, in pixels.
@@ -22,15 +22,21 @@ const MOST_BARS: usize = 50_000;
 const DIVISIONS: u64 = 10;
 
 /// Activities with their names and colours.
-const LEGEND: [(Activity, &str, &str); 8] = [
-    (Activity::Frame, "frame", "#3b76af"),
+const LEGEND: [(Activity, &str, &str); 14] = [
+    (Activity::Data, "data", "#3b76af"),
+    (Activity::Acknowledgement, "ACK", "#79a8d0"),
+    (Activity::WindowUpdate, "window update", "#1d4568"),
+    (Activity::Frame, "other frame", "#9fb1c4"),
     (Activity::Collision, "collision", "#c33d35"),
     (Activity::Backoff, "backoff", "#f0b8b2"),
     (Activity::Driver, "driver", "#8d5fb0"),
     (Activity::Network, "IP and TCP", "#e08a3c"),
     (Activity::Task, "task", "#58a066"),
     (Activity::Nic, "bus taken by the NIC", "#9a8f85"),
-    (Activity::Frames, "frames that wait (darker: more)", "#5c7f99"),
+    (Activity::Frames, "frames waiting", "#5c7f99"),
+    (Activity::WaitsForAcknowledgement, "waits for ACK", "#e6dcc3"),
+    (Activity::WaitsForWindow, "for a window", "#e3c98b"),
+    (Activity::WaitsForData, "for data", "#d5e0d0"),
 ];
 
 /// Returns a timeline as SVG. Writing to a string cannot fail.
@@ -177,12 +183,57 @@ impl Page {
                 opacity(held),
                 words(held)
             );
+            if let Some(text) = label(held).filter(|text| fits(text, right - left)) {
+                let ink = if is_light(held.by) { "#333333" } else { "#ffffff" };
+                let _ = writeln!(
+                    svg,
+                    "<text x=\"{:.2}\" y=\"{:.1}\" font-size=\"9\" fill=\"{ink}\" \
+                     pointer-events=\"none\">{text}</text>",
+                    NAMES + left + 3.0,
+                    self.top(line) + LANE * as_f64(lane as u64) + 11.5,
+                );
+            }
         }
     }
 
     fn line_of(&self, at: Tick) -> u64 {
         at.min(self.until).since(self.from).as_picos() / self.line.as_picos()
     }
+}
+
+/// Returns the label of a bar: the numbers of a segment, or what a station waits for.
+fn label(held: &Held) -> Option<String> {
+    let segment = held.segment;
+    Some(match held.by {
+        Activity::Data => {
+            let SegmentLabel { seq, length, .. } = segment?;
+            format!("data {seq}:{}", seq.wrapping_add(length))
+        }
+        Activity::Acknowledgement => format!("ack {}", segment?.ack),
+        Activity::WindowUpdate => format!("win {}", segment?.window),
+        Activity::WaitsForAcknowledgement => "ACK".to_owned(),
+        Activity::WaitsForWindow => "window".to_owned(),
+        Activity::WaitsForData => "data".to_owned(),
+        _ => return None,
+    })
+}
+
+/// Does a label fit into a bar of this width?
+fn fits(text: &str, width: f64) -> bool {
+    /// Width of a character in pixels, and the space around the label.
+    const CHARACTER: f64 = 5.2;
+    as_f64(text.len() as u64) * CHARACTER + 6.0 <= width
+}
+
+/// Is the colour of a bar so light that its label is dark?
+const fn is_light(by: Activity) -> bool {
+    matches!(
+        by,
+        Activity::Acknowledgement
+            | Activity::WaitsForAcknowledgement
+            | Activity::WaitsForWindow
+            | Activity::WaitsForData
+    )
 }
 
 fn colour(by: Activity) -> &'static str {
@@ -206,6 +257,19 @@ fn words(held: &Held) -> String {
     let micros = held.until.since(held.from).as_secs_f64() * 1e6;
     let what = match held.by {
         Activity::Frame => format!("frame, {amount} bytes"),
+        Activity::Data | Activity::Acknowledgement | Activity::WindowUpdate => {
+            let kind = match held.by {
+                Activity::Data => "data",
+                Activity::Acknowledgement => "ACK",
+                _ => "window update",
+            };
+            let numbers = held.segment.map_or_else(String::new, |segment| {
+                let SegmentLabel { seq, length, ack, window } = segment;
+                let end = seq.wrapping_add(length);
+                format!(", seq {seq}:{end}, ack {ack}, win {window}")
+            });
+            format!("{kind}, {amount} bytes{numbers}")
+        }
         Activity::Collision => format!("collision, {amount} bytes"),
         Activity::Backoff => "backoff".to_owned(),
         Activity::GivenUp => "given up".to_owned(),
@@ -214,6 +278,9 @@ fn words(held: &Held) -> String {
         Activity::Task => "task".to_owned(),
         Activity::Nic => format!("{amount} % of the bus"),
         Activity::Frames => format!("{amount} waiting"),
+        Activity::WaitsForAcknowledgement => "idle, waits for an ACK".to_owned(),
+        Activity::WaitsForWindow => "idle, waits for a window".to_owned(),
+        Activity::WaitsForData => "idle, waits for data".to_owned(),
     };
     format!("{from}, {micros:.1} us: {what}")
 }
@@ -250,7 +317,8 @@ mod tests {
 
     fn lane(until: u64) -> Timeline {
         let (from, until) = (Tick::from_picos(2_000_000), Tick::from_picos(until));
-        let held = vec![Held { from, until, by: Activity::Frame, amount: 1_514 }];
+        let segment = Some(SegmentLabel { seq: 1, length: 1_460, ack: 1, window: 4_096 });
+        let held = vec![Held { from, until, by: Activity::Data, amount: 1_514, segment }];
         Timeline { lanes: vec![Lane { part: "a <b>: wire".to_owned(), held }], left_out: 0 }
     }
 
@@ -258,7 +326,9 @@ mod tests {
     fn a_span_over_two_lines_has_a_bar_in_each_and_names_are_escaped() {
         let window = Window { from: Tick::ZERO, until: Tick::NEVER };
         let svg = timeline_svg("t", window, &lane(20_000_000));
-        assert_eq!(svg.matches("<title>0.002 ms, 18.0 us: frame, 1514 bytes</title>").count(), 18);
+        let title = "0.002 ms, 18.0 us: data, 1514 bytes, seq 1:1461, ack 1, win 4096";
+        assert_eq!(svg.matches(title).count(), 18);
+        assert_eq!(svg.matches(">data 1:1461</text>").count(), 18, "a label in each bar");
         assert!(svg.contains("a &lt;b&gt;: wire") && !svg.contains("did not fit"));
     }
 

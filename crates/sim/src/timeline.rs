@@ -47,14 +47,35 @@ pub struct Held {
     /// Amount of the activity: bytes of a frame, frames in a ring, per cent of a bus; 1 for a
     /// processor.
     pub amount: u64,
+    /// The TCP segment in a frame.
+    pub segment: Option<SegmentLabel>,
+}
+
+/// The numbers of a TCP segment, relative to those of the SYNs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentLabel {
+    /// The first byte of data, from 1.
+    pub seq: u32,
+    /// Bytes of data.
+    pub length: u32,
+    /// The byte that is expected next from the peer.
+    pub ack: u32,
+    /// The window field, without scaling.
+    pub window: u32,
 }
 
 /// An activity of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activity {
-    /// A wire carries a frame.
+    /// A wire carries a frame without a TCP segment, or with a SYN, FIN or RST.
     Frame,
+    /// A wire carries data.
+    Data,
+    /// A wire carries an acknowledgement without data.
+    Acknowledgement,
+    /// A wire carries a segment without data that only changes the window.
+    WindowUpdate,
     /// A frame on the wire collides.
     Collision,
     /// A station waits after a collision.
@@ -71,6 +92,13 @@ pub enum Activity {
     Nic,
     /// Frames are queued.
     Frames,
+    /// An idle station waits for an acknowledgement: its congestion window is full, or everything
+    /// is sent.
+    WaitsForAcknowledgement,
+    /// An idle station waits for a larger window of its peer.
+    WaitsForWindow,
+    /// An idle station waits for data.
+    WaitsForData,
 }
 
 /// A component.
@@ -91,6 +119,8 @@ pub(crate) enum Part {
 pub(crate) enum Unit {
     /// The processor.
     Processor,
+    /// The event that the TCP of an idle machine waits for.
+    Wait,
     /// The bus.
     Bus,
     /// Frames that wait for the processor's forwarding decision.
@@ -110,6 +140,7 @@ impl Unit {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Processor => "processor",
+            Self::Wait => "waits for",
             Self::Bus => "bus",
             Self::Input => "input",
             Self::DriverQueue => "driver's queue",
@@ -121,7 +152,22 @@ impl Unit {
 }
 
 /// The present activity of a component and its amount.
-type Current = Option<(Activity, u64)>;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Doing {
+    pub(crate) by: Activity,
+    pub(crate) amount: u64,
+    pub(crate) segment: Option<SegmentLabel>,
+}
+
+impl Doing {
+    /// Returns an activity without a segment.
+    pub(crate) const fn new(by: Activity, amount: u64) -> Self {
+        Self { by, amount, segment: None }
+    }
+}
+
+/// The present activity of a component, if it is active.
+type Current = Option<Doing>;
 
 /// Records a timeline.
 #[derive(Debug)]
@@ -161,18 +207,19 @@ impl Recorder {
     /// Replaces the present activity of a component since its start.
     pub(crate) fn correct(&mut self, part: Part, by: Activity) {
         let open = self.parts.entry(part).or_default();
-        open.activity = open.activity.map(|(_, amount)| (by, amount));
+        open.activity = open.activity.map(|doing| Doing { by, ..doing });
     }
 
     fn keep(&mut self, part: Part, previous: Current, since: Tick, now: Tick) {
         let (from, until) = (since.max(self.window.from), now.min(self.window.until));
-        let Some((by, amount)) = previous.filter(|_| from < until) else { return };
+        let Some(doing) = previous.filter(|_| from < until) else { return };
+        let Doing { by, amount, segment } = doing;
         if self.kept == MOST_SPANS {
             self.left_out += 1;
             return;
         }
         self.kept += 1;
-        self.parts.entry(part).or_default().held.push(Held { from, until, by, amount });
+        self.parts.entry(part).or_default().held.push(Held { from, until, by, amount, segment });
     }
 
     /// Ends the recording. `name` gives the names of the components.
@@ -202,15 +249,15 @@ mod tests {
     #[test]
     fn spans_are_clipped_to_the_window() {
         let mut recorder = recorder();
-        recorder.note(at(1), PROCESSOR, Some((Activity::Task, 1)));
-        recorder.note(at(8), PROCESSOR, Some((Activity::Network, 1)));
-        recorder.note(at(12), PROCESSOR, Some((Activity::Network, 1)));
+        recorder.note(at(1), PROCESSOR, Some(Doing::new(Activity::Task, 1)));
+        recorder.note(at(8), PROCESSOR, Some(Doing::new(Activity::Network, 1)));
+        recorder.note(at(12), PROCESSOR, Some(Doing::new(Activity::Network, 1)));
         recorder.note(at(15), PROCESSOR, None);
-        recorder.note(at(18), PROCESSOR, Some((Activity::Driver, 1)));
+        recorder.note(at(18), PROCESSOR, Some(Doing::new(Activity::Driver, 1)));
         let timeline = recorder.finish(at(40), |_| "processor".to_owned());
         let held = [
-            Held { from: at(10), until: at(15), by: Activity::Network, amount: 1 },
-            Held { from: at(18), until: at(20), by: Activity::Driver, amount: 1 },
+            Held { from: at(10), until: at(15), by: Activity::Network, amount: 1, segment: None },
+            Held { from: at(18), until: at(20), by: Activity::Driver, amount: 1, segment: None },
         ];
         assert_eq!(timeline.lanes, [Lane { part: "processor".to_owned(), held: held.to_vec() }]);
     }
@@ -219,8 +266,8 @@ mod tests {
     fn spans_beyond_the_limit_are_counted() {
         let mut recorder = recorder();
         recorder.kept = MOST_SPANS - 1;
-        recorder.note(at(11), PROCESSOR, Some((Activity::Task, 1)));
-        recorder.note(at(12), PROCESSOR, Some((Activity::Driver, 1)));
+        recorder.note(at(11), PROCESSOR, Some(Doing::new(Activity::Task, 1)));
+        recorder.note(at(12), PROCESSOR, Some(Doing::new(Activity::Driver, 1)));
         let timeline = recorder.finish(at(13), |_| String::new());
         assert_eq!((timeline.lanes[0].held.len(), timeline.left_out), (1, 1));
     }

@@ -4,7 +4,8 @@ use crate::frame::Frames;
 use crate::machine::{Level, MachineSnapshot};
 use crate::medium::MediumAction;
 use crate::relay::RelaySnapshot;
-use crate::timeline::{Activity, Part, Recorder, Timeline, Unit, Window};
+use crate::segment_labels::SegmentLabels;
+use crate::timeline::{Activity, Doing, Part, Recorder, Timeline, Unit, Window};
 use linerate_units::Tick;
 
 /// The recordings to make.
@@ -34,6 +35,7 @@ pub(crate) struct Trace {
     /// Frames captured in the present event.
     pub(crate) frames: Vec<Captured>,
     recorder: Option<Recorder>,
+    labels: SegmentLabels,
 }
 
 impl Trace {
@@ -43,6 +45,7 @@ impl Trace {
             captures_frames: keep.frames,
             frames: Vec::new(),
             recorder: keep.timeline.map(Recorder::new),
+            labels: SegmentLabels::default(),
         }
     }
 
@@ -61,11 +64,11 @@ impl Trace {
     }
 
     fn keep(&mut self, at: Tick, wire: u16, action: MediumAction, frames: &Frames) {
-        let (port, frame, does) = match action {
-            MediumAction::Sending { port, frame } => (port, frame, Some(Activity::Frame)),
-            MediumAction::Collided { port, frame } => (port, frame, Some(Activity::Backoff)),
+        let (port, frame, is_active) = match action {
+            MediumAction::Sending { port, frame } => (port, frame, true),
+            MediumAction::Collided { port, frame } => (port, frame, true),
             MediumAction::Sent { port, frame } | MediumAction::GivenUp { port, frame } => {
-                (port, frame, None)
+                (port, frame, false)
             }
             MediumAction::Later { .. }
             | MediumAction::Arriving { .. }
@@ -80,7 +83,11 @@ impl Trace {
                 MediumAction::GivenUp { .. } => recorder.correct(part, Activity::GivenUp),
                 _ => {}
             }
-            recorder.note(at, part, does.map(|by| (by, bytes.len() as u64)));
+            let doing = is_active.then(|| match action {
+                MediumAction::Collided { .. } => Doing::new(Activity::Backoff, bytes.len() as u64),
+                _ => self.labels.label(bytes),
+            });
+            recorder.note(at, part, doing);
         }
         if self.captures_frames && matches!(action, MediumAction::Sent { .. }) {
             self.frames.push(Captured { at, wire, bytes: bytes.to_vec() });
@@ -101,6 +108,11 @@ impl Trace {
             now,
             Part::Inside { machine, processor: 0, unit: Unit::Bus },
             bus_use(snapshot.bus),
+        );
+        recorder.note(
+            now,
+            Part::Inside { machine, processor: 0, unit: Unit::Wait },
+            snapshot.waits_for.map(|by| Doing::new(by, 1)),
         );
         for (processor, snapshot) in (0..).zip(snapshot.processors) {
             let mut note =
@@ -148,21 +160,21 @@ impl Trace {
 }
 
 /// Returns the activity of a processor.
-fn activity(level: Option<Level>) -> Option<(Activity, u64)> {
+fn activity(level: Option<Level>) -> Option<Doing> {
     let by = match level? {
         Level::Driver => Activity::Driver,
         Level::Network => Activity::Network,
         Level::Task => Activity::Task,
     };
-    Some((by, 1))
+    Some(Doing::new(by, 1))
 }
 
 /// Returns the activity of a bus.
-fn bus_use(share: u64) -> Option<(Activity, u64)> {
-    (share > 0).then_some((Activity::Nic, share))
+fn bus_use(share: u64) -> Option<Doing> {
+    (share > 0).then_some(Doing::new(Activity::Nic, share))
 }
 
 /// Returns the activity of a queue or a ring.
-fn queued(count: usize) -> Option<(Activity, u64)> {
-    (count > 0).then_some((Activity::Frames, count as u64))
+fn queued(count: usize) -> Option<Doing> {
+    (count > 0).then_some(Doing::new(Activity::Frames, count as u64))
 }

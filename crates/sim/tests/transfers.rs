@@ -100,7 +100,13 @@ fn the_spans_of_a_timeline_add_up_to_the_counters() {
     let wires = timeline.lanes.iter().filter(|lane| lane.part.ends_with(": wire"));
     let on_wires: Vec<&Held> = wires.flat_map(|lane| &lane.held).collect();
     let count = |by: Activity| on_wires.iter().filter(|held| held.by == by).count() as u64;
-    assert_eq!(count(Activity::Frame), outcome.wires[0].counted.frames);
+    let carried =
+        [Activity::Frame, Activity::Data, Activity::Acknowledgement, Activity::WindowUpdate];
+    let frames: u64 = carried.into_iter().map(count).sum();
+    assert_eq!(frames, outcome.wires[0].counted.frames);
+    assert!(count(Activity::Data) > count(Activity::Frame));
+    let waits = timeline.lanes.iter().filter(|lane| lane.part.ends_with(": waits for"));
+    assert!(waits.flat_map(|lane| &lane.held).any(|held| held.by == Activity::WaitsForData));
     // A station that senses the other's carrier at the moment of its own start has transmitted no
     // bits of its frame.
     assert!(

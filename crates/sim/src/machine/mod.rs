@@ -205,14 +205,12 @@ impl Machine {
 
     /// Returns what the timeline shows of the machine.
     pub(crate) fn snapshot(&self) -> MachineSnapshot {
-        MachineSnapshot {
-            bus: self.processors[usize::from(FIRST_SHARD)].bus_taken(),
-            processors: self
-                .processors
-                .iter()
-                .map(|processor| processor.snapshot(&self.rss.nic))
-                .collect(),
-        }
+        let processors: Vec<_> =
+            self.processors.iter().map(|processor| processor.snapshot(&self.rss.nic)).collect();
+        let is_idle = processors.iter().all(|one| one.level.is_none() && one.frames == [0; 3]);
+        let first = &self.processors[usize::from(FIRST_SHARD)];
+        let waits_for = if is_idle { first.waits_for() } else { None };
+        MachineSnapshot { bus: first.bus_taken(), waits_for, processors }
     }
 
     /// Checks the invariants.

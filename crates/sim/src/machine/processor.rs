@@ -14,6 +14,7 @@ use crate::frame::{FrameId, Frames};
 use crate::generator::FrameGenerator;
 use crate::nic::{Completion, Nic, TransmitFrame};
 use crate::program::{Charge, Program, ProgramReport, Step, Task};
+use crate::timeline::Activity;
 use linerate_stack::{Budget, Capabilities, Event, Stack, Steered};
 use linerate_units::{Instant, Span, Tick};
 use std::collections::VecDeque;
@@ -130,6 +131,12 @@ impl Processor {
     pub(super) fn reports(&self) -> impl Iterator<Item = ProgramReport> {
         let reports = self.processes.iter().map(|process| process.program.report(&self.stack));
         reports.chain(self.attached.iter().map(|attached| attached.generator.report()))
+    }
+
+    /// Returns what the TCP of the first program with an open connection waits for.
+    pub(super) fn waits_for(&self) -> Option<Activity> {
+        let mut programs = self.processes.iter().map(|process| process.program.report(&self.stack));
+        programs.find(|program| !program.complete && program.tcp.is_some())?.waits_for()
     }
 
     /// Starts a raw-frame generator, in place of an earlier one.

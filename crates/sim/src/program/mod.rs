@@ -17,6 +17,7 @@ pub(crate) use sink::Sink;
 pub(crate) use source::Source;
 pub(crate) use typist::Typist;
 
+use crate::timeline::Activity;
 use linerate_stack::{Event, Stack};
 use linerate_tcp::Connection;
 use linerate_units::{Instant, Span, Tick};
@@ -124,6 +125,20 @@ impl ProgramReport {
     #[must_use]
     pub fn time(&self) -> Option<Span> {
         Some(self.ended?.since(self.began?))
+    }
+
+    /// Returns what its TCP waits for while the machine is idle; `None` if that is the program, or
+    /// if there is no connection yet.
+    pub(crate) fn waits_for(&self) -> Option<Activity> {
+        let TcpReport { statistics, information: state, .. } = self.tcp.as_ref()?;
+        if statistics.bytes_sent == 0 {
+            return (statistics.bytes_received > 0).then_some(Activity::WaitsForData);
+        }
+        let next = state.in_flight.saturating_add(state.effective_mss);
+        if state.unsent >= state.effective_mss && next > state.send_window {
+            return Some(Activity::WaitsForWindow);
+        }
+        (state.in_flight > 0).then_some(Activity::WaitsForAcknowledgement)
     }
 
     /// Returns the program's throughput in bytes per second.
