@@ -31,7 +31,13 @@ pub struct Design {
     pub blocks: bool,
     /// Number of runs between two runs of the baseline; `None` without a baseline.
     pub baseline_every: Option<NonZeroU32>,
+    /// Time in which the runs that tell the most are made, in an order that depends on their
+    /// results; `None` if all runs are made in the order of the schedule.
+    pub budget: Option<Duration>,
 }
+
+/// Fewest runs for which a budget suffices: those of the corners, the diagonal, and the gaps.
+const RUNS_OF_A_BUDGET: u64 = 24;
 
 /// A design asks for more runs than [`Design::MOST_RUNS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -63,6 +69,7 @@ impl Design {
             seed: 1988,
             blocks: false,
             baseline_every: None,
+            budget: None,
         }
     }
 
@@ -73,6 +80,13 @@ impl Design {
             (self.send_buffers.sizes().len(), self.receive_buffers.sizes().len());
         let cells = if self.diagonal { sends } else { sends * receives };
         cells as u64
+    }
+
+    /// Returns the maximum time of a run: a budget must suffice for several.
+    #[must_use]
+    pub fn longest_run(&self) -> Duration {
+        let share = self.budget.map(|budget| budget / RUNS_OF_A_BUDGET);
+        share.map_or(self.max_time, |share| share.min(self.max_time))
     }
 
     /// Returns the number of runs, those of the baseline included.

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod adaptive;
 mod bench_facts;
 mod buffers;
 mod cell;
@@ -28,6 +29,7 @@ mod schedule;
 mod start;
 pub mod stats;
 
+pub use adaptive::next_run;
 pub use bench_facts::BenchFacts;
 pub use buffers::{BufferList, BufferSize, ParseBuffersError};
 pub use cell::Cell;

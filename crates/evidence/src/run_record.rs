@@ -8,6 +8,7 @@ use crate::run_outcome::RunOutcome;
 use crate::schedule::PlannedRun;
 use crate::stats::as_f64;
 use serde::{Deserialize, Serialize};
+use std::num::{NonZeroU32, NonZeroU64};
 
 /// The parameters and the result of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,6 +70,12 @@ impl RunRecord {
         }
     }
 
+    /// Returns the buffers.
+    #[must_use]
+    pub fn cell(&self) -> Cell {
+        Cell { send: self.send_buffer.size(), receive: self.receive_buffer.size() }
+    }
+
     /// Returns whether this is the record of `run`.
     #[must_use]
     pub fn is_of(&self, run: &PlannedRun) -> bool {
@@ -86,6 +93,13 @@ impl RunRecord {
 impl BufferRecord {
     fn new(size: BufferSize, payload: u32, granted_bytes: u64) -> Self {
         Self { packets: size.packets(), requested_bytes: size.bytes(payload), granted_bytes }
+    }
+
+    /// Returns the planned size.
+    fn size(&self) -> BufferSize {
+        let bytes = NonZeroU64::new(self.requested_bytes).unwrap_or(NonZeroU64::MIN);
+        let packets = self.packets.and_then(NonZeroU32::new);
+        packets.map_or(BufferSize::Bytes(bytes), BufferSize::Packets)
     }
 }
 
@@ -106,6 +120,7 @@ mod tests {
             let first = runs[0];
             let made = record(&first, 1e6);
             assert!(made.is_of(&first));
+            assert_eq!(made.cell(), first.cell);
             let send =
                 runs.iter().map(|run| run.cell.send).find(|&size| size != first.cell.send).unwrap();
             let receive = runs

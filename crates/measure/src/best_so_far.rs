@@ -1,8 +1,8 @@
 //! The best cell during a sweep.
 
 use crate::store::Store;
+use linerate_evidence::Cell;
 use linerate_evidence::stats::Sample;
-use linerate_evidence::{Cell, schedule};
 use std::collections::BTreeMap;
 
 /// The cell with the highest median of the runs so far.
@@ -15,8 +15,8 @@ pub(crate) struct BestSoFar {
 impl BestSoFar {
     pub(crate) fn of(store: &Store) -> Self {
         let mut best = Self::default();
-        for (planned, run) in schedule(&store.plan().design()).iter().zip(store.runs()) {
-            best.note(planned.cell, run.bytes_per_second);
+        for run in store.runs() {
+            best.note(run.cell(), run.bytes_per_second);
         }
         best
     }

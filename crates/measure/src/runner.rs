@@ -11,6 +11,7 @@ use linerate_evidence::{
     BufferSize, Cell, Floor, Maximum, PlannedRun, RunOutcome, RunRecord, Start, names,
 };
 use linerate_units::Duration;
+use std::time::Instant;
 use thiserror::Error;
 
 /// Duration of the warm-up and of the measurement of the floor: short measurements vary on a busy
@@ -88,7 +89,7 @@ pub fn make_runs(
     observer: &mut dyn Observer,
 ) -> Result<(), NightError> {
     let mut best = BestSoFar::of(store);
-    if store.remaining().is_empty() {
+    if store.next_run().is_none() {
         return Ok(());
     }
     let start = begin(bench, store, invocation, interrupt)?;
@@ -108,7 +109,11 @@ fn make_remaining(
     best: &mut BestSoFar,
 ) -> Result<(), NightError> {
     let mut spare = store.remaining().len() / RUNS_PER_SPARE;
-    while let Some(&run) = store.remaining().first() {
+    let began = Instant::now();
+    let budget = store.plan().budget.map(std::time::Duration::from);
+    // Handshakes, and runs that are repeated because they were contended, take time as well.
+    let is_spent = || budget.is_some_and(|budget| began.elapsed() >= budget);
+    while let Some(run) = store.next_run().filter(|_| !is_spent()) {
         if interrupt.is_raised() {
             return Err(BenchError::Interrupted.into());
         }
@@ -224,7 +229,7 @@ fn request(plan: &Plan, run: &PlannedRun, payload: u32) -> RunRequest {
         send_buffer: buffer(run.cell.send),
         receive_buffer: buffer(run.cell.receive),
         bytes: plan.bytes.get(),
-        max_time: plan.max_time,
+        max_time: plan.design().longest_run(),
         write_size: plan.write_size.get() as usize,
         read_size: plan.read_size.get() as usize,
         verify: plan.verify,
@@ -310,6 +315,25 @@ mod tests {
         // Eight runs have two spare ones, which the first run takes.
         assert_eq!(waited, [0.03, 0.01, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(repetitions[..4], [Some(2), None, None, None]);
+    }
+
+    #[test]
+    fn a_night_with_a_budget_makes_the_corners_first_and_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("night");
+        let budget = Some(Duration::from_secs(60));
+        let draft = Draft { budget, ..Draft::from(small_plan()) };
+        let mut store = Store::create(&path, Plan::new(draft).unwrap()).unwrap();
+        night(&mut FakeBench::interrupting_after(3), &mut store).unwrap_err();
+        drop(store);
+        let mut store = Store::resume(&path).unwrap();
+        assert_eq!(store.runs().len(), 3);
+        let first = store.runs()[0].cell();
+        assert_eq!((first.send.packets(), first.receive.packets()), (Some(2), Some(2)));
+        night(&mut FakeBench::new(), &mut store).unwrap();
+        // All runs fit, so the others follow in the order of the schedule.
+        assert_eq!(store.runs().len() as u64, store.plan().design().run_count());
+        assert_eq!(store.next_run(), None);
     }
 
     #[test]

@@ -27,10 +27,16 @@ pub(crate) fn text(report: &Report<'_>, style: Style) -> String {
     let mut text = map.title();
     text.push_str(&map.axis());
     let shade = |cell: &CellSummary<'_>| map.cell_text(cell.median() / map.best);
+    let predicted = |rate: f64| map.predicted_text(rate / map.best);
     for &send in sends {
-        text.push_str(&map.row(send, shade));
+        text.push_str(&map.row(send, shade, predicted));
     }
     text.push_str(&map.legend());
+    if report.predictions.is_some() {
+        let sign = map.predicted_text(0.95);
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{:1$}{sign} predicted, not measured", "", map.margin);
+    }
     text
 }
 
@@ -48,7 +54,7 @@ pub(crate) fn limits_text(report: &Report<'_>, style: Style) -> String {
     };
     let letter = |cell: &CellSummary<'_>| map.letter(limit_of(cell).0);
     for &send in report.table.sends() {
-        text.push_str(&map.row(send, letter));
+        text.push_str(&map.row(send, letter, |_| " ".repeat(map.cell)));
     }
     let mut signs: Vec<Sign> = Vec::new();
     for sign in report.limits.iter().map(sign) {
@@ -168,13 +174,22 @@ impl<'a> Map<'a> {
         format!("{:margin$}{unit}\n{:<margin$}{}\n", "", "send", line.trim_end())
     }
 
-    fn row(&self, send: BufferSize, cell: impl Fn(&CellSummary<'_>) -> String) -> String {
+    /// Returns a row of measured cells, and of predicted ones with these rates.
+    fn row(
+        &self,
+        send: BufferSize,
+        cell: impl Fn(&CellSummary<'_>) -> String,
+        predicted: impl Fn(f64) -> String,
+    ) -> String {
         let label_width = self.margin - 2;
         let mut row = format!("{:>label_width$}  ", send.to_string());
         for &receive in &self.shown {
             row.push_str(&match self.report.table.get(send, receive) {
                 Some(summary) => cell(summary),
-                None => " ".repeat(self.cell),
+                None => match self.report.predicted(send, receive) {
+                    Some(prediction) => predicted(prediction.rate),
+                    None => " ".repeat(self.cell),
+                },
             });
         }
         row.truncate(row.trim_end().len());
@@ -203,6 +218,21 @@ impl<'a> Map<'a> {
             " ".repeat(self.cell)
         };
         coloured(&text, shade)
+    }
+
+    /// Returns a predicted cell: after a tilde, and without a colour behind its figure.
+    fn predicted_text(&self, share: f64) -> String {
+        let character = character(shade(share)).to_string();
+        if self.cell < NARROWEST_FIGURE {
+            return format!("{:<1$}", "~", self.cell);
+        }
+        let width = self.figure_width();
+        let text = if self.style.colour {
+            format!("{:>width$}", format!("~{:.0}", share * 100.0))
+        } else {
+            format!("~{}", character.repeat(width - 1))
+        };
+        format!("{text:<0$}", self.cell)
     }
 
     fn legend(&self) -> String {

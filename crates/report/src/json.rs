@@ -10,7 +10,7 @@ use linerate_evidence::RunRecord;
 use linerate_evidence::stats::as_f64;
 use linerate_verdict::CellSummary;
 use linerate_verdict::diagnosis::Limit;
-use linerate_verdict::{CellName, Finding};
+use linerate_verdict::{CellName, Finding, PredictedCell, Predictions};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -24,7 +24,39 @@ struct Document<'a, P> {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<Model>,
     fast_path: FastPaths,
+    /// The cells that a time budget left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    predictions: Option<PredictionsRecord>,
     findings: &'a [Finding],
+}
+
+/// The predicted cells, and the model that they come from.
+#[derive(Serialize)]
+struct PredictionsRecord {
+    capacity: f64,
+    round_trip_seconds: f64,
+    receive_share: f64,
+    overlap: f64,
+    /// The predictions of measured cells, each without itself.
+    score: Option<ScoreRecord>,
+    cells: Vec<PredictionRecord>,
+}
+
+#[derive(Serialize)]
+struct ScoreRecord {
+    cells: usize,
+    within_interval: usize,
+    median_error: f64,
+}
+
+/// A predicted cell; rates are in bytes per second.
+#[derive(Serialize)]
+struct PredictionRecord {
+    #[serde(flatten)]
+    name: CellName,
+    predicted: f64,
+    low: f64,
+    high: f64,
 }
 
 /// A cell; rates are in bytes per second.
@@ -75,10 +107,37 @@ impl Report<'_> {
                 sender: end(fast_path::total(self.runs.iter().map(|run| &run.counters.sender))),
                 receiver: end(fast_path::total(self.runs.iter().map(|run| &run.counters.receiver))),
             },
+            predictions: self
+                .predictions
+                .as_ref()
+                .map(|predictions| self.predicted_record(predictions)),
             findings: &self.findings,
         };
         // Strings, numbers and maps with strings for keys are always JSON.
         serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    }
+
+    fn predicted_record(&self, predictions: &Predictions) -> PredictionsRecord {
+        let payload = self.start.facts.bench.segment_payload;
+        let cell = |one: &PredictedCell| PredictionRecord {
+            name: CellName::new(one.cell, payload),
+            predicted: one.prediction.rate,
+            low: one.prediction.low,
+            high: one.prediction.high,
+        };
+        let model = predictions.model;
+        PredictionsRecord {
+            capacity: model.capacity,
+            round_trip_seconds: model.round_trip,
+            receive_share: model.receive_share,
+            overlap: model.overlap,
+            score: predictions.score.map(|score| ScoreRecord {
+                cells: score.cells,
+                within_interval: score.within,
+                median_error: score.median_error,
+            }),
+            cells: predictions.cells.iter().map(cell).collect(),
+        }
     }
 
     fn cell_record(&self, cell: &CellSummary<'_>) -> CellRecord {

@@ -5,8 +5,8 @@ use crate::paint::wrapped;
 use crate::report::Report;
 use crate::unit::Unit;
 use crate::xml::escaped;
-use linerate_evidence::stats::{Sample, as_f64};
-use linerate_evidence::{BufferSize, Cell, notation, schedule};
+use linerate_evidence::stats::{Prediction, Sample, as_f64};
+use linerate_evidence::{BufferSize, Cell, notation};
 use linerate_units::Bytes;
 use linerate_verdict::CellSummary;
 use std::fmt::Write;
@@ -52,8 +52,11 @@ impl Report<'_> {
         for (row, &send) in rows.iter().enumerate() {
             svg.push_str(&label(left - 8, middle(top, row) + 4, "end", &send.to_string()));
             for (column, &receive) in columns.iter().enumerate() {
+                let corner = (left + column * CELL, top + row * CELL);
                 if let Some(summary) = self.table.get(send, receive) {
-                    svg.push_str(&cell((left + column * CELL, top + row * CELL), summary, best));
+                    svg.push_str(&cell(corner, summary, best));
+                } else if let Some(prediction) = self.predicted(send, receive) {
+                    svg.push_str(&predicted(corner, Cell { send, receive }, prediction, best));
                 }
             }
         }
@@ -87,6 +90,11 @@ impl Report<'_> {
                 facts.versions.text(),
             ),
         ];
+        if self.predictions.is_some() {
+            lines.push(
+                "Dashed cells, with a tilde, are predicted and were not measured.".to_owned(),
+            );
+        }
         lines.extend(self.findings.first().map(|finding| finding.text.clone()));
         if let Some(spread) = self.typical_spread() {
             lines.push(format!(
@@ -142,8 +150,8 @@ impl Report<'_> {
         );
         let mut path = String::new();
         let every = self.runs.len().div_ceil(MOST_MARKS).max(1);
-        for (planned, run) in schedule(self.design).iter().zip(self.runs).step_by(every) {
-            let Cell { send, receive } = planned.cell;
+        for run in self.runs.iter().step_by(every) {
+            let Cell { send, receive } = run.cell();
             let smaller = if send.bytes(payload) < receive.bytes(payload) { send } else { receive };
             let Some(index) = sizes.iter().position(|&size| size == smaller) else { continue };
             // Runs of one size are spread over the width of the size, in their order.
@@ -271,6 +279,32 @@ fn cell((x, y): (usize, usize), summary: &CellSummary<'_>, best: f64) -> String 
         share * 100.0
     );
     text
+}
+
+/// Returns a cell that was not measured: a dashed frame in the colour of its rate.
+fn predicted((x, y): (usize, usize), cell: Cell, prediction: Prediction, best: f64) -> String {
+    let share = if best > 0.0 { prediction.rate / best } else { 0.0 };
+    let told = format!(
+        "{}: predicted {} KB/s ({} … {}), not measured",
+        notation::cell(cell),
+        notation::kilobytes(prediction.rate),
+        notation::kilobytes(prediction.low),
+        notation::kilobytes(prediction.high)
+    );
+    format!(
+        "<g><title>{}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"#ffffff\" \
+         stroke=\"{}\" stroke-width=\"3\" stroke-dasharray=\"4 2\"/><text x=\"{}\" y=\"{}\" \
+         text-anchor=\"middle\" font-size=\"11\" fill=\"#1a1a1a\">~{:.0}</text></g>\n",
+        escaped(&told),
+        x + 1,
+        y + 1,
+        CELL - 4,
+        CELL - 4,
+        COLOURS[crate::paint::shade(share)],
+        x + CELL / 2,
+        y + CELL / 2 + 4,
+        share * 100.0
+    )
 }
 
 fn legend(x: usize, top: usize) -> String {

@@ -1,8 +1,9 @@
 //! The report of a sweep.
 
+use linerate_evidence::stats::Prediction;
 use linerate_evidence::{BufferSize, Design, RunRecord, Start};
 use linerate_verdict::{
-    CellLimit, CellSummary, Finding, FindingKind, Sweep, Table, cell_limits, findings,
+    CellLimit, CellSummary, Finding, FindingKind, Predictions, Sweep, Table, cell_limits, findings,
 };
 
 /// The report of a sweep.
@@ -15,6 +16,8 @@ pub struct Report<'a> {
     pub(crate) findings: Vec<Finding>,
     /// The limits of the cells; empty if nothing varies in two directions.
     pub(crate) limits: Vec<CellLimit>,
+    /// The cells that a time budget left out.
+    pub(crate) predictions: Option<Predictions>,
 }
 
 impl<'a> Report<'a> {
@@ -26,7 +29,13 @@ impl<'a> Report<'a> {
         let findings = findings(&sweep);
         let is_surface = findings.iter().any(|finding| finding.kind == FindingKind::Limits);
         let limits = if is_surface { cell_limits(&sweep) } else { Vec::new() };
-        Self { design, start, runs, table, findings, limits }
+        let predictions = Predictions::of(&sweep);
+        Self { design, start, runs, table, findings, limits, predictions }
+    }
+
+    /// Returns the prediction of a cell that was not measured.
+    pub(crate) fn predicted(&self, send: BufferSize, receive: BufferSize) -> Option<Prediction> {
+        Some(self.predictions.as_ref()?.get(send, receive)?.prediction)
     }
 
     /// Returns the table of cells.

@@ -3,7 +3,8 @@
 use crate::report::Report;
 use crate::{ComparisonReport, Side};
 use linerate_evidence::sample_data::{noise, records, square_design, start};
-use linerate_evidence::{FastPath, LineRate, Maximum, RunRecord};
+use linerate_evidence::{Design, FastPath, LineRate, Maximum, RunRecord};
+use linerate_units::Duration;
 use serde_json::{Value, json};
 
 const SWEEP: &str = include_str!("../../../docs/schema/sweep.json");
@@ -127,6 +128,12 @@ fn every_document_of_a_sweep_is_described() {
         let document = Report::new(&design, &start(), &runs[..count]).json(&plan());
         is_valid(SWEEP, &document);
     }
+    let design = Design { budget: Some(Duration::from_secs(60)), ..square_design(6) };
+    let some = records(&design, |cell, repeat| 1e6 * noise(cell, repeat, 0.1));
+    let document = Report::new(&design, &start(), &some[..30]).json(&plan());
+    assert!(document.contains("\"predictions\""));
+    is_valid(SWEEP, &document);
+    let design = square_design(3);
     let mut start = start();
     let rate = LineRate { bits_per_second: 10_000_000, source: "IEEE 802.3".to_owned() };
     start.maximum = Maximum::of_line_rate(rate.clone(), &start.facts.bench.framing, 1_448);

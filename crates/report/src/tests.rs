@@ -211,3 +211,34 @@ fn the_document_has_the_documented_names() {
     }
     insta::assert_snapshot!(json);
 }
+
+#[test]
+fn predicted_cells_are_told_from_measured_ones() {
+    let budget = Some(linerate_units::Duration::from_secs(60));
+    let design = Design { budget, ..square_design(8) };
+    let runs = records(&design, |cell, repeat| {
+        let smaller = cell.send.min(cell.receive).packets().unwrap();
+        1e6 * f64::from(smaller.min(5)) * noise(cell, repeat, 0.01)
+    });
+    let start = start();
+    let report = Report::new(&design, &start, &runs[..100]);
+    let measured = report.table().iter().count();
+    let predicted = 64 - measured;
+    assert!(predicted > 5, "{predicted}");
+    let text = report.text(Style::PLAIN);
+    let told = format!("{measured} of 64 cells were measured within the budget of 60.00 s");
+    assert!(text.contains(&told), "{text}");
+    assert!(!text.contains("Conclusive"), "cells with one run have no interval: {text}");
+    let map: Vec<&str> = text.lines().filter(|line| line.contains('~')).collect();
+    assert!(map.last().unwrap().contains("predicted, not measured"), "{text}");
+    let html = report.html(&serde_json::json!({ "on": "kernel" }));
+    assert_eq!(html.matches(" predicted\" title=").count(), predicted);
+    assert!(html.contains("were not measured") && !html.contains("Partial:"));
+    let svg = report.picture();
+    assert_eq!(svg.matches("stroke-dasharray").count(), predicted);
+    let json: serde_json::Value =
+        serde_json::from_str(&report.json(&serde_json::json!({}))).unwrap();
+    let cells = json["predictions"]["cells"].as_array().unwrap();
+    assert_eq!((cells.len(), json["cells"].as_array().unwrap().len()), (predicted, measured));
+    assert!(cells[0]["low"].as_f64() < cells[0]["predicted"].as_f64(), "{}", cells[0]);
+}

@@ -37,8 +37,8 @@ fn verdict(findings: &[Finding], style: Style) -> String {
 }
 
 fn is_verdict(finding: &Finding) -> bool {
-    use FindingKind::{Contended, Limits, Precision};
-    matches!(finding.kind, Contended | Precision | Limits)
+    use FindingKind::{Contended, Limits, Precision, Predicted};
+    matches!(finding.kind, Contended | Precision | Limits | Predicted)
 }
 
 /// Returns the findings as a list of sentences, without the verdict.

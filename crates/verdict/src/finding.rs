@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 pub enum FindingKind {
     /// The limits of the cells.
     Limits,
+    /// Cells that were predicted, because a time budget did not suffice to measure them.
+    Predicted,
     /// The best cell.
     Best,
     /// Whether the best cell has equal buffers.

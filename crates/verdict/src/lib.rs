@@ -12,6 +12,7 @@ pub mod diagnosis;
 mod finding;
 mod findings;
 mod log_ratio;
+mod predictions;
 #[cfg(test)]
 mod sample_findings;
 mod sweep;
@@ -21,5 +22,6 @@ pub use cell_limits::{CellLimit, cell_limits};
 pub use comparison::{CellChange, Comparison};
 pub use finding::{CellName, Finding, FindingKind};
 pub use findings::findings;
+pub use predictions::{PredictedCell, Predictions};
 pub use sweep::Sweep;
 pub use table::{CellSummary, Table};

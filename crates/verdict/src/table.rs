@@ -3,10 +3,10 @@
 use crate::diagnosis::CONTENDED_SHARE;
 use crate::log_ratio::logarithm;
 use linerate_evidence::BufferSize;
+use linerate_evidence::Cell;
 use linerate_evidence::Design;
 use linerate_evidence::RunRecord;
 use linerate_evidence::stats::{Epochs, Interval, Observation, Sample, interval};
-use linerate_evidence::{Cell, schedule};
 use std::collections::BTreeMap;
 
 /// Names of the sizes that vary along the diagonal, a row and a column.
@@ -63,12 +63,12 @@ impl CellSummary<'_> {
 }
 
 impl<'a> Table<'a> {
-    /// Creates the table of `runs`, the first runs of the design's schedule.
+    /// Creates the table of `runs`, in the order in which they were made.
     #[must_use]
     pub fn new(design: &Design, runs: &'a [RunRecord]) -> Self {
         let mut by_cell = BTreeMap::<Cell, Vec<(usize, &RunRecord)>>::new();
-        for ((number, planned), run) in schedule(design).iter().enumerate().zip(runs) {
-            by_cell.entry(planned.cell).or_default().push((number, run));
+        for (number, run) in runs.iter().enumerate() {
+            by_cell.entry(run.cell()).or_default().push((number, run));
         }
         let fair: Vec<Vec<(usize, &RunRecord)>> = by_cell.values().map(|runs| fair(runs)).collect();
         let left_out = runs.len() - fair.iter().map(Vec::len).sum::<usize>();

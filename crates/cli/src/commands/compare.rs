@@ -2,10 +2,11 @@
 
 use crate::output::{self, Failure, can_be_written, cannot_write, write_file};
 use clap::Args;
-use linerate_evidence::{Facts, Maximum, RunRecord, Start, schedule};
+use linerate_evidence::{Cell, Facts, Maximum, RunRecord, Start, schedule};
 use linerate_measure::{Plan, SavedSweep};
 use linerate_report::{ComparisonReport, Side};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -106,8 +107,12 @@ fn read_file(path: &Path, name: String) -> Result<Sweep, Failure> {
     let document = serde_json::from_slice(&text).map_err(|error| other(error.to_string()))?;
     let Document { plan, facts, maximum, runs } = document;
     let schedule = schedule(&plan.design());
+    let cells: BTreeSet<Cell> = plan.design().cells().into_iter().collect();
     let is_of_plan = runs.len() <= schedule.len()
-        && runs.iter().zip(&schedule).all(|(run, planned)| run.is_of(planned));
+        && runs.iter().zip(&schedule).all(|(run, planned)| match plan.budget {
+            Some(_) => cells.contains(&run.cell()),
+            None => run.is_of(planned),
+        });
     if !is_of_plan {
         return Err(other("its runs are not those of its plan".to_owned()));
     }

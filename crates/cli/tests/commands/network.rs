@@ -65,6 +65,38 @@ fn a_sweep_crosses_the_cable_to_a_sink() {
 }
 
 #[test]
+fn a_budget_ends_a_sweep_and_the_other_cells_are_predicted() {
+    isolated_test(|| {
+        let far = far_network();
+        let mut sink = kernels_sink(&far);
+        let address = sink.address().to_string();
+        let directory = TempDir::new().unwrap();
+        // Runs that never end by their bytes take the longest time that a budget allows.
+        let words = "--budget 5 --send-buffers 2KiB,4KiB,8KiB,16KiB,32KiB,64KiB \
+                     --receive-buffers 2KiB,4KiB,8KiB,16KiB,32KiB,64KiB --bytes 1TiB --json r.json";
+        let words: Vec<&str> = ["sweep", &address].into_iter().chain(words.split(' ')).collect();
+        let (code, report, errors) = finished(&within(directory.path(), &words).output().unwrap());
+        assert_eq!(code, 0, "{errors}");
+        assert!(
+            report.contains("of 36 cells were measured within the budget of 5.00 s"),
+            "{report}"
+        );
+        let json: Value =
+            serde_json::from_slice(&fs::read(directory.path().join("r.json")).unwrap()).unwrap();
+        let runs = json["runs"].as_array().unwrap();
+        let corner = |run: &Value| {
+            let bytes = |end: &str| run[end]["requested_bytes"].as_u64().unwrap() >> 10;
+            (bytes("send_buffer"), bytes("receive_buffer"))
+        };
+        let corners: Vec<_> = runs.iter().take(4).map(corner).collect();
+        assert_eq!(corners, [(64, 64), (2, 2), (64, 2), (2, 64)]);
+        let cells = json["cells"].as_array().unwrap().len();
+        let predicted = json["predictions"]["cells"].as_array().unwrap().len();
+        assert_eq!(cells + predicted, 36);
+    });
+}
+
+#[test]
 fn a_buffer_that_the_sinks_kernel_does_not_grant_is_refused_before_the_first_run() {
     isolated_test(|| {
         let far = far_network();

@@ -3,10 +3,30 @@
 mod bootstrap;
 mod epochs;
 mod sample;
+mod surface;
 
 pub use bootstrap::{Interval, RESAMPLES, interval};
 pub use epochs::{Deviation, Epochs, Observation};
 pub use sample::Sample;
+pub use surface::{FEWEST_CELLS, Prediction, Surface, SurfaceModel, SurfacePoint, SurfaceScore};
+
+/// Returns the deviation of the logarithms of equal runs, from the rates of each cell; `None` if no
+/// cell has two runs.
+#[must_use]
+pub fn repeat_noise<'a>(cells: impl Iterator<Item = &'a [f64]>) -> Option<f64> {
+    let (mut squares, mut degrees) = (0.0, 0_u64);
+    for rates in cells {
+        let logs: Vec<f64> =
+            rates.iter().filter(|&&rate| rate > 0.0).map(|rate| rate.ln()).collect();
+        if logs.len() < 2 {
+            continue;
+        }
+        let mean = logs.iter().sum::<f64>() / as_f64(logs.len() as u64);
+        squares += logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>();
+        degrees += logs.len() as u64 - 1;
+    }
+    (degrees > 0).then(|| (squares / as_f64(degrees)).sqrt())
+}
 
 /// Returns a count as a floating-point number, exact up to 2⁵³.
 #[allow(clippy::cast_precision_loss, reason = "53 bits are enough for figures that people read")]

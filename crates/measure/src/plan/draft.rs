@@ -55,6 +55,14 @@ pub struct Draft {
     /// Number of runs between two runs of the baseline, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_every: Option<NonZeroU32>,
+    /// Time in which the runs that tell the most are made; `None` if all are.
+    #[serde(
+        default,
+        rename = "budget_seconds",
+        skip_serializing_if = "Option::is_none",
+        with = "seconds::optional"
+    )]
+    pub budget: Option<Duration>,
     /// Bytes of a write of the source.
     pub write_size: NonZeroU32,
     /// Bytes of a read of the sink.
@@ -113,6 +121,7 @@ impl Draft {
             seed: design.seed,
             blocks: is_real,
             baseline_every: (on == BenchKind::Stack).then_some(BASELINE_EVERY),
+            budget: None,
             write_size: const { NonZeroU32::new(64 << 10).unwrap() },
             read_size: const { NonZeroU32::new(64 << 10).unwrap() },
             mtu: 1_500,
@@ -124,10 +133,13 @@ impl Draft {
         }
     }
 
-    /// Removes the baseline from a plan that is too small for it.
+    /// Removes the baseline from a plan that is too small for it, or whose order depends on its
+    /// results.
     pub(super) fn drop_useless_baseline(&mut self) {
         let runs = self.design().cell_run_count();
-        self.baseline_every = self.baseline_every.filter(|_| runs >= FEWEST_WITH_BASELINE);
+        let has_order = self.budget.is_none();
+        let is_useful = has_order && runs >= FEWEST_WITH_BASELINE;
+        self.baseline_every = self.baseline_every.filter(|_| is_useful);
     }
 
     /// Returns the part of the plan that does not depend on the engine.
@@ -143,6 +155,7 @@ impl Draft {
             seed: self.seed,
             blocks: self.blocks,
             baseline_every: self.baseline_every,
+            budget: self.budget,
         }
     }
 }

@@ -5,6 +5,7 @@ use super::limits;
 use linerate_evidence::TooManyRuns;
 use linerate_link::LinkSpec;
 use linerate_link::impair::ImpairmentError;
+use linerate_units::Duration;
 use thiserror::Error;
 
 /// The reason why a plan is invalid. The user can correct it.
@@ -72,6 +73,12 @@ pub enum PlanError {
     /// The maximum time of a run is zero.
     #[error("--max-seconds is zero: give every run some time, such as 10")]
     NoTime,
+    /// A time budget was given for virtual time.
+    #[error("--budget is for real time, and --on sim is virtual: leave it out")]
+    BudgetOnSim,
+    /// The time budget is too short for the fewest runs.
+    #[error("--budget {0} is too short: give at least {least} s", least = limits::MIN_BUDGET)]
+    ShortBudget(Duration),
     /// The plan has too many runs.
     #[error(transparent)]
     TooManyRuns(#[from] TooManyRuns),

@@ -79,6 +79,14 @@ impl Plan {
         if draft.max_time == Duration::ZERO {
             return Err(PlanError::NoTime);
         }
+        if let Some(budget) = draft.budget {
+            if draft.on == BenchKind::Sim {
+                return Err(PlanError::BudgetOnSim);
+            }
+            if budget < Duration::from_secs(limits::MIN_BUDGET) {
+                return Err(PlanError::ShortBudget(budget));
+            }
+        }
         draft.drop_useless_baseline();
         draft.design().check()?;
         Ok(Self(draft))
@@ -172,6 +180,7 @@ mod tests {
     fn a_plan_survives_a_round_trip_through_a_file() {
         let mut draft = Draft::of_1988(BenchKind::Tap);
         draft.max_time = Duration::from_millis(100);
+        draft.budget = Some(Duration::from_secs(60));
         draft.receive_buffers = "4KiB..64KiB/4KiB".parse().unwrap();
         let plan = Plan::new(draft).unwrap();
         let text = serde_json::to_string(&plan).unwrap();
@@ -210,6 +219,9 @@ mod tests {
             PlanError::DiagonalNeedsEqual
         );
         assert_eq!(refused(|draft| draft.on = BenchKind::Sim), PlanError::NoScenario);
+        let budget = Duration::from_secs(4);
+        let short = refused(|draft| draft.budget = Some(budget));
+        assert_eq!(short, PlanError::ShortBudget(budget));
         assert_eq!(refused(|draft| draft.mtu = 87), PlanError::Mtu(87));
         assert_eq!(refused(|draft| draft.max_time = Duration::ZERO), PlanError::NoTime);
         assert_eq!(

@@ -12,9 +12,10 @@ pub use error::StoreError;
 pub use saved::SavedSweep;
 
 use crate::plan::Plan;
-use linerate_evidence::{PlannedRun, RunRecord, Start, schedule};
+use linerate_evidence::{Cell, PlannedRun, RunRecord, Start, next_run, schedule};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -67,7 +68,7 @@ impl Store {
             file.set_len(whole.len() as u64).map_err(|error| StoreError::writing(&path, error))?;
         }
         let schedule = schedule(&plan.design());
-        let runs = read_runs(&path, whole, &schedule)?;
+        let runs = read_runs(&path, whole, &plan, &schedule)?;
         if start.is_none() && !runs.is_empty() {
             return Err(StoreError::no_facts(folder));
         }
@@ -110,6 +111,17 @@ impl Store {
         &self.schedule[self.runs.len()..]
     }
 
+    /// Returns the next run: the first of the remaining ones or, within a time budget, the one that
+    /// tells the most. Returns `None` if all were made, or the budget is spent.
+    #[must_use]
+    pub fn next_run(&self) -> Option<PlannedRun> {
+        if self.plan.budget.is_none() {
+            return self.remaining().first().copied();
+        }
+        let payload = self.start.as_ref().map_or(0, |start| start.facts.bench.segment_payload);
+        next_run(&self.plan.design(), payload, &self.runs)
+    }
+
     /// Saves the facts collected before the first run.
     ///
     /// # Errors
@@ -120,7 +132,7 @@ impl Store {
         Ok(())
     }
 
-    /// Saves a run, which must be the first of the remaining ones.
+    /// Saves a run, which must be [`Store::next_run`].
     ///
     /// # Errors
     /// If it cannot be written. The folder can be resumed in any case.
@@ -128,8 +140,12 @@ impl Store {
     /// # Panics
     /// If it is another run.
     pub fn append(&mut self, run: RunRecord) -> Result<(), StoreError> {
-        let is_next = self.remaining().first().is_some_and(|next| run.is_of(next));
-        assert!(is_next, "runs are kept in the order of the schedule");
+        let is_next = match self.plan.budget {
+            // The caller has asked for it, which takes more time than a comparison.
+            Some(_) => run.order as usize == self.runs.len(),
+            None => self.remaining().first().is_some_and(|next| run.is_of(next)),
+        };
+        assert!(is_next, "runs are kept in their order");
         let path = self.folder.join(RUNS);
         append_line(&mut self.file, &run).map_err(|error| StoreError::writing(&path, error))?;
         self.runs.push(run);
@@ -175,13 +191,17 @@ fn whole_lines(text: &[u8]) -> &[u8] {
     &text[..end]
 }
 
-/// Reads the runs of a file, and compares each with the schedule.
+/// Reads the runs of a file, and compares each with the schedule or, if their order depends on
+/// their results, with the cells of the plan.
 fn read_runs(
     path: &Path,
     text: &[u8],
+    plan: &Plan,
     schedule: &[PlannedRun],
 ) -> Result<Vec<RunRecord>, StoreError> {
     let mut planned = schedule.iter();
+    let cells: BTreeSet<Cell> = plan.design().cells().into_iter().collect();
+    let is_adaptive = plan.budget.is_some();
     let lines = text.split_inclusive(|&byte| byte == b'\n');
     let runs = lines.zip(1..).map(|(line, number)| {
         let damaged = |what: String| StoreError::Damaged {
@@ -192,6 +212,13 @@ fn read_runs(
             serde_json::from_slice(line).map_err(|error| damaged(error.to_string()))?;
         match planned.next() {
             Some(planned) if run.is_of(planned) => Ok(run),
+            Some(_)
+                if is_adaptive
+                    && run.order as usize + 1 == number
+                    && cells.contains(&run.cell()) =>
+            {
+                Ok(run)
+            }
             Some(_) => {
                 Err(damaged("this is not the run that the plan has in this place".to_owned()))
             }

@@ -51,7 +51,7 @@ impl SavedSweep {
             (None, None) => return Err(StoreError::NoSweep(folder.to_owned())),
         };
         let start: Option<Start> = read_whole(folder, START)?;
-        let runs = read_runs(&path, whole_lines(&text), &schedule(&plan.design()))?;
+        let runs = read_runs(&path, whole_lines(&text), &plan, &schedule(&plan.design()))?;
         if start.is_none() && !runs.is_empty() {
             return Err(StoreError::no_facts(folder));
         }

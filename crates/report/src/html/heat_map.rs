@@ -8,7 +8,8 @@ use crate::paint::shade;
 use crate::report::Report;
 use crate::unit::Unit;
 use crate::xml::escaped;
-use linerate_evidence::{BufferSize, notation};
+use linerate_evidence::stats::Prediction;
+use linerate_evidence::{BufferSize, Cell, notation};
 use linerate_verdict::CellSummary;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -55,11 +56,16 @@ impl Map<'_> {
         } else {
             ""
         };
+        let predicted = if self.report.predictions.is_some() {
+            " Rates with a tilde and a dashed frame are predicted and were not measured."
+        } else {
+            ""
+        };
         paragraph(&format!(
             "A row for each send buffer, a column for each receive buffer. The rate is the median \
              of a cell's runs in per cent of the best cell, {} {}; the limit is what held a cell, \
              where that is known; the spread is how far the fastest run of a cell is above the \
-             slowest.{thinned}",
+             slowest.{predicted}{thinned}",
             self.unit.figure(self.best),
             self.unit.short,
         ))
@@ -97,7 +103,10 @@ impl Map<'_> {
             for &receive in &self.receives {
                 text.push_str(&match self.report.table.get(send, receive) {
                     Some(cell) => self.cell(cell),
-                    None => "<td class=\"none\"></td>".to_owned(),
+                    None => match self.report.predicted(send, receive) {
+                        Some(prediction) => self.predicted(Cell { send, receive }, prediction),
+                        None => "<td class=\"none\"></td>".to_owned(),
+                    },
                 });
             }
             text.push_str("</tr>\n");
@@ -124,6 +133,23 @@ impl Map<'_> {
             escaped(&self.told(cell)),
             share * 100.0,
             spread_text(spread),
+        )
+    }
+
+    /// Returns a cell that was not measured: with a tilde and a dashed frame.
+    fn predicted(&self, cell: Cell, prediction: Prediction) -> String {
+        let share = if self.best > 0.0 { prediction.rate / self.best } else { 0.0 };
+        let figure = |rate| self.unit.figure(rate);
+        format!(
+            "<td class=\"r{} predicted\" title=\"{}: predicted {} {} ({}–{}), not measured\"><b \
+             class=\"rate\">~{:.0}</b></td>",
+            shade(share),
+            escaped(&notation::cell(cell)),
+            figure(prediction.rate),
+            self.unit.short,
+            figure(prediction.low),
+            figure(prediction.high),
+            share * 100.0,
         )
     }
 

@@ -5,7 +5,7 @@ use super::elements::{details, paragraph, table};
 use crate::report::Report;
 use crate::unit::Unit;
 use linerate_evidence::stats::as_f64;
-use linerate_evidence::{RunRecord, notation, schedule};
+use linerate_evidence::{RunRecord, notation};
 
 /// Largest number of marks of a chart, and of rows of the table. More are thinned evenly.
 const MOST: usize = 5_000;
@@ -56,15 +56,14 @@ pub(crate) fn thinned(runs: &[RunRecord], most: usize) -> impl Iterator<Item = &
 }
 
 fn rows(report: &Report<'_>, unit: Unit) -> String {
-    let schedule = schedule(report.design);
-    let rows: Vec<_> = schedule
+    let rows: Vec<_> = report
+        .runs
         .iter()
-        .zip(report.runs)
         .take(MOST_ROWS)
-        .map(|(planned, run)| {
+        .map(|run| {
             vec![
                 (run.order + 1).to_string(),
-                notation::cell(planned.cell),
+                notation::cell(run.cell()),
                 unit.figure(run.bytes_per_second),
                 format!("{:.6}", run.seconds),
                 notation::count(run.bytes),

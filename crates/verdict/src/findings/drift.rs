@@ -9,7 +9,7 @@ use crate::log_ratio::logarithm;
 use crate::sweep::Sweep;
 use linerate_evidence::notation;
 use linerate_evidence::stats::{Sample, as_f64, interval};
-use linerate_evidence::{schedule, shuffle};
+use linerate_evidence::{Cell, shuffle};
 
 /// Smallest drift worth reporting, as a logarithm of a ratio.
 const NEGLIGIBLE: f64 = 0.03;
@@ -119,9 +119,9 @@ fn finding(text: String, change: f64) -> Finding {
 
 /// Returns the deviation of each run from the median of its cell, in the order of the runs.
 fn residuals(sweep: &Sweep<'_>) -> Vec<f64> {
-    let planned = schedule(sweep.design);
-    let residuals = planned.iter().zip(sweep.runs).filter_map(|(planned, run)| {
-        let cell = sweep.table.get(planned.cell.send, planned.cell.receive)?;
+    let residuals = sweep.runs.iter().filter_map(|run| {
+        let Cell { send, receive } = run.cell();
+        let cell = sweep.table.get(send, receive)?;
         Some(logarithm(run.bytes_per_second) - logarithm(cell.median()))
     });
     residuals.collect()
@@ -131,7 +131,6 @@ fn residuals(sweep: &Sweep<'_>) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::sample_findings::findings_of_runs;
-    use linerate_evidence::Cell;
     use linerate_evidence::Design;
     use linerate_evidence::sample_data::{noise, records, square_design};
     use linerate_evidence::stats::as_f64;

@@ -6,6 +6,7 @@ mod epochs;
 mod limits;
 mod notch;
 mod precision;
+mod predicted;
 mod quality;
 mod ridge;
 mod saturation;
@@ -21,9 +22,10 @@ pub fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
     if let Some(contended) = precision::contended(sweep) {
         return std::iter::once(contended).chain(quality::findings(sweep)).collect();
     }
-    let questions: [fn(&Sweep<'_>) -> Vec<Finding>; 10] = [
+    let questions: [fn(&Sweep<'_>) -> Vec<Finding>; 11] = [
         precision::findings,
         limits::findings,
+        predicted::findings,
         best::findings,
         ridge::findings,
         saturation::findings,

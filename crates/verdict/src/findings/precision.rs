@@ -46,7 +46,9 @@ pub(super) fn contended(sweep: &Sweep<'_>) -> Option<Finding> {
 }
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {
-    if sweep.design.repeat.get() < 2 {
+    // A single run has no interval. A time budget leaves many cells with one.
+    let is_single = sweep.table.iter().any(|cell| cell.runs.len() < 2);
+    if sweep.design.repeat.get() < 2 || sweep.design.budget.is_some() && is_single {
         return Vec::new();
     }
     finding(sweep).into_iter().collect()

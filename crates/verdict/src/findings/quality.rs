@@ -2,11 +2,11 @@
 
 use crate::finding::{Finding, FindingKind};
 use crate::sweep::Sweep;
+use linerate_evidence::Cell;
 use linerate_evidence::names;
 use linerate_evidence::notation;
 use linerate_evidence::stats::as_f64;
 use linerate_evidence::{BufferRecord, RunRecord};
-use linerate_evidence::{Cell, schedule};
 use std::collections::BTreeSet;
 
 /// Fewest runs of a cell for which the interval of the median covers more than 95 % of the cases: 1
@@ -133,9 +133,8 @@ fn debug_build(sweep: &Sweep<'_>) -> Option<Finding> {
 
 /// Returns the number of runs that fulfil a condition, and their cells.
 fn runs_where(sweep: &Sweep<'_>, is_true: impl Fn(&RunRecord) -> bool) -> (u64, BTreeSet<Cell>) {
-    let planned = schedule(sweep.design);
-    let runs = planned.iter().zip(sweep.runs).filter(|(_, run)| is_true(run));
-    let cells: Vec<Cell> = runs.map(|(planned, _)| planned.cell).collect();
+    let cells: Vec<Cell> =
+        sweep.runs.iter().filter(|run| is_true(run)).map(RunRecord::cell).collect();
     (cells.len() as u64, cells.into_iter().collect())
 }
 

@@ -1,6 +1,6 @@
 //! The options of `linerate sweep`, and their conversion to a plan.
 
-use crate::amounts::{count, mtu, rate, seed, size, small_size};
+use crate::amounts::{count, mtu, rate, seed, size, small_size, some_time};
 use crate::output::Failure;
 use crate::own_host::AddressArgs;
 use crate::result_files::ResultFiles;
@@ -12,6 +12,7 @@ use linerate_measure::{BenchError, BenchKind, Direction, Draft, Family, Plan};
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,6 +90,11 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "SECONDS", help_heading = "What is measured")]
     max_seconds: Option<Duration>,
 
+    /// Total time: the runs that tell the most are made, and the other cells are predicted; `none`
+    /// makes all runs [default: 60 with a HOST, none elsewhere]
+    #[arg(long, value_name = "SECONDS|none", help_heading = "What is measured")]
+    budget: Option<Budget>,
+
     /// The seed of the order of the runs, and of everything random in them [default: 1988]
     #[arg(long, value_name = "NUMBER", value_parser = seed, help_heading = "What is measured")]
     seed: Option<u64>,
@@ -150,6 +156,21 @@ pub(crate) struct SweepArgs {
     /// Print only the report, without progress
     #[arg(long, help_heading = "Results")]
     pub(super) quiet: bool,
+}
+
+/// The time budget of a sweep to another machine.
+const REMOTE_BUDGET: Duration = Duration::from_secs(60);
+
+/// A time budget, or none.
+#[derive(Clone, Copy, Debug)]
+struct Budget(Option<Duration>);
+
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" { Ok(Self(None)) } else { some_time(text).map(|time| Self(Some(time))) }
+    }
 }
 
 /// The engine, with its scenario or its interface.
@@ -217,7 +238,8 @@ impl SweepArgs {
             }
             (Some(On { kind, .. }), _) => Draft::of_1988(*kind),
         };
-        self.plan_from(base)
+        let budget = self.peer.as_ref().map(|_| REMOTE_BUDGET);
+        self.plan_from(Draft { budget, ..base })
     }
 
     /// Returns `base` with the given options.
@@ -263,6 +285,7 @@ fn flag_of(field: &str) -> String {
     match field {
         "peer" => "the HOST".to_owned(),
         "host" => "--on, --address or --gateway".to_owned(),
+        "budget_seconds" => "--budget".to_owned(),
         _ => format!("--{}", field.replace('_', "-")),
     }
 }
@@ -287,6 +310,7 @@ fn changed(base: Draft, args: &SweepArgs) -> Draft {
         seed: args.seed.unwrap_or(base.seed),
         blocks: base.blocks,
         baseline_every: base.baseline_every,
+        budget: args.budget.map_or(base.budget, |budget| budget.0),
         write_size: args.write_size.unwrap_or(base.write_size),
         read_size: args.read_size.unwrap_or(base.read_size),
         mtu: args.mtu.unwrap_or(base.mtu),

@@ -48,7 +48,7 @@ impl Night {
         if let Some(folder) = &args.resume {
             let store = Store::resume(folder)?;
             args.agree_with(store.plan(), folder)?;
-            let is_over = store.remaining().is_empty();
+            let is_over = store.next_run().is_none();
             let bench = if is_over { None } else { Some(bench(store.plan(), args)?) };
             args.files.check(args.pcap.as_deref(), store.plan(), folder)?;
             return Ok(Self { bench, store });

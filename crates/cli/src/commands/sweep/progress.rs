@@ -1,7 +1,7 @@
 //! The progress of a night: a bar or a live heat map on a terminal, lines elsewhere.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use linerate_evidence::{Cell, PlannedRun, RunRecord, Start, notation, schedule};
+use linerate_evidence::{Cell, PlannedRun, RunRecord, Start, notation};
 use linerate_measure::{Observer, Progress, Store};
 use linerate_report::{LiveMap, Style};
 use std::io::{self, IsTerminal, Write};
@@ -48,8 +48,8 @@ impl Live {
     fn of(store: &Store) -> Self {
         let design = store.plan().design();
         let mut map = LiveMap::new(&design);
-        for (planned, run) in schedule(&design).iter().zip(store.runs()) {
-            map.add(planned.cell, run.bytes_per_second);
+        for run in store.runs() {
+            map.add(run.cell(), run.bytes_per_second);
         }
         Self { map, drawn: 0, at: None }
     }

@@ -1,0 +1,307 @@
+//! The order of the runs of a sweep with a time budget: each run is the one that tells the most.
+//!
+//! First come the corners, which bound the surface. If all runs fit into the budget, they follow in
+//! the random order of the schedule. Otherwise come cells of the diagonal, then in turn: the middle
+//! of the steepest gap between two measured cells of an edge or the diagonal, the cell with the
+//! widest predicted interval, and a repetition, which shows how far equal runs scatter. The order
+//! is a function of the runs before, so it can be checked.
+
+use crate::buffers::BufferSize;
+use crate::cell::Cell;
+use crate::design::Design;
+use crate::run_record::RunRecord;
+use crate::schedule::{PlannedRun, schedule};
+use crate::stats::{Surface, SurfacePoint, as_f64, repeat_noise};
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
+/// Every run with this number is a repetition.
+const REPEAT_EVERY: usize = 5;
+/// Ratio of two neighbouring rates, from which there is something to find between them.
+const STEEP: f64 = 1.1;
+/// Number of parts of the diagonal whose ends are measured first.
+const PARTS: usize = 4;
+
+/// Returns the next run of `design`, whose full segments carry `payload` bytes, after `runs`.
+/// Returns `None` if all were made, or the next one would exceed the budget. Without a budget, the
+/// order is that of the schedule.
+#[must_use]
+pub fn next_run(design: &Design, payload: u32, runs: &[RunRecord]) -> Option<PlannedRun> {
+    if design.budget.is_none() {
+        return schedule(design).get(runs.len()).copied();
+    }
+    let state = State::new(design, payload, runs);
+    let (cell, seconds) = state.next()?;
+    let order = u32::try_from(runs.len()).unwrap_or(u32::MAX);
+    (runs.is_empty() || seconds <= state.left).then_some(PlannedRun {
+        order,
+        repeat: state.count(cell),
+        cell,
+    })
+}
+
+/// The runs so far.
+struct State<'a> {
+    design: &'a Design,
+    payload: u32,
+    /// The rates of each measured cell.
+    measured: BTreeMap<Cell, Vec<f64>>,
+    surface: OnceCell<Option<Surface>>,
+    /// Number of runs.
+    runs: usize,
+    /// Seconds of the budget that are left.
+    left: f64,
+}
+
+impl<'a> State<'a> {
+    fn new(design: &'a Design, payload: u32, runs: &[RunRecord]) -> Self {
+        let mut measured = BTreeMap::<Cell, Vec<f64>>::new();
+        for run in runs {
+            measured.entry(run.cell()).or_default().push(run.bytes_per_second);
+        }
+        let budget = design.budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64());
+        let spent: f64 = runs.iter().map(|run| run.seconds).sum();
+        let surface = OnceCell::new();
+        Self { design, payload, measured, surface, runs: runs.len(), left: budget - spent }
+    }
+
+    /// Returns the surface of the measured cells, if they suffice for one.
+    fn surface(&self) -> Option<&Surface> {
+        let fit = || {
+            let measured = self.measured.iter();
+            let points: Vec<SurfacePoint> =
+                measured.map(|(&cell, rates)| point(cell, self.payload, mean(rates))).collect();
+            Surface::fit(&points, repeat_noise(self.measured.values().map(Vec::as_slice)))
+        };
+        self.surface.get_or_init(fit).as_ref()
+    }
+
+    /// Returns the cell of the next run, and the time that it is expected to take.
+    fn next(&self) -> Option<(Cell, f64)> {
+        let cell = self.corner().or_else(|| {
+            if self.all_fit() {
+                return self.scheduled();
+            }
+            let new = || self.diagonal().or_else(|| self.informative());
+            if self.runs % REPEAT_EVERY == REPEAT_EVERY - 1 {
+                return self.repetition().or_else(new);
+            }
+            new().or_else(|| self.repetition())
+        })?;
+        Some((cell, self.seconds(cell)))
+    }
+
+    fn count(&self, cell: Cell) -> u32 {
+        self.measured.get(&cell).map_or(0, |rates| u32::try_from(rates.len()).unwrap_or(u32::MAX))
+    }
+
+    fn is_new(&self, cell: Cell) -> bool {
+        !self.measured.contains_key(&cell)
+    }
+
+    /// Returns a corner that is not measured: first the largest buffers, which are the fastest.
+    fn corner(&self) -> Option<Cell> {
+        let last = |sizes: &[BufferSize]| sizes.len() - 1;
+        let (sends, receives) = self.sizes();
+        let (send, receive) = (last(sends), last(receives));
+        let corners = [(send, receive), (0, 0), (send, 0), (0, receive)];
+        self.first_new(corners.into_iter())
+    }
+
+    /// Returns a cell of the coarsely divided diagonal that is not measured.
+    fn diagonal(&self) -> Option<Cell> {
+        self.first_new([2, 1, 3].into_iter().map(|part| self.on_diagonal(part, PARTS)))
+    }
+
+    /// Returns the indices of the cell at a fraction of the diagonal.
+    fn on_diagonal(&self, part: usize, parts: usize) -> (usize, usize) {
+        let (sends, receives) = self.sizes();
+        ((sends.len() - 1) * part / parts, (receives.len() - 1) * part / parts)
+    }
+
+    fn sizes(&self) -> (&[BufferSize], &[BufferSize]) {
+        (self.design.send_buffers.sizes(), self.design.receive_buffers.sizes())
+    }
+
+    fn cell(&self, (send, receive): (usize, usize)) -> Option<Cell> {
+        let (sends, receives) = self.sizes();
+        let cell = Cell { send: *sends.get(send)?, receive: *receives.get(receive)? };
+        (!self.design.diagonal || cell.send == cell.receive).then_some(cell)
+    }
+
+    fn first_new(&self, mut places: impl Iterator<Item = (usize, usize)>) -> Option<Cell> {
+        places.find_map(|place| self.cell(place).filter(|&cell| self.is_new(cell)))
+    }
+
+    /// Returns, in turn, the middle of the steepest gap, and the least certain cell.
+    fn informative(&self) -> Option<Cell> {
+        let (one, other) = (|| self.steepest_gap(), || self.least_certain());
+        if self.runs.is_multiple_of(2) { one().or_else(other) } else { other().or_else(one) }
+    }
+
+    /// Returns the middle of the steepest gap between neighbouring measured cells of the diagonal,
+    /// of the row with the largest send buffer, or of the column with the largest receive buffer.
+    fn steepest_gap(&self) -> Option<Cell> {
+        let (sends, receives) = (self.sizes().0.len(), self.sizes().1.len());
+        let steps = sends.max(receives) - 1;
+        let lines: [Vec<(usize, usize)>; 3] = [
+            (0..=steps).map(|part| self.on_diagonal(part, steps.max(1))).collect(),
+            (0..receives).map(|receive| (sends - 1, receive)).collect(),
+            (0..sends).map(|send| (send, receives - 1)).collect(),
+        ];
+        let gap = |line: &Vec<(usize, usize)>| {
+            let line: Vec<Cell> = line.iter().filter_map(|&place| self.cell(place)).collect();
+            let known: Vec<usize> =
+                (0..line.len()).filter(|&index| !self.is_new(line[index])).collect();
+            let gaps = known.windows(2).filter(|pair| pair[1] - pair[0] > 1);
+            let gaps = gaps.filter_map(|pair| {
+                let rate = |index: usize| mean(&self.measured[&line[index]]);
+                let ratio = rate(pair[1]).max(1.0) / rate(pair[0]).max(1.0);
+                let ratio = ratio.max(1.0 / ratio);
+                let middle = line[usize::midpoint(pair[0], pair[1])];
+                (ratio > STEEP && self.is_new(middle)).then_some((ratio, middle))
+            });
+            gaps.max_by(|(one, _), (other, _)| one.total_cmp(other))
+        };
+        let steepest = lines.iter().filter_map(gap);
+        steepest.max_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, cell)| cell)
+    }
+
+    /// Returns the cell with the widest predicted interval.
+    fn least_certain(&self) -> Option<Cell> {
+        let cells = self.design.cells().into_iter().filter(|&cell| self.is_new(cell));
+        let Some(surface) = self.surface() else { return self.scheduled() };
+        let width = |cell: Cell| {
+            let SurfacePoint { send, receive, .. } = point(cell, self.payload, 1.0);
+            let predicted = surface.predict(send, receive);
+            predicted.high / predicted.low.max(f64::MIN_POSITIVE)
+        };
+        cells.max_by(|&one, &other| width(one).total_cmp(&width(other)))
+    }
+
+    /// Returns the measured cell with the fewest runs, if one has fewer than planned.
+    fn repetition(&self) -> Option<Cell> {
+        let planned = self.design.repeat.get();
+        let cells = self.measured.keys().copied().filter(|&cell| self.count(cell) < planned);
+        let time = |cell| self.seconds(cell);
+        cells.min_by(|&one, &other| {
+            self.count(one).cmp(&self.count(other)).then(time(one).total_cmp(&time(other)))
+        })
+    }
+
+    /// Returns the cell of the first run of the schedule that was not made.
+    fn scheduled(&self) -> Option<Cell> {
+        let mut planned = schedule(self.design).into_iter();
+        planned.find(|run| run.repeat >= self.count(run.cell)).map(|run| run.cell)
+    }
+
+    /// Do all runs that were not made fit into the budget?
+    fn all_fit(&self) -> bool {
+        let planned = self.design.repeat.get();
+        let cells = self.design.cells().into_iter();
+        let seconds = cells
+            .map(|cell| f64::from(planned.saturating_sub(self.count(cell))) * self.seconds(cell));
+        seconds.sum::<f64>() <= self.left
+    }
+
+    /// Returns the time that a run is expected to take, by its own rate or the highest one of
+    /// smaller buffers, which it should not fall below.
+    fn seconds(&self, cell: Cell) -> f64 {
+        let longest = self.design.longest_run().as_secs_f64();
+        let at = point(cell, self.payload, 1.0);
+        let smaller = || {
+            let cells = self.measured.iter().filter(|(other, _)| {
+                let other = point(**other, self.payload, 1.0);
+                other.send <= at.send && other.receive <= at.receive
+            });
+            cells.map(|(_, rates)| mean(rates)).reduce(f64::max)
+        };
+        let own = self.measured.get(&cell).map(|rates| mean(rates));
+        let rate = own.or_else(smaller).unwrap_or(0.0);
+        let bytes = as_f64(self.design.bytes.get());
+        if rate > 0.0 { (bytes / rate).min(longest) } else { longest }
+    }
+}
+
+/// Returns a cell as a point of the surface.
+fn point(cell: Cell, payload: u32, rate: f64) -> SurfacePoint {
+    let bytes = |size: BufferSize| as_f64(size.bytes(payload).max(1));
+    SurfacePoint { send: bytes(cell.send), receive: bytes(cell.receive), rate }
+}
+
+fn mean(rates: &[f64]) -> f64 {
+    rates.iter().sum::<f64>() / as_f64(rates.len().max(1) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample_data::{bench_facts, outcome, square_design};
+    use linerate_units::Duration;
+
+    fn design(budget: u64) -> Design {
+        Design { budget: Some(Duration::from_secs(budget)), ..square_design(17) }
+    }
+
+    /// Makes runs at these rates until there is no next one.
+    fn sweep(design: &Design, rate: impl Fn(Cell) -> f64) -> Vec<RunRecord> {
+        let facts = bench_facts();
+        let mut runs = Vec::new();
+        while let Some(run) = next_run(design, facts.segment_payload, &runs) {
+            let bytes = design.bytes.get();
+            let seconds = (as_f64(bytes) / rate(run.cell)).min(design.longest_run().as_secs_f64());
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a test")]
+            let sent = (rate(run.cell) * seconds) as u64;
+            let time = Duration::from(std::time::Duration::from_secs_f64(seconds));
+            runs.push(RunRecord::new(&run, outcome(run.cell, sent, time), &facts));
+        }
+        runs
+    }
+
+    fn packets(cell: Cell) -> (u32, u32) {
+        (cell.send.packets().unwrap(), cell.receive.packets().unwrap())
+    }
+
+    /// A path of 50 Mb/s that eight packets fill.
+    fn slow(cell: Cell) -> f64 {
+        let (send, receive) = packets(cell);
+        6.25e6 * (f64::from(send.min(receive)) / 8.0).min(1.0)
+    }
+
+    #[test]
+    fn a_slow_path_is_measured_within_the_budget_from_the_corners_on() {
+        let design = design(60);
+        let runs = sweep(&design, slow);
+        let seconds: f64 = runs.iter().map(|run| run.seconds).sum();
+        assert!((50.0..=60.0).contains(&seconds), "{seconds}");
+        let cells: Vec<(u32, u32)> = runs.iter().map(|run| packets(run.cell())).collect();
+        assert_eq!(cells[..4], [(17, 17), (1, 1), (17, 1), (1, 17)]);
+        let distinct: std::collections::BTreeSet<_> = cells.iter().collect();
+        assert!(distinct.len() >= 12 && distinct.len() < cells.len(), "{cells:?}");
+        // The knee is at eight packets: bisection finds it on the diagonal or an edge.
+        let near = |size: u32| (7..=9).contains(&size);
+        assert!(cells.iter().any(|&(send, receive)| near(send.min(receive))), "{cells:?}");
+    }
+
+    #[test]
+    fn a_fast_path_is_measured_completely_in_random_order() {
+        let design = design(600);
+        let runs = sweep(&design, |_| 1e9);
+        assert_eq!(runs.len() as u64, design.cell_run_count());
+        let ordered: Vec<Cell> = runs.iter().map(RunRecord::cell).collect();
+        assert_ne!(ordered[4..20], design.cells()[..16], "not in the order of the rows");
+        for cell in design.cells() {
+            assert_eq!(ordered.iter().filter(|&&one| one == cell).count(), 4, "{cell:?}");
+        }
+    }
+
+    #[test]
+    fn the_order_without_a_budget_is_that_of_the_schedule() {
+        let design = square_design(3);
+        let next = next_run(&design, 1_448, &[]).unwrap();
+        assert_eq!(next, schedule(&design)[0]);
+        let diagonal = Design { diagonal: true, ..self::design(5) };
+        let runs = sweep(&diagonal, slow);
+        assert!(runs.iter().all(|run| run.cell().send == run.cell().receive));
+    }
+}
