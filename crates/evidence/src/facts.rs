@@ -30,11 +30,11 @@ pub struct Facts {
 pub struct MachineFacts {
     /// Name of the host.
     pub name: String,
-    /// Its architecture.
+    /// Architecture of the machine's processors.
     pub architecture: String,
-    /// Its memory, in bytes.
+    /// Memory of the machine, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Whether it is a virtual machine.
+    /// Whether the machine is a virtual one.
     pub virtual_machine: bool,
     /// Load averages of 1, 5 and 15 minutes at the start.
     pub load_average: Option<String>,

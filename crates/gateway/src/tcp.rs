@@ -33,7 +33,7 @@ enum End {
     OfClient,
     /// The far end reset its connection, or vanished.
     OfFar,
-    /// Both ends have finished.
+    /// Both directions of the flow have ended.
     Done,
 }
 

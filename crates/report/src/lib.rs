@@ -1,6 +1,6 @@
 //! Reports of a sweep as text, HTML, SVG, CSV and JSON.
 //!
-//! A report uses the evidence alone and knows no engine, so it looks the same for all of them.
+//! A report uses only the evidence and knows no engine, so reports of all engines look the same.
 
 #![forbid(unsafe_code)]
 

@@ -22,7 +22,7 @@ pub struct Report {
 pub struct Traced {
     /// Time since the start of the script.
     pub at: Duration,
-    /// Was it sent by the host?
+    /// Was the packet sent by the host?
     pub sent: bool,
     /// The bytes, starting with the IP header.
     pub bytes: Vec<u8>,

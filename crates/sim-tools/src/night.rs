@@ -37,11 +37,11 @@ pub struct Night {
 /// A column of the table with its cells.
 #[derive(Debug)]
 pub struct ColumnOutcome {
-    /// Its published figures.
+    /// The column of the mail of 1988, with its published figures.
     pub column: Column,
     /// The scenario that was run.
     pub scenario: Scenario,
-    /// Its cells, by packets of the sender's and of the receiver's buffer.
+    /// The simulated cells, by the sizes of the send and the receive buffer in packets.
     pub cells: BTreeMap<(u32, u32), CellOutcome>,
 }
 

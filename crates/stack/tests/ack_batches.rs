@@ -147,7 +147,8 @@ fn a_duplicate_ack_is_not_coalesced() {
     let before = scene.statistics();
     scene.deliver(answers);
     let after = scene.statistics();
-    // The first two are coalesced, then comes the duplicate, then the last three.
+    // The first two acknowledgements are coalesced. The duplicate is counted alone, and then the
+    // last three are coalesced.
     assert_eq!(after.duplicate_acks - before.duplicate_acks, 1);
     assert_eq!(after.acks_superseded - before.acks_superseded, 1 + 2);
     assert_eq!(after.bytes_acknowledged - before.bytes_acknowledged, 10 * 1_448);

@@ -129,7 +129,8 @@ fn the_best_router_is_used_and_another_one_when_it_does_not_answer() {
     let better = Router { preference: RouterPreference::High, ..Router::new(2) };
     host.receive_router(&better, &[better.source_option()]);
     assert_eq!(to(&host.ping(FAR)), [better.mac]);
-    // It is stale and does not answer: five seconds, and three probes.
+    // The better router does not answer. It is given up after five seconds in state DELAY, and
+    // three probes.
     host.run(SECOND * 9);
     assert_eq!(to(&host.ping(FAR)), [first.mac]);
     assert_eq!(host.stack.counters().neighbor_discovery.router_changes, 3);

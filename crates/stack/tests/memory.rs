@@ -163,7 +163,7 @@ fn waiting_writers_get_memory_in_order() {
     let (writers, mut hogs) = waiting(&mut pair, listener, 3);
     pair.run_for(Duration::from_millis(1));
     writable(&mut pair);
-    // No event comes before there is memory.
+    // No writer gets an event as long as no memory is available.
     pair.run_for(Duration::from_secs(10));
     assert_eq!(writable(&mut pair), []);
     assert_eq!(pair.stack(Side::Right).counters().tcp_extra.memory_waits, 4);
@@ -207,7 +207,8 @@ fn a_closed_writer_leaves_the_queue() {
     assert_eq!(writable(&mut pair), [writers[1]]);
 }
 
-/// It becomes compact after a while, and must not be unpacked for memory that it no longer needs.
+/// A connection that has shut down its sending direction becomes compact after a while. It must not
+/// be unpacked for buffer memory that it no longer needs.
 #[test]
 fn a_writer_that_shuts_down_leaves_the_queue() {
     let (mut pair, listener) = pair(32 << 10);

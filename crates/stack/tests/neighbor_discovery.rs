@@ -306,7 +306,7 @@ fn a_redirect_of_the_first_hop_changes_the_route_to_one_destination_for_ten_minu
     redirect(&mut host, &router, FAR, better.address, better.mac);
     assert_eq!(addressees(&host.ping(FAR)), [better.mac]);
     assert_eq!(addressees(&host.ping("2001:db8:ffff::8")), [router.mac]);
-    // The target itself, as an on-link destination.
+    // A redirect whose target equals the destination tells that the destination is on-link.
     redirect(&mut host, &router, "2001:db8:ffff::8", ip("2001:db8:ffff::8"), OTHER);
     assert_eq!(addressees(&host.ping("2001:db8:ffff::8")), [OTHER]);
     host.run(SECOND * 700);

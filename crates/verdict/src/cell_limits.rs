@@ -15,8 +15,8 @@ use linerate_evidence::{
 
 /// Minimum ratio of two rates that counts as a gain, as in the other findings of a report.
 const GAIN: f64 = 1.05;
-/// Minimum effect of doubling both buffers for which both together count as a limit, relative to
-/// the effect of doubling one.
+/// Minimum ratio of the rate with a doubled buffer to the rate without for which the buffer counts
+/// as a limit. It also applies to both buffers doubled together.
 const RAISES: f64 = 1.2;
 /// Smallest ratio of two buffers whose effect is converted to that of doubling. The conversion of a
 /// smaller one would turn the 7 % of a lucky cell into a limit.

@@ -23,7 +23,7 @@ const OF_A_MEDIAN: f64 = 1.253_314_137_315_5;
 pub struct Comparison {
     /// The mean change of all paired cells.
     pub overall: f64,
-    /// Its 95 % interval, if the sweeps have enough runs for one.
+    /// The 95 % interval of the change, if the sweeps have enough runs for an interval.
     pub interval: Option<Interval>,
     /// The paired cells, row by row.
     pub cells: Vec<CellChange>,
@@ -40,8 +40,8 @@ pub struct CellChange {
     pub medians: [f64; 2],
     /// The logarithm of their ratio.
     pub change: f64,
-    /// Its interval, if the cells have enough runs for one. All intervals together hold in 95 % of
-    /// the cases, whatever the number of cells (Bonferroni).
+    /// The interval of the cell's change, if the cells have enough runs for an interval. All
+    /// intervals together hold in 95 % of the cases, whatever the number of cells (Bonferroni).
     pub interval: Option<Interval>,
 }
 

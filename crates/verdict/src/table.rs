@@ -42,7 +42,7 @@ pub struct CellSummary<'a> {
     pub interval: Interval,
     /// Are there too few uncontended runs, so that contended ones are in the rates?
     pub is_contended: bool,
-    /// Its runs in the order of the schedule.
+    /// The runs of the cell, in the order of the schedule.
     pub runs: Vec<&'a RunRecord>,
 }
 
@@ -190,7 +190,7 @@ fn fair<'a>(runs: &[(usize, &'a RunRecord)]) -> Vec<(usize, &'a RunRecord)> {
     runs.iter().filter(|(_, run)| !is_contended(run)).copied().collect()
 }
 
-/// Are fewer than [`FEWEST_FAIR`] runs, or not even all of them, uncontended?
+/// Are fewer runs uncontended than [`FEWEST_FAIR`], or than all if there are fewer?
 fn has_too_few_fair(runs: &[(usize, &RunRecord)]) -> bool {
     let fair = runs.iter().filter(|(_, run)| !is_contended(run)).count();
     fair < FEWEST_FAIR.min(runs.len())

@@ -98,7 +98,7 @@ impl Client {
     /// The server violates the protocol, or the connection failed.
     pub fn end(self, bytes: &[u64], time: Duration) -> Result<Results, Iperf3Error> {
         send_state(&self.control, State::TestEnd)?;
-        // A server that sends has states in front of it only after its last data.
+        // If the server sends the data, it handles further state messages only after its last data.
         expect_state(&self.control, State::ExchangeResults, TIMEOUT)?;
         #[allow(clippy::cast_precision_loss, reason = "a number of JSON")]
         let stream = |(index, &bytes): (usize, &u64)| StreamResults {

@@ -15,7 +15,7 @@ const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// The address of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenAt {
-    /// This address only.
+    /// A single address of the machine.
     Address(SocketAddr),
     /// This port of all addresses of the machine: IPv6 and IPv4, or IPv4 alone if the kernel has no
     /// IPv6. Port 0 lets the kernel choose.

@@ -43,7 +43,7 @@ pub struct Served {
     pub peer: SocketAddr,
     /// Bytes that the socket accepted.
     pub bytes: u64,
-    /// Time from the first to the last of them.
+    /// Time from the first byte to the last one.
     pub time: Duration,
 }
 

@@ -86,8 +86,8 @@ struct Overtaken {
     until: Instant,
 }
 
-/// One direction of an impaired link. [`Impair`](super::Impair) has two of them; a network in
-/// virtual time has one for each direction of each path.
+/// One direction of an impaired link. [`Impair`](super::Impair) has two lanes; a network in virtual
+/// time has a lane for each direction of each path.
 #[derive(Debug)]
 pub struct Lane {
     impairment: Impairment,

@@ -21,7 +21,8 @@ const TIMESTAMPS: u32 = 12;
 pub(super) struct NearEnd {
     pub(super) network: Network,
     description: String,
-    /// The interface of linerate's host, if it is on a real one.
+    /// The interface of linerate's host; `None` for the kernel's TCP and for links inside this
+    /// process.
     interface: Option<Interface>,
 }
 

@@ -20,7 +20,7 @@ pub enum Marks {
     /// Not specified: zero in a packet to the host, anything in a packet from it.
     #[default]
     Any,
-    /// These ECN bits.
+    /// The packet has these ECN bits.
     Ecn(Ecn),
     /// ECT(0) or ECT(1); only for packets from the host.
     Capable,
@@ -56,7 +56,7 @@ pub struct Segment {
 pub enum SegmentOptions {
     /// `<...>`: any options.
     Any,
-    /// These options.
+    /// The segment has these options.
     List(Vec<SegmentOption>),
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct Duplex {
     counted: MediumStatistics,
 }
 
-/// One direction.
+/// One direction of a full-duplex cable.
 #[derive(Debug)]
 struct Direction {
     random: Stream,

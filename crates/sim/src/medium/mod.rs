@@ -89,7 +89,7 @@ pub(crate) enum MediumAction {
 pub struct MediumStatistics {
     /// Frames sent completely.
     pub frames: u64,
-    /// Their bytes, with check sequences, without preambles and gaps.
+    /// Bytes of these frames, with check sequences, without preambles and gaps.
     pub bytes: u64,
     /// Time during which stations sent frames, preambles, fragments and jams.
     pub busy: Span,

@@ -39,7 +39,7 @@ pub(crate) struct Serial {
     counted: MediumStatistics,
 }
 
-/// One direction.
+/// One direction of a serial line.
 #[derive(Debug, Default)]
 struct Direction {
     compressor: VjCompressor,

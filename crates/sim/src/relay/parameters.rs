@@ -10,7 +10,7 @@ const MOST_WAITING: u64 = 1_000_000;
 /// Parameters of a router or a bridge, without its NICs.
 #[derive(Clone, Debug)]
 pub(crate) struct RelayParameters {
-    /// Its processor and drivers.
+    /// The processor and the drivers of the router or bridge.
     pub(crate) machine: MachineParameters,
     /// Processor time of a forwarding decision.
     pub(crate) forward: Span,

@@ -84,7 +84,7 @@ struct Neighbor {
     state: State,
     /// Invariant: zero exactly while the state is unresolved.
     mac: MacAddress,
-    /// Was it ever looked up?
+    /// Was the entry ever looked up?
     used: bool,
     /// Requests sent since the neighbour was last confirmed.
     requests_sent: u8,
@@ -238,7 +238,7 @@ impl Neighbors {
             self.counters.changes += 1;
             self.generation += 1;
         } else if state == State::Stale {
-            // Its users repeat their lookup, which probes it.
+            // Connections that use the neighbour repeat their lookup, which probes the neighbour.
             self.generation += 1;
         }
         if has_queued && !self.release_links.contains(index) {

@@ -16,7 +16,7 @@ pub struct InterfaceAddress {
     pub state: AddressState,
     /// The time at which the address becomes deprecated; [`Instant::NEVER`] if it does not.
     pub preferred_until: Instant,
-    /// The time at which the address is removed; [`Instant::NEVER`] if it is not.
+    /// The time at which the address is removed; [`Instant::NEVER`] if it stays.
     pub valid_until: Instant,
 }
 
@@ -66,7 +66,7 @@ pub struct AddressOptions {
     pub origin: AddressOrigin,
     /// The time until the address becomes deprecated; `None` if it does not.
     pub preferred_lifetime: Option<Duration>,
-    /// The time until the address is removed; `None` if it is not.
+    /// The time until the address is removed; `None` if it stays.
     pub valid_lifetime: Option<Duration>,
 }
 

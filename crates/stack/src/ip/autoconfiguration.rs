@@ -113,8 +113,9 @@ const fn is_reserved(identifier: u64) -> bool {
     identifier == 0 || (identifier >= 0xfdff_ffff_ffff_ff80 && identifier <= 0xfdff_ffff_ffff_ffff)
 }
 
-/// Returns when an address ends, after a prefix with this valid lifetime was advertised. Without
-/// authentication, nothing can make it end within two hours (RFC 4862 §5.5.3 e).
+/// Returns the end of the lifetime of an address, after its prefix was advertised with this valid
+/// lifetime. An unauthenticated advertisement cannot shorten the remaining lifetime below two hours
+/// (RFC 4862 §5.5.3 e).
 pub(crate) fn valid_until(now: Instant, known: Instant, advertised: Option<Duration>) -> Instant {
     let wanted = advertised.map_or(Instant::NEVER, |lifetime| now + lifetime);
     if wanted > known || wanted > now + TWO_HOURS { wanted } else { known.min(now + TWO_HOURS) }
@@ -225,7 +226,7 @@ mod tests {
             // The remaining lifetime is at most two hours.
             (7_200, span(60), 7_200),
             (100, span(0), 100),
-            // Otherwise two hours remain.
+            // If the advertised lifetime is shorter than two hours, two hours remain.
             (10_000, span(60), 7_200),
             (10_000, span(7_200), 7_200),
         ] {

@@ -35,9 +35,9 @@ pub(crate) enum DetectionStep {
 enum Phase {
     /// The random delay is not drawn yet, because the host does not know the time.
     New,
-    /// This many probes were sent.
+    /// The address is being probed; this number of probes were sent.
     Probing(u8),
-    /// This many announcements were sent.
+    /// The address is in use and being announced; this number of announcements were sent.
     Announcing(u8),
 }
 

@@ -46,11 +46,11 @@ impl Frames {
 /// The destination of a packet, relative to this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// This host.
+    /// The address belongs to this host.
     Us,
     /// All hosts of one of our networks, or an IPv6 multicast group that this host has joined.
     Broadcast,
-    /// Another host, or a multicast group that this host has not joined.
+    /// The address belongs to another host, or to a multicast group that this host has not joined.
     Others,
 }
 

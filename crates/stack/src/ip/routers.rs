@@ -14,7 +14,7 @@ const SUSPICION: Duration = Duration::from_secs(60);
 pub struct DefaultRouter {
     /// The link-local address of the router.
     pub address: Ipv6Addr,
-    /// Its preference over other routers (RFC 4191).
+    /// The preference of the router over other routers (RFC 4191).
     pub preference: RouterPreference,
     /// The time at which it ceases to be a default router.
     pub valid_until: Instant,

@@ -67,7 +67,7 @@ fn single_bytes_out_of_order_cost_no_more_memory_than_a_window() {
     let full =
         baseline.test.pair.stack(Side::Right).tcp(handle).unwrap().statistics().reassembly_full;
     assert!(full > 10_000, "only {full} fragments were refused");
-    // The window is usable as before.
+    // Once the guests read again, the window is usable as before.
     baseline.test.guests_read = true;
     let mut next = peer.next;
     baseline.test.run(TURN * 300, |intruder, _| {

@@ -61,7 +61,8 @@ fn resets_in_the_window_get_rate_limited_challenge_acks() {
     baseline.attack(64 << 10, |intruder, _| {
         for index in 0..FRAMES_A_TURN {
             let [from, to] = ends[index % ends.len()];
-            // The last acknowledgement is the next number, or was shortly before.
+            // The last acknowledgement number is the next sequence number of the other end, or a
+            // slightly older one.
             let Some(next) = seen.last_ack(from.port()) else { continue };
             let seq = next + 20_000 + intruder.below(10_000);
             let header = TcpHeader { seq, flags: TcpFlags::RST, ..TcpHeader::default() };
@@ -105,8 +106,8 @@ fn quote(from: SocketAddrV4, to: SocketAddrV4, seq: u32) -> Vec<u8> {
 #[test]
 fn icmp_errors_with_invented_quotes_have_no_effect() {
     let _alone = alone();
-    // One guess in some ten thousand hits the data in flight, and is then indistinguishable from a
-    // real one. With this seed none does.
+    // One guess in some ten thousand hits the data in flight, and cannot be told from a real quote.
+    // With this seed no guess does.
     let mut baseline = Baseline::new(4);
     let ends = honest_ends(&mut baseline.test);
     baseline.attack(64 << 10, |intruder, _| {

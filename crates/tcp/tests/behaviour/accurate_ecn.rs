@@ -181,7 +181,7 @@ fn a_peer_that_falls_back_is_answered_in_accecn_mode_and_data_is_not_ect() {
     assert!(is_accurate(&host));
     assert_eq!(sends(&mut host, 1_000), [Ecn::NotEct]);
 
-    // Conversely, a connection that began without ECN continues without it.
+    // A connection that began without ECN continues without ECN.
     let mut host = Script::accept(&ACCEPT, "S 0:0(0) win 65535 mss 1000");
     host.expect("S. 0:0(0) ack 1");
     host.send(SYN);
@@ -356,7 +356,8 @@ fn data_that_ends_the_handshake_carries_the_counter() {
     host.send("P6. 1:1001(1000) ack 1");
     assert_eq!(host.connection.state(), State::Established);
     assert_eq!(counts(&host).delivered, 1);
-    // RFC 9768 §3.2.2.4: a zero is not special there, or later, nor is any other first value.
+    // RFC 9768 §3.2.2.4: a first ACE value of zero has no special meaning on data, and neither has
+    // any other value.
     let mut host = Script::accept(&ACCEPT, SYN);
     host.expect("2S. 0:0(0) ack 1");
     host.send("P. 1:1001(1000) ack 1");

@@ -5,7 +5,7 @@ use linerate_tcp::{BufferSize, Config, Connection, Disposition, Event, MemoryGra
 use linerate_testkit::{Connections, End, Network, Script};
 use linerate_units::Duration;
 
-/// Both buffers tuned, with limits that a test reaches quickly.
+/// Returns a configuration that tunes both buffers, with limits that a test reaches quickly.
 fn tuned() -> Config {
     let size = BufferSize::Tuned { initial: 32 << 10, most: 256 << 10 };
     Config { send_buffer: size, receive_buffer: size, ..Config::modern() }
@@ -238,7 +238,7 @@ fn data_refused_for_lack_of_memory_is_accepted_when_retransmitted() {
     host.application(grant(4_095));
     assert_eq!(host.judge("P. 1:1001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
-    // Nor is it reported as received.
+    // Data beyond a hole is refused, too, and not reported in a SACK block.
     assert_eq!(host.judge("P. 2001:3001(1000) ack 1"), Disposition::NoMemory);
     host.expect(". 1:1(0) ack 1");
     assert_eq!(host.connection.statistics().memory_refusals, 2);

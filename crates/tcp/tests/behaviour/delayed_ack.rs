@@ -68,7 +68,7 @@ fn data_received_together_is_acknowledged_once_or_per_two_segments() {
     }
 }
 
-/// The sender has closed and still receives.
+/// An end that has closed its sending direction still receives.
 #[test]
 fn a_closed_sender_still_acknowledges_pairs() {
     for options in ["sackOK ts 9 0", ""] {
@@ -99,7 +99,8 @@ fn one_segment_waits_beside_pairs_that_were_acknowledged() {
     host.expect_after(ms(40), &format!(". 1:1(0) ack {}", 6 * 1_460 + 1));
 }
 
-/// An acknowledgement of data beyond a hole covers all earlier data, and so does one with data.
+/// An acknowledgement of data beyond a hole covers all earlier data, and so does an acknowledgement
+/// on a data segment.
 #[test]
 fn an_ack_of_a_hole_or_with_data_covers_all_pairs() {
     let mut host = in_pairs("sackOK ts 9 0");
@@ -153,7 +154,7 @@ fn an_answer_carries_the_acknowledgement() {
         host.send(&format!("P. {request}:{}(100) ack {answer}", request + 100));
         host.read(100);
         if round == 0 {
-            // It is not yet known to be a dialogue.
+            // The connection is not yet known to be a dialogue.
             host.expect(". 1:1(0) ack 101");
         }
         host.expect_nothing();
@@ -288,8 +289,8 @@ fn no_acknowledgement_is_held_back_for_half_a_second() {
     }
 }
 
-/// 4.3BSD offered the whole room once it was not silly. An update with an unchanged window would
-/// count as a duplicate ACK, and three of them as a loss.
+/// 4.3BSD offered all free buffer space as soon as silly-window avoidance allowed it. An update
+/// with an unchanged window would count as a duplicate ACK, and three of them as a loss.
 #[test]
 fn a_window_update_changes_the_window() {
     for profile in [Profile::BsdTahoe, Profile::BsdReno] {

@@ -81,7 +81,8 @@ fn duplicate_data_is_acknowledged_again() {
     host.read(150);
 }
 
-/// Its first byte is beyond the window, and its last, half the sequence space away, before it.
+/// The segment begins beyond the window, and its last byte, half the sequence space away, seems to
+/// lie before the window.
 #[test]
 fn data_half_the_sequence_space_away_is_outside_the_window() {
     let config = Config { receive_buffer: 500.into(), ..Config::modern() };

@@ -43,7 +43,7 @@ pub struct Sent {
     pub at: Instant,
     /// The ECN codepoint of its packet.
     pub ecn: Ecn,
-    /// Its content; the numbers of both ends are counted from their SYNs.
+    /// The content of the segment; the sequence numbers of both ends are counted from their SYNs.
     pub says: Notation,
 }
 

@@ -35,7 +35,7 @@ pub struct Notation {
     pub urgent: Option<u16>,
     /// The options; numbers in SACK blocks are counted from the receiver's SYN.
     pub options: TcpOptions,
-    /// Whether it lacks timestamps although they were negotiated.
+    /// Whether the segment lacks timestamps although they were negotiated.
     pub bare: bool,
 }
 

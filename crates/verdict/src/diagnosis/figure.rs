@@ -11,7 +11,7 @@ pub enum End {
     Sender,
     /// The receiving end.
     Receiver,
-    /// Both ends together.
+    /// The sum over both ends.
     Both,
 }
 
@@ -24,9 +24,9 @@ pub enum Figure {
     /// Processor time of the reading thread, or of linerate's host if that is more, as a share of
     /// the time.
     ReceiverCpu,
-    /// Share of the receive window that is occupied by data which the program has not read.
+    /// Share of the time in which the writing thread is neither in `write` nor on a CPU.
     WriterAway,
-    /// Share of the window that data takes up which the program has not read.
+    /// Share of the receive window that is occupied by data which the program has not read.
     UnreadShare,
     /// Share of samples with a full send buffer, all of it in flight.
     BufferFull,

@@ -270,7 +270,8 @@ pub const RULES: &[Rule] = &[
         ],
         proof: Proof::All,
     },
-    // Not even a policer drops at half of the rate.
+    // Losses that continue at half of the rate are random: a queue or a policer would not drop
+    // frames at that rate.
     Rule {
         limit: Limit::RandomLoss,
         conditions: &[

@@ -1,4 +1,4 @@
-//! The course of a diagnosis: which run comes next, and what follows from all of them.
+//! The course of a diagnosis: which run comes next, and what follows from all runs so far.
 
 use super::contention::{CONTENDED_SHARE, contention};
 use super::effect::{Effect, Expectation, Losses, Outcome};

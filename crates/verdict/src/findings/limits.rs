@@ -7,7 +7,7 @@ use crate::sweep::Sweep;
 use linerate_evidence::notation;
 use linerate_evidence::stats::as_f64;
 
-/// Share of the cells that must be flat before a whole surface is.
+/// Minimum share of flat cells in a surface that is called flat.
 const MOST_CELLS: f64 = 0.95;
 
 pub(super) fn findings(sweep: &Sweep<'_>) -> Vec<Finding> {

@@ -103,7 +103,8 @@ impl Consumer {
         }
         cold_path();
         self.checked = self.head;
-        // Sequentially consistent, too: see `wake_sleeper`.
+        // The store is sequentially consistent, because `wake_sleeper` loads the sleeper's flag
+        // after it.
         self.shared.head.0.store(self.head, Ordering::SeqCst);
         wake_sleeper(&self.shared.flags.0.producer_asleep)
     }

@@ -101,7 +101,8 @@ impl Producer {
                 return false;
             }
         }
-        // Sequentially consistent, too: see `wake_sleeper`.
+        // The store is sequentially consistent, because `wake_sleeper` loads the sleeper's flag
+        // after it.
         tail.store(self.tail, Ordering::SeqCst);
         wake_sleeper(&flags.0.consumer_asleep)
     }

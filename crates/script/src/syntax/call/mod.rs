@@ -44,7 +44,7 @@ pub enum ReturnTime {
 pub enum Expected {
     /// `...`: any result.
     Anything,
-    /// This number.
+    /// The call returns this number.
     Value(i64),
     /// `-1` with this error.
     Error(Errno),
@@ -83,7 +83,8 @@ pub enum OptionValue {
     Number(i64),
     /// `struct linger`.
     Linger {
-        /// Does `close` wait, or reset the connection?
+        /// Whether `SO_LINGER` is on: `close` waits for `seconds`, or resets the connection if
+        /// `seconds` is zero.
         on: bool,
         /// The linger time.
         seconds: i64,

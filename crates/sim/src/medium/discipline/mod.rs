@@ -176,7 +176,8 @@ pub(super) mod tests {
         Tick::from_picos(millis * 1_000_000_000)
     }
 
-    /// Creates frames of 1,000 bytes of one flow, queued at this time.
+    /// Creates `count` frames of 1,000 bytes that belong to one flow and are queued at `millis`
+    /// milliseconds.
     pub(super) fn frames(
         frames: &mut Frames,
         count: usize,

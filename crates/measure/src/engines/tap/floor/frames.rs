@@ -22,7 +22,8 @@ const DATA: usize = UDP + UdpHeader::LENGTH;
 /// Maximum number of frames per turn, as in a host, and of segments in a buffer.
 const BUDGET: usize = 64;
 
-/// The address of the kernel's end.
+/// The headers of the frames of a floor measurement: the MAC address of the kernel's end, and its
+/// UDP port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
     pub(crate) kernel: MacAddress,
