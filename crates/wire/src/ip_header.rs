@@ -46,6 +46,14 @@ impl IpHeader {
         }
     }
 
+    /// Sets the TTL or hop limit.
+    pub const fn set_hops(&mut self, hops: u8) {
+        match self {
+            Self::V4(header) => header.ttl = hops,
+            Self::V6(header) => header.hop_limit = hops,
+        }
+    }
+
     /// Returns the sum over the pseudo-header for `length` bytes of the header's protocol.
     #[must_use]
     pub fn pseudo_header(&self, length: usize) -> Sum {

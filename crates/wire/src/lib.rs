@@ -68,8 +68,10 @@ mod error;
 mod ether_type;
 mod ethernet;
 mod fast_open;
+pub mod group_membership;
 mod icmp;
 mod icmpv6;
+pub mod igmp;
 mod ip_cidr;
 mod ip_header;
 mod ipv4;
@@ -103,7 +105,12 @@ pub use error::Malformed;
 pub use ether_type::EtherType;
 pub use ethernet::{EthernetFrame, EthernetHeader};
 pub use fast_open::FastOpenCookie;
+pub use group_membership::{
+    GroupMessage, GroupQuery, GroupRecord, GroupRecordKind, GroupRecords, GroupReport,
+    GroupSources, GroupVersion,
+};
 pub use icmp::{Echo, IcmpError, IcmpMessage, Quote, Redirect, TimeExceeded, Unreachable};
+pub use icmpv6::mld;
 pub use icmpv6::{Icmpv6Error, Icmpv6Message, Icmpv6Problem, Icmpv6Unreachable, Ipv6Quote};
 pub use ip_cidr::{IpCidr, ParseIpCidrError};
 pub use ip_header::IpHeader;

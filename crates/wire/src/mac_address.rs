@@ -1,7 +1,7 @@
 //! Ethernet MAC addresses.
 
 use core::fmt;
-use core::net::Ipv6Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 use thiserror::Error;
 
@@ -20,6 +20,14 @@ impl MacAddress {
     #[must_use]
     pub const fn new(octets: [u8; 6]) -> Self {
         Self(octets)
+    }
+
+    /// Returns the address of the IPv4 multicast group `group` on Ethernet (RFC 1112 §6.4). It has
+    /// the lower 23 bits of the group, so that 32 groups share each address.
+    #[must_use]
+    pub const fn of_ipv4_multicast(group: Ipv4Addr) -> Self {
+        let [_, b, c, d] = group.octets();
+        Self([1, 0, 0x5e, b & 0x7f, c, d])
     }
 
     /// Returns the address of the IPv6 multicast group `group` on Ethernet (RFC 2464 §7).
@@ -121,6 +129,13 @@ mod tests {
         let group = "ff02::1:ff0e:8c6c".parse().unwrap();
         let mac = MacAddress::new([0x33, 0x33, 0xff, 0x0e, 0x8c, 0x6c]);
         assert_eq!(MacAddress::of_ipv6_multicast(group), mac);
+        assert!(mac.is_multicast());
+    }
+
+    #[test]
+    fn an_ipv4_group_is_mapped_as_rfc_1112_says() {
+        let mac = MacAddress::new([1, 0, 0x5e, 0x01, 2, 3]);
+        assert_eq!(MacAddress::of_ipv4_multicast([224, 0x81, 2, 3].into()), mac);
         assert!(mac.is_multicast());
     }
 

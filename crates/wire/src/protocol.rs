@@ -11,6 +11,8 @@ pub struct Protocol(u8);
 impl Protocol {
     /// The Internet Control Message Protocol (RFC 792).
     pub const ICMP: Self = Self(1);
+    /// The Internet Group Management Protocol (RFC 3376).
+    pub const IGMP: Self = Self(2);
     /// The Transmission Control Protocol (RFC 9293).
     pub const TCP: Self = Self(6);
     /// The User Datagram Protocol (RFC 768).
@@ -43,6 +45,7 @@ impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::ICMP => f.pad("ICMP"),
+            Self::IGMP => f.pad("IGMP"),
             Self::TCP => f.pad("TCP"),
             Self::UDP => f.pad("UDP"),
             Self::ICMPV6 => f.pad("ICMPv6"),

@@ -1,6 +1,7 @@
 //! ICMPv6 messages (RFC 4443), those of Neighbour Discovery included.
 
 mod error;
+pub mod mld;
 mod quote;
 
 pub use error::{Icmpv6Error, Icmpv6Problem, Icmpv6Unreachable};
@@ -26,8 +27,8 @@ pub enum Icmpv6Message<'a> {
     },
     /// A valid message of Neighbour Discovery (RFC 4861).
     NeighborDiscovery(NdMessage<'a>),
-    /// An informational message that this stack does not implement, and silently discards (RFC
-    /// 4443 §2.4 b).
+    /// An informational message of another protocol, such as one that [`mld::parse`] knows. Those
+    /// that a host does not implement are silently discarded (RFC 4443 §2.4 b).
     Other {
         /// The number of the type, at least 128.
         kind: u8,
