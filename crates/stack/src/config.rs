@@ -114,6 +114,10 @@ pub struct Limits {
     pub redirects: usize,
     /// The limits of the ARP cache.
     pub neighbors: NeighborLimits,
+    /// Multicast groups that sockets have joined; a further one is refused.
+    pub groups: usize,
+    /// Sources in the filter of a multicast group, for all sockets together.
+    pub group_sources: usize,
     /// Destinations in the path-MTU cache.
     pub path_mtus: usize,
     /// Servers in the cache of Fast Open cookies, and server ports that have refused Fast Open.
@@ -179,6 +183,8 @@ impl Default for Limits {
             prefixes: 16,
             redirects: 64,
             neighbors: NeighborLimits::default(),
+            groups: 256,
+            group_sources: 64,
             path_mtus: 1_024,
             fast_open_servers: 1_024,
             reply_bytes: 256 << 10,

@@ -281,6 +281,24 @@ counters! {
 }
 
 counters! {
+    /// Memberships in multicast groups: IGMP and MLD.
+    GroupCounters "Igmp" {
+        /// Received messages, including invalid ones.
+        in_messages "InMsgs",
+        /// Received messages that were invalid, or not from a router of the link.
+        in_errors "InErrors",
+        /// Valid queries.
+        in_queries "InQueries",
+        /// Sent reports.
+        out_reports "OutReports",
+        /// Sent announcements that a group is left, to routers of older versions.
+        out_leaves "OutLeaves",
+        /// Reports and announcements that were dropped because the reply queue was full.
+        out_errors "OutErrors",
+    }
+}
+
+counters! {
     /// Received frames, with the names of /proc/net/dev.
     ReceiveCounters "Receive" {
         /// Bytes of frames, including headers.
@@ -342,6 +360,8 @@ pub struct Counters {
     pub neighbor: NeighborCounters,
     /// Neighbour Discovery.
     pub neighbor_discovery: NeighborDiscoveryCounters,
+    /// Memberships in multicast groups.
+    pub groups: GroupCounters,
     /// Received frames.
     pub receive: ReceiveCounters,
     /// Sent frames.
@@ -359,6 +379,7 @@ impl AddAssign for Counters {
         self.tcp_extra += other.tcp_extra;
         self.neighbor += other.neighbor;
         self.neighbor_discovery += other.neighbor_discovery;
+        self.groups += other.groups;
         self.receive += other.receive;
         self.transmit += other.transmit;
     }
@@ -370,6 +391,7 @@ impl fmt::Display for Counters {
         writeln!(f, "{}\n{}\n{}\n{}", self.ip, self.icmp, self.tcp, self.udp)?;
         writeln!(f, "{}\n{}", self.tcp_extra, self.neighbor)?;
         writeln!(f, "{}", self.neighbor_discovery)?;
+        writeln!(f, "{}", self.groups)?;
         write!(f, "{}\n{}", self.receive, self.transmit)
     }
 }
@@ -406,7 +428,7 @@ mod tests {
     fn each_group_is_formatted_with_as_many_values_as_names() {
         let text = Counters::default().to_string();
         let lines: alloc::vec::Vec<_> = text.lines().map(|line| line.split(' ').count()).collect();
-        assert_eq!(lines.len(), 18);
+        assert_eq!(lines.len(), 20);
         assert!(lines.chunks(2).all(|pair| pair[0] == pair[1]));
     }
 }

@@ -48,7 +48,8 @@ pub enum Error {
     /// There is no route to the destination.
     #[error("no route to {0}: add one to the host's configuration")]
     NoRoute(IpAddr),
-    /// The destination is invalid: port zero, a multicast group, or the unspecified address.
+    /// The destination is invalid: port zero, the unspecified address, or a multicast group where
+    /// only one host can answer.
     #[error(
         "{0} is not a valid destination: give the address of one host and a port that is not zero"
     )]
@@ -83,6 +84,27 @@ pub enum Error {
     #[error("the datagram is too long: {limit} bytes fit")]
     MessageTooLong {
         /// The largest size that fits, in bytes.
+        limit: usize,
+    },
+    /// The address is not that of a multicast group.
+    #[error("{0} is not a multicast group: give an address of 224.0.0.0/4 or ff00::/8")]
+    NotAGroup(IpAddr),
+    /// The socket receives the group already, from the given source or from all.
+    #[error("the socket has joined {0} already: leave the group first to join it differently")]
+    AlreadyJoined(IpAddr),
+    /// The socket does not receive the group, or not from the given source.
+    #[error("the socket has not joined {0} in this way: there is nothing to leave or to change")]
+    NotJoined(IpAddr),
+    /// The host has reached its limit of multicast groups.
+    #[error("the host has joined {limit} multicast groups already: leave some, or raise its limit")]
+    TooManyGroups {
+        /// The limit of groups.
+        limit: usize,
+    },
+    /// The group has reached its limit of sources.
+    #[error("the group has {limit} sources in its filter already: remove some, or raise the limit")]
+    TooManySources {
+        /// The limit of sources.
         limit: usize,
     },
     /// The socket has no peer.

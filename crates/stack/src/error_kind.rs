@@ -16,19 +16,24 @@ impl Error {
         match self {
             Self::WouldBlock => ErrorKind::WouldBlock,
             Self::Closed | Self::NotConnected => ErrorKind::NotConnected,
-            Self::AddressInUse(_) => ErrorKind::AddrInUse,
-            Self::AddressNotOurs(_) | Self::NoAddress | Self::PortsExhausted(_) => {
-                ErrorKind::AddrNotAvailable
-            }
+            Self::AddressInUse(_) | Self::AlreadyJoined(_) => ErrorKind::AddrInUse,
+            Self::AddressNotOurs(_)
+            | Self::NoAddress
+            | Self::PortsExhausted(_)
+            | Self::NotJoined(_) => ErrorKind::AddrNotAvailable,
             Self::NoRoute(_) => ErrorKind::NetworkUnreachable,
             Self::InvalidDestination(_)
             | Self::OtherVersion { .. }
             | Self::UnusableAddress(_)
+            | Self::NotAGroup(_)
             | Self::Loopback(_)
             | Self::MessageTooLong { .. }
             | Self::OtherShard { .. } => ErrorKind::InvalidInput,
             Self::BroadcastForbidden(_) => ErrorKind::PermissionDenied,
-            Self::TooManySockets { .. } | Self::TooManyAddresses { .. } => ErrorKind::QuotaExceeded,
+            Self::TooManySockets { .. }
+            | Self::TooManyAddresses { .. }
+            | Self::TooManyGroups { .. }
+            | Self::TooManySources { .. } => ErrorKind::QuotaExceeded,
             Self::Refused => ErrorKind::ConnectionRefused,
             Self::Unreachable => ErrorKind::HostUnreachable,
             Self::Tcp(error) => kind_of_ended(*error),

@@ -113,7 +113,7 @@ mod udp;
 pub use collections::token_bucket::RateLimit;
 pub use config::{Limits, StackConfig};
 pub use counters::{
-    Counters, IcmpCounters, IpCounters, NeighborCounters, NeighborDiscoveryCounters,
+    Counters, GroupCounters, IcmpCounters, IpCounters, NeighborCounters, NeighborDiscoveryCounters,
     ReceiveCounters, TcpCounters, TcpExtraCounters, TransmitCounters, UdpCounters,
 };
 pub use error::Error;

@@ -244,8 +244,8 @@ fn an_invalid_destination_cannot_be_connected() {
     let left = bind(&mut pair, Side::Left, 5);
     let now = pair.now;
     let stack = pair.stack(Side::Left);
-    let group = SocketAddrV4::new(Ipv4Addr::new(224, 0, 0, 1), 9);
-    assert_eq!(stack.udp_connect(now, left, group), Err(Error::InvalidDestination(group.into())));
+    let none = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9);
+    assert_eq!(stack.udp_connect(now, left, none), Err(Error::InvalidDestination(none.into())));
     assert_eq!(stack.udp_peer_addr(left), Err(Error::NotConnected));
 }
 
@@ -408,8 +408,7 @@ fn invalid_calls_are_refused_with_a_reason() {
     );
     let far = SocketAddrV4::new(Ipv4Addr::new(198, 51, 100, 1), 9);
     assert_eq!(stack.udp_send_to(now, left, far, b""), Err(Error::NoRoute((*far.ip()).into())));
-    let group = SocketAddrV4::new(Ipv4Addr::new(224, 0, 0, 1), 9);
-    for invalid in [at(Side::Right, 0), group, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9)] {
+    for invalid in [at(Side::Right, 0), SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9)] {
         assert_eq!(
             stack.udp_send_to(now, left, invalid, b""),
             Err(Error::InvalidDestination(invalid.into()))

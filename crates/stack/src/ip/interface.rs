@@ -3,10 +3,13 @@
 use crate::error::Error;
 use crate::ip::address::{AddressOrigin, InterfaceAddress};
 use crate::ip::addresses::Addresses;
+use crate::ip::groups::Groups;
 use crate::ip::selection::best_source;
 use crate::link::{Capabilities, Medium, SMALLEST_MTU};
+use alloc::collections::BTreeSet;
 use core::net::{IpAddr, Ipv6Addr};
-use linerate_wire::ipv6_multicast::{ALL_NODES, solicited_node};
+use linerate_units::Instant;
+use linerate_wire::ipv6_multicast::solicited_node;
 use linerate_wire::{IpCidr, MacAddress};
 
 /// The assumed capabilities until a link is attached.
@@ -18,6 +21,8 @@ pub(crate) struct Interface {
     pub(crate) mac: MacAddress,
     /// The addresses, including the link-local one of IPv6.
     pub(crate) addresses: Addresses,
+    /// The multicast groups that the host and its sockets have joined.
+    pub(crate) groups: Groups,
     pub(crate) capabilities: Capabilities,
     /// The frame sizes derived from the capabilities.
     pub(crate) frames: Frames,
@@ -48,7 +53,7 @@ impl Frames {
 pub(crate) enum Audience {
     /// The address belongs to this host.
     Us,
-    /// All hosts of one of our networks, or an IPv6 multicast group that this host has joined.
+    /// All hosts of one of our networks, or a multicast group that this host has joined.
     Broadcast,
     /// The address belongs to another host, or to a multicast group that this host has not joined.
     Others,
@@ -58,10 +63,15 @@ impl Interface {
     /// Creates an interface with these addresses. If one is an IPv6 address, the link-local one of
     /// the MAC address is added, which every interface needs (RFC 4291 §2.1).
     /// With `has_ipv6`, it is added in any case.
-    pub(crate) fn new(mac: MacAddress, configured: &[IpCidr], has_ipv6: bool) -> Self {
+    pub(crate) fn new(
+        mac: MacAddress,
+        configured: &[IpCidr],
+        has_ipv6: bool,
+        groups: Groups,
+    ) -> Self {
         let addresses = Addresses::default();
         let frames = Frames::of(&UNATTACHED);
-        let mut interface = Self { mac, addresses, capabilities: UNATTACHED, frames };
+        let mut interface = Self { mac, addresses, groups, capabilities: UNATTACHED, frames };
         let mut add = |cidr, origin| {
             interface.addresses.insert(InterfaceAddress::permanent(cidr, origin));
         };
@@ -70,12 +80,24 @@ impl Interface {
         if has_ipv6 && !configured.iter().any(|own| is_link_local(own.address())) {
             add(link_local_cidr(mac), AddressOrigin::LinkLocal);
         }
+        interface.join_solicited_nodes(Instant::ZERO);
         interface
     }
 
     /// Has the interface a link-local IPv6 address?
     pub(crate) fn has_link_local(&self) -> bool {
         self.addresses.all().iter().any(|own| is_link_local(own.cidr.address()))
+    }
+
+    /// Joins the solicited-node groups of the addresses, and leaves those of former ones (RFC 4291
+    /// §2.8). Must be called after a change of the addresses.
+    pub(crate) fn join_solicited_nodes(&mut self, now: Instant) {
+        let group = |own: &InterfaceAddress| match own.cidr.address() {
+            IpAddr::V4(_) => None,
+            IpAddr::V6(own) => Some(solicited_node(own).into()),
+        };
+        let groups: BTreeSet<IpAddr> = self.addresses.all().iter().filter_map(group).collect();
+        self.groups.set_host_groups(now, &groups);
     }
 
     /// Attaches the interface to a link.
@@ -114,23 +136,14 @@ impl Interface {
             return Audience::Us;
         }
         let is_group = match address {
+            group if group.is_multicast() => self.groups.contains(group),
             IpAddr::V4(address) => {
                 let is_all = |own: &IpCidr| own.broadcast() == Some(address);
                 address.is_broadcast() || self.addresses.in_use().iter().any(is_all)
             }
-            IpAddr::V6(address) => address.is_multicast() && self.is_joined(address),
+            IpAddr::V6(_) => false,
         };
         if is_group { Audience::Broadcast } else { Audience::Others }
-    }
-
-    /// Is this host a member of the multicast group? It is one of all nodes on the link, and of the
-    /// solicited-node groups of its addresses (RFC 4291 §2.8).
-    fn is_joined(&self, group: Ipv6Addr) -> bool {
-        let is_solicited = |own: &InterfaceAddress| match own.cidr.address() {
-            IpAddr::V4(_) => false,
-            IpAddr::V6(own) => solicited_node(own) == group,
-        };
-        group == ALL_NODES || self.addresses.all().iter().any(is_solicited)
     }
 
     /// Is this a valid source of a received packet? Multicast, unspecified, broadcast and our own
@@ -207,11 +220,17 @@ fn link_local(mac: MacAddress) -> Ipv6Addr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ip::groups::GroupLimits;
+    use crate::keys::Keys;
     use alloc::vec::Vec;
+
+    fn groups() -> Groups {
+        Groups::new(GroupLimits { groups: 4, sources: 4 }, &Keys::new([1; 32]))
+    }
 
     fn interface() -> Interface {
         let addresses = ["192.0.2.1/24".parse().unwrap(), "10.1.0.1/16".parse().unwrap()];
-        Interface::new(MacAddress::new([2, 0, 0, 0, 0, 1]), &addresses, false)
+        Interface::new(MacAddress::new([2, 0, 0, 0, 0, 1]), &addresses, false, groups())
     }
 
     #[test]
@@ -224,7 +243,8 @@ mod tests {
             ([10, 1, 255, 255], Audience::Broadcast),
             ([255, 255, 255, 255], Audience::Broadcast),
             ([192, 0, 2, 2], Audience::Others),
-            ([224, 0, 0, 1], Audience::Others),
+            ([224, 0, 0, 1], Audience::Broadcast),
+            ([224, 0, 0, 2], Audience::Others),
         ] {
             assert_eq!(interface.audience(address.into()), audience, "{address:?}");
         }
@@ -269,7 +289,7 @@ mod tests {
 
     fn ipv6(addresses: &[&str]) -> Interface {
         let addresses: Vec<_> = addresses.iter().map(|address| address.parse().unwrap()).collect();
-        Interface::new(MacAddress::new([2, 0, 0x5e, 0, 0x53, 1]), &addresses, false)
+        Interface::new(MacAddress::new([2, 0, 0x5e, 0, 0x53, 1]), &addresses, false, groups())
     }
 
     #[test]
@@ -309,6 +329,7 @@ mod tests {
             ("2001:db8:1::9", "2001:db8:1::1"),
             ("2a00::1", "2001:db8:1::1"),
             ("fe80::7", "fe80::5eff:fe00:5301"),
+            ("ff02::fb", "fe80::5eff:fe00:5301"),
             ("2001:db8:2::1", "2001:db8:2::1"),
         ] {
             let destination = destination.parse().unwrap();

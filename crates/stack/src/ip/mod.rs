@@ -5,6 +5,8 @@ pub(crate) mod addresses;
 pub(crate) mod autoconfiguration;
 pub(crate) mod detection;
 pub(crate) mod discovery;
+pub(crate) mod group_filter;
+pub(crate) mod groups;
 pub(crate) mod identification;
 pub(crate) mod interface;
 pub(crate) mod ipv4_link_local;

@@ -149,6 +149,8 @@ impl Stack {
         self.flow_cache.forget_hosts();
         self.cached_route = None;
         self.routes.invalidate();
+        self.interface.join_solicited_nodes(self.now);
+        self.send_group_reports(self.now);
         self.events.note_change(Event::Addresses);
         self.schedule_address_changes();
     }

@@ -71,7 +71,7 @@ impl Stack {
                 let report = Report::of_ipv6(error, quote);
                 self.handle_report(arrived.arrival.at, source.into(), &report);
             }
-            Icmpv6Message::Other { .. } => {}
+            Icmpv6Message::Other { .. } => self.handle_mld(arrived),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::link::arrival::Arrival;
 use crate::ready::Sender;
 use crate::stack::Stack;
 use crate::tx::Reply;
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::IpAddr;
 use linerate_units::Instant;
 use linerate_wire::{IpHeader, Protocol, Unreachable};
 
@@ -61,9 +61,10 @@ impl Stack {
             return Some(false);
         }
         let (source, destination) = (hosts.remote(), hosts.local());
-        // A probe for a duplicate address has no source (RFC 4862 §5.4.2).
-        let is_probe =
-            source == IpAddr::V6(Ipv6Addr::UNSPECIFIED) && arrived.protocol == Protocol::ICMPV6;
+        // A probe for a duplicate address has no source (RFC 4862 §5.4.2), and neither has a query
+        // of a bridge without an address (RFC 4541 §2.1.1).
+        let is_probe = source.is_unspecified()
+            && [Protocol::ICMPV6, Protocol::IGMP].contains(&arrived.protocol);
         let is_invalid = !arrival.is_local
             && (!(self.interface.is_possible_source(source) || is_probe)
                 || destination.is_loopback());
@@ -99,6 +100,7 @@ impl Stack {
             Protocol::UDP => self.handle_datagram(arrived),
             Protocol::ICMP if is_ipv4 => self.handle_icmp(arrived),
             Protocol::ICMPV6 if !is_ipv4 => self.handle_icmpv6(arrived),
+            Protocol::IGMP if is_ipv4 => self.handle_igmp(arrived),
             _ => {
                 self.counted.ip.in_unknown_protocols += 1;
                 self.answer_with_error(arrived, Unreachable::Protocol);
@@ -108,7 +110,7 @@ impl Stack {
         self.counted.ip.in_delivers += 1;
     }
 
-    /// Returns the path to a destination: local, broadcast, or along a route.
+    /// Returns the path to a destination: local, broadcast, multicast, or along a route.
     #[inline(never)]
     pub(crate) fn path_to(&mut self, now: Instant, destination: IpAddr) -> Result<PathInfo, Error> {
         match self.cached_route_to(destination) {
@@ -135,7 +137,7 @@ impl Stack {
         if interface.is_ours(destination) {
             return Ok(PathInfo::unlimited(destination, LOCAL_MTU));
         }
-        if interface.audience(destination) == Audience::Broadcast {
+        if destination.is_multicast() || interface.audience(destination) == Audience::Broadcast {
             let source =
                 interface.source_towards(destination, destination).ok_or(Error::NoAddress)?;
             return Ok(PathInfo::unlimited(source, interface.capabilities.mtu));

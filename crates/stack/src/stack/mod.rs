@@ -9,6 +9,7 @@ mod detection;
 mod echo;
 mod fast_open;
 mod forward;
+mod groups;
 mod icmp;
 mod icmpv6;
 mod ip;
@@ -39,6 +40,7 @@ use crate::icmp::EchoFlows;
 use crate::ip::CachedRoute;
 use crate::ip::detection::Detections;
 use crate::ip::discovery::Discovery;
+use crate::ip::groups::{GroupLimits, Groups};
 use crate::ip::identification::Identification;
 use crate::ip::interface::Interface;
 use crate::ip::ipv4_link_local::LinkLocalCandidates;
@@ -53,7 +55,7 @@ use crate::ready::{Ready, Sender};
 use crate::rx::coalesce::Coalesced;
 use crate::rx::flow_cache::FlowCache;
 use crate::rx::unconnected::Unconnected;
-use crate::services::Deadlines;
+use crate::services::{Deadlines, Service};
 use crate::sockets::{Socket, Sockets};
 use crate::steering::{Shard, Steering};
 use crate::tcp::batch::BatchHeaders;
@@ -172,8 +174,11 @@ impl Stack {
         let keys = Keys::new(seed);
         let limits = config.limits;
         let mut routes = Routes::default();
+        let group_limits = GroupLimits { groups: limits.groups, sources: limits.group_sources };
+        let groups = Groups::new(group_limits, &keys);
         let autoconfiguration = config.ipv6_autoconfiguration;
-        let interface = Interface::new(config.mac, &config.addresses, autoconfiguration.is_some());
+        let interface =
+            Interface::new(config.mac, &config.addresses, autoconfiguration.is_some(), groups);
         let discovery = Discovery::new(
             autoconfiguration,
             config.mac,
@@ -181,6 +186,8 @@ impl Stack {
             Redirects::new(limits.redirects),
             &keys,
         );
+        let mut deadlines = Deadlines::new();
+        deadlines.set(Service::Groups, interface.groups.poll_timeout());
         let direct = interface.addresses.in_use().iter().map(|&network| Route::direct(network));
         direct.chain(config.routes).for_each(|route| routes.insert(route));
         let mut stack = Self {
@@ -217,7 +224,7 @@ impl Stack {
             pending_fast: BTreeMap::new(),
             tcp_configs: TcpConfigs::new(&config.tcp),
             timers: TimerWheel::new(),
-            deadlines: Deadlines::new(),
+            deadlines,
             queues: Links::new(),
             time_wait: TimeWait::new(config.tcp.msl * 2),
             orphans: 0,
@@ -376,6 +383,7 @@ impl Stack {
         self.discovery.check();
         self.neighbors.check();
         self.path_mtus.check();
+        self.check_groups();
         self.fast_opens.check();
         self.replies.check();
         self.local.check();

@@ -217,6 +217,9 @@ impl Stack {
             (None, IpAddr::V6(group)) if group.is_multicast() => {
                 return NextHop::Mac(MacAddress::of_ipv6_multicast(group));
             }
+            (None, IpAddr::V4(group)) if group.is_multicast() => {
+                return NextHop::Mac(MacAddress::of_ipv4_multicast(group));
+            }
             (None, _) if self.interface.audience(destination) == Audience::Broadcast => {
                 return NextHop::Mac(MacAddress::BROADCAST);
             }

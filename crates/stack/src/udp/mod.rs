@@ -20,11 +20,23 @@ pub struct UdpOptions {
     pub send_bytes: usize,
     /// May the socket send to broadcast addresses?
     pub broadcast: bool,
+    /// The TTL or hop limit of datagrams to multicast groups. Those with zero do not leave the
+    /// host.
+    pub multicast_hops: u8,
+    /// Do sockets of this host receive the datagrams of this socket to groups that they have
+    /// joined?
+    pub multicast_loop: bool,
 }
 
 impl Default for UdpOptions {
     fn default() -> Self {
-        Self { receive_bytes: 208 << 10, send_bytes: 208 << 10, broadcast: false }
+        Self {
+            receive_bytes: 208 << 10,
+            send_bytes: 208 << 10,
+            broadcast: false,
+            multicast_hops: 1,
+            multicast_loop: true,
+        }
     }
 }
 
@@ -34,6 +46,8 @@ pub(crate) struct UdpSocket {
     pub(crate) local: SocketAddr,
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) broadcast: bool,
+    pub(crate) multicast_hops: u8,
+    pub(crate) multicast_loop: bool,
     /// Received datagrams with their senders.
     pub(crate) received: PacketQueue<SocketAddr>,
     /// Packets ready to be sent.
@@ -70,6 +84,8 @@ impl UdpSocket {
             local,
             peer: None,
             broadcast: options.broadcast,
+            multicast_hops: options.multicast_hops,
+            multicast_loop: options.multicast_loop,
             received: PacketQueue::new(options.receive_bytes),
             to_send: PacketQueue::with_room_for(headers(local.ip()), options.send_bytes),
             wants_writable: false,
@@ -84,6 +100,12 @@ impl UdpSocket {
             (Some(_), Some(peer)) => Flow::new(self.local, peer),
             _ => Flow::bound(self.local),
         }
+    }
+
+    /// Is it bound to an address that receives the datagrams to `group` and `port`?
+    pub(crate) fn is_bound_for(&self, group: SocketAddr) -> bool {
+        self.local.port() == group.port()
+            && (self.local.ip().is_unspecified() || self.local.ip() == group.ip())
     }
 
     /// Does it exchange datagrams with `remote`? A connected socket does so with its peer only.

@@ -14,8 +14,8 @@ use linerate_units::Instant;
 /// # Application calls: UDP
 impl Stack {
     /// Creates a socket that is bound to an address of this host, or to `0.0.0.0` or `::` for all
-    /// of that IP version.
-    /// Port zero selects an ephemeral port.
+    /// of that IP version. A socket that is bound to a multicast group receives only its datagrams,
+    /// once it has [joined](Stack::udp_join) the group. Port zero selects an ephemeral port.
     ///
     /// # Errors
     /// [`Error::AddressNotOurs`], [`Error::AddressInUse`], [`Error::PortsExhausted`] or
@@ -26,8 +26,10 @@ impl Stack {
         options: &UdpOptions,
     ) -> Result<UdpHandle, Error> {
         let local = canonical(local.into());
-        if !local.ip().is_unspecified() && !self.interface.is_ours(local.ip()) {
-            return Err(Error::AddressNotOurs(local.ip()));
+        let address = local.ip();
+        let is_open = address.is_unspecified() || address.is_multicast();
+        if !is_open && !self.interface.is_ours(address) {
+            return Err(Error::AddressNotOurs(address));
         }
         self.sockets.has_room()?;
         let local = self.choose_udp_port(local)?;
@@ -226,7 +228,9 @@ impl Stack {
         }
         self.ready.remove(Sender::Socket(index));
         self.events.forget(index);
+        self.interface.groups.remove_socket(self.now, index);
         self.sockets.remove(index);
+        self.send_group_reports(self.now);
         self.schedule_replies();
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! UDP: received and sent datagrams (RFC 768, RFC 1122 §4.1).
 
 mod calls;
+mod multicast;
 
 use crate::demux::Flow;
 use crate::error::Error;
@@ -33,12 +34,20 @@ impl Stack {
         }
         let ports = datagram.header;
         let flow = Flow::between(arrived.hosts, ports.destination_port, ports.source_port);
+        if arrived.is_broadcast && arrived.destination().is_multicast() {
+            return self.deliver_to_group(&flow, datagram.payload);
+        }
         let found = self.udp_socket_for(&flow);
         let Some(index) = found.or_else(|| self.forward_datagram(arrived, &flow)) else {
             return;
         };
+        self.deliver_datagram(index, &flow, datagram.payload);
+    }
+
+    /// Adds a datagram to the receive queue of a socket.
+    fn deliver_datagram(&mut self, index: u32, flow: &Flow, data: &[u8]) {
         let Some(socket) = self.sockets.udp_at(index) else { return };
-        if socket.received.push(flow.remote(), datagram.payload) {
+        if socket.received.push(flow.remote(), data) {
             self.counted.udp.in_datagrams += 1;
             self.events.note(index, UdpEvent::Readable.bit());
             self.note_datagram(index, false);
@@ -105,7 +114,13 @@ impl Stack {
     ) -> bool {
         let is_local = self.interface.is_ours(remote.ip());
         let Some(socket) = self.sockets.udp_at(index) else { return false };
-        let Some(header) = IpHeader::new(source, remote.ip(), Protocol::UDP) else { return false };
+        let Some(mut header) = IpHeader::new(source, remote.ip(), Protocol::UDP) else {
+            return false;
+        };
+        let is_group = remote.ip().is_multicast();
+        if is_group {
+            header.set_hops(socket.multicast_hops);
+        }
         let ports = UdpHeader { source_port: socket.local.port(), destination_port: remote.port() };
         let length = UdpHeader::LENGTH + data.len();
         let emit = |packet: &mut [u8]| {
@@ -115,6 +130,16 @@ impl Stack {
             datagram[UdpHeader::LENGTH..].copy_from_slice(data);
             UdpHeader::fill_checksum(datagram, header.pseudo_header(length), Sum::of(datagram));
         };
+        if is_group && socket.multicast_loop && self.interface.groups.contains(remote.ip()) {
+            // A copy that finds no room is lost, like on a link.
+            let kept = self.local.push_with((), header.length() + length, emit);
+            self.counted.ip.out_discards += u64::from(!kept);
+            self.local_ready.push(Sender::Replies);
+        }
+        if is_group && socket.multicast_hops == 0 {
+            self.counted.udp.out_datagrams += 1;
+            return true;
+        }
         let queue = if is_local { &mut self.local } else { &mut socket.to_send };
         let kept = queue.push_with((), header.length() + length, emit);
         if !kept && !is_local {
@@ -170,14 +195,16 @@ impl Stack {
         if bound.is_ipv4() != address.is_ipv4() {
             return Err(Error::OtherVersion { local: bound, remote: address });
         }
-        if remote.port() == 0 || address.is_multicast() || address.is_unspecified() {
+        if remote.port() == 0 || address.is_unspecified() {
             return Err(Error::InvalidDestination(remote));
         }
-        if self.interface.audience(address) == Audience::Broadcast && !broadcast {
+        let is_group = address.is_multicast();
+        if self.interface.audience(address) == Audience::Broadcast && !is_group && !broadcast {
             return Err(Error::BroadcastForbidden(address));
         }
         let path = self.datagram_path_to(now, address)?;
-        let source = if bound.is_unspecified() { path.source } else { bound };
+        let is_open = bound.is_unspecified() || bound.is_multicast();
+        let source = if is_open { path.source } else { bound };
         if !is_forwarded {
             self.interface.check_source(source, address)?;
         }

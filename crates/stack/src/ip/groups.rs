@@ -1,0 +1,614 @@
+//! Memberships in multicast groups, and when they are reported (RFC 3376 §5, RFC 3810 §6): one
+//! state machine for both IP versions, which does not know how messages are encoded.
+
+use crate::error::Error;
+use crate::ip::group_filter::Filter;
+use crate::keys::Keys;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use linerate_units::{Duration, Instant};
+use linerate_wire::{GroupQuery, GroupRecordKind, GroupVersion, igmp, ipv6_multicast};
+use siphasher::sip::SipHasher24;
+
+/// Transmissions of a change, unless a router says otherwise (RFC 3376 §8.1).
+const ROBUSTNESS: u8 = 2;
+/// The interval of general queries, unless a router says otherwise (RFC 3376 §8.2).
+const QUERY_INTERVAL: Duration = Duration::from_secs(125);
+/// The largest interval of the transmissions of a change (RFC 3376 §8.11, RFC 3810 §9.11).
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// The largest interval for IGMPv2 and MLDv1 (RFC 2236 §8.10, RFC 2710 §7.10).
+const OLD_REPORT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The limits of memberships.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GroupLimits {
+    /// Groups that sockets have joined.
+    pub(crate) groups: usize,
+    /// Sources in the filter of a group.
+    pub(crate) sources: usize,
+}
+
+/// A change of a membership by an application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MembershipChange {
+    /// Receive from all sources.
+    Join,
+    /// Receive from one source more.
+    JoinSource(IpAddr),
+    /// Receive from no source.
+    Leave,
+    /// Receive from one source less.
+    LeaveSource(IpAddr),
+    /// Exclude a source from all.
+    Block(IpAddr),
+    /// Admit an excluded source again.
+    Unblock(IpAddr),
+}
+
+/// A message, or a part of one, that is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum GroupReportDue {
+    /// A record of a report of the current version.
+    Record { kind: GroupRecordKind, group: IpAddr, sources: Vec<IpAddr> },
+    /// A report of an older version.
+    OldReport { version: GroupVersion, group: IpAddr },
+    /// The announcement of an older version that the group is left.
+    Leave { group: IpAddr },
+}
+
+impl GroupReportDue {
+    /// Returns the group that is reported.
+    pub(crate) const fn group(&self) -> IpAddr {
+        match self {
+            Self::Record { group, .. } | Self::OldReport { group, .. } | Self::Leave { group } => {
+                *group
+            }
+        }
+    }
+}
+
+/// The membership of a socket.
+#[derive(Debug)]
+struct Member {
+    socket: u32,
+    filter: Filter,
+}
+
+/// A group with members, or with a change that is not yet reported often enough.
+#[derive(Debug)]
+struct Group {
+    /// The memberships of sockets, at most one of each.
+    members: Vec<Member>,
+    /// Has the host itself joined, to be found by its neighbours?
+    is_of_host: bool,
+    /// The union of the filters of all members.
+    state: Filter,
+    /// Transmissions that are due of the last change of the filter mode.
+    mode_reports: u8,
+    /// Transmissions that are due of the last change of each source.
+    source_reports: BTreeMap<IpAddr, u8>,
+    /// The time of the next transmission of a change.
+    report_at: Instant,
+    /// The time of the response to a query for this group.
+    response_at: Instant,
+    /// The sources that the query asked about; none for all.
+    queried: BTreeSet<IpAddr>,
+}
+
+impl Group {
+    const fn new() -> Self {
+        Self {
+            members: Vec::new(),
+            is_of_host: false,
+            state: Filter { is_exclude: false, sources: BTreeSet::new() },
+            mode_reports: 0,
+            source_reports: BTreeMap::new(),
+            report_at: Instant::NEVER,
+            response_at: Instant::NEVER,
+            queried: BTreeSet::new(),
+        }
+    }
+
+    /// Returns the union of the filters, with `changed` in place of the one of its socket.
+    fn union(&self, changed: Option<(u32, &Filter)>) -> Filter {
+        let any = Filter::any_source();
+        let of_host = self.is_of_host.then_some(&any);
+        let is_other = |member: &&Member| changed.is_none_or(|(socket, _)| member.socket != socket);
+        let others = self.members.iter().filter(is_other).map(|member| &member.filter);
+        Filter::union(of_host.into_iter().chain(others).chain(changed.map(|(_, filter)| filter)))
+    }
+
+    fn cancel_reports(&mut self) {
+        (self.mode_reports, self.report_at) = (0, Instant::NEVER);
+        self.source_reports.clear();
+        self.cancel_response();
+    }
+
+    fn cancel_response(&mut self) {
+        self.response_at = Instant::NEVER;
+        self.queried.clear();
+    }
+
+    /// Is there nothing left to remember?
+    fn is_done(&self) -> bool {
+        self.state.admits_none() && self.report_at == Instant::NEVER
+    }
+}
+
+/// The routers that query one IP version (RFC 3376 §7.2.1, RFC 3810 §8.2.1).
+#[derive(Debug)]
+struct Querier {
+    version: GroupVersion,
+    /// The ends of the presence of routers with older versions.
+    v1_until: Instant,
+    v2_until: Instant,
+    robustness: u8,
+    interval: Duration,
+    /// The time of the response to a general query.
+    response_at: Instant,
+}
+
+impl Querier {
+    const fn new() -> Self {
+        Self {
+            version: GroupVersion::V3,
+            v1_until: Instant::ZERO,
+            v2_until: Instant::ZERO,
+            robustness: ROBUSTNESS,
+            interval: QUERY_INTERVAL,
+            response_at: Instant::NEVER,
+        }
+    }
+}
+
+/// The memberships of a host.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    groups: BTreeMap<IpAddr, Group>,
+    /// The queriers of IPv4 and IPv6.
+    queriers: [Querier; 2],
+    limits: GroupLimits,
+    /// Draws delays, together with the number of those drawn so far.
+    hasher: SipHasher24,
+    drawn: u64,
+}
+
+impl Groups {
+    /// Creates the memberships of a host that has joined no group.
+    pub(crate) fn new(limits: GroupLimits, keys: &Keys) -> Self {
+        Self {
+            groups: BTreeMap::new(),
+            queriers: [Querier::new(), Querier::new()],
+            limits,
+            hasher: keys.visible("groups"),
+            drawn: 0,
+        }
+    }
+
+    /// Does the host receive the packets of this group? It is a member of all hosts in any case.
+    pub(crate) fn contains(&self, group: IpAddr) -> bool {
+        is_all_hosts(group)
+            || self.groups.get(&group).is_some_and(|group| !group.state.admits_none())
+    }
+
+    /// Returns the sockets that receive a packet of `source` to `group`.
+    pub(crate) fn members(&self, group: IpAddr, source: IpAddr) -> impl Iterator<Item = u32> + '_ {
+        let members = self.groups.get(&group).map_or(&[][..], |group| &group.members);
+        members
+            .iter()
+            .filter(move |member| member.filter.admits(source))
+            .map(|member| member.socket)
+    }
+
+    /// Makes the host itself a member of exactly these groups.
+    pub(crate) fn set_host_groups(&mut self, now: Instant, wanted: &BTreeSet<IpAddr>) {
+        self.update_version(now, true);
+        let mut changed: BTreeSet<IpAddr> = wanted.clone();
+        changed.extend(self.groups.iter().filter(|(_, group)| group.is_of_host).map(|(at, _)| *at));
+        for address in changed {
+            let is_of_host = wanted.contains(&address);
+            self.groups.entry(address).or_insert_with(Group::new).is_of_host = is_of_host;
+            self.update(now, address);
+        }
+    }
+
+    /// Changes the membership of a socket.
+    pub(crate) fn change(
+        &mut self,
+        now: Instant,
+        address: IpAddr,
+        socket: u32,
+        change: MembershipChange,
+    ) -> Result<(), Error> {
+        self.update_version(now, address.is_ipv6());
+        let group = self.groups.get(&address);
+        let current = group.and_then(|group| {
+            let is_it = |member: &&Member| member.socket == socket;
+            group.members.iter().find(is_it).map(|member| &member.filter)
+        });
+        let filter = changed_filter(current, address, change)?;
+        let Some(filter) = filter.filter(|filter| !filter.admits_none()) else {
+            self.remove(now, address, socket);
+            return Ok(());
+        };
+        let union =
+            group.map_or_else(|| filter.clone(), |group| group.union(Some((socket, &filter))));
+        let limit = self.limits.sources;
+        if filter.sources.len() > limit || union.sources.len() > limit {
+            return Err(Error::TooManySources { limit });
+        }
+        let is_joined = |group: &&Group| !group.members.is_empty();
+        if !group.is_some_and(|group| is_joined(&group))
+            && self.groups.values().filter(is_joined).count() >= self.limits.groups
+        {
+            return Err(Error::TooManyGroups { limit: self.limits.groups });
+        }
+        let group = self.groups.entry(address).or_insert_with(Group::new);
+        match group.members.iter_mut().find(|member| member.socket == socket) {
+            Some(member) => member.filter = filter,
+            None => group.members.push(Member { socket, filter }),
+        }
+        self.update(now, address);
+        Ok(())
+    }
+
+    /// Ends all memberships of a socket.
+    pub(crate) fn remove_socket(&mut self, now: Instant, socket: u32) {
+        let is_member = |group: &Group| group.members.iter().any(|member| member.socket == socket);
+        let joined: Vec<IpAddr> =
+            self.groups.iter().filter(|(_, group)| is_member(group)).map(|(at, _)| *at).collect();
+        for address in joined {
+            self.remove(now, address, socket);
+        }
+    }
+
+    fn remove(&mut self, now: Instant, address: IpAddr, socket: u32) {
+        self.update_version(now, address.is_ipv6());
+        if let Some(group) = self.groups.get_mut(&address) {
+            group.members.retain(|member| member.socket != socket);
+            self.update(now, address);
+        }
+    }
+
+    /// Recomputes the state of a group after a change of its members, and schedules reports of the
+    /// difference. The version has been updated before: its change removes groups without a state.
+    //= rfc3376#5.1
+    fn update(&mut self, now: Instant, address: IpAddr) {
+        let Querier { version, robustness, .. } = self.queriers[usize::from(address.is_ipv6())];
+        let Some(group) = self.groups.get_mut(&address) else { return };
+        let after = group.union(None);
+        let before = core::mem::replace(&mut group.state, after);
+        let after = &group.state;
+        if is_reported(address) && before != *after {
+            if version < GroupVersion::V3 {
+                // Older versions know only whether a group is joined.
+                if before.admits_none() != after.admits_none() {
+                    (group.mode_reports, group.report_at) = (robustness, now);
+                }
+            } else {
+                if before.is_exclude == after.is_exclude {
+                    for &source in before.sources.symmetric_difference(&after.sources) {
+                        group.source_reports.insert(source, robustness);
+                    }
+                } else {
+                    group.mode_reports = robustness;
+                    group.source_reports.clear();
+                }
+                group.report_at = now;
+            }
+        }
+        if group.is_done() {
+            self.groups.remove(&address);
+        }
+    }
+
+    /// Handles a query. The caller has checked that a router of the link has sent it.
+    //= rfc3376#5.2
+    pub(crate) fn handle_query(&mut self, now: Instant, is_ipv6: bool, query: &GroupQuery<'_>) {
+        self.note_querier(now, is_ipv6, query);
+        self.update_version(now, is_ipv6);
+        let most = Duration::from_millis(query.max_response.into());
+        let Querier { version, response_at, .. } = self.queriers[usize::from(is_ipv6)];
+        let at = now + self.draw(most);
+        if response_at <= at {
+            return;
+        }
+        match query.group {
+            None if version == GroupVersion::V3 => {
+                if self.groups.iter().any(|(&address, group)| responds(address, group, is_ipv6)) {
+                    self.queriers[usize::from(is_ipv6)].response_at = at;
+                }
+            }
+            None => {
+                let addresses: Vec<IpAddr> = self.groups.keys().copied().collect();
+                for address in addresses {
+                    let at = now + self.draw(most);
+                    self.schedule_response(at, is_ipv6, address, &[]);
+                }
+            }
+            Some(group) => {
+                // Beyond the limit, the response is about all sources.
+                let is_limited = query.sources.len() <= self.limits.sources;
+                let sources: Vec<IpAddr> = query.sources.iter().filter(|_| is_limited).collect();
+                self.schedule_response(at, is_ipv6, group, &sources);
+            }
+        }
+    }
+
+    fn schedule_response(
+        &mut self,
+        at: Instant,
+        is_ipv6: bool,
+        address: IpAddr,
+        sources: &[IpAddr],
+    ) {
+        let limit = self.limits.sources;
+        let Some(group) = self.groups.get_mut(&address) else { return };
+        if !responds(address, group, is_ipv6) {
+            return;
+        }
+        let is_pending = group.response_at != Instant::NEVER;
+        if sources.is_empty() || (is_pending && group.queried.is_empty()) {
+            group.queried.clear();
+        } else {
+            group.queried.extend(sources);
+            if group.queried.len() > limit {
+                group.queried.clear();
+            }
+        }
+        group.response_at = group.response_at.min(at);
+    }
+
+    /// Learns the version and the parameters of a router from its query.
+    fn note_querier(&mut self, now: Instant, is_ipv6: bool, query: &GroupQuery<'_>) {
+        let querier = &mut self.queriers[usize::from(is_ipv6)];
+        let present = querier.interval * u64::from(querier.robustness)
+            + Duration::from_millis(query.max_response.into());
+        match query.version {
+            GroupVersion::V1 => querier.v1_until = now + present,
+            // A router of IGMPv3 never sends a group-specific query of IGMPv2; one of MLDv1 counts
+            // by any query.
+            GroupVersion::V2 if is_ipv6 || query.group.is_none() => {
+                querier.v2_until = now + present;
+            }
+            GroupVersion::V2 => {}
+            GroupVersion::V3 => {
+                querier.robustness =
+                    if query.robustness == 0 { ROBUSTNESS } else { query.robustness };
+                querier.interval = match query.interval {
+                    0 => QUERY_INTERVAL,
+                    seconds => Duration::from_secs(seconds.into()),
+                };
+            }
+        }
+    }
+
+    /// Selects the version by the routers that are present. A change cancels everything that is
+    /// pending (RFC 3376 §7.2.1).
+    fn update_version(&mut self, now: Instant, is_ipv6: bool) {
+        let querier = &mut self.queriers[usize::from(is_ipv6)];
+        let version = if now < querier.v1_until {
+            GroupVersion::V1
+        } else if now < querier.v2_until {
+            GroupVersion::V2
+        } else {
+            GroupVersion::V3
+        };
+        if core::mem::replace(&mut querier.version, version) == version {
+            return;
+        }
+        querier.response_at = Instant::NEVER;
+        for (address, group) in &mut self.groups {
+            if address.is_ipv6() == is_ipv6 {
+                group.cancel_reports();
+            }
+        }
+        self.groups.retain(|_, group| !group.is_done());
+    }
+
+    /// Returns what is due at `now`, and schedules what follows.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) -> Vec<GroupReportDue> {
+        let mut due = Vec::new();
+        for is_ipv6 in [false, true] {
+            self.update_version(now, is_ipv6);
+            let querier = &mut self.queriers[usize::from(is_ipv6)];
+            let is_general = querier.response_at <= now;
+            if is_general {
+                querier.response_at = Instant::NEVER;
+            }
+            let version = querier.version;
+            let addresses: Vec<IpAddr> = self
+                .groups
+                .keys()
+                .copied()
+                .filter(|address| address.is_ipv6() == is_ipv6)
+                .collect();
+            for address in addresses {
+                self.report_group(now, address, version, is_general, &mut due);
+            }
+        }
+        self.groups.retain(|_, group| !group.is_done());
+        due
+    }
+
+    fn report_group(
+        &mut self,
+        now: Instant,
+        address: IpAddr,
+        version: GroupVersion,
+        is_general: bool,
+        due: &mut Vec<GroupReportDue>,
+    ) {
+        let Some(group) = self.groups.get_mut(&address) else { return };
+        let is_response = is_general || group.response_at <= now;
+        if is_response && responds(address, group, address.is_ipv6()) {
+            due.extend(response(address, group, version, is_general));
+            group.cancel_response();
+        }
+        if group.report_at > now {
+            return;
+        }
+        change_reports(address, group, version, due);
+        group.report_at = Instant::NEVER;
+        if group.mode_reports > 0 || !group.source_reports.is_empty() {
+            let most =
+                if version < GroupVersion::V3 { OLD_REPORT_INTERVAL } else { REPORT_INTERVAL };
+            let at = now + self.draw(most);
+            if let Some(group) = self.groups.get_mut(&address) {
+                group.report_at = at;
+            }
+        }
+    }
+
+    /// Returns the time of the next call of [`Groups::handle_timeout`].
+    pub(crate) fn poll_timeout(&self) -> Instant {
+        let of_groups = self.groups.values().map(|group| group.report_at.min(group.response_at));
+        let of_queriers = self.queriers.iter().map(|querier| querier.response_at);
+        of_groups.chain(of_queriers).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// Draws a delay that is longer than zero, and at most `most`.
+    fn draw(&mut self, most: Duration) -> Duration {
+        self.drawn += 1;
+        let number = self.hasher.hash(&self.drawn.to_be_bytes());
+        Duration::from_nanos(number.checked_rem(most.as_nanos()).map_or(0, |delay| delay + 1))
+    }
+
+    /// Panics if an invariant is broken.
+    pub(crate) fn check(&self, mut is_socket: impl FnMut(u32) -> bool) {
+        let joined = self.groups.values().filter(|group| !group.members.is_empty()).count();
+        assert!(joined <= self.limits.groups, "groups are limited");
+        for (address, group) in &self.groups {
+            assert_eq!(group.state, group.union(None), "the state is that of the members");
+            assert!(!group.is_done(), "groups without members and reports are removed");
+            assert!(group.state.sources.len() <= self.limits.sources, "sources are limited");
+            assert!(group.queried.len() <= self.limits.sources, "queried sources are limited");
+            assert!(group.members.iter().all(|member| is_socket(member.socket)), "{address}");
+        }
+    }
+}
+
+/// Returns the filter of a socket after a change; `None` if it leaves the group.
+fn changed_filter(
+    current: Option<&Filter>,
+    group: IpAddr,
+    change: MembershipChange,
+) -> Result<Option<Filter>, Error> {
+    let mut filter = match (current, change) {
+        (None, MembershipChange::Join) => return Ok(Some(Filter::any_source())),
+        (None, MembershipChange::JoinSource(source)) => {
+            return Ok(Some(Filter::one_source(source)));
+        }
+        (None, _) => return Err(Error::NotJoined(group)),
+        (Some(_), MembershipChange::Leave) => return Ok(None),
+        (Some(filter), _) => filter.clone(),
+    };
+    let is_changed = match (change, filter.is_exclude) {
+        (MembershipChange::JoinSource(source), false) | (MembershipChange::Block(source), true) => {
+            filter.sources.insert(source)
+        }
+        (MembershipChange::LeaveSource(source), false)
+        | (MembershipChange::Unblock(source), true) => {
+            if !filter.sources.remove(&source) {
+                return Err(Error::NotJoined(group));
+            }
+            true
+        }
+        _ => false,
+    };
+    if is_changed { Ok(Some(filter)) } else { Err(Error::AlreadyJoined(group)) }
+}
+
+/// Is the group the one of all hosts, in which membership has no beginning and no end?
+fn is_all_hosts(group: IpAddr) -> bool {
+    match group {
+        IpAddr::V4(group) => group == igmp::ALL_HOSTS,
+        IpAddr::V6(group) => group == ipv6_multicast::ALL_NODES,
+    }
+}
+
+/// Are memberships in the group reported? Those in the group of all hosts are not, nor are those
+/// in IPv6 groups that do not leave the host (RFC 3376 §5, RFC 3810 §6).
+fn is_reported(group: IpAddr) -> bool {
+    let is_wide = match group {
+        IpAddr::V4(_) => true,
+        IpAddr::V6(group) => group.octets()[1] & 0xf >= 2,
+    };
+    is_wide && !is_all_hosts(group)
+}
+
+/// Is the group one that queries of this IP version ask about?
+fn responds(address: IpAddr, group: &Group, is_ipv6: bool) -> bool {
+    address.is_ipv6() == is_ipv6 && is_reported(address) && !group.state.admits_none()
+}
+
+/// Returns the response to a query.
+fn response(
+    address: IpAddr,
+    group: &Group,
+    version: GroupVersion,
+    is_general: bool,
+) -> Option<GroupReportDue> {
+    if version < GroupVersion::V3 {
+        return Some(GroupReportDue::OldReport { version, group: address });
+    }
+    let Filter { is_exclude, sources } = &group.state;
+    if is_general || group.queried.is_empty() {
+        let kind =
+            if *is_exclude { GroupRecordKind::IsExclude } else { GroupRecordKind::IsInclude };
+        let sources = sources.iter().copied().collect();
+        return Some(GroupReportDue::Record { kind, group: address, sources });
+    }
+    let admitted = group.queried.iter().copied().filter(|&source| group.state.admits(source));
+    let sources: Vec<IpAddr> = admitted.collect();
+    let kind = GroupRecordKind::IsInclude;
+    (!sources.is_empty()).then_some(GroupReportDue::Record { kind, group: address, sources })
+}
+
+/// Adds the reports of a change, and counts their transmission.
+fn change_reports(
+    address: IpAddr,
+    group: &mut Group,
+    version: GroupVersion,
+    due: &mut Vec<GroupReportDue>,
+) {
+    let Filter { is_exclude, sources } = &group.state;
+    if version < GroupVersion::V3 {
+        group.mode_reports = group.mode_reports.saturating_sub(1);
+        if !group.state.admits_none() {
+            due.push(GroupReportDue::OldReport { version, group: address });
+        } else {
+            group.mode_reports = 0;
+            // IGMPv1 has no message for it.
+            if version > GroupVersion::V1 {
+                due.push(GroupReportDue::Leave { group: address });
+            }
+        }
+        return;
+    }
+    if group.mode_reports > 0 {
+        group.mode_reports -= 1;
+        let kind =
+            if *is_exclude { GroupRecordKind::ToExclude } else { GroupRecordKind::ToInclude };
+        let sources = sources.iter().copied().collect();
+        due.push(GroupReportDue::Record { kind, group: address, sources });
+    } else {
+        let (allowed, blocked): (Vec<IpAddr>, Vec<IpAddr>) =
+            group.source_reports.keys().partition(|&&source| group.state.admits(source));
+        for (kind, sources) in
+            [(GroupRecordKind::Allow, allowed), (GroupRecordKind::Block, blocked)]
+        {
+            if !sources.is_empty() {
+                due.push(GroupReportDue::Record { kind, group: address, sources });
+            }
+        }
+    }
+    group.source_reports.retain(|_, left| {
+        *left -= 1;
+        *left > 0
+    });
+}
+
+#[cfg(test)]
+mod tests;

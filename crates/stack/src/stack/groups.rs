@@ -1,0 +1,378 @@
+//! Multicast groups: calls of applications, queries of routers, and reports (RFC 3376, RFC 3810).
+
+use crate::error::Error;
+use crate::handle::UdpHandle;
+use crate::ip::Arrived;
+use crate::ip::groups::{GroupReportDue, MembershipChange};
+use crate::ip::interface::is_link_local;
+use crate::link::Medium;
+use crate::ready::Sender;
+use crate::services::Service;
+use crate::sockets::Socket;
+use crate::stack::Stack;
+use crate::tx::Reply;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use linerate_units::Instant;
+use linerate_wire::group_membership::{OLD_MESSAGE_LENGTH, emit_leave, emit_old_report};
+use linerate_wire::{
+    GroupMessage, GroupQuery, GroupRecordKind, GroupReport, GroupVersion, IpHeader, Ipv4Header,
+    Ipv4Packet, Ipv6Header, Ipv6Packet, Protocol, TypeOfService, igmp, ipv6_multicast, mld,
+};
+
+/// # Application calls: multicast
+impl Stack {
+    /// Joins a multicast group: the socket receives the datagrams to the group and to its own port,
+    /// from all sources, or from one. Further calls can add sources, but not to a membership in all
+    /// of them. The routers of the link learn of it at once.
+    ///
+    /// # Errors
+    /// [`Error::NotAGroup`], [`Error::OtherVersion`], [`Error::AlreadyJoined`], or a limit:
+    /// [`Error::TooManyGroups`], [`Error::TooManySources`].
+    pub fn udp_join(
+        &mut self,
+        now: Instant,
+        handle: UdpHandle,
+        group: impl Into<IpAddr>,
+        source: Option<IpAddr>,
+    ) -> Result<(), Error> {
+        let change = source.map_or(MembershipChange::Join, MembershipChange::JoinSource);
+        self.change_membership(now, handle, group.into(), source, change)
+    }
+
+    /// Leaves a multicast group, or ends the membership for one source of several that were joined.
+    /// A closed socket leaves its groups.
+    ///
+    /// # Errors
+    /// [`Error::NotAGroup`], [`Error::NotJoined`].
+    pub fn udp_leave(
+        &mut self,
+        now: Instant,
+        handle: UdpHandle,
+        group: impl Into<IpAddr>,
+        source: Option<IpAddr>,
+    ) -> Result<(), Error> {
+        let change = source.map_or(MembershipChange::Leave, MembershipChange::LeaveSource);
+        self.change_membership(now, handle, group.into(), source, change)
+    }
+
+    /// Excludes a source from a membership in all of them.
+    ///
+    /// # Errors
+    /// [`Error::NotJoined`], [`Error::AlreadyJoined`] if the socket receives only given sources or
+    /// has excluded this one, or [`Error::TooManySources`].
+    pub fn udp_block_source(
+        &mut self,
+        now: Instant,
+        handle: UdpHandle,
+        group: impl Into<IpAddr>,
+        source: IpAddr,
+    ) -> Result<(), Error> {
+        let change = MembershipChange::Block(source);
+        self.change_membership(now, handle, group.into(), Some(source), change)
+    }
+
+    /// Admits an excluded source again.
+    ///
+    /// # Errors
+    /// [`Error::NotJoined`] if the source is not excluded.
+    pub fn udp_unblock_source(
+        &mut self,
+        now: Instant,
+        handle: UdpHandle,
+        group: impl Into<IpAddr>,
+        source: IpAddr,
+    ) -> Result<(), Error> {
+        let change = MembershipChange::Unblock(source);
+        self.change_membership(now, handle, group.into(), Some(source), change)
+    }
+
+    /// Sets the TTL or hop limit of datagrams to multicast groups. Those with zero do not leave the
+    /// host.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn udp_set_multicast_hops(&mut self, handle: UdpHandle, hops: u8) -> Result<(), Error> {
+        self.sockets.udp_mut(handle)?.1.multicast_hops = hops;
+        Ok(())
+    }
+
+    /// Returns the TTL or hop limit of datagrams to multicast groups.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn udp_multicast_hops(&self, handle: UdpHandle) -> Result<u8, Error> {
+        Ok(self.sockets.udp(handle)?.multicast_hops)
+    }
+
+    /// Selects whether sockets of this host receive the datagrams of this socket to groups that
+    /// they have joined.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn udp_set_multicast_loop(&mut self, handle: UdpHandle, on: bool) -> Result<(), Error> {
+        self.sockets.udp_mut(handle)?.1.multicast_loop = on;
+        Ok(())
+    }
+
+    /// Do sockets of this host receive the datagrams of this socket to groups that they have
+    /// joined?
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn udp_multicast_loop(&self, handle: UdpHandle) -> Result<bool, Error> {
+        Ok(self.sockets.udp(handle)?.multicast_loop)
+    }
+
+    fn change_membership(
+        &mut self,
+        now: Instant,
+        handle: UdpHandle,
+        group: IpAddr,
+        source: Option<IpAddr>,
+        change: MembershipChange,
+    ) -> Result<(), Error> {
+        self.advance_clock(now);
+        let (index, socket) = self.sockets.udp_mut(handle)?;
+        let local = socket.local.ip();
+        if !group.is_multicast() {
+            return Err(Error::NotAGroup(group));
+        }
+        for remote in [Some(group), source].into_iter().flatten() {
+            if local.is_ipv4() != remote.is_ipv4() {
+                return Err(Error::OtherVersion { local, remote });
+            }
+        }
+        self.interface.groups.change(self.now, group, index, change)?;
+        self.send_group_reports(self.now);
+        Ok(())
+    }
+}
+
+impl Stack {
+    /// Handles a message of IGMP. Reports of other hosts are of no interest.
+    pub(crate) fn handle_igmp(&mut self, arrived: &Arrived<'_>) {
+        let counted = &mut self.counted.groups;
+        counted.in_messages += 1;
+        match igmp::parse(arrived.payload) {
+            Ok(Some(GroupMessage::Query(query))) => {
+                // Only routers of the link add this option (RFC 3376 §9.1); IGMPv1 has none.
+                let packet = Ipv4Packet::parse(arrived.bytes);
+                let is_alert = packet.is_ok_and(|packet| igmp::has_router_alert(packet.options));
+                let is_valid = query.version == GroupVersion::V1 || is_alert;
+                self.handle_group_query(arrived, &query, is_valid);
+            }
+            Ok(_) => {}
+            Err(_) => counted.in_errors += 1,
+        }
+    }
+
+    /// Handles a message of ICMPv6 whose checksum is right, if it is one of MLD.
+    pub(crate) fn handle_mld(&mut self, arrived: &Arrived<'_>) {
+        match mld::parse(arrived.payload) {
+            Ok(Some(GroupMessage::Query(query))) => {
+                self.counted.groups.in_messages += 1;
+                // RFC 3810 §6.2.
+                let packet = Ipv6Packet::parse(arrived.bytes);
+                let is_alert = packet.is_ok_and(|packet| {
+                    packet.header.next_header == Protocol::HOP_BY_HOP
+                        && mld::has_router_alert(packet.extensions)
+                });
+                let is_valid =
+                    is_link_local(arrived.source()) && arrived.ttl == mld::HOP_LIMIT && is_alert;
+                self.handle_group_query(arrived, &query, is_valid);
+            }
+            Ok(Some(_)) => self.counted.groups.in_messages += 1,
+            Ok(None) => {}
+            Err(_) => {
+                self.counted.groups.in_messages += 1;
+                self.counted.groups.in_errors += 1;
+            }
+        }
+    }
+
+    fn handle_group_query(
+        &mut self,
+        arrived: &Arrived<'_>,
+        query: &GroupQuery<'_>,
+        is_valid: bool,
+    ) {
+        if !is_valid {
+            self.counted.groups.in_errors += 1;
+            return;
+        }
+        self.counted.groups.in_queries += 1;
+        let is_ipv6 = arrived.source().is_ipv6();
+        self.interface.groups.handle_query(arrived.arrival.at, is_ipv6, query);
+        self.schedule_groups();
+    }
+
+    fn schedule_groups(&mut self) {
+        self.deadlines.set(Service::Groups, self.interface.groups.poll_timeout());
+    }
+
+    /// Sends the reports that are due.
+    #[inline(never)]
+    pub(crate) fn send_group_reports(&mut self, now: Instant) {
+        if self.interface.groups.poll_timeout() <= now {
+            let mut due = self.interface.groups.handle_timeout(now);
+            // Neighbours are resolved only on Ethernet, and the first shard reports for all.
+            let is_needed = |group: IpAddr| match group {
+                IpAddr::V6(group) if self.interface.capabilities.medium == Medium::Ip => {
+                    !ipv6_multicast::is_solicited_node(group)
+                }
+                _ => true,
+            };
+            due.retain(|report| self.shard.is_first() && is_needed(report.group()));
+            let (ipv6, ipv4): (Vec<_>, Vec<_>) =
+                due.into_iter().partition(|report| report.group().is_ipv6());
+            self.send_reports_of_version(&ipv4);
+            self.send_reports_of_version(&ipv6);
+            self.schedule_replies();
+        }
+        self.schedule_groups();
+    }
+
+    /// Sends reports of one IP version. Records share messages.
+    fn send_reports_of_version(&mut self, due: &[GroupReportDue]) {
+        let Some(first) = due.first() else { return };
+        let (source, receivers, routers) = self.report_addresses(first.group());
+        let mut records: VecDeque<Record<'_>> = VecDeque::new();
+        for report in due {
+            match report {
+                GroupReportDue::Record { kind, group, sources } => {
+                    records.push_back(Record { kind: *kind, group: *group, sources });
+                }
+                GroupReportDue::OldReport { version, group } => {
+                    let kept = self.send_group_message(source, *group, |header, message| {
+                        emit_old_report(header, *version, *group, message)
+                    });
+                    self.counted.groups.out_reports += u64::from(kept);
+                }
+                GroupReportDue::Leave { group } => {
+                    let kept = self.send_group_message(source, routers, |header, message| {
+                        emit_leave(header, *group, message)
+                    });
+                    self.counted.groups.out_leaves += u64::from(kept);
+                }
+            }
+        }
+        while !records.is_empty() {
+            let kept = self.send_group_message(source, receivers, |header, message| {
+                let mut report = GroupReport::new(message);
+                pack(&mut report, &mut records);
+                report.finish(header)
+            });
+            self.counted.groups.out_reports += u64::from(kept);
+        }
+    }
+
+    /// Returns the source of reports about `group`, the receivers of reports of the current
+    /// version, and all routers. Without an address the source is the unspecified one (RFC 3376
+    /// §4.2.13, RFC 3810 §5.2.13).
+    fn report_addresses(&self, group: IpAddr) -> (IpAddr, IpAddr, IpAddr) {
+        let source = |is_possible: fn(IpAddr) -> bool| {
+            let mut addresses = self.interface.addresses.in_use().iter().map(|own| own.address());
+            addresses.find(|&address| is_possible(address))
+        };
+        match group {
+            IpAddr::V4(_) => (
+                source(|own| own.is_ipv4()).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+                igmp::REPORT_RECEIVERS.into(),
+                igmp::ALL_ROUTERS.into(),
+            ),
+            IpAddr::V6(_) => (
+                source(is_link_local).unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+                mld::REPORT_RECEIVERS.into(),
+                ipv6_multicast::ALL_ROUTERS.into(),
+            ),
+        }
+    }
+
+    /// Queues a packet with one hop, a Router Alert, and the message that `emit` writes. Returns
+    /// false if the queue is full.
+    fn send_group_message(
+        &mut self,
+        source: IpAddr,
+        destination: IpAddr,
+        emit: impl FnOnce(&IpHeader, &mut [u8]) -> usize,
+    ) -> bool {
+        let Some(mut header) = IpHeader::new(source, destination, Protocol::ICMPV6) else {
+            return false;
+        };
+        header.set_hops(mld::HOP_LIMIT);
+        let option = match header {
+            IpHeader::V4(_) => &igmp::ROUTER_ALERT[..],
+            IpHeader::V6(_) => &mld::ROUTER_ALERT,
+        };
+        let head = header.length() + option.len();
+        let room = self.interface.capabilities.mtu.saturating_sub(head);
+        let mut message = vec![0; room.max(OLD_MESSAGE_LENGTH)];
+        let length = emit(&header, &mut message);
+        let kept = self.replies.push_with(Reply::Packet, head + length, |packet| {
+            match header {
+                IpHeader::V4(header) => {
+                    let type_of_service = INTERNETWORK_CONTROL;
+                    let protocol = Protocol::IGMP;
+                    Ipv4Header { type_of_service, protocol, ..header }
+                        .emit_with_options(option, length, packet);
+                }
+                IpHeader::V6(header) => {
+                    Ipv6Header { next_header: Protocol::HOP_BY_HOP, ..header }
+                        .emit(option.len() + length, packet);
+                    packet[Ipv6Header::LENGTH..head].copy_from_slice(option);
+                }
+            }
+            packet[head..].copy_from_slice(&message[..length]);
+        });
+        self.ready.push(Sender::Replies);
+        self.counted.ip.out_requests += 1;
+        self.counted.groups.out_errors += u64::from(!kept);
+        kept
+    }
+
+    /// Panics if an invariant is broken.
+    pub(super) fn check_groups(&self) {
+        self.interface
+            .groups
+            .check(|index| matches!(self.sockets.get(index), Some(Socket::Udp(_))));
+    }
+}
+
+/// The type of service of IGMP (RFC 3376 §4).
+const INTERNETWORK_CONTROL: TypeOfService = TypeOfService::from_byte(0xc0);
+
+/// A record to send.
+#[derive(Clone, Copy, Debug)]
+struct Record<'a> {
+    kind: GroupRecordKind,
+    group: IpAddr,
+    sources: &'a [IpAddr],
+}
+
+/// Moves records into the report, as far as they fit.
+fn pack(report: &mut GroupReport<'_>, records: &mut VecDeque<Record<'_>>) {
+    let mut is_first = true;
+    while let Some(record) = records.front_mut() {
+        let written = report.record(record.kind, record.group, record.sources);
+        let is_whole = written == Some(record.sources.len());
+        let is_exclude =
+            matches!(record.kind, GroupRecordKind::IsExclude | GroupRecordKind::ToExclude);
+        match written {
+            // Not even an empty report has room for it.
+            None if is_first => {}
+            None => return,
+            // A list of excluded sources cannot be split; the sources that do not fit are lost
+            // (RFC 3376 §4.2.16).
+            Some(_) if is_whole || is_exclude => {}
+            Some(count) => {
+                record.sources = &record.sources[count..];
+                return;
+            }
+        }
+        records.pop_front();
+        is_first = false;
+    }
+}

@@ -1,0 +1,27 @@
+//! Datagrams to multicast groups, which several sockets may receive.
+
+use crate::demux::Flow;
+use crate::stack::Stack;
+use alloc::vec::Vec;
+
+impl Stack {
+    /// Delivers a datagram to the sockets that have joined its group, admit its source, and are
+    /// bound to its port.
+    #[inline(never)]
+    pub(super) fn deliver_to_group(&mut self, flow: &Flow, data: &[u8]) {
+        let (group, remote) = (flow.local(), flow.remote());
+        let members: Vec<u32> = self.interface.groups.members(group.ip(), remote.ip()).collect();
+        let mut is_delivered = false;
+        for index in members {
+            let is_receiver = self
+                .sockets
+                .udp_at(index)
+                .is_some_and(|socket| socket.is_bound_for(group) && socket.accepts(remote));
+            if is_receiver {
+                self.deliver_datagram(index, flow, data);
+                is_delivered = true;
+            }
+        }
+        self.counted.udp.no_ports += u64::from(!is_delivered);
+    }
+}
