@@ -180,6 +180,7 @@ mod builder;
 mod documents;
 mod error;
 mod event_count;
+mod multicast;
 mod net;
 mod poller;
 mod reactor;

@@ -36,7 +36,7 @@ use std::time::Duration;
 /// such as `ConnectionRefused`.
 #[derive(Debug)]
 pub struct UdpSocket {
-    socket: Arc<Socket<UdpHandle>>,
+    pub(crate) socket: Arc<Socket<UdpHandle>>,
 }
 
 impl UdpSocket {

@@ -22,6 +22,7 @@ mod ipv6;
 mod isn_recorder;
 mod kernel;
 mod marks;
+mod multicast;
 mod offloads;
 mod packets;
 mod paths;

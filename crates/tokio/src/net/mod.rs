@@ -1,6 +1,7 @@
 //! The types of `tokio::net`.
 
 mod listener;
+mod multicast;
 mod socket;
 mod stream;
 pub mod tcp;

@@ -29,8 +29,8 @@ use tokio::io::{Interest, ReadBuf, Ready};
 /// ```
 #[derive(Debug)]
 pub struct UdpSocket {
-    socket: Socket,
-    handle: UdpHandle,
+    pub(super) socket: Socket,
+    pub(super) handle: UdpHandle,
 }
 
 impl UdpSocket {

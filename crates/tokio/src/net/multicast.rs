@@ -1,0 +1,230 @@
+//! Multicast: memberships in groups, and the options of datagrams to groups.
+
+use super::udp::UdpSocket;
+use linerate_stack::{Error as HostError, Stack};
+use linerate_units::Instant;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// # Multicast
+impl UdpSocket {
+    /// Joins a multicast group: the socket receives its datagrams to the port of the socket.
+    /// `interface` is an address of the host, or the unspecified one: a host has one interface.
+    ///
+    /// # Errors
+    /// `InvalidInput` if `group` is no multicast group, or of the other IP version than the socket;
+    /// `AddrInUse` if the socket has joined it already; `AddrNotAvailable` for another interface;
+    /// `QuotaExceeded` at the limits of the host.
+    pub fn join_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
+        self.change(interface.into(), group, None, Stack::udp_join)
+    }
+
+    /// Leaves a multicast group.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` if the socket has not joined it; those of
+    /// [`UdpSocket::join_multicast_v4`].
+    pub fn leave_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
+        self.change(interface.into(), group, None, Stack::udp_leave)
+    }
+
+    /// Receives the datagrams of one source to a multicast group. Further calls add sources.
+    ///
+    /// # Errors
+    /// Those of [`UdpSocket::join_multicast_v4`]; `AddrInUse` also if the socket receives the group
+    /// from all sources.
+    pub fn join_ssm_v4(
+        &self,
+        source: Ipv4Addr,
+        group: Ipv4Addr,
+        interface: Ipv4Addr,
+    ) -> io::Result<()> {
+        let source = Some((source).into());
+        self.change(interface.into(), group, source, Stack::udp_join)
+    }
+
+    /// Ends the membership of [`UdpSocket::join_ssm_v4`] for one source.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` if the socket has not joined the group for this source.
+    pub fn leave_ssm_v4(
+        &self,
+        source: Ipv4Addr,
+        group: Ipv4Addr,
+        interface: Ipv4Addr,
+    ) -> io::Result<()> {
+        let source = Some((source).into());
+        self.change(interface.into(), group, source, Stack::udp_leave)
+    }
+
+    /// Joins a multicast group: the socket receives its datagrams to the port of the socket.
+    /// `interface` is zero or one: a host has one interface.
+    ///
+    /// # Errors
+    /// `InvalidInput` if `group` is no multicast group, or of the other IP version than the socket;
+    /// `AddrInUse` if the socket has joined it already; `AddrNotAvailable` for another interface;
+    /// `QuotaExceeded` at the limits of the host.
+    pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
+        self.change(interface_of(interface), *group, None, Stack::udp_join)
+    }
+
+    /// Leaves a multicast group.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` if the socket has not joined it; those of
+    /// [`UdpSocket::join_multicast_v6`].
+    pub fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
+        self.change(interface_of(interface), *group, None, Stack::udp_leave)
+    }
+
+    /// Receives the datagrams of one source to a multicast group. Further calls add sources.
+    ///
+    /// # Errors
+    /// Those of [`UdpSocket::join_multicast_v6`]; `AddrInUse` also if the socket receives the group
+    /// from all sources.
+    pub fn join_ssm_v6(
+        &self,
+        source: &Ipv6Addr,
+        group: &Ipv6Addr,
+        interface: u32,
+    ) -> io::Result<()> {
+        let source = Some((*source).into());
+        self.change(interface_of(interface), *group, source, Stack::udp_join)
+    }
+
+    /// Ends the membership of [`UdpSocket::join_ssm_v6`] for one source.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` if the socket has not joined the group for this source.
+    pub fn leave_ssm_v6(
+        &self,
+        source: &Ipv6Addr,
+        group: &Ipv6Addr,
+        interface: u32,
+    ) -> io::Result<()> {
+        let source = Some((*source).into());
+        self.change(interface_of(interface), *group, source, Stack::udp_leave)
+    }
+
+    /// Excludes a source from a group that the socket receives from all sources.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` if the socket has not joined the group; `AddrInUse` if it receives only
+    /// given sources, or has excluded this one.
+    pub fn block_multicast_source(&self, group: IpAddr, source: IpAddr) -> io::Result<()> {
+        self.socket.call(|stack, now| stack.udp_block_source(now, self.handle, group, source))
+    }
+
+    /// Admits an excluded source again.
+    ///
+    /// # Errors
+    /// `AddrNotAvailable` if the source is not excluded.
+    pub fn unblock_multicast_source(&self, group: IpAddr, source: IpAddr) -> io::Result<()> {
+        self.socket.call(|stack, now| stack.udp_unblock_source(now, self.handle, group, source))
+    }
+
+    /// Selects whether sockets of this host receive the datagrams of this socket to groups that
+    /// they have joined. They do by default.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn set_multicast_loop_v4(&self, on: bool) -> io::Result<()> {
+        self.socket.call(|stack, _| stack.udp_set_multicast_loop(self.handle, on))
+    }
+
+    /// Do sockets of this host receive the datagrams of this socket to groups that they have
+    /// joined?
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn multicast_loop_v4(&self) -> io::Result<bool> {
+        self.socket.call(|stack, _| stack.udp_multicast_loop(self.handle))
+    }
+
+    /// Selects whether sockets of this host receive the datagrams of this socket to groups that
+    /// they have joined. They do by default.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn set_multicast_loop_v6(&self, on: bool) -> io::Result<()> {
+        self.socket.call(|stack, _| stack.udp_set_multicast_loop(self.handle, on))
+    }
+
+    /// Do sockets of this host receive the datagrams of this socket to groups that they have
+    /// joined?
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn multicast_loop_v6(&self) -> io::Result<bool> {
+        self.socket.call(|stack, _| stack.udp_multicast_loop(self.handle))
+    }
+
+    /// Sets the TTL of datagrams to multicast groups, by default 1. Those with zero do not leave
+    /// the host.
+    ///
+    /// # Errors
+    /// `InvalidInput` above 255.
+    pub fn set_multicast_ttl_v4(&self, hops: u32) -> io::Result<()> {
+        let hops = u8::try_from(hops).map_err(|_| io::ErrorKind::InvalidInput)?;
+        self.socket.call(|stack, _| stack.udp_set_multicast_hops(self.handle, hops))
+    }
+
+    /// Returns the TTL of datagrams to multicast groups.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn multicast_ttl_v4(&self) -> io::Result<u32> {
+        self.socket.call(|stack, _| stack.udp_multicast_hops(self.handle)).map(u32::from)
+    }
+
+    /// Sets the hop limit of datagrams to multicast groups, by default 1. Those with zero do not
+    /// leave the host.
+    ///
+    /// # Errors
+    /// `InvalidInput` above 255.
+    pub fn set_multicast_hops_v6(&self, hops: u32) -> io::Result<()> {
+        let hops = u8::try_from(hops).map_err(|_| io::ErrorKind::InvalidInput)?;
+        self.socket.call(|stack, _| stack.udp_set_multicast_hops(self.handle, hops))
+    }
+
+    /// Returns the hop limit of datagrams to multicast groups.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn multicast_hops_v6(&self) -> io::Result<u32> {
+        self.socket.call(|stack, _| stack.udp_multicast_hops(self.handle)).map(u32::from)
+    }
+
+    fn change(
+        &self,
+        interface: IpAddr,
+        group: impl Into<IpAddr>,
+        source: Option<IpAddr>,
+        change: Change,
+    ) -> io::Result<()> {
+        let group = group.into();
+        self.socket.call(|stack, now| {
+            let is_ours = interface.is_unspecified()
+                || stack.addresses().iter().any(|own| own.cidr.address() == interface);
+            if !is_ours {
+                return Err(HostError::AddressNotOurs(interface));
+            }
+            change(stack, now, self.handle, group, source)
+        })
+    }
+}
+
+/// A call of the host that joins or leaves a group.
+type Change = fn(
+    &mut Stack,
+    Instant,
+    linerate_stack::UdpHandle,
+    IpAddr,
+    Option<IpAddr>,
+) -> Result<(), HostError>;
+
+/// Returns the unspecified address for the number of an existing interface, and for others one that
+/// no host has.
+fn interface_of(index: u32) -> IpAddr {
+    if index <= 1 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::BROADCAST.into() }
+}
