@@ -64,6 +64,7 @@
 mod accurate_ecn;
 mod arp;
 pub mod checksum;
+pub mod dhcp;
 mod error;
 mod ether_type;
 mod ethernet;

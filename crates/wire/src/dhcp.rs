@@ -1,0 +1,434 @@
+//! Messages of the Dynamic Host Configuration Protocol (RFC 2131) and their options (RFC 2132),
+//! with long options (RFC 3396) and option overload.
+
+use crate::layout::{half, octets, room, split_fixed, word};
+use crate::{MacAddress, Malformed};
+use core::net::Ipv4Addr;
+
+/// The port of servers.
+pub const SERVER_PORT: u16 = 67;
+/// The port of clients.
+pub const CLIENT_PORT: u16 = 68;
+/// The length of a message without options, in bytes: the fields of BOOTP and the magic cookie.
+pub const FIXED_LENGTH: usize = 240;
+/// The least length of a sent message, in bytes: relay agents of BOOTP drop shorter ones (RFC 1542
+/// §2.1).
+pub const MIN_LENGTH: usize = 300;
+
+const COOKIE: [u8; 4] = [99, 130, 83, 99];
+const ETHERNET: u8 = 1;
+const BROADCAST_FLAG: u16 = 0x8000;
+/// The offsets of the fields that options may continue in.
+const SERVER_NAME: core::ops::Range<usize> = 44..108;
+const FILE: core::ops::Range<usize> = 108..236;
+
+/// The codes of options.
+pub mod option {
+    /// A byte without a meaning.
+    pub const PAD: u8 = 0;
+    /// The mask of the network (RFC 2132 §3.3).
+    pub const SUBNET_MASK: u8 = 1;
+    /// The routers of the network, the preferred one first.
+    pub const ROUTER: u8 = 3;
+    /// The servers of domain names.
+    pub const DNS: u8 = 6;
+    /// The name of the client.
+    pub const HOST_NAME: u8 = 12;
+    /// The domain in which the client resolves names.
+    pub const DOMAIN_NAME: u8 = 15;
+    /// The MTU of the interface.
+    pub const INTERFACE_MTU: u8 = 26;
+    /// The address that the client asks for.
+    pub const REQUESTED_ADDRESS: u8 = 50;
+    /// The time of the lease in seconds.
+    pub const LEASE_TIME: u8 = 51;
+    /// The fields of BOOTP that contain options.
+    pub const OVERLOAD: u8 = 52;
+    /// The type of the message.
+    pub const MESSAGE_TYPE: u8 = 53;
+    /// The address of the server.
+    pub const SERVER_ID: u8 = 54;
+    /// The options that the client asks for.
+    pub const PARAMETER_LIST: u8 = 55;
+    /// The longest message that the client accepts.
+    pub const MAX_MESSAGE_SIZE: u8 = 57;
+    /// The time until the client renews, in seconds.
+    pub const RENEWAL_TIME: u8 = 58;
+    /// The time until the client rebinds, in seconds.
+    pub const REBINDING_TIME: u8 = 59;
+    /// The identity of the client.
+    pub const CLIENT_ID: u8 = 61;
+    /// The last option of a field.
+    pub const END: u8 = 255;
+}
+
+/// The type of a message. The discriminants are the values on the wire (RFC 2132 §9.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DhcpMessageType {
+    /// A client looks for servers.
+    Discover = 1,
+    /// A server offers an address.
+    Offer = 2,
+    /// A client requests an address, or more time.
+    Request = 3,
+    /// A client has found the address in use.
+    Decline = 4,
+    /// A server grants what was requested.
+    Ack = 5,
+    /// A server refuses what was requested.
+    Nak = 6,
+    /// A client gives its address back.
+    Release = 7,
+    /// A client that has an address asks for parameters.
+    Inform = 8,
+}
+
+impl DhcpMessageType {
+    const ALL: [Self; 8] = [
+        Self::Discover,
+        Self::Offer,
+        Self::Request,
+        Self::Decline,
+        Self::Ack,
+        Self::Nak,
+        Self::Release,
+        Self::Inform,
+    ];
+}
+
+/// The fixed fields of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DhcpHeader {
+    /// Is it a message of a server? Otherwise it is one of a client.
+    pub is_reply: bool,
+    /// The number that a client selects for its requests and their replies.
+    pub xid: u32,
+    /// The time since the client has started, in seconds.
+    pub secs: u16,
+    /// Should the server broadcast its reply?
+    pub broadcast: bool,
+    /// The address that the client has and uses (`ciaddr`).
+    pub client: Ipv4Addr,
+    /// The address that the server gives to the client (`yiaddr`).
+    pub yours: Ipv4Addr,
+    /// The MAC address of the client.
+    pub mac: MacAddress,
+}
+
+/// A received message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DhcpMessage<'a> {
+    /// The fixed fields.
+    pub header: DhcpHeader,
+    /// The type.
+    pub message_type: DhcpMessageType,
+    /// The options.
+    pub options: DhcpOptions<'a>,
+}
+
+impl<'a> DhcpMessage<'a> {
+    /// Parses the message that fills `bytes`: the data of a UDP datagram.
+    ///
+    /// # Errors
+    /// [`Malformed`] if it is cut short, for another kind of link, a message of plain BOOTP, or if
+    /// an option exceeds its field.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (fixed, rest) = split_fixed::<FIXED_LENGTH>("DHCP message", bytes)?;
+        let is_reply = match fixed[0] {
+            1 => false,
+            2 => true,
+            other => return Err(field("op", other.into())),
+        };
+        if fixed[1] != ETHERNET || fixed[2] != 6 {
+            return Err(field("htype and hlen", half(fixed, 1).into()));
+        }
+        if fixed[236..] != COOKIE {
+            return Err(field("magic cookie", word(fixed, 236)));
+        }
+        let options = DhcpOptions::parse(rest, &bytes[FILE], &bytes[SERVER_NAME])?;
+        let mut kind = [0];
+        let kind = options.get(option::MESSAGE_TYPE, &mut kind).map_or(0, |kind| kind[0]);
+        let known = DhcpMessageType::ALL.into_iter().find(|&known| known as u8 == kind);
+        let header = DhcpHeader {
+            is_reply,
+            xid: word(fixed, 4),
+            secs: half(fixed, 8),
+            broadcast: half(fixed, 10) & BROADCAST_FLAG != 0,
+            client: Ipv4Addr::from_octets(octets(fixed, 12)),
+            yours: Ipv4Addr::from_octets(octets(fixed, 16)),
+            mac: MacAddress::new(octets(fixed, 28)),
+        };
+        let message_type = known.ok_or_else(|| field("message type", kind.into()))?;
+        Ok(Self { header, message_type, options })
+    }
+}
+
+/// The options of a received message, in the order of their fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DhcpOptions<'a> {
+    /// `options`, `file`, `sname`; empty if a field contains no options. Invariant: no option
+    /// exceeds its field.
+    fields: [&'a [u8]; 3],
+}
+
+impl<'a> DhcpOptions<'a> {
+    fn parse(options: &'a [u8], file: &'a [u8], name: &'a [u8]) -> Result<Self, Malformed> {
+        check(options)?;
+        let alone = Self { fields: [options, &[], &[]] };
+        let mut overload = [0];
+        let overload = alone.get(option::OVERLOAD, &mut overload).map_or(0, |value| value[0]);
+        if overload > 3 {
+            return Err(field("option overload", overload.into()));
+        }
+        // The option has no effect in the other fields, so that they cannot refer to each other.
+        let file = if overload & 1 != 0 { file } else { &[] };
+        let name = if overload & 2 != 0 { name } else { &[] };
+        check(file)?;
+        check(name)?;
+        Ok(Self { fields: [options, file, name] })
+    }
+
+    /// Returns the parts of all options with this code, in order.
+    pub fn parts(&self, code: u8) -> impl Iterator<Item = &'a [u8]> {
+        let fields = self.fields.into_iter().flat_map(|bytes| Options { bytes });
+        fields.filter(move |&(found, _)| found == code).map(|(_, data)| data)
+    }
+
+    /// Copies the data of the options with this code, whose parts are joined (RFC 3396), to `into`,
+    /// and returns it. Returns `None` if there is none. Data that exceeds `into` is cut off.
+    pub fn get<'b>(&self, code: u8, into: &'b mut [u8]) -> Option<&'b [u8]> {
+        let mut length = None;
+        for part in self.parts(code) {
+            let at = length.unwrap_or(0);
+            let end = into.len().min(at + part.len());
+            into[at..end].copy_from_slice(&part[..end - at]);
+            length = Some(end);
+        }
+        // An empty option says nothing.
+        length.filter(|&length| length > 0).map(|length| &into[..length])
+    }
+
+    /// Returns a number of 32 bits.
+    #[must_use]
+    pub fn word(&self, code: u8) -> Option<u32> {
+        let mut bytes = [0; 4];
+        let bytes = self.get(code, &mut bytes)?;
+        bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
+    }
+
+    /// Returns the first address.
+    #[must_use]
+    pub fn address(&self, code: u8) -> Option<Ipv4Addr> {
+        self.word(code).map(Ipv4Addr::from_bits)
+    }
+}
+
+/// Checks that no option exceeds the field.
+fn check(bytes: &[u8]) -> Result<(), Malformed> {
+    let mut options = Options { bytes };
+    while options.next().is_some() {}
+    match options.bytes {
+        [] => Ok(()),
+        rest => {
+            let needed = rest.get(1).map_or(2, |&length| usize::from(length) + 2);
+            Err(Malformed::Truncated { what: "DHCP option", needed, had: rest.len() })
+        }
+    }
+}
+
+/// The options of a field. Ends early at one that exceeds it.
+#[derive(Clone, Debug)]
+struct Options<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = (u8, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while let [option::PAD, rest @ ..] = self.bytes {
+            self.bytes = rest;
+        }
+        match *self.bytes {
+            [option::END, ..] => {
+                self.bytes = &[];
+                None
+            }
+            [code, length, ref rest @ ..] => {
+                let (data, rest) = rest.split_at_checked(length.into())?;
+                self.bytes = rest;
+                Some((code, data))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A message that is being written.
+#[derive(Debug)]
+pub struct DhcpWriter<'a> {
+    bytes: &'a mut [u8],
+    length: usize,
+}
+
+impl<'a> DhcpWriter<'a> {
+    /// Writes the fixed fields and the type of a message to `bytes`.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than [`MIN_LENGTH`].
+    #[must_use]
+    pub fn new(header: &DhcpHeader, kind: DhcpMessageType, bytes: &'a mut [u8]) -> Self {
+        assert!(bytes.len() >= MIN_LENGTH, "room for the shortest message");
+        bytes.fill(0);
+        let fixed = room::<FIXED_LENGTH>(bytes);
+        fixed[..3].copy_from_slice(&[if header.is_reply { 2 } else { 1 }, ETHERNET, 6]);
+        fixed[4..8].copy_from_slice(&header.xid.to_be_bytes());
+        fixed[8..10].copy_from_slice(&header.secs.to_be_bytes());
+        let flags = if header.broadcast { BROADCAST_FLAG } else { 0 };
+        fixed[10..12].copy_from_slice(&flags.to_be_bytes());
+        fixed[12..16].copy_from_slice(&header.client.octets());
+        fixed[16..20].copy_from_slice(&header.yours.octets());
+        fixed[28..34].copy_from_slice(&header.mac.octets());
+        fixed[236..].copy_from_slice(&COOKIE);
+        let mut writer = Self { bytes, length: FIXED_LENGTH };
+        writer.option(option::MESSAGE_TYPE, &[kind as u8]);
+        writer
+    }
+
+    /// Appends an option. Data of more than 255 bytes takes several (RFC 3396).
+    ///
+    /// # Panics
+    /// If there is no room for it and for the end.
+    pub fn option(&mut self, code: u8, data: &[u8]) {
+        for part in data.chunks(255) {
+            #[allow(clippy::cast_possible_truncation, reason = "at most 255")]
+            let length = part.len() as u8;
+            self.append(&[code, length]);
+            self.append(part);
+        }
+    }
+
+    fn append(&mut self, part: &[u8]) {
+        let end = self.length + part.len();
+        self.bytes[self.length..end].copy_from_slice(part);
+        self.length = end;
+    }
+
+    /// Ends the options, and returns the length of the message.
+    #[must_use]
+    pub fn finish(mut self) -> usize {
+        self.append(&[option::END]);
+        self.length.max(MIN_LENGTH)
+    }
+}
+
+const fn field(field: &'static str, value: u32) -> Malformed {
+    Malformed::Field { what: "DHCP message", field, value }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use proptest::prelude::*;
+    use std::{vec, vec::Vec};
+
+    fn header() -> DhcpHeader {
+        DhcpHeader {
+            is_reply: true,
+            xid: 0x1234_5678,
+            secs: 7,
+            broadcast: true,
+            client: Ipv4Addr::UNSPECIFIED,
+            yours: Ipv4Addr::new(192, 0, 2, 9),
+            mac: MacAddress::new([2, 0, 0, 0, 0, 1]),
+        }
+    }
+
+    /// Returns a message of a server with these bytes in the fields of options.
+    fn message(options: &[u8], file: &[u8], name: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; MIN_LENGTH];
+        let _ = DhcpWriter::new(&header(), DhcpMessageType::Offer, &mut bytes).finish();
+        bytes.truncate(FIXED_LENGTH);
+        bytes.extend([option::MESSAGE_TYPE, 1, 2]);
+        bytes.extend_from_slice(options);
+        bytes[FILE][..file.len()].copy_from_slice(file);
+        bytes[SERVER_NAME][..name.len()].copy_from_slice(name);
+        bytes
+    }
+
+    #[test]
+    fn a_message_is_parsed_as_it_was_written() {
+        let mut bytes = [0; 600];
+        let mut writer = DhcpWriter::new(&header(), DhcpMessageType::Ack, &mut bytes);
+        writer.option(option::LEASE_TIME, &3_600_u32.to_be_bytes());
+        let long: Vec<u8> = (0..=255).collect();
+        writer.option(option::DNS, &long);
+        let length = writer.finish();
+        let message = DhcpMessage::parse(&bytes[..length]).unwrap();
+        assert_eq!((message.header, message.message_type), (header(), DhcpMessageType::Ack));
+        assert_eq!(message.options.word(option::LEASE_TIME), Some(3_600));
+        assert_eq!(message.options.parts(option::DNS).count(), 2);
+        let mut joined = [0; 300];
+        assert_eq!(message.options.get(option::DNS, &mut joined), Some(&long[..]));
+        assert_eq!(message.options.address(option::ROUTER), None);
+    }
+
+    #[test]
+    fn options_continue_in_the_overloaded_fields_the_file_first() {
+        let (file, name) = ([6, 1, 2, 255], [6, 1, 3, 255]);
+        let get = |overload: u8| {
+            let bytes = message(&[52, 1, overload, 6, 1, 1, 255], &file, &name);
+            let message = DhcpMessage::parse(&bytes).unwrap();
+            let mut joined = [0; 8];
+            message.options.get(option::DNS, &mut joined).unwrap().to_vec()
+        };
+        assert_eq!(
+            [get(0), get(1), get(2), get(3)],
+            [vec![1], vec![1, 2], vec![1, 3], vec![1, 2, 3]]
+        );
+    }
+
+    #[test]
+    fn an_overload_inside_an_overloaded_field_has_no_effect() {
+        let bytes = message(&[52, 1, 1, 255], &[52, 1, 3, 6, 1, 2, 255], &[6, 1, 3, 255]);
+        let message = DhcpMessage::parse(&bytes).unwrap();
+        let mut joined = [0; 8];
+        assert_eq!(message.options.get(option::DNS, &mut joined), Some(&[2][..]));
+        assert!(DhcpMessage::parse(&self::message(&[52, 1, 4, 255], &[], &[])).is_err());
+    }
+
+    #[test]
+    fn what_is_no_message_of_dhcp_is_refused() {
+        let good = message(&[255], &[], &[]);
+        assert!(DhcpMessage::parse(&good).is_ok());
+        for (at, value) in [(0, 3), (1, 6), (2, 16), (236, 0), (242, 9)] {
+            let mut wrong = good.clone();
+            wrong[at] = value;
+            assert!(DhcpMessage::parse(&wrong).is_err(), "byte {at}");
+        }
+        assert!(DhcpMessage::parse(&good[..FIXED_LENGTH]).is_err(), "it has no type");
+        for options in [&[6][..], &[6, 4, 1, 2, 3], &[52, 1, 1, 255]] {
+            let file = [6, 200];
+            assert!(DhcpMessage::parse(&message(options, &file, &[])).is_err(), "{options:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_options_do_not_panic(
+            options in prop::collection::vec(
+                prop::sample::select(vec![0_u8, 1, 3, 6, 52, 53, 255]),
+                0..80,
+            ),
+            file in prop::collection::vec(any::<u8>(), 0..128),
+        ) {
+            if let Ok(parsed) = DhcpMessage::parse(&message(&options, &file, &[])) {
+                let mut into = [0; 5];
+                for code in 0..=255 {
+                    let _ = parsed.options.get(code, &mut into);
+                }
+            }
+        }
+    }
+}
