@@ -21,7 +21,7 @@ struct Target {
 /// The manifest of the fuzz programs.
 const MANIFEST: &str = "fuzz/Cargo.toml";
 
-const TARGETS: [Target; 5] = [
+const TARGETS: [Target; 6] = [
     Target {
         name: "segments_into_a_connection",
         initial_inputs: "fuzz/corpus/segments_into_a_connection",
@@ -35,6 +35,11 @@ const TARGETS: [Target; 5] = [
     Target {
         name: "neighbor_discovery_into_a_host",
         initial_inputs: "fuzz/corpus/neighbor_discovery_into_a_host",
+        max_length: 1_024,
+    },
+    Target {
+        name: "dhcp_into_a_client",
+        initial_inputs: "fuzz/corpus/dhcp_into_a_client",
         max_length: 1_024,
     },
     Target { name: "text_into_a_script", initial_inputs: "scripts", max_length: 4_096 },

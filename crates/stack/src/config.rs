@@ -1,6 +1,7 @@
 //! The configuration of a host, and its limits.
 
 use crate::collections::token_bucket::RateLimit;
+use crate::dhcp::DhcpConfig;
 use crate::ethernet::neighbor::NeighborLimits;
 use crate::ip::autoconfiguration::Autoconfiguration;
 use crate::ip::route::Route;
@@ -47,6 +48,8 @@ pub struct StackConfig {
     /// RFC 4862)? By default, router advertisements and redirects are ignored, because any host of
     /// the link can send them.
     pub ipv6_autoconfiguration: Option<Autoconfiguration>,
+    /// The DHCP client, which gets an address for the host. A host of several shards has none.
+    pub dhcp: Option<DhcpConfig>,
     /// The default configuration of TCP connections.
     pub tcp: linerate_tcp::Config,
     /// The limits of the host.
@@ -60,9 +63,21 @@ impl StackConfig {
     /// Creates the configuration of a host with one address, and defaults otherwise.
     #[must_use]
     pub fn new(mac: MacAddress, address: IpCidr) -> Self {
+        Self { addresses: Vec::from([address]), ..Self::unconfigured(mac) }
+    }
+
+    /// Enables the DHCP client.
+    #[must_use]
+    pub fn dhcp(self, config: DhcpConfig) -> Self {
+        Self { dhcp: Some(config), ..self }
+    }
+
+    /// Creates the configuration of a host without an address, for one that gets its address later.
+    #[must_use]
+    pub fn unconfigured(mac: MacAddress) -> Self {
         Self {
             mac,
-            addresses: Vec::from([address]),
+            addresses: Vec::new(),
             routes: Vec::new(),
             ephemeral_ports: 32_768..=60_999,
             answer_broadcast_echo: false,
@@ -70,6 +85,7 @@ impl StackConfig {
             count_packets: false,
             dad_transmits: 0,
             ipv6_autoconfiguration: None,
+            dhcp: None,
             tcp: linerate_tcp::Config::modern(),
             limits: Limits::default(),
             shard: Shard::ONLY,

@@ -299,6 +299,24 @@ counters! {
 }
 
 counters! {
+    /// The DHCP client.
+    DhcpCounters "Dhcp" {
+        /// Messages received at the port of the client.
+        in_messages "InMsgs",
+        /// Messages that were malformed, or whose address cannot be used.
+        in_errors "InErrors",
+        /// Messages that the client did not wait for: of another exchange, or without a lease.
+        in_ignored "InIgnored",
+        /// Refusals of a server.
+        in_naks "InNaks",
+        /// Sent messages.
+        out_messages "OutMsgs",
+        /// Among these, messages that another host uses the address.
+        out_declines "OutDeclines",
+    }
+}
+
+counters! {
     /// Received frames, with the names of /proc/net/dev.
     ReceiveCounters "Receive" {
         /// Bytes of frames, including headers.
@@ -362,6 +380,8 @@ pub struct Counters {
     pub neighbor_discovery: NeighborDiscoveryCounters,
     /// Memberships in multicast groups.
     pub groups: GroupCounters,
+    /// The DHCP client.
+    pub dhcp: DhcpCounters,
     /// Received frames.
     pub receive: ReceiveCounters,
     /// Sent frames.
@@ -380,6 +400,7 @@ impl AddAssign for Counters {
         self.neighbor += other.neighbor;
         self.neighbor_discovery += other.neighbor_discovery;
         self.groups += other.groups;
+        self.dhcp += other.dhcp;
         self.receive += other.receive;
         self.transmit += other.transmit;
     }
@@ -392,6 +413,7 @@ impl fmt::Display for Counters {
         writeln!(f, "{}\n{}", self.tcp_extra, self.neighbor)?;
         writeln!(f, "{}", self.neighbor_discovery)?;
         writeln!(f, "{}", self.groups)?;
+        writeln!(f, "{}", self.dhcp)?;
         write!(f, "{}\n{}", self.receive, self.transmit)
     }
 }
@@ -428,7 +450,7 @@ mod tests {
     fn each_group_is_formatted_with_as_many_values_as_names() {
         let text = Counters::default().to_string();
         let lines: alloc::vec::Vec<_> = text.lines().map(|line| line.split(' ').count()).collect();
-        assert_eq!(lines.len(), 20);
+        assert_eq!(lines.len(), 22);
         assert!(lines.chunks(2).all(|pair| pair[0] == pair[1]));
     }
 }

@@ -28,6 +28,8 @@ pub enum Event {
     EchoError(EchoError),
     /// The addresses of the host or their states have changed ([`crate::Stack::addresses`]).
     Addresses,
+    /// The lease of the DHCP client was granted, renewed or ended.
+    Dhcp,
 }
 
 /// An event of a UDP socket.

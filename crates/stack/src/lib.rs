@@ -87,6 +87,7 @@ mod collections;
 mod config;
 mod counters;
 mod demux;
+mod dhcp;
 mod error;
 #[cfg(feature = "std")]
 mod error_kind;
@@ -113,9 +114,12 @@ mod udp;
 pub use collections::token_bucket::RateLimit;
 pub use config::{Limits, StackConfig};
 pub use counters::{
-    Counters, GroupCounters, IcmpCounters, IpCounters, NeighborCounters, NeighborDiscoveryCounters,
-    ReceiveCounters, TcpCounters, TcpExtraCounters, TransmitCounters, UdpCounters,
+    Counters, DhcpCounters, GroupCounters, IcmpCounters, IpCounters, NeighborCounters,
+    NeighborDiscoveryCounters, ReceiveCounters, TcpCounters, TcpExtraCounters, TransmitCounters,
+    UdpCounters,
 };
+pub use dhcp::DhcpConfig;
+pub use dhcp::lease::DhcpLease;
 pub use error::Error;
 pub use ethernet::neighbor::NeighborLimits;
 pub use event::{EchoError, EchoReply, Event, ReportedError, UdpEvent};

@@ -26,6 +26,7 @@ impl Stack {
             }
         };
         self.neighbors.counters_mut().in_packets += 1;
+        self.check_dhcp_probe(arrival.at, &packet);
         let sender = IpAddr::from(packet.sender_ip);
         let is_other = packet.sender_mac != self.interface.mac;
         if sender.is_loopback() || self.interface.addresses.get(sender).is_some() {

@@ -99,7 +99,7 @@ impl Stack {
 
     /// Broadcasts an ARP request for `target`: a probe if the source is unspecified, an
     /// announcement if it is the target.
-    fn send_arp_request(&mut self, source: Ipv4Addr, target: Ipv4Addr) {
+    pub(super) fn send_arp_request(&mut self, source: Ipv4Addr, target: Ipv4Addr) {
         if !self.shard.is_first() {
             return;
         }

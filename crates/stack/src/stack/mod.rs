@@ -6,6 +6,7 @@ mod arp;
 mod autoconfiguration;
 mod buffer_pool;
 mod detection;
+mod dhcp;
 mod echo;
 mod fast_open;
 mod forward;
@@ -32,6 +33,7 @@ use crate::config::{Limits, StackConfig};
 use crate::counters::Counters;
 use crate::demux::Demux;
 use crate::demux::flow::Hosts;
+use crate::dhcp::client::DhcpClient;
 use crate::ethernet::neighbor::Neighbors;
 use crate::event::{Event, EventQueue};
 use crate::forward::Forwarding;
@@ -57,6 +59,7 @@ use crate::rx::flow_cache::FlowCache;
 use crate::rx::unconnected::Unconnected;
 use crate::services::{Deadlines, Service};
 use crate::sockets::{Socket, Sockets};
+use crate::stack::dhcp::DhcpService;
 use crate::steering::{Shard, Steering};
 use crate::tcp::batch::BatchHeaders;
 use crate::tcp::buffer_pool::BufferPool;
@@ -108,6 +111,8 @@ pub struct Stack {
     /// UDP sockets, by their bound address.
     pub(crate) datagrams: Demux,
     pub(crate) forwarding: Forwarding,
+    /// The DHCP client, if it is enabled.
+    pub(crate) dhcp: Option<DhcpService>,
     pub(crate) udp_ports: Ports,
     pub(crate) tcp_ports: Ports,
     pub(crate) isn: IsnGenerator,
@@ -187,6 +192,10 @@ impl Stack {
             &keys,
         );
         let mut deadlines = Deadlines::new();
+        let dhcp = config.dhcp.filter(|_| config.shard.count.get() == 1);
+        let dhcp = dhcp.map(|dhcp| DhcpService::new(DhcpClient::new(dhcp, config.mac, &keys)));
+        let begin = dhcp.as_ref().map_or(Instant::NEVER, |it| it.client.poll_timeout());
+        deadlines.set(Service::Dhcp, begin);
         deadlines.set(Service::Groups, interface.groups.poll_timeout());
         let direct = interface.addresses.in_use().iter().map(|&network| Route::direct(network));
         direct.chain(config.routes).for_each(|route| routes.insert(route));
@@ -211,6 +220,7 @@ impl Stack {
             listeners: Demux::new(keys.table("listeners")),
             datagrams: Demux::new(keys.table("datagrams")),
             forwarding: Forwarding::new(&keys),
+            dhcp,
             udp_ports: Ports::new(config.ephemeral_ports.clone(), &keys),
             tcp_ports: Ports::new(config.ephemeral_ports, &keys),
             isn: IsnGenerator::new(&keys),

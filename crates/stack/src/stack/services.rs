@@ -11,7 +11,8 @@ impl Stack {
         match service {
             Service::Addresses => self.handle_addresses_timeout(now),
             Service::Routers => self.handle_discovery_timeout(now),
-            Service::Reassembly | Service::Dhcp => {}
+            Service::Reassembly => {}
+            Service::Dhcp => self.handle_dhcp_timeout(now),
             Service::Groups => self.send_group_reports(now),
         }
         true

@@ -2,10 +2,12 @@
 //! The fuzzer calls these functions, and so do ordinary tests with the corpus in the repository.
 
 mod choices;
+mod dhcp;
 mod discovery;
 mod frames;
 mod segments;
 
+pub use dhcp::dhcp_into_a_client;
 pub use discovery::neighbor_discovery_into_a_host;
 pub use frames::frames_into_a_host;
 pub use segments::segments_into_a_connection;

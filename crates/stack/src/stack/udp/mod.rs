@@ -18,6 +18,7 @@ use crate::udp::UdpSocket;
 use crate::udp::data_limit;
 use core::net::{IpAddr, SocketAddr};
 use linerate_units::Instant;
+use linerate_wire::dhcp::CLIENT_PORT;
 use linerate_wire::{IpHeader, Malformed, Protocol, Sum, UdpDatagram, UdpHeader};
 
 impl Stack {
@@ -33,6 +34,9 @@ impl Stack {
             }
         }
         let ports = datagram.header;
+        if ports.destination_port == CLIENT_PORT && self.handle_dhcp_datagram(arrived, &datagram) {
+            return;
+        }
         let flow = Flow::between(arrived.hosts, ports.destination_port, ports.source_port);
         if arrived.is_broadcast && arrived.destination().is_multicast() {
             return self.deliver_to_group(&flow, datagram.payload);

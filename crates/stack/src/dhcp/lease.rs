@@ -1,0 +1,123 @@
+//! The lease that a server has granted.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+use linerate_units::{Duration, Instant};
+use linerate_wire::dhcp::{DhcpMessage, option};
+use linerate_wire::{IpCidr, Ipv4Cidr};
+
+/// The most addresses of one kind that are taken from a message.
+const MAX_ADDRESSES: usize = 8;
+/// The number of seconds that means a lease without an end (RFC 2131 §3.3).
+const INFINITE: u32 = u32::MAX;
+/// The shortest lease, in seconds. A shorter one would be renewed without a pause.
+const SHORTEST: u32 = 4;
+/// The smallest MTU of IPv4 (RFC 2132 §5.1).
+const SMALLEST_MTU: u16 = 68;
+
+/// The lease of an address, and the parameters that came with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DhcpLease {
+    /// The address, with the length of its network's prefix.
+    pub address: IpCidr,
+    /// The server that granted the lease.
+    pub server: Ipv4Addr,
+    /// The routers, the preferred one first. The host uses the first.
+    pub routers: Vec<Ipv4Addr>,
+    /// The servers of domain names, the preferred one first.
+    pub dns_servers: Vec<Ipv4Addr>,
+    /// The domain in which names are to be resolved.
+    pub domain: Option<String>,
+    /// The MTU of the interface in bytes.
+    pub mtu: Option<u16>,
+    /// The time of the request that was granted.
+    pub since: Instant,
+    /// The time at which the client asks the server for more time (T1); [`Instant::NEVER`] if it
+    /// does not.
+    pub renew_at: Instant,
+    /// The time at which the client asks any server for more time (T2).
+    pub rebind_at: Instant,
+    /// The time at which the lease ends.
+    pub expires_at: Instant,
+}
+
+impl DhcpLease {
+    /// Reads the lease from a message of a server, about a request of this time. Returns `None` if
+    /// the message does not contain a usable address, a time and a server.
+    pub(crate) fn read(message: &DhcpMessage<'_>, since: Instant) -> Option<Self> {
+        let own = message.header.yours;
+        let options = &message.options;
+        let server = options.address(option::SERVER_ID)?;
+        let seconds = options.word(option::LEASE_TIME)?.max(SHORTEST);
+        let is_host = |address: Ipv4Addr| {
+            !address.is_unspecified()
+                && !address.is_loopback()
+                && !address.is_multicast()
+                && !address.is_broadcast()
+        };
+        if !is_host(own) || !is_host(server) {
+            return None;
+        }
+        let mask = options.word(option::SUBNET_MASK).unwrap_or(u32::MAX);
+        #[allow(clippy::cast_possible_truncation, reason = "at most 32")]
+        let prefix_length = mask.leading_ones() as u8;
+        let address: IpCidr = Ipv4Cidr::new(own, prefix_length)?.into();
+        let addresses = |code| {
+            let mut bytes = [0; MAX_ADDRESSES * 4];
+            let found = options.get(code, &mut bytes).unwrap_or_default();
+            let octets = found.as_chunks::<4>().0.iter();
+            octets.map(|octets| Ipv4Addr::from_octets(*octets)).filter(|&at| is_host(at)).collect()
+        };
+        let mut name = [0; 255];
+        let domain = options
+            .get(option::DOMAIN_NAME, &mut name)
+            .and_then(|name| core::str::from_utf8(name).ok())
+            .map(|name| name.trim_end_matches('\0'))
+            .filter(|name| name.bytes().all(|byte| byte.is_ascii_graphic()))
+            .map(String::from);
+        let mut mtu = [0; 2];
+        let mtu = options
+            .get(option::INTERFACE_MTU, &mut mtu)
+            .and_then(<[u8]>::first_chunk)
+            .map(|mtu| u16::from_be_bytes(*mtu))
+            .filter(|&mtu| mtu >= SMALLEST_MTU);
+        let [renew_at, rebind_at, expires_at] = times(message, since, seconds);
+        Some(Self {
+            address,
+            server,
+            routers: addresses(option::ROUTER),
+            dns_servers: addresses(option::DNS),
+            domain,
+            mtu,
+            since,
+            renew_at,
+            rebind_at,
+            expires_at,
+        })
+    }
+
+    /// Returns the address without its prefix.
+    pub(crate) fn own(&self) -> Ipv4Addr {
+        match self.address.address() {
+            core::net::IpAddr::V4(address) => address,
+            core::net::IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+        }
+    }
+}
+
+/// Returns T1, T2 and the end of a lease. Times of the server that are not in this order are
+/// replaced by the defaults (RFC 2131 §4.4.5).
+fn times(message: &DhcpMessage<'_>, since: Instant, seconds: u32) -> [Instant; 3] {
+    if seconds == INFINITE {
+        return [Instant::NEVER; 3];
+    }
+    let whole = Duration::from_secs(seconds.into());
+    let given = |code| message.options.word(code).map(|value| Duration::from_secs(value.into()));
+    let first = given(option::RENEWAL_TIME).unwrap_or(whole / 2);
+    let second = given(option::REBINDING_TIME).unwrap_or(whole * 7 / 8);
+    let is_ordered = Duration::ZERO < first && first < second && second < whole;
+    let (first, second) = if is_ordered { (first, second) } else { (whole / 2, whole * 7 / 8) };
+    [since + first, since + second, since + whole]
+}

@@ -1,0 +1,35 @@
+//! The DHCP client: its configuration, its lease, and its states (RFC 2131). Knows no sockets.
+
+pub(crate) mod client;
+pub(crate) mod lease;
+
+use core::net::Ipv4Addr;
+
+/// The configuration of the DHCP client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DhcpConfig {
+    /// An address that the host had before. The client asks for it first, and for any other only if
+    /// no server confirms it (RFC 2131 §4.4.2).
+    pub previous: Option<Ipv4Addr>,
+    /// Probe by ARP whether another host has the address before it is used (RFC 2131 §4.4.1)?
+    /// Takes a second. Links without ARP are not probed.
+    pub probe: bool,
+    /// Wait between one and ten seconds before the first message, so that hosts that start together
+    /// do not send together (RFC 2131 §4.4.1)?
+    pub desynchronize: bool,
+}
+
+impl DhcpConfig {
+    /// Creates the default configuration: no previous address, a probe, no wait.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { previous: None, probe: true, desynchronize: false }
+    }
+}
+
+impl Default for DhcpConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}

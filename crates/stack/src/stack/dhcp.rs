@@ -1,0 +1,230 @@
+//! The DHCP client of the host: its messages, its ARP probe, and what a lease configures.
+
+use crate::counters::DhcpCounters;
+use crate::dhcp::client::{DhcpAction, DhcpClient, DhcpSend};
+use crate::dhcp::lease::DhcpLease;
+use crate::event::Event;
+use crate::ip::Arrived;
+use crate::ip::address::{AddressOptions, AddressOrigin};
+use crate::ip::route::Route;
+use crate::link::Medium;
+use crate::ready::Sender;
+use crate::services::Service;
+use crate::stack::Stack;
+use crate::tx::Reply;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr};
+use linerate_units::Instant;
+use linerate_wire::dhcp::{
+    CLIENT_PORT, DhcpMessage, DhcpMessageType, DhcpWriter, SERVER_PORT, option,
+};
+use linerate_wire::{
+    ArpOperation, ArpPacket, IpCidr, IpHeader, MacAddress, Protocol, Sum, UdpDatagram, UdpHeader,
+};
+
+/// The room for a message in bytes. The longest one of the client is shorter.
+const ROOM: usize = 320;
+/// The longest message that the client accepts, in bytes of the IP packet: what every host accepts
+/// in fragments, and more than servers send.
+const MAX_MESSAGE_SIZE: u16 = 1_500;
+/// The options that the client asks for.
+const PARAMETERS: [u8; 8] = [
+    option::SUBNET_MASK,
+    option::ROUTER,
+    option::DNS,
+    option::DOMAIN_NAME,
+    option::INTERFACE_MTU,
+    option::LEASE_TIME,
+    option::RENEWAL_TIME,
+    option::REBINDING_TIME,
+];
+
+/// The DHCP client, and the routes that its lease has added.
+#[derive(Debug)]
+pub(crate) struct DhcpService {
+    pub(crate) client: DhcpClient,
+    routes: Vec<Route>,
+}
+
+impl DhcpService {
+    pub(crate) const fn new(client: DhcpClient) -> Self {
+        Self { client, routes: Vec::new() }
+    }
+}
+
+/// # DHCP
+impl Stack {
+    /// Returns the lease of the address that a DHCP server has granted.
+    #[must_use]
+    pub fn dhcp_lease(&self) -> Option<&DhcpLease> {
+        self.dhcp.as_ref()?.client.lease()
+    }
+
+    /// Gives the address of the DHCP server back, and stops the client. The address is removed and
+    /// its connections end 100 ms later, once the server has been told. [`Event::Dhcp`] reports the
+    /// change.
+    pub fn dhcp_release(&mut self, now: Instant) {
+        self.advance_clock(now);
+        let Some(service) = &mut self.dhcp else { return };
+        let actions = service.client.release(self.now);
+        self.perform_dhcp(actions);
+    }
+
+    /// Performs what is due of the DHCP client.
+    pub(crate) fn handle_dhcp_timeout(&mut self, now: Instant) {
+        let Some(service) = &mut self.dhcp else { return };
+        let actions = service.client.handle_timeout(now);
+        self.perform_dhcp(actions);
+    }
+
+    /// Handles a datagram that may be for the DHCP client. Returns whether it was.
+    #[inline(never)]
+    pub(crate) fn handle_dhcp_datagram(
+        &mut self,
+        arrived: &Arrived<'_>,
+        datagram: &UdpDatagram<'_>,
+    ) -> bool {
+        let ports = datagram.header;
+        let Some(service) = &mut self.dhcp else { return false };
+        if ports.source_port != SERVER_PORT || !arrived.source().is_ipv4() {
+            return false;
+        }
+        let counted = &mut self.counted.dhcp;
+        counted.in_messages += 1;
+        let Ok(message) = DhcpMessage::parse(datagram.payload) else {
+            counted.in_errors += 1;
+            return true;
+        };
+        let probes = self.interface.capabilities.medium == Medium::Ethernet;
+        match service.client.handle_message(arrived.arrival.at, &message, probes) {
+            Some(actions) => {
+                counted.in_naks += u64::from(message.message_type == DhcpMessageType::Nak);
+                self.perform_dhcp(actions);
+            }
+            None => counted.in_ignored += 1,
+        }
+        true
+    }
+
+    /// Examines an ARP packet for the address that the client probes: one from it, or a probe of
+    /// another host (RFC 5227 §2.1.1).
+    pub(crate) fn check_dhcp_probe(&mut self, now: Instant, packet: &ArpPacket) {
+        let Some(service) = &mut self.dhcp else { return };
+        if packet.sender_mac == self.interface.mac {
+            return;
+        }
+        let is_probe =
+            packet.operation == ArpOperation::Request && packet.sender_ip.is_unspecified();
+        let address = if is_probe { packet.target_ip } else { packet.sender_ip };
+        let actions = service.client.handle_conflict(now, address);
+        if !actions.is_empty() {
+            self.neighbors.counters_mut().conflicts += 1;
+            self.perform_dhcp(actions);
+        }
+    }
+
+    fn perform_dhcp(&mut self, actions: Vec<DhcpAction>) {
+        for action in actions {
+            match action {
+                DhcpAction::Send(message) => self.send_dhcp(&message),
+                DhcpAction::Probe(address) => self.send_arp_request(Ipv4Addr::UNSPECIFIED, address),
+                DhcpAction::Configure(lease) => self.use_lease(&lease),
+                DhcpAction::Remove(lease) => self.end_lease(&lease),
+            }
+        }
+        let next = self.dhcp.as_ref().map_or(Instant::NEVER, |it| it.client.poll_timeout());
+        self.deadlines.set(Service::Dhcp, next);
+        self.schedule_replies();
+    }
+
+    fn send_dhcp(&mut self, send: &DhcpSend) {
+        let source = IpAddr::V4(send.header.client);
+        let Some(header) = IpHeader::new(source, send.to.into(), Protocol::UDP) else { return };
+        let mut message = [0; ROOM];
+        let length = write_message(send, self.interface.mac, &mut message);
+        let total = UdpHeader::LENGTH + length;
+        let ports = UdpHeader { source_port: CLIENT_PORT, destination_port: SERVER_PORT };
+        let emit = |packet: &mut [u8]| {
+            let (head, datagram) = packet.split_at_mut(header.length());
+            header.emit(total, head);
+            ports.emit(length, datagram);
+            datagram[UdpHeader::LENGTH..].copy_from_slice(&message[..length]);
+            UdpHeader::fill_checksum(datagram, header.pseudo_header(total), Sum::of(datagram));
+        };
+        let kept = self.replies.push_with(Reply::Packet, header.length() + total, emit);
+        self.ready.push(Sender::Replies);
+        let DhcpCounters { out_messages, out_declines, .. } = &mut self.counted.dhcp;
+        *out_messages += 1;
+        *out_declines += u64::from(send.kind == DhcpMessageType::Decline);
+        self.counted.ip.out_requests += 1;
+        self.counted.ip.out_discards += u64::from(!kept);
+    }
+
+    /// Configures the address and the routes of a lease, or renews them.
+    fn use_lease(&mut self, lease: &DhcpLease) {
+        let lifetime =
+            (lease.expires_at != Instant::NEVER).then(|| lease.expires_at.since(self.now));
+        let options = AddressOptions {
+            origin: AddressOrigin::Dhcp,
+            preferred_lifetime: lifetime,
+            valid_lifetime: lifetime,
+        };
+        let is_new = !self.interface.is_ours(lease.address.address());
+        if self.add_address(self.now, lease.address, &options).is_err() {
+            self.counted.dhcp.in_errors += 1;
+            return;
+        }
+        let mtu = lease.mtu.map(usize::from);
+        let direct = Route { mtu, ..Route::direct(lease.address) };
+        let gateway = lease.routers.first();
+        let default = gateway.map(|&router| Route { mtu, ..Route::via(IpCidr::ALL_IPV4, router) });
+        let wanted: Vec<Route> = mtu.map(|_| direct).into_iter().chain(default).collect();
+        self.replace_dhcp_routes(wanted);
+        if is_new && self.interface.capabilities.medium == Medium::Ethernet {
+            // Other hosts forget a former owner of the address (RFC 2131 §4.4.1).
+            self.send_arp_request(lease.own(), lease.own());
+        }
+        self.events.note_change(Event::Dhcp);
+    }
+
+    /// Removes what the lease has configured.
+    fn end_lease(&mut self, lease: &DhcpLease) {
+        self.replace_dhcp_routes(Vec::new());
+        self.remove_address(self.now, lease.address.address());
+        self.events.note_change(Event::Dhcp);
+    }
+
+    /// Replaces the routes of the lease. A route that the application has replaced stays.
+    fn replace_dhcp_routes(&mut self, wanted: Vec<Route>) {
+        let Some(service) = &mut self.dhcp else { return };
+        if service.routes == wanted {
+            return;
+        }
+        for old in core::mem::replace(&mut service.routes, wanted.clone()) {
+            if self.routes.get(old.destination) == Some(&old) {
+                self.routes.remove(old.destination);
+            }
+        }
+        wanted.into_iter().for_each(|route| self.routes.insert(route));
+    }
+}
+
+/// Writes a message of the client, and returns its length.
+fn write_message(send: &DhcpSend, mac: MacAddress, bytes: &mut [u8; ROOM]) -> usize {
+    let mut writer = DhcpWriter::new(&send.header, send.kind, bytes);
+    // RFC 2132 §9.14: the type of hardware, then its address.
+    let [a, b, c, d, e, f] = mac.octets();
+    writer.option(option::CLIENT_ID, &[1, a, b, c, d, e, f]);
+    for (code, address) in
+        [(option::REQUESTED_ADDRESS, send.requested), (option::SERVER_ID, send.server)]
+    {
+        if let Some(address) = address {
+            writer.option(code, &address.octets());
+        }
+    }
+    if matches!(send.kind, DhcpMessageType::Discover | DhcpMessageType::Request) {
+        writer.option(option::MAX_MESSAGE_SIZE, &MAX_MESSAGE_SIZE.to_be_bytes());
+        writer.option(option::PARAMETER_LIST, &PARAMETERS);
+    }
+    writer.finish()
+}
