@@ -12,8 +12,8 @@ use crate::udp_socket::UdpSocket;
 use linerate_link::Readiness;
 use linerate_link::shard::{HandoverWatch, Handovers};
 use linerate_stack::{
-    AddressOptions, ConnectOptions, Counters, Error as HostError, FIRST_SHARD, InterfaceAddress,
-    Link, ListenOptions, Route, StackConfig, UdpOptions,
+    AddressOptions, ConnectOptions, Counters, DhcpLease, Error as HostError, FIRST_SHARD,
+    InterfaceAddress, Link, ListenOptions, Route, StackConfig, UdpOptions,
 };
 use linerate_wire::IpCidr;
 use parking_lot::Mutex;
@@ -261,6 +261,28 @@ impl Net {
             removed = access.stack.remove_address(now, address).or(removed);
         }
         Ok(removed)
+    }
+
+    /// Returns the lease of the DHCP server, once there is one ([`StackConfig::dhcp`]).
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn dhcp_lease(&self) -> io::Result<Option<DhcpLease>> {
+        let Some(shard) = self.running.shards.first() else { return Ok(None) };
+        Ok(shard.access()?.stack.dhcp_lease().cloned())
+    }
+
+    /// Gives the address back to the DHCP server. Its connections end.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn dhcp_release(&self) -> io::Result<()> {
+        for shard in &*self.running.shards {
+            let mut access = shard.access()?;
+            let now = access.now();
+            access.stack.dhcp_release(now);
+        }
+        Ok(())
     }
 
     /// Adds a route, which replaces a route to the same destinations. Existing connections use it

@@ -5,7 +5,9 @@ use crate::builder::Builder;
 use crate::error::{End, Error};
 use crate::waiters::{Registry, SocketId};
 use linerate_link::Readiness;
-use linerate_stack::{AddressOptions, Counters, InterfaceAddress, Link, Stack, StackConfig, Turn};
+use linerate_stack::{
+    AddressOptions, Counters, DhcpLease, InterfaceAddress, Link, Stack, StackConfig, Turn,
+};
 use linerate_tcp::Config;
 use linerate_units::Instant;
 use linerate_wire::IpCidr;
@@ -233,6 +235,19 @@ impl Net {
     /// until it is added again.
     pub fn remove_address(&self, address: IpAddr) -> Option<InterfaceAddress> {
         self.call(|state, now| state.stack.remove_address(now, address))
+    }
+
+    /// Returns the lease of the DHCP server, once there is one ([`StackConfig::dhcp`]).
+    ///
+    /// [`StackConfig::dhcp`]: crate::StackConfig::dhcp
+    #[must_use]
+    pub fn dhcp_lease(&self) -> Option<DhcpLease> {
+        self.shared.state.lock().stack.dhcp_lease().cloned()
+    }
+
+    /// Gives the address back to the DHCP server. Its connections end.
+    pub fn dhcp_release(&self) {
+        self.call(|state, now| state.stack.dhcp_release(now));
     }
 
     /// Returns the counters of the host, named as in /proc/net/snmp.

@@ -41,8 +41,8 @@ pub use builder::Builder;
 pub use error::{End, Error};
 pub use host::{Entered, Net, Scoped, SocketEntry};
 pub use linerate_stack::{
-    AddressOptions, AddressOrigin, AddressState, Autoconfiguration, Budget, Counters,
-    InterfaceAddress, StackConfig,
+    AddressOptions, AddressOrigin, AddressState, Autoconfiguration, Budget, Counters, DhcpConfig,
+    DhcpLease, InterfaceAddress, StackConfig,
 };
 pub use linerate_wire::IpCidr;
 

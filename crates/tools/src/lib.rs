@@ -1,6 +1,8 @@
-//! Small tools: echo requests from linerate's own host, and an examination of this machine.
+//! Small tools: echo requests from linerate's own host, its address by DHCP, and an examination of
+//! this machine.
 
 #![forbid(unsafe_code)]
 
+pub mod dhcp;
 pub mod doctor;
 pub mod ping;

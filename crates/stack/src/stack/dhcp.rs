@@ -180,7 +180,8 @@ impl Stack {
         let default = gateway.map(|&router| Route { mtu, ..Route::via(IpCidr::ALL_IPV4, router) });
         let wanted: Vec<Route> = mtu.map(|_| direct).into_iter().chain(default).collect();
         self.replace_dhcp_routes(wanted);
-        if is_new && self.interface.capabilities.medium == Medium::Ethernet {
+        let is_usable = self.interface.is_ours(lease.address.address());
+        if is_new && is_usable && self.interface.capabilities.medium == Medium::Ethernet {
             // Other hosts forget a former owner of the address (RFC 2131 §4.4.1).
             self.send_arp_request(lease.own(), lease.own());
         }

@@ -19,6 +19,8 @@ Examples:
   linerate ping 192.0.2.1 --on tap:tap0 --address 192.0.2.9/24
                                              from a host on an existing interface, created with
                                              `ip tuntap add mode tap user NAME name tap0`
+  linerate ping 192.0.2.1 --on tap:tap0 --dhcp
+                                             from a host that a DHCP server configures
   linerate ping 192.0.2.1 --on packet:eth0 --address 192.0.2.9/24
                                              from a host that shares eth0 with the kernel, as root
   linerate ping 192.0.2.1 --on xdp:eth0:1 --address 192.0.2.9/24
@@ -48,6 +50,10 @@ pub(crate) struct PingArgs {
     /// The router to hosts outside the network of --address
     #[arg(long, value_name = "ADDR")]
     pub(super) gateway: Option<IpAddr>,
+
+    /// Get the address of linerate's host and its router from a DHCP server
+    #[arg(long, conflicts_with_all = ["address", "gateway"])]
+    pub(super) dhcp: bool,
 
     /// Number of requests [default: until Ctrl-C]
     #[arg(long, value_name = "COUNT", value_parser = count)]

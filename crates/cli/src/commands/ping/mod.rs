@@ -13,28 +13,37 @@ use args::On;
 use linerate_ends::Interrupt;
 use linerate_link::capture_file::CaptureWriter;
 use linerate_link::{AnyLink, Capture, Readiness};
-use linerate_stack::{Error as Refusal, Host, Link, Route, Stack, StackConfig};
+use linerate_stack::{DhcpConfig, Error as Refusal, Host, Link, Route, Stack, StackConfig};
+use linerate_tools::dhcp::{LeaseError, wait_for_lease};
 use linerate_tools::ping::{Answer, EchoParameters, PingError, Tally, ping};
+use linerate_units::Duration;
 use linerate_wire::{IpCidr, MacAddress};
 use place::{own_address, private_tap, resolve};
 use std::io;
-use std::net::IpAddr;
-use words::{line, sum};
+use std::net::{IpAddr, Ipv4Addr};
+use words::{lease_line, line, sum};
+
+/// The time to wait for an address from a DHCP server.
+const DHCP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sends the requests, and prints the replies.
 pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let destination = resolve(&args.host, args.address)?;
     let own = own_address(args, destination)?;
-    check_gateway(own, args.gateway)?;
+    if let Some(own) = own {
+        check_gateway(own, args.gateway)?;
+    }
     let asking = Series { args, destination, own, interrupt };
     match &args.on {
         On::Private => {
+            let own = own.ok_or_else(no_server)?;
             let tap = private_tap(destination, own)?;
             let whose = ", a private network in which this machine's kernel has the address";
             asking.on(&format!("{}{whose}", tap.interface().name()), None, tap)
         }
         On::Link(spec) => {
-            let link = AnyLink::open(spec, own.address(), true);
+            let address = own.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |own| own.address());
+            let link = AnyLink::open(spec, address, true);
             let link = link.map_err(|error| Failure::input(error.to_string()))?;
             asking.on(&format!("{spec} ({})", link.description()), link.mac(), link)
         }
@@ -45,7 +54,8 @@ pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure>
 struct Series<'a> {
     args: &'a PingArgs,
     destination: IpAddr,
-    own: IpCidr,
+    /// `None` if a DHCP server gives it.
+    own: Option<IpCidr>,
     interrupt: &'a Interrupt,
 }
 
@@ -62,21 +72,19 @@ impl Series<'_> {
         let seed = random_seed()?;
         let parameters = parameters(args, destination, &seed);
         let stack = stack(args, own, mac, seed);
-        let headline = format!(
-            "PING {} ({destination}), {} bytes of data, from {} on {name}\n",
-            args.host,
-            args.size,
-            own.address(),
-        );
+        let headline = |own: IpAddr| {
+            let (host, size) = (&args.host, args.size);
+            format!("PING {host} ({destination}), {size} bytes of data, from {own} on {name}\n")
+        };
         let tally = match &args.pcap {
             None => {
-                send_request(&mut Host::new(stack, link), &parameters, &headline, args, interrupt)
+                send_request(&mut Host::new(stack, link), &parameters, headline, args, interrupt)
             }
             Some(file) => {
                 let cannot = |error: io::Error| cannot_write(file, error);
                 let writer = CaptureWriter::create(file).map_err(cannot)?;
                 let mut host = Host::new(stack, Capture::new(link, name, writer));
-                let tally = send_request(&mut host, &parameters, &headline, args, interrupt);
+                let tally = send_request(&mut host, &parameters, headline, args, interrupt);
                 host.into_parts().1.into_parts().1.finish().map_err(cannot)?;
                 tally
             }
@@ -91,13 +99,15 @@ impl Series<'_> {
 fn send_request<L: Link + Readiness>(
     host: &mut Host<L>,
     parameters: &EchoParameters,
-    headline: &str,
+    headline: impl FnOnce(IpAddr) -> String,
     args: &PingArgs,
     interrupt: &Interrupt,
 ) -> Result<Tally, Failure> {
+    let own = own_address_of(host, args, interrupt)?;
+    let headline = headline(own);
     let mut printed = Ok(());
     let begun = || {
-        printed = print(headline);
+        printed = print(&headline);
         if printed.is_err() {
             interrupt.raise();
         }
@@ -120,6 +130,33 @@ fn send_request<L: Link + Readiness>(
     printed.map(|()| tally)
 }
 
+/// Returns the address of the host. With --dhcp, waits for it and prints the lease.
+fn own_address_of<L: Link + Readiness>(
+    host: &mut Host<L>,
+    args: &PingArgs,
+    interrupt: &Interrupt,
+) -> Result<IpAddr, Failure> {
+    if args.dhcp {
+        let lease = wait_for_lease(host, DHCP_TIMEOUT, interrupt).map_err(|error| match error {
+            LeaseError::Silence(_) => Failure::running(format!(
+                "{error}: check that a server is on the link, or give --address ADDR/LENGTH"
+            )),
+            error => Failure::running(error.to_string()),
+        })?;
+        if !args.quiet {
+            print(&lease_line(&lease))?;
+        }
+        return Ok(lease.address.address());
+    }
+    let first = host.stack().addresses().first().map(|own| own.cidr.address());
+    first.ok_or_else(no_server)
+}
+
+/// Returns the failure for a private network, whose only other host is the kernel.
+fn no_server() -> Failure {
+    Failure::input("--dhcp needs an interface with a DHCP server: name it, --on tap:NAME")
+}
+
 fn parameters(args: &PingArgs, destination: IpAddr, seed: &[u8; 32]) -> EchoParameters {
     EchoParameters {
         destination,
@@ -131,10 +168,14 @@ fn parameters(args: &PingArgs, destination: IpAddr, seed: &[u8; 32]) -> EchoPara
     }
 }
 
-fn stack(args: &PingArgs, own: IpCidr, mac: Option<[u8; 6]>, seed: [u8; 32]) -> Stack {
+fn stack(args: &PingArgs, own: Option<IpCidr>, mac: Option<[u8; 6]>, seed: [u8; 32]) -> Stack {
     // A locally administered MAC address. The random part avoids collisions on a network.
     let random = [0x02, seed[2], seed[3], seed[4], seed[5], seed[6]];
-    let mut config = StackConfig::new(MacAddress::new(mac.unwrap_or(random)), own);
+    let mac = MacAddress::new(mac.unwrap_or(random));
+    let mut config = match own {
+        Some(own) => StackConfig::new(mac, own),
+        None => StackConfig::unconfigured(mac).dhcp(DhcpConfig::new()),
+    };
     config.routes.extend(args.gateway.map(Route::default_via));
     Stack::new(config, seed)
 }

@@ -4,7 +4,7 @@ use super::args::{On, PingArgs};
 use crate::output::Failure;
 use crate::own_host::{is_a_hosts, needs_address};
 use linerate_link::namespace::enter_private_network;
-use linerate_link::{Tap, TapConfig};
+use linerate_link::{LinkSpec, Tap, TapConfig};
 use linerate_wire::IpCidr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 
@@ -26,8 +26,19 @@ pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure
     found.copied().ok_or_else(|| unknown("the name is known".to_owned()))
 }
 
-/// Returns the address of linerate's host.
-pub(super) fn own_address(args: &PingArgs, destination: IpAddr) -> Result<IpCidr, Failure> {
+/// Returns the address of linerate's host; `None` if a DHCP server gives it.
+pub(super) fn own_address(args: &PingArgs, destination: IpAddr) -> Result<Option<IpCidr>, Failure> {
+    if args.dhcp {
+        return match &args.on {
+            _ if destination.is_ipv6() => Err(Failure::input(format!(
+                "--dhcp gives an IPv4 address, which cannot reach {destination}: give --address"
+            ))),
+            On::Link(LinkSpec::Xdp(..)) => Err(Failure::input(
+                "AF_XDP needs the address of the host in advance: use --on packet:NAME with --dhcp",
+            )),
+            _ => Ok(None),
+        };
+    }
     match (args.address, &args.on) {
         (Some(own), _) if own.address().is_ipv4() != destination.is_ipv4() => Err(Failure::input(
             format!("--address {own} and {destination} are of different IP versions: choose one"),
@@ -38,9 +49,9 @@ pub(super) fn own_address(args: &PingArgs, destination: IpAddr) -> Result<IpCidr
         (Some(own), On::Private) if !own.contains(destination) => Err(Failure::input(format!(
             "{destination} is not on the network of --address {own}, the only private network"
         ))),
-        (Some(own), _) => Ok(own),
+        (Some(own), _) => Ok(Some(own)),
         (None, On::Link(link)) => Err(needs_address(link)),
-        (None, On::Private) => neighbour(destination).ok_or_else(|| {
+        (None, On::Private) => neighbour(destination).map(Some).ok_or_else(|| {
             Failure::input(format!("{destination} cannot be the address of a host: use 10.0.0.1"))
         }),
     }
