@@ -6,10 +6,10 @@ use linerate_link::namespace::{
     Isolation, Network, isolated_test, isolated_test_of_root, probe, skip_test,
 };
 use linerate_link::{KernelInterface, Tap, TapConfig};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
-use std::net::Ipv4Addr;
-use std::process::Stdio;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::process::{Command, Stdio};
 
 /// Can this machine create a TAP device in a private network? If not, the test prints that it is
 /// skipped.
@@ -117,6 +117,38 @@ fn an_existing_interface_is_used_and_not_changed() {
     });
 }
 
+#[test]
+fn a_host_takes_its_address_from_a_router() {
+    isolated_test(|| {
+        let mut ip = Command::new("ip");
+        let created = ip.args(["tuntap", "add", "mode", "tap", "name", "lab0"]).status();
+        if !created.is_ok_and(|status| status.success()) {
+            return skip_test(&"no TAP device can be made with `ip tuntap`");
+        }
+        let interface = KernelInterface::named("lab0").unwrap();
+        interface.add_address("2001:db8:5::1".parse::<Ipv6Addr>().unwrap(), 64).unwrap();
+        interface.set_up().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("radvd.conf");
+        let text = "interface lab0 { AdvSendAdvert on; IgnoreIfMissing on; MinRtrAdvInterval 3; \
+                    MaxRtrAdvInterval 4; prefix 2001:db8:5::/64 {}; };\n";
+        fs::write(&config, text).unwrap();
+        fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1").unwrap();
+        let mut radvd = Command::new("radvd");
+        radvd.args(["--nodaemon", "--logmethod", "none", "--config"]).arg(config);
+        let Ok(mut radvd) = radvd.arg("--pidfile").arg(folder.path().join("pid")).spawn() else {
+            return skip_test(&"radvd is not installed: apt-get install radvd");
+        };
+        let words = ["ping", "2001:db8:5::1", "--on", "tap:lab0", "--autoconf", "--count", "2"];
+        let (code, stdout, stderr) = run(&words);
+        radvd.kill().unwrap();
+        radvd.wait().unwrap();
+        assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+        assert!(stdout.contains("2 packets transmitted, 2 received"), "{stdout}");
+        assert!(stdout.contains(", from 2001:db8:5:0:"), "{stdout}");
+    });
+}
+
 /// Creates a veth pair `near0` and `far0`. The kernel at the far end has the address 10.9.0.1.
 fn cable() -> Network {
     Network::behind_cable(["near0", "far0"], Ipv4Addr::new(10, 9, 0, 1)).unwrap().1
@@ -216,6 +248,9 @@ fn invalid_arguments_are_one_line_and_exit_code_2() {
         (&["ping", "2001:db8::1", "--address", "ff02::2/64"], "ff02::2 is reserved"),
         (&["ping", "2001:db8::1", "--gateway", "10.0.0.9"], "different IP versions"),
         (&["ping", "ff02::1"], "cannot be the address of a host"),
+        (&["ping", "10.0.0.1", "--autoconf"], "gives IPv6 addresses"),
+        (&["ping", "2001:db8::1", "--autoconf"], "needs a link with a router"),
+        (&["ping", "2001:db8::1", "--autoconf", "--on", "packet:lo"], "a MAC address of its own"),
         (&["ping", "10.0.0.1", "--size", "70000"], "the maximum is 65507"),
         (&["ping", "10.0.0.1", "--count", "0"], "from 1 to"),
     ] {

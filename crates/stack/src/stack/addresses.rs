@@ -87,17 +87,23 @@ impl Stack {
         !is(AddressState::Tentative) && (!expects_routers || self.addresses().iter().any(is_formed))
     }
 
+    /// Returns the address from which packets to `destination` are sent; `None` without a route or
+    /// an address.
+    #[must_use]
+    pub fn source_towards(&self, destination: IpAddr) -> Option<IpAddr> {
+        if self.interface.is_ours(destination) {
+            return Some(destination);
+        }
+        let next_hop = self.routes.lookup(destination)?.next_hop(destination);
+        self.interface.source_towards(next_hop, destination)
+    }
+
     /// Orders destinations, for instance the addresses of a name, so that the first one is to be
     /// tried first (RFC 6724 §6): reachable ones, with sources of the same scope and label, and so
     /// on. Equal ones keep their order.
     pub fn select_destinations(&self, destinations: &mut [IpAddr]) {
         let candidate = |&destination: &IpAddr| {
-            let route = self.routes.lookup(destination);
-            let next_hop = route.map(|route| route.next_hop(destination));
-            let next_hop =
-                next_hop.or_else(|| self.interface.is_ours(destination).then_some(destination));
-            let source = next_hop.and_then(|hop| self.interface.source_towards(hop, destination));
-            let own = source.map(|source| {
+            let own = self.source_towards(destination).map(|source| {
                 let own = self.interface.addresses.get(source).copied();
                 let loopback =
                     InterfaceAddress::permanent(IpCidr::single(source), AddressOrigin::Static);

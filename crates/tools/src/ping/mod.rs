@@ -96,6 +96,33 @@ pub fn ping<L: Link + Readiness>(
     }
 }
 
+/// Turns the host until its addresses are usable ([`Stack::is_addressed`]). Returns false after
+/// `timeout`, or if it was interrupted.
+///
+/// # Errors
+/// [`PingError::Link`] or [`PingError::Wait`].
+///
+/// [`Stack::is_addressed`]: linerate_stack::Stack::is_addressed
+pub fn wait_for_addresses<L: Link + Readiness>(
+    host: &mut Host<L>,
+    timeout: Duration,
+    interrupt: &Interrupt,
+) -> Result<bool, PingError> {
+    let mut waiter = Waiter::new()?;
+    let end = MonotonicClock.now() + timeout;
+    while !host.stack().is_addressed() {
+        let now = MonotonicClock.now();
+        if now >= end || interrupt.is_raised() {
+            return Ok(false);
+        }
+        let turn = host.turn(now)?;
+        if !turn.more {
+            waiter.wait(host.link_mut(), turn.next.min(now + SLICE))?;
+        }
+    }
+    Ok(true)
+}
+
 /// Sends a request. A request for which the host has no room counts as lost, as on any full link.
 fn send_request<L: Link>(
     host: &mut Host<L>,

@@ -21,6 +21,8 @@ Examples:
                                              `ip tuntap add mode tap user NAME name tap0`
   linerate ping 192.0.2.1 --on tap:tap0 --dhcp
                                              from a host that a DHCP server configures
+  linerate ping 2001:db8::1 --on tap:tap0 --autoconf
+                                             takes an address from the routers of the link
   linerate ping 192.0.2.1 --on packet:eth0 --address 192.0.2.9/24
                                              from a host that shares eth0 with the kernel, as root
   linerate ping 192.0.2.1 --on xdp:eth0:1 --address 192.0.2.9/24
@@ -54,6 +56,10 @@ pub(crate) struct PingArgs {
     /// Get the address of linerate's host and its router from a DHCP server
     #[arg(long, conflicts_with_all = ["address", "gateway"])]
     pub(super) dhcp: bool,
+
+    /// Take IPv6 addresses and the router from the router advertisements of the link, a TAP device
+    #[arg(long, conflicts_with_all = ["address", "gateway", "dhcp"])]
+    pub(super) autoconf: bool,
 
     /// Number of requests [default: until Ctrl-C]
     #[arg(long, value_name = "COUNT", value_parser = count)]

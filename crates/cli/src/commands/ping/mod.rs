@@ -13,9 +13,11 @@ use args::On;
 use linerate_ends::Interrupt;
 use linerate_link::capture_file::CaptureWriter;
 use linerate_link::{AnyLink, Capture, Readiness};
-use linerate_stack::{DhcpConfig, Error as Refusal, Host, Link, Route, Stack, StackConfig};
+use linerate_stack::{
+    Autoconfiguration, DhcpConfig, Error as Refusal, Host, Link, Route, Stack, StackConfig,
+};
 use linerate_tools::dhcp::{LeaseError, wait_for_lease};
-use linerate_tools::ping::{Answer, EchoParameters, PingError, Tally, ping};
+use linerate_tools::ping::{Answer, EchoParameters, PingError, Tally, ping, wait_for_addresses};
 use linerate_units::Duration;
 use linerate_wire::{IpCidr, MacAddress};
 use place::{own_address, private_tap, resolve};
@@ -23,6 +25,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use words::{lease_line, line, sum};
 
+/// The time that a router has to give an address. Three solicitations take nine seconds.
+const ROUTER_TIMEOUT: Duration = Duration::from_secs(15);
 /// The time to wait for an address from a DHCP server.
 const DHCP_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -54,7 +58,7 @@ pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure>
 struct Series<'a> {
     args: &'a PingArgs,
     destination: IpAddr,
-    /// `None` if a DHCP server gives it.
+    /// `None` if a DHCP server or a router gives it.
     own: Option<IpCidr>,
     interrupt: &'a Interrupt,
 }
@@ -103,7 +107,7 @@ fn send_request<L: Link + Readiness>(
     args: &PingArgs,
     interrupt: &Interrupt,
 ) -> Result<Tally, Failure> {
-    let own = own_address_of(host, args, interrupt)?;
+    let own = own_address_of(host, (args, parameters.destination), interrupt)?;
     let headline = headline(own);
     let mut printed = Ok(());
     let begun = || {
@@ -130,12 +134,19 @@ fn send_request<L: Link + Readiness>(
     printed.map(|()| tally)
 }
 
-/// Returns the address of the host. With --dhcp, waits for it and prints the lease.
+/// Returns the address of the host. With --dhcp, waits for it and prints the lease; with --autoconf,
+/// waits for a router, and returns the source towards the destination.
 fn own_address_of<L: Link + Readiness>(
     host: &mut Host<L>,
-    args: &PingArgs,
+    (args, destination): (&PingArgs, IpAddr),
     interrupt: &Interrupt,
 ) -> Result<IpAddr, Failure> {
+    if args.autoconf {
+        await_address(host, interrupt)?;
+        return host.stack().source_towards(destination).ok_or_else(|| {
+            Failure::running(format!("no router on the link leads to {destination}"))
+        });
+    }
     if args.dhcp {
         let lease = wait_for_lease(host, DHCP_TIMEOUT, interrupt).map_err(|error| match error {
             LeaseError::Silence(_) => Failure::running(format!(
@@ -150,6 +161,21 @@ fn own_address_of<L: Link + Readiness>(
     }
     let first = host.stack().addresses().first().map(|own| own.cidr.address());
     first.ok_or_else(no_server)
+}
+
+/// Waits until the host has an address from a router.
+fn await_address<L: Link + Readiness>(
+    host: &mut Host<L>,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    match wait_for_addresses(host, ROUTER_TIMEOUT, interrupt) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failure::running(format!(
+            "no router has given this host an address within {ROUTER_TIMEOUT}: give --address and \
+             --gateway instead"
+        ))),
+        Err(error) => Err(Failure::running(error.to_string())),
+    }
 }
 
 /// Returns the failure for a private network, whose only other host is the kernel.
@@ -174,6 +200,10 @@ fn stack(args: &PingArgs, own: Option<IpCidr>, mac: Option<[u8; 6]>, seed: [u8; 
     let mac = MacAddress::new(mac.unwrap_or(random));
     let mut config = match own {
         Some(own) => StackConfig::new(mac, own),
+        None if args.autoconf => StackConfig {
+            ipv6_autoconfiguration: Some(Autoconfiguration::STABLE),
+            ..StackConfig::unconfigured(mac).shared_network()
+        },
         None => StackConfig::unconfigured(mac).dhcp(DhcpConfig::new()),
     };
     config.routes.extend(args.gateway.map(Route::default_via));

@@ -26,8 +26,31 @@ pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure
     found.copied().ok_or_else(|| unknown("the name is known".to_owned()))
 }
 
-/// Returns the address of linerate's host; `None` if a DHCP server gives it.
+/// Checks that linerate's host can take its address from routers.
+fn check_autoconf(args: &PingArgs, destination: IpAddr) -> Result<(), Failure> {
+    if destination.is_ipv4() {
+        return Err(Failure::input(format!(
+            "--autoconf gives IPv6 addresses, and {destination} is one of IPv4: give --address"
+        )));
+    }
+    match &args.on {
+        On::Link(LinkSpec::Tap(_)) => Ok(()),
+        On::Private => Err(Failure::input(
+            "--autoconf needs a link with a router: name an existing TAP device, --on tap:NAME",
+        )),
+        // The host would share its MAC address, and so its link-local address, with the kernel.
+        On::Link(link) => Err(Failure::input(format!(
+            "--autoconf needs a MAC address of its own, and {link} has that of the kernel: name a \
+             TAP device, --on tap:NAME"
+        ))),
+    }
+}
+
+/// Returns the address of linerate's host; `None` if a DHCP server or a router gives it.
 pub(super) fn own_address(args: &PingArgs, destination: IpAddr) -> Result<Option<IpCidr>, Failure> {
+    if args.autoconf {
+        return check_autoconf(args, destination).map(|()| None);
+    }
     if args.dhcp {
         return match &args.on {
             _ if destination.is_ipv6() => Err(Failure::input(format!(
