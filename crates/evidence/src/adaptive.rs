@@ -19,6 +19,8 @@ use std::collections::BTreeMap;
 const REPEAT_EVERY: usize = 5;
 /// Ratio of two neighbouring rates, from which there is something to find between them.
 const STEEP: f64 = 1.1;
+/// Maximum number of cells whose predictions are compared for a run. More are thinned evenly.
+const MAX_CANDIDATES: usize = 2_048;
 /// Number of parts of the diagonal whose ends are measured first.
 const PARTS: usize = 4;
 
@@ -169,8 +171,10 @@ impl<'a> State<'a> {
 
     /// Returns the cell with the widest predicted interval.
     fn least_certain(&self) -> Option<Cell> {
-        let cells = self.design.cells().into_iter().filter(|&cell| self.is_new(cell));
         let Some(surface) = self.surface() else { return self.scheduled() };
+        let cells = self.design.cells();
+        let every = cells.len().div_ceil(MAX_CANDIDATES).max(1);
+        let cells = cells.into_iter().step_by(every).filter(|&cell| self.is_new(cell));
         let width = |cell: Cell| {
             let SurfacePoint { send, receive, .. } = point(cell, self.payload, 1.0);
             let predicted = surface.predict(send, receive);
