@@ -520,7 +520,7 @@ impl Relay {
         let until = Arc::clone(&is_over);
         let ring = ring.map(|(frames, service)| Ring { frames, service, free: Instant::now() });
         let thread = thread::spawn(move || {
-            // Ends when a device fails, which the transfer then shows.
+            // The relay ends when a device fails; the transfer then fails, too.
             let _ = carry(near, far, ring, &until);
         });
         Self { is_over, thread }

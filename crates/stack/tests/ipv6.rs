@@ -272,7 +272,7 @@ fn addresses_of_two_versions_are_not_mixed() {
     assert_eq!(stack.tcp_connect(now, at(Side::Right, 9), &options), Err(mixed));
     let socket = stack.udp_bind((left, 1), &UdpOptions::default()).unwrap();
     assert_eq!(stack.udp_send_to(now, socket, at(Side::Right, 2), b""), Err(mixed));
-    // The IPv6 form of an IPv4 address is that address.
+    // An IPv4-mapped IPv6 address is treated as the IPv4 address.
     let mapped: Ipv6Addr = Side::Right.address().to_ipv6_mapped();
     assert!(stack.udp_send_to(now, socket, (mapped, 2), b"").is_ok());
 }

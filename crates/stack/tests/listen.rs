@@ -68,14 +68,14 @@ fn a_full_accept_queue_ignores_handshakes_until_an_accept() {
     let listener = listen(&mut pair, 2, 32);
     let clients: Vec<_> = (0..5).map(|_| connect(&mut pair)).collect();
     pair.run_for(Duration::from_millis(100));
-    // All five have completed the handshake from their side. The last acknowledgement of three was
-    // ignored.
+    // All five clients consider their handshakes complete. The server has ignored the final
+    // acknowledgement of three of them.
     for &client in &clients {
         assert_eq!(pair.stack(Side::Left).tcp(client).unwrap().state(), State::Established);
     }
     assert_eq!(pair.stack(Side::Right).counters().tcp.currently_established, 2);
     assert!(pair.stack(Side::Right).counters().tcp_extra.listen_overflows >= 3);
-    // The SYN of a further one is not answered.
+    // The SYN of a further client is not answered.
     let late = connect(&mut pair);
     pair.run_for(Duration::from_millis(100));
     assert_eq!(pair.stack(Side::Left).tcp(late).unwrap().state(), State::SynSent);

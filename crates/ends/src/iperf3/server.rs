@@ -302,7 +302,8 @@ impl Transfer {
             let counted = await_end(control, self.omit, shared, &bytes);
             is_over.store(true, Ordering::Relaxed);
             for stream in streams.iter().filter(|_| self.is_reverse || counted.is_err()) {
-                // Wakes a writer whose peer does not read. Fails if the peer has closed.
+                // The shutdown wakes a writer whose peer does not read. It fails if the peer has
+                // closed the connection.
                 let _ = stream.shutdown(Shutdown::Both);
             }
             counted

@@ -67,7 +67,7 @@ pub struct Prediction {
 pub struct SurfaceScore {
     /// Number of cells held back.
     pub cells: usize,
-    /// Number of them within their predicted intervals.
+    /// Number of these cells whose rates lie within their predicted intervals.
     pub within: usize,
     /// Median of the relative errors.
     pub median_error: f64,

@@ -24,7 +24,7 @@ fn plain() -> TapConfig {
     TapConfig { offloads: false, ..TapConfig::default() }
 }
 
-/// Opens a device of the kernel. Returns `None`, and skips the test, if the machine has none.
+/// Opens a TAP or TUN device. Returns `None`, and skips the test, if the machine cannot create one.
 fn open(config: &TapConfig) -> Option<Tap> {
     match Tap::open(config) {
         Err(error @ (TapError::NoDevice | TapError::DeviceForbidden)) => {

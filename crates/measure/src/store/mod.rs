@@ -141,7 +141,8 @@ impl Store {
     /// If it is another run.
     pub fn append(&mut self, run: RunRecord) -> Result<(), StoreError> {
         let is_next = match self.plan.budget {
-            // The caller has asked for it, which takes more time than a comparison.
+            // The caller has asked for the remaining runs already, which takes more time than
+            // comparing one number.
             Some(_) => run.order as usize == self.runs.len(),
             None => self.remaining().first().is_some_and(|next| run.is_of(next)),
         };

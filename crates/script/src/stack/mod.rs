@@ -249,7 +249,7 @@ impl Machine for StackMachine {
     fn field(&self, name: i32, field: &str) -> Option<u64> {
         let Some(Socket::Connection { handle, .. }) = self.sockets.get(name) else { return None };
         information::field(&*self.host.stack().tcp(*handle)?, self.now, field).map(|value| {
-            // The script counts the bytes of IPv4 headers.
+            // The MTU of a script includes an IPv4 header, which is shorter than that of IPv6.
             let longer =
                 if field == "tcpi_pmtu" || field == "pmtu" { self.family.longer() } else { 0 };
             value.saturating_sub(longer.into())

@@ -17,7 +17,7 @@ pub(crate) struct MachineParameters {
     /// Share of the processor's time during which it needs the bus that it shares with NICs, in
     /// 65,536ths.
     pub(crate) bus_demand: u64,
-    /// Bus arbitration and the other bus master.
+    /// Arbitration of the bus, and the traffic of a further bus master, such as a disk controller.
     pub(crate) bus: BusParameters,
     /// Clock of the ISA bus in Hz, if there is one.
     isa_clock: Option<f64>,

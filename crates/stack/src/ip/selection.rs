@@ -163,7 +163,8 @@ pub(crate) fn compare_destinations(one: &Candidate, other: &Candidate) -> Orderi
     };
     let is_same_version = one.destination.is_ipv4() == other.destination.is_ipv4();
     rank(other).cmp(&rank(one)).then_with(|| {
-        // Rule 9.
+        // RFC 6724 §6, rule 9: prefer the destination with the longest prefix in common with its
+        // source.
         if is_same_version { common(other).cmp(&common(one)) } else { Ordering::Equal }
     })
 }

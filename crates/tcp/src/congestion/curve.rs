@@ -6,7 +6,7 @@ use linerate_units::Duration;
 
 /// C = 2/5 segments per cubic second (RFC 9438 §5.1), with 16 binary places.
 const C_SHIFT: u32 = 16;
-/// Binary places of a time.
+/// Number of fractional bits in a time: the unit is 2⁻²⁰ s.
 const TIME_SHIFT: u32 = 20;
 /// Units of time per nanosecond, 2²⁰ / 10⁹, with 40 binary places.
 const UNITS_PER_NANO: u128 = (1 << (TIME_SHIFT + 40)) / 1_000_000_000;

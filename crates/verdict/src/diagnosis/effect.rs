@@ -123,7 +123,8 @@ pub enum Outcome {
     Confirmed,
     /// The effect contradicts the expectation.
     Refuted,
-    /// The interval of the effect allows both, or there was no such run.
+    /// The interval of the effect neither confirms nor refutes the expectation, or no run had this
+    /// change.
     Unclear,
 }
 

@@ -56,8 +56,8 @@ fn take(link: &mut impl Link) -> Vec<u32> {
 }
 
 impl Ends {
-    /// Sends `count` frames one by one, and returns the numbers of those that arrive, in either
-    /// direction.
+    /// Sends frames with the numbers 0 to `count` − 1, one by one. Returns the numbers of the
+    /// frames that arrive.
     fn sent(&mut self, count: u32) -> Vec<u32> {
         let mut arrived = Vec::new();
         for next in 0..count {

@@ -215,7 +215,7 @@ fn spurious_losses_are_undone() {
     late.on_recovered();
     late.on_spurious_loss();
     assert_eq!(late.bounds, Bounds { longterm: Some(150_000), ..Bounds::default() });
-    // A spurious later loss does not undo repaired losses.
+    // If a later loss proves spurious, the response to earlier, repaired losses is not undone.
     let mut again = steady(Phase::Up);
     recover(&mut again, 3);
     again.on_recovered();
