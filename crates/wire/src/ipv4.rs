@@ -85,6 +85,23 @@ impl Ipv4Header {
         fixed[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 
+    /// Completes the header of the reassembled datagram that fills `bytes`, which begins with the
+    /// header of its first fragment: the total length, the fragment fields and the checksum.
+    /// Returns whether the length fits.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than its header.
+    pub fn complete(bytes: &mut [u8]) -> bool {
+        let Ok(length) = u16::try_from(bytes.len()) else { return false };
+        bytes[2..4].copy_from_slice(&length.to_be_bytes());
+        bytes[6..8].fill(0);
+        bytes[10..12].fill(0);
+        let header_length = usize::from(bytes[0] & 15) * 4;
+        let sum = Sum::of(&bytes[..header_length]).finish();
+        bytes[10..12].copy_from_slice(&sum.to_be_bytes());
+        true
+    }
+
     /// Writes the header of a packet without options, including its checksum, to the start of
     /// `bytes`. Returns its length. The packet has `payload_length` bytes of payload.
     ///

@@ -77,6 +77,7 @@ mod ip_cidr;
 mod ip_header;
 mod ipv4;
 mod ipv4_cidr;
+mod ipv4_options;
 mod ipv6;
 pub mod ipv6_multicast;
 mod layout;
@@ -117,7 +118,11 @@ pub use ip_cidr::{IpCidr, ParseIpCidrError};
 pub use ip_header::IpHeader;
 pub use ipv4::{Ipv4Header, Ipv4Packet};
 pub use ipv4_cidr::{Ipv4Cidr, ParseIpv4CidrError};
-pub use ipv6::{Ipv6Fragment, Ipv6Header, Ipv6Packet};
+pub use ipv4_options::{Ipv4Option, Ipv4Options};
+pub use ipv6::{
+    Ipv6Content, Ipv6Extension, Ipv6Extensions, Ipv6Fragment, Ipv6Header, Ipv6Option,
+    Ipv6OptionAction, Ipv6Options, Ipv6Packet, Ipv6Piece, Ipv6Refusal,
+};
 pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use neighbor_discovery::{
     NdMessage, NdOption, NdOptions, PrefixInformation, RouterAdvertisement, RouterPreference,

@@ -28,6 +28,9 @@ impl Protocol {
     /// The Destination Options header (RFC 8200 §4.6).
     pub const DESTINATION_OPTIONS: Self = Self(60);
 
+    /// No Next Header: nothing follows (RFC 8200 §4.7).
+    pub const NO_NEXT_HEADER: Self = Self(59);
+
     /// Creates the protocol with this number on the wire.
     #[must_use]
     pub const fn new(number: u8) -> Self {
@@ -38,6 +41,33 @@ impl Protocol {
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0
+    }
+
+    /// Is this the number of an IPv6 extension header that a destination without IPsec processes
+    /// (RFC 8200 §4)?
+    #[must_use]
+    #[inline]
+    pub const fn is_ipv6_extension(self) -> bool {
+        matches!(
+            self,
+            Self::HOP_BY_HOP | Self::ROUTING | Self::FRAGMENT | Self::DESTINATION_OPTIONS
+        )
+    }
+
+    /// Does the first fragment of a datagram with this `payload` contain the whole header of the
+    /// protocol? Others can evade filters, which look for ports and flags there (RFC 1858, RFC
+    /// 7112 §5).
+    #[must_use]
+    pub fn has_whole_header(self, payload: &[u8]) -> bool {
+        let length = match self {
+            Self::TCP => match payload.get(12) {
+                Some(byte) => 20.max(usize::from(byte >> 4) * 4),
+                None => 20,
+            },
+            Self::UDP | Self::ICMP | Self::ICMPV6 => 8,
+            _ => 0,
+        };
+        payload.len() >= length
     }
 }
 

@@ -97,15 +97,21 @@ impl<'a> UdpDatagram<'a> {
         self.bytes.len()
     }
 
+    /// Was the datagram sent without a checksum? IPv6 forbids that (RFC 8200 §8.1).
+    #[must_use]
+    #[inline]
+    pub fn has_no_checksum(&self) -> bool {
+        let at = UdpHeader::CHECKSUM_OFFSET;
+        self.bytes[at..at + 2] == [0, 0]
+    }
+
     /// Verifies the checksum, if there is one. `pseudo` is the sum over a pseudo-header with
     /// [`UdpDatagram::length`].
     ///
     /// # Errors
     /// [`Malformed::Checksum`] if it is wrong: such a datagram is discarded (RFC 1122 §4.1.3.4).
     pub fn verify_checksum(&self, pseudo: Sum) -> Result<(), Malformed> {
-        let at = UdpHeader::CHECKSUM_OFFSET;
-        let is_absent = self.bytes[at..at + 2] == [0, 0];
-        if is_absent || (pseudo + Sum::of(self.bytes)).is_valid() {
+        if self.has_no_checksum() || (pseudo + Sum::of(self.bytes)).is_valid() {
             return Ok(());
         }
         Err(Malformed::Checksum { what: "UDP datagram" })

@@ -70,16 +70,35 @@ impl<'a> Quote<'a> {
     /// Returns the identifier and sequence number of an echo request, if they are quoted.
     #[must_use]
     pub fn echo_request(&self) -> Option<(u16, u16)> {
+        self.echo(super::ECHO_REQUEST)
+    }
+
+    /// Returns the identifier and sequence number of an echo reply, if they are quoted.
+    #[must_use]
+    pub fn echo_reply(&self) -> Option<(u16, u16)> {
+        self.echo(super::ECHO_REPLY)
+    }
+
+    fn echo(&self, kind: u8) -> Option<(u16, u16)> {
         match self.transport::<8>().filter(|_| self.header.protocol == Protocol::ICMP)? {
-            [8, 0, _, _, a, b, c, d] => {
+            [found, 0, _, _, a, b, c, d] if found == kind => {
                 Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
             }
             _ => None,
         }
     }
 
-    /// Returns the first bytes of the transport header, if they are quoted. Only the first fragment
-    /// has a transport header.
+    /// Is the quoted packet an ICMP error? No error answers one (RFC 1122 §3.2.2).
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        let message = self.transport::<8>().filter(|_| self.header.protocol == Protocol::ICMP);
+        message.is_some_and(|[kind, code, _, _, field @ ..]| {
+            super::IcmpError::read(kind, code, field).is_some()
+        })
+    }
+
+    /// Returns the first bytes of the transport header, if they are quoted. Fragments other than
+    /// the first have none.
     fn transport<const LENGTH: usize>(&self) -> Option<[u8; LENGTH]> {
         self.payload.first_chunk().copied().filter(|_| self.header.fragment_offset == 0)
     }

@@ -1,7 +1,7 @@
 //! The quoted packet in an ICMPv6 error.
 
 use crate::ipv6::Head;
-use crate::{Ipv6Header, Ipv6Packet, Malformed, Protocol, SeqNum};
+use crate::{Ipv6Extensions, Ipv6Fragment, Ipv6Header, Malformed, Protocol, SeqNum};
 
 /// The beginning of the packet that caused an ICMPv6 error: a header, extension headers and some
 /// payload.
@@ -19,7 +19,7 @@ pub struct Ipv6Quote<'a> {
 impl<'a> Ipv6Quote<'a> {
     /// The longest quote in an error of at most 1,280 bytes, the minimum MTU of IPv6 (RFC 4443
     /// §2.4 c).
-    pub const MOST: usize = 1280 - Ipv6Header::LENGTH - 8;
+    pub const MOST: usize = Ipv6Header::MIN_MTU - Ipv6Header::LENGTH - 8;
 
     /// Parses a quote: a header and the bytes after it.
     ///
@@ -65,12 +65,29 @@ impl<'a> Ipv6Quote<'a> {
     /// Returns the identifier and sequence number of an echo request, if they are quoted.
     #[must_use]
     pub fn echo_request(&self) -> Option<(u16, u16)> {
+        self.echo(super::ECHO_REQUEST)
+    }
+
+    /// Returns the identifier and sequence number of an echo reply, if they are quoted.
+    #[must_use]
+    pub fn echo_reply(&self) -> Option<(u16, u16)> {
+        self.echo(super::ECHO_REPLY)
+    }
+
+    fn echo(&self, kind: u8) -> Option<(u16, u16)> {
         match self.first(&[Protocol::ICMPV6])? {
-            [super::ECHO_REQUEST, 0, _, _, a, b, c, d] => {
+            [found, 0, _, _, a, b, c, d] if found == kind => {
                 Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
             }
             _ => None,
         }
+    }
+
+    /// Returns the fragment header of a packet that was sent in fragments, if it is quoted.
+    #[must_use]
+    pub fn fragment(&self) -> Option<Ipv6Fragment> {
+        let headers = Ipv6Extensions::new(self.bytes, self.header.next_header);
+        headers.map_while(Result::ok).find_map(|header| header.fragment())
     }
 
     /// Is the quoted packet an ICMPv6 error? No error answers one (RFC 4443 §2.4 e.1).
@@ -89,7 +106,7 @@ impl<'a> Ipv6Quote<'a> {
 
 /// Finds the transport header behind the extension headers of a packet that may be cut anywhere.
 fn transport(mut next: Protocol, mut rest: &[u8]) -> Option<(Protocol, &[u8])> {
-    for _ in 0..=Ipv6Packet::MAX_EXTENSIONS {
+    for _ in 0..=Ipv6Extensions::MOST {
         let length = match next {
             Protocol::HOP_BY_HOP | Protocol::ROUTING | Protocol::DESTINATION_OPTIONS => {
                 (usize::from(*rest.get(1)?) + 1) * 8

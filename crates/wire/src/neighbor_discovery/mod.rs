@@ -124,6 +124,12 @@ impl<'a> NdMessage<'a> {
     /// The hop limit of all messages. A smaller one proves that a router forwarded the message.
     pub const HOP_LIMIT: u8 = 255;
 
+    /// Is this the type of a message of Neighbour Discovery?
+    #[must_use]
+    pub const fn is_kind(kind: u8) -> bool {
+        ROUTER_SOLICITATION <= kind && kind <= REDIRECT
+    }
+
     /// Parses the bytes after the checksum. Returns `None` if the type is not one of Neighbour
     /// Discovery.
     pub(crate) fn parse(

@@ -1,5 +1,13 @@
 //! IPv6 packets and their extension headers (RFC 8200).
 
+mod examination;
+mod extensions;
+mod options;
+
+pub use examination::{Ipv6Content, Ipv6Piece, Ipv6Refusal};
+pub use extensions::{Ipv6Extension, Ipv6Extensions, Ipv6Fragment};
+pub use options::{Ipv6Option, Ipv6OptionAction, Ipv6Options};
+
 use crate::layout::{half, octets, room, split_fixed, word};
 use crate::{Malformed, Protocol, Sum, TypeOfService, checksum};
 use core::net::Ipv6Addr;
@@ -26,6 +34,10 @@ impl Ipv6Header {
     pub const LENGTH: usize = 40;
     /// The hop limit of sent packets.
     pub const DEFAULT_HOP_LIMIT: u8 = 64;
+    /// The smallest MTU of a link that carries IPv6 (RFC 8200 §5).
+    pub const MIN_MTU: usize = 1_280;
+    /// The offset of the next header field in the header.
+    pub const NEXT_HEADER_OFFSET: usize = 6;
 
     /// Creates a header with the default hop limit and no flow label.
     #[must_use]
@@ -68,17 +80,30 @@ impl Ipv6Header {
         fixed[24..].copy_from_slice(&self.destination.octets());
         Self::LENGTH
     }
-}
 
-/// The fields of a fragment header (RFC 8200 §4.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ipv6Fragment {
-    /// The offset of the payload in the fragmentable part, in bytes. A multiple of eight.
-    pub offset: u16,
-    /// M: further fragments follow.
-    pub more: bool,
-    /// The number that all fragments of a packet share.
-    pub identification: u32,
+    /// Sets the ECN field of the packet at the start of `bytes` to CE, as a congested router does
+    /// (RFC 3168 §5).
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than [`Ipv6Header::LENGTH`].
+    pub fn mark_congestion(bytes: &mut [u8]) {
+        let fixed = room::<{ Self::LENGTH }>(bytes);
+        // The ECN field is the lowest two bits of the traffic class.
+        fixed[1] |= 0x30;
+    }
+
+    /// Completes the header of the reassembled packet that fills `bytes`: the payload length, and
+    /// the next header field at `named_at`, which named the fragment header (RFC 8200 §4.5).
+    /// Returns whether the length fits.
+    ///
+    /// # Panics
+    /// If `bytes` is shorter than a header.
+    pub fn complete(bytes: &mut [u8], named_at: usize, next: Protocol) -> bool {
+        let Ok(length) = u16::try_from(bytes.len() - Self::LENGTH) else { return false };
+        bytes[4..6].copy_from_slice(&length.to_be_bytes());
+        bytes[named_at] = next.number();
+        true
+    }
 }
 
 /// The fixed header of a packet that may be cut short after it.
@@ -126,91 +151,77 @@ pub struct Ipv6Packet<'a> {
 }
 
 impl<'a> Ipv6Packet<'a> {
-    /// The maximum number of extension headers of a packet. RFC 8200 sets no limit; this one bounds
-    /// the work for a hostile packet.
-    pub const MAX_EXTENSIONS: u32 = 8;
-
     /// Parses the packet at the start of `bytes`, and ignores padding after its payload length.
     /// Options inside extension headers are not examined.
     ///
     /// # Errors
     /// [`Malformed`] if the version is not 6, a length exceeds `bytes`, or a Hop-by-Hop Options
     /// header is not the first (RFC 8200 §4.1). Also if there are more than
-    /// [`Ipv6Packet::MAX_EXTENSIONS`] extension headers or two fragment headers, or the extension
-    /// headers do not end in the first fragment (RFC 7112 §5). The header of the payload may still
-    /// be truncated. Also if a fragment ends beyond 65,535 bytes, or is not the last and its length
+    /// [`Ipv6Extensions::MOST`] extension headers or two fragment headers, or the extension
+    /// headers do not end in the first fragment (RFC 7112 §5). The payload's own header may still
+    /// be cut short. Also if a fragment ends beyond 65,535 bytes, or is not the last and its length
     /// is no multiple of eight (RFC 8200 §4.5).
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let fixed = Self::parse_fixed(bytes)?;
+        let mut extensions = Self::extensions(bytes)?;
+        let mut fragment = None;
+        while let Some(header) = extensions.next() {
+            if let Some(found) = header?.fragment() {
+                check_fragment(found, extensions.payload().len())?;
+                fragment = Some(found);
+            }
+        }
+        Ok(Self {
+            header: fixed.header,
+            extensions: extensions.returned(),
+            fragment,
+            protocol: extensions.protocol(),
+            payload: extensions.payload(),
+        })
+    }
+
+    /// Returns an iterator over the extension headers of the packet at the start of `bytes`.
+    ///
+    /// # Errors
+    /// [`Malformed`] like [`Ipv6Packet::parse_fixed`].
+    pub fn extensions(bytes: &'a [u8]) -> Result<Ipv6Extensions<'a>, Malformed> {
+        let fixed = Self::parse_fixed(bytes)?;
+        let bytes = &bytes[..Ipv6Header::LENGTH + fixed.payload.len()];
+        Ok(Ipv6Extensions::new(bytes, fixed.protocol))
+    }
+
+    /// Parses the fixed header of the packet at the start of `bytes`, and ignores padding. All
+    /// bytes after it are the payload of the protocol that it names: possibly an extension header
+    /// ([`Protocol::is_ipv6_extension`]).
+    ///
+    /// # Errors
+    /// [`Malformed`] if the version is not 6, or a length exceeds `bytes`.
+    #[inline]
+    pub fn parse_fixed(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let (Head { header, payload_length }, rest) = Head::read(bytes)?;
         let length = usize::from(payload_length);
-        let body = rest.get(..length).ok_or(Malformed::Truncated {
+        let payload = rest.get(..length).ok_or(Malformed::Truncated {
             what: "IPv6",
             needed: Ipv6Header::LENGTH + length,
             had: bytes.len(),
         })?;
-        Self::walk(header, body)
-    }
-
-    /// Finds the payload behind the extension headers of `body`.
-    fn walk(header: Ipv6Header, body: &'a [u8]) -> Result<Self, Malformed> {
-        let (mut protocol, mut payload, mut fragment) = (header.next_header, body, None);
-        let mut count = 0;
-        while matches!(
-            protocol,
-            Protocol::HOP_BY_HOP
-                | Protocol::ROUTING
-                | Protocol::FRAGMENT
-                | Protocol::DESTINATION_OPTIONS
-        ) {
-            if count == Self::MAX_EXTENSIONS {
-                return Err(field("number of extension headers", count + 1));
-            }
-            if protocol == Protocol::HOP_BY_HOP && count > 0 {
-                return Err(field("position of Hop-by-Hop Options", count));
-            }
-            count += 1;
-            let (start, rest) = split_fixed::<8>("IPv6 extension header", payload)?;
-            if protocol == Protocol::FRAGMENT {
-                if fragment.is_some() {
-                    return Err(field("number of fragment headers", 2));
-                }
-                let found = parse_fragment(*start, rest.len())?;
-                fragment = Some(found);
-                payload = rest;
-                protocol = Protocol::new(start[0]);
-                // Only the first fragment contains the rest of the extension headers (RFC 7112 §5).
-                if found.offset != 0 {
-                    break;
-                }
-                continue;
-            }
-            let length = (usize::from(start[1]) + 1) * 8;
-            let Some(rest) = payload.get(length..) else {
-                let (what, had) = ("IPv6 extension header", payload.len());
-                return Err(Malformed::Truncated { what, needed: length, had });
-            };
-            payload = rest;
-            protocol = Protocol::new(start[0]);
-        }
-        let extensions = &body[..body.len() - payload.len()];
-        Ok(Self { header, extensions, fragment, protocol, payload })
+        let protocol = header.next_header;
+        Ok(Self { header, extensions: &[], fragment: None, protocol, payload })
     }
 }
 
-/// Parses a fragment header that is followed by `length` bytes.
-fn parse_fragment(start: [u8; 8], length: usize) -> Result<Ipv6Fragment, Malformed> {
+/// Checks a fragment with `length` bytes of payload.
+fn check_fragment(fragment: Ipv6Fragment, length: usize) -> Result<(), Malformed> {
     #[allow(clippy::cast_possible_truncation, reason = "the payload length has sixteen bits")]
     let length = length as u32;
-    let bits = half(&start, 2);
-    let (offset, more) = (bits & !7, bits & 1 != 0);
-    if more && !length.is_multiple_of(8) {
+    if fragment.more && !length.is_multiple_of(8) {
         return Err(field("length of a fragment before the last", length));
     }
-    let end = u32::from(offset) + length;
+    let end = u32::from(fragment.offset) + length;
     if end > u32::from(u16::MAX) {
         return Err(field("end of a fragment", end));
     }
-    Ok(Ipv6Fragment { offset, more, identification: word(&start, 4) })
+    Ok(())
 }
 
 /// Creates the error for a forbidden field.
