@@ -21,7 +21,7 @@ struct Target {
 /// The manifest of the fuzz programs.
 const MANIFEST: &str = "fuzz/Cargo.toml";
 
-const TARGETS: [Target; 6] = [
+const TARGETS: [Target; 7] = [
     Target {
         name: "segments_into_a_connection",
         initial_inputs: "fuzz/corpus/segments_into_a_connection",
@@ -30,6 +30,11 @@ const TARGETS: [Target; 6] = [
     Target {
         name: "frames_into_a_host",
         initial_inputs: "fuzz/corpus/frames_into_a_host",
+        max_length: 1_024,
+    },
+    Target {
+        name: "fragments_into_a_host",
+        initial_inputs: "fuzz/corpus/fragments_into_a_host",
         max_length: 1_024,
     },
     Target {

@@ -4,6 +4,7 @@ use crate::collections::token_bucket::RateLimit;
 use crate::dhcp::DhcpConfig;
 use crate::ethernet::neighbor::NeighborLimits;
 use crate::ip::autoconfiguration::Autoconfiguration;
+use crate::ip::reassembly::ReassemblyLimits;
 use crate::ip::route::Route;
 use crate::steering::Shard;
 use alloc::vec::Vec;
@@ -136,6 +137,8 @@ pub struct Limits {
     pub group_sources: usize,
     /// Destinations in the path-MTU cache.
     pub path_mtus: usize,
+    /// The limits of reassembly.
+    pub reassembly: ReassemblyLimits,
     /// Servers in the cache of Fast Open cookies, and server ports that have refused Fast Open.
     pub fast_open_servers: usize,
     /// Bytes of queued replies (ARP, ICMP, resets), and of datagrams of closed sockets.
@@ -202,6 +205,7 @@ impl Default for Limits {
             groups: 256,
             group_sources: 64,
             path_mtus: 1_024,
+            reassembly: ReassemblyLimits::default(),
             fast_open_servers: 1_024,
             reply_bytes: 256 << 10,
             local_bytes: 1 << 20,

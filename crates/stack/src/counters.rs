@@ -64,10 +64,25 @@ counters! {
         out_discards "OutDiscards",
         /// Packets to send without a route.
         out_no_routes "OutNoRoutes",
-        /// Received fragments. This host does not reassemble.
+        /// Incomplete datagrams whose fragments did not arrive in time.
+        reassembly_timeouts "ReasmTimeout",
+        /// Received fragments.
         reassembly_required "ReasmReqds",
-        /// Fragments dropped because they cannot be reassembled.
+        /// Reassembled datagrams.
+        reassembly_ok "ReasmOKs",
+        /// Datagrams that were not reassembled: timeouts, limits, overlaps, and fragments that are
+        /// too small.
         reassembly_failures "ReasmFails",
+        /// Among these, datagrams with fragments that overlap or contradict each other.
+        reassembly_overlaps "ReasmOverlaps",
+        /// Among the failures, datagrams that were dropped at a limit of this host.
+        reassembly_evictions "ReasmLimits",
+        /// Packets that were sent in fragments.
+        fragmented "FragOKs",
+        /// Packets that could not be sent in fragments.
+        fragmentation_failures "FragFails",
+        /// Sent fragments.
+        fragments_created "FragCreates",
     }
 }
 
@@ -102,6 +117,10 @@ counters! {
         out_rate_limited "OutRateLimitGlobal",
         /// Sent destination unreachable.
         out_unreachables "OutDestUnreachs",
+        /// Sent time exceeded.
+        out_time_exceeded "OutTimeExcds",
+        /// Sent parameter problem.
+        out_parameter_problems "OutParmProbs",
         /// Sent echo requests.
         out_echos "OutEchos",
         /// Sent echo replies.

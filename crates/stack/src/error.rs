@@ -79,8 +79,8 @@ pub enum Error {
         /// The limit of sockets.
         limit: usize,
     },
-    /// The datagram is larger than the path MTU, since this host does not fragment, or larger than
-    /// the send queue.
+    /// The datagram exceeds the send queue, the largest datagram of its IP version, or the MTU of
+    /// the path if it must not be fragmented.
     #[error("the datagram is too long: {limit} bytes fit")]
     MessageTooLong {
         /// The largest size that fits, in bytes.

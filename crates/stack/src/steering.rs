@@ -5,12 +5,10 @@
 //! |---|---|
 //! | a TCP segment | by the keyed hash of its flow, equal for both directions |
 //! | an ICMP error about one of our segments | by the flow that it quotes |
-//! | a fragment | by the fields that identify its datagram (RFC 791) |
 //! | ARP, Neighbour Discovery | all shards: each has its own neighbours; only the first answers |
-//! | all others: UDP, echoes, invalid packets | the first shard |
+//! | all others: UDP, echoes, fragments, invalid packets | the first shard |
 //!
-//! The fragments of a datagram reach one shard, but reassembly would have to steer the datagram
-//! again. This host does not reassemble.
+//! Fragments of TCP segments of other shards are reassembled in vain: they are dropped.
 
 use crate::ip::is_ipv6;
 use crate::keys::Keys;
@@ -137,9 +135,7 @@ impl Steering {
 
     fn steer_packet(&mut self, packet: &[u8]) -> Steered {
         let shard = Head::of(packet).and_then(|head| match head {
-            Head { is_fragment: true, .. } => {
-                Some(shard_of(&self.hasher, self.shards, &head.reassembly_key()))
-            }
+            Head { is_fragment: true, .. } => None,
             Head { protocol: TCP, .. } => self.of_segment(&head),
             Head { protocol: ICMP, payload, .. } => self.of_segment(&quoted(payload)?),
             _ => None,
@@ -219,7 +215,6 @@ fn ipv6_key(one: (Ipv6Addr, u16), other: (Ipv6Addr, u16)) -> [u8; 36] {
 #[derive(Clone, Copy, Debug)]
 struct Head<'a> {
     addresses: [u8; 8],
-    identification: [u8; 2],
     /// Is the packet a fragment of a datagram?
     is_fragment: bool,
     protocol: u8,
@@ -228,28 +223,14 @@ struct Head<'a> {
 
 impl<'a> Head<'a> {
     pub(crate) fn of(packet: &'a [u8]) -> Option<Self> {
-        let &[
-            version,
-            _,
-            _,
-            _,
-            id_0,
-            id_1,
-            place_0,
-            place_1,
-            _,
-            protocol,
-            _,
-            _,
-            ref addresses @ ..,
-        ] = packet.first_chunk::<20>()?;
+        let &[version, _, _, _, _, _, place_0, place_1, _, protocol, _, _, ref addresses @ ..] =
+            packet.first_chunk::<20>()?;
         let length = usize::from(version & 15) * 4;
         if version >> 4 != 4 || length < 20 {
             return None;
         }
         Some(Self {
             addresses: *addresses,
-            identification: [id_0, id_1],
             // The flag "more fragments", and the fragment offset.
             is_fragment: u16::from_be_bytes([place_0, place_1]) & 0x3fff != 0,
             protocol,
@@ -265,15 +246,6 @@ impl<'a> Head<'a> {
             u64::from(u32::from_be_bytes(address)) << 16 | u64::from(u16::from_be_bytes(port))
         };
         Some(key(end([a, b, c, d], [i, j]), end([e, f, g, h], [k, l])))
-    }
-
-    //= rfc791#3.2
-    fn reassembly_key(&self) -> [u8; 12] {
-        let mut key = [0; 12];
-        key[..8].copy_from_slice(&self.addresses);
-        key[8..10].copy_from_slice(&self.identification);
-        key[10] = self.protocol;
-        key
     }
 }
 

@@ -7,6 +7,7 @@ mod link_peer;
 
 use linerate_stack::{
     AddressOrigin, AddressState, Autoconfiguration, Error, InterfaceAddress, Route, StackConfig,
+    UdpOptions,
 };
 use linerate_units::Duration;
 use linerate_wire::{
@@ -14,7 +15,7 @@ use linerate_wire::{
     ipv6_multicast,
 };
 use link_peer::{LINK_LOCAL, Peer, Router, SECOND, Sent, prefix};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 const PREFIX: &str = "2001:db8:1::";
 const FAR: &str = "2001:db8:ffff::7";
@@ -294,8 +295,10 @@ fn a_link_mtu_and_the_times_of_a_router_are_taken_within_limits() {
         host.receive_router(&router, &[NdOption::Mtu(mtu)]);
     }
     let destination: IpAddr = FAR.parse().unwrap();
-    let limit = host.stack.echo_send(host.now, destination, 1, 1, &[0; 1_400]);
-    assert_eq!(limit, Err(Error::MessageTooLong { limit: 1_400 - 40 - 8 }));
+    let anywhere = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+    let socket = host.stack.udp_bind(anywhere, &UdpOptions::default()).unwrap();
+    host.stack.udp_connect(host.now, socket, SocketAddr::new(destination, 9)).unwrap();
+    assert_eq!(host.stack.udp_path_mtu(host.now, socket), Ok(1_400));
     let quick = Router { retransmission_timer: 1, reachable_time: 1, ..router };
     host.receive_router(&quick, &[]);
     let neighbour: IpAddr = "2001:db8:1::99".parse().unwrap();

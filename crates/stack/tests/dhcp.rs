@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{
-    AddressOrigin, Capabilities, DhcpConfig, Event, Medium, RxFrame, Stack, StackConfig,
+    AddressOrigin, Capabilities, DhcpConfig, Event, Medium, RxFrame, Stack, StackConfig, UdpOptions,
 };
 use linerate_units::{Duration, Instant};
 use linerate_wire::dhcp::{
@@ -13,7 +13,7 @@ use linerate_wire::{
     ArpOperation, ArpPacket, EtherType, EthernetFrame, EthernetHeader, IpHeader, Ipv4Header,
     Ipv4Packet, MacAddress, Protocol, Sum, UdpDatagram, UdpHeader, VlanTags,
 };
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 const MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 1]);
 const SERVER_MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 9]);
@@ -229,8 +229,10 @@ fn an_address_is_requested_probed_announced_and_used() {
     let events: Vec<_> = std::iter::from_fn(|| client.stack.poll_event()).collect();
     assert!(events.contains(&Event::Dhcp) && events.contains(&Event::Addresses), "{events:?}");
     let far = Ipv4Addr::new(203, 0, 113, 1);
-    let long = client.stack.echo_send(client.now, far, 1, 1, &[0; 1_373]);
-    assert_eq!(long, Err(linerate_stack::Error::MessageTooLong { limit: 1_372 }));
+    let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let socket = client.stack.udp_bind(anywhere, &UdpOptions::default()).unwrap();
+    client.stack.udp_connect(client.now, socket, SocketAddr::from((far, 9))).unwrap();
+    assert_eq!(client.stack.udp_path_mtu(client.now, socket), Ok(1_400));
 }
 
 /// RFC 2131 §4.1: 4, 8, 16, 32, 64 seconds, randomised by one.

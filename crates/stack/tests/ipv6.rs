@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
 use linerate_stack::{
-    ConnectOptions, Error, Event, ListenOptions, Medium, ReportedError, RxFrame, SynCookies,
-    TcpHandle, UdpOptions,
+    ConnectOptions, Error, Event, Fragmentation, ListenOptions, Medium, ReportedError, RxFrame,
+    SynCookies, TcpHandle, UdpOptions,
 };
 use linerate_testkit::{Network, Pair, Setup, Side};
 use linerate_units::{Duration, Instant};
@@ -243,7 +243,9 @@ fn datagrams_travel_in_both_directions_and_errors_return() {
     assert_eq!(pair.stack(Side::Left).udp_take_error(left), Ok(Some(Error::Refused)));
     let limit = 1_500 - 40 - 8;
     let now = pair.now;
-    let long = pair.stack(Side::Left).udp_send_to(now, left, at(Side::Right, 2), &[0; 1_453]);
+    let stack = pair.stack(Side::Left);
+    stack.udp_set_fragmentation(left, Fragmentation::Never).unwrap();
+    let long = stack.udp_send_to(now, left, at(Side::Right, 2), &[0; 1_453]);
     assert_eq!(long, Err(Error::MessageTooLong { limit }));
 }
 

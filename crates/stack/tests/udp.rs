@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
-use linerate_stack::{Error, Event, Medium, Route, UdpEvent, UdpHandle, UdpOptions};
+use linerate_stack::{Error, Event, Fragmentation, Medium, Route, UdpEvent, UdpHandle, UdpOptions};
 use linerate_testkit::{Network, Pair, Setup, Side, ipv4_end};
 use linerate_units::Duration;
 use linerate_wire::{
@@ -420,8 +420,8 @@ fn invalid_calls_are_refused_with_a_reason() {
     assert_eq!(stack.udp_send_to(now, within, at(Side::Right, 9), b""), outside);
     assert_eq!(stack.udp_connect(now, within, at(Side::Right, 9)), outside);
     assert_eq!(stack.udp_send_to(now, within, at(Side::Left, 5), b""), Ok(()));
-    let long = stack.udp_send_to(now, left, at(Side::Right, 9), &[0; 1_473]);
-    assert_eq!(long, Err(Error::MessageTooLong { limit: 1_472 }));
+    let long = stack.udp_send_to(now, left, at(Side::Right, 9), &[0; 65_508]);
+    assert_eq!(long, Err(Error::MessageTooLong { limit: 65_507 }));
     assert_eq!(stack.udp_send(now, left, b""), Err(Error::NotConnected));
 
     stack.udp_close(left).unwrap();
@@ -458,7 +458,8 @@ fn packets_to_other_networks_go_to_the_router() {
         }
         Side::Right => config.addresses.push("198.51.100.1/32".parse().unwrap()),
     });
-    let left = bind(&mut pair, Side::Left, 5);
+    let options = UdpOptions { fragmentation: Fragmentation::Never, ..UdpOptions::default() };
+    let left = pair.stack(Side::Left).udp_bind(at(Side::Left, 5), &options).unwrap();
     let now = pair.now;
     let stack = pair.stack(Side::Left);
     let long = stack.udp_send_to(now, left, far, &[0; 973]);

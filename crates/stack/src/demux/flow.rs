@@ -4,7 +4,7 @@ use core::hash::Hasher;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The addresses of two hosts, in the order of a received packet: the remote host first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hosts {
     /// IPv4 addresses.
     V4([u8; 8]),

@@ -49,13 +49,14 @@ pub struct NeighborLimits {
     /// and packets to it are dropped. Otherwise packets with forged sources could provoke requests
     /// without limit.
     pub unresolved: usize,
-    /// Bytes of packets queued for the answer of one neighbour.
+    /// Bytes of packets queued for the answer of one neighbour. The default fits the largest
+    /// datagram, which is fragmented later.
     pub waiting_bytes: usize,
 }
 
 impl Default for NeighborLimits {
     fn default() -> Self {
-        Self { entries: 1_024, unresolved: 128, waiting_bytes: 16 << 10 }
+        Self { entries: 1_024, unresolved: 128, waiting_bytes: 68 << 10 }
     }
 }
 

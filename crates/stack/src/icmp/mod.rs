@@ -15,7 +15,7 @@ use linerate_wire::{
 /// Flows of echo requests that are remembered.
 const FLOWS: usize = 64;
 
-/// The destinations and identifiers of recent echo requests.
+/// The destinations and identifiers of recent echo requests, or of recent replies.
 #[derive(Debug, Default)]
 pub(crate) struct EchoFlows {
     flows: VecDeque<(IpAddr, u16)>,
@@ -146,6 +146,24 @@ impl<'a> Report<'a> {
         match &self.quote {
             ReportedQuote::V4(quote) => quote.echo_request(),
             ReportedQuote::V6(quote) => quote.echo_request(),
+        }
+    }
+
+    /// Returns the identifier and sequence number of the quoted echo reply.
+    pub(crate) fn echo_reply(&self) -> Option<(u16, u16)> {
+        match &self.quote {
+            ReportedQuote::V4(quote) => quote.echo_reply(),
+            ReportedQuote::V6(quote) => quote.echo_reply(),
+        }
+    }
+
+    /// Returns the identification of the quoted packet, if it was sent in fragments.
+    pub(crate) fn identification(&self) -> Option<u32> {
+        match &self.quote {
+            ReportedQuote::V4(Quote { header, .. }) => {
+                header.is_fragment().then_some(header.identification.into())
+            }
+            ReportedQuote::V6(quote) => quote.fragment().map(|fragment| fragment.identification),
         }
     }
 

@@ -5,12 +5,15 @@ pub(crate) mod addresses;
 pub(crate) mod autoconfiguration;
 pub(crate) mod detection;
 pub(crate) mod discovery;
+pub(crate) mod fragment_ids;
+pub(crate) mod fragmentation;
 pub(crate) mod group_filter;
 pub(crate) mod groups;
 pub(crate) mod identification;
 pub(crate) mod interface;
 pub(crate) mod ipv4_link_local;
 pub(crate) mod path_mtu;
+pub(crate) mod reassembly;
 pub(crate) mod redirects;
 pub(crate) mod route;
 pub(crate) mod routers;
@@ -34,7 +37,7 @@ pub(crate) struct Arrived<'a> {
     pub(crate) arrival: Arrival<'a>,
     /// The source and the destination.
     pub(crate) hosts: Hosts,
-    /// The protocol of `payload`, after extension headers.
+    /// The protocol of `payload`: after extension headers, once they were examined.
     pub(crate) protocol: Protocol,
     pub(crate) type_of_service: TypeOfService,
     /// The TTL or hop limit.
@@ -48,7 +51,8 @@ pub(crate) struct Arrived<'a> {
 }
 
 impl<'a> Arrived<'a> {
-    /// Parses a packet of either IP version. Returns it, and whether it is a fragment.
+    /// Parses a packet of either IP version. Returns it, and whether it is a fragment, or has
+    /// options or extension headers. The payload is then that of the packet itself.
     pub(crate) fn parse(arrival: Arrival<'a>, bytes: &'a [u8]) -> Option<(Self, bool)> {
         if is_ipv6(bytes) {
             Self::parse_ipv6(arrival, bytes)
@@ -60,7 +64,7 @@ impl<'a> Arrived<'a> {
     /// Parses a packet of IPv4.
     #[inline]
     pub(crate) fn parse_ipv4(arrival: Arrival<'a>, bytes: &'a [u8]) -> Option<(Self, bool)> {
-        let Ipv4Packet { header, payload, .. } = Ipv4Packet::parse(bytes).ok()?;
+        let Ipv4Packet { header, options, payload } = Ipv4Packet::parse(bytes).ok()?;
         let arrived = Self {
             arrival,
             hosts: Hosts::V4(header.addresses()),
@@ -71,12 +75,12 @@ impl<'a> Arrived<'a> {
             bytes,
             is_broadcast: false,
         };
-        Some((arrived, header.is_fragment()))
+        Some((arrived, header.is_fragment() || !options.is_empty()))
     }
 
     /// Parses a packet of IPv6.
     pub(crate) fn parse_ipv6(arrival: Arrival<'a>, bytes: &'a [u8]) -> Option<(Self, bool)> {
-        let packet = Ipv6Packet::parse(bytes).ok()?;
+        let packet = Ipv6Packet::parse_fixed(bytes).ok()?;
         let header = packet.header;
         let mut hosts = [0; 32];
         hosts[..16].copy_from_slice(&header.source.octets());
@@ -91,7 +95,7 @@ impl<'a> Arrived<'a> {
             bytes,
             is_broadcast: false,
         };
-        Some((arrived, packet.fragment.is_some()))
+        Some((arrived, packet.protocol.is_ipv6_extension()))
     }
 
     /// Returns the flow that a segment belongs to.

@@ -8,6 +8,7 @@ use crate::collections::address_table::AddressTable;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use linerate_units::{Duration, Instant};
+use linerate_wire::Ipv6Header;
 use siphasher::sip::SipHasher13;
 
 /// Lifetime of an entry; then larger packets are tried again (RFC 1191 §6.3).
@@ -16,14 +17,14 @@ const LIFETIME: Duration = Duration::from_secs(600);
 /// Smaller reports are raised to this size. They would be an attack on throughput, or describe a
 /// path that is no longer in use (RFC 5927 §7.2). Every host accepts datagrams of 576 bytes (RFC
 /// 791).
-const MIN_MTU: usize = 552;
+pub(crate) const SMALLEST_PATH_MTU: usize = 552;
 
 /// The smallest MTU of an IPv6 link; smaller reports are raised to it (RFC 8200 §5, RFC 8201 §4).
-const MIN_MTU_IPV6: usize = 1_280;
+const MIN_MTU_IPV6: usize = Ipv6Header::MIN_MTU;
 
 /// Common MTUs, for routers that report none (RFC 1191 §7.1).
 const PLATEAUS: [usize; 10] =
-    [65_535, 32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 576, MIN_MTU];
+    [65_535, 32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 576, SMALLEST_PATH_MTU];
 
 /// The path-MTU cache of a host.
 #[derive(Debug)]
@@ -172,7 +173,7 @@ impl<T> DestinationMap<T> {
 pub(crate) fn plausible(reported: usize, sent: usize) -> Option<usize> {
     let wanted = match reported {
         0 => *PLATEAUS.iter().find(|&&plateau| plateau < sent)?,
-        reported => reported.max(MIN_MTU),
+        reported => reported.max(SMALLEST_PATH_MTU),
     };
     (wanted < sent).then_some(wanted)
 }
@@ -248,11 +249,11 @@ mod tests {
     #[test]
     fn implausible_reports_are_adjusted_or_refused() {
         assert_eq!(plausible(1_400, 1_500), Some(1_400));
-        assert_eq!(plausible(68, 1_500), Some(MIN_MTU));
+        assert_eq!(plausible(68, 1_500), Some(SMALLEST_PATH_MTU));
         assert_eq!(plausible(1_500, 1_500), None);
         assert_eq!(plausible(0, 1_500), Some(1_492));
         assert_eq!(plausible(0, 1_492), Some(1_006));
-        assert_eq!(plausible(0, MIN_MTU), None);
+        assert_eq!(plausible(0, SMALLEST_PATH_MTU), None);
         assert_eq!(plausible(68, 300), None);
         assert_eq!(plausible_ipv6(1_400, 1_500), Some(1_400));
         assert_eq!(plausible_ipv6(0, 1_500), Some(1_280));

@@ -3,11 +3,12 @@
 use crate::error::Error;
 use crate::event::{EchoError, EchoReply, Event};
 use crate::icmp::Report;
-use crate::ip::Arrived;
+use crate::ip::path_mtu::SMALLEST_PATH_MTU;
+use crate::ip::{Arrived, LOCAL_MTU, header_length};
 use crate::stack::Stack;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use linerate_units::Instant;
-use linerate_wire::{Echo, IcmpMessage, Icmpv6Message, IpHeader, Protocol};
+use linerate_wire::{Echo, IcmpMessage, Icmpv6Message, IpHeader, Ipv6Header, Protocol};
 
 /// # Application calls: echo requests
 impl Stack {
@@ -15,8 +16,8 @@ impl Stack {
     /// [`Event::EchoReply`], an error as [`Event::EchoError`].
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] if the reply queue is full; [`Error::MessageTooLong`]; or the reason
-    /// why there is no path to the destination.
+    /// [`Error::WouldBlock`] if the reply queue is full; [`Error::MessageTooLong`] if the packet
+    /// would exceed 65,535 bytes; or the reason why there is no path to the destination.
     pub fn echo_send(
         &mut self,
         now: Instant,
@@ -39,12 +40,12 @@ impl Stack {
         if destination.is_multicast() || destination.is_unspecified() {
             return Err(Error::InvalidDestination(SocketAddr::new(destination, 0)));
         }
-        let path = self.path_to(now, destination)?;
-        let limit = path.mtu_payload().saturating_sub(IcmpMessage::HEADER_LENGTH);
+        let source = self.path_to(now, destination)?.source;
+        let limit = LOCAL_MTU - header_length(destination) - IcmpMessage::HEADER_LENGTH;
         if echo.data.len() > limit {
             return Err(Error::MessageTooLong { limit });
         }
-        let version = |protocol| IpHeader::new(path.source, destination, protocol);
+        let version = |protocol| IpHeader::new(source, destination, protocol);
         let is_sent = match (version(Protocol::ICMP), version(Protocol::ICMPV6)) {
             (Some(header @ IpHeader::V4(_)), _) => {
                 self.send_icmp(&header, &IcmpMessage::EchoRequest(echo))
@@ -78,6 +79,27 @@ impl Stack {
             arrived: arrived.arrival.at,
         };
         self.note_echo(Event::EchoReply(reply));
+    }
+
+    /// Remembers a reply that may be too big for its path.
+    pub(crate) fn note_answered_echo(&mut self, destination: IpAddr, echo: &Echo<'_>) {
+        if echo.data.len() > SMALLEST_PATH_MTU - Ipv6Header::LENGTH {
+            self.answered_echoes.insert(destination, echo.identifier);
+        }
+    }
+
+    /// Records the path MTU that a router reports about an echo request or reply, if this host sent
+    /// it recently.
+    pub(crate) fn note_echo_mtu(&mut self, now: Instant, report: &Report<'_>) {
+        let destination = report.destination();
+        let is_known = match (report.echo_request(), report.echo_reply()) {
+            (Some((identifier, _)), _) => self.echoes.contains(destination, identifier),
+            (_, Some((identifier, _))) => self.answered_echoes.contains(destination, identifier),
+            _ => false,
+        };
+        if let Some(mtu) = report.mtu().filter(|_| is_known) {
+            self.path_mtus.note_reported(now, destination, mtu);
+        }
     }
 
     /// Reports an error about an echo request to the application.

@@ -5,11 +5,28 @@ use crate::event::ReportedError;
 use crate::icmp::Report;
 use crate::ip::Arrived;
 use crate::stack::Stack;
+use crate::stack::icmpv6::icmpv6_error;
 use core::net::IpAddr;
 use linerate_units::Instant;
 use linerate_wire::{
-    Echo, IcmpError, IcmpMessage, IpHeader, Malformed, Protocol, Quote, Unreachable,
+    Echo, IcmpError, IcmpMessage, Icmpv6Error, Icmpv6Message, IpHeader, Ipv6Quote, Malformed,
+    Protocol, Quote, Unreachable,
 };
+
+/// An error of either IP version with its quote.
+enum ErrorMessage<'a> {
+    V4(IcmpMessage<'a>),
+    V6(Icmpv6Message<'a>),
+}
+
+impl ErrorMessage<'_> {
+    const fn protocol(&self) -> Protocol {
+        match self {
+            Self::V4(_) => Protocol::ICMP,
+            Self::V6(_) => Protocol::ICMPV6,
+        }
+    }
+}
 
 impl Stack {
     pub(crate) fn handle_icmp(&mut self, arrived: &Arrived<'_>) {
@@ -56,29 +73,75 @@ impl Stack {
             }
         }
         let Some(header) = IpHeader::new(source, destination, Protocol::ICMP) else { return };
+        self.note_answered_echo(destination, &echo);
         let kept = self.send_icmp(&header, &IcmpMessage::EchoReply(echo));
         self.counted.icmp.out_echo_replies += u64::from(kept);
     }
 
-    /// Sends an ICMP error about a packet, within the rate limit. Packets to a broadcast address
-    /// must not cause errors (RFC 1122 §3.2.2); fragments and ICMP errors do not reach this
-    /// function.
+    /// Sends an ICMP error about a packet that cannot be delivered. Packets to a broadcast address
+    /// must not cause errors (RFC 1122 §3.2.2).
     pub(crate) fn answer_with_error(&mut self, arrived: &Arrived<'_>, reason: Unreachable) {
         if arrived.is_broadcast {
             return;
         }
-        if !self.icmp_errors.take(arrived.arrival.at) {
+        let error = match arrived.hosts {
+            Hosts::V4(_) => ReportedError::V4(IcmpError::Unreachable(reason)),
+            Hosts::V6(_) => ReportedError::V6(icmpv6_error(arrived, reason)),
+        };
+        self.report_problem(&arrived.hosts, arrived.bytes, error);
+    }
+
+    /// Sends an ICMP error about a packet, or about a first fragment, within the rate limit. Errors
+    /// and packets without a source are not answered (RFC 1122 §3.2.2, RFC 4443 §2.4 e).
+    pub(crate) fn report_problem(&mut self, hosts: &Hosts, packet: &[u8], error: ReportedError) {
+        let (own, source) = (hosts.local(), hosts.remote());
+        if source.is_unspecified() || source.is_multicast() {
+            return;
+        }
+        let own = if own.is_multicast() {
+            self.interface.source_towards(source, source)
+        } else {
+            Some(own)
+        };
+        let message = match error {
+            ReportedError::V4(error) => Quote::of(packet)
+                .ok()
+                .filter(|quote| !quote.is_error())
+                .map(|quote| ErrorMessage::V4(IcmpMessage::Error { error, quote })),
+            ReportedError::V6(error) => Ipv6Quote::of(packet)
+                .ok()
+                .filter(|quote| !quote.is_error())
+                .map(|quote| ErrorMessage::V6(Icmpv6Message::Error { error, quote })),
+        };
+        let (Some(own), Some(message)) = (own, message) else { return };
+        if !self.icmp_errors.take(self.now) {
             self.counted.icmp.out_rate_limited += 1;
             return;
         }
-        if matches!(arrived.hosts, Hosts::V6(_)) {
-            return self.answer_with_icmpv6_error(arrived, reason);
-        }
-        let error = IcmpError::Unreachable(reason);
-        let Ok(quote) = Quote::of(arrived.bytes) else { return };
-        let Some(header) = arrived.answer_header(Protocol::ICMP) else { return };
-        let kept = self.send_icmp(&header, &IcmpMessage::Error { error, quote });
-        self.counted.icmp.out_unreachables += u64::from(kept);
+        let kept = match (&message, IpHeader::new(own, source, message.protocol())) {
+            (ErrorMessage::V4(message), Some(header)) => self.send_icmp(&header, message),
+            (ErrorMessage::V6(message), Some(IpHeader::V6(header))) => {
+                self.send_icmpv6(header, message)
+            }
+            _ => return,
+        };
+        self.count_sent_error(error, kept);
+    }
+
+    const fn count_sent_error(&mut self, error: ReportedError, kept: bool) {
+        let counted = &mut self.counted.icmp;
+        let counter = match error {
+            ReportedError::V4(IcmpError::TimeExceeded(_))
+            | ReportedError::V6(Icmpv6Error::ReassemblyTimeExceeded) => {
+                &mut counted.out_time_exceeded
+            }
+            ReportedError::V4(IcmpError::ParameterProblem { .. })
+            | ReportedError::V6(Icmpv6Error::ParameterProblem { .. }) => {
+                &mut counted.out_parameter_problems
+            }
+            _ => &mut counted.out_unreachables,
+        };
+        *counter += kept as u64;
     }
 
     /// Queues a message. Returns false if the queue is full.
@@ -100,13 +163,21 @@ impl Stack {
         );
         let sender = report.source();
         let is_ours = self.interface.is_ours(sender) || self.forwards_to(sender);
-        if is_ignored || !is_ours {
+        // A report about a fragment names a recent identification, which only nodes on the path
+        // know.
+        let is_forged = report.identification().is_some_and(|identification| {
+            !self.fragment_ids.is_recent(sender, report.destination(), identification)
+        });
+        if is_ignored || !is_ours || is_forged {
             return;
         }
         match report.protocol() {
             Some(Protocol::TCP) => self.handle_segment_report(now, report),
             Some(Protocol::UDP) => self.handle_datagram_report(now, report),
-            Some(Protocol::ICMP | Protocol::ICMPV6) => self.handle_echo_report(reporter, report),
+            Some(Protocol::ICMP | Protocol::ICMPV6) => {
+                self.note_echo_mtu(now, report);
+                self.handle_echo_report(reporter, report);
+            }
             _ => {}
         }
     }

@@ -5,12 +5,9 @@ use crate::ip::Arrived;
 use crate::stack::Stack;
 use core::net::IpAddr;
 use linerate_wire::{
-    Icmpv6Error, Icmpv6Message, Icmpv6Problem, Icmpv6Unreachable, IpHeader, Ipv6Header, Ipv6Quote,
+    Icmpv6Error, Icmpv6Message, Icmpv6Problem, Icmpv6Unreachable, IpHeader, Ipv6Header, Ipv6Packet,
     Malformed, Protocol, Unreachable,
 };
-
-/// The offset of the next header field in an IPv6 header.
-const NEXT_HEADER: u32 = 6;
 
 impl Stack {
     pub(crate) fn handle_icmpv6(&mut self, arrived: &Arrived<'_>) {
@@ -53,6 +50,7 @@ impl Stack {
                 };
                 let Some(IpAddr::V6(own)) = own else { return };
                 let header = Ipv6Header::new(own, source, Protocol::ICMPV6);
+                self.note_answered_echo(source.into(), &echo);
                 let kept = self.send_icmpv6(header, &Icmpv6Message::EchoReply(echo));
                 self.counted.icmp.out_echo_replies += u64::from(kept);
             }
@@ -85,39 +83,30 @@ impl Stack {
         self.counted.icmp.out_errors += u64::from(!kept);
         kept
     }
-
-    /// Sends an ICMPv6 error about a packet to this host alone.
-    pub(super) fn answer_with_icmpv6_error(&mut self, arrived: &Arrived<'_>, reason: Unreachable) {
-        let error = match reason {
-            Unreachable::Protocol => Icmpv6Error::ParameterProblem {
-                problem: Icmpv6Problem::NextHeader,
-                pointer: last_next_header(arrived.bytes, arrived.protocol),
-            },
-            Unreachable::Port => Icmpv6Error::Unreachable(Icmpv6Unreachable::Port),
-            Unreachable::Net | Unreachable::NetUnknown => {
-                Icmpv6Error::Unreachable(Icmpv6Unreachable::NoRoute)
-            }
-            Unreachable::NetProhibited | Unreachable::HostProhibited | Unreachable::Prohibited => {
-                Icmpv6Error::Unreachable(Icmpv6Unreachable::Prohibited)
-            }
-            _ => Icmpv6Error::Unreachable(Icmpv6Unreachable::Address),
-        };
-        let (Ok(quote), Some(IpHeader::V6(header))) =
-            (Ipv6Quote::of(arrived.bytes), arrived.answer_header(Protocol::ICMPV6))
-        else {
-            return;
-        };
-        let kept = self.send_icmpv6(header, &Icmpv6Message::Error { error, quote });
-        self.counted.icmp.out_unreachables += u64::from(kept);
-    }
 }
 
-/// Returns the offset of the field that names the unknown `protocol` in a valid packet.
-fn last_next_header(packet: &[u8], protocol: Protocol) -> u32 {
-    let byte = |at: u32| packet.get(at as usize).copied().unwrap_or_else(|| protocol.number());
-    let (mut field, mut header) = (NEXT_HEADER, 40);
-    while byte(field) != protocol.number() {
-        (field, header) = (header, header + (u32::from(byte(header + 1)) + 1) * 8);
-    }
-    field
+/// Returns the ICMPv6 error for a packet that cannot be delivered.
+pub(super) fn icmpv6_error(arrived: &Arrived<'_>, reason: Unreachable) -> Icmpv6Error {
+    let reason = match reason {
+        Unreachable::Protocol => {
+            return Icmpv6Error::ParameterProblem {
+                problem: Icmpv6Problem::NextHeader,
+                pointer: last_next_header(arrived.bytes),
+            };
+        }
+        Unreachable::Port => Icmpv6Unreachable::Port,
+        Unreachable::Net | Unreachable::NetUnknown => Icmpv6Unreachable::NoRoute,
+        Unreachable::NetProhibited | Unreachable::HostProhibited | Unreachable::Prohibited => {
+            Icmpv6Unreachable::Prohibited
+        }
+        _ => Icmpv6Unreachable::Address,
+    };
+    Icmpv6Error::Unreachable(reason)
+}
+
+/// Returns the offset of the field that names the protocol of the payload of a valid packet.
+fn last_next_header(packet: &[u8]) -> u32 {
+    let Ok(mut headers) = Ipv6Packet::extensions(packet) else { return 0 };
+    headers.by_ref().for_each(drop);
+    u32::try_from(headers.named_at()).unwrap_or(u32::MAX)
 }

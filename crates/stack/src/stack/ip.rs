@@ -1,7 +1,4 @@
 //! IP: received packets (RFC 1122 §3.2.1, RFC 8200), paths, and the packets of the host itself.
-//!
-//! Received fragments are counted and dropped: this host does not reassemble. It avoids them by
-//! sending with DF and by announcing an MSS that fits its link.
 
 use crate::demux::flow::Hosts;
 use crate::error::Error;
@@ -10,13 +7,14 @@ use crate::ip::CachedRoute;
 use crate::ip::LOCAL_MTU;
 use crate::ip::PathInfo;
 use crate::ip::interface::Audience;
+use crate::ip::path_mtu::SMALLEST_PATH_MTU;
 use crate::link::arrival::Arrival;
 use crate::ready::Sender;
 use crate::stack::Stack;
 use crate::tx::Reply;
 use core::net::IpAddr;
 use linerate_units::Instant;
-use linerate_wire::{IpHeader, Protocol, Unreachable};
+use linerate_wire::{IpHeader, Ipv4Header, Protocol, Unreachable};
 
 impl Stack {
     /// Handles a packet from the link, or from this host itself.
@@ -37,17 +35,15 @@ impl Stack {
     #[inline(always)]
     fn handle_parsed(&mut self, parsed: Option<(Arrived<'_>, bool)>) {
         self.counted.ip.in_receives += 1;
-        let Some((mut arrived, is_fragment)) = parsed else {
+        let Some((mut arrived, is_extended)) = parsed else {
             self.counted.ip.in_header_errors += 1;
             return;
         };
         let Some(is_broadcast) = self.check_addresses(&arrived) else { return };
-        if is_fragment {
-            self.counted.ip.reassembly_required += 1;
-            self.counted.ip.reassembly_failures += 1;
-            return;
-        }
         arrived.is_broadcast = is_broadcast;
+        if is_extended {
+            return self.handle_extended(&arrived);
+        }
         self.deliver(&arrived);
     }
 
@@ -88,7 +84,7 @@ impl Stack {
         Some(audience == Audience::Broadcast)
     }
 
-    fn deliver(&mut self, arrived: &Arrived<'_>) {
+    pub(crate) fn deliver(&mut self, arrived: &Arrived<'_>) {
         if arrived.protocol != Protocol::TCP {
             // The packet may be an ICMP error about a connection with a coalesced ACK, so the ACK
             // comes first.
@@ -101,6 +97,7 @@ impl Stack {
             Protocol::ICMP if is_ipv4 => self.handle_icmp(arrived),
             Protocol::ICMPV6 if !is_ipv4 => self.handle_icmpv6(arrived),
             Protocol::IGMP if is_ipv4 => self.handle_igmp(arrived),
+            Protocol::NO_NEXT_HEADER if !is_ipv4 => {}
             _ => {
                 self.counted.ip.in_unknown_protocols += 1;
                 self.answer_with_error(arrived, Unreachable::Protocol);
@@ -198,6 +195,7 @@ impl Stack {
         write: impl FnOnce(&mut [u8]),
     ) -> bool {
         let total = header.length() + length;
+        let header = self.fragmentable(*header, total);
         let emit = |bytes: &mut [u8]| {
             let at = header.emit(length, bytes);
             write(&mut bytes[at..]);
@@ -212,6 +210,17 @@ impl Stack {
         self.counted.ip.out_requests += 1;
         self.counted.ip.out_discards += u64::from(!kept);
         kept
+    }
+
+    /// Clears DF in the header of a packet of `total` bytes that exceeds the MTU of its path.
+    fn fragmentable(&mut self, header: IpHeader, total: usize) -> IpHeader {
+        let IpHeader::V4(header) = header else { return header };
+        if total <= SMALLEST_PATH_MTU {
+            return IpHeader::V4(header);
+        }
+        let path = self.datagram_path_to(self.now, header.destination.into());
+        let dont_fragment = path.is_ok_and(|path| total <= path.mtu);
+        IpHeader::V4(Ipv4Header { dont_fragment, ..header })
     }
 
     /// Handles up to `budget` packets that this host has sent to itself, and returns their number.

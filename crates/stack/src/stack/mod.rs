@@ -10,6 +10,7 @@ mod dhcp;
 mod echo;
 mod fast_open;
 mod forward;
+mod fragments;
 mod groups;
 mod icmp;
 mod icmpv6;
@@ -42,11 +43,14 @@ use crate::icmp::EchoFlows;
 use crate::ip::CachedRoute;
 use crate::ip::detection::Detections;
 use crate::ip::discovery::Discovery;
+use crate::ip::fragment_ids::FragmentIds;
+use crate::ip::fragmentation::Fragmenter;
 use crate::ip::groups::{GroupLimits, Groups};
 use crate::ip::identification::Identification;
 use crate::ip::interface::Interface;
 use crate::ip::ipv4_link_local::LinkLocalCandidates;
 use crate::ip::path_mtu::PathMtus;
+use crate::ip::reassembly::Reassembly;
 use crate::ip::redirects::Redirects;
 use crate::ip::route::{Route, Routes};
 use crate::ip::routers::Routers;
@@ -103,6 +107,11 @@ pub struct Stack {
     pub(crate) routes: Routes,
     pub(crate) neighbors: Neighbors,
     pub(crate) path_mtus: PathMtus,
+    pub(crate) reassembly: Reassembly,
+    /// The packet that is being sent in fragments. Invariant: while there is one, the host itself
+    /// is in `ready`.
+    pub(crate) fragmenter: Fragmenter,
+    pub(crate) fragment_ids: FragmentIds,
     pub(crate) sockets: Sockets,
     /// Connections, by both ends.
     pub(crate) flows: Demux,
@@ -158,6 +167,8 @@ pub struct Stack {
     pub(crate) local: PacketQueue<()>,
     pub(crate) events: EventQueue,
     pub(crate) echoes: EchoFlows,
+    /// The sources and identifiers of recent large echo requests from others.
+    pub(crate) answered_echoes: EchoFlows,
     pub(crate) icmp_errors: TokenBucket,
     pub(crate) resets: TokenBucket,
     pub(crate) challenges: ChallengeLimit,
@@ -215,6 +226,9 @@ impl Stack {
                 Draws::new(&keys, "reachable times"),
             ),
             path_mtus: PathMtus::new(limits.path_mtus, keys.table("path MTUs")),
+            reassembly: Reassembly::new(limits.reassembly),
+            fragmenter: Fragmenter::new(),
+            fragment_ids: FragmentIds::new(&keys),
             sockets: Sockets::new(limits.sockets),
             flows: Demux::new(keys.table("flows")),
             listeners: Demux::new(keys.table("listeners")),
@@ -249,6 +263,7 @@ impl Stack {
             local: PacketQueue::new(limits.local_bytes),
             events: EventQueue::new(limits.echo_events),
             echoes: EchoFlows::default(),
+            answered_echoes: EchoFlows::default(),
             icmp_errors: TokenBucket::new(limits.icmp_errors),
             resets: TokenBucket::new(limits.resets),
             challenges: ChallengeLimit::new(limits.challenges, keys.visible("challenges")),
@@ -394,6 +409,7 @@ impl Stack {
         self.neighbors.check();
         self.path_mtus.check();
         self.check_groups();
+        self.reassembly.check();
         self.fast_opens.check();
         self.replies.check();
         self.local.check();

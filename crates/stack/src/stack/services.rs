@@ -9,9 +9,9 @@ impl Stack {
     pub(crate) fn handle_service_timeout(&mut self, now: Instant) -> bool {
         let Some(service) = self.deadlines.take_due(now) else { return false };
         match service {
+            Service::Reassembly => self.handle_reassembly_timeout(now),
             Service::Addresses => self.handle_addresses_timeout(now),
             Service::Routers => self.handle_discovery_timeout(now),
-            Service::Reassembly => {}
             Service::Dhcp => self.handle_dhcp_timeout(now),
             Service::Groups => self.send_group_reports(now),
         }

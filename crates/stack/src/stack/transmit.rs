@@ -120,7 +120,7 @@ impl Stack {
 
     /// Has the host itself something to send?
     pub(crate) fn has_replies(&self) -> bool {
-        !self.replies.is_empty() || self.neighbors.wants_transmit()
+        !self.replies.is_empty() || self.neighbors.wants_transmit() || self.fragmenter.is_busy()
     }
 
     /// Adds the host itself to the ring of senders, if it has something to send. Call it after any
@@ -163,8 +163,12 @@ impl Stack {
         }
     }
 
-    /// Sends requests for neighbours, then packets whose neighbour was resolved, then replies.
+    /// Sends the fragments of a packet, then requests for neighbours, then packets whose neighbour
+    /// was resolved, then replies.
     fn transmit_reply(&mut self, now: Instant, frame: &mut [u8]) -> TransmitOutcome {
+        if self.fragmenter.is_busy() {
+            return self.transmit_fragment(frame);
+        }
         if let Some(request) = self.neighbors.poll_request() {
             let length = match request.address {
                 IpAddr::V4(address) => {
@@ -240,6 +244,11 @@ impl Stack {
     ) -> TransmitOutcome {
         match next_hop {
             NextHop::Mac(mac) => {
+                if self.may_need_fragments(packet)
+                    && let Some(outcome) = self.begin_fragments(mac, packet, frame)
+                {
+                    return outcome;
+                }
                 let at = self.emit_ethernet(mac, ether_type_of(packet), frame);
                 let Some(room) = frame.get_mut(at..at + packet.len()) else {
                     // The MTU of the link has decreased since the packet was queued.
@@ -278,17 +287,28 @@ impl Stack {
 }
 
 /// Returns the destination of a packet of either IP version.
-fn destination_of(packet: &[u8]) -> Option<IpAddr> {
+pub(crate) fn destination_of(packet: &[u8]) -> Option<IpAddr> {
+    address_at(packet, 16, 24)
+}
+
+/// Returns the source of a packet of either IP version.
+pub(crate) fn source_of(packet: &[u8]) -> Option<IpAddr> {
+    address_at(packet, 12, 8)
+}
+
+/// Returns the address at this offset of a packet of IPv4, or of IPv6.
+#[inline]
+fn address_at(packet: &[u8], ipv4: usize, ipv6: usize) -> Option<IpAddr> {
     if is_ipv6(packet) {
-        let octets: [u8; 16] = packet.get(24..40)?.try_into().ok()?;
+        let octets: [u8; 16] = *packet.get(ipv6..)?.first_chunk()?;
         Some(Ipv6Addr::from(octets).into())
     } else {
-        let octets: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
+        let octets: [u8; 4] = *packet.get(ipv4..)?.first_chunk()?;
         Some(Ipv4Addr::from(octets).into())
     }
 }
 
 /// Returns the Ethernet type of a packet of either IP version.
-fn ether_type_of(packet: &[u8]) -> EtherType {
+pub(crate) fn ether_type_of(packet: &[u8]) -> EtherType {
     if is_ipv6(packet) { EtherType::IPV6 } else { EtherType::IPV4 }
 }

@@ -26,6 +26,22 @@ pub struct UdpOptions {
     /// Do sockets of this host receive the datagrams of this socket to groups that they have
     /// joined?
     pub multicast_loop: bool,
+    /// May datagrams be sent in fragments?
+    pub fragmentation: Fragmentation,
+}
+
+/// The use of fragmentation for the datagrams of a socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fragmentation {
+    /// A datagram that exceeds the path MTU is sent in fragments. Other datagrams of IPv4 have DF
+    /// set, so that routers report a smaller path MTU. Like Linux's `IP_PMTUDISC_WANT`.
+    #[default]
+    AsNeeded,
+    /// A datagram that exceeds the path MTU is refused by [`Error::MessageTooLong`], with the
+    /// largest size that fits. A report of a smaller path MTU is the error of the next call. Like
+    /// Linux's `IP_PMTUDISC_DO`.
+    Never,
 }
 
 impl Default for UdpOptions {
@@ -36,6 +52,7 @@ impl Default for UdpOptions {
             broadcast: false,
             multicast_hops: 1,
             multicast_loop: true,
+            fragmentation: Fragmentation::AsNeeded,
         }
     }
 }
@@ -48,6 +65,7 @@ pub(crate) struct UdpSocket {
     pub(crate) broadcast: bool,
     pub(crate) multicast_hops: u8,
     pub(crate) multicast_loop: bool,
+    pub(crate) fragmentation: Fragmentation,
     /// Received datagrams with their senders.
     pub(crate) received: PacketQueue<SocketAddr>,
     /// Packets ready to be sent.
@@ -86,6 +104,7 @@ impl UdpSocket {
             broadcast: options.broadcast,
             multicast_hops: options.multicast_hops,
             multicast_loop: options.multicast_loop,
+            fragmentation: options.fragmentation,
             received: PacketQueue::new(options.receive_bytes),
             to_send: PacketQueue::with_room_for(headers(local.ip()), options.send_bytes),
             wants_writable: false,
@@ -117,6 +136,16 @@ impl UdpSocket {
 /// Returns the data in the largest datagram of a packet of `mtu` bytes to `destination`.
 pub(crate) const fn data_limit(mtu: usize, destination: IpAddr) -> usize {
     mtu.saturating_sub(headers(destination))
+}
+
+/// Returns the data in the largest datagram to `destination`, fragmented or not: its length field
+/// and the one of the IP header have sixteen bits.
+pub(crate) const fn largest_datagram(destination: IpAddr) -> usize {
+    let headers = match destination {
+        IpAddr::V4(_) => headers(destination),
+        IpAddr::V6(_) => UdpHeader::LENGTH,
+    };
+    u16::MAX as usize - headers
 }
 
 /// Returns the bytes of the IP and UDP headers before data to `destination`.

@@ -116,10 +116,11 @@ fn guests_that_never_read_leave_memory_to_honest_peers() {
 }
 
 #[test]
-fn incomplete_fragments_cost_no_memory() {
+fn incomplete_fragments_cost_as_much_memory_as_their_limit() {
+    const LIMIT: usize = 64 << 10;
     let _alone = alone();
-    let mut baseline = Baseline::new(3);
-    baseline.attack(4_096, |intruder, _| {
+    let mut baseline = Baseline::with(3, |config| config.limits.reassembly.bytes = LIMIT);
+    baseline.attack(LIMIT, |intruder, _| {
         for _ in 0..FRAMES_A_TURN {
             let source = Ipv4Addr::from_bits(0xc633_6400 | intruder.below(256));
             let mut ip = Ipv4Header::new(source, Side::Right.address(), Protocol::TCP);
@@ -130,5 +131,5 @@ fn incomplete_fragments_cost_no_memory() {
         }
     });
     let counters = baseline.test.pair.stack(Side::Right).counters().ip;
-    assert!(counters.reassembly_required > 10_000);
+    assert!(counters.reassembly_evictions > 10_000);
 }

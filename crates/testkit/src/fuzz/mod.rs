@@ -4,11 +4,13 @@
 mod choices;
 mod dhcp;
 mod discovery;
+mod fragments;
 mod frames;
 mod segments;
 
 pub use dhcp::dhcp_into_a_client;
 pub use discovery::neighbor_discovery_into_a_host;
+pub use fragments::fragments_into_a_host;
 pub use frames::frames_into_a_host;
 pub use segments::segments_into_a_connection;
 

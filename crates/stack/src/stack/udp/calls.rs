@@ -7,7 +7,7 @@ use crate::handle::UdpHandle;
 use crate::ready::Sender;
 use crate::stack::Stack;
 use crate::tx::Reply;
-use crate::udp::{UdpOptions, data_limit};
+use crate::udp::{Fragmentation, UdpOptions, data_limit};
 use core::net::SocketAddr;
 use linerate_units::Instant;
 
@@ -107,20 +107,16 @@ impl Stack {
         self.advance_clock(now);
         let remote = canonical(remote.into());
         let (index, socket) = self.sockets.udp_mut(handle)?;
-        let bound = socket.local.ip();
+        let (bound, fragmentation) = (socket.local.ip(), socket.fragmentation);
         let may = (socket.broadcast, socket.forwarded.is_some());
         // A datagram that never fits must not block: no event would end the wait.
         let largest = data_limit(socket.to_send.largest(), remote.ip());
-        let (source, limit) = self.check_destination(now, bound, remote, may)?;
-        let limit = limit.min(largest);
+        let to = self.check_destination(now, bound, remote, may)?;
+        let limit = to.limit(fragmentation).min(largest);
         if data.len() > limit {
             return Err(Error::MessageTooLong { limit });
         }
-        if self.queue_datagram(index, source, remote, data) {
-            Ok(())
-        } else {
-            Err(Error::WouldBlock)
-        }
+        if self.queue_datagram(index, &to, remote, data) { Ok(()) } else { Err(Error::WouldBlock) }
     }
 
     /// Receives the next datagram: copies it to `into`, and returns the number of copied bytes and
@@ -183,6 +179,38 @@ impl Stack {
     /// [`Error::Closed`].
     pub fn udp_broadcast(&self, handle: UdpHandle) -> Result<bool, Error> {
         Ok(self.sockets.udp(handle)?.broadcast)
+    }
+
+    /// Sets whether datagrams of the socket may be sent in fragments.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn udp_set_fragmentation(
+        &mut self,
+        handle: UdpHandle,
+        fragmentation: Fragmentation,
+    ) -> Result<(), Error> {
+        self.sockets.udp_mut(handle)?.1.fragmentation = fragmentation;
+        Ok(())
+    }
+
+    /// Returns whether datagrams of the socket may be sent in fragments.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn udp_fragmentation(&self, handle: UdpHandle) -> Result<Fragmentation, Error> {
+        Ok(self.sockets.udp(handle)?.fragmentation)
+    }
+
+    /// Returns the MTU of the path to the peer of a connected socket in bytes, as far as it is
+    /// known: packets that are larger are sent in fragments, or refused.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], [`Error::NotConnected`], or the reason why there is no path.
+    pub fn udp_path_mtu(&mut self, now: Instant, handle: UdpHandle) -> Result<usize, Error> {
+        self.advance_clock(now);
+        let peer = self.udp_peer_addr(handle)?;
+        Ok(self.datagram_path_to(now, peer.ip())?.mtu)
     }
 
     /// Returns the address that the socket is bound to.

@@ -4,6 +4,7 @@ mod calls;
 mod multicast;
 
 use crate::demux::Flow;
+use crate::demux::flow::Hosts;
 use crate::error::Error;
 use crate::event::UdpEvent;
 use crate::icmp::{Problem, Report};
@@ -13,13 +14,35 @@ use crate::ready::Sender;
 use crate::sockets::Socket;
 use crate::stack::Stack;
 use crate::tx::TransmitOutcome;
+use crate::udp::Fragmentation;
 use crate::udp::UdpOptions;
 use crate::udp::UdpSocket;
-use crate::udp::data_limit;
+use crate::udp::{data_limit, largest_datagram};
 use core::net::{IpAddr, SocketAddr};
 use linerate_units::Instant;
 use linerate_wire::dhcp::CLIENT_PORT;
 use linerate_wire::{IpHeader, Malformed, Protocol, Sum, UdpDatagram, UdpHeader};
+
+/// The address and sizes of datagrams to a destination.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Destination {
+    /// The address to send from.
+    source: IpAddr,
+    /// The bytes of data in the largest datagram that is not fragmented.
+    unfragmented: usize,
+    /// The bytes of data in the largest datagram.
+    largest: usize,
+}
+
+impl Destination {
+    /// Returns the bytes of data that a datagram may have.
+    pub(crate) const fn limit(&self, fragmentation: Fragmentation) -> usize {
+        match fragmentation {
+            Fragmentation::AsNeeded => self.largest,
+            Fragmentation::Never => self.unfragmented,
+        }
+    }
+}
 
 impl Stack {
     pub(crate) fn handle_datagram(&mut self, arrived: &Arrived<'_>) {
@@ -27,6 +50,11 @@ impl Stack {
             Ok(datagram) => datagram,
             Err(malformed) => return self.count_malformed_datagram(malformed),
         };
+        if datagram.has_no_checksum() && matches!(arrived.hosts, Hosts::V6(_)) {
+            // IPv6 has no other checksum over the addresses (RFC 8200 §8.1).
+            let malformed = Malformed::Checksum { what: "UDP datagram" };
+            return self.count_malformed_datagram(malformed);
+        }
         if !arrived.arrival.is_verified {
             let pseudo = arrived.pseudo_header(datagram.length());
             if let Err(malformed) = datagram.verify_checksum(pseudo) {
@@ -91,12 +119,17 @@ impl Stack {
     pub(crate) fn handle_datagram_report(&mut self, now: Instant, report: &Report<'_>) {
         let Some(flow) = report.flow() else { return };
         let Some(index) = self.udp_socket_for(&flow) else { return };
+        let fragmentation = self.sockets.udp_at(index).map(|socket| socket.fragmentation);
         let error = match report.problem {
             Problem::NoPort => Error::Refused,
             Problem::TooBig { .. } => {
                 let Some(mtu) = report.mtu() else { return };
                 let destination = flow.hosts.remote();
                 self.path_mtus.note_reported(now, destination, mtu);
+                if fragmentation != Some(Fragmentation::Never) {
+                    // Later datagrams are sent in smaller fragments.
+                    return;
+                }
                 Error::MessageTooLong { limit: data_limit(mtu, destination) }
             }
             Problem::NoProtocol | Problem::Other => Error::Unreachable,
@@ -107,20 +140,22 @@ impl Stack {
         }
     }
 
-    /// Queues `data` from `source`, after the destination and the size were checked. Returns false
-    /// if the queue is full.
+    /// Queues `data` for a destination, after its size was checked. Returns false if the queue is
+    /// full.
     pub(crate) fn queue_datagram(
         &mut self,
         index: u32,
-        source: IpAddr,
+        to: &Destination,
         remote: SocketAddr,
         data: &[u8],
     ) -> bool {
         let is_local = self.interface.is_ours(remote.ip());
         let Some(socket) = self.sockets.udp_at(index) else { return false };
-        let Some(mut header) = IpHeader::new(source, remote.ip(), Protocol::UDP) else {
-            return false;
-        };
+        let header = IpHeader::new(to.source, remote.ip(), Protocol::UDP);
+        let Some(mut header) = header else { return false };
+        if let IpHeader::V4(header) = &mut header {
+            header.dont_fragment = data.len() <= to.unfragmented;
+        }
         let is_group = remote.ip().is_multicast();
         if is_group {
             header.set_hops(socket.multicast_hops);
@@ -171,6 +206,9 @@ impl Stack {
         index: u32,
         frame: &mut [u8],
     ) -> TransmitOutcome {
+        if self.fragmenter.is_busy() {
+            return self.transmit_fragment(frame);
+        }
         let Some(socket) = self.sockets.udp_at(index) else { return TransmitOutcome::Nothing };
         let Some(((), packet)) = socket.to_send.pop() else { return TransmitOutcome::Nothing };
         if core::mem::take(&mut socket.wants_writable) {
@@ -186,15 +224,14 @@ impl Stack {
         outcome
     }
 
-    /// Checks that a socket that is bound to `bound` may send to this address. Returns the source
-    /// address, and the largest size of a datagram.
+    /// Checks that a socket that is bound to `bound` may send to this address.
     pub(crate) fn check_destination(
         &mut self,
         now: Instant,
         bound: IpAddr,
         remote: SocketAddr,
         (broadcast, is_forwarded): (bool, bool),
-    ) -> Result<(IpAddr, usize), Error> {
+    ) -> Result<Destination, Error> {
         let address = remote.ip();
         if bound.is_ipv4() != address.is_ipv4() {
             return Err(Error::OtherVersion { local: bound, remote: address });
@@ -212,7 +249,12 @@ impl Stack {
         if !is_forwarded {
             self.interface.check_source(source, address)?;
         }
-        Ok((source, data_limit(path.mtu, address)))
+        let largest = if self.interface.is_ours(address) {
+            data_limit(path.mtu, address)
+        } else {
+            largest_datagram(address)
+        };
+        Ok(Destination { source, unfragmented: data_limit(path.mtu, address), largest })
     }
 
     pub(crate) fn check_udp(&self, index: u32, socket: &UdpSocket) {

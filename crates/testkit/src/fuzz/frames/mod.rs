@@ -53,6 +53,8 @@ struct TestCase<'a> {
     connections: Vec<TcpHandle>,
     datagrams: Vec<UdpHandle>,
     flows: Vec<Flow>,
+    /// The payload of the fragments that the host is sending.
+    fragments: Vec<u8>,
     /// The link's metadata of the next frame.
     metadata: Metadata,
 }
@@ -95,6 +97,7 @@ impl<'a> TestCase<'a> {
             connections: Vec::new(),
             datagrams: Vec::new(),
             flows: Vec::new(),
+            fragments: Vec::new(),
             metadata: Metadata::NOTHING,
         };
         case.bind();
@@ -158,24 +161,37 @@ impl<'a> TestCase<'a> {
         }
         let packet = Ipv4Packet::parse(ethernet.payload).expect("IPv4");
         assert!(ethernet.payload.len() <= MTU, "longer than the link's MTU");
-        let pseudo = packet.header.pseudo_header(packet.payload.len());
-        match packet.header.protocol {
+        let header = packet.header;
+        assert_eq!(usize::from(header.fragment_offset), self.fragments.len(), "one after another");
+        let mut payload = packet.payload;
+        let whole;
+        if header.is_fragment() {
+            assert!(!header.dont_fragment && header.protocol != Protocol::TCP);
+            self.fragments.extend_from_slice(payload);
+            if header.more_fragments {
+                return;
+            }
+            whole = core::mem::take(&mut self.fragments);
+            payload = &whole;
+        }
+        let pseudo = header.pseudo_header(payload.len());
+        match header.protocol {
             Protocol::TCP => {
-                TcpHeader::verify_checksum(packet.payload, pseudo).expect("a right checksum");
+                TcpHeader::verify_checksum(payload, pseudo).expect("a right checksum");
             }
             Protocol::UDP => {
-                let datagram = UdpDatagram::parse(packet.payload).expect("UDP");
+                let datagram = UdpDatagram::parse(payload).expect("UDP");
                 datagram.verify_checksum(pseudo).expect("a right checksum");
                 return;
             }
             protocol => {
                 assert_eq!(protocol, Protocol::ICMP);
-                IcmpMessage::parse(packet.payload).expect("ICMP, with a right checksum");
+                IcmpMessage::parse(payload).expect("ICMP, with a right checksum");
                 return;
             }
         }
-        let segment = Segment::parse(packet.payload).expect("TCP");
-        let peer = SocketAddrV4::new(packet.header.destination, segment.destination_port);
+        let segment = Segment::parse(payload).expect("TCP");
+        let peer = SocketAddrV4::new(header.destination, segment.destination_port);
         let flow = Flow {
             port: segment.source_port,
             peer,

@@ -1,0 +1,182 @@
+//! The path MTU of datagrams and echoes: reports of routers, true and forged (RFC 1191, RFC 8201).
+
+use crate::{VERSIONS, answers, bind, data, pair, receive};
+use linerate_stack::UdpHandle;
+use linerate_testkit::{Pair, Side};
+use linerate_units::Duration;
+use linerate_wire::{
+    IcmpError, IcmpMessage, Icmpv6Error, Icmpv6Message, Ipv4Header, Ipv6Header, Ipv6Quote,
+    Protocol, Quote,
+};
+use std::cell::RefCell;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::rc::Rc;
+
+/// Records the packets of the left host.
+fn record(pair: &mut Pair) -> Rc<RefCell<Vec<Vec<u8>>>> {
+    let packets = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&packets);
+    pair.observe(move |_, side, packet| {
+        if side == Side::Left {
+            seen.borrow_mut().push(packet.to_vec());
+        }
+    });
+    packets
+}
+
+/// Returns the report of a router that a packet of the left host exceeds `mtu`.
+fn too_big([left, _]: [IpAddr; 2], sent: &[u8], mtu: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 1_280];
+    match left {
+        IpAddr::V4(left) => {
+            let router = Ipv4Addr::new(198, 51, 100, 1);
+            let error = IcmpError::FragmentationNeeded { next_hop_mtu: mtu.try_into().unwrap() };
+            let quote = Quote::of(sent).unwrap();
+            let message = IcmpMessage::Error { error, quote };
+            let header = Ipv4Header::new(router, left, Protocol::ICMP);
+            let at = header.emit(message.length(), &mut bytes);
+            let length = at + message.emit(&mut bytes[at..]);
+            bytes.truncate(length);
+        }
+        IpAddr::V6(left) => {
+            let router = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
+            let error = Icmpv6Error::PacketTooBig { mtu };
+            let message = Icmpv6Message::Error { error, quote: Ipv6Quote::of(sent).unwrap() };
+            let header = Ipv6Header::new(router, left, Protocol::ICMPV6);
+            let at = header.emit(message.length(), &mut bytes);
+            let length = at + message.emit(&header, &mut bytes[at..]);
+            bytes.truncate(length);
+        }
+    }
+    bytes
+}
+
+fn send(pair: &mut Pair, socket: UdpHandle, hosts: [IpAddr; 2], length: usize) {
+    let now = pair.now;
+    let to = SocketAddr::new(hosts[1], 9);
+    pair.stack(Side::Left).udp_send_to(now, socket, to, &data(length)).unwrap();
+    pair.run_for(Duration::from_millis(5));
+}
+
+/// Returns the sizes of the recorded packets, and forgets them.
+fn sizes(packets: &RefCell<Vec<Vec<u8>>>) -> Vec<usize> {
+    packets.borrow_mut().drain(..).map(|packet| packet.len()).collect()
+}
+
+#[test]
+fn a_report_makes_later_fragments_smaller_until_it_expires() {
+    for hosts in VERSIONS {
+        let mut pair = pair();
+        let packets = record(&mut pair);
+        let left = bind(&mut pair, Side::Left, hosts[0], 9);
+        let right = bind(&mut pair, Side::Right, hosts[1], 9);
+        send(&mut pair, left, hosts, 1_400);
+        let sent = packets.borrow()[0].clone();
+        answers(&mut pair, too_big(hosts, &sent, 1_300));
+        assert_eq!(
+            pair.stack(Side::Left).udp_take_error(left),
+            Ok(None),
+            "it is sent in fragments"
+        );
+        packets.borrow_mut().clear();
+        send(&mut pair, left, hosts, 1_400);
+        assert!(sizes(&packets).iter().all(|&size| size <= 1_300));
+        for _ in 0..2 {
+            assert_eq!(receive(&mut pair, Side::Right, right), Ok(data(1_400)));
+        }
+        pair.run_for(Duration::from_secs(600));
+        packets.borrow_mut().clear();
+        send(&mut pair, left, hosts, 1_400);
+        assert_eq!(sizes(&packets).len(), 1, "the report has expired");
+    }
+}
+
+/// RFC 8200 §5, RFC 8021: no fragment is smaller than the smallest MTU of IPv6, and no packet gets
+/// a fragment header for a smaller one.
+#[test]
+fn fragments_of_ipv6_are_never_smaller_than_its_smallest_mtu() {
+    let hosts = VERSIONS[1];
+    let mut pair = pair();
+    let packets = record(&mut pair);
+    let left = bind(&mut pair, Side::Left, hosts[0], 9);
+    let _right = bind(&mut pair, Side::Right, hosts[1], 9);
+    send(&mut pair, left, hosts, 1_400);
+    let sent = packets.borrow()[0].clone();
+    answers(&mut pair, too_big(hosts, &sent, 600));
+    packets.borrow_mut().clear();
+    send(&mut pair, left, hosts, 8_000);
+    assert_eq!(sizes(&packets)[0], 1_280);
+    send(&mut pair, left, hosts, 1_232);
+    assert_eq!(sizes(&packets), [1_280]);
+}
+
+/// A report about a fragment is accepted if it quotes a recent identification, which only nodes on
+/// the path know.
+#[test]
+fn a_report_about_a_fragment_needs_its_identification() {
+    let hosts = VERSIONS[1];
+    let mut pair = pair();
+    let packets = record(&mut pair);
+    let left = bind(&mut pair, Side::Left, hosts[0], 9);
+    let _right = bind(&mut pair, Side::Right, hosts[1], 9);
+    send(&mut pair, left, hosts, 8_000);
+    let sent = packets.borrow()[0].clone();
+    packets.borrow_mut().clear();
+    let mut forged = sent.clone();
+    forged[47] ^= 1;
+    answers(&mut pair, too_big(hosts, &forged, 1_280));
+    send(&mut pair, left, hosts, 8_000);
+    assert_eq!(sizes(&packets)[0], 1_496);
+    answers(&mut pair, too_big(hosts, &sent, 1_280));
+    send(&mut pair, left, hosts, 8_000);
+    assert_eq!(sizes(&packets)[0], 1_280);
+}
+
+#[test]
+fn reports_about_datagrams_of_no_socket_are_ignored() {
+    for hosts in VERSIONS {
+        let mut pair = pair();
+        let packets = record(&mut pair);
+        let left = bind(&mut pair, Side::Left, hosts[0], 9);
+        let _right = bind(&mut pair, Side::Right, hosts[1], 9);
+        send(&mut pair, left, hosts, 1_400);
+        let sent = packets.borrow()[0].clone();
+        packets.borrow_mut().clear();
+        let ports = if hosts[0].is_ipv4() { 20 } else { 40 };
+        let mut other_port = sent.clone();
+        other_port[ports + 1] ^= 1;
+        // A report of no less than was sent, and one about another port.
+        answers(&mut pair, too_big(hosts, &sent, 1_500));
+        answers(&mut pair, too_big(hosts, &other_port, 1_300));
+        send(&mut pair, left, hosts, 1_400);
+        assert_eq!(sizes(&packets).len(), 1);
+    }
+}
+
+#[test]
+fn reports_about_echoes_count_if_this_host_sent_them() {
+    for hosts in VERSIONS {
+        let mut pair = pair();
+        let packets = record(&mut pair);
+        let ping = |pair: &mut Pair, side: Side, length: usize| {
+            let now = pair.now;
+            let to = hosts[side.other() as usize];
+            pair.stack(side).echo_send(now, to, 77, 1, &data(length)).unwrap();
+            pair.run_for(Duration::from_millis(5));
+        };
+        for (side, mtu) in [(Side::Left, 1_400), (Side::Right, 1_300)] {
+            packets.borrow_mut().clear();
+            ping(&mut pair, side, 1_320);
+            let sent = packets.borrow()[0].clone();
+            let mut forged = sent.clone();
+            let identifier = if hosts[0].is_ipv4() { 24 } else { 44 };
+            forged[identifier] ^= 1;
+            answers(&mut pair, too_big(hosts, &forged, 1_280));
+            answers(&mut pair, too_big(hosts, &sent, mtu));
+            packets.borrow_mut().clear();
+            ping(&mut pair, side, 1_320);
+            let expected = if side == Side::Left { 1 } else { 2 };
+            assert_eq!(sizes(&packets).len(), expected, "{side:?}, {}", hosts[0]);
+        }
+    }
+}
