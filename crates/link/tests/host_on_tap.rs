@@ -63,7 +63,7 @@ impl EchoHost {
         while let Some(event) = stack.poll_event() {
             match event {
                 Event::Udp(socket, UdpEvent::Readable) => {
-                    let mut bytes = [0; 2_000];
+                    let mut bytes = vec![0; 65_536];
                     while let Ok((length, from)) = stack.udp_receive_from(socket, &mut bytes) {
                         stack.udp_send_to(now, socket, from, &bytes[..length]).unwrap();
                         self.datagrams += 1;
@@ -149,21 +149,59 @@ fn datagrams_and_echoes_are_exchanged_over_ipv6_without_malformed_packets() {
             ours.run(|host| host.replies.len() == usize::from(sequence) + 1);
         }
         assert_eq!(ours.replies, vec![vec![5; 56]; 3]);
-        ping_from_the_kernel(&mut ours);
+        ping_from_the_kernel(&mut ours, 4);
         let (_, link) = ours.host.into_parts();
         link.into_parts().1.finish().unwrap();
         check_capture(&path, 2 * 6 + 2 * 4);
     });
 }
 
-/// Sends an echo request from the kernel, and waits for the reply.
-fn ping_from_the_kernel(ours: &mut EchoHost) {
-    let request = [128, 0, 0, 0, 0, 7, 0, 1, 1, 2, 3, 4];
+#[test]
+fn large_datagrams_and_echoes_are_exchanged_in_fragments() {
+    isolated_test(|| {
+        for (own, kernel, prefix_length) in
+            [(IpAddr::V4(OURS), IpAddr::V4(KERNEL), 24), (OURS_IPV6.into(), KERNEL_IPV6.into(), 64)]
+        {
+            let Some(tap) = open() else { return };
+            tap.interface().add_address(kernel, prefix_length).unwrap();
+            tap.interface().set_up().unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("host.pcapng");
+            let mut ours = EchoHost::at(own, prefix_length, tap, &path);
+            let kernels = UdpSocket::bind((kernel, 0)).unwrap();
+            kernels.connect((own, 7)).unwrap();
+            for (count, size) in (1..).zip([1_473, 8_000, 60_000]) {
+                let sent: Vec<_> = (0..size).map(|at: usize| at.to_le_bytes()[0]).collect();
+                kernels.send(&sent).unwrap();
+                ours.run(|host| host.datagrams == count);
+                let mut back = vec![0; 65_536];
+                let length = kernels.recv(&mut back).unwrap();
+                assert!(back[..length] == sent, "{size} bytes from {own}");
+                let now = MonotonicClock.now();
+                let stack = ours.host.stack_mut();
+                stack.echo_send(now, kernel, 1, 1, &sent).unwrap();
+                ours.run(|host| host.replies.len() == count);
+                assert!(ours.replies[count - 1] == sent, "an echo of {size} bytes from {kernel}");
+            }
+            if own.is_ipv6() {
+                ping_from_the_kernel(&mut ours, 60_000);
+            }
+            let (_, link) = ours.host.into_parts();
+            link.into_parts().1.finish().unwrap();
+            check_capture(&path, 4 * (2 + 6 + 41));
+        }
+    });
+}
+
+/// Sends an echo request with `size` bytes of data from the kernel, and waits for the reply.
+fn ping_from_the_kernel(ours: &mut EchoHost, size: usize) {
+    let mut request = vec![128, 0, 0, 0, 0, 7, 0, 1];
+    request.resize(8 + size, 9);
     let raw = socket(AddressFamily::INET6, SocketType::RAW, Some(ipproto::ICMPV6)).unwrap();
     let destination = SocketAddrV6::new(OURS_IPV6, 0, 0, 0);
     sendto(&raw, &request, SendFlags::empty(), &destination).unwrap();
     ours.run(|host| host.host.stack().counters().icmp.out_echo_replies == 1);
-    let mut bytes = [0; 200];
+    let mut bytes = vec![0; 65_536];
     // The socket also receives the messages of Neighbour Discovery.
     loop {
         let (_, length) = recv(&raw, bytes.as_mut_slice(), RecvFlags::empty()).unwrap();

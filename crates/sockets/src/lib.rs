@@ -205,8 +205,9 @@ pub use udp_socket::UdpSocket;
 pub use linerate_link::shard::Handovers;
 pub use linerate_stack::{
     AddressOptions, AddressOrigin, AddressState, Autoconfiguration, Budget, ConnectOptions,
-    Counters, DhcpConfig, DhcpLease, InterfaceAddress, Limits, ListenOptions, ListenStatistics,
-    NeighborLimits, RateLimit, Route, StackConfig, SynCookies, UdpOptions,
+    Counters, DhcpConfig, DhcpLease, Fragmentation, InterfaceAddress, Limits, ListenOptions,
+    ListenStatistics, NeighborLimits, RateLimit, ReassemblyLimits, Route, StackConfig, SynCookies,
+    UdpOptions,
 };
 pub use linerate_tcp::{
     AckRule, BufferSize, Config, CongestionName, EcnRule, Information, KeepAlive, NagleRule,

@@ -6,7 +6,7 @@ use crate::shared::{Access, Shared, State};
 use crate::socket::{Handle, Socket};
 use crate::timeouts::Direction;
 use crate::waiters::SocketId;
-use linerate_stack::{Error as HostError, Stack, UdpHandle, UdpOptions};
+use linerate_stack::{Error as HostError, Fragmentation, Stack, UdpHandle, UdpOptions};
 use linerate_units::Instant;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -220,6 +220,31 @@ impl UdpSocket {
     /// If the network has panicked.
     pub fn broadcast(&self) -> io::Result<bool> {
         Ok(self.socket.call(|stack, _| stack.udp_broadcast(self.socket.handle))?)
+    }
+
+    /// Sets whether datagrams that exceed the path MTU are sent in fragments, or refused.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn set_fragmentation(&self, fragmentation: Fragmentation) -> io::Result<()> {
+        let handle = self.socket.handle;
+        Ok(self.socket.call(|stack, _| stack.udp_set_fragmentation(handle, fragmentation))?)
+    }
+
+    /// Returns whether datagrams that exceed the path MTU are sent in fragments, or refused.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn fragmentation(&self) -> io::Result<Fragmentation> {
+        Ok(self.socket.call(|stack, _| stack.udp_fragmentation(self.socket.handle))?)
+    }
+
+    /// Returns the MTU of the path to the peer in bytes, as far as it is known.
+    ///
+    /// # Errors
+    /// `NotConnected`, or the reason why there is no path.
+    pub fn path_mtu(&self) -> io::Result<usize> {
+        Ok(self.socket.call(|stack, now| stack.udp_path_mtu(now, self.socket.handle))?)
     }
 
     /// Takes the error that the network reported about a datagram of this socket.

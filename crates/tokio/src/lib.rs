@@ -42,7 +42,7 @@ pub use error::{End, Error};
 pub use host::{Entered, Net, Scoped, SocketEntry};
 pub use linerate_stack::{
     AddressOptions, AddressOrigin, AddressState, Autoconfiguration, Budget, Counters, DhcpConfig,
-    DhcpLease, InterfaceAddress, StackConfig,
+    DhcpLease, Fragmentation, InterfaceAddress, StackConfig,
 };
 pub use linerate_wire::IpCidr;
 

@@ -18,6 +18,7 @@ mod against;
 mod autoconfiguration;
 mod conversations;
 mod floods;
+mod fragments;
 mod ipv6;
 mod isn_recorder;
 mod kernel;

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::host::Net;
 use crate::socket::Socket;
 use crate::waiters::{Direction, SocketId};
-use linerate_stack::{Stack, UdpHandle, UdpOptions};
+use linerate_stack::{Fragmentation, Stack, UdpHandle, UdpOptions};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -310,6 +310,22 @@ impl UdpSocket {
     /// None; `tokio::net` has a system call here that can fail.
     pub fn broadcast(&self) -> io::Result<bool> {
         self.socket.call(|stack, _| stack.udp_broadcast(self.handle))
+    }
+
+    /// Sets whether datagrams that exceed the path MTU are sent in fragments, or refused.
+    ///
+    /// # Errors
+    /// If the socket is closed.
+    pub fn set_fragmentation(&self, fragmentation: Fragmentation) -> io::Result<()> {
+        self.socket.call(|stack, _| stack.udp_set_fragmentation(self.handle, fragmentation))
+    }
+
+    /// Returns whether datagrams that exceed the path MTU are sent in fragments, or refused.
+    ///
+    /// # Errors
+    /// If the socket is closed.
+    pub fn fragmentation(&self) -> io::Result<Fragmentation> {
+        self.socket.call(|stack, _| stack.udp_fragmentation(self.handle))
     }
 
     /// Takes the error that the network reported about a datagram of this socket.

@@ -108,8 +108,11 @@ fn an_invalid_destination_is_refused() {
         let begun = || panic!("no request was sent");
         ping(&mut host, &parameters, &Interrupt::default(), begun, |_| ()).unwrap_err()
     };
-    let error = refused(EchoParameters { size: 1_473, ..parameters(ANSWERING, 1) });
-    assert!(matches!(error, PingError::Refused(Error::MessageTooLong { limit: 1_472 })), "{error}");
+    let error = refused(EchoParameters { size: 65_508, ..parameters(ANSWERING, 1) });
+    assert!(
+        matches!(error, PingError::Refused(Error::MessageTooLong { limit: 65_507 })),
+        "{error}"
+    );
     let error = refused(parameters(Ipv4Addr::new(192, 0, 2, 1).into(), 1));
     assert!(matches!(error, PingError::Refused(Error::NoRoute(_))), "{error}");
 }
