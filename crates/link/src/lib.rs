@@ -7,7 +7,8 @@
 //! - [`Tap`]: its other end is the kernel of this machine.
 //! - [`PacketLink`]: shares an interface with the kernel through a packet socket.
 //! - [`XdpLink`]: shares an interface with the kernel at its driver (AF_XDP).
-//! - [`AnyLink`]: one of the last three, selected by a text such as `tap:lr0`.
+//! - [`SerialLink`]: a serial line, with SLIP and header compression.
+//! - [`AnyLink`]: one of the last four, selected by a text such as `tap:lr0`.
 //! - [`packet_queue`](packet_queue::packet_queue): raw IP packets of the application itself.
 //! - [`StreamLink`]: a Unix stream in the format of QEMU.
 //! - [`Capture`]: writes the frames of another link to a file.
@@ -77,6 +78,7 @@ pub mod packet_queue;
 pub mod passing;
 mod random;
 mod send_outcome;
+pub mod serial;
 pub mod shard;
 mod shared_buffers;
 pub mod stream;
@@ -110,6 +112,7 @@ pub use memory::{MemoryConfig, MemoryLink};
 pub use packet::{PacketConfig, PacketLink};
 pub use packet_queue::{PacketQueue, QueueLink};
 pub use random::random_bytes;
+pub use serial::{SerialConfig, SerialLink};
 pub use shard::ShardLink;
 pub use stream::StreamLink;
 pub use tap::{Tap, TapConfig};

@@ -5,8 +5,8 @@ use super::change::{
     WINDOW, take_number,
 };
 use super::saved::{Saved, Shape};
-use super::{COMPRESSED, UNCOMPRESSED, VJ_SLOTS};
-use crate::{Protocol, TcpFlags};
+use super::{COMPRESSED, IPV4, IPV6, UNCOMPRESSED, VJ_SLOTS};
+use crate::{Protocol, Sum, TcpFlags};
 use thiserror::Error;
 
 /// A header decompressor, with the headers of the most recent connections.
@@ -29,8 +29,9 @@ pub enum VjError {
     /// The packet names a slot without a header, or one that does not exist.
     #[error("slot {0} holds no header")]
     EmptySlot(u8),
-    /// The packet ends within its header, or the header is not that of a TCP segment.
-    #[error("the packet is not a TCP segment, or cut short")]
+    /// The packet has an unknown type, ends within its header, or the header is not that of a TCP
+    /// segment, or is damaged.
+    #[error("the packet is of an unknown type, damaged, or cut short")]
     Malformed,
     /// The output buffer is too short for the whole packet.
     #[error("{needed} bytes are needed for the packet")]
@@ -62,8 +63,12 @@ impl VjDecompressor {
             [first, ref rest @ ..] if first & COMPRESSED != 0 => {
                 self.expand_difference(first & !COMPRESSED, rest, packet)
             }
-            [first, ..] if first & 0xf0 == UNCOMPRESSED => self.restore(line, packet),
-            _ => copy([line, &[]], packet),
+            [first, ..] => match first & 0xf0 {
+                UNCOMPRESSED => self.restore(line, packet),
+                IPV4 | IPV6 => copy([line, &[]], packet),
+                _ => Err(VjError::Malformed),
+            },
+            [] => Err(VjError::Malformed),
         };
         if outcome.is_err() {
             self.note_error();
@@ -80,6 +85,10 @@ impl VjDecompressor {
         packet[0] = packet[0] & 0x0f | 0x40;
         packet[9] = Protocol::TCP.number();
         let shape = Shape::of(packet, Protocol::TCP.number()).ok_or(VjError::Malformed)?;
+        // The only header whose checksum was computed before the line (RFC 1144, note 49).
+        if Sum::of(&packet[..shape.ip]).finish() != 0 {
+            return Err(VjError::Malformed);
+        }
         let slot = self.slots.get_mut(usize::from(number)).ok_or(VjError::EmptySlot(number))?;
         *slot = Some(Saved::new(packet, shape));
         self.last = Some(number);

@@ -2,7 +2,8 @@
 //! instead of forty. Fields that the other end can derive from the previous packet are not sent.
 //!
 //! The compressor marks the type of each packet in its first byte, in the bits of the IPv4 version
-//! (RFC 1144 appendix A). `0x4` is an unchanged packet. `0x7` is a packet with whole headers, whose
+//! (RFC 1144 appendix A). `0x4` is an unchanged packet. So is `0x6`, a packet of IPv6, which the RFC
+//! does not know; its types leave this number free. `0x7` is a packet with whole headers, whose
 //! protocol field holds the slot in which both ends keep the headers. A set highest bit marks
 //! headers that are encoded as differences to the kept ones.
 
@@ -19,5 +20,7 @@ pub use decompressor::{VjDecompressor, VjError};
 pub const VJ_SLOTS: usize = 16;
 
 /// The packet types, in the high bits of the first byte.
+const IPV4: u8 = 0x40;
+const IPV6: u8 = 0x60;
 const UNCOMPRESSED: u8 = 0x70;
 const COMPRESSED: u8 = 0x80;

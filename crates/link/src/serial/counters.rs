@@ -1,0 +1,35 @@
+//! The counters of a serial line.
+
+/// The packets and bytes of one direction of a serial line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DirectionCounters {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes before compression or after decompression.
+    pub packet_bytes: u64,
+    /// Their bytes on the line without framing: after compression or before decompression.
+    pub compressed_bytes: u64,
+    /// Bytes on the line: with framing, escapes and noise.
+    pub line_bytes: u64,
+    /// Packets whose headers were encoded as differences (RFC 1144, `COMPRESSED_TCP`).
+    pub compressed: u64,
+    /// Packets with whole headers that both ends keep (RFC 1144, `UNCOMPRESSED_TCP`).
+    pub whole_headers: u64,
+}
+
+/// The counters of a serial line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SerialCounters {
+    /// Packets sent.
+    pub sent: DirectionCounters,
+    /// Packets received.
+    pub received: DirectionCounters,
+    /// Received packets that were dropped because they were damaged: invalid escapes, impossible
+    /// lengths or headers, unknown types.
+    pub errors: u64,
+    /// Received packets that were dropped because the one before them may be lost: they name no
+    /// connection (RFC 1144 §4.1).
+    pub tossed: u64,
+}

@@ -1,0 +1,132 @@
+//! A terminal in raw mode, locked for this program.
+
+use super::error::SerialError;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::Errno;
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{
+    ControlModes, InputModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios,
+    ioctl_tiocexcl, ioctl_tiocnxcl, isatty, tcflush, tcgetattr, tcsetattr,
+};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// A terminal in raw mode. Its former modes are restored when it is dropped.
+#[derive(Debug)]
+pub(super) struct Terminal {
+    fd: OwnedFd,
+    /// The modes to restore. `None` for the controlling end of a pseudo-terminal, whose modes are
+    /// those of the other end.
+    former: Option<Termios>,
+}
+
+impl Terminal {
+    /// Opens the terminal at `device`, and sets its rate.
+    pub(super) fn open(device: &str, baud: u32) -> Result<Self, SerialError> {
+        // Without NONBLOCK, opening waits for the carrier of a modem.
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = open(device, flags, Mode::empty())
+            .map_err(|errno| SerialError::of_opening(device, &errno.into()))?;
+        Self::over(fd, device, baud)
+    }
+
+    /// Creates a pseudo-terminal. Returns its controlling end, and the terminal.
+    pub(super) fn pair(baud: u32) -> Result<[Self; 2], SerialError> {
+        let device = "/dev/ptmx";
+        let failed = |errno: Errno| SerialError::of_opening(device, &errno.into());
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let near = openpt(flags).map_err(failed)?;
+        grantpt(&near).and_then(|()| unlockpt(&near)).map_err(failed)?;
+        let far = ioctl_tiocgptpeer(&near, flags).map_err(failed)?;
+        for end in [&near, &far] {
+            rustix::io::ioctl_fionbio(end, true).map_err(failed)?;
+        }
+        let far = Self::over(far, device, baud)?;
+        Ok([Self { fd: near, former: None }, far])
+    }
+
+    fn over(fd: OwnedFd, device: &str, baud: u32) -> Result<Self, SerialError> {
+        let named = || device.to_owned();
+        if !isatty(&fd) {
+            return Err(SerialError::NoTerminal { device: named() });
+        }
+        // TIOCEXCL does not stop root, so programs that respect each other lock the device, too.
+        flock(&fd, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| SerialError::Busy { device: named() })?;
+        let failed = |errno: Errno| SerialError::Open {
+            device: named(),
+            errno: errno.raw_os_error(),
+        };
+        let former = tcgetattr(&fd).map_err(failed)?;
+        let refused = |_| SerialError::Baud { device: named(), baud };
+        let mut modes = raw(former.clone());
+        modes.set_speed(baud).map_err(refused)?;
+        ioctl_tiocexcl(&fd).map_err(failed)?;
+        // Dropped on the errors below, which restores the modes.
+        let terminal = Self { fd, former: Some(former) };
+        tcsetattr(&terminal.fd, OptionalActions::Now, &modes).map_err(failed)?;
+        // Hardware that cannot run at the rate keeps another one, without an error.
+        let now = tcgetattr(&terminal.fd).map_err(failed)?.output_speed();
+        if now.abs_diff(baud) > baud / 33 {
+            return Err(SerialError::Baud { device: named(), baud });
+        }
+        // Bytes from before the change of modes are noise.
+        tcflush(&terminal.fd, QueueSelector::IOFlush).map_err(failed)?;
+        Ok(terminal)
+    }
+
+    /// Reads without waiting. Returns zero if there is nothing.
+    ///
+    /// # Errors
+    /// `EPIPE` if the other end is closed, or an error of the system.
+    pub(super) fn read(&self, bytes: &mut [u8]) -> Result<usize, Errno> {
+        match rustix::io::retry_on_intr(|| rustix::io::read(&self.fd, &mut *bytes)) {
+            Err(Errno::AGAIN) => Ok(0),
+            // A terminal whose line has hung up reports the end of the file; a pseudo-terminal
+            // without another end reports EIO.
+            Ok(0) | Err(Errno::IO) => Err(Errno::PIPE),
+            outcome => outcome,
+        }
+    }
+
+    /// Writes without waiting. Returns the number of bytes, zero if there is no room.
+    ///
+    /// # Errors
+    /// Like [`read`](Self::read).
+    pub(super) fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        match rustix::io::retry_on_intr(|| rustix::io::write(&self.fd, bytes)) {
+            Err(Errno::AGAIN) => Ok(0),
+            Err(Errno::IO) => Err(Errno::PIPE),
+            outcome => outcome,
+        }
+    }
+}
+
+impl AsFd for Terminal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if let Some(former) = &self.former {
+            // Fails if the line has hung up, and then there is nothing to restore.
+            let _ = tcsetattr(&self.fd, OptionalActions::Now, former);
+            let _ = ioctl_tiocnxcl(&self.fd);
+        }
+    }
+}
+
+/// Returns the modes of a line that carries any bytes: eight bits without parity, nothing
+/// interpreted. The use of RTS and CTS is left as it is configured (`stty crtscts`).
+fn raw(mut modes: Termios) -> Termios {
+    modes.make_raw();
+    modes.input_modes.remove(InputModes::IXOFF | InputModes::IXANY | InputModes::INPCK);
+    // A break, and bytes with a wrong stop bit, are noise. The missing byte shows in the checksum.
+    modes.input_modes.insert(InputModes::IGNBRK | InputModes::IGNPAR);
+    modes.control_modes.remove(ControlModes::CSTOPB);
+    modes.control_modes.insert(ControlModes::CREAD | ControlModes::CLOCAL);
+    modes.special_codes[SpecialCodeIndex::VMIN] = 1;
+    modes.special_codes[SpecialCodeIndex::VTIME] = 0;
+    modes
+}
