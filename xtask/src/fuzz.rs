@@ -47,6 +47,11 @@ const TARGETS: [Target; 7] = [
         initial_inputs: "fuzz/corpus/dhcp_into_a_client",
         max_length: 1_024,
     },
+    Target {
+        name: "bytes_into_a_serial_line",
+        initial_inputs: "fuzz/corpus/bytes_into_a_serial_line",
+        max_length: 1_024,
+    },
     Target { name: "text_into_a_script", initial_inputs: "scripts", max_length: 4_096 },
     Target { name: "text_into_a_world", initial_inputs: "crates/sim/scenarios", max_length: 4_096 },
 ];
@@ -70,7 +75,7 @@ usage: cargo xtask fuzz TARGET [--minutes N]    tries new inputs for N minutes (
 
 TARGET: {}
 Fuzzing needs a C++ compiler, for libFuzzer. An input that fails is stored in fuzz/artifacts. The
-ordinary tests run the inputs of segments and frames in fuzz/corpus.",
+ordinary tests run the inputs of segments, frames and serial lines in fuzz/corpus.",
         TARGETS.map(|target| target.name).join(", ")
     )
 }

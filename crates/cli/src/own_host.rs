@@ -1,17 +1,45 @@
 //! The options of a linerate host on an interface.
 
+use crate::amounts::mtu;
 use crate::output::Failure;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use linerate_ends::OwnHost;
 use linerate_ends::socket::{Congestion, Network, check_own_congestion};
 use linerate_link::{LinkSpec, random_bytes};
-use linerate_wire::IpCidr;
+use linerate_wire::{IpCidr, VlanTag};
 use std::net::IpAddr;
 
 /// Draws the secrets of a host.
 pub(crate) fn random_seed() -> Result<[u8; 32], Failure> {
     random_bytes()
         .map_err(|error| Failure::running(format!("the system gives no random numbers ({error})")))
+}
+
+/// A property that is on or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+impl From<Switch> for bool {
+    fn from(switch: Switch) -> Self {
+        switch == Switch::On
+    }
+}
+
+/// The properties of the link of linerate's host.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct LinkArgs {
+    /// The VLAN of linerate's host on tap:NAME or packet:NAME, with the priority of its frames if
+    /// needed: 100, or 100:5
+    #[arg(long, value_name = "ID")]
+    pub(crate) vlan: Option<VlanTag>,
+
+    /// Compress TCP/IP headers on a serial line (RFC 1144); both ends must do the same
+    /// [default: on]
+    #[arg(long, value_enum, value_name = "SWITCH")]
+    pub(crate) header_compression: Option<Switch>,
 }
 
 /// The addresses of linerate's host.
@@ -24,6 +52,9 @@ pub(crate) struct AddressArgs {
     /// The router to hosts outside the network of --address
     #[arg(long, value_name = "ADDR")]
     pub(crate) gateway: Option<IpAddr>,
+
+    #[command(flatten)]
+    pub(crate) link: LinkArgs,
 }
 
 impl AddressArgs {
@@ -31,21 +62,28 @@ impl AddressArgs {
     pub(crate) fn on(&self, link: &LinkSpec) -> Result<OwnHost, Failure> {
         let address = self.address.ok_or_else(|| needs_address(link))?;
         check_gateway(address, self.gateway)?;
-        Ok(OwnHost { link: link.clone(), address, gateway: self.gateway })
+        Ok(OwnHost {
+            gateway: self.gateway,
+            vlan: self.link.vlan,
+            header_compression: self.link.header_compression.map(bool::from),
+            ..OwnHost::new(link.clone(), address)
+        })
     }
 
     /// Refuses addresses if there is no host for them.
     pub(crate) fn need_none(&self) -> Result<(), Failure> {
-        match (self.address, self.gateway) {
-            (None, None) => Ok(()),
-            (Some(_), _) => Err(Failure::input(
-                "--address is for linerate's host on an interface: leave it out, or name one, \
-                 --on packet:NAME",
-            )),
-            (None, Some(_)) => Err(Failure::input(
-                "--gateway is for linerate's host on an interface: leave it out, or name one, \
-                 --on packet:NAME",
-            )),
+        let given = [
+            ("--address", self.address.is_some()),
+            ("--gateway", self.gateway.is_some()),
+            ("--vlan", self.link.vlan.is_some()),
+            ("--header-compression", self.link.header_compression.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((flag, _)) => Err(Failure::input(format!(
+                "{flag} is for linerate's host on an interface: leave it out, or name one, --on \
+                 packet:NAME"
+            ))),
         }
     }
 }
@@ -54,13 +92,18 @@ impl AddressArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OwnHostArgs {
     /// Use linerate's TCP on an interface: through a packet socket (packet:NAME), AF_XDP (xdp:NAME,
-    /// or xdp:NAME:QUEUE), or a TAP device (tap:NAME)
+    /// or xdp:NAME:QUEUE), a TAP or TUN device (tap:NAME, tun:NAME), or on a serial line
+    /// (serial:DEVICE, or serial:DEVICE@BAUD)
     /// [default: the kernel's TCP]
     #[arg(long, value_name = "LINK")]
     on: Option<LinkSpec>,
 
     #[command(flatten)]
     address: AddressArgs,
+
+    /// Largest IP packet on a serial line, in bytes [default: 296, or 1280 with IPv6]
+    #[arg(long, value_name = "BYTES", value_parser = mtu, requires = "on")]
+    mtu: Option<u16>,
 
     /// The congestion control: one of the kernel's; with --on: tahoe, reno, new-reno, cubic, bbr or
     /// a fixed window (fixed:SEGMENTS) [default: the kernel's, or cubic]
@@ -84,10 +127,19 @@ impl OwnHostArgs {
     pub(crate) fn network(&self) -> Result<Network, Failure> {
         match &self.on {
             None => self.address.need_none().map(|()| Network::Kernel),
-            Some(link) => Network::begin(&self.address.on(link)?)
-                .map_err(|error| Failure::input(error.to_string())),
+            Some(link) => {
+                let host = OwnHost { mtu: self.mtu, ..self.address.on(link)? };
+                Network::begin(&host).map_err(|error| Failure::input(error.to_string()))
+            }
         }
     }
+}
+
+/// Returns the rate in `serial:BAUD`, a line whose ends both belong to the command. `None` for any
+/// other text, such as `serial:DEVICE`.
+pub(crate) fn line_of_this_command(text: &str) -> Option<&str> {
+    let baud = text.strip_prefix("serial:")?;
+    baud.bytes().all(|byte| byte.is_ascii_digit()).then_some(baud)
 }
 
 /// Returns the failure for an interface without an address.

@@ -12,6 +12,33 @@ pub(crate) fn serialize<T: Display, S: Serializer>(
     serializer.collect_str(value)
 }
 
+/// A value that can be absent.
+pub(crate) mod optional {
+    use super::{Deserialize, Deserializer, Display, FromStr, Serializer, de};
+
+    /// Writes the value as its text, or nothing.
+    #[allow(clippy::ref_option, reason = "serde passes the field by reference")]
+    pub(crate) fn serialize<T: Display, S: Serializer>(
+        value: &Option<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => serializer.collect_str(value),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    /// Parses the value from its text, if there is one.
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| text.parse().map_err(de::Error::custom)).transpose()
+    }
+}
+
 /// Parses the value from its text.
 pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where

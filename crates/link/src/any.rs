@@ -1,52 +1,84 @@
-//! Links selected by a text such as `tap:lr0`, `packet:eth0` or `xdp:eth0:1`.
+//! Links selected by a text such as `tap:lr0`, `packet:eth0` or `serial:/dev/ttyS0@9600`.
 
 use crate::kernel_interface::{InterfaceError, KernelInterface};
 use crate::packet::{PacketConfig, PacketError, PacketLink};
+use crate::serial::{self, ParseBaudError, SerialConfig, SerialError, SerialLink};
 use crate::tap::{Tap, TapConfig, TapError};
+use crate::vlan::Vlan;
 use crate::wait::Readiness;
 use crate::xdp::{XdpConfig, XdpError, XdpLink};
-use linerate_stack::{Capabilities, FrameSink, FrameSource, Link, LinkError, RxFrame, TxFrame};
+use linerate_stack::{
+    Capabilities, FrameSink, FrameSource, Link, LinkError, Medium, RxFrame, TxFrame,
+};
 use linerate_units::Instant;
+use linerate_wire::VlanTag;
 use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// An existing interface, and the method by which a host uses it.
+/// An existing interface or device, and the method by which a host uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LinkSpec {
     /// The TAP device of this name.
     Tap(String),
+    /// The TUN device of this name.
+    Tun(String),
     /// A packet socket on the interface of this name, which the kernel uses as well.
     Packet(String),
     /// AF_XDP at the driver: the name of the interface, and the queue.
     Xdp(String, u32),
+    /// A serial line: the path of its device, and the rate in baud.
+    Serial(String, u32),
 }
 
+/// The rate of a serial line if none is given, in baud.
+const USUAL_BAUD: u32 = 9_600;
+
 impl LinkSpec {
-    /// Returns the name of the interface.
+    /// Returns the name of the interface, or the path of the device.
     #[must_use]
     pub fn interface(&self) -> &str {
         match self {
-            Self::Tap(name) | Self::Packet(name) | Self::Xdp(name, _) => name,
+            Self::Tap(name)
+            | Self::Tun(name)
+            | Self::Packet(name)
+            | Self::Xdp(name, _)
+            | Self::Serial(name, _) => name,
         }
+    }
+
+    /// Parses a place on a serial line: `DEVICE` or `DEVICE@BAUD`.
+    fn serial(place: &str) -> Result<Self, ParseLinkError> {
+        let (device, baud) = match place.rsplit_once('@') {
+            Some((device, baud)) => (device, serial::parse_baud(baud)?),
+            None => (place, USUAL_BAUD),
+        };
+        if device.is_empty() || device.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(ParseLinkError::NoSerialDevice);
+        }
+        Ok(Self::Serial(device.to_owned(), baud))
     }
 }
 
-/// Parses `tap:NAME`, `packet:NAME`, `xdp:NAME` or `xdp:NAME:QUEUE`.
+/// Parses `tap:NAME`, `tun:NAME`, `packet:NAME`, `xdp:NAME`, `xdp:NAME:QUEUE`, `serial:DEVICE` or
+/// `serial:DEVICE@BAUD`.
 impl FromStr for LinkSpec {
     type Err = ParseLinkError;
 
     fn from_str(text: &str) -> Result<Self, ParseLinkError> {
         match text.split_once(':') {
             Some(("tap", name)) if !name.is_empty() => Ok(Self::Tap(name.to_owned())),
+            Some(("tun", name)) if !name.is_empty() => Ok(Self::Tun(name.to_owned())),
             Some(("packet", name)) if !name.is_empty() => Ok(Self::Packet(name.to_owned())),
             Some(("xdp", place)) if !place.is_empty() => {
                 let (name, queue) = place.split_once(':').unwrap_or((place, "0"));
                 let queue = queue.parse().map_err(|_| ParseLinkError::NoQueue(queue.to_owned()))?;
                 Ok(Self::Xdp(name.to_owned(), queue))
             }
+            Some(("serial", place)) => Self::serial(place),
             _ => Err(ParseLinkError::NoLink),
         }
     }
@@ -57,8 +89,10 @@ impl fmt::Display for LinkSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tap(name) => write!(f, "tap:{name}"),
+            Self::Tun(name) => write!(f, "tun:{name}"),
             Self::Packet(name) => write!(f, "packet:{name}"),
             Self::Xdp(name, queue) => write!(f, "xdp:{name}:{queue}"),
+            Self::Serial(device, baud) => write!(f, "serial:{device}@{baud}"),
         }
     }
 }
@@ -68,91 +102,190 @@ impl fmt::Display for LinkSpec {
 #[non_exhaustive]
 pub enum ParseLinkError {
     /// The text begins with none of the known methods.
-    #[error("write tap:NAME, packet:NAME or xdp:NAME:QUEUE for an interface that exists")]
+    #[error(
+        "write tap:NAME, tun:NAME, packet:NAME or xdp:NAME:QUEUE for an interface that exists, or \
+         serial:DEVICE@BAUD"
+    )]
     NoLink,
     /// The queue is not a number.
     #[error("`{0}` is not a queue: write xdp:NAME:0")]
     NoQueue(String),
+    /// A serial line has no device.
+    #[error("a serial line needs a device here: write serial:DEVICE@BAUD")]
+    NoSerialDevice,
+    /// No serial line has this rate.
+    #[error(transparent)]
+    Baud(#[from] ParseBaudError),
+}
+
+/// The use of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkOptions {
+    /// Does the link carry GSO and GRO frames and leave checksums to the interface, if it can?
+    pub offloads: bool,
+    /// The VLAN of the host, on a TAP device or a packet socket.
+    pub vlan: Option<VlanTag>,
+    /// Are headers compressed (RFC 1144)? For serial lines, where the default is yes.
+    pub header_compression: Option<bool>,
+    /// The largest packet in bytes. For serial lines, where the default is 296, or 1,280 with an
+    /// IPv6 address. Interfaces have an MTU of their own.
+    pub mtu: Option<u16>,
 }
 
 /// A link to an interface that was selected by a text.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "a program has only one")]
+#[non_exhaustive]
 pub enum AnyLink {
-    /// See [`LinkSpec::Tap`].
+    /// See [`LinkSpec::Tap`] and [`LinkSpec::Tun`].
     Tap(Tap),
+    /// A VLAN of a TAP device.
+    TapVlan(Vlan<Tap>),
     /// See [`LinkSpec::Packet`].
     Packet(PacketLink),
+    /// A VLAN of a packet socket.
+    PacketVlan(Vlan<PacketLink>),
     /// See [`LinkSpec::Xdp`].
     Xdp(XdpLink),
+    /// See [`LinkSpec::Serial`].
+    Serial(SerialLink),
 }
 
 impl AnyLink {
-    /// Opens the interface for a host at `address`. With `offloads` the link carries GSO and GRO
-    /// frames and leaves checksums to the interface, if it can.
+    /// Opens the interface for a host at `address`.
     ///
     /// # Errors
     /// [`OpenError`], which names what is missing and the remedy.
     pub fn open(
         spec: &LinkSpec,
         address: impl Into<IpAddr>,
-        offloads: bool,
+        options: &LinkOptions,
     ) -> Result<Self, OpenError> {
-        Ok(match spec {
-            LinkSpec::Tap(name) => Self::Tap(existing_tap(name, offloads)?),
-            LinkSpec::Packet(name) => Self::Packet(PacketLink::open(&PacketConfig {
-                offloads,
-                ..PacketConfig::new(name)
-            })?),
-            LinkSpec::Xdp(name, queue) => {
-                let address = match address.into() {
+        let address = address.into();
+        options.check(spec)?;
+        Ok(match (spec, options.vlan) {
+            (LinkSpec::Tap(name), None) => {
+                Self::Tap(existing_tap(name, Medium::Ethernet, options.offloads)?)
+            }
+            (LinkSpec::Tap(name), Some(tag)) => {
+                let tap = existing_tap(name, Medium::Ethernet, options.offloads)?;
+                Self::TapVlan(Vlan::new(tap, tag))
+            }
+            (LinkSpec::Tun(name), _) => {
+                Self::Tap(existing_tap(name, Medium::Ip, options.offloads)?)
+            }
+            (LinkSpec::Packet(name), vlan) => {
+                let config = PacketConfig { offloads: options.offloads, ..PacketConfig::new(name) };
+                match vlan {
+                    None => Self::Packet(PacketLink::open(&config)?),
+                    Some(tag) => Self::PacketVlan(PacketLink::open_vlan(&config, tag)?),
+                }
+            }
+            (LinkSpec::Xdp(name, queue), _) => {
+                let address = match address {
                     IpAddr::V4(address) => address,
                     address @ IpAddr::V6(_) => return Err(OpenError::XdpAddress(address)),
                 };
                 let config = XdpConfig { queue: *queue, ..XdpConfig::new(name, address) };
                 Self::Xdp(XdpLink::open(&config)?)
             }
+            (LinkSpec::Serial(device, baud), _) => {
+                let config = options.serial(*baud, address)?;
+                Self::Serial(SerialLink::open(device, &config)?)
+            }
         })
     }
 
-    /// Returns the interface.
+    /// Returns the interface; `None` for a serial line.
     #[must_use]
-    pub const fn interface(&self) -> &KernelInterface {
+    pub const fn interface(&self) -> Option<&KernelInterface> {
         match self {
-            Self::Tap(link) => link.interface(),
-            Self::Packet(link) => link.interface(),
-            Self::Xdp(link) => link.interface(),
+            Self::Tap(link) => Some(link.interface()),
+            Self::TapVlan(vlan) => Some(vlan.link().interface()),
+            Self::Packet(link) => Some(link.interface()),
+            Self::PacketVlan(vlan) => Some(vlan.link().interface()),
+            Self::Xdp(link) => Some(link.interface()),
+            Self::Serial(_) => None,
         }
     }
 
-    /// Returns the MAC address that the host must use. `None` if the host can choose it.
+    /// Returns the MAC address that the host must use. `None` if the host can choose it, or needs
+    /// none.
     #[must_use]
     pub const fn mac(&self) -> Option<[u8; 6]> {
         match self {
-            Self::Tap(_) => None,
+            Self::Tap(_) | Self::TapVlan(_) | Self::Serial(_) => None,
             Self::Packet(link) => Some(link.mac()),
+            Self::PacketVlan(vlan) => Some(vlan.link().mac()),
             Self::Xdp(link) => Some(link.mac()),
+        }
+    }
+
+    /// Does the link compress headers? Then the host should count packets, and its segments should
+    /// have no timestamps: otherwise little is compressed.
+    #[must_use]
+    pub const fn compresses_headers(&self) -> bool {
+        match self {
+            Self::Serial(link) => link.config().header_compression,
+            _ => false,
         }
     }
 
     /// Describes how frames enter and leave the program, for printing.
     #[must_use]
-    pub const fn description(&self) -> &'static str {
+    pub fn description(&self) -> &'static str {
         match self {
+            Self::Tap(link) if link.capabilities().medium == Medium::Ip => "a TUN device",
             Self::Tap(_) => "a TAP device",
+            Self::TapVlan(_) => "a VLAN of a TAP device",
             Self::Packet(_) => "a packet socket",
+            Self::PacketVlan(_) => "a packet socket for a VLAN",
             Self::Xdp(link) if link.is_zero_copy() => "AF_XDP with zero-copy",
             Self::Xdp(_) => "AF_XDP with copies",
+            Self::Serial(_) if self.compresses_headers() => "SLIP with header compression",
+            Self::Serial(_) => "SLIP",
         }
     }
 }
 
-/// Opens the existing TAP device `name`, and keeps its MTU.
-fn existing_tap(name: &str, offloads: bool) -> Result<Tap, OpenError> {
+impl LinkOptions {
+    /// Refuses options that a link does not have.
+    fn check(&self, spec: &LinkSpec) -> Result<(), OpenError> {
+        let is_serial = matches!(spec, LinkSpec::Serial(..));
+        if self.vlan.is_some() && !matches!(spec, LinkSpec::Tap(_) | LinkSpec::Packet(_)) {
+            return Err(OpenError::NoVlan(spec.clone()));
+        }
+        if self.header_compression.is_some() && !is_serial {
+            return Err(OpenError::NoHeaderCompression(spec.clone()));
+        }
+        if self.mtu.is_some() && !is_serial {
+            return Err(OpenError::OwnMtu(spec.clone()));
+        }
+        Ok(())
+    }
+
+    /// Returns the configuration of a serial line for a host at `address`.
+    ///
+    /// # Errors
+    /// [`OpenError::SerialIpv6`] if the MTU is too small for IPv6.
+    pub fn serial(&self, baud: u32, address: IpAddr) -> Result<SerialConfig, OpenError> {
+        let least = if address.is_ipv6() { SerialConfig::MTU_IPV6 } else { 0 };
+        let mtu = self.mtu.map_or_else(|| SerialConfig::MTU.max(least), usize::from);
+        if mtu < least {
+            return Err(OpenError::SerialIpv6(mtu));
+        }
+        let header_compression = self.header_compression.unwrap_or(true);
+        Ok(SerialConfig { header_compression, mtu, queue: mtu, ..SerialConfig::new(baud) })
+    }
+}
+
+/// Opens the existing TAP or TUN device `name`, and keeps its MTU.
+fn existing_tap(name: &str, medium: Medium, offloads: bool) -> Result<Tap, OpenError> {
     let state = KernelInterface::named(name).and_then(|interface| interface.state());
-    let state = state.map_err(|source| OpenError::NoTap { name: name.to_owned(), source })?;
+    let mode = if medium == Medium::Ethernet { "tap" } else { "tun" };
+    let state = state.map_err(|source| OpenError::NoTap { mode, name: name.to_owned(), source })?;
     let mtu = usize::try_from(state.mtu.count()).unwrap_or(usize::MAX);
-    let config = TapConfig { name: name.to_owned(), mtu, offloads, ..TapConfig::default() };
+    let config = TapConfig { name: name.to_owned(), medium, mtu, offloads };
     Ok(Tap::open(&config)?)
 }
 
@@ -160,11 +293,13 @@ fn existing_tap(name: &str, offloads: bool) -> Result<Tap, OpenError> {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The TAP device does not exist.
+    /// The TAP or TUN device does not exist.
     #[error(
-        "{source}: make it with `ip tuntap add mode tap name {name}` and `ip link set {name} up`"
+        "{source}: make it with `ip tuntap add mode {mode} name {name}` and `ip link set {name} up`"
     )]
     NoTap {
+        /// `tap` or `tun`.
+        mode: &'static str,
         /// The name of the device.
         name: String,
         /// The error of the system.
@@ -185,6 +320,23 @@ pub enum OpenError {
     /// The AF_XDP queue cannot be opened.
     #[error(transparent)]
     Xdp(#[from] XdpError),
+    /// The serial line cannot be opened.
+    #[error(transparent)]
+    Serial(#[from] SerialError),
+    /// The MTU of a serial line is too small for IPv6.
+    #[error(
+        "IPv6 needs an MTU of 1280 bytes, and the line has {0}: give a larger one, or use IPv4"
+    )]
+    SerialIpv6(usize),
+    /// The link carries no VLAN tags.
+    #[error("{0} carries no VLAN tags: use tap:NAME or packet:NAME")]
+    NoVlan(LinkSpec),
+    /// The link does not compress headers.
+    #[error("{0} does not compress headers: leave --header-compression out, or use serial:DEVICE")]
+    NoHeaderCompression(LinkSpec),
+    /// The interface has an MTU of its own.
+    #[error("{0} has an MTU of its own: change that (`ip link set … mtu …`), or use serial:DEVICE")]
+    OwnMtu(LinkSpec),
 }
 
 /// Evaluates an expression for the link of any variant.
@@ -192,8 +344,11 @@ macro_rules! each {
     ($any:expr, $link:ident => $call:expr) => {
         match $any {
             AnyLink::Tap($link) => $call,
+            AnyLink::TapVlan($link) => $call,
             AnyLink::Packet($link) => $call,
+            AnyLink::PacketVlan($link) => $call,
             AnyLink::Xdp($link) => $call,
+            AnyLink::Serial($link) => $call,
         }
     };
 }
@@ -272,15 +427,18 @@ mod tests {
 
     #[test]
     fn a_link_is_parsed_as_it_is_printed() {
-        for text in ["tap:lr0", "packet:eth0", "xdp:eth0:1"] {
+        for text in ["tap:lr0", "tun:lr0", "packet:eth0", "xdp:eth0:1", "serial:/dev/ttyS0@115200"]
+        {
             assert_eq!(text.parse::<LinkSpec>().unwrap().to_string(), text);
         }
         assert_eq!("xdp:eth0".parse(), Ok(LinkSpec::Xdp("eth0".to_owned(), 0)), "the first queue");
+        let usual = LinkSpec::Serial("/dev/pts/3".to_owned(), 9_600);
+        assert_eq!("serial:/dev/pts/3".parse(), Ok(usual));
     }
 
     #[test]
     fn malformed_links_are_refused() {
-        for text in ["", "tap", "tap:", "packet:", "xdp:", "eth0", "slip:eth0"] {
+        for text in ["", "tap", "tap:", "tun:", "packet:", "xdp:", "eth0", "slip:eth0"] {
             assert_eq!(text.parse::<LinkSpec>(), Err(ParseLinkError::NoLink), "{text}");
         }
         for text in ["xdp:eth0:", "xdp:eth0:first", "xdp:eth0:-1"] {
@@ -289,12 +447,54 @@ mod tests {
     }
 
     #[test]
+    fn malformed_serial_lines_are_refused() {
+        for text in ["serial:", "serial:2400", "serial:@2400"] {
+            assert_eq!(text.parse::<LinkSpec>(), Err(ParseLinkError::NoSerialDevice), "{text}");
+        }
+        for text in ["serial:/dev/ttyS0@", "serial:/dev/ttyS0@fast", "serial:/dev/ttyS0@49"] {
+            assert!(matches!(text.parse::<LinkSpec>(), Err(ParseLinkError::Baud(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn options_that_a_link_does_not_have_are_refused() {
+        let refused = |text: &str, options: LinkOptions| {
+            let spec: LinkSpec = text.parse().unwrap();
+            AnyLink::open(&spec, [10, 0, 0, 1], &options).unwrap_err().to_string()
+        };
+        let usual = LinkOptions::default();
+        let vlan = LinkOptions { vlan: VlanTag::new(0, 5), ..usual };
+        for text in ["tun:lr0", "xdp:eth0", "serial:/dev/null"] {
+            assert!(refused(text, vlan).contains("carries no VLAN tags"), "{text}");
+        }
+        let compressed = LinkOptions { header_compression: Some(true), ..usual };
+        assert!(refused("tap:lr0", compressed).contains("does not compress headers"));
+        let long = LinkOptions { mtu: Some(576), ..usual };
+        assert!(refused("packet:eth0", long).contains("an MTU of its own"));
+        assert!(refused("serial:/dev/null", long).contains("is no terminal"));
+    }
+
+    #[test]
+    fn a_serial_line_has_the_mtu_of_its_ip_version() {
+        let ipv6 = IpAddr::V6(std::net::Ipv6Addr::LOCALHOST);
+        let line =
+            |mtu, address| LinkOptions { mtu, ..LinkOptions::default() }.serial(9_600, address);
+        assert_eq!(line(None, [10, 0, 0, 1].into()).unwrap().mtu, 296);
+        assert_eq!(line(None, ipv6).unwrap().mtu, 1_280);
+        assert_eq!(line(Some(576), [10, 0, 0, 1].into()).unwrap().mtu, 576);
+        assert_eq!(line(Some(576), ipv6), Err(OpenError::SerialIpv6(576)));
+    }
+
+    #[test]
     fn a_missing_device_is_explained() {
         let spec = LinkSpec::Tap("no-such-device".to_owned());
-        let error = AnyLink::open(&spec, [10, 0, 0, 1], true).unwrap_err();
+        let error = AnyLink::open(&spec, [10, 0, 0, 1], &LinkOptions::default()).unwrap_err();
         assert!(
             error.to_string().contains("ip tuntap add mode tap name no-such-device"),
             "{error}"
         );
+        let spec = LinkSpec::Tun("no-such-device".to_owned());
+        let error = AnyLink::open(&spec, [10, 0, 0, 1], &LinkOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("mode tun name no-such-device"), "{error}");
     }
 }

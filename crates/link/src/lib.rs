@@ -12,6 +12,7 @@
 //! - [`packet_queue`](packet_queue::packet_queue): raw IP packets of the application itself.
 //! - [`StreamLink`]: a Unix stream in the format of QEMU.
 //! - [`Capture`]: writes the frames of another link to a file.
+//! - [`Vlan`]: a VLAN of another link.
 //! - [`Impair`]: loses, delays, reorders and damages the frames of another link.
 //!
 //! [`shard`] distributes the queues of a link among the shards of a host. Links never wait: a
@@ -91,6 +92,7 @@ pub mod tap;
 #[cfg(test)]
 mod testing;
 mod virtio;
+pub mod vlan;
 mod wait;
 pub mod xdp;
 
@@ -102,7 +104,7 @@ pub fn return_free_memory() {
     sys::allocator::trim();
 }
 
-pub use any::{AnyLink, LinkSpec, OpenError, ParseLinkError};
+pub use any::{AnyLink, LinkOptions, LinkSpec, OpenError, ParseLinkError};
 pub use capture::Capture;
 pub use clock::{ManualClock, MonotonicClock, time_of_day};
 pub use freed_memory::FreedMemory;
@@ -116,5 +118,6 @@ pub use serial::{SerialConfig, SerialLink};
 pub use shard::ShardLink;
 pub use stream::StreamLink;
 pub use tap::{Tap, TapConfig};
+pub use vlan::Vlan;
 pub use wait::{Doorbell, NoLink, Readiness, WaitError, Waiter, Wake};
 pub use xdp::{XdpConfig, XdpLink};

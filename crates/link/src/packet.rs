@@ -18,11 +18,13 @@ use crate::sys::packet::{
 };
 use crate::sys::socket_option;
 use crate::virtio::{self, FRAME_OFFSET, HEADER_OFFSET, LARGEST_FRAME, LARGEST_PACKET};
+use crate::vlan::Vlan;
 use crate::wait::Readiness;
 use linerate_stack::{
     Capabilities, FrameSource, Link, LinkError, Medium, RxFrame, TxFrame, ZeroCopyFrame,
 };
 use linerate_units::{Clock, Instant};
+use linerate_wire::VlanTag;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sendmsg, socket_with,
@@ -46,6 +48,8 @@ pub struct PacketConfig {
     /// Does the host send GSO frames, and leave checksums to the interface? Without offloads, every
     /// sent frame is one that a wire could carry.
     pub offloads: bool,
+    /// The VLAN whose frames are received, without their tags. `None` for untagged frames.
+    pub vlan: Option<VlanTag>,
     /// Do frames bypass the queueing discipline of the interface? Then the driver drops frames for
     /// which it has no room.
     pub bypass_queue: bool,
@@ -55,7 +59,7 @@ impl PacketConfig {
     /// Creates a configuration for the interface `name`, with its MAC address and with offloads.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { interface: name.into(), mac: None, offloads: true, bypass_queue: true }
+        Self { interface: name.into(), mac: None, offloads: true, vlan: None, bypass_queue: true }
     }
 }
 
@@ -105,7 +109,8 @@ impl PacketLink {
             .map_err(system("bypass the queue"))?;
         set(&socket, libc::PACKET_VNET_HDR, 1).map_err(system("enable virtio-net headers"))?;
         widen_queue(&socket);
-        attach_filter(&socket, &filter(mac)).map_err(system("filter received frames"))?;
+        attach_filter(&socket, &filter(mac, config.vlan))
+            .map_err(system("filter received frames"))?;
         bind(&socket, interface.index()).map_err(system("bind to the interface"))?;
         if mac != own {
             add_unicast_address(&socket, interface.index(), mac)
@@ -113,6 +118,15 @@ impl PacketLink {
         }
         let mtu = usize::try_from(state.mtu.count()).unwrap_or(usize::MAX).min(LARGEST_PACKET);
         Ok(Self::over(socket, interface, mac, mtu, config.offloads))
+    }
+
+    /// Opens the interface for a host in the VLAN of `tag`, which sends frames with this tag.
+    ///
+    /// # Errors
+    /// Like [`open`](Self::open).
+    pub fn open_vlan(config: &PacketConfig, tag: VlanTag) -> Result<Vlan<Self>, PacketError> {
+        let link = Self::open(&PacketConfig { vlan: Some(tag), ..config.clone() })?;
+        Ok(Vlan::over_filter(link, tag))
     }
 
     /// Checks whether this process may open packet sockets.
@@ -131,8 +145,10 @@ impl PacketLink {
         offloads: bool,
     ) -> Self {
         let offloads = virtio::offloads(offloads);
-        let capabilities = Capabilities { offloads, ..Capabilities::new(Medium::Ethernet, mtu) };
-        let room = FRAME_OFFSET + capabilities.room() + 4;
+        let tag_room = VlanTag::LENGTH;
+        let capabilities =
+            Capabilities { offloads, tag_room, ..Capabilities::new(Medium::Ethernet, mtu) };
+        let room = FRAME_OFFSET + capabilities.room() + tag_room;
         let outgoing_frame = || OutgoingFrame { memory: vec![0; room].into(), length: 0 };
         Self {
             socket,
@@ -406,20 +422,32 @@ fn widen_queue(socket: &OwnedFd) {
 const LOAD_WORD: u16 = 0x20;
 const LOAD_HALF: u16 = 0x28;
 const LOAD_BYTE: u16 = 0x30;
+const AND: u16 = 0x54;
 const IF_EQUAL: u16 = 0x15;
 const IF_ANY_BIT: u16 = 0x45;
 const ANSWER: u16 = 0x06;
+/// `SKF_AD_OFF + SKF_AD_VLAN_TAG`: the tag's priority and ID.
+const TAG: u32 = 0xffff_f000 + 44;
 /// `SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT`: a VLAN tag that the kernel has removed from the frame.
 const TAG_PRESENT: u32 = 0xffff_f000 + 48;
 
-/// Returns a filter for untagged IPv4 and ARP frames to this MAC address or to a group.
-fn filter([a, b, c, d, e, f]: [u8; 6]) -> [Instruction; 13] {
+/// Returns a filter for IPv4, IPv6 and ARP frames to this MAC address or to a group: those of a
+/// VLAN, or untagged ones.
+fn filter([a, b, c, d, e, f]: [u8; 6], vlan: Option<VlanTag>) -> [Instruction; 17] {
     let (first, last) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([0, 0, e, f]));
+    let (present, mask, id) = match vlan {
+        None => (0, 0, 0),
+        Some(tag) => (1, u32::from(VlanTag::MAX_ID), tag.id().into()),
+    };
     [
         (LOAD_WORD, 0, 0, TAG_PRESENT),
-        (IF_EQUAL, 0, 10, 0),
+        (IF_EQUAL, 0, 14, present),
+        (LOAD_WORD, 0, 0, TAG),
+        (AND, 0, 0, mask),
+        (IF_EQUAL, 0, 11, id),
         (LOAD_HALF, 0, 0, 12),
-        (IF_EQUAL, 1, 0, 0x0800),
+        (IF_EQUAL, 2, 0, 0x0800),
+        (IF_EQUAL, 1, 0, 0x86dd),
         (IF_EQUAL, 0, 7, 0x0806),
         (LOAD_BYTE, 0, 0, 0),
         (IF_ANY_BIT, 4, 0, 1),

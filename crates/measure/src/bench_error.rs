@@ -1,5 +1,6 @@
 //! Errors of a transfer.
 
+use crate::plan::PlanError;
 use linerate_ends::control::ControlError;
 use linerate_ends::iperf3::Iperf3Error;
 use linerate_ends::socket::CongestionError;
@@ -38,6 +39,9 @@ pub enum BenchError {
     /// The kernel does not have the congestion control, or does not allow it.
     #[error(transparent)]
     Congestion(#[from] CongestionError),
+    /// The plan is for another bench.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// Packets of the plan do not fit the link, or have no room for data.
     #[error("an MTU of {mtu} bytes cannot be used here: {remedy}")]
     Mtu {
@@ -186,6 +190,7 @@ impl BenchError {
     pub const fn fault(&self) -> Fault {
         match self {
             Self::UnknownName { .. }
+            | Self::Plan(_)
             | Self::Mtu { .. }
             | Self::BufferTooLarge { .. }
             | Self::Congestion(_)

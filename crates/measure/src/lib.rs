@@ -52,7 +52,7 @@ mod utc;
 
 pub use bench::{Bench, BufferRequest, RunRequest};
 pub use bench_error::{BenchError, Fault};
-pub use engines::{InterfaceBench, KernelBench, SimBench, StackBench, TapBench};
+pub use engines::{InterfaceBench, KernelBench, SerialBench, SimBench, StackBench, TapBench};
 pub use machine_facts::Invocation;
 pub use path::{Application, DiagnosedPath, SimPath, SocketPath};
 pub use plan::{BenchKind, Direction, Draft, Family, Plan, PlanError};

@@ -1,8 +1,9 @@
-//! Small tools: echo requests from linerate's own host, its address by DHCP, and an examination of
-//! this machine.
+//! Small tools: echo requests from linerate's own host, its address by DHCP, characters typed over a
+//! serial line, and an examination of this machine.
 
 #![forbid(unsafe_code)]
 
 pub mod dhcp;
 pub mod doctor;
 pub mod ping;
+pub mod typed;

@@ -141,4 +141,4 @@ pub use type_of_service::{Ecn, TypeOfService};
 pub use udp::{UdpDatagram, UdpHeader};
 pub use version::{IpVersion, V4, V6};
 pub use vj::{VJ_SLOTS, VjCompressor, VjDecompressor, VjError};
-pub use vlan::{VlanTag, VlanTags};
+pub use vlan::{ParseVlanError, VlanTag, VlanTags};

@@ -1,6 +1,9 @@
 //! VLAN tags (IEEE 802.1Q).
 
 use crate::EtherType;
+use core::fmt;
+use core::str::FromStr;
+use thiserror::Error;
 
 /// A VLAN tag: the priority of a frame and the ID of its VLAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +29,14 @@ impl VlanTag {
         }
         // A widening cast: `From` is not `const`.
         Some(Self { kind: EtherType::VLAN, control: (priority as u16) << 13 | id })
+    }
+
+    /// Returns the bytes of the tag, which follow the source address of a frame.
+    #[must_use]
+    pub const fn bytes(self) -> [u8; Self::LENGTH] {
+        let ([kind_0, kind_1], [high, low]) =
+            (self.kind.number().to_be_bytes(), self.control.to_be_bytes());
+        [kind_0, kind_1, high, low]
     }
 
     /// Creates a received tag. Returns `None` if `kind` is not the `EtherType` of a tag.
@@ -69,6 +80,35 @@ impl VlanTag {
         self.control
     }
 }
+
+/// Parses `ID` or `ID:PRIORITY` of a VLAN that frames can belong to.
+impl FromStr for VlanTag {
+    type Err = ParseVlanError;
+
+    fn from_str(text: &str) -> Result<Self, ParseVlanError> {
+        let (id, priority) = text.split_once(':').unwrap_or((text, "0"));
+        let id = id.parse().ok().filter(|id| (1..Self::MAX_ID).contains(id));
+        let tag = id.zip(priority.parse().ok()).and_then(|(id, priority)| Self::new(priority, id));
+        tag.ok_or(ParseVlanError)
+    }
+}
+
+/// Formats the text that parses to this value.
+impl fmt::Display for VlanTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.priority() {
+            0 => write!(f, "{}", self.id()),
+            priority => write!(f, "{}:{priority}", self.id()),
+        }
+    }
+}
+
+/// A text names no VLAN. IEEE 802.1Q reserves the IDs 0 (no VLAN) and 4,095.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "write the ID of a VLAN from 1 to 4094, with a priority from 0 to 7 if needed: 100 or 100:5"
+)]
+pub struct ParseVlanError;
 
 /// The tags of a frame, outer tag first: none, one customer tag, or a provider tag and a customer
 /// tag.
@@ -138,6 +178,18 @@ mod tests {
         let tag = VlanTag::new(5, 1_234).unwrap();
         assert_eq!((tag.priority(), tag.is_drop_eligible(), tag.id()), (5, false, 1_234));
         assert!(VlanTag::new(8, 1).is_none() && VlanTag::new(0, 4_096).is_none());
+    }
+
+    #[test]
+    fn a_vlan_is_parsed_as_it_is_printed() {
+        for text in ["1", "100:5", "4094:7"] {
+            assert_eq!(text.parse::<VlanTag>().unwrap().to_string(), text);
+        }
+        assert_eq!("7:0".parse::<VlanTag>().unwrap().to_string(), "7");
+        for text in ["", "0", "4095", "4096", "-1", "x", "1:", "1:8", "1:x", ":5"] {
+            assert_eq!(text.parse::<VlanTag>(), Err(ParseVlanError), "{text}");
+        }
+        assert_eq!("258:5".parse::<VlanTag>().unwrap().bytes(), [0x81, 0, 0xa1, 2]);
     }
 
     #[test]

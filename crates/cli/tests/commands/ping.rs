@@ -149,6 +149,51 @@ fn a_host_takes_its_address_from_a_router() {
     });
 }
 
+#[test]
+fn another_host_answers_on_a_serial_line() {
+    for address in ["10.1.2.3", "2001:db8::3"] {
+        let words = ["ping", address, "--on", "serial:115200", "--count", "3", "--interval", "0"];
+        let (code, stdout, stderr) = run(&words);
+        assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+        assert!(stdout.contains("on serial:115200 (a pseudo-terminal with header compression)"));
+        assert!(stdout.contains("3 packets transmitted, 3 received"), "{stdout}");
+    }
+}
+
+#[test]
+fn typed_characters_are_measured_with_and_without_header_compression() {
+    let words = ["ping", "10.1.2.3", "--on", "serial:115200", "--typed", "--count", "5"];
+    let (code, stdout, stderr) = run(&words);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    let rows: Vec<_> = stdout.lines().filter(|line| line.starts_with('o')).collect();
+    assert!(rows.len() == 2 && rows[0].starts_with("on") && rows[1].starts_with("off"), "{stdout}");
+    let (code, stdout, _) = run(&[&words[..], &["--header-compression", "off"]].concat());
+    assert!(code == 0 && !stdout.contains("\non "), "{stdout}");
+}
+
+#[test]
+fn a_device_that_is_no_free_terminal_is_one_line_and_exit_code_2() {
+    let ping = |device: &str| {
+        let on = format!("serial:{device}@2400");
+        let words = ["ping", "10.1.2.3", "--on", &on, "--address", "10.1.2.4/24"];
+        let (code, stdout, stderr) = run(&words);
+        assert_eq!((code, stdout.as_str(), stderr.lines().count()), (2, "", 1), "{stderr}");
+        stderr
+    };
+    assert!(ping("/dev/null").contains("/dev/null is no terminal"));
+    assert!(ping("/dev/no-such-tty").contains("there is no device /dev/no-such-tty"));
+}
+
+#[test]
+fn the_kernel_answers_on_a_tun_device() {
+    if !has_tap() {
+        return;
+    }
+    let (code, stdout, stderr) = run(&["ping", "10.1.2.3", "--on", "tun", "--count", "2"]);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    assert!(stdout.contains("2 packets transmitted, 2 received"), "{stdout}");
+}
+
 /// Creates a veth pair `near0` and `far0`. The kernel at the far end has the address 10.9.0.1.
 fn cable() -> Network {
     Network::behind_cable(["near0", "far0"], Ipv4Addr::new(10, 9, 0, 1)).unwrap().1
@@ -232,7 +277,16 @@ fn an_unanswered_ping_has_exit_code_1() {
 fn invalid_arguments_are_one_line_and_exit_code_2() {
     for (words, expected_text) in [
         (&["ping"][..], "<HOST>"),
-        (&["ping", "10.0.0.1", "--on", "eth0"], "write tap, or tap:NAME"),
+        (&["ping", "10.0.0.1", "--on", "eth0"], "write tap, tun or serial:BAUD"),
+        (&["ping", "10.0.0.1", "--on", "serial:0"], "`0` is no rate of a serial line"),
+        (&["ping", "10.0.0.1", "--on", "serial:/dev/null"], "give --address"),
+        (&["ping", "10.0.0.1", "--typed"], "--typed measures a serial line"),
+        (&["ping", "10.0.0.1", "--vlan", "5"], "no meaning in a private network"),
+        (&["ping", "10.0.0.1", "--on", "serial:2400", "--vlan", "5"], "no VLAN tags"),
+        (&["ping", "10.0.0.1", "--on", "serial:2400", "--mtu", "87"], "choose 88 to 1500"),
+        (&["ping", "2001:db8::1", "--on", "serial:2400", "--mtu", "576"], "needs an MTU of 1280"),
+        (&["ping", "10.0.0.1", "--vlan", "0"], "from 1 to 4094"),
+        (&["ping", "10.0.0.1", "--vlan", "4095"], "from 1 to 4094"),
         (&["ping", "10.0.0.1", "--on", "xdp:eth0:x"], "`x` is not a queue"),
         (&["ping", "10.0.0.255"], "cannot be the address of a host"),
         (&["ping", "127.0.0.1"], "cannot be the address of a host"),

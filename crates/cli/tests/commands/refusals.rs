@@ -54,6 +54,13 @@ fn invalid_options_are_refused() {
     refused(&["sweep", "--impair", "loss=1%,loss=2%"], "`loss` is given twice");
     refused(&["sweep", "--on", "paper"], "stack, tap, kernel");
     refused(&["sweep", "--on", "stack", "--family", "ipv6"], "measure --on tap");
+    refused(&["sweep", "--on", "serial:49"], "write 50 to 4000000 baud");
+    refused(&["sweep", "--on", "serial:fast@fast"], "`fast` is no rate");
+    refused(&["sweep", "--on", "serial:2400", "--mtu", "1501"], "choose 88 to 1500");
+    refused(&["sweep", "--on", "serial:2400", "--offloads", "on"], "no meaning --on serial");
+    refused(&["sweep", "--header-compression", "on"], "measure --on serial:2400");
+    refused(&["sweep", "192.0.2.1", "--vlan", "5"], "--vlan is for linerate's host");
+    refused(&["sweep", "--vlan", "4095"], "the ID of a VLAN from 1 to 4094");
     refused(&["sweep", "--impair", "loss"], "such as `loss=1%`");
     refused(&["sweep", "--impair", "luck=1%"], "there is no impairment `luck`");
     refused(&["sweep", "host:0"], "1 to 65535");

@@ -1,7 +1,7 @@
 //! `linerate sweep` from its options to its files.
 
 use super::folder::{succeed, within};
-use super::support::finished;
+use super::support::{finished, linerate};
 use linerate_evidence::notation;
 use linerate_link::namespace::{Isolation, probe, skip_test};
 use serde_json::Value;
@@ -60,6 +60,31 @@ fn a_sweep_on_tap_works_in_both_directions() {
 #[test]
 fn a_sweep_on_tap_works_in_both_directions_over_ipv6() {
     sweep_on_tap(&["--family", "ipv6"]);
+}
+
+#[test]
+fn a_sweep_on_a_serial_line_says_how_long_it_takes() {
+    let folder = TempDir::new().unwrap();
+    let words = [
+        "sweep",
+        "--on",
+        "serial:1000000",
+        "--bytes",
+        "8KiB",
+        "--send-buffers",
+        "1,4",
+        "--receive-buffers",
+        "4",
+        "--repeat",
+        "1",
+        "--verify",
+    ];
+    let output = linerate(&words).current_dir(folder.path()).output().unwrap();
+    let (code, stdout, stderr) = finished(&output);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.starts_with("2 runs of 8192 bytes take about 0.1 s each"), "{stderr}");
+    assert!(stdout.contains("a serial line of 1000000 baud"), "{stdout}");
+    assert!(stdout.contains("SLIP with header compression"), "{stdout}");
 }
 
 fn sweep_on_tap(family: &[&str]) {

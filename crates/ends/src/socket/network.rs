@@ -70,13 +70,18 @@ impl Network {
         config: &Config,
         on_end: impl FnMut(L) + Send + 'static,
     ) -> io::Result<Self> {
+        let mut config = *config;
+        if location.compresses_headers {
+            // They change in every segment, which would keep its header from being compressed.
+            config.timestamps = false;
+        }
         let threads = HostThreads::unique();
-        let net = start(location, mac, link, config, &threads, on_end)?;
+        let net = start(location, mac, link, &config, &threads, on_end)?;
         Ok(Self::Own(OwnNetwork {
             net,
             threads,
             address: location.address.address(),
-            config: Box::new(*config),
+            config: Box::new(config),
         }))
     }
 
@@ -199,7 +204,11 @@ fn start<L: Link + Readiness + Send + 'static>(
     on_end: impl FnMut(L) + Send + 'static,
 ) -> io::Result<Net> {
     let mac = MacAddress::new(mac.map_or_else(random_mac, Ok)?);
-    let mut stack = StackConfig { tcp: *config, ..StackConfig::new(mac, location.address) };
+    let mut stack = StackConfig {
+        tcp: *config,
+        count_packets: location.compresses_headers,
+        ..StackConfig::new(mac, location.address)
+    };
     stack.routes.extend(location.gateway.map(Route::default_via));
     Net::builder(link, stack).name(threads.name()).when_ended(on_end).start()
 }

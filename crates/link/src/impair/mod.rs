@@ -152,7 +152,7 @@ impl<L: Link, C: Clock> Link for Impair<L, C> {
     /// Returns the capabilities of the link inside, without offloads: frames are impaired as on a
     /// wire, each with its checksum.
     fn capabilities(&self) -> Capabilities {
-        Capabilities { offloads: Offloads::NONE, ..self.link.capabilities() }
+        Capabilities { offloads: Offloads::NONE, tag_room: 0, ..self.link.capabilities() }
     }
 }
 

@@ -90,7 +90,7 @@ fn frames_to_others_and_own_frames_are_not_received() {
         let mut ours = other.clone();
         ours[..6].copy_from_slice(&mac);
         let mut unknown = ours.clone();
-        unknown[12..14].copy_from_slice(&[0x86, 0xdd]);
+        unknown[12..14].copy_from_slice(&[0x88, 0xcc]);
         let mut tagged = ours.clone();
         tagged[12..18].copy_from_slice(&[0x81, 0, 0, 5, 8, 0]);
         let mut last = ours.clone();

@@ -18,6 +18,21 @@ pub struct DirectionCounters {
     pub whole_headers: u64,
 }
 
+impl DirectionCounters {
+    /// Returns what was counted since `earlier`.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            packets: self.packets - earlier.packets,
+            packet_bytes: self.packet_bytes - earlier.packet_bytes,
+            compressed_bytes: self.compressed_bytes - earlier.compressed_bytes,
+            line_bytes: self.line_bytes - earlier.line_bytes,
+            compressed: self.compressed - earlier.compressed,
+            whole_headers: self.whole_headers - earlier.whole_headers,
+        }
+    }
+}
+
 /// The counters of a serial line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -3,6 +3,11 @@
 use std::io;
 use thiserror::Error;
 
+/// A text is not the rate of a serial line.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` is no rate of a serial line: write 50 to 4000000 baud, such as 2400 or 115200")]
+pub struct ParseBaudError(pub(super) String);
+
 /// The reason why a serial line cannot be opened, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]

@@ -20,7 +20,7 @@ mod queue;
 mod terminal;
 
 pub use counters::{DirectionCounters, SerialCounters};
-pub use error::SerialError;
+pub use error::{ParseBaudError, SerialError};
 
 use crate::MonotonicClock;
 use crate::wait::Readiness;
@@ -36,11 +36,20 @@ use terminal::Terminal;
 /// The rates of serial lines, in baud.
 pub const BAUD: RangeInclusive<u32> = 50..=4_000_000;
 /// The largest MTU in bytes.
-const LARGEST_MTU: usize = 1_500;
+pub const LARGEST_MTU: usize = 1_500;
 /// Bytes that are read at once.
 const INCOMING: usize = 4_096;
 /// Bytes that a packet can grow by decompression: the longest headers.
 const HEADERS: usize = 128;
+
+/// Parses the rate of a serial line in baud.
+///
+/// # Errors
+/// [`ParseBaudError`].
+pub fn parse_baud(text: &str) -> Result<u32, ParseBaudError> {
+    let baud = text.parse().ok().filter(|baud| BAUD.contains(baud));
+    baud.ok_or_else(|| ParseBaudError(text.to_owned()))
+}
 
 /// The properties of a serial line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,7 +249,7 @@ impl SerialLink {
 
     /// Passes the next complete packet to `on_frame`. Returns false if none is left in the buffer.
     fn next_packet(&mut self, now: Instant, on_frame: &mut impl FnMut(RxFrame<'_>)) -> bool {
-        while let Some(at) = self.unread.next() {
+        for at in self.unread.by_ref() {
             let before = self.decoder.discarded();
             let Some(line) = self.decoder.take(self.incoming[at]) else {
                 if self.decoder.discarded() > before {

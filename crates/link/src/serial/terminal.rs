@@ -52,10 +52,8 @@ impl Terminal {
         // TIOCEXCL does not stop root, so programs that respect each other lock the device, too.
         flock(&fd, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| SerialError::Busy { device: named() })?;
-        let failed = |errno: Errno| SerialError::Open {
-            device: named(),
-            errno: errno.raw_os_error(),
-        };
+        let failed =
+            |errno: Errno| SerialError::Open { device: named(), errno: errno.raw_os_error() };
         let former = tcgetattr(&fd).map_err(failed)?;
         let refused = |_| SerialError::Baud { device: named(), baud };
         let mut modes = raw(former.clone());

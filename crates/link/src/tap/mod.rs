@@ -25,6 +25,7 @@ use linerate_stack::{
     ZeroCopyFrame,
 };
 use linerate_units::{Bytes, Clock, Instant};
+use linerate_wire::VlanTag;
 use receive_buffers::{AT_ONCE, ReceiveBuffers};
 use rustix::io::{Errno, ioctl_fionbio, read, retry_on_intr, write, writev};
 use std::fs::File;
@@ -170,15 +171,16 @@ impl Tap {
 
     fn over(device: OwnedFd, interface: KernelInterface, config: &TapConfig) -> Self {
         let offloads = virtio::offloads(config.offloads);
+        let tag_room = if config.medium == Medium::Ethernet { VlanTag::LENGTH } else { 0 };
         let capabilities =
-            Capabilities { offloads, ..Capabilities::new(config.medium, config.mtu) };
+            Capabilities { offloads, tag_room, ..Capabilities::new(config.medium, config.mtu) };
         Self {
             device,
             interface,
             capabilities,
             header: if config.offloads { virtio::LENGTH } else { 0 },
             receive_buffers: ReceiveBuffers::new(config.offloads),
-            outgoing: vec![0; FRAME_OFFSET + capabilities.room() + 4].into(),
+            outgoing: vec![0; FRAME_OFFSET + capabilities.room() + VlanTag::LENGTH].into(),
             waiting: 0,
             refused: 0,
             malformed: 0,

@@ -8,12 +8,13 @@ use crate::engines::kernel_buffers;
 use crate::engines::network_interface::{Interface, framing, line_rate, rate_in_words};
 use crate::engines::own_tcp::{Rules, WrappedLink, Wrapping};
 use crate::engines::remote_sink::RemoteSink;
+use crate::engines::serial;
 use crate::plan::Plan;
-use linerate_ends::Interrupt;
 use linerate_ends::socket::{Network, Options, max_segment};
+use linerate_ends::{Interrupt, OwnHost};
 use linerate_evidence::{BenchFacts, Floor, RunOutcome};
 use linerate_link::capture_file::CaptureWriter;
-use linerate_link::{AnyLink, KernelInterface};
+use linerate_link::{AnyLink, KernelInterface, LinkSpec};
 use linerate_stack::{Link, Offloads};
 use std::sync::mpsc::{self, Receiver};
 
@@ -32,7 +33,9 @@ pub struct InterfaceBench {
 /// The path to the sink: an interface, and the host on it.
 #[derive(Debug)]
 struct Path {
-    interface: KernelInterface,
+    name: String,
+    /// `None` for a serial line.
+    interface: Option<KernelInterface>,
     /// The MTU at the start.
     mtu: u16,
     network: Network,
@@ -42,12 +45,13 @@ impl Path {
     /// Finds the cause of `error`: a failure of our end of the path looks like a peer that does not
     /// answer.
     fn find_cause(&self, error: BenchError) -> BenchError {
-        let interface = self.interface.name().to_owned();
+        let interface = self.name.clone();
         if let Some(source) = self.network.lost_link() {
             return BenchError::LinkLost { interface, source };
         }
-        match self.interface.state().map(|state| state.mtu.count()) {
-            Ok(now) if now != u64::from(self.mtu) => {
+        let state = self.interface.as_ref().and_then(|interface| interface.state().ok());
+        match state.map(|state| state.mtu.count()) {
+            Some(now) if now != u64::from(self.mtu) => {
                 BenchError::MtuChanged { interface, was: self.mtu.into(), now }
             }
             _ => error,
@@ -71,10 +75,11 @@ impl InterfaceBench {
             panic!("a plan for an interface has one, and a peer")
         };
         let rules = Rules::new(plan, plan.congestion.as_deref())?;
-        let link = host.open(plan.offloads.unwrap_or(false))?;
-        check_mtu(&link, rules.mtu())?;
-        let kernel_interface = link.interface().clone();
-        let (name, by, mac) = (kernel_interface.name().to_owned(), link.description(), link.mac());
+        let link = open(host, plan)?;
+        let name = host.link.interface().to_owned();
+        check_mtu(&link, &name, rules.mtu())?;
+        let kernel_interface = link.interface().cloned();
+        let (by, mac) = (link.description(), link.mac());
         let offloads = link.capabilities().offloads != Offloads::NONE;
         let mut wrapping = Wrapping::new(rules.impairments(), capture);
         let wrapped = wrapping.wrap(link, plan.seed);
@@ -83,7 +88,7 @@ impl InterfaceBench {
         let on_end = move |link| end.send(link).unwrap_or(());
         let network = Network::on(host.location(), mac, wrapped, rules.usual(), on_end)
             .map_err(|error| BenchError::io("beginning a host of linerate's own", error))?;
-        let path = Path { interface: kernel_interface, mtu: plan.mtu, network };
+        let path = Path { name: name.clone(), interface: kernel_interface, mtu: plan.mtu, network };
         let mut far = RemoteSink::connect(path.network.clone(), peer, plan.mtu)
             .map_err(|error| path.find_cause(error))?;
         let interface = Interface { name: name.clone() };
@@ -100,21 +105,36 @@ impl InterfaceBench {
                 far.remote.address()
             ),
             segment_payload: rules.payload(),
-            framing: framing(Some(&interface), rules.options()),
-            line_rate: line_rate(&interface),
+            framing: match host.link {
+                LinkSpec::Serial(..) => {
+                    serial::framing(rules.options(), rules.compresses_headers())
+                }
+                LinkSpec::Tun(_) => rules.framing(),
+                _ => framing(Some(&interface), rules.options()),
+            },
+            line_rate: match host.link {
+                LinkSpec::Serial(_, baud) => Some(serial::line_rate(baud)),
+                _ => line_rate(&interface),
+            },
             settings,
         };
         Ok(Self { far: Some(far), facts, path, wrapping, ended })
     }
 }
 
+/// Opens the link. A serial line has the MTU of the plan.
+fn open(host: &OwnHost, plan: &Plan) -> Result<AnyLink, BenchError> {
+    let is_serial = matches!(host.link, LinkSpec::Serial(..));
+    let host = OwnHost { mtu: is_serial.then_some(plan.mtu), ..host.clone() };
+    Ok(host.open(plan.offloads.unwrap_or(false))?)
+}
+
 /// Checks the MTU: the interface determines the size of packets.
-fn check_mtu(link: &AnyLink, mtu: usize) -> Result<(), BenchError> {
+fn check_mtu(link: &AnyLink, name: &str, mtu: usize) -> Result<(), BenchError> {
     let has = link.capabilities().mtu;
     if has == mtu {
         return Ok(());
     }
-    let name = link.interface().name();
     let remedy = format!("{name} has {has}; give --mtu {has}, or `ip link set {name} mtu {mtu}`");
     Err(BenchError::Mtu { mtu: u32::try_from(mtu).unwrap_or(u32::MAX), remedy })
 }

@@ -7,6 +7,7 @@ mod kernel_buffers;
 pub(crate) mod network_interface;
 pub(crate) mod own_tcp;
 mod remote_sink;
+mod serial;
 mod sim;
 mod stack;
 mod stream_transfer;
@@ -16,6 +17,7 @@ mod threads;
 
 pub use interface::InterfaceBench;
 pub use kernel::KernelBench;
+pub use serial::SerialBench;
 pub use sim::SimBench;
 pub use stack::StackBench;
 pub use tap::TapBench;

@@ -42,7 +42,7 @@ impl NearEnd {
         impairments: Option<Impairments>,
     ) -> Result<Self, BenchError> {
         let link = host.open(impairments.is_none())?;
-        let (mac, name, by) = (link.mac(), link.interface().name().to_owned(), link.description());
+        let (mac, name, by) = (link.mac(), host.link.interface().to_owned(), link.description());
         let description = format!("linerate's TCP at {}, through {by} on {name}", host.address);
         let wrapped = Wrapping::new(impairments, None).wrap(link, SEED);
         let network = Network::on(host.location(), mac, wrapped, &Config::default(), drop)
@@ -110,7 +110,7 @@ pub(super) fn host_on<L: Link + linerate_link::Readiness + Send + 'static>(
     impairments: Option<Impairments>,
 ) -> Result<Network, BenchError> {
     let wrapped = Wrapping::new(impairments, None).wrap(link, SEED);
-    let location = linerate_ends::Location { address, gateway: None };
+    let location = linerate_ends::Location { address, gateway: None, compresses_headers: false };
     Network::on(location, None, wrapped, &Config::default(), drop)
         .map_err(|error| BenchError::io("starting linerate's host", error))
 }

@@ -21,14 +21,20 @@ pub struct Draft {
     /// Changes of the scenario's parameters, as KEY=VALUE.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
+    /// The rate of the serial line in baud.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baud: Option<NonZeroU32>,
+    /// Are headers compressed on the serial line (RFC 1144)?
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header_compression: Option<bool>,
     /// linerate's host on an interface of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<OwnHost>,
     /// The machine at the other end, which runs a sink.
     pub peer: Option<Peer>,
-    /// The direction of the data, if the ends differ (TAP).
+    /// The direction of the data, if the ends differ (TAP, TUN).
     pub direction: Option<Direction>,
-    /// The IP version of the packets (TAP).
+    /// The IP version of the packets (TAP, TUN).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
     /// Does linerate's link use offloads: GSO frames, and frames without checksums?
@@ -106,6 +112,8 @@ impl Draft {
             on,
             scenario: None,
             set: Vec::new(),
+            baud: None,
+            header_compression: None,
             host: None,
             peer: None,
             direction: None,

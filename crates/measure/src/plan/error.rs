@@ -5,6 +5,7 @@ use super::limits;
 use linerate_evidence::TooManyRuns;
 use linerate_link::LinkSpec;
 use linerate_link::impair::ImpairmentError;
+use linerate_link::serial::SerialError;
 use linerate_units::Duration;
 use thiserror::Error;
 
@@ -27,14 +28,28 @@ pub enum PlanError {
     HostNeedsInterface,
     /// The link of the bench has no offloads.
     #[error(
-        "--offloads has no meaning --on {0}: leave it out, or measure --on tap or --on packet:NAME"
+        "--offloads has no meaning --on {0}: leave it out, or measure --on tap, tun or packet:NAME"
     )]
     NoOffloads(String),
+    /// A serial line has no rate.
+    #[error("--on serial needs the rate of the line: write --on serial:2400")]
+    NoBaud,
+    /// A rate was given, but there is no serial line.
+    #[error("a rate in baud is for a serial line, which is not used --on {0}: leave it out")]
+    BaudNeedsSerial(BenchKind),
+    /// Header compression was chosen, but there is no serial line.
+    #[error(
+        "--header-compression has no meaning --on {0}: leave it out, or measure --on serial:2400"
+    )]
+    CompressionNeedsSerial(BenchKind),
+    /// The serial line is impossible.
+    #[error(transparent)]
+    Serial(#[from] SerialError),
     /// A direction was given, but both ends are alike.
-    #[error("--direction has no meaning --on {0}: leave it out, or measure --on tap")]
+    #[error("--direction has no meaning --on {0}: leave it out, or measure --on tap or --on tun")]
     DirectionNeedsTap(BenchKind),
     /// An IP version was given, but the bench has no choice.
-    #[error("--family has no meaning --on {0}: leave it out, or measure --on tap")]
+    #[error("--family has no meaning --on {0}: leave it out, or measure --on tap or --on tun")]
     FamilyNeedsTap(BenchKind),
     /// A profile was given, but no end is linerate's.
     #[error("--profile configures linerate's TCP, which is not used --on kernel: leave it out")]

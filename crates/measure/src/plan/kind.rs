@@ -11,6 +11,10 @@ pub enum BenchKind {
     Stack,
     /// linerate's TCP against the kernel's, across a TAP device.
     Tap,
+    /// linerate's TCP against the kernel's, across a TUN device.
+    Tun,
+    /// linerate's TCP at both ends of a serial line, over a pseudo-terminal.
+    Serial,
     /// The kernel's TCP at both ends.
     Kernel,
     /// linerate's TCP on an interface of this machine, to a sink on another one.
@@ -19,11 +23,21 @@ pub enum BenchKind {
     Sim,
 }
 
+impl BenchKind {
+    /// Is the kernel at the other end of a TAP or TUN device?
+    #[must_use]
+    pub const fn is_device(self) -> bool {
+        matches!(self, Self::Tap | Self::Tun)
+    }
+}
+
 impl fmt::Display for BenchKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Stack => "stack",
             Self::Tap => "tap",
+            Self::Tun => "tun",
+            Self::Serial => "serial",
             Self::Kernel => "kernel",
             Self::Interface => "an interface",
             Self::Sim => "sim",

@@ -6,6 +6,7 @@ mod kind;
 mod limits;
 mod scenario;
 mod seconds;
+mod serial;
 
 pub use draft::Draft;
 pub use error::PlanError;
@@ -13,6 +14,7 @@ pub use kind::{BenchKind, Direction, Family};
 
 use linerate_link::LinkSpec;
 use linerate_link::impair::Impairments;
+use linerate_link::serial::{BAUD, LARGEST_MTU, SerialError};
 use linerate_units::{Duration, Rate};
 use serde::{Deserialize, Serialize};
 use std::ops::Deref;
@@ -51,12 +53,13 @@ impl Plan {
         if draft.on != BenchKind::Sim && !draft.set.is_empty() {
             return Err(PlanError::SetNeedsSim(draft.on));
         }
-        if draft.on == BenchKind::Tap {
+        check_serial(&draft)?;
+        if draft.on.is_device() {
             draft.direction.get_or_insert(Direction::ToKernel);
         } else if draft.direction.is_some() {
             return Err(PlanError::DirectionNeedsTap(draft.on));
         }
-        if draft.family.is_some() && draft.on != BenchKind::Tap {
+        if draft.family.is_some() && !draft.on.is_device() {
             return Err(PlanError::FamilyNeedsTap(draft.on));
         }
         if draft.profile.is_some() && draft.on == BenchKind::Kernel {
@@ -66,7 +69,11 @@ impl Plan {
             match draft.on {
                 BenchKind::Kernel => return Err(PlanError::ImpairNeedsLinerate),
                 BenchKind::Sim => return Err(PlanError::ImpairOnSim),
-                BenchKind::Stack | BenchKind::Tap | BenchKind::Interface => {}
+                BenchKind::Stack
+                | BenchKind::Tap
+                | BenchKind::Tun
+                | BenchKind::Serial
+                | BenchKind::Interface => {}
             }
             text.parse::<Impairments>()?;
         }
@@ -119,11 +126,40 @@ impl Plan {
         self.family.unwrap_or_default()
     }
 
+    /// Do the frames of linerate's host begin with an Ethernet header?
+    #[must_use]
+    pub fn has_link_header(&self) -> bool {
+        match (self.on, self.host.as_ref().map(|host| &host.link)) {
+            (BenchKind::Tun | BenchKind::Serial, _) => false,
+            (_, link) => !matches!(link, Some(LinkSpec::Tun(_) | LinkSpec::Serial(..))),
+        }
+    }
+
     /// Returns the line rate of the plan.
     #[must_use]
     pub fn line_rate(&self) -> Option<Rate> {
         self.line_rate.map(|rate| Rate::from_bits_per_second(rate.get()))
     }
+}
+
+/// Checks the properties of a serial line. The MTU of an interface is its own.
+fn check_serial(draft: &Draft) -> Result<(), PlanError> {
+    match (draft.on, draft.baud) {
+        (BenchKind::Serial, None) => return Err(PlanError::NoBaud),
+        (BenchKind::Serial, Some(baud)) if !BAUD.contains(&baud.get()) => {
+            return Err(SerialError::BaudRange(baud.get()).into());
+        }
+        (BenchKind::Serial, Some(_)) if usize::from(draft.mtu) > LARGEST_MTU => {
+            return Err(SerialError::Mtu(draft.mtu.into()).into());
+        }
+        (BenchKind::Serial, Some(_)) => {}
+        (kind, Some(_)) => return Err(PlanError::BaudNeedsSerial(kind)),
+        (_, None) if draft.header_compression.is_some() => {
+            return Err(PlanError::CompressionNeedsSerial(draft.on));
+        }
+        (_, None) => {}
+    }
+    Ok(())
 }
 
 /// Sets the default of `offloads` if the link of the plan supports them, and rejects offloads
@@ -132,8 +168,8 @@ impl Plan {
 fn resolve_offloads(draft: &mut Draft) -> Result<(), PlanError> {
     let link = draft.host.as_ref().map(|host| &host.link);
     match (draft.on, link) {
-        (BenchKind::Tap, _) => draft.offloads.get_or_insert(false),
-        (BenchKind::Interface, Some(LinkSpec::Tap(_) | LinkSpec::Packet(_))) => {
+        (BenchKind::Tap | BenchKind::Tun, _) => draft.offloads.get_or_insert(false),
+        (BenchKind::Interface, Some(LinkSpec::Tap(_) | LinkSpec::Tun(_) | LinkSpec::Packet(_))) => {
             draft.offloads.get_or_insert(true)
         }
         _ if draft.offloads.is_none() => return Ok(()),
@@ -234,7 +270,7 @@ mod tests {
     fn an_interface_needs_a_peer_and_has_the_offloads_of_its_link() {
         let host = |link: &str| {
             let address = "10.0.0.7/24".parse().unwrap();
-            Some(OwnHost { link: link.parse().unwrap(), address, gateway: None })
+            Some(OwnHost::new(link.parse().unwrap(), address))
         };
         let to = |link: &str| Draft {
             host: host(link),

@@ -254,13 +254,16 @@ pub struct Capabilities {
     pub rate: Option<Rate>,
     /// The work that the link does for frames to send.
     pub offloads: Offloads,
+    /// Bytes by which every frame may be longer, if it has VLAN tags. The offered frames have room
+    /// for them.
+    pub tag_room: usize,
 }
 
 impl Capabilities {
-    /// Creates the capabilities of a link without a bit rate and offloads.
+    /// Creates the capabilities of a link without a bit rate, offloads and room for tags.
     #[must_use]
     pub const fn new(medium: Medium, mtu: usize) -> Self {
-        Self { medium, mtu, rate: None, offloads: Offloads::NONE }
+        Self { medium, mtu, rate: None, offloads: Offloads::NONE, tag_room: 0 }
     }
 
     /// Returns the size of the largest frame with one packet: the packet and the link header.
@@ -269,8 +272,8 @@ impl Capabilities {
         self.mtu.saturating_add(self.medium.header_length())
     }
 
-    /// Returns the room in bytes of each offered frame: the size of a GSO frame, if the link splits
-    /// them.
+    /// Returns the room in bytes of each offered frame, without tags: the size of a GSO frame, if
+    /// the link splits them.
     #[must_use]
     pub const fn room(&self) -> usize {
         let gso_frame = self.offloads.gso_max_size.saturating_add(self.medium.header_length());

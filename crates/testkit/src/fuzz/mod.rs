@@ -7,12 +7,14 @@ mod discovery;
 mod fragments;
 mod frames;
 mod segments;
+mod serial;
 
 pub use dhcp::dhcp_into_a_client;
 pub use discovery::neighbor_discovery_into_a_host;
 pub use fragments::fragments_into_a_host;
 pub use frames::frames_into_a_host;
 pub use segments::segments_into_a_connection;
+pub use serial::bytes_into_a_serial_line;
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -168,7 +168,7 @@ pub struct RoundTrips {
 
 impl RoundTrips {
     /// Adds a round trip.
-    fn add(&mut self, time: Duration) {
+    pub(crate) fn add(&mut self, time: Duration) {
         self.least = if self.count == 0 { time } else { self.least.min(time) };
         self.most = self.most.max(time);
         self.count += 1;

@@ -2,8 +2,8 @@
 //! instead of forty. Fields that the other end can derive from the previous packet are not sent.
 //!
 //! The compressor marks the type of each packet in its first byte, in the bits of the IPv4 version
-//! (RFC 1144 appendix A). `0x4` is an unchanged packet. So is `0x6`, a packet of IPv6, which the RFC
-//! does not know; its types leave this number free. `0x7` is a packet with whole headers, whose
+//! (RFC 1144 appendix A). `0x4` is an unchanged packet. So is `0x6`, a packet of IPv6, whose number
+//! the types of the RFC leave free. `0x7` is a packet with whole headers, whose
 //! protocol field holds the slot in which both ends keep the headers. A set highest bit marks
 //! headers that are encoded as differences to the kept ones.
 

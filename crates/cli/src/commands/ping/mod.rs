@@ -2,7 +2,9 @@
 //! interface.
 
 mod args;
+mod line;
 mod place;
+mod typed;
 mod words;
 
 pub(crate) use args::PingArgs;
@@ -30,6 +32,9 @@ const ROUTER_TIMEOUT: Duration = Duration::from_secs(15);
 /// The time to wait for an address from a DHCP server.
 const DHCP_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Time between requests if none is given.
+const INTERVAL: Duration = Duration::from_secs(1);
+
 /// Sends the requests, and prints the replies.
 pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let destination = resolve(&args.host, args.address)?;
@@ -39,18 +44,36 @@ pub(crate) fn run(args: &PingArgs, interrupt: &Interrupt) -> Result<(), Failure>
     }
     let asking = Series { args, destination, own, interrupt };
     match &args.on {
-        On::Private => {
+        _ if args.typed => typed::run(&asking),
+        On::Line(baud) => line::ping(&asking, *baud),
+        On::Private(medium) => {
+            refuse_link_options(args)?;
             let own = own.ok_or_else(no_server)?;
-            let tap = private_tap(destination, own)?;
+            let tap = private_tap(*medium, destination, own)?;
             let whose = ", a private network in which this machine's kernel has the address";
             asking.on(&format!("{}{whose}", tap.interface().name()), None, tap)
         }
         On::Link(spec) => {
             let address = own.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |own| own.address());
-            let link = AnyLink::open(spec, address, true);
+            let link = AnyLink::open(spec, address, &args.link_options());
             let link = link.map_err(|error| Failure::input(error.to_string()))?;
             asking.on(&format!("{spec} ({})", link.description()), link.mac(), link)
         }
+    }
+}
+
+/// Refuses properties that a link in a private network does not have.
+fn refuse_link_options(args: &PingArgs) -> Result<(), Failure> {
+    let given = [
+        ("--vlan", args.link.vlan.is_some()),
+        ("--header-compression", args.link.header_compression.is_some()),
+        ("--mtu", args.mtu.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((flag, _)) => Err(Failure::input(format!(
+            "{flag} has no meaning in a private network: leave it out, or name another link --on"
+        ))),
     }
 }
 
@@ -75,7 +98,7 @@ impl Series<'_> {
         let Self { args, destination, own, interrupt } = *self;
         let seed = random_seed()?;
         let parameters = parameters(args, destination, &seed);
-        let stack = stack(args, own, mac, seed);
+        let stack = Stack::new(stack_config(args, own, mac, &seed), seed);
         let headline = |own: IpAddr| {
             let (host, size) = (&args.host, args.size);
             format!("PING {host} ({destination}), {size} bytes of data, from {own} on {name}\n")
@@ -187,14 +210,19 @@ fn parameters(args: &PingArgs, destination: IpAddr, seed: &[u8; 32]) -> EchoPara
     EchoParameters {
         destination,
         count: args.count.map(|count| count.get().into()),
-        interval: args.interval,
+        interval: args.interval.unwrap_or(INTERVAL),
         timeout: args.timeout,
         size: args.size,
         identifier: u16::from_be_bytes([seed[0], seed[1]]),
     }
 }
 
-fn stack(args: &PingArgs, own: Option<IpCidr>, mac: Option<[u8; 6]>, seed: [u8; 32]) -> Stack {
+fn stack_config(
+    args: &PingArgs,
+    own: Option<IpCidr>,
+    mac: Option<[u8; 6]>,
+    seed: &[u8; 32],
+) -> StackConfig {
     // A locally administered MAC address. The random part avoids collisions on a network.
     let random = [0x02, seed[2], seed[3], seed[4], seed[5], seed[6]];
     let mac = MacAddress::new(mac.unwrap_or(random));
@@ -207,5 +235,5 @@ fn stack(args: &PingArgs, own: Option<IpCidr>, mac: Option<[u8; 6]>, seed: [u8; 
         None => StackConfig::unconfigured(mac).dhcp(DhcpConfig::new()),
     };
     config.routes.extend(args.gateway.map(Route::default_via));
-    Stack::new(config, seed)
+    config
 }

@@ -5,6 +5,7 @@ use crate::output::Failure;
 use crate::own_host::{is_a_hosts, needs_address};
 use linerate_link::namespace::enter_private_network;
 use linerate_link::{LinkSpec, Tap, TapConfig};
+use linerate_stack::Medium;
 use linerate_wire::IpCidr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 
@@ -69,12 +70,14 @@ pub(super) fn own_address(args: &PingArgs, destination: IpAddr) -> Result<Option
         (Some(own), _) if own.address() == destination => Err(Failure::input(format!(
             "--address {own} is the address of HOST itself: choose another one"
         ))),
-        (Some(own), On::Private) if !own.contains(destination) => Err(Failure::input(format!(
-            "{destination} is not on the network of --address {own}, the only private network"
-        ))),
+        (Some(own), On::Private(_) | On::Line(_)) if !own.contains(destination) => {
+            Err(Failure::input(format!(
+                "{destination} is not on the network of --address {own}, the only one of its link"
+            )))
+        }
         (Some(own), _) => Ok(Some(own)),
         (None, On::Link(link)) => Err(needs_address(link)),
-        (None, On::Private) => neighbour(destination).map(Some).ok_or_else(|| {
+        (None, On::Private(_) | On::Line(_)) => neighbour(destination).map(Some).ok_or_else(|| {
             Failure::input(format!("{destination} cannot be the address of a host: use 10.0.0.1"))
         }),
     }
@@ -103,15 +106,21 @@ fn neighbour(destination: IpAddr) -> Option<IpCidr> {
 }
 
 /// Creates a device in a private network, in which the kernel has the address `destination`.
-pub(super) fn private_tap(destination: IpAddr, own: IpCidr) -> Result<Tap, Failure> {
+pub(super) fn private_tap(
+    medium: Medium,
+    destination: IpAddr,
+    own: IpCidr,
+) -> Result<Tap, Failure> {
     let failure = |error: &dyn std::error::Error| Failure::input(error.to_string());
     enter_private_network().map_err(|error| failure(&error))?;
-    let tap = Tap::open(&TapConfig::default()).map_err(|error| failure(&error))?;
+    let tap = Tap::open(&TapConfig { medium, ..TapConfig::default() })
+        .map_err(|error| failure(&error))?;
     let interface = tap.interface();
     let prepared = if destination.is_ipv4() { interface.disable_ipv6() } else { Ok(()) };
+    // The kernel has the route of an IPv6 address at once only if the interface is up before.
     let set_up = prepared
-        .and_then(|()| interface.add_address(destination, own.prefix_length()))
-        .and_then(|()| interface.set_up());
+        .and_then(|()| interface.set_up())
+        .and_then(|()| interface.add_address(destination, own.prefix_length()));
     set_up.map_err(|error| failure(&error))?;
     Ok(tap)
 }

@@ -2,12 +2,13 @@
 
 use crate::amounts::{count, mtu, rate, seed, size, small_size, some_time};
 use crate::output::Failure;
-use crate::own_host::AddressArgs;
+use crate::own_host::{AddressArgs, LinkArgs, Switch, line_of_this_command};
 use crate::result_files::ResultFiles;
 use clap::{Args, ValueEnum};
 use linerate_ends::{OwnHost, Peer};
 use linerate_evidence::BufferList;
-use linerate_link::{LinkSpec, ParseLinkError};
+use linerate_link::serial::parse_baud;
+use linerate_link::{LinkSpec, ParseLinkError, SerialConfig};
 use linerate_measure::{BenchError, BenchKind, Direction, Draft, Family, Plan};
 use linerate_units::Duration;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -20,6 +21,7 @@ Examples:
   linerate sweep --diagonal --repeat 10              equal buffers only, with tighter intervals
   linerate sweep --send-buffers 1..64/4 --receive-buffers 16KiB..256KiB/16KiB
   linerate sweep --on tap --direction from-kernel    the kernel sends, linerate receives
+  linerate sweep --on serial:2400                    a serial line, in real time: takes minutes
   linerate sweep --diagonal --impair loss=1%,delay=5ms --max-seconds 2
   linerate sweep --on sim:sun-3-60-to-3-60 --diagonal --set lance.transmit.chained=60
   linerate sweep 192.0.2.7 --line-rate 1Gb/s         the kernel's TCP, to a `linerate sink` there
@@ -36,10 +38,12 @@ pub(crate) struct SweepArgs {
     #[arg(value_name = "HOST[:PORT]")]
     peer: Option<Peer>,
 
-    /// The TCPs: linerate's at both ends (stack), linerate's against the kernel's (tap), the
-    /// kernel's (kernel), linerate's on the machines of a scenario in virtual time (sim:NAME or
-    /// sim:FILE.toml, see `linerate sim list`), or linerate's on an interface to a HOST: through a
-    /// packet socket (packet:NAME), AF_XDP (xdp:NAME or xdp:NAME:QUEUE), or a TAP device (tap:NAME)
+    /// The TCPs: linerate's at both ends (stack), or at both ends of a serial line in real time
+    /// (serial:BAUD), linerate's against the kernel's (tap or tun), the kernel's (kernel),
+    /// linerate's on the machines of a scenario in virtual time (sim:NAME or sim:FILE.toml, see
+    /// `linerate sim list`), or linerate's on an interface to a HOST: through a packet socket
+    /// (packet:NAME), AF_XDP (xdp:NAME or xdp:NAME:QUEUE), a TAP or TUN device (tap:NAME,
+    /// tun:NAME), or on a serial line (serial:DEVICE@BAUD)
     /// [default: stack, or kernel with a HOST]
     #[arg(long, value_name = "BENCH", value_parser = on, help_heading = "What is measured")]
     on: Option<On>,
@@ -51,17 +55,17 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "KEY=VALUE", help_heading = "What is measured")]
     set: Vec<String>,
 
-    /// The direction of the data --on tap [default: to-kernel]
+    /// The direction of the data --on tap or tun [default: to-kernel]
     #[arg(long, value_enum, help_heading = "What is measured")]
     direction: Option<DirectionArg>,
 
-    /// The IP version of the packets --on tap [default: ipv4]
+    /// The IP version of the packets --on tap or tun [default: ipv4]
     #[arg(long, value_enum, help_heading = "How it is sent")]
     family: Option<FamilyArg>,
 
-    /// Use offloads of linerate's link: GSO frames, and frames without checksums; --on tap,
-    /// tap:NAME or packet:NAME [default: off --on tap, so that frames have the size of the plan; on
-    /// elsewhere]
+    /// Use offloads of linerate's link: GSO frames, and frames without checksums; --on tap, tun,
+    /// tap:NAME, tun:NAME or packet:NAME [default: off --on tap and tun, so that frames have the
+    /// size of the plan; on elsewhere]
     #[arg(long, value_enum, help_heading = "How it is sent")]
     offloads: Option<Switch>,
 
@@ -78,11 +82,11 @@ pub(crate) struct SweepArgs {
     #[arg(long, help_heading = "What is measured")]
     diagonal: bool,
 
-    /// Runs of each cell [default: 16 --on stack, 4 elsewhere]
+    /// Runs of each cell [default: 16 --on stack, 2 --on serial, 4 elsewhere]
     #[arg(long, value_name = "COUNT", value_parser = count, help_heading = "What is measured")]
     repeat: Option<NonZeroU32>,
 
-    /// Bytes of each run [default: 8MiB]
+    /// Bytes of each run [default: 8MiB; --on serial, what takes four seconds]
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "What is measured")]
     bytes: Option<NonZeroU64>,
 
@@ -111,7 +115,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "SIZE", value_parser = small_size, help_heading = "How it is sent")]
     read_size: Option<NonZeroU32>,
 
-    /// Largest IP packet, in bytes [default: 1500]
+    /// Largest IP packet, in bytes [default: 1500; 296 on a serial line]
     #[arg(long, value_name = "BYTES", value_parser = mtu, help_heading = "How it is sent")]
     mtu: Option<u16>,
 
@@ -173,46 +177,45 @@ impl FromStr for Budget {
     }
 }
 
-/// The engine, with its scenario or its interface.
+/// The engine, with its scenario, its interface, or the rate of its line.
 #[derive(Clone, Debug)]
 struct On {
     kind: BenchKind,
     scenario: Option<String>,
     link: Option<LinkSpec>,
+    baud: Option<NonZeroU32>,
 }
 
-/// Parses `stack`, `tap`, `kernel`, `sim:SCENARIO`, or an interface.
+impl On {
+    const fn engine(kind: BenchKind) -> Self {
+        Self { kind, scenario: None, link: None, baud: None }
+    }
+}
+
+/// Parses `stack`, `tap`, `tun`, `kernel`, `sim:SCENARIO`, `serial:BAUD`, or an interface.
 fn on(text: &str) -> Result<On, String> {
-    let kind = match text {
-        "stack" => BenchKind::Stack,
-        "tap" => BenchKind::Tap,
-        "kernel" => BenchKind::Kernel,
-        _ => {
-            if let Some(scenario) = text.strip_prefix("sim:").filter(|name| !name.is_empty()) {
-                return Ok(On {
-                    kind: BenchKind::Sim,
-                    scenario: Some(scenario.to_owned()),
-                    link: None,
-                });
-            }
-            let link = text.parse().map_err(|error| match error {
-                ParseLinkError::NoLink => {
-                    "write one of stack, tap, kernel, sim:SCENARIO, packet:NAME, xdp:NAME:QUEUE, \
-                     tap:NAME"
-                        .to_owned()
-                }
-                error => error.to_string(),
-            })?;
-            return Ok(On { kind: BenchKind::Interface, scenario: None, link: Some(link) });
-        }
-    };
-    Ok(On { kind, scenario: None, link: None })
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Switch {
-    On,
-    Off,
+    match text {
+        "stack" => return Ok(On::engine(BenchKind::Stack)),
+        "tap" => return Ok(On::engine(BenchKind::Tap)),
+        "tun" => return Ok(On::engine(BenchKind::Tun)),
+        "kernel" => return Ok(On::engine(BenchKind::Kernel)),
+        _ => {}
+    }
+    if let Some(scenario) = text.strip_prefix("sim:").filter(|name| !name.is_empty()) {
+        return Ok(On { scenario: Some(scenario.to_owned()), ..On::engine(BenchKind::Sim) });
+    }
+    if let Some(baud) = line_of_this_command(text) {
+        let baud = NonZeroU32::new(parse_baud(baud).map_err(|error| error.to_string())?);
+        return Ok(On { baud, ..On::engine(BenchKind::Serial) });
+    }
+    let link = text.parse().map_err(|error| match error {
+        ParseLinkError::NoLink => "write one of stack, tap, tun, kernel, sim:SCENARIO, \
+                                   serial:BAUD, packet:NAME, xdp:NAME:QUEUE, tap:NAME, tun:NAME, \
+                                   serial:DEVICE@BAUD"
+            .to_owned(),
+        error => error.to_string(),
+    })?;
+    Ok(On { link: Some(link), ..On::engine(BenchKind::Interface) })
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -230,16 +233,32 @@ enum DirectionArg {
 impl SweepArgs {
     /// Returns the plan of the options.
     pub(super) fn plan(&self) -> Result<Plan, Failure> {
-        let base = match (&self.on, &self.peer) {
+        let mut base = match (&self.on, &self.peer) {
             (None, None) => Draft::of_1988(BenchKind::Stack),
             (None, Some(_)) => Draft::of_1988(BenchKind::Kernel),
             (Some(On { scenario: Some(scenario), .. }), _) => {
                 Draft::of_scenario(scenario, &self.set).map_err(BenchError::from)?
             }
+            (Some(On { baud: Some(baud), .. }), _) => Draft::of_serial(*baud),
             (Some(On { kind, .. }), _) => Draft::of_1988(*kind),
         };
+        if let Some(On { link: Some(LinkSpec::Serial(..)), .. }) = &self.on {
+            base.mtu = self.usual_mtu_of_a_line();
+        }
+        if self.max_seconds.is_none()
+            && let Some(limit) = changed(base.clone(), self).serial_time_limit()
+        {
+            base.max_time = limit;
+        }
         let budget = self.peer.as_ref().map(|_| REMOTE_BUDGET);
         self.plan_from(Draft { budget, ..base })
+    }
+
+    /// Returns the MTU of a serial line if none is given.
+    fn usual_mtu_of_a_line(&self) -> u16 {
+        let is_ipv6 = self.address.address.is_some_and(|own| own.address().is_ipv6());
+        let mtu = if is_ipv6 { SerialConfig::MTU_IPV6 } else { SerialConfig::MTU };
+        u16::try_from(mtu).unwrap_or(u16::MAX)
     }
 
     /// Returns `base` with the given options.
@@ -253,10 +272,23 @@ impl SweepArgs {
     fn host(&self, kept: Option<&OwnHost>) -> Result<Option<OwnHost>, Failure> {
         let link =
             self.on.as_ref().map_or_else(|| kept.map(|host| &host.link), |on| on.link.as_ref());
-        let Some(link) = link else { return self.address.need_none().map(|()| None) };
+        let LinkArgs { vlan, header_compression } = self.address.link;
+        let Some(link) = link else {
+            // The plan knows whether there is a serial line.
+            let link = LinkArgs { vlan, header_compression: None };
+            return AddressArgs { link, ..self.address.clone() }.need_none().map(|()| None);
+        };
+        let kept_compression = || match kept?.header_compression? {
+            true => Some(Switch::On),
+            false => Some(Switch::Off),
+        };
         let address = AddressArgs {
             address: self.address.address.or_else(|| kept.map(|host| host.address)),
             gateway: self.address.gateway.or_else(|| kept?.gateway),
+            link: LinkArgs {
+                vlan: vlan.or_else(|| kept?.vlan),
+                header_compression: header_compression.or_else(kept_compression),
+            },
         };
         address.on(link).map(Some)
     }
@@ -265,7 +297,7 @@ impl SweepArgs {
     pub(super) fn agree_with(&self, kept: &Plan, folder: &Path) -> Result<(), Failure> {
         let mut base = Draft::from(kept.clone());
         if let Some(on) = &self.on {
-            (base.on, base.scenario) = (on.kind, on.scenario.clone());
+            (base.on, base.scenario, base.baud) = (on.kind, on.scenario.clone(), on.baud);
         }
         let asked = self.plan_from(base)?;
         match kept.difference(&asked) {
@@ -284,7 +316,8 @@ impl SweepArgs {
 fn flag_of(field: &str) -> String {
     match field {
         "peer" => "the HOST".to_owned(),
-        "host" => "--on, --address or --gateway".to_owned(),
+        "host" => "--on, --address, --gateway, --vlan or --header-compression".to_owned(),
+        "baud" => "--on".to_owned(),
         "budget_seconds" => "--budget".to_owned(),
         _ => format!("--{}", field.replace('_', "-")),
     }
@@ -292,15 +325,21 @@ fn flag_of(field: &str) -> String {
 
 /// Returns `base` with the given options, except the host.
 fn changed(base: Draft, args: &SweepArgs) -> Draft {
+    let compression = args.address.link.header_compression.map(bool::from);
     Draft {
         on: base.on,
         scenario: base.scenario,
         set: if args.set.is_empty() { base.set } else { args.set.clone() },
+        baud: base.baud,
+        // That of a host on an interface is one of its properties.
+        header_compression: compression
+            .filter(|_| base.on != BenchKind::Interface)
+            .or(base.header_compression),
         host: base.host,
         peer: args.peer.clone().or(base.peer),
         direction: args.direction.map(Direction::from).or(base.direction),
         family: args.family.map(Family::from).or(base.family),
-        offloads: args.offloads.map(|switch| matches!(switch, Switch::On)).or(base.offloads),
+        offloads: args.offloads.map(bool::from).or(base.offloads),
         send_buffers: args.send_buffers.clone().unwrap_or(base.send_buffers),
         receive_buffers: args.receive_buffers.clone().unwrap_or(base.receive_buffers),
         diagonal: args.diagonal || base.diagonal,

@@ -12,10 +12,11 @@ use linerate_ends::Interrupt;
 use linerate_link::namespace::enter_private_network;
 use linerate_measure::{
     Bench, BenchError, BenchKind, InterfaceBench, Invocation, KernelBench, NightError, Plan,
-    SimBench, StackBench, Store, TapBench, make_runs,
+    SerialBench, SimBench, StackBench, Store, TapBench, make_runs,
 };
 use linerate_report::Report;
 use progress::ProgressDisplay;
+use std::io::{self, Write};
 
 /// Executes the remaining runs, prints the report, and writes the requested files.
 pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -23,6 +24,9 @@ pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure
     // The path of the program is a property of the machine, and not of the result.
     let options = std::iter::once("linerate".to_owned()).chain(std::env::args().skip(1)).collect();
     let invocation = Invocation { options, versions: of_this_build() };
+    if !args.quiet {
+        tell_serial_time(&night.store);
+    }
     let mut watcher = ProgressDisplay::new(args.quiet, args.watch, &night.store);
     let result = match &mut night.bench {
         Some(bench) => {
@@ -33,6 +37,24 @@ pub(crate) fn run(args: &SweepArgs, interrupt: &Interrupt) -> Result<(), Failure
     drop(watcher);
     result.map_err(|error| ended_early(error, &night.store))?;
     report(&night.store, args)
+}
+
+/// Prints the time that the remaining runs take on a serial line: it is hardly shorter on a faster
+/// machine.
+fn tell_serial_time(store: &Store) {
+    let (plan, runs) = (store.plan(), store.remaining().len());
+    if let (Some(baud), Some(time)) = (plan.baud, plan.serial_time()) {
+        let seconds = time.as_secs_f64();
+        #[allow(clippy::cast_precision_loss, reason = "the time is rounded")]
+        let minutes = seconds * runs as f64 / 60.0;
+        // Errors are ignored: standard error is closed.
+        let _ = writeln!(
+            io::stderr(),
+            "{runs} runs of {} bytes take about {seconds:.1} s each at {baud} baud, {minutes:.1} \
+             minutes in all",
+            plan.bytes
+        );
+    }
 }
 
 /// A sweep in progress: the store of its runs, and the engine.
@@ -72,7 +94,8 @@ fn bench(plan: &Plan, args: &SweepArgs) -> Result<Box<dyn Bench>, Failure> {
         BenchKind::Stack => Ok(Box::new(StackBench::new(plan, files::capture(args)?)?)),
         BenchKind::Interface => Ok(Box::new(InterfaceBench::new(plan, files::capture(args)?)?)),
         BenchKind::Sim => Ok(Box::new(SimBench::new(plan, files::capture(args)?)?)),
-        BenchKind::Tap => {
+        BenchKind::Serial => Ok(Box::new(SerialBench::new(plan, files::capture(args)?)?)),
+        BenchKind::Tap | BenchKind::Tun => {
             enter_private_network().map_err(|error| Failure::input(error.to_string()))?;
             Ok(Box::new(TapBench::new(plan, files::capture(args)?)?))
         }

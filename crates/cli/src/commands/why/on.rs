@@ -31,7 +31,8 @@ impl FromStr for On {
         text.parse().map(Self::Interface).map_err(|error| match error {
             ParseLinkError::NoLink => {
                 "write one of stack, tap, sim:NAME (`linerate sim list`), packet:NAME, \
-                 xdp:NAME:QUEUE, tap:NAME, or leave it out for the kernel's TCP"
+                 xdp:NAME:QUEUE, tap:NAME, tun:NAME, serial:DEVICE@BAUD, or leave it out for the \
+                 kernel's TCP"
                     .to_owned()
             }
             error => error.to_string(),

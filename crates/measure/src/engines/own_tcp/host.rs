@@ -23,11 +23,20 @@ impl<L: Link + Readiness> End<L> {
     /// # Errors
     /// If the system provides no descriptors to wait with.
     pub(crate) fn new(address: impl Into<IpAddr>, seed: u64, link: L) -> Result<Self, BenchError> {
-        let address = address.into();
+        Self::counting_packets(false, address.into(), seed, link)
+    }
+
+    /// Creates a host like [`new`](Self::new). It can count packets in the IPv4 identification.
+    pub(crate) fn counting_packets(
+        count_packets: bool,
+        address: IpAddr,
+        seed: u64,
+        link: L,
+    ) -> Result<Self, BenchError> {
         let prefix_length = if address.is_ipv4() { 24 } else { 64 };
         let network =
             IpCidr::new(address, prefix_length).unwrap_or_else(|| IpCidr::single(address));
-        let config = StackConfig::new(Self::mac(address), network);
+        let config = StackConfig { count_packets, ..StackConfig::new(Self::mac(address), network) };
         let stack = Stack::new(config, spread(seed, last_octet(address)));
         Ok(Self { host: Host::new(stack, link), link_waiter: LinkWaiter::new()? })
     }

@@ -23,6 +23,9 @@ pub(crate) struct Rules {
     profile: Profile,
     mtu: u16,
     family: Family,
+    /// Do frames begin with an Ethernet header?
+    has_link_header: bool,
+    compresses_headers: bool,
     impairments: Option<Impairments>,
 }
 
@@ -40,6 +43,9 @@ impl Rules {
         if let Some(name) = congestion {
             config.congestion = name.parse().map_err(|_| unknown_congestion(name))?;
         }
+        // They change in every segment, which would keep its header from being compressed.
+        let compresses_headers = plan.compresses_headers();
+        config.timestamps &= !compresses_headers;
         let family = plan.ip_version();
         let least = match family {
             Family::Ipv4 => MIN_MTU,
@@ -53,7 +59,15 @@ impl Rules {
             return Err(BenchError::Mtu { mtu: plan.mtu.into(), remedy });
         }
         let impairments = plan.impairments();
-        let rules = Self { config, profile, mtu: plan.mtu, family, impairments };
+        let rules = Self {
+            config,
+            profile,
+            mtu: plan.mtu,
+            family,
+            has_link_header: plan.has_link_header(),
+            compresses_headers,
+            impairments,
+        };
         for (which, list) in [("send", &plan.send_buffers), ("receive", &plan.receive_buffers)] {
             let largest = list.sizes().iter().map(|size| size.bytes(rules.payload())).max();
             rules.grant(which, largest.unwrap_or(0))?;
@@ -66,10 +80,20 @@ impl Rules {
         u32::from(self.mtu - self.family.header_length() - TCP_HEADER) - self.options()
     }
 
-    /// Returns the framing: Ethernet frames in memory, without preamble and gap.
+    /// Returns the framing: frames or packets in memory, without preamble and gap.
     pub(crate) fn framing(&self) -> Framing {
         let longer = self.family.header_length() - Family::Ipv4.header_length();
-        Framing::ethernet_in_memory(self.options() + u32::from(longer))
+        let options = self.options() + u32::from(longer);
+        if self.has_link_header {
+            Framing::ethernet_in_memory(options)
+        } else {
+            Framing::ip_in_memory(options)
+        }
+    }
+
+    /// Are headers compressed on the link? Then the host counts its packets.
+    pub(crate) const fn compresses_headers(&self) -> bool {
+        self.compresses_headers
     }
 
     /// Returns the size of the largest IP packet in bytes.

@@ -105,7 +105,7 @@ impl Bench for StackBench {
 
 impl Rules {
     /// Executes a transfer from `near` to `far`. Returns the outcome with the source's link.
-    fn carry<N: Link + Readiness + Send, F: Link + Readiness + Send>(
+    pub(super) fn carry<N: Link + Readiness + Send, F: Link + Readiness + Send>(
         &self,
         near: N,
         far: F,
@@ -115,12 +115,13 @@ impl Rules {
         let config = self.config(request)?;
         let transfer = Transfer::new(request, interrupt);
         let address = SocketAddr::from((SINK, PORT));
+        let counts = self.compresses_headers();
         let (given, taken) = thread::scope(|scope| {
             // Each end returns its link: dropping one would close the other.
             let source = scope.spawn(|| {
                 PinnedThread::Source.pin();
                 let usage = ThreadUsage::start();
-                let mut end = End::new(SOURCE, request.seed, near)?;
+                let mut end = End::counting_packets(counts, SOURCE.into(), request.seed, near)?;
                 let mut given = Source::new(&transfer).run(&mut end, address, &config);
                 given.iter_mut().for_each(|given| usage.note(&mut given.counters));
                 Ok((given, end.into_link()))
@@ -128,7 +129,7 @@ impl Rules {
             let sink = scope.spawn(|| {
                 PinnedThread::Sink.pin();
                 let usage = ThreadUsage::start();
-                let mut end = End::new(SINK, request.seed, far)?;
+                let mut end = End::counting_packets(counts, SINK.into(), request.seed, far)?;
                 let mut taken = Sink::listen(&mut end, address, &config)
                     .and_then(|listener| Sink::new(&transfer).run(&mut end, listener, &config));
                 taken.iter_mut().for_each(|taken| usage.note(&mut taken.counters));

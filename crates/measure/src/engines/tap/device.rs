@@ -1,8 +1,9 @@
-//! The TAP device, and the addresses on it.
+//! The TAP or TUN device, and the addresses on it.
 
 use crate::bench_error::BenchError;
 use crate::plan::Family;
 use linerate_link::{Tap, TapConfig};
+use linerate_stack::Medium;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Addresses of linerate's host and of the kernel, from TEST-NET-1 (RFC 5737).
@@ -25,17 +26,23 @@ pub(crate) const QUEUE: u32 = 20_000;
 
 /// Creates a device in the current network namespace, and configures the kernel's addresses on it.
 /// The floor is measured over IPv4 in any case.
-pub(crate) fn open(mtu: usize, offloads: bool, family: Family) -> Result<Tap, BenchError> {
-    let tap = Tap::open(&TapConfig { mtu, offloads, ..TapConfig::default() })?;
+pub(crate) fn open(
+    medium: Medium,
+    mtu: usize,
+    offloads: bool,
+    family: Family,
+) -> Result<Tap, BenchError> {
+    let tap = Tap::open(&TapConfig { medium, mtu, offloads, ..TapConfig::default() })?;
     let interface = tap.interface();
     if family == Family::Ipv4 {
         interface.disable_ipv6()?;
     }
     interface.set_queue_length(QUEUE)?;
+    // The kernel has the route of an IPv6 address at once only if the interface is up before.
+    interface.set_up()?;
     interface.add_address(KERNEL, 24)?;
     if family == Family::Ipv6 {
         interface.add_address(KERNEL_IPV6, 64)?;
     }
-    interface.set_up()?;
     Ok(tap)
 }

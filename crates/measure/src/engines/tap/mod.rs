@@ -1,5 +1,5 @@
-//! linerate's TCP against the kernel's, across a TAP device. linerate's host and the kernel's
-//! socket have a thread each. The process must be in a private network namespace (see
+//! linerate's TCP against the kernel's, across a TAP or TUN device. linerate's host and the
+//! kernel's socket have a thread each. The process must be in a private network namespace (see
 //! [`linerate_link::namespace::enter_private_network`]), because the kernel gets an address and
 //! routes.
 
@@ -20,6 +20,7 @@ use linerate_ends::socket::Congestion;
 use linerate_evidence::{BenchFacts, Floor, RunOutcome};
 use linerate_link::Tap;
 use linerate_link::capture_file::CaptureWriter;
+use linerate_stack::Medium;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -30,13 +31,15 @@ pub(crate) const fn ends() -> [IpAddr; 2] {
 
 /// Creates the device in the current network namespace, with the kernel's IPv4 address.
 pub(crate) fn open_device(mtu: usize, offloads: bool) -> Result<Tap, BenchError> {
-    device::open(mtu, offloads, Family::Ipv4)
+    device::open(Medium::Ethernet, mtu, offloads, Family::Ipv4)
 }
 
 /// linerate's TCP against the kernel's.
 #[derive(Debug)]
 pub struct TapBench {
     rules: Rules,
+    /// The kind of the device, for printing.
+    device: &'static str,
     /// Do GSO frames cross the device?
     offloads: bool,
     direction: Direction,
@@ -76,13 +79,15 @@ impl TapBench {
         }
         let wrapping = Wrapping::new(rules.impairments(), capture);
         let offloads = plan.offloads.unwrap_or(false);
-        let tap = device::open(rules.mtu(), offloads, plan.ip_version())?;
+        let medium = if plan.has_link_header() { Medium::Ethernet } else { Medium::Ip };
+        let tap = device::open(medium, rules.mtu(), offloads, plan.ip_version())?;
         settings.insert("link.family".to_owned(), plan.ip_version().to_string());
         settings.insert("threads.place".to_owned(), PinnedThread::describe());
         settings.insert("link.offloads".to_owned(), if offloads { "on" } else { "off" }.to_owned());
         settings.insert("link.queue_of_the_kernel".to_owned(), device::QUEUE.to_string());
         Ok(Self {
             rules,
+            device: if medium == Medium::Ethernet { "a TAP device" } else { "a TUN device" },
             offloads,
             direction,
             family: plan.ip_version(),
@@ -134,15 +139,11 @@ impl TapBench {
 impl Bench for TapBench {
     fn facts(&self) -> BenchFacts {
         let description = match self.direction {
-            Direction::ToKernel => {
-                "linerate's TCP sends, the kernel's receives, across a TAP device"
-            }
-            Direction::FromKernel => {
-                "the kernel's TCP sends, linerate's receives, across a TAP device"
-            }
+            Direction::ToKernel => "linerate's TCP sends, the kernel's receives",
+            Direction::FromKernel => "the kernel's TCP sends, linerate's receives",
         };
         BenchFacts {
-            description: description.to_owned(),
+            description: format!("{description}, across {}", self.device),
             segment_payload: self.rules.payload(),
             framing: self.rules.framing(),
             line_rate: None,

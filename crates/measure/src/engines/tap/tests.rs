@@ -14,7 +14,11 @@ fn bench(direction: Direction) -> Option<TapBench> {
 }
 
 fn bench_with(direction: Direction, offloads: Option<bool>) -> Option<TapBench> {
-    let draft = Draft { direction: Some(direction), offloads, ..Draft::of_1988(BenchKind::Tap) };
+    let direction = Some(direction);
+    bench_of(Draft { direction, offloads, ..Draft::of_1988(BenchKind::Tap) })
+}
+
+fn bench_of(draft: Draft) -> Option<TapBench> {
     match TapBench::new(&Plan::new(draft).unwrap(), None) {
         Err(BenchError::Tap(error @ (TapError::NoDevice | TapError::DeviceForbidden))) => {
             skip_test(&error);
@@ -49,7 +53,12 @@ fn packets_of_device(name: &str) -> u64 {
 
 /// Executes runs with small and large buffers, each checked by the kernel's counters and by us.
 fn carries(direction: Direction) {
-    let Some(mut bench) = bench(direction) else { return };
+    if let Some(bench) = bench(direction) {
+        all_data_arrives(bench);
+    }
+}
+
+fn all_data_arrives(mut bench: TapBench) {
     for (send, receive) in [(1_448, 1_448), (24_616, 24_616), (100_000, 100_000)] {
         let request = request(send, receive, 300_000);
         let outcome = bench.run(&request, &Interrupt::default()).unwrap();
@@ -74,6 +83,40 @@ fn data_reaches_the_kernel() {
 #[test]
 fn data_arrives_from_the_kernel() {
     isolated_test(|| carries(Direction::FromKernel));
+}
+
+#[test]
+fn a_tun_device_carries_packets_of_both_ip_versions_with_and_without_offloads() {
+    isolated_test(|| {
+        for direction in [Direction::ToKernel, Direction::FromKernel] {
+            for (family, offloads) in [
+                (Family::Ipv4, false),
+                (Family::Ipv6, false),
+                (Family::Ipv4, true),
+                (Family::Ipv6, true),
+            ] {
+                let bench = bench_of(Draft {
+                    direction: Some(direction),
+                    family: Some(family),
+                    offloads: Some(offloads),
+                    ..Draft::of_1988(BenchKind::Tun)
+                });
+                let Some(mut bench) = bench else { return };
+                let facts = bench.facts();
+                assert!(facts.description.ends_with("across a TUN device"));
+                assert_eq!(facts.framing.overhead, 0);
+                if !offloads {
+                    all_data_arrives(bench);
+                    continue;
+                }
+                let request = request(200_000, 200_000, 2_000_000);
+                let outcome = bench.run(&request, &Interrupt::default()).unwrap();
+                assert_eq!((outcome.complete, outcome.verified), (true, Some(true)));
+                let packets = packets_of_device(bench.tap.as_ref().unwrap().interface().name());
+                assert!(packets < 2_000_000 / 1_448 / 2, "{direction} {family}: {packets} packets");
+            }
+        }
+    });
 }
 
 #[test]

@@ -16,8 +16,8 @@ use linerate_wire::{
 
 /// UDP port of linerate's end: discard (RFC 863).
 pub(crate) const PORT: u16 = 9;
-/// Offset of the UDP header in a frame, in bytes.
-const UDP: usize = EthernetHeader::LENGTH + Ipv4Header::LENGTH;
+/// Offset of the UDP header in a packet, in bytes.
+const UDP: usize = Ipv4Header::LENGTH;
 const DATA: usize = UDP + UdpHeader::LENGTH;
 /// Maximum number of frames per turn, as in a host, and of segments in a buffer.
 const BUDGET: usize = 64;
@@ -26,7 +26,8 @@ const BUDGET: usize = 64;
 /// UDP port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Headers {
-    pub(crate) kernel: MacAddress,
+    /// Its MAC address; `None` on a TUN device.
+    pub(crate) kernel: Option<MacAddress>,
     pub(crate) port: u16,
 }
 
@@ -131,8 +132,9 @@ impl<'a> Frames<'a> {
     ) -> Result<usize, BenchError> {
         let (buffer, block, mut arrived) = (&mut self.buffer, &mut self.block, 0);
         let (pattern, verify) = (self.pattern, self.request.verify);
+        let link_header = self.headers.link_length();
         let received = self.tap.receive(BUDGET, |frame| {
-            let Some(data) = data(frame.bytes) else { return };
+            let Some(data) = frame.bytes.get(link_header..).and_then(data) else { return };
             let length = data.len().min(buffer.len()).min(block.len());
             buffer[..length].copy_from_slice(&data[..length]);
             block[..length].copy_from_slice(&buffer[..length]);
@@ -149,31 +151,39 @@ impl<'a> Frames<'a> {
 }
 
 impl Headers {
+    /// Returns the bytes of the link header.
+    const fn link_length(self) -> usize {
+        if self.kernel.is_some() { EthernetHeader::LENGTH } else { 0 }
+    }
+
     /// Writes a datagram for the kernel. Returns the length of its frame.
     fn write(self, data: &[u8], frame: &mut [u8]) -> usize {
-        let ethernet = EthernetHeader {
-            destination: self.kernel,
-            source: End::<Tap>::mac(OURS),
-            tags: VlanTags::default(),
-            ether_type: EtherType::IPV4,
-        };
-        ethernet.emit(frame);
+        if let Some(destination) = self.kernel {
+            let ethernet = EthernetHeader {
+                destination,
+                source: End::<Tap>::mac(OURS),
+                tags: VlanTags::default(),
+                ether_type: EtherType::IPV4,
+            };
+            ethernet.emit(frame);
+        }
+        let packet = &mut frame[self.link_length()..];
         let ip = Ipv4Header::new(OURS, KERNEL, Protocol::UDP);
         let length = UdpHeader::LENGTH + data.len();
-        ip.emit(length, &mut frame[EthernetHeader::LENGTH..]);
+        ip.emit(length, packet);
         let udp = UdpHeader { source_port: PORT, destination_port: self.port };
-        udp.emit(data.len(), &mut frame[UDP..]);
-        let sum = copy_and_sum(data, &mut frame[DATA..DATA + data.len()]);
-        let header_sum = Sum::of(&frame[UDP..DATA]);
-        UdpHeader::fill_checksum(&mut frame[UDP..], ip.pseudo_header(length), header_sum + sum);
-        DATA + data.len()
+        udp.emit(data.len(), &mut packet[UDP..]);
+        let sum = copy_and_sum(data, &mut packet[DATA..DATA + data.len()]);
+        let header_sum = Sum::of(&packet[UDP..DATA]);
+        UdpHeader::fill_checksum(&mut packet[UDP..], ip.pseudo_header(length), header_sum + sum);
+        self.link_length() + DATA + data.len()
     }
 }
 
-/// Returns the data of a datagram with a correct checksum; `None` for any other frame.
-fn data(frame: &[u8]) -> Option<&[u8]> {
-    let is_udp = frame.get(EthernetHeader::LENGTH + 9) == Some(&Protocol::UDP.number());
-    let datagram = frame.get(UDP..).filter(|_| is_udp)?;
+/// Returns the data of a datagram with a correct checksum; `None` for any other packet.
+fn data(packet: &[u8]) -> Option<&[u8]> {
+    let is_udp = packet.get(9) == Some(&Protocol::UDP.number());
+    let datagram = packet.get(UDP..).filter(|_| is_udp)?;
     let length = usize::from(u16::from_be_bytes([*datagram.get(4)?, *datagram.get(5)?]));
     let datagram = datagram.get(..length)?;
     let pseudo = Ipv4Header::new(KERNEL, OURS, Protocol::UDP).pseudo_header(length);

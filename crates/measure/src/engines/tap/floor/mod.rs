@@ -1,4 +1,4 @@
-//! The floor of the TAP device: the same bytes in datagrams, without TCP.
+//! The floor of a TAP or TUN device: the same bytes in datagrams, without TCP.
 //!
 //! linerate's end writes or reads frames directly; the kernel's end is a UDP socket, the simplest
 //! protocol that the kernel offers on such a device. As in a run, each byte is copied four times:
@@ -21,7 +21,7 @@ use frames::{Frames, Headers};
 use linerate_ends::Interrupt;
 use linerate_evidence::Floor;
 use linerate_link::{MonotonicClock, Tap};
-use linerate_stack::Event;
+use linerate_stack::{Event, Link, Medium};
 use linerate_units::{Clock, Duration, Instant};
 use linerate_wire::MacAddress;
 use progress::FloorProgress;
@@ -95,11 +95,14 @@ fn resolve_addresses(tap: Tap, interrupt: &Interrupt) -> Result<Tap, BenchError>
 }
 
 fn headers(tap: &Tap, socket: &UdpSocket) -> Result<Headers, BenchError> {
-    let mac = tap.interface().state()?.mac.unwrap_or_default();
+    let kernel = match tap.capabilities().medium {
+        Medium::Ethernet => Some(MacAddress::new(tap.interface().state()?.mac.unwrap_or_default())),
+        Medium::Ip => None,
+    };
     let address =
         socket.local_addr().map_err(|error| BenchError::io("asking for a port", error))?;
     socket
         .connect((OURS, frames::PORT))
         .map_err(|error| BenchError::io("connecting a UDP socket", error))?;
-    Ok(Headers { kernel: MacAddress::new(mac), port: address.port() })
+    Ok(Headers { kernel, port: address.port() })
 }

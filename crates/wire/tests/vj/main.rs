@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests unwrap as tests do")]
 
+mod bad_line;
+mod change_mask;
+mod other_packets;
+
 use linerate_wire::{
     Ipv4Header, Protocol, SeqNum, Sum, TcpFlags, TcpHeader, VJ_SLOTS, VjCompressor, VjDecompressor,
     VjError,

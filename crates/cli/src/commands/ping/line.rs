@@ -1,0 +1,87 @@
+//! A serial line to another host of this command.
+
+use super::{Series, no_server};
+use crate::output::Failure;
+use crate::own_host::random_seed;
+use linerate_ends::Interrupt;
+use linerate_link::serial::SerialError;
+use linerate_link::{SerialConfig, SerialLink};
+use linerate_stack::{Host, Stack, StackConfig};
+use linerate_tools::typed::{TypedError, serve_echo};
+use linerate_wire::{IpCidr, MacAddress};
+use std::net::SocketAddr;
+use std::thread;
+
+/// The echo service (RFC 862).
+pub(super) const ECHO: u16 = 7;
+
+/// Sends echo requests over a line of `baud` to the host at its other end.
+pub(super) fn ping(series: &Series<'_>, baud: u32) -> Result<(), Failure> {
+    let config = configuration(series, baud)?;
+    let name = format!("serial:{baud} ({})", describe(&config));
+    with_neighbour(series, &config, |near| series.on(&name, None, near))
+}
+
+/// Describes the line, for printing.
+const fn describe(config: &SerialConfig) -> &'static str {
+    if config.header_compression {
+        "a pseudo-terminal with header compression"
+    } else {
+        "a pseudo-terminal"
+    }
+}
+
+/// Returns the address of the host, which no server on the line provides.
+pub(super) fn own(series: &Series<'_>) -> Result<IpCidr, Failure> {
+    series.own.ok_or_else(no_server)
+}
+
+/// Returns the configuration of the line.
+pub(super) fn configuration(series: &Series<'_>, baud: u32) -> Result<SerialConfig, Failure> {
+    if series.args.link.vlan.is_some() {
+        return Err(Failure::input("a serial line carries no VLAN tags: leave --vlan out"));
+    }
+    let options = series.args.link_options();
+    let config = options.serial(baud, own(series)?.address());
+    config.map_err(|error| Failure::input(error.to_string()))
+}
+
+/// Calls `work` with one end of a new line. At its other end, a host at the destination answers
+/// echo requests and has an echo service.
+pub(super) fn with_neighbour<T>(
+    series: &Series<'_>,
+    config: &SerialConfig,
+    work: impl FnOnce(SerialLink) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let cannot = |error: SerialError| Failure::input(error.to_string());
+    let [near, far] = SerialLink::pair(config).map_err(cannot)?;
+    let network = IpCidr::new(series.destination, own(series)?.prefix_length())
+        .unwrap_or_else(|| IpCidr::single(series.destination));
+    let stack = Stack::new(
+        for_line(StackConfig::new(MacAddress::ZERO, network), config.header_compression),
+        random_seed()?,
+    );
+    let (mut far, stop) = (Host::new(stack, far), Interrupt::default());
+    let service = SocketAddr::new(series.destination, ECHO);
+    thread::scope(|scope| {
+        let neighbour = scope.spawn(|| serve_echo(&mut far, service, &stop));
+        let outcome = work(near);
+        stop.raise();
+        match neighbour.join() {
+            // The near end closes the line when it has finished.
+            Ok(Ok(()) | Err(TypedError::Link(_))) => outcome,
+            Ok(Err(error)) => outcome.and_then(|_| Err(Failure::running(error.to_string()))),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Adapts a host to a line: headers can be compressed if its packets are counted and its segments
+/// have no timestamps.
+pub(super) const fn for_line(mut config: StackConfig, header_compression: bool) -> StackConfig {
+    config.count_packets = header_compression;
+    config.tcp.timestamps = false;
+    // Every acknowledgement waits for data to carry it, as that of a typed character does.
+    config.tcp.acks = linerate_tcp::AckRule::Modern { quick: 0 };
+    config
+}

@@ -1,0 +1,191 @@
+//! Characters typed over a TCP connection on a serial line, and their echo: bytes on the line and
+//! echo times (RFC 1144 §1).
+
+mod echo;
+#[cfg(test)]
+mod tests;
+
+pub use echo::serve_echo;
+
+use crate::ping::RoundTrips;
+use linerate_ends::Interrupt;
+use linerate_link::serial::DirectionCounters;
+use linerate_link::{MonotonicClock, SerialLink, WaitError, Waiter};
+use linerate_stack::{ConnectOptions, Error, Host, LinkError, TcpHandle};
+use linerate_tcp::State;
+use linerate_units::{Clock, Duration, Instant};
+use std::net::SocketAddr;
+use thiserror::Error;
+
+/// Maximum time of a wait, after which the loop checks for an interrupt.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// The parameters of typed characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypedParameters {
+    /// The echo service (RFC 862).
+    pub destination: SocketAddr,
+    /// Number of characters.
+    pub count: u64,
+    /// Time between characters; zero types the next one when the echo has arrived.
+    pub interval: Duration,
+    /// Time to wait for the connection, and for each echo.
+    pub timeout: Duration,
+}
+
+/// The result of typed characters, after one that is not counted. The bytes include all packets
+/// until the echo of the last character.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TypedTally {
+    /// Characters that came back.
+    pub echoed: u64,
+    /// Times from a character to its echo.
+    pub echo_times: RoundTrips,
+    /// Packets and bytes sent.
+    pub sent: DirectionCounters,
+    /// Packets and bytes received.
+    pub received: DirectionCounters,
+}
+
+/// The reason why no characters can be typed.
+#[derive(Debug, Error)]
+pub enum TypedError {
+    /// The host refuses.
+    #[error("{0}")]
+    Refused(#[from] Error),
+    /// There is no connection.
+    #[error("{0} does not accept the connection: it needs an echo service (RFC 862)")]
+    NoConnection(SocketAddr),
+    /// A character did not come back.
+    #[error("character {0} has not come back: try a longer --timeout")]
+    NoEcho(u64),
+    /// Another character came back.
+    #[error("character {0} came back as another one: there is no echo service")]
+    OtherEcho(u64),
+    /// The link failed.
+    #[error("the link has failed ({0})")]
+    Link(#[from] LinkError),
+    /// The system refused to wait for the link.
+    #[error(transparent)]
+    Wait(#[from] WaitError),
+}
+
+/// Types characters at a host on a serial line, one after the other, and waits for the echo of
+/// each. Ends early if it is interrupted.
+///
+/// # Errors
+/// [`TypedError`].
+pub fn type_characters(
+    host: &mut Host<SerialLink>,
+    parameters: &TypedParameters,
+    interrupt: &Interrupt,
+) -> Result<TypedTally, TypedError> {
+    let mut typist = Typist { waiter: Waiter::new()?, host, parameters, interrupt };
+    let handle = typist.connect()?;
+    // Both ends of the line know the headers of the connection from this character on.
+    if typist.type_character(handle, 0)?.is_none() {
+        return Ok(TypedTally::default());
+    }
+    let before = *typist.host.link().counters();
+    let (mut tally, mut last) = (TypedTally::default(), before);
+    for number in 0..parameters.count {
+        let typed = MonotonicClock.now();
+        let Some(echoed) = typist.type_character(handle, number)? else { break };
+        tally.echoed += 1;
+        tally.echo_times.add(echoed.since(typed));
+        last = *typist.host.link().counters();
+        if number + 1 < parameters.count && !typist.pause(typed + parameters.interval)? {
+            break;
+        }
+    }
+    tally.sent = last.sent.since(&before.sent);
+    tally.received = last.received.since(&before.received);
+    // The reset is the last packet that the line carries.
+    let now = MonotonicClock.now();
+    typist.host.stack_mut().tcp_abort(now, handle)?;
+    typist.host.turn(now)?;
+    Ok(tally)
+}
+
+/// A host whose application types.
+struct Typist<'a> {
+    host: &'a mut Host<SerialLink>,
+    waiter: Waiter,
+    parameters: &'a TypedParameters,
+    interrupt: &'a Interrupt,
+}
+
+impl Typist<'_> {
+    /// Opens the connection.
+    fn connect(&mut self) -> Result<TcpHandle, TypedError> {
+        let destination = self.parameters.destination;
+        let begun = MonotonicClock.now();
+        let options = ConnectOptions::default();
+        let handle = self.host.stack_mut().tcp_connect(begun, destination, &options)?;
+        let connected = self.run(begun + self.parameters.timeout, |host, _| {
+            match host.stack().tcp(handle).map(|connection| connection.state()) {
+                Some(State::Established) => Some(true),
+                Some(State::SynSent | State::SynReceived) => None,
+                _ => Some(false),
+            }
+        })?;
+        match connected {
+            Some(true) => Ok(handle),
+            _ => Err(TypedError::NoConnection(destination)),
+        }
+    }
+
+    /// Types a character. Returns the time at which its echo was read; `None` after an interrupt.
+    fn type_character(
+        &mut self,
+        handle: TcpHandle,
+        number: u64,
+    ) -> Result<Option<Instant>, TypedError> {
+        let character = b'a' + u8::try_from(number % 26).unwrap_or(0);
+        let now = MonotonicClock.now();
+        self.host.stack_mut().tcp_write(now, handle, &[character])?;
+        let echo = self.run(now + self.parameters.timeout, |host, now| {
+            let mut byte = [0];
+            match host.stack_mut().tcp_read(now, handle, &mut byte) {
+                Ok(1) if byte == [character] => Some(Ok(MonotonicClock.now())),
+                Err(Error::WouldBlock) => None,
+                _ => Some(Err(TypedError::OtherEcho(number + 1))),
+            }
+        })?;
+        match echo {
+            Some(echoed) => echoed.map(Some),
+            None if self.interrupt.is_raised() => Ok(None),
+            None => Err(TypedError::NoEcho(number + 1)),
+        }
+    }
+
+    /// Waits until `time`. Returns false after an interrupt.
+    fn pause(&mut self, time: Instant) -> Result<bool, TypedError> {
+        self.run(time, |_, _| None::<()>)?;
+        Ok(!self.interrupt.is_raised())
+    }
+
+    /// Executes turns of the host until `check` returns a value. Returns `None` at the deadline,
+    /// and after an interrupt.
+    fn run<T>(
+        &mut self,
+        deadline: Instant,
+        mut check: impl FnMut(&mut Host<SerialLink>, Instant) -> Option<T>,
+    ) -> Result<Option<T>, TypedError> {
+        loop {
+            let now = MonotonicClock.now();
+            let turn = self.host.turn(now)?;
+            while self.host.stack_mut().poll_event().is_some() {}
+            if let Some(value) = check(self.host, now) {
+                return Ok(Some(value));
+            }
+            if now >= deadline || self.interrupt.is_raised() {
+                return Ok(None);
+            }
+            if !turn.more {
+                let until = turn.next.min(deadline).min(now + SLICE);
+                self.waiter.wait(self.host.link_mut(), until)?;
+            }
+        }
+    }
+}
