@@ -13,6 +13,7 @@ use crate::forward::{
 };
 use crate::handle::ListenHandle;
 use crate::ip::Arrived;
+use crate::ip::interface::is_link_local;
 use crate::stack::Stack;
 use alloc::boxed::Box;
 use core::net::{IpAddr, Ipv4Addr};
@@ -23,7 +24,8 @@ impl Stack {
     /// Accepts flows to `destinations`, which need not be addresses of this host. `hook` decides
     /// about the first packet of each flow. If several forwarders match, the one that was created
     /// first decides. Listeners and sockets at the same address have precedence. Multicast,
-    /// broadcast and loopback addresses never match.
+    /// broadcast and loopback addresses never match, nor do IPv6 addresses of link-local scope and
+    /// IPv4-mapped ones.
     ///
     /// Connections that the hook accepts at once appear in the accept queue of the returned
     /// listener ([`Stack::tcp_accept`]). Everything else is reported by [`Stack::poll_forward`].
@@ -83,12 +85,18 @@ impl Stack {
     }
 
     /// Does a forwarder accept packets to this address of another host?
+    ///
+    /// Routers do not forward packets to IPv6 addresses of link-local scope (RFC 4291 §2.5.6). An
+    /// IPv4 address in an IPv6 packet would pass filters for IPv4 addresses, and reach its host
+    /// when the application connects to it (RFC 4291 §2.5.5.2).
     pub(crate) fn forwards_to(&self, address: IpAddr) -> bool {
         !self.forwarding.forwarders.is_empty()
             && !address.is_multicast()
             && address != IpAddr::V4(Ipv4Addr::BROADCAST)
             && !address.is_unspecified()
             && !address.is_loopback()
+            && address.to_canonical() == address
+            && !is_link_local(address)
             && self.forwarding.covers(address)
     }
 
