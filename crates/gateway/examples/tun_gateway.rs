@@ -2,6 +2,8 @@
 //!
 //! ```sh
 //! ip tuntap add mode tun user "$USER" name lr0 && ip addr add 10.0.2.15/24 dev lr0
+//! ip addr add fd00::15/64 dev lr0 && ip link set lr0 up && ip route add default dev lr0
+//! ip -6 route add default dev lr0
 //! cargo run -p linerate-gateway --example tun_gateway -- lr0
 //! ```
 
@@ -18,9 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config = GatewayConfig {
         // The gateway itself answers pings, in the name of their destination.
         echo: EchoPolicy::Answer,
-        // Clients behind the gateway must not reach the cloud services of this machine, which have
-        // link-local addresses.
-        denied: vec!["169.254.0.0/16".parse()?],
+        // Clients behind the gateway must not reach the cloud services of this machine.
+        denied: vec!["169.254.0.0/16".parse()?, "fd00:ec2::/32".parse()?],
         ..GatewayConfig::default()
     };
     let mut gateway = Gateway::new(tun, &config, random_bytes()?)?;

@@ -3,22 +3,30 @@
 use linerate_stack::EchoPolicy;
 use linerate_tcp::{BufferSize, Config, KeepAlive};
 use linerate_units::Duration;
-use linerate_wire::{IpCidr, Ipv4Cidr, MacAddress};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use linerate_wire::{IpCidr, MacAddress};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The addresses of a gateway by default. The prefix of the second is one of RFC 4193, but not a
+/// random one: its network has one link.
+const DEFAULT_ADDRESSES: [(IpAddr, u8); 2] = [
+    (IpAddr::V4(Ipv4Addr::new(10, 0, 2, 2)), 24),
+    (IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2)), 64),
+];
 
 /// The configuration of a gateway.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
-    /// The address of the gateway on its link, with the prefix length of the network.
-    pub address: Ipv4Cidr,
+    /// The addresses of the gateway on its link, with the prefix lengths of their networks. Flows
+    /// of an IP version without an address are not relayed.
+    pub addresses: Vec<IpCidr>,
     /// The MAC address of the gateway, on links with Ethernet frames.
     pub mac: MacAddress,
-    /// The name server of clients, and the resolver to which its queries are relayed.
-    pub dns: Option<(IpAddr, SocketAddr)>,
-    /// Do flows to the gateway's own address reach the loopback interface of this machine?
+    /// The name server of clients.
+    pub dns: Option<DnsRelay>,
+    /// Do flows to the gateway's own addresses reach the loopback interface of this machine?
     /// Otherwise they are rejected.
     pub host_loopback: bool,
-    /// Networks to which no flow is relayed.
+    /// Prefixes to which no flow is relayed.
     pub denied: Vec<IpCidr>,
     /// The answer to echo requests.
     pub echo: EchoPolicy,
@@ -34,12 +42,23 @@ pub struct GatewayConfig {
     pub drain: Duration,
 }
 
+/// The name server of clients, whose queries are relayed over UDP and TCP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DnsRelay {
+    /// The addresses at which clients see the name server, of either IP version.
+    pub addresses: Vec<IpAddr>,
+    /// The resolver that answers. It may have another IP version.
+    pub resolver: SocketAddr,
+}
+
 impl Default for GatewayConfig {
-    /// Returns the configuration of a gateway at 10.0.2.2/24, without name server.
+    /// Returns the configuration of a gateway at 10.0.2.2/24 and fd00::2/64, without name server.
     fn default() -> Self {
         Self {
-            address: Ipv4Cidr::new(Ipv4Addr::new(10, 0, 2, 2), 24)
-                .unwrap_or(Ipv4Cidr::single(Ipv4Addr::new(10, 0, 2, 2))),
+            addresses: DEFAULT_ADDRESSES
+                .iter()
+                .filter_map(|&(address, length)| IpCidr::new(address, length))
+                .collect(),
             mac: MacAddress::new([0x02, 0, 0, 0, 2, 2]),
             dns: None,
             host_loopback: false,

@@ -15,11 +15,13 @@ use linerate_wire::IpCidr;
 use rustix::event::epoll::EventFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The port of name servers.
+const DNS: u16 = 53;
 /// Descriptors of the process that are not of flows.
 const OTHER_FILES: u64 = 64;
 /// New flows that one turn begins at most.
@@ -80,8 +82,12 @@ impl<L: Link + Readiness> Gateway<L> {
             .min(config.flows)
             .max(1);
         let udp_flows = config.udp_flows.min(limit.div_ceil(2));
+        let served = [IpCidr::ALL_IPV4, IpCidr::ALL_IPV6]
+            .into_iter()
+            .filter(|all| config.addresses.iter().any(|own| all.contains(own.address())));
         let stack_config = StackConfig {
-            routes: vec![Route::direct(IpCidr::ALL_IPV4)],
+            addresses: config.addresses.clone(),
+            routes: served.clone().map(Route::direct).collect(),
             tcp: config.tcp,
             limits: Limits {
                 sockets: limit.saturating_mul(2).saturating_add(16_384),
@@ -90,7 +96,7 @@ impl<L: Link + Readiness> Gateway<L> {
                 buffer_bytes: config.buffer_bytes,
                 ..Limits::default()
             },
-            ..StackConfig::new(config.mac, config.address.into())
+            ..StackConfig::new(config.mac, IpCidr::ALL_IPV4)
         };
         let mut stack = Stack::new(stack_config, seed);
         let is_draining = Arc::new(AtomicBool::new(false));
@@ -99,14 +105,17 @@ impl<L: Link + Readiness> Gateway<L> {
             echo: config.echo,
             ..ForwardOptions::default()
         };
-        let draining = Arc::clone(&is_draining);
-        stack.forward(Destinations::EVERYTHING, &options, move |_: &Opening| {
-            if draining.load(Ordering::Relaxed) {
-                Verdict::Reject(Rejection::Reset)
-            } else {
-                Verdict::Defer
-            }
-        })?;
+        for all in served {
+            let draining = Arc::clone(&is_draining);
+            let all = Destinations::network(all);
+            stack.forward(all, &options, move |_: &Opening| {
+                if draining.load(Ordering::Relaxed) {
+                    Verdict::Reject(Rejection::Reset)
+                } else {
+                    Verdict::Defer
+                }
+            })?;
+        }
         let poller = Poller::new(&link)?;
         Ok(Self {
             host: Host::new(stack, link),
@@ -281,16 +290,22 @@ impl<L: Link + Readiness> Gateway<L> {
     /// Returns the address to which a flow is relayed. `None` if it is refused.
     pub(crate) fn route_of(&self, destination: SocketAddr) -> Option<SocketAddr> {
         let config = &self.config;
-        if let Some((name_server, resolver)) = config.dns
-            && destination == SocketAddr::new(name_server, 53)
+        let address = destination.ip();
+        if let Some(dns) = &config.dns
+            && destination.port() == DNS
+            && dns.addresses.contains(&address)
         {
-            return Some(resolver);
+            return Some(dns.resolver);
         }
-        if destination.ip() == IpAddr::V4(config.address.address()) {
-            let loopback = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), destination.port());
+        if config.addresses.iter().any(|own| own.address() == address) {
+            let loopback: IpAddr = match address {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            };
+            let loopback = SocketAddr::new(loopback, destination.port());
             return config.host_loopback.then_some(loopback);
         }
-        let is_denied = config.denied.iter().any(|network| network.contains(destination.ip()));
+        let is_denied = config.denied.iter().any(|network| network.contains(address));
         (!is_denied).then_some(destination)
     }
 }

@@ -31,7 +31,7 @@ mod poller;
 mod tcp;
 mod udp;
 
-pub use config::GatewayConfig;
+pub use config::{DnsRelay, GatewayConfig};
 pub use error::GatewayError;
 pub use gateway::Gateway;
 pub use metrics::GatewayCounters;

@@ -72,16 +72,14 @@ impl<L: Link + Readiness> Gateway<L> {
     /// Tells the client why its far end cannot be connected.
     fn refuse(&mut self, now: Instant, deferred: DeferredHandle, errno: Errno) {
         let rejection = match errno {
-            Errno::CONNREFUSED | Errno::CONNRESET => Rejection::Reset,
-            Errno::NETUNREACH => Rejection::Unreachable(Unreachable::Net),
-            Errno::HOSTUNREACH => Rejection::Unreachable(Unreachable::Host),
-            Errno::ACCESS | Errno::PERM => Rejection::Unreachable(Unreachable::Prohibited),
+            Errno::CONNREFUSED | Errno::CONNRESET => Some(Rejection::Reset),
+            errno => unreachable_for(errno).map(Rejection::Unreachable),
+        };
+        let Some(rejection) = rejection else {
             // The client repeats its SYN, or has given up.
-            _ => {
-                self.counters.flows_dropped += 1;
-                let _ = self.stack().forward_drop(deferred);
-                return;
-            }
+            self.counters.flows_dropped += 1;
+            let _ = self.stack().forward_drop(deferred);
+            return;
         };
         self.counters.refused += 1;
         let _ = self.stack().forward_reject(now, deferred, rejection);
@@ -362,6 +360,17 @@ fn pump_down(
         }
     }
     (moved, None)
+}
+
+/// Returns the ICMP error by which a router would report the error of a connect.
+pub(crate) const fn unreachable_for(errno: Errno) -> Option<Unreachable> {
+    match errno {
+        // The second is that of a kernel without the IP version.
+        Errno::NETUNREACH | Errno::AFNOSUPPORT => Some(Unreachable::Net),
+        Errno::HOSTUNREACH => Some(Unreachable::Host),
+        Errno::ACCESS | Errno::PERM => Some(Unreachable::Prohibited),
+        _ => None,
+    }
 }
 
 /// Opens a socket of the kernel for a destination.

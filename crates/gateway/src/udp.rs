@@ -4,7 +4,7 @@ use crate::error::CLOCK;
 use crate::flows::Flow;
 use crate::gateway::Gateway;
 use crate::poller::Token;
-use crate::tcp::open_socket;
+use crate::tcp::{open_socket, unreachable_for};
 use linerate_link::Readiness;
 use linerate_stack::{Error, Link, Opening, UdpHandle};
 use linerate_units::Clock;
@@ -47,12 +47,13 @@ impl<L: Link + Readiness> Gateway<L> {
                 self.counters.udp_opened += 1;
                 self.send_datagrams(index);
             }
-            Err(rustix::io::Errno::NETUNREACH) => self.refuse_udp(client, Unreachable::Net),
-            Err(rustix::io::Errno::HOSTUNREACH) => self.refuse_udp(client, Unreachable::Host),
-            Err(_) => {
-                self.counters.flows_dropped += 1;
-                let _ = self.stack().udp_close(client);
-            }
+            Err(errno) => match unreachable_for(errno) {
+                Some(error) => self.refuse_udp(client, error),
+                None => {
+                    self.counters.flows_dropped += 1;
+                    let _ = self.stack().udp_close(client);
+                }
+            },
         }
     }
 

@@ -9,7 +9,7 @@ use linerate_stack::{ConnectOptions, Error, Host, Medium, Route, Stack, StackCon
 use linerate_units::Clock;
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 use std::thread;
@@ -17,12 +17,22 @@ use tempfile::TempDir;
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 88, 0, 2);
-const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 3);
+const NEAR_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x88, 0, 0, 0, 0, 1);
+const FAR_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0x88, 0, 0, 0, 0, 2);
+/// The addresses of servers.
+const FARS: [IpAddr; 2] = [IpAddr::V4(FAR), IpAddr::V6(FAR_IPV6)];
 
-/// Creates a network with servers at the far end of a cable.
+/// Creates a network with servers at the far end of a cable, which has addresses of both versions.
 fn far_network() -> Network {
     let (near, far) = Network::behind_cable(["left", "right"], FAR).unwrap();
     near.add_address(NEAR, 24).unwrap();
+    near.enable_ipv6().unwrap();
+    near.add_address(NEAR_IPV6, 64).unwrap();
+    far.run(|| {
+        let end = KernelInterface::named("right").unwrap();
+        end.enable_ipv6().unwrap();
+        end.add_address(FAR_IPV6, 64).unwrap();
+    });
     far
 }
 
@@ -75,10 +85,10 @@ fn get(address: &str) -> String {
 }
 
 /// Starts a server in a network, which returns what each client has sent when it has finished.
-fn echo_server(network: &Network) -> SocketAddrV4 {
-    network.run(|| {
-        let listener = TcpListener::bind((FAR, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
+fn echo_server(network: &Network, address: IpAddr) -> SocketAddr {
+    network.run(move || {
+        let listener = TcpListener::bind((address, 0)).unwrap();
+        let server = listener.local_addr().unwrap();
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
@@ -92,7 +102,7 @@ fn echo_server(network: &Network) -> SocketAddrV4 {
                 });
             }
         });
-        SocketAddrV4::new(FAR, port)
+        server
     })
 }
 
@@ -104,19 +114,20 @@ fn has_interface() -> bool {
 fn a_command_reaches_the_network_through_the_gateway() {
     isolated_test(|| {
         let far = far_network();
-        let listen = format!("{FAR}:0");
-        let mut sink = far.run(move || Background::start(&["sink", "--listen", &listen]));
-        let address = sink.address().to_string();
-        let program = env!("CARGO_BIN_EXE_linerate");
-        for mtu in ["1500", "65520"] {
-            let words = ["gateway", "--mtu", mtu, "--", program, "source", &address];
-            let words = [&words[..], &["--bytes", "20MB", "--verify"]].concat();
-            let (code, _, errors) = finished(&linerate(&words).output().unwrap());
-            assert_eq!((code, &*errors), (0, ""), "{mtu}");
+        for listen in FARS.map(|address| SocketAddr::new(address, 0).to_string()) {
+            let mut sink = far.run(move || Background::start(&["sink", "--listen", &listen]));
+            let address = sink.address().to_string();
+            let program = env!("CARGO_BIN_EXE_linerate");
+            for mtu in ["1500", "65520"] {
+                let words = ["gateway", "--mtu", mtu, "--", program, "source", &address];
+                let words = [&words[..], &["--bytes", "20MB", "--verify"]].concat();
+                let (code, _, errors) = finished(&linerate(&words).output().unwrap());
+                assert_eq!((code, &*errors), (0, ""), "{address} {mtu}");
+            }
+            let (lines, _) = sink.interrupt();
+            let intact = lines.iter().filter(|line| line.contains("all data intact")).count();
+            assert_eq!(intact, 2, "{lines:?}");
         }
-        let (lines, _) = sink.interrupt();
-        let intact = lines.iter().filter(|line| line.contains("all data intact")).count();
-        assert_eq!(intact, 2, "{lines:?}");
     });
 }
 
@@ -125,23 +136,39 @@ fn the_true_reason_of_a_failure_reaches_the_client() {
     isolated_test(|| {
         let _far = far_network();
         let clients = Network::new().unwrap();
-        let mut gateway = Gateway::into(&clients, &["--deny", "192.0.2.0/24"]);
+        let denied = ["--deny", "192.0.2.0/24", "--deny", "2001:db8:dead::/48"];
+        let mut gateway = Gateway::into(&clients, &denied);
         gateway.metrics();
-        let fails =
-            |to: (Ipv4Addr, u16)| clients.run(move || TcpStream::connect(to).unwrap_err().kind());
-        assert_eq!(fails((FAR, 9)), ErrorKind::ConnectionRefused);
-        assert_eq!(fails((Ipv4Addr::new(203, 0, 113, 7), 9)), ErrorKind::NetworkUnreachable);
-        assert_eq!(fails((Ipv4Addr::new(192, 0, 2, 7), 9)), ErrorKind::ConnectionRefused);
-        assert_eq!(fails((Ipv4Addr::new(10, 0, 2, 2), 9)), ErrorKind::ConnectionRefused);
-        // The destination of a datagram, too.
-        let refused = clients.run(|| {
-            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
-            socket.connect((FAR, 9)).unwrap();
-            socket.send(b"anyone?").unwrap();
-            socket.recv(&mut [0; 8]).unwrap_err().kind()
-        });
-        assert_eq!(refused, ErrorKind::ConnectionRefused);
+        for (to, expected) in [
+            ("10.88.0.2", ErrorKind::ConnectionRefused),
+            ("203.0.113.7", ErrorKind::NetworkUnreachable),
+            ("192.0.2.7", ErrorKind::ConnectionRefused),
+            ("10.0.2.2", ErrorKind::ConnectionRefused),
+            ("2001:db8:88::2", ErrorKind::ConnectionRefused),
+            ("2001:db8:7::7", ErrorKind::NetworkUnreachable),
+            ("2001:db8:dead:7::7", ErrorKind::ConnectionRefused),
+            ("fd00::2", ErrorKind::ConnectionRefused),
+        ] {
+            let to = SocketAddr::new(to.parse().unwrap(), 9);
+            let kind = clients.run(move || TcpStream::connect(to).unwrap_err().kind());
+            assert_eq!(kind, expected, "{to}");
+            // The kernel reports no other error to a socket for datagrams.
+            if expected == ErrorKind::ConnectionRefused {
+                let kind = clients.run(move || {
+                    let socket = datagrams(to.ip());
+                    socket.connect(to).unwrap();
+                    socket.send(b"anyone?").unwrap();
+                    socket.recv(&mut [0; 8]).unwrap_err().kind()
+                });
+                assert_eq!(kind, expected, "{to} over UDP");
+            }
+        }
     });
+}
+
+/// Opens a socket of the IP version of `address`.
+fn datagrams(address: IpAddr) -> UdpSocket {
+    UdpSocket::bind(if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }).unwrap()
 }
 
 #[test]
@@ -149,22 +176,25 @@ fn datagrams_and_queries_are_relayed() {
     isolated_test(|| {
         let far = far_network();
         far.run(|| {
-            let server = UdpSocket::bind((FAR, 53)).unwrap();
-            thread::spawn(move || {
-                let mut data = [0; 2_000];
-                while let Ok((length, from)) = server.recv_from(&mut data) {
-                    server.send_to(&data[..length], from).unwrap();
-                }
-            });
+            for address in FARS {
+                let server = UdpSocket::bind((address, 53)).unwrap();
+                thread::spawn(move || {
+                    let mut data = [0; 2_000];
+                    while let Ok((length, from)) = server.recv_from(&mut data) {
+                        server.send_to(&data[..length], from).unwrap();
+                    }
+                });
+            }
         });
         let clients = Network::new().unwrap();
         let mut gateway = Gateway::into(&clients, &["--dns", &FAR.to_string()]);
         let metrics = gateway.metrics();
         clients.run(|| {
-            for to in [FAR, NAME_SERVER] {
-                let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            let name_servers = ["10.0.2.3", "fd00::3"].map(|text| text.parse().unwrap());
+            for to in FARS.into_iter().chain(name_servers) {
+                let socket = datagrams(to);
                 socket.connect((to, 53)).unwrap();
-                for size in [0, 1, 512, 1_472] {
+                for size in [0, 1, 512, 1_452] {
                     socket.send(&vec![7; size]).unwrap();
                     let mut data = [0; 2_000];
                     assert_eq!(socket.recv(&mut data).unwrap(), size);
@@ -173,8 +203,8 @@ fn datagrams_and_queries_are_relayed() {
             }
         });
         let text = get(&metrics);
-        assert!(text.contains("linerate_gateway_flows{state=\"udp\"} 2"), "{text}");
-        assert!(text.contains("bytes_total{protocol=\"udp\",direction=\"down\"} 3970"), "{text}");
+        assert!(text.contains("linerate_gateway_flows{state=\"udp\"} 4"), "{text}");
+        assert!(text.contains("bytes_total{protocol=\"udp\",direction=\"down\"} 7860"), "{text}");
     });
 }
 
@@ -182,7 +212,7 @@ fn datagrams_and_queries_are_relayed() {
 fn a_stopped_gateway_lets_connections_finish_and_rejects_new_ones() {
     isolated_test(|| {
         let far = far_network();
-        let server = echo_server(&far);
+        let server = echo_server(&far, FARS[1]);
         let clients = Network::new().unwrap();
         let mut gateway = Gateway::into(&clients, &["--drain", "60"]);
         let metrics = gateway.metrics();
@@ -212,7 +242,7 @@ fn a_stopped_gateway_lets_connections_finish_and_rejects_new_ones() {
 fn a_killed_gateway_leaves_no_device_behind() {
     isolated_test(|| {
         let far = far_network();
-        let server = echo_server(&far);
+        let server = echo_server(&far, FARS[0]);
         let clients = Network::new().unwrap();
         let mut gateway = Gateway::into(&clients, &[]);
         gateway.metrics();
@@ -226,6 +256,9 @@ fn a_killed_gateway_leaves_no_device_behind() {
         assert!(!clients.run(has_interface), "the device went with its process");
         let routes = clients.run(|| fs::read_to_string("/proc/thread-self/net/route").unwrap());
         assert_eq!(routes.lines().count(), 1, "no route is left: {routes}");
+        let routes =
+            clients.run(|| fs::read_to_string("/proc/thread-self/net/ipv6_route").unwrap());
+        assert!(!routes.contains("lr0"), "no route is left: {routes}");
         stream.shutdown(std::net::Shutdown::Both).unwrap();
         sending.join().unwrap();
     });
@@ -275,7 +308,7 @@ impl Machine {
 fn a_virtual_machine_is_served_over_a_unix_stream() {
     isolated_test(|| {
         let far = far_network();
-        let server = echo_server(&far);
+        let servers = FARS.map(|address| echo_server(&far, address));
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("net.sock");
         let words = ["gateway", "--unix", path.to_str().unwrap()];
@@ -288,27 +321,32 @@ fn a_virtual_machine_is_served_over_a_unix_stream() {
         };
         let mut config =
             StackConfig::new("02:00:00:00:00:09".parse().unwrap(), "10.0.2.15/24".parse().unwrap());
-        let router = Ipv4Addr::new(10, 0, 2, 2);
-        config.routes = vec![Route::via("0.0.0.0/0".parse().unwrap(), router)];
+        config.addresses.push("fd00::15/64".parse().unwrap());
+        config.routes = vec![
+            Route::via("0.0.0.0/0".parse().unwrap(), Ipv4Addr::new(10, 0, 2, 2)),
+            Route::via("::/0".parse().unwrap(), "fd00::2".parse::<Ipv6Addr>().unwrap()),
+        ];
         let link = StreamLink::new(stream, Medium::Ethernet, 1_500).unwrap();
         let mut machine = Machine {
             host: Host::new(Stack::new(config, [9; 32]), link),
             waiter: Waiter::new().unwrap(),
         };
-        let stack = machine.host.stack_mut();
-        let now = MonotonicClock.now();
-        let client = stack.tcp_connect(now, server, &ConnectOptions::default()).unwrap();
         let data: Vec<u8> = (0..3_000_000_u32).map(|at| at.to_le_bytes()[1]).collect();
-        machine.run(|stack| {
-            let state = stack.tcp(client).unwrap().state();
-            (state == linerate_tcp::State::Established).then_some(())
-        });
-        machine.exchange(client, &data);
+        for server in servers {
+            let stack = machine.host.stack_mut();
+            let now = MonotonicClock.now();
+            let client = stack.tcp_connect(now, server, &ConnectOptions::default()).unwrap();
+            machine.run(|stack| {
+                let state = stack.tcp(client).unwrap().state();
+                (state == linerate_tcp::State::Established).then_some(())
+            });
+            machine.exchange(client, &data);
+        }
         drop(machine);
         let output = gateway.wait_with_output().unwrap();
         let (code, text, _) = finished(&output);
         assert_eq!(code, 0);
-        assert!(text.contains("1 connections") && text.contains("3000000 bytes up"), "{text}");
+        assert!(text.contains("2 connections") && text.contains("6000000 bytes up"), "{text}");
         assert!(!path.exists());
     });
 }
@@ -325,6 +363,12 @@ fn wrong_links_are_refused_in_one_line() {
         (&["gateway", "--fd", "0", "--deny", "10.0.0.0"], "write a prefix with its length"),
         (&["gateway", "--fd", "0", "--address", "10.0.2.2/32"], "leaves no room"),
         (&["gateway", "--into", "4194305"], "cannot be joined"),
+        (&["gateway", "--fd", "0", "--deny", "fd00::/129"], "write a prefix with its length"),
+        (&["gateway", "--fd", "0", "--address", "fd00::2/126"], "leaves no room"),
+        (&["gateway", "--mtu", "1000", "--address", "fd00::2/64", "--", "true"], "IPv6 needs"),
+        (&["gateway", "--address", "fe80::2%3/64", "--", "true"], "prefix length"),
+        (&["gateway", "--address", "::1/64", "--", "true"], "is reserved"),
+        (&["gateway", "--client", "fd00::2", "--", "true"], "is the address of the gateway"),
     ] {
         let line = fail(folder.path(), words, 2);
         assert!(line.contains(expected) && line.lines().count() == 1, "{words:?}: {line}");

@@ -276,10 +276,23 @@ impl KernelInterface {
     /// # Errors
     /// [`InterfaceError::NotPermitted`], or another error of writing to `/proc`.
     pub fn disable_ipv6(&self) -> Result<(), InterfaceError> {
-        match fs::write(format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", self.name), "1") {
+        self.switch_ipv6("disable IPv6 on", "1")
+    }
+
+    /// Enables IPv6 on the interface, in a network namespace where it is disabled for new ones.
+    /// Succeeds if the kernel has no IPv6.
+    ///
+    /// # Errors
+    /// [`InterfaceError::NotPermitted`], or another error of writing to `/proc`.
+    pub fn enable_ipv6(&self) -> Result<(), InterfaceError> {
+        self.switch_ipv6("enable IPv6 on", "0")
+    }
+
+    fn switch_ipv6(&self, what: &'static str, disable: &str) -> Result<(), InterfaceError> {
+        match fs::write(format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", self.name), disable) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                Err(InterfaceError::of("disable IPv6 on", &self.name, errno))
+                Err(InterfaceError::of(what, &self.name, errno))
             }
             _ => Ok(()),
         }

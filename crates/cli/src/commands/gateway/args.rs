@@ -4,9 +4,9 @@ use crate::amounts::some_time;
 use crate::own_host::cidr;
 use clap::{Args, ValueEnum};
 use linerate_units::Duration;
-use linerate_wire::{IpCidr, Ipv4Cidr};
+use linerate_wire::IpCidr;
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -17,9 +17,10 @@ Examples:
                                `-netdev stream,id=net,addr.type=unix,addr.path=net.sock`
   linerate gateway --metrics 127.0.0.1:9100 -- ./server
 
-Clients see the gateway at --address, and its name server at the next address. A connection is \
-accepted when its far end has accepted, so a client sees the true reason of a failure. Ctrl-C lets \
-connections finish; a second one ends them. The exit code is that of COMMAND, or 0.";
+Clients see the gateway at each --address, and its name server at the next address. IPv4 and IPv6 \
+are relayed alike, as far as this machine has them. A connection is accepted when its far end has \
+accepted, so a client sees the true reason of a failure. Ctrl-C lets connections finish; a second \
+one ends them. The exit code is that of COMMAND, or 0.";
 
 /// The answer to echo requests.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -58,37 +59,35 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "BYTES")]
     pub(super) mtu: Option<usize>,
 
-    /// The address of the gateway, with the prefix length of the network of its clients
-    #[arg(
-        long,
-        value_name = "ADDR/LENGTH",
-        value_parser = ipv4_cidr,
-        default_value = "10.0.2.2/24"
-    )]
-    pub(super) address: Ipv4Cidr,
+    /// The address of the gateway, with the prefix length of the network of its clients; twice, for
+    /// IPv4 and IPv6. If given, IP versions without an address are not relayed
+    /// [default: 10.0.2.2/24 and fd00::2/64]
+    #[arg(long, value_name = "ADDR/LENGTH", value_parser = cidr)]
+    pub(super) address: Vec<IpCidr>,
 
-    /// The address of the client, if the command configures it [default: the 13th after --address]
+    /// The address of the client, if the command configures it; once for each --address
+    /// [default: the 13th after --address]
     #[arg(long, value_name = "ADDR")]
-    pub(super) client: Option<Ipv4Addr>,
+    pub(super) client: Vec<IpAddr>,
 
     /// The resolver to which queries to the gateway's name server are relayed [default: the first
     /// of /etc/resolv.conf]
     #[arg(long, value_name = "ADDR")]
     pub(super) dns: Option<IpAddr>,
 
-    /// Relay flows to the address of the gateway to the loopback address of this machine
+    /// Relay flows to the addresses of the gateway to the loopback address of this machine
     #[arg(long)]
     pub(super) host_loopback: bool,
 
-    /// Refuse flows to a prefix, such as 169.254.0.0/16; can be repeated
-    #[arg(long, value_name = "ADDR/LENGTH", value_parser = network)]
+    /// Refuse flows to a prefix of either IP version, such as 169.254.0.0/16; can be repeated
+    #[arg(long, value_name = "ADDR/LENGTH", value_parser = prefix)]
     pub(super) deny: Vec<IpCidr>,
 
     /// The answer to echo requests
     #[arg(long, value_name = "POLICY", value_enum, default_value = "drop")]
     pub(super) echo: Echo,
 
-    /// Serve metrics in the text format of Prometheus over HTTP at this address
+    /// Serve metrics in the text format of Prometheus over HTTP at this address, path /metrics
     #[arg(long, value_name = "ADDR:PORT")]
     pub(super) metrics: Option<SocketAddr>,
 
@@ -114,27 +113,18 @@ pub(crate) struct InsideArgs {
     pub(super) into: u32,
     /// The MTU
     pub(super) mtu: usize,
-    /// The address of the client
-    pub(super) client: Ipv4Addr,
-    /// The address of the gateway with its prefix length
-    #[arg(value_parser = ipv4_cidr)]
-    pub(super) gateway: Ipv4Cidr,
+    /// The addresses of the client, with prefix lengths, and those of the gateway, in pairs
+    #[arg(value_delimiter = ',', num_args = 1)]
+    pub(super) addresses: Vec<IpCidr>,
     /// The program to run
     #[arg(last = true)]
     pub(super) command: Vec<OsString>,
 }
 
-/// Parses the address of the gateway. Its clients have IPv4 addresses only.
-fn ipv4_cidr(text: &str) -> Result<Ipv4Cidr, String> {
-    let cidr = cidr(text)?;
-    let ipv4 = match cidr.address() {
-        IpAddr::V4(address) => Ipv4Cidr::new(address, cidr.prefix_length()),
-        IpAddr::V6(_) => None,
-    };
-    ipv4.ok_or_else(|| "the clients of a gateway use IPv4: write one like 10.0.2.2/24".to_owned())
-}
-
-/// Parses a network of either IP version.
-fn network(text: &str) -> Result<IpCidr, String> {
-    text.parse().map_err(|_| "write a prefix with its length, such as 169.254.0.0/16".to_owned())
+/// Parses a prefix of either version.
+fn prefix(text: &str) -> Result<IpCidr, String> {
+    let parsed = Some(text).filter(|text| text.contains('/')).and_then(|text| text.parse().ok());
+    parsed.ok_or_else(|| {
+        "write a prefix with its length, such as 169.254.0.0/16 or fd00:ec2::/32".to_owned()
+    })
 }

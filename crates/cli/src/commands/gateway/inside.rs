@@ -8,7 +8,8 @@ use linerate_link::kernel_interface::InterfaceError;
 use linerate_link::namespace::join;
 use linerate_link::{KernelInterface, Tap, TapConfig, passing};
 use linerate_stack::Medium;
-use std::net::Ipv4Addr;
+use linerate_wire::IpCidr;
+use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -39,9 +40,24 @@ pub(crate) fn run(args: &InsideArgs) -> Result<(), Failure> {
 
 fn configure(args: &InsideArgs, interface: &KernelInterface) -> Result<(), InterfaceError> {
     KernelInterface::loopback()?.set_up()?;
-    interface.disable_ipv6()?;
+    let pairs = || args.addresses.as_chunks().0.iter();
+    // Containers often have it disabled by default.
+    if pairs().any(|[client, _]| client.address().is_ipv6()) {
+        interface.enable_ipv6()?;
+    } else {
+        interface.disable_ipv6()?;
+    }
     interface.set_queue_length(QUEUE)?;
-    interface.add_address(args.client, args.gateway.prefix_length())?;
+    for [client, _] in pairs() {
+        interface.add_address(client.address(), client.prefix_length())?;
+    }
     interface.set_up()?;
-    interface.add_route(Ipv4Addr::UNSPECIFIED, 0, Some(args.gateway.address().into()))
+    for [_, gateway] in pairs() {
+        let all = match gateway.address() {
+            IpAddr::V4(_) => IpCidr::ALL_IPV4,
+            IpAddr::V6(_) => IpCidr::ALL_IPV6,
+        };
+        interface.add_route(all.address(), 0, Some(gateway.address()))?;
+    }
+    Ok(())
 }

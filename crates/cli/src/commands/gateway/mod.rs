@@ -1,5 +1,6 @@
 //! `linerate gateway`: an egress gateway for a namespace, an inherited device or a virtual machine.
 
+mod addresses;
 mod args;
 mod inside;
 mod place;
@@ -9,8 +10,9 @@ pub(crate) use inside::run as run_inside;
 
 use crate::output::{Failure, print};
 use crate::own_host::random_seed;
+use addresses::Addresses;
 use args::Echo;
-use linerate_gateway::{Gateway, GatewayConfig, GatewayCounters, GatewayError};
+use linerate_gateway::{DnsRelay, Gateway, GatewayConfig, GatewayCounters, GatewayError};
 use linerate_link::tap::TapError;
 use linerate_link::{Readiness, StreamLink, Tap, TapConfig, passing};
 use linerate_stack::{EchoPolicy, Link, Medium};
@@ -20,14 +22,17 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 /// Relays flows until the command inside ends, the link ends, or Ctrl-C.
 pub(crate) fn run(args: &GatewayArgs) -> Result<ExitCode, Failure> {
-    let config = config(args)?;
+    let creates = args.tun.is_none() && args.fd.is_none() && args.unix.is_none();
+    let mtu = args.mtu.unwrap_or(if creates { LARGE_MTU } else { 1_500 });
+    let addresses = addresses::of(args, mtu)?;
+    let config = config(args, &addresses);
     // Both signals write to the same pipe, so one wait covers them.
     let (drain, signals) = UnixStream::pair().map_err(no_signals)?;
     let register = || {
@@ -38,7 +43,6 @@ pub(crate) fn run(args: &GatewayArgs) -> Result<ExitCode, Failure> {
     };
     let invalid = |error: TapError| Failure::input(error.to_string());
     if let Some(name) = &args.tun {
-        let mtu = args.mtu.unwrap_or(1_500);
         let tap = TapConfig { name: name.clone(), medium: Medium::Ip, mtu, offloads: true };
         let tap = Tap::open(&tap).map_err(invalid)?;
         register().map_err(no_signals)?;
@@ -49,14 +53,14 @@ pub(crate) fn run(args: &GatewayArgs) -> Result<ExitCode, Failure> {
         let device = device.map_err(|error| {
             Failure::input(format!("descriptor {fd} cannot be used ({error}): pass a TUN device"))
         })?;
-        let tap = Tap::from_fd(device, args.mtu.unwrap_or(1_500)).map_err(invalid)?;
+        let tap = Tap::from_fd(device, mtu).map_err(invalid)?;
         register().map_err(no_signals)?;
         return relay(args, &config, tap, &drain, None);
     }
     if let Some(path) = &args.unix {
         let stream = place::first_client(path)?;
         register().map_err(no_signals)?;
-        let link = StreamLink::new(stream, Medium::Ethernet, args.mtu.unwrap_or(1_500));
+        let link = StreamLink::new(stream, Medium::Ethernet, mtu);
         let link = link.map_err(|error| Failure::input(error.to_string()))?;
         return relay(args, &config, link, &drain, None);
     }
@@ -65,7 +69,7 @@ pub(crate) fn run(args: &GatewayArgs) -> Result<ExitCode, Failure> {
             "no clients were named: give a command after `--`, or --into, --tun, --fd or --unix",
         ));
     }
-    let (tap, child) = match place::open_inside(args)? {
+    let (tap, child) = match place::open_inside(args, &addresses, mtu)? {
         Ok(opened) => opened,
         Err(code) => return Ok(code),
     };
@@ -102,12 +106,14 @@ fn relay<L: Link + Readiness>(
     child.wait()
 }
 
-fn config(args: &GatewayArgs) -> Result<GatewayConfig, Failure> {
-    let name_server = place::after(args.address, 1)?;
-    let dns = args.dns.or_else(resolver).map(|to| (name_server.into(), SocketAddr::new(to, 53)));
+fn config(args: &GatewayArgs, addresses: &[Addresses]) -> GatewayConfig {
+    let dns = args.dns.or_else(resolver).map(|resolver| DnsRelay {
+        addresses: addresses.iter().map(|of| of.name_server).collect(),
+        resolver: SocketAddr::new(resolver, 53),
+    });
     let defaults = GatewayConfig::default();
-    Ok(GatewayConfig {
-        address: args.address,
+    GatewayConfig {
+        addresses: addresses.iter().map(|of| of.gateway).collect(),
         dns,
         host_loopback: args.host_loopback,
         denied: args.deny.clone(),
@@ -120,7 +126,7 @@ fn config(args: &GatewayArgs) -> Result<GatewayConfig, Failure> {
         drain: args.drain,
         tcp: Config { ..defaults.tcp },
         ..defaults
-    })
+    }
 }
 
 /// Returns the first name server of this machine.
@@ -153,8 +159,5 @@ fn failed(error: GatewayError) -> Failure {
 
 /// The interface that the command creates inside a namespace.
 const INTERFACE: &str = "lr0";
-
-/// Returns the client's default address: far from those of the gateway and its name server.
-fn client_of(args: &GatewayArgs) -> Result<Ipv4Addr, Failure> {
-    args.client.map_or_else(|| place::after(args.address, 13), Ok)
-}
+/// The MTU of that interface: as large as GSO frames.
+const LARGE_MTU: usize = 65_520;

@@ -1,24 +1,19 @@
 //! The places of clients: a namespace, or a virtual machine behind a Unix socket.
 
+use super::addresses::Addresses;
 use super::args::GatewayArgs;
-use super::client_of;
 use crate::output::Failure;
 use linerate_link::namespace::{Isolation, spawn};
 use linerate_link::{Tap, passing};
-use linerate_wire::Ipv4Cidr;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::env;
 use std::io;
-use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
-
-/// The MTU of a device that the command creates: as large as GSO frames.
-const LARGE_MTU: usize = 65_520;
 
 /// The program inside the namespace.
 #[derive(Debug)]
@@ -54,17 +49,19 @@ fn cannot_wait(error: &io::Error) -> Failure {
 /// code of the process, if it has failed and printed its reason.
 pub(super) fn open_inside(
     args: &GatewayArgs,
+    addresses: &[Addresses],
+    mtu: usize,
 ) -> Result<Result<(Tap, Option<Child>), ExitCode>, Failure> {
     let broken =
         |error: io::Error| Failure::running(format!("no process can be started ({error})"));
-    let mtu = args.mtu.unwrap_or(LARGE_MTU);
     let (ours, theirs) = UnixStream::pair().map_err(broken)?;
     // The child inherits this descriptor. There is no other thread that could start a process.
     fcntl_setfd(&theirs, FdFlags::empty()).map_err(|errno| broken(errno.into()))?;
     let mut command = Command::new(env::current_exe().map_err(broken)?);
     command.arg("gateway-inside").arg(theirs.as_raw_fd().to_string());
     command.arg(args.into.unwrap_or(0).to_string()).arg(mtu.to_string());
-    command.arg(client_of(args)?.to_string()).arg(args.address.to_string());
+    let pairs = addresses.iter().map(|of| format!("{},{}", of.client, of.gateway));
+    command.arg(pairs.collect::<Vec<_>>().join(","));
     command.arg("--").args(&args.command);
     let process = if args.into.is_some() {
         command.spawn().map_err(broken)?
@@ -102,16 +99,4 @@ pub(super) fn first_client(path: &Path) -> Result<UnixStream, Failure> {
     // Nothing else can connect. The stream stays.
     let _ = std::fs::remove_file(path);
     Ok(stream?.0)
-}
-
-/// Returns the address that is `distance` after that of the gateway, in the network of its clients.
-pub(super) fn after(address: Ipv4Cidr, distance: u32) -> Result<Ipv4Addr, Failure> {
-    let next = Ipv4Addr::from_bits(address.address().to_bits().wrapping_add(distance));
-    if address.contains(next) && address.broadcast() != Some(next) {
-        return Ok(next);
-    }
-    Err(Failure::input(format!(
-        "{address} leaves no room for the clients' addresses: choose a larger network, such as \
-         10.0.2.2/24"
-    )))
 }
