@@ -3,7 +3,8 @@
 use crate::config::GatewayConfig;
 use crate::error::{CLOCK, GatewayError};
 use crate::flows::{Flow, Flows};
-use crate::metrics::{GatewayCounters, Metrics};
+use crate::metrics::GatewayCounters;
+use crate::metrics_server::MetricsServer;
 use crate::poller::{Poller, Token};
 use linerate_link::{FreedMemory, Readiness, return_free_memory};
 use linerate_stack::{
@@ -48,7 +49,7 @@ pub struct Gateway<L> {
     /// UDP flows with more to do than their share.
     pub(crate) again_udp: VecDeque<u32>,
     pub(crate) counters: GatewayCounters,
-    pub(crate) metrics: Option<Metrics>,
+    pub(crate) metrics: Option<MetricsServer>,
     /// Limit of flows.
     pub(crate) limit: usize,
     /// Room for the largest datagram.
@@ -213,7 +214,8 @@ impl<L: Link + Readiness> Gateway<L> {
                 Token::Link => {}
                 Token::Drain => self.is_draining.store(true, Ordering::Relaxed),
                 Token::End => is_over = true,
-                Token::Metrics => self.answer_metrics(),
+                Token::Metrics => self.accept_metrics_client(),
+                Token::MetricsClient(place) => self.serve_metrics_client(place),
                 Token::Flow(index, generation) => {
                     if self.flows.is_current(index, generation) {
                         self.handle_far(index, event.flags);

@@ -27,6 +27,7 @@ mod error;
 mod flows;
 mod gateway;
 mod metrics;
+mod metrics_server;
 mod poller;
 mod tcp;
 mod udp;

@@ -2,14 +2,13 @@
 
 use crate::error::GatewayError;
 use crate::gateway::Gateway;
+use crate::metrics_server::MetricsServer;
 use crate::poller::Token;
 use linerate_link::Readiness;
 use linerate_stack::Link;
 use rustix::event::epoll::EventFlags;
-use std::fmt::{self, Write as _};
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::Duration;
+use std::fmt::{self, Write};
+use std::net::SocketAddr;
 
 /// The counters of a gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,23 +40,18 @@ pub struct GatewayCounters {
     pub udp_bytes_down: u64,
 }
 
-/// The listener of a gateway's metrics.
-#[derive(Debug)]
-pub(crate) struct Metrics(TcpListener);
-
 impl<L: Link + Readiness> Gateway<L> {
-    /// Serves the metrics at an address of this machine, over HTTP. Returns the address, with the
-    /// port that the kernel has chosen if it was zero.
+    /// Serves the metrics at an address of this machine, over HTTP at the path `/metrics`. Returns
+    /// the address, with the port that the kernel has chosen if it was zero.
     ///
     /// # Errors
     /// [`GatewayError::Metrics`].
     pub fn serve_metrics(&mut self, address: SocketAddr) -> Result<SocketAddr, GatewayError> {
         let explain = |source| GatewayError::Metrics { address, source };
-        let listener = TcpListener::bind(address).map_err(explain)?;
-        listener.set_nonblocking(true).map_err(explain)?;
-        let address = listener.local_addr().map_err(explain)?;
-        self.poller.add(&listener, Token::Metrics, EventFlags::IN)?;
-        self.metrics = Some(Metrics(listener));
+        let server = MetricsServer::bind(address).map_err(explain)?;
+        let address = server.listener.local_addr().map_err(explain)?;
+        self.poller.add(&server.listener, Token::Metrics, EventFlags::IN)?;
+        self.metrics = Some(server);
         Ok(address)
     }
 
@@ -67,11 +61,22 @@ impl<L: Link + Readiness> Gateway<L> {
         self.counters
     }
 
-    /// Answers one request for the metrics.
-    pub(crate) fn answer_metrics(&self) {
-        let Some(Metrics(listener)) = &self.metrics else { return };
-        if let Ok((stream, _)) = listener.accept() {
-            let _ = answer(stream, &self.metrics_text());
+    /// Accepts a client of the metrics.
+    pub(crate) fn accept_metrics_client(&mut self) {
+        if let Some(server) = &mut self.metrics
+            && let Some((place, stream)) = server.accept()
+        {
+            let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+            // A client that cannot be waited for gets no answer, and is replaced later.
+            let _ = self.poller.add(stream, Token::MetricsClient(place), flags);
+        }
+    }
+
+    /// Continues the connection of a client of the metrics.
+    pub(crate) fn serve_metrics_client(&mut self, place: usize) {
+        if let Some(mut server) = self.metrics.take() {
+            server.advance(place, || self.metrics_text());
+            self.metrics = Some(server);
         }
     }
 
@@ -165,20 +170,4 @@ impl<L: Link + Readiness> Gateway<L> {
             ],
         )
     }
-}
-
-/// Answers a request, which is read as far as it has come. Writing may take a moment at most: the
-/// text fits any socket buffer.
-fn answer(mut stream: TcpStream, text: &str) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(Duration::from_millis(100)))?;
-    stream.set_write_timeout(Some(Duration::from_millis(100)))?;
-    let mut request = [0; 2_048];
-    let _ = stream.read(&mut request);
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n{text}",
-        text.len()
-    )
 }

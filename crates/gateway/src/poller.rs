@@ -12,6 +12,10 @@ use std::os::fd::{AsFd, OwnedFd};
 /// The number of events that one wait returns.
 const EVENTS: usize = 256;
 
+/// The numbers of the clients of the metrics. Those of flows are larger.
+const FIRST_CLIENT: u64 = 4;
+const LAST_CLIENT: u64 = u32::MAX as u64;
+
 /// The subject of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
@@ -23,6 +27,8 @@ pub(crate) enum Token {
     End,
     /// The listener for metrics.
     Metrics,
+    /// The client of the metrics at this place.
+    MetricsClient(usize),
     /// The flow at this index with this generation.
     Flow(u32, u32),
 }
@@ -34,6 +40,7 @@ impl Token {
             Self::Drain => 1,
             Self::End => 2,
             Self::Metrics => 3,
+            Self::MetricsClient(place) => FIRST_CLIENT + place as u64,
             Self::Flow(index, generation) => (u64::from(index) + 1) << 32 | u64::from(generation),
         };
         EventData::new_u64(number)
@@ -46,6 +53,9 @@ impl Token {
             1 => Self::Drain,
             2 => Self::End,
             3 => Self::Metrics,
+            number @ FIRST_CLIENT..=LAST_CLIENT => {
+                Self::MetricsClient((number - FIRST_CLIENT) as usize)
+            }
             number => Self::Flow((number >> 32) as u32 - 1, number as u32),
         }
     }
@@ -150,7 +160,8 @@ mod tests {
     #[test]
     fn tokens_survive_the_epoll() {
         let flow = Token::Flow(u32::MAX - 1, u32::MAX);
-        for token in [Token::Link, Token::Drain, Token::End, Token::Metrics, flow] {
+        let client = Token::MetricsClient(9);
+        for token in [Token::Link, Token::Drain, Token::End, Token::Metrics, client, flow] {
             assert_eq!(Token::of(token.data()), token);
         }
         assert_eq!(Token::of(Token::Flow(0, 0).data()), Token::Flow(0, 0));

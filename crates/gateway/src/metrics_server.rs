@@ -1,0 +1,222 @@
+//! The HTTP server of a gateway's metrics (RFC 9112).
+//!
+//! It never waits, because the thread that serves it also relays the flows: requests and answers
+//! continue when the poller reports their sockets. Each connection has one request.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+/// Limit of clients. A further one replaces the oldest, so that silent clients do not exclude
+/// others.
+const CLIENTS: usize = 16;
+/// Limit of the head of a request in bytes.
+const LARGEST_HEAD: usize = 8 << 10;
+/// The path of the metrics.
+const PATH: &[u8] = b"/metrics";
+
+/// The listener for metrics, and its clients.
+#[derive(Debug)]
+pub(crate) struct MetricsServer {
+    pub(crate) listener: TcpListener,
+    clients: [Option<Client>; CLIENTS],
+    /// The place of the next client. Places are used in turn, so it has the oldest one, if any.
+    next: usize,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Client {
+    stream: TcpStream,
+    /// The head of the request as far as it has arrived. Invariant: at most `LARGEST_HEAD` bytes,
+    /// and those of one read.
+    head: Vec<u8>,
+    /// The answer; empty until the head is complete.
+    answer: Vec<u8>,
+    /// The bytes of the answer that are written.
+    written: usize,
+}
+
+impl MetricsServer {
+    /// Listens at an address of this machine.
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, clients: [const { None }; CLIENTS], next: 0 })
+    }
+
+    /// Accepts one connection. Returns its place, and the stream to be polled.
+    pub(crate) fn accept(&mut self) -> Option<(usize, &TcpStream)> {
+        let (stream, _) = self.listener.accept().ok()?;
+        stream.set_nonblocking(true).ok()?;
+        let place = self.next;
+        self.next = (place + 1) % CLIENTS;
+        let client = Client { stream, head: Vec::new(), answer: Vec::new(), written: 0 };
+        Some((place, &self.clients[place].insert(client).stream))
+    }
+
+    /// Continues the connection at `place`. `make` returns the metrics.
+    pub(crate) fn advance(&mut self, place: usize, make: impl FnOnce() -> String) {
+        let Some(place) = self.clients.get_mut(place) else { return };
+        if let Some(client) = place
+            && !client.advance(make).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+        {
+            *place = None;
+        }
+    }
+}
+
+impl Client {
+    /// Reads the request, then writes the answer. Returns when the connection is over.
+    fn advance(&mut self, make: impl FnOnce() -> String) -> io::Result<()> {
+        if self.answer.is_empty() {
+            self.read_head()?;
+            self.answer = answer(&self.head, make);
+        }
+        while self.written < self.answer.len() {
+            match uninterrupted(|| self.stream.write(&self.answer[self.written..]))? {
+                0 => return Err(ErrorKind::WriteZero.into()),
+                count => self.written += count,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads until the empty line that ends the head, or its limit.
+    fn read_head(&mut self) -> io::Result<()> {
+        let mut piece = [0; 1 << 10];
+        while !self.head.windows(4).any(|end| end == b"\r\n\r\n") && self.head.len() < LARGEST_HEAD
+        {
+            match uninterrupted(|| self.stream.read(&mut piece))? {
+                0 => return Err(ErrorKind::UnexpectedEof.into()),
+                count => self.head.extend_from_slice(&piece[..count]),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// Returns the answer to a request.
+fn answer(head: &[u8], make: impl FnOnce() -> String) -> Vec<u8> {
+    let mut words = head.split(|&byte| byte == b' ');
+    let (method, target) = (words.next().unwrap_or(&[]), words.next().unwrap_or(&[]));
+    let path = target.split(|&byte| byte == b'?').next().unwrap_or(&[]);
+    let (status, text) = match method {
+        _ if head.len() >= LARGEST_HEAD => ("431 Request Header Fields Too Large", String::new()),
+        b"GET" | b"HEAD" if path == PATH => ("200 OK", make()),
+        b"GET" | b"HEAD" => ("404 Not Found", "see /metrics\n".to_owned()),
+        _ => ("405 Method Not Allowed\r\nAllow: GET, HEAD", "only GET is possible\n".to_owned()),
+    };
+    let mut answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n",
+        text.len()
+    );
+    if method != b"HEAD" {
+        answer.push_str(&text);
+    }
+    answer.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server, and the text of its metrics.
+    fn server() -> (MetricsServer, SocketAddr) {
+        let server = MetricsServer::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = server.listener.local_addr().unwrap();
+        (server, address)
+    }
+
+    fn metrics() -> String {
+        "flows 1\n".to_owned()
+    }
+
+    /// Connects, and returns the place of the connection.
+    fn client(server: &mut MetricsServer, address: SocketAddr) -> (TcpStream, usize) {
+        let stream = TcpStream::connect(address).unwrap();
+        let (place, _) = server.accept().unwrap();
+        (stream, place)
+    }
+
+    fn answered(request: &[u8]) -> String {
+        let (mut server, address) = server();
+        let (mut stream, place) = client(&mut server, address);
+        stream.write_all(request).unwrap();
+        server.advance(place, metrics);
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn the_metrics_are_served_at_their_path() {
+        let text = answered(b"GET /metrics?x=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+        assert!(text.contains("Content-Length: 8\r\n") && text.ends_with("\r\n\r\nflows 1\n"));
+        let text = answered(b"HEAD /metrics HTTP/1.1\r\n\r\n");
+        assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\n"), "{text}");
+        assert!(answered(b"GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+        let text = answered(b"POST /metrics HTTP/1.1\r\n\r\n");
+        assert!(text.starts_with("HTTP/1.1 405 ") && text.contains("\r\nAllow: GET, HEAD\r\n"));
+        assert!(answered(&[b'x'; LARGEST_HEAD]).starts_with("HTTP/1.1 431 "));
+    }
+
+    #[test]
+    fn a_silent_client_delays_no_other() {
+        let (mut server, address) = server();
+        let (mut silent, first) = client(&mut server, address);
+        server.advance(first, metrics);
+        silent.write_all(b"GET /met").unwrap();
+        server.advance(first, metrics);
+        assert!(server.clients[first].is_some(), "it can continue");
+        let (mut stream, second) = client(&mut server, address);
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        server.advance(second, metrics);
+        assert!(server.clients[second].is_none(), "it was answered");
+        silent.write_all(b"rics HTTP/1.1\r\n\r\n").unwrap();
+        server.advance(first, metrics);
+        let mut text = String::new();
+        silent.read_to_string(&mut text).unwrap();
+        assert!(text.ends_with("flows 1\n"), "{text}");
+    }
+
+    #[test]
+    fn clients_are_limited_and_the_oldest_is_replaced() {
+        let (mut server, address) = server();
+        let (mut oldest, place) = client(&mut server, address);
+        let others: Vec<_> = (1..CLIENTS).map(|_| client(&mut server, address)).collect();
+        let (_newest, replaced) = client(&mut server, address);
+        assert_eq!((place, others.len()), (replaced, CLIENTS - 1));
+        assert_eq!(oldest.read(&mut [0]).unwrap(), 0, "its connection was closed");
+        server.advance(CLIENTS, metrics);
+    }
+
+    #[test]
+    fn an_answer_continues_when_the_client_reads() {
+        let (mut server, address) = server();
+        let (mut stream, place) = client(&mut server, address);
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let long = 32 << 20;
+        server.advance(place, || "x".repeat(long));
+        assert!(server.clients[place].is_some(), "no socket buffer has room for the answer");
+        let reading = std::thread::spawn(move || {
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            text.len()
+        });
+        while server.clients[place].is_some() {
+            server.advance(place, || unreachable!("the answer exists"));
+        }
+        assert!(reading.join().unwrap() > long);
+    }
+}
