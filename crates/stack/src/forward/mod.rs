@@ -98,11 +98,6 @@ impl Forwarding {
         }
     }
 
-    /// Are there no events that a forwarder, perhaps closed since, has caused?
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.records.cancelled.is_empty() && self.expired.is_empty() && self.udp.fresh.is_empty()
-    }
-
     /// Is there a forwarder for packets to this address, whatever their port?
     pub(crate) fn covers(&self, address: core::net::IpAddr) -> bool {
         self.forwarders.iter().any(|forwarder| forwarder.destinations.covers(address))

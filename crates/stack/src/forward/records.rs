@@ -52,6 +52,11 @@ impl Records {
         self.slab.len()
     }
 
+    /// Returns the number of records that the application has not polled.
+    pub(crate) const fn fresh(&self) -> usize {
+        self.fresh.len()
+    }
+
     /// Returns the record of a flow.
     pub(crate) fn of_flow(&self, flow: Flow) -> Option<(u32, &Deferred)> {
         let index = self.by_flow.get(flow)?;

@@ -63,18 +63,31 @@ impl Stack {
         self.sockets.listen_handle(listener).ok_or(Error::Closed)
     }
 
-    /// Removes and returns the next event of the forwarders.
+    /// Removes and returns the next event of the forwarders: first the ends of flows, then new
+    /// flows.
     pub fn poll_forward(&mut self) -> Option<ForwardEvent> {
-        if self.forwarding.forwarders.is_empty() && self.forwarding.is_quiet() {
-            return None;
-        }
+        self.poll_ended_flow().or_else(|| self.poll_new_flow())
+    }
+
+    /// Removes and returns the next event about a flow that has ended
+    /// ([`ForwardEvent::Cancelled`], [`ForwardEvent::Expired`]). New flows wait.
+    pub fn poll_ended_flow(&mut self) -> Option<ForwardEvent> {
         if let Some(handle) = self.forwarding.records.cancelled.pop_front() {
             return Some(ForwardEvent::Cancelled(handle));
         }
-        if let Some(handle) = self.forwarding.expired.pop_front() {
-            return Some(ForwardEvent::Expired(handle));
-        }
+        self.forwarding.expired.pop_front().map(ForwardEvent::Expired)
+    }
+
+    /// Removes and returns the next new flow ([`ForwardEvent::Deferred`],
+    /// [`ForwardEvent::Datagrams`]).
+    pub fn poll_new_flow(&mut self) -> Option<ForwardEvent> {
         self.poll_deferred().or_else(|| self.poll_udp_flow())
+    }
+
+    /// Returns the number of new flows that the application has not polled.
+    #[must_use]
+    pub const fn new_flows(&self) -> usize {
+        self.forwarding.records.fresh() + self.forwarding.udp.fresh.len()
     }
 
     /// Returns the counters and the state of the forwarders.
