@@ -117,7 +117,7 @@ pub use random::random_bytes;
 pub use serial::{SerialConfig, SerialLink};
 pub use shard::ShardLink;
 pub use stream::StreamLink;
-pub use tap::{Tap, TapConfig};
+pub use tap::{SteeredTap, Tap, TapConfig};
 pub use vlan::Vlan;
 pub use wait::{Doorbell, NoLink, Readiness, WaitError, Waiter, Wake};
 pub use xdp::{XdpConfig, XdpLink};

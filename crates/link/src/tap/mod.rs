@@ -8,8 +8,10 @@
 
 mod error;
 mod receive_buffers;
+mod steered;
 
 pub use error::TapError;
+pub use steered::{QUEUES, SteeredTap};
 
 use crate::MonotonicClock;
 use crate::kernel_interface::{KernelInterface, check_name};

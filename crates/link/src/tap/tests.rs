@@ -45,6 +45,41 @@ fn bring_up(tap: &Tap) {
 }
 
 #[test]
+fn answered_flows_are_on_the_first_queue_of_a_steered_device() {
+    isolated_test(|| {
+        if open(&plain()).is_none() {
+            return;
+        }
+        let name = "steered%d".to_owned();
+        let mut tap = SteeredTap::open(&TapConfig { name, medium: Medium::Ip, ..plain() }).unwrap();
+        tap.first().interface.disable_ipv6().unwrap();
+        bring_up(tap.first());
+        let sockets: Vec<_> = (0..64).map(|_| UdpSocket::bind((KERNEL, 0)).unwrap()).collect();
+        let send_all = || sockets.iter().for_each(|socket| drop(socket.send_to(b"ask", (OURS, 7))));
+        let receive = |link: &mut Tap| {
+            let mut packets = Vec::new();
+            link.receive(100, |frame| packets.push(frame.bytes.to_vec())).unwrap();
+            packets
+        };
+        send_all();
+        assert!(receive(tap.first_mut()).len() < 64, "other flows are on all queues");
+        let mut packets = Vec::new();
+        send_all();
+        while tap.receive(8, |frame| packets.push(frame.bytes.to_vec())).unwrap() > 0 {}
+        // An answer has the addresses and ports of the datagram exchanged, and its checksum.
+        for mut packet in packets {
+            let (source, destination) = (packet[12..16].to_vec(), packet[16..20].to_vec());
+            packet[12..16].copy_from_slice(&destination);
+            packet[16..20].copy_from_slice(&source);
+            packet[20..24].rotate_left(2);
+            send(&mut tap, &[packet]).unwrap();
+        }
+        send_all();
+        assert_eq!(receive(tap.first_mut()).len(), 64);
+    });
+}
+
+#[test]
 fn the_kernel_sends_a_flow_to_the_queue_of_its_last_frame() {
     isolated_test(|| {
         if open(&plain()).is_none() {

@@ -1,0 +1,173 @@
+//! A TUN or TAP device with several queues as one link, of which the first has the flows that this
+//! end answers.
+//!
+//! A device with one queue has one FIFO for all flows: a flood from the kernel's side fills it, and
+//! the kernel drops the packets of other flows before this end can read them. With several queues,
+//! the kernel sends a flow to the queue on which it was last received, and other flows to any
+//! queue, by their hash. This link sends on the first queue only. So that queue carries all flows
+//! that were answered, but only one part in `QUEUES` of a flood of new ones, and is read first.
+
+use super::{Tap, TapConfig, TapError};
+use crate::wait::Readiness;
+use linerate_stack::{Capabilities, FrameSink, FrameSource, Link, LinkError, RxFrame, TxFrame};
+use linerate_units::Instant;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The number of queues. The kernel needs about 10 KB for each, and this end 140 KB.
+pub const QUEUES: usize = 16;
+/// The part of a budget that the other queues get in any case, as a divisor: flows that were not
+/// answered yet must not wait for ever.
+const SHARE_OF_OTHERS: usize = 8;
+
+/// A device with several queues as one link.
+#[derive(Debug)]
+pub struct SteeredTap {
+    first: Tap,
+    others: Vec<Tap>,
+    /// Readable if one of the others is.
+    any_other: OwnedFd,
+    /// The one of the others that is read next.
+    next: usize,
+}
+
+impl SteeredTap {
+    /// Opens the interface with [`QUEUES`] queues, and creates it if it does not exist.
+    ///
+    /// # Errors
+    /// Like [`Tap::open_queues`].
+    pub fn open(config: &TapConfig) -> Result<Self, TapError> {
+        Self::over(Tap::open_queues(config, QUEUES)?)
+    }
+
+    /// Uses the queues of a device that were opened elsewhere, as [`Tap::from_fd`] does with one.
+    /// The device must have no other queues.
+    ///
+    /// # Errors
+    /// Like [`Tap::from_fd`], and [`TapError::Queues`] without a descriptor.
+    pub fn from_fds(queues: Vec<OwnedFd>, mtu: usize) -> Result<Self, TapError> {
+        let queues = queues.into_iter().map(|queue| Tap::from_fd(queue, mtu));
+        Self::over(queues.collect::<Result<_, _>>()?)
+    }
+
+    fn over(mut queues: Vec<Tap>) -> Result<Self, TapError> {
+        if queues.is_empty() {
+            return Err(TapError::Queues(0));
+        }
+        let refused = |errno: Errno| TapError::Open { errno: errno.raw_os_error() };
+        let others = queues.split_off(1);
+        let any_other = epoll::create(CreateFlags::CLOEXEC).map_err(refused)?;
+        for queue in &others {
+            epoll::add(&any_other, queue.fd(), EventData::new_u64(0), EventFlags::IN)
+                .map_err(refused)?;
+        }
+        let first = queues.pop().ok_or(TapError::Queues(0))?;
+        Ok(Self { first, others, any_other, next: 0 })
+    }
+
+    /// Returns the queue that carries the flows that were answered.
+    #[must_use]
+    pub const fn first(&self) -> &Tap {
+        &self.first
+    }
+
+    #[cfg(test)]
+    pub(super) const fn first_mut(&mut self) -> &mut Tap {
+        &mut self.first
+    }
+
+    /// Returns the queues, to be passed to another process.
+    #[must_use]
+    pub fn into_fds(self) -> Vec<OwnedFd> {
+        std::iter::once(self.first).chain(self.others).map(Tap::into_fd).collect()
+    }
+
+    /// Receives from the other queues in turn, at most `budget` frames.
+    fn receive_others(
+        &mut self,
+        budget: usize,
+        sink: &mut impl FrameSink,
+    ) -> Result<usize, LinkError> {
+        let (mut received, count) = (0, self.others.len());
+        for _ in 0..count {
+            if received == budget {
+                break;
+            }
+            let queue = &mut self.others[self.next];
+            self.next = (self.next + 1) % count;
+            received += queue.receive_into(budget - received, sink)?;
+        }
+        Ok(received)
+    }
+}
+
+impl Link for SteeredTap {
+    fn receive(
+        &mut self,
+        budget: usize,
+        mut on_frame: impl FnMut(RxFrame<'_>),
+    ) -> Result<usize, LinkError> {
+        self.receive_into(budget, &mut on_frame)
+    }
+
+    fn receive_into(
+        &mut self,
+        budget: usize,
+        sink: &mut impl FrameSink,
+    ) -> Result<usize, LinkError> {
+        let of_others = budget / SHARE_OF_OTHERS;
+        let received = self.first.receive_into(budget - of_others, sink)?;
+        Ok(received + self.receive_others(budget - received, sink)?)
+    }
+
+    fn transmit(
+        &mut self,
+        budget: usize,
+        fill: impl FnMut(&mut [u8]) -> Option<TxFrame>,
+    ) -> Result<usize, LinkError> {
+        self.first.transmit(budget, fill)
+    }
+
+    fn transmit_from(
+        &mut self,
+        budget: usize,
+        source: &mut impl FrameSource,
+    ) -> Result<usize, LinkError> {
+        self.first.transmit_from(budget, source)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.first.capabilities()
+    }
+}
+
+impl Readiness for SteeredTap {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.first.fd()
+    }
+
+    fn wakeup_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.any_other.as_fd())
+    }
+
+    fn wants_room(&self) -> bool {
+        self.first.wants_room()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.first.is_ready()
+    }
+
+    fn prepare_to_sleep(&mut self) -> bool {
+        self.first.prepare_to_sleep()
+    }
+
+    fn awake(&mut self, signalled: bool) {
+        self.first.awake(signalled);
+    }
+
+    fn next_deadline(&self) -> Instant {
+        self.first.next_deadline()
+    }
+}
