@@ -1,5 +1,6 @@
 //! The gateway and its loop.
 
+use crate::admission::Admission;
 use crate::config::GatewayConfig;
 use crate::error::{CLOCK, GatewayError};
 use crate::flows::{Flow, Flows};
@@ -8,8 +9,8 @@ use crate::metrics_server::MetricsServer;
 use crate::poller::{Poller, Token};
 use linerate_link::{FreedMemory, Readiness, return_free_memory};
 use linerate_stack::{
-    Destinations, Event, ForwardEvent, ForwardOptions, Host, Limits, Link, ListenOptions, Opening,
-    Rejection, Route, Stack, StackConfig, TcpHandle, Turn, UdpEvent, Verdict,
+    Destinations, Event, ForwardEvent, ForwardOptions, Host, Limits, Link, ListenOptions, Route,
+    Stack, StackConfig, TcpHandle, Turn, UdpEvent,
 };
 use linerate_units::{Clock, Duration, Instant};
 use linerate_wire::IpCidr;
@@ -19,7 +20,6 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The port of name servers.
 const DNS: u16 = 53;
@@ -65,8 +65,8 @@ pub struct Gateway<L> {
     has_new_flows: bool,
     freed_memory: FreedMemory,
     config: GatewayConfig,
-    /// Are new flows rejected? Shared with the hook.
-    is_draining: Arc<AtomicBool>,
+    /// Shared with the hook of the forwarders.
+    pub(crate) admission: Arc<Admission>,
 }
 
 impl<L: Link + Readiness> Gateway<L> {
@@ -100,22 +100,16 @@ impl<L: Link + Readiness> Gateway<L> {
             ..StackConfig::new(config.mac, IpCidr::ALL_IPV4)
         };
         let mut stack = Stack::new(stack_config, seed);
-        let is_draining = Arc::new(AtomicBool::new(false));
+        let admission = Arc::new(Admission::default());
         let options = ForwardOptions {
             listen: ListenOptions { config: Some(config.tcp), ..ListenOptions::default() },
             echo: config.echo,
             ..ForwardOptions::default()
         };
         for all in served {
-            let draining = Arc::clone(&is_draining);
+            let admission = Arc::clone(&admission);
             let all = Destinations::network(all);
-            stack.forward(all, &options, move |_: &Opening| {
-                if draining.load(Ordering::Relaxed) {
-                    Verdict::Reject(Rejection::Reset)
-                } else {
-                    Verdict::Defer
-                }
-            })?;
+            stack.forward(all, &options, move |opening| admission.decide(opening))?;
         }
         let poller = Poller::new(&link)?;
         Ok(Self {
@@ -134,7 +128,7 @@ impl<L: Link + Readiness> Gateway<L> {
             turned: CLOCK.now(),
             has_new_flows: false,
             config: config.clone(),
-            is_draining,
+            admission,
         })
     }
 
@@ -176,6 +170,7 @@ impl<L: Link + Readiness> Gateway<L> {
         let mut deadline = Instant::NEVER;
         loop {
             let now = CLOCK.now();
+            self.admission.begin_turn(self.host.stack().new_flows());
             let turn = self.host.turn(now)?;
             self.return_memory(now);
             self.serve(turn.more);
@@ -188,7 +183,7 @@ impl<L: Link + Readiness> Gateway<L> {
             if self.wait(&turn, deadline)? {
                 return Ok(());
             }
-            if deadline == Instant::NEVER && self.is_draining.load(Ordering::Relaxed) {
+            if deadline == Instant::NEVER && self.admission.is_draining() {
                 self.poller.remove(drain);
                 deadline = CLOCK.now() + self.config.drain;
             }
@@ -212,7 +207,7 @@ impl<L: Link + Readiness> Gateway<L> {
         for event in &ready {
             match event.token {
                 Token::Link => {}
-                Token::Drain => self.is_draining.store(true, Ordering::Relaxed),
+                Token::Drain => self.admission.drain(),
                 Token::End => is_over = true,
                 Token::Metrics => self.accept_metrics_client(),
                 Token::MetricsClient(place) => self.serve_metrics_client(place),

@@ -22,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod config;
 mod error;
 mod flows;

@@ -145,6 +145,7 @@ impl<L: Link + Readiness> Gateway<L> {
             "Flows and packets that were dropped.",
             &[
                 ("{reason=\"flow_limit_or_silence\"}", counters.flows_dropped),
+                ("{reason=\"too_many_new_flows\"}", self.admission.dropped()),
                 ("{reason=\"handshake_recycled\"}", forward.recycled),
                 ("{reason=\"half_open_recycled\"}", counters.half_open_recycled),
                 ("{reason=\"udp_evicted\"}", forward.udp_evicted),

@@ -6,7 +6,7 @@ use super::args::InsideArgs;
 use crate::output::Failure;
 use linerate_link::kernel_interface::InterfaceError;
 use linerate_link::namespace::join;
-use linerate_link::{KernelInterface, Tap, TapConfig, passing};
+use linerate_link::{KernelInterface, SteeredTap, TapConfig, passing};
 use linerate_stack::Medium;
 use linerate_wire::IpCidr;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// The packets that wait for the gateway while it is busy.
+/// The packets that wait in each queue for the gateway while it is busy.
 const QUEUE: u32 = 1_000;
 
 /// Opens the device and passes it on.
@@ -26,12 +26,13 @@ pub(crate) fn run(args: &InsideArgs) -> Result<(), Failure> {
     }
     let config =
         TapConfig { name: INTERFACE.to_owned(), medium: Medium::Ip, mtu: args.mtu, offloads: true };
-    let tap = Tap::open(&config).map_err(|error| explain(&error))?;
-    configure(args, tap.interface()).map_err(|error| explain(&error))?;
-    let device = tap.into_fd();
+    let tap = SteeredTap::open(&config).map_err(|error| explain(&error))?;
+    configure(args, tap.first().interface()).map_err(|error| explain(&error))?;
     let socket = UnixStream::from(socket);
-    passing::send(&socket, &device).map_err(|error| explain(&error))?;
-    drop((socket, device));
+    for queue in tap.into_fds() {
+        passing::send(&socket, &queue).map_err(|error| explain(&error))?;
+    }
+    drop(socket);
     let [program, words @ ..] = &*args.command else { return Ok(()) };
     // This returns only if the program cannot be run.
     let error = Command::new(program).args(words).exec();

@@ -4,7 +4,8 @@ use super::addresses::Addresses;
 use super::args::GatewayArgs;
 use crate::output::Failure;
 use linerate_link::namespace::{Isolation, spawn};
-use linerate_link::{Tap, passing};
+use linerate_link::tap::QUEUES;
+use linerate_link::{SteeredTap, passing};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::env;
@@ -51,7 +52,7 @@ pub(super) fn open_inside(
     args: &GatewayArgs,
     addresses: &[Addresses],
     mtu: usize,
-) -> Result<Result<(Tap, Option<Child>), ExitCode>, Failure> {
+) -> Result<Result<(SteeredTap, Option<Child>), ExitCode>, Failure> {
     let broken =
         |error: io::Error| Failure::running(format!("no process can be started ({error})"));
     let (ours, theirs) = UnixStream::pair().map_err(broken)?;
@@ -71,11 +72,13 @@ pub(super) fn open_inside(
     };
     drop(theirs);
     let mut process = process;
-    let Ok(device) = passing::receive(&ours) else {
+    let queues = (0..QUEUES).map(|_| passing::receive(&ours)).collect::<Result<Vec<_>, _>>();
+    let Ok(queues) = queues else {
         let status = process.wait().map_err(|error| cannot_wait(&error))?;
         return Ok(Err(exit_code(status)));
     };
-    let tap = Tap::from_fd(device, mtu).map_err(|error| Failure::input(error.to_string()))?;
+    let tap =
+        SteeredTap::from_fds(queues, mtu).map_err(|error| Failure::input(error.to_string()))?;
     if args.into.is_some() {
         process.wait().map_err(|error| cannot_wait(&error))?;
         return Ok(Ok((tap, None)));
