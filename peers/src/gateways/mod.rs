@@ -1,6 +1,7 @@
 //! `cargo xtask bench gateways`: the processor time and the memory of egress gateways for equal
 //! traffic, from a client in a namespace through a TUN device to a server in another one.
 
+mod floods;
 mod network;
 mod subject;
 mod traffic;
@@ -41,6 +42,12 @@ struct Arguments {
     /// Only this MTU; may be repeated.
     #[arg(long, value_name = "BYTES")]
     mtu: Vec<usize>,
+    /// The goodput of an upload beside floods from the same client, and nothing else.
+    #[arg(long)]
+    floods: bool,
+    /// Packets of a flood per second, 0 for as many as possible; may be repeated.
+    #[arg(long, value_name = "COUNT", requires = "floods", default_values_t = [20_000, 100_000, 0])]
+    rate: Vec<u32>,
     /// Writes all results as JSON to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -67,6 +74,37 @@ struct Figures {
     connections: f64,
 }
 
+/// The goodput of an upload beside a flood.
+#[derive(Debug, Serialize)]
+struct FloodFigures {
+    gateway: &'static str,
+    kind: &'static str,
+    /// Packets that the flood has sent in a second.
+    rate: f64,
+    /// Goodput in Gb/s without the flood, and beside it.
+    alone: f64,
+    beside: f64,
+    /// The part of a processor that the gateway uses beside the flood.
+    processor: f64,
+    /// Bytes of its resident memory then.
+    memory: f64,
+}
+
+impl FloodFigures {
+    fn row(&self) -> String {
+        let (kept, rate) = (self.beside / self.alone, self.rate / 1e3);
+        format!(
+            "  {:<18} {:<10} {rate:>8.0} k/s {:>7.2} {:>7.3} {kept:>7.3} {:>6.2} {:>8.1} MB\n",
+            self.gateway,
+            self.kind,
+            self.alone,
+            self.beside,
+            self.processor,
+            self.memory / 1e6,
+        )
+    }
+}
+
 /// Runs the comparison in a network namespace of its own.
 ///
 /// # Errors
@@ -90,7 +128,7 @@ pub fn start(words: &[String]) -> Result<(), String> {
 /// A message about the failure.
 pub fn serve(words: &[String]) -> Result<(), String> {
     let arguments = Arguments::parse_from(words);
-    let mut json = match &arguments.json {
+    let json = match &arguments.json {
         Some(path) => Some(File::create(path).map_err(|error| error.to_string())?),
         None => None,
     };
@@ -110,6 +148,20 @@ pub fn serve(words: &[String]) -> Result<(), String> {
             }
         }
     }
+    if arguments.floods {
+        say(&format!(
+            "  {:<18} {:<10} {:>12} {:>7} {:>7} {:>7} {:>6} {:>11}\n",
+            "gateway", "flood", "packets", "alone", "beside", "kept", "CPU", "memory",
+        ))?;
+        let mut all = Vec::new();
+        for (subject, program) in &subjects {
+            match floods::measure(*subject, program, &arguments.rate) {
+                Ok(figures) => all.extend(figures),
+                Err(reason) => say(&format!("  {:<18} {reason}\n", subject.name()))?,
+            }
+        }
+        return write_json(json, &subjects, &missing, &all, arguments.quick);
+    }
     let mtus = if arguments.mtu.is_empty() { vec![1_500, 65_520] } else { arguments.mtu.clone() };
     let mut all = Vec::new();
     for mtu in mtus {
@@ -128,14 +180,23 @@ pub fn serve(words: &[String]) -> Result<(), String> {
             }
         }
     }
-    if let Some(file) = &mut json {
-        let versions =
-            subjects.iter().map(|(subject, program)| (subject.name(), subject.version(program)));
-        let facts = Facts::gather(arguments.quick, versions.collect());
-        let report = serde_json::json!({ "facts": facts, "missing": missing, "figures": all });
-        writeln!(file, "{report:#}").map_err(|error| error.to_string())?;
-    }
-    Ok(())
+    write_json(json, &subjects, &missing, &all, arguments.quick)
+}
+
+/// Writes the results and the facts of this machine to a file, if one was named.
+fn write_json(
+    file: Option<File>,
+    subjects: &[(Subject, PathBuf)],
+    missing: &[(&str, String)],
+    figures: &impl Serialize,
+    quick: bool,
+) -> Result<(), String> {
+    let Some(mut file) = file else { return Ok(()) };
+    let versions =
+        subjects.iter().map(|(subject, program)| (subject.name(), subject.version(program)));
+    let facts = Facts::gather(quick, versions.collect());
+    let report = serde_json::json!({ "facts": facts, "missing": missing, "figures": figures });
+    writeln!(file, "{report:#}").map_err(|error| error.to_string())
 }
 
 /// Measures one gateway.

@@ -7,6 +7,8 @@ use std::env;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +29,8 @@ pub enum Direction {
 #[derive(Debug)]
 pub struct Server {
     pub address: SocketAddr,
+    /// Bytes of uploads.
+    received: Arc<AtomicU64>,
 }
 
 impl Server {
@@ -36,29 +40,42 @@ impl Server {
     /// A message, if it cannot listen.
     pub fn start(network: &Network) -> Result<Self, String> {
         let listen = || {
+            let received = Arc::new(AtomicU64::new(0));
+            let count = Arc::clone(&received);
             let listener = TcpListener::bind((FAR, 0))?;
             let address = listener.local_addr()?;
             thread::spawn(move || {
                 for stream in listener.incoming().flatten() {
                     // A client that leaves early is no failure of the server.
-                    let serve = move || drop(serve(stream));
+                    let count = Arc::clone(&count);
+                    let serve = move || drop(serve(stream, &count));
                     let _ = thread::Builder::new().stack_size(256 << 10).spawn(serve);
                 }
             });
-            Ok::<_, std::io::Error>(Self { address })
+            Ok::<_, std::io::Error>(Self { address, received })
         };
         network.run(listen).map_err(|error| format!("the server cannot listen: {error}"))
     }
+
+    /// Returns the bytes of uploads that have arrived.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
 }
 
-fn serve(mut stream: TcpStream) -> std::io::Result<()> {
+fn serve(mut stream: TcpStream, received: &AtomicU64) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut wish = [0];
     stream.read_exact(&mut wish)?;
     match wish {
         [b'u'] => {
             let mut piece = vec![0; PIECE];
-            while stream.read(&mut piece)? > 0 {}
+            loop {
+                match stream.read(&mut piece)? {
+                    0 => break,
+                    count => drop(received.fetch_add(count as u64, Ordering::Relaxed)),
+                }
+            }
             stream.write_all(b"!")
         }
         [b'd'] => {
@@ -155,7 +172,11 @@ impl Client {
         taken
     }
 
-    fn start(self, words: &[&str]) -> Result<Child, String> {
+    /// Starts the client with these words, and does not wait for its answer.
+    ///
+    /// # Errors
+    /// A message, if the system refuses.
+    pub fn start(self, words: &[&str]) -> Result<Child, String> {
         let program = env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
         command.arg(super::CLIENT).arg(self.process.to_string()).arg(self.server.to_string());
@@ -165,7 +186,10 @@ impl Client {
 }
 
 /// Reads the answer of a client: nanoseconds, or an error.
-fn answer(child: &mut Child) -> Result<Duration, String> {
+///
+/// # Errors
+/// That of the client.
+pub fn answer(child: &mut Child) -> Result<Duration, String> {
     let mut line = String::new();
     let output = child.stdout.as_mut().ok_or("the client has no output")?;
     BufReader::new(output).read_line(&mut line).map_err(|error| error.to_string())?;
@@ -200,6 +224,13 @@ pub fn run_client(words: &[&str]) -> Result<(), String> {
         ["connect", count] => (0..number(count)?)
             .try_for_each(|_| echo(server))
             .map_err(|error| format!("a connection fails: {error}")),
+        ["stream"] => transfer(server, Direction::Up, u64::MAX),
+        ["flood", kind, rate] => {
+            return match super::floods::send(server, kind, number(rate)?) {
+                Ok(sent) => print_line(&sent.to_string()),
+                Err(reason) => print_line(&reason),
+            };
+        }
         ["idle", count] => open(server, number(count)?)
             .map(|opened| flows = opened)
             .map_err(|error| format!("a flow cannot be opened: {error}")),
@@ -209,12 +240,16 @@ pub fn run_client(words: &[&str]) -> Result<(), String> {
         Ok(()) => started.elapsed().as_nanos().to_string(),
         Err(reason) => reason,
     };
-    let mut out = std::io::stdout();
-    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| error.to_string())?;
+    print_line(&text)?;
     if !flows.is_empty() {
         let _ = std::io::stdin().read(&mut [0]);
     }
     Ok(())
+}
+
+fn print_line(text: &str) -> Result<(), String> {
+    let mut out = std::io::stdout();
+    writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|error| error.to_string())
 }
 
 fn wait(server: SocketAddr) -> Result<(), String> {

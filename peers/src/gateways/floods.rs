@@ -1,0 +1,169 @@
+//! `cargo xtask bench gateways --floods`: an upload beside a flood from the same client.
+
+use super::network::{FAR, Laboratory};
+use super::subject::{Gateway, Subject};
+use super::traffic::{Client, Server};
+use super::{FloodFigures, say};
+use linerate_wire::{Ipv4Header, Protocol, SeqNum, Sum, TcpFlags, TcpHeader, UdpHeader};
+use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{iter, thread};
+
+/// The time in which the gateway and the transfer become steady.
+const WARM_UP: Duration = Duration::from_millis(700);
+/// The time of a measurement.
+const SPAN: Duration = Duration::from_millis(2_000);
+/// Packets that a flood sends before it looks at the clock.
+const BURST: u32 = 16;
+/// Different packets of a flood.
+const PACKETS: u32 = 32_768;
+/// A port without a listener.
+const CLOSED: u16 = 9;
+
+/// A kind of flood: datagrams to the client itself, which only compete for the processors; SYNs to
+/// a port with a listener, to one without, and with silent sources; datagrams to all ports.
+pub const KINDS: [&str; 5] = ["local", "open", "closed", "half-open", "udp"];
+
+/// Measures all floods at one gateway.
+///
+/// # Errors
+/// A message, if the gateway or its client fails.
+pub fn measure(
+    subject: Subject,
+    program: &Path,
+    rates: &[u32],
+) -> Result<Vec<FloodFigures>, String> {
+    let mut all = Vec::new();
+    for kind in KINDS {
+        for &rate in rates {
+            // A gateway that suffers from a flood for longer must not disturb the next one.
+            let laboratory = Laboratory::new()?;
+            let server = Server::start(&laboratory.server)?;
+            let gateway = subject.start(program, &laboratory, 1_500)?;
+            let client = Client { process: gateway.client, server: server.address };
+            client.wait_until_ready()?;
+            let mut upload = client.start(&["stream"])?;
+            thread::sleep(WARM_UP);
+            let (alone, _) = rate_of(&server, &gateway)?;
+            let mut flood = client.start(&["flood", kind, &rate.to_string()])?;
+            thread::sleep(WARM_UP);
+            let (beside, processor) = rate_of(&server, &gateway)?;
+            let memory = gateway.memory()?;
+            drop(flood.stdin.take());
+            let sent = super::traffic::answer(&mut flood)?.as_nanos() as f64;
+            let _ = flood.wait();
+            let _ = upload.kill();
+            let _ = upload.wait();
+            let figures = FloodFigures {
+                gateway: subject.name(),
+                kind,
+                rate: sent,
+                alone,
+                beside,
+                processor,
+                memory,
+            };
+            say(&figures.row())?;
+            all.push(figures);
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the goodput in Gb/s over `SPAN`, and the part of a processor that the gateway uses.
+fn rate_of(server: &Server, gateway: &Gateway) -> Result<(f64, f64), String> {
+    let (started, before) = (Instant::now(), server.received());
+    let used = gateway.processor_time()?;
+    thread::sleep(SPAN);
+    let seconds = started.elapsed().as_secs_f64();
+    let bytes = (server.received() - before) as f64;
+    let used = gateway.processor_time()? - used;
+    Ok((bytes * 8.0 / seconds / 1e9, used / seconds))
+}
+
+/// Sends a flood until the input ends. Returns the packets of a second.
+///
+/// # Errors
+/// A message, if the system refuses.
+pub fn send(server: SocketAddr, kind: &str, rate: u64) -> Result<u64, String> {
+    let explain = |errno: rustix::io::Errno| format!("the flood cannot be sent: {errno}");
+    let own = own_address(server).map_err(|error| error.to_string())?;
+    let raw = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::RAW)).map_err(explain)?;
+    let packets: Vec<_> = (0..PACKETS).map(|number| packet(kind, own, server, number)).collect();
+    let is_over = AtomicBool::new(false);
+    let wait = || {
+        let _ = std::io::stdin().read(&mut [0]);
+        is_over.store(true, Ordering::Relaxed);
+    };
+    thread::scope(|scope| {
+        scope.spawn(wait);
+        let (started, mut sent) = (Instant::now(), 0_u64);
+        let mut next = iter::repeat(&packets).flatten();
+        while !is_over.load(Ordering::Relaxed) {
+            if rate > 0 && started.elapsed().as_secs_f64() * (rate as f64) < sent as f64 {
+                thread::sleep(Duration::from_micros(100));
+                continue;
+            }
+            for (to, packet) in next.by_ref().take(BURST as usize) {
+                // A full queue drops the packet, as it would those of a real flood.
+                let _ = sendto(&raw, packet, SendFlags::DONTWAIT, to);
+                sent += 1;
+            }
+        }
+        Ok((sent as f64 / started.elapsed().as_secs_f64()) as u64)
+    })
+}
+
+fn own_address(server: SocketAddr) -> std::io::Result<Ipv4Addr> {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    socket.connect(server)?;
+    match socket.local_addr()? {
+        SocketAddr::V4(own) => Ok(*own.ip()),
+        SocketAddr::V6(_) => Err(std::io::ErrorKind::Unsupported.into()),
+    }
+}
+
+/// Returns the packet of a flood with this number.
+fn packet(kind: &str, own: Ipv4Addr, server: SocketAddr, number: u32) -> (SocketAddrV4, Vec<u8>) {
+    let low = (number % 28_000) as u16;
+    let source_port = 32_768 + low;
+    // A neighbour in the client's network.
+    let neighbor = Ipv4Addr::from_bits(own.to_bits() & !0xff | (16 + number % 200));
+    let is_udp = kind == "udp" || kind == "local";
+    let destination = if kind == "local" { own } else { FAR };
+    let (source, port) = match kind {
+        "open" => (own, server.port()),
+        "half-open" => (neighbor, server.port()),
+        "udp" => (own, 1 + (number % 65_535) as u16),
+        _ => (own, CLOSED),
+    };
+    let (protocol, mut segment) =
+        if is_udp { (Protocol::UDP, vec![0; 24]) } else { (Protocol::TCP, vec![0; 20]) };
+    let header = Ipv4Header::new(source, destination, protocol);
+    let pseudo = header.pseudo_header(segment.len());
+    if is_udp {
+        UdpHeader { source_port, destination_port: port }.emit(16, &mut segment);
+        let sum = Sum::of(&segment);
+        UdpHeader::fill_checksum(&mut segment, pseudo, sum);
+    } else {
+        let syn = TcpHeader {
+            source_port,
+            destination_port: port,
+            seq: SeqNum::new(number.wrapping_mul(2_654_435_761)),
+            flags: TcpFlags::SYN,
+            window: 64_000,
+            ..TcpHeader::default()
+        };
+        syn.emit(0, &mut segment);
+        let sum = Sum::of(&segment);
+        TcpHeader::fill_checksum(&mut segment, pseudo, sum);
+    }
+    let mut packet = vec![0; Ipv4Header::LENGTH];
+    header.emit(segment.len(), &mut packet);
+    packet.extend_from_slice(&segment);
+    (SocketAddrV4::new(destination, port), packet)
+}
