@@ -1,0 +1,133 @@
+//! The memory of a host after many connections were opened and closed, as counted by the allocator.
+//! This is a separate program, because all of its allocations are counted.
+
+use linerate_stack::{
+    Capabilities, ConnectOptions, Event, Host, ListenHandle, ListenOptions, Medium, Stack,
+    TcpHandle,
+};
+use linerate_tcp::Event as TcpEvent;
+use linerate_testkit::{Side, TestLink};
+use linerate_units::{Duration, Instant};
+use peak_alloc::PeakAlloc;
+use std::net::SocketAddrV4;
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+const CONNECTIONS: usize = 100_000;
+/// Connections in TIME-WAIT at once, at most, and some more.
+const PEAK: usize = 20_000;
+/// Bytes of tables for each of them at both hosts together.
+const TABLES: usize = 192;
+/// Connections that are opened and closed together.
+const BATCH: usize = 50;
+/// The time after which no connection has a timer: TIME-WAIT lasts a minute.
+const IDLE: Duration = Duration::from_secs(300);
+/// Bytes that both hosts together may keep more than before.
+const KEPT: usize = 16 << 10;
+
+/// A client and a server on a link without latency.
+struct Hosts {
+    hosts: [Host<TestLink>; 2],
+    listener: ListenHandle,
+    now: Instant,
+}
+
+impl Hosts {
+    fn new() -> Self {
+        let mut hosts = Side::BOTH.map(|side| {
+            let capabilities = Capabilities::new(Medium::Ethernet, 1_500);
+            let stack = Stack::new(side.config(), [side as u8; 32]);
+            Host::new(stack, TestLink::new(capabilities, 1_024))
+        });
+        let options = ListenOptions::default();
+        let listener = hosts[1].stack_mut().tcp_listen(Self::address(), &options);
+        let listener = listener.expect("a free port");
+        Self { hosts, listener, now: Instant::ZERO + Duration::from_secs(1) }
+    }
+
+    const fn address() -> SocketAddrV4 {
+        SocketAddrV4::new(Side::Right.address(), 9)
+    }
+
+    /// Carries frames until both hosts are quiet. The server closes what the client has closed.
+    fn carry(&mut self) {
+        let mut is_busy = true;
+        while is_busy {
+            is_busy = false;
+            for from in [0, 1] {
+                let turn = self.hosts[from].turn(self.now).expect("the link is up");
+                is_busy |= turn.more;
+                let stack = self.hosts[from].stack_mut();
+                while let Some(event) = stack.poll_event() {
+                    if let (1, Event::Tcp(handle, TcpEvent::EndOfStream)) = (from, event) {
+                        stack.tcp_close(self.now, handle).expect("an open connection");
+                        is_busy = true;
+                    }
+                }
+                while let Some(frame) = self.hosts[from].link_mut().fetch() {
+                    self.hosts[1 - from].link_mut().put(self.now, frame);
+                    is_busy = true;
+                }
+            }
+        }
+    }
+
+    /// Opens and closes connections, and lets time pass.
+    fn open_and_close(&mut self, count: usize) {
+        let now = self.now;
+        let stack = self.hosts[0].stack_mut();
+        let open = |_| {
+            stack
+                .tcp_connect(now, Self::address(), &ConnectOptions::default())
+                .expect("a free port")
+        };
+        let clients: Vec<TcpHandle> = (0..count).map(open).collect();
+        self.carry();
+        let server = self.hosts[1].stack_mut();
+        let accepted = std::iter::from_fn(|| server.tcp_accept(self.listener)).count();
+        assert_eq!(accepted, count, "all connections were accepted");
+        for client in clients {
+            self.hosts[0].stack_mut().tcp_close(now, client).expect("an open connection");
+        }
+        self.carry();
+        self.now += Duration::from_millis(10);
+    }
+
+    /// Lets time pass until no timer is left, or for `IDLE`.
+    fn idle(&mut self) {
+        let end = self.now + IDLE;
+        loop {
+            let next = self.hosts.iter().map(|host| host.stack().poll_timeout()).min();
+            let next = next.unwrap_or(end).max(self.now);
+            if next >= end {
+                self.now = end;
+                return self.carry();
+            }
+            self.now = next;
+            self.carry();
+        }
+    }
+}
+
+#[test]
+fn a_hundred_thousand_connections_leave_no_memory_behind() {
+    let mut hosts = Hosts::new();
+    let start = MEMORY.current_usage();
+    // So many that TIME-WAIT reaches its limit. The tables of sockets and timers keep the size that
+    // they have needed.
+    for _ in 0..PEAK / BATCH {
+        hosts.open_and_close(BATCH);
+    }
+    let used = MEMORY.current_usage();
+    hosts.idle();
+    let before = MEMORY.current_usage();
+    let tables = before - start;
+    assert!(tables <= TABLES * PEAK, "{tables} bytes stay, and {used} were in use");
+    for _ in 0..CONNECTIONS / BATCH {
+        hosts.open_and_close(BATCH);
+    }
+    hosts.idle();
+    let after = MEMORY.current_usage();
+    assert!(after <= before + KEPT, "{before} bytes before, {after} after");
+}
