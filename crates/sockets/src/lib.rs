@@ -210,7 +210,8 @@ pub use linerate_stack::{
     UdpOptions,
 };
 pub use linerate_tcp::{
-    AckRule, BufferSize, Config, CongestionName, EcnRule, Information, KeepAlive, NagleRule,
-    PacingRule, PathSearch, Profile, RtoLimits, State, Statistics, TimeLimits,
+    AckRule, Acknowledged, BufferSize, Config, CongestionName, Controller, CustomCongestion,
+    EcnRule, FastRecovery, Information, KeepAlive, Lost, NagleRule, PacingRule, PathSearch,
+    Profile, RateSample, RtoLimits, State, Statistics, TimeLimits, Window,
 };
 pub use linerate_wire::{IpCidr, Ipv4Cidr, MacAddress};

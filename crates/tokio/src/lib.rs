@@ -44,6 +44,10 @@ pub use linerate_stack::{
     AddressOptions, AddressOrigin, AddressState, Autoconfiguration, Budget, Counters, DhcpConfig,
     DhcpLease, Fragmentation, InterfaceAddress, StackConfig,
 };
+pub use linerate_tcp::{
+    Acknowledged, Config, CongestionName, Controller, CustomCongestion, FastRecovery, Lost,
+    RateSample, Window,
+};
 pub use linerate_wire::IpCidr;
 
 #[cfg(doctest)]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "test helpers unwrap as tests do")]
 
 mod building;
+mod congestion;
 mod datagrams;
 mod endings;
 mod listeners;

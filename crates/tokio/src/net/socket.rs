@@ -246,6 +246,31 @@ impl TcpSocket {
         Ok(())
     }
 
+    /// Sets the configuration of TCP for this socket, for options that `tokio::net` does not have,
+    /// such as the congestion control: one of [`CongestionName`](crate::CongestionName), or the
+    /// caller's own [`Controller`](crate::Controller). It replaces options that were set before.
+    ///
+    /// ```
+    /// use linerate_tokio::net::TcpSocket;
+    /// use linerate_tokio::{Config, CongestionName, sim};
+    ///
+    /// sim::lo(async {
+    ///     let socket = TcpSocket::new_v4()?;
+    ///     socket.set_config(&Config { congestion: CongestionName::Bbr, ..socket.config() });
+    ///     std::io::Result::Ok(())
+    /// })
+    /// .unwrap();
+    /// ```
+    pub fn set_config(&self, config: &Config) {
+        self.options.lock().config = *config;
+    }
+
+    /// Returns the configuration of TCP for this socket.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        self.options.lock().config
+    }
+
     /// Resets the connection when the stream is dropped.
     ///
     /// # Errors
