@@ -1,7 +1,7 @@
 //! An echo server and a client: two hosts at the ends of a cable in memory, driven by the runtime.
 //!
 //! ```sh
-//! cargo run -p linerate-tokio --example echo
+//! cargo run -p linerate-tokio --example tokio_echo
 //! ```
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
