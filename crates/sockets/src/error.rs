@@ -43,6 +43,12 @@ pub enum Error {
     /// The socket is registered with a [`Poller`](crate::Poller) already.
     #[error("the socket is registered with a poller already: deregister it there first")]
     Registered,
+    /// The host has a forwarder already.
+    #[error("this network has a forwarder already: let its hook decide about these flows, too")]
+    ForwarderExists,
+    /// The network has several shards, and the call needs one.
+    #[error("a network with several shards cannot forward flows: start it on one link")]
+    Shards,
     /// The value is outside the range of the option.
     #[error("{value} is no valid {option}: give {range}")]
     InvalidOption {
@@ -122,6 +128,8 @@ impl Error {
             | Self::ListenerShutDown
             | Self::InvalidOption { .. } => ErrorKind::InvalidInput,
             Self::Registered => ErrorKind::AlreadyExists,
+            Self::ForwarderExists => ErrorKind::AddrInUse,
+            Self::Shards => ErrorKind::Unsupported,
             Self::Ended(End::ShutDown | End::Link(_) | End::Wait(_)) => ErrorKind::NetworkDown,
             Self::Ended(End::Panicked) => ErrorKind::Other,
         }

@@ -180,6 +180,7 @@ mod builder;
 mod documents;
 mod error;
 mod event_count;
+mod forwarder;
 mod multicast;
 mod net;
 mod poller;
@@ -194,6 +195,7 @@ mod waiters;
 
 pub use builder::Builder;
 pub use error::{End, Error};
+pub use forwarder::{Flow, Forwarder, Handshake};
 pub use net::Net;
 pub use poller::{Event, Interest, Poller, Source};
 pub use reactor::Activity;
@@ -205,13 +207,14 @@ pub use udp_socket::UdpSocket;
 pub use linerate_link::shard::Handovers;
 pub use linerate_stack::{
     AddressOptions, AddressOrigin, AddressState, Autoconfiguration, Budget, ConnectOptions,
-    Counters, DhcpConfig, DhcpLease, Fragmentation, InterfaceAddress, Limits, ListenOptions,
-    ListenStatistics, NeighborLimits, RateLimit, ReassemblyLimits, Route, StackConfig, SynCookies,
-    UdpOptions,
+    Counters, Destinations, DhcpConfig, DhcpLease, EchoPolicy, ForwardOptions, ForwardStatistics,
+    Fragmentation, InterfaceAddress, Limits, ListenOptions, ListenStatistics, NeighborLimits,
+    Opening, RateLimit, ReassemblyLimits, Rejection, Route, StackConfig, SynCookies, Transport,
+    UdpOptions, Verdict,
 };
 pub use linerate_tcp::{
     AckRule, Acknowledged, BufferSize, Config, CongestionName, Controller, CustomCongestion,
     EcnRule, FastRecovery, Information, KeepAlive, Lost, NagleRule, PacingRule, PathSearch,
     Profile, RateSample, RtoLimits, State, Statistics, TimeLimits, Window,
 };
-pub use linerate_wire::{IpCidr, Ipv4Cidr, MacAddress};
+pub use linerate_wire::{IpCidr, Ipv4Cidr, MacAddress, Unreachable};

@@ -3,6 +3,7 @@
 use crate::address::{canonical, try_each};
 use crate::builder::Builder;
 use crate::error::{End, Error};
+use crate::forwarder::Forwarder;
 use crate::reactor::Activity;
 use crate::shared::Shared;
 use crate::tcp_listener::TcpListener;
@@ -12,8 +13,9 @@ use crate::udp_socket::UdpSocket;
 use linerate_link::Readiness;
 use linerate_link::shard::{HandoverWatch, Handovers};
 use linerate_stack::{
-    AddressOptions, ConnectOptions, Counters, DhcpLease, Error as HostError, FIRST_SHARD,
-    InterfaceAddress, Link, ListenOptions, Route, StackConfig, UdpOptions,
+    AddressOptions, ConnectOptions, Counters, Destinations, DhcpLease, Error as HostError,
+    FIRST_SHARD, ForwardOptions, InterfaceAddress, Link, ListenOptions, Opening, Route,
+    StackConfig, UdpOptions, Verdict,
 };
 use linerate_wire::IpCidr;
 use parking_lot::Mutex;
@@ -192,6 +194,24 @@ impl Net {
         options: &UdpOptions,
     ) -> io::Result<UdpSocket> {
         try_each(addresses, |local| UdpSocket::open(self.first(), local, options))
+    }
+
+    /// Accepts flows to `destinations`, which need not be addresses of this host. `hook` decides
+    /// about the first packet of each. It is called while the host is locked, so it must not use
+    /// sockets of this network. Listeners and sockets at the same address come first.
+    ///
+    /// # Errors
+    /// `AddrInUse` if the network has a forwarder; `Unsupported` if it has several shards.
+    pub fn forward(
+        &self,
+        destinations: Destinations,
+        options: &ForwardOptions,
+        hook: impl FnMut(&Opening) -> Verdict + Send + 'static,
+    ) -> io::Result<Forwarder> {
+        if self.shards() > 1 {
+            return Err(Error::Shards.into());
+        }
+        Ok(Forwarder::open(self.first(), destinations, options, hook)?)
     }
 
     /// Returns the addresses of the host in every state, including its link-local one.

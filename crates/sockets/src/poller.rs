@@ -4,6 +4,7 @@
 //! queue is bounded by the number of registered sockets.
 
 use crate::error::Error;
+use crate::forwarder::Forwarder;
 use crate::tcp_listener::TcpListener;
 use crate::tcp_stream::TcpStream;
 use crate::timeouts::Direction;
@@ -236,6 +237,7 @@ enum Socket<'a> {
     Stream(&'a TcpStream),
     Listener(&'a TcpListener),
     Datagrams(&'a UdpSocket),
+    Forwarder(&'a Forwarder),
 }
 
 impl Source<'_> {
@@ -243,6 +245,7 @@ impl Source<'_> {
         match self.0 {
             Socket::Stream(stream) => stream.socket().subscribe(registration),
             Socket::Datagrams(socket) => socket.socket().subscribe(registration),
+            Socket::Forwarder(forwarder) => forwarder.socket().subscribe(registration),
             // A listener has a socket on each shard. These sockets share the registration.
             Socket::Listener(listener) => {
                 listener.sockets().iter().try_for_each(|socket| socket.subscribe(registration))
@@ -254,6 +257,7 @@ impl Source<'_> {
         match self.0 {
             Socket::Stream(stream) => stream.socket().unsubscribe(),
             Socket::Datagrams(socket) => socket.socket().unsubscribe(),
+            Socket::Forwarder(forwarder) => forwarder.socket().unsubscribe(),
             Socket::Listener(listener) => {
                 listener.sockets().iter().try_for_each(|socket| socket.unsubscribe())
             }
@@ -270,6 +274,12 @@ impl<'a> From<&'a TcpStream> for Source<'a> {
 impl<'a> From<&'a TcpListener> for Source<'a> {
     fn from(listener: &'a TcpListener) -> Self {
         Self(Socket::Listener(listener))
+    }
+}
+
+impl<'a> From<&'a Forwarder> for Source<'a> {
+    fn from(forwarder: &'a Forwarder) -> Self {
+        Self(Socket::Forwarder(forwarder))
     }
 }
 

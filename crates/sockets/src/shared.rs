@@ -163,6 +163,9 @@ impl State {
         while let Some(event) = self.stack.poll_event() {
             self.registry.dispatch(&event, &self.stack);
         }
+        if self.registry.has_forwarder() {
+            self.registry.dispatch_flows(&mut self.stack);
+        }
     }
 
     /// Marks the host as stopped, and wakes all waiting threads.

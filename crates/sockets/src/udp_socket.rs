@@ -8,6 +8,7 @@ use crate::timeouts::Direction;
 use crate::waiters::SocketId;
 use linerate_stack::{Error as HostError, Fragmentation, Stack, UdpHandle, UdpOptions};
 use linerate_units::Instant;
+use linerate_wire::Unreachable;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -53,6 +54,21 @@ impl UdpSocket {
         access.check_running()?;
         let handle = access.stack.udp_bind(local, options).map_err(Error::from)?;
         Ok(Self { socket: Arc::new(Socket::new(shared, &mut access, handle)) })
+    }
+
+    /// Wraps the socket of a forwarded flow.
+    pub(crate) fn adopted(socket: Socket<UdpHandle>) -> Self {
+        Self { socket: Arc::new(socket) }
+    }
+
+    /// Reports to the source of a forwarded flow ([`Flow::Udp`](crate::Flow::Udp)) that the network
+    /// has called its destination unreachable.
+    ///
+    /// # Errors
+    /// `NotConnected` if the socket is not that of a forwarded flow, or if the flow has expired.
+    pub fn report_unreachable(&self, error: Unreachable) -> io::Result<()> {
+        let handle = self.socket.handle;
+        Ok(self.socket.call(|stack, now| stack.forward_unreachable(now, handle, error))?)
     }
 
     /// Waits for a datagram. Returns the number of bytes copied, and the sender. Bytes that do not

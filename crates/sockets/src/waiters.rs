@@ -3,7 +3,7 @@
 use crate::event_count::EventCount;
 use crate::poller::Registration;
 use crate::timeouts::Direction;
-use linerate_stack::{Event, ListenHandle, Stack, TcpHandle, UdpEvent, UdpHandle};
+use linerate_stack::{Event, ForwardEvent, ListenHandle, Stack, TcpHandle, UdpEvent, UdpHandle};
 use linerate_tcp::Event as TcpEvent;
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
@@ -77,6 +77,8 @@ impl Waiters {
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     sockets: HashMap<SocketId, Arc<Waiters>>,
+    /// The forwarder of the host, if there is one.
+    forwarder: Option<ListenHandle>,
 }
 
 impl Registry {
@@ -93,6 +95,33 @@ impl Registry {
 
     pub(crate) fn remove(&mut self, id: SocketId) {
         self.sockets.remove(&id);
+        if self.forwarder.map(SocketId::Listen) == Some(id) {
+            self.forwarder = None;
+        }
+    }
+
+    pub(crate) const fn has_forwarder(&self) -> bool {
+        self.forwarder.is_some()
+    }
+
+    /// Notes the forwarder of the host. It is registered as a listener.
+    pub(crate) const fn set_forwarder(&mut self, forwarder: ListenHandle) {
+        self.forwarder = Some(forwarder);
+    }
+
+    /// Wakes the threads that wait for the flows of the forwarder, as they begin or end.
+    pub(crate) fn dispatch_flows(&self, stack: &mut Stack) {
+        while let Some(event) = stack.poll_ended_flow() {
+            // A thread that answers a cancelled handshake gets an error.
+            if let ForwardEvent::Expired(flow) = event {
+                self.wake_all(SocketId::Udp(flow));
+            }
+        }
+        if let Some(forwarder) = self.forwarder
+            && stack.new_flows() > 0
+        {
+            self.wake_one(SocketId::Listen(forwarder), Direction::Read);
+        }
     }
 
     pub(crate) fn sockets(&self) -> impl Iterator<Item = SocketId> + '_ {

@@ -27,6 +27,9 @@ pub enum Error {
     /// The socket has a local address already.
     #[error("the socket is bound already: create another one for another address")]
     AlreadyBound,
+    /// The host has a forwarder already.
+    #[error("this host has a forwarder already: let its hook decide about these flows, too")]
+    ForwarderExists,
     /// The value is outside the range of the option.
     #[error("{value} is no valid {option}: give {range}")]
     InvalidOption {
@@ -87,6 +90,7 @@ impl Error {
             | Self::InvalidOption { .. } => ErrorKind::InvalidInput,
             Self::UnknownName(_) => ErrorKind::NotFound,
             Self::NoHost => ErrorKind::AddrNotAvailable,
+            Self::ForwarderExists => ErrorKind::AddrInUse,
             Self::Unfinished(_) => ErrorKind::TimedOut,
             Self::Ended(End::ShutDown | End::Link(_) | End::Runtime) => ErrorKind::NetworkDown,
             Self::Ended(End::Panicked) => ErrorKind::Other,

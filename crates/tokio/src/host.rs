@@ -109,6 +109,9 @@ impl State {
         while let Some(event) = self.stack.poll_event() {
             self.registry.dispatch(&event, &self.stack);
         }
+        if self.registry.has_forwarder() {
+            self.registry.dispatch_flows(&mut self.stack);
+        }
     }
 }
 

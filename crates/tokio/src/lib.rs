@@ -41,14 +41,15 @@ pub use builder::Builder;
 pub use error::{End, Error};
 pub use host::{Entered, Net, Scoped, SocketEntry};
 pub use linerate_stack::{
-    AddressOptions, AddressOrigin, AddressState, Autoconfiguration, Budget, Counters, DhcpConfig,
-    DhcpLease, Fragmentation, InterfaceAddress, StackConfig,
+    AddressOptions, AddressOrigin, AddressState, Autoconfiguration, Budget, Counters, Destinations,
+    DhcpConfig, DhcpLease, EchoPolicy, ForwardOptions, ForwardStatistics, Fragmentation,
+    InterfaceAddress, Opening, Rejection, Route, StackConfig, Transport, Verdict,
 };
 pub use linerate_tcp::{
     Acknowledged, Config, CongestionName, Controller, CustomCongestion, FastRecovery, Lost,
     RateSample, Window,
 };
-pub use linerate_wire::IpCidr;
+pub use linerate_wire::{IpCidr, Unreachable};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -33,6 +33,11 @@ impl Socket {
         Ok((Self { net: net.clone(), id: id(handle) }, handle))
     }
 
+    /// Returns the socket of a handle that is registered.
+    pub(crate) fn of(net: &Net, id: SocketId) -> Self {
+        Self { net: net.clone(), id }
+    }
+
     /// Takes over a handle that the host has opened.
     pub(crate) fn adopt(net: &Net, id: SocketId) -> Self {
         net.call(|state, _| state.registry.insert(id));

@@ -1,6 +1,6 @@
 //! The tasks that wait for sockets, and the dispatch of a host's events to them.
 
-use linerate_stack::{Event, ListenHandle, Stack, TcpHandle, UdpEvent, UdpHandle};
+use linerate_stack::{Event, ForwardEvent, ListenHandle, Stack, TcpHandle, UdpEvent, UdpHandle};
 use linerate_tcp::Event as TcpEvent;
 use std::collections::BTreeMap;
 use std::mem;
@@ -42,6 +42,8 @@ pub(crate) struct Registry {
     turned: Vec<Waker>,
     /// The tasks to wake as soon as the host is unlocked.
     due: Vec<Waker>,
+    /// The forwarder of the host, if there is one.
+    forwarder: Option<ListenHandle>,
 }
 
 impl Registry {
@@ -51,9 +53,36 @@ impl Registry {
 
     /// Removes a closed socket. No task waits for it, because waiting borrows the socket.
     pub(crate) fn remove(&mut self, id: SocketId) {
+        if self.forwarder.map(SocketId::Listen) == Some(id) {
+            self.forwarder = None;
+        }
         if let Some(waiters) = self.sockets.remove(&id) {
             self.due.extend(waiters.read);
             self.due.extend(waiters.write);
+        }
+    }
+
+    pub(crate) const fn has_forwarder(&self) -> bool {
+        self.forwarder.is_some()
+    }
+
+    /// Notes the forwarder of the host. It is registered as a listener.
+    pub(crate) const fn set_forwarder(&mut self, forwarder: ListenHandle) {
+        self.forwarder = Some(forwarder);
+    }
+
+    /// Marks the tasks as due that wait for the flows of the forwarder, as they begin or end.
+    pub(crate) fn dispatch_flows(&mut self, stack: &mut Stack) {
+        while let Some(event) = stack.poll_ended_flow() {
+            // A task that answers a cancelled handshake gets an error.
+            if let ForwardEvent::Expired(flow) = event {
+                self.wake_both(SocketId::Udp(flow));
+            }
+        }
+        if let Some(forwarder) = self.forwarder
+            && stack.new_flows() > 0
+        {
+            self.wake(SocketId::Listen(forwarder), Direction::Read);
         }
     }
 

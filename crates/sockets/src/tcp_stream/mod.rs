@@ -371,7 +371,7 @@ impl TcpStream {
 }
 
 /// Returns the result of opening a connection: `WouldBlock` while it is in progress.
-fn outcome_of_opening(stack: &Stack, handle: TcpHandle) -> Result<(), HostError> {
+pub(crate) fn outcome_of_opening(stack: &Stack, handle: TcpHandle) -> Result<(), HostError> {
     let connection = stack.tcp(handle).ok_or(HostError::Closed)?;
     match connection.state() {
         State::SynSent | State::SynReceived => Err(HostError::WouldBlock),

@@ -6,6 +6,7 @@ mod building;
 mod congestion;
 mod datagrams;
 mod endings;
+mod forwarder;
 mod listeners;
 mod networks;
 #[path = "../common/pattern.rs"]

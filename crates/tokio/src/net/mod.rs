@@ -1,5 +1,6 @@
-//! The types of `tokio::net`.
+//! The types of `tokio::net`, and forwarders.
 
+mod forwarder;
 mod listener;
 mod multicast;
 mod socket;
@@ -8,6 +9,7 @@ pub mod tcp;
 mod udp;
 
 pub use crate::address::ToSocketAddrs;
+pub use forwarder::{Flow, Forwarder, Handshake};
 pub use listener::TcpListener;
 pub use socket::TcpSocket;
 pub use stream::TcpStream;

@@ -89,6 +89,11 @@ impl TcpStream {
         Ok(Self { socket, handle })
     }
 
+    /// Creates the stream of a connection that is open.
+    pub(super) const fn opened(socket: Socket, handle: TcpHandle) -> Self {
+        Self { socket, handle }
+    }
+
     /// Creates the stream of an accepted connection.
     pub(super) fn accepted(net: &Net, handle: TcpHandle) -> Self {
         Self { socket: Socket::adopt(net, SocketId::Tcp(handle)), handle }
@@ -523,7 +528,7 @@ impl AsyncWrite for TcpStream {
 }
 
 /// Returns the result of opening a connection: `WouldBlock` while it is in progress.
-fn outcome_of_opening(stack: &Stack, handle: TcpHandle) -> Result<(), HostError> {
+pub(super) fn outcome_of_opening(stack: &Stack, handle: TcpHandle) -> Result<(), HostError> {
     let connection = stack.tcp(handle).ok_or(HostError::Closed)?;
     match connection.state() {
         State::SynSent | State::SynReceived => Err(HostError::WouldBlock),

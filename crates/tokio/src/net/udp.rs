@@ -6,6 +6,7 @@ use crate::host::Net;
 use crate::socket::Socket;
 use crate::waiters::{Direction, SocketId};
 use linerate_stack::{Fragmentation, Stack, UdpHandle, UdpOptions};
+use linerate_wire::Unreachable;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -49,6 +50,20 @@ impl UdpSocket {
                 Socket::open(&net, SocketId::Udp, |stack, _| stack.udp_bind(local, &options))?;
             Ok(Self { socket, handle })
         })
+    }
+
+    /// Creates the socket of a forwarded flow.
+    pub(super) fn adopted(net: &Net, handle: UdpHandle) -> Self {
+        Self { socket: Socket::adopt(net, SocketId::Udp(handle)), handle }
+    }
+
+    /// Reports to the source of a forwarded flow ([`Flow::Udp`](super::Flow::Udp)) that the network
+    /// has called its destination unreachable.
+    ///
+    /// # Errors
+    /// `NotConnected` if the socket is not that of a forwarded flow, or if the flow has expired.
+    pub fn report_unreachable(&self, error: Unreachable) -> io::Result<()> {
+        self.socket.call(|stack, now| stack.forward_unreachable(now, self.handle, error))
     }
 
     /// Sets the peer: the socket receives only its datagrams, and [`UdpSocket::send`] sends to it.

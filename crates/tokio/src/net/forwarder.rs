@@ -1,0 +1,214 @@
+//! Forwarders: flows to addresses of other hosts, as ordinary sockets.
+
+use super::stream::outcome_of_opening;
+use super::{TcpStream, UdpSocket};
+use crate::error::Error;
+use crate::host::Net;
+use crate::socket::Socket;
+use crate::waiters::{Direction, SocketId};
+use linerate_stack::{
+    DeferredHandle, Destinations, Error as HostError, ForwardEvent, ForwardOptions,
+    ForwardStatistics, ListenHandle, Opening, Rejection, TcpHandle, UdpHandle, Verdict,
+};
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+
+/// A forwarder: accepts flows to addresses of other hosts. `tokio::net` has no such type.
+///
+/// ```
+/// use linerate_tokio::net::{Flow, Forwarder, TcpStream};
+/// use linerate_tokio::{Destinations, ForwardOptions, Rejection, Verdict, sim};
+///
+/// let network = sim::Network::builder().build();
+/// let gateway = network.host("gateway");
+/// gateway.spawn(async {
+///     let options = ForwardOptions::default();
+///     let everything = Destinations::EVERYTHING;
+///     let forwarder = Forwarder::bind(everything, &options, |_| Verdict::Defer).await.unwrap();
+///     while let Ok(flow) = forwarder.accept().await {
+///         let Flow::Handshake(handshake) = flow else { continue };
+///         // A program would connect to `handshake.destination()` first.
+///         handshake.reject(Rejection::Reset).unwrap();
+///     }
+/// });
+/// ```
+///
+/// Dropping it ends it: packets to its destinations are no longer received, so flows should be
+/// ended first.
+#[derive(Debug)]
+pub struct Forwarder {
+    socket: Socket,
+    listener: ListenHandle,
+}
+
+/// A new flow of a [`Forwarder`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Flow {
+    /// A connection that the hook has deferred. Its client waits for an answer.
+    Handshake(Handshake),
+    /// A connection that the hook has accepted. Its local address is the destination.
+    Tcp(TcpStream),
+    /// Datagrams. The socket's local address is the destination, its peer is the source, and the
+    /// first datagram can be received. When the flow was idle for too long, or was evicted, calls
+    /// fail with `NotConnected`.
+    Udp(UdpSocket),
+}
+
+/// A deferred connection. Dropping it leaves the client without an answer, so it repeats its SYN.
+#[derive(Debug)]
+pub struct Handshake {
+    net: Net,
+    handle: DeferredHandle,
+    opening: Opening,
+    is_answered: bool,
+}
+
+/// A new flow, as the host reports it.
+enum NewFlow {
+    Deferred(DeferredHandle, Opening),
+    Tcp(TcpHandle),
+    Udp(UdpHandle),
+}
+
+impl Forwarder {
+    /// Accepts flows to `destinations` that arrive at the host of the current task. `hook` decides
+    /// about the first packet of each. It is called while the host is locked, so it must not use
+    /// sockets of this crate. Listeners and sockets of the host at the same address come first.
+    ///
+    /// # Errors
+    /// `AddrInUse` if the host has a forwarder; `AddrNotAvailable` if the task runs on no host.
+    pub async fn bind(
+        destinations: Destinations,
+        options: &ForwardOptions,
+        hook: impl FnMut(&Opening) -> Verdict + Send + 'static,
+    ) -> io::Result<Self> {
+        let net = Net::required()?;
+        let listener = net.call(|state, _| -> Result<ListenHandle, Error> {
+            state.check_running()?;
+            if state.registry.has_forwarder() {
+                return Err(Error::ForwarderExists);
+            }
+            let listener = state.stack.forward(destinations, options, hook)?;
+            state.registry.insert(SocketId::Listen(listener));
+            state.registry.set_forwarder(listener);
+            Ok(listener)
+        })?;
+        Ok(Self { socket: Socket::of(&net, SocketId::Listen(listener)), listener })
+    }
+
+    /// Waits for the next flow. Cancellation-safe: a flow that is not returned stays queued.
+    ///
+    /// # Errors
+    /// `NetworkDown` when the host has stopped.
+    pub async fn accept(&self) -> io::Result<Flow> {
+        poll_fn(|context| self.poll_accept(context)).await
+    }
+
+    /// Returns the next flow, or registers the task.
+    ///
+    /// # Errors
+    /// Those of [`Forwarder::accept`].
+    pub fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<Flow>> {
+        let next = self.socket.poll(Direction::Read, context, |stack, _| {
+            if let Some((handle, _)) = stack.tcp_accept(self.listener) {
+                return Ok(NewFlow::Tcp(handle));
+            }
+            match stack.poll_new_flow() {
+                Some(ForwardEvent::Deferred(handle, opening)) => {
+                    Ok(NewFlow::Deferred(handle, opening))
+                }
+                Some(ForwardEvent::Datagrams(handle, _)) => Ok(NewFlow::Udp(handle)),
+                _ => Err(HostError::WouldBlock),
+            }
+        });
+        let net = &self.socket.net;
+        next.map(|flow| {
+            Ok(match flow? {
+                NewFlow::Deferred(handle, opening) => {
+                    let net = net.clone();
+                    Flow::Handshake(Handshake { net, handle, opening, is_answered: false })
+                }
+                NewFlow::Tcp(handle) => Flow::Tcp(TcpStream::accepted(net, handle)),
+                NewFlow::Udp(handle) => Flow::Udp(UdpSocket::adopted(net, handle)),
+            })
+        })
+    }
+
+    /// Returns the counters and the state of the forwarder.
+    ///
+    /// # Errors
+    /// If the host has panicked.
+    pub fn statistics(&self) -> io::Result<ForwardStatistics> {
+        self.socket.call(|stack, _| Ok(stack.forward_statistics()))
+    }
+}
+
+impl Handshake {
+    /// Returns the first packet's addresses and TCP options.
+    #[must_use]
+    pub const fn opening(&self) -> &Opening {
+        &self.opening
+    }
+
+    /// Returns the address of the client.
+    #[must_use]
+    pub const fn source(&self) -> SocketAddr {
+        self.opening.source
+    }
+
+    /// Returns the address that the client connects to.
+    #[must_use]
+    pub const fn destination(&self) -> SocketAddr {
+        self.opening.destination
+    }
+
+    /// Accepts the connection, and waits until the client has completed the handshake.
+    ///
+    /// # Errors
+    /// `NotConnected` if the client has given up, or too many other handshakes were deferred;
+    /// `ConnectionReset` and `TimedOut` if the client does not complete the handshake.
+    pub async fn accept(mut self) -> io::Result<TcpStream> {
+        self.is_answered = true;
+        let handle = self.handle;
+        let (socket, handle) =
+            Socket::open(&self.net, SocketId::Tcp, |stack, now| stack.forward_accept(now, handle))?;
+        socket.wait(Direction::Read, |stack, _| outcome_of_opening(stack, handle)).await?;
+        Ok(TcpStream::opened(socket, handle))
+    }
+
+    /// Rejects the connection, and tells the client why.
+    ///
+    /// # Errors
+    /// `NotConnected` if the client has given up.
+    pub fn reject(mut self, reason: Rejection) -> io::Result<()> {
+        self.is_answered = true;
+        self.call(|stack, now, handle| stack.forward_reject(now, handle, reason))
+    }
+
+    fn call(
+        &self,
+        step: impl FnOnce(
+            &mut linerate_stack::Stack,
+            linerate_units::Instant,
+            DeferredHandle,
+        ) -> Result<(), HostError>,
+    ) -> io::Result<()> {
+        let result = self.net.call(|state, now| -> Result<(), Error> {
+            state.check_usable()?;
+            Ok(step(&mut state.stack, now, self.handle)?)
+        });
+        Ok(result?)
+    }
+}
+
+impl Drop for Handshake {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            // Fails if the client has given up.
+            let _ = self.call(|stack, _, handle| stack.forward_drop(handle));
+        }
+    }
+}
