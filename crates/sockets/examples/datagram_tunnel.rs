@@ -1,0 +1,149 @@
+//! A tunnel in the manner of WireGuard: the IP packets of two hosts travel in datagrams of the
+//! kernel, through a queue of packets at each end.
+//!
+//! ```sh
+//! cargo run -p linerate-sockets --example datagram_tunnel
+//! ```
+
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use linerate_link::packet_queue::{PacketQueue, QueueConfig, packet_queue};
+use linerate_link::{MonotonicClock, Readiness};
+use linerate_sockets::{Net, StackConfig};
+use linerate_units::Clock;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::error::Error;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::thread;
+
+/// The largest packet: that of Ethernet without the headers of IPv6, UDP and the tunnel.
+const MTU: usize = 1_420;
+/// The bytes before each packet: its number.
+const HEADER: usize = 8;
+
+/// Combines a packet with the bytes that a key and its number give.
+///
+/// THIS IS A TOY AND PROTECTS NOTHING: one known packet gives the key away, and changes are not
+/// detected. A real tunnel uses an authenticated cipher, such as ChaCha20-Poly1305, and refuses
+/// repeated numbers.
+fn toy_cipher(key: u64, number: u64, packet: &mut [u8]) {
+    let mut state = key ^ number;
+    for byte in packet {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *byte ^= state.to_be_bytes()[0];
+    }
+}
+
+/// One end of a tunnel.
+struct Tunnel {
+    packets: PacketQueue,
+    socket: UdpSocket,
+    key: u64,
+    /// The number of packets sent.
+    sent: u64,
+}
+
+impl Tunnel {
+    /// Carries packets in both directions, until the host drops its end of the queue.
+    fn run(mut self) -> io::Result<()> {
+        self.socket.set_nonblocking(true)?;
+        loop {
+            let more = self.send_all()? | self.receive_all()?;
+            if more || !self.packets.prepare_to_sleep() {
+                continue;
+            }
+            let (queue, socket) = (self.packets.fd(), self.socket.as_fd());
+            let mut fds = [queue, socket].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            // The end of the host is noticed within a second.
+            poll(&mut fds, Some(&Timespec { tv_sec: 1, tv_nsec: 0 }))?;
+            let is_signalled = !fds[0].revents().is_empty();
+            self.packets.awake(is_signalled);
+            if self.packets.is_closed() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Sends the packets of the host. Returns whether there was one.
+    fn send_all(&mut self) -> io::Result<bool> {
+        let mut datagram = [0; HEADER + MTU];
+        let mut any = false;
+        while let Some(length) = self.packets.pop(|packet| {
+            datagram[HEADER..HEADER + packet.len()].copy_from_slice(packet);
+            packet.len()
+        }) {
+            any = true;
+            self.sent += 1;
+            datagram[..HEADER].copy_from_slice(&self.sent.to_be_bytes());
+            toy_cipher(self.key, self.sent, &mut datagram[HEADER..HEADER + length]);
+            match self.socket.send(&datagram[..HEADER + length]) {
+                // A full socket loses the packet, as any link may.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                sent => drop(sent?),
+            }
+        }
+        Ok(any)
+    }
+
+    /// Gives received packets to the host. Returns whether there was one.
+    fn receive_all(&mut self) -> io::Result<bool> {
+        let mut datagram = [0; HEADER + MTU];
+        let mut any = false;
+        loop {
+            let length = match self.socket.recv(&mut datagram) {
+                Ok(length) => length,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(any),
+                Err(error) => return Err(error),
+            };
+            any = true;
+            let Some((number, packet)) = datagram[..length].split_first_chunk_mut::<HEADER>()
+            else {
+                continue;
+            };
+            toy_cipher(self.key, u64::from_be_bytes(*number), packet);
+            // A full queue loses the packet, and counts it.
+            let _ = self.packets.push(packet);
+        }
+    }
+}
+
+/// Starts a host whose packets travel between two datagram sockets.
+fn host(address: &str, socket: UdpSocket, peer: SocketAddr) -> Result<Net, Box<dyn Error>> {
+    socket.connect(peer)?;
+    let (link, packets) = packet_queue(QueueConfig { mtu: MTU, ..QueueConfig::default() })?;
+    // A queue of packets carries no MAC addresses.
+    let config = StackConfig::new("02:00:00:00:00:01".parse()?, address.parse()?);
+    let net = Net::builder(link, config).start()?;
+    let tunnel = Tunnel { packets, socket, key: 0x6c69_6e65_7261_7465, sent: 0 };
+    thread::spawn(move || tunnel.run());
+    Ok(net)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (left, right) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+    let (to_left, to_right) = (left.local_addr()?, right.local_addr()?);
+    let server = host("10.9.0.1/24", left, to_right)?;
+    let client = host("10.9.0.2/24", right, to_left)?;
+    let begun = MonotonicClock.now();
+    let listener = server.bind("10.9.0.1:7")?;
+    let service = thread::spawn(move || -> io::Result<u64> {
+        let (mut stream, _peer) = listener.accept()?;
+        io::copy(&mut stream.try_clone()?, &mut stream)
+    });
+    let mut stream = client.connect("10.9.0.1:7")?;
+    let mut writer = stream.try_clone()?;
+    let writing = thread::spawn(move || {
+        writer.write_all(&[7; 1_000_000])?;
+        writer.shutdown(Shutdown::Write)
+    });
+    let mut echo = Vec::new();
+    stream.read_to_end(&mut echo)?;
+    writing.join().map_err(|_| "the writer panicked")??;
+    let bytes = service.join().map_err(|_| "the service panicked")??;
+    let taken = MonotonicClock.now().since(begun);
+    println!("{bytes} bytes went there and {} came back in {taken}", echo.len());
+    Ok(())
+}
