@@ -1,7 +1,7 @@
 //! Ephemeral ports that a third party cannot guess (RFC 6056 §3.3.4, "double-hash").
 
+use crate::demux::Flow;
 use crate::keys::Keys;
-use core::net::{IpAddr, SocketAddr};
 use core::ops::RangeInclusive;
 use siphasher::sip::SipHasher24;
 
@@ -14,9 +14,9 @@ const TABLE_LENGTH: usize = 64;
 pub(crate) struct Ports {
     range: RangeInclusive<u16>,
     hasher: SipHasher24,
-    /// The last destination, its local address, and their hash. Consecutive connections often have
-    /// the same destination.
-    last: Option<(IpAddr, SocketAddr, u64)>,
+    /// The last flow, without a local port, and its hash. Consecutive connections often have the
+    /// same destination.
+    last: Option<(Flow, u64)>,
     table: [u32; TABLE_LENGTH],
 }
 
@@ -32,18 +32,17 @@ impl Ports {
         Self { range, hasher: keys.visible("ports"), last: None, table }
     }
 
-    /// Returns a port for a connection of `local` to `remote` that is not `taken`; `None` if all
+    /// Returns `flow`, which has no local port, with one for which it is not `taken`; `None` if all
     /// are. The ports for one destination follow each other from an unpredictable start, so that a
     /// port is reused only after all others.
     //= rfc6056#3.3.4
     pub(crate) fn choose(
         &mut self,
-        local: IpAddr,
-        remote: SocketAddr,
-        mut taken: impl FnMut(u16) -> bool,
-    ) -> Option<u16> {
+        mut flow: Flow,
+        mut taken: impl FnMut(&Flow) -> bool,
+    ) -> Option<Flow> {
         // F and G of the RFC are the halves of a keyed hash, which are independent.
-        let hash = self.hash(local, remote);
+        let hash = self.hash(&flow);
         let offset = hash >> 32;
         #[allow(clippy::cast_possible_truncation, reason = "less than the length of the table")]
         let counter = &mut self.table[(hash % TABLE_LENGTH as u64) as usize];
@@ -53,41 +52,34 @@ impl Ports {
             #[allow(clippy::cast_possible_truncation, reason = "less than the count of ports")]
             let port = first + ((offset + u64::from(*counter)) % count) as u16;
             *counter = counter.wrapping_add(1);
-            if !taken(port) {
-                return Some(port);
+            flow.set_local_port(port);
+            if !taken(&flow) {
+                return Some(flow);
             }
         }
         None
     }
 
-    fn hash(&mut self, local: IpAddr, remote: SocketAddr) -> u64 {
-        if let Some((from, to, hash)) = self.last
-            && (from, to) == (local, remote)
-        {
-            return hash;
+    /// Returns the keyed hash of the addresses and the remote port.
+    #[inline]
+    fn hash(&mut self, flow: &Flow) -> u64 {
+        match &self.last {
+            Some((known, hash)) if known == flow => *hash,
+            _ => self.hash_anew(flow),
         }
-        let port = remote.port().to_be_bytes();
-        let hash = match (local, remote.ip()) {
-            (IpAddr::V4(local), IpAddr::V4(remote)) => {
-                let mut key = [0; 10];
-                key[..4].copy_from_slice(&local.octets());
-                key[4..8].copy_from_slice(&remote.octets());
-                key[8..].copy_from_slice(&port);
-                self.hasher.hash(&key)
-            }
-            (local, remote) => {
-                let octets = |address| match address {
-                    IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-                    IpAddr::V6(address) => address.octets(),
-                };
-                let mut key = [0; 34];
-                key[..16].copy_from_slice(&octets(local));
-                key[16..32].copy_from_slice(&octets(remote));
-                key[32..].copy_from_slice(&port);
-                self.hasher.hash(&key)
-            }
-        };
-        self.last = Some((local, remote, hash));
+    }
+
+    #[inline(never)]
+    fn hash_anew(&mut self, flow: &Flow) -> u64 {
+        let hosts = flow.hosts.bytes();
+        let (remote, local) = hosts.split_at(hosts.len() / 2);
+        let (mut key, mut length) = ([0; Flow::KEY], 0);
+        for part in [local, remote, &flow.remote_port().to_be_bytes()] {
+            key[length..length + part.len()].copy_from_slice(part);
+            length += part.len();
+        }
+        let hash = self.hasher.hash(&key[..length]);
+        self.last = Some((*flow, hash));
         hash
     }
 }
@@ -96,7 +88,7 @@ impl Ports {
 mod tests {
     use super::*;
     use alloc::vec::Vec;
-    use core::net::Ipv4Addr;
+    use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
     fn ports(seed: u8) -> Ports {
         Ports::new(40_000..=40_099, &Keys::new([seed; 32]))
@@ -105,12 +97,22 @@ mod tests {
     const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
     const REMOTE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 80);
 
+    fn to(remote: SocketAddr) -> Flow {
+        Flow::new(SocketAddr::new(LOCAL, 0), remote)
+    }
+
+    fn choose(ports: &mut Ports, remote: SocketAddr) -> Option<u16> {
+        ports.choose(to(remote), |_| false).map(|flow| flow.local_port())
+    }
+
     #[test]
     fn every_port_of_the_range_is_used_once_and_then_there_is_none() {
         let mut ports = ports(1);
         let mut used = Vec::new();
-        while let Some(port) = ports.choose(LOCAL, REMOTE, |port| used.contains(&port)) {
-            used.push(port);
+        let taken = |used: &Vec<u16>, flow: &Flow| used.contains(&flow.local_port());
+        while let Some(flow) = ports.choose(to(REMOTE), |flow| taken(&used, flow)) {
+            assert_eq!((flow.local().ip(), flow.remote()), (LOCAL, REMOTE));
+            used.push(flow.local_port());
         }
         used.sort_unstable();
         assert_eq!(used, (40_000..=40_099).collect::<Vec<_>>());
@@ -118,19 +120,18 @@ mod tests {
 
     #[test]
     fn another_seed_starts_at_another_port() {
-        let firsts: Vec<_> =
-            (0..8).map(|seed| ports(seed).choose(LOCAL, REMOTE, |_| false)).collect();
+        let firsts: Vec<_> = (0..8).map(|seed| choose(&mut ports(seed), REMOTE)).collect();
         assert!(firsts.iter().any(|&first| first != firsts[0]));
-        assert_eq!(firsts[3], ports(3).choose(LOCAL, REMOTE, |_| false));
+        assert_eq!(firsts[3], choose(&mut ports(3), REMOTE));
     }
 
     #[test]
     fn another_destination_does_not_change_the_hash() {
         let (mut alone, mut between) = (ports(1), ports(1));
-        let hash = alone.hash(LOCAL, REMOTE);
-        assert_ne!(between.hash(LOCAL, SocketAddr::new(REMOTE.ip(), 81)), hash);
-        assert_eq!(between.hash(LOCAL, REMOTE), hash);
-        assert_eq!(alone.hash(LOCAL, REMOTE), hash);
+        let hash = alone.hash(&to(REMOTE));
+        assert_ne!(between.hash(&to(SocketAddr::new(REMOTE.ip(), 81))), hash);
+        assert_eq!(between.hash(&to(REMOTE)), hash);
+        assert_eq!(alone.hash(&to(REMOTE)), hash);
     }
 
     /// Connections to other destinations must not affect the ports of this one, unless they share
@@ -138,23 +139,22 @@ mod tests {
     #[test]
     fn each_destination_has_its_own_sequence() {
         let mut ports = ports(1);
-        let counter = |ports: &mut Ports, to| ports.hash(LOCAL, to) % TABLE_LENGTH as u64;
+        let counter = |ports: &mut Ports, remote| ports.hash(&to(remote)) % TABLE_LENGTH as u64;
         let own = counter(&mut ports, REMOTE);
         let at = |port| SocketAddr::new(REMOTE.ip(), port);
-        let other = (81..).map(at).find(|&to| counter(&mut ports, to) != own).unwrap();
-        let first = ports.choose(LOCAL, REMOTE, |_| false).unwrap();
-        assert!((0..7).all(|_| ports.choose(LOCAL, other, |_| false).is_some()));
-        let next = ports.choose(LOCAL, REMOTE, |_| false).unwrap();
+        let other = (81..).map(at).find(|&remote| counter(&mut ports, remote) != own).unwrap();
+        let first = choose(&mut ports, REMOTE).unwrap();
+        assert!((0..7).all(|_| choose(&mut ports, other).is_some()));
+        let next = choose(&mut ports, REMOTE).unwrap();
         assert_eq!((next + 100 - first) % 100, 1);
     }
 
     #[test]
     fn destinations_with_a_shared_counter_start_at_different_ports() {
-        let own = ports(1).hash(LOCAL, REMOTE) % TABLE_LENGTH as u64;
+        let own = ports(1).hash(&to(REMOTE)) % TABLE_LENGTH as u64;
         let at = |port| SocketAddr::new(REMOTE.ip(), port);
-        let shares = |&to: &SocketAddr| ports(1).hash(LOCAL, to) % TABLE_LENGTH as u64 == own;
-        let firsts =
-            (81..1_000).map(at).filter(shares).map(|to| ports(1).choose(LOCAL, to, |_| false));
+        let shares = |&remote: &SocketAddr| ports(1).hash(&to(remote)) % TABLE_LENGTH as u64 == own;
+        let firsts = (81..1_000).map(at).filter(shares).map(|remote| choose(&mut ports(1), remote));
         let mut firsts: Vec<_> = firsts.collect();
         firsts.sort_unstable();
         firsts.dedup();
@@ -165,11 +165,9 @@ mod tests {
     fn each_pair_of_addresses_has_its_own_sequence() {
         let mut ports = ports(1);
         let other = IpAddr::from([192, 0, 2, 9]);
-        assert_ne!(ports.hash(LOCAL, REMOTE), ports.hash(other, REMOTE));
-        assert_ne!(
-            ports.hash(LOCAL, REMOTE),
-            ports.hash(LOCAL, SocketAddr::new(other, REMOTE.port()))
-        );
+        let hash = ports.hash(&to(REMOTE));
+        assert_ne!(hash, ports.hash(&Flow::new(SocketAddr::new(other, 0), REMOTE)));
+        assert_ne!(hash, ports.hash(&to(SocketAddr::new(other, REMOTE.port()))));
     }
 
     /// RFC 6056 §3.3.4: the table is filled with random numbers. Counters that start at zero would
@@ -185,7 +183,7 @@ mod tests {
     #[test]
     fn a_returned_port_is_not_reused_at_once() {
         let mut ports = ports(1);
-        let first = ports.choose(LOCAL, REMOTE, |_| false);
-        assert!((0..99).all(|_| ports.choose(LOCAL, REMOTE, |_| false) != first));
+        let first = choose(&mut ports, REMOTE);
+        assert!((0..99).all(|_| choose(&mut ports, REMOTE) != first));
     }
 }

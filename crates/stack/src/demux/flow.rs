@@ -146,6 +146,13 @@ impl Flow {
         SocketAddr::new(self.hosts.remote(), self.remote_port())
     }
 
+    /// Sets the local port.
+    #[inline(always)]
+    pub(crate) const fn set_local_port(&mut self, port: u16) {
+        let ([a, b, ..], [c, d]) = (self.ports, port.to_be_bytes());
+        self.ports = [a, b, c, d];
+    }
+
     /// Returns the local port.
     pub(crate) const fn local_port(&self) -> u16 {
         let [_, _, a, b] = self.ports;
@@ -161,7 +168,7 @@ impl Flow {
     /// Hashes the flow with a new hasher. The flow is written as integers, so that the compiler can
     /// omit the hasher's check for buffered bytes.
     #[inline(always)]
-    pub(crate) fn hash_by(self, mut hasher: impl Hasher) -> u64 {
+    pub(crate) fn hash_by(&self, mut hasher: impl Hasher) -> u64 {
         // Each version has a separate sequence of writes, in which the number of buffered bytes is
         // constant.
         match &self.hosts {
@@ -208,8 +215,12 @@ pub(crate) const fn unspecified_like(address: IpAddr) -> IpAddr {
 
 /// Returns an end without the parts that a host with one interface does not need: the zone, the
 /// flow label, and the IPv6 form of an IPv4 address (RFC 4291 §2.5.5.2).
+#[inline]
 pub(crate) fn canonical(end: SocketAddr) -> SocketAddr {
-    SocketAddr::new(end.ip().to_canonical(), end.port())
+    match end {
+        SocketAddr::V4(_) => end,
+        SocketAddr::V6(_) => SocketAddr::new(end.ip().to_canonical(), end.port()),
+    }
 }
 
 /// The hash of a flow in the demultiplexing table. It has 32 bits, because each connection stores

@@ -64,7 +64,7 @@ impl Tables {
     }
 
     #[inline(always)]
-    fn find(&self, hash: FlowHash, flow: Flow) -> Option<u32> {
+    fn find(&self, hash: FlowHash, flow: &Flow) -> Option<u32> {
         let (hash, ports) = (hash.wide(), flow.ports);
         match &flow.hosts {
             Hosts::V4(hosts) => {
@@ -76,27 +76,27 @@ impl Tables {
         }
     }
 
-    fn insert(&mut self, hasher: &SipHasher13, key: FlowHash, flow: Flow, socket: u32) {
-        let Flow { hosts, ports } = flow;
-        match hosts {
+    fn insert(&mut self, hasher: &SipHasher13, key: FlowHash, flow: &Flow, socket: u32) {
+        let ports = flow.ports;
+        match flow.hosts {
             Hosts::V4(hosts) => {
                 let of =
                     |entry: &Packed<8>| Flow { hosts: Hosts::V4(entry.hosts), ports: entry.ports };
                 self.ipv4.insert_unique(key.wide(), Packed { hosts, ports, socket }, |entry| {
-                    hash(hasher, of(entry)).wide()
+                    hash(hasher, &of(entry)).wide()
                 });
             }
             Hosts::V6(hosts) => {
                 let of =
                     |entry: &Packed<32>| Flow { hosts: Hosts::V6(entry.hosts), ports: entry.ports };
                 self.ipv6.insert_unique(key.wide(), Packed { hosts, ports, socket }, |entry| {
-                    hash(hasher, of(entry)).wide()
+                    hash(hasher, &of(entry)).wide()
                 });
             }
         }
     }
 
-    fn remove(&mut self, key: FlowHash, flow: Flow, socket: u32) {
+    fn remove(&mut self, key: FlowHash, flow: &Flow, socket: u32) {
         let ports = flow.ports;
         match &flow.hosts {
             Hosts::V4(hosts) => {
@@ -147,7 +147,7 @@ impl Demux {
     }
 
     /// Returns the socket of a received packet.
-    pub(crate) fn lookup(&mut self, flow: Flow) -> Option<u32> {
+    pub(crate) fn lookup(&mut self, flow: &Flow) -> Option<u32> {
         if let Some(socket) = self.last(flow) {
             self.lookups += 1;
             self.repeats += 1;
@@ -158,49 +158,59 @@ impl Demux {
             return None;
         }
         let key = self.hash(flow);
-        let found = self.find(key, flow)?;
-        self.last = Some(found);
-        Some(found.socket)
+        let socket = self.table.find(key, flow)?;
+        self.last = Some(Entry { flow: *flow, socket });
+        Some(socket)
     }
 
     /// Returns the socket of a flow, if it is in the one-entry cache. Counts nothing; the caller
     /// counts the packets that it handles.
     #[inline]
-    pub(crate) fn last(&self, flow: Flow) -> Option<u32> {
+    pub(crate) fn last(&self, flow: &Flow) -> Option<u32> {
         match &self.last {
-            Some(last) if last.flow == flow => Some(last.socket),
+            Some(last) if last.flow == *flow => Some(last.socket),
             _ => None,
         }
     }
 
     /// Returns the socket of a flow, without effect on the cache.
     #[inline]
-    pub(crate) fn get(&self, flow: Flow) -> Option<u32> {
+    pub(crate) fn get(&self, flow: &Flow) -> Option<u32> {
         if self.table.is_empty() { None } else { self.get_from_table(flow) }
     }
 
+    /// Does the flow of a bound socket have the local end or the local port of this one?
+    #[inline]
+    pub(crate) fn has_bound(&self, flow: &Flow) -> bool {
+        !self.table.is_empty() && self.has_bound_in_table(flow)
+    }
+
     #[inline(never)]
-    fn get_from_table(&self, flow: Flow) -> Option<u32> {
-        self.last(flow)
-            .or_else(|| self.find(hash(&self.hasher, flow), flow).map(|entry| entry.socket))
+    fn has_bound_in_table(&self, flow: &Flow) -> bool {
+        self.get(&flow.bound_to_local()).is_some() || self.get(&flow.bound_to_all()).is_some()
+    }
+
+    #[inline(never)]
+    fn get_from_table(&self, flow: &Flow) -> Option<u32> {
+        self.last(flow).or_else(|| self.table.find(hash(&self.hasher, flow), flow))
     }
 
     /// Is the flow absent? Its hash is kept, because an insertion is likely to follow.
     #[inline]
-    pub(crate) fn is_free(&mut self, flow: Flow) -> bool {
+    pub(crate) fn is_free(&mut self, flow: &Flow) -> bool {
         self.table.is_empty() || self.is_absent_from_table(flow)
     }
 
     #[inline(never)]
-    fn is_absent_from_table(&mut self, flow: Flow) -> bool {
+    fn is_absent_from_table(&mut self, flow: &Flow) -> bool {
         let key = self.hash(flow);
-        self.find(key, flow).is_none()
+        self.table.find(key, flow).is_none()
     }
 
     /// Inserts `flow` with its socket. Returns false if the flow exists.
-    pub(crate) fn insert(&mut self, flow: Flow, socket: u32) -> bool {
+    pub(crate) fn insert(&mut self, flow: &Flow, socket: u32) -> bool {
         let key = self.hash(flow);
-        if self.find(key, flow).is_some() {
+        if self.table.find(key, flow).is_some() {
             return false;
         }
         self.insert_hashed(key, flow, socket);
@@ -208,22 +218,22 @@ impl Demux {
     }
 
     /// Inserts `flow`, which is known to be [absent](Demux::is_free), with its hash.
-    pub(crate) fn insert_hashed(&mut self, key: FlowHash, flow: Flow, socket: u32) {
-        debug_assert!(self.find(key, flow).is_none(), "a flow leads to one socket");
+    pub(crate) fn insert_hashed(&mut self, key: FlowHash, flow: &Flow, socket: u32) {
+        debug_assert!(self.table.find(key, flow).is_none(), "a flow leads to one socket");
         self.table.insert(&self.hasher, key, flow, socket);
-        self.last = Some(Entry { flow, socket });
+        self.last = Some(Entry { flow: *flow, socket });
     }
 
     /// Removes `flow` if it belongs to `socket`.
-    pub(crate) fn remove(&mut self, flow: Flow, socket: u32) {
+    pub(crate) fn remove(&mut self, flow: &Flow, socket: u32) {
         let key = self.hash(flow);
         self.remove_hashed(key, flow, socket);
     }
 
     /// Removes `flow`, with its hash, if it belongs to `socket`.
-    pub(crate) fn remove_hashed(&mut self, key: FlowHash, flow: Flow, socket: u32) {
+    pub(crate) fn remove_hashed(&mut self, key: FlowHash, flow: &Flow, socket: u32) {
         self.table.remove(key, flow, socket);
-        if self.last.is_some_and(|last| last.flow == flow) {
+        if self.last.as_ref().is_some_and(|last| last.flow == *flow) {
             self.last = None;
         }
         self.prefetch.forget_flow(flow);
@@ -247,10 +257,10 @@ impl Demux {
         // separate loop: a hash takes so many instructions that the processor's out-of-order window
         // would hold few lookups at a time.
         for run in &mut *runs {
-            run.hash = run.flow.map_or(FlowHash::NONE, |flow| hash(&self.hasher, flow));
+            run.hash = run.flow.as_ref().map_or(FlowHash::NONE, |flow| hash(&self.hasher, flow));
         }
         for run in &mut *runs {
-            run.socket = run.flow.and_then(|flow| self.table.find(run.hash, flow));
+            run.socket = run.flow.as_ref().and_then(|flow| self.table.find(run.hash, flow));
         }
         for run in runs {
             run.socket = run.socket.filter(|&socket| look(socket));
@@ -263,7 +273,7 @@ impl Demux {
     pub(crate) fn step_to_announced(&mut self, flow: Option<Flow>) -> Option<Replaced> {
         let run = self.prefetch.step();
         let (flow, socket) = (flow?, run?.socket?);
-        if run?.flow != Some(flow) || self.last(flow).is_some() {
+        if run?.flow != Some(flow) || self.last(&flow).is_some() {
             return None;
         }
         Some(Replaced(self.last.replace(Entry { flow, socket })))
@@ -299,25 +309,21 @@ impl Demux {
         (self.repeats, self.lookups)
     }
 
-    fn find(&self, hash: FlowHash, flow: Flow) -> Option<Entry> {
-        self.table.find(hash, flow).map(|socket| Entry { flow, socket })
-    }
-
     /// Returns the hash of `flow`.
-    pub(crate) fn hash(&mut self, flow: Flow) -> FlowHash {
+    pub(crate) fn hash(&mut self, flow: &Flow) -> FlowHash {
         if let Some((known, hash)) = &self.hashed
-            && *known == flow
+            && known == flow
         {
             return *hash;
         }
         let hash = hash(&self.hasher, flow);
-        self.hashed = Some((flow, hash));
+        self.hashed = Some((*flow, hash));
         hash
     }
 }
 
 #[inline(never)]
-fn hash(hasher: &SipHasher13, flow: Flow) -> FlowHash {
+fn hash(hasher: &SipHasher13, flow: &Flow) -> FlowHash {
     let (one, other) = hasher.keys();
     #[allow(clippy::cast_possible_truncation, reason = "any 32 of the bits do")]
     let half = flow.hash_by(SipHasher13::new_with_keys(one, other)) as u32;

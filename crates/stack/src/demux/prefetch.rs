@@ -75,9 +75,9 @@ impl LookupPrefetch {
     }
 
     /// Removes the socket of a flow that was removed from the table.
-    pub(crate) fn forget_flow(&mut self, flow: Flow) {
+    pub(crate) fn forget_flow(&mut self, flow: &Flow) {
         for run in &mut self.runs[self.next..] {
-            if run.flow == Some(flow) {
+            if run.flow.as_ref() == Some(flow) {
                 run.socket = None;
             }
         }
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(prefetch.step().map(|run| run.socket), Some(Some(10)));
         assert!(!prefetch.changes());
         assert!(prefetch.step().is_none() && prefetch.changes());
-        prefetch.forget_flow(Flow::new(at(80), at(2)));
+        prefetch.forget_flow(&Flow::new(at(80), at(2)));
         assert_eq!(prefetch.step().map(|run| run.socket), Some(None));
         assert_eq!(prefetch.step().map(|run| run.flow), Some(None));
         assert!(prefetch.step().is_none() && !prefetch.changes());

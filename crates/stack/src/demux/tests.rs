@@ -16,32 +16,32 @@ pub(crate) fn flow(remote_port: u16) -> Flow {
 #[test]
 fn a_run_is_hashed_once() {
     let mut demux = demux();
-    assert!(demux.insert(flow(1), 10) && demux.insert(flow(2), 20));
+    assert!(demux.insert(&flow(1), 10) && demux.insert(&flow(2), 20));
     for _ in 0..9 {
-        assert_eq!(demux.lookup(flow(1)), Some(10));
+        assert_eq!(demux.lookup(&flow(1)), Some(10));
     }
-    assert_eq!(demux.lookup(flow(2)), Some(20));
+    assert_eq!(demux.lookup(&flow(2)), Some(20));
     assert_eq!(demux.repeats(), (8, 10));
 }
 
 #[test]
 fn a_lookup_after_an_insertion_needs_no_hash() {
     let mut demux = demux();
-    assert!(demux.is_free(flow(1)) && demux.insert(flow(1), 10) && !demux.is_free(flow(1)));
-    assert_eq!((demux.lookup(flow(1)), demux.repeats()), (Some(10), (1, 1)));
-    assert!(demux.is_free(flow(2)) && demux.insert(flow(2), 20));
-    assert_eq!((demux.lookup(flow(1)), demux.repeats()), (Some(10), (1, 2)));
+    assert!(demux.is_free(&flow(1)) && demux.insert(&flow(1), 10) && !demux.is_free(&flow(1)));
+    assert_eq!((demux.lookup(&flow(1)), demux.repeats()), (Some(10), (1, 1)));
+    assert!(demux.is_free(&flow(2)) && demux.insert(&flow(2), 20));
+    assert_eq!((demux.lookup(&flow(1)), demux.repeats()), (Some(10), (1, 2)));
 }
 
 #[test]
 fn a_removed_flow_is_not_found_in_the_cache() {
     let mut demux = demux();
-    assert!(demux.insert(flow(1), 10));
-    assert_eq!(demux.lookup(flow(1)), Some(10));
-    demux.remove(flow(1), 10);
-    assert_eq!(demux.lookup(flow(1)), None);
-    assert!(demux.insert(flow(1), 11) && !demux.insert(flow(1), 12));
-    assert_eq!(demux.lookup(flow(1)), Some(11));
+    assert!(demux.insert(&flow(1), 10));
+    assert_eq!(demux.lookup(&flow(1)), Some(10));
+    demux.remove(&flow(1), 10);
+    assert_eq!(demux.lookup(&flow(1)), None);
+    assert!(demux.insert(&flow(1), 11) && !demux.insert(&flow(1), 12));
+    assert_eq!(demux.lookup(&flow(1)), Some(11));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn flows_differ_in_each_address_and_port() {
 #[test]
 fn hashes_spread_in_lower_and_upper_bits() {
     let mut demux = demux();
-    let hashes: Vec<u64> = (0..1_024).map(|port| demux.hash(flow(port)).wide()).collect();
+    let hashes: Vec<u64> = (0..1_024).map(|port| demux.hash(&flow(port)).wide()).collect();
     let distinct = |part: fn(u64) -> u64| {
         let mut parts: Vec<_> = hashes.iter().map(|&hash| part(hash)).collect();
         parts.sort_unstable();
@@ -80,7 +80,7 @@ fn hashes_spread_in_lower_and_upper_bits() {
 fn check_announced(noted: &[Option<u16>]) {
     let mut demux = demux();
     for port in 0..3 {
-        assert!(demux.insert(flow(port), port.into()));
+        assert!(demux.insert(&flow(port), port.into()));
     }
     for &port in noted {
         demux.announce(port.map(flow));
@@ -106,13 +106,13 @@ fn check_announced(noted: &[Option<u16>]) {
             "a known flow enters the cache, unless it is there already"
         );
         if let Some(outcome) = outcome {
-            assert_eq!(demux.last(flow(port)), Some(port.into()));
+            assert_eq!(demux.last(&flow(port)), Some(port.into()));
             demux.restore(outcome);
             assert_eq!(demux.last.map(|last| last.flow), before);
         }
         let next = noted.get(at + 1);
         assert_eq!(demux.is_last_of_run(), next.is_some_and(|&next| next != Some(port)));
-        demux.lookup(flow(port));
+        demux.lookup(&flow(port));
     }
     demux.end_batch();
     assert!(demux.step_to_announced(Some(flow(0))).is_none());
@@ -136,7 +136,7 @@ proptest! {
         let mut demux = demux();
         let mut list: [Option<u32>; 4] = [Some(0), Some(1), Some(2), None];
         for port in 0..3 {
-            prop_assert!(demux.insert(flow(port), port.into()));
+            prop_assert!(demux.insert(&flow(port), port.into()));
         }
         for port in noted {
             demux.announce(port.map(flow));
@@ -145,17 +145,17 @@ proptest! {
         for (socket, (port, changes)) in (10..).zip(come) {
             demux.step_to_announced(Some(flow(port)));
             for port in 0..4 {
-                let last = demux.last(flow(port));
+                let last = demux.last(&flow(port));
                 prop_assert!(last.is_none() || last == list[usize::from(port)]);
             }
             let known = &mut list[usize::from(port)];
             match known.filter(|_| changes) {
                 Some(socket) => {
-                    demux.remove(flow(port), socket);
+                    demux.remove(&flow(port), socket);
                     *known = None;
                 }
                 None => {
-                    prop_assert_eq!(demux.insert(flow(port), socket), known.is_none());
+                    prop_assert_eq!(demux.insert(&flow(port), socket), known.is_none());
                     known.get_or_insert(socket);
                 }
             }
@@ -172,17 +172,17 @@ proptest! {
         for (number, (port, step)) in (0..).zip(steps) {
             let known = list.iter().find(|entry| entry.0 == port).map(|entry| entry.1);
             match (step, known) {
-                (0, _) => prop_assert_eq!(demux.lookup(flow(port)), known),
+                (0, _) => prop_assert_eq!(demux.lookup(&flow(port)), known),
                 (1, _) => {
-                    prop_assert_eq!(demux.insert(flow(port), number), known.is_none());
+                    prop_assert_eq!(demux.insert(&flow(port), number), known.is_none());
                     list.extend(known.is_none().then_some((port, number)));
                 }
-                (2, Some(socket)) => demux.remove(flow(port), socket + 1_000),
+                (2, Some(socket)) => demux.remove(&flow(port), socket + 1_000),
                 (_, Some(socket)) => {
-                    demux.remove(flow(port), socket);
+                    demux.remove(&flow(port), socket);
                     list.retain(|entry| entry.0 != port);
                 }
-                (_, None) => demux.remove(flow(port), 0),
+                (_, None) => demux.remove(&flow(port), 0),
             }
             prop_assert_eq!(demux.len(), list.len());
         }

@@ -58,7 +58,7 @@ impl Records {
     }
 
     /// Returns the record of a flow.
-    pub(crate) fn of_flow(&self, flow: Flow) -> Option<(u32, &Deferred)> {
+    pub(crate) fn of_flow(&self, flow: &Flow) -> Option<(u32, &Deferred)> {
         let index = self.by_flow.get(flow)?;
         Some((index, self.slab.get(index)?))
     }
@@ -66,7 +66,7 @@ impl Records {
     /// Adds a record. The flow must have none.
     pub(crate) fn insert(&mut self, flow: Flow, listener: u32, packet: Box<[u8]>) {
         let index = self.slab.insert(Deferred { flow, listener, is_polled: false, packet }).index();
-        self.by_flow.insert(flow, index);
+        self.by_flow.insert(&flow, index);
         self.links.push_back(&mut self.fresh, index);
     }
 
@@ -118,7 +118,7 @@ impl Records {
 
     fn remove(&mut self, index: u32) -> Option<Deferred> {
         let record = self.slab.remove(index)?;
-        self.by_flow.remove(record.flow, index);
+        self.by_flow.remove(&record.flow, index);
         let list = if record.is_polled { &mut self.polled } else { &mut self.fresh };
         self.links.remove(list, index);
         Some(record)
@@ -130,7 +130,7 @@ impl Records {
         assert_eq!(self.len(), self.by_flow.len(), "each is found by its flow");
         assert_eq!(self.len(), self.fresh.len() + self.polled.len(), "each is in one list");
         for (index, record) in self.slab.iter() {
-            assert_eq!(self.by_flow.get(record.flow), Some(index), "each is found by its flow");
+            assert_eq!(self.by_flow.get(&record.flow), Some(index), "each is found by its flow");
         }
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod routers;
 pub(crate) mod selection;
 
 use crate::demux::flow::{Flow, Hosts};
+use crate::ip::interface::Audience;
 use crate::link::arrival::Arrival;
 use core::net::IpAddr;
 use linerate_tcp::Path;
@@ -181,6 +182,8 @@ pub(crate) struct PathInfo {
     pub(crate) is_estimated: bool,
     /// The largest window that a connection offers.
     pub(crate) window_clamp: Option<u32>,
+    /// The destination, relative to this host.
+    pub(crate) audience: Audience,
 }
 
 /// The result of a route lookup, as cached by the stack.
@@ -201,8 +204,8 @@ pub(crate) struct CachedRoute {
 
 impl PathInfo {
     /// Creates a path whose MTU is known.
-    pub(crate) const fn unlimited(source: IpAddr, mtu: usize) -> Self {
-        Self { source, mtu, link_mtu: mtu, is_estimated: false, window_clamp: None }
+    pub(crate) const fn unlimited(source: IpAddr, mtu: usize, audience: Audience) -> Self {
+        Self { source, mtu, link_mtu: mtu, is_estimated: false, window_clamp: None, audience }
     }
 
     /// Returns the bytes of the largest payload of an IP packet.

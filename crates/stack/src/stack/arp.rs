@@ -119,7 +119,7 @@ impl Stack {
     /// Names a connection whose progress confirms its IPv6 next hop, if that is in doubt.
     #[inline(never)]
     pub(super) fn witness_next_hop(&mut self, index: u32, peer: IpAddr) {
-        let Some(CachedRoute { next_hop, .. }) = self.cached_route_to(peer) else { return };
+        let Some(&CachedRoute { next_hop, .. }) = self.cached_route_to(peer) else { return };
         let Some((connection, socket)) = self.sockets.full_entry(index) else { return };
         let progress = socket.connection.statistics().bytes_acknowledged;
         self.neighbors.set_witness(next_hop, || Witness { connection, progress });

@@ -108,10 +108,10 @@ impl Stack {
     }
 
     /// Returns the path to a destination: local, broadcast, multicast, or along a route.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn path_to(&mut self, now: Instant, destination: IpAddr) -> Result<PathInfo, Error> {
         match self.cached_route_to(destination) {
-            Some(route) => self.path_along(now, &route),
+            Some(route) => self.path_along(now, route),
             None => self.find_path_to(now, destination),
         }
     }
@@ -132,12 +132,13 @@ impl Stack {
     fn find_path_to(&mut self, now: Instant, destination: IpAddr) -> Result<PathInfo, Error> {
         let interface = &self.interface;
         if interface.is_ours(destination) {
-            return Ok(PathInfo::unlimited(destination, LOCAL_MTU));
+            return Ok(PathInfo::unlimited(destination, LOCAL_MTU, Audience::Us));
         }
         if destination.is_multicast() || interface.audience(destination) == Audience::Broadcast {
             let source =
                 interface.source_towards(destination, destination).ok_or(Error::NoAddress)?;
-            return Ok(PathInfo::unlimited(source, interface.capabilities.mtu));
+            let mtu = interface.capabilities.mtu;
+            return Ok(PathInfo::unlimited(source, mtu, Audience::Broadcast));
         }
         let route = self.find_route(destination).ok_or(Error::NoRoute(destination))?;
         self.path_along(now, &route)
@@ -154,17 +155,18 @@ impl Stack {
             link_mtu,
             is_estimated: found.is_some_and(|found| found.is_estimated),
             window_clamp: route.window_clamp,
+            audience: Audience::Others,
         })
     }
 
     /// Returns the cached route to `destination`, if the routing table has not changed. Several
     /// connections to one host are often opened in a row, and each looks up the route twice.
     #[inline]
-    pub(crate) fn cached_route_to(&self, destination: IpAddr) -> Option<CachedRoute> {
-        let holds = |route: &CachedRoute| {
+    pub(crate) fn cached_route_to(&self, destination: IpAddr) -> Option<&CachedRoute> {
+        let holds = |route: &&CachedRoute| {
             route.destination == destination && route.routes == self.routes.generation()
         };
-        self.cached_route.filter(holds)
+        self.cached_route.as_ref().filter(holds)
     }
 
     /// Looks up the route to a destination other than broadcast. The route to another host is

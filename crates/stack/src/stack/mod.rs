@@ -210,6 +210,7 @@ impl Stack {
         deadlines.set(Service::Groups, interface.groups.poll_timeout());
         let direct = interface.addresses.in_use().iter().map(|&network| Route::direct(network));
         direct.chain(config.routes).for_each(|route| routes.insert(route));
+        let (isn, no_hosts) = (IsnGenerator::new(&keys), Hosts::V4([0; 8]));
         let mut stack = Self {
             interface,
             discovery,
@@ -237,7 +238,6 @@ impl Stack {
             dhcp,
             udp_ports: Ports::new(config.ephemeral_ports.clone(), &keys),
             tcp_ports: Ports::new(config.ephemeral_ports, &keys),
-            isn: IsnGenerator::new(&keys),
             shard: config.shard,
             steering: Steering::with_keys(&keys, config.shard.count),
             unconnected: Unconnected::new(keys.draw("unconnected segments", 0)),
@@ -254,7 +254,8 @@ impl Stack {
             orphans: 0,
             ready: Ready::new(),
             identification: Identification::new(config.count_packets),
-            recent_headers: HostHeaders::new(Hosts::V4([0; 8])),
+            recent_headers: HostHeaders::new(no_hosts, isn.timestamp_offset(&no_hosts)),
+            isn,
             batch: BatchHeaders::new(),
             scatter_gather: ScatterGather::Off,
             local_ready: Ready::new(),

@@ -217,7 +217,7 @@ impl Stack {
             return NextHop::Mac(MacAddress::ZERO);
         }
         let route = match (self.cached_route_to(destination), destination) {
-            (Some(route), _) => Some(route),
+            (Some(route), _) => Some(*route),
             (None, IpAddr::V6(group)) if group.is_multicast() => {
                 return NextHop::Mac(MacAddress::of_ipv6_multicast(group));
             }

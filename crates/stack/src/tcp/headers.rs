@@ -53,7 +53,9 @@ enum Version {
 impl Headers {
     /// Creates the headers from the local to the remote end, without MAC addresses.
     pub(crate) fn new(flow: &Flow) -> Self {
-        Self::between(&flow.hosts).with_ports(flow.local_port(), flow.remote_port())
+        let mut headers = Self::between(&flow.hosts);
+        headers.set_ports(flow);
+        headers
     }
 
     /// Creates the headers from the local to the remote host, without ports.
@@ -86,14 +88,12 @@ impl Headers {
 
     /// Returns the flow of packets with the headers.
     pub(crate) fn flow(&self) -> Flow {
-        let [a, b, c, d] = self.ports();
-        let (local, remote) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-        // Hosts are in the order of a received packet, the remote one first.
+        // A flow is in the order of a received packet, the remote end first. Rotation swaps the
+        // halves of a word.
         let hosts = match self.version {
             Version::V4 => {
-                let addresses = self.bytes[IP + 12..].first_chunk::<8>();
-                let [a, b, c, d, e, f, g, h] = addresses.copied().unwrap_or_default();
-                Hosts::V4([e, f, g, h, a, b, c, d])
+                let addresses = self.bytes[IP + 12..].first_chunk().copied().unwrap_or_default();
+                Hosts::V4(u64::from_ne_bytes(addresses).rotate_left(32).to_ne_bytes())
             }
             Version::V6 => {
                 let mut hosts = [0; 32];
@@ -103,17 +103,18 @@ impl Headers {
                 Hosts::V6(hosts)
             }
         };
-        Flow::between(hosts, local, remote)
+        Flow { hosts, ports: u32::from_ne_bytes(self.ports()).rotate_left(16).to_ne_bytes() }
     }
 
-    /// Adds ports to headers without ports.
-    pub(crate) fn with_ports(mut self, local: u16, peer: u16) -> Self {
+    /// Adds the ports of `flow` to headers without ports.
+    #[inline(always)]
+    fn set_ports(&mut self, flow: &Flow) {
         let tcp = IP + self.ip_length();
-        self.bytes[tcp..tcp + 2].copy_from_slice(&local.to_be_bytes());
-        self.bytes[tcp + 2..tcp + PORTS].copy_from_slice(&peer.to_be_bytes());
+        let ports = u32::from_ne_bytes(flow.ports).rotate_left(16).to_ne_bytes();
+        self.bytes[tcp..tcp + PORTS].copy_from_slice(&ports);
+        let (local, peer) = (flow.local_port(), flow.remote_port());
         self.tcp_sum = self.tcp_sum.add_u16(local).add_u16(peer);
         self.segment_sum = self.segment_sum.add_u16(local).add_u16(peer);
-        self
     }
 
     /// Recomputes the sum of the IPv4 header after a change, and invalidates the last length.
@@ -328,12 +329,14 @@ impl Headers {
     }
 }
 
-/// The headers between the two hosts of the last opened connection. On clients and servers alike,
-/// the next connection is often between the same two hosts.
+/// The values that connections between two hosts share: those of the last opened connection. On
+/// clients and servers alike, the next connection is often between the same two hosts.
 #[derive(Debug)]
 pub(crate) struct HostHeaders {
     hosts: Hosts,
     headers: Headers,
+    /// The offset of the timestamp clock (RFC 7323 §5.4).
+    timestamp_offset: u32,
     /// The generation of routes and neighbours at which `headers` got its MAC address, or
     /// [`UNRESOLVED`].
     next_hop_generation: u64,
@@ -342,8 +345,9 @@ pub(crate) struct HostHeaders {
 impl HostHeaders {
     /// Creates the headers from the local to the remote host, without MAC addresses.
     #[cold]
-    pub(crate) fn new(hosts: Hosts) -> Self {
-        Self { hosts, headers: Headers::between(&hosts), next_hop_generation: UNRESOLVED }
+    pub(crate) fn new(hosts: Hosts, timestamp_offset: u32) -> Self {
+        let headers = Headers::between(&hosts);
+        Self { hosts, headers, timestamp_offset, next_hop_generation: UNRESOLVED }
     }
 
     /// Are these the headers between the two hosts?
@@ -351,9 +355,17 @@ impl HostHeaders {
         self.hosts == *hosts
     }
 
-    /// Returns the headers of a connection, and the generation of their MAC address.
-    pub(crate) fn with_ports(&self, local: u16, peer: u16) -> (Headers, u64) {
-        (self.headers.with_ports(local, peer), self.next_hop_generation)
+    /// Returns the offset of the timestamp clock.
+    pub(crate) const fn timestamp_offset(&self) -> u32 {
+        self.timestamp_offset
+    }
+
+    /// Writes the headers of a connection, and returns the generation of their MAC address.
+    #[inline(always)]
+    pub(crate) fn write_for(&self, flow: &Flow, headers: &mut Headers) -> u64 {
+        *headers = self.headers;
+        headers.set_ports(flow);
+        self.next_hop_generation
     }
 
     /// Sets the MAC addresses, which were resolved in `next_hop_generation`.

@@ -12,8 +12,6 @@ use siphasher::sip::SipHasher24;
 pub(crate) struct IsnGenerator {
     sequence: SipHasher24,
     timestamp: SipHasher24,
-    /// The last pair of hosts, and its offset.
-    last_offset: Option<(Hosts, u32)>,
 }
 
 impl IsnGenerator {
@@ -22,7 +20,6 @@ impl IsnGenerator {
         Self {
             sequence: keys.visible("initial sequence numbers"),
             timestamp: keys.visible("timestamps"),
-            last_offset: None,
         }
     }
 
@@ -30,7 +27,7 @@ impl IsnGenerator {
     /// The numbers of one four-tuple increase with time, so that a new incarnation does not accept
     /// old segments. They reveal nothing about other four-tuples.
     //= rfc6528#3
-    pub(crate) fn sequence(&self, now: Instant, flow: Flow) -> SeqNum {
+    pub(crate) fn sequence(&self, now: Instant, flow: &Flow) -> SeqNum {
         let (one, other) = self.sequence.keys();
         let hash = flow.hash_by(SipHasher24::new_with_keys(one, other));
         SeqNum::new(low_half(now.as_nanos() / 4_000)) + low_half(hash)
@@ -38,17 +35,12 @@ impl IsnGenerator {
 
     /// Returns the offset of the timestamp clock. It is constant for a pair of hosts, so that the
     /// timestamps of a new incarnation are later than those of the previous one.
-    pub(crate) fn timestamp_offset(&mut self, hosts: Hosts) -> u32 {
-        if let Some((_, offset)) = self.last_offset.filter(|last| last.0 == hosts) {
-            return offset;
-        }
+    pub(crate) fn timestamp_offset(&self, hosts: &Hosts) -> u32 {
         let (remote, local) = hosts.bytes().split_at(hosts.bytes().len() / 2);
         let mut key = [0; 32];
         key[..local.len()].copy_from_slice(local);
         key[local.len()..][..remote.len()].copy_from_slice(remote);
-        let offset = low_half(self.timestamp.hash(&key[..hosts.bytes().len()]));
-        self.last_offset = Some((hosts, offset));
-        offset
+        low_half(self.timestamp.hash(&key[..hosts.bytes().len()]))
     }
 }
 
@@ -67,17 +59,17 @@ mod tests {
         SocketAddr::new(Ipv4Addr::new(192, 0, 2, address).into(), port)
     }
 
-    fn offset_of(isn: &mut IsnGenerator, local: SocketAddr, remote: SocketAddr) -> u32 {
-        isn.timestamp_offset(Flow::new(local, remote).hosts)
+    fn offset_of(isn: &IsnGenerator, local: SocketAddr, remote: SocketAddr) -> u32 {
+        isn.timestamp_offset(&Flow::new(local, remote).hosts)
     }
 
     #[test]
     fn the_isn_of_a_four_tuple_grows_by_one_in_four_microseconds() {
         let isn = IsnGenerator::new(&Keys::new([1; 32]));
         let begin = Instant::ZERO + Duration::from_secs(9_000);
-        let first = isn.sequence(begin, Flow::new(at(1, 80), at(2, 5_000)));
+        let first = isn.sequence(begin, &Flow::new(at(1, 80), at(2, 5_000)));
         let later =
-            isn.sequence(begin + Duration::from_millis(1), Flow::new(at(1, 80), at(2, 5_000)));
+            isn.sequence(begin + Duration::from_millis(1), &Flow::new(at(1, 80), at(2, 5_000)));
         assert_eq!(later - first, 250);
     }
 
@@ -85,19 +77,19 @@ mod tests {
     fn another_four_tuple_or_seed_gives_unrelated_numbers() {
         let isn = IsnGenerator::new(&Keys::new([1; 32]));
         let other = IsnGenerator::new(&Keys::new([2; 32]));
-        let number = isn.sequence(Instant::ZERO, Flow::new(at(1, 80), at(2, 5_000)));
-        assert_ne!(number, isn.sequence(Instant::ZERO, Flow::new(at(1, 80), at(2, 5_001))));
-        assert_ne!(number, isn.sequence(Instant::ZERO, Flow::new(at(2, 5_000), at(1, 80))));
-        assert_ne!(number, other.sequence(Instant::ZERO, Flow::new(at(1, 80), at(2, 5_000))));
+        let number = isn.sequence(Instant::ZERO, &Flow::new(at(1, 80), at(2, 5_000)));
+        assert_ne!(number, isn.sequence(Instant::ZERO, &Flow::new(at(1, 80), at(2, 5_001))));
+        assert_ne!(number, isn.sequence(Instant::ZERO, &Flow::new(at(2, 5_000), at(1, 80))));
+        assert_ne!(number, other.sequence(Instant::ZERO, &Flow::new(at(1, 80), at(2, 5_000))));
     }
 
     #[test]
     fn two_hosts_have_one_timestamp_offset_for_all_ports() {
-        let mut isn = IsnGenerator::new(&Keys::new([1; 32]));
-        let offset = offset_of(&mut isn, at(1, 80), at(2, 5_000));
-        assert_eq!(offset, offset_of(&mut isn, at(1, 81), at(2, 9)));
-        assert_ne!(offset, offset_of(&mut isn, at(1, 80), at(3, 5_000)));
-        assert_ne!(offset, offset_of(&mut isn, at(4, 80), at(2, 5_000)), "another local address");
-        assert_eq!(offset, offset_of(&mut isn, at(1, 80), at(2, 5_000)));
+        let isn = IsnGenerator::new(&Keys::new([1; 32]));
+        let offset = offset_of(&isn, at(1, 80), at(2, 5_000));
+        assert_eq!(offset, offset_of(&isn, at(1, 81), at(2, 9)));
+        assert_ne!(offset, offset_of(&isn, at(1, 80), at(3, 5_000)));
+        assert_ne!(offset, offset_of(&isn, at(4, 80), at(2, 5_000)), "another local address");
+        assert_eq!(offset, offset_of(&isn, at(1, 80), at(2, 5_000)));
     }
 }

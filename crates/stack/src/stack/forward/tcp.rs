@@ -31,7 +31,7 @@ impl Stack {
         let record = self.forwarding.records.take(handle).ok_or(Error::Closed)?;
         let open = |stack: &mut Self, arrived: &Arrived<'_>, syn: &Segment<'_>| {
             let flow = arrived.flow(syn);
-            if !stack.flows.is_free(flow) {
+            if !stack.flows.is_free(&flow) {
                 return Err(Error::AddressInUse(flow.local()));
             }
             stack.insert_from_syn(Owner::Application, arrived, record.listener, syn)
@@ -105,7 +105,7 @@ impl Stack {
     /// Handles a SYN for a forwarder.
     pub(crate) fn forward_syn(&mut self, arrived: &Arrived<'_>, listener: u32, syn: &Segment<'_>) {
         let flow = arrived.flow(syn);
-        if let Some((index, record)) = self.forwarding.records.of_flow(flow) {
+        if let Some((index, record)) = self.forwarding.records.of_flow(&flow) {
             let known = Arrived::parse(Arrival::of_stored(Instant::ZERO), &record.packet);
             let known = known.and_then(|(known, _)| Segment::parse(known.payload).ok());
             // Another sequence number is another attempt of the client.
@@ -151,7 +151,7 @@ impl Stack {
             return;
         }
         let records = &self.forwarding.records;
-        let Some((index, record)) = records.of_flow(arrived.flow(reset)) else { return };
+        let Some((index, record)) = records.of_flow(&arrived.flow(reset)) else { return };
         let known = Arrived::parse(Arrival::of_stored(Instant::ZERO), &record.packet);
         let Some((known, _)) = known else { return };
         let Ok(syn) = Segment::parse(known.payload) else { return };

@@ -130,7 +130,7 @@ impl Stack {
         };
         let flow = socket.flow();
         let index = self.sockets.insert(Socket::Udp(Box::new(socket))).index();
-        self.datagrams.insert(flow, index);
+        self.datagrams.insert(&flow, index);
         self.queues.push_back(&mut self.forwarding.udp.fresh, index);
         self.timers.arm(TcpTimer::Connection(index), self.now + idle);
         self.forwarding.counted.udp_opened += 1;

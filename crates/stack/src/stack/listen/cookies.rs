@@ -35,7 +35,7 @@ impl Stack {
             return;
         };
         let stamp = |timestamps: Timestamps| Timestamps {
-            value: kept.timestamp(self.isn.timestamp_offset(flow.hosts), now),
+            value: kept.timestamp(self.isn.timestamp_offset(&flow.hosts), now),
             echo: timestamps.value,
         };
         let timestamps = syn.timestamps().filter(|_| kept.has_timestamps()).map(stamp);

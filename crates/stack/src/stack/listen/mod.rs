@@ -13,7 +13,7 @@ mod fast_open;
 
 use crate::collections::list::List;
 use crate::demux::Flow;
-use crate::demux::flow::{canonical, unspecified_like};
+use crate::demux::flow::canonical;
 use crate::error::Error;
 use crate::event::INCOMING;
 use crate::handle::{ListenHandle, TcpHandle};
@@ -76,25 +76,19 @@ impl Stack {
         };
         let index = self.sockets.insert(Socket::Listen(Box::new(listener))).index();
         if let Some(local) = local {
-            self.listeners.insert(Flow::bound(local), index);
+            self.listeners.insert(&Flow::bound(local), index);
         }
         index
     }
 
     fn choose_listen_port(&mut self, local: SocketAddr) -> Result<SocketAddr, Error> {
-        let at = |port| SocketAddr::new(local.ip(), port);
-        let listeners = &self.listeners;
-        let is_taken = |port| listeners.get(Flow::bound(at(port))).is_some();
+        let flow = Flow::bound(local);
+        let is_taken = |flow: &Flow| self.listeners.get(flow).is_some();
         if local.port() != 0 {
-            return if is_taken(local.port()) {
-                Err(Error::AddressInUse(local))
-            } else {
-                Ok(local)
-            };
+            return if is_taken(&flow) { Err(Error::AddressInUse(local)) } else { Ok(local) };
         }
-        let anyone = SocketAddr::new(unspecified_like(local.ip()), 0);
-        let port = self.tcp_ports.choose(local.ip(), anyone, is_taken);
-        port.map(at).ok_or(Error::PortsExhausted(anyone))
+        let free = self.tcp_ports.choose(flow, is_taken);
+        free.map(|flow| flow.local()).ok_or_else(|| Error::PortsExhausted(flow.remote()))
     }
 
     /// Returns the oldest connection to accept, with its peer. `None` if there is none, or the
@@ -166,7 +160,7 @@ impl Stack {
             }
             self.release(connection);
         }
-        self.listeners.remove(Flow::bound(local), index);
+        self.listeners.remove(&Flow::bound(local), index);
         self.close_forwarder(index);
         self.events.forget(index);
         self.sockets.remove(index);
@@ -183,8 +177,8 @@ impl Stack {
     /// Returns the listener for a connection: that at its local address, or else that at all
     /// addresses of the same IP version.
     pub(crate) fn listener_at(&mut self, flow: &Flow) -> Option<u32> {
-        let exact = self.listeners.lookup(flow.bound_to_local());
-        exact.or_else(|| self.listeners.lookup(flow.bound_to_all()))
+        let exact = self.listeners.lookup(&flow.bound_to_local());
+        exact.or_else(|| self.listeners.lookup(&flow.bound_to_all()))
     }
 
     /// Handles a SYN for a listener.
@@ -347,7 +341,7 @@ impl Stack {
 
     /// Checks the invariants of a listener.
     pub(crate) fn check_listener(&self, index: u32, listener: &Listener) {
-        let found = self.listeners.get(Flow::bound(listener.local));
+        let found = self.listeners.get(&Flow::bound(listener.local));
         assert!(
             found == Some(index) || self.forwarding.of_listener(index).is_some(),
             "each listener is found by its address, or is of a forwarder"

@@ -75,7 +75,7 @@ impl Stack {
         }
         let index = handle.index();
         let Some(next) = V::of_data(next) else { return false };
-        if self.flows.last(V::flow(&next.ends())) == Some(index)
+        if self.flows.last(&V::flow(&next.ends())) == Some(index)
             && let Some(socket) = self.sockets.full_at(index)
             && self.memory.has_supplied(socket)
             && has_memory(&self.memory, socket)

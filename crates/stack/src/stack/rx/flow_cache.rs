@@ -23,7 +23,7 @@ impl Stack {
         if *V::known(&self.flow_cache) != Some(packet.addresses()) || !self.flow_cache.is_enabled {
             return None;
         }
-        Some((self.flows.last(V::flow(&packet.ends()))?, packet))
+        Some((self.flows.last(&V::flow(&packet.ends()))?, packet))
     }
 
     /// Handles a packet of the cached flow in the plain frame `bytes`, with enough data to be

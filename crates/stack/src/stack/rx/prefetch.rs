@@ -47,7 +47,7 @@ impl Stack {
             // The connection is with another host, whose addresses were checked when it was opened.
             self.flow_cache.learn(&flow.hosts);
         }
-        let socket = before.and_then(|_| self.flows.last(flow?));
+        let socket = before.and_then(|_| self.flows.last(&flow?));
         if let Some(index) = socket {
             self.pool_receive_buffer(index);
         }

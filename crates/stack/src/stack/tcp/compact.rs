@@ -63,7 +63,7 @@ impl Stack {
     /// for any other socket.
     pub(crate) fn end_record(&mut self, index: u32) -> bool {
         let Some(Socket::TimeWait(socket)) = self.sockets.get(index) else { return false };
-        self.flows.remove_hashed(socket.fields.flow_hash, socket.flow(), index);
+        self.flows.remove_hashed(socket.fields.flow_hash, &socket.flow(), index);
         self.leave_time_wait(index);
         self.memory.forget(index, 0);
         self.sockets.remove(index);

@@ -51,7 +51,7 @@ impl Stack {
     /// Looks up the connection of a segment.
     #[inline(always)]
     pub(crate) fn flow_of(&mut self, arrived: &Arrived<'_>, segment: &Segment<'_>) -> Option<u32> {
-        self.flows.lookup(arrived.flow(segment))
+        self.flows.lookup(&arrived.flow(segment))
     }
 
     pub(crate) fn handle_connection_segment(
@@ -228,7 +228,7 @@ impl Stack {
     /// plausible (RFC 5927 §4).
     pub(crate) fn handle_segment_report(&mut self, now: Instant, report: &Report<'_>) {
         let (Some(flow), Some(quoted)) = (report.flow(), report.tcp_seq()) else { return };
-        let index = self.flows.get(flow);
+        let index = self.flows.get(&flow);
         if let Some(index) = index {
             self.unpack(index);
         }

@@ -125,7 +125,7 @@ impl Stack {
         socket.is_retired = true;
         self.counted.tcp.currently_established -= u64::from(was_established);
         self.orphans -= usize::from(was_orphan);
-        self.flows.remove_hashed(flow_hash, flow, index);
+        self.flows.remove_hashed(flow_hash, &flow, index);
         if is_waiting {
             cold_path();
             self.leave_time_wait(index);
@@ -225,7 +225,7 @@ impl Stack {
             return;
         }
         assert_eq!(
-            self.flows.get(socket.flow()),
+            self.flows.get(&socket.flow()),
             Some(index),
             "each connection is found by its flow"
         );

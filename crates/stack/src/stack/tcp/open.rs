@@ -7,6 +7,7 @@ use crate::handle::TcpHandle;
 use crate::ip::PathInfo;
 use crate::ip::interface::Audience;
 use crate::stack::Stack;
+use crate::steering::Shard;
 use crate::tcp::Owner;
 use crate::tcp::TcpSocket;
 use crate::tcp::configs::ConfigChoice;
@@ -33,7 +34,7 @@ impl Stack {
         remote: impl Into<SocketAddr>,
         options: &ConnectOptions,
     ) -> Result<TcpHandle, Error> {
-        self.connect(now, canonical(remote.into()), options)
+        self.connect(now, remote.into(), options)
     }
 
     fn connect(
@@ -43,25 +44,24 @@ impl Stack {
         options: &ConnectOptions,
     ) -> Result<TcpHandle, Error> {
         self.advance_clock(now);
-        let audience = self.interface.audience(remote.ip());
+        let remote = canonical(remote);
         let is_unspecified = remote.port() == 0 || remote.ip().is_unspecified();
-        if audience == Audience::Broadcast || is_unspecified || remote.ip().is_multicast() {
+        if is_unspecified || remote.ip().is_multicast() {
             return Err(Error::InvalidDestination(remote));
         }
         let path = self.path_to(now, remote.ip())?;
+        if path.audience == Audience::Broadcast {
+            return Err(Error::InvalidDestination(remote));
+        }
         self.sockets.has_room()?;
-        let (mut address, mut port) = (path.source, 0);
-        if let Some(wanted) = options.local.map(canonical) {
-            port = wanted.port();
-            if !wanted.ip().is_unspecified() && wanted.ip() != address {
-                address = wanted.ip();
-                self.interface.check_source(address, remote.ip())?;
-            }
+        let mut flow = Flow::between(Hosts::new(path.source, remote.ip()), 0, remote.port());
+        if let Some(local) = options.local {
+            self.bind_flow(&mut flow, canonical(local))?;
         }
         // Connections of the host with itself stay in this shard, independent of the steering of
         // the link.
-        let is_local = audience == Audience::Us;
-        let flow = self.choose_tcp_port(SocketAddr::new(address, port), remote, is_local)?;
+        let is_local = path.audience == Audience::Us;
+        let flow = self.choose_tcp_port(flow, is_local)?;
         let rules = self.tcp_configs.choose(options.config.as_ref());
         let offer = if options.fast_open { self.offer_fast_open(now, flow) } else { None };
         let handle = self.insert_tcp(Owner::Application, flow, &path, rules, Open::Active, None);
@@ -75,41 +75,39 @@ impl Stack {
         Ok(handle)
     }
 
-    /// Returns the flow with the requested local port, unless a connection to `remote` uses it, or
-    /// with a free port if none was requested.
-    fn choose_tcp_port(
-        &mut self,
-        local: SocketAddr,
-        remote: SocketAddr,
-        is_local: bool,
-    ) -> Result<Flow, Error> {
-        let at = |port| SocketAddr::new(local.ip(), port);
+    /// Changes the local end of `flow` to the requested one.
+    #[cold]
+    fn bind_flow(&self, flow: &mut Flow, local: SocketAddr) -> Result<(), Error> {
+        flow.set_local_port(local.port());
+        if !local.ip().is_unspecified() && local.ip() != flow.hosts.local() {
+            let remote = flow.hosts.remote();
+            self.interface.check_source(local.ip(), remote)?;
+            flow.hosts = Hosts::new(local.ip(), remote);
+        }
+        Ok(())
+    }
+
+    /// Returns `flow`, unless it is in use, or else, if it has no local port, with a free one.
+    fn choose_tcp_port(&mut self, flow: Flow, is_local: bool) -> Result<Flow, Error> {
         let (flows, listeners) = (&mut self.flows, &self.listeners);
-        let owner = |port| self.steering.of_connection(at(port), remote);
-        let is_others = |port| !is_local && owner(port) != self.shard.number;
+        let owner = |flow: &Flow| self.steering.of_connection(flow.local(), flow.remote());
+        let is_sharded = !is_local && self.shard != Shard::ONLY;
+        let is_others = |flow: &Flow| is_sharded && owner(flow) != self.shard.number;
         // A connection with itself would be a simultaneous open, which no application wants.
-        let hosts = Hosts::new(local.ip(), remote.ip());
-        let flow = |port| Flow::between(hosts, port, remote.port());
-        let is_same_host = local.ip() == remote.ip();
-        let mut is_connected =
-            |port| (is_same_host && port == remote.port()) || !flows.is_free(flow(port));
-        if local.port() != 0 {
+        let is_with_itself = |flow: &Flow| is_local && flow.local() == flow.remote();
+        let mut is_connected = |flow: &Flow| is_with_itself(flow) || !flows.is_free(flow);
+        if flow.local_port() != 0 {
             return match () {
-                () if is_others(local.port()) => {
-                    Err(Error::OtherShard { local, shard: owner(local.port()) })
+                () if is_others(&flow) => {
+                    Err(Error::OtherShard { local: flow.local(), shard: owner(&flow) })
                 }
-                () if is_connected(local.port()) => Err(Error::AddressInUse(local)),
-                () => Ok(flow(local.port())),
+                () if is_connected(&flow) => Err(Error::AddressInUse(flow.local())),
+                () => Ok(flow),
             };
         }
-        let has_listener = |port| {
-            let flow = flow(port);
-            listeners.get(flow.bound_to_local()).is_some()
-                || listeners.get(flow.bound_to_all()).is_some()
-        };
-        let is_taken = |port| is_others(port) || is_connected(port) || has_listener(port);
-        let port = self.tcp_ports.choose(local.ip(), remote, is_taken);
-        port.map(flow).ok_or(Error::PortsExhausted(remote))
+        let is_taken =
+            |flow: &Flow| is_others(flow) || is_connected(flow) || listeners.has_bound(flow);
+        self.tcp_ports.choose(flow, is_taken).ok_or_else(|| Error::PortsExhausted(flow.remote()))
     }
 
     /// Opens a connection, in an allocation of the free list if there is one: a connection is
@@ -127,16 +125,15 @@ impl Stack {
     ) -> TcpHandle {
         let path = path_info.tcp_path();
         let now = self.now;
-        let seeds = Seeds {
-            initial_sequence: iss.unwrap_or_else(|| self.isn.sequence(now, flow)),
-            timestamp_offset: self.isn.timestamp_offset(flow.hosts),
-        };
-        let is_local = self.interface.is_ours(flow.hosts.remote());
         let recent = &mut self.recent_headers;
         if !recent.are_between(&flow.hosts) {
-            *recent = HostHeaders::new(flow.hosts);
+            *recent = HostHeaders::new(flow.hosts, self.isn.timestamp_offset(&flow.hosts));
         }
-        let flow_hash = self.flows.hash(flow);
+        let seeds = Seeds {
+            initial_sequence: iss.unwrap_or_else(|| self.isn.sequence(now, &flow)),
+            timestamp_offset: recent.timestamp_offset(),
+        };
+        let flow_hash = self.flows.hash(&flow);
         let (granted, grant) = self.memory.first_grant();
         let config = self.tcp_configs.shared(rules);
         let mut socket = match self.sockets.take_spare() {
@@ -162,7 +159,7 @@ impl Stack {
             armed,
             owner: owner_field,
             room,
-            is_local: is_local_field,
+            is_local,
             state,
             is_retired,
             pooled,
@@ -170,15 +167,15 @@ impl Stack {
             flow_hash: flow_hash_field,
         } = &mut *socket;
         connection.driver().grant_memory(grant);
-        (*headers, *next_hop_generation) = recent.with_ports(flow.local_port(), flow.remote_port());
+        *next_hop_generation = recent.write_for(&flow, headers);
         (*granted_field, *held, *pooled) = (granted, 0, PooledBuffers::default());
         *flow_hash_field = flow_hash;
         (*owner_field, *state, *is_retired) = (owner, connection.state(), false);
         *room = u32::try_from(path.link_payload).unwrap_or(u32::MAX);
-        *is_local_field = is_local;
+        *is_local = path_info.audience == Audience::Us;
         *armed = Instant::NEVER;
         let handle = self.sockets.insert_tcp(socket);
-        self.flows.insert_hashed(flow_hash, flow, handle.index());
+        self.flows.insert_hashed(flow_hash, &flow, handle.index());
         handle
     }
 }

@@ -1,7 +1,7 @@
 //! The calls of applications on UDP sockets.
 
 use crate::demux::Flow;
-use crate::demux::flow::{canonical, unspecified_like};
+use crate::demux::flow::canonical;
 use crate::error::Error;
 use crate::handle::UdpHandle;
 use crate::ready::Sender;
@@ -38,19 +38,13 @@ impl Stack {
     }
 
     fn choose_udp_port(&mut self, local: SocketAddr) -> Result<SocketAddr, Error> {
-        let datagrams = &self.datagrams;
-        let is_taken =
-            |port| datagrams.get(Flow::bound(SocketAddr::new(local.ip(), port))).is_some();
+        let flow = Flow::bound(local);
+        let is_taken = |flow: &Flow| self.datagrams.get(flow).is_some();
         if local.port() != 0 {
-            return if is_taken(local.port()) {
-                Err(Error::AddressInUse(local))
-            } else {
-                Ok(local)
-            };
+            return if is_taken(&flow) { Err(Error::AddressInUse(local)) } else { Ok(local) };
         }
-        let anyone = SocketAddr::new(unspecified_like(local.ip()), 0);
-        let port = self.udp_ports.choose(local.ip(), anyone, is_taken);
-        port.map(|port| SocketAddr::new(local.ip(), port)).ok_or(Error::PortsExhausted(anyone))
+        let free = self.udp_ports.choose(flow, is_taken);
+        free.map(|flow| flow.local()).ok_or_else(|| Error::PortsExhausted(flow.remote()))
     }
 
     /// Sets the peer: [`Stack::udp_send`] sends to it, and datagrams of others are refused. Errors
@@ -250,7 +244,7 @@ impl Stack {
             let kept = self.replies.push(Reply::Packet, &packet);
             self.counted.ip.out_discards += u64::from(!kept);
         }
-        self.datagrams.remove(flow, index);
+        self.datagrams.remove(&flow, index);
         if let Some(forwarded) = forwarded {
             self.leave_udp_flows(index, forwarded);
         }

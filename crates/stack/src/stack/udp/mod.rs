@@ -99,7 +99,7 @@ impl Stack {
     /// one that is bound to all of the same IP version.
     fn udp_socket_for(&mut self, flow: &Flow) -> Option<u32> {
         if self.forwarding.udp.len() > 0
-            && let Some(index) = self.datagrams.lookup(*flow)
+            && let Some(index) = self.datagrams.lookup(flow)
         {
             return Some(index);
         }
@@ -108,9 +108,9 @@ impl Stack {
             stack.sockets.udp_at(*index).is_some_and(|socket| socket.accepts(remote))
         };
         let exact =
-            self.datagrams.lookup(flow.bound_to_local()).filter(|index| accepts(self, index));
+            self.datagrams.lookup(&flow.bound_to_local()).filter(|index| accepts(self, index));
         exact.or_else(|| {
-            self.datagrams.lookup(flow.bound_to_all()).filter(|index| accepts(self, index))
+            self.datagrams.lookup(&flow.bound_to_all()).filter(|index| accepts(self, index))
         })
     }
 
@@ -260,7 +260,7 @@ impl Stack {
     pub(crate) fn check_udp(&self, index: u32, socket: &UdpSocket) {
         socket.received.check();
         socket.to_send.check();
-        let found = self.datagrams.get(socket.flow());
+        let found = self.datagrams.get(&socket.flow());
         assert_eq!(found, Some(index), "each socket is found by what it is bound to");
         let has_datagrams = !socket.to_send.is_empty();
         assert!(
@@ -273,7 +273,7 @@ impl Stack {
     pub(crate) fn insert_udp(&mut self, local: SocketAddr, options: &UdpOptions) -> u32 {
         let socket = Socket::Udp(alloc::boxed::Box::new(UdpSocket::new(local, options)));
         let index = self.sockets.insert(socket).index();
-        self.datagrams.insert(Flow::bound(local), index);
+        self.datagrams.insert(&Flow::bound(local), index);
         index
     }
 }

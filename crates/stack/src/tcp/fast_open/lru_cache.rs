@@ -32,7 +32,7 @@ impl<T> LruCache<T> {
 
     /// Returns the value of `flow`, and marks it as used.
     pub(crate) fn get(&mut self, flow: Flow) -> Option<&mut T> {
-        let place = self.table.get(flow)?;
+        let place = self.table.get(&flow)?;
         self.links.remove(&mut self.order, place);
         self.links.push_back(&mut self.order, place);
         self.entries.get_mut(place as usize).map(|entry| &mut entry.1)
@@ -49,7 +49,7 @@ impl<T> LruCache<T> {
         let place = match oldest {
             Some(place) => {
                 let evicted = core::mem::replace(&mut self.entries[place as usize], (flow, value));
-                self.table.remove(evicted.0, place);
+                self.table.remove(&evicted.0, place);
                 place
             }
             None => {
@@ -60,7 +60,7 @@ impl<T> LruCache<T> {
                 }
             }
         };
-        self.table.insert(flow, place);
+        self.table.insert(&flow, place);
         self.links.push_back(&mut self.order, place);
         is_full
     }
@@ -71,7 +71,7 @@ impl<T> LruCache<T> {
         assert_eq!(self.table.len(), self.entries.len(), "each entry is in the table");
         assert_eq!(self.order.len(), self.entries.len(), "each entry is in the order");
         for (place, (flow, _)) in (0..).zip(&self.entries) {
-            assert_eq!(self.table.get(*flow), Some(place), "each entry is found");
+            assert_eq!(self.table.get(flow), Some(place), "each entry is found");
         }
     }
 }
