@@ -6,6 +6,9 @@ use crate::version::{IpVersion, TIMESTAMPED, V4};
 use crate::{Ipv4Header, Protocol, Sum, TcpHeader, TypeOfService};
 use core::marker::PhantomData;
 
+/// The place of the data offset in a TCP header, in its upper four bits.
+const DATA_OFFSET: usize = 12;
+
 /// A TCP packet of one IP version, without IP options, extension headers, fragmentation and
 /// padding. Fields are parsed on access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +94,14 @@ impl<'a, V: IpVersion> PlainPacket<'a, V> {
         // Lets the compiler know the minimum length, so that the caller's parser need not check it.
         self.head();
         &self.bytes[V::HEADER..]
+    }
+
+    /// Does data follow the TCP header, if its data offset is valid?
+    #[inline(always)]
+    #[must_use]
+    pub fn has_data(&self) -> bool {
+        let segment = self.segment();
+        segment.len() > usize::from(segment[DATA_OFFSET] >> 4) * 4
     }
 
     /// Is the checksum of the segment correct?

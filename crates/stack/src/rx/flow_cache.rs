@@ -22,9 +22,11 @@ pub(crate) struct FlowCache {
     pub(crate) link_header: Option<EthernetBytes>,
     /// The Ethernet header of the last unicast frame with an IPv6 packet.
     pub(crate) ipv6_link_header: Option<EthernetBytes>,
-    /// Source and destination address of the last IPv4 packet from the link.
+    /// Source and destination address of the last IPv4 packet from the link; `None` if the cache
+    /// is disabled.
     pub(crate) ipv4: Option<[u8; 8]>,
-    /// Source and destination address of the last IPv6 packet from the link.
+    /// Source and destination address of the last IPv6 packet from the link; `None` if the cache
+    /// is disabled.
     pub(crate) ipv6: Option<[u8; 32]>,
     /// Frames found in the cache. The counters of the host count each as a frame, a packet, a
     /// segment and a lookup.
@@ -62,11 +64,12 @@ impl FlowCache {
         self.ipv6 = None;
     }
 
-    /// Records the hosts of a valid packet.
+    /// Records the hosts of a valid packet, if the cache is enabled.
     pub(crate) const fn learn(&mut self, hosts: &Hosts) {
         match hosts {
-            Hosts::V4(hosts) => self.ipv4 = Some(*hosts),
-            Hosts::V6(hosts) => self.ipv6 = Some(*hosts),
+            Hosts::V4(hosts) if self.is_enabled => self.ipv4 = Some(*hosts),
+            Hosts::V6(hosts) if self.is_enabled => self.ipv6 = Some(*hosts),
+            Hosts::V4(_) | Hosts::V6(_) => {}
         }
     }
 }

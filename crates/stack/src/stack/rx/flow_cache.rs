@@ -20,7 +20,7 @@ impl Stack {
         bytes: &'a [u8],
     ) -> Option<(u32, PlainPacket<'a, V>)> {
         let packet = self.packet_on_known_link(bytes)?;
-        if *V::known(&self.flow_cache) != Some(packet.addresses()) || !self.flow_cache.is_enabled {
+        if *V::known(&self.flow_cache) != Some(packet.addresses()) {
             return None;
         }
         Some((self.flows.last(&V::flow(&packet.ends()))?, packet))
@@ -62,16 +62,39 @@ impl Stack {
             }
             return;
         }
-        self.handle_cached_flow(bytes, index, packet);
+        self.handle_cached_with_data(bytes, index, packet);
+    }
+
+    /// Handles a packet of the cached flow with data in the plain frame `bytes`.
+    #[inline(never)]
+    pub(super) fn handle_cached_with_data<V: Version>(
+        &mut self,
+        bytes: &[u8],
+        index: u32,
+        packet: PlainPacket<'_, V>,
+    ) {
+        self.handle_cached_flow::<V, true>(bytes, index, packet);
+    }
+
+    /// Handles a packet of the cached flow without data in the plain frame `bytes`.
+    #[inline(never)]
+    pub(super) fn handle_cached_without_data<V: Version>(
+        &mut self,
+        bytes: &[u8],
+        index: u32,
+        packet: PlainPacket<'_, V>,
+    ) {
+        self.handle_cached_flow::<V, false>(bytes, index, packet);
     }
 
     /// Handles a packet of the cached flow in the plain frame `bytes`. Unusual packets are handled
     /// as exceptions.
     ///
-    /// Short data is delivered here, with the parsed segment still in registers. Other segments are
-    /// parsed again where they are needed, which costs less than writing the parsed one to memory.
-    #[inline(never)]
-    pub(super) fn handle_cached_flow<V: Version>(
+    /// Predicted segments are delivered here, with the parsed segment still in registers. Others
+    /// are parsed again where they are needed, which costs less than writing the parsed one to
+    /// memory. Segments with and without data have a function each, which needs fewer registers.
+    #[inline(always)]
+    fn handle_cached_flow<V: Version, const HAS_DATA: bool>(
         &mut self,
         bytes: &[u8],
         index: u32,
@@ -97,14 +120,21 @@ impl Stack {
         if packet.type_of_service().ecn() != Ecn::NotEct || self.coalesced.is_some() {
             return self.deliver_unusual(index, &RxFrame::plain(bytes, self.now), packet);
         }
-        let whose = (handle, &socket.connection);
-        if segment.payload.is_empty() {
+        if !HAS_DATA {
             let next = || NextAck::after(&packet).map(V::next_acks);
-            self.coalesced = Coalesced::begin_acks(whose, self.now, next, &segment);
-            if self.coalesced.is_none() {
-                self.deliver_plain(index, packet);
+            let whose = (handle, &socket.connection);
+            // Only a batch is written: the place of a missing one need not be.
+            if let Some(acks) = Coalesced::begin_acks(whose, self.now, next, &segment) {
+                self.coalesced = Some(acks);
+                return;
             }
-            return;
+            self.memory.supply(socket);
+            let Some(run) = ControlRun::of(&socket.connection, &segment) else {
+                return self.deliver_unpredicted(index, packet);
+            };
+            let _ = socket.connection.driver().handle_run(self.now, run, &segment);
+            // Nearly always the connection is in another state now.
+            return self.dispatch_slowly(index);
         }
         self.memory.supply(socket);
         let Some(run) = ShortRun::of(&socket.connection, &segment) else {
@@ -252,10 +282,7 @@ impl Stack {
             return false;
         };
         let arrival = Arrival::of(frame, self.now);
-        if !self.flow_cache.is_enabled
-            || frame.segment.is_some()
-            || (!arrival.is_verified && !packet.is_intact())
-        {
+        if frame.segment.is_some() || (!arrival.is_verified && !packet.is_intact()) {
             return false;
         }
         let Ok(segment) = Segment::parse(packet.segment()) else { return false };

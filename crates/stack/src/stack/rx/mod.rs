@@ -90,10 +90,12 @@ impl Stack {
     #[inline(always)]
     fn handle_plain_of<V: Version>(&mut self, bytes: &[u8]) -> bool {
         let Some((index, packet)) = self.find_cached_flow::<V>(bytes) else { return false };
-        if packet.segment().len() < LONG {
-            self.handle_cached_flow(bytes, index, packet);
-        } else {
+        if packet.segment().len() >= LONG {
             self.handle_cached_data(bytes, index, packet);
+        } else if packet.has_data() {
+            self.handle_cached_with_data(bytes, index, packet);
+        } else {
+            self.handle_cached_without_data(bytes, index, packet);
         }
         true
     }

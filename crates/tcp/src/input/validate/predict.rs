@@ -216,7 +216,12 @@ pub(in crate::input) fn why_it_missed(c: &Connection, segment: &Segment<'_>) -> 
 #[cold]
 pub(in crate::input) fn why_the_header_differs(c: &Connection, flags: TcpFlags) -> MissReason {
     if c.expectation.header() == 0 {
-        return spoiler(c).unwrap_or(MissReason::State);
+        let is_other_state = c.preferences.header_prediction && c.state != State::Established;
+        return match () {
+            // Checked first: it is the reason of all segments that open or close a connection.
+            () if is_other_state => MissReason::State,
+            () => spoiler(c).unwrap_or(MissReason::State),
+        };
     }
     let expected = TcpFlags::ACK | c.expected_ace();
     if flags - TcpFlags::PSH == expected { MissReason::Options } else { MissReason::Flags }
@@ -252,7 +257,7 @@ fn spoiler(c: &Connection) -> Option<MissReason> {
 /// predicted.
 #[inline]
 pub(crate) fn expected_header(c: &Connection) -> u16 {
-    if c.state != State::Established || spoiler(c).is_some() {
+    if spoiler(c).is_some() {
         return 0;
     }
     c.plain_header() | c.expected_ace().bits()
