@@ -21,7 +21,7 @@ struct Target {
 /// The manifest of the fuzz programs.
 const MANIFEST: &str = "fuzz/Cargo.toml";
 
-const TARGETS: [Target; 7] = [
+const TARGETS: [Target; 8] = [
     Target {
         name: "segments_into_a_connection",
         initial_inputs: "fuzz/corpus/segments_into_a_connection",

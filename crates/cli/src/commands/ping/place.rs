@@ -36,9 +36,13 @@ fn check_autoconf(args: &PingArgs, destination: IpAddr) -> Result<(), Failure> {
     }
     match &args.on {
         On::Link(LinkSpec::Tap(_)) => Ok(()),
-        On::Private => Err(Failure::input(
+        On::Private(_) | On::Line(_) => Err(Failure::input(
             "--autoconf needs a link with a router: name an existing TAP device, --on tap:NAME",
         )),
+        On::Link(link @ (LinkSpec::Tun(_) | LinkSpec::Serial(..))) => Err(Failure::input(format!(
+            "--autoconf needs a link with Ethernet frames, and {link} has none: name a TAP device, \
+             --on tap:NAME"
+        ))),
         // The host would share its MAC address, and so its link-local address, with the kernel.
         On::Link(link) => Err(Failure::input(format!(
             "--autoconf needs a MAC address of its own, and {link} has that of the kernel: name a \

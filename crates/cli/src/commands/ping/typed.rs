@@ -34,8 +34,8 @@ fn on_own_line(series: &Series<'_>, baud: u32) -> Result<(), Failure> {
     let configs = match series.args.link.header_compression {
         Some(_) => vec![usual],
         None => {
-            let without = SerialConfig { header_compression: false, ..usual.clone() };
-            vec![usual, without]
+            let with = usual.clone();
+            vec![with, SerialConfig { header_compression: false, ..usual }]
         }
     };
     print(&heading(series, &format!("serial:{baud}, a pseudo-terminal"))?)?;
