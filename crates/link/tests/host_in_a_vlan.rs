@@ -1,6 +1,6 @@
-//! Tests of a host in a VLAN of a TAP device and of a packet socket. Its peer is another host behind
-//! a packet socket, to which the kernel passes the frames without their tags. Not every kernel has
-//! VLAN devices of its own.
+//! Tests of a host in a VLAN of a TAP device and of a packet socket. Its peer is another host
+//! behind a packet socket, to which the kernel passes the frames without their tags. Not every
+//! kernel has VLAN devices of its own.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! Small tools: echo requests from linerate's own host, its address by DHCP, characters typed over a
-//! serial line, and an examination of this machine.
+//! Small tools: echo requests from linerate's own host, its address by DHCP, characters typed over
+//! a serial line, and an examination of this machine.
 
 #![forbid(unsafe_code)]
 

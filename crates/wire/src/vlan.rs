@@ -171,7 +171,9 @@ impl Extend<VlanTag> for VlanTags {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
+    use std::string::ToString;
 
     #[test]
     fn priority_and_id_are_independent() {

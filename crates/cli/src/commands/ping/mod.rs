@@ -157,8 +157,8 @@ fn send_request<L: Link + Readiness>(
     printed.map(|()| tally)
 }
 
-/// Returns the address of the host. With --dhcp, waits for it and prints the lease; with --autoconf,
-/// waits for a router, and returns the source towards the destination.
+/// Returns the address of the host. With --dhcp, waits for it and prints the lease; with
+/// --autoconf, waits for a router, and returns the source towards the destination.
 fn own_address_of<L: Link + Readiness>(
     host: &mut Host<L>,
     (args, destination): (&PingArgs, IpAddr),
