@@ -150,7 +150,7 @@ mod tests {
             (&["linerate", "sweep", "--reciv-buffers", "1"], "did you mean `--receive-buffers`?"),
             (&["linerate", "sweep", "--zzz"], "see `linerate sweep --help`"),
             (&["linerate", "sweep", "--send-buffers", "9..1"], "write the smaller end first"),
-            (&["linerate", "sweep", "--on", "moon"], "stack, tap, kernel"),
+            (&["linerate", "sweep", "--on", "moon"], "stack, tap, tun, kernel"),
             (&["linerate", "sweep", "--bytes"], "--bytes <SIZE>"),
             (&["linerate", "sweep", "--bytes", "-1"], "`-1` is not an amount of bytes"),
             (&["linerate", "sweep", "--seed", "-1"], "write a whole number from 0 to"),

@@ -30,7 +30,12 @@ use std::time::Duration;
 /// #     (Net::builder(left, gateway).start()?, Net::builder(right, inside).start()?);
 /// let everything = (Destinations::EVERYTHING, ForwardOptions::default());
 /// let forwarder = gateway.forward(everything.0, &everything.1, |_| Verdict::Defer)?;
-/// let client = std::thread::spawn(move || inside.connect("203.0.113.9:80")?.write(b"hello"));
+/// let client = std::thread::spawn(move || {
+///     let mut stream = inside.connect("203.0.113.9:80")?;
+///     stream.write_all(b"hello")?;
+///     // A host that is dropped resets its connections.
+///     std::io::Result::Ok((inside, stream))
+/// });
 /// let Flow::Handshake(handshake) = forwarder.accept()? else { panic!("no datagram was sent") };
 /// assert_eq!(handshake.destination(), "203.0.113.9:80".parse()?);
 /// // A program would connect to the destination here, and reject the handshake if that fails.

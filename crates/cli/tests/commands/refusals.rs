@@ -52,7 +52,7 @@ fn invalid_options_are_refused() {
     refused(&["sweep", "--line-rate", "0"], "10Mb/s");
     refused(&["sweep", "--send-buffers", "1.17"], "a range such as 1..17");
     refused(&["sweep", "--impair", "loss=1%,loss=2%"], "`loss` is given twice");
-    refused(&["sweep", "--on", "paper"], "stack, tap, kernel");
+    refused(&["sweep", "--on", "paper"], "stack, tap, tun, kernel");
     refused(&["sweep", "--on", "stack", "--family", "ipv6"], "measure --on tap");
     refused(&["sweep", "--on", "serial:49"], "write 50 to 4000000 baud");
     refused(&["sweep", "--on", "serial:fast@fast"], "`fast` is no rate");

@@ -153,6 +153,8 @@ fn mail_server() -> SocketAddr {
     thread::spawn(move || {
         let (mut peer, _) = listener.accept().unwrap();
         std::io::Write::write_all(&mut peer, b"220 mail.example ESMTP\r\n").unwrap();
+        // Unread bytes at the end of the connection would reset it.
+        std::io::copy(&mut peer, &mut std::io::sink()).unwrap_or_default();
     });
     address
 }

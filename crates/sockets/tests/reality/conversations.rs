@@ -3,7 +3,7 @@
 use crate::kernel::{KERNEL, OURS, assert_content, network};
 use crate::store::{over_linerate, over_the_system, questions};
 use linerate_link::namespace::isolated_test;
-use linerate_sockets::End;
+use linerate_sockets::{End, Fragmentation};
 use linerate_stack::LinkError;
 use linerate_tcp::KeepAlive;
 use linerate_units as units;
@@ -114,7 +114,7 @@ fn datagrams_and_port_unreachable_errors_pass_in_both_directions() {
         ours.connect((KERNEL, 9)).unwrap();
         kernels.connect((OURS, 9)).unwrap();
         let mut received = [0; 2_000];
-        for length in [0, 1, 512, 1_472] {
+        for length in [0, 1, 512, 1_472, 1_473] {
             assert_eq!(ours.send(&vec![1; length]).unwrap(), length);
             assert_eq!(kernels.recv(&mut received).unwrap(), length);
             assert_eq!(kernels.send(&vec![2; length]).unwrap(), length);
@@ -123,6 +123,7 @@ fn datagrams_and_port_unreachable_errors_pass_in_both_directions() {
                 (length, kernels.local_addr().unwrap())
             );
         }
+        ours.set_fragmentation(Fragmentation::Never).unwrap();
         assert_eq!(ours.send(&[0; 1_473]).unwrap_err().kind(), ErrorKind::InvalidInput);
         ours.connect((KERNEL, 10)).unwrap();
         ours.send(b"anyone?").unwrap();

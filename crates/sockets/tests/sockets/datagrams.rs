@@ -1,7 +1,7 @@
 //! UDP sockets behave like those of `std::net`.
 
 use crate::networks::{LEFT, RIGHT, networks};
-use linerate_sockets::{Net, UdpOptions, UdpSocket};
+use linerate_sockets::{Fragmentation, Net, UdpOptions, UdpSocket};
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
@@ -89,6 +89,9 @@ fn invalid_datagrams_and_destinations_are_refused() {
     let (near, far) = sockets(&left, &right);
     let to = near.local_addr().unwrap();
     let kind = |result: std::io::Result<usize>| result.unwrap_err().kind();
+    assert_eq!(kind(far.send_to(&[0; 65_508], to)), ErrorKind::InvalidInput);
+    assert_eq!(far.send_to(&[0; 65_507], to).unwrap(), 65_507);
+    far.set_fragmentation(Fragmentation::Never).unwrap();
     assert_eq!(kind(far.send_to(&[0; 1_473], to)), ErrorKind::InvalidInput);
     assert_eq!(far.send_to(&[0; 1_472], to).unwrap(), 1_472);
     let within = right.bind_udp((Ipv4Addr::LOCALHOST, 0)).unwrap();

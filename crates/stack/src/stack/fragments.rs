@@ -108,6 +108,10 @@ impl Stack {
 
     /// Delivers a packet whose extension headers were examined.
     fn deliver_extended(&mut self, arrived: &Arrived<'_>, was_fragmented: bool) {
+        if arrived.source().is_unspecified() && arrived.protocol != Protocol::ICMPV6 {
+            self.counted.ip.in_header_errors += 1;
+            return;
+        }
         // Neighbour Discovery is never fragmented, so that its checks see all of it (RFC 6980 §5).
         let is_discovery = arrived.protocol == Protocol::ICMPV6
             && arrived.payload.first().is_some_and(|&kind| NdMessage::is_kind(kind));

@@ -58,9 +58,10 @@ impl Stack {
         }
         let (source, destination) = (hosts.remote(), hosts.local());
         // A probe for a duplicate address has no source (RFC 4862 §5.4.2), and neither has a query
-        // of a bridge without an address (RFC 4541 §2.1.1).
+        // of a bridge without an address (RFC 4541 §2.1.1), nor an MLD report of a host without
+        // one (RFC 3590), which has a Hop-by-Hop Options header.
         let is_probe = source.is_unspecified()
-            && [Protocol::ICMPV6, Protocol::IGMP].contains(&arrived.protocol);
+            && [Protocol::ICMPV6, Protocol::IGMP, Protocol::HOP_BY_HOP].contains(&arrived.protocol);
         let is_invalid = !arrival.is_local
             && (!(self.interface.is_possible_source(source) || is_probe)
                 || destination.is_loopback());

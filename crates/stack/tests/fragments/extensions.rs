@@ -8,7 +8,7 @@ use linerate_stack::Error;
 use linerate_testkit::{Pair, Side};
 use linerate_wire::{
     IcmpError, IcmpMessage, Icmpv6Error, Icmpv6Message, Icmpv6Problem, Ipv4Header, Ipv4Packet,
-    Ipv6Header, Ipv6Packet, Protocol, Unreachable,
+    Ipv6Header, Ipv6Packet, Protocol, Unreachable, ipv6_multicast,
 };
 use std::net::Ipv6Addr;
 
@@ -176,5 +176,19 @@ fn source_routes_and_malformed_options_of_ipv4_are_refused() {
         });
         assert_eq!(found, error, "{options:?}");
         assert_eq!(receive(&mut pair, Side::Left, left).is_ok(), error.is_none());
+    }
+}
+
+/// RFC 3590: the report of a host without an address is for routers, and no error.
+#[test]
+fn only_icmpv6_comes_from_no_address() {
+    for (protocol, errors) in [(Protocol::ICMPV6, 0), (Protocol::UDP, 1)] {
+        let mut pair = pair();
+        let router_alert = [protocol.number(), 0, 5, 2, 0, 0, 1, 0];
+        let mut packet = packet(ipv6_multicast::ALL_NODES, 0, &[router_alert, [0; 8]].concat());
+        packet[8..24].fill(0);
+        answers(&mut pair, packet);
+        let counters = pair.stack(Side::Left).counters();
+        assert_eq!(counters.ip.in_header_errors, errors, "{protocol:?}");
     }
 }

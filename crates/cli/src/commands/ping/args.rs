@@ -29,7 +29,6 @@ Examples:
                                              from a host that shares eth0 with the kernel, as root
   linerate ping 192.0.2.1 --on xdp:eth0:1 --address 192.0.2.9/24
                                              bypasses the kernel at the driver's second queue
-
   linerate ping 10.0.0.1 --on serial:2400    both hosts at the ends of a line of 2400 baud
   linerate ping 10.0.0.1 --on serial:2400 --typed
                                              characters and their echo over TCP, with and without
