@@ -46,12 +46,15 @@ impl Client {
         let control = network.dial(peer, plain, TIMEOUT).map_err(Iperf3Error::Unreachable)?;
         control.set_write_timeout(Some(TIMEOUT))?;
         let cookie = Cookie::random()?;
-        cookie.send(&control)?;
-        // Another program answers with text or not at all.
-        expect_state(&control, State::ParamExchange, TIMEOUT).map_err(|error| match error {
-            Iperf3Error::Unexpected { .. } | Iperf3Error::TimedOut | Iperf3Error::Closed => {
-                Iperf3Error::NotIperf3
-            }
+        // Another program answers with text or not at all, or ends the connection.
+        let greeted = cookie
+            .send(&control)
+            .and_then(|()| expect_state(&control, State::ParamExchange, TIMEOUT));
+        greeted.map_err(|error| match error {
+            Iperf3Error::Unexpected { .. }
+            | Iperf3Error::TimedOut
+            | Iperf3Error::Closed
+            | Iperf3Error::Io(_) => Iperf3Error::NotIperf3,
             other => other,
         })?;
         send_text(&control, &parameters(test))?;
