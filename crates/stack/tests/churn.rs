@@ -111,7 +111,7 @@ impl Hosts {
 }
 
 #[test]
-fn a_hundred_thousand_connections_leave_no_memory_behind() {
+fn a_hundred_thousand_connections_keep_no_more_than_their_tables() {
     let mut hosts = Hosts::new();
     let start = MEMORY.current_usage();
     // So many that TIME-WAIT reaches its limit. The tables of sockets and timers keep the size that
