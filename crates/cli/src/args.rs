@@ -11,6 +11,7 @@ use crate::commands::sim::SimArgs;
 use crate::commands::sink::SinkArgs;
 use crate::commands::source::SourceArgs;
 use crate::commands::sweep::SweepArgs;
+use crate::commands::trace::TraceArgs;
 use crate::commands::why::WhyArgs;
 use crate::output::Failure;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -44,6 +45,8 @@ pub(crate) enum Command {
     Dump(DumpArgs),
     /// Send echo requests from linerate's own host on a TAP device.
     Ping(PingArgs),
+    /// Show the routers on the way to a host, from linerate's own host.
+    Trace(TraceArgs),
     /// Run packet scripts, in packetdrill's language, against linerate's host in virtual time.
     Script(ScriptArgs),
     /// Run scenarios in virtual time: machines, NICs and cables of 1988 and of today.

@@ -2,7 +2,7 @@
 //! a bit for each kind of event.
 
 use crate::collections::list::{Links, List};
-use crate::handle::{ListenHandle, TcpHandle, UdpHandle};
+use crate::handle::{ListenHandle, RawHandle, TcpHandle, UdpHandle};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
@@ -22,6 +22,8 @@ pub enum Event {
     Incoming(ListenHandle),
     /// An event of a UDP socket.
     Udp(UdpHandle, UdpEvent),
+    /// An event of a raw socket.
+    Raw(RawHandle, RawEvent),
     /// A reply to an echo request of this host.
     EchoReply(EchoReply),
     /// An ICMP error, or the silence of a neighbour, about an echo request of this host.
@@ -42,6 +44,29 @@ pub enum UdpEvent {
     Writable,
     /// The network has reported an error about a sent datagram.
     Error,
+}
+
+/// An event of a raw socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RawEvent {
+    /// A packet can be received.
+    Readable,
+    /// A packet can be sent again, after one was refused because the send queue was full.
+    Writable,
+}
+
+impl RawEvent {
+    const ALL: [Self; 2] = [Self::Readable, Self::Writable];
+
+    /// Returns the bit of this kind in the queue.
+    pub(crate) const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    pub(crate) fn of(kind: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(kind)).copied()
+    }
 }
 
 /// The reply to an echo request.

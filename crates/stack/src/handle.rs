@@ -28,3 +28,8 @@ pub struct ListenHandle(pub(crate) Key);
 /// reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UdpHandle(pub(crate) Key);
+
+/// The handle of a raw socket. It becomes invalid when the socket is closed, even if its slot is
+/// reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RawHandle(pub(crate) Key);

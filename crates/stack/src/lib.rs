@@ -101,6 +101,7 @@ mod ip;
 mod keys;
 mod link;
 mod ports;
+mod raw;
 mod ready;
 mod rx;
 mod services;
@@ -122,12 +123,12 @@ pub use dhcp::DhcpConfig;
 pub use dhcp::lease::DhcpLease;
 pub use error::Error;
 pub use ethernet::neighbor::NeighborLimits;
-pub use event::{EchoError, EchoReply, Event, ReportedError, UdpEvent};
+pub use event::{EchoError, EchoReply, Event, RawEvent, ReportedError, UdpEvent};
 pub use forward::{
     Destinations, EchoPolicy, ForwardEvent, ForwardOptions, ForwardStatistics, Opening, Rejection,
     Transport, Verdict,
 };
-pub use handle::{DeferredHandle, ListenHandle, TcpHandle, UdpHandle};
+pub use handle::{DeferredHandle, ListenHandle, RawHandle, TcpHandle, UdpHandle};
 pub use host::Host;
 pub use ip::address::{AddressOptions, AddressOrigin, AddressState, InterfaceAddress};
 pub use ip::autoconfiguration::Autoconfiguration;
@@ -140,6 +141,7 @@ pub use link::{
     PartialChecksum, PlainFrame, RxChecksum, RxFrame, SMALLEST_MTU, TxChecksum, TxFrame,
     ZeroCopyFrame,
 };
+pub use raw::{RawOptions, RawPacket};
 pub use stack::Stack;
 pub use stack::turn::{Budget, Turn};
 pub use steering::{FIRST_SHARD, Shard, Steered, Steering};

@@ -2,8 +2,9 @@
 
 use crate::collections::slab::{Key, Slab};
 use crate::error::Error;
-use crate::event::{Event, UdpEvent};
-use crate::handle::{ListenHandle, TcpHandle, UdpHandle};
+use crate::event::{Event, RawEvent, UdpEvent};
+use crate::handle::{ListenHandle, RawHandle, TcpHandle, UdpHandle};
+use crate::raw::RawSocket;
 use crate::tcp::listen::Listener;
 use crate::tcp::{CompactSocket, Owner, TcpSocket, TcpView};
 use crate::udp::UdpSocket;
@@ -23,6 +24,7 @@ pub(crate) enum Socket {
     TimeWait(Box<CompactSocket<TimeWaitRecord>>),
     Listen(Box<Listener>),
     Udp(Box<UdpSocket>),
+    Raw(Box<RawSocket>),
 }
 
 impl Socket {
@@ -32,7 +34,7 @@ impl Socket {
             Self::Tcp(socket) => Some(TcpView::Full(socket)),
             Self::Compact(socket) => Some(TcpView::Unpacked(socket.view())),
             Self::TimeWait(socket) => Some(TcpView::Unpacked(socket.view())),
-            Self::Listen(_) | Self::Udp(_) => None,
+            Self::Listen(_) | Self::Udp(_) | Self::Raw(_) => None,
         }
     }
 
@@ -42,7 +44,7 @@ impl Socket {
             Self::Tcp(socket) => Some(socket.owner),
             Self::Compact(socket) => Some(socket.owner()),
             Self::TimeWait(socket) => Some(socket.owner()),
-            Self::Listen(_) | Self::Udp(_) => None,
+            Self::Listen(_) | Self::Udp(_) | Self::Raw(_) => None,
         }
     }
 
@@ -57,7 +59,7 @@ impl Socket {
         match self {
             Self::Compact(socket) => *self = Self::Tcp(socket.unpack(now)),
             Self::TimeWait(socket) => *self = Self::Tcp(socket.unpack(now)),
-            Self::Tcp(_) | Self::Listen(_) | Self::Udp(_) => {}
+            Self::Tcp(_) | Self::Listen(_) | Self::Udp(_) | Self::Raw(_) => {}
         }
         if let Self::Tcp(socket) = self { Some(socket) } else { None }
     }
@@ -108,6 +110,7 @@ impl Sockets {
             }
             Socket::Listen(_) => Event::Incoming(ListenHandle(key)),
             Socket::Udp(_) => Event::Udp(UdpHandle(key), UdpEvent::of(kind)?),
+            Socket::Raw(_) => Event::Raw(RawHandle(key), RawEvent::of(kind)?),
         })
     }
 
@@ -244,7 +247,7 @@ impl Sockets {
     pub(crate) fn listener_at(&mut self, index: u32) -> Option<&mut Listener> {
         match self.slab.get_mut(index)? {
             Socket::Listen(listener) => Some(listener),
-            Socket::Tcp(_) | Socket::Compact(_) | Socket::TimeWait(_) | Socket::Udp(_) => None,
+            _ => None,
         }
     }
 
@@ -252,7 +255,7 @@ impl Sockets {
     pub(crate) fn udp_at(&mut self, index: u32) -> Option<&mut UdpSocket> {
         match self.slab.get_mut(index)? {
             Socket::Udp(socket) => Some(socket),
-            Socket::Tcp(_) | Socket::Compact(_) | Socket::TimeWait(_) | Socket::Listen(_) => None,
+            _ => None,
         }
     }
 
@@ -313,6 +316,19 @@ impl Sockets {
     pub(crate) fn udp_mut(&mut self, handle: UdpHandle) -> Result<(u32, &mut UdpSocket), Error> {
         match self.slab.find_mut(handle.0) {
             Some(Socket::Udp(socket)) => Ok((handle.0.index(), socket)),
+            _ => Err(Error::Closed),
+        }
+    }
+
+    /// Returns the raw socket at this index.
+    pub(crate) fn raw_at(&mut self, index: u32) -> Option<&mut RawSocket> {
+        if let Socket::Raw(socket) = self.slab.get_mut(index)? { Some(socket) } else { None }
+    }
+
+    /// Returns the raw socket of an application for writing, with its index.
+    pub(crate) fn raw_mut(&mut self, handle: RawHandle) -> Result<(u32, &mut RawSocket), Error> {
+        match self.slab.find_mut(handle.0) {
+            Some(Socket::Raw(socket)) => Ok((handle.0.index(), socket)),
             _ => Err(Error::Closed),
         }
     }

@@ -1,9 +1,10 @@
-//! Small tools: echo requests from linerate's own host, its address by DHCP, characters typed over
-//! a serial line, and an examination of this machine.
+//! Small tools: echo requests and traces from linerate's own host, its address by DHCP, characters
+//! typed over a serial line, and an examination of this machine.
 
 #![forbid(unsafe_code)]
 
 pub mod dhcp;
 pub mod doctor;
 pub mod ping;
+pub mod trace;
 pub mod typed;

@@ -1,6 +1,6 @@
 //! The headers of both IP versions, for packets that may be of either.
 
-use crate::{Ipv4Header, Ipv6Header, Protocol, Sum};
+use crate::{Ipv4Header, Ipv6Header, Protocol, Sum, TypeOfService};
 use core::net::IpAddr;
 
 /// The header of an IP packet, without options and extension headers.
@@ -51,6 +51,14 @@ impl IpHeader {
         match self {
             Self::V4(header) => header.ttl = hops,
             Self::V6(header) => header.hop_limit = hops,
+        }
+    }
+
+    /// Sets the type of service or traffic class.
+    pub const fn set_type_of_service(&mut self, type_of_service: TypeOfService) {
+        match self {
+            Self::V4(header) => header.type_of_service = type_of_service,
+            Self::V6(header) => header.traffic_class = type_of_service,
         }
     }
 

@@ -12,6 +12,8 @@ pub(crate) mod sink;
 mod sink_metrics;
 pub(crate) mod source;
 pub(crate) mod sweep;
+mod tool_host;
+pub(crate) mod trace;
 pub(crate) mod why;
 
 use crate::args::Command;
@@ -33,6 +35,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
         Command::Source(args) => source::run(args, &on_signals()?),
         Command::Dump(args) => dump::run(args, &on_signals()?),
         Command::Ping(args) => ping::run(args, &on_signals()?),
+        Command::Trace(args) => trace::run(args, &on_signals()?),
         Command::Script(args) => script::run(args, &on_signals()?),
         Command::Sim(args) => sim::run(args),
         Command::Doctor(args) => doctor::run(args, &on_signals()?),

@@ -91,6 +91,7 @@ impl Stack {
             // comes first.
             self.flush_coalesced();
         }
+        let is_raw = !self.raw.is_empty() && self.deliver_to_raw(arrived);
         let is_ipv4 = matches!(arrived.hosts, Hosts::V4(_));
         match arrived.protocol {
             Protocol::TCP => self.handle_tcp(arrived),
@@ -99,6 +100,7 @@ impl Stack {
             Protocol::ICMPV6 if !is_ipv4 => self.handle_icmpv6(arrived),
             Protocol::IGMP if is_ipv4 => self.handle_igmp(arrived),
             Protocol::NO_NEXT_HEADER if !is_ipv4 => {}
+            _ if is_raw => {}
             _ => {
                 self.counted.ip.in_unknown_protocols += 1;
                 self.answer_with_error(arrived, Unreachable::Protocol);

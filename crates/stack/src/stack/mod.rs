@@ -18,6 +18,7 @@ mod ip;
 mod listen;
 mod memory;
 mod neighbor_discovery;
+mod raw;
 mod router_discovery;
 mod rx;
 mod services;
@@ -120,6 +121,8 @@ pub struct Stack {
     /// UDP sockets, by their bound address.
     pub(crate) datagrams: Demux,
     pub(crate) forwarding: Forwarding,
+    /// The raw sockets.
+    pub(crate) raw: Vec<u32>,
     /// The DHCP client, if it is enabled.
     pub(crate) dhcp: Option<DhcpService>,
     pub(crate) udp_ports: Ports,
@@ -235,6 +238,7 @@ impl Stack {
             listeners: Demux::new(keys.table("listeners")),
             datagrams: Demux::new(keys.table("datagrams")),
             forwarding: Forwarding::new(&keys),
+            raw: Vec::new(),
             dhcp,
             udp_ports: Ports::new(config.ephemeral_ports.clone(), &keys),
             tcp_ports: Ports::new(config.ephemeral_ports, &keys),
@@ -411,6 +415,7 @@ impl Stack {
         self.path_mtus.check();
         self.check_groups();
         self.reassembly.check();
+        self.check_raw();
         self.fast_opens.check();
         self.replies.check();
         self.local.check();
@@ -445,10 +450,12 @@ impl Stack {
                 }
                 Socket::Listen(listener) => self.check_listener(index, listener),
                 Socket::Udp(socket) => self.check_udp(index, socket),
+                Socket::Raw(_) => {}
             }
         }
         self.check_connections();
-        let bound = self.sockets.iter().filter(|(_, socket)| socket.as_tcp().is_none()).count();
+        let is_bound = |socket: &Socket| matches!(socket, Socket::Listen(_) | Socket::Udp(_));
+        let bound = self.sockets.iter().filter(|(_, socket)| is_bound(socket)).count();
         assert_eq!(
             self.datagrams.len() + self.listeners.len() + self.forwarding.forwarders.len(),
             bound,

@@ -151,6 +151,7 @@ impl Stack {
             Sender::Socket(index) => match self.sockets.get(index) {
                 Some(Socket::Tcp(_)) => self.transmit_segment(now, index, frame),
                 Some(Socket::Udp(_)) => self.transmit_datagram(now, index, frame),
+                Some(Socket::Raw(_)) => self.transmit_raw(now, index, frame),
                 Some(Socket::Compact(_) | Socket::TimeWait(_) | Socket::Listen(_)) | None => {
                     TransmitOutcome::Nothing
                 }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::ip::header_length;
 use core::net::{IpAddr, SocketAddr};
 use linerate_units::{Duration, Instant};
-use linerate_wire::UdpHeader;
+use linerate_wire::{Ipv4Header, TypeOfService, UdpHeader};
 
 /// The options of a UDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,10 @@ pub struct UdpOptions {
     pub send_bytes: usize,
     /// May the socket send to broadcast addresses?
     pub broadcast: bool,
+    /// The TTL or hop limit of datagrams to single hosts and broadcast addresses.
+    pub hops: u8,
+    /// The type of service or traffic class of datagrams: DSCP and ECN.
+    pub type_of_service: TypeOfService,
     /// The TTL or hop limit of datagrams to multicast groups. Those with zero do not leave the
     /// host.
     pub multicast_hops: u8,
@@ -50,6 +54,8 @@ impl Default for UdpOptions {
             receive_bytes: 208 << 10,
             send_bytes: 208 << 10,
             broadcast: false,
+            hops: Ipv4Header::DEFAULT_TTL,
+            type_of_service: TypeOfService::default(),
             multicast_hops: 1,
             multicast_loop: true,
             fragmentation: Fragmentation::AsNeeded,
@@ -63,6 +69,8 @@ pub(crate) struct UdpSocket {
     pub(crate) local: SocketAddr,
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) broadcast: bool,
+    pub(crate) hops: u8,
+    pub(crate) type_of_service: TypeOfService,
     pub(crate) multicast_hops: u8,
     pub(crate) multicast_loop: bool,
     pub(crate) fragmentation: Fragmentation,
@@ -102,6 +110,8 @@ impl UdpSocket {
             local,
             peer: None,
             broadcast: options.broadcast,
+            hops: options.hops,
+            type_of_service: options.type_of_service,
             multicast_hops: options.multicast_hops,
             multicast_loop: options.multicast_loop,
             fragmentation: options.fragmentation,

@@ -1,17 +1,11 @@
 //! The options of `linerate ping`.
 
-use crate::amounts::{count, mtu, some_time};
-use crate::own_host::{LinkArgs, cidr, line_of_this_command};
+use crate::amounts::{count, some_time};
+use crate::commands::tool_host::{ToolHostArgs, size};
 use clap::Args;
-use linerate_link::serial::parse_baud;
-use linerate_link::{LinkOptions, LinkSpec, ParseLinkError};
-use linerate_stack::Medium;
-use linerate_units::{Bytes, Duration};
-use linerate_wire::IpCidr;
-use std::net::IpAddr;
+use linerate_units::Duration;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,37 +40,8 @@ pub(crate) struct PingArgs {
     #[arg(value_name = "HOST")]
     pub(super) host: String,
 
-    /// The link of linerate's host: a TAP or TUN device in a private network (tap, tun), an
-    /// existing one (tap:NAME, tun:NAME), an interface shared with the kernel through a packet
-    /// socket (packet:NAME) or AF_XDP (xdp:NAME, or xdp:NAME:QUEUE), a serial line
-    /// (serial:DEVICE, or serial:DEVICE@BAUD), or a line to another host of linerate's
-    /// (serial:BAUD)
-    #[arg(long, value_name = "LINK", default_value = "tap")]
-    pub(super) on: On,
-
-    /// The address of linerate's host with the prefix length of its network [default: a neighbour
-    /// of HOST, in a private network and on serial:BAUD]
-    #[arg(long, value_name = "ADDR/LENGTH", value_parser = cidr)]
-    pub(super) address: Option<IpCidr>,
-
-    /// The router to hosts outside the network of --address
-    #[arg(long, value_name = "ADDR")]
-    pub(super) gateway: Option<IpAddr>,
-
-    /// Get the address of linerate's host and its router from a DHCP server
-    #[arg(long, conflicts_with_all = ["address", "gateway"])]
-    pub(super) dhcp: bool,
-
-    /// Take IPv6 addresses and the router from the router advertisements of the link, a TAP device
-    #[arg(long, conflicts_with_all = ["address", "gateway", "dhcp"])]
-    pub(super) autoconf: bool,
-
     #[command(flatten)]
-    pub(super) link: LinkArgs,
-
-    /// Largest IP packet on a serial line, in bytes [default: 296, or 1280 with IPv6]
-    #[arg(long, value_name = "BYTES", value_parser = mtu)]
-    pub(super) mtu: Option<u16>,
+    pub(super) own: ToolHostArgs,
 
     /// Type characters over a TCP connection instead, on a serial line, and measure their echo:
     /// HOST needs an echo service at port 7. On serial:BAUD with and without header compression,
@@ -108,56 +73,4 @@ pub(crate) struct PingArgs {
     /// Print only the statistics at the end
     #[arg(long)]
     pub(super) quiet: bool,
-}
-
-/// The link of linerate's host.
-#[derive(Clone, Debug)]
-pub(super) enum On {
-    /// A TAP or TUN device in a private network, with the kernel at its other end.
-    Private(Medium),
-    /// A serial line of this rate in baud, with another host of linerate's at its other end.
-    Line(u32),
-    /// An existing interface.
-    Link(LinkSpec),
-}
-
-impl FromStr for On {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(baud) = line_of_this_command(text) {
-            return parse_baud(baud).map(Self::Line).map_err(|error| error.to_string());
-        }
-        match text {
-            "tap" => Ok(Self::Private(Medium::Ethernet)),
-            "tun" => Ok(Self::Private(Medium::Ip)),
-            _ => text.parse().map(Self::Link).map_err(|error| match error {
-                ParseLinkError::NoLink => {
-                    "write tap, tun or serial:BAUD, or tap:NAME, tun:NAME, packet:NAME, \
-                     xdp:NAME:QUEUE or serial:DEVICE@BAUD for an existing interface"
-                        .to_owned()
-                }
-                error => error.to_string(),
-            }),
-        }
-    }
-}
-
-impl PingArgs {
-    /// Returns the use of linerate's link.
-    pub(super) fn link_options(&self) -> LinkOptions {
-        LinkOptions {
-            offloads: true,
-            vlan: self.link.vlan,
-            header_compression: self.link.header_compression.map(bool::from),
-            mtu: self.mtu,
-        }
-    }
-}
-
-fn size(text: &str) -> Result<usize, String> {
-    let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?.count();
-    usize::try_from(bytes)
-        .ok()
-        .filter(|&bytes| bytes <= 65_507)
-        .ok_or_else(|| "the maximum is 65507".to_owned())
 }

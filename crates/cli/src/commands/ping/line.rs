@@ -1,6 +1,7 @@
 //! A serial line to another host of this command.
 
-use super::{Series, no_server};
+use super::Series;
+use crate::commands::tool_host::no_server;
 use crate::output::Failure;
 use crate::own_host::random_seed;
 use linerate_ends::Interrupt;
@@ -38,10 +39,10 @@ pub(super) fn own(series: &Series<'_>) -> Result<IpCidr, Failure> {
 
 /// Returns the configuration of the line.
 pub(super) fn configuration(series: &Series<'_>, baud: u32) -> Result<SerialConfig, Failure> {
-    if series.args.link.vlan.is_some() {
+    if series.args.own.link.vlan.is_some() {
         return Err(Failure::input("a serial line carries no VLAN tags: leave --vlan out"));
     }
-    let options = series.args.link_options();
+    let options = series.args.own.link_options();
     let config = options.serial(baud, own(series)?.address());
     config.map_err(|error| Failure::input(error.to_string()))
 }

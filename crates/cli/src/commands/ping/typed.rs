@@ -1,8 +1,8 @@
 //! `linerate ping --typed`: characters typed over a TCP connection on a serial line.
 
-use super::args::On;
+use super::Series;
 use super::line::{ECHO, configuration, for_line, own, with_neighbour};
-use super::{Series, stack_config};
+use crate::commands::tool_host::On;
 use crate::output::{Failure, print};
 use crate::own_host::random_seed;
 use linerate_link::serial::DirectionCounters;
@@ -18,7 +18,7 @@ const COUNT: u64 = 20;
 
 /// Types the characters, and prints the bytes and times of each.
 pub(super) fn run(series: &Series<'_>) -> Result<(), Failure> {
-    match &series.args.on {
+    match &series.args.own.on {
         On::Line(baud) => on_own_line(series, *baud),
         On::Link(LinkSpec::Serial(device, baud)) => on_device(series, device, *baud),
         _ => Err(Failure::input(
@@ -31,7 +31,7 @@ pub(super) fn run(series: &Series<'_>) -> Result<(), Failure> {
 /// chosen.
 fn on_own_line(series: &Series<'_>, baud: u32) -> Result<(), Failure> {
     let usual = configuration(series, baud)?;
-    let configs = match series.args.link.header_compression {
+    let configs = match series.args.own.link.header_compression {
         Some(_) => vec![usual],
         None => {
             let with = usual.clone();
@@ -60,7 +60,7 @@ fn on_device(series: &Series<'_>, device: &str, baud: u32) -> Result<(), Failure
 fn measured(series: &Series<'_>, link: SerialLink) -> Result<TypedTally, Failure> {
     let seed = random_seed()?;
     let compresses = link.config().header_compression;
-    let config = for_line(stack_config(series.args, series.own, None, &seed), compresses);
+    let config = for_line(series.args.own.stack_config(series.own, None, &seed), compresses);
     let mut host = Host::new(Stack::new(config, seed), link);
     let parameters = TypedParameters {
         destination: SocketAddr::new(series.destination, ECHO),

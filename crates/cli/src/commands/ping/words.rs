@@ -1,8 +1,6 @@
 //! The output of `linerate ping`, in the format of other implementations.
 
-use linerate_stack::DhcpLease;
 use linerate_tools::ping::{Answer, Tally};
-use linerate_units::Instant;
 use std::fmt::Write;
 
 /// Formats a reply.
@@ -23,25 +21,6 @@ pub(super) fn line(answer: &Answer) -> String {
             format!("From {}: icmp_seq={} {}\n", problem.reporter, problem.sequence, problem.error)
         }
     }
-}
-
-/// Returns the line about a lease.
-pub(super) fn lease_line(lease: &DhcpLease) -> String {
-    let mut line = format!("DHCP: {} from {}", lease.address, lease.server);
-    // Writing to a string cannot fail.
-    let _ = if lease.expires_at == Instant::NEVER {
-        write!(line, " without an end")
-    } else {
-        let seconds = lease.expires_at.since(lease.since).as_millis() / 1_000;
-        write!(line, " for {seconds} s")
-    };
-    if let Some(router) = lease.routers.first() {
-        let _ = write!(line, ", router {router}");
-    }
-    for server in &lease.dns_servers {
-        let _ = write!(line, ", DNS {server}");
-    }
-    line + "\n"
 }
 
 /// Formats the statistics.

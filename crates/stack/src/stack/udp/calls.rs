@@ -10,6 +10,7 @@ use crate::tx::Reply;
 use crate::udp::{Fragmentation, UdpOptions, data_limit};
 use core::net::SocketAddr;
 use linerate_units::Instant;
+use linerate_wire::TypeOfService;
 
 /// # Application calls: UDP
 impl Stack {
@@ -205,6 +206,45 @@ impl Stack {
         self.advance_clock(now);
         let peer = self.udp_peer_addr(handle)?;
         Ok(self.datagram_path_to(now, peer.ip())?.mtu)
+    }
+
+    /// Sets the TTL or hop limit of datagrams to single hosts that are sent from now on.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn udp_set_hops(&mut self, handle: UdpHandle, hops: u8) -> Result<(), Error> {
+        self.sockets.udp_mut(handle)?.1.hops = hops;
+        Ok(())
+    }
+
+    /// Returns the TTL or hop limit of datagrams to single hosts.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn udp_hops(&self, handle: UdpHandle) -> Result<u8, Error> {
+        Ok(self.sockets.udp(handle)?.hops)
+    }
+
+    /// Sets the type of service or traffic class of datagrams that are sent from now on: DSCP and
+    /// ECN.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn udp_set_type_of_service(
+        &mut self,
+        handle: UdpHandle,
+        type_of_service: TypeOfService,
+    ) -> Result<(), Error> {
+        self.sockets.udp_mut(handle)?.1.type_of_service = type_of_service;
+        Ok(())
+    }
+
+    /// Returns the type of service or traffic class of datagrams.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn udp_type_of_service(&self, handle: UdpHandle) -> Result<TypeOfService, Error> {
+        Ok(self.sockets.udp(handle)?.type_of_service)
     }
 
     /// Returns the address that the socket is bound to.

@@ -157,9 +157,8 @@ impl Stack {
             header.dont_fragment = data.len() <= to.unfragmented;
         }
         let is_group = remote.ip().is_multicast();
-        if is_group {
-            header.set_hops(socket.multicast_hops);
-        }
+        header.set_hops(if is_group { socket.multicast_hops } else { socket.hops });
+        header.set_type_of_service(socket.type_of_service);
         let ports = UdpHeader { source_port: socket.local.port(), destination_port: remote.port() };
         let length = UdpHeader::LENGTH + data.len();
         let emit = |packet: &mut [u8]| {

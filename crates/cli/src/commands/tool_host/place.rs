@@ -1,6 +1,6 @@
 //! The address of linerate's host, and its device.
 
-use super::args::{On, PingArgs};
+use super::{On, ToolHostArgs};
 use crate::output::Failure;
 use crate::own_host::{is_a_hosts, needs_address};
 use linerate_link::namespace::enter_private_network;
@@ -10,7 +10,7 @@ use linerate_wire::IpCidr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 
 /// Returns the first address of `host`, preferably of the IP version of linerate's host.
-pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure> {
+pub(in crate::commands) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure> {
     let unknown = |why: String| {
         Failure::input(format!(
             "`{host}` has no IPv4 address and no IPv6 address ({why}): check its spelling"
@@ -28,7 +28,7 @@ pub(super) fn resolve(host: &str, own: Option<IpCidr>) -> Result<IpAddr, Failure
 }
 
 /// Checks that linerate's host can take its address from routers.
-fn check_autoconf(args: &PingArgs, destination: IpAddr) -> Result<(), Failure> {
+fn check_autoconf(args: &ToolHostArgs, destination: IpAddr) -> Result<(), Failure> {
     if destination.is_ipv4() {
         return Err(Failure::input(format!(
             "--autoconf gives IPv6 addresses, and {destination} is one of IPv4: give --address"
@@ -52,7 +52,10 @@ fn check_autoconf(args: &PingArgs, destination: IpAddr) -> Result<(), Failure> {
 }
 
 /// Returns the address of linerate's host; `None` if a DHCP server or a router gives it.
-pub(super) fn own_address(args: &PingArgs, destination: IpAddr) -> Result<Option<IpCidr>, Failure> {
+pub(in crate::commands) fn own_address(
+    args: &ToolHostArgs,
+    destination: IpAddr,
+) -> Result<Option<IpCidr>, Failure> {
     if args.autoconf {
         return check_autoconf(args, destination).map(|()| None);
     }
@@ -110,7 +113,7 @@ fn neighbour(destination: IpAddr) -> Option<IpCidr> {
 }
 
 /// Creates a device in a private network, in which the kernel has the address `destination`.
-pub(super) fn private_tap(
+pub(in crate::commands) fn private_tap(
     medium: Medium,
     destination: IpAddr,
     own: IpCidr,

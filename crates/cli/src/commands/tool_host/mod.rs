@@ -1,0 +1,235 @@
+//! The host of a tool: its options, its address, and its device.
+
+mod place;
+
+pub(super) use place::{own_address, private_tap, resolve};
+
+use crate::amounts::mtu;
+use crate::output::{Failure, print};
+use crate::own_host::{LinkArgs, cidr, line_of_this_command};
+use clap::Args;
+use linerate_ends::Interrupt;
+use linerate_link::serial::parse_baud;
+use linerate_link::{LinkOptions, LinkSpec, ParseLinkError, Readiness};
+use linerate_stack::{
+    Autoconfiguration, DhcpConfig, DhcpLease, Host, Link, Medium, Route, StackConfig,
+};
+use linerate_tools::dhcp::{LeaseError, wait_for_lease};
+use linerate_tools::ping::wait_for_addresses;
+use linerate_units::{Bytes, Duration, Instant};
+use linerate_wire::{IpCidr, MacAddress};
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// The time that a router has to give an address. Three solicitations take nine seconds.
+const ROUTER_TIMEOUT: Duration = Duration::from_secs(15);
+/// The time to wait for an address from a DHCP server.
+const DHCP_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The options of a tool's host.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ToolHostArgs {
+    /// The link of linerate's host: a TAP or TUN device in a private network (tap, tun), an
+    /// existing one (tap:NAME, tun:NAME), an interface shared with the kernel through a packet
+    /// socket (packet:NAME) or AF_XDP (xdp:NAME, or xdp:NAME:QUEUE), a serial line
+    /// (serial:DEVICE, or serial:DEVICE@BAUD), or a line to another host of linerate's
+    /// (serial:BAUD)
+    #[arg(long, value_name = "LINK", default_value = "tap")]
+    pub(super) on: On,
+
+    /// The address of linerate's host with the prefix length of its network [default: a neighbour
+    /// of HOST, in a private network and on serial:BAUD]
+    #[arg(long, value_name = "ADDR/LENGTH", value_parser = cidr)]
+    pub(super) address: Option<IpCidr>,
+
+    /// The router to hosts outside the network of --address
+    #[arg(long, value_name = "ADDR")]
+    pub(super) gateway: Option<IpAddr>,
+
+    /// Get the address of linerate's host and its router from a DHCP server
+    #[arg(long, conflicts_with_all = ["address", "gateway"])]
+    pub(super) dhcp: bool,
+
+    /// Take IPv6 addresses and the router from the router advertisements of the link, a TAP device
+    #[arg(long, conflicts_with_all = ["address", "gateway", "dhcp"])]
+    pub(super) autoconf: bool,
+
+    #[command(flatten)]
+    pub(super) link: LinkArgs,
+
+    /// Largest IP packet on a serial line, in bytes [default: 296, or 1280 with IPv6]
+    #[arg(long, value_name = "BYTES", value_parser = mtu)]
+    pub(super) mtu: Option<u16>,
+}
+
+impl ToolHostArgs {
+    /// Returns the use of linerate's link.
+    pub(super) fn link_options(&self) -> LinkOptions {
+        LinkOptions {
+            offloads: true,
+            vlan: self.link.vlan,
+            header_compression: self.link.header_compression.map(bool::from),
+            mtu: self.mtu,
+        }
+    }
+
+    /// Refuses properties that a link in a private network does not have.
+    pub(super) fn refuse_link_options(&self) -> Result<(), Failure> {
+        let given = [
+            ("--vlan", self.link.vlan.is_some()),
+            ("--header-compression", self.link.header_compression.is_some()),
+            ("--mtu", self.mtu.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((flag, _)) => Err(Failure::input(format!(
+                "{flag} has no meaning in a private network: leave it out, or name another link \
+                 --on"
+            ))),
+        }
+    }
+
+    /// Returns the configuration of the host. It uses the MAC address of the link, or a random
+    /// one.
+    pub(super) fn stack_config(
+        &self,
+        own: Option<IpCidr>,
+        mac: Option<[u8; 6]>,
+        seed: &[u8; 32],
+    ) -> StackConfig {
+        // A locally administered MAC address. The random part avoids collisions on a network.
+        let random = [0x02, seed[2], seed[3], seed[4], seed[5], seed[6]];
+        let mac = MacAddress::new(mac.unwrap_or(random));
+        let mut config = match own {
+            Some(own) => StackConfig::new(mac, own),
+            None if self.autoconf => StackConfig {
+                ipv6_autoconfiguration: Some(Autoconfiguration::STABLE),
+                ..StackConfig::unconfigured(mac).shared_network()
+            },
+            None => StackConfig::unconfigured(mac).dhcp(DhcpConfig::new()),
+        };
+        config.routes.extend(self.gateway.map(Route::default_via));
+        config
+    }
+
+    /// Returns the address of the host. With --dhcp, waits for it, and prints the lease unless
+    /// `is_quiet`; with --autoconf, waits for a router, and returns the source towards the
+    /// destination.
+    pub(super) fn own_address_of<L: Link + Readiness>(
+        &self,
+        host: &mut Host<L>,
+        destination: IpAddr,
+        is_quiet: bool,
+        interrupt: &Interrupt,
+    ) -> Result<IpAddr, Failure> {
+        if self.autoconf {
+            await_address(host, interrupt)?;
+            return host.stack().source_towards(destination).ok_or_else(|| {
+                Failure::running(format!("no router on the link leads to {destination}"))
+            });
+        }
+        if self.dhcp {
+            let lease = await_lease(host, interrupt)?;
+            if !is_quiet {
+                print(&lease_line(&lease))?;
+            }
+            return Ok(lease.address.address());
+        }
+        let first = host.stack().addresses().first().map(|own| own.cidr.address());
+        first.ok_or_else(no_server)
+    }
+}
+
+/// The link of linerate's host.
+#[derive(Clone, Debug)]
+pub(super) enum On {
+    /// A TAP or TUN device in a private network, with the kernel at its other end.
+    Private(Medium),
+    /// A serial line of this rate in baud, with another host of linerate's at its other end.
+    Line(u32),
+    /// An existing interface.
+    Link(LinkSpec),
+}
+
+impl FromStr for On {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(baud) = line_of_this_command(text) {
+            return parse_baud(baud).map(Self::Line).map_err(|error| error.to_string());
+        }
+        match text {
+            "tap" => Ok(Self::Private(Medium::Ethernet)),
+            "tun" => Ok(Self::Private(Medium::Ip)),
+            _ => text.parse().map(Self::Link).map_err(|error| match error {
+                ParseLinkError::NoLink => {
+                    "write tap, tun or serial:BAUD, or tap:NAME, tun:NAME, packet:NAME, \
+                     xdp:NAME:QUEUE or serial:DEVICE@BAUD for an existing interface"
+                        .to_owned()
+                }
+                error => error.to_string(),
+            }),
+        }
+    }
+}
+
+/// Parses the amount of data in a request, up to that of the largest IPv4 packet with UDP or ICMP.
+pub(super) fn size(text: &str) -> Result<usize, String> {
+    let bytes = text.parse::<Bytes>().map_err(|error| error.to_string())?.count();
+    usize::try_from(bytes)
+        .ok()
+        .filter(|&bytes| bytes <= 65_507)
+        .ok_or_else(|| "the maximum is 65507".to_owned())
+}
+
+/// Waits until the host has an address from a router.
+fn await_address<L: Link + Readiness>(
+    host: &mut Host<L>,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    match wait_for_addresses(host, ROUTER_TIMEOUT, interrupt) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failure::running(format!(
+            "no router has given this host an address within {ROUTER_TIMEOUT}: give --address and \
+             --gateway instead"
+        ))),
+        Err(error) => Err(Failure::running(error.to_string())),
+    }
+}
+
+/// Waits until the host has an address from a DHCP server.
+fn await_lease<L: Link + Readiness>(
+    host: &mut Host<L>,
+    interrupt: &Interrupt,
+) -> Result<DhcpLease, Failure> {
+    wait_for_lease(host, DHCP_TIMEOUT, interrupt).map_err(|error| match error {
+        LeaseError::Silence(_) => Failure::running(format!(
+            "{error}: check that a server is on the link, or give --address ADDR/LENGTH"
+        )),
+        error => Failure::running(error.to_string()),
+    })
+}
+
+/// Returns the failure for a link without a DHCP server, such as a private network.
+pub(super) fn no_server() -> Failure {
+    Failure::input("--dhcp needs an interface with a DHCP server: name it, --on tap:NAME")
+}
+
+/// Returns the line about a lease.
+fn lease_line(lease: &DhcpLease) -> String {
+    let mut line = format!("DHCP: {} from {}", lease.address, lease.server);
+    // Writing to a string cannot fail.
+    let _ = if lease.expires_at == Instant::NEVER {
+        write!(line, " without an end")
+    } else {
+        let seconds = lease.expires_at.since(lease.since).as_millis() / 1_000;
+        write!(line, " for {seconds} s")
+    };
+    if let Some(router) = lease.routers.first() {
+        let _ = write!(line, ", router {router}");
+    }
+    for server in &lease.dns_servers {
+        let _ = write!(line, ", DNS {server}");
+    }
+    line + "\n"
+}

@@ -1,0 +1,219 @@
+//! Raw IP sockets: the calls of applications, copies of received packets, and transmission.
+
+use crate::error::Error;
+use crate::event::RawEvent;
+use crate::handle::RawHandle;
+use crate::ip::Arrived;
+use crate::ip::interface::Audience;
+use crate::raw::{RawOptions, RawPacket, RawSocket};
+use crate::ready::Sender;
+use crate::sockets::Socket;
+use crate::stack::Stack;
+use crate::tx::TransmitOutcome;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+use linerate_units::Instant;
+use linerate_wire::{IpHeader, Protocol, Sum};
+
+/// # Application calls: raw sockets
+impl Stack {
+    /// Creates a raw socket for the packets of a protocol over IPv4 or IPv6. It receives a copy of
+    /// each such packet for this host, also of protocols that the host implements itself. The host
+    /// does not report a protocol with a raw socket as unreachable.
+    ///
+    /// # Errors
+    /// [`Error::TooManySockets`].
+    pub fn raw_open(
+        &mut self,
+        is_ipv6: bool,
+        protocol: Protocol,
+        options: &RawOptions,
+    ) -> Result<RawHandle, Error> {
+        self.sockets.has_room()?;
+        let socket = Socket::Raw(Box::new(RawSocket::new(is_ipv6, protocol, options)));
+        let key = self.sockets.insert(socket);
+        self.raw.push(key.index());
+        Ok(RawHandle(key))
+    }
+
+    /// Sends a packet with this payload. The host builds the IP header, and computes the checksum
+    /// of ICMPv6 (RFC 3542 §3.1); other checksums are the caller's.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if the send queue is full; [`Error::MessageTooLong`], or the reason
+    /// why the destination is invalid.
+    pub fn raw_send_to(
+        &mut self,
+        now: Instant,
+        handle: RawHandle,
+        destination: impl Into<IpAddr>,
+        payload: &[u8],
+    ) -> Result<(), Error> {
+        self.advance_clock(now);
+        let destination = destination.into();
+        let (index, socket) = self.sockets.raw_mut(handle)?;
+        let (is_ipv6, protocol) = (socket.is_ipv6, socket.protocol);
+        let (hops, type_of_service) = (socket.hops, socket.type_of_service);
+        let largest = socket.to_send.largest();
+        let invalid = Error::InvalidDestination(SocketAddr::new(destination, 0));
+        if destination.is_unspecified() || destination.is_ipv6() != is_ipv6 {
+            return Err(invalid);
+        }
+        let audience = self.interface.audience(destination);
+        if audience == Audience::Broadcast && !destination.is_multicast() {
+            return Err(Error::BroadcastForbidden(destination));
+        }
+        let path = self.datagram_path_to(now, destination)?;
+        let mut header = IpHeader::new(path.source, destination, protocol).ok_or(invalid)?;
+        header.set_hops(hops);
+        header.set_type_of_service(type_of_service);
+        let limit = path.mtu_payload().min(largest.saturating_sub(header.length()));
+        if payload.len() > limit {
+            return Err(Error::MessageTooLong { limit });
+        }
+        let emit = |packet: &mut [u8]| {
+            let at = header.emit(payload.len(), packet);
+            packet[at..].copy_from_slice(payload);
+            if protocol == Protocol::ICMPV6 {
+                fill_icmpv6_checksum(&header, &mut packet[at..]);
+            }
+        };
+        let is_local = self.interface.is_ours(destination);
+        let Ok((_, socket)) = self.sockets.raw_mut(handle) else { return Err(Error::Closed) };
+        let queue = if is_local { &mut self.local } else { &mut socket.to_send };
+        let kept = queue.push_with((), header.length() + payload.len(), emit);
+        if !kept && !is_local {
+            socket.wants_writable = true;
+            return Err(Error::WouldBlock);
+        }
+        // A packet to this host that does not fit its queue is lost, like on a link.
+        self.counted.ip.out_discards += u64::from(!kept);
+        self.counted.ip.out_requests += 1;
+        if is_local {
+            self.local_ready.push(Sender::Replies);
+        } else {
+            self.ready.push(Sender::Socket(index));
+        }
+        Ok(())
+    }
+
+    /// Receives the next packet: copies its payload to `into`, and returns the number of copied
+    /// bytes and the header. Bytes that do not fit are lost.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] if there is none.
+    pub fn raw_receive(
+        &mut self,
+        handle: RawHandle,
+        into: &mut [u8],
+    ) -> Result<(usize, RawPacket), Error> {
+        let (_, socket) = self.sockets.raw_mut(handle)?;
+        let (&packet, payload) = socket.received.front().ok_or(Error::WouldBlock)?;
+        let length = payload.len().min(into.len());
+        into[..length].copy_from_slice(&payload[..length]);
+        socket.received.drop_front();
+        Ok((length, packet))
+    }
+
+    /// Sets the TTL or hop limit of packets that are sent from now on.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn raw_set_hops(&mut self, handle: RawHandle, hops: u8) -> Result<(), Error> {
+        self.sockets.raw_mut(handle)?.1.hops = hops;
+        Ok(())
+    }
+
+    /// Closes the socket. Packets in its queues are lost.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] if it was already closed.
+    pub fn raw_close(&mut self, handle: RawHandle) -> Result<(), Error> {
+        let (index, _) = self.sockets.raw_mut(handle)?;
+        self.raw.retain(|&other| other != index);
+        self.ready.remove(Sender::Socket(index));
+        self.events.forget(index);
+        self.sockets.remove(index);
+        Ok(())
+    }
+}
+
+impl Stack {
+    /// Copies a packet to the raw sockets for its protocol. Returns whether there is one.
+    #[cold]
+    pub(crate) fn deliver_to_raw(&mut self, arrived: &Arrived<'_>) -> bool {
+        let packet = RawPacket {
+            source: arrived.source(),
+            destination: arrived.destination(),
+            hops: arrived.ttl,
+            type_of_service: arrived.type_of_service,
+            arrived: arrived.arrival.at,
+        };
+        let mut is_found = false;
+        for index in self.raw.clone() {
+            let Some(socket) = self.sockets.raw_at(index) else { continue };
+            if socket.protocol != arrived.protocol || socket.is_ipv6 != packet.source.is_ipv6() {
+                continue;
+            }
+            is_found = true;
+            if socket.received.push(packet, arrived.payload) {
+                self.events.note(index, RawEvent::Readable.bit());
+            } else {
+                self.counted.ip.in_discards += 1;
+            }
+        }
+        is_found
+    }
+
+    /// Sends the next packet of a raw socket.
+    pub(crate) fn transmit_raw(
+        &mut self,
+        now: Instant,
+        index: u32,
+        frame: &mut [u8],
+    ) -> TransmitOutcome {
+        let Some(socket) = self.sockets.raw_at(index) else { return TransmitOutcome::Nothing };
+        let Some(((), packet)) = socket.to_send.pop() else { return TransmitOutcome::Nothing };
+        if core::mem::take(&mut socket.wants_writable) {
+            self.events.note(index, RawEvent::Writable.bit());
+        }
+        if socket.to_send.is_empty() {
+            self.ready.remove(Sender::Socket(index));
+        }
+        let outcome = self.route_packet(now, &packet, frame);
+        if let Some(socket) = self.sockets.raw_at(index) {
+            socket.to_send.recycle(packet);
+        }
+        outcome
+    }
+
+    /// Panics if an invariant is broken.
+    pub(super) fn check_raw(&self) {
+        let all = self.sockets.iter().filter(|(_, socket)| matches!(socket, Socket::Raw(_)));
+        let mut indices: Vec<u32> = all.map(|(index, _)| index).collect();
+        let mut listed = self.raw.clone();
+        indices.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(indices, listed, "each raw socket is in the list");
+        for index in listed {
+            let Some(Socket::Raw(socket)) = self.sockets.get(index) else { continue };
+            socket.received.check();
+            socket.to_send.check();
+            assert!(
+                socket.to_send.is_empty() || self.ready.contains(Sender::Socket(index)),
+                "a socket with packets is in the ring"
+            );
+        }
+    }
+}
+
+/// Fills in the checksum of an ICMPv6 message, if the message is long enough to have one.
+fn fill_icmpv6_checksum(header: &IpHeader, message: &mut [u8]) {
+    let pseudo = header.pseudo_header(message.len());
+    if let Some(place) = message.get_mut(2..4) {
+        place.fill(0);
+        let checksum = (pseudo + Sum::of(message)).finish();
+        message[2..4].copy_from_slice(&checksum.to_be_bytes());
+    }
+}

@@ -1,0 +1,212 @@
+//! `linerate trace`: the routers on the way to a host, by probes with rising TTL or hop limit.
+
+mod probe;
+mod report;
+
+pub use report::{Answer, Hop, Note, TraceReport};
+
+use linerate_ends::Interrupt;
+use linerate_link::{MonotonicClock, Readiness, WaitError, Waiter};
+use linerate_stack::{Error, Host, Link, LinkError, RawHandle, RawOptions, UdpHandle, UdpOptions};
+use linerate_units::{Clock, Duration, Instant};
+use linerate_wire::Protocol;
+use probe::{Reply, read_reply};
+use std::net::IpAddr;
+use thiserror::Error;
+
+/// Maximum time of a wait, after which the loop checks for an interrupt.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// The kind of probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Datagrams to ports that are probably closed.
+    Udp,
+    /// Echo requests.
+    Icmp,
+}
+
+/// The parameters of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceParameters {
+    /// The destination.
+    pub destination: IpAddr,
+    /// The kind of probes.
+    pub method: Method,
+    /// The first TTL or hop limit.
+    pub first_hop: u8,
+    /// The last TTL or hop limit.
+    pub max_hops: u8,
+    /// The number of probes for each hop.
+    pub probes: u8,
+    /// The time to wait for the answers to the probes of a hop.
+    pub timeout: Duration,
+    /// Bytes of data in each probe.
+    pub size: usize,
+    /// The port of the first probe; it grows by one with each probe.
+    pub port: u16,
+    /// The ICMP identifier, which distinguishes these requests from others.
+    pub identifier: u16,
+}
+
+/// The reason why no probes can be sent.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// The host refuses.
+    #[error("{0}")]
+    Refused(#[from] Error),
+    /// The link failed.
+    #[error("the link has failed ({0})")]
+    Link(#[from] LinkError),
+    /// The system refused to wait for the link.
+    #[error(transparent)]
+    Wait(#[from] WaitError),
+}
+
+/// The sockets of a trace.
+#[derive(Clone, Copy, Debug)]
+struct Sockets {
+    /// Receives ICMP messages, and sends echo requests.
+    icmp: RawHandle,
+    /// Sends datagrams, if they are the probes.
+    udp: Option<(UdpHandle, u16)>,
+}
+
+/// Sends probes, and calls `tell` with each hop once it is complete. Returns the whole.
+///
+/// # Errors
+/// [`TraceError`]: probes cannot be sent to the destination, or the link failed.
+pub fn trace<L: Link + Readiness>(
+    host: &mut Host<L>,
+    parameters: &TraceParameters,
+    interrupt: &Interrupt,
+    mut tell: impl FnMut(&Hop),
+) -> Result<TraceReport, TraceError> {
+    let mut waiter = Waiter::new()?;
+    let sockets = open(host, parameters)?;
+    let mut report = TraceReport::default();
+    for number in parameters.first_hop..=parameters.max_hops {
+        if interrupt.is_raised() {
+            break;
+        }
+        let hop = probe_hop(host, &mut waiter, parameters, sockets, number, interrupt)?;
+        tell(&hop);
+        let is_last = hop.ends_trace();
+        report.reached |= hop.is_destination;
+        report.hops.push(hop);
+        if is_last {
+            break;
+        }
+    }
+    host.stack_mut().raw_close(sockets.icmp)?;
+    if let Some((udp, _)) = sockets.udp {
+        host.stack_mut().udp_close(udp)?;
+    }
+    Ok(report)
+}
+
+fn open<L: Link>(host: &mut Host<L>, parameters: &TraceParameters) -> Result<Sockets, TraceError> {
+    let is_ipv6 = parameters.destination.is_ipv6();
+    let protocol = if is_ipv6 { Protocol::ICMPV6 } else { Protocol::ICMP };
+    let stack = host.stack_mut();
+    let icmp = stack.raw_open(is_ipv6, protocol, &RawOptions::default())?;
+    let udp = match parameters.method {
+        Method::Icmp => None,
+        Method::Udp => {
+            let any: IpAddr = if is_ipv6 { [0; 16].into() } else { [0; 4].into() };
+            let socket = stack.udp_bind((any, 0), &UdpOptions::default())?;
+            Some((socket, stack.udp_local_addr(socket)?.port()))
+        }
+    };
+    Ok(Sockets { icmp, udp })
+}
+
+/// Sends the probes of a hop, and waits for their answers.
+fn probe_hop<L: Link + Readiness>(
+    host: &mut Host<L>,
+    waiter: &mut Waiter,
+    parameters: &TraceParameters,
+    sockets: Sockets,
+    number: u8,
+    interrupt: &Interrupt,
+) -> Result<Hop, TraceError> {
+    let count = usize::from(parameters.probes);
+    let mut hop = Hop { number, answers: vec![None; count], is_destination: false };
+    let first = u16::from(number - parameters.first_hop) * u16::from(parameters.probes);
+    let sent = MonotonicClock.now();
+    for probe in 0..u16::from(parameters.probes) {
+        send_probe(host, parameters, sockets, number, first + probe)?;
+    }
+    let end = sent + parameters.timeout;
+    loop {
+        let begun = MonotonicClock.now();
+        let turn = host.turn(begun)?;
+        let ended = MonotonicClock.now();
+        while let Some(reply) = receive(host, parameters, sockets) {
+            let index = usize::from(reply.probe.wrapping_sub(first));
+            // A reply to an earlier hop came too late.
+            let Some(place @ None) = hop.answers.get_mut(index) else { continue };
+            // A reply that arrived during the turn counts as received at its end.
+            let arrived = if reply.arrived < begun { reply.arrived } else { ended };
+            let answer =
+                Answer { from: reply.from, round_trip: arrived.since(sent), note: reply.note };
+            *place = Some(answer);
+            hop.is_destination |= reply.is_destination;
+        }
+        let now = MonotonicClock.now();
+        if hop.answers.iter().all(Option::is_some) || now >= end || interrupt.is_raised() {
+            return Ok(hop);
+        }
+        if !turn.more {
+            let deadline: Instant = turn.next.min(end).min(now + SLICE);
+            waiter.wait(host.link_mut(), deadline)?;
+        }
+    }
+}
+
+/// Sends a probe. One for which the host has no room counts as lost, as on any full link.
+fn send_probe<L: Link>(
+    host: &mut Host<L>,
+    parameters: &TraceParameters,
+    sockets: Sockets,
+    hops: u8,
+    probe: u16,
+) -> Result<(), TraceError> {
+    let (now, to) = (MonotonicClock.now(), parameters.destination);
+    let stack = host.stack_mut();
+    let outcome = match sockets.udp {
+        Some((socket, _)) => {
+            stack.udp_set_hops(socket, hops)?;
+            let port = parameters.port.wrapping_add(probe).max(1);
+            stack.udp_send_to(now, socket, (to, port), &vec![0x40; parameters.size])
+        }
+        None => {
+            let message = probe::echo_request(parameters, probe);
+            stack.raw_set_hops(sockets.icmp, hops)?;
+            stack.raw_send_to(now, sockets.icmp, to, &message)
+        }
+    };
+    match outcome {
+        Ok(()) | Err(Error::WouldBlock) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the next reply to a probe.
+fn receive<L: Link>(
+    host: &mut Host<L>,
+    parameters: &TraceParameters,
+    sockets: Sockets,
+) -> Option<Reply> {
+    let mut bytes = [0; 2_048];
+    let source_port = sockets.udp.map(|(_, port)| port);
+    loop {
+        let (length, packet) = host.stack_mut().raw_receive(sockets.icmp, &mut bytes).ok()?;
+        if let Some(reply) = read_reply(parameters, source_port, &packet, &bytes[..length]) {
+            return Some(reply);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

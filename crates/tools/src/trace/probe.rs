@@ -1,0 +1,165 @@
+//! The bytes of probes and of their replies.
+
+use super::report::Note;
+use super::{Method, TraceParameters};
+use linerate_stack::RawPacket;
+use linerate_units::Instant;
+use linerate_wire::{
+    Echo, IcmpError, IcmpMessage, Icmpv6Error, Icmpv6Message, Icmpv6Unreachable, Ipv6Header,
+    Protocol, TimeExceeded, Unreachable,
+};
+use std::net::IpAddr;
+
+/// A reply to a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    /// The number of the probe, from zero.
+    pub(super) probe: u16,
+    pub(super) from: IpAddr,
+    pub(super) arrived: Instant,
+    pub(super) is_destination: bool,
+    pub(super) note: Option<Note>,
+}
+
+/// Returns the echo request that is this probe. The host fills in the checksum of ICMPv6.
+pub(super) fn echo_request(parameters: &TraceParameters, probe: u16) -> Vec<u8> {
+    let data = vec![0x40; parameters.size];
+    let echo = Echo { identifier: parameters.identifier, sequence: probe, data: &data };
+    match parameters.destination {
+        IpAddr::V4(_) => {
+            let message = IcmpMessage::EchoRequest(echo);
+            let mut bytes = vec![0; message.length()];
+            message.emit(&mut bytes);
+            bytes
+        }
+        IpAddr::V6(to) => {
+            let message = Icmpv6Message::EchoRequest(echo);
+            let mut bytes = vec![0; message.length()];
+            message.emit(&Ipv6Header::new(to, to, Protocol::ICMPV6), &mut bytes);
+            bytes
+        }
+    }
+}
+
+/// The probe that a message is about.
+enum Subject {
+    /// An echo request with this identifier and sequence number.
+    Echo(u16, u16),
+    /// A datagram between these ports.
+    Datagram(u16, u16),
+}
+
+/// The result of a message.
+struct Finding {
+    destination: IpAddr,
+    subject: Subject,
+    /// Has the destination answered, rather than a router?
+    is_arrival: bool,
+    note: Option<Note>,
+}
+
+/// Reads a received message of ICMP. Returns `None` if it is no reply to a probe.
+pub(super) fn read_reply(
+    parameters: &TraceParameters,
+    source_port: Option<u16>,
+    packet: &RawPacket,
+    bytes: &[u8],
+) -> Option<Reply> {
+    let finding = match (packet.source, packet.destination) {
+        (IpAddr::V4(source), _) => read_icmp(source.into(), bytes)?,
+        (IpAddr::V6(source), IpAddr::V6(own)) => {
+            let header = Ipv6Header {
+                hop_limit: packet.hops,
+                ..Ipv6Header::new(source, own, Protocol::ICMPV6)
+            };
+            read_icmpv6(&header, bytes)?
+        }
+        _ => return None,
+    };
+    let probe = match (finding.subject, parameters.method) {
+        (Subject::Echo(identifier, sequence), Method::Icmp) => {
+            (identifier == parameters.identifier).then_some(sequence)
+        }
+        (Subject::Datagram(from, to), Method::Udp) => {
+            (Some(from) == source_port).then(|| to.wrapping_sub(parameters.port))
+        }
+        _ => None,
+    }?;
+    let is_destination = finding.is_arrival && packet.source == parameters.destination;
+    (finding.destination == parameters.destination).then_some(Reply {
+        probe,
+        from: packet.source,
+        arrived: packet.arrived,
+        is_destination,
+        note: finding.note.filter(|_| !is_destination),
+    })
+}
+
+fn read_icmp(source: IpAddr, bytes: &[u8]) -> Option<Finding> {
+    let (error, quote) = match IcmpMessage::parse(bytes).ok()? {
+        IcmpMessage::EchoReply(echo) => {
+            let subject = Subject::Echo(echo.identifier, echo.sequence);
+            return Some(Finding { destination: source, subject, is_arrival: true, note: None });
+        }
+        IcmpMessage::Error { error, quote } => (error, quote),
+        _ => return None,
+    };
+    let subject = match (quote.echo_request(), quote.ports()) {
+        (Some((identifier, sequence)), _) => Subject::Echo(identifier, sequence),
+        (None, Some((from, to))) => Subject::Datagram(from, to),
+        (None, None) => return None,
+    };
+    let note = match error {
+        IcmpError::TimeExceeded(TimeExceeded::Transit) => None,
+        IcmpError::TimeExceeded(TimeExceeded::Reassembly) => Some(Note::Other),
+        IcmpError::FragmentationNeeded { next_hop_mtu } => Some(Note::TooBig(next_hop_mtu.into())),
+        IcmpError::Unreachable(reason) => Some(match reason {
+            Unreachable::Net | Unreachable::NetUnknown | Unreachable::NetForService => {
+                Note::Network
+            }
+            Unreachable::Host | Unreachable::HostUnknown | Unreachable::HostForService => {
+                Note::Host
+            }
+            Unreachable::Protocol => Note::Protocol,
+            Unreachable::Port => Note::Port,
+            Unreachable::NetProhibited | Unreachable::HostProhibited | Unreachable::Prohibited => {
+                Note::Prohibited
+            }
+            _ => Note::Other,
+        }),
+        _ => return None,
+    };
+    let destination = quote.header.destination.into();
+    Some(Finding { destination, subject, is_arrival: note == Some(Note::Port), note })
+}
+
+fn read_icmpv6(header: &Ipv6Header, bytes: &[u8]) -> Option<Finding> {
+    let (error, quote) = match Icmpv6Message::parse(header, bytes).ok()? {
+        Icmpv6Message::EchoReply(echo) => {
+            let subject = Subject::Echo(echo.identifier, echo.sequence);
+            let destination = header.source.into();
+            return Some(Finding { destination, subject, is_arrival: true, note: None });
+        }
+        Icmpv6Message::Error { error, quote } => (error, quote),
+        _ => return None,
+    };
+    let subject = match (quote.echo_request(), quote.ports()) {
+        (Some((identifier, sequence)), _) => Subject::Echo(identifier, sequence),
+        (None, Some((from, to))) => Subject::Datagram(from, to),
+        (None, None) => return None,
+    };
+    let note = match error {
+        Icmpv6Error::HopLimitExceeded => None,
+        Icmpv6Error::PacketTooBig { mtu } => Some(Note::TooBig(mtu)),
+        Icmpv6Error::Unreachable(reason) => Some(match reason {
+            Icmpv6Unreachable::NoRoute | Icmpv6Unreachable::RejectRoute => Note::Network,
+            Icmpv6Unreachable::Address | Icmpv6Unreachable::BeyondScope => Note::Host,
+            Icmpv6Unreachable::Prohibited | Icmpv6Unreachable::SourcePolicy => Note::Prohibited,
+            Icmpv6Unreachable::Port => Note::Port,
+        }),
+        Icmpv6Error::ParameterProblem { .. } => Some(Note::Protocol),
+        _ => Some(Note::Other),
+    };
+    let destination = quote.header.destination.into();
+    Some(Finding { destination, subject, is_arrival: note == Some(Note::Port), note })
+}
