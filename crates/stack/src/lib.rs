@@ -148,4 +148,4 @@ pub use steering::{FIRST_SHARD, Shard, Steered, Steering};
 pub use tcp::connect_options::ConnectOptions;
 pub use tcp::fast_open::cookie::FastOpenKeys;
 pub use tcp::listen::{ListenOptions, ListenStatistics, SynCookies};
-pub use udp::{Fragmentation, UdpOptions};
+pub use udp::{Fragmentation, ReceivedSegments, UdpOptions};

@@ -56,6 +56,16 @@ impl<T> PacketQueue<T> {
         true
     }
 
+    /// Is there room for `count` packets of `bytes` bytes together?
+    pub(crate) const fn has_room_for(&self, count: usize, bytes: usize) -> bool {
+        self.cost + bytes + count * OVERHEAD <= self.limit
+    }
+
+    /// Could an empty queue contain `count` packets of `bytes` bytes together?
+    pub(crate) const fn can_contain(&self, count: usize, bytes: usize) -> bool {
+        bytes + count * OVERHEAD <= self.limit
+    }
+
     /// Appends a copy of a packet. Returns false if the queue is full.
     pub(crate) fn push(&mut self, tag: T, packet: &[u8]) -> bool {
         self.push_with(tag, packet.len(), |bytes| bytes.copy_from_slice(packet))

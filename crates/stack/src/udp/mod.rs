@@ -63,6 +63,19 @@ impl Default for UdpOptions {
     }
 }
 
+/// Datagrams of one sender that were received together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReceivedSegments {
+    /// The bytes of all datagrams together.
+    pub length: usize,
+    /// The bytes of each datagram, except for the last, which may be shorter. A single datagram can
+    /// be empty.
+    pub segment: usize,
+    /// The sender.
+    pub from: SocketAddr,
+}
+
 /// A UDP socket of this host.
 #[derive(Debug)]
 pub(crate) struct UdpSocket {

@@ -2,6 +2,7 @@
 
 mod calls;
 mod multicast;
+mod segments;
 
 use crate::demux::Flow;
 use crate::demux::flow::Hosts;

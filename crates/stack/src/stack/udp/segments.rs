@@ -1,0 +1,90 @@
+//! Several datagrams in one call, like the socket options `UDP_SEGMENT` and `UDP_GRO` of Linux.
+
+use crate::demux::flow::canonical;
+use crate::error::Error;
+use crate::handle::UdpHandle;
+use crate::ip::header_length;
+use crate::stack::Stack;
+use crate::udp::{ReceivedSegments, data_limit};
+use core::net::SocketAddr;
+use core::num::NonZeroUsize;
+use linerate_units::Instant;
+use linerate_wire::UdpHeader;
+
+/// # Application calls: several datagrams
+impl Stack {
+    /// Sends `data` to `remote` as datagrams of `segment` bytes, of which the last may be shorter.
+    /// Either all are queued or none.
+    ///
+    /// # Errors
+    /// Like [`Stack::udp_send_to`]. [`Error::MessageTooLong`] also if the send queue can never hold
+    /// all of them.
+    pub fn udp_send_segments(
+        &mut self,
+        now: Instant,
+        handle: UdpHandle,
+        remote: impl Into<SocketAddr>,
+        data: &[u8],
+        segment: NonZeroUsize,
+    ) -> Result<(), Error> {
+        let remote = canonical(remote.into());
+        if data.len() <= segment.get() {
+            return self.udp_send_to(now, handle, remote, data);
+        }
+        self.advance_clock(now);
+        let (index, socket) = self.sockets.udp_mut(handle)?;
+        let count = data.len().div_ceil(segment.get());
+        let headers = header_length(remote.ip()) + UdpHeader::LENGTH;
+        let bytes = data.len() + count * headers;
+        let (can_fit, has_room) =
+            (socket.to_send.can_contain(count, bytes), socket.to_send.has_room_for(count, bytes));
+        let (bound, fragmentation) = (socket.local.ip(), socket.fragmentation);
+        let may = (socket.broadcast, socket.forwarded.is_some());
+        let largest = data_limit(socket.to_send.largest(), remote.ip());
+        let to = self.check_destination(now, bound, remote, may)?;
+        let limit = to.limit(fragmentation).min(largest);
+        if segment.get() > limit || !can_fit {
+            return Err(Error::MessageTooLong { limit });
+        }
+        if !has_room {
+            if let Some(socket) = self.sockets.udp_at(index) {
+                socket.wants_writable = true;
+            }
+            self.counted.udp.send_buffer_errors += 1;
+            return Err(Error::WouldBlock);
+        }
+        for datagram in data.chunks(segment.get()) {
+            self.queue_datagram(index, &to, remote, datagram);
+        }
+        Ok(())
+    }
+
+    /// Receives the next datagram, and those behind it from the same sender that are as long; the
+    /// last may be shorter. Copies them to `into` without gaps, as many as fit. A single datagram
+    /// that does not fit is cut off.
+    ///
+    /// # Errors
+    /// Like [`Stack::udp_receive_from`].
+    pub fn udp_receive_segments(
+        &mut self,
+        handle: UdpHandle,
+        into: &mut [u8],
+    ) -> Result<ReceivedSegments, Error> {
+        let (segment, from) = self.udp_receive_from(handle, into)?;
+        let mut length = segment;
+        let (_, socket) = self.sockets.udp_mut(handle)?;
+        while segment > 0
+            && length.is_multiple_of(segment)
+            && let Some((&other, data)) = socket.received.front()
+            && other == from
+            && data.len() <= segment
+            && !data.is_empty()
+            && let Some(room) = into.get_mut(length..length + data.len())
+        {
+            room.copy_from_slice(data);
+            length += data.len();
+            socket.received.drop_front();
+        }
+        Ok(ReceivedSegments { length, segment, from })
+    }
+}
