@@ -11,6 +11,7 @@ use linerate_units::Instant;
 use linerate_wire::Unreachable;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -261,6 +262,42 @@ impl UdpSocket {
     /// `NotConnected`, or the reason why there is no path.
     pub fn path_mtu(&self) -> io::Result<usize> {
         Ok(self.socket.call(|stack, now| stack.udp_path_mtu(now, self.socket.handle))?)
+    }
+
+    /// Sets the TTL or hop limit of datagrams to single hosts, by default 64.
+    ///
+    /// # Errors
+    /// `InvalidInput` for zero and above 255.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let hops = u8::try_from(ttl).ok().filter(|&hops| hops > 0);
+        let hops = hops.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.socket.call(|stack, _| stack.udp_set_hops(self.socket.handle, hops))?)
+    }
+
+    /// Returns the TTL or hop limit of datagrams to single hosts.
+    ///
+    /// # Errors
+    /// If the network has panicked.
+    pub fn ttl(&self) -> io::Result<u32> {
+        Ok(self.socket.call(|stack, _| stack.udp_hops(self.socket.handle))?.into())
+    }
+
+    /// Sends `data` to the first of `addresses` as datagrams of `segment` bytes, of which the last
+    /// may be shorter. Waits while the queue of unsent packets has no room for all of them.
+    ///
+    /// # Errors
+    /// Those of [`UdpSocket::send_to`].
+    pub fn send_segments(
+        &self,
+        data: &[u8],
+        segment: NonZeroUsize,
+        addresses: impl ToSocketAddrs,
+    ) -> io::Result<usize> {
+        let handle = self.socket.handle;
+        let to = try_each(addresses, Ok)?;
+        self.transmit(data, |state, now| {
+            state.stack.udp_send_segments(now, handle, to, data, segment)
+        })
     }
 
     /// Takes the error that the network reported about a datagram of this socket.

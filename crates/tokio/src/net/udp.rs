@@ -343,6 +343,24 @@ impl UdpSocket {
         self.socket.call(|stack, _| stack.udp_fragmentation(self.handle))
     }
 
+    /// Sets the TTL or hop limit of datagrams to single hosts, by default 64.
+    ///
+    /// # Errors
+    /// `InvalidInput` for zero and above 255.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let hops = u8::try_from(ttl).ok().filter(|&hops| hops > 0);
+        let hops = hops.ok_or(io::ErrorKind::InvalidInput)?;
+        self.socket.call(|stack, _| stack.udp_set_hops(self.handle, hops))
+    }
+
+    /// Returns the TTL or hop limit of datagrams to single hosts.
+    ///
+    /// # Errors
+    /// None; `tokio::net` has a system call here that can fail.
+    pub fn ttl(&self) -> io::Result<u32> {
+        self.socket.call(|stack, _| stack.udp_hops(self.handle)).map(u32::from)
+    }
+
     /// Takes the error that the network reported about a datagram of this socket.
     ///
     /// # Errors
