@@ -17,4 +17,5 @@ mod services;
 mod sim;
 mod support;
 mod sweep;
+mod trace;
 mod why;

@@ -14,9 +14,9 @@ Examples:
                                              with echo requests, from a host that a DHCP server
                                              configures
 
-Each line is a router, with the times of its answers; `*` is a probe without an answer in time. Marks
-behind a time: !N no route, !H the host does not answer, !X prohibited, !P unknown protocol, !F-MTU
-the probe is too big.
+Each line is a router, with the times of its answers; `*` is a probe without an answer in time. \
+Marks behind a time: !N no route, !H the host does not answer, !X prohibited, !P unknown protocol, \
+!F-MTU the probe is too big.
 
 The exit code is 0 if the destination has answered, and 1 otherwise.";
 
