@@ -150,7 +150,6 @@ fn a_host_in_a_vlan_of_a_tap_device_reaches_one_behind_the_kernel() {
             let macs = [[2, 0, 0, 0, 0, 2], far.link().mac()];
             let (near, far) = check(macs, near, far);
             assert_eq!((near.link().malformed(), far.link().malformed()), (0, 0));
-            assert!(near.other_frames() > 0, "the device itself has an IPv6 address");
         }
     });
 }
