@@ -285,10 +285,7 @@ fn packets_without_a_source_are_refused_unless_they_probe_for_an_address() {
     let mut pair = pair(&Setup { medium: Medium::Ip, ..Setup::default() });
     let own = address(Side::Right);
     let group = linerate_wire::ipv6_multicast::solicited_node(own);
-    let header = |destination| Ipv6Header {
-        hop_limit: NdMessage::HOP_LIMIT,
-        ..Ipv6Header::new(Ipv6Addr::UNSPECIFIED, destination, Protocol::ICMPV6)
-    };
+    let header = |destination| NdMessage::header(Ipv6Addr::UNSPECIFIED, destination);
     let solicitation = NdMessage::NeighborSolicitation { target: own, source_mac: None };
     let probe = Icmpv6Message::NeighborDiscovery(solicitation);
     let echo = Icmpv6Message::EchoRequest(Echo { identifier: 1, sequence: 1, data: b"" });

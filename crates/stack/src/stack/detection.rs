@@ -5,7 +5,6 @@ use crate::error::Error;
 use crate::ip::address::{AddressOptions, AddressOrigin, AddressState};
 use crate::ip::detection::DetectionStep;
 use crate::stack::Stack;
-use crate::stack::neighbor_discovery::neighbor_discovery_header;
 use crate::tx::Reply;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -92,7 +91,7 @@ impl Stack {
         }
         let message = NdMessage::NeighborSolicitation { target: address, source_mac: None };
         let group = ipv6_multicast::solicited_node(address);
-        let header = neighbor_discovery_header(Ipv6Addr::UNSPECIFIED, group);
+        let header = NdMessage::header(Ipv6Addr::UNSPECIFIED, group);
         self.send_icmpv6(header, &Icmpv6Message::NeighborDiscovery(message));
         self.counted.neighbor_discovery.out_probes += 1;
     }

@@ -10,7 +10,7 @@ use crate::link::arrival::is_possible_sender;
 use crate::stack::Stack;
 use core::net::{IpAddr, Ipv6Addr};
 use linerate_wire::{
-    EtherType, Icmpv6Message, IpCidr, Ipv6Header, MacAddress, NdMessage, Protocol, ipv6_multicast,
+    EtherType, Icmpv6Message, IpCidr, Ipv6Header, MacAddress, NdMessage, ipv6_multicast,
 };
 
 impl Stack {
@@ -172,7 +172,7 @@ impl Stack {
             target,
             target_mac: self.own_mac(),
         };
-        let header = neighbor_discovery_header(target, destination);
+        let header = NdMessage::header(target, destination);
         let kept = self.send_icmpv6(header, &Icmpv6Message::NeighborDiscovery(message));
         self.neighbors.counters_mut().out_replies += u64::from(kept);
     }
@@ -203,17 +203,9 @@ impl Stack {
             target: address,
             source_mac: Some(self.interface.mac).filter(|_| !source.is_unspecified()),
         });
-        let header = neighbor_discovery_header(source, destination);
+        let header = NdMessage::header(source, destination);
         let mut at = self.emit_ethernet(mac, EtherType::IPV6, frame);
         at += header.emit(message.length(), &mut frame[at..]);
         at + message.emit(&header, &mut frame[at..])
-    }
-}
-
-/// Returns the header of a message of Neighbour Discovery.
-pub(super) fn neighbor_discovery_header(source: Ipv6Addr, destination: Ipv6Addr) -> Ipv6Header {
-    Ipv6Header {
-        hop_limit: NdMessage::HOP_LIMIT,
-        ..Ipv6Header::new(source, destination, Protocol::ICMPV6)
     }
 }

@@ -11,7 +11,6 @@ use crate::ip::route::Route;
 use crate::ip::routers::{DefaultRouter, RouterChange};
 use crate::services::Service;
 use crate::stack::Stack;
-use crate::stack::neighbor_discovery::neighbor_discovery_header;
 use core::net::{IpAddr, Ipv6Addr};
 use linerate_units::{Duration, Instant};
 use linerate_wire::{
@@ -210,7 +209,7 @@ impl Stack {
         let source_mac = link_local.and_then(|_| self.own_mac());
         let source = link_local.unwrap_or(Ipv6Addr::UNSPECIFIED);
         let message = NdMessage::RouterSolicitation { source_mac };
-        let header = neighbor_discovery_header(source, ipv6_multicast::ALL_ROUTERS);
+        let header = NdMessage::header(source, ipv6_multicast::ALL_ROUTERS);
         self.send_icmpv6(header, &Icmpv6Message::NeighborDiscovery(message));
         self.counted.neighbor_discovery.out_solicitations += 1;
     }

@@ -6,8 +6,8 @@ use linerate_stack::{AddressState, Capabilities, Medium, RxFrame, Stack, StackCo
 use linerate_units::{Duration, Instant};
 use linerate_wire::{
     ArpOperation, ArpPacket, EtherType, EthernetFrame, EthernetHeader, Icmpv6Message, Ipv6Header,
-    Ipv6Packet, MacAddress, NdMessage, NdOption, NdOptions, PrefixInformation, Protocol,
-    RouterAdvertisement, RouterPreference, VlanTags, ipv6_multicast, mld,
+    Ipv6Packet, MacAddress, NdMessage, NdOption, NdOptions, PrefixInformation, RouterAdvertisement,
+    RouterPreference, VlanTags, ipv6_multicast, mld,
 };
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -143,10 +143,7 @@ impl Peer {
         destination: Ipv6Addr,
         message: &Icmpv6Message<'_>,
     ) {
-        let header = Ipv6Header {
-            hop_limit: NdMessage::HOP_LIMIT,
-            ..Ipv6Header::new(source, destination, Protocol::ICMPV6)
-        };
+        let header = NdMessage::header(source, destination);
         let mut packet = vec![0; Ipv6Header::LENGTH + message.length()];
         header.emit(message.length(), &mut packet);
         message.emit(&header, &mut packet[Ipv6Header::LENGTH..]);

@@ -8,7 +8,7 @@ use linerate_stack::{
 use linerate_units::{Duration, Instant};
 use linerate_wire::{
     ArpOperation, ArpPacket, EtherType, EthernetHeader, Icmpv6Message, IpCidr, Ipv6Header,
-    MacAddress, NdMessage, NdOption, NdOptions, PrefixInformation, Protocol, RouterAdvertisement,
+    MacAddress, NdMessage, NdOption, NdOptions, PrefixInformation, RouterAdvertisement,
     RouterPreference, VlanTags, ipv6_multicast,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -250,10 +250,7 @@ impl<'a> TestCase<'a> {
         destination: Ipv6Addr,
         message: &Icmpv6Message<'_>,
     ) {
-        let header = Ipv6Header {
-            hop_limit: NdMessage::HOP_LIMIT,
-            ..Ipv6Header::new(source, destination, Protocol::ICMPV6)
-        };
+        let header = NdMessage::header(source, destination);
         let at = Ipv6Header::LENGTH;
         let mut packet = vec![0; at + message.length()];
         header.emit(message.length(), &mut packet);

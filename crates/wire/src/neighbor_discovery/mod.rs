@@ -5,7 +5,7 @@ mod options;
 pub use options::{NdOption, NdOptions, PrefixInformation};
 
 use crate::layout::{half, octets, word};
-use crate::{Ipv6Header, MacAddress, Malformed, ipv6_multicast};
+use crate::{Ipv6Header, MacAddress, Malformed, Protocol, ipv6_multicast};
 use core::net::Ipv6Addr;
 
 /// A valid message of Neighbour Discovery.
@@ -123,6 +123,15 @@ const OVERRIDE: u8 = 0x20;
 impl<'a> NdMessage<'a> {
     /// The hop limit of all messages. A smaller one proves that a router forwarded the message.
     pub const HOP_LIMIT: u8 = 255;
+
+    /// Returns the header of the packet of a message.
+    #[must_use]
+    pub fn header(source: Ipv6Addr, destination: Ipv6Addr) -> Ipv6Header {
+        Ipv6Header {
+            hop_limit: Self::HOP_LIMIT,
+            ..Ipv6Header::new(source, destination, Protocol::ICMPV6)
+        }
+    }
 
     /// Is this the type of a message of Neighbour Discovery?
     #[must_use]
